@@ -20,6 +20,7 @@ function(nt_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300)
+  set_property(GLOBAL APPEND PROPERTY NEURONTRACE_UNIT_TEST_TARGETS ${name})
 endfunction()
 
 # nt_fuzzer(NAME SRCS x_fuzzer.cc DEPS target …): libFuzzer target in the fuzz preset, nothing elsewhere.
@@ -45,6 +46,7 @@ function(nt_benchmark name)
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} benchmark::benchmark_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+  set_property(GLOBAL APPEND PROPERTY NEURONTRACE_BENCHMARK_TARGETS ${name})
 endfunction()
 
 # nt_program(NAME SRCS main.cc … DEPS target …): an installed program in bin/.
@@ -56,4 +58,14 @@ function(nt_program name)
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+endfunction()
+
+# nt_aggregate_targets(): call last. Targets for a whole kind, so that a sanitizer or fuzz build makes no more than it runs.
+function(nt_aggregate_targets)
+  get_property(unit_tests GLOBAL PROPERTY NEURONTRACE_UNIT_TEST_TARGETS)
+  get_property(fuzzers GLOBAL PROPERTY NEURONTRACE_FUZZER_TARGETS)
+  get_property(benchmarks GLOBAL PROPERTY NEURONTRACE_BENCHMARK_TARGETS)
+  add_custom_target(unit_tests DEPENDS ${unit_tests})
+  add_custom_target(all_fuzzers DEPENDS ${fuzzers})
+  add_custom_target(all_benchmarks DEPENDS ${benchmarks})
 endfunction()

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a tap and an agent say to each other over the agent's unix socket (AF_UNIX, SOCK_SEQPACKET):
+// one message a packet, each with TapMessageHeader first; little endian, no padding.
+//
+//   tap -> agent   HELLO   once after each connect, with two descriptors (SCM_RIGHTS): the memfd of
+//                          tap/buffer_format.h, and the wake descriptor, which becomes readable
+//                          (8 bytes a wake-up) when data came while `consumer_waiting` was 1
+//   agent -> tap   START   start (or go on with) a capture; STOP: end it
+//   tap -> agent   STATUS  the answer to each command, and each change of state
+//
+// START of the running capture and STOP of one that does not run change nothing and succeed. A
+// START that cannot take effect yet (before nrt_init, while another profiler works) is kept and
+// takes effect when it can. One capture at a time: START of a second is refused.
+//
+// A wrong, oversized or too frequent command costs the agent its connection, never the worker
+// anything. When the socket dies the trace goes on into the ring; a capture whose agent has not
+// come back after kTapOrphanTimeoutSeconds is stopped.
+#pragma once
+
+#include "tap/buffer_format.h"
+
+namespace neurontrace {
+
+inline constexpr char kTapAgentSocketEnv[] = "NEURONTRACE_AGENT_SOCKET";
+inline constexpr char kTapAgentSocketDefault[] = "/run/neurontrace/agent.sock";
+
+inline constexpr uint32_t kTapMessageMagic = 0x5041'544e;  // "NTAP" in memory
+inline constexpr uint16_t kTapProtocolVersion = 1;
+inline constexpr uint32_t kTapMessageBytesMax = 16 * 1024;
+inline constexpr uint32_t kTapEventNamesMax = 256;
+inline constexpr uint32_t kTapEventNameBytesMax = 127;  // without the NUL
+inline constexpr uint32_t kTapStatusDetailBytesMax = 256;
+inline constexpr uint32_t kTapOrphanTimeoutSeconds = 60;
+// A START outside these limits of events per core ring is refused (120 bytes a slot in the worker).
+inline constexpr uint64_t kTapEventsPerCoreMin = 1024;
+inline constexpr uint64_t kTapEventsPerCoreMax = uint64_t{1} << 22;
+
+enum class TapMessageType : uint16_t { kHello = 1, kStart = 2, kStop = 3, kStatus = 4 };
+
+struct TapMessageHeader {
+  uint32_t magic;
+  uint16_t version;
+  uint16_t type;    // TapMessageType
+  uint32_t length;  // of the whole message: equals the packet's
+  uint32_t reserved;
+};
+static_assert(sizeof(TapMessageHeader) == 16);
+
+struct TapHello {
+  TapMessageHeader header;
+  uint32_t claimed_pid;
+  uint32_t claimed_uid;
+  uint64_t process_start_ticks;
+  uint64_t buffer_bytes;  // size of the memfd
+  uint32_t state;         // TapState
+  uint32_t reserved;
+  uint8_t capture_id[kTapCaptureIdBytes];  // the capture wanted or running; zero: none
+  char tap_version[32];
+};
+static_assert(sizeof(TapHello) == 96);
+
+struct TapStart {
+  TapMessageHeader header;
+  uint8_t capture_id[kTapCaptureIdBytes];
+  uint64_t max_events_per_nc;
+  uint64_t nc_bitmap[4];  // as in TapTraceStarted
+  uint32_t event_rule;    // TapEventRule
+  uint32_t name_count;
+  uint32_t flags;        // 0
+  uint32_t names_bytes;  // NUL-terminated names follow; this is all of them
+};
+static_assert(sizeof(TapStart) == 88);
+
+struct TapStop {
+  TapMessageHeader header;
+  uint8_t capture_id[kTapCaptureIdBytes];
+};
+static_assert(sizeof(TapStop) == 32);
+
+enum class TapResult : uint32_t {
+  kNone = 0,            // not an answer: the state changed
+  kOk = 1,              // done: the capture runs, or does not run any more
+  kAccepted = 2,        // kept until the runtime is initialised, free or willing; see `state`
+  kAnotherCapture = 3,  // another capture runs (its id is in capture_id)
+  kNotRunning = 4,      // STOP of a capture that is not running here
+  kUnsupported = 5,     // the runtime lacks what this needs
+  kInvalid = 6,         // not understood; the connection ends
+};
+
+struct TapStatus {
+  TapMessageHeader header;
+  uint32_t state;      // TapState
+  uint32_t result;     // TapResult
+  uint32_t command;    // TapMessageType that is answered, or 0
+  int32_t nrt_status;  // of the last trace call that failed, else 0
+  uint8_t capture_id[kTapCaptureIdBytes];
+  uint32_t detail_bytes;  // UTF-8 text follows
+  uint32_t reserved;
+};
+static_assert(sizeof(TapStatus) == 56);
+
+}  // namespace neurontrace

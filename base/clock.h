@@ -10,7 +10,8 @@ namespace neurontrace {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Nanoseconds since the Unix epoch (CLOCK_REALTIME): may step, for labels and for what people read.
+  // Nanoseconds since the Unix epoch (CLOCK_REALTIME): may step, for labels and for what people
+  // read.
   virtual uint64_t RealtimeNs() const = 0;
   // Nanoseconds since an arbitrary point (CLOCK_MONOTONIC): for durations and deadlines.
   virtual uint64_t MonotonicNs() const = 0;
@@ -26,7 +27,8 @@ class SystemClock final : public Clock {
 // Stands still until told otherwise. Not for concurrent use while it is being set.
 class FakeClock final : public Clock {
  public:
-  explicit FakeClock(uint64_t realtime_ns = 1'700'000'000'000'000'000) : realtime_ns_(realtime_ns) {}
+  explicit FakeClock(uint64_t realtime_ns = 1'700'000'000'000'000'000)
+      : realtime_ns_(realtime_ns) {}
   uint64_t RealtimeNs() const override { return realtime_ns_; }
   uint64_t MonotonicNs() const override { return monotonic_ns_; }
   void AdvanceNs(uint64_t ns) {

@@ -12,8 +12,9 @@
 
 namespace neurontrace {
 
-// The TaskRunner of production: one thread on epoll(7). The thread that calls Run is the sequence; Quit may be called
-// from any thread and makes Run return after the task at hand. Destroy it on any thread once Run has returned.
+// The TaskRunner of production: one thread on epoll(7). The thread that calls Run is the sequence;
+// Quit may be called from any thread and makes Run return after the task at hand. Destroy it on any
+// thread once Run has returned.
 class EventLoop final : public TaskRunner {
  public:
   EventLoop();

@@ -29,7 +29,12 @@ TEST(EventLoop, RunsTasksOfOneThreadInOrder) {
 TEST(EventLoop, RunsDelayedTasksByTime) {
   EventLoop loop;
   std::vector<int> seen;
-  loop.PostDelayedTask([&] { seen.push_back(2); loop.Quit(); }, 2'000'000);
+  loop.PostDelayedTask(
+      [&] {
+        seen.push_back(2);
+        loop.Quit();
+      },
+      2'000'000);
   loop.PostDelayedTask([&] { seen.push_back(1); }, 1'000'000);
   loop.Run();
   EXPECT_EQ(seen, (std::vector<int>{1, 2}));
@@ -60,10 +65,12 @@ TEST(FakeTaskRunner, StopsAtEveryTaskOnTheWay) {
   const uint64_t start = clock.MonotonicNs();
   std::vector<uint64_t> at;
   runner.PostDelayedTask([&] { at.push_back(clock.MonotonicNs() - start); }, 20);
-  runner.PostDelayedTask([&] {
-    at.push_back(clock.MonotonicNs() - start);
-    runner.PostDelayedTask([&] { at.push_back(clock.MonotonicNs() - start); }, 5);
-  }, 10);
+  runner.PostDelayedTask(
+      [&] {
+        at.push_back(clock.MonotonicNs() - start);
+        runner.PostDelayedTask([&] { at.push_back(clock.MonotonicNs() - start); }, 5);
+      },
+      10);
   runner.AdvanceNs(100);
   EXPECT_EQ(at, (std::vector<uint64_t>{10, 15, 20}));
   EXPECT_EQ(clock.MonotonicNs() - start, 100u);

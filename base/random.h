@@ -5,7 +5,8 @@
 
 namespace neurontrace {
 
-// Where unpredictable bits come from. Abstract so tests are repeatable. Calls may come from any thread.
+// Where unpredictable bits come from. Abstract so tests are repeatable. Calls may come from any
+// thread.
 class Random {
  public:
   virtual ~Random() = default;

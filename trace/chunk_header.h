@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/ids.h"
+#include "trace/loss.h"
+#include "trace/rank_evidence.h"
+
+namespace neurontrace {
+
+// Values are on the wire: never change one.
+enum class ClockDomain : uint8_t { kUnspecified = 0, kHostRealtime = 1 };
+
+// What a chunk says about itself beside its columns; the fields are those of
+// neurontrace.v1.ChunkHeader, and proto/neurontrace/v1/chunk.proto documents them.
+struct ChunkHeader {
+  CaptureId capture_id;
+  StreamIdentity stream;
+  uint64_t sequence = 0;
+  uint32_t event_count = 0;
+  uint64_t first_timestamp_ns = 0;
+  uint64_t last_timestamp_ns = 0;
+  ClockDomain clock_domain = ClockDomain::kHostRealtime;
+  std::vector<RankEvidence> rank_evidence;
+  std::vector<Loss> losses;
+  std::string producer_version;
+  uint64_t source_position = 0;
+  uint32_t source_skip = 0;
+  bool end_of_stream = false;
+  uint32_t columns_bytes = 0;
+
+  friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
+};
+
+// A header with its zstd-compressed columns: what a producer hands over and a store keeps.
+struct Chunk {
+  ChunkHeader header;
+  std::string columns;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// Every limit of neurontrace in one place, with what happens at it. The counters are named in
+// docs/operations.md. The tap's own limits, which a worker process carries, stand in
+// tap/buffer_format.h.
+namespace neurontrace::limits {
+
+// One document of nrt_sys_trace_fetch_events. Larger: refused, counted as a decode loss.
+inline constexpr size_t kFetchDocumentBytesMax = size_t{64} << 20;
+
+// Chunks. A builder closes a chunk when it reaches the target; what a single event cannot fit into
+// is refused and counted as a decode loss; a received chunk beyond a maximum is refused for good
+// (RefusalCode LIMIT).
+inline constexpr uint32_t kChunkEventsMax = 8192;
+inline constexpr uint32_t kChunkEventsTarget = 4096;
+inline constexpr size_t kChunkBytesTarget = 128u << 10;    // compressed
+inline constexpr size_t kChunkBytesMax = size_t{4} << 20;  // compressed
+inline constexpr size_t kChunkColumnsBytesMax = size_t{64} << 20;
+inline constexpr uint64_t kChunkAgeMaxNs = 500'000'000;  // an open chunk is closed at this age
+inline constexpr uint32_t kChunkStringsMax = 65'536;
+inline constexpr uint32_t kChunkShapesMax = 4'096;
+inline constexpr size_t kStringBytesMax =
+    64u << 10;  // one string or raw JSON value; longer: the event is a decode loss
+inline constexpr uint32_t kAttributesPerEventMax = 64;
+inline constexpr uint32_t kLossesPerChunkMax = 64;  // further ones are summed into the last
+inline constexpr uint32_t kRankEvidencePerStreamMax = 16;
+inline constexpr size_t kDetailBytesMax =
+    1024;  // free text in losses, evidence and states; longer: cut
+inline constexpr size_t kIdentityStringBytesMax =
+    512;  // instance id, agent id, container id, file name …
+
+// Who there may be. Beyond: refused with a message, counted.
+inline constexpr uint32_t kCoresPerWorkerMax = 256;
+inline constexpr uint32_t kStreamsPerWorkerMax =
+    kCoresPerWorkerMax + 1;  // and one for events without a core
+inline constexpr uint32_t kWorkersPerAgentMax = 1'024;
+inline constexpr uint32_t kAgentsMax = 16'384;
+inline constexpr uint32_t kStreamsPerCaptureMax = 1u << 20;
+inline constexpr uint32_t kCapturesRunningMax = 16;
+inline constexpr uint32_t kNoNcIdx = 0xffffffffu;
+
+// Agent: chunks sent and not yet acknowledged; beyond: sending waits.
+inline constexpr uint32_t kUnackedChunksMax = 256;
+// Agent: bytes of encoded chunks held in memory; beyond: sources are not read (they keep what they
+// hold).
+inline constexpr size_t kAgentQueueBytesMax = size_t{64} << 20;
+
+// Runtime rings that a capture asks for: events per core. 65,536 events are 7.9 MB a core and last
+// 0.7 s at the highest plausible rate of 85,000 events/s.
+inline constexpr uint64_t kRingEventsPerCoreDefault = 65'536;
+inline constexpr uint64_t kRingEventsPerCoreMin = 1'024;
+inline constexpr uint64_t kRingEventsPerCoreMax = uint64_t{1} << 22;
+
+// Framework trace files.
+inline constexpr size_t kFrameworkFileBytesMax = size_t{8} << 30;  // uncompressed
+inline constexpr uint32_t kFrameworkFilesPerCaptureMax = 4'096;
+
+// gRPC messages in either direction; an envelope must fit.
+inline constexpr size_t kGrpcMessageBytesMax = size_t{8} << 20;
+
+// Aggregator: chunks admitted and not yet durable; beyond: the stream is asked to wait (RefusalCode
+// BUSY).
+inline constexpr size_t kIngestBytesInFlightMax = size_t{128} << 20;
+
+// Export: bytes of one message to the CLI.
+inline constexpr size_t kExportMessageBytes = 1u << 20;
+
+static_assert(kChunkEventsTarget <= kChunkEventsMax);
+static_assert(kChunkBytesTarget <= kChunkBytesMax);
+static_assert(kChunkBytesMax < kGrpcMessageBytesMax, "an envelope must fit into a message");
+static_assert(kStringBytesMax < kChunkBytesMax, "a string must fit into a chunk");
+static_assert(kStringBytesMax < kChunkColumnsBytesMax);
+static_assert(kAttributesPerEventMax <= kChunkStringsMax,
+              "the keys of one event must fit into a string table");
+static_assert(kExportMessageBytes < kGrpcMessageBytesMax);
+static_assert(kRingEventsPerCoreMin <= kRingEventsPerCoreDefault &&
+              kRingEventsPerCoreDefault <= kRingEventsPerCoreMax);
+
+}  // namespace neurontrace::limits

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace neurontrace {
+
+// Values of both enums are on the wire and equal those of neurontrace.v1: never change one.
+enum class LossPlace : uint8_t {
+  kUnspecified = 0,
+  kRuntimeRing = 1,
+  kTapBuffer = 2,
+  kDecode = 3,
+  kAgentQueue = 4,
+  kSpool = 5,
+  kWireRefusal = 6,
+  kStore = 7,
+  kRetention = 8,
+};
+enum class LossReason : uint8_t {
+  kUnknown = 0,
+  kOverwritten = 1,
+  kFull = 2,
+  kMalformed = 3,
+  kLimit = 4,
+  kRefused = 5,
+  kExpired = 6,
+};
+
+// Events known not to be there, with where and why.
+struct Loss {
+  LossPlace place = LossPlace::kUnspecified;
+  LossReason reason = LossReason::kUnknown;
+  uint64_t events = 0;              // 0 with events_unknown
+  bool events_unknown = false;      // the place cannot count what it lost
+  uint64_t first_timestamp_ns = 0;  // raw host time around the loss; 0 where unknown
+  uint64_t last_timestamp_ns = 0;
+  std::string detail;
+
+  friend bool operator==(const Loss&, const Loss&) = default;
+};
+
+// "runtime ring", "overwritten": as metrics labels and people see them.
+std::string_view ToString(LossPlace place);
+std::string_view ToString(LossReason reason);
+
+}  // namespace neurontrace

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace neurontrace {
+
+// Where a worker_gid claim comes from, best first: the lower value wins. Values are on the wire and
+// equal those of neurontrace.v1.RankSource: never change one.
+enum class RankSource : uint8_t {
+  kUnspecified = 0,
+  kCommunicator = 1,
+  kEvent = 2,
+  kPjrt = 3,
+  kGlobalDeviceId = 4,
+  kTorchrun = 5,
+  kConfigured = 6,
+  kMpi = 7,
+  kSlurm = 8,
+  kFrameworkFile = 9,
+};
+
+// One claim about the global rank of one core.
+struct RankEvidence {
+  RankSource source = RankSource::kUnspecified;
+  int64_t worker_gid = 0;  // >= 0
+  int64_t world_size = 0;  // cores in the whole job; 0 where unknown
+  std::string detail;      // what was seen, for people
+
+  friend bool operator==(const RankEvidence&, const RankEvidence&) = default;
+};
+
+// The best claim, or nullptr where there is none. Of two from the same source the first counts.
+inline const RankEvidence* BestEvidence(const std::vector<RankEvidence>& evidence) {
+  const auto best =
+      std::min_element(evidence.begin(), evidence.end(),
+                       [](const auto& a, const auto& b) { return a.source < b.source; });
+  return best == evidence.end() ? nullptr : &*best;
+}
+
+}  // namespace neurontrace

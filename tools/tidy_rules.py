@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of tidy.py: one entry in RULES for each, in the order of docs/STYLE.md."""
+
+import os
+import re
+
+import tidy_functions
+
+MAX_LINES = 400
+MAX_HEADER_LINES = 250
+MAX_TEST_LINES = 600
+MAX_FUNCTION_LINES = 70
+MAX_COLUMNS = 100
+
+ALLOW = re.compile(r"tidy: allow\(([\w-]+)\)\s*(.*)")
+POLL = "tidy: poll"
+SUFFIXES = {".h": "cc", ".cc": "cc", ".c": "cc", ".proto": "proto", ".py": "python", ".sh": "shell",
+            ".cmake": "cmake", ".md": "text", ".txt": "text", ".yaml": "yaml", ".yml": "yaml",
+            ".json": "text"}
+CODE = ("cc", "proto", "python", "shell", "cmake")
+# The simulated runtime and fleet are programs under tests/ that pace themselves; they test nothing.
+SIMULATORS = ("tests/fake_nrt/", "tests/sim/")
+# These name the words they look for.
+OWN_FILES = re.compile(r"^tools/tidy\w*\.py$")
+BANNED_FOLDERS = {"util", "utils", "common", "misc", "helper", "helpers", "lib", "stuff"}
+
+
+def language_of(path, text=""):
+    name = os.path.basename(path)
+    if name == "CMakeLists.txt":
+        return "cmake"
+    language = SUFFIXES.get(os.path.splitext(name)[1])
+    if language is None and text.startswith("#!"):
+        return "python" if "python" in text.split("\n", 1)[0] else "shell"
+    return language or "text"
+
+
+def is_checked(path, full):
+    """Every text file of a kind we write, and scripts without a suffix."""
+    if path.startswith("tools/tidy_baseline"):
+        return False
+    suffix = os.path.splitext(path)[1]
+    if suffix in SUFFIXES:
+        return not os.path.islink(full)
+    if suffix or os.path.islink(full) or not os.path.isfile(full):
+        return False
+    with open(full, "rb") as file:
+        return file.read(2) == b"#!"
+
+
+def is_test(path):
+    stem = os.path.splitext(os.path.basename(path))[0]
+    if stem.endswith(("_test", "_fuzzer", "_bench", "_test_support")) or stem.startswith("test_"):
+        return True
+    return path.startswith("tests/") or "/testing/" in path
+
+
+class Rule:
+    def __init__(self, name, summary, check):
+        self.name = name
+        self.summary = summary
+        self.run = check
+
+    def check(self, source, report):
+        self.run(source, lambda line, message, size=1: report(line, self.name, message, size))
+
+
+# --- Lengths -------------------------------------------------------------------------------------
+
+def check_file_length(source, report):
+    if source.language not in CODE:
+        return
+    limit, kind = MAX_LINES, "a file"
+    if source.is_test:
+        limit, kind = MAX_TEST_LINES, "a test file"
+    elif source.path.endswith(".h"):
+        limit, kind = MAX_HEADER_LINES, "a header"
+    if len(source.lines) > limit:
+        report(1, f"{len(source.lines)} lines; {kind} has at most {limit}: split it by noun", len(source.lines))
+
+
+def check_function_length(source, report):
+    if source.language == "cc":
+        functions = tidy_functions.functions_cc(source.text)
+    elif source.language == "python":
+        functions = tidy_functions.functions_python(source.text)
+    else:
+        return
+    for name, first, last in functions:
+        length = last - first + 1
+        if length > MAX_FUNCTION_LINES:
+            report(first, f"{name} has {length} lines; a function has at most {MAX_FUNCTION_LINES}", length)
+
+
+def check_line_length(source, report):
+    if source.language not in ("cc", "python", "proto") or source.is_test:
+        return
+    limit = MAX_COLUMNS if source.language != "python" else MAX_COLUMNS + 20
+    for number, line in enumerate(source.lines, 1):
+        if len(line) > limit and not re.match(r"\s*(//|#)\s*\S+$|#include", line):
+            report(number, f"{len(line)} columns; a line has at most {limit}")
+
+
+# --- Form ----------------------------------------------------------------------------------------
+
+def check_spdx(source, report):
+    if source.language not in CODE:
+        return
+    head = source.lines[:2] if source.text.startswith("#!") else source.lines[:1]
+    if not any("SPDX-License-Identifier: Apache-2.0" in line for line in head):
+        report(1, "the first line is the licence: SPDX-License-Identifier: Apache-2.0")
+
+
+def check_pragma_once(source, report):
+    if source.path.endswith(".h") and not any(line.strip() == "#pragma once" for line in source.lines):
+        report(1, "a header begins with #pragma once")
+
+
+def check_white_space(source, report):
+    for number, line in enumerate(source.lines, 1):
+        if line != line.rstrip():
+            report(number, "white space at the end of the line (or a carriage return)")
+        elif "\t" in line and source.language in ("cc", "python", "proto", "cmake"):
+            report(number, "a tab: indent with spaces, write \\t in literals")
+    if source.text and not source.text.endswith("\n"):
+        report(len(source.lines), "no line end at the end of the file")
+    elif source.text.endswith("\n\n"):
+        report(len(source.lines), "empty lines at the end of the file")
+
+
+def check_folder_names(source, report):
+    for folder in source.path.split("/")[:-1]:
+        if folder in BANNED_FOLDERS:
+            report(1, f"a folder '{folder}' says nothing: name it by what it is (backoff, bounded_queue)")
+    stem = os.path.splitext(source.name)[0]
+    if stem in BANNED_FOLDERS or stem.endswith(("_util", "_utils", "_misc")):
+        report(1, f"a file '{source.name}' says nothing: name it by the noun it holds")
+
+
+# --- Words ---------------------------------------------------------------------------------------
+
+UNFINISHED = re.compile(r"\bnot (?:yet )?implemented\b|\bstubs?\b|\bplaceholders?\b|\bfor now\b", re.IGNORECASE)
+UNFINISHED_MARK = re.compile(r"\b(?:FIXME|XXX|HACK)\b")
+NOT_A_STUB = re.compile(r"\bg?RPC|\bgrpc|\b(?:New)?Stub(?:Interface)?\b|generated")
+TODO = re.compile(r"\bTODO\b")
+TODO_FORM = re.compile(r"\bTODO\(#\d+\): \S")
+MACHINE_PATH = re.compile(r"(?<![\w.~}/-])(?:/work/|/home/(?!ubuntu\b|ec2-user\b|neurontrace\b)\w|/Users/\w|/root/)")
+
+
+def check_unfinished(source, report):
+    if source.language not in CODE or OWN_FILES.match(source.path):
+        return
+    lines = source.code_and_comments
+    for number, (line, (_, comment)) in enumerate(zip(source.lines, lines), 1):
+        word = UNFINISHED.search(comment)
+        if word and not (word.group().lower().startswith("stub") and NOT_A_STUB.search(comment)):
+            report(number, f"'{word.group()}' marks unfinished work: finish it, or open an issue and say TODO(#123)")
+        elif re.search(r"not (?:yet )?implemented", line, re.IGNORECASE) and not word:
+            report(number, "'not implemented' marks unfinished work: finish it or leave it out")
+        mark = UNFINISHED_MARK.search(comment)
+        if mark:
+            report(number, f"'{mark.group()}': open an issue and say TODO(#123)")
+
+
+def check_todo(source, report):
+    if source.language not in CODE or OWN_FILES.match(source.path):
+        return
+    for number, (_, comment) in enumerate(source.code_and_comments, 1):
+        if TODO.search(comment) and not TODO_FORM.search(comment):
+            report(number, "a TODO names its issue: TODO(#123): what is to be done")
+
+
+def check_machine_paths(source, report):
+    if OWN_FILES.match(source.path):
+        return
+    for number, line in enumerate(source.lines, 1):
+        match = MACHINE_PATH.search(line)
+        if match:
+            report(number, f"'{match.group()}' is a path of one developer's machine")
+
+
+# --- Tests ---------------------------------------------------------------------------------------
+
+SLEEPS = {
+    "cc": re.compile(r"\bsleep_for\b|\bsleep_until\b|\b(?:u|nano)?sleep\s*\(|\bSleepFor\b|\bclock_nanosleep\b"),
+    "python": re.compile(r"\btime\.sleep\s*\(|\bsleep\s*\("),
+    "shell": re.compile(r"(?:^|[;&|]|\bdo|\bthen)\s*sleep\s+[\d.$]"),
+}
+
+
+def check_sleeps(source, report):
+    if not source.is_test or source.path.startswith(SIMULATORS) or OWN_FILES.match(source.path):
+        return
+    pattern = SLEEPS.get(source.language)
+    if pattern is None:
+        return
+    for number, (code, comment) in enumerate(source.code_and_comments, 1):
+        if pattern.search(code) and POLL not in comment:
+            report(number, "a test does not sleep: advance a fake clock, or poll for the condition up to a "
+                   "deadline and mark the wait 'tidy: poll'")
+
+
+def check_disabled_tests(source, report):
+    if source.language != "cc" or OWN_FILES.match(source.path):
+        return
+    for number, (code, _) in enumerate(source.code_and_comments, 1):
+        if re.search(r"\bDISABLED_\w+", code):
+            report(number, "a disabled test tests nothing: mend it or delete it")
+
+
+# --- Words with a replacement --------------------------------------------------------------------
+
+class Ban:
+    """A word in C++ code, the replacement, and the paths where it is right."""
+
+    def __init__(self, pattern, instead, except_in=r"(?!)", tests=True):
+        self.pattern = re.compile(pattern)
+        self.instead = instead
+        self.except_in = re.compile(except_in)
+        self.tests = tests
+
+
+BANS = [
+    Ban(r"\babsl::(?:Reader|Writer)?Mutex(?:Lock)?\b", "std::mutex: ThreadSanitizer cannot see into absl::Mutex"),
+    Ban(r"\bstd::c(?:out|err)\b", "spdlog in a daemon; only main.cc and the CLI write to the terminal",
+        r"(?:^|/)main\.cc$|^cli/|^tests/", tests=False),
+    Ban(r"\b(?:getInstance|GetInstance|Singleton)\b", "build it in the composition root and pass it by reference"),
+    Ban(r"\bcatch\s*\(\s*\.\.\.\s*\)", "catch the type you can handle: a catch-all swallows bugs"),
+    Ban(r"\busing\s+namespace\s+(?!.*literals)", "using-declarations of the names you need"),
+    Ban(r"(?<![\w:.>])(?:std::)?s?rand\s*\(", "base/random.h: seeded, so that a run can be replayed",
+        r"^tests/"),
+    Ban(r"\bstd::random_device\b", "base/random.h: seeded, so that a run can be replayed", r"^base/|(?:^|/)main\.cc$"),
+    Ban(r"\bstd::endl\b", r"'\n': std::endl flushes on every line"),
+    Ban(r"(?<![\w.>_:])(?:std::)?(?:quick_)?exit\s*\(", "return an absl::Status: only main.cc ends the process",
+        r"(?:^|/)main\.cc$|^cli/|^tests/", tests=False),
+    Ban(r"\.detach\s*\(\s*\)", "a thread that its owner joins"),
+    Ban(r"\bstd::(?:auto_ptr|bind)\b", "std::unique_ptr, a lambda"),
+    Ban(r"\bstd::regex\b", "a small parser: std::regex overflows its stack on long input"),
+    Ban(r"\b(?:strcpy|strcat|sprintf|vsprintf|gets|strtok)\s*\(", "the form that takes a size"),
+]
+
+
+def check_banned_words(source, report):
+    if source.language != "cc":
+        return
+    for number, (code, _) in enumerate(source.code_and_comments, 1):
+        for ban in BANS:
+            if ban.except_in.search(source.path) or (source.is_test and not ban.tests):
+                continue
+            match = ban.pattern.search(code)
+            if match:
+                report(number, f"'{match.group().strip()}' is not used here; instead: {ban.instead}")
+
+
+RULES = [
+    Rule("file-length", f"{MAX_LINES} lines a file, {MAX_HEADER_LINES} a header, {MAX_TEST_LINES} a test",
+         check_file_length),
+    Rule("function-length", f"{MAX_FUNCTION_LINES} lines a function, in C++ and Python", check_function_length),
+    Rule("line-length", f"{MAX_COLUMNS} columns, outside tests (Python: 120)", check_line_length),
+    Rule("spdx", "the first line names the licence", check_spdx),
+    Rule("pragma-once", "every header has #pragma once", check_pragma_once),
+    Rule("white-space", "none at the end of a line, no tabs, one line end at the end", check_white_space),
+    Rule("folder-name", "no folder or file called util, common, misc", check_folder_names),
+    Rule("unfinished", "no stub, placeholder, 'for now', 'not implemented', FIXME, XXX, HACK", check_unfinished),
+    Rule("todo", "a TODO names its issue: TODO(#123)", check_todo),
+    Rule("machine-path", "no absolute path of a developer's machine", check_machine_paths),
+    Rule("sleep", "tests do not sleep", check_sleeps),
+    Rule("disabled-test", "no DISABLED_ tests", check_disabled_tests),
+    Rule("banned-word", "no absl::Mutex, std::cout, getInstance, catch (...), rand: each has a better one",
+         check_banned_words),
+]

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Goal: every rule of tidy.py finds what it is for and leaves good code alone, and the ratchet only turns one way.
+Method: sources given as text; whole runs in a temporary folder."""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tidy  # noqa: E402
+import tidy_functions  # noqa: E402
+
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+HASH_SPDX = "# SPDX-License-Identifier: Apache-2.0\n"
+
+
+def rules_of(path, text):
+    """[(line, rule)] for one file."""
+    return [(f.line, f.rule) for f in tidy.check_source(tidy.Source(path, text))]
+
+
+def cc(text, path="base/x.cc"):
+    return rules_of(path, SPDX + text)
+
+
+def function_of(lines, head="int Busy()"):
+    return head + " {\n" + "  Step();\n" * (lines - 2) + "}\n"
+
+
+class Lengths(unittest.TestCase):
+    def test_files(self):
+        for path, limit in (("base/x.cc", 400), ("base/x_test.cc", 600), ("tests/e2e/run.cc", 600)):
+            self.assertEqual(cc("int a;\n" * (limit - 1), path), [])
+            self.assertEqual(cc("int a;\n" * limit, path), [(1, "file-length")])
+        header = "#pragma once\n"
+        self.assertEqual(cc(header + "int a;\n" * 248, "base/x.h"), [])
+        self.assertEqual(cc(header + "int a;\n" * 249, "base/x.h"), [(1, "file-length")])
+        self.assertEqual(rules_of("tools/x.py", HASH_SPDX + "a = 1\n" * 400), [(1, "file-length")])
+
+    def test_functions_up_to_the_limit(self):
+        self.assertEqual(cc(function_of(70)), [])
+        self.assertEqual(cc(function_of(71)), [(2, "function-length")])
+
+    def test_python_functions(self):
+        body = "    step()\n" * 70
+        self.assertEqual(rules_of("tools/x.py", HASH_SPDX + "def busy():\n" + body), [(2, "function-length")])
+
+    def test_lines(self):
+        self.assertEqual(cc("int a;  " + "+" * 100 + "\n"), [(2, "line-length")])
+        self.assertEqual(cc("int a;  " + "+" * 100 + "\n", "base/x_test.cc"), [])
+
+
+class Functions(unittest.TestCase):
+    """What counts as a function."""
+
+    def found(self, text):
+        return [(name, first, last) for name, first, last in tidy_functions.functions_cc(text)]
+
+    def test_namespaces_and_classes_are_not_functions_but_hold_them(self):
+        text = ("namespace neurontrace {\nclass A : public B<int> {\n public:\n  int Get() const {\n"
+                "    return 1;\n  }\n};\nenum class E : int { kA };\nvoid F() {\n}\n}  // namespace\n")
+        self.assertEqual(self.found(text), [("Get", 4, 6), ("F", 9, 10)])
+
+    def test_a_constructor_with_brace_initialisers_counts_its_body(self):
+        text = "A::A(int a, std::map<int, int> m)\n    : a_{a},\n      m_{std::move(m)},\n      c_(0) {\n  Go();\n}\n"
+        self.assertEqual(self.found(text), [("A::A", 1, 6)])
+
+    def test_initialisers_are_not_functions(self):
+        self.assertEqual(self.found("constexpr Row kRows[] = {\n  {1, F(2)},\n  {3, 4},\n};\n"), [])
+        self.assertEqual(self.found("const auto x = Make(A{1}, B{2});\nint y;\n"), [])
+
+    def test_a_lambda_at_file_level_is_one(self):
+        self.assertEqual(self.found("const auto f = [](int x) {\n  return x;\n};\n"), [("a function", 1, 3)])
+
+    def test_braces_in_literals_comments_and_macros_do_not_count(self):
+        text = ('#define OPEN {\nvoid F() {\n  Use("{{{", \'{\', R"j({"a": {)j");  // {\n  /* { */\n}\n'
+                "void G() {\n  int n = 1\'000\'000;\n}\n")
+        self.assertEqual(self.found(text), [("F", 2, 5), ("G", 6, 8)])
+
+    def test_tests_and_extern_c_are_functions(self):
+        text = 'extern "C" {\nint f(void) {\n}\n}\nextern "C" int g(void) {\n}\nTEST_F(Spool, Drops) {\n}\n'
+        self.assertEqual(self.found(text), [("f", 2, 3), ("g", 5, 6), ("TEST_F(Spool, Drops)", 7, 8)])
+
+    def test_a_function_in_many_layers(self):
+        text = "namespace {\nstruct alignas(64) Slot {\n  int a;\n};\nstatic absl::StatusOr<std::map<int, int>>\nMake(int a) {\n  if (a) {\n  }\n}\n}\n"
+        self.assertEqual(self.found(text), [("Make", 5, 9)])
+
+
+class Form(unittest.TestCase):
+    def test_licence(self):
+        self.assertEqual(rules_of("base/x.cc", "int a;\n"), [(1, "spdx")])
+        self.assertEqual(rules_of("scripts/x", "#!/usr/bin/env bash\n" + HASH_SPDX + "true\n"), [])
+        self.assertEqual(rules_of("scripts/x", "#!/usr/bin/env bash\ntrue\n"), [(1, "spdx")])
+        self.assertEqual(rules_of("docs/x.md", "# Words\n"), [])
+
+    def test_pragma_once(self):
+        self.assertEqual(cc("int a;\n", "base/x.h"), [(1, "pragma-once")])
+
+    def test_white_space(self):
+        self.assertEqual(cc("int a; \n"), [(2, "white-space")])
+        self.assertEqual(cc("int a;\r\n"), [(2, "white-space")])
+        self.assertEqual(cc("\tint a;\n"), [(2, "white-space")])
+        self.assertEqual(cc("int a;"), [(2, "white-space")])
+        self.assertEqual(cc("int a;\n\n"), [(3, "white-space")])
+
+    def test_folder_and_file_names(self):
+        self.assertEqual(cc("int a;\n", "base/util/x.cc"), [(1, "folder-name")])
+        self.assertEqual(cc("int a;\n", "trace/event_utils.cc"), [(1, "folder-name")])
+
+
+class Words(unittest.TestCase):
+    def test_unfinished_work(self):
+        for comment in ("not implemented", "a stub", "placeholder", "good enough for now", "FIXME", "XXX", "HACK"):
+            self.assertEqual(cc(f"int a;  // {comment}\n"), [(2, "unfinished")], comment)
+        self.assertEqual(cc('Fail("not implemented");\n'), [(2, "unfinished")])
+
+    def test_words_that_only_look_unfinished(self):
+        self.assertEqual(cc('auto stub = Gateway::NewStub(channel);\nmkstemp("/tmp/aXXXXXX");\n'), [])
+        self.assertEqual(cc("// The generated stub is not thread safe.\n"), [])
+
+    def test_todo_form(self):
+        self.assertEqual(cc("// TODO: more\n"), [(2, "todo")])
+        self.assertEqual(cc("// TODO(#12): say why\n"), [])
+
+    def test_machine_paths(self):
+        self.assertEqual(rules_of("docs/x.md", "see /home/anna/trace\n"), [(1, "machine-path")])
+        self.assertEqual(rules_of("docs/x.md", "see https://host/home/anna and ./work/x\n"), [])
+
+    def test_banned_words(self):
+        for text in ("absl::Mutex mu_;", "std::cout << 1;", "Pool::getInstance();", "catch (...) {", "int a = rand();",
+                     "using namespace std;", "exit(1);", "thread.detach();", "std::regex r;"):
+            self.assertEqual(cc(text + "\n", "agent/spool/x.cc"), [(2, "banned-word")], text)
+
+    def test_banned_words_where_they_are_right(self):
+        self.assertEqual(cc("std::cout << 1;\nexit(1);\n", "cli/main.cc"), [])
+        self.assertEqual(cc("_exit(1);\nobject.exit(1);\nusing namespace std::literals;\n"), [])
+        self.assertEqual(cc('Log("absl::Mutex");  // absl::Mutex\n'), [])
+
+    def test_an_allowance_needs_a_reason(self):
+        self.assertEqual(cc("exit(1);  // tidy: allow(banned-word) the child of a fork\n"), [])
+        self.assertEqual(cc("exit(1);  // tidy: allow(banned-word)\n"), [(2, "banned-word")])
+        self.assertEqual(cc("exit(1);  // tidy: allow(sleep) wrong rule\n"), [(2, "banned-word")])
+
+
+class Sleeps(unittest.TestCase):
+    def test_in_tests(self):
+        for text in ("std::this_thread::sleep_for(1s);", "usleep(5);", "absl::SleepFor(d);", "sleep(1);"):
+            self.assertEqual(cc(text + "\n", "base/x_test.cc"), [(2, "sleep")], text)
+            self.assertEqual(cc(text + "  // tidy: poll\n", "base/x_test.cc"), [], text)
+        self.assertEqual(rules_of("tests/e2e/x.py", HASH_SPDX + "time.sleep(1)\n"), [(2, "sleep")])
+        self.assertEqual(rules_of("tests/e2e/x.py", HASH_SPDX + "time.sleep(1)  # tidy: poll\n"), [])
+        self.assertEqual(rules_of("tests/e2e/x.sh", HASH_SPDX + "sleep 1\n"), [(2, "sleep")])
+
+    def test_programs_may(self):
+        self.assertEqual(cc("usleep(5);\n", "base/x.cc"), [])
+        self.assertEqual(cc("usleep(5);\n", "tests/fake_nrt/x.cc"), [])
+
+    def test_disabled_tests(self):
+        self.assertEqual(cc("TEST(A, DISABLED_B) {}\n", "base/x_test.cc"), [(2, "disabled-test")])
+
+
+class Ratchet(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.write("base/x.cc", SPDX + "int a; \n")
+
+    def write(self, path, text):
+        full = os.path.join(self.folder.name, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def baseline(self, content):
+        self.write("tools/tidy_baseline.json", json.dumps(content))
+
+    def run_tidy(self, *arguments):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            code = tidy.main(["--root", self.folder.name, *arguments])
+        return code, output.getvalue()
+
+    def test_a_new_finding_fails(self):
+        code, output = self.run_tidy()
+        self.assertEqual(code, 1)
+        self.assertIn("base/x.cc:2: [white-space]", output)
+
+    def test_an_old_finding_passes_until_it_gets_worse(self):
+        self.baseline({"white-space": {"base/x.cc": 1}})
+        self.assertEqual(self.run_tidy()[0], 0)
+        self.write("base/x.cc", SPDX + "int a; \nint b; \n")
+        self.assertEqual(self.run_tidy()[0], 1)
+
+    def test_a_mended_finding_must_leave_the_baseline(self):
+        self.baseline({"white-space": {"base/x.cc": 1}})
+        self.write("base/x.cc", SPDX + "int a;\n")
+        code, output = self.run_tidy()
+        self.assertEqual(code, 1)
+        self.assertIn("got better, 1 -> 0", output)
+        self.assertEqual(self.run_tidy("--update")[0], 0)
+        self.assertEqual(self.run_tidy()[0], 0)
+
+    def test_the_baseline_cannot_grow(self):
+        self.assertEqual(self.run_tidy("--update")[0], 1)
+        self.assertFalse(os.path.exists(os.path.join(self.folder.name, "tools/tidy_baseline.json")))
+
+    def test_named_files_only(self):
+        self.write("base/good.cc", SPDX + "int b;\n")
+        self.assertEqual(self.run_tidy("base/good.cc")[0], 0)
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
+            self.run_tidy("base/gone.cc")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -3,8 +3,7 @@
 
 #include <cstring>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -34,17 +33,13 @@ CaptureId CaptureId::Make(const Clock& clock, Random& random) {
 absl::StatusOr<CaptureId> CaptureId::Parse(std::string_view text) {
   // 26 digits of 5 bits are 130 bits: the first digit has only three of them.
   if (text.size() != kTextLength || DigitOf(text[0]) > 7) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", text.substr(0, 64), "' is not a capture id of 26 characters"));
+    return InvalidArgument("'{}' is not a capture id of 26 characters", text.substr(0, 64));
   }
   CaptureId id;
   unsigned __int128 value = 0;
   for (const char c : text) {
     const int digit = DigitOf(c);
-    if (digit < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", text, "' is not a capture id: unexpected '", std::string(1, c), "'"));
-    }
+    if (digit < 0) return InvalidArgument("'{}' is not a capture id: unexpected '{}'", text, c);
     value = (value << 5) | static_cast<unsigned>(digit);
   }
   for (int i = 15; i >= 0; --i, value >>= 8) id.bytes_[i] = static_cast<uint8_t>(value);
@@ -53,8 +48,7 @@ absl::StatusOr<CaptureId> CaptureId::Parse(std::string_view text) {
 
 absl::StatusOr<CaptureId> CaptureId::FromBytes(std::string_view bytes) {
   if (bytes.size() != kBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a capture id has 16 bytes, not ", bytes.size()));
+    return InvalidArgument("a capture id has 16 bytes, not {}", bytes.size());
   }
   CaptureId id;
   std::memcpy(id.bytes_.data(), bytes.data(), kBytes);
@@ -71,17 +65,19 @@ std::string CaptureId::ToString() const {
 }
 
 std::string ToString(const WorkerIdentity& worker) {
-  std::string text = absl::StrCat(worker.instance_id, " pid ", worker.pid);
-  if (!worker.container_id.empty())
-    absl::StrAppend(&text, " container ", worker.container_id.substr(0, 12));
+  std::string text = fmt::format("{} pid {}", worker.instance_id, worker.pid);
+  if (!worker.container_id.empty()) {
+    text += fmt::format(" container {}", worker.container_id.substr(0, 12));
+  }
   return text;
 }
 
 std::string ToString(const StreamIdentity& stream) {
-  if (stream.kind == StreamKind::kFramework)
-    return absl::StrCat(stream.worker.instance_id, " ", stream.name);
+  if (stream.kind == StreamKind::kFramework) {
+    return fmt::format("{} {}", stream.worker.instance_id, stream.name);
+  }
   if (stream.nc_idx == limits::kNoNcIdx) return ToString(stream.worker);
-  return absl::StrCat(ToString(stream.worker), " nc ", stream.nc_idx);
+  return fmt::format("{} nc {}", ToString(stream.worker), stream.nc_idx);
 }
 
 }  // namespace neurontrace

@@ -93,7 +93,7 @@ def check_function_length(source, report):
 
 
 def check_line_length(source, report):
-    if source.language not in ("cc", "python", "proto") or source.is_test:
+    if source.language not in ("cc", "python") or source.is_test:
         return
     limit = MAX_COLUMNS if source.language != "python" else MAX_COLUMNS + 20
     for number, line in enumerate(source.lines, 1):

@@ -33,7 +33,8 @@ TEST(CaptureId, ReadsTheExampleOfTheSpecification) {
 }
 
 TEST(CaptureId, RefusesWhatIsNotOne) {
-  for (const char* text : {"", "01ARZ3NDEKTSV4RRFFQ69G5FA", "81ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAU"}) {
+  for (const char* text : {"", "01ARZ3NDEKTSV4RRFFQ69G5FA", "81ARZ3NDEKTSV4RRFFQ69G5FAV",
+                           "01ARZ3NDEKTSV4RRFFQ69G5FAU"}) {
     EXPECT_EQ(CaptureId::Parse(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
   EXPECT_EQ(CaptureId::FromBytes("short").status().message(), "a capture id has 16 bytes, not 5");

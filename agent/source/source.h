@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "trace/capture_spec.h"
+#include "trace/ids.h"
+#include "trace/worker_info.h"
+
+namespace neurontrace {
+
+// Hears what sources find out. Everything happens on the agent's sequence.
+class SourceListener {
+ public:
+  virtual ~SourceListener() = default;
+  virtual void OnWorker(const WorkerInfo& worker) = 0;  // new or changed
+  virtual void OnWorkerGone(const WorkerIdentity& worker) = 0;
+  virtual void OnCaptureWorker(const CaptureWorkerStatus& status) = 0;  // new or changed
+};
+
+// Anything an agent reads trace data from: the taps of this node, its framework trace files. Lives
+// on the agent's sequence; says what it finds to a SourceListener and hands chunks to a ChunkSink,
+// both given at construction.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  // Begins to record what `spec` selects; again with the same id: no effect but to take note of the
+  // cursors. `cursors` is what the store already holds of this agent's streams in this capture:
+  // those streams continue there.
+  virtual void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                            std::span<const StreamCursor> cursors) = 0;
+
+  // Stops recording, reads what is left and ends every stream of the capture. Again: no effect.
+  virtual void StopCapture(const CaptureId& capture_id) = 0;
+
+  // True once StopCapture was called (or nothing was selected) and every chunk has its receipt.
+  virtual bool CaptureFinished(const CaptureId& capture_id) const = 0;
+
+  // The capture is over at the aggregator: forget it, whatever is left.
+  virtual void ForgetCapture(const CaptureId& capture_id) = 0;
+};
+
+}  // namespace neurontrace

@@ -18,3 +18,13 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
+
+# Debian's own Python: it is the one that has python3-protobuf.
+set(Python3_EXECUTABLE /usr/bin/python3 CACHE FILEPATH "Python with google.protobuf, for tools and tests")
+
+nt_precompiled_headers(nt_precompiled_test EXECUTABLE
+  HEADERS <gmock/gmock.h> <gtest/gtest.h> <functional> <map> <memory> <string> <utility> <vector>
+  DEPS GTest::gmock)
+nt_precompiled_headers(nt_precompiled_grpc
+  HEADERS <grpcpp/grpcpp.h> <absl/status/statusor.h> <functional> <map> <memory> <string> <utility> <vector>
+  DEPS gRPC::grpc++ absl::statusor)

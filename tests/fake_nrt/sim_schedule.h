@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tests/fake_nrt/seeded_random.h"
+
+namespace neurontrace {
+
+struct ScheduleOptions {
+  uint64_t seed = 1;
+  uint32_t world_size = 1;
+  int64_t start_at_ns = 0;   // true time of step 0
+  int64_t period_ns = 0;     // of one step, before a straggler stretches it
+  uint32_t collectives = 0;  // per step
+  int64_t straggler_rank = -1;
+  int64_t straggler_extra_ns = 0;  // how late that rank enters each barrier
+};
+
+// When a rank enters and leaves one barrier, in true time.
+struct BarrierTimes {
+  int64_t enter_ns;
+  int64_t exit_ns;
+};
+
+// The fixed points of one step of one rank, in true time.
+struct RankStep {
+  int64_t begin_ns;                       // the host begins to prepare tensors
+  int64_t execute_ns;                     // nrt_execute
+  int64_t core_ns;                        // kbl_exec_core
+  BarrierTimes host_barrier;              // enc_barrier
+  int64_t device_start_ns;                // nc_exec_running
+  BarrierTimes device_barrier;            // cc_exec_barrier
+  std::vector<BarrierTimes> collectives;  // cc_running
+  int64_t device_stop_ns;
+};
+
+// The virtual true time that all ranks of a job share. Each process computes it alone from the same
+// options and comes to the same result, so that a barrier holds across processes and instances: no
+// member leaves before the last one has entered. Thread-safe.
+class Schedule {
+ public:
+  explicit Schedule(const ScheduleOptions& options);
+
+  // Length of a step, the straggler's delays included: no step begins before the last one ended.
+  int64_t period_ns() const { return period_ns_; }
+  // Unit of what the host does around the device, at most 10 ms.
+  int64_t host_unit_ns() const { return host_unit_ns_; }
+  int64_t StepBegin(uint64_t step) const;
+  // The first step that begins at or after this moment.
+  uint64_t FirstStepFrom(int64_t true_ns) const;
+
+  RankStep Rank(uint64_t step, uint32_t rank) const;
+  const SeededRandom& random() const { return random_; }
+
+ private:
+  // For each barrier of a step the moment from which members may leave.
+  using Releases = std::vector<int64_t>;
+  std::shared_ptr<const Releases> ReleasesOf(uint64_t step) const;
+  Releases ComputeReleases(uint64_t step) const;
+
+  int64_t HostEnter(uint64_t step, uint32_t rank) const;
+  int64_t DeviceStart(uint64_t step, uint32_t rank) const;
+  int64_t Enter(uint64_t step, uint32_t barrier, uint32_t rank, int64_t release_before) const;
+  int64_t Exit(uint64_t step, uint32_t barrier, uint32_t rank, int64_t release) const;
+  int64_t Lateness(uint32_t rank) const;
+
+  const ScheduleOptions options_;
+  const SeededRandom random_;
+  const int64_t host_unit_ns_;
+  const int64_t period_ns_;
+  mutable std::mutex mutex_;
+  // The latest steps; guarded by mutex_.
+  mutable std::deque<std::pair<uint64_t, std::shared_ptr<const Releases>>> recent_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fake_nrt/sim_worker.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "tests/fake_nrt/fake_nrt.h"
+#include "tests/fake_nrt/nrt_api.h"
+#include "tests/fake_nrt/workload_forms.h"
+
+namespace neurontrace {
+namespace {
+
+SimOptions WithStart(SimOptions options) {
+  if (options.start_at_ns == 0) options.start_at_ns = TrueNow();
+  return options;
+}
+
+ScheduleOptions ScheduleOf(const SimOptions& options) {
+  return {.seed = options.seed,
+          .world_size = options.world_size,
+          .start_at_ns = options.start_at_ns,
+          .period_ns = options.period_ns(),
+          .collectives = options.mix.collectives,
+          .straggler_rank = options.straggler_rank,
+          .straggler_extra_ns = options.straggler_extra_us * 1000};
+}
+
+const WorkloadForms& Forms() {
+  static const WorkloadForms* forms = new WorkloadForms();
+  return *forms;
+}
+
+// Waits for a signal, for the cores or for the deadline.
+void WaitForSignal(int signal_fd, const StopSignal& done, int64_t timeout_ms) {
+  pollfd wait[2] = {{.fd = signal_fd, .events = POLLIN}, {.fd = done.fd(), .events = POLLIN}};
+  poll(wait, 2, static_cast<int>(std::min<int64_t>(timeout_ms, INT32_MAX)));
+}
+
+}  // namespace
+
+SimWorker::SimWorker(const SimOptions& options)
+    : options_(WithStart(options)),
+      schedule_(ScheduleOf(options_)),
+      truth_(options.ground_truth),
+      profiler_(options.profiler) {}
+
+int SimWorker::Run(int signal_fd) {
+  if (!truth_.ok()) {
+    std::fprintf(stderr, "sim_worker: cannot write %s\n", options_.ground_truth.c_str());
+    return 1;
+  }
+  if (options_.no_init) {
+    if (options_.print_ready) std::printf("ready pid=%d\n", getpid());
+    std::fflush(stdout);
+    const StopSignal never;
+    WaitForSignal(
+        signal_fd, never,
+        options_.duration_s > 0 ? static_cast<int64_t>(options_.duration_s * 1e3) : INT64_MAX);
+    return 0;
+  }
+  if (!OpenRuntime()) return 1;
+  BuildCores();
+  RunCores(signal_fd);
+  if (options_.close_delay_s > 0) {
+    const StopSignal never;
+    WaitForSignal(signal_fd, never, static_cast<int64_t>(options_.close_delay_s * 1e3));
+  }
+  if (!options_.no_close) nrt_close();
+  return Report();
+}
+
+bool SimWorker::OpenRuntime() {
+  setenv("NEURON_RT_VIRTUAL_CORE_SIZE", std::to_string(options_.lnc).c_str(), 1);
+  // What the job set wins, as long as the cores suffice.
+  setenv("NEURON_RT_NUM_CORES", std::to_string(options_.cores).c_str(), 0);
+  const NRT_STATUS status = nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", "");
+  if (status != NRT_SUCCESS) {
+    std::fprintf(stderr, "sim_worker: nrt_init: %s\n", nrt_get_status_as_str(status));
+    return false;
+  }
+  uint32_t visible = 0;
+  nrt_get_visible_vnc_count(&visible);
+  if (visible < options_.cores) {
+    std::fprintf(stderr, "sim_worker: %u cores wanted, %u visible\n", options_.cores, visible);
+    return false;
+  }
+  for (uint32_t nc = 0; nc < options_.cores; ++nc) {
+    if (options_.communicator == CommunicatorTime::kEarly) JoinCommunicator(nc);
+  }
+  return true;
+}
+
+void SimWorker::JoinCommunicator(uint32_t nc_idx) const {
+  const uint32_t rank = options_.rank_start + nc_idx;
+  const int32_t vnc = static_cast<int32_t>(nc_idx);
+  nrt_model_t* model = nullptr;
+  switch (options_.communicator_call) {
+    case CommunicatorCall::kBuild:
+      nrt_build_global_comm(vnc, rank, options_.world_size);
+      return;
+    case CommunicatorCall::kInit:
+      nrt_cc_global_comm_init(nc_idx, rank, options_.world_size);
+      return;
+    case CommunicatorCall::kLoad:
+      nrt_load_collectives("neff", 4, vnc, 1, rank, options_.world_size, &model);
+      return;
+  }
+}
+
+void SimWorker::BuildCores() {
+  for (uint32_t nc = 0; nc < options_.cores; ++nc) {
+    SimCoreOptions core;
+    core.planner = {.mix = options_.mix,
+                    .host_clock = {.offset_ns = options_.clock_offset_ns,
+                                   .drift_ppm = options_.clock_drift_ppm,
+                                   .origin_ns = options_.start_at_ns},
+                    .rank = options_.rank_start + nc,
+                    .nc_idx = nc,
+                    .physical_per_logical = options_.lnc,
+                    .first_physical_core = fake_nrt_first_physical_core() + nc * options_.lnc,
+                    .hardware_after_sync = options_.hardware_after_sync};
+    if (options_.duration_s > 0) {
+      core.end_ns = std::max(TrueNow(), options_.start_at_ns) +
+                    static_cast<int64_t>(options_.duration_s * 1e9);
+    }
+    if (options_.executions > 0) core.executions = options_.executions;
+    if (options_.communicator == CommunicatorTime::kLate) {
+      core.communicator_after = options_.communicator_after;
+      core.join_communicator = [this, nc] { JoinCommunicator(nc); };
+    }
+    cores_.push_back(std::make_unique<SimCore>(schedule_, Forms(), truth_, stop_, core));
+  }
+}
+
+void SimWorker::RunCores(int signal_fd) {
+  StopSignal done;
+  std::atomic<size_t> left = cores_.size();
+  std::vector<std::thread> threads;
+  profiler_.Start();
+  for (const auto& core : cores_) {
+    threads.emplace_back([&core, &left, &done] {
+      core->Run();
+      if (left.fetch_sub(1) == 1) done.Raise();
+    });
+  }
+  if (options_.print_ready) {
+    std::printf("ready pid=%d\n", getpid());
+    std::fflush(stdout);
+  }
+  WaitForSignal(signal_fd, done, INT64_MAX);
+  stop_.Raise();
+  for (std::thread& thread : threads) thread.join();
+  profiler_.Finish();
+}
+
+int SimWorker::Report() const {
+  uint64_t emitted = 0;
+  uint64_t accepted = 0;
+  uint64_t executions = 0;
+  for (const auto& core : cores_) {
+    emitted += core->emitted();
+    accepted += core->accepted();
+    executions += core->executions();
+  }
+  const uint64_t misuse = fake_nrt_misuse_count();
+  std::printf("{\"executions\":%" PRIu64 ",\"emitted\":%" PRIu64 ",\"accepted\":%" PRIu64
+              ",\"profiler_refused\":%s,\"profiler_fetched\":%" PRIu64 ",\"misuse\":%" PRIu64 "}\n",
+              executions, emitted, accepted, profiler_.refused() ? "true" : "false",
+              profiler_.fetched(), misuse);
+  std::fflush(stdout);
+  if (!truth_.ok()) {
+    std::fprintf(stderr, "sim_worker: writing %s failed\n", options_.ground_truth.c_str());
+    return 1;
+  }
+  return misuse == 0 ? 0 : 3;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The workload's schedule and events obey what a real job's would: checked on plans, without
+// running them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/fake_nrt/execution_planner.h"
+#include "tests/fake_nrt/sim_schedule.h"
+#include "tests/fake_nrt/workload_forms.h"
+#include "tests/fake_nrt/workload_mix.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr int64_t kStart = 1755115507000000000;
+constexpr int64_t kMs = 1'000'000;
+
+ScheduleOptions Job(uint32_t world_size, int64_t period_ns, uint32_t collectives) {
+  return {.seed = 7,
+          .world_size = world_size,
+          .start_at_ns = kStart,
+          .period_ns = period_ns,
+          .collectives = collectives};
+}
+
+std::vector<BarrierTimes> Barriers(const RankStep& step) {
+  std::vector<BarrierTimes> all = {step.host_barrier, step.device_barrier};
+  all.insert(all.end(), step.collectives.begin(), step.collectives.end());
+  return all;
+}
+
+TEST(ScheduleTest, NobodyLeavesABarrierBeforeTheLastOneEntered) {
+  for (const int64_t straggler : {-1, 5}) {
+    ScheduleOptions options = Job(24, 10 * kMs, 12);
+    options.straggler_rank = straggler;
+    options.straggler_extra_ns = 2 * kMs;
+    const Schedule schedule(options);
+    for (uint64_t step = 0; step < 20; ++step) {
+      std::vector<std::vector<BarrierTimes>> ranks;
+      for (uint32_t rank = 0; rank < 24; ++rank) {
+        ranks.push_back(Barriers(schedule.Rank(step, rank)));
+      }
+      for (size_t b = 0; b < ranks[0].size(); ++b) {
+        int64_t last_enter = INT64_MIN;
+        int64_t first_exit = INT64_MAX;
+        uint32_t last = 0;
+        for (uint32_t rank = 0; rank < 24; ++rank) {
+          if (ranks[rank][b].enter_ns > last_enter) last = rank;
+          last_enter = std::max(last_enter, ranks[rank][b].enter_ns);
+          first_exit = std::min(first_exit, ranks[rank][b].exit_ns);
+        }
+        ASSERT_LT(last_enter, first_exit) << "step " << step << " barrier " << b;
+        if (straggler >= 0) {
+          ASSERT_EQ(last, straggler) << "step " << step << " barrier " << b;
+        }
+      }
+    }
+  }
+}
+
+TEST(ScheduleTest, TwoProcessesComeToTheSameTimesInWhateverOrder) {
+  const Schedule a(Job(8, 20 * kMs, 6));
+  const Schedule b(Job(8, 20 * kMs, 6));
+  const RankStep later = a.Rank(30, 3);
+  for (uint64_t step = 0; step < 30; ++step) b.Rank(step, 7);
+  const RankStep same = b.Rank(30, 3);
+  EXPECT_EQ(later.device_stop_ns, same.device_stop_ns);
+  EXPECT_EQ(later.collectives.back().exit_ns, same.collectives.back().exit_ns);
+}
+
+TEST(ScheduleTest, FindsTheFirstStepFromAMoment) {
+  const Schedule schedule(Job(1, 10 * kMs, 0));
+  EXPECT_EQ(schedule.FirstStepFrom(kStart - 1), 0u);
+  EXPECT_EQ(schedule.FirstStepFrom(kStart), 0u);
+  EXPECT_EQ(schedule.FirstStepFrom(kStart + 1), 1u);
+  EXPECT_EQ(schedule.FirstStepFrom(kStart + 20 * kMs), 2u);
+}
+
+TEST(HostClockTest, StampsWithOffsetAndDrift) {
+  const HostClock clock = {.offset_ns = -500, .drift_ppm = 20, .origin_ns = kStart};
+  EXPECT_EQ(clock.Stamp(kStart), kStart - 500);
+  EXPECT_EQ(clock.Stamp(kStart + 1'000'000'000), kStart + 1'000'000'000 - 500 + 20'000);
+}
+
+struct PlanCase {
+  const char* mix;
+  int64_t period_ns;
+  uint32_t lnc;
+  bool after_sync;
+};
+
+class PlannerTest : public ::testing::TestWithParam<PlanCase> {
+ protected:
+  PlannerTest()
+      : mix_(*WorkloadMix::Named(GetParam().mix)),
+        schedule_(Job(4, GetParam().period_ns, mix_.collectives)),
+        planner_(schedule_, forms_,
+                 {.mix = mix_,
+                  .rank = 2,
+                  .nc_idx = 2,
+                  .physical_per_logical = GetParam().lnc,
+                  .first_physical_core = 4,
+                  .hardware_after_sync = GetParam().after_sync}) {}
+
+  static bool IsHardware(const std::string& type) {
+    return type == "nc_exec_running" || type == "cc_running" || type == "cc_exec_barrier" ||
+           type == "nc_model_switch" || type == "hw_notify";
+  }
+
+  WorkloadForms forms_;
+  WorkloadMix mix_;
+  Schedule schedule_;
+  ExecutionPlanner planner_;
+};
+
+TEST_P(PlannerTest, StaysInsideItsStepInOrder) {
+  for (uint64_t step = 0; step < 60; ++step) {
+    const auto events = planner_.Plan(step);
+    for (size_t i = 0; i < events.size(); ++i) {
+      ASSERT_GT(events[i].emit_ns, schedule_.StepBegin(step));
+      ASSERT_LT(events[i].emit_ns, schedule_.StepBegin(step + 1)) << events[i].form.event_type;
+      if (i > 0) {
+        ASSERT_GE(events[i].emit_ns, events[i - 1].emit_ns);
+      }
+    }
+  }
+}
+
+TEST_P(PlannerTest, EverySpanIsStartedAndStoppedOnceAndHostSpansNest) {
+  std::set<uint64_t> tracking_ids;
+  for (uint64_t step = 3; step < 8; ++step) {  // none of the occasional events
+    std::vector<uint64_t> open;
+    std::map<uint64_t, int64_t> started;
+    std::map<std::string, uint32_t> spans;
+    const auto events = planner_.Plan(step);
+    EXPECT_EQ(events.size(), mix_.EventsPerExecution(GetParam().lnc));
+    for (const PlannedEvent& event : events) {
+      const std::string type = event.form.event_type;
+      const std::string phase = event.form.phase;
+      if (phase == "start") {
+        ASSERT_TRUE(tracking_ids.insert(event.tracking_id).second);
+        started[event.tracking_id] = event.true_ns;
+        ++spans[type];
+        // The host's barrier reaches over its neighbours, as it waits for other ranks.
+        if (!IsHardware(type)) open.push_back(event.tracking_id);
+      } else if (phase == "stop") {
+        ASSERT_TRUE(started.contains(event.tracking_id)) << type;
+        ASSERT_GT(event.true_ns, started[event.tracking_id]) << type;
+        started.erase(event.tracking_id);
+        if (!IsHardware(type)) {
+          ASSERT_FALSE(open.empty());
+          ASSERT_EQ(open.back(), event.tracking_id) << type << " overlaps another";
+          open.pop_back();
+        }
+      }
+    }
+    EXPECT_TRUE(started.empty());
+    EXPECT_EQ(spans["nc_exec_running"], GetParam().lnc);
+    EXPECT_EQ(spans["cc_running"], mix_.collectives);
+    EXPECT_EQ(spans["nrt_tensor_free"], mix_.tensor_free);
+    EXPECT_EQ(spans["dmem_buf_copyin"], mix_.copyin);
+    EXPECT_EQ(spans["nrt_dma_mem_alloc"], mix_.dma_mem_alloc);
+  }
+}
+
+TEST_P(PlannerTest, AdjustsHardwareEventsByTheSyncPointOfTheExecution) {
+  std::set<uint64_t> cores;
+  for (uint64_t step = 3; step < 40; ++step) {
+    const auto events = planner_.Plan(step);
+    const auto sync = std::find_if(events.begin(), events.end(), [](const PlannedEvent& e) {
+      return std::string(e.form.event_type) == "timestamp_sync_point";
+    });
+    ASSERT_NE(sync, events.end());
+    const auto nc = static_cast<int64_t>(sync->values[1]);
+    const auto cpu = static_cast<int64_t>(sync->values[2]);
+    EXPECT_GT(sync->timestamp_ns, cpu);
+    for (const PlannedEvent& event : events) {
+      if (GetParam().after_sync && IsHardware(event.form.event_type)) {
+        ASSERT_GE(event.emit_ns, sync->emit_ns);
+      }
+      if (event.form.event_type == std::string("nc_exec_running")) {
+        if (event.form.phase == std::string("start")) cores.insert(event.values[0]);
+      }
+      if (event.form.form != forms_.collective.start.form) continue;
+      ASSERT_EQ(event.timestamp_ns, cpu + (static_cast<int64_t>(event.values[3]) - nc));
+      // The device latched before the host read its clock: adjusted times are late, never early but
+      // for the drift of the device.
+      ASSERT_GT(event.timestamp_ns, event.true_ns - 5000);
+      ASSERT_LT(event.timestamp_ns, event.true_ns + 100'000);
+    }
+  }
+  EXPECT_EQ(cores.size(), GetParam().lnc);
+}
+
+INSTANTIATE_TEST_SUITE_P(Mixes, PlannerTest,
+                         ::testing::Values(PlanCase{"eager", 11 * kMs, 2, false},
+                                           PlanCase{"eager", 1 * kMs, 1, false},
+                                           PlanCase{"graph", 100 * kMs, 2, true},
+                                           PlanCase{"graph", kMs / 10, 2, false},
+                                           PlanCase{"bare", 10 * kMs, 1, true}));
+
+TEST(WorkloadMixTest, EagerHasTheSpansOfThePublishedCapture) {
+  // 4 ranks and 5 executions had 9,634 spans.
+  const uint32_t spans = (WorkloadMix::Named("eager")->EventsPerExecution(2) + 1) / 2;
+  EXPECT_NEAR(spans, 9634 / 20, 2);
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace neurontrace {
+
+// Nanoseconds of CLOCK_REALTIME: the true time of the simulation.
+int64_t TrueNow();
+
+// Waits that one Raise() ends for all threads, for good. Any thread may call.
+class StopSignal {
+ public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  void Raise();
+  // Sleeps until this moment of true time; true at once when raised.
+  bool WaitUntil(int64_t true_ns) const;
+  // Becomes readable when raised.
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace neurontrace

@@ -226,7 +226,7 @@ BANS = [
         r"(?:^|/)main\.cc$|^cli/|^tests/", tests=False),
     Ban(r"\b(?:getInstance|GetInstance|Singleton)\b", "build it in the composition root and pass it by reference"),
     Ban(r"\bcatch\s*\(\s*\.\.\.\s*\)", "catch the type you can handle: a catch-all swallows bugs"),
-    Ban(r"\busing\s+namespace\s+(?!.*literals)", "using-declarations of the names you need"),
+    Ban(r"^using\s+namespace\s+(?!.*literals)", "using-declarations of the names you need"),
     Ban(r"(?<![\w:.>])(?:std::)?s?rand\s*\(", "base/random.h: seeded, so that a run can be replayed",
         r"^tests/"),
     Ban(r"\bstd::random_device\b", "base/random.h: seeded, so that a run can be replayed", r"^base/|(?:^|/)main\.cc$"),

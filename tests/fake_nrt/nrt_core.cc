@@ -2,6 +2,7 @@
 // Life cycle, topology and communicators of the simulated runtime, and the entry points of its
 // workload.
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "tests/fake_nrt/event_json.h"
@@ -41,8 +42,8 @@ void nrt_close(void) { Runtime::Get().Close(); }
 NRT_STATUS nrt_get_version(nrt_version_t* version, size_t size) {
   if (version == nullptr || size == 0) return NRT_INVALID;
   nrt_version_t full = {.rt_major = 2, .rt_minor = 31, .rt_patch = 24, .rt_maintenance = 0};
-  std::strcpy(full.rt_detail, "2.31.24.0 (simulated)");
-  std::strcpy(full.git_hash, "0000000000000000000000000000000000000000");
+  std::snprintf(full.rt_detail, sizeof(full.rt_detail), "2.31.24.0 (simulated)");
+  std::snprintf(full.git_hash, sizeof(full.git_hash), "0000000000000000000000000000000000000000");
   std::memcpy(version, &full, std::min(size, sizeof(full)));
   return NRT_SUCCESS;
 }
@@ -50,8 +51,8 @@ NRT_STATUS nrt_get_version(nrt_version_t* version, size_t size) {
 NRT_STATUS nrt_get_instance_info(nrt_instance_info_t* info, size_t size) {
   if (info == nullptr || size == 0) return NRT_INVALID;
   nrt_instance_info_t full = {.family = kFamilyTrn2, .size = kSize48xl};
-  std::strcpy(full.arch_name, "V3");
-  std::strcpy(full.device_revision, "A0");
+  std::snprintf(full.arch_name, sizeof(full.arch_name), "V3");
+  std::snprintf(full.device_revision, sizeof(full.device_revision), "A0");
   std::memcpy(info, &full, std::min(size, sizeof(full)));
   return NRT_SUCCESS;
 }

@@ -31,8 +31,9 @@ BASELINE = os.path.join("tools", "tidy_baseline.json")
 class Source:
     """One file as the rules see it."""
 
-    def __init__(self, path, text):
+    def __init__(self, path, text, root=None):
         self.path = path
+        self.root = root  # of the tree, to look for other files; None: do not look
         self.text = text
         self.lines = text.split("\n")
         if self.lines and not self.lines[-1]:
@@ -82,7 +83,7 @@ def read_sources(root, paths):
         full = os.path.join(root, path)
         if tidy_rules.is_checked(path, full):
             with open(full, encoding="utf-8", errors="replace", newline="") as file:
-                yield Source(path, file.read())
+                yield Source(path, file.read(), root)
 
 
 def all_paths(root):

@@ -179,6 +179,20 @@ def check_machine_paths(source, report):
             report(number, f"'{match.group()}' is a path of one developer's machine")
 
 
+# --- Documents -----------------------------------------------------------------------------------
+
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def check_links(source, report):
+    if not source.path.endswith(".md") or source.root is None:
+        return
+    for number, line in enumerate(source.lines, 1):
+        for target in LINK.findall(re.sub(r"`[^`]*`", "", line)):
+            if not os.path.exists(os.path.join(source.root, os.path.dirname(source.path), target)):
+                report(number, f"the link to {target} leads nowhere")
+
+
 # --- Tests ---------------------------------------------------------------------------------------
 
 SLEEPS = {
@@ -264,6 +278,7 @@ RULES = [
     Rule("unfinished", "no stub, placeholder, 'for now', 'not implemented', FIXME, XXX, HACK", check_unfinished),
     Rule("todo", "a TODO names its issue: TODO(#123)", check_todo),
     Rule("machine-path", "no absolute path of a developer's machine", check_machine_paths),
+    Rule("link", "links between documents and to code lead somewhere", check_links),
     Rule("sleep", "tests do not sleep", check_sleeps),
     Rule("disabled-test", "no DISABLED_ tests", check_disabled_tests),
     Rule("banned-word", "no absl::Mutex, std::cout, getInstance, catch (...), rand: each has a better one",

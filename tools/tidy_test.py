@@ -209,6 +209,15 @@ class Ratchet(unittest.TestCase):
         self.assertEqual(self.run_tidy("--update")[0], 1)
         self.assertFalse(os.path.exists(os.path.join(self.folder.name, "tools/tidy_baseline.json")))
 
+    def test_links_lead_somewhere(self):
+        self.write("base/x.cc", SPDX + "int a;\n")
+        self.write("docs/x.md", "[code](../base/x.cc#L1) [web](https://a.b/c) [here](#part) `[no](link)`\n")
+        self.assertEqual(self.run_tidy()[0], 0)
+        self.write("docs/x.md", "[code](../base/gone.cc)\n")
+        code, output = self.run_tidy()
+        self.assertEqual(code, 1)
+        self.assertIn("docs/x.md:1: [link] the link to ../base/gone.cc", output)
+
     def test_named_files_only(self):
         self.write("base/good.cc", SPDX + "int b;\n")
         self.assertEqual(self.run_tidy("base/good.cc")[0], 0)

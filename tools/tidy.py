@@ -22,6 +22,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tidy_functions  # noqa: E402
+import tidy_metrics  # noqa: E402
 import tidy_rules  # noqa: E402
 
 SKIPPED_FOLDERS = {".git", "build", "out", "__pycache__", ".cache", ".venv", "fuzz_corpus", "golden"}
@@ -150,6 +151,7 @@ def main(arguments=None):
     if options.rules:
         for rule in tidy_rules.RULES:
             print(f"{rule.name:20} {rule.summary}")
+        print(f"{'metric':20} {tidy_metrics.__doc__}")
         return 0
     if options.files and options.update:
         parser.error("--update takes no files: the baseline is of the whole tree")
@@ -157,11 +159,10 @@ def main(arguments=None):
         if not os.path.isfile(os.path.join(options.root, path)):
             parser.error(f"no such file under {options.root}: {path}")
     baseline = load_baseline(options.root)
-    count = 0
-    findings = []
-    for source in read_sources(options.root, options.files or all_paths(options.root)):
-        count += 1
-        findings += check_source(source)
+    sources = list(read_sources(options.root, options.files or all_paths(options.root)))
+    findings = [finding for source in sources for finding in check_source(source)]
+    if not options.files:
+        findings += [Finding(path, line, "metric", message) for path, line, message in tidy_metrics.check(sources)]
     if options.update:
         return update(options.root, findings, baseline)
     over, stale = ratchet(findings, baseline)
@@ -171,7 +172,7 @@ def main(arguments=None):
         print(finding)
     for line in stale:
         print(line)
-    print(f"tidy: {count} files, {len(over) + len(stale)} wrong")
+    print(f"tidy: {len(sources)} files, {len(over) + len(stale)} wrong")
     return 1 if over or stale else 0
 
 

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A metric that the code makes is described in docs/operations.md, and one described there is made."""
+
+import re
+
+PAGE = "docs/operations.md"
+IN_CODE = re.compile(r'"(neurontrace_(?:agent|aggregator)_[a-z0-9_]+)"')
+IN_PAGE = re.compile(r"`(neurontrace_(?:agent|aggregator)_[a-z0-9_]+)[`{]")
+
+
+def check(sources):
+    """[(path, line, message)] over the whole tree."""
+    made, described = {}, {}
+    for source in sources:
+        if source.language == "cc" and not source.is_test:
+            note(source, IN_CODE, made)
+        elif source.path == PAGE:
+            note(source, IN_PAGE, described)
+    found = [(*made[name], f"{name} is not described in {PAGE}") for name in made.keys() - described.keys()]
+    found += [(*described[name], f"no code makes {name}") for name in described.keys() - made.keys()]
+    return sorted(found)
+
+
+def note(source, pattern, where):
+    for number, line in enumerate(source.lines, 1):
+        for name in pattern.findall(line):
+            where.setdefault(name, (source.path, number))

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tap/capture_spec.h"
+
+#include <string.h>
+
+namespace neurontrace {
+
+namespace {
+
+bool IsZero(const uint8_t* id) {
+  uint8_t any = 0;
+  for (uint32_t i = 0; i < kTapCaptureIdBytes; ++i) any |= id[i];
+  return any == 0;
+}
+
+// Null if `bytes` holds exactly `count` names, each terminated and of a length between 1 and the
+// limit.
+const char* CheckNames(const char* names, uint32_t bytes, uint32_t count) {
+  uint32_t at = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t length = static_cast<uint32_t>(strnlen(names + at, bytes - at));
+    if (length == bytes - at) return "an event type name has no end";
+    if (length == 0 || length > kTapEventNameBytesMax) return "an event type name is out of bounds";
+    at += length + 1;
+  }
+  return at == bytes ? nullptr : "bytes follow the last event type name";
+}
+
+const char* ParseStart(const uint8_t* data, size_t size, CaptureSpec* spec) {
+  TapStart start;
+  if (size < sizeof start) return "START is too short";
+  memcpy(&start, data, sizeof start);
+  if (size - sizeof start != start.names_bytes) return "START's names are cut off";
+  if (start.flags != 0) return "START has flags this tap does not know";
+  if (start.event_rule > static_cast<uint32_t>(TapEventRule::kAllButThese)) {
+    return "START has an event rule this tap does not know";
+  }
+  if (start.name_count > kTapEventNamesMax) return "START has too many event type names";
+  if (start.max_events_per_nc < kTapEventsPerCoreMin ||
+      start.max_events_per_nc > kTapEventsPerCoreMax) {
+    return "START's events per core are out of bounds";
+  }
+  if (IsZero(start.capture_id)) return "START has no capture id";
+  const char* names = reinterpret_cast<const char*>(data) + sizeof start;
+  if (const char* wrong = CheckNames(names, start.names_bytes, start.name_count)) return wrong;
+  memcpy(spec->capture_id, start.capture_id, sizeof spec->capture_id);
+  spec->max_events_per_nc = start.max_events_per_nc;
+  memcpy(spec->nc_bitmap, start.nc_bitmap, sizeof spec->nc_bitmap);
+  spec->event_rule = static_cast<TapEventRule>(start.event_rule);
+  spec->name_count = start.name_count;
+  spec->names_bytes = start.names_bytes;
+  memcpy(spec->names, names, start.names_bytes);
+  return nullptr;
+}
+
+const char* ParseStop(const uint8_t* data, size_t size, CaptureSpec* spec) {
+  TapStop stop;
+  if (size != sizeof stop) return "STOP has a wrong size";
+  memcpy(&stop, data, sizeof stop);
+  memcpy(spec->capture_id, stop.capture_id, sizeof spec->capture_id);
+  return nullptr;
+}
+
+}  // namespace
+
+bool SameCaptureId(const uint8_t* a, const uint8_t* b) {
+  return memcmp(a, b, kTapCaptureIdBytes) == 0;
+}
+
+const char* NextName(const CaptureSpec& spec, const char* name) {
+  const char* next = name == nullptr ? spec.names : name + strlen(name) + 1;
+  return next < spec.names + spec.names_bytes ? next : nullptr;
+}
+
+bool NamesEventType(const CaptureSpec& spec, const char* event_type) {
+  for (const char* name = NextName(spec, nullptr); name != nullptr; name = NextName(spec, name)) {
+    if (strcmp(name, event_type) == 0) return true;
+  }
+  return false;
+}
+
+const char* ParseCommand(const uint8_t* data, size_t size, AgentCommand* command) {
+  TapMessageHeader header;
+  if (size < sizeof header) return "the message is shorter than its header";
+  if (size > kTapMessageBytesMax) return "the message is too long";
+  memcpy(&header, data, sizeof header);
+  if (header.magic != kTapMessageMagic) return "the message has a wrong magic";
+  if (header.version != kTapProtocolVersion) return "the protocol version is not known";
+  if (header.length != size) return "the message's length is not the packet's";
+  command->type = static_cast<TapMessageType>(header.type);
+  switch (command->type) {
+    case TapMessageType::kStart:
+      return ParseStart(data, size, &command->spec);
+    case TapMessageType::kStop:
+      return ParseStop(data, size, &command->spec);
+    default:
+      return "the message is no command";
+  }
+}
+
+}  // namespace neurontrace

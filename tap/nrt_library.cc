@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tap/nrt_library.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+namespace neurontrace {
+
+namespace {
+
+// A symbol of this very library is no runtime (a second copy of the tap may be loaded).
+bool IsOurs(void* address) {
+  Dl_info theirs;
+  Dl_info ours;
+  if (dladdr(address, &theirs) == 0) return false;
+  if (dladdr(reinterpret_cast<void*>(&FindNrtSymbol), &ours) == 0) return false;
+  return theirs.dli_fbase == ours.dli_fbase;
+}
+
+template <typename Function>
+void Resolve(Function* slot, const char* name) {
+  *slot = reinterpret_cast<Function>(FindNrtSymbol(name));
+}
+
+}  // namespace
+
+bool NrtLibrary::CanTrace() const {
+  return config_allocate != nullptr && config_free != nullptr && trace_start != nullptr &&
+         trace_stop != nullptr && fetch_events != nullptr && buffer_free != nullptr;
+}
+
+bool NrtLibrary::CanFetchOneCore() const {
+  return get_visible_vnc_count != nullptr && fetch_options_allocate != nullptr &&
+         fetch_options_free != nullptr && fetch_options_set_nc_idx != nullptr;
+}
+
+void FreeEventTypes(const NrtLibrary& library, const char** types, size_t count) {
+  if (types == nullptr) return;
+  if (library.free_event_types != nullptr) {
+    library.free_event_types(types, count);
+    return;
+  }
+  // The runtime's contract: each string and the array may be given to free().
+  for (size_t i = 0; i < count; ++i) free(const_cast<char*>(types[i]));
+  free(types);
+}
+
+void* FindNrtSymbol(const char* name) {
+  void* address = dlsym(RTLD_NEXT, name);
+  if (address != nullptr && !IsOurs(address)) return address;
+  void* handle = dlopen("libnrt.so.1", RTLD_NOLOAD | RTLD_LAZY);
+  if (handle == nullptr) return nullptr;
+  address = dlsym(handle, name);
+  dlclose(handle);  // gives back only the reference that RTLD_NOLOAD took
+  return address != nullptr && IsOurs(address) ? nullptr : address;
+}
+
+void LoadNrtLibrary(NrtLibrary* library) {
+  Resolve(&library->get_version, "nrt_get_version");
+  Resolve(&library->get_instance_info, "nrt_get_instance_info");
+  Resolve(&library->get_total_vnc_count, "nrt_get_total_vnc_count");
+  Resolve(&library->get_visible_vnc_count, "nrt_get_visible_vnc_count");
+  Resolve(&library->config_allocate, "nrt_sys_trace_config_allocate");
+  Resolve(&library->config_free, "nrt_sys_trace_config_free");
+  Resolve(&library->config_set_max_events_per_nc, "nrt_sys_trace_config_set_max_events_per_nc");
+  Resolve(&library->config_set_enabled_for_nc, "nrt_sys_trace_config_set_capture_enabled_for_nc");
+  Resolve(&library->config_set_enabled_for_event_type,
+          "nrt_sys_trace_config_set_capture_enabled_for_event_type");
+  Resolve(&library->get_event_types, "nrt_sys_trace_get_event_types");
+  Resolve(&library->free_event_types, "nrt_sys_trace_free_event_types");
+  Resolve(&library->trace_start, "nrt_sys_trace_start");
+  Resolve(&library->trace_stop, "nrt_sys_trace_stop");
+  Resolve(&library->fetch_options_allocate, "nrt_sys_trace_fetch_options_allocate");
+  Resolve(&library->fetch_options_free, "nrt_sys_trace_fetch_options_free");
+  Resolve(&library->fetch_options_set_max_events_per_nc,
+          "nrt_sys_trace_fetch_options_set_max_events_per_nc");
+  Resolve(&library->fetch_options_set_nc_idx, "nrt_sys_trace_fetch_options_set_nc_idx");
+  Resolve(&library->fetch_events, "nrt_sys_trace_fetch_events");
+  Resolve(&library->buffer_free, "nrt_sys_trace_buffer_free");
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// A scoped lock on a pthread mutex. The tap cannot use std::mutex: its failure path needs
+// libstdc++, which the tap must not bring into a worker.
+#pragma once
+
+#include <pthread.h>
+
+namespace neurontrace {
+
+class PthreadLock {
+ public:
+  explicit PthreadLock(pthread_mutex_t* mutex) : mutex_(mutex) { pthread_mutex_lock(mutex_); }
+  ~PthreadLock() { pthread_mutex_unlock(mutex_); }
+  PthreadLock(const PthreadLock&) = delete;
+  PthreadLock& operator=(const PthreadLock&) = delete;
+
+ private:
+  pthread_mutex_t* mutex_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tap/ring_writer.h"
+
+#include <string.h>
+
+#include "tap/crc32c.h"
+
+namespace neurontrace {
+
+namespace {
+
+void Count(std::atomic<uint64_t>* counter, uint64_t by) {
+  // One writer: a plain load and store are enough and cheaper than a locked add.
+  counter->store(counter->load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void RingWriter::Attach(TapBufferHeader* header, uint8_t* ring, uint64_t ring_bytes) {
+  *this = RingWriter();
+  header_ = header;
+  ring_ = ring;
+  ring_bytes_ = ring_bytes;
+}
+
+void RingWriter::SetCapture(const uint8_t* capture_id) {
+  if (capture_id != nullptr) {
+    memcpy(capture_id_, capture_id, sizeof capture_id_);
+  } else {
+    memset(capture_id_, 0, sizeof capture_id_);
+  }
+}
+
+uint64_t RingWriter::FreeBytes() {
+  const uint64_t claimed = header_->read_pos.load(std::memory_order_acquire);
+  const bool valid = claimed >= read_pos_ && claimed <= write_pos_ && claimed % 8 == 0;
+  if (valid) {
+    read_pos_ = claimed;
+  } else {
+    Count(&header_->counters.invalid_read_pos, 1);
+  }
+  return ring_bytes_ - (write_pos_ - read_pos_);
+}
+
+uint64_t RingWriter::RoomForDocument() {
+  const uint64_t free_bytes = FreeBytes();
+  const uint64_t taken = kTapControlReserveBytes + sizeof(TapRecordHeader) + kTapRecordAlignment;
+  if (free_bytes <= taken) return 0;
+  const uint64_t room = free_bytes - taken;
+  return room < kTapRecordPayloadBytesMax ? room : kTapRecordPayloadBytesMax;
+}
+
+bool RingWriter::AppendDocument(uint32_t nc_idx, uint16_t flags, uint64_t realtime_ns,
+                                const char* json, uint64_t json_bytes, uint64_t events_estimated) {
+  TapRecordHeader record = {};
+  record.type = static_cast<uint16_t>(TapRecordType::kFetchDocument);
+  record.flags = flags;
+  record.nc_idx = nc_idx;
+  record.host_realtime_ns = realtime_ns;
+  const uint64_t free_bytes = FreeBytes();
+  const uint64_t usable =
+      free_bytes > kTapControlReserveBytes ? free_bytes - kTapControlReserveBytes : 0;
+  TapBufferCounters& counters = header_->counters;
+  if (!Append(&record, json, json_bytes, nullptr, 0, usable)) {
+    Count(&counters.refused_documents, 1);
+    Count(&counters.refused_bytes, json_bytes);
+    Count(&counters.refused_events_estimated, events_estimated);
+    ++refused_documents_;
+    loss_.refused_documents += 1;
+    loss_.refused_bytes += json_bytes;
+    loss_.refused_events_estimated += events_estimated;
+    NoteLossTime(realtime_ns);
+    return false;
+  }
+  Count(&counters.documents, 1);
+  Count(&counters.document_bytes, json_bytes);
+  return true;
+}
+
+bool RingWriter::AppendControl(TapRecordType type, uint16_t flags, uint64_t realtime_ns,
+                               const void* head, uint64_t head_bytes, const void* tail,
+                               uint64_t tail_bytes) {
+  TapRecordHeader record = {};
+  record.type = static_cast<uint16_t>(type);
+  record.flags = flags;
+  record.nc_idx = kTapNoCore;
+  record.host_realtime_ns = realtime_ns;
+  if (Append(&record, head, head_bytes, tail, tail_bytes, FreeBytes())) return true;
+  Count(&header_->counters.refused_control_records, 1);
+  return false;
+}
+
+void RingWriter::CountDeferred(uint64_t realtime_ns) {
+  Count(&header_->counters.deferred_fetches, 1);
+  loss_.deferred_fetches += 1;
+  NoteLossTime(realtime_ns);
+}
+
+void RingWriter::NoteLossTime(uint64_t realtime_ns) {
+  if (loss_.first_realtime_ns == 0) loss_.first_realtime_ns = realtime_ns;
+  loss_.last_realtime_ns = realtime_ns;
+}
+
+void RingWriter::FlushLoss(uint64_t realtime_ns) {
+  if (loss_.first_realtime_ns == 0) return;
+  if (AppendControl(TapRecordType::kLoss, 0, realtime_ns, &loss_, sizeof loss_)) loss_ = TapLoss{};
+}
+
+bool RingWriter::Append(TapRecordHeader* record, const void* head, uint64_t head_bytes,
+                        const void* tail, uint64_t tail_bytes, uint64_t free_bytes) {
+  const uint64_t payload = head_bytes + tail_bytes;
+  if (payload > kTapRecordPayloadBytesMax) return false;
+  const uint64_t length = sizeof *record + payload;
+  const uint64_t span = TapRecordSpan(length);
+  if (span > free_bytes) return false;
+
+  memcpy(record->capture_id, capture_id_, sizeof record->capture_id);
+  record->length = static_cast<uint32_t>(length);
+  const auto* bytes = reinterpret_cast<const uint8_t*>(record);
+  uint32_t crc = Crc32c(bytes + kTapRecordCrcOffset, sizeof *record - kTapRecordCrcOffset);
+  crc = ExtendCrc32c(crc, head, head_bytes);
+  record->crc32c = ExtendCrc32c(crc, tail, tail_bytes);
+
+  Put(write_pos_, record, sizeof *record);
+  Put(write_pos_ + sizeof *record, head, head_bytes);
+  Put(write_pos_ + sizeof *record + head_bytes, tail, tail_bytes);
+  write_pos_ += span;
+  header_->write_pos.store(write_pos_, std::memory_order_release);
+  return true;
+}
+
+void RingWriter::Put(uint64_t position, const void* data, uint64_t size) {
+  if (size == 0) return;
+  const uint64_t offset = position & (ring_bytes_ - 1);
+  const uint64_t until_end = ring_bytes_ - offset;
+  const uint64_t first = size < until_end ? size : until_end;
+  memcpy(ring_ + offset, data, first);
+  memcpy(ring_, static_cast<const uint8_t*>(data) + first, size - first);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes records into the ring of a shared buffer: the producer's side of a single-producer,
+// single-consumer byte ring. Never waits: what has no room is refused and counted, and told in a
+// LOSS record once there is room. Trusts nothing the consumer can write. One thread.
+#pragma once
+
+#include "tap/buffer_format.h"
+
+namespace neurontrace {
+
+class RingWriter {
+ public:
+  // `header` and `ring` (header->ring_bytes of it, a power of two) must outlive the writer.
+  void Attach(TapBufferHeader* header, uint8_t* ring, uint64_t ring_bytes);
+
+  // The capture that records from now on belong to; null: none.
+  void SetCapture(const uint8_t* capture_id);
+
+  // One fetch document; false if it was refused. `events_estimated` is what is lost then.
+  bool AppendDocument(uint32_t nc_idx, uint16_t flags, uint64_t realtime_ns, const char* json,
+                      uint64_t json_bytes, uint64_t events_estimated);
+
+  // A record about the trace itself: `head`, then `tail`. May use the control reserve.
+  bool AppendControl(TapRecordType type, uint16_t flags, uint64_t realtime_ns, const void* head,
+                     uint64_t head_bytes, const void* tail = nullptr, uint64_t tail_bytes = 0);
+
+  // JSON bytes that the next document may have without being refused.
+  uint64_t RoomForDocument();
+
+  // A fetch was put off for want of room.
+  void CountDeferred(uint64_t realtime_ns);
+
+  // Writes what was refused and put off since the last time as a LOSS record, if anything. For when
+  // documents fit again, and for the end of a trace: it may use the control reserve.
+  void FlushLoss(uint64_t realtime_ns);
+
+  bool empty() { return FreeBytes() == ring_bytes_; }
+  uint64_t write_pos() const { return write_pos_; }
+  uint64_t refused_documents() const { return refused_documents_; }
+
+ private:
+  uint64_t FreeBytes();
+  void NoteLossTime(uint64_t realtime_ns);
+  bool Append(TapRecordHeader* record, const void* head, uint64_t head_bytes, const void* tail,
+              uint64_t tail_bytes, uint64_t free_bytes);
+  void Put(uint64_t position, const void* data, uint64_t size);
+
+  TapBufferHeader* header_ = nullptr;
+  uint8_t* ring_ = nullptr;
+  uint64_t ring_bytes_ = 0;
+  uint64_t write_pos_ = 0;  // ours; the copy in the header is only ever written
+  uint64_t read_pos_ = 0;   // the last valid value the consumer gave
+  uint64_t refused_documents_ = 0;
+  uint8_t capture_id_[kTapCaptureIdBytes] = {};
+  TapLoss loss_ = {};
+};
+
+}  // namespace neurontrace

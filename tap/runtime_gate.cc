@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tap/runtime_gate.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tap/pthread_lock.h"
+
+namespace neurontrace {
+
+namespace {
+
+timespec Deadline(uint32_t timeout_ms) {
+  timespec deadline;
+  clock_gettime(CLOCK_REALTIME, &deadline);
+  deadline.tv_sec += timeout_ms / 1000;
+  deadline.tv_nsec += static_cast<long>(timeout_ms % 1000) * 1'000'000;
+  if (deadline.tv_nsec >= 1'000'000'000) {
+    deadline.tv_nsec -= 1'000'000'000;
+    ++deadline.tv_sec;
+  }
+  return deadline;
+}
+
+}  // namespace
+
+void RuntimeGate::SetInitialised(bool vouched, bool inspects) {
+  {
+    const PthreadLock lock(&mutex_);
+    initialised_ = true;
+    vouched_ = vouched;
+    ++inits_;
+    if (inspects) profilers_ |= static_cast<uint8_t>(Profiler::kInspect);
+  }
+  Wake();
+}
+
+bool RuntimeGate::TakeBack(Claim claim, uint32_t timeout_ms) {
+  const timespec deadline = Deadline(timeout_ms);
+  const PthreadLock lock(&mutex_);
+  // The strongest claim wins where several threads wait: exit over close over yield.
+  if (waiting_.load(std::memory_order_relaxed) == 0 || claim > claim_) claim_ = claim;
+  waiting_.fetch_add(1, std::memory_order_release);
+  if (claim == Claim::kExit) exiting_ = true;
+  Wake();
+  while (TapHolds() || (claim == Claim::kExit && thread_alive_ && !exit_acknowledged_)) {
+    const int error = timeout_ms == 0 ? pthread_cond_wait(&changed_, &mutex_)
+                                      : pthread_cond_timedwait(&changed_, &mutex_, &deadline);
+    if (error == ETIMEDOUT) return false;
+  }
+  return true;
+}
+
+void RuntimeGate::GiveBack(Claim claim) {
+  {
+    const PthreadLock lock(&mutex_);
+    waiting_.fetch_sub(1, std::memory_order_release);
+    if (claim != Claim::kYield) {
+      if (initialised_) ++closes_;
+      initialised_ = false;
+      profilers_ = 0;
+    }
+  }
+  Wake();
+}
+
+void RuntimeGate::SetProfiler(Profiler profiler, bool active) {
+  const PthreadLock lock(&mutex_);
+  if (active) {
+    profilers_ |= static_cast<uint8_t>(profiler);
+  } else {
+    profilers_ &= static_cast<uint8_t>(~static_cast<uint8_t>(profiler));
+  }
+}
+
+void RuntimeGate::Wake() {
+  const int fd = wake_fd();
+  if (fd < 0) return;
+  const uint64_t one = 1;
+  // Fails only when the counter is full, and then the thread is awake already.
+  [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof one);
+}
+
+void RuntimeGate::ClearWake() {
+  uint64_t count;
+  [[maybe_unused]] const ssize_t size = read(wake_fd(), &count, sizeof count);
+}
+
+bool RuntimeGate::ClaimThread() {
+  const PthreadLock lock(&mutex_);
+  if (thread_claimed_) return false;
+  const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) return false;
+  wake_fd_.store(fd, std::memory_order_release);
+  thread_claimed_ = true;
+  return true;
+}
+
+void RuntimeGate::ThreadStarting() {
+  const PthreadLock lock(&mutex_);
+  thread_alive_ = true;
+}
+
+void RuntimeGate::ThreadRuns() {
+  thread_ = pthread_self();
+  thread_known_.store(true, std::memory_order_release);
+}
+
+void RuntimeGate::ThreadEnded() {
+  const PthreadLock lock(&mutex_);
+  thread_alive_ = false;
+  inside_ = false;
+  owns_trace_ = false;
+  pthread_cond_broadcast(&changed_);
+}
+
+bool RuntimeGate::OnTapThread() const {
+  return thread_known_.load(std::memory_order_acquire) && pthread_equal(thread_, pthread_self());
+}
+
+RuntimeGate::View RuntimeGate::Observe() {
+  const PthreadLock lock(&mutex_);
+  View view = {};
+  view.initialised = initialised_;
+  view.vouched = vouched_;
+  view.exiting = exiting_;
+  view.claimed = waiting_.load(std::memory_order_relaxed) > 0;
+  view.claim = claim_;
+  view.profilers = profilers_;
+  view.inits = inits_;
+  view.closes = closes_;
+  return view;
+}
+
+bool RuntimeGate::Enter() {
+  const PthreadLock lock(&mutex_);
+  if (!initialised_ || exiting_ || profilers_ != 0) return false;
+  if (waiting_.load(std::memory_order_relaxed) > 0) return false;
+  inside_ = true;
+  return true;
+}
+
+bool RuntimeGate::EnterForFacts() {
+  const PthreadLock lock(&mutex_);
+  if (!initialised_ || exiting_ || waiting_.load(std::memory_order_relaxed) > 0) return false;
+  inside_ = true;
+  return true;
+}
+
+bool RuntimeGate::EnterToRelease() {
+  const PthreadLock lock(&mutex_);
+  if (!initialised_ || !owns_trace_) return false;
+  inside_ = true;
+  return true;
+}
+
+void RuntimeGate::Leave(bool owns_trace) {
+  const PthreadLock lock(&mutex_);
+  inside_ = false;
+  owns_trace_ = owns_trace;
+  pthread_cond_broadcast(&changed_);
+}
+
+void RuntimeGate::SetRuntimeGone() {
+  const PthreadLock lock(&mutex_);
+  if (initialised_) ++closes_;
+  initialised_ = false;
+}
+
+void RuntimeGate::AcknowledgeExit() {
+  const PthreadLock lock(&mutex_);
+  exit_acknowledged_ = true;
+  pthread_cond_broadcast(&changed_);
+}
+
+}  // namespace neurontrace

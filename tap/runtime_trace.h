@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our trace in the runtime: starts it, fetches its rings core by core into the shared ring, stops
+// it. Runs on the tap's thread; the caller makes sure that the runtime may be called (RuntimeGate).
+#pragma once
+
+#include "tap/capture_spec.h"
+#include "tap/drain_schedule.h"
+#include "tap/nrt_library.h"
+#include "tap/ring_writer.h"
+#include "tap/tap_clock.h"
+
+namespace neurontrace {
+
+// How many events a document of this size holds, judged by its first bytes: the tap does not parse.
+uint64_t EstimateEvents(const char* json, uint64_t json_bytes);
+
+class RuntimeTrace {
+ public:
+  static constexpr uint64_t kEventsPerFetchMax = 4096;
+  static constexpr uint64_t kFinalDrainBudgetNs = 2 * kNsPerSecond;
+  static constexpr uint32_t kFetchErrorsInARowMax = 8;
+  static constexpr uint32_t kFetchesPerCoreARound = 16;
+
+  struct Start {
+    NrtStatus status;
+    uint32_t unknown_names;  // event types that this runtime does not have
+    bool unfiltered;         // the runtime lacks what the spec's filters need
+  };
+
+  void Attach(const NrtLibrary* library, RingWriter* ring, TapBufferCounters* counters,
+              const TapClock* clock, uint64_t ring_bytes);
+
+  // Starts the trace and writes TRACE_STARTED. `resumed`: the same capture ran before.
+  Start Begin(const CaptureSpec& spec, bool resumed);
+
+  // Fetches the cores that are due, every one once before any a second time. Returns early, between
+  // two fetches, when `interrupt` is not 0. False: the trace is not there any more.
+  bool DrainDue(const std::atomic<uint32_t>& interrupt);
+
+  // Fetches every core until it comes back thin, within the time budget, then stops the trace if
+  // `call_stop`, and writes LOSS and TRACE_STOPPED.
+  void End(TapStopReason reason, bool call_stop);
+
+  bool running() const { return running_; }
+  uint64_t NextDueNs() const { return running_ ? schedule_.NextDueNs() : kNeverNs; }
+  NrtStatus last_error() const { return last_error_; }
+
+ private:
+  enum class Fetched { kFull, kThin, kNoRoom, kError };
+
+  NrtStatus Configure(const CaptureSpec& spec, NrtTraceConfig* config, Start* start);
+  void ConfigureCores(const CaptureSpec& spec, NrtTraceConfig* config, Start* start);
+  void ConfigureEventTypes(const CaptureSpec& spec, NrtTraceConfig* config, Start* start);
+  void PrepareFetch(const CaptureSpec& spec);
+  void WriteStarted(const CaptureSpec& spec, bool resumed);
+  Fetched Fetch(uint32_t slot, uint16_t flags, uint64_t* events);
+  bool DrainEveryCore();
+  uint64_t ReservedBytes() const;
+
+  const NrtLibrary* library_ = nullptr;
+  RingWriter* ring_ = nullptr;
+  TapBufferCounters* counters_ = nullptr;
+  const TapClock* clock_ = nullptr;
+  uint64_t ring_bytes_ = 0;
+
+  bool running_ = false;
+  NrtFetchOptions* options_ = nullptr;
+  uint64_t events_per_fetch_ = 0;  // bound of one fetch of one core
+  uint64_t largest_document_ = 0;  // recent largest, decays slowly
+  uint32_t errors_in_a_row_ = 0;
+  uint32_t first_slot_ = 0;  // where the next round begins: rounds cut short stay fair
+  NrtStatus last_error_ = kNrtSuccess;
+  uint64_t documents_at_start_ = 0;
+  uint64_t refused_at_start_ = 0;
+  // The cores to fetch, by slot; one slot kTapNoCore where the runtime can only give all at once.
+  uint32_t slot_count_ = 0;
+  uint32_t slot_core_[kTapMaxCores] = {};
+  DrainSchedule schedule_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tap/shared_buffer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace neurontrace {
+
+namespace {
+
+constexpr unsigned kMfdNoexecSeal = 0x0008;  // since Linux 6.3; older kernels say EINVAL
+
+int CreateMemfd() {
+  const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  int fd = memfd_create("neurontrace_tap", flags | kMfdNoexecSeal);
+  if (fd < 0 && errno == EINVAL) fd = memfd_create("neurontrace_tap", flags);
+  return fd;
+}
+
+void FillHeader(TapBufferHeader* header, uint64_t ring_bytes, uint64_t realtime_ns) {
+  header->format_version = kTapBufferFormatVersion;
+  header->header_bytes = kTapHeaderBytes;
+  header->facts_offset = kTapFactsOffset;
+  header->facts_bytes = kTapFactsBytes;
+  header->ring_offset = kTapRingOffset;
+  header->ring_bytes = ring_bytes;
+  header->claimed_pid = static_cast<uint32_t>(getpid());
+  header->claimed_uid = static_cast<uint32_t>(getuid());
+  header->process_start_ticks = ProcessStartTicks();
+  strncpy(header->tap_version, NEURONTRACE_VERSION, sizeof header->tap_version - 1);
+  header->created_realtime_ns = realtime_ns;
+  header->state.store(static_cast<uint32_t>(TapState::kNotInitialised));
+  header->magic = kTapBufferMagic;
+}
+
+}  // namespace
+
+uint64_t RingBytesFromText(const char* text) {
+  if (text == nullptr || text[0] < '0' || text[0] > '9') return kTapRingBytesDefault;
+  char* end = nullptr;
+  const uint64_t wanted = strtoull(text, &end, 10);
+  if (*end != '\0' || wanted == 0) return kTapRingBytesDefault;
+  uint64_t bytes = kTapRingBytesMin;
+  while (bytes < wanted && bytes < kTapRingBytesMax) bytes *= 2;
+  return bytes;
+}
+
+bool SharedBuffer::Create(uint64_t ring_bytes, uint64_t realtime_ns) {
+  const uint64_t total = kTapRingOffset + ring_bytes;
+  const int fd = CreateMemfd();
+  if (fd < 0) return false;
+  void* base = MAP_FAILED;
+  if (ftruncate(fd, static_cast<off_t>(total)) == 0 &&
+      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+    base = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
+  if (base == MAP_FAILED) {
+    close(fd);
+    return false;
+  }
+  // A forked child must neither write here nor keep the memory alive.
+  madvise(base, total, MADV_DONTFORK);
+  fd_ = fd;
+  base_ = static_cast<uint8_t*>(base);
+  ring_bytes_ = ring_bytes;
+  FillHeader(header(), ring_bytes, realtime_ns);
+  return true;
+}
+
+void SharedBuffer::Destroy() {
+  if (base_ != nullptr) munmap(base_, total_bytes());
+  if (fd_ >= 0) close(fd_);
+  *this = SharedBuffer();
+}
+
+uint64_t ProcessStartTicks() {
+  const int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char text[1024];
+  const ssize_t size = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (size <= 0) return 0;
+  text[size] = '\0';
+  // The second field is the program's name in parentheses and may hold anything, spaces included.
+  const char* field = strrchr(text, ')');
+  if (field == nullptr) return 0;
+  for (int number = 2; number < 22; ++number) {
+    field = strchr(field + 1, ' ');
+    if (field == nullptr) return 0;
+  }
+  return strtoull(field + 1, nullptr, 10);
+}
+
+}  // namespace neurontrace

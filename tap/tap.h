@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tap's thread does: follows the runtime's life cycle, serves the agent's commands, runs
+// the trace and keeps the shared buffer's header and facts true. Step() does what is to be done now
+// and never waits; the thread sleeps between steps. One thread, but for CloseDescriptors.
+#pragma once
+
+#include "tap/agent_connection.h"
+#include "tap/capture_spec.h"
+#include "tap/facts_writer.h"
+#include "tap/nrt_library.h"
+#include "tap/ring_writer.h"
+#include "tap/runtime_facts.h"
+#include "tap/runtime_gate.h"
+#include "tap/runtime_trace.h"
+#include "tap/shared_buffer.h"
+#include "tap/worker_facts.h"
+
+namespace neurontrace {
+
+class Tap {
+ public:
+  static constexpr uint64_t kOrphanTimeoutNs = kTapOrphanTimeoutSeconds * kNsPerSecond;
+  // A refused start is tried again this much later, each time twice as late.
+  static constexpr uint64_t kStartRetryFirstNs = 5 * kNsPerSecond;
+  static constexpr uint64_t kStartRetryMaxNs = 60 * kNsPerSecond;
+  static constexpr uint32_t kCommandsPerStep = 16;
+
+  Tap() = default;
+  ~Tap();
+  Tap(const Tap&) = delete;
+  Tap& operator=(const Tap&) = delete;
+
+  // Makes the shared buffer; false where the system refuses. All of the arguments outlive the tap.
+  bool Open(RuntimeGate* gate, WorkerFacts* worker_facts, const NrtLibrary* library,
+            const TapClock* clock, const char* socket_path, uint64_t ring_bytes);
+
+  // Returns when to be called next at the latest (monotonic ns), or kNeverNs.
+  uint64_t Step();
+  // Waits until `deadline_ns`, a wake-up of the gate, or something from the agent.
+  void Sleep(uint64_t deadline_ns);
+
+  // In a forked child: closes what it inherited of the parent's tap, which is never used again
+  // there. The mapping of the buffer was not inherited (MADV_DONTFORK).
+  void CloseDescriptors();
+
+  const SharedBuffer& buffer() const { return buffer_; }
+
+ private:
+  enum class Refusal : uint8_t { kNone, kBusy, kFailed };
+
+  void ReleaseIfAsked();
+  void FollowLifecycle();
+  void WriteLifecycle(TapLifecycleEvent event);
+  void ServeAgent(uint64_t now_ns);
+  void ServePacket(long size, uint64_t now_ns);
+  void HandleStart(uint64_t now_ns);
+  void HandleStop(uint64_t now_ns);
+  void Answer(TapResult result, const uint8_t* capture_id, const char* detail, uint64_t now_ns);
+  void StopOrphan(uint64_t now_ns);
+  void StartIfWanted(uint64_t now_ns);
+  void NoteStart(const RuntimeTrace::Start& start, uint64_t now_ns);
+  void StopTrace(TapStopReason reason);
+  void DrainIfDue(uint64_t now_ns);
+  void LoseTrace(uint64_t now_ns);
+  void RetryStartLater(Refusal refusal, uint64_t now_ns);
+  TapState CurrentState() const;
+  void PublishState(uint64_t now_ns);
+  void ExplainState();
+  void PublishFacts();
+  void NotifyConsumer();
+  uint64_t NextDeadlineNs() const;
+
+  RuntimeGate* gate_ = nullptr;
+  WorkerFacts* worker_facts_ = nullptr;
+  const NrtLibrary* library_ = nullptr;
+  const TapClock* clock_ = nullptr;
+
+  SharedBuffer buffer_;
+  RingWriter ring_;
+  RuntimeTrace trace_;
+  FactsWriter facts_;
+  RuntimeFacts runtime_facts_;
+  AgentConnection connection_;
+
+  RuntimeGate::View view_ = {};
+  uint32_t inits_seen_ = 0;
+  uint32_t closes_seen_ = 0;
+  bool exit_told_ = false;
+  uint8_t profilers_seen_ = 0;
+
+  bool wanted_ = false;   // the agent wants spec_ recorded
+  bool resumed_ = false;  // spec_'s trace ran before
+  Refusal refusal_ = Refusal::kNone;
+  uint64_t start_at_ns_ = 0;
+  uint64_t start_pause_ns_ = kStartRetryFirstNs;
+  NrtStatus nrt_status_ = kNrtSuccess;
+  CaptureSpec spec_;  // valid while wanted_
+
+  TapState state_ = TapState::kNotInitialised;
+  uint64_t facts_version_ = 0;
+  bool facts_stale_ = true;
+  bool facts_are_news_ = false;
+  uint64_t notified_pos_ = 0;
+  char detail_[kTapStatusDetailBytesMax] = {};
+  AgentCommand command_;  // this and the packet: only while one is served
+  uint8_t packet_[kTapMessageBytesMax];
+};
+
+const char* TapStateName(TapState state);
+
+}  // namespace neurontrace

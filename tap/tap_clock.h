@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two clocks the tap reads, as a table that a test can replace.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+namespace neurontrace {
+
+struct TapClock {
+  uint64_t (*monotonic_ns)() = nullptr;
+  uint64_t (*realtime_ns)() = nullptr;
+};
+
+inline uint64_t ReadClockNs(clockid_t id) {
+  timespec now;
+  clock_gettime(id, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+inline constexpr TapClock kSystemTapClock = {
+    []() -> uint64_t { return ReadClockNs(CLOCK_MONOTONIC); },
+    []() -> uint64_t { return ReadClockNs(CLOCK_REALTIME); },
+};
+
+inline constexpr uint64_t kNsPerMs = 1'000'000;
+inline constexpr uint64_t kNsPerSecond = 1'000'000'000;
+inline constexpr uint64_t kNeverNs = UINT64_MAX;
+
+}  // namespace neurontrace

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of Tap that talks to the agent.
+#include <string.h>
+#include <unistd.h>
+
+#include "tap/tap.h"
+
+namespace neurontrace {
+
+void Tap::ServeAgent(uint64_t now_ns) {
+  if (connection_.ConnectIfDue(now_ns)) {
+    const TapBufferHeader* header = buffer_.header();
+    TapHello hello = {};
+    hello.header = {kTapMessageMagic, kTapProtocolVersion,
+                    static_cast<uint16_t>(TapMessageType::kHello), sizeof hello, 0};
+    hello.claimed_pid = static_cast<uint32_t>(getpid());
+    hello.claimed_uid = static_cast<uint32_t>(getuid());
+    hello.process_start_ticks = header->process_start_ticks;
+    hello.buffer_bytes = buffer_.total_bytes();
+    hello.state = static_cast<uint32_t>(CurrentState());
+    if (wanted_) memcpy(hello.capture_id, spec_.capture_id, sizeof hello.capture_id);
+    memcpy(hello.tap_version, header->tap_version, sizeof hello.tap_version);
+    hello.tap_version[sizeof hello.tap_version - 1] = '\0';
+    connection_.SendHello(hello, buffer_.fd(), now_ns);
+  }
+  for (uint32_t i = 0; i < kCommandsPerStep && connection_.connected(); ++i) {
+    const long size = connection_.Receive(packet_, sizeof packet_, now_ns);
+    if (size <= 0) break;
+    ServePacket(size, now_ns);
+  }
+  connection_.Flush(now_ns);
+}
+
+void Tap::ServePacket(long size, uint64_t now_ns) {
+  const char* wrong = nullptr;
+  if (!connection_.TakeCommandToken(now_ns)) {
+    wrong = "too many commands";
+  } else if (size > static_cast<long>(sizeof packet_)) {
+    wrong = "the message is too long";
+  } else {
+    wrong = ParseCommand(packet_, static_cast<size_t>(size), &command_);
+  }
+  if (wrong != nullptr) {
+    buffer_.header()->counters.invalid_commands.fetch_add(1, std::memory_order_relaxed);
+    Answer(TapResult::kInvalid, nullptr, wrong, now_ns);
+    connection_.Drop(now_ns, true);
+    return;
+  }
+  if (command_.type == TapMessageType::kStart) {
+    HandleStart(now_ns);
+  } else {
+    HandleStop(now_ns);
+  }
+}
+
+void Tap::HandleStart(uint64_t now_ns) {
+  if (wanted_ && !SameCaptureId(spec_.capture_id, command_.spec.capture_id)) {
+    Answer(TapResult::kAnotherCapture, spec_.capture_id, "another capture runs: stop it first",
+           now_ns);
+    return;
+  }
+  if (view_.initialised && !library_->CanTrace()) {
+    Answer(TapResult::kUnsupported, command_.spec.capture_id, detail_, now_ns);
+    return;
+  }
+  if (!wanted_) {
+    spec_ = command_.spec;
+    wanted_ = true;
+    resumed_ = false;
+    start_at_ns_ = 0;
+    start_pause_ns_ = kStartRetryFirstNs;
+    detail_[0] = '\0';
+    StartIfWanted(now_ns);
+    PublishState(now_ns);
+  }
+  Answer(trace_.running() ? TapResult::kOk : TapResult::kAccepted, spec_.capture_id, detail_,
+         now_ns);
+}
+
+void Tap::HandleStop(uint64_t now_ns) {
+  const uint8_t* asked = command_.spec.capture_id;
+  if (!wanted_) {
+    Answer(TapResult::kNotRunning, asked, "", now_ns);
+    return;
+  }
+  if (!SameCaptureId(spec_.capture_id, asked)) {
+    Answer(TapResult::kAnotherCapture, spec_.capture_id, "another capture runs", now_ns);
+    return;
+  }
+  StopTrace(TapStopReason::kCommand);
+  wanted_ = false;
+  refusal_ = Refusal::kNone;
+  detail_[0] = '\0';
+  PublishState(now_ns);
+  Answer(TapResult::kOk, asked, "", now_ns);
+}
+
+void Tap::Answer(TapResult result, const uint8_t* capture_id, const char* detail, uint64_t now_ns) {
+  TapStatus status = {};
+  status.state = static_cast<uint32_t>(state_);
+  status.result = static_cast<uint32_t>(result);
+  status.command = result == TapResult::kNone ? 0 : static_cast<uint32_t>(command_.type);
+  status.nrt_status = nrt_status_;
+  if (capture_id != nullptr) memcpy(status.capture_id, capture_id, sizeof status.capture_id);
+  connection_.SendStatus(status, detail, now_ns);
+}
+
+}  // namespace neurontrace

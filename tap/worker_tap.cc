@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tap/worker_tap.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "tap/environment_facts.h"
+#include "tap/pthread_lock.h"
+
+namespace neurontrace {
+
+namespace {
+
+constinit WorkerTap process_tap;
+
+// Uninitialised memory, so that a process without a tap's thread never touches it, and one with a
+// thread only what is used of it.
+alignas(Tap) unsigned char tap_memory[sizeof(Tap)];
+
+pthread_mutex_t initialised_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+void HandleExit() { process_tap.OnExit(); }
+void HandleForkedChild() { process_tap.OnForkedChild(); }
+
+}  // namespace
+
+WorkerTap& ProcessTap() { return process_tap; }
+
+bool WorkerTap::OnInitialised(bool vouched) {
+  const PthreadLock lock(&initialised_mutex);
+  if (!library_loaded_) {
+    // Here and not on the tap's thread: the loader's lock may be held by a thread that waits for
+    // us.
+    LoadNrtLibrary(&library_);
+    library_loaded_ = true;
+  }
+  if (vouched && library_.get_version == nullptr && !library_.CanTrace()) {
+    library_loaded_ = false;  // it may be loaded later
+    return false;
+  }
+  worker_facts_.CaptureEnvironment(environ);
+  gate_.SetInitialised(vouched, IsSwitchedOn(getenv("NEURON_RT_INSPECT_ENABLE")));
+  if (gate_.ClaimThread()) StartThread();
+  RegisterExitHandler();
+  return true;
+}
+
+void WorkerTap::Before(RuntimeGate::Claim claim) {
+  if (!gate_.OnTapThread()) gate_.TakeBack(claim, 0);
+}
+
+void WorkerTap::After(RuntimeGate::Claim claim) {
+  if (!gate_.OnTapThread()) gate_.GiveBack(claim);
+}
+
+void WorkerTap::SetProfiler(RuntimeGate::Profiler profiler, bool active) {
+  if (!gate_.OnTapThread()) gate_.SetProfiler(profiler, active);
+}
+
+void WorkerTap::NoteCommunicator(int32_t core, uint32_t device_id, uint32_t device_count,
+                                 const char* function) {
+  worker_facts_.NoteCommunicator(core, device_id, device_count, function);
+  gate_.Wake();
+}
+
+void WorkerTap::OnExit() {
+  if (gate_.OnTapThread()) return;
+  gate_.TakeBack(RuntimeGate::Claim::kExit, kExitTimeoutMs);
+}
+
+void WorkerTap::OnForkedChild() {
+  const int wake_fd = gate_.wake_fd();
+  if (wake_fd >= 0) close(wake_fd);
+  new (&gate_) RuntimeGate();
+  new (&worker_facts_) WorkerFacts();
+  new (&initialised_mutex) pthread_mutex_t(PTHREAD_MUTEX_INITIALIZER);
+  if (tap_ != nullptr) tap_->CloseDescriptors();
+  tap_ = nullptr;
+}
+
+void* WorkerTap::ThreadMain(void* self) {
+  auto* tap = static_cast<WorkerTap*>(self);
+  tap->gate_.ThreadRuns();
+  tap->tap_ = new (tap_memory) Tap;
+  if (tap->tap_->Open(&tap->gate_, &tap->worker_facts_, &tap->library_, &kSystemTapClock,
+                      tap->socket_path_, tap->ring_bytes_)) {
+    for (;;) tap->tap_->Sleep(tap->tap_->Step());
+  }
+  tap->gate_.ThreadEnded();
+  return nullptr;
+}
+
+void WorkerTap::StartThread() {
+  const char* path = getenv(kTapAgentSocketEnv);
+  if (path == nullptr || path[0] == '\0') path = kTapAgentSocketDefault;
+  if (strlen(path) >= sizeof socket_path_) path = "";  // no address can hold it
+  memcpy(socket_path_, path, strlen(path) + 1);
+  ring_bytes_ = RingBytesFromText(getenv("NEURONTRACE_TAP_BUFFER_BYTES"));
+
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, kThreadStackBytes);
+  // The application's signals are none of this thread's business.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  gate_.ThreadStarting();
+  int error = pthread_create(&thread, &attributes, &ThreadMain, this);
+  if (error != 0) {
+    // Libraries with much static thread-local storage can make any chosen stack too small.
+    pthread_attr_destroy(&attributes);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    error = pthread_create(&thread, &attributes, &ThreadMain, this);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (error != 0) {
+    gate_.ThreadEnded();
+    return;
+  }
+  pthread_setname_np(thread, "neurontrace");
+  if (!fork_handled_) {
+    fork_handled_ = true;
+    pthread_atfork(nullptr, nullptr, &HandleForkedChild);
+  }
+}
+
+void WorkerTap::RegisterExitHandler() {
+  // Exit handlers run last in, first out: registered after nrt_init has returned, ours runs before
+  // any that the runtime registered in there, and so while the runtime still works.
+  if (exit_handlers_ >= kExitHandlersMax) return;
+  ++exit_handlers_;
+  atexit(&HandleExit);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/capture_reader.h"
+
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "aggregator/store/chunk_frame.h"
+#include "aggregator/store/database.h"
+#include "aggregator/store/inventory_store.h"
+#include "aggregator/store/keys.h"
+#include "base/status.h"
+
+namespace neurontrace {
+
+struct StoredChunk::Pinned {
+  rocksdb::PinnableSlice value;
+};
+
+StoredChunk::StoredChunk() : pinned_(std::make_unique<Pinned>()) {}
+StoredChunk::~StoredChunk() = default;
+StoredChunk::StoredChunk(StoredChunk&&) noexcept = default;
+StoredChunk& StoredChunk::operator=(StoredChunk&&) noexcept = default;
+
+absl::Status StoredChunk::Parse() {
+  const std::string_view value = ToView(pinned_->value);
+  const auto frame = ChunkFrame::Decode(value);
+  if (!frame)
+    return DataLoss("its value of {} bytes is none of format {}", value.size(),
+                    ChunkFrame::kVersion);
+  event_count_ = frame->event_count;
+  first_timestamp_ns_ = frame->first_timestamp_ns;
+  last_timestamp_ns_ = frame->last_timestamp_ns;
+  columns_bytes_ = frame->columns_bytes;
+  crc32c_ = frame->crc32c;
+  header_bytes_ = value.substr(ChunkFrame::kBytes, frame->header_bytes);
+  columns_ = value.substr(ChunkFrame::kBytes + frame->header_bytes);
+  return absl::OkStatus();
+}
+
+struct ChunkIndexIterator::Position {
+  std::string prefix;
+  std::unique_ptr<rocksdb::Iterator> it;
+};
+
+ChunkIndexIterator::ChunkIndexIterator(std::unique_ptr<Position> position)
+    : position_(std::move(position)) {
+  Take();
+}
+ChunkIndexIterator::~ChunkIndexIterator() = default;
+ChunkIndexIterator::ChunkIndexIterator(ChunkIndexIterator&&) noexcept = default;
+ChunkIndexIterator& ChunkIndexIterator::operator=(ChunkIndexIterator&&) noexcept = default;
+
+bool ChunkIndexIterator::Valid() const {
+  return status_.ok() && position_->it->Valid() &&
+         position_->it->key().starts_with(ToSlice(position_->prefix));
+}
+
+void ChunkIndexIterator::Next() {
+  position_->it->Next();
+  Take();
+}
+
+void ChunkIndexIterator::Take() {
+  if (!position_->it->status().ok()) {
+    status_ = FromRocksDb(position_->it->status(), "reading the chunk index");
+  }
+  if (!Valid()) return;
+  const auto key = keys::ParseChunkIndex(ToView(position_->it->key()));
+  if (!key) {
+    status_ = DataLoss("a key of {} bytes in family chunk_index", position_->it->key().size());
+    return;
+  }
+  entry_.sequence = key->sequence;
+  entry_.last_timestamp_ns = key->last_timestamp_ns;
+  status_ = DecodeChunkIndexValue(ToView(position_->it->value()), entry_, nullptr);
+}
+
+absl::Status ChunkIndexIterator::ReadForeignStops(ForeignStops& out) const {
+  ChunkIndexEntry entry;
+  return DecodeChunkIndexValue(ToView(position_->it->value()), entry, &out);
+}
+
+ChunkIndexIterator StreamReader::Index(uint64_t from_timestamp_ns) const {
+  auto position = std::make_unique<ChunkIndexIterator::Position>();
+  position->prefix = keys::Stream(capture_, stream_);
+  position->it.reset(database_->db().NewIterator({}, database_->family(Family::kChunkIndex)));
+  position->it->Seek(keys::ChunkIndex(capture_, stream_, from_timestamp_ns, 0));
+  return ChunkIndexIterator(std::move(position));
+}
+
+absl::StatusOr<ChunkIndexIterator> StreamReader::IndexFromSequence(uint64_t sequence) const {
+  StoredChunk chunk;
+  RETURN_IF_ERROR(ReadChunk(sequence, chunk));
+  if (chunk.event_count() == 0) {
+    return NotFound("chunk {} of stream {} has no events", sequence, stream_);
+  }
+  ChunkIndexIterator it = Index(chunk.last_timestamp_ns());
+  while (it.Valid() && it.entry().sequence != sequence) it.Next();
+  RETURN_IF_ERROR(it.status());
+  if (!it.Valid()) return DataLoss("chunk {} of stream {} is not in the index", sequence, stream_);
+  return it;
+}
+
+absl::Status StreamReader::ReadChunk(uint64_t sequence, StoredChunk& out) const {
+  out.pinned_->value.Reset();
+  const rocksdb::Status status =
+      database_->db().Get({}, database_->family(Family::kChunks),
+                          keys::Chunk(capture_, stream_, sequence), &out.pinned_->value);
+  absl::Status result = FromRocksDb(status, "reading a chunk");
+  if (result.ok()) result = out.Parse();
+  if (result.ok()) return result;
+  return MakeStatus(result.code(), "capture {}, stream {}, chunk {}: {}", capture_.ToString(),
+                    stream_, sequence, std::string(result.message()));
+}
+
+absl::StatusOr<std::vector<StreamRecord>> CaptureReader::Streams() const {
+  std::vector<StreamRecord> records;
+  RETURN_IF_ERROR(database_->ForEach(
+      Family::kStreams, capture_.bytes(), [&](std::string_view key, std::string_view value) {
+        const auto parsed = keys::ParseStream(key);
+        if (!parsed) return DataLoss("a key of {} bytes in family streams", key.size());
+        auto record = DecodeStreamRecord(parsed->stream, value);
+        if (record.ok()) records.push_back(*std::move(record));
+        return record.status();
+      }));
+  const InventoryStore inventory(*database_);
+  absl::flat_hash_map<WorkerIdentity, std::vector<CoreInfo>> cores_of;
+  for (StreamRecord& record : records) {
+    if (record.identity.kind != StreamKind::kNeuronCore) continue;
+    const auto [it, is_new] = cores_of.try_emplace(record.identity.worker);
+    if (is_new) {
+      auto worker = inventory.Worker(record.identity.worker);
+      if (worker.ok()) it->second = std::move(worker->info.cores);
+      if (!worker.ok() && !absl::IsNotFound(worker.status())) return worker.status();
+    }
+    for (const CoreInfo& core : it->second) {
+      if (core.nc_idx == record.identity.nc_idx) {
+        MergeEvidence(core.rank_evidence, record.evidence);
+      }
+    }
+  }
+  return records;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/store/chunk_index_entry.h"
+#include "aggregator/store/foreign_stops.h"
+#include "aggregator/store/stream_record.h"
+#include "trace/ids.h"
+
+namespace neurontrace {
+
+class Database;
+
+// A chunk where it lies in the store, pinned: what the views show lives until the next ReadChunk
+// into it or its end. Reused from chunk to chunk. One thread at a time.
+class StoredChunk {
+ public:
+  StoredChunk();
+  ~StoredChunk();
+  StoredChunk(StoredChunk&&) noexcept;
+  StoredChunk& operator=(StoredChunk&&) noexcept;
+
+  uint32_t event_count() const { return event_count_; }
+  uint64_t first_timestamp_ns() const { return first_timestamp_ns_; }  // raw; 0 without events
+  uint64_t last_timestamp_ns() const { return last_timestamp_ns_; }
+  uint32_t columns_bytes() const { return columns_bytes_; }        // before compression
+  uint32_t crc32c() const { return crc32c_; }                      // of header, then columns
+  std::string_view header_bytes() const { return header_bytes_; }  // as received
+  std::string_view columns() const { return columns_; }            // compressed, as received
+
+ private:
+  friend class StreamReader;
+  struct Pinned;
+  absl::Status Parse();  // what `pinned_` holds
+
+  std::unique_ptr<Pinned> pinned_;
+  uint32_t event_count_ = 0;
+  uint64_t first_timestamp_ns_ = 0;
+  uint64_t last_timestamp_ns_ = 0;
+  uint32_t columns_bytes_ = 0;
+  uint32_t crc32c_ = 0;
+  std::string_view header_bytes_;
+  std::string_view columns_;
+};
+
+// Walks the index entries of one stream in the order of their last timestamp:
+//
+//   ChunkIndexIterator it = stream.Index(from_ns);
+//   for (; it.Valid(); it.Next()) use(it.entry());
+//   RETURN_IF_ERROR(it.status());
+//
+// One thread at a time; must not outlive the store.
+class ChunkIndexIterator {
+ public:
+  ~ChunkIndexIterator();
+  ChunkIndexIterator(ChunkIndexIterator&&) noexcept;
+  ChunkIndexIterator& operator=(ChunkIndexIterator&&) noexcept;
+
+  bool Valid() const;
+  void Next();
+  const ChunkIndexEntry& entry() const { return entry_; }  // when Valid
+  // The stops of this chunk whose start is in an earlier one. `out` is reused.
+  absl::Status ReadForeignStops(ForeignStops& out) const;
+  absl::Status status() const { return status_; }
+
+ private:
+  friend class StreamReader;
+  struct Position;
+  explicit ChunkIndexIterator(std::unique_ptr<Position> position);
+  void Take();  // the entry under the position
+
+  std::unique_ptr<Position> position_;
+  ChunkIndexEntry entry_;
+  absl::Status status_;
+};
+
+// The chunks of one stream of one capture. Any thread; must not outlive the store.
+class StreamReader {
+ public:
+  StreamReader(Database& database, const CaptureId& capture, uint32_t stream)
+      : database_(&database), capture_(capture), stream_(stream) {}
+
+  uint32_t number() const { return stream_; }
+
+  // Entries of all chunks whose last timestamp is at or after `from_timestamp_ns` (raw).
+  ChunkIndexIterator Index(uint64_t from_timestamp_ns = 0) const;
+  // The entry of this chunk and all entries after it in the order of the index. NOT_FOUND where
+  // there is no such chunk or it has no events.
+  absl::StatusOr<ChunkIndexIterator> IndexFromSequence(uint64_t sequence) const;
+
+  // NOT_FOUND where there is no such chunk, DATA_LOSS where it is damaged.
+  absl::Status ReadChunk(uint64_t sequence, StoredChunk& out) const;
+
+ private:
+  Database* database_;
+  CaptureId capture_;
+  uint32_t stream_;
+};
+
+// What is stored of one capture, while it grows or after. Any thread; must not outlive the store.
+class CaptureReader {
+ public:
+  CaptureReader(Database& database, const CaptureId& capture)
+      : database_(&database), capture_(capture) {}
+
+  const CaptureId& capture() const { return capture_; }
+
+  // All streams by number, each with the rank evidence of its chunks and what its worker's agent
+  // said later.
+  absl::StatusOr<std::vector<StreamRecord>> Streams() const;
+  StreamReader Stream(uint32_t number) const { return {*database_, capture_, number}; }
+
+ private:
+  Database* database_;
+  CaptureId capture_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "trace/capture_record.h"
+#include "trace/ids.h"
+
+namespace neurontrace {
+
+class Database;
+
+// The records of captures. Any thread.
+class CaptureStore {
+ public:
+  explicit CaptureStore(Database& database) : database_(database) {}
+  CaptureStore(const CaptureStore&) = delete;
+  CaptureStore& operator=(const CaptureStore&) = delete;
+
+  // Reads which captures there are; once, before anything else.
+  absl::Status Load();
+
+  // Writes or replaces. With `durable` it is on disk on return; without, after a moment.
+  absl::Status Put(const CaptureRecord& record, bool durable);
+  absl::StatusOr<CaptureRecord> Get(const CaptureId& id) const;
+  // Oldest first.
+  absl::StatusOr<std::vector<CaptureRecord>> List() const;
+  size_t size() const;
+
+  // The one capture whose id, as text, is or begins with `text`, either case. INVALID_ARGUMENT when
+  // several do (it says which) or when it is no such text, NOT_FOUND when none does.
+  absl::StatusOr<CaptureId> Find(std::string_view text) const;
+
+  // Only the record: see ChunkStore::DeleteCapture for the rest.
+  absl::Status Delete(const CaptureId& id);
+
+ private:
+  Database& database_;
+  mutable std::mutex mutex_;
+  std::set<CaptureId> ids_;  // guarded by mutex_
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/chunk_index_entry.h"
+
+#include "aggregator/store/stored_bytes.h"
+#include "base/status.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kVersion = 1;
+
+}  // namespace
+
+std::string EncodeChunkIndexValue(const ChunkHeader& header, const ForeignStops& stops) {
+  StoredBytesWriter out(kVersion);
+  out.Uint(header.first_timestamp_ns);
+  out.Uint(header.event_count);
+  out.Uint(stops.event_types.size());
+  for (const std::string& type : stops.event_types) out.String(type);
+  out.Uint(stops.entries.size());
+  uint64_t tracking_id = 0;
+  uint64_t timestamp_ns = header.first_timestamp_ns;
+  for (const ForeignStops::Entry& stop : stops.entries) {
+    out.Uint(stop.type);
+    out.Int(static_cast<int64_t>(stop.tracking_id - tracking_id));
+    out.Uint(stop.timestamp_ns - timestamp_ns);
+    tracking_id = stop.tracking_id;
+    timestamp_ns = stop.timestamp_ns;
+  }
+  return out.Take();
+}
+
+absl::Status DecodeChunkIndexValue(std::string_view value, ChunkIndexEntry& entry,
+                                   ForeignStops* stops) {
+  StoredBytesReader in(value);
+  if (const uint64_t version = in.Uint(); version != kVersion) {
+    return DataLoss("chunk index: version {} where {} is known", version, kVersion);
+  }
+  entry.first_timestamp_ns = in.Uint();
+  entry.event_count = in.Uint32();
+  if (stops == nullptr) {
+    return in.ok() ? absl::OkStatus() : DataLoss("chunk index: a value of {} bytes", value.size());
+  }
+  stops->event_types.resize(in.Count());
+  for (std::string& type : stops->event_types) type.assign(in.View());
+  stops->entries.resize(in.Count());
+  uint64_t tracking_id = 0;
+  uint64_t timestamp_ns = entry.first_timestamp_ns;
+  for (ForeignStops::Entry& stop : stops->entries) {
+    stop.type = in.Uint32();
+    tracking_id += static_cast<uint64_t>(in.Int());
+    timestamp_ns += in.Uint();
+    stop.tracking_id = tracking_id;
+    stop.timestamp_ns = timestamp_ns;
+    if (stop.type >= stops->event_types.size()) {
+      return DataLoss("chunk index: a stop of event type {} of {}", stop.type,
+                      stops->event_types.size());
+    }
+  }
+  if (!in.Finished()) return DataLoss("chunk index: its {} bytes do not fit", value.size());
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/chunk_store.h"
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "aggregator/store/chunk_frame.h"
+#include "aggregator/store/chunk_index_entry.h"
+#include "aggregator/store/database.h"
+#include "aggregator/store/keys.h"
+#include "base/status.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+
+// What is known of the streams of one capture. A record is durable once it has a chunk.
+struct ChunkStore::CaptureStreams {
+  absl::flat_hash_map<StreamIdentity, uint32_t> numbers;
+  std::map<uint32_t, StreamRecord> records;
+  absl::flat_hash_map<std::string, std::vector<uint32_t>> by_agent;
+
+  void Insert(StreamRecord record) {
+    numbers.emplace(record.identity, record.number);
+    by_agent[record.identity.agent_id].push_back(record.number);
+    records.emplace(record.number, std::move(record));
+  }
+
+  // nullptr when there are too many.
+  StreamRecord* FindOrMake(const StreamIdentity& identity) {
+    if (const auto it = numbers.find(identity); it != numbers.end()) {
+      return &records.at(it->second);
+    }
+    if (records.size() >= limits::kStreamsPerCaptureMax) return nullptr;
+    StreamRecord record;
+    record.number = records.empty() ? 0 : records.rbegin()->first + 1;
+    record.identity = identity;
+    const uint32_t number = record.number;
+    Insert(std::move(record));
+    return &records.at(number);
+  }
+};
+
+// One write in the making: the records as they will be, and the RocksDB batch.
+class ChunkStore::Batch {
+ public:
+  explicit Batch(Database& database) : database_(database) {}
+
+  PutResult Add(const ReceivedChunk& chunk, StreamRecord& live) {
+    StreamRecord& record = StagedCopy(live, chunk.header.capture_id);
+    PutResult result{.next_sequence = record.next_sequence};
+    if (chunk.header.sequence < record.next_sequence) {
+      result.outcome = PutOutcome::kDuplicate;
+    } else if (record.ended) {
+      result.outcome = PutOutcome::kStreamEnded;
+    } else if (chunk.header.sequence > record.next_sequence) {
+      result.outcome = PutOutcome::kGap;
+    } else {
+      PutChunk(chunk, record.number);
+      record.Add(chunk.header, chunk.bytes());
+      result.next_sequence = record.next_sequence;
+    }
+    return result;
+  }
+
+  // Writes everything, with sync; then the live records are what was written.
+  absl::Status Commit() {
+    for (const Staged& staged : staged_) {
+      if (staged.record.next_sequence == staged.live->next_sequence) continue;
+      const std::string key = keys::Stream(staged.capture, staged.record.number);
+      batch_.Put(database_.family(Family::kStreams), key, EncodeStreamRecord(staged.record));
+    }
+    if (batch_.Count() > 0) {
+      rocksdb::WriteOptions options;
+      options.sync = true;
+      RETURN_IF_ERROR(FromRocksDb(database_.db().Write(options, &batch_), "storing chunks"));
+    }
+    for (Staged& staged : staged_) *staged.live = std::move(staged.record);
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Staged {
+    StreamRecord* live;
+    CaptureId capture;
+    StreamRecord record;
+  };
+
+  StreamRecord& StagedCopy(StreamRecord& live, const CaptureId& capture) {
+    const auto [it, is_new] = staged_at_.try_emplace(&live, staged_.size());
+    if (is_new) staged_.push_back({&live, capture, live});
+    return staged_[it->second].record;
+  }
+
+  void PutChunk(const ReceivedChunk& chunk, uint32_t stream) {
+    const ChunkHeader& header = chunk.header;
+    const auto frame = ChunkFrame{.crc32c = chunk.crc32c,
+                                  .event_count = header.event_count,
+                                  .columns_bytes = header.columns_bytes,
+                                  .header_bytes = static_cast<uint32_t>(chunk.header_bytes.size()),
+                                  .first_timestamp_ns = header.first_timestamp_ns,
+                                  .last_timestamp_ns = header.last_timestamp_ns}
+                           .Encode();
+    const std::string key = keys::Chunk(header.capture_id, stream, header.sequence);
+    const rocksdb::Slice key_part = ToSlice(key);
+    const rocksdb::Slice value_parts[] = {rocksdb::Slice(frame.data(), frame.size()),
+                                          ToSlice(chunk.header_bytes), ToSlice(chunk.columns)};
+    batch_.Put(database_.family(Family::kChunks), rocksdb::SliceParts(&key_part, 1),
+               rocksdb::SliceParts(value_parts, 3));
+    if (header.event_count == 0) return;
+    batch_.Put(
+        database_.family(Family::kChunkIndex),
+        keys::ChunkIndex(header.capture_id, stream, header.last_timestamp_ns, header.sequence),
+        EncodeChunkIndexValue(header, chunk.foreign_stops));
+  }
+
+  Database& database_;
+  rocksdb::WriteBatch batch_;
+  std::vector<Staged> staged_;
+  absl::flat_hash_map<const StreamRecord*, size_t> staged_at_;
+};
+
+ChunkStore::ChunkStore(Database& database) : database_(database) {}
+
+ChunkStore::~ChunkStore() = default;
+
+absl::StatusOr<ChunkStore::CaptureStreams*> ChunkStore::Load(const CaptureId& capture) {
+  if (const auto it = captures_.find(capture); it != captures_.end()) return it->second.get();
+  const auto known = database_.Get(Family::kCaptures, keys::Capture(capture));
+  if (absl::IsNotFound(known.status())) return nullptr;
+  RETURN_IF_ERROR(known.status());
+  auto streams = std::make_unique<CaptureStreams>();
+  RETURN_IF_ERROR(database_.ForEach(
+      Family::kStreams, capture.bytes(), [&](std::string_view key, std::string_view value) {
+        const auto parsed = keys::ParseStream(key);
+        if (!parsed) return DataLoss("a key of {} bytes in family streams", key.size());
+        auto record = DecodeStreamRecord(parsed->stream, value);
+        if (record.ok()) streams->Insert(*std::move(record));
+        return record.status();
+      }));
+  return captures_.emplace(capture, std::move(streams)).first->second.get();
+}
+
+absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const ReceivedChunk> chunks) {
+  const std::lock_guard lock(mutex_);
+  if (failed_) {
+    RETURN_IF_ERROR(FromRocksDb(database_.db().Resume(), "resuming after a failed write"));
+  }
+  std::vector<PutResult> results;
+  results.reserve(chunks.size());
+  Batch batch(database_);
+  for (const ReceivedChunk& chunk : chunks) {
+    ASSIGN_OR_RETURN(CaptureStreams* const streams, Load(chunk.header.capture_id));
+    if (streams == nullptr) {
+      results.push_back({.outcome = PutOutcome::kUnknownCapture});
+      continue;
+    }
+    StreamRecord* const live = streams->FindOrMake(chunk.header.stream);
+    results.push_back(live == nullptr ? PutResult{.outcome = PutOutcome::kTooManyStreams}
+                                      : batch.Add(chunk, *live));
+  }
+  absl::Status status = batch.Commit();
+  failed_ = !status.ok();
+  RETURN_IF_ERROR(std::move(status));
+  return results;
+}
+
+absl::StatusOr<std::vector<StreamCursor>> ChunkStore::Cursors(const CaptureId& capture,
+                                                              std::string_view agent_id) {
+  const std::lock_guard lock(mutex_);
+  std::vector<StreamCursor> cursors;
+  ASSIGN_OR_RETURN(const CaptureStreams* const streams, Load(capture));
+  if (streams == nullptr) return cursors;
+  const auto numbers = streams->by_agent.find(std::string(agent_id));
+  if (numbers == streams->by_agent.end()) return cursors;
+  for (const uint32_t number : numbers->second) {
+    const StreamRecord& record = streams->records.at(number);
+    if (record.chunks > 0) cursors.push_back(record.Cursor());
+  }
+  return cursors;
+}
+
+void ChunkStore::Forget(const CaptureId& capture) {
+  const std::lock_guard lock(mutex_);
+  captures_.erase(capture);
+}
+
+absl::StatusOr<ChunkStore::Deleted> ChunkStore::DeleteCapture(const CaptureId& capture) {
+  const std::string begin = keys::Capture(capture);
+  const std::string end = keys::PrefixEnd(begin);
+  Deleted deleted;
+  {
+    const std::lock_guard lock(mutex_);
+    captures_.erase(capture);
+    RETURN_IF_ERROR(database_.ForEach(
+        Family::kStreams, begin, [&](std::string_view key, std::string_view value) {
+          const auto parsed = keys::ParseStream(key);
+          if (!parsed) return DataLoss("a key of {} bytes in family streams", key.size());
+          const auto record = DecodeStreamRecord(parsed->stream, value);
+          if (!record.ok()) return record.status();
+          deleted.chunks += record->chunks;
+          deleted.bytes += record->bytes;
+          return absl::OkStatus();
+        }));
+  }
+  // Without the lock, as this takes time: no chunk can come for a capture whose record is gone.
+  // Streams go last: as long as they are there, an interrupted deletion is seen and finished.
+  RETURN_IF_ERROR(database_.DeleteRange(Family::kChunks, begin, end));
+  RETURN_IF_ERROR(database_.DeleteRange(Family::kChunkIndex, begin, end));
+  RETURN_IF_ERROR(database_.DeleteRange(Family::kStreams, begin, end));
+  return deleted;
+}
+
+absl::Status ChunkStore::FinishDeletions() {
+  std::vector<CaptureId> orphans;
+  {
+    std::unique_ptr<rocksdb::Iterator> it(
+        database_.db().NewIterator({}, database_.family(Family::kStreams)));
+    it->SeekToFirst();
+    while (it->Valid()) {
+      const auto key = keys::ParseStream(ToView(it->key()));
+      if (!key) return DataLoss("a key of {} bytes in family streams", it->key().size());
+      const std::string prefix = keys::Capture(key->capture);
+      const auto record = database_.Get(Family::kCaptures, prefix);
+      if (absl::IsNotFound(record.status())) {
+        orphans.push_back(key->capture);
+      } else {
+        RETURN_IF_ERROR(record.status());
+      }
+      it->Seek(ToSlice(keys::PrefixEnd(prefix)));
+    }
+    RETURN_IF_ERROR(FromRocksDb(it->status(), "looking for unfinished deletions"));
+  }
+  for (const CaptureId& orphan : orphans) RETURN_IF_ERROR(DeleteCapture(orphan).status());
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/store/foreign_stops.h"
+#include "aggregator/store/stream_record.h"
+#include "trace/chunk_header.h"
+#include "trace/ids.h"
+
+namespace neurontrace {
+
+class Database;
+
+// A chunk that was validated, as it came.
+struct ReceivedChunk {
+  ChunkHeader header;
+  std::string header_bytes;  // the header as it stood in the envelope
+  std::string columns;       // compressed; empty without events
+  uint32_t crc32c = 0;       // of both
+  ForeignStops foreign_stops;
+
+  size_t bytes() const { return header_bytes.size() + columns.size(); }
+};
+
+enum class PutOutcome : uint8_t {
+  kStored,
+  kDuplicate,       // below the stream's cursor: stored before
+  kGap,             // above it: continue from next_sequence
+  kUnknownCapture,  // never known, or deleted
+  kStreamEnded,     // the stream's last chunk is stored already
+  kTooManyStreams,  // limits::kStreamsPerCaptureMax
+};
+
+struct PutResult {
+  PutOutcome outcome = PutOutcome::kStored;
+  uint64_t next_sequence = 0;  // of the stream, after this chunk
+};
+
+// Where chunks become durable, and what knows how far every stream is. Streams get a number when
+// their first chunk comes. Any thread; writes of several threads go one after the other.
+class ChunkStore {
+ public:
+  explicit ChunkStore(Database& database);
+  ~ChunkStore();
+  ChunkStore(const ChunkStore&) = delete;
+  ChunkStore& operator=(const ChunkStore&) = delete;
+
+  // Stores every chunk that continues its stream, each with its index entry and the stream's
+  // record, in one write that is durable on return. One result a chunk, in order. On an error
+  // nothing is stored and no cursor has moved: the same chunks may be put again.
+  absl::StatusOr<std::vector<PutResult>> PutBatch(std::span<const ReceivedChunk> chunks);
+
+  // What is stored of the streams of one agent.
+  absl::StatusOr<std::vector<StreamCursor>> Cursors(const CaptureId& capture,
+                                                    std::string_view agent_id);
+
+  // Frees what is remembered of a capture that has ended; it is read again when it is needed.
+  void Forget(const CaptureId& capture);
+
+  // Removes all chunks, index entries and stream records of a capture and gives their space back.
+  // The capture's own record goes first, so that nothing is stored for it any more.
+  struct Deleted {
+    uint64_t chunks = 0;
+    uint64_t bytes = 0;
+  };
+  absl::StatusOr<Deleted> DeleteCapture(const CaptureId& capture);
+  // Removes what a deletion that was interrupted has left. At start, before anything else.
+  absl::Status FinishDeletions();
+
+ private:
+  struct CaptureStreams;
+  class Batch;
+
+  // nullptr for an unknown capture.
+  absl::StatusOr<CaptureStreams*> Load(const CaptureId& capture);
+
+  Database& database_;
+  std::mutex mutex_;
+  absl::flat_hash_map<CaptureId, std::unique_ptr<CaptureStreams>> captures_;  // guarded by mutex_
+  bool failed_ = false;  // guarded by mutex_: the last write failed, so RocksDB may have to resume
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/foreign_stops.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+#include "trace/event.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kSlots = 16'384;
+static_assert(kSlots >= 2 * size_t{limits::kChunkEventsMax});
+static_assert(limits::kChunkEventsMax <= UINT16_MAX && limits::kChunkShapesMax <= UINT16_MAX,
+              "a slot counts both in 16 bits");
+constexpr int kHashShift = 50;  // the upper 14 bits of the hash
+static_assert(kSlots == size_t{1} << (64 - kHashShift));
+
+}  // namespace
+
+ForeignStopFinder::ForeignStopFinder() : slots_(kSlots) {}
+ForeignStopFinder::~ForeignStopFinder() = default;
+
+ForeignStopFinder::Slot& ForeignStopFinder::Lookup(uint16_t type, uint64_t tracking_id) {
+  const uint64_t mixed = (tracking_id ^ (uint64_t{type} << 56)) * 0x9e3779b97f4a7c15u;
+  for (size_t at = mixed >> kHashShift;; at = (at + 1) & (kSlots - 1)) {
+    Slot& slot = slots_[at];
+    if (slot.generation != generation_) {
+      slot = {.tracking_id = tracking_id, .type = type, .open = 0, .generation = generation_};
+      return slot;
+    }
+    if (slot.tracking_id == tracking_id && slot.type == type) return slot;
+  }
+}
+
+// Several shapes can share an event type.
+void ForeignStopFinder::MapShapesToTypes(const DecodedChunk& chunk) {
+  absl::flat_hash_map<std::string_view, uint16_t> numbers;
+  types_.clear();
+  type_of_shape_.clear();
+  for (const Shape& shape : chunk.shapes()) {
+    const auto [it, is_new] =
+        numbers.try_emplace(shape.event_type, static_cast<uint16_t>(types_.size()));
+    if (is_new) types_.push_back(shape.event_type);
+    type_of_shape_.push_back(it->second);
+  }
+}
+
+ForeignStops ForeignStopFinder::Find(const DecodedChunk& chunk) {
+  ForeignStops found;
+  if (++generation_ == 0) {
+    std::fill(slots_.begin(), slots_.end(), Slot{});
+    generation_ = 1;
+  }
+  MapShapesToTypes(chunk);
+  std::vector<uint32_t> written(types_.size(), UINT32_MAX);
+  const auto shapes = chunk.shapes();
+  const auto shape_of = chunk.shape_of();
+  const auto tracking_ids = chunk.tracking_id();
+  const auto timestamps = chunk.timestamp_ns();
+  for (size_t i = 0; i < chunk.size(); ++i) {
+    const Phase phase = shapes[shape_of[i]].phase;
+    if (phase != Phase::kStart && phase != Phase::kStop) continue;
+    const uint16_t type = type_of_shape_[shape_of[i]];
+    Slot& slot = Lookup(type, tracking_ids[i]);
+    if (phase == Phase::kStart) {
+      ++slot.open;
+    } else if (slot.open > 0) {
+      --slot.open;
+    } else {
+      if (written[type] == UINT32_MAX) {
+        written[type] = static_cast<uint32_t>(found.event_types.size());
+        found.event_types.emplace_back(types_[type]);
+      }
+      found.entries.push_back({written[type], tracking_ids[i], timestamps[i]});
+    }
+  }
+  return found;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trace/event_chunk.h"
+
+namespace neurontrace {
+
+// The stop events of a chunk whose start is not in the same chunk, so that a reader can find the
+// end of a span that crosses chunks without decoding ahead. In the order of the chunk; at most one
+// entry an event. A plain value.
+struct ForeignStops {
+  struct Entry {
+    uint32_t type = 0;  // index into event_types
+    uint64_t tracking_id = 0;
+    uint64_t timestamp_ns = 0;  // raw, not decreasing from entry to entry
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+  std::vector<std::string> event_types;
+  std::vector<Entry> entries;
+
+  friend bool operator==(const ForeignStops&, const ForeignStops&) = default;
+};
+
+// Finds them: a stop belongs to the chunk when a start of the same event type and tracking id
+// stands before it and no other stop has taken it. Keeps its memory from chunk to chunk; one thread
+// at a time.
+class ForeignStopFinder {
+ public:
+  ForeignStopFinder();
+  ~ForeignStopFinder();
+  ForeignStopFinder(const ForeignStopFinder&) = delete;
+  ForeignStopFinder& operator=(const ForeignStopFinder&) = delete;
+
+  ForeignStops Find(const DecodedChunk& chunk);
+
+ private:
+  struct Slot {
+    uint64_t tracking_id = 0;
+    uint16_t type = 0;
+    uint16_t open = 0;        // starts not yet stopped
+    uint32_t generation = 0;  // of another chunk: the slot is free
+  };
+  Slot& Lookup(uint16_t type, uint64_t tracking_id);
+  void MapShapesToTypes(const DecodedChunk& chunk);
+
+  std::vector<Slot>
+      slots_;  // open addressing, a power of two, at least twice the events of a chunk
+  uint32_t generation_ = 0;
+  std::vector<uint16_t> type_of_shape_;
+  std::vector<std::string_view> types_;
+};
+
+}  // namespace neurontrace

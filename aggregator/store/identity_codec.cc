@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/identity_codec.h"
+
+#include <string>
+
+namespace neurontrace {
+
+void WriteWorkerIdentity(const WorkerIdentity& worker, StoredBytesWriter& out) {
+  out.String(worker.instance_id);
+  out.String(worker.boot_id);
+  out.Uint(worker.pid);
+  out.Uint(worker.start_time_ticks);
+  out.String(worker.container_id);
+}
+
+WorkerIdentity ReadWorkerIdentity(StoredBytesReader& in) {
+  WorkerIdentity worker;
+  worker.instance_id = in.String();
+  worker.boot_id = in.String();
+  worker.pid = in.Uint32();
+  worker.start_time_ticks = in.Uint();
+  worker.container_id = in.String();
+  return worker;
+}
+
+void WriteStreamIdentity(const StreamIdentity& stream, StoredBytesWriter& out) {
+  out.String(stream.agent_id);
+  WriteWorkerIdentity(stream.worker, out);
+  out.Uint(static_cast<uint64_t>(stream.kind));
+  out.Uint(stream.nc_idx);
+  out.String(stream.name);
+}
+
+StreamIdentity ReadStreamIdentity(StoredBytesReader& in) {
+  StreamIdentity stream;
+  stream.agent_id = in.String();
+  stream.worker = ReadWorkerIdentity(in);
+  stream.kind = in.EnumUpTo(StreamKind::kHost);
+  stream.nc_idx = in.Uint32();
+  stream.name = in.String();
+  return stream;
+}
+
+void WriteEvidence(const std::vector<RankEvidence>& evidence, StoredBytesWriter& out) {
+  out.Uint(evidence.size());
+  for (const RankEvidence& claim : evidence) {
+    out.Uint(static_cast<uint64_t>(claim.source));
+    out.Int(claim.worker_gid);
+    out.Int(claim.world_size);
+    out.String(claim.detail);
+  }
+}
+
+std::vector<RankEvidence> ReadEvidence(StoredBytesReader& in) {
+  std::vector<RankEvidence> evidence(in.Count());
+  for (RankEvidence& claim : evidence) {
+    claim.source = in.EnumUpTo(RankSource::kFrameworkFile);
+    claim.worker_gid = in.Int();
+    claim.world_size = in.Int();
+    claim.detail = in.String();
+  }
+  return evidence;
+}
+
+void WriteLosses(const std::vector<Loss>& losses, StoredBytesWriter& out) {
+  out.Uint(losses.size());
+  for (const Loss& loss : losses) {
+    out.Uint(static_cast<uint64_t>(loss.place));
+    out.Uint(static_cast<uint64_t>(loss.reason));
+    out.Uint(loss.events);
+    out.Bool(loss.events_unknown);
+    out.Uint(loss.first_timestamp_ns);
+    out.Uint(loss.last_timestamp_ns);
+    out.String(loss.detail);
+  }
+}
+
+std::vector<Loss> ReadLosses(StoredBytesReader& in) {
+  std::vector<Loss> losses(in.Count());
+  for (Loss& loss : losses) {
+    loss.place = in.EnumUpTo(LossPlace::kRetention);
+    loss.reason = in.EnumUpTo(LossReason::kExpired);
+    loss.events = in.Uint();
+    loss.events_unknown = in.Bool();
+    loss.first_timestamp_ns = in.Uint();
+    loss.last_timestamp_ns = in.Uint();
+    loss.detail = in.String();
+  }
+  return losses;
+}
+
+void WriteStrings(const std::vector<std::string>& strings, StoredBytesWriter& out) {
+  out.Uint(strings.size());
+  for (const std::string& text : strings) out.String(text);
+}
+
+std::vector<std::string> ReadStrings(StoredBytesReader& in) {
+  std::vector<std::string> strings(in.Count());
+  for (std::string& text : strings) text = in.String();
+  return strings;
+}
+
+}  // namespace neurontrace

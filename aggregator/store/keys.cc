@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/keys.h"
+
+namespace neurontrace::keys {
+namespace {
+
+template <typename T>
+void PutBigEndian(std::string& out, T value) {
+  for (int shift = static_cast<int>(sizeof(T)) * 8 - 8; shift >= 0; shift -= 8) {
+    out.push_back(static_cast<char>((value >> shift) & 0xff));
+  }
+}
+
+template <typename T>
+T GetBigEndian(std::string_view bytes) {
+  T value = 0;
+  for (size_t i = 0; i < sizeof(T); ++i) {
+    value = static_cast<T>((value << 8) | static_cast<uint8_t>(bytes[i]));
+  }
+  return value;
+}
+
+// Identity strings are at most limits::kIdentityStringBytesMax long, which a u16 holds.
+void PutShortString(std::string& out, std::string_view text) {
+  PutBigEndian<uint16_t>(out, static_cast<uint16_t>(text.size()));
+  out.append(text);
+}
+
+constexpr size_t kStreamKeyBytes = CaptureId::kBytes + 4;
+
+}  // namespace
+
+std::string Capture(const CaptureId& capture) { return std::string(capture.bytes()); }
+
+std::string Stream(const CaptureId& capture, uint32_t stream) {
+  std::string key(capture.bytes());
+  PutBigEndian(key, stream);
+  return key;
+}
+
+std::string Chunk(const CaptureId& capture, uint32_t stream, uint64_t sequence) {
+  std::string key = Stream(capture, stream);
+  PutBigEndian(key, sequence);
+  return key;
+}
+
+std::string ChunkIndex(const CaptureId& capture, uint32_t stream, uint64_t last_timestamp_ns,
+                       uint64_t sequence) {
+  std::string key = Stream(capture, stream);
+  PutBigEndian(key, last_timestamp_ns);
+  PutBigEndian(key, sequence);
+  return key;
+}
+
+std::string Worker(const WorkerIdentity& worker) {
+  std::string key = WorkerPrefix(worker.instance_id);
+  PutShortString(key, worker.boot_id);
+  PutBigEndian(key, worker.pid);
+  PutBigEndian(key, worker.start_time_ticks);
+  PutShortString(key, worker.container_id);
+  return key;
+}
+
+std::string WorkerPrefix(std::string_view instance_id) {
+  std::string key;
+  PutShortString(key, instance_id);
+  return key;
+}
+
+std::string PrefixEnd(std::string_view prefix) {
+  std::string end(prefix);
+  while (!end.empty() && static_cast<uint8_t>(end.back()) == 0xff) end.pop_back();
+  if (!end.empty()) end.back() = static_cast<char>(static_cast<uint8_t>(end.back()) + 1);
+  return end;
+}
+
+std::optional<StreamKey> ParseStream(std::string_view key) {
+  if (key.size() != kStreamKeyBytes) return std::nullopt;
+  return StreamKey{*CaptureId::FromBytes(key.substr(0, CaptureId::kBytes)),
+                   GetBigEndian<uint32_t>(key.substr(CaptureId::kBytes))};
+}
+
+std::optional<ChunkKey> ParseChunk(std::string_view key) {
+  if (key.size() != kStreamKeyBytes + 8) return std::nullopt;
+  const auto stream = ParseStream(key.substr(0, kStreamKeyBytes));
+  return ChunkKey{stream->capture, stream->stream,
+                  GetBigEndian<uint64_t>(key.substr(kStreamKeyBytes))};
+}
+
+std::optional<ChunkIndexKey> ParseChunkIndex(std::string_view key) {
+  if (key.size() != kStreamKeyBytes + 16) return std::nullopt;
+  const auto stream = ParseStream(key.substr(0, kStreamKeyBytes));
+  return ChunkIndexKey{stream->capture, stream->stream,
+                       GetBigEndian<uint64_t>(key.substr(kStreamKeyBytes)),
+                       GetBigEndian<uint64_t>(key.substr(kStreamKeyBytes + 8))};
+}
+
+}  // namespace neurontrace::keys

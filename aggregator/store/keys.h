@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "trace/ids.h"
+
+// Keys of every column family, big endian so that the order of keys is the order of what they name.
+// docs/formats/store.md has them byte by byte; a key, once written, keeps its form for ever. All
+// functions are pure.
+namespace neurontrace::keys {
+
+// `captures`: the capture id. `streams`, `chunks` and `chunk_index` begin with it.
+std::string Capture(const CaptureId& capture);
+
+// `streams`: capture id, stream number u32.
+std::string Stream(const CaptureId& capture, uint32_t stream);
+// `chunks`: capture id, stream number u32, sequence u64.
+std::string Chunk(const CaptureId& capture, uint32_t stream, uint64_t sequence);
+// `chunk_index`: capture id, stream number u32, last timestamp u64, sequence u64.
+std::string ChunkIndex(const CaptureId& capture, uint32_t stream, uint64_t last_timestamp_ns,
+                       uint64_t sequence);
+// `workers`: instance id and boot id, each with its length before it (u16), pid u32, start time
+// u64, container id with its length. All workers of one instance share WorkerPrefix.
+std::string Worker(const WorkerIdentity& worker);
+std::string WorkerPrefix(std::string_view instance_id);
+
+// The smallest key that is greater than every key with this prefix; empty where there is none.
+std::string PrefixEnd(std::string_view prefix);
+
+// What a key says; nullopt for a key of another form.
+struct StreamKey {
+  CaptureId capture;
+  uint32_t stream = 0;
+};
+struct ChunkKey {
+  CaptureId capture;
+  uint32_t stream = 0;
+  uint64_t sequence = 0;
+};
+struct ChunkIndexKey {
+  CaptureId capture;
+  uint32_t stream = 0;
+  uint64_t last_timestamp_ns = 0;
+  uint64_t sequence = 0;
+};
+std::optional<StreamKey> ParseStream(std::string_view key);
+std::optional<ChunkKey> ParseChunk(std::string_view key);
+std::optional<ChunkIndexKey> ParseChunkIndex(std::string_view key);
+
+}  // namespace neurontrace::keys

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "trace/agent_info.h"
+#include "trace/capture_record.h"
+#include "trace/worker_info.h"
+
+// The values of the families `captures`, `agents` and `workers`. Decoding returns DATA_LOSS for
+// anything that encoding does not write.
+namespace neurontrace {
+
+std::string EncodeCaptureRecord(const CaptureRecord& record);
+absl::StatusOr<CaptureRecord> DecodeCaptureRecord(const CaptureId& id, std::string_view value);
+
+// An agent that has been here, or a worker of one.
+struct AgentRecord {
+  AgentInfo info;
+  uint64_t first_seen_realtime_ns = 0;
+  uint64_t last_seen_realtime_ns = 0;
+  friend bool operator==(const AgentRecord&, const AgentRecord&) = default;
+};
+struct WorkerRecord {
+  WorkerInfo info;
+  std::string agent_id;
+  uint64_t first_seen_realtime_ns = 0;
+  uint64_t last_seen_realtime_ns = 0;
+  friend bool operator==(const WorkerRecord&, const WorkerRecord&) = default;
+};
+
+std::string EncodeAgentRecord(const AgentRecord& record);
+absl::StatusOr<AgentRecord> DecodeAgentRecord(std::string_view value);
+std::string EncodeWorkerRecord(const WorkerRecord& record);
+absl::StatusOr<WorkerRecord> DecodeWorkerRecord(std::string_view value);
+
+}  // namespace neurontrace

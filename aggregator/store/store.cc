@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/store.h"
+
+#include "aggregator/store/database.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr std::string_view kAggregatorIdKey = "aggregator_id";
+
+}  // namespace
+
+struct Store::Environment {
+  std::unique_ptr<rocksdb::Env> env;  // null: the machine's
+};
+
+Store::Store() = default;
+
+Store::~Store() = default;
+
+absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
+                                                   const StoreOptions& options) {
+  std::unique_ptr<Store> store(new Store);
+  store->environment_ = std::make_unique<Environment>();
+  if (options.in_memory) {
+    store->environment_->env.reset(rocksdb::NewMemEnv(rocksdb::Env::Default()));
+  }
+  ASSIGN_OR_RETURN(store->database_, Database::Open(path, store->environment_->env.get()));
+  Database& database = *store->database_;
+
+  auto id = database.Get(Family::kMeta, kAggregatorIdKey);
+  if (absl::IsNotFound(id.status())) {
+    RETURN_IF_ERROR(database.Put(Family::kMeta, kAggregatorIdKey, options.aggregator_id, true));
+    id = options.aggregator_id;
+  }
+  if (!id.ok()) return id.status();
+  store->aggregator_id_ = *std::move(id);
+
+  store->captures_ = std::make_unique<CaptureStore>(database);
+  RETURN_IF_ERROR(store->captures_->Load());
+  store->chunks_ = std::make_unique<ChunkStore>(database);
+  RETURN_IF_ERROR(store->chunks_->FinishDeletions());
+  store->inventory_ = std::make_unique<InventoryStore>(database);
+  return store;
+}
+
+absl::StatusOr<ChunkStore::Deleted> Store::DeleteCapture(const CaptureId& id) {
+  if (const auto record = captures_->Get(id); !record.ok()) return record.status();
+  // A crash in between leaves chunks that no record names; FinishDeletions removes them.
+  RETURN_IF_ERROR(captures_->Delete(id));
+  return chunks_->DeleteCapture(id);
+}
+
+uint64_t Store::bytes() const { return database_->Bytes(); }
+
+}  // namespace neurontrace

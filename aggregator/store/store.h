@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "aggregator/store/capture_reader.h"
+#include "aggregator/store/capture_store.h"
+#include "aggregator/store/chunk_store.h"
+#include "aggregator/store/inventory_store.h"
+#include "trace/ids.h"
+
+namespace neurontrace {
+
+class Database;
+
+struct StoreOptions {
+  // Keeps everything in memory and forgets it at the end: for tests of what stands on a store.
+  bool in_memory = false;
+  // The id of a new store, by which agents and people know the aggregator; an existing one keeps
+  // its own.
+  std::string aggregator_id = "aggregator";
+};
+
+// The durable truth of an aggregator: one RocksDB database, owned, in one directory. Any thread.
+// Readers handed out must not outlive it.
+class Store {
+ public:
+  // FAILED_PRECONDITION when another process has the directory or a newer version wrote it,
+  // DATA_LOSS when it is damaged, UNAVAILABLE or RESOURCE_EXHAUSTED when the disk refuses.
+  static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path,
+                                                     const StoreOptions& options);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  CaptureStore& captures() { return *captures_; }
+  const CaptureStore& captures() const { return *captures_; }
+  ChunkStore& chunks() { return *chunks_; }
+  InventoryStore& inventory() { return *inventory_; }
+
+  // Reads a capture, which need not have ended nor exist (it then has no streams).
+  CaptureReader OpenCapture(const CaptureId& id) const { return {*database_, id}; }
+
+  // Removes a capture with everything of it. NOT_FOUND where there is none.
+  absl::StatusOr<ChunkStore::Deleted> DeleteCapture(const CaptureId& id);
+
+  const std::string& aggregator_id() const { return aggregator_id_; }
+  uint64_t bytes() const;  // on disk
+
+ private:
+  struct Environment;
+  Store();
+
+  std::unique_ptr<Environment> environment_;  // outlives the database
+  std::unique_ptr<Database> database_;
+  std::unique_ptr<CaptureStore> captures_;
+  std::unique_ptr<ChunkStore> chunks_;
+  std::unique_ptr<InventoryStore> inventory_;
+  std::string aggregator_id_;
+};
+
+}  // namespace neurontrace

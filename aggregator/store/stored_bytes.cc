@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/stored_bytes.h"
+
+namespace neurontrace {
+
+void StoredBytesWriter::Uint(uint64_t value) {
+  while (value >= 0x80) {
+    bytes_.push_back(static_cast<char>(value | 0x80));
+    value >>= 7;
+  }
+  bytes_.push_back(static_cast<char>(value));
+}
+
+void StoredBytesWriter::Int(int64_t value) {
+  Uint((static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
+}
+
+void StoredBytesWriter::String(std::string_view text) {
+  Uint(text.size());
+  bytes_.append(text);
+}
+
+uint64_t StoredBytesReader::Uint() {
+  uint64_t value = 0;
+  for (int shift = 0; ok_ && shift < 64 && !rest_.empty(); shift += 7) {
+    const uint8_t byte = static_cast<uint8_t>(rest_.front());
+    rest_.remove_prefix(1);
+    if (shift == 63 && byte > 1) break;
+    value |= uint64_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) return value;
+  }
+  ok_ = false;
+  return 0;
+}
+
+uint32_t StoredBytesReader::Uint32() {
+  const uint64_t value = Uint();
+  if (value > UINT32_MAX) ok_ = false;
+  return ok_ ? static_cast<uint32_t>(value) : 0;
+}
+
+int64_t StoredBytesReader::Int() {
+  const uint64_t value = Uint();
+  return static_cast<int64_t>((value >> 1) ^ (0 - (value & 1)));
+}
+
+bool StoredBytesReader::Bool() {
+  const uint64_t value = Uint();
+  if (value > 1) ok_ = false;
+  return ok_ && value == 1;
+}
+
+std::string_view StoredBytesReader::View() {
+  const uint64_t length = Uint();
+  if (length > rest_.size()) ok_ = false;
+  if (!ok_) return {};
+  const std::string_view text = rest_.substr(0, length);
+  rest_.remove_prefix(length);
+  return text;
+}
+
+size_t StoredBytesReader::Count() {
+  const uint64_t count = Uint();
+  if (count > rest_.size()) ok_ = false;
+  return ok_ ? count : 0;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "trace/chunk_header.h"
+#include "trace/ids.h"
+#include "trace/loss.h"
+#include "trace/rank_evidence.h"
+#include "trace/worker_info.h"
+
+namespace neurontrace {
+
+// What is stored of one stream of one capture, summed over its chunks; moves in the same write as
+// the chunks. A plain value.
+struct StreamRecord {
+  uint32_t number = 0;  // of the stream in its capture; numbers can have holes
+  StreamIdentity identity;
+  uint64_t next_sequence = 0;
+  uint64_t source_position = 0;  // of the last chunk, as its producer wrote it
+  uint32_t source_skip = 0;
+  bool ended = false;  // its last chunk said that nothing follows
+  uint64_t chunks = 0;
+  uint64_t events = 0;
+  uint64_t bytes = 0;               // headers and compressed columns
+  uint64_t first_timestamp_ns = 0;  // raw; both 0 while there is no event
+  uint64_t last_timestamp_ns = 0;
+  std::vector<Loss> losses;            // summed by place and reason
+  std::vector<RankEvidence> evidence;  // every different claim seen, best first
+
+  friend bool operator==(const StreamRecord&, const StreamRecord&) = default;
+
+  uint64_t events_lost() const;
+  StreamCursor Cursor() const;
+  // Takes one more chunk into the sums and moves the cursor behind it.
+  void Add(const ChunkHeader& header, uint64_t chunk_bytes);
+};
+
+// Adds `more` to `evidence`, kept best first and within limits::kRankEvidencePerStreamMax (the
+// worst claims beyond it go).
+void MergeEvidence(const std::vector<RankEvidence>& more, std::vector<RankEvidence>& evidence);
+
+// The value of family `streams`; the number stands in the key. Decode returns DATA_LOSS for
+// anything that Encode does not write.
+std::string EncodeStreamRecord(const StreamRecord& record);
+absl::StatusOr<StreamRecord> DecodeStreamRecord(uint32_t number, std::string_view value);
+
+}  // namespace neurontrace

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fake_nrt/capture.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "tests/fake_nrt/event_json.h"
@@ -24,8 +30,10 @@ bool Capture::Start(CaptureOwner owner, const CaptureSettings& settings, uint32_
   if (owner_.load() != CaptureOwner::kNone) return false;
   const uint64_t capacity = std::max(settings.max_events_per_nc, kCapacityFloor);
   ++captures_;
+  captured_.reset();
   for (uint32_t nc = 0; nc < cores; ++nc) {
     if (!settings.cores.test(nc)) continue;
+    captured_.set(nc);
     if (rings_[nc].Open(captures_, capacity, settings.types)) continue;
     for (CoreRing& ring : rings_) ring.Close();
     return false;
@@ -37,7 +45,30 @@ bool Capture::Start(CaptureOwner owner, const CaptureSettings& settings, uint32_
 CaptureOwner Capture::Stop() {
   const std::lock_guard lock(change_mutex_);
   for (CoreRing& ring : rings_) ring.Close();
-  return owner_.exchange(CaptureOwner::kNone);
+  const CaptureOwner owner = owner_.exchange(CaptureOwner::kNone);
+  if (owner != CaptureOwner::kNone) Log();
+  return owner;
+}
+
+void Capture::Log() const {
+  const char* path = std::getenv("FAKE_NRT_CAPTURE_LOG");
+  if (path == nullptr) return;
+  std::string lines;
+  for (uint32_t nc = 0; nc < kCoresMax; ++nc) {
+    if (!captured_.test(nc)) continue;
+    const RingTotals totals = rings_[nc].totals();
+    for (const uint64_t number :
+         {static_cast<uint64_t>(getpid()), captures_, static_cast<uint64_t>(nc), totals.accepted,
+          totals.overwritten, totals.fetched}) {
+      lines += std::to_string(number) + '\t';
+    }
+    lines += std::to_string(totals.accepted - totals.overwritten - totals.fetched) + '\n';
+  }
+  const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0 || write(fd, lines.data(), lines.size()) < 0) {
+    std::fprintf(stderr, "fake_nrt: note: cannot write %s\n", path);
+  }
+  if (fd >= 0) close(fd);
 }
 
 bool Capture::Fetch(const FetchBounds& bounds, uint32_t cores, const GlobalIds& gids,

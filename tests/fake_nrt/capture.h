@@ -50,10 +50,14 @@ class Capture {
   RingTotals totals() const;
 
  private:
+  // Says in the file of FAKE_NRT_CAPTURE_LOG what became of each core's events.
+  void Log() const;
+
   std::mutex change_mutex_;  // of Start and Stop
   std::mutex fetch_mutex_;
   std::atomic<CaptureOwner> owner_{CaptureOwner::kNone};
-  uint64_t captures_ = 0;  // guarded by change_mutex_
+  uint64_t captures_ = 0;            // guarded by change_mutex_
+  std::bitset<kCoresMax> captured_;  // cores of the running capture; guarded by change_mutex_
   std::array<CoreRing, kCoresMax> rings_;
 };
 

@@ -12,13 +12,13 @@ bool AppendValue(FetchBuffer& out, const fake_nrt_form& form, fake_nrt_kind kind
       out.Number(value);
       return true;
     case FAKE_NRT_SIGNED:
-      out.Number(static_cast<int64_t>(value));
+      out.Signed(static_cast<int64_t>(value));
       return true;
     case FAKE_NRT_BOOL:
       out.Text(value != 0 ? "true" : "false");
       return true;
     case FAKE_NRT_HEX_STRING:
-      out.Number(value, 16);
+      out.Hexadecimal(value);
       out.Text("\"");
       return true;
     case FAKE_NRT_DECIMAL_STRING:
@@ -55,7 +55,7 @@ bool AppendEventJson(FetchBuffer& out, const RingEvent& event, uint32_t nc_idx,
   out.Text(",\"thread_id\":");
   out.Number(event.thread_id);
   out.Text(",\"worker_gid\":");
-  out.Number(worker_gid);
+  out.Signed(worker_gid);
   out.Text(",\"data\":{");
   for (size_t i = 0; i < form.fields.size(); ++i) {
     out.Text(form.fields[i].key);

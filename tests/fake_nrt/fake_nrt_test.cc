@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/fake_nrt/decimal.h"
 #include "tests/fake_nrt/nrt_api.h"
 
 namespace neurontrace {
@@ -253,13 +254,14 @@ TEST_F(FakeNrtTest, ForkedChildIsNotInitialised) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-TEST_F(FakeNrtTest, PlainFreeOfAFetchBufferDies) {
+TEST_F(FakeNrtTest, PlainFreeOfAFetchBufferDiesAndSoDoesUseAfterGivingItBack) {
   ASSERT_EQ(Start(4096), NRT_SUCCESS);
   char* buffer = nullptr;
   size_t bytes = 0;
   ASSERT_EQ(nrt_sys_trace_fetch_events(&buffer, &bytes, nullptr), NRT_SUCCESS);
   EXPECT_DEATH(std::free(buffer), "");
   nrt_sys_trace_buffer_free(buffer);
+  EXPECT_DEATH(std::fputs(buffer, stderr), "");
 }
 
 TEST_F(FakeNrtTest, InspectHoldsTheOneCapture) {
@@ -354,6 +356,19 @@ TEST_F(FakeNrtTest, FetchRunsBesideEmissionWithoutLossOrDoubles) {
 TEST(FakeNrtSymbols, CarryTheRuntimesVersion) {
   EXPECT_NE(dlvsym(RTLD_DEFAULT, "nrt_sys_trace_fetch_events", "NRT_2.0.0"), nullptr);
   EXPECT_NE(dlvsym(RTLD_DEFAULT, "nrt_inspect_begin", "NRT_2.0.0"), nullptr);
+}
+
+TEST(DecimalTest, WritesEveryLengthOfNumber) {
+  char text[32];
+  uint64_t value = 0;
+  for (int digits = 1; digits <= 20; ++digits) {
+    for (const uint64_t number : {value, value + 1, value * 9, value - 1}) {
+      char* end = WriteDecimal(text, number);
+      EXPECT_EQ(std::string(text, end), std::to_string(number));
+    }
+    value = value == 0 ? 10 : value * 10;
+  }
+  EXPECT_EQ(std::string(text, WriteDecimal(text, UINT64_MAX)), std::to_string(UINT64_MAX));
 }
 
 TEST(FakeNrtTopology, RefusesCoresThatAreNotContiguous) {

@@ -15,42 +15,68 @@ constexpr size_t kGivenBackMax = 1 << 16;
 // the bit that marks a block as mapped: the C library refuses it.
 constexpr uint64_t kNotAHeapBlock = 0xffffffff4e525451;
 
+constexpr size_t kSpareMax = 4;
+constexpr size_t kSpareBytesMax = 64 << 20;
+
 size_t MappingBytes(size_t text_bytes) {
   return (text_bytes + 1 + kHeaderBytes + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
-char* MapText(size_t mapping_bytes) {
-  void* memory =
-      mmap(nullptr, mapping_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  char* text = static_cast<char*>(memory) + kHeaderBytes;
-  std::memcpy(text - sizeof(kNotAHeapBlock), &kNotAHeapBlock, sizeof(kNotAHeapBlock));
-  return text;
-}
-
-void UnmapText(char* text, size_t mapping_bytes) { munmap(text - kHeaderBytes, mapping_bytes); }
-
 }  // namespace
 
-FetchBuffer::FetchBuffer(size_t bytes_expected) {
-  const size_t mapping_bytes = MappingBytes(std::max<size_t>(bytes_expected, 64));
-  base_ = MapText(mapping_bytes);
-  if (base_ != nullptr) capacity_ = mapping_bytes - kHeaderBytes - 1;
+FetchBuffer::FetchBuffer(FetchBufferPool& pool, size_t bytes_expected) : pool_(pool) {
+  const FetchBufferPool::Mapping mapping = pool.Take(std::max<size_t>(bytes_expected, 64));
+  base_ = mapping.text;
+  if (base_ != nullptr) capacity_ = mapping.bytes - kHeaderBytes - 1;
 }
 
 FetchBuffer::~FetchBuffer() {
-  if (base_ != nullptr) UnmapText(base_, capacity_ + kHeaderBytes + 1);
+  if (base_ != nullptr) pool_.Keep({base_, capacity_ + kHeaderBytes + 1});
 }
 
 bool FetchBuffer::Grow(size_t bytes) {
   if (base_ == nullptr) return false;
-  const size_t mapping_bytes = MappingBytes(std::max(size_ + bytes, capacity_ * 2));
-  char* grown = MapText(mapping_bytes);
-  if (grown != nullptr) std::memcpy(grown, base_, size_);
-  UnmapText(base_, capacity_ + kHeaderBytes + 1);
-  base_ = grown;
-  capacity_ = grown == nullptr ? 0 : mapping_bytes - kHeaderBytes - 1;
-  return grown != nullptr;
+  const FetchBufferPool::Mapping grown = pool_.Take(std::max(size_ + bytes, capacity_ * 2));
+  if (grown.text != nullptr) std::memcpy(grown.text, base_, size_);
+  pool_.Keep({base_, capacity_ + kHeaderBytes + 1});
+  base_ = grown.text;
+  capacity_ = base_ == nullptr ? 0 : grown.bytes - kHeaderBytes - 1;
+  return base_ != nullptr;
+}
+
+FetchBufferPool::~FetchBufferPool() {
+  for (const Mapping& mapping : spare_) munmap(mapping.text - kHeaderBytes, mapping.bytes);
+}
+
+FetchBufferPool::Mapping FetchBufferPool::Take(size_t text_bytes) {
+  Mapping mapping = {.bytes = MappingBytes(text_bytes)};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto fits = std::find_if(spare_.begin(), spare_.end(),
+                                   [&](const Mapping& m) { return m.bytes >= mapping.bytes; });
+    if (fits != spare_.end()) {
+      mapping = *fits;
+      spare_.erase(fits);
+      mprotect(mapping.text - kHeaderBytes, mapping.bytes, PROT_READ | PROT_WRITE);
+      return mapping;
+    }
+  }
+  void* memory =
+      mmap(nullptr, mapping.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return {};
+  mapping.text = static_cast<char*>(memory) + kHeaderBytes;
+  std::memcpy(mapping.text - sizeof(kNotAHeapBlock), &kNotAHeapBlock, sizeof(kNotAHeapBlock));
+  return mapping;
+}
+
+void FetchBufferPool::Keep(Mapping mapping) {
+  const std::lock_guard lock(mutex_);
+  if (mapping.bytes > kSpareBytesMax || spare_.size() == kSpareMax) {
+    munmap(mapping.text - kHeaderBytes, mapping.bytes);
+    return;
+  }
+  mprotect(mapping.text - kHeaderBytes, mapping.bytes, PROT_NONE);
+  spare_.push_back(mapping);
 }
 
 char* FetchBufferPool::HandOut(FetchBuffer& buffer) {
@@ -65,18 +91,22 @@ char* FetchBufferPool::HandOut(FetchBuffer& buffer) {
 
 void FetchBufferPool::GiveBack(char* text, MisuseLog& misuse) {
   if (text == nullptr) return;
-  const std::lock_guard lock(mutex_);
-  const auto found = live_.find(text);
-  if (found == live_.end()) {
-    misuse.Report(given_back_.contains(text)
-                      ? "nrt_sys_trace_buffer_free: buffer freed twice"
-                      : "nrt_sys_trace_buffer_free: not a buffer of nrt_sys_trace_fetch_events");
-    return;
+  Mapping mapping = {.text = text};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = live_.find(text);
+    if (found == live_.end()) {
+      misuse.Report(given_back_.contains(text)
+                        ? "nrt_sys_trace_buffer_free: buffer freed twice"
+                        : "nrt_sys_trace_buffer_free: not a buffer of nrt_sys_trace_fetch_events");
+      return;
+    }
+    mapping.bytes = found->second;
+    live_.erase(found);
+    if (given_back_.size() == kGivenBackMax) given_back_.clear();
+    given_back_.insert(text);
   }
-  UnmapText(text, found->second);
-  live_.erase(found);
-  if (given_back_.size() == kGivenBackMax) given_back_.clear();
-  given_back_.insert(text);
+  Keep(mapping);
 }
 
 size_t FetchBufferPool::live() const {

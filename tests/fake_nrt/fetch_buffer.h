@@ -9,7 +9,9 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
+#include "tests/fake_nrt/decimal.h"
 #include "tests/fake_nrt/misuse_log.h"
 
 namespace neurontrace {
@@ -19,7 +21,7 @@ class FetchBufferPool;
 // The text of one fetch while it is written: append-only, in memory of the pool's own. One thread.
 class FetchBuffer {
  public:
-  explicit FetchBuffer(size_t bytes_expected);
+  FetchBuffer(FetchBufferPool& pool, size_t bytes_expected);
   ~FetchBuffer();
   FetchBuffer(const FetchBuffer&) = delete;
   FetchBuffer& operator=(const FetchBuffer&) = delete;
@@ -34,9 +36,15 @@ class FetchBuffer {
     std::memcpy(base_ + size_, text.data(), text.size());
     size_ += text.size();
   }
-  template <typename Integer>
-  void Number(Integer value, int base = 10) {
-    char* end = std::to_chars(base_ + size_, base_ + capacity_, value, base).ptr;
+  void Number(uint64_t value) {
+    size_ = static_cast<size_t>(WriteDecimal(base_ + size_, value) - base_);
+  }
+  void Signed(int64_t value) {
+    if (value < 0) base_[size_++] = '-';
+    Number(value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value));
+  }
+  void Hexadecimal(uint64_t value) {
+    char* end = std::to_chars(base_ + size_, base_ + capacity_, value, 16).ptr;
     size_ = static_cast<size_t>(end - base_);
   }
 
@@ -44,6 +52,7 @@ class FetchBuffer {
   friend class FetchBufferPool;
   bool Grow(size_t bytes);
 
+  FetchBufferPool& pool_;
   char* base_ = nullptr;  // of the text; the mapping begins a header before
   size_t size_ = 0;
   size_t capacity_ = 0;
@@ -51,17 +60,32 @@ class FetchBuffer {
 
 // Hands out fetch texts from page mappings of its own and takes them back. free() of such a pointer
 // dies in the C library, as the bytes before it are no size of a heap block; giving back something
-// else, or the same twice, is reported as misuse. A text that was given back is no longer mapped.
+// else, or the same twice, is reported as misuse. A text that was given back cannot be read.
 // Any thread may call.
 class FetchBufferPool {
  public:
+  ~FetchBufferPool();
+
   // Terminates the text with a NUL and passes it to the caller, who owes a GiveBack.
   char* HandOut(FetchBuffer& buffer);
   void GiveBack(char* text, MisuseLog& misuse);
   size_t live() const;
 
  private:
+  friend class FetchBuffer;
+  // A page mapping, known by the text that begins a header behind its start.
+  struct Mapping {
+    char* text = nullptr;
+    size_t bytes = 0;
+  };
+  // A mapping for a text of so many bytes; its text is nullptr without memory.
+  Mapping Take(size_t text_bytes);
+  // Takes away the right to read it, and keeps the pages for the next fetch if they are not too
+  // many.
+  void Keep(Mapping mapping);
+
   mutable std::mutex mutex_;
+  std::vector<Mapping> spare_;              // guarded by mutex_
   std::unordered_map<char*, size_t> live_;  // text -> bytes of its mapping; guarded by mutex_
   std::unordered_set<char*> given_back_;    // guarded by mutex_
 };

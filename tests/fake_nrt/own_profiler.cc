@@ -29,19 +29,18 @@ uint64_t CountEvents(std::string_view document) {
   return count;
 }
 
-// Returns the number of events fetched.
-uint64_t FetchOnce() {
+}  // namespace
+
+void OwnProfiler::Fetch() {
   auto* fetch = FIND_NRT(nrt_sys_trace_fetch_events);
   auto* give_back = FIND_NRT(nrt_sys_trace_buffer_free);
   char* buffer = nullptr;
   size_t bytes = 0;
-  if (fetch == nullptr || fetch(&buffer, &bytes, nullptr) != NRT_SUCCESS) return 0;
-  const uint64_t count = CountEvents({buffer, bytes});
+  if (fetch == nullptr || fetch(&buffer, &bytes, nullptr) != NRT_SUCCESS) return;
+  fetched_ += CountEvents({buffer, bytes});
+  if (documents_.is_open()) documents_.write(buffer, static_cast<std::streamsize>(bytes)) << '\n';
   give_back(buffer);
-  return count;
 }
-
-}  // namespace
 
 void OwnProfiler::Start() {
   if (options_.kind != OwnProfilerOptions::Kind::kNone) thread_ = std::thread([this] { Run(); });
@@ -78,10 +77,11 @@ void OwnProfiler::RunSysTrace(int64_t end_ns) {
   refused_ = start(config) != NRT_SUCCESS;
   free_config(config);
   if (refused_) return;
+  if (!options_.documents.empty()) documents_.open(options_.documents);
   while (TrueNow() < end_ns && !finish_.WaitUntil(TrueNow() + kFetchIntervalNs)) {
-    fetched_ += FetchOnce();
+    Fetch();
   }
-  fetched_ += FetchOnce();
+  Fetch();
   stop();
 }
 

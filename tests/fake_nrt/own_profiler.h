@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -16,6 +17,7 @@ struct OwnProfilerOptions {
   int64_t duration_ns = INT64_MAX / 2;  // or until the workload ends
   uint64_t max_events_per_nc = 1 << 20;
   std::string output_dir = "./output";  // of nrt_inspect
+  std::string documents;                // file for what nrt_sys_trace_fetch_events returned
 };
 
 // A profiler that the application itself uses, as frameworks do: it takes the one capture of the
@@ -38,9 +40,11 @@ class OwnProfiler {
   void Run();
   void RunSysTrace(int64_t end_ns);
   void RunInspect(int64_t end_ns);
+  void Fetch();
 
   const OwnProfilerOptions options_;
   StopSignal finish_;
+  std::ofstream documents_;
   bool refused_ = false;
   uint64_t fetched_ = 0;
   std::thread thread_;

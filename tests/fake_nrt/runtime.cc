@@ -94,7 +94,7 @@ NRT_STATUS Runtime::Fetch(const FetchBounds& bounds, char** text, size_t* bytes)
   const uint32_t cores = cores_.load();
   if (bounds.nc_idx && *bounds.nc_idx >= cores) return NRT_INVALID;
   if (capture.owner() == CaptureOwner::kNone) return NRT_FAILURE;
-  FetchBuffer buffer(capture.ExpectBytes(bounds, cores));
+  FetchBuffer buffer(buffers, capture.ExpectBytes(bounds, cores));
   if (!capture.Fetch(bounds, cores, gids_, buffer)) return NRT_RESOURCE;
   *bytes = buffer.size();
   *text = buffers.HandOut(buffer);

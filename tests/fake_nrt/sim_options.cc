@@ -80,6 +80,10 @@ void AddLifeCycle(CLI::App& app, SimOptions& options) {
   app.add_option("--profiler", options.profiler.kind,
                  "A profiler of the worker's own: none, sys-trace or inspect")
       ->transform(CLI::CheckedTransformer(kProfilers));
+  app.add_option("--profiler-max-events", options.profiler.max_events_per_nc,
+                 "Capacity of each core's ring; the runtime makes it 1024 at the least");
+  app.add_option("--profiler-documents", options.profiler.documents,
+                 "File for the documents that --profiler sys-trace fetched, one a line");
   app.add_option("--profiler-output-dir", options.profiler.output_dir, "Of --profiler inspect");
 }
 

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every value reads back as it was written, and nothing else is taken for one: each value is cut at
+// every length, and has its version changed.
+#include "aggregator/store/record_codec.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "aggregator/store/chunk_frame.h"
+#include "aggregator/store/chunk_index_entry.h"
+#include "aggregator/store/store_test_support.h"
+#include "aggregator/store/stored_bytes.h"
+#include "aggregator/store/stream_record.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+CaptureRecord FullCapture() {
+  CaptureRecord record = TestCapture(1);
+  record.spec = {.name = "n",
+                 .job = "llama",
+                 .instance_ids = {"i-1", "i-2"},
+                 .neuron_cores = {0, 300},
+                 .event_types = {"hardware", "^cc_running"},
+                 .duration_ns = 5'000'000'000,
+                 .ring_events_per_core = 1 << 17,
+                 .include_neuron = true,
+                 .include_framework = false};
+  record.state = CaptureState::kIncomplete;
+  record.stopped_realtime_ns = 7;
+  record.ended_realtime_ns = 8;
+  record.agents = {{"agent-a", "i-1", 2, true, true, false},
+                   {"agent-b", "i-2", 0, false, false, true}};
+  record.workers = {{.capture_id = record.id,
+                     .worker = TestStream(0).worker,
+                     .state = CaptureWorkerState::kLost,
+                     .detail = "killed",
+                     .events_read = 10,
+                     .events_stored = 9,
+                     .events_lost = 1,
+                     .framework = true,
+                     .streams = 4}};
+  record.warnings = {"one", "two"};
+  return record;
+}
+
+StreamRecord FullStream() {
+  StreamRecord record;
+  record.number = 3;
+  record.identity = TestStream(2);
+  record.identity.worker.container_id = "c0ffee";
+  record.identity.name = "worker0.pt.trace.json";
+  record.next_sequence = 1ull << 40;
+  record.source_position = UINT64_MAX;
+  record.source_skip = UINT32_MAX;
+  record.ended = true;
+  record.chunks = 5;
+  record.events = 6;
+  record.bytes = 7;
+  record.first_timestamp_ns = 8;
+  record.last_timestamp_ns = 9;
+  record.losses = {{LossPlace::kRuntimeRing, LossReason::kOverwritten, 12, true, 1, 2, "wrapped"}};
+  record.evidence = {{RankSource::kCommunicator, 35, 64, "nrt_build_global_comm"}};
+  return record;
+}
+
+// Cut anywhere, or of another version, it is no value.
+template <typename Decode>
+void ExpectNothingElseDecodes(const std::string& value, Decode decode) {
+  for (size_t length = 0; length < value.size(); ++length) {
+    EXPECT_EQ(decode(value.substr(0, length)).code(), absl::StatusCode::kDataLoss) << length;
+  }
+  EXPECT_EQ(decode(value + "x").code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(decode("\x02" + value.substr(1)).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(RecordCodec, CaptureReadsBack) {
+  const CaptureRecord record = FullCapture();
+  const std::string value = EncodeCaptureRecord(record);
+  EXPECT_EQ(DecodeCaptureRecord(record.id, value).value(), record);
+  ExpectNothingElseDecodes(value, [&](const std::string& text) {
+    return DecodeCaptureRecord(record.id, text).status();
+  });
+}
+
+TEST(RecordCodec, StreamReadsBack) {
+  const StreamRecord record = FullStream();
+  const std::string value = EncodeStreamRecord(record);
+  EXPECT_EQ(DecodeStreamRecord(3, value).value(), record);
+  ExpectNothingElseDecodes(
+      value, [](const std::string& text) { return DecodeStreamRecord(3, text).status(); });
+}
+
+TEST(RecordCodec, AgentAndWorkerReadBack) {
+  const AgentRecord agent{
+      .info = {1, "agent-a", "0.1.0", "i-1", "imds", "boot", "host", "trn2.48xlarge"},
+      .first_seen_realtime_ns = 1,
+      .last_seen_realtime_ns = 2};
+  EXPECT_EQ(DecodeAgentRecord(EncodeAgentRecord(agent)).value(), agent);
+  ExpectNothingElseDecodes(EncodeAgentRecord(agent), [](const std::string& text) {
+    return DecodeAgentRecord(text).status();
+  });
+  WorkerRecord worker;
+  worker.info.identity = TestStream(0).worker;
+  worker.info.state = WorkerState::kStreaming;
+  worker.info.cores = {{.nc_idx = 1, .rank_evidence = {{RankSource::kTorchrun, -0, 8, "RANK=0"}}}};
+  worker.info.pid_claimed = true;
+  worker.info.warnings = {"w"};
+  worker.agent_id = "agent-a";
+  worker.last_seen_realtime_ns = 4;
+  EXPECT_EQ(DecodeWorkerRecord(EncodeWorkerRecord(worker)).value(), worker);
+  ExpectNothingElseDecodes(EncodeWorkerRecord(worker), [](const std::string& text) {
+    return DecodeWorkerRecord(text).status();
+  });
+}
+
+TEST(RecordCodec, ChunkIndexValueReadsBackWithItsForeignStops) {
+  ChunkHeader header;
+  header.first_timestamp_ns = 1'000'000;
+  header.event_count = 4'096;
+  const ForeignStops stops{{"nc_exec_running", "cc_running"},
+                           {{0, 17, 1'000'001}, {1, 3, 1'000'001}, {0, UINT64_MAX, 2'000'000}}};
+  const std::string value = EncodeChunkIndexValue(header, stops);
+  ChunkIndexEntry entry;
+  ForeignStops read;
+  ASSERT_TRUE(DecodeChunkIndexValue(value, entry, &read).ok());
+  EXPECT_EQ(entry.first_timestamp_ns, 1'000'000u);
+  EXPECT_EQ(entry.event_count, 4'096u);
+  EXPECT_EQ(read, stops);
+  ExpectNothingElseDecodes(
+      value, [&](const std::string& text) { return DecodeChunkIndexValue(text, entry, &read); });
+}
+
+TEST(RecordCodec, ChunkFrameReadsBack) {
+  const ChunkFrame frame{1, 2, 3, 4, 5, 6};
+  const auto bytes = frame.Encode();
+  const std::string value =
+      fmt::format("{}headcolumns", std::string_view(bytes.data(), bytes.size()));
+  const auto read = ChunkFrame::Decode(value);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->header_bytes, 4u);
+  EXPECT_EQ(read->last_timestamp_ns, 6u);
+  EXPECT_FALSE(ChunkFrame::Decode(value.substr(0, ChunkFrame::kBytes + 3)));
+  EXPECT_FALSE(ChunkFrame::Decode("x" + value.substr(1)));
+}
+
+TEST(StoredBytes, RefusesNumbersThatDoNotFit) {
+  StoredBytesReader too_long(std::string_view("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"));
+  EXPECT_EQ(too_long.Uint(), 0u);
+  EXPECT_FALSE(too_long.ok());
+  StoredBytesReader count_beyond(std::string_view("\x7f"));
+  EXPECT_EQ(count_beyond.Count(), 0u);
+  EXPECT_FALSE(count_beyond.ok());
+}
+
+TEST(StreamRecord, SumsLossesByPlaceAndReasonAndKeepsTheBestEvidenceFirst) {
+  StreamRecord record;
+  ChunkHeader header = TestChunk(1, TestStream(0), 0).header;
+  header.rank_evidence = {{RankSource::kSlurm, 4, 8, "SLURM_PROCID=4"}};
+  header.losses = {{LossPlace::kRuntimeRing, LossReason::kOverwritten, 3, false, 50, 60, ""}};
+  record.Add(header, 100);
+  header = TestChunk(1, TestStream(0), 1).header;
+  header.rank_evidence = {{RankSource::kCommunicator, 5, 8, "comm"},
+                          {RankSource::kSlurm, 4, 8, "SLURM_PROCID=4"}};
+  header.losses = {{LossPlace::kRuntimeRing, LossReason::kOverwritten, 4, true, 40, 45, "more"},
+                   {LossPlace::kTapBuffer, LossReason::kFull, UINT64_MAX, false, 0, 0, ""}};
+  record.Add(header, 50);
+
+  EXPECT_EQ(record.next_sequence, 2u);
+  EXPECT_EQ(record.events, 20u);
+  EXPECT_EQ(record.bytes, 150u);
+  EXPECT_EQ(record.first_timestamp_ns, 5u);
+  EXPECT_EQ(record.last_timestamp_ns, 2'005u);
+  ASSERT_EQ(record.losses.size(), 2u);
+  EXPECT_EQ(record.losses[0],
+            (Loss{LossPlace::kRuntimeRing, LossReason::kOverwritten, 7, true, 40, 60, "more"}));
+  EXPECT_EQ(record.events_lost(), UINT64_MAX);  // saturated, not wrapped
+  ASSERT_EQ(record.evidence.size(), 2u);
+  EXPECT_EQ(record.evidence[0].source, RankSource::kCommunicator);
+}
+
+TEST(StreamRecord, BoundsItsEvidenceByDroppingTheWorst) {
+  std::vector<RankEvidence> evidence;
+  for (int64_t gid = 0; gid < limits::kRankEvidencePerStreamMax + 5; ++gid) {
+    MergeEvidence({{RankSource::kSlurm, gid, 0, ""}}, evidence);
+  }
+  MergeEvidence({{RankSource::kCommunicator, 99, 0, ""}}, evidence);
+  EXPECT_EQ(evidence.size(), limits::kRankEvidencePerStreamMax);
+  EXPECT_EQ(evidence.front().worker_gid, 99);
+}
+
+}  // namespace
+}  // namespace neurontrace

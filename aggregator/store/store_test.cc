@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is stored stays, once, through reopening, retries and torn files. On disk where the disk is
+// the point, in memory elsewhere.
+#include "aggregator/store/store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rocksdb/write_batch.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "aggregator/store/database.h"
+#include "aggregator/store/store_test_support.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::unique_ptr<Store> OpenOnDisk(const std::string& path) {
+  auto store = Store::Open(path, {.aggregator_id = "aggregator-1"});
+  EXPECT_TRUE(store.ok()) << store.status();
+  return std::move(store).value();
+}
+
+std::unique_ptr<Store> OpenInMemory() { return Store::Open("/store", {.in_memory = true}).value(); }
+
+PutResult PutOne(Store& store, const ReceivedChunk& chunk) {
+  const auto results = store.chunks().PutBatch({&chunk, 1});
+  EXPECT_TRUE(results.ok()) << results.status();
+  return results->front();
+}
+
+std::vector<uint64_t> IndexedSequences(ChunkIndexIterator it) {
+  std::vector<uint64_t> sequences;
+  for (; it.Valid(); it.Next()) sequences.push_back(it.entry().sequence);
+  EXPECT_TRUE(it.status().ok()) << it.status();
+  return sequences;
+}
+
+TEST(Store, KeepsChunksCursorsAndCapturesWhenReopened) {
+  const TemporaryDirectory directory;
+  {
+    const auto store = OpenOnDisk(directory.path());
+    ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+    const std::vector<ReceivedChunk> chunks = {TestChunk(1, TestStream(0), 0),
+                                               TestChunk(1, TestStream(3), 0),
+                                               TestChunk(1, TestStream(0), 1)};
+    const auto results = store->chunks().PutBatch(chunks);
+    ASSERT_TRUE(results.ok()) << results.status();
+    for (const PutResult& result : *results) EXPECT_EQ(result.outcome, PutOutcome::kStored);
+  }
+  const auto store = OpenOnDisk(directory.path());
+  EXPECT_EQ(store->aggregator_id(), "aggregator-1");
+  EXPECT_EQ(store->captures().Get(TestCaptureId(1)).value(), TestCapture(1));
+
+  const auto cursors = store->chunks().Cursors(TestCaptureId(1), "agent-a").value();
+  ASSERT_EQ(cursors.size(), 2u);
+  EXPECT_EQ(cursors[0].stream, TestStream(0));
+  EXPECT_EQ(cursors[0].next_sequence, 2u);
+  EXPECT_EQ(cursors[0].source_position, 64u);
+  EXPECT_EQ(cursors[0].source_skip, 3u);
+
+  const CaptureReader reader = store->OpenCapture(TestCaptureId(1));
+  const auto streams = reader.Streams().value();
+  ASSERT_EQ(streams.size(), 2u);
+  EXPECT_EQ(streams[0].events, 20u);
+  StoredChunk chunk;
+  ASSERT_TRUE(reader.Stream(streams[0].number).ReadChunk(1, chunk).ok());
+  EXPECT_EQ(chunk.header_bytes(), "header 1");
+  EXPECT_EQ(chunk.columns(), std::string(2'000, 'b'));
+  EXPECT_EQ(chunk.columns_bytes(), 5'000u);
+  EXPECT_EQ(chunk.event_count(), 10u);
+  EXPECT_EQ(chunk.first_timestamp_ns(), 1'005u);
+  EXPECT_EQ(chunk.crc32c(), 0xabcd0001u);
+
+  // Numbers go on after the ones given before.
+  EXPECT_EQ(PutOne(*store, TestChunk(1, TestStream(9), 0)).outcome, PutOutcome::kStored);
+  EXPECT_EQ(reader.Streams()->back().number, 2u);
+}
+
+TEST(Store, DropsDuplicatesAlsoAfterReopening) {
+  const TemporaryDirectory directory;
+  {
+    const auto store = OpenOnDisk(directory.path());
+    ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+    PutOne(*store, TestChunk(1, TestStream(0), 0));
+    const std::vector<ReceivedChunk> twice = {TestChunk(1, TestStream(0), 1),
+                                              TestChunk(1, TestStream(0), 1)};
+    const auto results = store->chunks().PutBatch(twice).value();
+    EXPECT_EQ(results[0].outcome, PutOutcome::kStored);
+    EXPECT_EQ(results[1].outcome, PutOutcome::kDuplicate);
+  }
+  const auto store = OpenOnDisk(directory.path());
+  const PutResult result = PutOne(*store, TestChunk(1, TestStream(0), 0));
+  EXPECT_EQ(result.outcome, PutOutcome::kDuplicate);
+  EXPECT_EQ(result.next_sequence, 2u);
+  EXPECT_EQ(store->OpenCapture(TestCaptureId(1)).Streams()->front().chunks, 2u);
+}
+
+TEST(Store, AsksForTheCursorAtAGapAndStoresNothing) {
+  const auto store = OpenInMemory();
+  ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+  PutOne(*store, TestChunk(1, TestStream(0), 0));
+  const PutResult result = PutOne(*store, TestChunk(1, TestStream(0), 2));
+  EXPECT_EQ(result.outcome, PutOutcome::kGap);
+  EXPECT_EQ(result.next_sequence, 1u);
+  StoredChunk chunk;
+  EXPECT_EQ(store->OpenCapture(TestCaptureId(1)).Stream(0).ReadChunk(2, chunk).code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(Store, AGapAtTheFirstChunkLeavesNoStream) {
+  const auto store = OpenInMemory();
+  ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+  EXPECT_EQ(PutOne(*store, TestChunk(1, TestStream(0), 5)).outcome, PutOutcome::kGap);
+  EXPECT_TRUE(store->OpenCapture(TestCaptureId(1)).Streams()->empty());
+  EXPECT_TRUE(store->chunks().Cursors(TestCaptureId(1), "agent-a")->empty());
+}
+
+TEST(Store, TakesNothingAfterTheEndOfAStream) {
+  const auto store = OpenInMemory();
+  ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+  ReceivedChunk last = TestChunk(1, TestStream(0), 0);
+  last.header.end_of_stream = true;
+  PutOne(*store, last);
+  EXPECT_EQ(PutOne(*store, last).outcome, PutOutcome::kDuplicate);
+  EXPECT_EQ(PutOne(*store, TestChunk(1, TestStream(0), 1)).outcome, PutOutcome::kStreamEnded);
+  EXPECT_TRUE(store->chunks().Cursors(TestCaptureId(1), "agent-a")->front().ended);
+}
+
+TEST(Store, RefusesChunksOfUnknownCaptures) {
+  const auto store = OpenInMemory();
+  EXPECT_EQ(PutOne(*store, TestChunk(4, TestStream(0), 0)).outcome, PutOutcome::kUnknownCapture);
+}
+
+TEST(Store, CursorsAreThoseOfTheAgentAlone) {
+  const auto store = OpenInMemory();
+  ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+  PutOne(*store, TestChunk(1, TestStream(0, "agent-a"), 0));
+  PutOne(*store, TestChunk(1, TestStream(0, "agent-b"), 0));
+  const auto cursors = store->chunks().Cursors(TestCaptureId(1), "agent-b").value();
+  ASSERT_EQ(cursors.size(), 1u);
+  EXPECT_EQ(cursors[0].stream.agent_id, "agent-b");
+  store->chunks().Forget(TestCaptureId(1));
+  EXPECT_EQ(store->chunks().Cursors(TestCaptureId(1), "agent-a")->size(), 1u);
+}
+
+// The newest log file is cut in the middle of its last write, as after a power failure.
+TEST(Store, ATornWriteLosesAllOfItOrNothing) {
+  const TemporaryDirectory directory;
+  {
+    const auto store = OpenOnDisk(directory.path());
+    ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+    PutOne(*store, TestChunk(1, TestStream(0), 0));
+    const std::vector<ReceivedChunk> torn = {TestChunk(1, TestStream(0), 1),
+                                             TestChunk(1, TestStream(1), 0)};
+    ASSERT_TRUE(store->chunks().PutBatch(torn).ok());
+  }
+  std::filesystem::path log;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+    if (entry.path().extension() == ".log" && entry.file_size() > 0) log = entry.path();
+  }
+  ASSERT_FALSE(log.empty());
+  std::filesystem::resize_file(log, std::filesystem::file_size(log) - 1'000);
+
+  const auto store = OpenOnDisk(directory.path());
+  const CaptureReader reader = store->OpenCapture(TestCaptureId(1));
+  const auto streams = reader.Streams().value();
+  ASSERT_EQ(streams.size(), 1u);
+  EXPECT_EQ(streams[0].next_sequence, 1u);
+  StoredChunk chunk;
+  EXPECT_TRUE(reader.Stream(0).ReadChunk(0, chunk).ok());
+  EXPECT_EQ(reader.Stream(0).ReadChunk(1, chunk).code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(IndexedSequences(reader.Stream(0).Index()), ElementsAre(0));
+  EXPECT_EQ(PutOne(*store, TestChunk(1, TestStream(0), 1)).outcome, PutOutcome::kStored);
+}
+
+TEST(Store, DeletingACaptureRemovesItAndGivesSpaceBack) {
+  const TemporaryDirectory directory;
+  const auto store = OpenOnDisk(directory.path());
+  for (const uint8_t capture : {1, 2}) {
+    ASSERT_TRUE(store->captures().Put(TestCapture(capture), true).ok());
+    for (uint64_t sequence = 0; sequence < 4; ++sequence) {
+      ReceivedChunk chunk = TestChunk(capture, TestStream(0), sequence);
+      chunk.columns.resize(size_t{2} << 20, 'x');
+      PutOne(*store, chunk);
+    }
+  }
+  const uint64_t before = store->bytes();
+  EXPECT_GT(before, uint64_t{16} << 20);
+  const auto deleted = store->DeleteCapture(TestCaptureId(1));
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_EQ(deleted->chunks, 4u);
+  EXPECT_GT(deleted->bytes, uint64_t{8} << 20);
+  EXPECT_LT(store->bytes(), before - (uint64_t{7} << 20));
+
+  EXPECT_EQ(store->captures().size(), 1u);
+  EXPECT_EQ(store->captures().Get(TestCaptureId(1)).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(store->OpenCapture(TestCaptureId(1)).Streams()->empty());
+  EXPECT_FALSE(store->OpenCapture(TestCaptureId(1)).Stream(0).Index().Valid());
+  EXPECT_EQ(PutOne(*store, TestChunk(1, TestStream(0), 4)).outcome, PutOutcome::kUnknownCapture);
+  EXPECT_EQ(store->DeleteCapture(TestCaptureId(1)).status().code(), absl::StatusCode::kNotFound);
+
+  StoredChunk chunk;
+  EXPECT_TRUE(store->OpenCapture(TestCaptureId(2)).Stream(0).ReadChunk(3, chunk).ok());
+}
+
+TEST(Store, FinishesADeletionThatWasInterrupted) {
+  const TemporaryDirectory directory;
+  {
+    const auto store = OpenOnDisk(directory.path());
+    for (const uint8_t capture : {1, 2}) {
+      ASSERT_TRUE(store->captures().Put(TestCapture(capture), true).ok());
+      PutOne(*store, TestChunk(capture, TestStream(0), 0));
+    }
+    ASSERT_TRUE(store->captures().Delete(TestCaptureId(1)).ok());
+  }
+  const auto store = OpenOnDisk(directory.path());
+  StoredChunk chunk;
+  EXPECT_EQ(store->OpenCapture(TestCaptureId(1)).Stream(0).ReadChunk(0, chunk).code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_TRUE(store->OpenCapture(TestCaptureId(1)).Streams()->empty());
+  EXPECT_TRUE(store->OpenCapture(TestCaptureId(2)).Stream(0).ReadChunk(0, chunk).ok());
+}
+
+TEST(Store, RefusesAStoreOfANewerVersionInWords) {
+  const TemporaryDirectory directory;
+  {
+    const auto database = Database::Open(directory.path(), nullptr).value();
+    ASSERT_TRUE(database->Put(Family::kMeta, "format_version", "2", true).ok());
+    rocksdb::ColumnFamilyHandle* added = nullptr;
+    ASSERT_TRUE(database->db().CreateColumnFamily({}, "added_later", &added).ok());
+    database->db().DestroyColumnFamilyHandle(added);
+  }
+  const auto store = Store::Open(directory.path(), {});
+  EXPECT_EQ(store.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(store.status().message()),
+              HasSubstr("written in format 2 by a newer neurontrace"));
+}
+
+TEST(Store, SaysWhenAnotherProcessHasIt) {
+  const TemporaryDirectory directory;
+  const auto first = OpenOnDisk(directory.path());
+  const auto second = Store::Open(directory.path(), {});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("another process"));
+}
+
+TEST(CaptureStore, FindsByPrefixAndNamesTheCandidates) {
+  const auto store = OpenInMemory();
+  ASSERT_TRUE(store->captures().Put(TestCapture(1), false).ok());
+  ASSERT_TRUE(store->captures().Put(TestCapture(2), false).ok());
+  const std::string text = TestCaptureId(1).ToString();
+  EXPECT_EQ(store->captures().Find(text).value(), TestCaptureId(1));
+  std::string lower = text;
+  for (char& c : lower) c = static_cast<char>(std::tolower(c));
+  EXPECT_EQ(store->captures().Find(lower).value(), TestCaptureId(1));
+  const auto both = store->captures().Find(text.substr(0, 10));
+  EXPECT_EQ(both.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(both.status().message()), HasSubstr(text));
+  EXPECT_THAT(std::string(both.status().message()), HasSubstr(TestCaptureId(2).ToString()));
+  EXPECT_EQ(store->captures().Find("7").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store->captures().Find("").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(store->captures().List()->size(), 2u);
+}
+
+TEST(StreamReader, WalksTheIndexFromATimeAndFromASequence) {
+  const auto store = OpenInMemory();
+  ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+  for (uint64_t sequence = 0; sequence < 4; ++sequence) {
+    ReceivedChunk chunk = TestChunk(1, TestStream(0), sequence);
+    if (sequence == 2) {
+      chunk.foreign_stops = {{"cc_running"}, {{0, 5, chunk.header.first_timestamp_ns + 1}}};
+    }
+    PutOne(*store, chunk);
+  }
+  ReceivedChunk empty = TestChunk(1, TestStream(0), 4);
+  empty.header.event_count = 0;
+  empty.header.first_timestamp_ns = empty.header.last_timestamp_ns = 0;
+  empty.header.end_of_stream = true;
+  empty.columns.clear();
+  PutOne(*store, empty);
+  PutOne(*store, TestChunk(1, TestStream(1), 0));
+
+  const StreamReader stream = store->OpenCapture(TestCaptureId(1)).Stream(0);
+  EXPECT_THAT(IndexedSequences(stream.Index()), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(IndexedSequences(stream.Index(2'005)), ElementsAre(1, 2, 3));
+  EXPECT_THAT(IndexedSequences(stream.Index(2'006)), ElementsAre(2, 3));
+  EXPECT_THAT(IndexedSequences(stream.IndexFromSequence(3).value()), ElementsAre(3));
+  EXPECT_EQ(stream.IndexFromSequence(4).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(stream.IndexFromSequence(9).status().code(), absl::StatusCode::kNotFound);
+
+  const ChunkIndexIterator it = stream.IndexFromSequence(2).value();
+  EXPECT_EQ(it.entry().first_timestamp_ns, 2'005u);
+  EXPECT_EQ(it.entry().event_count, 10u);
+  ForeignStops stops;
+  ASSERT_TRUE(it.ReadForeignStops(stops).ok());
+  EXPECT_THAT(stops.event_types, ElementsAre("cc_running"));
+  EXPECT_THAT(stops.entries, ElementsAre(ForeignStops::Entry{0, 5, 2'006}));
+  EXPECT_EQ(store->OpenCapture(TestCaptureId(1)).Streams()->front().last_timestamp_ns, 4'005u);
+}
+
+TEST(CaptureReader, BindsRanksThatBecameKnownAfterTheChunks) {
+  const auto store = OpenInMemory();
+  ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+  ReceivedChunk chunk = TestChunk(1, TestStream(2), 0);
+  chunk.header.rank_evidence = {{RankSource::kSlurm, 1, 8, ""}};
+  PutOne(*store, chunk);
+  WorkerRecord worker;
+  worker.info.identity = TestStream(2).worker;
+  worker.info.cores = {{1, {{RankSource::kCommunicator, 34, 64, ""}}},
+                       {2, {{RankSource::kCommunicator, 35, 64, ""}}}};
+  ASSERT_TRUE(store->inventory().PutWorker(worker).ok());
+  const auto streams = store->OpenCapture(TestCaptureId(1)).Streams().value();
+  EXPECT_EQ(BestEvidence(streams.front().evidence)->worker_gid, 35);
+}
+
+TEST(InventoryStore, PrunesTheWorkersOfOneInstanceByAge) {
+  const auto store = OpenInMemory();
+  for (const uint32_t pid : {1u, 2u}) {
+    for (const char* instance : {"i-1", "i-10"}) {
+      WorkerRecord worker;
+      worker.info.identity = {.instance_id = instance, .pid = pid};
+      worker.last_seen_realtime_ns = pid * 100;
+      ASSERT_TRUE(store->inventory().PutWorker(worker).ok());
+    }
+  }
+  ASSERT_TRUE(store->inventory().PruneWorkers("i-1", 150).ok());
+  EXPECT_FALSE(store->inventory().Worker({.instance_id = "i-1", .pid = 1}).ok());
+  EXPECT_TRUE(store->inventory().Worker({.instance_id = "i-1", .pid = 2}).ok());
+  EXPECT_TRUE(store->inventory().Worker({.instance_id = "i-10", .pid = 1}).ok());
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "cli/capture_view.h"
+#include "cli/command.h"
+#include "cli/text.h"
+
+namespace neurontrace::cli {
+namespace {
+
+int ShowStatus(Context& context) {
+  grpc::ClientContext call;
+  SetDeadline(call, context);
+  v1::GetStatusReply reply;
+  if (const auto status = context.stub().GetStatus(&call, {}, &reply); !status.ok()) {
+    return Fail(context, status);
+  }
+  if (context.json) {
+    fmt::print("{}", FormatJson(reply));
+    return kExitDone;
+  }
+  fmt::print("aggregator  {} at {}, version {}, up since {}\n", reply.aggregator_id(),
+             context.aggregator, reply.version(), FormatTime(reply.started_realtime_ns()));
+  fmt::print("agents      {} connected of {} known\n", reply.agents_connected(),
+             reply.agents_known());
+  fmt::print("workers     {}\n", reply.workers());
+  fmt::print("captures    {} running, {} stored, {} on disk\n\n", reply.captures_running(),
+             reply.captures_stored(), FormatBytes(reply.store_bytes()));
+  if (reply.agents().empty()) {
+    fmt::print(
+        "No agent has ever connected. Start neurontrace-agent on each node with "
+        "--aggregator pointing here.\n");
+    return kExitDone;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const v1::Agent& agent : reply.agents()) {
+    rows.push_back({agent.hello().instance_id(), agent.hello().host_name(),
+                    agent.hello().agent_version(), agent.connected() ? "connected" : "away",
+                    FormatTime(agent.last_seen_realtime_ns()), std::to_string(agent.workers())});
+  }
+  fmt::print("{}",
+             FormatTable({"INSTANCE", "HOST", "AGENT", "STATE", "LAST SEEN", "WORKERS"}, rows));
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddStatusCommand(CLI::App& app, Context& context, Run& run) {
+  CLI::App* command = app.add_subcommand("status", "Aggregator, agents and instances at a glance");
+  command->footer("Example:\n  neurontrace status --output json");
+  command->callback([&context, &run] { run = [&context] { return ShowStatus(context); }; });
+}
+
+}  // namespace neurontrace::cli

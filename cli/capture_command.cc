@@ -215,8 +215,9 @@ void AddOutput(CLI::App& command, CaptureOptions& options) {
   command.add_option("-o,--out", options.path,
                      "Export to this file at the end (- for standard output)");
   command
-      .add_option("--format", options.format, "perfetto or json (default: by the file's ending)")
-      ->check(CLI::IsMember({"perfetto", "json"}));
+      .add_option("--format", options.format,
+                  "perfetto, json or events (default: by the file's ending)")
+      ->check(CLI::IsMember({"perfetto", "json", "events"}));
 }
 
 }  // namespace

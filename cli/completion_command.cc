@@ -38,7 +38,7 @@ std::string BashScript(const CLI::App& app) {
       "  case $previous in\n"
       "    -o|--out) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n"
       "    --output) COMPREPLY=($(compgen -W 'table json' -- \"$word\")); return ;;\n"
-      "    --format) COMPREPLY=($(compgen -W 'perfetto json' -- \"$word\")); return ;;\n"
+      "    --format) COMPREPLY=($(compgen -W 'perfetto json events' -- \"$word\")); return ;;\n"
       "  esac\n"
       "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
       "    case ${{COMP_WORDS[i]}} in -*) ;; status|workers|capture|captures|export|completion|"

@@ -99,11 +99,12 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
   CLI::App* command = app.add_subcommand("export", "Write a capture as a file that people open");
   command->add_option("ID", options->id, "Capture id or the beginning of one")->required();
   command
-      ->add_option("--format", options->format, "perfetto or json (default: by the file's ending)")
-      ->check(CLI::IsMember({"perfetto", "json"}));
-  command->add_option(
-      "-o,--out", options->path,
-      "File to write (default system_profile.pftrace or .json; - for standard output)");
+      ->add_option("--format", options->format,
+                   "perfetto, json or events (default: by the file's ending)")
+      ->check(CLI::IsMember({"perfetto", "json", "events"}));
+  command->add_option("-o,--out", options->path,
+                      "File to write (default system_profile.pftrace, system_profile.json or "
+                      "events.jsonl; - for standard output)");
   command->add_option("--system-trace-filter-instance-id,--instance", options->instances,
                       "Only these instances (comma-separated)");
   command->add_option("--system-trace-filter-neuron-core,--core", options->cores,

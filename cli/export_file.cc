@@ -94,12 +94,16 @@ absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const s
   };
   if (name == "perfetto") return v1::EXPORT_FORMAT_PERFETTO;
   if (name == "json") return v1::EXPORT_FORMAT_JSON;
-  if (!name.empty()) return InvalidArgument("unknown format '{}': perfetto or json", name);
+  if (name == "events") return v1::EXPORT_FORMAT_EVENTS;
+  if (!name.empty()) return InvalidArgument("unknown format '{}': perfetto, json or events", name);
+  if (ends_with(".jsonl")) return v1::EXPORT_FORMAT_EVENTS;
   return ends_with(".json") ? v1::EXPORT_FORMAT_JSON : v1::EXPORT_FORMAT_PERFETTO;
 }
 
 std::string DefaultFileName(v1::ExportFormat format) {
-  return format == v1::EXPORT_FORMAT_JSON ? "system_profile.json" : "system_profile.pftrace";
+  if (format == v1::EXPORT_FORMAT_JSON) return "system_profile.json";
+  if (format == v1::EXPORT_FORMAT_EVENTS) return "events.jsonl";
+  return "system_profile.pftrace";
 }
 
 int ExportToFile(Context& context, const v1::ExportRequest& request, const std::string& path) {

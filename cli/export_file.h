@@ -8,10 +8,11 @@
 
 namespace neurontrace::cli {
 
-// perfetto or json, by name, or by the file's ending when the name is empty.
+// perfetto, json or events, by name, or by the file's ending when the name is empty.
 absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const std::string& path);
 
-// "system_profile.pftrace" or "system_profile.json", the vendor's names.
+// "system_profile.pftrace" and "system_profile.json" are the vendor's names; "events.jsonl" is
+// ours.
 std::string DefaultFileName(v1::ExportFormat format);
 
 // Has the aggregator export and writes the bytes to `path` ("-": standard output): under a

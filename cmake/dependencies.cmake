@@ -24,7 +24,7 @@ set(Python3_EXECUTABLE /usr/bin/python3 CACHE FILEPATH "Python with google.proto
 
 nt_precompiled_headers(nt_precompiled_test EXECUTABLE
   HEADERS <gmock/gmock.h> <gtest/gtest.h> <functional> <map> <memory> <string> <utility> <vector>
-  DEPS GTest::gmock)
+  DEPS GTest::gmock Threads::Threads)
 nt_precompiled_headers(nt_precompiled_grpc
   HEADERS <grpcpp/grpcpp.h> <absl/status/statusor.h> <functional> <map> <memory> <string> <utility> <vector>
-  DEPS gRPC::grpc++ absl::statusor)
+  DEPS gRPC::grpc++ absl::statusor Threads::Threads)

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/chunk_envelope.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "tap/crc32c.h"
+#include "trace/limits.h"
+#include "wire/conversions.h"
+
+namespace neurontrace {
+namespace {
+
+// A header is small: identity, evidence and losses, all bounded. Beyond this it is not parsed at
+// all.
+constexpr size_t kHeaderBytesMax = 256u << 10;
+
+uint32_t ChecksumOf(const std::string& header, const std::string& columns) {
+  return ExtendCrc32c(Crc32c(header.data(), header.size()), columns.data(), columns.size());
+}
+
+}  // namespace
+
+void ToEnvelope(Chunk chunk, uint32_t stream_ref, v1::ChunkEnvelope* envelope) {
+  v1::ChunkHeader header;
+  ToProto(chunk.header, &header);
+  header.SerializeToString(envelope->mutable_header());
+  envelope->set_columns(std::move(chunk.columns));
+  envelope->set_crc32c(ChecksumOf(envelope->header(), envelope->columns()));
+  envelope->set_stream_ref(stream_ref);
+}
+
+absl::StatusOr<ChunkHeader> ParseEnvelopeHeader(const v1::ChunkEnvelope& envelope) {
+  if (envelope.header().size() > kHeaderBytesMax) {
+    return InvalidArgument("the chunk's header has {} bytes; the limit is {}",
+                           envelope.header().size(), kHeaderBytesMax);
+  }
+  if (envelope.columns().size() > limits::kChunkBytesMax) {
+    return InvalidArgument("the chunk's columns have {} bytes; the limit is {}",
+                           envelope.columns().size(), limits::kChunkBytesMax);
+  }
+  const uint32_t checksum = ChecksumOf(envelope.header(), envelope.columns());
+  if (checksum != envelope.crc32c()) {
+    return InvalidArgument("the chunk's checksum is {:08x}, its bytes give {:08x}",
+                           envelope.crc32c(), checksum);
+  }
+  v1::ChunkHeader header;
+  if (!header.ParseFromString(envelope.header())) {
+    return InvalidArgument("the chunk's header is not a ChunkHeader message");
+  }
+  return FromProto(header);
+}
+
+absl::StatusOr<ChunkHeader> ChunkValidator::Validate(const v1::ChunkEnvelope& envelope) {
+  chunk_ = DecodedChunk();
+  ASSIGN_OR_RETURN(ChunkHeader header, ParseEnvelopeHeader(envelope));
+  if (absl::Status status = ValidateColumns(header, envelope.columns()); !status.ok()) {
+    return InvalidArgument("chunk {} of {}: {}", header.sequence, ToString(header.stream),
+                           std::string(status.message()));
+  }
+  return header;
+}
+
+absl::Status ChunkValidator::ValidateColumns(const ChunkHeader& header,
+                                             const std::string& columns) {
+  if (header.event_count == 0) {
+    if (!columns.empty() || header.columns_bytes != 0) {
+      return InvalidArgument("it has columns but no events");
+    }
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(UncompressColumns(columns, header.columns_bytes, columns_));
+  RETURN_IF_ERROR(chunk_.Decode(columns_));
+  if (chunk_.size() != header.event_count) {
+    return InvalidArgument("its header says {} events, its columns hold {}", header.event_count,
+                           chunk_.size());
+  }
+  const auto times = chunk_.timestamp_ns();
+  if (times.front() != header.first_timestamp_ns || times.back() != header.last_timestamp_ns) {
+    return InvalidArgument("its header says times {} to {}, its columns hold {} to {}",
+                           header.first_timestamp_ns, header.last_timestamp_ns, times.front(),
+                           times.back());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

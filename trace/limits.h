@@ -58,6 +58,8 @@ inline constexpr uint64_t kRingEventsPerCoreMax = uint64_t{1} << 22;
 // Framework trace files.
 inline constexpr size_t kFrameworkFileBytesMax = size_t{8} << 30;  // uncompressed
 inline constexpr uint32_t kFrameworkFilesPerCaptureMax = 4'096;
+inline constexpr size_t kFrameworkEventBytesMax =
+    size_t{1} << 20;  // one element of traceEvents; longer: passed over, a decode loss
 
 // gRPC messages in either direction; an envelope must fit.
 inline constexpr size_t kGrpcMessageBytesMax = size_t{8} << 20;

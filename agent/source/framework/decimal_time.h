@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace neurontrace {
+
+// Nanoseconds out of a decimal number of microseconds. Floor of the magnitude; `exact` tells
+// whether digits below a nanosecond were cut.
+struct DecimalTime {
+  uint64_t ns = 0;
+  bool negative = false;
+  bool exact = true;
+  friend bool operator==(const DecimalTime&, const DecimalTime&) = default;
+};
+
+// Reads a JSON number ("4462233412.125", "1.5e3", "-2") as microseconds, digit by digit: a double
+// has 53 bits and would lose nanoseconds of an epoch time. Nothing where the text is not a JSON
+// number or is 2^64 ns or more.
+std::optional<DecimalTime> ParseMicroseconds(std::string_view text);
+
+}  // namespace neurontrace

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace neurontrace {
+
+// Cuts a Chrome-style trace file into its parts while it streams by: each member of the top-level
+// object, and each element of its "traceEvents" array (or of a top-level array), as raw JSON text.
+// Memory is one window, grown at most to the longest element allowed. It looks at brackets and
+// quotes only: what lies inside an element is for the JSON parser to judge. One thread at a time.
+class ElementCutter {
+ public:
+  // Fills a buffer and returns how many bytes; 0 at the end.
+  using Input = std::function<absl::StatusOr<size_t>(char* out, size_t size)>;
+
+  enum class Kind : uint8_t {
+    kMember,     // `key` (raw, between its quotes) and `text`
+    kElement,    // `text`
+    kOversized,  // an element or a member longer than allowed, passed over; `key` is empty if the
+                 // former
+    kEnd,        // the top-level value is complete, or a top-level array ends after an element
+    kTruncated,  // the file ends in the middle
+    kMalformed,  // no such structure from here on
+  };
+  struct Piece {
+    Kind kind = Kind::kEnd;
+    std::string_view key;
+    std::string_view text;
+  };
+
+  // After a piece's text at least this many bytes can be read (simdjson wants it).
+  static constexpr size_t kPaddingBytes = 64;
+
+  explicit ElementCutter(Input input);
+
+  // The next piece; its views hold until the next call. After kEnd, kTruncated and kMalformed the
+  // same comes again. An error is the input's own.
+  absl::StatusOr<Piece> Next();
+
+  // Bytes of the input before the end of the last piece.
+  uint64_t position() const { return discarded_ + begin_; }
+  // Largest size the window had.
+  size_t window_bytes_max() const { return window_.size(); }
+
+ private:
+  enum class State : uint8_t { kStart, kMembers, kElements, kDone };
+
+  absl::StatusOr<bool> Refill();     // false at the end of the input
+  absl::StatusOr<char> SkipSpace();  // next character, or 0 at the end
+  absl::StatusOr<Piece> NextMember();
+  absl::StatusOr<Piece> NextElement();
+  // The value that begins at begin_: sets value_end_, or oversized_ when it had to be passed over.
+  // False where the input ends inside.
+  absl::StatusOr<bool> FindValueEnd();
+  bool ScanValue();
+  Piece Finish(Kind kind);
+
+  Input input_;
+  std::vector<char> window_;
+  size_t begin_ = 0;  // what is not consumed yet is [begin_, end_)
+  size_t end_ = 0;
+  uint64_t discarded_ = 0;  // bytes before the window
+
+  State state_ = State::kStart;
+  Kind last_ = Kind::kEnd;
+  bool root_is_array_ = false;
+  std::string key_;
+
+  // Of the value being scanned.
+  size_t scan_ = 0;
+  size_t value_end_ = 0;
+  uint32_t depth_ = 0;
+  bool in_string_ = false;
+  bool escaped_ = false;
+  bool oversized_ = false;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/framework/json_scalar.h"
+
+#include <bit>
+#include <charconv>
+#include <system_error>
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kNestingMax = 64;
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+size_t SkipDigits(std::string_view text, size_t at) {
+  while (at < text.size() && IsDigit(text[at])) ++at;
+  return at;
+}
+
+struct NumberShape {
+  bool valid = false;
+  bool integer = false;
+};
+
+NumberShape LookAtNumber(std::string_view text) {
+  size_t at = text.starts_with('-') ? 1 : 0;
+  const size_t whole = at;
+  at = SkipDigits(text, at);
+  if (at == whole || (text[whole] == '0' && at > whole + 1)) return {};
+  if (at == text.size()) return {true, true};
+  if (text[at] == '.') {
+    const size_t fraction = at + 1;
+    at = SkipDigits(text, fraction);
+    if (at == fraction) return {};
+  }
+  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+    ++at;
+    if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
+    const size_t exponent = at;
+    at = SkipDigits(text, exponent);
+    if (at == exponent) return {};
+  }
+  return {at == text.size(), false};
+}
+
+bool IsNonFinite(std::string_view token) {
+  return token == "NaN" || token == "Infinity" || token == "-Infinity";
+}
+
+template <typename T>
+bool FromChars(std::string_view text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+JsonScalar RawJson(std::string_view token) { return {ValueType::kJson, {0, token}}; }
+
+JsonScalar ParseInteger(std::string_view token) {
+  uint64_t unsigned_value = 0;
+  if (FromChars(token, unsigned_value)) return {ValueType::kUint, {unsigned_value, {}}};
+  int64_t value = 0;
+  if (FromChars(token, value) && value < 0) {
+    return {ValueType::kInt, {static_cast<uint64_t>(value), {}}};
+  }
+  return RawJson(token);  // "-0", or beyond 64 bits
+}
+
+JsonScalar ParseFraction(std::string_view token) {
+  double value = 0;
+  if (!FromChars(token, value)) return RawJson(token);
+  char shortest[64];
+  const auto [end, error] = std::to_chars(shortest, shortest + sizeof(shortest), value);
+  if (error != std::errc() || std::string_view(shortest, end - shortest) != token) {
+    return RawJson(token);
+  }
+  return {ValueType::kDouble, {std::bit_cast<uint64_t>(value), {}}};
+}
+
+// Walks JSON text token by token with a stack of its own.
+class JsonChecker {
+ public:
+  JsonChecker(std::string_view text, std::string& rewritten) : text_(text), rewritten_(rewritten) {}
+
+  bool Check() {
+    rewritten_.clear();
+    bool want_value = true;
+    for (;;) {
+      SkipSpace();
+      if (want_value) {
+        if (!TakeValueStart(want_value)) return false;
+      } else if (depth_ == 0) {
+        break;
+      } else if (!TakeSeparator(want_value)) {
+        return false;
+      }
+    }
+    if (at_ != text_.size()) return false;
+    if (!rewritten_.empty()) rewritten_.append(text_.substr(copied_));
+    return true;
+  }
+
+ private:
+  char Peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+
+  void SkipSpace() {
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) {
+      ++at_;
+    }
+  }
+
+  bool TakeValueStart(bool& want_value) {
+    const char c = Peek();
+    if (c == '{' || c == '[') {
+      if (depth_ == kNestingMax) return false;
+      object_[depth_++] = c == '{';
+      ++at_;
+      SkipSpace();
+      if (Peek() == (c == '{' ? '}' : ']')) {
+        ++at_;
+        --depth_;
+        want_value = false;
+        return true;
+      }
+      return c == '[' || TakeKey();
+    }
+    want_value = false;
+    return c == '"' ? TakeString() : TakeScalar();
+  }
+
+  bool TakeSeparator(bool& want_value) {
+    const char c = Peek();
+    ++at_;
+    const bool in_object = object_[depth_ - 1];
+    if (c == ',') {
+      want_value = true;
+      if (!in_object) return true;
+      SkipSpace();
+      return TakeKey();
+    }
+    if (c != (in_object ? '}' : ']')) return false;
+    --depth_;
+    return true;
+  }
+
+  bool TakeKey() {
+    if (Peek() != '"' || !TakeString()) return false;
+    SkipSpace();
+    if (Peek() != ':') return false;
+    ++at_;
+    return true;
+  }
+
+  bool TakeString() {
+    for (++at_; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (static_cast<unsigned char>(c) < 0x20) return false;
+      if (c == '"') {
+        ++at_;
+        return true;
+      }
+      if (c != '\\') continue;
+      ++at_;
+      const char escape = Peek();
+      if (escape == 'u') {
+        for (int i = 0; i < 4; ++i) {
+          ++at_;
+          const char h = Peek();
+          if (!IsDigit(h) && !(h >= 'a' && h <= 'f') && !(h >= 'A' && h <= 'F')) return false;
+        }
+      } else if (escape == '\0' ||
+                 std::string_view("\"\\/bfnrt").find(escape) == std::string_view::npos) {
+        return false;
+      }
+    }
+    return false;
+  }
+
+  bool TakeScalar() {
+    const size_t first = at_;
+    while (at_ < text_.size() &&
+           std::string_view(",]} \n\t\r").find(text_[at_]) == std::string_view::npos)
+      ++at_;
+    const std::string_view token = text_.substr(first, at_ - first);
+    if (token == "null" || token == "true" || token == "false" || LookAtNumber(token).valid) {
+      return true;
+    }
+    if (!IsNonFinite(token)) return false;
+    rewritten_.append(text_.substr(copied_, first - copied_)).append(1, '"');
+    rewritten_.append(token).append(1, '"');
+    copied_ = at_;
+    return true;
+  }
+
+  std::string_view text_;
+  std::string& rewritten_;
+  size_t at_ = 0;
+  size_t copied_ = 0;  // of text_ into rewritten_, once there is something to rewrite
+  size_t depth_ = 0;
+  bool object_[kNestingMax] = {};
+};
+
+}  // namespace
+
+std::optional<JsonScalar> ParseJsonScalar(std::string_view token) {
+  if (token == "null") return JsonScalar{ValueType::kNull, {}};
+  if (token == "true") return JsonScalar{ValueType::kBool, {1, {}}};
+  if (token == "false") return JsonScalar{ValueType::kBool, {0, {}}};
+  if (IsNonFinite(token)) return JsonScalar{ValueType::kString, {0, token}};
+  const NumberShape number = LookAtNumber(token);
+  if (!number.valid) return std::nullopt;
+  return number.integer ? ParseInteger(token) : ParseFraction(token);
+}
+
+bool CheckJson(std::string_view text, std::string& rewritten) {
+  return JsonChecker(text, rewritten).Check();
+}
+
+}  // namespace neurontrace

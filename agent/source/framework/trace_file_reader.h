@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "agent/source/framework/element_cutter.h"
+#include "agent/source/framework/trace_event_parser.h"
+#include "agent/source/framework/trace_file.h"
+#include "agent/source/framework/trace_file_scan.h"
+#include "trace/loss.h"
+
+namespace neurontrace {
+
+// The events of one trace file, one after the other in the file's order, with what could not be
+// read as counted losses among them. The second reading: TraceFileScan was the first. Memory does
+// not grow with the file. One thread at a time.
+class TraceFileReader {
+ public:
+  // `first_element`: elements before it are passed over (an earlier agent has stored them).
+  static absl::StatusOr<TraceFileReader> Open(const std::string& path, const TraceFileFacts& facts,
+                                              uint64_t first_element = 0);
+
+  enum class Kind : uint8_t { kEvent, kLoss, kEnd };
+
+  // What comes next; event() or loss() tells more and holds until the next call. After kEnd kEnd
+  // again.
+  Kind Next();
+  const FrameworkEvent& event() const { return event_; }
+  const Loss& loss() const { return loss_; }
+
+  // Index of the first element of traceEvents not given out yet.
+  uint64_t position() const { return position_; }
+  uint64_t bytes_read() const { return cutter_.position(); }
+  size_t window_bytes_max() const { return cutter_.window_bytes_max(); }
+
+ private:
+  TraceFileReader(TraceFile file, const TraceFileFacts& facts, uint64_t first_element);
+  Kind LoseElement(LossReason reason, std::string_view why);
+  Kind LoseRest(std::string_view why);
+
+  std::unique_ptr<TraceFile> file_;
+  ElementCutter cutter_;
+  TraceEventParser parser_;
+  uint64_t first_element_;
+  uint64_t position_ = 0;
+  bool ended_ = false;
+  FrameworkEvent event_;
+  Loss loss_;
+};
+
+}  // namespace neurontrace

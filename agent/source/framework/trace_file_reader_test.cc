@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole files: both time forms give the same events, plain or compressed, whole or cut; and the
+// real traces of eight ranks where they are at hand.
+#include "agent/source/framework/trace_file_reader.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "agent/source/framework/trace_file_scan.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kBaseNs = 1'711'964'646'000'000'000;
+
+struct Row {
+  std::string type;
+  std::string name;
+  Phase phase;
+  uint64_t timestamp_ns;
+  uint64_t dur_ns;
+  friend bool operator==(const Row&, const Row&) = default;
+};
+
+struct FileContent {
+  std::vector<Row> rows;
+  std::vector<Loss> losses;
+  TraceFileFacts facts;
+  uint64_t position = 0;
+};
+
+FileContent ReadAll(const std::string& path, uint64_t first_element = 0) {
+  FileContent content;
+  auto scan = TraceFileScan::Open(path);
+  EXPECT_TRUE(scan.ok()) << scan.status();
+  while (!scan->Step(1000)) {
+  }
+  content.facts = scan->facts();
+  auto reader = TraceFileReader::Open(path, content.facts, first_element);
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  for (;;) {
+    const TraceFileReader::Kind kind = reader->Next();
+    if (kind == TraceFileReader::Kind::kEnd) break;
+    if (kind == TraceFileReader::Kind::kLoss) {
+      content.losses.push_back(reader->loss());
+      continue;
+    }
+    const FrameworkEvent& event = reader->event();
+    Row row{std::string(event.shape.event_type), "", event.shape.phase, event.fields.timestamp_ns,
+            0};
+    for (size_t i = 0; i < event.values.size(); ++i) {
+      if (event.shape.keys[i].name == "name" && event.shape.keys[i].scope == KeyScope::kTop) {
+        row.name = event.values[i].text;
+      }
+      if (event.shape.keys[i].name == "dur_ns") row.dur_ns = event.values[i].bits;
+    }
+    content.rows.push_back(std::move(row));
+  }
+  content.position = reader->position();
+  EXPECT_EQ(reader->Next(), TraceFileReader::Kind::kEnd);
+  return content;
+}
+
+class TraceFileReaderTest : public ::testing::Test {
+ protected:
+  TraceFileReaderTest() {
+    std::string pattern = ::testing::TempDir() + "trace_file_reader_XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~TraceFileReaderTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string Write(const std::string& name, std::string_view text) {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+  std::string WriteGzip(const std::string& name, std::string_view text, const char* mode = "wb") {
+    const std::string path = folder_ + "/" + name;
+    gzFile file = gzopen(path.c_str(), mode);
+    gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+    gzclose(file);
+    return path;
+  }
+
+  std::string folder_;
+};
+
+// The same 300 events in the older form (epoch microseconds) and in the newer one (a base that
+// comes after the events, fractional microseconds).
+std::string Kineto(bool with_base, std::string_view tail = "}") {
+  std::string text = R"({"schemaVersion":1,"distributedInfo":{"backend":"nccl","rank":5,)"
+                     R"("world_size":8},"traceEvents":[)";
+  for (uint64_t i = 0; i < 300; ++i) {
+    const uint64_t ns = 4'462'233'412'125 + i * 1'001;
+    const uint64_t shown = with_base ? ns : kBaseNs + ns;
+    text += fmt::format(
+        R"({}{{"ph":"X","cat":"cpu_op","name":"op{}","pid":7,"tid":9,"ts":{}.{:03},"dur":{}.5}})",
+        i == 0 ? "" : ",", i, shown / 1000, shown % 1000, i);
+  }
+  text += "]";
+  if (with_base) text += fmt::format(R"(,"baseTimeNanoseconds": {})", kBaseNs);
+  return text.append(tail);
+}
+
+TEST_F(TraceFileReaderTest, BothTimeFormsGiveTheSameEvents) {
+  const FileContent old_form = ReadAll(Write("old.pt.trace.json", Kineto(false)));
+  const FileContent new_form = ReadAll(Write("new.pt.trace.json", Kineto(true)));
+  ASSERT_EQ(new_form.rows.size(), 300u);
+  EXPECT_EQ(new_form.rows[299], (Row{"cpu_op", "op299", Phase::kComplete,
+                                     kBaseNs + 4'462'233'412'125 + 299 * 1'001, 299'500}));
+  EXPECT_EQ(old_form.rows, new_form.rows);
+  EXPECT_TRUE(new_form.facts.complete);
+  EXPECT_EQ(new_form.facts.base_time_ns, kBaseNs);
+  EXPECT_EQ(old_form.facts.base_time_ns, 0u);
+  EXPECT_EQ(old_form.facts.first_time_ns, new_form.facts.first_time_ns);
+  EXPECT_EQ(new_form.facts.rank, 5);
+  EXPECT_EQ(new_form.facts.world_size, 8);
+  EXPECT_TRUE(new_form.losses.empty());
+}
+
+TEST_F(TraceFileReaderTest, CompressedFilesReadAlikeInOneMemberOrSeveral) {
+  const std::string text = Kineto(true);
+  const FileContent plain = ReadAll(Write("a.json", text));
+  EXPECT_EQ(ReadAll(WriteGzip("a.json.gz", text)).rows, plain.rows);
+  WriteGzip("b.json.gz", std::string_view(text).substr(0, 777));
+  const std::string path = WriteGzip("b.json.gz", std::string_view(text).substr(777), "ab");
+  std::ofstream(path, std::ios::binary | std::ios::app) << "garbage after the last member";
+  const FileContent appended = ReadAll(path);
+  EXPECT_EQ(appended.rows, plain.rows);
+  EXPECT_TRUE(appended.facts.complete);
+}
+
+TEST_F(TraceFileReaderTest, CutFilesKeepWhatIsWholeAndCountTheRest) {
+  const std::string text = Kineto(false);
+  const FileContent cut = ReadAll(Write("cut.json", text.substr(0, text.size() / 2)));
+  EXPECT_FALSE(cut.facts.complete);
+  EXPECT_THAT(cut.facts.problem, HasSubstr("ends in the middle"));
+  EXPECT_GT(cut.rows.size(), 100u);
+  EXPECT_LT(cut.rows.size(), 200u);
+  ASSERT_EQ(cut.losses.size(), 1u);
+  EXPECT_EQ(cut.losses[0].place, LossPlace::kDecode);
+  EXPECT_EQ(cut.losses[0].reason, LossReason::kMalformed);
+  EXPECT_TRUE(cut.losses[0].events_unknown);
+
+  const std::string gzip = WriteGzip("cut.json.gz", text);
+  std::filesystem::resize_file(gzip, std::filesystem::file_size(gzip) / 2);
+  const FileContent cut_gzip = ReadAll(gzip);
+  EXPECT_FALSE(cut_gzip.facts.complete);
+  EXPECT_GT(cut_gzip.rows.size(), 10u);
+  ASSERT_EQ(cut_gzip.losses.size(), 1u);
+  EXPECT_THAT(cut_gzip.losses[0].detail, HasSubstr("gzip"));
+}
+
+TEST_F(TraceFileReaderTest, BrokenElementsAreCountedAndPassedOver) {
+  const std::string big(limits::kFrameworkEventBytesMax, 'x');
+  const FileContent content =
+      ReadAll(Write("broken.json", R"({"traceEvents":[{"ph":"i","ts":1,"name":"a"},{"ph":nope},)"
+                                   R"({"ph":"i","ts":2,"name":")" +
+                                       big +
+                                       R"("},{},)"
+                                       R"({"ph":"i","ts":3,"name":"b"},{ }],"deviceProperties":")" +
+                                       big + R"("} trailing)"));
+  EXPECT_THAT(content.rows, ElementsAre(Row{"i", "a", Phase::kInstant, 1000, 0},
+                                        Row{"i", "b", Phase::kInstant, 3000, 0}));
+  ASSERT_EQ(content.losses.size(), 2u);
+  EXPECT_EQ(content.losses[0].reason, LossReason::kMalformed);
+  EXPECT_EQ(content.losses[0].events, 1u);
+  EXPECT_EQ(content.losses[1].reason, LossReason::kLimit);
+  EXPECT_EQ(content.position, 6u);
+  EXPECT_TRUE(content.facts.complete);
+}
+
+TEST_F(TraceFileReaderTest, GoesOnWhereAnEarlierReadingEnded) {
+  const std::string path = Write("again.json", Kineto(true));
+  const FileContent whole = ReadAll(path);
+  const FileContent rest = ReadAll(path, 123);
+  EXPECT_EQ(rest.rows, std::vector<Row>(whole.rows.begin() + 123, whole.rows.end()));
+  EXPECT_EQ(rest.position, 300u);
+}
+
+TEST_F(TraceFileReaderTest, MetadataBeforeAnyTimeTakesTheFirstTimeOfTheFile) {
+  const FileContent content = ReadAll(
+      Write("meta.json", R"({"traceEvents":[{"ph":"M","name":"process_name"},{"ph":"i","ts":5}],)"
+                         R"("baseTimeNanoseconds":"1000000"})"));
+  ASSERT_EQ(content.rows.size(), 2u);
+  EXPECT_EQ(content.rows[0].timestamp_ns, 1'005'000u);
+  EXPECT_EQ(content.rows[1].timestamp_ns, 1'005'000u);
+}
+
+TEST_F(TraceFileReaderTest, RefusesWhatIsNoRegularFile) {
+  EXPECT_EQ(TraceFileScan::Open(folder_).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(TraceFileScan::Open(folder_ + "/none").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(TraceFileReaderTest, OtherFilesAreNoTraceFiles) {
+  const FileContent content = ReadAll(Write("text.json", "hello"));
+  EXPECT_FALSE(content.facts.complete);
+  EXPECT_TRUE(content.rows.empty());
+  EXPECT_EQ(content.losses.size(), 1u);
+}
+
+// The archive with the eight ranks' traces, unpacked into `folder`; empty where it is not at hand.
+std::vector<std::string> UnpackRealTraces(const std::string& folder) {
+  const char* const configured = getenv("NEURONTRACE_TEST_DATA");
+  const std::filesystem::path data =
+      configured != nullptr ? configured : NEURONTRACE_SOURCE_DIR "/../shared/data";
+  const std::filesystem::path archive = data / "kineto-dlrm-8-ranks.tar.gz";
+  if (!std::filesystem::exists(archive)) return {};
+  const std::string command = fmt::format("tar -xzf '{}' -C '{}'", archive.string(), folder);
+  if (system(command.c_str()) != 0) return {};
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) paths.push_back(entry.path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+TEST_F(TraceFileReaderTest, ReadsTheRealTracesOfEightRanks) {
+  const std::vector<std::string> paths = UnpackRealTraces(folder_);
+  if (paths.empty()) {
+    GTEST_SKIP() << "kineto-dlrm-8-ranks.tar.gz is not in $NEURONTRACE_TEST_DATA nor in "
+                    "../shared/data beside the source tree";
+  }
+  ASSERT_EQ(paths.size(), 8u);
+  for (size_t rank = 0; rank < paths.size(); ++rank) {
+    SCOPED_TRACE(paths[rank]);
+    const FileContent content = ReadAll(paths[rank]);
+    EXPECT_TRUE(content.facts.complete) << content.facts.problem;
+    EXPECT_EQ(content.facts.rank, static_cast<int64_t>(rank));
+    EXPECT_EQ(content.facts.world_size, 8);
+    EXPECT_TRUE(content.losses.empty());
+    EXPECT_EQ(content.rows.size(), content.facts.elements);
+    std::map<Phase, size_t> phases;
+    for (const Row& row : content.rows) {
+      ++phases[row.phase];
+      EXPECT_GE(row.timestamp_ns, 1'694'128'201'000'000'000u);
+      EXPECT_LT(row.timestamp_ns, 1'694'128'202'000'000'000u);
+      EXPECT_EQ(row.timestamp_ns % 1000, 0u);
+      EXPECT_NE(row.phase, Phase::kOther);
+    }
+    EXPECT_GT(phases[Phase::kComplete], 1'000u);
+    EXPECT_GT(phases[Phase::kFlowEnd], phases[Phase::kFlowStart]) << "this set has orphan ends";
+  }
+}
+
+}  // namespace
+}  // namespace neurontrace

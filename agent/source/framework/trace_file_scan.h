@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "agent/source/framework/element_cutter.h"
+#include "agent/source/framework/trace_event_parser.h"
+#include "agent/source/framework/trace_file.h"
+
+namespace neurontrace {
+
+// What must be known of a trace file before its events can be read. Kineto writes
+// "baseTimeNanoseconds" after the events, so that this takes a first reading of the whole file.
+struct TraceFileFacts {
+  bool complete = false;              // ends as a trace file should
+  std::string problem;                // why not, for people
+  uint64_t base_time_ns = 0;          // "baseTimeNanoseconds"; 0: times count from the epoch
+  uint64_t first_time_ns = 0;         // of the first event that has a time; 0 without any
+  uint64_t elements = 0;              // of traceEvents
+  std::optional<int64_t> rank;        // distributedInfo.rank
+  std::optional<int64_t> world_size;  // distributedInfo.world_size
+};
+
+// The first reading, in steps, so that a large file does not hold up the sequence it is read on.
+class TraceFileScan {
+ public:
+  static absl::StatusOr<TraceFileScan> Open(const std::string& path);
+
+  // Reads about `bytes` more; true when there is nothing more to read. Never fails: a broken file
+  // has facts too.
+  bool Step(uint64_t bytes);
+  const TraceFileFacts& facts() const { return facts_; }
+
+ private:
+  explicit TraceFileScan(TraceFile file);
+  void TakeMember(const ElementCutter::Piece& piece);
+  void TakeElement(std::string_view element);
+  bool End(std::string problem);
+
+  std::unique_ptr<TraceFile> file_;
+  ElementCutter cutter_;
+  TraceEventParser parser_;  // without a base: only for the first time
+  bool has_first_time_ = false;
+  TraceFileFacts facts_;
+};
+
+}  // namespace neurontrace

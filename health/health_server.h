@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/registry.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "health/health_state.h"
+
+namespace neurontrace {
+
+// HTTP on one port: /metrics (Prometheus text format), /healthz and /readyz (200 or 503, with the
+// conditions in words), / (what there is). Serves on threads of its own as long as it lives;
+// registry and state must outlive it.
+class HealthServer {
+ public:
+  // `address` is HOST:PORT; port 0 picks a free one. FAILED_PRECONDITION when it cannot listen
+  // there.
+  static absl::StatusOr<std::unique_ptr<HealthServer>> Start(
+      const std::string& address, std::shared_ptr<prometheus::Registry> registry,
+      const HealthState& state);
+  ~HealthServer();
+  HealthServer(const HealthServer&) = delete;
+  HealthServer& operator=(const HealthServer&) = delete;
+
+  int port() const;
+
+ private:
+  struct Impl;
+  explicit HealthServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace neurontrace {
+
+// What a process says about itself: named conditions, each true or false with a reason. Ready when
+// every condition is true; alive as long as it answers and no condition was declared fatal. Any
+// thread.
+class HealthState {
+ public:
+  enum class Severity { kReadiness, kLiveness };
+
+  // Declares a condition: readiness is false until set, liveness is true until set. Readiness
+  // conditions decide /readyz, liveness conditions /healthz and /readyz. `reason` says why it does
+  // not hold yet.
+  void Declare(const std::string& name, Severity severity, const std::string& reason);
+  void Set(const std::string& name, bool good, const std::string& reason = "");
+
+  bool live() const;
+  bool ready() const;
+  // One line a condition, "ok name" or "NOT name: reason"; liveness conditions alone with
+  // `liveness_only`.
+  std::string Describe(bool liveness_only) const;
+
+ private:
+  struct Condition {
+    Severity severity;
+    bool good;
+    std::string reason;
+  };
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Condition> conditions_;  // guarded by mutex_
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real server on loopback, asked by a plain socket.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/counter.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "health/health_server.h"
+#include "health/health_state.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string Get(int port, const std::string& path) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+  const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
+  EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  std::string reply;
+  char buffer[4096];
+  for (ssize_t n; (n = read(fd, buffer, sizeof(buffer))) > 0;) reply.append(buffer, n);
+  close(fd);
+  return reply;
+}
+
+TEST(HealthServer, ServesMetricsAndConditionsOnOnePort) {
+  auto registry = std::make_shared<prometheus::Registry>();
+  prometheus::BuildCounter()
+      .Name("neurontrace_test_total")
+      .Register(*registry)
+      .Add({})
+      .Increment(3);
+  HealthState state;
+  state.Declare("aggregator", HealthState::Severity::kReadiness, "not connected yet");
+  auto server = HealthServer::Start("127.0.0.1:0", registry, state);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int port = (*server)->port();
+  EXPECT_THAT(Get(port, "/metrics"), HasSubstr("neurontrace_test_total 3"));
+  EXPECT_THAT(Get(port, "/healthz"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(Get(port, "/readyz"), StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(Get(port, "/readyz"), HasSubstr("NOT aggregator: not connected yet"));
+  state.Set("aggregator", true);
+  EXPECT_THAT(Get(port, "/readyz"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(Get(port, "/nothing"), HasSubstr(" 404 "));
+}
+
+TEST(HealthServer, SaysWhatToDoWhenThePortIsTaken) {
+  auto registry = std::make_shared<prometheus::Registry>();
+  HealthState state;
+  auto first = HealthServer::Start("127.0.0.1:0", registry, state);
+  ASSERT_TRUE(first.ok());
+  const auto second =
+      HealthServer::Start("127.0.0.1:" + std::to_string((*first)->port()), registry, state);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("--health-address"));
+}
+
+TEST(HealthState, ALostLivenessConditionCountsForBoth) {
+  HealthState state;
+  state.Declare("store", HealthState::Severity::kLiveness, "");
+  EXPECT_TRUE(state.live());
+  state.Set("store", false, "disk full");
+  EXPECT_FALSE(state.live());
+  EXPECT_FALSE(state.ready());
+  EXPECT_EQ(state.Describe(true), "NOT store: disk full\n");
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/event_json.h"
+
+#include <bit>
+#include <charconv>
+#include <cmath>
+
+namespace neurontrace {
+namespace {
+
+template <typename Number>
+void AppendNumber(Number value, std::string& out) {
+  char buffer[32];
+  const auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
+  out.append(buffer, result.ptr);
+}
+
+std::string_view PhaseName(Phase phase) {
+  switch (phase) {
+    case Phase::kStart:
+      return "start";
+    case Phase::kStop:
+      return "stop";
+    case Phase::kInstant:
+      return "instant";
+    case Phase::kComplete:
+      return "complete";
+    case Phase::kFlowStart:
+      return "flow_start";
+    case Phase::kFlowStep:
+      return "flow_step";
+    case Phase::kFlowEnd:
+      return "flow_end";
+    case Phase::kCounter:
+      return "counter";
+    case Phase::kMetadata:
+      return "metadata";
+    case Phase::kOther:
+      break;
+  }
+  return {};
+}
+
+// Writes the members of one object, with commas between them.
+class ObjectWriter {
+ public:
+  explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
+  void Key(std::string_view name) {
+    if (!first_) out_ += ',';
+    first_ = false;
+    AppendJsonString(name, out_);
+    out_ += ':';
+  }
+  void Close() { out_ += '}'; }
+
+ private:
+  std::string& out_;
+  bool first_ = true;
+};
+
+template <typename Number>
+void AppendField(const Shape& shape, Field field, std::string_view name, Number value,
+                 ObjectWriter& object, std::string& out) {
+  if ((shape.present & FieldBit(field)) == 0) return;
+  object.Key(name);
+  const bool quoted = (shape.quoted & FieldBit(field)) != 0;
+  if (quoted) out += '"';
+  AppendNumber(value, out);
+  if (quoted) out += '"';
+}
+
+// True where "data" came as something else than an object: it then stands among the top-level keys.
+bool DataStandsAtTop(const Shape& shape) {
+  bool at_top = false;
+  for (const ShapeKey& key : shape.keys) {
+    if (key.scope == KeyScope::kData) return false;
+    at_top = at_top || key.name == "data";
+  }
+  return at_top;
+}
+
+void AppendKeys(const DecodedChunk& chunk, size_t event, const Shape& shape, KeyScope scope,
+                ObjectWriter& object, std::string& out) {
+  for (uint32_t k = 0; k < shape.keys.size(); ++k) {
+    if (shape.keys[k].scope != scope) continue;
+    object.Key(shape.keys[k].name);
+    AppendJsonValue(shape.keys[k].type, chunk.value(event, k), out);
+  }
+}
+
+}  // namespace
+
+void AppendJsonString(std::string_view text, std::string& out) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  out += '"';
+  size_t plain = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c >= 0x20 && c != '"' && c != '\\') continue;
+    out.append(text.data() + plain, i - plain);
+    plain = i + 1;
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      default:
+        out += "\\u00";
+        out += kHex[c >> 4];
+        out += kHex[c & 15];
+    }
+  }
+  out.append(text.data() + plain, text.size() - plain);
+  out += '"';
+}
+
+void AppendJsonValue(ValueType type, const AttributeValue& value, std::string& out) {
+  switch (type) {
+    case ValueType::kNull:
+      out += "null";
+      return;
+    case ValueType::kBool:
+      out += value.bits != 0 ? "true" : "false";
+      return;
+    case ValueType::kUint:
+      AppendNumber(value.bits, out);
+      return;
+    case ValueType::kInt:
+      AppendNumber(static_cast<int64_t>(value.bits), out);
+      return;
+    case ValueType::kDouble: {
+      const double number = std::bit_cast<double>(value.bits);
+      if (std::isfinite(number)) {
+        AppendNumber(number, out);
+      } else {
+        out += "null";
+      }
+      return;
+    }
+    case ValueType::kString:
+      AppendJsonString(value.text, out);
+      return;
+    case ValueType::kJson:
+      out += value.text;
+      return;
+  }
+}
+
+void AppendEventJson(const DecodedChunk& chunk, size_t event, uint32_t nc_idx, std::string& out) {
+  const Shape& shape = chunk.shapes()[chunk.shape_of()[event]];
+  const EventFields fields = chunk.fields(event);
+  ObjectWriter object(out);
+  if (!shape.event_type.empty()) {
+    object.Key("event_type");
+    AppendJsonString(shape.event_type, out);
+  }
+  if (shape.phase != Phase::kOther) {
+    object.Key("phase");
+    AppendJsonString(PhaseName(shape.phase), out);
+  }
+  AppendField(shape, Field::kId, "id", fields.id, object, out);
+  AppendField(shape, Field::kNcIdx, "nc_idx", nc_idx, object, out);
+  AppendField(shape, Field::kNcLocalId, "nc_local_id", fields.nc_local_id, object, out);
+  AppendField(shape, Field::kTrackingId, "tracking_id", fields.tracking_id, object, out);
+  AppendField(shape, Field::kThreadId, "thread_id", fields.thread_id, object, out);
+  AppendField(shape, Field::kWorkerGid, "worker_gid", fields.worker_gid, object, out);
+  if (!DataStandsAtTop(shape)) {
+    object.Key("data");
+    ObjectWriter data(out);
+    AppendKeys(chunk, event, shape, KeyScope::kData, data, out);
+    data.Close();
+  }
+  AppendField(shape, Field::kTimestamp, "timestamp_ns", fields.timestamp_ns, object, out);
+  AppendField(shape, Field::kNrtaSeqId, "nrta_seq_id", fields.nrta_seq_id, object, out);
+  AppendKeys(chunk, event, shape, KeyScope::kTop, object, out);
+  object.Close();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "trace/event_chunk.h"
+
+// Events back to the JSON that the Neuron Runtime's fetch call gives: for exports and for people.
+namespace neurontrace {
+
+// Appends `text` (UTF-8) as a JSON string with its quotes. Control characters, quotes and
+// backslashes are escaped, nothing else.
+void AppendJsonString(std::string_view text, std::string& out);
+
+// Appends the value of a column with this type; what is not finite (JSON has no word for it)
+// becomes null.
+void AppendJsonValue(ValueType type, const AttributeValue& value, std::string& out);
+
+// Appends event number `event` of a chunk, decoded with attributes, as one JSON object: the
+// standard keys in the runtime's order, then whatever else stood beside them. Values come back to
+// the letter, numbers in quotes included; escapes in strings may be spelled another way, and an
+// event that had no "data" gets an empty one. `nc_idx` is the stream's.
+void AppendEventJson(const DecodedChunk& chunk, size_t event, uint32_t nc_idx, std::string& out);
+
+}  // namespace neurontrace

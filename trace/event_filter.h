@@ -17,7 +17,7 @@ namespace neurontrace {
 // (`cc_exec` is cc_running, `device_exec` is nc_exec_running, …). A plain value.
 class EventFilter {
  public:
-  // INVALID_ARGUMENT names the item that is empty, too long or made of other than [a-z0-9_*^].
+  // INVALID_ARGUMENT names the item that is empty, too long or has a character that no name has.
   static absl::StatusOr<EventFilter> Parse(const std::vector<std::string>& items);
 
   bool selects_all() const { return include_.empty() && exclude_.empty(); }

@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tap/tap_commands_fixture.h"
+#include "tap/commands_test_support.h"
 
 namespace neurontrace {
 namespace {

@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tap/crc32c.h"
-#include "tap/tap_ring_fixture.h"
+#include "tap/ring_test_support.h"
 
 namespace neurontrace {
 namespace {

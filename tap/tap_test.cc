@@ -8,7 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tap/tap_fixture.h"
+#include "tap/tap_test_support.h"
 
 namespace neurontrace {
 namespace {

@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tap/commands_test_support.h"
+#include "tap/ring_test_support.h"
 #include "tap/tap.h"
-#include "tap/tap_commands_fixture.h"
-#include "tap/tap_ring_fixture.h"
 
 namespace neurontrace {
 
@@ -62,6 +62,7 @@ class TapTestRuntime {
   static NrtStatus Fetch(char** json, size_t* size, const NrtFetchOptions* options);
 
   static TapTestRuntime* current_;
+  Options options_;  // of the one trace
 };
 
 // What the agent keeps of one connection.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tap/tap_fixture.h"
+#include "tap/tap_test_support.h"
 
 #include <poll.h>
 
@@ -84,12 +84,10 @@ NrtLibrary TapTestRuntime::Table() const {
     return kNrtSuccess;
   };
   table.fetch_options_allocate = [](NrtFetchOptions** options) {
-    *options = reinterpret_cast<NrtFetchOptions*>(new Options);
+    *options = reinterpret_cast<NrtFetchOptions*>(&current_->options_);
     return kNrtSuccess;
   };
-  table.fetch_options_free = [](NrtFetchOptions* options) {
-    delete reinterpret_cast<Options*>(options);
-  };
+  table.fetch_options_free = [](NrtFetchOptions*) { current_->options_ = Options(); };
   table.fetch_options_set_max_events_per_nc = [](NrtFetchOptions* options, uint64_t events) {
     reinterpret_cast<Options*>(options)->max_events = events;
   };

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker must not feel its agent: missing, slow, restarted or hostile, with real processes."""
+
+import array
+import os
+import random
+import socket
+import struct
+import unittest
+
+from tap_agent import HEADER, LOSS, MAGIC, START, STARTED, STOP, STOPPED, VERSION, sequence_numbers, wait_for
+from tap_worker import CAPTURE, TapTestCase
+
+SMALL_RING = str(1 << 20)
+
+
+class MissingAgent(TapTestCase):
+    def test_a_worker_without_an_agent_works_and_ends_as_ever(self):
+        worker = self.worker()
+        self.assertEqual(worker.ask("init"), ["0", "42"])
+        wait_for(lambda: "neurontrace" in worker.threads(), "the tap's thread")
+        self.assertEqual(worker.emit(0, 1000)[0], 0)
+        self.assertLess(float(worker.ask("close")[0]), 1000)
+        status, seconds = worker.exit()
+        self.assertEqual(status, 0)
+        self.assertLess(seconds, 2)
+
+    def test_an_agent_that_comes_later_is_found(self):
+        worker = self.worker()
+        worker.ask("init")
+        wait_for(lambda: "neurontrace" in worker.threads(), "the tap's thread")
+        connection = self.agent().accept()
+        connection.start(CAPTURE)
+        self.assertEqual(connection.answer(2)["result"], "ok")
+
+    def test_a_socket_path_that_is_no_socket_harms_nothing(self):
+        with open(self.socket_path, "w", encoding="ascii") as file:
+            file.write("not a socket")
+        worker = self.worker()
+        self.assertEqual(worker.ask("init"), ["0", "42"])
+        self.assertEqual(worker.exit()[0], 0)
+
+
+class RestartedAgent(TapTestCase):
+    def test_an_agent_that_restarts_reads_on_from_what_was_committed(self):
+        agent, worker, connection = self.streaming()
+        worker.emit(0, 500)
+        wait_for(lambda: connection.buffer.counters["documents"] > 0, "a document")
+        first = sequence_numbers(connection.buffer.read())[0]
+        worker.emit(0, 500)
+        wait_for(lambda: connection.buffer.write_pos > connection.buffer.pos, "more documents")
+        connection.buffer.read(commit=False)  # decoded, never acknowledged
+        inode = connection.buffer.inode
+        agent.stop()
+        worker.emit(0, 500)  # while nobody listens
+        again = self.agent().accept()
+        self.assertEqual(again.buffer.inode, inode)
+        self.assertEqual(again.hello_state, "streaming")
+        self.assertEqual(again.capture_id, CAPTURE)
+        again.start(CAPTURE)
+        self.assertEqual(again.answer(2)["result"], "ok")
+        again.stop(CAPTURE)
+        again.answer(3)
+        records = again.buffer.read()
+        self.assertFalse([r for r in records if r.type == STARTED])
+        self.assertEqual(first + sequence_numbers(records)[0], list(range(first[0], first[0] + 1500)))
+        self.assertEqual(worker.exit()[0], 0)
+
+
+class SlowAgent(TapTestCase):
+    def test_a_full_ring_keeps_the_oldest_and_never_stops_the_worker(self):
+        _, worker, connection = self.streaming(NEURONTRACE_TAP_BUFFER_BYTES=SMALL_RING)
+        buffer = connection.buffer
+        self.assertEqual(buffer.ring_bytes, 1 << 20)
+        worker.emit(0, 20000)
+        wait_for(lambda: buffer.counters["deferred_fetches"] > 3, "a full ring")
+        accepted, ms = worker.emit(0, 20000)
+        self.assertEqual(accepted, 20000)
+        self.assertLess(ms, 5000)
+        # The agent wakes up: what the runtime's own ring kept meanwhile is not lost either.
+        records = []
+
+        def drain():
+            records.extend(buffer.read())
+            return sum(map(len, sequence_numbers(records).values())) >= 40000
+
+        wait_for(drain, "every event")
+        seen = sequence_numbers(records)[0]
+        self.assertEqual(seen, list(range(seen[0], seen[0] + 40000)))
+        self.assertEqual(buffer.counters["refused_documents"], 0)
+        self.assertTrue([r for r in records if r.type == LOSS])
+        self.assertEqual(worker.exit()[0], 0)
+
+    def test_what_is_refused_at_the_end_is_counted(self):
+        _, worker, connection = self.streaming(NEURONTRACE_TAP_BUFFER_BYTES=SMALL_RING)
+        worker.emit(0, 30000)
+        self.assertLess(float(worker.ask("close")[0]), 10000)
+        counters = connection.buffer.counters
+        self.assertGreater(counters["refused_documents"], 0)
+        records = connection.buffer.read()
+        loss = struct.unpack("<6Q", [r for r in records if r.type == LOSS][-1].payload)
+        self.assertEqual(loss[0], counters["refused_documents"])
+        kept = len(sequence_numbers(records)[0])
+        self.assertAlmostEqual(kept + loss[2], 30000, delta=300)
+        self.assertEqual([struct.unpack_from("<I", r.payload)[0] for r in records if r.type == STOPPED], [2])
+        self.assertEqual(worker.exit()[0], 0)
+
+    def test_an_agent_that_never_reads_its_socket_harms_nothing(self):
+        _, worker, connection = self.streaming()
+        for _ in range(40):
+            connection.start(CAPTURE)
+            connection.stop(CAPTURE)
+        self.assertLess(worker.emit(0, 10000)[1], 5000)
+        self.assertEqual(worker.exit()[0], 0)
+
+
+class HostileAgent(TapTestCase):
+    def test_garbage_costs_the_connection_and_nothing_else(self):
+        agent, worker, connection = self.streaming()
+        garbage = random.Random(7)
+        connection.send(bytes(garbage.randbytes(500)))
+        connection.wait_ended()
+        worker.emit(0, 100)
+        again = agent.accept()
+        self.assertEqual(again.hello_state, "streaming")
+        self.assertEqual(again.buffer.counters["invalid_commands"], 1)
+        self.assertEqual(worker.exit()[0], 0)
+
+    def test_every_kind_of_broken_command_is_refused(self):
+        agent = self.agent()
+        good = struct.pack("<16sQ4QIIII", CAPTURE, 65536, 0, 0, 0, 0, 0, 0, 0, 0)
+        commands = [
+            HEADER.pack(MAGIC, VERSION, START, 16, 0),
+            HEADER.pack(MAGIC, VERSION, START, 16 + len(good), 0) + good[:-4] + b"\xff\xff\xff\xff",
+            HEADER.pack(MAGIC, VERSION, STOP, 16, 0) + CAPTURE,
+            b"\0" * 16385,
+            b"x",
+        ]
+        for command in commands:
+            # A tap that was misused comes back after five seconds only: a worker for each.
+            worker = self.worker()
+            worker.ask("init")
+            connection = agent.accept()
+            connection.send(command)
+            connection.wait_ended()
+            self.assertEqual(connection.statuses[-1]["result"], "invalid")
+            self.assertEqual(worker.exit()[0], 0)
+
+    def test_closing_at_once_again_and_again(self):
+        agent = self.agent()
+        worker = self.worker()
+        worker.ask("init")
+        for _ in range(4):
+            agent.accept_raw().close()
+        self.assertEqual(agent.accept().hello_state, "idle")
+        self.assertEqual(worker.exit()[0], 0)
+
+    def test_scribbling_over_the_shared_memory(self):
+        _, worker, connection = self.streaming(NEURONTRACE_TAP_BUFFER_BYTES=SMALL_RING)
+        noise = random.Random(11)
+        for _ in range(30):
+            for offset in range(0, 65536, 8):
+                if noise.random() < 0.02 or offset in (192, 256, 264, 40):
+                    struct.pack_into("<Q", connection.buffer.map, offset, noise.getrandbits(64))
+            worker.emit(0, 500)
+        for value in (0, 8, 2**63, 2**64 - 8, 2**64 - 1):
+            connection.buffer.read_pos = value
+            worker.emit(1, 500)
+        self.assertLess(float(worker.ask("close")[0]), 10000)
+        self.assertEqual(worker.exit()[0], 0)
+
+    def test_descriptors_sent_to_the_tap_do_not_pile_up(self):
+        agent = self.agent()
+        worker = self.worker()
+        worker.ask("init")
+        connection = agent.accept()
+        before = len(os.listdir(f"/proc/{worker.pid}/fd"))
+        with open("/dev/null", encoding="ascii") as null:
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [null.fileno()] * 8))]
+            packet = HEADER.pack(MAGIC, VERSION, STOP, 32, 0) + CAPTURE
+            for _ in range(5):
+                connection.sock.sendmsg([packet], rights)
+                self.assertEqual(connection.answer(3)["result"], "not_running")
+        self.assertEqual(len(os.listdir(f"/proc/{worker.pid}/fd")), before)
+
+    def test_a_flood_of_starts_and_stops_does_not_keep_the_worker_busy(self):
+        _, worker, connection = self.streaming()
+        try:
+            for _ in range(2000):
+                connection.stop(CAPTURE)
+                connection.start(CAPTURE)
+                connection.poll()
+        except (BrokenPipeError, ConnectionResetError, BlockingIOError):
+            pass  # thrown out, as it should be
+        connection.wait_ended()
+        self.assertLess(worker.emit(0, 1000)[1], 5000)
+        self.assertEqual(worker.exit()[0], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/session/agent_registry.h"
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+absl::Status CheckHello(const AgentInfo& info) {
+  if (info.agent_id.empty()) return InvalidArgument("hello without an agent_id");
+  if (info.instance_id.empty()) {
+    return InvalidArgument("hello of agent {} without an instance_id", info.agent_id);
+  }
+  if (info.protocol_version + 1 < kProtocolVersion) {
+    return FailedPrecondition(
+        "agent {} speaks protocol {} and this aggregator {} to {}: update the agent", info.agent_id,
+        info.protocol_version, kProtocolVersion - 1, kProtocolVersion + 1);
+  }
+  if (info.protocol_version > kProtocolVersion + 1) {
+    return FailedPrecondition(
+        "agent {} speaks protocol {} and this aggregator {} to {}: update the aggregator",
+        info.agent_id, info.protocol_version, kProtocolVersion - 1, kProtocolVersion + 1);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AgentRegistry::Restore(AgentInfo info, uint64_t first_seen_realtime_ns,
+                            uint64_t last_seen_realtime_ns) {
+  if (agents_.size() >= limits::kAgentsMax) return;
+  const std::string agent_id = info.agent_id;
+  agents_[agent_id] = {.info = std::move(info),
+                       .first_seen_realtime_ns = first_seen_realtime_ns,
+                       .last_seen_realtime_ns = last_seen_realtime_ns};
+}
+
+absl::Status AgentRegistry::Connect(const AgentInfo& info, ConnectionId connection,
+                                    uint64_t now_realtime_ns) {
+  RETURN_IF_ERROR(CheckHello(info));
+  auto it = agents_.find(info.agent_id);
+  if (it == agents_.end()) {
+    if (connected_ >= limits::kAgentsMax) {
+      return ResourceExhausted("agent {}: {} agents are connected, which is the limit",
+                               info.agent_id, connected_);
+    }
+    if (agents_.size() >= limits::kAgentsMax) ForgetLongestGone();
+    it =
+        agents_.emplace(info.agent_id, KnownAgent{.first_seen_realtime_ns = now_realtime_ns}).first;
+  }
+  KnownAgent& agent = it->second;
+  if (!agent.connection) ++connected_;
+  agent.info = info;
+  agent.connection = connection;
+  agent.last_seen_realtime_ns = now_realtime_ns;
+  agent.workers.clear();
+  return absl::OkStatus();
+}
+
+// Called only with as many agents as there may be, not all of them connected.
+void AgentRegistry::ForgetLongestGone() {
+  const auto oldest = std::min_element(agents_.begin(), agents_.end(), [](auto& a, auto& b) {
+    const auto rank = [](const KnownAgent& agent) {
+      return agent.connection ? UINT64_MAX : agent.last_seen_realtime_ns;
+    };
+    return rank(a.second) < rank(b.second);
+  });
+  agents_.erase(oldest);
+}
+
+bool AgentRegistry::Disconnect(const std::string& agent_id, ConnectionId connection,
+                               uint64_t now_realtime_ns) {
+  if (!IsCurrent(agent_id, connection)) return false;
+  KnownAgent& agent = agents_.at(agent_id);
+  agent.connection.reset();
+  agent.last_seen_realtime_ns = now_realtime_ns;
+  agent.workers.clear();
+  --connected_;
+  return true;
+}
+
+bool AgentRegistry::IsCurrent(const std::string& agent_id, ConnectionId connection) const {
+  const KnownAgent* const agent = Find(agent_id);
+  return agent != nullptr && agent->connection == connection;
+}
+
+void AgentRegistry::Touch(const std::string& agent_id, uint64_t now_realtime_ns) {
+  const auto it = agents_.find(agent_id);
+  if (it != agents_.end()) it->second.last_seen_realtime_ns = now_realtime_ns;
+}
+
+absl::Status AgentRegistry::PutWorker(const std::string& agent_id, const WorkerInfo& worker) {
+  const auto it = agents_.find(agent_id);
+  if (it == agents_.end()) return NotFound("a worker of the unknown agent {}", agent_id);
+  KnownAgent& agent = it->second;
+  if (worker.identity.instance_id != agent.info.instance_id) {
+    return InvalidArgument("agent {} is on instance {} and reports a worker on {}", agent_id,
+                           agent.info.instance_id, worker.identity.instance_id);
+  }
+  if (agent.workers.size() >= limits::kWorkersPerAgentMax &&
+      !agent.workers.contains(worker.identity)) {
+    return ResourceExhausted("agent {} has {} workers, which is the limit", agent_id,
+                             agent.workers.size());
+  }
+  agent.workers[worker.identity] = worker;
+  return absl::OkStatus();
+}
+
+void AgentRegistry::RemoveWorker(const std::string& agent_id, const WorkerIdentity& worker) {
+  const auto it = agents_.find(agent_id);
+  if (it != agents_.end()) it->second.workers.erase(worker);
+}
+
+const KnownAgent* AgentRegistry::Find(const std::string& agent_id) const {
+  const auto it = agents_.find(agent_id);
+  return it == agents_.end() ? nullptr : &it->second;
+}
+
+size_t AgentRegistry::workers() const {
+  size_t sum = 0;
+  for (const auto& [id, agent] : agents_) sum += agent.workers.size();
+  return sum;
+}
+
+}  // namespace neurontrace

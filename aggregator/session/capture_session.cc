@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/session/capture_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+bool IsFinal(CaptureWorkerState state) {
+  return state == CaptureWorkerState::kComplete || state == CaptureWorkerState::kRefused ||
+         state == CaptureWorkerState::kLost;
+}
+
+std::string NameOf(const CaptureWorkerStatus& status) {
+  if (status.framework) return fmt::format("framework files of {}", status.worker.instance_id);
+  return fmt::format("worker {}", ToString(status.worker));
+}
+
+std::string WithDetail(std::string text, const std::string& detail) {
+  return detail.empty() ? text : fmt::format("{}: {}", text, detail);
+}
+
+}  // namespace
+
+CaptureSession::CaptureSession(const CaptureId& id, const CaptureSpec& spec,
+                               const SessionTime& now) {
+  record_.id = id;
+  record_.spec = spec;
+  record_.state = CaptureState::kRecording;
+  record_.started_realtime_ns = now.realtime_ns;
+  if (spec.duration_ns > 0) {
+    stop_due_monotonic_ns_ = spec.duration_ns > UINT64_MAX - now.monotonic_ns
+                                 ? UINT64_MAX
+                                 : now.monotonic_ns + spec.duration_ns;
+  }
+}
+
+CaptureSession::CaptureSession(CaptureRecord record, const SessionTime& now)
+    : record_(std::move(record)) {
+  for (size_t i = 0; i < record_.workers.size(); ++i) {
+    worker_at_[{record_.workers[i].worker, record_.workers[i].framework}] = i;
+  }
+  for (const CaptureAgentPart& part : record_.agents) {
+    presence_[part.agent_id] = {.connected = false,
+                                .changed_monotonic_ns = now.monotonic_ns,
+                                .heard_monotonic_ns = now.monotonic_ns};
+  }
+  if (record_.state == CaptureState::kStopping) stopped_monotonic_ns_ = now.monotonic_ns;
+  if (record_.state != CaptureState::kRecording || record_.spec.duration_ns == 0) return;
+  // The time the aggregator was away counts: the wall clock is all that is left of it.
+  const uint64_t passed = now.realtime_ns > record_.started_realtime_ns
+                              ? now.realtime_ns - record_.started_realtime_ns
+                              : 0;
+  const uint64_t left = record_.spec.duration_ns > passed ? record_.spec.duration_ns - passed : 0;
+  stop_due_monotonic_ns_ = now.monotonic_ns + left;
+}
+
+bool CaptureSession::Selects(const AgentInfo& agent) const {
+  const auto& ids = record_.spec.instance_ids;
+  return ids.empty() || std::find(ids.begin(), ids.end(), agent.instance_id) != ids.end();
+}
+
+CaptureAgentPart* CaptureSession::FindPart(std::string_view agent_id) {
+  const auto it = std::find_if(record_.agents.begin(), record_.agents.end(),
+                               [&](const auto& part) { return part.agent_id == agent_id; });
+  return it == record_.agents.end() ? nullptr : &*it;
+}
+
+const CaptureAgentPart* CaptureSession::FindPart(std::string_view agent_id) const {
+  return const_cast<CaptureSession*>(this)->FindPart(agent_id);
+}
+
+bool CaptureSession::Awaits(std::string_view agent_id) const {
+  const CaptureAgentPart* const part = FindPart(agent_id);
+  return !ended() && part != nullptr && !part->finished && !part->vanished;
+}
+
+bool CaptureSession::Join(const AgentInfo& agent, const SessionTime& now) {
+  if (ended() || !Selects(agent)) return false;
+  if (FindPart(agent.agent_id) == nullptr) {
+    if (record_.state != CaptureState::kRecording) return false;
+    record_.agents.push_back({.agent_id = agent.agent_id, .instance_id = agent.instance_id});
+  }
+  presence_[agent.agent_id] = {.connected = true,
+                               .changed_monotonic_ns = now.monotonic_ns,
+                               .heard_monotonic_ns = now.monotonic_ns};
+  return Awaits(agent.agent_id);
+}
+
+void CaptureSession::Leave(std::string_view agent_id, const SessionTime& now) {
+  const auto it = presence_.find(agent_id);
+  if (it == presence_.end()) return;
+  it->second.connected = false;
+  it->second.changed_monotonic_ns = now.monotonic_ns;
+}
+
+bool CaptureSession::OnWorkerStatus(std::string_view agent_id, const CaptureWorkerStatus& status,
+                                    const SessionTime& now) {
+  const CaptureAgentPart* const part = FindPart(agent_id);
+  if (ended() || part == nullptr || status.worker.instance_id != part->instance_id) return false;
+  presence_[part->agent_id].heard_monotonic_ns = now.monotonic_ns;
+  const auto [it, is_new] =
+      worker_at_.try_emplace({status.worker, status.framework}, record_.workers.size());
+  if (is_new) {
+    if (record_.workers.size() >= limits::kCaptureWorkersMax) {
+      worker_at_.erase(it);
+      Warn(fmt::format("more than {} workers report: the status of further ones is not kept",
+                       limits::kCaptureWorkersMax));
+      return false;
+    }
+    record_.workers.push_back(status);
+    return true;
+  }
+  CaptureWorkerStatus& known = record_.workers[it->second];
+  const bool is_news = known.state != status.state || known.detail != status.detail;
+  known = status;
+  return is_news;
+}
+
+bool CaptureSession::OnAgentStatus(std::string_view agent_id, uint32_t matched_workers,
+                                   bool finished, const SessionTime& now) {
+  CaptureAgentPart* const part = FindPart(agent_id);
+  if (ended() || part == nullptr) return false;
+  presence_[part->agent_id].heard_monotonic_ns = now.monotonic_ns;
+  const CaptureAgentPart before = *part;
+  part->reported = true;
+  part->matched_workers = std::max(part->matched_workers, matched_workers);
+  // An agent is asked to stop before it can have finished; what a confused one says earlier must
+  // not end its part.
+  part->finished = part->finished || (finished && record_.state == CaptureState::kStopping);
+  return *part != before;
+}
+
+void CaptureSession::Stop(const SessionTime& now) {
+  if (record_.state != CaptureState::kRecording) return;
+  record_.state = CaptureState::kStopping;
+  record_.stopped_realtime_ns = now.realtime_ns;
+  stopped_monotonic_ns_ = now.monotonic_ns;
+}
+
+bool CaptureSession::IsStopDue(const SessionTime& now) const {
+  return record_.state == CaptureState::kRecording && stop_due_monotonic_ns_ != 0 &&
+         now.monotonic_ns >= stop_due_monotonic_ns_;
+}
+
+bool CaptureSession::IsGivenUp(const CaptureAgentPart& part, const SessionTime& now) const {
+  const auto it = presence_.find(part.agent_id);
+  if (it == presence_.end()) return true;
+  const Presence& presence = it->second;
+  const uint64_t since = presence.connected
+                             ? std::max(presence.heard_monotonic_ns, stopped_monotonic_ns_)
+                             : std::max(presence.changed_monotonic_ns, stopped_monotonic_ns_);
+  const uint64_t patience_ns =
+      presence.connected ? limits::kAgentSilenceMaxNs : limits::kAgentReturnMaxNs;
+  return now.monotonic_ns >= since + patience_ns;
+}
+
+bool CaptureSession::IsEndDue(const SessionTime& now) const {
+  return record_.state == CaptureState::kStopping &&
+         std::all_of(record_.agents.begin(), record_.agents.end(),
+                     [&](const auto& part) { return part.finished || IsGivenUp(part, now); });
+}
+
+bool CaptureSession::MatchedNothing() const {
+  return record_.workers.empty() &&
+         std::all_of(record_.agents.begin(), record_.agents.end(),
+                     [](const auto& part) { return part.matched_workers == 0; });
+}
+
+void CaptureSession::GiveUpOn(CaptureAgentPart& part) {
+  part.vanished = true;
+  const bool connected = presence_[part.agent_id].connected;
+  Warn(fmt::format("agent {} on {} {}: what it had not delivered is missing", part.agent_id,
+                   part.instance_id,
+                   connected ? "is connected but did not finish" : "is gone and did not return"));
+  for (CaptureWorkerStatus& status : record_.workers) {
+    if (status.worker.instance_id != part.instance_id || IsFinal(status.state)) continue;
+    status.state = CaptureWorkerState::kLost;
+    if (status.detail.empty()) status.detail = "its agent did not finish";
+  }
+}
+
+bool CaptureSession::CheckWorkers() {
+  bool all_delivered = true;
+  for (const CaptureWorkerStatus& status : record_.workers) {
+    if (status.state == CaptureWorkerState::kComplete) continue;
+    all_delivered = false;
+    if (status.state == CaptureWorkerState::kRefused) {
+      Warn(WithDetail(NameOf(status) + " could not take part", status.detail));
+    } else if (status.state == CaptureWorkerState::kLost) {
+      Warn(WithDetail(NameOf(status) + " was lost while recording", status.detail));
+    } else {
+      Warn(WithDetail(NameOf(status) + " did not say that it had finished", status.detail));
+    }
+  }
+  return all_delivered;
+}
+
+void CaptureSession::End(const SessionTime& now, std::string_view what_there_was) {
+  bool complete = true;
+  for (CaptureAgentPart& part : record_.agents) {
+    if (part.finished) continue;
+    GiveUpOn(part);
+    complete = false;
+  }
+  if (MatchedNothing()) {
+    Warn(fmt::format("no worker matched; {}", what_there_was));
+    complete = false;
+  }
+  complete = CheckWorkers() && complete;
+  record_.state = complete ? CaptureState::kComplete : CaptureState::kIncomplete;
+  record_.ended_realtime_ns = now.realtime_ns;
+}
+
+void CaptureSession::Warn(std::string warning) {
+  auto& warnings = record_.warnings;
+  if (std::find(warnings.begin(), warnings.end(), warning) != warnings.end()) return;
+  if (warnings.size() + 1 < limits::kCaptureWarningsMax) {
+    warnings.push_back(std::move(warning));
+    return;
+  }
+  if (warnings.size() < limits::kCaptureWarningsMax) warnings.emplace_back();
+  warnings.back() = fmt::format("and {} more warnings", ++warnings_dropped_);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "trace/agent_info.h"
+#include "trace/capture_record.h"
+#include "trace/capture_spec.h"
+#include "trace/ids.h"
+#include "trace/worker_info.h"
+
+namespace neurontrace {
+
+// Where a session takes "now" from.
+struct SessionTime {
+  uint64_t realtime_ns = 0;
+  uint64_t monotonic_ns = 0;
+};
+
+// One capture from its start to its end:
+//
+//   recording --stop, or duration over--> stopping --every agent finished--> complete
+//                                            \-- an agent vanished, a worker could not deliver,
+//                                                or none matched --> incomplete
+//
+// Knows which agents take part and what came of each worker. A plain state machine without I/O;
+// time is passed in and never asked for. One sequence.
+class CaptureSession {
+ public:
+  // A capture that starts now.
+  CaptureSession(const CaptureId& id, const CaptureSpec& spec, const SessionTime& now);
+  // A capture that was running when the aggregator stopped; its agents have yet to reconnect.
+  CaptureSession(CaptureRecord record, const SessionTime& now);
+
+  const CaptureRecord& record() const { return record_; }
+  CaptureState state() const { return record_.state; }
+  bool ended() const { return HasEnded(record_.state); }
+
+  // Whether the capture concerns this agent at all.
+  bool Selects(const AgentInfo& agent) const;
+  // Whether it has a part that is not over.
+  bool Awaits(std::string_view agent_id) const;
+
+  // The agent is connected. True if it is to be told to record (or to stop, when stopping): it
+  // takes part already, or the capture is recording and selects it.
+  bool Join(const AgentInfo& agent, const SessionTime& now);
+  void Leave(std::string_view agent_id, const SessionTime& now);
+
+  // What agents report; ignored from agents that take no part. True if something changed that
+  // should be remembered at once.
+  bool OnWorkerStatus(std::string_view agent_id, const CaptureWorkerStatus& status,
+                      const SessionTime& now);
+  bool OnAgentStatus(std::string_view agent_id, uint32_t matched_workers, bool finished,
+                     const SessionTime& now);
+
+  // Begins to stop, unless it has.
+  void Stop(const SessionTime& now);
+
+  // True when the duration is over and Stop is due.
+  bool IsStopDue(const SessionTime& now) const;
+
+  // True when it is stopping and nothing is left to wait for: End is due.
+  bool IsEndDue(const SessionTime& now) const;
+  // Ends it, complete or not. `what_there_was` describes the workers that exist, for the warning of
+  // a capture that matched none.
+  void End(const SessionTime& now, std::string_view what_there_was);
+
+  // Adds a warning once; beyond limits::kCaptureWarningsMax it is dropped and counted in the last.
+  void Warn(std::string warning);
+
+ private:
+  // What is only of use while the capture runs.
+  struct Presence {
+    bool connected = false;
+    uint64_t changed_monotonic_ns = 0;  // when it came or went
+    uint64_t heard_monotonic_ns = 0;    // its last report about this capture
+  };
+
+  CaptureAgentPart* FindPart(std::string_view agent_id);
+  const CaptureAgentPart* FindPart(std::string_view agent_id) const;
+  bool IsGivenUp(const CaptureAgentPart& part, const SessionTime& now) const;
+  bool MatchedNothing() const;
+  void GiveUpOn(CaptureAgentPart& part);
+  // False when a worker did not deliver all it read; says so.
+  bool CheckWorkers();
+
+  CaptureRecord record_;
+  std::map<std::string, Presence, std::less<>> presence_;  // by agent id
+  // Index into record_.workers by worker and whether it stands for its instance's framework files.
+  std::map<std::pair<WorkerIdentity, bool>, size_t> worker_at_;
+  uint64_t stop_due_monotonic_ns_ = 0;  // 0: until told
+  uint64_t stopped_monotonic_ns_ = 0;
+  size_t warnings_dropped_ = 0;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/session/agent_registry.h"
+#include "aggregator/session/capture_session.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "trace/capture_record.h"
+#include "trace/worker_info.h"
+
+namespace neurontrace {
+
+// What an agent is told to do.
+struct StartOrder {
+  CaptureId capture_id;
+  CaptureSpec spec;
+};
+struct StopOrder {
+  CaptureId capture_id;
+};
+using CaptureOrder = std::variant<StartOrder, StopOrder>;
+
+// A capture that an agent which has just connected has a part in.
+struct ResumedCapture {
+  StartOrder start;
+  bool stopping = false;
+};
+
+// Where the coordinator's decisions go. All are called on its sequence and must not call back into
+// it.
+struct CoordinatorOutputs {
+  std::function<void(const std::string& agent_id, ConnectionId, const CaptureOrder&)> send;
+  // Remembers a capture; with `durable` it is on disk on return.
+  std::function<absl::Status(const CaptureRecord&, bool durable)> persist;
+  // The capture differs from what was last said. After its last change, one that has ended is no
+  // longer among the running ones.
+  std::function<void(const CaptureRecord&)> changed;
+  std::function<void(const KnownAgent&)> agent_changed;  // came, or went
+  std::function<void(const std::string& agent_id, const WorkerInfo&)> worker_changed;
+};
+
+// Brings agents and captures together: who is told what and when, and what is remembered. Does no
+// I/O of its own. Everything happens on one sequence, which is the caller's to keep.
+class Coordinator {
+ public:
+  Coordinator(const Clock& clock, Random& random, CoordinatorOutputs outputs);
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  // What an earlier run of the aggregator left: before anything else.
+  void RestoreAgent(AgentInfo info, uint64_t first_seen_realtime_ns,
+                    uint64_t last_seen_realtime_ns);
+  void RestoreCapture(CaptureRecord record);
+
+  // Agents. Connect answers with the captures that concern the agent; see AgentRegistry::Connect
+  // for its errors. The reports of a superseded connection are refused with ABORTED.
+  absl::StatusOr<std::vector<ResumedCapture>> Connect(const AgentInfo& agent, ConnectionId from);
+  void Disconnect(const std::string& agent_id, ConnectionId from);
+  absl::Status OnHeartbeat(const std::string& agent_id, ConnectionId from);
+  absl::Status OnWorker(const std::string& agent_id, ConnectionId from, const WorkerInfo& worker);
+  absl::Status OnWorkerGone(const std::string& agent_id, ConnectionId from,
+                            const WorkerIdentity& worker);
+  absl::Status OnWorkerStatus(const std::string& agent_id, ConnectionId from,
+                              const CaptureWorkerStatus& status);
+  absl::Status OnAgentStatus(const std::string& agent_id, ConnectionId from,
+                             const CaptureId& capture, uint32_t matched_workers, bool finished);
+
+  // Operators. Start: RESOURCE_EXHAUSTED beyond limits::kCapturesRunningMax, or whatever persisting
+  // returned; nothing has then begun. Stop: NOT_FOUND for a capture that is not running; one that
+  // is stopping already is answered as it is.
+  absl::StatusOr<CaptureRecord> StartCapture(const CaptureSpec& spec);
+  absl::StatusOr<CaptureRecord> StopCapture(const CaptureId& capture);
+
+  // Lets time pass: durations that are over, agents that did not return, records to be written.
+  // Call it a few times a second, and when a duration ends.
+  void Tick();
+
+  const AgentRegistry& registry() const { return registry_; }
+  // nullptr for one that has ended or never was.
+  const CaptureRecord* FindRunning(const CaptureId& capture) const;
+  std::vector<CaptureRecord> Running() const;
+
+ private:
+  struct Session {
+    explicit Session(CaptureSession&& state) : state(std::move(state)) {}
+    CaptureSession state;
+    bool unsaved = false;
+    uint64_t saved_monotonic_ns = 0;
+  };
+
+  SessionTime Now() const;
+  absl::Status CheckCurrent(const std::string& agent_id, ConnectionId from) const;
+  void Stop(Session& session);
+  // Writes the record and says that it changed. A record that could not be written is written again
+  // on a later Tick.
+  void Save(Session& session, bool durable);
+  std::string DescribeWorkers() const;
+
+  const Clock& clock_;
+  Random& random_;
+  CoordinatorOutputs outputs_;
+  AgentRegistry registry_;
+  std::map<CaptureId, std::unique_ptr<Session>> running_;
+};
+
+}  // namespace neurontrace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/event_json.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -79,10 +80,14 @@ bool DataStandsAtTop(const Shape& shape) {
   return at_top;
 }
 
+bool IsTimestampMark(const ShapeKey& key) {
+  return key.scope == KeyScope::kTop && key.name == kTimestampMadeUpKey;
+}
+
 void AppendKeys(const DecodedChunk& chunk, size_t event, const Shape& shape, KeyScope scope,
                 ObjectWriter& object, std::string& out) {
   for (uint32_t k = 0; k < shape.keys.size(); ++k) {
-    if (shape.keys[k].scope != scope) continue;
+    if (shape.keys[k].scope != scope || IsTimestampMark(shape.keys[k])) continue;
     object.Key(shape.keys[k].name);
     AppendJsonValue(shape.keys[k].type, chunk.value(event, k), out);
   }
@@ -181,7 +186,9 @@ void AppendEventJson(const DecodedChunk& chunk, size_t event, uint32_t nc_idx, s
     AppendKeys(chunk, event, shape, KeyScope::kData, data, out);
     data.Close();
   }
-  AppendField(shape, Field::kTimestamp, "timestamp_ns", fields.timestamp_ns, object, out);
+  if (std::none_of(shape.keys.begin(), shape.keys.end(), IsTimestampMark)) {
+    AppendField(shape, Field::kTimestamp, "timestamp_ns", fields.timestamp_ns, object, out);
+  }
   AppendField(shape, Field::kNrtaSeqId, "nrta_seq_id", fields.nrta_seq_id, object, out);
   AppendKeys(chunk, event, shape, KeyScope::kTop, object, out);
   object.Close();

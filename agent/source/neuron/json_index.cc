@@ -5,6 +5,7 @@
 
 #include <simdjson.h>
 
+#include "agent/source/neuron/clean_text.h"
 #include "base/status.h"
 #include "trace/limits.h"
 
@@ -16,38 +17,15 @@ constexpr size_t kKeptCapacityBytes = size_t{4} << 20;
 // simdjson tracks nesting only in its second stage, which is not used.
 constexpr size_t kUnusedDepth = 1;
 
-// Bytes of the valid UTF-8 sequence at `p`, 0 if there is none (RFC 3629: no surrogates, no
-// overlong forms, nothing over U+10FFFF).
-size_t Utf8SequenceBytes(const unsigned char* p, const unsigned char* end) {
-  const auto tail = [&](ptrdiff_t i) { return end - p > i && (p[i] & 0xc0) == 0x80; };
-  const unsigned char c = p[0];
-  if (c < 0x80) return 1;
-  if (c >= 0xc2 && c <= 0xdf) return tail(1) ? 2 : 0;
-  if (c >= 0xe0 && c <= 0xef) {
-    if (!tail(1) || !tail(2)) return 0;
-    if (c == 0xe0 && p[1] < 0xa0) return 0;
-    return c == 0xed && p[1] > 0x9f ? 0 : 3;
-  }
-  if (c >= 0xf0 && c <= 0xf4) {
-    if (!tail(1) || !tail(2) || !tail(3)) return 0;
-    if (c == 0xf0 && p[1] < 0x90) return 0;
-    return c == 0xf4 && p[1] > 0x8f ? 0 : 4;
-  }
-  return 0;
-}
-
 uint64_t RepairUtf8(char* text, size_t size) {
-  auto* p = reinterpret_cast<unsigned char*>(text);
-  const unsigned char* const end = p + size;
   uint64_t repaired = 0;
-  while (p < end) {
-    const size_t bytes = Utf8SequenceBytes(p, end);
+  for (size_t at = 0; at < size;) {
+    const size_t bytes = Utf8SequenceBytes({text + at, size - at});
     if (bytes == 0) {
-      *p++ = '?';
+      text[at] = '?';
       ++repaired;
-    } else {
-      p += bytes;
     }
+    at += bytes == 0 ? 1 : bytes;
   }
   return repaired;
 }

@@ -150,7 +150,10 @@ bool NrtEventDecoder::TakeEvent(JsonCursor& cursor, NrtEventSink& sink) {
 }
 
 void NrtEventDecoder::EmitEvent(NrtEventSink& sink) {
-  if ((present_ & FieldBit(Field::kTimestamp)) == 0) fields_.timestamp_ns = fetched_ns_;
+  if ((present_ & FieldBit(Field::kTimestamp)) == 0) {
+    fields_.timestamp_ns = fetched_ns_;
+    AddAttribute(kTimestampMadeUpKey, KeyScope::kTop, ValueType::kString, {.text = "of the fetch"});
+  }
   if (!unfit_.empty()) {
     ++outcome_.unfit_events;
     sink.OnUnfitEvent(nc_idx_, fields_, present_, unfit_);

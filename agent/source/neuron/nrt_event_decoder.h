@@ -52,8 +52,8 @@ struct NrtDecodeOutcome {
 //   - a repeated key: the first is the field, further ones are top-level attributes; of repeated
 //     keys in "data", and of keys in a repeated "data", all are kept;
 //   - an `nc_idx` of limits::kCoresPerWorkerMax or more is an attribute, and its event has no core;
-//   - an event without a usable timestamp gets that of the fetch, and its shape does not say
-//     kTimestamp.
+//   - an event without a usable timestamp gets that of the fetch, and the attribute
+//     kTimestampMadeUpKey.
 // Beside "events", keys of the envelope are checked and ignored.
 //
 // The cost of an event does not depend on how many shapes there are. Reused from document to

@@ -102,7 +102,7 @@ TEST(NrtEventDecoderTest, KeepsFieldsThatDoNotFitAsAttributes) {
   }
   EXPECT_EQ(keys,
             "event_type phase id nc_local_id tracking_id thread_id nc_idx worker_gid data x "
-            "timestamp_ns ");
+            "timestamp_ns neurontrace.timestamp ");
   EXPECT_EQ(event.values[8], (Value{"data", ValueType::kJson, KeyScope::kTop, 0, "[1, 2]"}));
   EXPECT_EQ(event.values[10].text, "1e3");
 }

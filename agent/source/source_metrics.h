@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace neurontrace {
+
+// What the sources of an agent count. Written on the agent's sequence, read by any thread; all but
+// the last group only grow. docs/operations.md names them as metrics.
+struct AgentSourceMetrics {
+  using Counter = std::atomic<uint64_t>;
+
+  // Events and chunks.
+  Counter documents{0};
+  Counter document_bytes{0};
+  Counter events_decoded{0};
+  Counter events_filtered{0};          // decoded, but not selected by the capture
+  Counter events_unfit{0};             // beyond a limit: lost
+  Counter documents_malformed{0};      // their rest is lost, in unknown number
+  Counter document_bytes_repaired{0};  // were not UTF-8
+  Counter events_skipped{0};           // read again after a restart, already stored
+  Counter events_after_end{0};         // came for a stream that had ended: lost
+  Counter chunks{0};
+  Counter chunk_bytes{0};
+  Counter chunks_refused{0};
+  Counter losses{0};          // events in losses of a known number
+  Counter losses_unknown{0};  // losses of an unknown number
+
+  // Taps.
+  Counter taps_connected{0};
+  Counter taps_refused{0};     // identity, descriptors or buffer not acceptable, or too many
+  Counter taps_misbehaved{0};  // disconnected for what they wrote
+  Counter workers_gone{0};
+  Counter records_unknown{0};  // of a type or capture this agent does not know
+  Counter reads_waiting{0};    // turns that did not read because the queue had no room
+
+  Counter workers{0};  // at hand now
+
+  static void Add(Counter& counter, uint64_t by = 1) {
+    counter.fetch_add(by, std::memory_order_relaxed);
+  }
+};
+
+}  // namespace neurontrace

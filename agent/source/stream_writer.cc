@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/stream_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kLookEveryTextBytes = 32u << 10;
+constexpr uint32_t kLookEveryEvents = 64;
+// A row with this much text gets a chunk of its own, so that what no chunk can hold takes no other
+// row with it.
+constexpr size_t kLargeRowBytes = 256u << 10;
+
+size_t TextBytes(std::span<const AttributeValue> values) {
+  size_t bytes = 0;
+  for (const AttributeValue& value : values) bytes += value.text.size();
+  return bytes;
+}
+
+bool SameKind(const Loss& a, const Loss& b) {
+  return a.place == b.place && a.reason == b.reason && a.events_unknown == b.events_unknown &&
+         a.detail == b.detail;
+}
+
+void Merge(const Loss& from, Loss& into) {
+  into.events += from.events;
+  into.events_unknown = into.events_unknown || from.events_unknown;
+  if (into.events_unknown) into.events = 0;
+  if (into.first_timestamp_ns == 0 ||
+      (from.first_timestamp_ns != 0 && from.first_timestamp_ns < into.first_timestamp_ns)) {
+    into.first_timestamp_ns = from.first_timestamp_ns;
+  }
+  into.last_timestamp_ns = std::max(into.last_timestamp_ns, from.last_timestamp_ns);
+}
+
+}  // namespace
+
+StreamWriter::StreamWriter(const CaptureId& capture_id, StreamIdentity stream, const Clock& clock,
+                           ChunkSink& sink, AgentSourceMetrics& metrics, const Options& options)
+    : capture_id_(capture_id),
+      stream_(std::move(stream)),
+      options_(options),
+      clock_(clock),
+      sink_(sink),
+      metrics_(metrics),
+      self_(std::make_shared<StreamWriter*>(this)) {}
+
+StreamWriter::~StreamWriter() = default;
+
+void StreamWriter::Resume(const StreamCursor& cursor) {
+  next_sequence_ = cursor.next_sequence;
+  resume_position_ = cursor.source_position;
+  resume_skip_ = cursor.source_skip;
+  ended_ = cursor.ended;
+}
+
+void StreamWriter::SetRankEvidence(std::vector<RankEvidence> evidence) {
+  if (evidence.size() > limits::kRankEvidencePerStreamMax) {
+    evidence.resize(limits::kRankEvidencePerStreamMax);
+  }
+  rank_evidence_ = std::move(evidence);
+}
+
+bool StreamWriter::AdmitRow(uint64_t position) {
+  if (position != row_position_) {
+    row_position_ = position;
+    rows_in_record_ = 0;
+  }
+  ++rows_in_record_;
+  if (position < resume_position_ ||
+      (position == resume_position_ && rows_in_record_ <= resume_skip_)) {
+    AgentSourceMetrics::Add(metrics_.events_skipped);
+    return false;
+  }
+  if (ended_) {
+    AgentSourceMetrics::Add(metrics_.events_after_end);
+    return false;
+  }
+  ++counts_.read;
+  return true;
+}
+
+void StreamWriter::NoteOpen(uint64_t position) {
+  if (first_position_) return;
+  first_position_ = position;
+  opened_ns_ = clock_.MonotonicNs();
+}
+
+absl::Status StreamWriter::TryAppend(const CachedShape& shape, const EventFields& fields,
+                                     std::span<const AttributeValue> values) {
+  if (shape_generation_ != shape.generation) {
+    shape_ids_.clear();
+    shape_generation_ = shape.generation;
+  }
+  if (shape_ids_.size() <= shape.number) {
+    shape_ids_.resize(shape.number + 1, EventChunkBuilder::kNoShape);
+  }
+  EventChunkBuilder::ShapeId& id = shape_ids_[shape.number];
+  if (id == EventChunkBuilder::kNoShape) {
+    ASSIGN_OR_RETURN(id, builder_.InternShape(shape.shape));
+  }
+  return builder_.Append(id, fields, values);
+}
+
+void StreamWriter::Append(uint64_t position, const CachedShape& shape, const EventFields& fields,
+                          std::span<const AttributeValue> values) {
+  if (!AdmitRow(position)) return;
+  const size_t text_bytes = TextBytes(values);
+  if (text_bytes >= kLargeRowBytes && builder_.event_count() > 0) {
+    Close(position, rows_in_record_ - 1, false);
+  }
+  absl::Status status = TryAppend(shape, fields, values);
+  if (absl::IsResourceExhausted(status) && builder_.event_count() > 0) {
+    Close(position, rows_in_record_ - 1, false);
+    status = TryAppend(shape, fields, values);
+  }
+  if (!status.ok()) {
+    AgentSourceMetrics::Add(metrics_.events_unfit);
+    PutLoss(position, {.place = LossPlace::kDecode,
+                       .reason = LossReason::kLimit,
+                       .events = 1,
+                       .first_timestamp_ns = fields.timestamp_ns,
+                       .last_timestamp_ns = fields.timestamp_ns,
+                       .detail = std::string(status.message())});
+    return;
+  }
+  NoteOpen(position);
+  text_bytes_since_look_ += text_bytes;
+  if (LargeEnough()) Close(position, rows_in_record_, false);
+}
+
+bool StreamWriter::LargeEnough() {
+  const uint32_t events = builder_.event_count();
+  if (events >= options_.chunk_events) return true;
+  if (text_bytes_since_look_ < kLookEveryTextBytes && events % kLookEveryEvents != 0) return false;
+  text_bytes_since_look_ = 0;
+  return builder_.approximate_bytes() >= options_.chunk_columns_bytes;
+}
+
+void StreamWriter::LoseEvent(uint64_t position, uint64_t timestamp_ns, std::string_view why) {
+  if (!AdmitRow(position)) return;
+  AgentSourceMetrics::Add(metrics_.events_unfit);
+  PutLoss(position, {.place = LossPlace::kDecode,
+                     .reason = LossReason::kLimit,
+                     .events = 1,
+                     .first_timestamp_ns = timestamp_ns,
+                     .last_timestamp_ns = timestamp_ns,
+                     .detail = std::string(why)});
+}
+
+void StreamWriter::AddLoss(uint64_t position, Loss loss) {
+  // A chunk closed within a record says so; only one closed behind it holds the record's losses.
+  if (position < resume_position_ || ended_) return;
+  PutLoss(position, std::move(loss));
+}
+
+void StreamWriter::PutLoss(uint64_t position, Loss loss) {
+  if (loss.events_unknown) {
+    counts_.lost_unknown = true;
+    AgentSourceMetrics::Add(metrics_.losses_unknown);
+  }
+  counts_.lost += loss.events;
+  AgentSourceMetrics::Add(metrics_.losses, loss.events);
+  if (loss.detail.size() > limits::kDetailBytesMax) loss.detail.resize(limits::kDetailBytesMax);
+  NoteOpen(position);
+  for (Loss& known : losses_) {
+    if (SameKind(known, loss)) return Merge(loss, known);
+  }
+  if (losses_.size() < limits::kLossesPerChunkMax) {
+    losses_.push_back(std::move(loss));
+  } else {
+    Merge(loss, losses_.back());
+  }
+}
+
+void StreamWriter::Tick(uint64_t position) {
+  if (!first_position_ || ended_) return;
+  if (clock_.MonotonicNs() - opened_ns_ >= options_.chunk_age_ns) Close(position, 0, false);
+}
+
+void StreamWriter::End(uint64_t position) {
+  if (ended_) return;
+  Close(position, 0, true);
+  ended_ = true;
+}
+
+void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
+  EncodedColumns encoded;
+  std::string columns;
+  if (builder_.event_count() > 0) {
+    encoded = builder_.Finish();
+    columns = CompressColumns(encoded.bytes);
+    std::fill(shape_ids_.begin(), shape_ids_.end(), EventChunkBuilder::kNoShape);
+  }
+  if (columns.size() > limits::kChunkBytesMax) {
+    PutLoss(position, {.place = LossPlace::kDecode,
+                       .reason = LossReason::kLimit,
+                       .events = encoded.event_count,
+                       .first_timestamp_ns = encoded.first_timestamp_ns,
+                       .last_timestamp_ns = encoded.last_timestamp_ns,
+                       .detail = "larger than a chunk may be"});
+    encoded = {};
+    columns.clear();
+  }
+  ChunkHeader header;
+  header.capture_id = capture_id_;
+  header.stream = stream_;
+  header.event_count = encoded.event_count;
+  header.first_timestamp_ns = encoded.first_timestamp_ns;
+  header.last_timestamp_ns = encoded.last_timestamp_ns;
+  header.clock_domain = options_.clock_domain;
+  header.rank_evidence = rank_evidence_;
+  header.losses = std::exchange(losses_, {});
+  header.producer_version = "neurontrace-agent " NEURONTRACE_VERSION;
+  header.source_position = position;
+  header.source_skip = skip;
+  header.end_of_stream = end_of_stream;
+  header.columns_bytes = static_cast<uint32_t>(encoded.bytes.size());
+  in_flight_.push_back({next_sequence_, first_position_.value_or(position), encoded.event_count,
+                        false, header.losses});
+  first_position_.reset();
+  text_bytes_since_look_ = 0;
+  Submit(std::move(header), std::move(columns));
+}
+
+void StreamWriter::Submit(ChunkHeader header, std::string columns) {
+  const uint64_t sequence = next_sequence_++;
+  header.sequence = sequence;
+  AgentSourceMetrics::Add(metrics_.chunks);
+  AgentSourceMetrics::Add(metrics_.chunk_bytes, columns.size());
+  const std::weak_ptr<StreamWriter*> self = self_;
+  sink_.Submit({std::move(header), std::move(columns)},
+               [self, sequence](const ChunkSink::Receipt& receipt) {
+                 if (const auto writer = self.lock()) (*writer)->OnReceipt(sequence, receipt);
+               });
+}
+
+void StreamWriter::OnReceipt(uint64_t sequence, const ChunkSink::Receipt& receipt) {
+  const auto chunk = std::find_if(in_flight_.begin(), in_flight_.end(),
+                                  [&](const InFlight& c) { return c.sequence == sequence; });
+  if (chunk == in_flight_.end() || chunk->done) return;
+  chunk->done = true;
+  if (receipt.stored) {
+    counts_.stored += chunk->events;
+  } else {
+    AgentSourceMetrics::Add(metrics_.chunks_refused);
+    counts_.lost += chunk->events;
+    if (!ended_) {
+      // What the chunk told of losses was refused with it; the next chunk tells all of it. Those
+      // are counted already.
+      const Loss refused{.place = LossPlace::kWireRefusal,
+                         .reason = LossReason::kRefused,
+                         .events = chunk->events,
+                         .detail = receipt.reason.substr(0, limits::kDetailBytesMax)};
+      std::vector<Loss> again = std::move(chunk->losses);
+      if (chunk->events > 0) again.push_back(refused);
+      const Counts counted = counts_;
+      for (Loss& loss : again) PutLoss(chunk->first_position, std::move(loss));
+      counts_ = counted;
+    }
+  }
+  while (!in_flight_.empty() && in_flight_.front().done) in_flight_.pop_front();
+}
+
+std::optional<uint64_t> StreamWriter::first_undurable_position() const {
+  std::optional<uint64_t> first = first_position_;
+  for (const InFlight& chunk : in_flight_) {
+    if (!chunk.done && (!first || chunk.first_position < *first)) first = chunk.first_position;
+  }
+  return first;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "agent/source/chunk_sink.h"
+#include "agent/source/shape_cache.h"
+#include "agent/source/source_metrics.h"
+#include "base/clock.h"
+#include "trace/chunk_header.h"
+#include "trace/event_chunk.h"
+#include "trace/limits.h"
+#include "trace/worker_info.h"
+
+namespace neurontrace {
+
+// One stream's way from rows to chunks: numbers them, closes them by count, size or age, and knows
+// what of its source is not durable yet. On the agent's sequence, like the sink.
+//
+// A source is a series of records at ascending positions (records of a tap's ring, elements of a
+// file), read in order; a record may give rows to many streams and any number to each, always the
+// same ones when it is read again. Rows of a record come by Append and LoseEvent, then what was
+// found to be lost in the record as a whole by AddLoss. After a restart with the cursor of the last
+// stored chunk, what that chunk and earlier ones hold is passed over, rows and losses alike; so
+// every row and every loss is stored once.
+class StreamWriter {
+ public:
+  struct Options {
+    uint32_t chunk_events = limits::kChunkEventsTarget;
+    // Before compression, which takes columns to a third or less.
+    size_t chunk_columns_bytes = 3 * limits::kChunkBytesTarget;
+    uint64_t chunk_age_ns = limits::kChunkAgeMaxNs;
+    ClockDomain clock_domain = ClockDomain::kHostRealtime;
+  };
+  struct Counts {
+    uint64_t read = 0;    // rows taken, without those passed over
+    uint64_t stored = 0;  // of these, in chunks that are durable
+    uint64_t lost = 0;    // in losses of a known number, and in refused chunks
+    bool lost_unknown = false;
+  };
+
+  // Clock, sink and metrics outlive the writer; receipts may come after it is gone.
+  StreamWriter(const CaptureId& capture_id, StreamIdentity stream, const Clock& clock,
+               ChunkSink& sink, AgentSourceMetrics& metrics)
+      : StreamWriter(capture_id, std::move(stream), clock, sink, metrics, Options()) {}
+  StreamWriter(const CaptureId& capture_id, StreamIdentity stream, const Clock& clock,
+               ChunkSink& sink, AgentSourceMetrics& metrics, const Options& options);
+  ~StreamWriter();
+  StreamWriter(const StreamWriter&) = delete;
+  StreamWriter& operator=(const StreamWriter&) = delete;
+
+  // Continues behind what the store holds. Before anything else.
+  void Resume(const StreamCursor& cursor);
+  // Goes into every chunk closed from now on; best first.
+  void SetRankEvidence(std::vector<RankEvidence> evidence);
+
+  // The next row of the record at `position`.
+  void Append(uint64_t position, const CachedShape& shape, const EventFields& fields,
+              std::span<const AttributeValue> values);
+  // In place of a row: an event that no chunk can hold.
+  void LoseEvent(uint64_t position, uint64_t timestamp_ns, std::string_view why);
+  // After the rows of the record at `position`.
+  void AddLoss(uint64_t position, Loss loss);
+
+  // Both between records; `position` is that of the next one. Tick closes a chunk that is old
+  // enough. End closes the last one, whatever is in it; what comes later is counted and dropped.
+  void Tick(uint64_t position);
+  void End(uint64_t position);
+
+  bool ended() const { return ended_; }
+  // Ended, and every chunk has its receipt.
+  bool finished() const { return ended_ && in_flight_.empty(); }
+  // The record that holds the first row or loss that is not durable; nothing if all is. Its source
+  // must keep that record and those behind it.
+  std::optional<uint64_t> first_undurable_position() const;
+  const Counts& counts() const { return counts_; }
+  const StreamIdentity& stream() const { return stream_; }
+
+ private:
+  struct InFlight {
+    uint64_t sequence = 0;
+    uint64_t first_position = 0;
+    uint32_t events = 0;
+    bool done = false;
+    std::vector<Loss> losses;
+  };
+
+  // Counts the next row of a record; false if it is to be passed over.
+  bool AdmitRow(uint64_t position);
+  absl::Status TryAppend(const CachedShape& shape, const EventFields& fields,
+                         std::span<const AttributeValue> values);
+  void NoteOpen(uint64_t position);
+  void PutLoss(uint64_t position, Loss loss);
+  bool LargeEnough();
+  void Close(uint64_t position, uint32_t skip, bool end_of_stream);
+  void Submit(ChunkHeader header, std::string columns);
+  void OnReceipt(uint64_t sequence, const ChunkSink::Receipt& receipt);
+
+  // Constant after construction.
+  const CaptureId capture_id_;
+  const StreamIdentity stream_;
+  const Options options_;
+  const Clock& clock_;
+  ChunkSink& sink_;
+  AgentSourceMetrics& metrics_;
+
+  std::vector<RankEvidence> rank_evidence_;
+  uint64_t next_sequence_ = 0;
+  uint64_t resume_position_ = 0;
+  uint32_t resume_skip_ = 0;
+  bool ended_ = false;
+  Counts counts_;
+
+  // The record at hand.
+  uint64_t row_position_ = 0;
+  uint32_t rows_in_record_ = 0;
+
+  // The open chunk.
+  EventChunkBuilder builder_;
+  std::vector<EventChunkBuilder::ShapeId> shape_ids_;  // by CachedShape::number
+  uint32_t shape_generation_ = 0;
+  std::vector<Loss> losses_;
+  std::optional<uint64_t> first_position_;
+  uint64_t opened_ns_ = 0;  // monotonic
+  size_t text_bytes_since_look_ = 0;
+
+  std::deque<InFlight> in_flight_;
+  // Receipts hold it weakly, so that one that comes late finds nobody.
+  std::shared_ptr<StreamWriter*> self_;
+};
+
+}  // namespace neurontrace

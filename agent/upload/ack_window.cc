@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/upload/ack_window.h"
+
+#include <cassert>
+
+namespace neurontrace {
+
+void AckWindow::Add(StreamNumber number) {
+  Stream& stream = streams_[number];
+  ++stream.queued;
+  JoinRound(number, stream);
+}
+
+std::optional<AckWindow::Turn> AckWindow::TakeTurn() {
+  if (in_flight_ >= unacked_max_) return std::nullopt;
+  while (!round_.empty()) {
+    const StreamNumber number = round_.front();
+    round_.pop_front();
+    const auto it = streams_.find(number);
+    if (it == streams_.end()) continue;
+    Stream& stream = it->second;
+    stream.in_round = false;
+    if (stream.paused || stream.in_flight == stream.queued) continue;
+    const Turn turn{number, stream.in_flight};
+    ++stream.in_flight;
+    ++in_flight_;
+    JoinRound(number, stream);
+    return turn;
+  }
+  return std::nullopt;
+}
+
+void AckWindow::PopFront(StreamNumber number) {
+  const auto it = streams_.find(number);
+  assert(it != streams_.end() && it->second.queued > 0);
+  Stream& stream = it->second;
+  --stream.queued;
+  if (stream.in_flight > 0) {
+    --stream.in_flight;
+    --in_flight_;
+  }
+}
+
+void AckWindow::Rewind(StreamNumber number, size_t index) {
+  const auto it = streams_.find(number);
+  if (it == streams_.end() || it->second.in_flight <= index) return;
+  in_flight_ -= it->second.in_flight - index;
+  it->second.in_flight = index;
+  JoinRound(number, it->second);
+}
+
+void AckWindow::RewindAll() {
+  for (auto& [number, stream] : streams_) {
+    stream.in_flight = 0;
+    stream.paused = false;
+    JoinRound(number, stream);
+  }
+  in_flight_ = 0;
+}
+
+void AckWindow::Pause(StreamNumber number) {
+  const auto it = streams_.find(number);
+  if (it != streams_.end()) it->second.paused = true;
+}
+
+void AckWindow::Resume(StreamNumber number) {
+  const auto it = streams_.find(number);
+  if (it == streams_.end()) return;
+  it->second.paused = false;
+  JoinRound(number, it->second);
+}
+
+void AckWindow::Remove(StreamNumber number) {
+  const auto it = streams_.find(number);
+  if (it == streams_.end()) return;
+  in_flight_ -= it->second.in_flight;
+  streams_.erase(it);
+}
+
+size_t AckWindow::in_flight(StreamNumber number) const {
+  const auto it = streams_.find(number);
+  return it == streams_.end() ? 0 : it->second.in_flight;
+}
+
+void AckWindow::JoinRound(StreamNumber number, Stream& stream) {
+  if (stream.in_round || stream.paused || stream.in_flight == stream.queued) return;
+  stream.in_round = true;
+  round_.push_back(number);
+}
+
+}  // namespace neurontrace

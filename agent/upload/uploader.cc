@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/upload/uploader.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "wire/chunk_envelope.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kReconnectFirstNs = 100'000'000;
+constexpr uint64_t kReconnectLongestNs = 10'000'000'000;
+constexpr uint32_t kBusyDelayDefaultMs = 100;
+constexpr uint32_t kBusyDelayLongestMs = 30'000;
+
+}  // namespace
+
+Uploader::Uploader(UploadQueue& queue, UploadConnector connector, TaskRunner& runner,
+                   Random& random, uint32_t unacked_max)
+    : queue_(queue),
+      connector_(std::move(connector)),
+      runner_(runner),
+      backoff_(random, kReconnectFirstNs, kReconnectLongestNs),
+      window_(unacked_max) {
+  queue_.SetListener([this](StreamNumber stream) {
+    window_.Add(stream);
+    Pump();
+  });
+}
+
+Uploader::~Uploader() { queue_.SetListener(nullptr); }
+
+void Uploader::SetEnabled(bool enabled) {
+  if (enabled_ == enabled) return;
+  enabled_ = enabled;
+  if (enabled) {
+    if (!reconnecting_) Connect();
+  } else {
+    stream_.reset();
+    writing_ = false;
+    window_.RewindAll();
+  }
+}
+
+void Uploader::ForgetCapture(const CaptureId& capture_id) {
+  for (const StreamNumber stream : queue_.StreamsOf(capture_id)) {
+    window_.Remove(stream);
+    going_back_.erase(stream);
+    queue_.Drop(stream, "the capture is over at the aggregator");
+  }
+  Pump();
+}
+
+void Uploader::Connect() {
+  if (!enabled_ || stream_ != nullptr) return;
+  ++counters_.calls;
+  ++call_number_;
+  writing_ = false;
+  going_back_.clear();
+  window_.RewindAll();
+  stream_ = connector_(*this);
+  Pump();
+}
+
+void Uploader::OnClosed(const absl::Status& status) {
+  spdlog::info("upload: the call ended: {}", status.ToString());
+  stream_.reset();
+  writing_ = false;
+  window_.RewindAll();
+  if (!enabled_ || reconnecting_) return;
+  reconnecting_ = true;
+  After(backoff_.NextDelayNs(), [this] {
+    reconnecting_ = false;
+    Connect();
+  });
+}
+
+void Uploader::Pump() {
+  if (stream_ == nullptr || writing_) return;
+  const auto turn = window_.TakeTurn();
+  if (!turn) return;
+  const UploadQueue::Entry& entry = queue_.at(turn->stream, turn->index);
+  writing_ = true;
+  ++counters_.chunks_sent;
+  counters_.bytes_sent += entry.bytes();
+  stream_->Write(entry.envelope);
+}
+
+void Uploader::OnWritten() {
+  writing_ = false;
+  Pump();
+}
+
+void Uploader::OnAck(const v1::UploadAck& ack) {
+  const StreamNumber stream = ack.stream_ref();
+  TakeStored(stream, ack.next_sequence());
+  if (ack.refusal() == v1::REFUSAL_CODE_NONE) {
+    backoff_.Reset();
+  } else if (queue_.size(stream) > 0) {
+    TakeRefusal(stream, ack);
+  }
+  Pump();
+}
+
+void Uploader::TakeStored(StreamNumber stream, uint64_t next_sequence) {
+  while (queue_.size(stream) > 0 && queue_.at(stream, 0).sequence < next_sequence) {
+    const auto going_back = going_back_.find(stream);
+    if (going_back != going_back_.end() && going_back->second < next_sequence) {
+      going_back_.erase(going_back);
+    }
+    // A receipt may submit the next chunk: the window has to be right before it is given.
+    window_.PopFront(stream);
+    if (!queue_.PopStored(stream)) {
+      window_.Remove(stream);
+      going_back_.erase(stream);
+    }
+  }
+}
+
+void Uploader::TakeRefusal(StreamNumber stream, const v1::UploadAck& ack) {
+  switch (ack.refusal()) {
+    case v1::REFUSAL_CODE_UNKNOWN_CAPTURE:
+      ++counters_.chunks_refused;
+      Abandon(stream, fmt::format("the aggregator does not know the capture: {}", ack.message()));
+      return;
+    case v1::REFUSAL_CODE_GAP: {
+      ++counters_.gaps;
+      const auto going_back = going_back_.find(stream);
+      if (going_back != going_back_.end() && going_back->second == ack.next_sequence()) return;
+      GoBack(stream, ack.next_sequence());
+      return;
+    }
+    case v1::REFUSAL_CODE_BUSY:
+      ++counters_.busy;
+      GoBack(stream, ack.next_sequence());
+      going_back_.erase(stream);
+      PauseFor(stream, ack.retry_delay_ms());
+      return;
+    default:  // MALFORMED, LIMIT, and whatever a later version refuses for
+      ++counters_.chunks_refused;
+      Replace(stream, ack);
+      return;
+  }
+}
+
+void Uploader::Replace(StreamNumber stream, const v1::UploadAck& ack) {
+  const uint64_t first = queue_.at(stream, 0).sequence;
+  if (ack.refused_sequence() < first || ack.refused_sequence() - first >= queue_.size(stream)) {
+    return;  // Not ours to answer for any more.
+  }
+  UploadQueue::Entry& entry = queue_.at(stream, ack.refused_sequence() - first);
+  const auto header = ParseEnvelopeHeader(*entry.envelope);
+  if (entry.replaced || !header.ok()) {
+    Abandon(stream, fmt::format("the aggregator refused a chunk for good: {}", ack.message()));
+    return;
+  }
+  spdlog::warn("upload: chunk {} of {} is refused for good, {} events are lost: {}", entry.sequence,
+               ToString(header->stream), entry.events, ack.message());
+  queue_.Replace(
+      stream, entry,
+      MakeLossChunk(*header, LossPlace::kWireRefusal, LossReason::kRefused, ack.message()));
+  // What was sent after it is refused as a gap or known already: all of it goes again.
+  GoBack(stream, ack.refused_sequence());
+}
+
+void Uploader::GoBack(StreamNumber stream, uint64_t sequence) {
+  const uint64_t first = queue_.at(stream, 0).sequence;
+  if (sequence < first) {
+    Abandon(stream,
+            fmt::format("the aggregator asks for chunk {} again, which it had stored", sequence));
+    return;
+  }
+  going_back_[stream] = sequence;
+  window_.Rewind(stream, sequence - first);
+}
+
+void Uploader::PauseFor(StreamNumber stream, uint32_t delay_ms) {
+  if (delay_ms == 0) delay_ms = kBusyDelayDefaultMs;
+  window_.Pause(stream);
+  const uint64_t delay_ns = uint64_t{std::min(delay_ms, kBusyDelayLongestMs)} * 1'000'000;
+  After(delay_ns, [this, stream, call = call_number_] {
+    if (call != call_number_) return;  // A new call begins with nothing paused.
+    window_.Resume(stream);
+    Pump();
+  });
+}
+
+void Uploader::Abandon(StreamNumber stream, const std::string& reason) {
+  spdlog::warn("upload: a stream is given up: {}", reason);
+  ++counters_.streams_abandoned;
+  window_.Remove(stream);
+  going_back_.erase(stream);
+  queue_.Drop(stream, reason);
+}
+
+void Uploader::After(uint64_t delay_ns, std::function<void()> task) {
+  runner_.PostDelayedTask(
+      [alive = std::weak_ptr<bool>(alive_), task = std::move(task)] {
+        if (!alive.expired()) task();
+      },
+      delay_ns);
+}
+
+}  // namespace neurontrace

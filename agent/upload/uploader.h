@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "agent/upload/ack_window.h"
+#include "agent/upload/upload_queue.h"
+#include "agent/upload/upload_stream.h"
+#include "base/backoff.h"
+#include "base/random.h"
+#include "base/task_runner.h"
+#include "trace/ids.h"
+
+namespace neurontrace {
+
+// Brings the queue's chunks to the aggregator: over one Upload call, within a window, in order
+// within each stream. After a lost connection everything that is not acknowledged is sent again;
+// the aggregator drops what it has. A chunk that is refused for good is replaced by an empty one
+// that tells of the loss, so that its stream goes on. Lives on the agent's sequence.
+class Uploader final : public UploadStream::Listener {
+ public:
+  struct Counters {
+    uint64_t chunks_sent = 0;  // every time
+    uint64_t bytes_sent = 0;
+    uint64_t calls = 0;              // Upload calls begun
+    uint64_t chunks_refused = 0;     // for good
+    uint64_t gaps = 0;               // the aggregator asked for earlier chunks
+    uint64_t busy = 0;               // the aggregator asked to wait
+    uint64_t streams_abandoned = 0;  // what was left of them is lost
+  };
+
+  // All outlive the uploader.
+  Uploader(UploadQueue& queue, UploadConnector connector, TaskRunner& runner, Random& random,
+           uint32_t unacked_max = limits::kUnackedChunksMax);
+  ~Uploader() override;
+
+  // True once the aggregator has said which captures go on; false ends the call.
+  void SetEnabled(bool enabled);
+
+  // The capture is over at the aggregator: what is left of it is given up.
+  void ForgetCapture(const CaptureId& capture_id);
+
+  bool connected() const { return stream_ != nullptr; }
+  size_t unacked() const { return window_.in_flight(); }
+  const Counters& counters() const { return counters_; }
+
+  // UploadStream::Listener
+  void OnWritten() override;
+  void OnAck(const v1::UploadAck& ack) override;
+  void OnClosed(const absl::Status& status) override;
+
+ private:
+  void Connect();
+  void Pump();
+  void TakeStored(StreamNumber stream, uint64_t next_sequence);
+  void TakeRefusal(StreamNumber stream, const v1::UploadAck& ack);
+  void Replace(StreamNumber stream, const v1::UploadAck& ack);
+  void GoBack(StreamNumber stream, uint64_t sequence);
+  void PauseFor(StreamNumber stream, uint32_t delay_ms);
+  void Abandon(StreamNumber stream, const std::string& reason);
+  void After(uint64_t delay_ns, std::function<void()> task);  // unless destroyed by then
+
+  UploadQueue& queue_;
+  const UploadConnector connector_;
+  TaskRunner& runner_;
+  Backoff backoff_;
+  AckWindow window_;
+  bool enabled_ = false;
+  bool reconnecting_ = false;
+  bool writing_ = false;
+  uint64_t call_number_ = 0;  // tells a timer of an earlier call from one of this
+  std::unique_ptr<UploadStream> stream_;
+  // Streams that were asked for earlier chunks, and the one they began again with: the refusals of
+  // what was still under way then say nothing new.
+  std::map<StreamNumber, uint64_t> going_back_;
+  Counters counters_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace neurontrace

@@ -28,3 +28,7 @@ nt_precompiled_headers(nt_precompiled_test EXECUTABLE
 nt_precompiled_headers(nt_precompiled_grpc
   HEADERS <grpcpp/grpcpp.h> <absl/status/statusor.h> <functional> <map> <memory> <string> <utility> <vector>
   DEPS gRPC::grpc++ absl::statusor Threads::Threads)
+
+if(NEURONTRACE_SANITIZE MATCHES "thread")
+  add_library(nt_visible_hand_over OBJECT ${CMAKE_SOURCE_DIR}/tests/tsan/visible_hand_over.cc)
+endif()

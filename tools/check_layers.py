@@ -20,7 +20,7 @@ SKIPPED_FOLDERS = {".git", "build", "out", "__pycache__", ".cache", ".venv"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 IMPORT = re.compile(r'^\s*import\s+(?:public\s+|weak\s+)?"([^"]+)"\s*;')
 GLOB = re.compile(r"^\s*file\s*\(\s*GLOB", re.IGNORECASE)
-TEST_FILE = re.compile(r"(_test|_fuzzer|_bench|_test_support)\.(cc|h|c)$")
+TEST_FILE = re.compile(r"(_test|_fuzzer|_bench|_fixture|_test_support)\.(cc|h|c)$")
 # A third-party header with a folder in its name that belongs to the C library or the kernel.
 SYSTEM_PREFIXES = ("sys/", "linux/", "asm/", "arpa/", "net/", "netinet/", "bits/")
 TEST_LIBRARIES = ("gtest/", "gmock/", "benchmark/")

@@ -121,6 +121,7 @@ class Tap(Tree):
 
     def test_tap_uses_no_third_party_but_in_its_tests(self):
         self.write("tap/ring_test.cc", "#include <gtest/gtest.h>\n")
+        self.write("tap/ring_fixture.h", "#include <gtest/gtest.h>\n")
         self.assert_clean()
         self.write("tap/tap.cc", '#include "absl/status/status.h"\n')
         self.assert_one("tap/tap.cc:1", "only the C and C++ standard libraries")

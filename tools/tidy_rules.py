@@ -50,7 +50,7 @@ def is_checked(path, full):
 
 def is_test(path):
     stem = os.path.splitext(os.path.basename(path))[0]
-    if stem.endswith(("_test", "_fuzzer", "_bench", "_test_support")) or stem.startswith("test_"):
+    if stem.endswith(("_test", "_fuzzer", "_bench", "_fixture", "_test_support")) or stem.startswith("test_"):
         return True
     return path.startswith("tests/") or "/testing/" in path
 

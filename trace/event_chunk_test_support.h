@@ -11,6 +11,7 @@
 #include "trace/decoded_chunk.h"
 #include "trace/event.h"
 #include "trace/event_chunk_builder.h"
+#include "trace/limits.h"
 
 namespace neurontrace {
 
@@ -160,6 +161,55 @@ inline std::string Difference(const DecodedChunk& chunk, size_t at, const OwnedE
     }
   }
   return {};
+}
+
+// The first promise of DecodedChunk that `chunk` does not keep; empty when it keeps all. Touches
+// everything, so that a sanitizer sees what lies outside its bounds.
+inline std::string BrokenPromise(const DecodedChunk& chunk) {
+  if (chunk.size() > limits::kChunkEventsMax) return "too many events";
+  if (chunk.strings().size() > limits::kChunkStringsMax) return "too many strings";
+  std::vector<uint32_t> rows(chunk.shapes().size(), 0);
+  uint64_t before = 0;
+  for (size_t i = 0; i < chunk.size(); ++i) {
+    if (chunk.timestamp_ns()[i] < before) return "time runs backwards";
+    before = chunk.timestamp_ns()[i];
+    const uint16_t number = chunk.shape_of()[i];
+    if (number >= chunk.shapes().size()) return "shape index";
+    if (chunk.row_of()[i] != rows[number]++) return "row";
+    const Shape& shape = chunk.shapes()[number];
+    if (static_cast<uint8_t>(shape.phase) > kPhaseMax) return "phase";
+    if (shape.keys.size() > limits::kAttributesPerEventMax) return "too many keys";
+    for (uint32_t k = 0; k < shape.keys.size(); ++k) {
+      if (static_cast<uint8_t>(shape.keys[k].type) > kValueTypeMax) return "value type";
+      if (shape.keys[k].name.size() > limits::kStringBytesMax) return "long name";
+      if (chunk.column(number, k).size() <= chunk.row_of()[i]) return "column length";
+      const bool text =
+          shape.keys[k].type == ValueType::kString || shape.keys[k].type == ValueType::kJson;
+      const uint64_t bits = chunk.column(number, k)[chunk.row_of()[i]];
+      if (text && bits >= chunk.strings().size()) return "string index";
+      if (text && chunk.value(i, k).text.size() > limits::kStringBytesMax) return "long string";
+    }
+  }
+  return {};
+}
+
+// Event number `at` as a producer would have made it.
+inline OwnedEvent Owned(const DecodedChunk& chunk, size_t at) {
+  const Shape& shape = chunk.shapes()[chunk.shape_of()[at]];
+  OwnedEvent event{std::string(shape.event_type),
+                   shape.phase,
+                   shape.present,
+                   shape.quoted,
+                   {},
+                   chunk.fields(at),
+                   {}};
+  for (uint32_t k = 0; k < shape.keys.size(); ++k) {
+    event.keys.push_back(
+        {std::string(shape.keys[k].name), shape.keys[k].type, shape.keys[k].scope});
+    const AttributeValue value = chunk.value(at, k);
+    event.values.push_back({value.bits, std::string(value.text)});
+  }
+  return event;
 }
 
 }  // namespace neurontrace

@@ -40,8 +40,8 @@ enum class Field : uint8_t {
   kNcIdx = 6,      // presence only: the value is the stream's
   kTimestamp = 7,  // always present; see kTimestampMadeUpKey
 };
-// Name of the top-level attribute of an event that came without a usable timestamp and was given the
-// time at which it was fetched.
+// Name of the top-level attribute of an event that came without a usable timestamp and was given
+// the time at which it was fetched.
 inline constexpr std::string_view kTimestampMadeUpKey = "neurontrace.timestamp";
 inline constexpr uint8_t kFieldCount = 8;
 constexpr uint32_t FieldBit(Field field) { return 1u << static_cast<uint32_t>(field); }

@@ -72,8 +72,8 @@ inline constexpr size_t kIngestBytesInFlightMax = size_t{128} << 20;
 // one that is but says nothing more about it. Then it ends without that agent, incomplete.
 inline constexpr uint64_t kAgentReturnMaxNs = 10'000'000'000;
 inline constexpr uint64_t kAgentSilenceMaxNs = 60'000'000'000;
-// Aggregator: worker statuses and warnings that one capture's record keeps. Further ones are counted
-// in the last warning.
+// Aggregator: worker statuses and warnings that one capture's record keeps. Further ones are
+// counted in the last warning.
 inline constexpr uint32_t kCaptureWorkersMax = 65'536;
 inline constexpr uint32_t kCaptureWarningsMax = 64;
 

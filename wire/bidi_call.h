@@ -30,7 +30,7 @@ class BidiCall {
     std::function<void(absl::Status)> on_closed;  // the last event
   };
   using Reactor = grpc::ClientBidiReactor<Request, Response>;
-  // Binds the reactor to a method: stub.async()->Method(context, reactor).
+  // Binds the reactor to a method of the service: async()->Method(context, reactor).
   using Start = std::function<void(grpc::ClientContext*, Reactor*)>;
 
   // `context` may carry metadata.

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/control/control_session.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kReconnectFirstNs = 100'000'000;
+constexpr uint64_t kReconnectLongestNs = 10'000'000'000;
+constexpr uint64_t kWelcomeWaitNs = 10'000'000'000;
+constexpr uint64_t kTickNs = 50'000'000;       // how soon the end of a capture is noticed
+constexpr uint64_t kProgressNs = 500'000'000;  // between reports of a capture that goes on
+constexpr uint64_t kHeartbeatNs = 2'000'000'000;
+// Finished captures are kept so that a repeated order finds them finished.
+constexpr size_t kFinishedCapturesMax = 64;
+constexpr size_t kWorkersPerCaptureMax = 4 * limits::kWorkersPerAgentMax;
+
+}  // namespace
+
+ControlSession::ControlSession(AgentInfo info, ControlConnector connector, const Clock& clock,
+                               TaskRunner& runner, Random& random, Hooks hooks)
+    : info_(std::move(info)),
+      connector_(std::move(connector)),
+      clock_(clock),
+      runner_(runner),
+      hooks_(std::move(hooks)),
+      backoff_(random, kReconnectFirstNs, kReconnectLongestNs) {}
+
+ControlSession::~ControlSession() = default;
+
+void ControlSession::Start() {
+  running_ = true;
+  Connect();
+  Tick();
+}
+
+void ControlSession::Stop() {
+  running_ = false;
+  stream_.reset();
+  welcomed_ = false;
+}
+
+void ControlSession::Connect() {
+  if (!running_ || stream_ != nullptr) return;
+  ++counters_.calls;
+  connected_ns_ = clock_.MonotonicNs();
+  pending_.Clear();
+  stream_ = connector_(*this);
+  writing_ = true;
+  ++counters_.reports_sent;
+  stream_->Send(info_);
+}
+
+void ControlSession::OnClosed(const absl::Status& status) {
+  spdlog::info("control: the aggregator's end is gone: {}", status.ToString());
+  Disconnected();
+}
+
+void ControlSession::Disconnected() {
+  stream_.reset();
+  writing_ = false;
+  const bool was_welcomed = std::exchange(welcomed_, false);
+  if (was_welcomed && hooks_.on_lost) hooks_.on_lost();
+  After(backoff_.NextDelayNs(), [this] { Connect(); });
+}
+
+// --- Orders --------------------------------------------------------------------------------------
+
+void ControlSession::OnWelcome(const Welcome& welcome) {
+  ++counters_.orders;
+  spdlog::info("control: welcomed by aggregator {} (version {}), {} captures go on",
+               welcome.aggregator_id, welcome.aggregator_version, welcome.captures.size());
+  std::set<CaptureId> listed;
+  for (const CaptureResume& resume : welcome.captures) listed.insert(resume.capture_id);
+  std::vector<CaptureId> over;
+  for (const auto& [capture_id, capture] : captures_) {
+    if (!listed.contains(capture_id)) over.push_back(capture_id);
+  }
+  for (const CaptureId& capture_id : over) ForgetCapture(capture_id);
+
+  welcomed_ = true;
+  backoff_.Reset();
+  for (const auto& [identity, worker] : workers_) Report(worker);
+  for (const CaptureResume& resume : welcome.captures) {
+    StartCapture(resume);
+    if (resume.stopping) StopCapture(resume.capture_id);
+  }
+  for (auto& [capture_id, capture] : captures_) ReportCapture(capture_id, capture, true);
+  if (hooks_.on_welcome) hooks_.on_welcome();
+}
+
+void ControlSession::OnStartCapture(const CaptureId& capture_id, const CaptureSpec& spec) {
+  ++counters_.orders;
+  spdlog::info("control: capture {} starts", capture_id.ToString());
+  StartCapture({capture_id, spec, false, {}});
+}
+
+void ControlSession::OnStopCapture(const CaptureId& capture_id) {
+  ++counters_.orders;
+  spdlog::info("control: capture {} stops", capture_id.ToString());
+  StopCapture(capture_id);
+}
+
+void ControlSession::StartCapture(const CaptureResume& resume) {
+  if (!captures_.contains(resume.capture_id) && unfinished() >= limits::kCapturesRunningMax) {
+    spdlog::warn("control: capture {} is not started: {} are running already",
+                 resume.capture_id.ToString(), limits::kCapturesRunningMax);
+    return;
+  }
+  Capture& capture = captures_[resume.capture_id];
+  // The report that it is finished was lost, or is told again; its sources have let go of it.
+  if (capture.finished) return;
+  for (Source* source : sources_) {
+    source->StartCapture(resume.capture_id, resume.spec, resume.cursors);
+  }
+  ReportCapture(resume.capture_id, capture, false);
+}
+
+void ControlSession::StopCapture(const CaptureId& capture_id) {
+  // One that was never started here has nothing to stop, and says so by being finished.
+  Capture& capture = captures_[capture_id];
+  capture.stopping = true;
+  for (Source* source : sources_) source->StopCapture(capture_id);
+}
+
+void ControlSession::ForgetCapture(const CaptureId& capture_id) {
+  spdlog::info("control: capture {} is over", capture_id.ToString());
+  for (Source* source : sources_) source->ForgetCapture(capture_id);
+  captures_.erase(capture_id);
+  pending_.ForgetCapture(capture_id);
+  if (hooks_.on_capture_over) hooks_.on_capture_over(capture_id);
+}
+
+size_t ControlSession::unfinished() const {
+  return static_cast<size_t>(std::count_if(captures_.begin(), captures_.end(),
+                                           [](const auto& item) { return !item.second.finished; }));
+}
+
+void ControlSession::ForgetOldestFinished() {
+  if (captures_.size() - unfinished() <= kFinishedCapturesMax) return;
+  const auto finished = [](const auto& item) { return item.second.finished; };
+  // Capture ids sort by time.
+  const CaptureId oldest = std::find_if(captures_.begin(), captures_.end(), finished)->first;
+  captures_.erase(oldest);
+}
+
+// --- What sources say ----------------------------------------------------------------------------
+
+void ControlSession::OnWorker(const WorkerInfo& worker) {
+  if (workers_.size() >= limits::kWorkersPerAgentMax && !workers_.contains(worker.identity)) {
+    ++counters_.workers_refused;
+    return;
+  }
+  workers_[worker.identity] = worker;
+  Report(worker);
+}
+
+void ControlSession::OnWorkerGone(const WorkerIdentity& worker) {
+  if (workers_.erase(worker) != 0) Report(WorkerGone{worker});
+}
+
+void ControlSession::OnCaptureWorker(const CaptureWorkerStatus& status) {
+  const auto it = captures_.find(status.capture_id);
+  if (it == captures_.end()) return;
+  Capture& capture = it->second;
+  const std::pair key(status.worker, status.framework);
+  // Workers that came and went during one capture add up.
+  if (capture.workers.size() >= kWorkersPerCaptureMax && !capture.workers.contains(key)) {
+    ++counters_.workers_refused;
+    return;
+  }
+  CaptureWorkerStatus& known = capture.workers[key];
+  const bool state_changed = known.state != status.state || known.detail != status.detail;
+  known = status;
+  capture.changed.insert(key);
+  // Counts can wait for the next progress report; states are told at once.
+  if (state_changed) {
+    capture.changed.erase(key);
+    Report(status);
+  }
+}
+
+// --- Reports -------------------------------------------------------------------------------------
+
+void ControlSession::Tick() {
+  if (!running_) return;
+  const uint64_t now = clock_.MonotonicNs();
+  if (stream_ != nullptr && !welcomed_ && now - connected_ns_ > kWelcomeWaitNs) {
+    spdlog::warn("control: no welcome from the aggregator within {} s",
+                 kWelcomeWaitNs / 1'000'000'000);
+    Disconnected();
+  }
+  const bool progress = now - progress_ns_ >= kProgressNs;
+  if (progress) progress_ns_ = now;
+  for (auto& [capture_id, capture] : captures_) {
+    if (capture.finished) continue;
+    capture.finished =
+        capture.stopping && std::all_of(sources_.begin(), sources_.end(), [&](Source* source) {
+          return source->CaptureFinished(capture_id);
+        });
+    if (capture.finished) {
+      spdlog::info("control: capture {} is finished here", capture_id.ToString());
+      for (Source* source : sources_) source->ForgetCapture(capture_id);
+    }
+    if (progress || capture.finished) ReportCapture(capture_id, capture, false);
+  }
+  ForgetOldestFinished();
+  if (now - heartbeat_ns_ >= kHeartbeatNs) {
+    heartbeat_ns_ = now;
+    Report(Heartbeat{clock_.RealtimeNs()});
+  }
+  After(kTickNs, [this] { Tick(); });
+}
+
+void ControlSession::ReportCapture(const CaptureId& capture_id, Capture& capture, bool all) {
+  uint32_t matched = 0;
+  for (const auto& [key, status] : capture.workers) {
+    if (!status.framework) ++matched;
+    if (all || capture.changed.contains(key)) Report(status);
+  }
+  capture.changed.clear();
+  // After the workers: nothing is asked once an agent says that it is finished.
+  Report(CaptureAgentStatus{capture_id, matched, capture.finished});
+}
+
+void ControlSession::Report(AgentReport report) {
+  // Without a connection nothing is kept: on the next one all is told again.
+  if (!welcomed_) return;
+  pending_.Put(std::move(report));
+  Pump();
+}
+
+void ControlSession::OnWritten() {
+  writing_ = false;
+  Pump();
+}
+
+void ControlSession::Pump() {
+  if (stream_ == nullptr || writing_ || !welcomed_) return;
+  if (auto report = pending_.Take()) {
+    writing_ = true;
+    ++counters_.reports_sent;
+    stream_->Send(*report);
+  }
+}
+
+void ControlSession::After(uint64_t delay_ns, std::function<void()> task) {
+  runner_.PostDelayedTask(
+      [alive = std::weak_ptr<bool>(alive_), task = std::move(task)] {
+        if (!alive.expired()) task();
+      },
+      delay_ns);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "agent/control/control_stream.h"
+#include "agent/control/pending_reports.h"
+#include "agent/source/source.h"
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/task_runner.h"
+
+namespace neurontrace {
+
+// The agent's side of the control call: says who it is and what workers there are, has every source
+// carry out the aggregator's orders, and reports what comes of them. Keeps trying to reach the
+// aggregator for as long as it lives; sources go on meanwhile, and on each new connection all is
+// told again. Orders are idempotent, and a capture that a welcome does not list is over. Lives on
+// the agent's sequence.
+class ControlSession final : public ControlStream::Listener, public SourceListener {
+ public:
+  // Who else has to know; called on the sequence.
+  struct Hooks {
+    std::function<void()> on_welcome;  // captures are settled: chunks may go up
+    std::function<void()> on_lost;     // the connection is gone
+    std::function<void(const CaptureId&)> on_capture_over;
+  };
+  struct Counters {
+    uint64_t calls = 0;
+    uint64_t reports_sent = 0;
+    uint64_t orders = 0;
+    uint64_t workers_refused = 0;  // beyond limits::kWorkersPerAgentMax: not told
+  };
+
+  // All references outlive the session.
+  ControlSession(AgentInfo info, ControlConnector connector, const Clock& clock, TaskRunner& runner,
+                 Random& random, Hooks hooks);
+  ~ControlSession() override;
+
+  // Sources outlive the session, or its Stop. They are added before Start.
+  void AddSource(Source& source) { sources_.push_back(&source); }
+  void Start();
+  // Ends the call; nothing is reported any more.
+  void Stop();
+
+  bool welcomed() const { return welcomed_; }
+  size_t captures() const { return captures_.size(); }
+  const Counters& counters() const { return counters_; }
+
+  // SourceListener
+  void OnWorker(const WorkerInfo& worker) override;
+  void OnWorkerGone(const WorkerIdentity& worker) override;
+  void OnCaptureWorker(const CaptureWorkerStatus& status) override;
+
+  // ControlStream::Listener
+  void OnWritten() override;
+  void OnWelcome(const Welcome& welcome) override;
+  void OnStartCapture(const CaptureId& capture_id, const CaptureSpec& spec) override;
+  void OnStopCapture(const CaptureId& capture_id) override;
+  void OnClosed(const absl::Status& status) override;
+
+ private:
+  struct Capture {
+    bool stopping = false;
+    bool finished = false;  // and said so
+    std::map<std::pair<WorkerIdentity, bool>, CaptureWorkerStatus> workers;
+    std::set<std::pair<WorkerIdentity, bool>> changed;  // since they were last reported
+  };
+
+  void Connect();
+  void Disconnected();
+  void StartCapture(const CaptureResume& resume);
+  void StopCapture(const CaptureId& capture_id);
+  void ForgetCapture(const CaptureId& capture_id);
+  void ForgetOldestFinished();
+  size_t unfinished() const;
+  void Tick();
+  void ReportCapture(const CaptureId& capture_id, Capture& capture, bool all);
+  void Report(AgentReport report);
+  void Pump();
+  void After(uint64_t delay_ns, std::function<void()> task);  // unless destroyed by then
+
+  const AgentInfo info_;
+  const ControlConnector connector_;
+  const Clock& clock_;
+  TaskRunner& runner_;
+  const Hooks hooks_;
+  Backoff backoff_;
+  std::vector<Source*> sources_;
+
+  std::unique_ptr<ControlStream> stream_;
+  bool running_ = false;
+  bool welcomed_ = false;
+  bool writing_ = false;
+  uint64_t connected_ns_ = 0;  // monotonic
+  uint64_t heartbeat_ns_ = 0;  // of the last one
+  uint64_t progress_ns_ = 0;   // of the last progress reports
+  PendingReports pending_;
+  std::map<WorkerIdentity, WorkerInfo> workers_;
+  std::map<CaptureId, Capture> captures_;
+  Counters counters_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "trace/agent_info.h"
+#include "trace/capture_spec.h"
+#include "trace/ids.h"
+#include "trace/worker_info.h"
+
+namespace neurontrace {
+
+// What goes up on a control call; the messages of neurontrace.v1.AgentReport as values.
+struct WorkerGone {
+  WorkerIdentity worker;
+};
+struct CaptureAgentStatus {
+  CaptureId capture_id;
+  uint32_t matched_workers = 0;
+  bool finished = false;  // stopped, and every chunk has its receipt
+};
+struct Heartbeat {
+  uint64_t host_realtime_ns = 0;
+};
+using AgentReport = std::variant<AgentInfo, WorkerInfo, WorkerGone, CaptureWorkerStatus,
+                                 CaptureAgentStatus, Heartbeat>;
+
+// What comes down first on each call.
+struct CaptureResume {
+  CaptureId capture_id;
+  CaptureSpec spec;
+  bool stopping = false;
+  std::vector<StreamCursor> cursors;  // of this agent's streams
+};
+struct Welcome {
+  uint32_t protocol_version = 0;
+  std::string aggregator_id;
+  std::string aggregator_version;
+  std::vector<CaptureResume> captures;  // all that go on
+};
+
+// One Control call to the aggregator. Abstract so tests play the aggregator. Everything happens on
+// the agent's sequence; destroying it ends the call, and nothing is told any more.
+class ControlStream {
+ public:
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void OnWritten() = 0;  // the next Send may follow
+    virtual void OnWelcome(const Welcome& welcome) = 0;
+    virtual void OnStartCapture(const CaptureId& capture_id, const CaptureSpec& spec) = 0;
+    virtual void OnStopCapture(const CaptureId& capture_id) = 0;
+    virtual void OnClosed(const absl::Status& status) = 0;  // the last event
+  };
+
+  virtual ~ControlStream() = default;
+  virtual void Send(const AgentReport& report) = 0;  // one at a time
+};
+
+// Begins a call. The listener outlives the stream and hears nothing before this returns.
+using ControlConnector = std::function<std::unique_ptr<ControlStream>(ControlStream::Listener&)>;
+
+}  // namespace neurontrace

@@ -64,9 +64,17 @@ inline constexpr size_t kFrameworkEventBytesMax =
 // gRPC messages in either direction; an envelope must fit.
 inline constexpr size_t kGrpcMessageBytesMax = size_t{8} << 20;
 
-// Aggregator: chunks admitted and not yet durable; beyond: the stream is asked to wait (RefusalCode
-// BUSY).
+// Aggregator: chunks received and not yet durable, over all agents; beyond: nothing more is read,
+// which the agents feel as flow control.
 inline constexpr size_t kIngestBytesInFlightMax = size_t{128} << 20;
+
+// Aggregator: streams that one Upload call may number, and answers that may wait for an agent which
+// does not read them. Beyond: the call is ended, and nothing is read until some were taken.
+inline constexpr uint32_t kUploadStreamsMax = 1u << 20;
+inline constexpr size_t kUploadAnswersMax = 4'096;
+// Aggregator: orders that wait for an agent which does not read them. Beyond: the call is ended; the
+// agent learns all of it when it connects again.
+inline constexpr size_t kAgentOrdersMax = 1'024;
 
 // Aggregator: how long a capture that is stopping waits for an agent that is not connected, and for
 // one that is but says nothing more about it. Then it ends without that agent, incomplete.

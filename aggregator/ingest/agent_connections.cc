@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/ingest/agent_connections.h"
+
+#include <utility>
+
+#include "aggregator/ingest/control_call.h"
+
+namespace neurontrace {
+
+ConnectionId AgentConnections::Add(std::weak_ptr<ControlCall> call) {
+  const std::lock_guard lock(mutex_);
+  calls_.emplace(++last_, std::move(call));
+  return last_;
+}
+
+void AgentConnections::Remove(ConnectionId connection) {
+  const std::lock_guard lock(mutex_);
+  calls_.erase(connection);
+}
+
+std::shared_ptr<ControlCall> AgentConnections::Find(ConnectionId connection) {
+  const std::lock_guard lock(mutex_);
+  const auto it = calls_.find(connection);
+  return it == calls_.end() ? nullptr : it->second.lock();
+}
+
+void AgentConnections::Send(ConnectionId connection, v1::AgentOrder order) {
+  if (const auto call = Find(connection)) call->Send(std::move(order));
+}
+
+void AgentConnections::Supersede(ConnectionId connection) {
+  if (const auto call = Find(connection)) {
+    call->End(grpc::Status(grpc::StatusCode::ABORTED, "the agent has connected anew"));
+  }
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "aggregator/session/agent_registry.h"
+#include "neurontrace/v1/agent_gateway.pb.h"
+
+namespace neurontrace {
+
+class ControlCall;
+
+// The control calls that are open, by their connection, so that orders find their agent. Any
+// thread.
+class AgentConnections {
+ public:
+  ConnectionId Add(std::weak_ptr<ControlCall> call);
+  void Remove(ConnectionId connection);
+
+  // An order for a connection that is gone is dropped: the agent is told again when it returns.
+  void Send(ConnectionId connection, v1::AgentOrder order);
+  // Ends a call whose agent has connected anew.
+  void Supersede(ConnectionId connection);
+
+ private:
+  std::shared_ptr<ControlCall> Find(ConnectionId connection);
+
+  std::mutex mutex_;
+  ConnectionId last_ = 0;                                     // guarded by mutex_
+  std::map<ConnectionId, std::weak_ptr<ControlCall>> calls_;  // guarded by mutex_
+};
+
+}  // namespace neurontrace

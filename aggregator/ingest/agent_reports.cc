@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/ingest/agent_reports.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "wire/agent_hello.h"
+#include "wire/conversions.h"
+
+namespace neurontrace {
+namespace {
+
+void ToMessage(const StartOrder& order, v1::StartCaptureOrder* message) {
+  message->set_capture_id(std::string(order.capture_id.bytes()));
+  ToProto(order.spec, message->mutable_spec());
+}
+
+}  // namespace
+
+v1::AgentOrder ToOrder(const CaptureOrder& order) {
+  v1::AgentOrder message;
+  if (const auto* const start = std::get_if<StartOrder>(&order)) {
+    ToMessage(*start, message.mutable_start_capture());
+  } else {
+    message.mutable_stop_capture()->set_capture_id(
+        std::string(std::get<StopOrder>(order).capture_id.bytes()));
+  }
+  return message;
+}
+
+absl::StatusOr<v1::AgentOrder> AgentReports::Connect(const v1::AgentReport& report,
+                                                     ConnectionId from, std::string& agent_id) {
+  if (!report.has_hello()) return InvalidArgument("the first report of a Control call is a hello");
+  ASSIGN_OR_RETURN(const AgentInfo agent, FromProto(report.hello()));
+  std::optional<ConnectionId> superseded;
+  if (const KnownAgent* const known = coordinator_.registry().Find(agent.agent_id)) {
+    superseded = known->connection;
+  }
+  ASSIGN_OR_RETURN(const std::vector<ResumedCapture> resumed, coordinator_.Connect(agent, from));
+  if (superseded) connections_.Supersede(*superseded);
+  agent_id = agent.agent_id;
+  v1::AgentOrder order;
+  v1::Welcome& welcome = *order.mutable_welcome();
+  welcome.set_protocol_version(kProtocolVersion);
+  welcome.set_aggregator_id(aggregator_id_);
+  welcome.set_aggregator_version(NEURONTRACE_VERSION);
+  for (const ResumedCapture& capture : resumed) {
+    v1::CaptureResume& resume = *welcome.add_captures();
+    ToMessage(capture.start, resume.mutable_start());
+    resume.set_stopping(capture.stopping);
+    ASSIGN_OR_RETURN(const std::vector<StreamCursor> cursors,
+                     chunks_.Cursors(capture.start.capture_id, agent_id));
+    for (const StreamCursor& cursor : cursors) ToProto(cursor, resume.add_cursors());
+  }
+  return order;
+}
+
+absl::Status AgentReports::Handle(const v1::AgentReport& report, const std::string& agent_id,
+                                  ConnectionId from) {
+  switch (report.report_case()) {
+    case v1::AgentReport::kHello:
+      return InvalidArgument("agent {} says hello twice in one call", agent_id);
+    case v1::AgentReport::kWorker: {
+      ASSIGN_OR_RETURN(const WorkerInfo worker, FromProto(report.worker()));
+      return coordinator_.OnWorker(agent_id, from, worker);
+    }
+    case v1::AgentReport::kWorkerGone: {
+      ASSIGN_OR_RETURN(const WorkerIdentity worker, FromProto(report.worker_gone()));
+      return coordinator_.OnWorkerGone(agent_id, from, worker);
+    }
+    case v1::AgentReport::kCaptureWorker: {
+      ASSIGN_OR_RETURN(const CaptureWorkerStatus status, FromProto(report.capture_worker()));
+      return coordinator_.OnWorkerStatus(agent_id, from, status);
+    }
+    case v1::AgentReport::kCaptureAgent: {
+      const v1::CaptureAgentStatus& status = report.capture_agent();
+      ASSIGN_OR_RETURN(const CaptureId capture, CaptureId::FromBytes(status.capture_id()));
+      return coordinator_.OnAgentStatus(agent_id, from, capture, status.matched_workers(),
+                                        status.finished());
+    }
+    case v1::AgentReport::kHeartbeat:
+    case v1::AgentReport::REPORT_NOT_SET:  // of a newer agent: a sign of life all the same
+      return coordinator_.OnHeartbeat(agent_id, from);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

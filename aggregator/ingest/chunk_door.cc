@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/ingest/chunk_door.h"
+
+#include <utility>
+
+#include "aggregator/store/foreign_stops.h"
+#include "base/status.h"
+#include "wire/chunk_envelope.h"
+
+namespace neurontrace {
+
+struct ChunkDoor::Workspace {
+  ChunkValidator validator;
+  ForeignStopFinder stops;
+};
+
+// A workspace for as long as it lives.
+class ChunkDoor::Lease {
+ public:
+  explicit Lease(ChunkDoor& door) : door_(door) {
+    const std::lock_guard lock(door_.mutex_);
+    if (!door_.idle_.empty()) {
+      workspace_ = std::move(door_.idle_.back());
+      door_.idle_.pop_back();
+    }
+    if (workspace_ == nullptr) workspace_ = std::make_unique<Workspace>();
+  }
+  ~Lease() {
+    const std::lock_guard lock(door_.mutex_);
+    door_.idle_.push_back(std::move(workspace_));
+  }
+  Workspace* operator->() { return workspace_.get(); }
+
+ private:
+  ChunkDoor& door_;
+  std::unique_ptr<Workspace> workspace_;
+};
+
+ChunkDoor::ChunkDoor() = default;
+ChunkDoor::~ChunkDoor() = default;
+
+absl::StatusOr<ReceivedChunk> ChunkDoor::Admit(v1::ChunkEnvelope& envelope,
+                                               const std::string& agent_id) {
+  Lease workspace(*this);
+  ReceivedChunk chunk;
+  ASSIGN_OR_RETURN(chunk.header, workspace->validator.Validate(envelope));
+  if (chunk.header.stream.agent_id != agent_id) {
+    return InvalidArgument("a chunk of agent {}'s stream {} comes from agent {}",
+                           chunk.header.stream.agent_id, ToString(chunk.header.stream), agent_id);
+  }
+  if (chunk.header.event_count > 0) {
+    chunk.foreign_stops = workspace->stops.Find(workspace->validator.chunk());
+  }
+  chunk.crc32c = envelope.crc32c();
+  chunk.header_bytes = std::move(*envelope.mutable_header());
+  chunk.columns = std::move(*envelope.mutable_columns());
+  return chunk;
+}
+
+}  // namespace neurontrace

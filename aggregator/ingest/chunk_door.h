@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "aggregator/store/chunk_store.h"
+#include "neurontrace/v1/chunk.pb.h"
+
+namespace neurontrace {
+
+// Turns an envelope from an agent into a chunk that is safe to store: the one validator of wire/,
+// whose chunk it is, and where its foreign stops are. Any thread; the working memory, which is
+// large, is shared by as many threads as come at once.
+class ChunkDoor {
+ public:
+  ChunkDoor();
+  ~ChunkDoor();
+  ChunkDoor(const ChunkDoor&) = delete;
+  ChunkDoor& operator=(const ChunkDoor&) = delete;
+
+  // Takes the bytes out of the envelope. INVALID_ARGUMENT, with the envelope untouched, for what
+  // may never be stored, also for a chunk of another agent's stream.
+  absl::StatusOr<ReceivedChunk> Admit(v1::ChunkEnvelope& envelope, const std::string& agent_id);
+
+ private:
+  struct Workspace;
+  class Lease;
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Workspace>> idle_;  // guarded by mutex_
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+namespace neurontrace {
+
+// What the door counts; docs/operations.md has the words. The registry owns them. Any thread.
+struct IngestMetrics {
+  explicit IngestMetrics(prometheus::Registry& registry);
+
+  prometheus::Counter& chunks_stored;
+  prometheus::Counter& events_stored;
+  prometheus::Counter& bytes_stored;
+  prometheus::Counter& chunks_duplicate;
+  prometheus::Counter& refused_malformed;
+  prometheus::Counter& refused_unknown_capture;
+  prometheus::Counter& refused_limit;
+  prometheus::Counter& refused_gap;
+  prometheus::Counter& refused_busy;
+  prometheus::Counter& store_errors;
+  prometheus::Gauge& bytes_in_flight;
+  prometheus::Gauge& upload_calls;
+  prometheus::Histogram& commit_seconds;
+  prometheus::Histogram& commit_chunks;
+};
+
+}  // namespace neurontrace

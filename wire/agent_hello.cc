@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/agent_hello.h"
+
+#include <string_view>
+#include <utility>
+
+#include "base/status.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+
+void ToProto(const AgentInfo& value, v1::AgentHello* message) {
+  message->set_protocol_version(value.protocol_version);
+  message->set_agent_id(value.agent_id);
+  message->set_agent_version(value.agent_version);
+  message->set_instance_id(value.instance_id);
+  message->set_instance_id_source(value.instance_id_source);
+  message->set_boot_id(value.boot_id);
+  message->set_host_name(value.host_name);
+  message->set_instance_type(value.instance_type);
+}
+
+absl::StatusOr<AgentInfo> FromProto(const v1::AgentHello& message) {
+  const std::pair<std::string_view, const std::string&> texts[] = {
+      {"agent_id", message.agent_id()},
+      {"agent_version", message.agent_version()},
+      {"instance_id", message.instance_id()},
+      {"instance_id_source", message.instance_id_source()},
+      {"boot_id", message.boot_id()},
+      {"host_name", message.host_name()},
+      {"instance_type", message.instance_type()}};
+  for (const auto& [field, text] : texts) {
+    if (text.size() > limits::kIdentityStringBytesMax) {
+      return InvalidArgument("hello: {} has {} bytes; the limit is {}", field, text.size(),
+                             limits::kIdentityStringBytesMax);
+    }
+  }
+  return AgentInfo{.protocol_version = message.protocol_version(),
+                   .agent_id = message.agent_id(),
+                   .agent_version = message.agent_version(),
+                   .instance_id = message.instance_id(),
+                   .instance_id_source = message.instance_id_source(),
+                   .boot_id = message.boot_id(),
+                   .host_name = message.host_name(),
+                   .instance_type = message.instance_type()};
+}
+
+}  // namespace neurontrace

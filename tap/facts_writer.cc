@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tap/crc32c.h"
+#include "base/crc32c.h"
 
 namespace neurontrace {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "gtest/gtest.h"
 #include "tap/buffer_format.h"
-#include "tap/crc32c.h"
 
 namespace neurontrace {
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "tap/crc32c.h"
+#include "base/crc32c.h"
 
 namespace neurontrace {
 

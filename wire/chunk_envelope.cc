@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include "base/crc32c.h"
 #include "base/status.h"
-#include "tap/crc32c.h"
 #include "trace/limits.h"
 #include "wire/conversions.h"
 

@@ -5,7 +5,7 @@
 
 #include <simdjson.h>
 
-#include "agent/source/neuron/clean_text.h"
+#include "base/clean_text.h"
 #include "base/status.h"
 #include "trace/limits.h"
 

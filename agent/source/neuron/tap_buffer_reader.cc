@@ -11,9 +11,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "agent/source/neuron/clean_text.h"
+#include "base/clean_text.h"
+#include "base/crc32c.h"
 #include "base/status.h"
-#include "tap/crc32c.h"
 
 namespace neurontrace {
 namespace {

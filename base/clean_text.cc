@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/source/neuron/clean_text.h"
+#include "base/clean_text.h"
 
 namespace neurontrace {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CRC-32C (Castagnoli), as iSCSI, ext4 and leveldb compute it: reflected, initial and final
-// inversion. Header only, because the tap may use nothing but the C library. SSE4.2 where the
+// inversion. Header only and free of dependencies, because the tap, which may use nothing but the C
+// library, includes it too. SSE4.2 where the
 // processor has it, else a table. Any thread may call.
 #pragma once
 

@@ -72,6 +72,7 @@ bool RingWriter::AppendDocument(uint32_t nc_idx, uint16_t flags, uint64_t realti
     NoteLossTime(realtime_ns);
     return false;
   }
+  ++documents_;
   Count(&counters.documents, 1);
   Count(&counters.document_bytes, json_bytes);
   return true;

@@ -34,8 +34,11 @@ class RingWriter {
   // documents fit again, and for the end of a trace: it may use the control reserve.
   void FlushLoss(uint64_t realtime_ns);
 
+  // Everything written is committed: nobody needs the ring's bytes any more.
   bool empty() { return FreeBytes() == ring_bytes_; }
   uint64_t write_pos() const { return write_pos_; }
+  // Ours, whatever the counters in the shared header have become.
+  uint64_t documents() const { return documents_; }
   uint64_t refused_documents() const { return refused_documents_; }
 
  private:
@@ -50,6 +53,7 @@ class RingWriter {
   uint64_t ring_bytes_ = 0;
   uint64_t write_pos_ = 0;  // ours; the copy in the header is only ever written
   uint64_t read_pos_ = 0;   // the last valid value the consumer gave
+  uint64_t documents_ = 0;
   uint64_t refused_documents_ = 0;
   uint8_t capture_id_[kTapCaptureIdBytes] = {};
   TapLoss loss_ = {};

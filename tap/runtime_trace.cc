@@ -18,10 +18,6 @@ void Add(std::atomic<uint64_t>* counter, uint64_t by) {
   counter->store(counter->load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
-uint64_t Read(const std::atomic<uint64_t>& counter) {
-  return counter.load(std::memory_order_relaxed);
-}
-
 // An empty envelope is a few dozen bytes; no event is that small.
 bool HoldsNoEvent(uint64_t json_bytes) { return json_bytes < 64; }
 
@@ -72,7 +68,7 @@ RuntimeTrace::Start RuntimeTrace::Begin(const CaptureSpec& spec, bool resumed) {
   last_error_ = kNrtSuccess;
   PrepareFetch(spec);
   ring_->SetCapture(spec.capture_id);
-  documents_at_start_ = Read(counters_->documents);
+  documents_at_start_ = ring_->documents();
   refused_at_start_ = ring_->refused_documents();
   WriteStarted(spec, resumed);
   return start;
@@ -273,7 +269,7 @@ void RuntimeTrace::End(TapStopReason reason, bool call_stop) {
   options_ = nullptr;
   if (call_stop) stopped.nrt_status = library_->trace_stop();
   running_ = false;
-  stopped.documents = Read(counters_->documents) - documents_at_start_;
+  stopped.documents = ring_->documents() - documents_at_start_;
   stopped.refused_documents = ring_->refused_documents() - refused_at_start_;
   const uint64_t realtime_ns = clock_->realtime_ns();
   ring_->FlushLoss(realtime_ns);

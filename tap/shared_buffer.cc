@@ -78,6 +78,12 @@ void SharedBuffer::Destroy() {
   *this = SharedBuffer();
 }
 
+void SharedBuffer::ReleaseRingPages() {
+  // Where the kernel refuses, the pages stay: that costs memory and nothing else.
+  fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(kTapRingOffset),
+            static_cast<off_t>(ring_bytes_));
+}
+
 uint64_t ProcessStartTicks() {
   const int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;

@@ -16,6 +16,8 @@ class SharedBuffer {
   // Makes, seals and maps the file; false, with nothing kept, where the system refuses.
   bool Create(uint64_t ring_bytes, uint64_t realtime_ns);
   void Destroy();
+  // Gives the memory of the ring back to the system; it reads as zeros until written again.
+  void ReleaseRingPages();
 
   bool valid() const { return base_ != nullptr; }
   int fd() const { return fd_; }

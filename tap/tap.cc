@@ -78,6 +78,7 @@ uint64_t Tap::Step() {
   DrainIfDue(now_ns);
   PublishState(now_ns);
   NotifyConsumer();
+  GiveMemoryBack(now_ns);
   if (exit_told_) gate_->AcknowledgeExit();
   return NextDeadlineNs();
 }
@@ -247,8 +248,9 @@ TapState Tap::CurrentState() const {
 void Tap::PublishState(uint64_t now_ns) {
   view_ = gate_->Observe();
   const TapState state = CurrentState();
-  if (state != state_ || buffer_.header()->state_changes.load(std::memory_order_relaxed) == 0) {
+  if (state != state_ || !state_published_) {
     state_ = state;
+    state_published_ = true;
     TapBufferHeader* header = buffer_.header();
     header->state.store(static_cast<uint32_t>(state), std::memory_order_release);
     header->state_changes.fetch_add(1, std::memory_order_release);
@@ -300,8 +302,26 @@ void Tap::NotifyConsumer() {
   if (header->consumer_waiting.exchange(0, std::memory_order_seq_cst) != 0) connection_.SendWake();
 }
 
+void Tap::GiveMemoryBack(uint64_t now_ns) {
+  if (wanted_ || trace_.running()) {
+    give_back_at_ns_ = now_ns + kGiveBackFirstNs;
+    give_back_pause_ns_ = kGiveBackFirstNs;
+    return;
+  }
+  if (now_ns < give_back_at_ns_) return;
+  if (ring_.empty()) {
+    buffer_.ReleaseRingPages();
+    give_back_at_ns_ = kNeverNs;
+    return;
+  }
+  // The agent has yet to commit what it read.
+  give_back_at_ns_ = now_ns + give_back_pause_ns_;
+  give_back_pause_ns_ = Earlier(give_back_pause_ns_ * 2, kGiveBackMaxNs);
+}
+
 uint64_t Tap::NextDeadlineNs() const {
   uint64_t next = Earlier(connection_.RetryAtNs(), trace_.NextDueNs());
+  if (!wanted_ && !trace_.running()) next = Earlier(next, give_back_at_ns_);
   if (!wanted_) return next;
   const bool may_start = view_.initialised && !view_.exiting && !view_.claimed &&
                          view_.profilers == 0 && library_->CanTrace();

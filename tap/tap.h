@@ -23,6 +23,10 @@ class Tap {
   // A refused start is tried again this much later, each time twice as late.
   static constexpr uint64_t kStartRetryFirstNs = 5 * kNsPerSecond;
   static constexpr uint64_t kStartRetryMaxNs = 60 * kNsPerSecond;
+  // After a capture the ring's pages are given back once the agent has committed all of it: looked
+  // at after this time, and twice as late each time.
+  static constexpr uint64_t kGiveBackFirstNs = kNsPerSecond;
+  static constexpr uint64_t kGiveBackMaxNs = 64 * kNsPerSecond;
   static constexpr uint32_t kCommandsPerStep = 16;
 
   Tap() = default;
@@ -68,6 +72,7 @@ class Tap {
   void ExplainState();
   void PublishFacts();
   void NotifyConsumer();
+  void GiveMemoryBack(uint64_t now_ns);
   uint64_t NextDeadlineNs() const;
 
   RuntimeGate* gate_ = nullptr;
@@ -97,6 +102,9 @@ class Tap {
   CaptureSpec spec_;  // valid while wanted_
 
   TapState state_ = TapState::kNotInitialised;
+  bool state_published_ = false;
+  uint64_t give_back_at_ns_ = kNeverNs;
+  uint64_t give_back_pause_ns_ = kGiveBackFirstNs;
   uint64_t facts_version_ = 0;
   bool facts_stale_ = true;
   bool facts_are_news_ = false;

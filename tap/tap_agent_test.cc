@@ -192,6 +192,29 @@ TEST_F(TapTest, WhatDoesNotFitAtTheEndIsRefusedAndCounted) {
   EXPECT_NEAR(static_cast<double>(stored + estimated), 20'000.0, 200.0);
 }
 
+TEST_F(TapTest, GivesTheRingsMemoryBackOnceAllIsCommitted) {
+  InitAndConnect();
+  StartCapture();
+  runtime_.Emit(0, 1000);
+  agent_.Send(TapTestStopPacket(1));
+  Step();
+  const uint64_t in_use = agent_.buffer_blocks();
+  Advance(Tap::kGiveBackFirstNs);
+  const uint64_t next = tap_->Step();
+  EXPECT_EQ(agent_.buffer_blocks(), in_use);  // not committed yet
+  EXPECT_EQ(next, now_ns_ + Tap::kGiveBackFirstNs);
+  agent_.Read();
+  Advance(Tap::kGiveBackFirstNs);
+  EXPECT_EQ(tap_->Step(), kNeverNs);
+  EXPECT_LT(agent_.buffer_blocks(), in_use / 4);
+  // And the ring works as before.
+  StartCapture(2);
+  runtime_.Emit(0, 1000);
+  agent_.Send(TapTestStopPacket(2));
+  Step();
+  EXPECT_GT(ReadOfType(TapRecordType::kFetchDocument).size(), 0u);
+}
+
 TEST_F(TapTest, ABusyCoreDoesNotStarveTheOthers) {
   runtime_.cores = 4;
   InitAndConnect();

@@ -9,18 +9,17 @@ namespace neurontrace {
 
 void Tap::ServeAgent(uint64_t now_ns) {
   if (connection_.ConnectIfDue(now_ns)) {
-    const TapBufferHeader* header = buffer_.header();
+    // Nothing of this comes from the shared header, which an earlier agent may have written over.
     TapHello hello = {};
     hello.header = {kTapMessageMagic, kTapProtocolVersion,
                     static_cast<uint16_t>(TapMessageType::kHello), sizeof hello, 0};
     hello.claimed_pid = static_cast<uint32_t>(getpid());
     hello.claimed_uid = static_cast<uint32_t>(getuid());
-    hello.process_start_ticks = header->process_start_ticks;
+    hello.process_start_ticks = ProcessStartTicks();
     hello.buffer_bytes = buffer_.total_bytes();
     hello.state = static_cast<uint32_t>(CurrentState());
     if (wanted_) memcpy(hello.capture_id, spec_.capture_id, sizeof hello.capture_id);
-    memcpy(hello.tap_version, header->tap_version, sizeof hello.tap_version);
-    hello.tap_version[sizeof hello.tap_version - 1] = '\0';
+    strncpy(hello.tap_version, NEURONTRACE_VERSION, sizeof hello.tap_version - 1);
     connection_.SendHello(hello, buffer_.fd(), now_ns);
   }
   for (uint32_t i = 0; i < kCommandsPerStep && connection_.connected(); ++i) {

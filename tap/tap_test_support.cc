@@ -198,6 +198,12 @@ ino_t TapTestAgent::buffer_inode() const {
   return info.st_ino;
 }
 
+uint64_t TapTestAgent::buffer_blocks() const {
+  struct stat info = {};
+  EXPECT_EQ(fstat(memfd_, &info), 0);
+  return static_cast<uint64_t>(info.st_blocks);
+}
+
 std::vector<TapTestRecord> TapTestAgent::Read() {
   uint64_t position = header()->read_pos.load();
   std::vector<TapTestRecord> records =

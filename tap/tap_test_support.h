@@ -83,6 +83,7 @@ class TapTestAgent {
 
   const TapHello& hello() const { return hello_; }
   ino_t buffer_inode() const;
+  uint64_t buffer_blocks() const;  // memory that the buffer takes, in blocks
   TapBufferHeader* header() { return reinterpret_cast<TapBufferHeader*>(map_); }
   std::vector<TapTestRecord> Read();  // and commits
   std::map<std::string, std::string> ReadFacts();

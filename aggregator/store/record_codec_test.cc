@@ -61,6 +61,7 @@ StreamRecord FullStream() {
   record.bytes = 7;
   record.first_timestamp_ns = 8;
   record.last_timestamp_ns = 9;
+  record.chunk_span_max_ns = 4;
   record.losses = {{LossPlace::kRuntimeRing, LossReason::kOverwritten, 12, true, 1, 2, "wrapped"}};
   record.evidence = {{RankSource::kCommunicator, 35, 64, "nrt_build_global_comm"}};
   return record;
@@ -173,6 +174,7 @@ TEST(StreamRecord, SumsLossesByPlaceAndReasonAndKeepsTheBestEvidenceFirst) {
   EXPECT_EQ(record.bytes, 150u);
   EXPECT_EQ(record.first_timestamp_ns, 5u);
   EXPECT_EQ(record.last_timestamp_ns, 2'005u);
+  EXPECT_EQ(record.chunk_span_max_ns, 1'000u);
   ASSERT_EQ(record.losses.size(), 2u);
   EXPECT_EQ(record.losses[0],
             (Loss{LossPlace::kRuntimeRing, LossReason::kOverwritten, 7, true, 40, 60, "more"}));

@@ -67,6 +67,8 @@ void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes) {
       first_timestamp_ns = header.first_timestamp_ns;
     }
     last_timestamp_ns = std::max(last_timestamp_ns, header.last_timestamp_ns);
+    chunk_span_max_ns =
+        std::max(chunk_span_max_ns, header.last_timestamp_ns - header.first_timestamp_ns);
   }
   for (const Loss& loss : header.losses) AddLoss(loss, losses);
   MergeEvidence(header.rank_evidence, evidence);
@@ -97,6 +99,7 @@ std::string EncodeStreamRecord(const StreamRecord& record) {
   out.Uint(record.bytes);
   out.Uint(record.first_timestamp_ns);
   out.Uint(record.last_timestamp_ns);
+  out.Uint(record.chunk_span_max_ns);
   WriteLosses(record.losses, out);
   WriteEvidence(record.evidence, out);
   return out.Take();
@@ -120,6 +123,7 @@ absl::StatusOr<StreamRecord> DecodeStreamRecord(uint32_t number, std::string_vie
   record.bytes = in.Uint();
   record.first_timestamp_ns = in.Uint();
   record.last_timestamp_ns = in.Uint();
+  record.chunk_span_max_ns = in.Uint();
   record.losses = ReadLosses(in);
   record.evidence = ReadEvidence(in);
   if (!in.Finished())

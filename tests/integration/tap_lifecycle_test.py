@@ -31,6 +31,16 @@ class Lifecycle(TapTestCase):
         self.assertEqual(worker.ask("buffers"), ["0"])
         self.assertEqual(worker.exit()[0], 0)
 
+    def test_64_cores_in_one_process(self):
+        _, worker, connection = self.streaming(NEURON_RT_NUM_CORES="64")
+        for core in range(64):
+            self.assertEqual(worker.emit(core, 200)[0], 200)
+        connection.stop(CAPTURE)
+        connection.answer(3)
+        seen = sequence_numbers(connection.buffer.read())
+        self.assertEqual({core: len(numbers) for core, numbers in seen.items()}, dict.fromkeys(range(64), 200))
+        self.assertEqual(worker.exit()[0], 0)
+
     def test_close_drains_what_is_left_and_a_second_init_goes_on(self):
         _, worker, connection = self.streaming()
         worker.emit(0, 30000)

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/align/clock_map.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+using Wide = __int128;
+
+uint64_t Saturate(Wide value) {
+  if (value < 0) return 0;
+  if (value > Wide{UINT64_MAX}) return UINT64_MAX;
+  return static_cast<uint64_t>(value);
+}
+
+}  // namespace
+
+ClockMap::ClockMap() : pieces_(1) {}
+
+absl::StatusOr<ClockMap> ClockMap::FromPieces(std::vector<Piece> pieces) {
+  if (pieces.empty()) return InvalidArgument("clock map: it has no piece");
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].rate > kRateMax || pieces[i].rate < -kRateMax) {
+      return InvalidArgument("clock map: piece {}: rate {} is beyond {}", i, pieces[i].rate,
+                             kRateMax);
+    }
+    if (i == 0) continue;
+    if (pieces[i].raw_begin_ns <= pieces[i - 1].raw_begin_ns) {
+      return InvalidArgument("clock map: piece {} does not begin after the one before it", i);
+    }
+    if (Apply(pieces[i - 1], pieces[i].raw_begin_ns - 1) > pieces[i].reference_begin_ns) {
+      return InvalidArgument("clock map: piece {} steps backwards at raw {}", i,
+                             pieces[i].raw_begin_ns);
+    }
+  }
+  ClockMap map;
+  map.pieces_ = std::move(pieces);
+  const Piece& first = map.pieces_.front();
+  map.is_identity_ =
+      map.pieces_.size() == 1 && first.rate == 0 && first.raw_begin_ns == first.reference_begin_ns;
+  return map;
+}
+
+uint64_t ClockMap::Apply(const Piece& piece, uint64_t raw_ns) {
+  const Wide elapsed = Wide{raw_ns} - Wide{piece.raw_begin_ns};
+  // Arithmetic shift: rounds down, so that the map stays monotone.
+  return Saturate(Wide{piece.reference_begin_ns} + elapsed +
+                  ((elapsed * Wide{piece.rate}) >> kRateBits));
+}
+
+size_t ClockMap::PieceIndex(uint64_t raw_ns) const {
+  const auto after =
+      std::upper_bound(pieces_.begin(), pieces_.end(), raw_ns,
+                       [](uint64_t raw, const Piece& piece) { return raw < piece.raw_begin_ns; });
+  return after == pieces_.begin() ? 0 : static_cast<size_t>(after - pieces_.begin()) - 1;
+}
+
+uint64_t ClockMap::ToRaw(uint64_t reference_ns) const {
+  if (is_identity_) return reference_ns;
+  uint64_t low = 0;
+  uint64_t high = UINT64_MAX;
+  while (low < high) {
+    const uint64_t middle = low + (high - low) / 2;
+    if (ToReference(middle) >= reference_ns) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+void ClockMapCursor::Seek(uint64_t raw_ns) {
+  const auto& pieces = map_->pieces_;
+  piece_ = map_->PieceIndex(raw_ns);
+  begin_ = piece_ == 0 ? 0 : pieces[piece_].raw_begin_ns;
+  end_ = piece_ + 1 == pieces.size() ? UINT64_MAX : pieces[piece_ + 1].raw_begin_ns;
+}
+
+ClockMaps::Key ClockMaps::KeyOf(const WorkerIdentity& host, ClockDomain domain) {
+  return {host.instance_id, host.boot_id, domain};
+}
+
+void ClockMaps::Set(const WorkerIdentity& host, ClockDomain domain, ClockMap map) {
+  maps_.insert_or_assign(KeyOf(host, domain), std::move(map));
+}
+
+const ClockMap& ClockMaps::For(const WorkerIdentity& host, ClockDomain domain) const {
+  const auto it = maps_.find(KeyOf(host, domain));
+  return it == maps_.end() ? identity_ : it->second;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "trace/chunk_header.h"
+#include "trace/ids.h"
+
+namespace neurontrace {
+
+// Maps raw nanoseconds of one clock to nanoseconds of the reference clock, piece by piece linearly.
+// The map never runs backwards: of two raw times the later never maps to the earlier reference
+// time. A value, constant after construction: any thread may read it.
+class ClockMap {
+ public:
+  // Holds from raw_begin_ns to the next piece (the first also before its begin, the last for ever):
+  //   reference = reference_begin_ns + (raw - raw_begin_ns) * (1 + rate / 2^40)
+  struct Piece {
+    uint64_t raw_begin_ns = 0;
+    uint64_t reference_begin_ns = 0;
+    int64_t rate = 0;                             // 1 ppm is about 1,099,512
+    std::optional<uint64_t> error_bound_ns = {};  // nullopt: not known
+  };
+  static constexpr int kRateBits = 40;
+  // 0.1: no clock worth the name drifts that much, and within it no product overflows.
+  static constexpr int64_t kRateMax = (int64_t{1} << kRateBits) / 10;
+
+  // The identity, with an unknown bound.
+  ClockMap();
+  // INVALID_ARGUMENT for no piece, a rate beyond kRateMax, pieces that are not in ascending order
+  // of raw time, or a map that would step backwards from one piece to the next.
+  static absl::StatusOr<ClockMap> FromPieces(std::vector<Piece> pieces);
+
+  bool is_identity() const { return is_identity_; }
+  uint64_t ToReference(uint64_t raw_ns) const { return Apply(PieceFor(raw_ns), raw_ns); }
+  // The smallest raw time that maps to `reference_ns` or later.
+  uint64_t ToRaw(uint64_t reference_ns) const;
+  // How far ToReference(raw_ns) can be from the truth.
+  std::optional<uint64_t> ErrorBoundNs(uint64_t raw_ns) const {
+    return PieceFor(raw_ns).error_bound_ns;
+  }
+
+ private:
+  friend class ClockMapCursor;
+  // Saturates instead of wrapping at either end of the scale.
+  static uint64_t Apply(const Piece& piece, uint64_t raw_ns);
+  const Piece& PieceFor(uint64_t raw_ns) const { return pieces_[PieceIndex(raw_ns)]; }
+  size_t PieceIndex(uint64_t raw_ns) const;
+
+  std::vector<Piece> pieces_;
+  bool is_identity_ = true;
+};
+
+// Maps times that come roughly in ascending order: remembers the piece at hand, so that an event
+// costs no search. Refers to the map, which must outlive it. One thread at a time.
+class ClockMapCursor {
+ public:
+  explicit ClockMapCursor(const ClockMap& map) : map_(&map) {}
+
+  uint64_t ToReference(uint64_t raw_ns) {
+    if (map_->is_identity_) return raw_ns;
+    if (raw_ns < begin_ || raw_ns >= end_) [[unlikely]]
+      Seek(raw_ns);
+    return ClockMap::Apply(map_->pieces_[piece_], raw_ns);
+  }
+
+ private:
+  void Seek(uint64_t raw_ns);
+
+  const ClockMap* map_;
+  size_t piece_ = 0;
+  uint64_t begin_ = 1;  // of the piece at hand; empty at first
+  uint64_t end_ = 0;
+};
+
+// The clocks of a capture: a map for each clock that has a model, the identity for every other.
+// One thread fills it, then any thread may read it.
+class ClockMaps {
+ public:
+  void Set(const WorkerIdentity& host, ClockDomain domain, ClockMap map);
+  // The map of this clock on the machine (and its boot) that the worker runs on.
+  const ClockMap& For(const WorkerIdentity& host, ClockDomain domain) const;
+
+ private:
+  struct Key {
+    std::string instance_id;
+    std::string boot_id;
+    ClockDomain domain = ClockDomain::kUnspecified;
+    friend bool operator==(const Key&, const Key&) = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const Key& key) {
+      return H::combine(std::move(h), key.instance_id, key.boot_id, key.domain);
+    }
+  };
+  static Key KeyOf(const WorkerIdentity& host, ClockDomain domain);
+
+  absl::flat_hash_map<Key, ClockMap> maps_;
+  ClockMap identity_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the map is what its pieces say, never runs backwards, and inverts.
+#include "aggregator/align/clock_map.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kEpoch = 1'750'000'000'000'000'000u;
+constexpr int64_t kPpm = (int64_t{1} << ClockMap::kRateBits) / 1'000'000;
+
+ClockMap TwoPieces() {
+  auto map = ClockMap::FromPieces({{kEpoch, kEpoch + 500, 20 * kPpm, 100},
+                                   {kEpoch + 1'000'000'000, kEpoch + 1'000'020'600, -30 * kPpm}});
+  EXPECT_TRUE(map.ok()) << map.status();
+  return *map;
+}
+
+TEST(ClockMapTest, IsTheIdentityUntilToldOtherwise) {
+  ClockMap map;
+  EXPECT_TRUE(map.is_identity());
+  for (uint64_t raw : {uint64_t{0}, kEpoch, UINT64_MAX}) {
+    EXPECT_EQ(map.ToReference(raw), raw);
+    EXPECT_EQ(map.ToRaw(raw), raw);
+    EXPECT_EQ(ClockMapCursor(map).ToReference(raw), raw);
+  }
+  EXPECT_EQ(map.ErrorBoundNs(kEpoch), std::nullopt);
+}
+
+TEST(ClockMapTest, AppliesOffsetAndRateOfThePieceThatHolds) {
+  const ClockMap map = TwoPieces();
+  EXPECT_EQ(map.ToReference(kEpoch), kEpoch + 500);
+  EXPECT_NEAR(static_cast<double>(map.ToReference(kEpoch + 500'000'000) - kEpoch), 500'010'500, 1);
+  EXPECT_EQ(map.ToReference(kEpoch + 1'000'000'000), kEpoch + 1'000'020'600);
+  EXPECT_EQ(map.ErrorBoundNs(kEpoch + 1), 100u);
+  EXPECT_EQ(map.ErrorBoundNs(kEpoch + 2'000'000'000), std::nullopt);
+}
+
+TEST(ClockMapTest, NeverRunsBackwardsAndInverts) {
+  const ClockMap map = TwoPieces();
+  ClockMapCursor cursor(map);
+  std::mt19937_64 random(7);
+  uint64_t raw = kEpoch - 2'000'000'000;
+  uint64_t before = 0;
+  while (raw < kEpoch + 3'000'000'000) {
+    const uint64_t mapped = map.ToReference(raw);
+    EXPECT_GE(mapped, before);
+    EXPECT_EQ(cursor.ToReference(raw), mapped);
+    const uint64_t back = map.ToRaw(mapped);
+    EXPECT_LE(back, raw);
+    EXPECT_EQ(map.ToReference(back), mapped);
+    before = mapped;
+    raw += random() % 1'000'000;
+  }
+}
+
+TEST(ClockMapTest, SaturatesAtTheEndsOfTheScale) {
+  const auto map = ClockMap::FromPieces({{kEpoch, 10, 0}});
+  ASSERT_TRUE(map.ok());
+  EXPECT_EQ(map->ToReference(0), 0u);
+  const auto late = ClockMap::FromPieces({{0, kEpoch, ClockMap::kRateMax}});
+  ASSERT_TRUE(late.ok());
+  EXPECT_EQ(late->ToReference(UINT64_MAX), UINT64_MAX);
+}
+
+TEST(ClockMapTest, RefusesPiecesThatMakeNoMap) {
+  EXPECT_EQ(ClockMap::FromPieces({}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(ClockMap::FromPieces({{0, 0, ClockMap::kRateMax + 1}}).ok());
+  EXPECT_FALSE(ClockMap::FromPieces({{10, 10, 0}, {10, 20, 0}}).ok());
+  EXPECT_FALSE(ClockMap::FromPieces({{0, 100, 0}, {50, 100, 0}}).ok());
+}
+
+TEST(ClockMapsTest, KnowsClocksByMachineAndBoot) {
+  ClockMaps maps;
+  const WorkerIdentity worker{"i-a", "boot-1", 1, 2, "c"};
+  maps.Set(worker, ClockDomain::kHostRealtime, TwoPieces());
+  WorkerIdentity neighbour = worker;
+  neighbour.pid = 9;
+  EXPECT_FALSE(maps.For(neighbour, ClockDomain::kHostRealtime).is_identity());
+  neighbour.boot_id = "boot-2";
+  EXPECT_TRUE(maps.For(neighbour, ClockDomain::kHostRealtime).is_identity());
+}
+
+}  // namespace
+}  // namespace neurontrace

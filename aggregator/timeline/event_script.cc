@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/timeline/event_script.h"
+
+#include <bit>
+#include <cstdlib>
+
+namespace neurontrace {
+namespace {
+
+struct Column {
+  ValueType type;
+  AttributeValue value;
+};
+
+Column ColumnOf(const EventScript::Value& value) {
+  if (const auto* number = std::get_if<uint64_t>(&value)) return {ValueType::kUint, {*number, {}}};
+  if (const auto* number = std::get_if<int64_t>(&value)) {
+    if (*number >= 0) return {ValueType::kUint, {static_cast<uint64_t>(*number), {}}};
+    return {ValueType::kInt, {static_cast<uint64_t>(*number), {}}};
+  }
+  if (const auto* number = std::get_if<double>(&value)) {
+    return {ValueType::kDouble, {std::bit_cast<uint64_t>(*number), {}}};
+  }
+  if (const auto* truth = std::get_if<bool>(&value))
+    return {ValueType::kBool, {*truth ? 1u : 0u, {}}};
+  return {ValueType::kString, {0, std::get<std::string>(value)}};
+}
+
+}  // namespace
+
+void EventScript::Add(const Event& event) {
+  Shape shape{
+      .event_type = event.type, .phase = event.phase, .present = FieldBit(Field::kTimestamp)};
+  shape.present |= FieldBit(Field::kThreadId);
+  if (event.tracking_id != 0) shape.present |= FieldBit(Field::kTrackingId);
+  if (event.id != 0) shape.present |= FieldBit(Field::kId);
+  std::vector<AttributeValue> values;
+  for (const Attribute& attribute : event.attributes) {
+    const Column column = ColumnOf(attribute.value);
+    shape.keys.push_back({attribute.name, column.type, attribute.scope});
+    values.push_back(column.value);
+  }
+  const auto id = builder_.InternShape(shape);
+  if (!id.ok()) std::abort();
+  const EventFields fields{.timestamp_ns = event.timestamp_ns,
+                           .id = event.id,
+                           .tracking_id = event.tracking_id,
+                           .thread_id = event.thread_id};
+  if (!builder_.Append(*id, fields, values).ok()) std::abort();
+}
+
+}  // namespace neurontrace

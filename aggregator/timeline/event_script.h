@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "trace/event_chunk.h"
+
+namespace neurontrace {
+
+// Writes events as a test thinks of them and hands them to a builder.
+class EventScript {
+ public:
+  using Value = std::variant<uint64_t, int64_t, double, bool, std::string>;
+  struct Attribute {
+    std::string name;
+    Value value;
+    KeyScope scope = KeyScope::kData;
+  };
+  using Attributes = std::vector<Attribute>;
+  struct Event {
+    std::string type;
+    Phase phase = Phase::kInstant;
+    uint64_t timestamp_ns = 0;
+    uint64_t tracking_id = 0;
+    uint64_t thread_id = 0;
+    Attributes attributes;
+    uint64_t id = 0;
+  };
+
+  explicit EventScript(EventChunkBuilder& builder) : builder_(builder) {}
+
+  // Aborts where the builder refuses: a test's events are no hostile input.
+  void Add(const Event& event);
+  void Span(const std::string& type, uint64_t start_ns, uint64_t end_ns, uint64_t tracking_id,
+            uint64_t thread_id = 7, Attributes start = {}, Attributes stop = {}) {
+    Add({type, Phase::kStart, start_ns, tracking_id, thread_id, std::move(start)});
+    Add({type, Phase::kStop, end_ns, tracking_id, thread_id, std::move(stop)});
+  }
+
+ private:
+  EventChunkBuilder& builder_;
+};
+
+}  // namespace neurontrace

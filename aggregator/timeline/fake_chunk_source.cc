@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/timeline/fake_chunk_source.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+std::vector<ForeignStop> FindForeignStops(const DecodedChunk& chunk) {
+  std::multiset<std::pair<std::string_view, uint64_t>> open;
+  std::vector<ForeignStop> found;
+  for (size_t i = 0; i < chunk.size(); ++i) {
+    const Shape& shape = chunk.shapes()[chunk.shape_of()[i]];
+    const std::pair key(shape.event_type, chunk.tracking_id()[i]);
+    if (shape.phase == Phase::kStart) open.insert(key);
+    if (shape.phase != Phase::kStop) continue;
+    if (const auto it = open.find(key); it != open.end()) {
+      open.erase(it);
+    } else {
+      found.push_back({HashEventType(shape.event_type), key.second, chunk.timestamp_ns()[i]});
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+uint32_t FakeChunkSource::AddStream(StreamIdentity identity, std::vector<RankEvidence> evidence) {
+  const auto number = static_cast<uint32_t>(streams_.size());
+  streams_.emplace_back();
+  description_.streams.push_back(
+      {.number = number, .identity = std::move(identity), .evidence = std::move(evidence)});
+  return number;
+}
+
+void FakeChunkSource::AddChunk(uint32_t stream, EventChunkBuilder& builder) {
+  const EncodedColumns columns = builder.Finish();
+  StoredStream& stored = streams_[stream];
+  StreamDescription& about = description_.streams[stream];
+  ChunkEntry entry{.sequence = stored.chunks.size(),
+                   .first_timestamp_ns = columns.first_timestamp_ns,
+                   .last_timestamp_ns = columns.last_timestamp_ns,
+                   .event_count = columns.event_count};
+  if (columns.event_count > 0) {
+    DecodedChunk chunk;
+    if (const absl::Status status = chunk.Decode(columns.bytes); !status.ok()) std::abort();
+    entry.foreign_stops = FindForeignStops(chunk);
+    about.first_timestamp_ns = about.events == 0
+                                   ? entry.first_timestamp_ns
+                                   : std::min(about.first_timestamp_ns, entry.first_timestamp_ns);
+    about.last_timestamp_ns = std::max(about.last_timestamp_ns, entry.last_timestamp_ns);
+    about.chunk_span_max_ns =
+        std::max(about.chunk_span_max_ns, entry.last_timestamp_ns - entry.first_timestamp_ns);
+    stored.index.emplace(std::pair(entry.last_timestamp_ns, entry.sequence), entry);
+  }
+  about.events += columns.event_count;
+  ++about.chunks;
+  stored.chunks.push_back(
+      {CompressColumns(columns.bytes), static_cast<uint32_t>(columns.bytes.size()), false});
+}
+
+void FakeChunkSource::Lose(uint32_t stream, uint64_t sequence) {
+  streams_[stream].chunks[sequence].is_lost = true;
+}
+
+std::string& FakeChunkSource::columns(uint32_t stream, uint64_t sequence) {
+  return streams_[stream].chunks[sequence].compressed;
+}
+
+absl::Status FakeChunkSource::ReadIndex(uint32_t stream, IndexPosition from, size_t entries_max,
+                                        std::vector<ChunkEntry>& entries) {
+  entries.clear();
+  const auto& index = streams_[stream].index;
+  for (auto it = index.lower_bound({from.last_timestamp_ns, from.sequence});
+       it != index.end() && entries.size() < entries_max; ++it) {
+    entries.push_back(it->second);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FakeChunkSource::ReadColumns(uint32_t stream, uint64_t sequence,
+                                          std::string& columns) {
+  ++chunks_read_;
+  const StoredChunk& chunk = streams_[stream].chunks[sequence];
+  if (chunk.is_lost) return DataLoss("the chunk was lost");
+  return UncompressColumns(chunk.compressed, chunk.columns_bytes, columns);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "aggregator/timeline/chunk_source.h"
+#include "trace/event_chunk.h"
+
+namespace neurontrace {
+
+// A capture in memory, for tests and benchmarks of what reads one.
+class FakeChunkSource : public ChunkSource {
+ public:
+  CaptureDescription& description() { return description_; }
+
+  // Adds a stream; what it returns names it below.
+  uint32_t AddStream(StreamIdentity identity, std::vector<RankEvidence> evidence = {});
+  StreamDescription& stream(uint32_t number) { return description_.streams[number]; }
+  // Adds the events of a builder as the stream's next chunk.
+  void AddChunk(uint32_t stream, EventChunkBuilder& builder);
+  // Makes a chunk unreadable, as a store whose disk lost it would.
+  void Lose(uint32_t stream, uint64_t sequence);
+  // The columns of a chunk, to be spoilt.
+  std::string& columns(uint32_t stream, uint64_t sequence);
+
+  uint64_t chunks_read() const { return chunks_read_; }
+
+  absl::StatusOr<CaptureDescription> Describe() override { return description_; }
+  absl::Status ReadIndex(uint32_t stream, IndexPosition from, size_t entries_max,
+                         std::vector<ChunkEntry>& entries) override;
+  absl::Status ReadColumns(uint32_t stream, uint64_t sequence, std::string& columns) override;
+
+ private:
+  struct StoredChunk {
+    std::string compressed;
+    uint32_t columns_bytes = 0;
+    bool is_lost = false;
+  };
+  struct StoredStream {
+    std::vector<StoredChunk> chunks;
+    std::map<std::pair<uint64_t, uint64_t>, ChunkEntry> index;  // by last timestamp, sequence
+  };
+
+  CaptureDescription description_;
+  std::vector<StoredStream> streams_;
+  uint64_t chunks_read_ = 0;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/timeline/framework_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "base/status.h"
+#include "trace/event_chunk.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kEntriesPerRead = 64;
+
+bool HasMetadata(const DecodedChunk& chunk) {
+  return std::any_of(chunk.shapes().begin(), chunk.shapes().end(),
+                     [](const Shape& shape) { return shape.phase == Phase::kMetadata; });
+}
+
+// One event's attributes by name, as text.
+class MetadataEvent {
+ public:
+  MetadataEvent(const DecodedChunk& chunk, size_t event)
+      : chunk_(chunk), event_(event), shape_(chunk.shapes()[chunk.shape_of()[event]]) {}
+
+  std::string Text(KeyScope scope, std::string_view name) const {
+    for (uint32_t i = 0; i < shape_.keys.size(); ++i) {
+      const ShapeKey& key = shape_.keys[i];
+      if (key.scope != scope || key.name != name) continue;
+      const AttributeValue value = chunk_.value(event_, i);
+      if (key.type == ValueType::kString || key.type == ValueType::kJson) {
+        return std::string(value.text);
+      }
+      return AttributeText(key, value.bits, {});
+    }
+    return {};
+  }
+  std::string ThreadId() const {
+    if ((shape_.present & FieldBit(Field::kThreadId)) == 0) return Text(KeyScope::kTop, "tid");
+    return fmt::format("{}", chunk_.thread_id()[event_]);
+  }
+
+ private:
+  const DecodedChunk& chunk_;
+  const size_t event_;
+  const Shape& shape_;
+};
+
+void TakeNames(const DecodedChunk& chunk, FrameworkNames& names) {
+  for (size_t i = 0; i < chunk.size(); ++i) {
+    if (chunk.shapes()[chunk.shape_of()[i]].phase != Phase::kMetadata) continue;
+    if (names.processes.size() + names.threads.size() >= FrameworkNames::kRowsMax) return;
+    const MetadataEvent event(chunk, i);
+    const std::string what = event.Text(KeyScope::kTop, "name");
+    const std::string pid = event.Text(KeyScope::kTop, "pid");
+    if (what == "process_name") {
+      names.processes[pid].name = event.Text(KeyScope::kData, "name");
+    } else if (what == "process_labels") {
+      names.processes[pid].labels = event.Text(KeyScope::kData, "labels");
+    } else if (what == "thread_name") {
+      names.threads[{pid, event.ThreadId()}] = event.Text(KeyScope::kData, "name");
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<FrameworkNames> ReadFrameworkNames(ChunkSource& source,
+                                                  const StreamDescription& stream) {
+  FrameworkNames names;
+  IndexPosition from;
+  std::vector<ChunkEntry> entries;
+  std::string columns;
+  DecodedChunk chunk;
+  do {
+    RETURN_IF_ERROR(source.ReadIndex(stream.number, from, kEntriesPerRead, entries));
+    for (const ChunkEntry& entry : entries) {
+      if (!source.ReadColumns(stream.number, entry.sequence, columns).ok()) continue;
+      if (!chunk.Decode(columns, DecodedChunk::Attributes::kSkip).ok()) continue;
+      if (HasMetadata(chunk) && chunk.Decode(columns).ok()) TakeNames(chunk, names);
+    }
+    if (!entries.empty()) {
+      from = {entries.back().last_timestamp_ns, entries.back().sequence + 1};
+    }
+  } while (entries.size() == kEntriesPerRead);
+  return names;
+}
+
+std::string AttributeText(const ShapeKey& key, uint64_t value,
+                          const std::vector<std::string_view>& strings) {
+  switch (key.type) {
+    case ValueType::kBool:
+      return value != 0 ? "true" : "false";
+    case ValueType::kUint:
+      return fmt::format("{}", value);
+    case ValueType::kInt:
+      return fmt::format("{}", static_cast<int64_t>(value));
+    case ValueType::kDouble:
+      return fmt::format("{}", std::bit_cast<double>(value));
+    case ValueType::kString:
+    case ValueType::kJson:
+      return std::string(strings[value]);
+    case ValueType::kNull:
+      break;
+  }
+  return "null";
+}
+
+const uint64_t* FindAttribute(const TimelineRecord& record, KeyScope scope, std::string_view name,
+                              const ShapeKey** key) {
+  const auto& keys = record.start().keys;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i].scope != scope || keys[i].name != name) continue;
+    if (key != nullptr) *key = &keys[i];
+    return record.values + i;
+  }
+  return nullptr;
+}
+
+std::string FrameworkProcessId(const TimelineRecord& record) {
+  const ShapeKey* key = nullptr;
+  const uint64_t* value = FindAttribute(record, KeyScope::kTop, "pid", &key);
+  return value == nullptr ? "" : AttributeText(*key, *value, record.names->strings);
+}
+
+std::string FrameworkThreadId(const TimelineRecord& record) {
+  if ((record.start().present & FieldBit(Field::kThreadId)) != 0) {
+    return fmt::format("{}", record.thread_id);
+  }
+  const ShapeKey* key = nullptr;
+  const uint64_t* value = FindAttribute(record, KeyScope::kTop, "tid", &key);
+  return value == nullptr ? "" : AttributeText(*key, *value, record.names->strings);
+}
+
+}  // namespace neurontrace

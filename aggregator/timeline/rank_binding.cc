@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/timeline/rank_binding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace neurontrace {
+namespace {
+
+// Warnings name so many of the disputed gids; the rest is counted.
+constexpr size_t kDisputesNamedMax = 64;
+
+bool IsSameCore(const StreamDescription& a, const StreamDescription& b) {
+  return a.identity.worker == b.identity.worker && a.identity.nc_idx == b.identity.nc_idx;
+}
+
+// Those of `claimants` that overlap in time with another core's claim: one sweep in the order of
+// their begin, in which each stands at most once in `alone`.
+std::vector<size_t> Disputants(const std::vector<StreamDescription>& streams,
+                               std::vector<size_t> claimants) {
+  std::erase_if(claimants, [&](size_t i) { return streams[i].events == 0; });
+  std::sort(claimants.begin(), claimants.end(), [&](size_t a, size_t b) {
+    return streams[a].first_timestamp_ns < streams[b].first_timestamp_ns;
+  });
+  std::vector<size_t> disputants;
+  uint64_t dispute_end_ns = 0;  // last timestamp of any disputant
+  std::vector<size_t> alone;    // live, and not in any dispute so far
+  for (const size_t claimant : claimants) {
+    const StreamDescription& stream = streams[claimant];
+    std::erase_if(
+        alone, [&](size_t i) { return streams[i].last_timestamp_ns < stream.first_timestamp_ns; });
+    bool disputes = !disputants.empty() && dispute_end_ns >= stream.first_timestamp_ns;
+    std::erase_if(alone, [&](size_t i) {
+      if (IsSameCore(streams[i], stream)) return false;
+      disputes = true;
+      disputants.push_back(i);
+      dispute_end_ns = std::max(dispute_end_ns, streams[i].last_timestamp_ns);
+      return true;
+    });
+    if (!disputes) {
+      alone.push_back(claimant);
+      continue;
+    }
+    disputants.push_back(claimant);
+    dispute_end_ns = std::max(dispute_end_ns, stream.last_timestamp_ns);
+  }
+  std::sort(disputants.begin(), disputants.end());
+  return disputants;
+}
+
+}  // namespace
+
+std::vector<RankBinding> BindRanks(const std::vector<StreamDescription>& streams,
+                                   std::vector<std::string>& warnings) {
+  std::vector<RankBinding> bindings(streams.size());
+  std::map<int64_t, std::vector<size_t>> claimants;  // cores alone: files share their worker's gid
+  for (size_t i = 0; i < streams.size(); ++i) {
+    const RankEvidence* best = BestEvidence(streams[i].evidence);
+    if (best == nullptr || best->worker_gid < 0) continue;
+    bindings[i].worker_gid = best->worker_gid;
+    bindings[i].label = fmt::format("gid{}", best->worker_gid);
+    if (streams[i].identity.kind == StreamKind::kNeuronCore)
+      claimants[best->worker_gid].push_back(i);
+  }
+  size_t disputes = 0;
+  for (const auto& [worker_gid, claims] : claimants) {
+    if (claims.size() < 2) continue;
+    const auto disputants = Disputants(streams, claims);
+    if (disputants.empty()) continue;
+    std::string names;
+    for (const size_t i : disputants) {
+      const std::string who = ToString(streams[i].identity);
+      bindings[i].is_disputed = true;
+      bindings[i].label = fmt::format("gid{} ({})", worker_gid, who);
+      if (names.size() < 1'000) {
+        names += fmt::format("{}gid {} ({})", names.empty() ? "" : ", ", worker_gid, who);
+      }
+    }
+    if (++disputes > kDisputesNamedMax) continue;
+    warnings.push_back(
+        fmt::format("{} cores claim worker_gid {} at the same time and are shown apart: {}",
+                    disputants.size(), worker_gid, names));
+  }
+  if (disputes > kDisputesNamedMax) {
+    warnings.push_back(fmt::format("{} further worker_gids are claimed by several cores",
+                                   disputes - kDisputesNamedMax));
+  }
+  return bindings;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "aggregator/align/clock_map.h"
+#include "aggregator/timeline/chunk_window.h"
+#include "aggregator/timeline/span_pairing.h"
+#include "aggregator/timeline/stream_index.h"
+#include "aggregator/timeline/timeline_filter.h"
+#include "trace/event_chunk.h"
+
+namespace neurontrace {
+
+// Counters of a reading, in events unless said otherwise.
+struct TimelineCounts {
+  uint64_t chunks_read = 0;   // decoded, once for each window that was cut from them
+  uint64_t chunks_total = 0;  // of the selected streams, in and out of the time window
+  uint64_t events = 0;        // turned into records or into parts of them
+  uint64_t spans = 0;
+  uint64_t open_spans = 0;
+  uint64_t start_lost_spans = 0;
+  uint64_t instants = 0;
+  uint64_t pairing_given_up = 0;  // open spans whose stop lies beyond the horizon of the search
+  uint64_t unreadable_chunks = 0;
+  uint64_t moved = 0;  // see TimelineOptions::chunks_at_once_max
+};
+
+// What the extraction of one stream's chunks needs to know of the stream.
+struct StreamContext {
+  uint32_t number = 0;          // index into TimelineReader::streams()
+  uint64_t known_until_ns = 0;  // reference time of its last event: where open spans end
+  const ClockMap* clock = nullptr;
+  StreamIndex* index = nullptr;
+};
+
+// Turns decoded chunks into timeline records, one window of events at a time. One thread at a time.
+class RecordExtractor {
+ public:
+  RecordExtractor(const TimelineFilter& filter, TimelineCounts& counts)
+      : filter_(filter), counts_(counts) {}
+
+  // Decodes a chunk: what Extract and BuildNames speak of until the next Load.
+  absl::Status Load(std::string columns);
+  size_t events() const { return chunk_.size(); }
+
+  std::shared_ptr<const ChunkNames> BuildNames(uint64_t serial) const;
+
+  // The records of the events from `first_event` on, at least one event and about `events_max`, cut
+  // between two events of different time.
+  absl::StatusOr<std::shared_ptr<ChunkWindow>> Extract(const StreamContext& stream,
+                                                       std::shared_ptr<const ChunkNames> names,
+                                                       size_t first_event, size_t events_max);
+  uint64_t raw_timestamp_ns(size_t event) const { return chunk_.timestamp_ns()[event]; }
+
+  // A stop without a start in its chunk becomes a record that Resolve must be called on when the
+  // timeline has come to it: false: it is the bare end of a span that was yielded; otherwise it has
+  // become kStopAttributes or a span that lost its start.
+  static bool IsUnresolved(const TimelineRecord& record) {
+    return record.kind == RecordKind::kStopAttributes;
+  }
+  bool Resolve(TimelineRecord& record, StreamIndex& index);
+
+ private:
+  enum class Action : uint8_t { kSkip, kStart, kStop, kComplete, kPoint };
+  struct ShapePlan {
+    Action action = Action::kSkip;
+    RecordKind kind = RecordKind::kOther;
+    bool has_nrta_seq_id = false;
+    uint32_t duration_key = 0;
+    uint64_t type_hash = 0;
+  };
+
+  void PlanShapes();
+  ShapePlan PlanShape(const Shape& shape) const;
+  absl::Status ExtractEvent(const StreamContext& stream, size_t event, ClockMapCursor& clock);
+  absl::Status FinishStart(const StreamContext& stream, size_t event, ClockMapCursor& clock,
+                           TimelineRecord& record);
+  void AppendValues(size_t event);
+  // Adds the record unless it lies outside the time window; its values begin at `values_begin`.
+  bool Keep(TimelineRecord& record, size_t values_begin);
+
+  const TimelineFilter& filter_;
+  TimelineCounts& counts_;
+  uint64_t next_span_id_ = 1;
+
+  std::string columns_;
+  DecodedChunk chunk_;
+  SpanPairing pairing_;
+  std::vector<ShapePlan> plans_;
+  std::vector<TimelineRecord> records_;  // of the window at hand; `values` are offsets until done
+  std::vector<size_t> value_offsets_;
+  std::vector<uint64_t> values_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/timeline/store_chunk_source.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "trace/event_chunk.h"
+
+namespace neurontrace {
+namespace {
+
+StreamDescription Describe(StreamRecord record) {
+  StreamDescription stream;
+  stream.number = record.number;
+  stream.identity = std::move(record.identity);
+  stream.evidence = std::move(record.evidence);
+  stream.losses = std::move(record.losses);
+  stream.chunks = record.chunks;
+  stream.events = record.events;
+  stream.first_timestamp_ns = record.first_timestamp_ns;
+  stream.last_timestamp_ns = record.last_timestamp_ns;
+  stream.chunk_span_max_ns = record.chunk_span_max_ns;
+  return stream;
+}
+
+void Append(const ChunkIndexEntry& index, const ForeignStops& stops,
+            std::vector<ChunkEntry>& entries) {
+  ChunkEntry& entry = entries.emplace_back();
+  entry.sequence = index.sequence;
+  entry.first_timestamp_ns = index.first_timestamp_ns;
+  entry.last_timestamp_ns = index.last_timestamp_ns;
+  entry.event_count = index.event_count;
+  std::vector<uint64_t> hashes;
+  hashes.reserve(stops.event_types.size());
+  for (const std::string& type : stops.event_types) hashes.push_back(HashEventType(type));
+  entry.foreign_stops.reserve(stops.entries.size());
+  for (const ForeignStops::Entry& stop : stops.entries) {
+    entry.foreign_stops.push_back({hashes[stop.type], stop.tracking_id, stop.timestamp_ns});
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<CaptureDescription> StoreChunkSource::Describe() {
+  CaptureDescription capture;
+  capture.id = record_.id;
+  capture.name = record_.spec.name;
+  capture.warnings = record_.warnings;
+  ASSIGN_OR_RETURN(std::vector<StreamRecord> streams, reader_.Streams());
+  for (StreamRecord& stream : streams) {
+    capture.streams.push_back(neurontrace::Describe(std::move(stream)));
+  }
+  return capture;
+}
+
+absl::Status StoreChunkSource::ReadIndex(uint32_t stream, IndexPosition from, size_t entries_max,
+                                         std::vector<ChunkEntry>& entries) {
+  entries.clear();
+  ChunkIndexIterator it = reader_.Stream(stream).Index(from.last_timestamp_ns);
+  for (; it.Valid() && entries.size() < entries_max; it.Next()) {
+    const ChunkIndexEntry& entry = it.entry();
+    if (entry.last_timestamp_ns == from.last_timestamp_ns && entry.sequence < from.sequence)
+      continue;
+    RETURN_IF_ERROR(it.ReadForeignStops(stops_));
+    Append(entry, stops_, entries);
+  }
+  return it.status();
+}
+
+absl::Status StoreChunkSource::ReadColumns(uint32_t stream, uint64_t sequence,
+                                           std::string& columns) {
+  RETURN_IF_ERROR(reader_.Stream(stream).ReadChunk(sequence, chunk_));
+  return UncompressColumns(chunk_.columns(), chunk_.columns_bytes(), columns);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a capture reads the same from the store as from memory.
+#include "aggregator/timeline/store_chunk_source.h"
+
+#include <gtest/gtest.h>
+
+#include "aggregator/store/store_test_support.h"
+#include "aggregator/timeline/event_script.h"
+#include "aggregator/timeline/timeline_reader.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kBase = 1'750'000'000'000'000'000u;
+
+class StoreChunkSourceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto store = Store::Open(directory_.path(), {.in_memory = true});
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+    ASSERT_TRUE(store_->captures().Put(TestCapture(1), true).ok());
+  }
+
+  // Stores what the builder holds as the next chunk of a core.
+  void Put(uint32_t nc_idx, uint64_t sequence) {
+    const EncodedColumns columns = builder_.Finish();
+    DecodedChunk decoded;
+    ASSERT_TRUE(decoded.Decode(columns.bytes).ok());
+    ReceivedChunk chunk = TestChunk(1, TestStream(nc_idx), sequence);
+    chunk.header.event_count = columns.event_count;
+    chunk.header.first_timestamp_ns = columns.first_timestamp_ns;
+    chunk.header.last_timestamp_ns = columns.last_timestamp_ns;
+    chunk.header.columns_bytes = static_cast<uint32_t>(columns.bytes.size());
+    chunk.header.rank_evidence = {{RankSource::kCommunicator, nc_idx + 4, 8, "comm"}};
+    chunk.columns = CompressColumns(columns.bytes);
+    chunk.foreign_stops = finder_.Find(decoded);
+    const auto results = store_->chunks().PutBatch({&chunk, 1});
+    ASSERT_TRUE(results.ok()) << results.status();
+    ASSERT_EQ(results->front().outcome, PutOutcome::kStored);
+  }
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<Store> store_;
+  EventChunkBuilder builder_;
+  EventScript script_{builder_};
+  ForeignStopFinder finder_;
+};
+
+TEST_F(StoreChunkSourceTest, ReadsSpansThatCrossChunksFromTheStore) {
+  constexpr uint64_t kChunks = 100;  // more than one read of the index
+  for (uint64_t sequence = 0; sequence < kChunks; ++sequence) {
+    const uint64_t at = kBase + sequence * 1'000;
+    if (sequence > 0) script_.Add({"outer", Phase::kStop, at, sequence, 7});
+    script_.Span("inner", at + 10, at + 20, sequence + 1);
+    if (sequence + 1 < kChunks) script_.Add({"outer", Phase::kStart, at + 30, sequence + 1, 7});
+    Put(0, sequence);
+  }
+  script_.Span("other", kBase + 5, kBase + 6, 1);
+  Put(1, 0);
+
+  StoreChunkSource source(store_->OpenCapture(TestCaptureId(1)), TestCapture(1));
+  auto reader = TimelineReader::Open(source, {});
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_EQ((*reader)->capture().name, "capture 1");
+  ASSERT_EQ((*reader)->streams().size(), 2u);
+  EXPECT_EQ((*reader)->streams()[1].rank.label, "gid5");
+  TimelineBatch batch;
+  uint64_t outer = 0;
+  while (true) {
+    const auto more = (*reader)->Next(batch);
+    ASSERT_TRUE(more.ok()) << more.status();
+    if (!*more) break;
+    for (const TimelineRecord* record : batch.records) {
+      if (record->start().event_type != "outer") continue;
+      EXPECT_EQ(record->end_ns - record->start_ns, 970u);
+      ++outer;
+    }
+  }
+  EXPECT_EQ(outer, kChunks - 1);
+  EXPECT_EQ((*reader)->counts().spans, 2 * kChunks);
+  EXPECT_EQ((*reader)->counts().open_spans, 0u);
+  EXPECT_EQ((*reader)->counts().start_lost_spans, 0u);
+}
+
+TEST_F(StoreChunkSourceTest, AChunkThatIsNotThereIsNotFound) {
+  StoreChunkSource source(store_->OpenCapture(TestCaptureId(1)), TestCapture(1));
+  std::string columns;
+  EXPECT_EQ(source.ReadColumns(0, 0, columns).code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace neurontrace

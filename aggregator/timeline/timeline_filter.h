@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/event_filter.h"
+#include "trace/ids.h"
+
+namespace neurontrace {
+
+// Which part of a capture a timeline shows. Empty selections mean everything. A plain value.
+struct TimelineFilter {
+  std::vector<std::string> instance_ids;
+  std::vector<uint32_t> neuron_cores;  // nc_idx; streams without a core are then left out
+  EventFilter event_types;             // of framework events, their category
+  uint64_t window_start_ns = 0;        // reference time; an event is shown that overlaps the window
+  uint64_t window_end_ns = UINT64_MAX;
+
+  bool SelectsStream(const StreamIdentity& stream) const;
+};
+
+}  // namespace neurontrace

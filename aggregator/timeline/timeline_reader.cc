@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/timeline/timeline_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+// What a record costs in a window with a usual number of attributes.
+constexpr size_t kBytesPerRecord = sizeof(TimelineRecord) + 6 * sizeof(uint64_t);
+constexpr size_t kWindowEventsMin = 64;
+constexpr size_t kUnreadableNamedMax = 16;
+constexpr uint64_t kSliceMaxNs = 1'000'000'000'000;
+
+bool ComesLater(uint64_t a_ns, uint32_t a_stream, uint64_t b_ns, uint32_t b_stream) {
+  return std::pair(a_ns, a_stream) > std::pair(b_ns, b_stream);
+}
+
+uint64_t Reference(const ClockMap& clock, uint64_t raw_ns) {
+  return std::min(clock.ToReference(raw_ns), kTimeMaxNs);
+}
+
+uint64_t AddSaturating(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+}  // namespace
+
+TimelineReader::TimelineReader(ChunkSource& source, TimelineOptions options)
+    : source_(source), options_(std::move(options)), extractor_(options_.filter, counts_) {}
+
+absl::StatusOr<std::unique_ptr<TimelineReader>> TimelineReader::Open(ChunkSource& source,
+                                                                     TimelineOptions options) {
+  if (options.filter.window_start_ns >= options.filter.window_end_ns) {
+    return InvalidArgument("export: the time window ends at {} ns, not after its start at {} ns",
+                           options.filter.window_end_ns, options.filter.window_start_ns);
+  }
+  std::unique_ptr<TimelineReader> reader(new TimelineReader(source, std::move(options)));
+  RETURN_IF_ERROR(reader->SelectStreams());
+  return reader;
+}
+
+absl::Status TimelineReader::SelectStreams() {
+  ASSIGN_OR_RETURN(capture_, source_.Describe());
+  warnings_ = capture_.warnings;
+  std::vector<StreamDescription> selected;
+  for (StreamDescription& stream : capture_.streams) {
+    if (options_.filter.SelectsStream(stream.identity)) selected.push_back(std::move(stream));
+  }
+  capture_.streams.clear();
+  auto bindings = BindRanks(selected, warnings_);
+  uint64_t events = 0;
+  uint64_t end_ns = 0;
+  for (size_t i = 0; i < selected.size(); ++i) {
+    const StreamDescription& stream = selected[i];
+    const ClockMap* clock =
+        options_.clocks == nullptr
+            ? &identity_
+            : &options_.clocks->For(stream.identity.worker, stream.clock_domain);
+    counts_.chunks_total += stream.chunks;
+    if (stream.events > 0) {
+      events += stream.events;
+      begin_ns_ = std::min(begin_ns_, Reference(*clock, stream.first_timestamp_ns));
+      end_ns = std::max(end_ns, Reference(*clock, stream.last_timestamp_ns));
+    }
+    streams_.push_back({std::move(selected[i]), std::move(bindings[i]), clock});
+  }
+  if (events == 0) begin_ns_ = 0;
+  begin_ns_ = std::max(begin_ns_, options_.filter.window_start_ns);
+  const double seconds_per_event =
+      end_ns > begin_ns_ ? static_cast<double>(end_ns - begin_ns_) / static_cast<double>(events)
+                         : 1;
+  slice_ns_ = std::clamp<uint64_t>(
+      static_cast<uint64_t>(seconds_per_event * static_cast<double>(options_.batch_records_target)),
+      1, kSliceMaxNs);
+  indexes_.reserve(streams_.size());  // contexts point into it
+  for (uint32_t i = 0; i < streams_.size(); ++i) RETURN_IF_ERROR(OpenStream(i));
+  return absl::OkStatus();
+}
+
+absl::Status TimelineReader::OpenStream(uint32_t stream) {
+  const TimelineStream& opened = streams_[stream];
+  const ClockMap& clock = *opened.clock;
+  const uint64_t start_ns = options_.filter.window_start_ns;
+  const uint64_t from_ns = start_ns > options_.lookback_ns ? start_ns - options_.lookback_ns : 0;
+  const uint64_t end_ns = options_.filter.window_end_ns;
+  indexes_.emplace_back(source_, opened.description, from_ns == 0 ? 0 : clock.ToRaw(from_ns),
+                        end_ns == UINT64_MAX ? UINT64_MAX : clock.ToRaw(end_ns));
+  contexts_.push_back({.number = stream,
+                       .known_until_ns = Reference(clock, opened.description.last_timestamp_ns),
+                       .clock = &clock,
+                       .index = &indexes_.back()});
+  return PushNextChunk(stream);
+}
+
+absl::Status TimelineReader::PushNextChunk(uint32_t stream) {
+  RETURN_IF_ERROR(indexes_[stream].Settle());
+  const StreamIndex::Chunk* next = indexes_[stream].next();
+  if (next == nullptr) return absl::OkStatus();
+  next_chunks_.push_back({Reference(*streams_[stream].clock, next->first_timestamp_ns), stream});
+  std::push_heap(next_chunks_.begin(), next_chunks_.end(), [](const auto& a, const auto& b) {
+    return ComesLater(a.first_ns, a.stream, b.first_ns, b.stream);
+  });
+  return absl::OkStatus();
+}
+
+size_t TimelineReader::WindowEventsMax() const {
+  const size_t sharers = std::max(cursors_.size() + 1, streams_.size());
+  return std::clamp<size_t>(options_.window_bytes_max / sharers / kBytesPerRecord, kWindowEventsMin,
+                            limits::kChunkEventsMax);
+}
+
+absl::Status TimelineReader::LoadWindow(Cursor& cursor) {
+  const size_t first_event = cursor.windows.empty() ? 0 : cursor.windows.back()->next_event;
+  std::string columns;
+  RETURN_IF_ERROR(
+      source_.ReadColumns(streams_[cursor.stream].description.number, cursor.sequence, columns));
+  RETURN_IF_ERROR(extractor_.Load(std::move(columns)));
+  if (cursor.names == nullptr) cursor.names = extractor_.BuildNames(next_serial_++);
+  ASSIGN_OR_RETURN(auto window, extractor_.Extract(contexts_[cursor.stream], cursor.names,
+                                                   first_event, WindowEventsMax()));
+  cursor.limit_ns = window->next_event < extractor_.events()
+                        ? Reference(*streams_[cursor.stream].clock,
+                                    extractor_.raw_timestamp_ns(window->next_event))
+                        : UINT64_MAX;
+  room_ -= std::min(room_, window->next_event - first_event);
+  cursor.windows.push_back(std::move(window));
+  return absl::OkStatus();
+}
+
+absl::Status TimelineReader::PassOverChunk(Cursor& cursor, const absl::Status& status) {
+  // What is wrong with one chunk is no reason to withhold the others; that the source fails is.
+  if (status.code() != absl::StatusCode::kInvalidArgument &&
+      status.code() != absl::StatusCode::kDataLoss &&
+      status.code() != absl::StatusCode::kNotFound) {
+    return status;
+  }
+  if (++counts_.unreadable_chunks <= kUnreadableNamedMax) {
+    warnings_.push_back(fmt::format(
+        "chunk {} of {} cannot be read and is left out: {}", cursor.sequence,
+        ToString(streams_[cursor.stream].description.identity), std::string(status.message())));
+  }
+  cursor.limit_ns = UINT64_MAX;
+  return absl::OkStatus();
+}
+
+absl::Status TimelineReader::Extend(Cursor& cursor, uint64_t& end_ns) {
+  while (cursor.limit_ns < end_ns) {
+    // A cursor that stands at the present must go on, whatever the room.
+    if (room_ == 0 && cursor.limit_ns > now_ns_) {
+      end_ns = cursor.limit_ns;
+      return absl::OkStatus();
+    }
+    if (const absl::Status status = LoadWindow(cursor); !status.ok()) {
+      return PassOverChunk(cursor, status);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TimelineReader::ActivateChunk() {
+  std::pop_heap(next_chunks_.begin(), next_chunks_.end(), [](const auto& a, const auto& b) {
+    return ComesLater(a.first_ns, a.stream, b.first_ns, b.stream);
+  });
+  const NextChunk next = next_chunks_.back();
+  next_chunks_.pop_back();
+  cursors_.push_back({.stream = next.stream,
+                      .sequence = indexes_[next.stream].next()->sequence,
+                      .limit_ns = next.first_ns});
+  indexes_[next.stream].Pop();
+  return PushNextChunk(next.stream);
+}
+
+absl::Status TimelineReader::ExtendCursors(uint64_t& end_ns) {
+  for (Cursor& cursor : cursors_) RETURN_IF_ERROR(Extend(cursor, end_ns));
+  return absl::OkStatus();
+}
+
+absl::Status TimelineReader::ActivateChunks(uint64_t& end_ns) {
+  while (!next_chunks_.empty() && next_chunks_.front().first_ns < end_ns) {
+    if (room_ == 0 || cursors_.size() >= options_.chunks_at_once_max) {
+      if (next_chunks_.front().first_ns > now_ns_) {
+        end_ns = next_chunks_.front().first_ns;
+        return absl::OkStatus();
+      }
+      if (!cursors_.empty()) {
+        end_ns = std::min(end_ns, AddSaturating(now_ns_, 1));
+        return absl::OkStatus();
+      }
+    }
+    RETURN_IF_ERROR(ActivateChunk());
+    RETURN_IF_ERROR(Extend(cursors_.back(), end_ns));
+  }
+  return absl::OkStatus();
+}
+
+void TimelineReader::GatherFrom(Cursor& cursor, TimelineBatch& batch) {
+  size_t done = 0;
+  for (auto& window : cursor.windows) {
+    auto& records = window->records;
+    const size_t first = cursor.next_record;
+    while (cursor.next_record < records.size() &&
+           records[cursor.next_record].start_ns < batch.end_ns) {
+      batch.records.push_back(&records[cursor.next_record++]);
+    }
+    if (cursor.next_record > first) batch.windows.push_back(window);
+    if (cursor.next_record < records.size()) break;
+    // The last window stays: it says where the chunk goes on.
+    if (window == cursor.windows.back()) break;
+    cursor.next_record = 0;
+    ++done;
+  }
+  cursor.windows.erase(cursor.windows.begin(), cursor.windows.begin() + static_cast<long>(done));
+}
+
+// A stop that stands without its start can be judged when everything before it has been loaded.
+void TimelineReader::Gather(TimelineBatch& batch) {
+  for (Cursor& cursor : cursors_) GatherFrom(cursor, batch);
+  std::erase_if(cursors_, [](const Cursor& cursor) {
+    return cursor.limit_ns == UINT64_MAX &&
+           (cursor.windows.empty() || cursor.next_record == cursor.windows.back()->records.size());
+  });
+  for (TimelineRecord* record : batch.records) {
+    if (record->start_ns >= batch.begin_ns) continue;
+    record->start_ns = batch.begin_ns;
+    record->end_ns = std::max(record->end_ns, record->start_ns);
+    ++counts_.moved;
+  }
+  order_.Sort(batch.records);
+  std::erase_if(batch.records, [this](TimelineRecord* record) {
+    return RecordExtractor::IsUnresolved(*record) &&
+           !extractor_.Resolve(*record, indexes_[record->stream]);
+  });
+}
+
+void TimelineReader::AdaptSlice(size_t records) {
+  const size_t target = options_.batch_records_target;
+  if (records < target / 2) {
+    slice_ns_ = std::min(kSliceMaxNs, slice_ns_ + slice_ns_ / 2 + 1);
+  } else if (records > 2 * target) {
+    slice_ns_ = std::max<uint64_t>(1, slice_ns_ / 2);
+  }
+}
+
+absl::StatusOr<bool> TimelineReader::Next(TimelineBatch& batch) {
+  batch.records.clear();
+  batch.windows.clear();
+  if (cursors_.empty()) {
+    if (next_chunks_.empty()) return false;
+    now_ns_ = std::max(now_ns_, next_chunks_.front().first_ns);
+  }
+  const uint64_t slice_end_ns = AddSaturating(now_ns_, slice_ns_);
+  uint64_t end_ns = slice_end_ns;
+  room_ = options_.batch_events_max;
+  RETURN_IF_ERROR(ExtendCursors(end_ns));
+  RETURN_IF_ERROR(ActivateChunks(end_ns));
+  batch.begin_ns = now_ns_;
+  batch.end_ns = end_ns;
+  Gather(batch);
+  if (end_ns == slice_end_ns) AdaptSlice(batch.records.size());
+  now_ns_ = end_ns;
+  return true;
+}
+
+}  // namespace neurontrace

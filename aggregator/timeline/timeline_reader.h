@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/align/clock_map.h"
+#include "aggregator/timeline/chunk_source.h"
+#include "aggregator/timeline/chunk_window.h"
+#include "aggregator/timeline/rank_binding.h"
+#include "aggregator/timeline/record_extractor.h"
+#include "aggregator/timeline/stream_index.h"
+#include "aggregator/timeline/time_order.h"
+#include "aggregator/timeline/timeline_filter.h"
+#include "aggregator/timeline/timeline_record.h"
+
+namespace neurontrace {
+
+struct TimelineStream {
+  StreamDescription description;
+  RankBinding rank;
+  const ClockMap* clock = nullptr;
+};
+
+// Records of one time slice, in the order of their start; at equal start what is longer comes
+// first. Owns what they point to; may be handed to another thread.
+struct TimelineBatch {
+  uint64_t begin_ns = 0;
+  uint64_t end_ns = 0;  // every later record starts at or after this
+  std::vector<TimelineRecord*> records;
+  std::vector<std::shared_ptr<const ChunkWindow>> windows;
+};
+
+struct TimelineOptions {
+  TimelineFilter filter;
+  const ClockMaps* clocks = nullptr;  // must outlive the reader; nullptr: every clock is true
+  size_t window_bytes_max = size_t{96} << 20;  // records held of chunks in the midst of being read
+  size_t batch_records_target = 16'384;
+  // Chunks that may overlap at one time, and events loaded at most for one batch. Beyond, and only
+  // where more than these share one nanosecond, chunks wait and their events are moved to the time
+  // at which they are reached (TimelineCounts::moved).
+  size_t chunks_at_once_max = 16'384;
+  size_t batch_events_max = 131'072;
+  // Spans that began so long before the time window, or less, are found; of older ones the stop
+  // alone is seen.
+  uint64_t lookback_ns = 2'000'000'000;
+};
+
+// Reads a capture as one ordered sequence of spans, instants, flows and counters: merges all
+// streams by reference time, pairs starts with stops inside chunks and across them, and keeps what
+// has no partner (open to the end of what is known of its stream; start lost). A chunk is read when
+// the timeline comes to its first event, and again where memory allows only a part of it to be
+// held: memory is bounded by options.window_bytes_max and the number of streams, whatever the
+// capture's length. A chunk that cannot be read is counted, warned about and passed over.
+//
+// One thread at a time; the source, the options' clocks and the reader may move between threads
+// together.
+class TimelineReader {
+ public:
+  // NOT_FOUND and other errors of the source.
+  static absl::StatusOr<std::unique_ptr<TimelineReader>> Open(ChunkSource& source,
+                                                              TimelineOptions options);
+  TimelineReader(const TimelineReader&) = delete;
+  TimelineReader& operator=(const TimelineReader&) = delete;
+
+  const CaptureDescription& capture() const { return capture_; }  // its streams moved to streams()
+  std::span<const TimelineStream> streams() const { return streams_; }  // the selected ones
+  // Grows while reading.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  const TimelineCounts& counts() const { return counts_; }
+  uint64_t begin_ns() const { return begin_ns_; }  // reference time of the first selected event
+
+  // The next batch, reusing the memory of `batch`; false when there are no more. A batch can be
+  // without records.
+  absl::StatusOr<bool> Next(TimelineBatch& batch);
+
+ private:
+  struct Cursor {
+    uint32_t stream = 0;
+    uint64_t sequence = 0;
+    std::shared_ptr<const ChunkNames> names;
+    std::vector<std::shared_ptr<ChunkWindow>> windows;  // one, more only while a slice is made
+    size_t next_record = 0;                             // of the first window
+    // The windows have every record that starts before this; UINT64_MAX: the chunk has no more.
+    uint64_t limit_ns = 0;
+  };
+  struct NextChunk {
+    uint64_t first_ns = 0;  // reference
+    uint32_t stream = 0;
+  };
+
+  TimelineReader(ChunkSource& source, TimelineOptions options);
+  absl::Status SelectStreams();
+  absl::Status OpenStream(uint32_t stream);
+  absl::Status PushNextChunk(uint32_t stream);
+  absl::Status ActivateChunk();
+  absl::Status LoadWindow(Cursor& cursor);
+  // Loads windows until the cursor has everything before end_ns, or lowers end_ns to what it has
+  // when `room_` is used up.
+  absl::Status Extend(Cursor& cursor, uint64_t& end_ns);
+  absl::Status ExtendCursors(uint64_t& end_ns);
+  absl::Status ActivateChunks(uint64_t& end_ns);
+  absl::Status PassOverChunk(Cursor& cursor, const absl::Status& status);
+  void Gather(TimelineBatch& batch);
+  static void GatherFrom(Cursor& cursor, TimelineBatch& batch);
+  size_t WindowEventsMax() const;
+  void AdaptSlice(size_t records);
+
+  ChunkSource& source_;
+  const TimelineOptions options_;
+  const ClockMap identity_;
+  CaptureDescription capture_;
+  std::vector<TimelineStream> streams_;
+  std::vector<std::string> warnings_;
+  TimelineCounts counts_;
+  uint64_t begin_ns_ = UINT64_MAX;
+
+  RecordExtractor extractor_;
+  std::vector<StreamIndex> indexes_;     // one a stream
+  std::vector<StreamContext> contexts_;  // one a stream
+  std::vector<NextChunk> next_chunks_;   // min-heap
+  std::vector<Cursor> cursors_;          // chunks the timeline is in the midst of
+  uint64_t now_ns_ = 0;                  // where the next slice begins
+  uint64_t slice_ns_ = 1;
+  size_t room_ = 0;  // events that the slice at hand may still load
+  uint64_t next_serial_ = 1;
+  TimeOrder order_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/event.h"
+
+namespace neurontrace {
+
+// Reference time is signed in the files we write: what is later stands here.
+inline constexpr uint64_t kTimeMaxNs = INT64_MAX - 1;
+
+// The texts of one chunk: what the records that came from it refer to. Constant once records exist.
+struct ChunkNames {
+  uint64_t serial = 0;        // unique in one reading, so that translations of it can be kept
+  std::vector<Shape> shapes;  // texts point into `text`
+  std::vector<std::string_view> strings;
+  std::string text;
+};
+
+enum class RecordKind : uint8_t {
+  kSpan = 0,
+  kInstant,
+  kFlowStart,
+  kFlowStep,
+  kFlowEnd,
+  kCounter,
+  // The stop event of a span that was yielded earlier with kStopFollows: start_ns is the time of
+  // the stop, span_id the span's, and the attributes are the stop's (as start attributes).
+  kStopAttributes,
+  kOther,  // an event whose phase the runtime did not name: shown as an instant
+};
+
+// Bits of TimelineRecord::flags.
+inline constexpr uint8_t kOpen = 1;         // no stop is known: ends where its stream ends
+inline constexpr uint8_t kStartLost = 2;    // only the stop is known: no length, its attributes
+inline constexpr uint8_t kStopFollows = 4;  // the stop lies in another chunk: kStopAttributes come
+inline constexpr uint8_t kHasNrtaSeqId = 8;
+
+// One thing on the timeline. Lives as long as the batch that it came in.
+struct TimelineRecord {
+  uint64_t start_ns = 0;  // reference time
+  uint64_t end_ns = 0;    // not before start_ns; equal for all but spans
+  uint64_t id = 0;        // the runtime's event id, 0 where absent
+  uint64_t thread_id = 0;
+  // With kStopFollows, and of its kStopAttributes: names the span; unique in one reading.
+  uint64_t span_id = 0;
+  const uint64_t* values = nullptr;  // start attributes, stop attributes, then what flags say
+  const ChunkNames* names = nullptr;
+  uint32_t stream = 0;  // index into TimelineReader::streams()
+  uint16_t shape = 0;   // of the start (or only) event, in names->shapes
+  uint16_t stop_shape = kNoShape;
+  RecordKind kind = RecordKind::kSpan;
+  uint8_t flags = 0;
+
+  static constexpr uint16_t kNoShape = 0xffff;
+
+  const Shape& start() const { return names->shapes[shape]; }
+  bool has_stop() const { return stop_shape != kNoShape; }
+  const Shape& stop() const { return names->shapes[stop_shape]; }
+  // One value for each key of start(), and of stop(): as DecodedChunk::column has them.
+  std::span<const uint64_t> start_values() const { return {values, start().keys.size()}; }
+  std::span<const uint64_t> stop_values() const {
+    return {values + start().keys.size(), has_stop() ? stop().keys.size() : 0};
+  }
+  std::string_view text(uint64_t value) const { return names->strings[value]; }
+  // With kHasNrtaSeqId.
+  uint64_t nrta_seq_id() const { return values[start().keys.size() + stop_values().size()]; }
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/timeline/chunk_source.h"
+#include "aggregator/timeline/timeline_filter.h"
+
+namespace neurontrace {
+
+struct EventLinesTotal {
+  uint64_t chunks_read = 0;
+  uint64_t chunks_total = 0;  // of the selected streams, in and out of the time window
+  uint64_t events = 0;
+  uint64_t bytes = 0;
+  std::vector<std::string> warnings;
+};
+
+// The `events` format: what was recorded and not what is made of it. Stream after stream, one JSON
+// object a line,
+//
+//   {"stream":3,"instance_id":"i-0a","pid":4711,"nc_idx":1,"worker_gid":35,"event":{…}}
+//
+// with the event as its source wrote it (trace/event_json.h) and raw times; nothing is paired,
+// sorted beyond its chunk or moved. `nc_idx` and `worker_gid` are -1 where there is none; a
+// framework file's lines have its name as "file". Of the time window, events with start <= time <
+// end are written.
+//
+// `write` takes each piece before it returns; its error ends the export. `progress` is told now and
+// then; false ends the export with CANCELLED. A chunk that cannot be read is passed over with a
+// warning. Holds one chunk in memory.
+absl::StatusOr<EventLinesTotal> WriteEventLines(
+    ChunkSource& source, const TimelineFilter& filter,
+    const std::function<absl::Status(std::string_view)>& write,
+    const std::function<bool(const EventLinesTotal&)>& progress);
+
+}  // namespace neurontrace

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: every event of the selected part of a capture is one line, as it was recorded, under the
+// right stream. Method: captures in memory, lines compared to the letter.
+#include "aggregator/export/events/event_lines.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_split.h"
+#include "aggregator/timeline/event_script.h"
+#include "aggregator/timeline/fake_chunk_source.h"
+#include "base/status.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+StreamIdentity Core(std::string instance, uint32_t pid, uint32_t nc_idx) {
+  StreamIdentity identity;
+  identity.agent_id = "agent-" + instance;
+  identity.worker = {.instance_id = std::move(instance), .boot_id = "b", .pid = pid};
+  identity.kind = StreamKind::kNeuronCore;
+  identity.nc_idx = nc_idx;
+  return identity;
+}
+
+class EventLinesTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> Write(const TimelineFilter& filter = {}) {
+    std::string text;
+    const auto total = WriteEventLines(
+        source_, filter,
+        [&text](std::string_view piece) {
+          text += piece;
+          return absl::OkStatus();
+        },
+        [](const EventLinesTotal&) { return true; });
+    EXPECT_TRUE(total.ok()) << total.status();
+    if (!total.ok() || text.empty()) return {};
+    total_ = *total;
+    EXPECT_EQ(total_.bytes, text.size());
+    EXPECT_EQ(text.back(), '\n');
+    text.pop_back();
+    return absl::StrSplit(text, '\n');
+  }
+
+  void AddInstant(const std::string& type, uint64_t timestamp_ns) {
+    script_.Add({type, Phase::kInstant, timestamp_ns});
+  }
+
+  FakeChunkSource source_;
+  EventChunkBuilder builder_;
+  EventScript script_{builder_};
+  EventLinesTotal total_;
+};
+
+TEST_F(EventLinesTest, EveryEventIsALineWithItsStream) {
+  const uint32_t stream = source_.AddStream(
+      Core("i-a", 4711, 1), {{.source = RankSource::kCommunicator, .worker_gid = 35}});
+  script_.Span("nrt_execute", 100, 250, 9, 7, {{"model_name", std::string("a\"b")}});
+  source_.AddChunk(stream, builder_);
+  const auto lines = Write();
+  ASSERT_THAT(lines, SizeIs(2));
+  EXPECT_THAT(lines[0],
+              HasSubstr(R"({"stream":0,"instance_id":"i-a","pid":4711,"nc_idx":1,"worker_gid":35,)"
+                        R"("event":{"event_type":"nrt_execute","phase":"start")"));
+  EXPECT_THAT(lines[0], HasSubstr(R"("data":{"model_name":"a\"b"})"));
+  EXPECT_THAT(lines[1], HasSubstr(R"("phase":"stop")"));
+  EXPECT_EQ(total_.events, 2u);
+}
+
+TEST_F(EventLinesTest, AFrameworkFileHasANameAndNoCore) {
+  StreamIdentity identity = Core("i-a", 0, limits::kNoNcIdx);
+  identity.kind = StreamKind::kFramework;
+  identity.name = "worker0.json";
+  const uint32_t stream = source_.AddStream(identity);
+  AddInstant("cpu_op", 5);
+  source_.AddChunk(stream, builder_);
+  EXPECT_THAT(
+      Write(),
+      ElementsAre(HasSubstr(R"("nc_idx":-1,"worker_gid":-1,"file":"worker0.json","event":{)")));
+}
+
+TEST_F(EventLinesTest, FiltersLeaveOutStreamsTypesAndTimes) {
+  for (const auto& [instance, nc] : {std::pair{"i-a", 0u}, {"i-a", 1u}, {"i-b", 0u}}) {
+    const uint32_t stream = source_.AddStream(Core(instance, 1, nc));
+    for (uint64_t chunk = 0; chunk < 3; ++chunk) {
+      AddInstant("hw_notify", 100 * chunk);
+      AddInstant("nrt_execute", 100 * chunk + 50);
+      source_.AddChunk(stream, builder_);
+    }
+  }
+  EXPECT_THAT(Write(), SizeIs(18));
+  TimelineFilter filter;
+  filter.instance_ids = {"i-a"};
+  EXPECT_THAT(Write(filter), SizeIs(12));
+  filter.neuron_cores = {1};
+  EXPECT_THAT(Write(filter), SizeIs(6));
+  filter.event_types = *EventFilter::Parse({"hardware"});
+  EXPECT_THAT(Write(filter), SizeIs(3));
+  filter.window_start_ns = 100;
+  filter.window_end_ns = 200;
+  EXPECT_THAT(Write(filter), ElementsAre(HasSubstr(R"("timestamp_ns":100)")));
+  EXPECT_EQ(total_.chunks_total, 3u);
+  EXPECT_EQ(total_.chunks_read, 1u);
+  filter.window_start_ns = 101;
+  EXPECT_THAT(Write(filter), IsEmpty());
+}
+
+TEST_F(EventLinesTest, ManyChunksAreReadPageByPage) {
+  const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
+  for (uint64_t i = 0; i < 1000; ++i) {
+    AddInstant("hw_notify", i / 300);  // many chunks end at the same time
+    source_.AddChunk(stream, builder_);
+  }
+  EXPECT_THAT(Write(), SizeIs(1000));
+}
+
+TEST_F(EventLinesTest, ALostChunkIsSaidAndPassedOver) {
+  const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
+  for (uint64_t i = 0; i < 3; ++i) {
+    AddInstant("hw_notify", i);
+    source_.AddChunk(stream, builder_);
+  }
+  source_.Lose(stream, 1);
+  EXPECT_THAT(Write(), SizeIs(2));
+  EXPECT_THAT(total_.warnings, ElementsAre(HasSubstr("chunk 1 of i-a pid 1 nc 0")));
+}
+
+TEST_F(EventLinesTest, EndsWhenTheReceiverFailsOrNobodyListens) {
+  const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
+  AddInstant("hw_notify", 1);
+  source_.AddChunk(stream, builder_);
+  const auto take = [](std::string_view) { return absl::OkStatus(); };
+  const auto refuse = [](std::string_view) { return DataLoss("the disk is full"); };
+  const auto failed =
+      WriteEventLines(source_, {}, refuse, [](const EventLinesTotal&) { return true; });
+  EXPECT_EQ(failed.status(), DataLoss("the disk is full"));
+  const auto left =
+      WriteEventLines(source_, {}, take, [](const EventLinesTotal&) { return false; });
+  EXPECT_EQ(left.status().code(), absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -34,8 +34,10 @@ def wait_until(condition, what, seconds=20.0):
 class Process:
     """A child whose output goes to a log, and whose lines can be waited for."""
 
-    def __init__(self, name, command, log_dir, env=None):
+    def __init__(self, name, command, log_dir, env=None, wrapped=False):
+        """`wrapped`: the command is one that runs the program as its child, and signals are meant for that."""
         self.name = name
+        self._wrapped = wrapped
         self.log = Path(log_dir) / f"{name}.log"
         self._lines = []
         self._changed = threading.Condition()
@@ -76,7 +78,15 @@ class Process:
 
     @property
     def pid(self):
-        return self.popen.pid
+        """Of the program, as this machine sees it."""
+        if not self._wrapped:
+            return self.popen.pid
+        children = Path(f"/proc/{self.popen.pid}/task/{self.popen.pid}/children")
+        return int(wait_until(children.read_text, f"the child of {self.name}").split()[0])
+
+    def signal(self, number):
+        if self.running():
+            os.kill(self.pid, number)
 
     def running(self):
         return self.popen.poll() is None
@@ -91,15 +101,32 @@ class Process:
 
     def stop(self, seconds=30.0):
         """SIGTERM, then its exit code."""
-        if self.running():
-            self.popen.terminate()
+        self.signal(signal.SIGTERM)
         return self.wait(seconds)
 
     def kill(self):
         """SIGKILL: no chance to tidy up."""
-        if self.running():
-            self.popen.send_signal(signal.SIGKILL)
+        self.signal(signal.SIGKILL)
         return self.wait()
+
+
+class Worker(Process):
+    """A simulated worker with the tap loaded, and the files in which it and the runtime account for its events."""
+
+    def __init__(self, name, command, log_dir, env, wrapped, instance_id, truth, capture_log):
+        super().__init__(name, command, log_dir, env, wrapped)
+        self.instance_id = instance_id
+        self.truth = Path(truth)
+        self.capture_log = Path(capture_log)
+        self.pid_seen = None  # what the agent calls it, where it is not our child's pid
+
+    @property
+    def reported_pid(self):
+        return self.pid if self.pid_seen is None else self.pid_seen
+
+    def report(self):
+        """The one line of JSON of its end."""
+        return json.loads(next(line for line in reversed(self._lines) if line and line.startswith("{")))
 
 
 class Fleet:
@@ -121,6 +148,7 @@ class Fleet:
         self.address = "127.0.0.1:0"
         self.agents = {}
         self.workers = []
+        self._started = []  # every process there ever was, for shut_down
 
     def __enter__(self):
         return self
@@ -135,10 +163,10 @@ class Fleet:
 
     def start_aggregator(self, *options):
         """Starts it, or starts it again on the same port and store."""
-        self.aggregator = Process(
+        self.aggregator = self._start(Process(
             "aggregator",
             [self.program("neurontrace-aggregator"), "--listen", self.address, "--store",
-             self.dir / "store", "--health-address", "127.0.0.1:0", *options], self.logs)
+             self.dir / "store", "--health-address", "127.0.0.1:0", *options], self.logs))
         line = self.aggregator.wait_for_line("listening on ")
         self.address = line.split("listening on ", 1)[1].split()[0]
         return self.aggregator
@@ -148,29 +176,39 @@ class Fleet:
     def socket_of(self, instance_id):
         return Path(self._sockets.name) / f"{instance_id}.sock"
 
-    def start_agent(self, instance_id, *options):
-        agent = Process(
+    def start_agent(self, instance_id, *options, prefix=()):
+        """Starts the agent of an instance, or starts it again as the same agent. `prefix` is a command that runs it."""
+        agent = self._start(Process(
             f"agent-{instance_id}",
-            [self.program("neurontrace-agent"), "--aggregator", self.address, "--socket",
+            [*prefix, self.program("neurontrace-agent"), "--aggregator", self.address, "--socket",
              self.socket_of(instance_id), "--instance-id", instance_id, "--agent-id",
-             f"agent-{instance_id}", "--health-address", "127.0.0.1:0", *options], self.logs)
+             f"agent-{instance_id}", "--health-address", "127.0.0.1:0", *options], self.logs, wrapped=bool(prefix)))
         self.agents[instance_id] = agent
         return agent
 
-    def start_worker(self, instance_id, *options, name=None, env=None, program="sim_worker"):
-        """A simulated worker with the tap preloaded; waits until it says that it is ready."""
-        name = name or f"worker-{instance_id}-{len(self.workers)}"
+    def start_worker(self, instance_id, *options, name=None, env=None, prefix=(), ready=True):
+        """A simulated worker with the tap preloaded; waits until it says that it is ready. `prefix` is a command that
+        runs it."""
+        name = name or f"worker-{len(self.workers)}"
+        truth, capture_log = self.dir / f"truth-{name}.tsv", self.dir / f"captures-{name}.tsv"
+        tap = self.build / "lib" / "libneurontrace_tap.so"
         environment = {
-            "LD_PRELOAD": str(self.build / "lib" / "libneurontrace_tap.so"),
             "NEURONTRACE_AGENT_SOCKET": str(self.socket_of(instance_id)),
+            "FAKE_NRT_CAPTURE_LOG": str(capture_log),
         }
         environment.update(env or {})
-        worker = Process(
-            name, [self.build / "tests" / "fake_nrt" / program, "--print-ready", *options],
-            self.logs, environment)
+        command = [*prefix, "env", f"LD_PRELOAD={tap}",
+                   self.build / "tests" / "fake_nrt" / "sim_worker", "--print-ready", "--ground-truth", truth, *options]
+        worker = self._start(Worker(name, command, self.logs, environment, bool(prefix), instance_id, truth,
+                                    capture_log))
         self.workers.append(worker)
-        worker.wait_for_line("ready")
+        if ready:
+            worker.wait_for_line("ready")
         return worker
+
+    def _start(self, process):
+        self._started.append(process)
+        return process
 
     # -- the operator's command line -----------------------------------------------------------------------------
 
@@ -188,24 +226,47 @@ class Fleet:
     def cli_json(self, *arguments, **options):
         return json.loads(self.cli("--output", "json", *arguments, **options).stdout)
 
+    def wait_for_status(self, agents, seconds=20.0):
+        return wait_until(lambda: self.cli_json("status")["agents_connected"] == agents, f"{agents} agents", seconds)
+
+    def list_workers(self, *arguments):
+        return self.cli_json("workers", *arguments)["workers"]
+
     def wait_for_workers(self, count, state="WORKER_STATE_IDLE", seconds=20.0):
         def there():
-            workers = self.cli_json("workers")["workers"]
+            workers = self.list_workers()
             return workers if sum(w["state"] == state for w in workers) == count else None
         return wait_until(there, f"{count} workers in {state}", seconds)
+
+    def show_capture(self, capture_id):
+        return self.cli_json("captures", "show", capture_id)
+
+    def wait_for_capture(self, capture_id, condition, what, seconds=30.0):
+        """Polls the capture until `condition` holds of it and returns it."""
+        def there():
+            capture = self.show_capture(capture_id)
+            return capture if condition(capture) else None
+        return wait_until(there, f"capture {capture_id}: {what}", seconds)
+
+    def export_events(self, capture_id, *options):
+        """The capture in the `events` format; returns the file."""
+        path = self.dir / f"events-{capture_id}.jsonl"
+        self.cli("export", capture_id, "--format", "events", "-o", path, *options)
+        return path
 
     # -- the end -------------------------------------------------------------------------------------------------
 
     def shut_down(self):
-        for process in [*self.workers, *self.agents.values(), self.aggregator]:
-            if process is not None and process.running():
-                process.popen.terminate()
-        for process in [*self.workers, *self.agents.values(), self.aggregator]:
-            if process is not None:
-                try:
-                    process.wait(10)
-                except FleetError:
-                    process.kill()
+        """Ends everything: workers first, so that nothing waits for what is gone."""
+        order = [*reversed([p for p in self._started if p is not self.aggregator]), self.aggregator]
+        order = [process for process in order if process is not None]
+        for process in order:
+            process.signal(signal.SIGTERM)
+        for process in order:
+            try:
+                process.wait(10)
+            except FleetError:
+                process.kill()
         self._sockets.cleanup()
         if self._own_dir is not None:
             self._own_dir.cleanup()

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator's command line, command by command: tables, JSON, files, exit codes, words."""
+
+import json
+import re
+import socket
+import subprocess
+import unittest
+
+from fleet_case import FleetCase
+from ground_truth import read_events
+from pftrace_reader import Pftrace
+
+COMMANDS = [["status"], ["workers"], ["capture"], ["capture", "start"], ["capture", "stop"], ["captures"],
+            ["captures", "list"], ["captures", "show"], ["captures", "delete"], ["export"], ["completion"]]
+
+
+class NoFleet(FleetCase):
+    def test_help(self):
+        overview = self.fleet.cli("--help").stdout
+        for command in COMMANDS:
+            done = self.fleet.cli(*command, "--help")
+            self.assertEqual(done.stderr, "")
+            self.assertIn("Usage:", done.stdout)
+            if len(command) == 1:
+                self.assertIn(command[0], overview)
+                self.assertRegex(done.stdout, rf"Examples?:\n +(\S.*)?neurontrace {command[0]}", "an example")
+        for program in ("neurontrace-agent", "neurontrace-aggregator"):
+            done = subprocess.run([self.fleet.program(program), "--help"], capture_output=True, text=True, check=True)
+            self.assertRegex(done.stdout, rf"Examples?:\s+(.*\n)*? *{program} ", "an example")
+            wrong = subprocess.run([self.fleet.program(program), "--no-such-flag"], capture_output=True, text=True,
+                                   check=False)
+            self.assertEqual(wrong.returncode, 2, wrong.stderr)
+            self.assertIn("--no-such-flag", wrong.stderr)
+
+    def test_version(self):
+        said = {self.fleet.cli("--version").stdout.split()[-1]}
+        for program in ("neurontrace-agent", "neurontrace-aggregator"):
+            done = subprocess.run([self.fleet.program(program), "--version"], capture_output=True, text=True, check=True)
+            said.add(done.stdout.split()[-1])
+        self.assertEqual(len(said), 1, said)
+        self.assertRegex(said.pop(), r"^\d+\.\d+\.\d+")
+
+    def test_wrong_usage_is_2(self):
+        for arguments in ([], ["no-such-command"], ["status", "--no-such-option"], ["export"], ["captures", "show"],
+                          ["capture", "--duration", "soon"], ["capture", "--core", "x", "--duration", "1s"],
+                          ["--output", "yaml", "status"], ["export", "X", "--format", "csv"],
+                          ["capture", "--last", "20s"]):
+            done = self.fleet.cli(*arguments, check=False)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertTrue(done.stderr, arguments)
+
+    def test_no_aggregator_is_1_with_the_way_out(self):
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            self.fleet.address = f"127.0.0.1:{listener.getsockname()[1]}"
+        done = self.fleet.cli("--connect-timeout-ms", 300, "status", check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(self.fleet.address, done.stderr)
+        self.assertIn("--aggregator", done.stderr)
+
+    def test_completion(self):
+        script = self.fleet.cli("completion", "bash").stdout
+
+        def complete(*words):
+            line = f"COMP_WORDS=({' '.join(words)} ''); COMP_CWORD={len(words)}; _neurontrace; echo ${{COMPREPLY[@]}}"
+            return subprocess.run(["bash", "-c", script + line], capture_output=True, text=True, check=True).stdout.split()
+        self.assertLessEqual({"status", "workers", "capture", "captures", "export"}, set(complete("neurontrace")))
+        self.assertLessEqual({"list", "show", "delete"}, set(complete("neurontrace", "captures")))
+        self.assertIn("--event-type", complete("neurontrace", "export"))
+
+    def test_an_empty_system(self):
+        self.fleet.start_aggregator()
+        self.assertIn("No agent", self.fleet.cli("status").stdout)
+        self.assertIn("No worker", self.fleet.cli("workers").stdout)
+        self.assertIn("No capture", self.fleet.cli("captures").stdout)
+        self.assertEqual(self.fleet.cli_json("status")["agents_connected"], 0)
+        self.assertEqual(self.fleet.cli_json("workers").get("workers", []), [])
+        self.assertEqual(self.fleet.cli_json("captures").get("captures", []), [])
+        for command in (["captures", "show", "01JD"], ["captures", "delete", "01JD"], ["export", "01JD"],
+                        ["capture", "stop", "01JD"]):
+            done = self.fleet.cli(*command, check=False)
+            self.assertEqual(done.returncode, 1, command)
+            self.assertIn("01JD", done.stderr)
+
+
+class Walk(FleetCase):
+    """What the README shows, in its order, on two instances."""
+
+    def table(self, *arguments):
+        """Rows of the last table of an output, as lists of cells."""
+        blocks = self.fleet.cli(*arguments).stdout.strip().split("\n\n")
+        return [re.split(r"\s{2,}", line.strip()) for line in blocks[-1].splitlines()]
+
+    def test_walk(self):
+        workers = self.start_fleet(instances=2)
+        self.walk_status(workers)
+        self.walk_workers(workers)
+        trace = self.fleet.dir / "trace.pftrace"
+        done = self.fleet.cli("capture", "--duration", "800ms", "--name", "walk", "-o", trace)
+        self.assertIn("complete", done.stdout)
+        self.assertIn(f"wrote {trace}", done.stdout)
+        capture_id = self.walk_captures(workers)
+        self.walk_export(capture_id, trace)
+        self.walk_delete(capture_id)
+
+    def walk_status(self, workers):
+        rows = self.table("status")
+        self.assertEqual(rows[0][0], "INSTANCE")
+        self.assertEqual([row[0] for row in rows[1:]], ["i-0001", "i-0002"])
+        self.assertEqual({row[3] for row in rows[1:]}, {"connected"})
+        status = self.fleet.cli_json("status")
+        self.assertEqual((status["agents_connected"], status["workers"]), (2, len(workers)))
+        self.assertEqual({a["hello"]["instance_id_source"] for a in status["agents"]}, {"flag"})
+
+    def walk_workers(self, workers):
+        rows = self.table("workers")
+        self.assertEqual([(row[0], row[1], row[2], row[3], row[4]) for row in rows[1:]],
+                         [("i-0001", str(workers[0].pid), "idle", "2", "0-1"),
+                          ("i-0002", str(workers[1].pid), "idle", "2", "2-3")])
+        only, = self.fleet.list_workers("--instance", "i-0002")
+        self.assertEqual(only["identity"]["pid"], workers[1].pid)
+        self.assertIn("sim_worker", only["command"])
+        self.assertTrue(only["runtime_version"])
+
+    def walk_captures(self, workers):
+        listed, = self.table("captures")[1:]
+        capture, = self.fleet.cli_json("captures", "list")["captures"]
+        self.assertEqual(listed[:3], [capture["capture_id"], "walk", "complete"])
+        shown = self.fleet.cli("captures", "show", capture["capture_id"][:12]).stdout
+        self.assertIn(capture["capture_id"], shown)
+        whole = self.fleet.show_capture(capture["capture_id"])
+        self.assertEqual(whole["spec"]["duration_ns"], "800000000")
+        self.assertEqual(sum(int(s["events"]) for s in whole["streams"]), int(whole["events"]))
+        self.assertEqual(sum(int(w["events_stored"]) for w in whole["workers"]), int(whole["events"]))
+        self.assertEqual({w["worker"]["pid"] for w in whole["workers"]}, {w.pid for w in workers})
+        return capture["capture_id"]
+
+    def walk_export(self, capture_id, trace):
+        for name, arguments in (("again.pftrace", []), ("trace.json", []), ("events.jsonl", []),
+                                ("x.bin", ["--format", "perfetto"]), ("y.bin", ["--format", "json"])):
+            done = self.fleet.cli("export", capture_id, *arguments, "-o", self.fleet.dir / name)
+            self.assertIn(f"wrote {self.fleet.dir / name}", done.stdout)
+        read = [(self.fleet.dir / name).read_bytes() for name in ("trace.pftrace", "again.pftrace", "x.bin")]
+        self.assertEqual(read[0], read[1], "an export is the same each time")
+        self.assertEqual(read[0], read[2])
+        self.assertEqual((self.fleet.dir / "trace.json").read_bytes(), (self.fleet.dir / "y.bin").read_bytes())
+        to_pipe = self.fleet.cli("export", capture_id, "--format", "json", "-o", "-")
+        spans = json.loads(to_pipe.stdout)["trace_event"]
+        self.assertEqual(spans, json.loads((self.fleet.dir / "trace.json").read_text())["trace_event"])
+        self.assertEqual(len(Pftrace(trace).slices), len(spans))
+        self.assertGreater(sum(1 for _ in read_events(self.fleet.dir / "events.jsonl")), len(spans))
+        done = self.fleet.cli_json("export", capture_id, "-o", self.fleet.dir / "again.pftrace")
+        self.assertEqual(int(done["total"]["bytes_written"]), len(read[0]))
+        blocked = self.fleet.cli("export", capture_id, "-o", "/no/such/folder/x.pftrace", check=False)
+        self.assertEqual(blocked.returncode, 1)
+        self.assertIn("/no/such/folder/x.pftrace", blocked.stderr)
+
+    def walk_delete(self, capture_id):
+        self.assertIn("deleted", self.fleet.cli("captures", "delete", capture_id).stdout)
+        self.assertIn("No capture", self.fleet.cli("captures").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Framework trace files of several ranks, one rank an instance, into one capture and out as .pftrace and JSON: every
+name, start and duration comes out as it went in, to the nanosecond.
+
+Input and output are read by readers of the tests' own (framework_input.py, pftrace_reader.py). The files of a real job
+are found in NEURONTRACE_TEST_DATA, or in ../shared/data beside the source tree; a fixture is always there.
+"""
+
+import collections
+import json
+import os
+import tarfile
+import unittest
+from pathlib import Path
+
+from fleet_case import FleetCase
+from framework_input import matched_flow_ends, read_framework_file, write_fixture
+from ground_truth import read_events
+from pftrace_reader import Pftrace
+
+ARCHIVE = "kineto-dlrm-8-ranks.tar.gz"
+SOURCE_ROOT = Path(__file__).resolve().parents[2]
+
+
+def real_archive():
+    folder = os.environ.get("NEURONTRACE_TEST_DATA", SOURCE_ROOT.parent / "shared" / "data")
+    return Path(folder) / ARCHIVE
+
+
+class FrameworkCase(FleetCase):
+    def record(self, files):
+        """One instance for each file, in order; returns the capture."""
+        self.files = {}
+        self.fleet.start_aggregator()
+        for number, path in enumerate(files):
+            instance = f"i-{number:04x}"
+            self.files[instance] = read_framework_file(path)
+            self.fleet.start_agent(instance, "--framework-file", path)
+        self.fleet.wait_for_status(agents=len(files))
+        done = self.fleet.cli("capture", "--duration", "300ms", "--no-neuron", "--name", "framework")
+        self.assertIn("complete", done.stdout)
+        capture_id = self.fleet.cli_json("captures")["captures"][-1]["capture_id"]
+        return self.fleet.show_capture(capture_id)
+
+    def check(self, files):
+        capture = self.record(files)
+        self.check_capture(capture)
+        self.check_events(capture["capture_id"])
+        self.check_json(capture["capture_id"])
+        self.check_pftrace(capture["capture_id"])
+
+    def check_capture(self, capture):
+        self.assertEqual(capture["state"], "CAPTURE_STATE_COMPLETE")
+        self.assertEqual(capture["events_lost"], "0")
+        self.assertEqual(capture["warnings"], [])
+        self.assertEqual(len(capture["streams"]), len(self.files))
+        for stream in capture["streams"]:
+            instance = stream["identity"]["worker"]["instance_id"]
+            self.assertEqual(stream["identity"]["kind"], "STREAM_KIND_FRAMEWORK")
+            self.assertEqual(int(stream["worker_gid"]), self.files[instance].rank)
+
+    def check_events(self, capture_id):
+        """Every event is in the store, metadata and orphan flow ends among them."""
+        stored = collections.defaultdict(collections.Counter)
+        for row in read_events(self.fleet.export_events(capture_id)):
+            stored[row["instance_id"]][row["event"]["phase"]] += 1
+        for instance, file in self.files.items():
+            self.assertEqual(dict(stored[instance]), dict(file.phases), instance)
+
+    def check_json(self, capture_id):
+        out = self.fleet.dir / "trace.json"
+        self.fleet.cli("export", capture_id, "-o", out)
+        spans = collections.defaultdict(collections.Counter)
+        with open(out, encoding="utf-8") as file:
+            for span in json.load(file)["trace_event"]:
+                self.assertEqual(span["trace_event_source"], "framework")
+                self.assertEqual(span["timestamp_unit"], "ns")
+                spans[span["instance_id"]][(span["name"], span["timestamp"], span["duration"])] += 1
+        for instance, file in self.files.items():
+            expected = collections.Counter((name, start, duration) for name, _, _, start, duration in file.complete)
+            expected.update((name, time, 0) for name, _, _, time in file.instants)
+            self.assert_same(spans[instance], expected, instance)
+
+    def check_pftrace(self, capture_id):
+        out = self.fleet.dir / "trace.pftrace"
+        self.fleet.cli("export", capture_id, "-o", out)
+        trace = Pftrace(out)
+        slices, instants = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
+        begun, ended = collections.Counter(), collections.Counter()
+        flows = {}
+        for entry in trace.slices:
+            process, _ = trace.process_of(entry.track)
+            instance = next(name for name in self.files if process.startswith(name))
+            if entry.instant:
+                instants[instance][(entry.name, entry.start_ns)] += 1
+            else:
+                self.assertIsNotNone(entry.end_ns, entry)
+                slices[instance][(entry.name, entry.start_ns, entry.end_ns - entry.start_ns)] += 1
+            for flow in entry.flows:
+                flows[flow] = instance
+                begun[instance] += 1
+            for flow in entry.flows_ended:
+                self.assertEqual(flows.get(flow), instance, "a flow ends where it began")
+                ended[instance] += 1
+        for instance, file in self.files.items():
+            self.assert_same(slices[instance], collections.Counter(
+                (name, start, duration) for name, _, _, start, duration in file.complete), instance)
+            self.assert_same(instants[instance], collections.Counter(
+                (name, time) for name, _, _, time in file.instants), instance)
+            matched = matched_flow_ends(file)
+            self.assertEqual(begun[instance], len({flow[:2] for flow in matched}), f"flows of {instance}")
+            self.assertEqual(ended[instance], len(matched), f"flow ends of {instance}")
+
+    def assert_same(self, found, expected, where):
+        self.assertGreater(sum(expected.values()), 0)
+        self.assertEqual(list((expected - found).items())[:3], [], f"missing of {where}")
+        self.assertEqual(list((found - expected).items())[:3], [], f"not expected of {where}")
+
+
+class Fixture(FrameworkCase):
+    def test_both_time_forms_and_everything_odd(self):
+        paths = [self.fleet.dir / "worker0.pt.trace.json", self.fleet.dir / "worker1.pt.trace.json.gz"]
+        write_fixture(paths[0], rank=0)
+        write_fixture(paths[1], rank=1, base_time_ns=1_763_699_000_123_456_789)
+        self.check(paths)
+
+    def test_beside_neuron_workers(self):
+        """One capture holds the runtime's events and the framework's, each in its own process row."""
+        path = self.fleet.dir / "worker3.pt.trace.json"
+        write_fixture(path, rank=3)
+        self.fleet.start_aggregator()
+        self.fleet.start_agent("i-0001", "--framework-file", path)
+        worker = self.fleet.start_worker("i-0001", "--cores", 2)
+        self.fleet.wait_for_workers(1)
+        capture_id = self.start_capture()
+        self.wait_for_events(capture_id, 1500)
+        capture = self.stop_capture(capture_id)
+        kinds = collections.Counter(s["identity"]["kind"] for s in capture["streams"])
+        self.assertEqual(kinds, {"STREAM_KIND_NEURON_CORE": 2, "STREAM_KIND_FRAMEWORK": 1})
+        out = self.fleet.dir / "both.json"
+        self.fleet.cli("export", capture_id, "-o", out)
+        sources = collections.Counter(span["trace_event_source"] for span in json.loads(out.read_text())["trace_event"])
+        file = read_framework_file(path)
+        self.assertEqual(sources["framework"], len(file.complete) + len(file.instants))
+        self.assertGreater(sources["neuron_rt"], 100)
+        self.assertGreater(sources["neuron_hw"], 10)
+        self.assertEqual(worker.stop(), 0)
+
+
+@unittest.skipUnless(real_archive().exists(),
+                     f"no {ARCHIVE} in {real_archive().parent}: name its folder in NEURONTRACE_TEST_DATA")
+class RealJob(FrameworkCase):
+    def test_eight_ranks_of_a_dlrm_training(self):
+        with tarfile.open(real_archive()) as archive:
+            archive.extractall(self.fleet.dir, filter="data")
+        paths = sorted(self.fleet.dir.rglob("worker*.pt.trace.json"))
+        self.assertEqual(len(paths), 8)
+        self.check(paths)
+        self.assertEqual(sorted(file.rank for file in self.files.values()), list(range(8)))
+
+
+if __name__ == "__main__":
+    unittest.main()

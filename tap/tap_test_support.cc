@@ -126,6 +126,8 @@ bool TapTestAgent::Accept() {
   if (fd < 0) return false;
   Hang();
   connection_ = fd;
+  pollfd hello_comes = {fd, POLLIN, 0};
+  if (poll(&hello_comes, 1, 20'000) != 1) return false;
   iovec part = {&hello_, sizeof hello_};
   alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
   msghdr message = {};

@@ -63,7 +63,9 @@ struct WorkerIdentity {
 // Values are on the wire: never change one. They equal those of neurontrace.v1.StreamKind.
 enum class StreamKind : uint8_t { kUnspecified = 0, kNeuronCore = 1, kFramework = 2, kHost = 3 };
 
-// What one core (or framework file, or host sampler) of one worker produces during one capture.
+// What one core (or framework file, or host sampler) of one worker produces during one capture. It
+// is compared with what peers send back, so text from outside goes through CleanText
+// (base/clean_text.h) before it gets here.
 struct StreamIdentity {
   std::string agent_id;
   WorkerIdentity worker;

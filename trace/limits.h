@@ -38,6 +38,7 @@ inline constexpr uint32_t kCoresPerWorkerMax = 256;
 inline constexpr uint32_t kStreamsPerWorkerMax =
     kCoresPerWorkerMax + 1;  // and one for events without a core
 inline constexpr uint32_t kWorkersPerAgentMax = 1'024;
+inline constexpr uint32_t kWorkerWarningsMax = 64;  // further ones are not reported
 inline constexpr uint32_t kAgentsMax = 16'384;
 inline constexpr uint32_t kStreamsPerCaptureMax = 1u << 20;
 inline constexpr uint32_t kCapturesRunningMax = 16;

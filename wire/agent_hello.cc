@@ -4,20 +4,24 @@
 #include <string_view>
 #include <utility>
 
+#include "base/clean_text.h"
 #include "base/status.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
 
 void ToProto(const AgentInfo& value, v1::AgentHello* message) {
+  const auto text = [](const std::string& value) {
+    return CleanText(value, limits::kIdentityStringBytesMax);
+  };
   message->set_protocol_version(value.protocol_version);
-  message->set_agent_id(value.agent_id);
-  message->set_agent_version(value.agent_version);
-  message->set_instance_id(value.instance_id);
-  message->set_instance_id_source(value.instance_id_source);
-  message->set_boot_id(value.boot_id);
-  message->set_host_name(value.host_name);
-  message->set_instance_type(value.instance_type);
+  message->set_agent_id(text(value.agent_id));
+  message->set_agent_version(text(value.agent_version));
+  message->set_instance_id(text(value.instance_id));
+  message->set_instance_id_source(text(value.instance_id_source));
+  message->set_boot_id(text(value.boot_id));
+  message->set_host_name(text(value.host_name));
+  message->set_instance_type(text(value.instance_type));
 }
 
 absl::StatusOr<AgentInfo> FromProto(const v1::AgentHello& message) {

@@ -52,9 +52,11 @@ absl::StatusOr<ChunkHeader> ParseEnvelopeHeader(const v1::ChunkEnvelope& envelop
 }
 
 absl::StatusOr<ChunkHeader> ChunkValidator::Validate(const v1::ChunkEnvelope& envelope) {
-  chunk_ = DecodedChunk();
+  const auto forget = [this] { return chunk_.Decode({}); };  // no bytes are no events
+  RETURN_IF_ERROR(forget());
   ASSIGN_OR_RETURN(ChunkHeader header, ParseEnvelopeHeader(envelope));
   if (absl::Status status = ValidateColumns(header, envelope.columns()); !status.ok()) {
+    RETURN_IF_ERROR(forget());
     return InvalidArgument("chunk {} of {}: {}", header.sequence, ToString(header.stream),
                            std::string(status.message()));
   }
@@ -66,6 +68,9 @@ absl::Status ChunkValidator::ValidateColumns(const ChunkHeader& header,
   if (header.event_count == 0) {
     if (!columns.empty() || header.columns_bytes != 0) {
       return InvalidArgument("it has columns but no events");
+    }
+    if (header.last_timestamp_ns != 0) {
+      return InvalidArgument("it has times up to {} but no events", header.last_timestamp_ns);
     }
     return absl::OkStatus();
   }

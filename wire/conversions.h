@@ -13,9 +13,10 @@
 #include "trace/rank_evidence.h"
 #include "trace/worker_info.h"
 
-// Between messages and the values of trace/. ToProto cannot fail. FromProto is where what a peer
-// sent is checked (limits, enums, lengths): INVALID_ARGUMENT names the field. Pure functions, any
-// thread.
+// Between messages and the values of trace/. ToProto cannot fail and, for values with known enums,
+// makes what FromProto takes: it repairs text that is not UTF-8 and cuts what is over a limit (a
+// CaptureSpec is not cut). FromProto is where what a peer sent is checked (limits, enums, lengths):
+// INVALID_ARGUMENT names the field. Pure functions, any thread.
 namespace neurontrace {
 
 void ToProto(const WorkerIdentity& value, v1::WorkerIdentity* message);

@@ -12,22 +12,6 @@
 namespace neurontrace {
 namespace {
 
-// The values of trace/ are those of the messages.
-static_assert(static_cast<int>(StreamKind::kNeuronCore) == v1::STREAM_KIND_NEURON_CORE);
-static_assert(static_cast<int>(StreamKind::kFramework) == v1::STREAM_KIND_FRAMEWORK);
-static_assert(static_cast<int>(StreamKind::kHost) == v1::STREAM_KIND_HOST);
-static_assert(static_cast<int>(RankSource::kCommunicator) == v1::RANK_SOURCE_COMMUNICATOR);
-static_assert(static_cast<int>(RankSource::kFrameworkFile) == v1::RANK_SOURCE_FRAMEWORK_FILE);
-static_assert(static_cast<int>(LossPlace::kRuntimeRing) == v1::LOSS_PLACE_RUNTIME_RING);
-static_assert(static_cast<int>(LossPlace::kRetention) == v1::LOSS_PLACE_RETENTION);
-static_assert(static_cast<int>(LossReason::kOverwritten) == v1::LOSS_REASON_OVERWRITTEN);
-static_assert(static_cast<int>(LossReason::kExpired) == v1::LOSS_REASON_EXPIRED);
-static_assert(static_cast<int>(WorkerState::kNotInitialised) == v1::WORKER_STATE_NOT_INITIALISED);
-static_assert(static_cast<int>(WorkerState::kFailed) == v1::WORKER_STATE_FAILED);
-static_assert(static_cast<int>(CaptureWorkerState::kStarting) == v1::CAPTURE_WORKER_STATE_STARTING);
-static_assert(static_cast<int>(CaptureWorkerState::kLost) == v1::CAPTURE_WORKER_STATE_LOST);
-static_assert(static_cast<int>(ClockDomain::kHostRealtime) == v1::CLOCK_DOMAIN_HOST_REALTIME);
-
 // What a capture may ask for at most; beyond: refused.
 constexpr int kSelectionItemsMax = 4'096;
 
@@ -65,111 +49,7 @@ absl::Status FromProtoList(const google::protobuf::RepeatedPtrField<Message>& me
   return absl::OkStatus();
 }
 
-std::string Cut(const std::string& text) { return text.substr(0, limits::kDetailBytesMax); }
-
 }  // namespace
-
-void ToProto(const WorkerIdentity& value, v1::WorkerIdentity* message) {
-  message->set_instance_id(value.instance_id);
-  message->set_boot_id(value.boot_id);
-  message->set_pid(value.pid);
-  message->set_start_time_ticks(value.start_time_ticks);
-  message->set_container_id(value.container_id);
-}
-
-void ToProto(const StreamIdentity& value, v1::StreamIdentity* message) {
-  message->set_agent_id(value.agent_id);
-  ToProto(value.worker, message->mutable_worker());
-  message->set_kind(static_cast<v1::StreamKind>(value.kind));
-  message->set_nc_idx(value.nc_idx);
-  message->set_name(value.name);
-}
-
-void ToProto(const RankEvidence& value, v1::RankEvidence* message) {
-  message->set_source(static_cast<v1::RankSource>(value.source));
-  message->set_worker_gid(value.worker_gid);
-  message->set_world_size(value.world_size);
-  message->set_detail(Cut(value.detail));
-}
-
-void ToProto(const Loss& value, v1::Loss* message) {
-  message->set_place(static_cast<v1::LossPlace>(value.place));
-  message->set_reason(static_cast<v1::LossReason>(value.reason));
-  message->set_events(value.events);
-  message->set_events_unknown(value.events_unknown);
-  message->set_first_timestamp_ns(value.first_timestamp_ns);
-  message->set_last_timestamp_ns(value.last_timestamp_ns);
-  message->set_detail(Cut(value.detail));
-}
-
-void ToProto(const CaptureSpec& value, v1::CaptureSpec* message) {
-  message->set_name(value.name);
-  message->set_job(value.job);
-  for (const auto& id : value.instance_ids) message->add_instance_ids(id);
-  for (const uint32_t core : value.neuron_cores) message->add_neuron_cores(core);
-  for (const auto& type : value.event_types) message->add_event_types(type);
-  message->set_duration_ns(value.duration_ns);
-  message->set_ring_events_per_core(value.ring_events_per_core);
-  message->set_include_neuron(value.include_neuron);
-  message->set_include_framework(value.include_framework);
-}
-
-void ToProto(const WorkerInfo& value, v1::WorkerInventory* message) {
-  ToProto(value.identity, message->mutable_identity());
-  message->set_state(static_cast<v1::WorkerState>(value.state));
-  message->set_detail(Cut(value.detail));
-  message->set_command(value.command);
-  message->set_job(value.job);
-  for (const CoreInfo& core : value.cores) {
-    v1::CoreInventory* out = message->add_cores();
-    out->set_nc_idx(core.nc_idx);
-    for (const RankEvidence& evidence : core.rank_evidence) {
-      ToProto(evidence, out->add_rank_evidence());
-    }
-  }
-  message->set_runtime_version(value.runtime_version);
-  message->set_pid_claimed(value.pid_claimed);
-  for (const auto& warning : value.warnings) message->add_warnings(Cut(warning));
-}
-
-void ToProto(const CaptureWorkerStatus& value, v1::CaptureWorkerStatus* message) {
-  message->set_capture_id(std::string(value.capture_id.bytes()));
-  ToProto(value.worker, message->mutable_worker());
-  message->set_state(static_cast<v1::CaptureWorkerState>(value.state));
-  message->set_detail(Cut(value.detail));
-  message->set_events_read(value.events_read);
-  message->set_events_stored(value.events_stored);
-  message->set_events_lost(value.events_lost);
-  message->set_framework(value.framework);
-  message->set_streams(value.streams);
-}
-
-void ToProto(const StreamCursor& value, v1::StreamCursor* message) {
-  ToProto(value.stream, message->mutable_stream());
-  message->set_next_sequence(value.next_sequence);
-  message->set_source_position(value.source_position);
-  message->set_source_skip(value.source_skip);
-  message->set_ended(value.ended);
-}
-
-void ToProto(const ChunkHeader& value, v1::ChunkHeader* message) {
-  message->set_capture_id(std::string(value.capture_id.bytes()));
-  ToProto(value.stream, message->mutable_stream());
-  message->set_sequence(value.sequence);
-  message->set_event_count(value.event_count);
-  message->set_first_timestamp_ns(value.first_timestamp_ns);
-  message->set_last_timestamp_ns(value.last_timestamp_ns);
-  message->set_clock_domain(static_cast<v1::ClockDomain>(value.clock_domain));
-  for (const RankEvidence& evidence : value.rank_evidence) {
-    ToProto(evidence, message->add_rank_evidence());
-  }
-  for (const Loss& loss : value.losses) ToProto(loss, message->add_losses());
-  message->set_producer_version(value.producer_version);
-  message->set_source_position(value.source_position);
-  message->set_source_skip(value.source_skip);
-  message->set_end_of_stream(value.end_of_stream);
-  message->set_columns_bytes(value.columns_bytes);
-}
 
 absl::StatusOr<WorkerIdentity> FromProto(const v1::WorkerIdentity& message) {
   RETURN_IF_ERROR(CheckIdentityText("worker.instance_id", message.instance_id()));
@@ -278,7 +158,8 @@ absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message) {
   RETURN_IF_ERROR(CheckDetail("worker.job", message.job()));
   RETURN_IF_ERROR(CheckDetail("worker.runtime_version", message.runtime_version()));
   RETURN_IF_ERROR(CheckCount("worker.cores", message.cores_size(), limits::kCoresPerWorkerMax));
-  RETURN_IF_ERROR(CheckCount("worker.warnings", message.warnings_size(), 64));
+  RETURN_IF_ERROR(
+      CheckCount("worker.warnings", message.warnings_size(), limits::kWorkerWarningsMax));
   WorkerInfo value;
   ASSIGN_OR_RETURN(value.identity, FromProto(message.identity()));
   value.state = static_cast<WorkerState>(message.state());
@@ -286,6 +167,10 @@ absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message) {
   value.command = message.command();
   value.job = message.job();
   for (const v1::CoreInventory& core : message.cores()) {
+    if (core.nc_idx() >= limits::kCoresPerWorkerMax) {
+      return InvalidArgument("core.nc_idx is {}; a worker has at most {} cores", core.nc_idx(),
+                             limits::kCoresPerWorkerMax);
+    }
     CoreInfo& out = value.cores.emplace_back();
     out.nc_idx = core.nc_idx();
     RETURN_IF_ERROR(CheckCount("core.rank_evidence", core.rank_evidence_size(),

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Anything at all as an envelope, its checksum made right so that mutations get past it. What the
+// validator takes must keep its promises and make the same envelope's header again.
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/crc32c.h"
+#include "trace/event_chunk_test_support.h"
+#include "wire/chunk_envelope.h"
+
+namespace {
+
+void Check(bool good, const std::string& what) {
+  if (good) return;
+  fprintf(stderr, "broken promise: %s\n", what.c_str());
+  abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace neurontrace;
+  v1::ChunkEnvelope envelope;
+  if (!envelope.ParseFromArray(data, static_cast<int>(size))) return 0;
+  const uint32_t header_crc = Crc32c(envelope.header().data(), envelope.header().size());
+  envelope.set_crc32c(
+      ExtendCrc32c(header_crc, envelope.columns().data(), envelope.columns().size()));
+  static ChunkValidator validator;
+  const auto header = validator.Validate(envelope);
+  if (!header.ok()) {
+    Check(validator.chunk().size() == 0, "no events after a refusal");
+    return 0;
+  }
+  Check(validator.chunk().size() == header->event_count, "count");
+  const std::string broken = BrokenPromise(validator.chunk());
+  Check(broken.empty(), broken);
+  v1::ChunkEnvelope again;
+  ToEnvelope(Chunk{*header, envelope.columns()}, envelope.stream_ref(), &again);
+  const auto same = ParseEnvelopeHeader(again);
+  Check(same.ok(), std::string(same.status().message()));
+  return 0;
+}

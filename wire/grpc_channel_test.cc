@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real server and channel on loopback: messages up to the limit pass, larger ones are refused,
+// and a taken port is an error.
+#include "wire/grpc_channel.h"
+
+#include <gtest/gtest.h>
+
+#include "neurontrace/v1/operator_service.grpc.pb.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+// Answers with as many bytes as the name it was asked for has.
+class EchoService final : public v1::OperatorService::Service {
+ public:
+  grpc::Status GetCapture(grpc::ServerContext*, const v1::CaptureReference* request,
+                          v1::Capture* reply) override {
+    reply->set_capture_id(request->capture_id());
+    return grpc::Status::OK;
+  }
+};
+
+class GrpcChannelTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    grpc::ServerBuilder builder;
+    ConfigureServer(builder, "127.0.0.1:0", ChannelSecurity(), &port_);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    ASSERT_GT(port_, 0);
+    stub_ = v1::OperatorService::NewStub(MakeChannel(address(), ChannelSecurity()));
+  }
+  void TearDown() override { server_->Shutdown(); }
+
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+  grpc::Status Echo(size_t bytes) {
+    grpc::ClientContext context;
+    v1::CaptureReference request;
+    request.set_capture_id(std::string(bytes, 'x'));
+    v1::Capture reply;
+    const grpc::Status status = stub_->GetCapture(&context, request, &reply);
+    EXPECT_EQ(reply.capture_id().size(), status.ok() ? bytes : 0);
+    return status;
+  }
+
+  EchoService service_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<v1::OperatorService::Stub> stub_;
+};
+
+TEST_F(GrpcChannelTest, PassesMessagesUpToTheLimitBothWays) {
+  const grpc::Status status = Echo(limits::kGrpcMessageBytesMax - 16);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST_F(GrpcChannelTest, RefusesLargerMessages) {
+  EXPECT_EQ(Echo(limits::kGrpcMessageBytesMax + 1).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(GrpcChannelTest, ASecondServerOnThePortDoesNotStart) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  ConfigureServer(builder, address(), ChannelSecurity(), &port);
+  builder.RegisterService(&service_);
+  EXPECT_EQ(builder.BuildAndStart(), nullptr);
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -34,4 +34,17 @@ void AgentConnections::Supersede(ConnectionId connection) {
   }
 }
 
+void AgentConnections::EndAll() {
+  std::map<ConnectionId, std::weak_ptr<ControlCall>> calls;
+  {
+    const std::lock_guard lock(mutex_);
+    calls = calls_;
+  }
+  for (const auto& [connection, call] : calls) {
+    if (const auto open = call.lock()) {
+      open->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the aggregator is shutting down"));
+    }
+  }
+}
+
 }  // namespace neurontrace

@@ -24,6 +24,8 @@ class AgentConnections {
   void Send(ConnectionId connection, v1::AgentOrder order);
   // Ends a call whose agent has connected anew.
   void Supersede(ConnectionId connection);
+  // The aggregator is about to end: agents need not wait for the connection to break.
+  void EndAll();
 
  private:
   std::shared_ptr<ControlCall> Find(ConnectionId connection);

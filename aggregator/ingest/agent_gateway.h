@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "aggregator/ingest/control_call.h"
+#include "aggregator/ingest/probe_call.h"
 #include "aggregator/ingest/upload_call.h"
 #include "base/clock.h"
 #include "neurontrace/v1/agent_gateway.grpc.pb.h"

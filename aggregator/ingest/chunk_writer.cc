@@ -6,14 +6,8 @@
 #include <utility>
 
 namespace neurontrace {
-namespace {
-
-constexpr uint64_t kLogIntervalNs = 5'000'000'000;  // a full disk fails many times a second
-
-}  // namespace
-
 ChunkWriter::ChunkWriter(ChunkStore& store, IngestBudget& budget, IngestMetrics& metrics,
-                         const Clock& clock)
+                         const Clock& clock, OnHealth on_health)
     : store_(store), budget_(budget), metrics_(metrics), clock_(clock), thread_([this] {
         Run();
       }) {}
@@ -54,10 +48,8 @@ void ChunkWriter::Commit(Group& group) {
   const auto results = store_.PutBatch(group.chunks);
   metrics_.commit_seconds.Observe(static_cast<double>(clock_.MonotonicNs() - begin_ns) * 1e-9);
   metrics_.commit_chunks.Observe(static_cast<double>(group.chunks.size()));
-  if (!results.ok()) {
-    metrics_.store_errors.Increment();
-    LogFailure(results.status(), group.chunks.size());
-  }
+  if (!results.ok()) metrics_.store_errors.Increment();
+  NoteHealth(results.status());
   size_t bytes = 0;
   for (size_t i = 0; i < group.chunks.size(); ++i) {
     const ReceivedChunk& chunk = group.chunks[i];
@@ -77,12 +69,17 @@ void ChunkWriter::Commit(Group& group) {
   metrics_.bytes_in_flight.Set(static_cast<double>(budget_.bytes()));
 }
 
-void ChunkWriter::LogFailure(const absl::Status& status, size_t chunks) {
-  const uint64_t now_ns = clock_.MonotonicNs();
-  if (logged_monotonic_ns_ != 0 && now_ns < logged_monotonic_ns_ + kLogIntervalNs) return;
-  logged_monotonic_ns_ = now_ns;
-  SPDLOG_WARN("{} chunks were not stored and their agents are asked to send them again: {}", chunks,
-              std::string(status.message()));
+// A full disk fails many times a second: only the changes are said.
+void ChunkWriter::NoteHealth(const absl::Status& status) {
+  if (status.ok() == healthy_) return;
+  healthy_ = status.ok();
+  if (healthy_) {
+    SPDLOG_INFO("chunks are stored again");
+  } else {
+    SPDLOG_WARN("chunks are not stored, and their agents asked to send them again: {}",
+                std::string(status.message()));
+  }
+  on_health_(status);
 }
 
 }  // namespace neurontrace

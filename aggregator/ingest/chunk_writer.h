@@ -22,7 +22,12 @@ class ChunkWriter {
   // The result of ChunkStore::PutBatch for this chunk; the error of its whole group otherwise.
   using Done = std::function<void(const absl::StatusOr<PutResult>&)>;
 
-  ChunkWriter(ChunkStore& store, IngestBudget& budget, IngestMetrics& metrics, const Clock& clock);
+  // Told on the writer's thread when writing begins to fail, and when it works again.
+  using OnHealth = std::function<void(const absl::Status&)>;
+
+  // All but `on_health` outlive it.
+  ChunkWriter(ChunkStore& store, IngestBudget& budget, IngestMetrics& metrics, const Clock& clock,
+              OnHealth on_health);
   // Writes what was submitted, then ends.
   ~ChunkWriter();
   ChunkWriter(const ChunkWriter&) = delete;
@@ -41,13 +46,14 @@ class ChunkWriter {
 
   void Run();
   void Commit(Group& group);
-  void LogFailure(const absl::Status& status, size_t chunks);
+  void NoteHealth(const absl::Status& status);
 
   ChunkStore& store_;
   IngestBudget& budget_;
   IngestMetrics& metrics_;
   const Clock& clock_;
-  uint64_t logged_monotonic_ns_ = 0;  // only on the writer's thread
+  const OnHealth on_health_;
+  bool healthy_ = true;  // only on the writer's thread
 
   std::mutex mutex_;
   std::condition_variable submitted_;

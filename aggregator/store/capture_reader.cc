@@ -80,11 +80,11 @@ absl::Status ChunkIndexIterator::ReadForeignStops(ForeignStops& out) const {
   return DecodeChunkIndexValue(ToView(position_->it->value()), entry, &out);
 }
 
-ChunkIndexIterator StreamReader::Index(uint64_t from_timestamp_ns) const {
+ChunkIndexIterator StreamReader::Index(uint64_t from_timestamp_ns, uint64_t from_sequence) const {
   auto position = std::make_unique<ChunkIndexIterator::Position>();
   position->prefix = keys::Stream(capture_, stream_);
   position->it.reset(database_->db().NewIterator({}, database_->family(Family::kChunkIndex)));
-  position->it->Seek(keys::ChunkIndex(capture_, stream_, from_timestamp_ns, 0));
+  position->it->Seek(keys::ChunkIndex(capture_, stream_, from_timestamp_ns, from_sequence));
   return ChunkIndexIterator(std::move(position));
 }
 
@@ -94,10 +94,10 @@ absl::StatusOr<ChunkIndexIterator> StreamReader::IndexFromSequence(uint64_t sequ
   if (chunk.event_count() == 0) {
     return NotFound("chunk {} of stream {} has no events", sequence, stream_);
   }
-  ChunkIndexIterator it = Index(chunk.last_timestamp_ns());
-  while (it.Valid() && it.entry().sequence != sequence) it.Next();
+  ChunkIndexIterator it = Index(chunk.last_timestamp_ns(), sequence);
   RETURN_IF_ERROR(it.status());
-  if (!it.Valid()) return DataLoss("chunk {} of stream {} is not in the index", sequence, stream_);
+  if (!it.Valid() || it.entry().sequence != sequence)
+    return DataLoss("chunk {} of stream {} is not in the index", sequence, stream_);
   return it;
 }
 
@@ -113,7 +113,7 @@ absl::Status StreamReader::ReadChunk(uint64_t sequence, StoredChunk& out) const 
                     stream_, sequence, std::string(result.message()));
 }
 
-absl::StatusOr<std::vector<StreamRecord>> CaptureReader::Streams() const {
+absl::StatusOr<std::vector<StreamRecord>> CaptureReader::StoredRecords() const {
   std::vector<StreamRecord> records;
   RETURN_IF_ERROR(database_->ForEach(
       Family::kStreams, capture_.bytes(), [&](std::string_view key, std::string_view value) {
@@ -123,17 +123,35 @@ absl::StatusOr<std::vector<StreamRecord>> CaptureReader::Streams() const {
         if (record.ok()) records.push_back(*std::move(record));
         return record.status();
       }));
+  return records;
+}
+
+absl::StatusOr<CaptureReader::Totals> CaptureReader::Sum() const {
+  ASSIGN_OR_RETURN(const std::vector<StreamRecord> records, StoredRecords());
+  Totals totals;
+  for (const StreamRecord& record : records) {
+    totals.chunks += record.chunks;
+    totals.events += record.events;
+    totals.events_lost += record.events_lost();
+    totals.bytes += record.bytes;
+  }
+  return totals;
+}
+
+absl::StatusOr<std::vector<StreamRecord>> CaptureReader::Streams() const {
+  ASSIGN_OR_RETURN(std::vector<StreamRecord> records, StoredRecords());
   const InventoryStore inventory(*database_);
-  absl::flat_hash_map<WorkerIdentity, std::vector<CoreInfo>> cores_of;
+  absl::flat_hash_map<WorkerIdentity, WorkerInfo> infos;
   for (StreamRecord& record : records) {
     if (record.identity.kind != StreamKind::kNeuronCore) continue;
-    const auto [it, is_new] = cores_of.try_emplace(record.identity.worker);
+    const auto [it, is_new] = infos.try_emplace(record.identity.worker);
     if (is_new) {
       auto worker = inventory.Worker(record.identity.worker);
-      if (worker.ok()) it->second = std::move(worker->info.cores);
+      if (worker.ok()) it->second = std::move(worker->info);
       if (!worker.ok() && !absl::IsNotFound(worker.status())) return worker.status();
     }
-    for (const CoreInfo& core : it->second) {
+    record.job = it->second.job;
+    for (const CoreInfo& core : it->second.cores) {
       if (core.nc_idx == record.identity.nc_idx) {
         MergeEvidence(core.rank_evidence, record.evidence);
       }

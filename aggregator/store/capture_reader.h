@@ -88,8 +88,9 @@ class StreamReader {
 
   uint32_t number() const { return stream_; }
 
-  // Entries of all chunks whose last timestamp is at or after `from_timestamp_ns` (raw).
-  ChunkIndexIterator Index(uint64_t from_timestamp_ns = 0) const;
+  // Entries of all chunks whose last timestamp is at or after `from_timestamp_ns` (raw); of those
+  // with just that one, from this sequence on.
+  ChunkIndexIterator Index(uint64_t from_timestamp_ns = 0, uint64_t from_sequence = 0) const;
   // The entry of this chunk and all entries after it in the order of the index. NOT_FOUND where
   // there is no such chunk or it has no events.
   absl::StatusOr<ChunkIndexIterator> IndexFromSequence(uint64_t sequence) const;
@@ -111,12 +112,24 @@ class CaptureReader {
 
   const CaptureId& capture() const { return capture_; }
 
-  // All streams by number, each with the rank evidence of its chunks and what its worker's agent
-  // said later.
+  // All streams by number, each with its job and the rank evidence of its chunks and what its
+  // worker's agent said later.
   absl::StatusOr<std::vector<StreamRecord>> Streams() const;
+
+  // Sums over all streams.
+  struct Totals {
+    uint64_t chunks = 0;
+    uint64_t events = 0;
+    uint64_t events_lost = 0;
+    uint64_t bytes = 0;
+  };
+  absl::StatusOr<Totals> Sum() const;
+
   StreamReader Stream(uint32_t number) const { return {*database_, capture_, number}; }
 
  private:
+  absl::StatusOr<std::vector<StreamRecord>> StoredRecords() const;
+
   Database* database_;
   CaptureId capture_;
 };

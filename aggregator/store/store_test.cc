@@ -301,6 +301,7 @@ TEST(StreamReader, WalksTheIndexFromATimeAndFromASequence) {
   EXPECT_THAT(stops.event_types, ElementsAre("cc_running"));
   EXPECT_THAT(stops.entries, ElementsAre(ForeignStops::Entry{0, 5, 2'006}));
   EXPECT_EQ(store->OpenCapture(TestCaptureId(1)).Streams()->front().last_timestamp_ns, 4'005u);
+  EXPECT_EQ(store->OpenCapture(TestCaptureId(1)).Sum()->events, 50u);
 }
 
 TEST(CaptureReader, BindsRanksThatBecameKnownAfterTheChunks) {
@@ -311,11 +312,13 @@ TEST(CaptureReader, BindsRanksThatBecameKnownAfterTheChunks) {
   PutOne(*store, chunk);
   WorkerRecord worker;
   worker.info.identity = TestStream(2).worker;
+  worker.info.job = "llama";
   worker.info.cores = {{1, {{RankSource::kCommunicator, 34, 64, ""}}},
                        {2, {{RankSource::kCommunicator, 35, 64, ""}}}};
   ASSERT_TRUE(store->inventory().PutWorker(worker).ok());
   const auto streams = store->OpenCapture(TestCaptureId(1)).Streams().value();
   EXPECT_EQ(BestEvidence(streams.front().evidence)->worker_gid, 35);
+  EXPECT_EQ(streams.front().job, "llama");
 }
 
 TEST(InventoryStore, PrunesTheWorkersOfOneInstanceByAge) {

@@ -32,6 +32,9 @@ struct StreamRecord {
   uint64_t chunk_span_max_ns = 0;   // longest time from a chunk's first event to its last
   std::vector<Loss> losses;            // summed by place and reason
   std::vector<RankEvidence> evidence;  // every different claim seen, best first
+  // The job of the stream's worker, empty where unknown. Not stored here: CaptureReader::Streams
+  // fills it in from what the worker's agent says.
+  std::string job;
 
   friend bool operator==(const StreamRecord&, const StreamRecord&) = default;
 

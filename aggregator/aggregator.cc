@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/aggregator.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/status.h"
+#include "trace/limits.h"
+#include "wire/grpc_channel.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kTickNs = 20'000'000;       // while a capture runs
+constexpr uint64_t kIdleTickNs = 200'000'000;  // otherwise
+constexpr uint64_t kMeasureIntervalNs = 1'000'000'000;
+// For calls to end by themselves. What is not acknowledged by then is sent again.
+constexpr std::chrono::milliseconds kShutdownPatience{500};
+// Workers that were not seen for so long are forgotten when their agent next connects.
+constexpr uint64_t kWorkerMemoryNs = 30ull * 24 * 3600 * 1'000'000'000;
+
+constexpr char kStoreCondition[] = "store";
+constexpr char kServingCondition[] = "serving";
+
+// A failure to remember is no reason to stop: agents tell all of it again.
+void LogIfError(const absl::Status& status) {
+  if (!status.ok()) SPDLOG_WARN("{}", std::string(status.message()));
+}
+
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(const std::string& path, Random& random) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) {
+    return FailedPrecondition("the store's directory {} cannot be made: {}", path, error.message());
+  }
+  return Store::Open(path, {.aggregator_id = fmt::format("agg-{:016x}", random.Next64())});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorConfig& config) {
+  SystemRandom random;
+  ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(config.store, random));
+  std::unique_ptr<Aggregator> aggregator(new Aggregator(std::move(store)));
+  RETURN_IF_ERROR(aggregator->RestoreSessions());
+  RETURN_IF_ERROR(aggregator->Serve(config));
+  return aggregator;
+}
+
+Aggregator::Aggregator(std::unique_ptr<Store> store)
+    : store_(std::move(store)),
+      coordinator_(clock_, random_, MakeOutputs()),
+      reports_(coordinator_, store_->chunks(), connections_, store_->aggregator_id()),
+      budget_(limits::kIngestBytesInFlightMax),
+      writer_(store_->chunks(), budget_, ingest_metrics_, clock_,
+              [this](const absl::Status& status) {
+                health_.Set(kStoreCondition, status.ok(), std::string(status.message()));
+              }),
+      gateway_({loop_, reports_, connections_}, {door_, writer_, budget_, ingest_metrics_}, clock_),
+      operator_service_({.sequence = loop_,
+                         .coordinator = coordinator_,
+                         .store = *store_,
+                         .watch = watch_,
+                         .clock = clock_,
+                         .export_capture =
+                             [this](const auto& record, const auto& request, const auto& write) {
+                               return ExportCapture(record, request, write);
+                             },
+                         .started_realtime_ns = clock_.RealtimeNs()}) {
+  health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");
+  health_.Declare(kServingCondition, HealthState::Severity::kReadiness, "not listening");
+  health_.Set(kStoreCondition, true);
+}
+
+Aggregator::~Aggregator() {
+  if (server_ != nullptr) {
+    health_.Set(kServingCondition, false, "shutting down");
+    server_->GetHealthCheckService()->Shutdown();
+    connections_.EndAll();
+    server_->Shutdown(std::chrono::system_clock::now() + kShutdownPatience);
+    server_->Wait();
+  }
+  if (loop_thread_.joinable()) {
+    loop_.Quit();
+    loop_thread_.join();
+  }
+}
+
+CoordinatorOutputs Aggregator::MakeOutputs() {
+  return {
+      .send = [this](const std::string&, ConnectionId connection,
+                     const CaptureOrder& order) { connections_.Send(connection, ToOrder(order)); },
+      .persist =
+          [this](const CaptureRecord& record, bool durable) {
+            const absl::Status status = store_->captures().Put(record, durable);
+            if (status.ok() && HasEnded(record.state)) {
+              store_->chunks().Forget(record.id);
+              SPDLOG_INFO("capture {} ended {} with {} warnings", record.id.ToString(),
+                          record.state == CaptureState::kComplete ? "complete" : "incomplete",
+                          record.warnings.size());
+            }
+            return status;
+          },
+      .changed = [this](const CaptureRecord&) { watch_.Changed(); },
+      .agent_changed = [this](const KnownAgent& agent) { RememberAgent(agent); },
+      .worker_changed = [this](const std::string& agent_id,
+                               const WorkerInfo& worker) { RememberWorker(agent_id, worker); }};
+}
+
+void Aggregator::RememberAgent(const KnownAgent& agent) {
+  InventoryStore& inventory = store_->inventory();
+  LogIfError(inventory.PutAgent({.info = agent.info,
+                                 .first_seen_realtime_ns = agent.first_seen_realtime_ns,
+                                 .last_seen_realtime_ns = agent.last_seen_realtime_ns}));
+  const uint64_t now_ns = clock_.RealtimeNs();
+  if (agent.connection && now_ns > kWorkerMemoryNs) {
+    LogIfError(inventory.PruneWorkers(agent.info.instance_id, now_ns - kWorkerMemoryNs));
+  }
+}
+
+void Aggregator::RememberWorker(const std::string& agent_id, const WorkerInfo& worker) {
+  InventoryStore& inventory = store_->inventory();
+  const uint64_t now_ns = clock_.RealtimeNs();
+  const auto known = inventory.Worker(worker.identity);
+  LogIfError(inventory.PutWorker(
+      {.info = worker,
+       .agent_id = agent_id,
+       .first_seen_realtime_ns = known.ok() ? known->first_seen_realtime_ns : now_ns,
+       .last_seen_realtime_ns = now_ns}));
+}
+
+absl::Status Aggregator::RestoreSessions() {
+  ASSIGN_OR_RETURN(std::vector<AgentRecord> agents, store_->inventory().Agents());
+  for (AgentRecord& agent : agents) {
+    coordinator_.RestoreAgent(std::move(agent.info), agent.first_seen_realtime_ns,
+                              agent.last_seen_realtime_ns);
+  }
+  ASSIGN_OR_RETURN(std::vector<CaptureRecord> captures, store_->captures().List());
+  for (CaptureRecord& capture : captures) {
+    if (HasEnded(capture.state)) continue;
+    SPDLOG_INFO("capture {} goes on", capture.id.ToString());
+    coordinator_.RestoreCapture(std::move(capture));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Aggregator::Serve(const AggregatorConfig& config) {
+  ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, registry_, health_));
+  loop_thread_ = std::thread([this] { loop_.Run(); });
+  loop_.PostTask([this] { Tick(); });
+
+  if (!IsLoopback(config.listen)) {
+    SPDLOG_WARN("{} is reached from other machines, without encryption or authentication",
+                config.listen);
+  }
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  int port = 0;
+  ConfigureServer(builder, config.listen, {}, &port);
+  builder.RegisterService(&gateway_);
+  builder.RegisterService(&operator_service_);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) {
+    return FailedPrecondition(
+        "cannot listen on {}: is another program there, or is it no address of this machine?",
+        config.listen);
+  }
+  address_ = fmt::format("{}:{}", config.listen.substr(0, config.listen.rfind(':')), port);
+  server_->GetHealthCheckService()->SetServingStatus(true);
+  health_.Set(kServingCondition, true);
+  return absl::OkStatus();
+}
+
+void Aggregator::Tick() {
+  coordinator_.Tick();
+  if (clock_.MonotonicNs() >= measured_monotonic_ns_ + kMeasureIntervalNs) UpdateMetrics();
+  const bool idle = coordinator_.Running().empty();
+  loop_.PostDelayedTask([this] { Tick(); }, idle ? kIdleTickNs : kTickNs);
+}
+
+void Aggregator::UpdateMetrics() {
+  measured_monotonic_ns_ = clock_.MonotonicNs();
+  const AgentRegistry& registry = coordinator_.registry();
+  metrics_.agents_connected.Set(static_cast<double>(registry.connected()));
+  metrics_.workers.Set(static_cast<double>(registry.workers()));
+  metrics_.captures_running.Set(static_cast<double>(coordinator_.Running().size()));
+  metrics_.captures_stored.Set(static_cast<double>(store_->captures().size()));
+  metrics_.store_bytes.Set(static_cast<double>(store_->bytes()));
+}
+
+absl::Status Aggregator::ExportCapture(const CaptureRecord& record, const v1::ExportRequest&,
+                                       const ExportWriter&) {
+  metrics_.exports.Increment();
+  return FailedPrecondition("capture {}: this aggregator was built without exports",
+                            record.id.ToString());
+}
+
+}  // namespace neurontrace

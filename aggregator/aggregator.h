@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <prometheus/registry.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/aggregator_metrics.h"
+#include "aggregator/config.h"
+#include "aggregator/ingest/agent_gateway.h"
+#include "aggregator/ingest/agent_reports.h"
+#include "aggregator/ingest/chunk_door.h"
+#include "aggregator/ingest/chunk_writer.h"
+#include "aggregator/ingest/ingest_budget.h"
+#include "aggregator/ingest/ingest_metrics.h"
+#include "aggregator/operator/capture_watch.h"
+#include "aggregator/operator/operator_service.h"
+#include "aggregator/session/coordinator.h"
+#include "aggregator/store/store.h"
+#include "base/clock.h"
+#include "base/event_loop.h"
+#include "base/random.h"
+#include "health/health_server.h"
+#include "health/health_state.h"
+
+namespace neurontrace {
+
+// Builds everything of one aggregator, connects it and owns it. It serves from Start to its end;
+// the destructor lets calls finish for a moment, writes what was received, and closes the store.
+class Aggregator {
+ public:
+  // Errors of the store and of the addresses, as they are said to people.
+  static absl::StatusOr<std::unique_ptr<Aggregator>> Start(const AggregatorConfig& config);
+  ~Aggregator();
+  Aggregator(const Aggregator&) = delete;
+  Aggregator& operator=(const Aggregator&) = delete;
+
+  // HOST:PORT, with the real port.
+  const std::string& address() const { return address_; }
+
+ private:
+  explicit Aggregator(std::unique_ptr<Store> store);
+
+  absl::Status RestoreSessions();
+  absl::Status Serve(const AggregatorConfig& config);
+  void Tick();
+  void UpdateMetrics();
+  CoordinatorOutputs MakeOutputs();
+  void RememberAgent(const KnownAgent& agent);
+  void RememberWorker(const std::string& agent_id, const WorkerInfo& worker);
+  absl::Status ExportCapture(const CaptureRecord& record, const v1::ExportRequest& request,
+                             const ExportWriter& write);
+
+  // In the order in which they are built; the server goes first.
+  SystemClock clock_;
+  SystemRandom random_;
+  std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
+  AggregatorMetrics metrics_{*registry_};
+  IngestMetrics ingest_metrics_{*registry_};
+  HealthState health_;
+  std::unique_ptr<Store> store_;
+  CaptureWatch watch_;
+  AgentConnections connections_;
+  EventLoop loop_;           // the coordinator's sequence
+  Coordinator coordinator_;  // used on loop_ only, once it runs
+  AgentReports reports_;
+  IngestBudget budget_;
+  ChunkDoor door_;
+  ChunkWriter writer_;
+  AgentGateway gateway_;
+  OperatorService operator_service_;
+  std::unique_ptr<HealthServer> health_server_;
+  std::thread loop_thread_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+  uint64_t measured_monotonic_ns_ = 0;  // only on loop_
+};
+
+}  // namespace neurontrace

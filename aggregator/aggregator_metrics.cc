@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/aggregator_metrics.h"
+
+namespace neurontrace {
+namespace {
+
+prometheus::Gauge& Gauge(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add({});
+}
+
+prometheus::Counter& Counter(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
+}
+
+}  // namespace
+
+AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
+    : agents_connected(
+          Gauge(registry, "neurontrace_aggregator_agents_connected", "Agents connected")),
+      workers(Gauge(registry, "neurontrace_aggregator_workers", "Workers of connected agents")),
+      captures_running(Gauge(registry, "neurontrace_aggregator_captures_running",
+                             "Captures recording or stopping")),
+      captures_stored(
+          Gauge(registry, "neurontrace_aggregator_captures_stored", "Captures in the store")),
+      store_bytes(Gauge(registry, "neurontrace_aggregator_store_bytes", "Bytes of the store")),
+      exports(Counter(registry, "neurontrace_aggregator_exports_total", "Exports begun")),
+      exports_failed(Counter(registry, "neurontrace_aggregator_exports_failed_total",
+                             "Exports that ended with an error")) {}
+
+}  // namespace neurontrace

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+
+namespace neurontrace {
+
+// What the aggregator as a whole says of itself; docs/operations.md has the words. The registry
+// owns them. Any thread.
+struct AggregatorMetrics {
+  explicit AggregatorMetrics(prometheus::Registry& registry);
+
+  prometheus::Gauge& agents_connected;
+  prometheus::Gauge& workers;
+  prometheus::Gauge& captures_running;
+  prometheus::Gauge& captures_stored;
+  prometheus::Gauge& store_bytes;
+  prometheus::Counter& exports;
+  prometheus::Counter& exports_failed;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/config.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+namespace neurontrace {
+namespace {
+
+constexpr int kExitUsage = 2;
+
+// HOST:PORT with a port from 0 to 65535; an IPv6 host stands in brackets.
+std::string CheckAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const bool is_bare_ipv6 = address.find(':') != colon && !address.starts_with('[');
+  if (colon == std::string::npos || colon == 0 || is_bare_ipv6) {
+    return "'" + address + "' is no address: write HOST:PORT, as 127.0.0.1:9400 or [::1]:9400";
+  }
+  uint16_t port = 0;
+  const char* const end = address.data() + address.size();
+  const auto [rest, error] = std::from_chars(address.data() + colon + 1, end, port);
+  if (error != std::errc() || rest != end) {
+    return "'" + address + "': the port is a number from 0 to 65535";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int& exit_code) {
+  AggregatorConfig config;
+  CLI::App app(
+      "The aggregator of neurontrace: agents send it what they record, operators start captures "
+      "and "
+      "export them.",
+      "neurontrace-aggregator");
+  app.set_version_flag("--version", NEURONTRACE_VERSION);
+  app.add_option("--listen", config.listen,
+                 "Address for agents and operators; port 0: any free one")
+      ->check(CheckAddress)
+      ->capture_default_str();
+  app.add_option("--store", config.store, "Directory of the database; made where it is not there")
+      ->capture_default_str();
+  app.add_option("--health-address", config.health_address,
+                 "Address of /metrics, /healthz and /readyz")
+      ->check(CheckAddress)
+      ->capture_default_str();
+  app.footer(
+      "Example:\n"
+      "  neurontrace-aggregator --listen 127.0.0.1:9400 --store /data/neurontrace\n\n"
+      "Prints 'listening on HOST:PORT' once it serves. SIGTERM and SIGINT end it; what was "
+      "acknowledged stays.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error) == 0 ? 0 : kExitUsage;
+    return std::nullopt;
+  }
+  if (config.store.empty()) {
+    std::cerr << "--store: name a directory\n";
+    exit_code = kExitUsage;
+    return std::nullopt;
+  }
+  return config;
+}
+
+bool IsLoopback(const std::string& address) {
+  const std::string host = address.substr(0, address.rfind(':'));
+  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
+}
+
+}  // namespace neurontrace

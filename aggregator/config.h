@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace neurontrace {
+
+// What the command line of neurontrace-aggregator says.
+struct AggregatorConfig {
+  std::string listen = "127.0.0.1:9400";          // gRPC, HOST:PORT; port 0 picks a free one
+  std::string health_address = "127.0.0.1:9402";  // HTTP, likewise
+  std::string store = "/var/lib/neurontrace/aggregator";
+};
+
+// Reads the command line. Nothing when the program is to end at once, with `exit_code`: help and
+// version were printed (0), or what is wrong (2).
+std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int& exit_code);
+
+// True for addresses that only this machine reaches.
+bool IsLoopback(const std::string& address);
+
+}  // namespace neurontrace

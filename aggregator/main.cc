@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+
+#include "aggregator/aggregator.h"
+#include "aggregator/config.h"
+
+int main(int argc, char** argv) {
+  int exit_code = 0;
+  const auto config = neurontrace::ParseAggregatorConfig(argc, argv, exit_code);
+  if (!config) return exit_code;
+  spdlog::set_default_logger(spdlog::stderr_color_mt("aggregator"));
+
+  // Before any thread is made, so that all of them leave the signals to this one.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  const auto aggregator = neurontrace::Aggregator::Start(*config);
+  if (!aggregator.ok()) {
+    std::fprintf(stderr, "neurontrace-aggregator: %s\n",
+                 std::string(aggregator.status().message()).c_str());
+    return 1;
+  }
+  std::printf("listening on %s\n", (*aggregator)->address().c_str());
+  std::fflush(stdout);
+
+  int signal = 0;
+  sigwait(&signals, &signal);
+  SPDLOG_INFO("ending after signal {}", signal);
+  return 0;
+}

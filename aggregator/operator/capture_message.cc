@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/operator/capture_message.h"
+
+#include <string>
+
+#include "aggregator/session/rank_conflicts.h"
+#include "wire/conversions.h"
+
+namespace neurontrace {
+namespace {
+
+static_assert(static_cast<int>(CaptureState::kRecording) == v1::CAPTURE_STATE_RECORDING);
+static_assert(static_cast<int>(CaptureState::kIncomplete) == v1::CAPTURE_STATE_INCOMPLETE);
+
+void ToMessage(const StreamRecord& record, v1::CaptureStream& message) {
+  ToProto(record.identity, message.mutable_identity());
+  message.set_number(record.number);
+  message.set_chunks(record.chunks);
+  message.set_events(record.events);
+  message.set_bytes(record.bytes);
+  message.set_first_timestamp_ns(record.first_timestamp_ns);
+  message.set_last_timestamp_ns(record.last_timestamp_ns);
+  for (const Loss& loss : record.losses) ToProto(loss, message.add_losses());
+  message.set_ended(record.ended);
+  const RankEvidence* const best = BestEvidence(record.evidence);
+  message.set_worker_gid(best == nullptr ? -1 : best->worker_gid);
+  if (best != nullptr) ToProto(*best, message.mutable_evidence());
+}
+
+}  // namespace
+
+v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& totals,
+                      uint64_t now_realtime_ns) {
+  v1::Capture message;
+  message.set_capture_id(record.id.ToString());
+  ToProto(record.spec, message.mutable_spec());
+  message.set_state(static_cast<v1::CaptureState>(record.state));
+  message.set_started_realtime_ns(record.started_realtime_ns);
+  message.set_stopped_realtime_ns(record.stopped_realtime_ns);
+  for (const CaptureWorkerStatus& status : record.workers) ToProto(status, message.add_workers());
+  for (const std::string& warning : record.warnings) message.add_warnings(warning);
+  message.set_events(totals.events);
+  message.set_events_lost(totals.events_lost);
+  message.set_bytes(totals.bytes);
+  message.set_server_realtime_ns(now_realtime_ns);
+  return message;
+}
+
+void AddStreams(const std::vector<StreamRecord>& streams, v1::Capture& message) {
+  std::vector<RankClaim> claims;
+  for (const StreamRecord& record : streams) {
+    ToMessage(record, *message.add_streams());
+    const RankEvidence* const best = BestEvidence(record.evidence);
+    claims.push_back({.job = record.job,
+                      .stream = record.identity,
+                      .worker_gid = best == nullptr ? -1 : best->worker_gid,
+                      .first_timestamp_ns = record.first_timestamp_ns,
+                      .last_timestamp_ns = record.last_timestamp_ns});
+  }
+  for (const std::string& warning : FindRankConflicts(claims)) message.add_warnings(warning);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "aggregator/store/capture_reader.h"
+#include "neurontrace/v1/operator_service.pb.h"
+#include "trace/capture_record.h"
+
+namespace neurontrace {
+
+// What operators are told of a capture. Pure functions.
+v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& totals,
+                      uint64_t now_realtime_ns);
+
+// Adds the streams, and a warning for each rank that two live cores of one job claim: ranks are
+// bound when a capture is looked at, so what is known later counts.
+void AddStreams(const std::vector<StreamRecord>& streams, v1::Capture& message);
+
+}  // namespace neurontrace

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+namespace neurontrace {
+
+// Wakes those who watch captures when one has changed. Any thread.
+class CaptureWatch {
+ public:
+  void Changed();
+
+  // How many changes there were.
+  uint64_t version() const;
+  // Returns when there were more than `version`, or after `patience`.
+  void WaitBeyond(uint64_t version, std::chrono::milliseconds patience) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  uint64_t version_ = 0;  // guarded by mutex_
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/operator/operator_service.h"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "aggregator/operator/capture_message.h"
+#include "base/status.h"
+#include "wire/agent_hello.h"
+#include "wire/conversions.h"
+#include "wire/grpc_status.h"
+
+namespace neurontrace {
+namespace {
+
+// How often somebody who watches is told of a capture that changes all the time, and of one that
+// does not, for what is counted meanwhile.
+constexpr std::chrono::milliseconds kWatchIntervalMin{100};
+constexpr std::chrono::milliseconds kWatchIntervalMax{500};
+
+// Runs `function` on the sequence and waits for what it returns.
+template <typename Function>
+auto CallOn(TaskRunner& sequence, Function function) {
+  std::promise<decltype(function())> result;
+  auto waiting = result.get_future();
+  sequence.PostTask([&] { result.set_value(function()); });
+  return waiting.get();
+}
+
+void ToMessage(const KnownAgent& agent, v1::Agent& message) {
+  ToProto(agent.info, message.mutable_hello());
+  message.set_connected(agent.connection.has_value());
+  message.set_last_seen_realtime_ns(agent.last_seen_realtime_ns);
+  message.set_workers(static_cast<uint32_t>(agent.workers.size()));
+}
+
+}  // namespace
+
+grpc::Status OperatorService::GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+                                        v1::GetStatusReply* reply) {
+  reply->set_aggregator_id(deps_.store.aggregator_id());
+  reply->set_version(NEURONTRACE_VERSION);
+  reply->set_started_realtime_ns(deps_.started_realtime_ns);
+  reply->set_store_bytes(deps_.store.bytes());
+  reply->set_captures_stored(static_cast<uint32_t>(deps_.store.captures().size()));
+  CallOn(deps_.sequence, [&] {
+    const AgentRegistry& registry = deps_.coordinator.registry();
+    reply->set_agents_connected(static_cast<uint32_t>(registry.connected()));
+    reply->set_agents_known(static_cast<uint32_t>(registry.agents().size()));
+    reply->set_workers(static_cast<uint32_t>(registry.workers()));
+    reply->set_captures_running(static_cast<uint32_t>(deps_.coordinator.Running().size()));
+    for (const auto& [id, agent] : registry.agents()) ToMessage(agent, *reply->add_agents());
+    return true;
+  });
+  return grpc::Status::OK;
+}
+
+grpc::Status OperatorService::ListAgents(grpc::ServerContext*, const v1::ListAgentsRequest*,
+                                         v1::ListAgentsReply* reply) {
+  CallOn(deps_.sequence, [&] {
+    for (const auto& [id, agent] : deps_.coordinator.registry().agents()) {
+      ToMessage(agent, *reply->add_agents());
+    }
+    return true;
+  });
+  return grpc::Status::OK;
+}
+
+grpc::Status OperatorService::ListWorkers(grpc::ServerContext*,
+                                          const v1::ListWorkersRequest* request,
+                                          v1::ListWorkersReply* reply) {
+  const auto& instances = request->instance_ids();
+  CallOn(deps_.sequence, [&] {
+    for (const auto& [id, agent] : deps_.coordinator.registry().agents()) {
+      if (!instances.empty() && std::find(instances.begin(), instances.end(),
+                                          agent.info.instance_id) == instances.end()) {
+        continue;
+      }
+      for (const auto& [identity, worker] : agent.workers) {
+        if (!request->job().empty() && request->job() != worker.job) continue;
+        ToProto(worker, reply->add_workers());
+      }
+    }
+    return true;
+  });
+  return grpc::Status::OK;
+}
+
+absl::StatusOr<CaptureId> OperatorService::Find(const std::string& text) const {
+  return deps_.store.captures().Find(text);
+}
+
+absl::StatusOr<CaptureRecord> OperatorService::Record(const CaptureId& id) {
+  const std::optional<CaptureRecord> running =
+      CallOn(deps_.sequence, [&]() -> std::optional<CaptureRecord> {
+        const CaptureRecord* const record = deps_.coordinator.FindRunning(id);
+        return record == nullptr ? std::nullopt : std::optional(*record);
+      });
+  if (running) return *running;
+  return deps_.store.captures().Get(id);
+}
+
+absl::StatusOr<v1::Capture> OperatorService::Describe(const CaptureRecord& record) const {
+  ASSIGN_OR_RETURN(const CaptureReader::Totals totals, deps_.store.OpenCapture(record.id).Sum());
+  return neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
+}
+
+grpc::Status OperatorService::StartCapture(grpc::ServerContext*,
+                                           const v1::StartCaptureRequest* request,
+                                           v1::Capture* reply) {
+  const auto spec = FromProto(request->spec());
+  if (!spec.ok()) return ToGrpcStatus(spec.status());
+  const auto record = CallOn(deps_.sequence, [&] { return deps_.coordinator.StartCapture(*spec); });
+  if (!record.ok()) return ToGrpcStatus(record.status());
+  *reply = neurontrace::ToMessage(*record, {}, deps_.clock.RealtimeNs());
+  return grpc::Status::OK;
+}
+
+grpc::Status OperatorService::StopCapture(grpc::ServerContext*, const v1::CaptureReference* request,
+                                          v1::Capture* reply) {
+  const auto id = Find(request->capture_id());
+  if (!id.ok()) return ToGrpcStatus(id.status());
+  auto record = CallOn(deps_.sequence, [&] { return deps_.coordinator.StopCapture(*id); });
+  // One that has ended already is answered as it is.
+  if (absl::IsNotFound(record.status())) record = deps_.store.captures().Get(*id);
+  if (!record.ok()) return ToGrpcStatus(record.status());
+  auto message = Describe(*record);
+  if (!message.ok()) return ToGrpcStatus(message.status());
+  *reply = *std::move(message);
+  return grpc::Status::OK;
+}
+
+grpc::Status OperatorService::WatchCapture(grpc::ServerContext* context,
+                                           const v1::CaptureReference* request,
+                                           grpc::ServerWriter<v1::Capture>* writer) {
+  const auto id = Find(request->capture_id());
+  if (!id.ok()) return ToGrpcStatus(id.status());
+  return ToGrpcStatus(Watch(*context, *id, *writer));
+}
+
+absl::Status OperatorService::Watch(const grpc::ServerContext& context, const CaptureId& id,
+                                    grpc::ServerWriter<v1::Capture>& writer) {
+  while (!context.IsCancelled()) {
+    const uint64_t version = deps_.watch.version();
+    ASSIGN_OR_RETURN(const CaptureRecord record, Record(id));
+    ASSIGN_OR_RETURN(v1::Capture message, Describe(record));
+    if (HasEnded(record.state)) {
+      ASSIGN_OR_RETURN(const auto streams, deps_.store.OpenCapture(id).Streams());
+      AddStreams(streams, message);
+      message.clear_streams();  // only for the warnings
+    }
+    if (!writer.Write(message) || HasEnded(record.state)) return absl::OkStatus();
+    // A change is told at once, but not every one of a thousand in a row.
+    const uint64_t begin_ns = deps_.clock.MonotonicNs();
+    deps_.watch.WaitBeyond(version, kWatchIntervalMax);
+    const std::chrono::nanoseconds waited(deps_.clock.MonotonicNs() - begin_ns);
+    if (waited < kWatchIntervalMin) {
+      deps_.watch.WaitBeyond(UINT64_MAX, std::chrono::duration_cast<std::chrono::milliseconds>(
+                                             kWatchIntervalMin - waited));
+    }
+  }
+  return absl::OkStatus();
+}
+
+grpc::Status OperatorService::ListCaptures(grpc::ServerContext*, const v1::ListCapturesRequest*,
+                                           v1::ListCapturesReply* reply) {
+  auto records = deps_.store.captures().List();
+  if (!records.ok()) return ToGrpcStatus(records.status());
+  const auto running = CallOn(deps_.sequence, [&] { return deps_.coordinator.Running(); });
+  for (CaptureRecord& record : *records) {
+    const auto newer = std::find_if(running.begin(), running.end(),
+                                    [&](const auto& other) { return other.id == record.id; });
+    auto message = Describe(newer == running.end() ? record : *newer);
+    if (!message.ok()) return ToGrpcStatus(message.status());
+    *reply->add_captures() = *std::move(message);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status OperatorService::GetCapture(grpc::ServerContext*, const v1::CaptureReference* request,
+                                         v1::Capture* reply) {
+  const auto id = Find(request->capture_id());
+  if (!id.ok()) return ToGrpcStatus(id.status());
+  const auto record = Record(*id);
+  if (!record.ok()) return ToGrpcStatus(record.status());
+  auto message = Describe(*record);
+  if (!message.ok()) return ToGrpcStatus(message.status());
+  const auto streams = deps_.store.OpenCapture(*id).Streams();
+  if (!streams.ok()) return ToGrpcStatus(streams.status());
+  AddStreams(*streams, *message);
+  *reply = *std::move(message);
+  return grpc::Status::OK;
+}
+
+grpc::Status OperatorService::DeleteCapture(grpc::ServerContext*,
+                                            const v1::CaptureReference* request,
+                                            v1::DeleteCaptureReply* reply) {
+  const auto id = Find(request->capture_id());
+  if (!id.ok()) return ToGrpcStatus(id.status());
+  const bool is_running =
+      CallOn(deps_.sequence, [&] { return deps_.coordinator.FindRunning(*id) != nullptr; });
+  if (is_running) {
+    return ToGrpcStatus(FailedPrecondition(
+        "capture {} is running: stop it and wait for its end first", id->ToString()));
+  }
+  const auto deleted = deps_.store.DeleteCapture(*id);
+  if (!deleted.ok()) return ToGrpcStatus(deleted.status());
+  reply->set_chunks(deleted->chunks);
+  reply->set_bytes(deleted->bytes);
+  return grpc::Status::OK;
+}
+
+grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::ExportRequest* request,
+                                     grpc::ServerWriter<v1::ExportReply>* writer) {
+  const auto id = Find(request->capture_id());
+  if (!id.ok()) return ToGrpcStatus(id.status());
+  const auto record = Record(*id);
+  if (!record.ok()) return ToGrpcStatus(record.status());
+  return ToGrpcStatus(deps_.export_capture(*record, *request, [&](const v1::ExportReply& reply) {
+    return !context->IsCancelled() && writer->Write(reply);
+  }));
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/operator/capture_watch.h"
+#include "aggregator/session/coordinator.h"
+#include "aggregator/store/store.h"
+#include "base/clock.h"
+#include "base/task_runner.h"
+#include "neurontrace/v1/operator_service.grpc.pb.h"
+
+namespace neurontrace {
+
+// Sends one reply of an export; false when nobody listens any more.
+using ExportWriter = std::function<bool(const v1::ExportReply&)>;
+// Exports a capture through `write`, `done` included. Runs on the thread of the call.
+using ExportFunction = std::function<absl::Status(const CaptureRecord&, const v1::ExportRequest&,
+                                                  const ExportWriter&)>;
+
+// What the operators' service stands on; all of it outlives the service. `coordinator` is used on
+// `sequence` only.
+struct OperatorDeps {
+  TaskRunner& sequence;
+  Coordinator& coordinator;
+  Store& store;
+  const CaptureWatch& watch;
+  const Clock& clock;
+  ExportFunction export_capture;
+  uint64_t started_realtime_ns = 0;
+};
+
+// The service behind the command line. Each call has a thread of gRPC's to itself and may block
+// it: operators are few. Calls fail with INVALID_ARGUMENT for what makes no sense (which names the
+// field), NOT_FOUND for captures that are not there, FAILED_PRECONDITION for what cannot be done
+// now.
+class OperatorService final : public v1::OperatorService::Service {
+ public:
+  explicit OperatorService(OperatorDeps deps) : deps_(std::move(deps)) {}
+
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+                         v1::GetStatusReply* reply) override;
+  grpc::Status ListAgents(grpc::ServerContext*, const v1::ListAgentsRequest*,
+                          v1::ListAgentsReply* reply) override;
+  grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest* request,
+                           v1::ListWorkersReply* reply) override;
+  grpc::Status StartCapture(grpc::ServerContext*, const v1::StartCaptureRequest* request,
+                            v1::Capture* reply) override;
+  grpc::Status StopCapture(grpc::ServerContext*, const v1::CaptureReference* request,
+                           v1::Capture* reply) override;
+  grpc::Status WatchCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
+                            grpc::ServerWriter<v1::Capture>* writer) override;
+  grpc::Status ListCaptures(grpc::ServerContext*, const v1::ListCapturesRequest*,
+                            v1::ListCapturesReply* reply) override;
+  grpc::Status GetCapture(grpc::ServerContext*, const v1::CaptureReference* request,
+                          v1::Capture* reply) override;
+  grpc::Status DeleteCapture(grpc::ServerContext*, const v1::CaptureReference* request,
+                             v1::DeleteCaptureReply* reply) override;
+  grpc::Status Export(grpc::ServerContext* context, const v1::ExportRequest* request,
+                      grpc::ServerWriter<v1::ExportReply>* writer) override;
+
+ private:
+  absl::StatusOr<CaptureId> Find(const std::string& text) const;
+  // As it is now, running or ended.
+  absl::StatusOr<CaptureRecord> Record(const CaptureId& id);
+  absl::StatusOr<v1::Capture> Describe(const CaptureRecord& record) const;
+  absl::Status Watch(const grpc::ServerContext& context, const CaptureId& id,
+                     grpc::ServerWriter<v1::Capture>& writer);
+
+  const OperatorDeps deps_;
+};
+
+}  // namespace neurontrace

@@ -6,11 +6,15 @@
 #include <utility>
 
 namespace neurontrace {
+
 ChunkWriter::ChunkWriter(ChunkStore& store, IngestBudget& budget, IngestMetrics& metrics,
                          const Clock& clock, OnHealth on_health)
-    : store_(store), budget_(budget), metrics_(metrics), clock_(clock), thread_([this] {
-        Run();
-      }) {}
+    : store_(store),
+      budget_(budget),
+      metrics_(metrics),
+      clock_(clock),
+      on_health_(std::move(on_health)),
+      thread_([this] { Run(); }) {}
 
 ChunkWriter::~ChunkWriter() {
   {

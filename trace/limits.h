@@ -73,8 +73,8 @@ inline constexpr size_t kIngestBytesInFlightMax = size_t{128} << 20;
 // does not read them. Beyond: the call is ended, and nothing is read until some were taken.
 inline constexpr uint32_t kUploadStreamsMax = 1u << 20;
 inline constexpr size_t kUploadAnswersMax = 4'096;
-// Aggregator: orders that wait for an agent which does not read them. Beyond: the call is ended; the
-// agent learns all of it when it connects again.
+// Aggregator: orders that wait for an agent which does not read them. Beyond: the call is ended;
+// the agent learns all of it when it connects again.
 inline constexpr size_t kAgentOrdersMax = 1'024;
 
 // Aggregator: how long a capture that is stopping waits for an agent that is not connected, and for

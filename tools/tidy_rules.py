@@ -236,8 +236,8 @@ class Ban:
 
 BANS = [
     Ban(r"\babsl::(?:Reader|Writer)?Mutex(?:Lock)?\b", "std::mutex: ThreadSanitizer cannot see into absl::Mutex"),
-    Ban(r"\bstd::c(?:out|err)\b", "spdlog in a daemon; only main.cc and the CLI write to the terminal",
-        r"(?:^|/)main\.cc$|^cli/|^tests/", tests=False),
+    Ban(r"\bstd::c(?:out|err)\b", "spdlog in a daemon; only main.cc, config.cc and the CLI write to the terminal",
+        r"(?:^|/)(?:main|config)\.cc$|^cli/|^tests/", tests=False),
     Ban(r"\b(?:getInstance|GetInstance|Singleton)\b", "build it in the composition root and pass it by reference"),
     Ban(r"\bcatch\s*\(\s*\.\.\.\s*\)", "catch the type you can handle: a catch-all swallows bugs"),
     Ban(r"^using\s+namespace\s+(?!.*literals)", "using-declarations of the names you need"),

@@ -18,6 +18,16 @@ IntegerEncoding EncodingOf(Field field) {
                                                                  : IntegerEncoding::kDelta;
 }
 
+// from[order[i]], or from[i] without an order.
+template <typename Value>
+void Gather(std::span<const uint32_t> order, const std::vector<Value>& from, std::span<Value> to) {
+  if (order.empty()) {
+    std::copy_n(from.begin(), to.size(), to.begin());
+    return;
+  }
+  for (size_t i = 0; i < to.size(); ++i) to[i] = from[order[i]];
+}
+
 }  // namespace
 
 void ChunkRows::Reserve(uint32_t events) {
@@ -76,10 +86,6 @@ uint8_t* ColumnsWriter::Room(size_t bytes) {
   return bytes_.data();
 }
 
-uint32_t ColumnsWriter::EventAt(size_t position) const {
-  return order_.empty() ? static_cast<uint32_t>(position) : order_[position];
-}
-
 void ColumnsWriter::PutVarint(uint64_t value) {
   uint8_t bytes[kVarintBytesMax];
   out_.append(reinterpret_cast<char*>(bytes), WriteVarint(value, bytes) - bytes);
@@ -122,7 +128,7 @@ void ColumnsWriter::PutShapes(const ChunkRows& rows) {
 
 void ColumnsWriter::PutShapeOf(const ChunkRows& rows) {
   shape_of_.resize(rows.count);
-  for (size_t i = 0; i < rows.count; ++i) shape_of_[i] = rows.shape_of[EventAt(i)];
+  Gather(order_, rows.shape_of, std::span(shape_of_));
   uint8_t* at = Room(size_t{rows.count} * 2);
   if (rows.shapes.size() <= chunk_format::kByteShapesMax) {
     at = std::transform(shape_of_.begin(), shape_of_.end(), at,
@@ -142,11 +148,14 @@ void ColumnsWriter::PutField(const ChunkRows& rows, size_t column) {
   };
   column_.resize(rows.count);
   size_t present = 0;
-  if (std::all_of(rows.shapes.begin(), rows.shapes.end(), has)) {
-    for (; present < rows.count; ++present) column_[present] = from[EventAt(present)];
-  } else if (std::any_of(rows.shapes.begin(), rows.shapes.end(), has)) {
+  if (std::any_of(rows.shapes.begin(), rows.shapes.end(), has)) {
+    Gather(order_, from, std::span(column_));
+    present = rows.count;
+  }
+  if (!std::all_of(rows.shapes.begin(), rows.shapes.end(), has) && present != 0) {
+    present = 0;
     for (size_t i = 0; i < rows.count; ++i) {
-      column_[present] = from[EventAt(i)];
+      column_[present] = column_[i];
       present += has(rows.shapes[shape_of_[i]]);
     }
   }
@@ -160,7 +169,8 @@ void ColumnsWriter::GroupByShape(const ChunkRows& rows) {
   // Each entry is the beginning of its shape's rows now, and moves to their end.
   values_at_.resize(rows.count);
   for (size_t i = 0; i < rows.count; ++i) {
-    values_at_[shape_ends_[shape_of_[i]]++] = rows.values_at[EventAt(i)];
+    const uint32_t event = order_.empty() ? static_cast<uint32_t>(i) : order_[i];
+    values_at_[shape_ends_[shape_of_[i]]++] = rows.values_at[event];
   }
 }
 
@@ -212,7 +222,7 @@ EncodedColumns ColumnsWriter::Write(const StringTable& strings, const ChunkRows&
   PutShapes(rows);
   PutShapeOf(rows);
   column_.resize(rows.count);
-  for (size_t i = 0; i < rows.count; ++i) column_[i] = rows.timestamps[EventAt(i)];
+  Gather(order_, rows.timestamps, std::span(column_));
   encoded.first_timestamp_ns = column_.front();
   encoded.last_timestamp_ns = column_.back();
   PutIntegers(column_, IntegerEncoding::kDeltaOfDelta);

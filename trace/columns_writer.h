@@ -56,7 +56,7 @@ struct ChunkRows {
 absl::Status CheckValues(const ChunkRows& rows, const ChunkShape& shape,
                          std::span<const AttributeValue> values);
 
-// Encodes rows. Keeps its memory from chunk to chunk. One thread at a time.
+// Encodes rows. Keeps its memory, and nothing else, from chunk to chunk. One thread at a time.
 class ColumnsWriter {
  public:
   EncodedColumns Write(const StringTable& strings, const ChunkRows& rows);
@@ -74,7 +74,6 @@ class ColumnsWriter {
   void PutAttribute(ValueType type, std::span<const uint32_t> values_at, uint32_t key,
                     const std::vector<uint64_t>& values);
   uint8_t* Room(size_t bytes);
-  uint32_t EventAt(size_t position) const;
 
   std::string out_;
   TimestampOrder sorter_;

@@ -18,6 +18,7 @@ constexpr size_t kTurn = 256;  // events that a stream hands over in one go, as 
 // Streams go round in this many events: few enough for a processor's cache, as fresh events are.
 constexpr size_t kPoolEvents = 4 * limits::kChunkEventsTarget;
 
+// Never with the events of a mix.
 [[noreturn]] void Fail(benchmark::State& state, const absl::Status& status) {
   state.SkipWithError(std::string(status.message()).c_str());
   std::abort();

@@ -7,7 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 
 #include "health/health_server.h"
 #include "health/health_state.h"
@@ -64,6 +66,26 @@ TEST(HealthServer, SaysWhatToDoWhenThePortIsTaken) {
       HealthServer::Start("127.0.0.1:" + std::to_string((*first)->port()), registry, state);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("--health-address"));
+}
+
+// For ThreadSanitizer: pages are made on the server's threads while conditions change.
+TEST(HealthServer, AnswersWhileConditionsChange) {
+  auto registry = std::make_shared<prometheus::Registry>();
+  HealthState state;
+  state.Declare("store", HealthState::Severity::kLiveness, "");
+  auto server = HealthServer::Start("127.0.0.1:0", registry, state);
+  ASSERT_TRUE(server.ok()) << server.status();
+  std::atomic<bool> stop = false;
+  std::thread changer([&] {
+    for (bool good = false; !stop; good = !good) state.Set("store", good, "disk full");
+  });
+  for (int i = 0; i < 30; ++i) {
+    const std::string reply = Get((*server)->port(), i % 2 == 0 ? "/healthz" : "/readyz");
+    EXPECT_THAT(reply,
+                ::testing::AnyOf(HasSubstr("ok store\n"), HasSubstr("NOT store: disk full\n")));
+  }
+  stop = true;
+  changer.join();
 }
 
 TEST(HealthState, ALostLivenessConditionCountsForBoth) {

@@ -113,12 +113,14 @@ void TapBufferReader::CopyOut(uint64_t position, char* to, size_t bytes) const {
   std::memcpy(to + first, ring, bytes - first);
 }
 
-bool TapBufferReader::HasMore() const {
-  return header().write_pos.load(std::memory_order_acquire) != position_;
+uint64_t TapBufferReader::write_position() const {
+  return header().write_pos.load(std::memory_order_acquire);
 }
 
+bool TapBufferReader::HasMore() const { return write_position() != position_; }
+
 absl::StatusOr<bool> TapBufferReader::Next(RecordBuffer& buffer, TapRecord& record) {
-  RETURN_IF_ERROR(CheckWritePosition(header().write_pos.load(std::memory_order_acquire)));
+  RETURN_IF_ERROR(CheckWritePosition(write_position()));
   const uint64_t available = write_position_seen_ - position_;
   if (available == 0) return false;
   TapRecordHeader head;

@@ -50,10 +50,14 @@ class TapBufferReader {
   // sense; nothing can be read from it any more.
   absl::StatusOr<bool> Next(RecordBuffer& buffer, TapRecord& record);
 
-  // True if `record` could be taken now.
+  // Gives back the record that Next took last: it comes again.
+  void StepBack(const TapRecord& record) { position_ = record.position; }
+  // True if Next would find something.
   bool HasMore() const;
   // Where Next reads next.
   uint64_t position() const { return position_; }
+  // Where the tap says it writes next: any value at all.
+  uint64_t write_position() const;
   // Where the tap may write over what lies before. Only ever moves on, up to position().
   void Commit(uint64_t position);
   uint64_t committed() const { return committed_; }
@@ -73,6 +77,7 @@ class TapBufferReader {
   // writing them (try again later), DATA_LOSS where they make no sense.
   absl::StatusOr<Facts> ReadFacts() const;
 
+  ino_t inode() const { return inode_; }
   // The same memory file, told by the kernel's own number for it.
   bool IsSameFile(const TapBufferReader& other) const {
     return device_ == other.device_ && inode_ == other.inode_ && inode_ != 0;

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/capture_streams.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace neurontrace {
+namespace {
+
+constexpr uint8_t kNotSelected = 1;
+constexpr uint8_t kSelected = 2;
+
+}  // namespace
+
+bool EventSelection::SelectsCore(uint32_t nc_idx) const {
+  return cores.empty() || std::find(cores.begin(), cores.end(), nc_idx) != cores.end();
+}
+
+CaptureStreams::CaptureStreams(const StreamSurroundings& surroundings, const CaptureId& capture_id,
+                               WorkerIdentity worker, EventSelection selection)
+    : surroundings_(surroundings),
+      capture_id_(capture_id),
+      worker_(std::move(worker)),
+      selection_(std::move(selection)) {}
+
+void CaptureStreams::Resume(const std::vector<StreamCursor>& cursors) {
+  for (const StreamCursor& cursor : cursors) {
+    if (cursor.stream.kind != StreamKind::kNeuronCore || cursor.stream.worker != worker_) continue;
+    const uint32_t slot = SlotOf(cursor.stream.nc_idx);
+    if (cores_[slot] != nullptr) continue;  // goes on by itself
+    cursors_.insert_or_assign(slot, cursor);
+    CoreAt(slot);
+  }
+}
+
+void CaptureStreams::SetRankEvidence(uint32_t nc_idx, const std::vector<RankEvidence>& evidence) {
+  const uint32_t slot = SlotOf(nc_idx);
+  if (evidence_[slot] == evidence) return;
+  evidence_[slot] = evidence;
+  if (cores_[slot] != nullptr) cores_[slot]->writer->SetRankEvidence(evidence);
+}
+
+CaptureStreams::Core& CaptureStreams::CoreAt(uint32_t slot) {
+  auto& core = cores_[slot];
+  if (core != nullptr) return *core;
+  core = std::make_unique<Core>();
+  ++stream_count_;
+  const StreamIdentity stream{
+      .agent_id = surroundings_.agent_id,
+      .worker = worker_,
+      .kind = StreamKind::kNeuronCore,
+      .nc_idx = slot < limits::kCoresPerWorkerMax ? slot : limits::kNoNcIdx,
+  };
+  core->writer = std::make_unique<StreamWriter>(capture_id_, stream, surroundings_.clock,
+                                                surroundings_.sink, surroundings_.metrics);
+  if (const auto cursor = cursors_.find(slot); cursor != cursors_.end()) {
+    core->writer->Resume(cursor->second);
+  }
+  core->writer->SetRankEvidence(evidence_[slot]);
+  if (trace_begun_) core->gaps.BeginTrace();
+  return *core;
+}
+
+void CaptureStreams::BeginTrace() {
+  trace_begun_ = true;
+  for (const auto& core : cores_) {
+    if (core != nullptr) core->gaps.BeginTrace();
+  }
+}
+
+void CaptureStreams::NoteRefused(uint64_t refused_events) {
+  if (!refused_known_) refused_explained_ = refused_events;
+  refused_known_ = true;
+  refused_ = refused_events;
+}
+
+void CaptureStreams::BeginDocument(const TapRecord& record) {
+  position_ = record.position;
+  touched_.clear();
+}
+
+CaptureStreams::Core& CaptureStreams::Touch(uint32_t nc_idx, const EventFields& fields,
+                                            uint32_t present) {
+  const uint32_t slot = SlotOf(nc_idx);
+  Core& core = CoreAt(slot);
+  if (!core.touched) {
+    core.touched = true;
+    core.last_position = position_;
+    core.first_timestamp_ns = fields.timestamp_ns;
+    touched_.push_back(slot);
+  }
+  core.last_timestamp_ns = fields.timestamp_ns;
+  if ((present & FieldBit(Field::kNcLocalId)) != 0 && slot < limits::kCoresPerWorkerMax) {
+    core.gaps.Observe(fields.nc_local_id);
+    begins_with_zero_ = begins_with_zero_ || fields.nc_local_id == 0;
+  }
+  if ((present & FieldBit(Field::kWorkerGid)) != 0 && fields.worker_gid != core.gid &&
+      fields.worker_gid >= 0 && slot < limits::kCoresPerWorkerMax) {
+    core.gid = fields.worker_gid;
+    event_gids_[slot] = core.gid;
+    gids_changed_ = true;
+  }
+  return core;
+}
+
+bool CaptureStreams::Selected(const CachedShape& shape) {
+  if (shape_generation_ != shape.generation) {
+    selected_.clear();
+    shape_generation_ = shape.generation;
+  }
+  if (selected_.size() <= shape.number) selected_.resize(shape.number + 1, 0);
+  uint8_t& answer = selected_[shape.number];
+  if (answer == 0) {
+    answer = selection_.filter.Selects(shape.shape.event_type) ? kSelected : kNotSelected;
+  }
+  return answer == kSelected;
+}
+
+void CaptureStreams::OnEvent(const NrtEvent& event) {
+  Core& core = Touch(event.nc_idx, event.fields, event.shape->shape.present);
+  if (!Selected(*event.shape) ||
+      (!selection_.cores.empty() && !selection_.SelectsCore(event.nc_idx))) {
+    AgentSourceMetrics::Add(surroundings_.metrics.events_filtered);
+    return;
+  }
+  core.writer->Append(position_, *event.shape, event.fields, event.values);
+}
+
+void CaptureStreams::OnUnfitEvent(uint32_t nc_idx, const EventFields& fields, uint32_t present,
+                                  std::string_view why) {
+  Touch(nc_idx, fields, present).writer->LoseEvent(position_, fields.timestamp_ns, why);
+}
+
+void CaptureStreams::EndDocument(const TapRecord& record, const NrtDecodeOutcome& outcome) {
+  for (const uint32_t slot : touched_) {
+    Core& core = *cores_[slot];
+    AddHoles(core, record.position);
+    core.touched = false;
+  }
+  if (!outcome.fault) return;
+  AgentSourceMetrics::Add(surroundings_.metrics.documents_malformed);
+  CoreAt(SlotOf(record.nc_idx))
+      .writer->AddLoss(
+          record.position,
+          {.place = LossPlace::kDecode,
+           .reason = LossReason::kMalformed,
+           .events_unknown = true,
+           .first_timestamp_ns = record.host_realtime_ns,
+           .last_timestamp_ns = record.host_realtime_ns,
+           .detail = fmt::format("fetch document of {} bytes, at byte {}: {}", record.payload_bytes,
+                                 outcome.fault->offset, outcome.fault->what)});
+}
+
+void CaptureStreams::AddHoles(Core& core, uint64_t position) {
+  const SequenceGaps::Holes holes = core.gaps.EndDocument(begins_with_zero_);
+  if (holes.events == 0 && !holes.unknown) return;
+  Loss loss{.place = LossPlace::kRuntimeRing,
+            .reason = LossReason::kOverwritten,
+            .events = holes.events,
+            .events_unknown = holes.unknown,
+            .first_timestamp_ns = core.first_timestamp_ns,
+            .last_timestamp_ns = core.last_timestamp_ns,
+            .detail = holes.unknown ? "nc_local_id jumps too far to be counted" : ""};
+  const uint64_t by_tap = std::min(holes.events, refused_ - std::min(refused_, refused_explained_));
+  if (by_tap > 0) {
+    Loss refused = loss;
+    refused.place = LossPlace::kTapBuffer;
+    refused.reason = LossReason::kFull;
+    refused.events = by_tap;
+    refused_explained_ += by_tap;
+    core.writer->AddLoss(position, std::move(refused));
+    loss.events -= by_tap;
+  }
+  if (loss.events > 0 || loss.events_unknown) core.writer->AddLoss(position, std::move(loss));
+}
+
+void CaptureStreams::AddLoss(uint64_t position, Loss loss) {
+  CoreAt(SlotOf(limits::kNoNcIdx)).writer->AddLoss(position, std::move(loss));
+}
+
+void CaptureStreams::EndTrace(uint64_t position, uint64_t now_ns) {
+  if (refused_ > refused_explained_) {
+    AddLoss(position, {.place = LossPlace::kTapBuffer,
+                       .reason = LossReason::kFull,
+                       .events = std::min(refused_ - refused_explained_, SequenceGaps::kHolesMax),
+                       .first_timestamp_ns = now_ns,
+                       .last_timestamp_ns = now_ns,
+                       .detail = "estimated from the size of refused documents"});
+  }
+  refused_explained_ = refused_;
+}
+
+void CaptureStreams::Tick(uint64_t position) {
+  for (const auto& core : cores_) {
+    if (core != nullptr) core->writer->Tick(position);
+  }
+}
+
+void CaptureStreams::End(uint64_t position) {
+  for (const auto& core : cores_) {
+    if (core != nullptr) core->writer->End(position);
+  }
+}
+
+bool CaptureStreams::finished() const {
+  return std::all_of(cores_.begin(), cores_.end(),
+                     [](const auto& core) { return core == nullptr || core->writer->finished(); });
+}
+
+StreamWriter::Counts CaptureStreams::counts() const {
+  StreamWriter::Counts sum;
+  for (const auto& core : cores_) {
+    if (core == nullptr) continue;
+    const StreamWriter::Counts& one = core->writer->counts();
+    sum.read += one.read;
+    sum.stored += one.stored;
+    sum.lost += one.lost;
+    sum.lost_unknown = sum.lost_unknown || one.lost_unknown;
+  }
+  return sum;
+}
+
+std::optional<uint64_t> CaptureStreams::first_undurable_position() const {
+  std::optional<uint64_t> first;
+  for (const auto& core : cores_) {
+    if (core == nullptr) continue;
+    const std::optional<uint64_t> one = core->writer->first_undurable_position();
+    if (one && (!first || *one < *first)) first = one;
+  }
+  return first;
+}
+
+std::optional<uint64_t> CaptureStreams::first_last_position(uint64_t from) const {
+  std::optional<uint64_t> first;
+  for (const auto& core : cores_) {
+    if (core == nullptr || core->writer->ended() || core->last_position < from) continue;
+    if (!first || core->last_position < *first) first = core->last_position;
+  }
+  return first;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/tap_session.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clean_text.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr int kMessagesPerTurn = 64;
+constexpr size_t kDescriptorsMax = 8;
+// Reports come with changes of state and answers: a handful a second at most.
+constexpr uint32_t kReportBurst = 200;
+constexpr uint64_t kReportPeriodNs = 20'000'000;
+
+TapMessageHeader MakeHeader(TapMessageType type, size_t length) {
+  return {kTapMessageMagic, kTapProtocolVersion, static_cast<uint16_t>(type),
+          static_cast<uint32_t>(length), 0};
+}
+
+template <typename Message>
+std::string Encode(const Message& message) {
+  return {reinterpret_cast<const char*>(&message), sizeof message};
+}
+
+CaptureId ToCaptureId(const uint8_t (&bytes)[kTapCaptureIdBytes]) {
+  return *CaptureId::FromBytes({reinterpret_cast<const char*>(bytes), sizeof bytes});
+}
+
+// Takes over every descriptor that came with a message.
+std::vector<UniqueFd> TakeDescriptors(msghdr& message) {
+  std::vector<UniqueFd> taken;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      taken.emplace_back(fd);
+    }
+  }
+  return taken;
+}
+
+bool IsSocket(int fd) {
+  struct stat about = {};
+  return fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode);
+}
+
+}  // namespace
+
+TapSession::TapSession(UniqueFd socket, TaskRunner& runner, const Clock& clock, Listener& listener)
+    : socket_(std::move(socket)),
+      runner_(runner),
+      clock_(clock),
+      listener_(listener),
+      connected_ns_(clock.MonotonicNs()),
+      tokens_(kReportBurst),
+      tokens_ns_(connected_ns_) {
+  socklen_t size = sizeof peer_;
+  if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer_, &size) != 0) peer_ = {};
+  runner_.AddReadableWatch(socket_.get(), [this] { OnReadable(); });
+}
+
+TapSession::~TapSession() { runner_.RemoveReadableWatch(socket_.get()); }
+
+void TapSession::OnReadable() {
+  for (int i = 0; i < kMessagesPerTurn; ++i) {
+    const absl::StatusOr<bool> more = ReadMessage();
+    if (!more.ok()) {
+      const bool hung_up = absl::IsUnavailable(more.status());
+      listener_.OnClosed(*this, hung_up ? absl::OkStatus() : more.status());
+      return;
+    }
+    if (!*more) return;
+  }
+}
+
+absl::StatusOr<bool> TapSession::ReadMessage() {
+  alignas(TapHello) char data[kTapMessageBytesMax];
+  alignas(cmsghdr) char control[CMSG_SPACE(kDescriptorsMax * sizeof(int))];
+  iovec part = {data, sizeof data};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t size = recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (size <= 0) return Unavailable("the tap hung up");
+  std::vector<UniqueFd> descriptors = TakeDescriptors(message);
+  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+    return InvalidArgument("the tap sent a message that is too long");
+  }
+  RETURN_IF_ERROR(TakeMessage(data, static_cast<size_t>(size), std::move(descriptors)));
+  return true;
+}
+
+absl::Status TapSession::TakeMessage(const char* data, size_t size,
+                                     std::vector<UniqueFd> descriptors) {
+  TapMessageHeader header;
+  if (size < sizeof header) return InvalidArgument("the tap sent a message of {} bytes", size);
+  std::memcpy(&header, data, sizeof header);
+  if (header.magic != kTapMessageMagic || header.length != size) {
+    return InvalidArgument("the tap sent something that is no message");
+  }
+  if (header.version != kTapProtocolVersion) {
+    return InvalidArgument(
+        "the tap speaks protocol {}, this agent {}: use the tap and the agent of "
+        "one release",
+        header.version, kTapProtocolVersion);
+  }
+  if (!TakeToken()) return InvalidArgument("the tap sends too many messages");
+  switch (static_cast<TapMessageType>(header.type)) {
+    case TapMessageType::kHello:
+      return TakeGreeting(data, size, std::move(descriptors));
+    case TapMessageType::kStatus:
+      if (!descriptors.empty()) return InvalidArgument("the tap sent descriptors with its status");
+      return TakeReport(data, size);
+    default:
+      return InvalidArgument("the tap sent a message of type {}", header.type);
+  }
+}
+
+absl::Status TapSession::TakeGreeting(const char* data, size_t size,
+                                      std::vector<UniqueFd> descriptors) {
+  TapHello hello;
+  if (greeted_) return InvalidArgument("the tap said HELLO again");
+  if (size != sizeof hello) return InvalidArgument("the tap's HELLO has {} bytes", size);
+  if (descriptors.size() != 2) {
+    return InvalidArgument("the tap's HELLO came with {} descriptors, not 2", descriptors.size());
+  }
+  if (!IsSocket(descriptors[1].get())) {
+    return InvalidArgument("the tap's wake descriptor is no socket");
+  }
+  std::memcpy(&hello, data, sizeof hello);
+  TapGreeting greeting;
+  greeting.claimed_pid = hello.claimed_pid;
+  greeting.process_start_ticks = hello.process_start_ticks;
+  greeting.state = static_cast<TapState>(hello.state);
+  greeting.capture_id = ToCaptureId(hello.capture_id);
+  greeting.tap_version =
+      CleanText({hello.tap_version, strnlen(hello.tap_version, sizeof hello.tap_version)},
+                sizeof hello.tap_version);
+  greeting.buffer = std::move(descriptors[0]);
+  greeting.wake = std::move(descriptors[1]);
+  greeted_ = true;
+  return listener_.OnGreeting(*this, std::move(greeting));
+}
+
+absl::Status TapSession::TakeReport(const char* data, size_t size) {
+  TapStatus status;
+  if (!greeted_) return InvalidArgument("the tap sent its status before HELLO");
+  if (size < sizeof status) return InvalidArgument("the tap's STATUS has {} bytes", size);
+  std::memcpy(&status, data, sizeof status);
+  if (status.detail_bytes != size - sizeof status ||
+      status.detail_bytes > kTapStatusDetailBytesMax) {
+    return InvalidArgument("the tap's STATUS has a text of {} bytes", status.detail_bytes);
+  }
+  TapReport report;
+  report.state = static_cast<TapState>(status.state);
+  report.result = static_cast<TapResult>(status.result);
+  if (status.command != 0) report.command = static_cast<TapMessageType>(status.command);
+  report.nrt_status = status.nrt_status;
+  report.capture_id = ToCaptureId(status.capture_id);
+  report.detail = CleanText({data + sizeof status, status.detail_bytes}, kTapStatusDetailBytesMax);
+  listener_.OnReport(*this, report);
+  return absl::OkStatus();
+}
+
+bool TapSession::TakeToken() {
+  const uint64_t now_ns = clock_.MonotonicNs();
+  const uint64_t earned = (now_ns - tokens_ns_) / kReportPeriodNs;
+  tokens_ns_ += earned * kReportPeriodNs;
+  tokens_ = static_cast<uint32_t>(std::min<uint64_t>(kReportBurst, tokens_ + earned));
+  if (tokens_ == 0) return false;
+  --tokens_;
+  return true;
+}
+
+absl::Status TapSession::Send(const std::string& message) {
+  const ssize_t sent =
+      send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent < 0) return Unavailable("the tap takes no command: {}", std::strerror(errno));
+  return absl::OkStatus();
+}
+
+absl::Status TapSession::SendStart(const TapStartOrder& order) {
+  std::string names;
+  for (const std::string& name : order.names) {
+    names += name;
+    names += '\0';
+  }
+  TapStart start = {};
+  const size_t size = sizeof start + names.size();
+  if (order.names.size() > kTapEventNamesMax || size > kTapMessageBytesMax) {
+    return InvalidArgument("{} event types in {} bytes do not fit a START", order.names.size(),
+                           names.size());
+  }
+  start.header = MakeHeader(TapMessageType::kStart, size);
+  std::memcpy(start.capture_id, order.capture_id.bytes().data(), sizeof start.capture_id);
+  start.max_events_per_nc = order.events_per_core;
+  std::memcpy(start.nc_bitmap, order.core_bitmap, sizeof start.nc_bitmap);
+  start.event_rule = static_cast<uint32_t>(order.rule);
+  start.name_count = static_cast<uint32_t>(order.names.size());
+  start.names_bytes = static_cast<uint32_t>(names.size());
+  return Send(Encode(start) + names);
+}
+
+absl::Status TapSession::SendStop(const CaptureId& capture_id) {
+  TapStop stop = {};
+  stop.header = MakeHeader(TapMessageType::kStop, sizeof stop);
+  std::memcpy(stop.capture_id, capture_id.bytes().data(), sizeof stop.capture_id);
+  return Send(Encode(stop));
+}
+
+}  // namespace neurontrace

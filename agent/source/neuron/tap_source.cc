@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/tap_source.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kFirstTickNs = 200'000'000;
+constexpr int kWakesPerTurn = 16;
+
+}  // namespace
+
+TapSource::TapSource(Options options, TaskRunner& runner, const Clock& clock, ChunkSink& sink,
+                     SourceListener& listener, RankResolver ranks, AgentSourceMetrics& metrics)
+    : options_(std::move(options)),
+      proc_(options_.proc_root),
+      runner_(runner),
+      clock_(clock),
+      metrics_(metrics),
+      ranks_(std::move(ranks)),
+      shared_{{options_.agent_id, clock, sink, metrics}, listener, proc_, {}, {}},
+      boot_id_(options_.boot_id.empty() ? proc_.BootId() : options_.boot_id),
+      self_(std::make_shared<TapSource*>(this)) {
+  After(kFirstTickNs, &TapSource::Tick);
+}
+
+TapSource::~TapSource() {
+  for (auto& [session, connection] : connections_) {
+    if (connection.wake.valid()) runner_.RemoveReadableWatch(connection.wake.get());
+  }
+}
+
+absl::Status TapSource::Start() {
+  ASSIGN_OR_RETURN(server_, TapServer::Listen(options_.server, runner_, [this](UniqueFd socket) {
+                     AddConnection(std::move(socket));
+                   }));
+  spdlog::info("waiting for taps at {}", options_.server.path);
+  return absl::OkStatus();
+}
+
+void TapSource::AddConnection(UniqueFd socket) {
+  if (connections_.size() >= limits::kWorkersPerAgentMax) {
+    AgentSourceMetrics::Add(metrics_.taps_refused);
+    return;  // closed; the tap tries again
+  }
+  auto session = std::make_unique<TapSession>(std::move(socket), runner_, clock_,
+                                              static_cast<TapSession::Listener&>(*this));
+  TapSession* const key = session.get();
+  connections_[key].session = std::move(session);
+}
+
+absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(const TapSession& session,
+                                                      const TapGreeting& greeting) {
+  ASSIGN_OR_RETURN(std::unique_ptr<TapBufferReader> reader,
+                   TapBufferReader::Open(greeting.buffer.get()));
+  for (const auto& worker : workers_) {
+    if (!worker->reader().IsSameFile(*reader)) continue;
+    if (!worker->can_attach()) return FailedPrecondition("the tap's buffer is in use or refused");
+    return worker.get();
+  }
+  if (workers_.size() >= limits::kWorkersPerAgentMax) {
+    return ResourceExhausted("{} workers are here already", workers_.size());
+  }
+  const PeerIdentity peer =
+      IdentifyPeer(proc_, static_cast<uint32_t>(session.peer().pid), greeting.claimed_pid,
+                   greeting.process_start_ticks, reader->inode());
+  WorkerIdentity identity{.instance_id = options_.instance_id,
+                          .boot_id = boot_id_,
+                          .pid = peer.pid,
+                          .start_time_ticks = peer.start_time_ticks,
+                          .container_id = peer.container_id};
+  for (const auto& worker : workers_) {
+    if (worker->identity() != identity) continue;
+    // One process has one tap. One that is not connected went with the program that exec replaced.
+    if (worker->connected()) return FailedPrecondition("process {} has a tap already", peer.pid);
+    worker->DeclareGone();
+  }
+  workers_.push_back(
+      std::make_unique<TapWorker>(shared_, std::move(identity), peer.claimed, std::move(reader)));
+  return workers_.back().get();
+}
+
+absl::Status TapSource::OnGreeting(TapSession& session, TapGreeting greeting) {
+  const absl::StatusOr<TapWorker*> worker = FindOrAddWorker(session, greeting);
+  if (!worker.ok()) return worker.status();
+  Connection& connection = connections_.at(&session);
+  connection.worker = *worker;
+  connection.wake = std::move(greeting.wake);
+  runner_.AddReadableWatch(connection.wake.get(), [this, key = &session] { OnWake(key); });
+  AgentSourceMetrics::Add(metrics_.taps_connected);
+  metrics_.workers.store(workers_.size(), std::memory_order_relaxed);
+  membership_changed_ = true;
+  (*worker)->Attach(session, greeting);
+  ResolveRanks();
+  for (auto& [id, capture] : captures_) JoinIfMatching(**worker, capture);
+  spdlog::info("worker {} connected, tap {}", ToString((*worker)->identity()),
+               greeting.tap_version);
+  ScheduleTurn(0);
+  return absl::OkStatus();
+}
+
+void TapSource::OnReport(TapSession& session, const TapReport& report) {
+  if (TapWorker* const worker = connections_.at(&session).worker) worker->OnReport(report);
+  ScheduleTurn(0);
+}
+
+void TapSource::OnClosed(TapSession& session, const absl::Status& why) {
+  if (!why.ok()) {
+    const bool greeted = connections_.at(&session).worker != nullptr;
+    AgentSourceMetrics::Add(greeted ? metrics_.taps_misbehaved : metrics_.taps_refused);
+    spdlog::warn("a tap (pid {}) was disconnected: {}", session.peer().pid,
+                 std::string(why.message()));
+  }
+  CloseConnection(session);
+  ScheduleTurn(0);
+}
+
+void TapSource::CloseConnection(TapSession& session) {
+  const auto found = connections_.find(&session);
+  if (found->second.wake.valid()) runner_.RemoveReadableWatch(found->second.wake.get());
+  if (found->second.worker != nullptr) found->second.worker->Detach();
+  connections_.erase(found);
+}
+
+void TapSource::OnWake(TapSession* session) {
+  Connection& connection = connections_.at(session);
+  char data[64];
+  ssize_t size = 0;
+  for (int i = 0; i < kWakesPerTurn; ++i) {
+    size = recv(connection.wake.get(), data, sizeof data, MSG_DONTWAIT);
+    if (size <= 0) break;
+  }
+  if (size == 0) {
+    // Closed while the connection lives: the timer reads on.
+    runner_.RemoveReadableWatch(connection.wake.get());
+    connection.wake.Close();
+  }
+  ScheduleTurn(0);
+}
+
+void TapSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                             std::span<const StreamCursor> cursors) {
+  if (!spec.include_neuron) return;
+  auto [entry, is_new] = captures_.try_emplace(capture_id);
+  Capture& capture = entry->second;
+  if (is_new) {
+    capture.plan = {capture_id, spec, {}};
+    absl::StatusOr<EventFilter> filter = EventFilter::Parse(spec.event_types);
+    // The aggregator has checked it; a newer one may allow what this agent does not know.
+    if (filter.ok()) capture.plan.filter = *std::move(filter);
+    if (!filter.ok())
+      spdlog::warn("capture {}: {}", capture_id.ToString(), filter.status().ToString());
+  }
+  capture.cursors.assign(cursors.begin(), cursors.end());
+  if (capture.stopping) return;
+  for (const auto& worker : workers_) JoinIfMatching(*worker, capture);
+  ScheduleTurn(0);
+}
+
+void TapSource::JoinIfMatching(TapWorker& worker, Capture& capture) {
+  const bool has_streams = std::any_of(
+      capture.cursors.begin(), capture.cursors.end(),
+      [&](const StreamCursor& cursor) { return cursor.stream.worker == worker.identity(); });
+  if (!has_streams && (capture.stopping || !worker.Matches(capture.plan.spec))) return;
+  worker.Join(capture.plan, capture.cursors);
+  if (capture.stopping) worker.Stop(capture.plan.id);
+}
+
+void TapSource::StopCapture(const CaptureId& capture_id) {
+  const auto found = captures_.find(capture_id);
+  if (found == captures_.end() || found->second.stopping) return;
+  found->second.stopping = true;
+  for (const auto& worker : workers_) worker->Stop(capture_id);
+  EndOrphans(found->second);
+  ScheduleTurn(0);
+}
+
+// Streams that the store holds of workers that did not outlive the agent before this one: nothing
+// more can come of them, and how much went with them nobody can say.
+void TapSource::EndOrphans(Capture& capture) {
+  for (const StreamCursor& cursor : capture.cursors) {
+    const StreamIdentity& stream = cursor.stream;
+    if (stream.kind != StreamKind::kNeuronCore || cursor.ended) continue;
+    const bool lives = std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
+      return worker->identity() == stream.worker;
+    });
+    if (lives) continue;
+    auto writer = std::make_unique<StreamWriter>(capture.plan.id, stream, clock_,
+                                                 shared_.streams.sink, metrics_);
+    writer->Resume(cursor);
+    writer->AddLoss(cursor.source_position,
+                    {.place = LossPlace::kTapBuffer,
+                     .reason = LossReason::kUnknown,
+                     .events_unknown = true,
+                     .detail = "worker and agent ended, and what lay between them with them"});
+    writer->End(cursor.source_position);
+    capture.orphans.push_back(std::move(writer));
+  }
+}
+
+bool TapSource::CaptureFinished(const CaptureId& capture_id) const {
+  const auto found = captures_.find(capture_id);
+  if (found == captures_.end()) return true;
+  const Capture& capture = found->second;
+  return capture.stopping &&
+         std::all_of(workers_.begin(), workers_.end(),
+                     [&](const auto& worker) { return worker->CaptureFinished(capture_id); }) &&
+         std::all_of(capture.orphans.begin(), capture.orphans.end(),
+                     [](const auto& orphan) { return orphan->finished(); });
+}
+
+void TapSource::ForgetCapture(const CaptureId& capture_id) {
+  captures_.erase(capture_id);
+  for (const auto& worker : workers_) worker->Forget(capture_id);
+  ScheduleTurn(0);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "agent/source/neuron/tap_server.h"
+#include "agent/source/neuron/tap_session.h"
+#include "agent/source/neuron/tap_worker.h"
+#include "agent/source/source.h"
+#include "base/task_runner.h"
+
+namespace neurontrace {
+
+// The taps of this node as a source: takes their connections, keeps the inventory of workers, has
+// them record what captures want, and turns what they hand over into chunks. Everything a tap sends
+// or writes is checked; one that misbehaves is disconnected and counted. Lives on the agent's
+// sequence; Start before anything else.
+//
+// Exactly once, over restarts of the agent and of the aggregator: a record of a tap's ring is
+// released only when every row and loss it gave is durable; an agent that starts anew reads from
+// there, and passes over what the cursors given to StartCapture say is stored
+// (docs/decisions/0012-exactly-once-from-the-ring.md).
+class TapSource final : public Source, private TapSession::Listener {
+ public:
+  struct Options {
+    TapServer::Options server;
+    std::string agent_id;
+    std::string instance_id;
+    std::string boot_id;  // empty: the kernel's
+    std::string proc_root = "/proc";
+  };
+  // All but the options outlive the source.
+  TapSource(Options options, TaskRunner& runner, const Clock& clock, ChunkSink& sink,
+            SourceListener& listener, RankResolver ranks, AgentSourceMetrics& metrics);
+  ~TapSource() override;
+
+  // Begins to listen; an error names what is wrong with the socket.
+  absl::Status Start();
+  // For tests: as if a tap had connected.
+  void AddConnection(UniqueFd socket);
+
+  // Source
+  void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                    std::span<const StreamCursor> cursors) override;
+  void StopCapture(const CaptureId& capture_id) override;
+  bool CaptureFinished(const CaptureId& capture_id) const override;
+  void ForgetCapture(const CaptureId& capture_id) override;
+
+ private:
+  struct Connection {
+    std::unique_ptr<TapSession> session;
+    TapWorker* worker = nullptr;
+    UniqueFd wake;
+  };
+  struct Capture {
+    CapturePlan plan;
+    std::vector<StreamCursor> cursors;
+    bool stopping = false;
+    // Streams of workers that are not there any more, to be ended.
+    std::vector<std::unique_ptr<StreamWriter>> orphans;
+  };
+
+  // TapSession::Listener
+  absl::Status OnGreeting(TapSession& session, TapGreeting greeting) override;
+  void OnReport(TapSession& session, const TapReport& report) override;
+  void OnClosed(TapSession& session, const absl::Status& why) override;
+
+  absl::StatusOr<TapWorker*> FindOrAddWorker(const TapSession& session,
+                                             const TapGreeting& greeting);
+  void JoinIfMatching(TapWorker& worker, Capture& capture);
+  void EndOrphans(Capture& capture);
+  void CloseConnection(TapSession& session);
+  void OnWake(TapSession* session);
+
+  void ScheduleTurn(uint64_t delay_ns);
+  void Turn();
+  void Tick();
+  void DropSilentConnections();
+  void ResolveRanks();
+  void RemoveDoneWorkers();
+  void After(uint64_t delay_ns, void (TapSource::*member)());
+
+  const Options options_;
+  const ProcFiles proc_;
+  TaskRunner& runner_;
+  const Clock& clock_;
+  AgentSourceMetrics& metrics_;
+  const RankResolver ranks_;
+  TapWorker::Shared shared_;
+  std::string boot_id_;
+
+  std::unique_ptr<TapServer> server_;
+  std::map<TapSession*, Connection> connections_;
+  std::vector<std::unique_ptr<TapWorker>> workers_;  // in order of arrival
+  std::map<CaptureId, Capture> captures_;
+  size_t first_worker_ = 0;  // of the next turn
+  bool turn_scheduled_ = false;
+  bool membership_changed_ = false;
+  std::shared_ptr<TapSource*> self_;  // tasks hold it weakly
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/source/neuron/fake_tap.h"
+#include "agent/source/neuron/tap_source.h"
+#include "agent/source/recording_sink.h"
+#include "base/fake_task_runner.h"
+
+namespace neurontrace {
+
+// For tests: what a source says, the newest of each.
+class RecordingListener final : public SourceListener {
+ public:
+  void OnWorker(const WorkerInfo& worker) override { workers[worker.identity] = worker; }
+  void OnWorkerGone(const WorkerIdentity& worker) override {
+    workers.erase(worker);
+    ++gone;
+  }
+  void OnCaptureWorker(const CaptureWorkerStatus& status) override {
+    states.push_back(status.state);
+    statuses[status.capture_id] = status;
+  }
+  std::map<WorkerIdentity, WorkerInfo> workers;
+  std::map<CaptureId, CaptureWorkerStatus> statuses;
+  std::vector<CaptureWorkerState> states;
+  int gone = 0;
+};
+
+// A source in a world of fakes: time, the task runner, the sink, /proc and the tap; the sockets and
+// the memory file are real.
+class TapSourceTest : public ::testing::Test {
+ protected:
+  TapSourceTest() : runner_(clock_) {
+    proc_ = ::testing::TempDir() + "/neurontrace_proc_" + std::to_string(getpid());
+    SetProcessAlive(true);
+    tap_.Seal(F_SEAL_SHRINK | F_SEAL_GROW);
+    tap_.SetFacts({{"process.command_line", "python train.py"},
+                   {"runtime.version", "2.31.24.0"},
+                   {"runtime.visible_cores", "4"},
+                   {"runtime.event_types", "nrt_execute,nc_exec_running,cc_running,nrt_tensor_free"},
+                   {"env.SLURM_JOB_ID", "4711"},
+                   {"communicator.1", "33 64 nrt_build_global_comm"}});
+    MakeSource();
+  }
+  ~TapSourceTest() override { std::filesystem::remove_all(proc_); }
+
+  // Also: the agent before this one is killed, and its connection with it.
+  void MakeSource() {
+    source_.reset();
+    const RankResolver ranks = [](const RankInputs& inputs) {
+      ResolvedRanks resolved;
+      for (uint32_t core = 0; core < inputs.visible_cores; ++core) {
+        CoreInfo& info = resolved.cores.emplace_back(CoreInfo{core, {}});
+        const auto observed = inputs.communicators.find(core);
+        if (observed != inputs.communicators.end()) {
+          info.rank_evidence.push_back({RankSource::kCommunicator, observed->second.g_device_id,
+                                        observed->second.g_device_count, ""});
+        }
+        const auto event = inputs.event_gids.find(core);
+        if (event != inputs.event_gids.end()) {
+          info.rank_evidence.push_back({RankSource::kEvent, event->second, 0, ""});
+        }
+      }
+      return resolved;
+    };
+    source_ = std::make_unique<TapSource>(
+        TapSource::Options{
+            .agent_id = "agent", .instance_id = "i-0abc", .boot_id = "boot", .proc_root = proc_},
+        runner_, clock_, sink_, listener_, ranks, metrics_);
+  }
+
+  void SetProcessAlive(bool alive) {
+    const std::string directory = proc_ + "/" + std::to_string(getpid());
+    if (!alive) {
+      std::filesystem::remove_all(directory);
+      return;
+    }
+    std::filesystem::create_directories(directory);
+    std::ofstream stat(directory + "/stat");
+    stat << "1 (a (b) c) S";
+    for (int field = 4; field < 22; ++field) stat << " 0";
+    stat << " 98765 0 0\n";
+    std::ofstream(directory + "/cgroup")
+        << "0::/kubepods.slice/cri-containerd-" << std::string(64, 'a') << ".scope\n";
+  }
+
+  void Connect(const CaptureId& running = CaptureId()) {
+    UniqueFd agent_end = tap_.Connect(running);
+    agent_fd_ = agent_end.get();
+    source_->AddConnection(std::move(agent_end));
+    Deliver();
+  }
+  // Lets the source see what the tap sent, and read what it wrote.
+  void Deliver() {
+    runner_.FireWatch(agent_fd_);
+    runner_.RunUntilIdle();
+  }
+  void Pass(uint64_t ms) { runner_.AdvanceNs(ms * 1'000'000); }
+
+  // Starts a capture and has the tap accept it.
+  void StartAndRecord() {
+    source_->StartCapture(capture_, {}, {});
+    const auto command = tap_.ReadCommand();
+    ASSERT_TRUE(command);
+    ASSERT_EQ(command->type, TapMessageType::kStart);
+    tap_.SetState(TapState::kStreaming);
+    tap_.WriteStarted(capture_);
+    tap_.Answer(TapMessageType::kStart, TapResult::kOk, capture_);
+    Deliver();
+  }
+  // What the tap does about a STOP.
+  void AnswerStop() {
+    const auto command = tap_.ReadCommand();
+    ASSERT_TRUE(command);
+    ASSERT_EQ(command->type, TapMessageType::kStop);
+    tap_.WriteStopped(capture_, TapStopReason::kCommand);
+    tap_.SetState(TapState::kIdle);
+    tap_.Answer(TapMessageType::kStop, TapResult::kOk, capture_);
+    Deliver();
+  }
+
+  static std::string Event(uint32_t core, uint64_t number, int64_t gid = -1) {
+    return R"({"event_type":"nrt_execute","phase":"start","nc_idx":)" + std::to_string(core) +
+           R"(,"nc_local_id":)" + std::to_string(number) + R"(,"worker_gid":)" +
+           std::to_string(gid) + R"(,"data":{"n":)" + std::to_string(number) +
+           R"(},"timestamp_ns":)" + std::to_string(1'000'000 + number) + "}";
+  }
+  // A document of core `core` with the events from `first` on.
+  static std::string Document(uint32_t core, uint64_t first, uint64_t count) {
+    std::string json = R"({"events":[)";
+    for (uint64_t i = first; i < first + count; ++i) {
+      json += (i > first ? "," : "") + Event(core, i);
+    }
+    return json + R"(],"data_version":2})";
+  }
+
+  CaptureWorkerStatus status() { return listener_.statuses[capture_]; }
+  uint64_t LostEvents(LossPlace place) const {
+    uint64_t events = 0;
+    for (const Loss& loss : sink_.Losses()) events += loss.place == place ? loss.events : 0;
+    return events;
+  }
+
+  std::string proc_;
+  FakeClock clock_;
+  FakeTaskRunner runner_;
+  RecordingSink sink_;
+  RecordingListener listener_;
+  AgentSourceMetrics metrics_;
+  FakeTap tap_;
+  int agent_fd_ = -1;
+  CaptureId capture_ = *CaptureId::FromBytes("0123456789abcdef");
+  CaptureId other_ = *CaptureId::FromBytes("fedcba9876543210");
+  std::unique_ptr<TapSource> source_;
+};
+
+}  // namespace neurontrace

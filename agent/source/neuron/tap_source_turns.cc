@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of TapSource that happens by the clock: reading in turns, and upkeep.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/source/neuron/tap_source.h"
+
+namespace neurontrace {
+namespace {
+
+// A worker's share of one turn; turns follow each other as long as there is more.
+constexpr size_t kBytesPerWorker = 2u << 20;
+// Between turns while data comes, so that a turn has something to do; taps are not asked to wake.
+constexpr uint64_t kBusyPauseNs = 10'000'000;
+constexpr uint64_t kTickNs = 200'000'000;
+constexpr uint64_t kGreetingPatienceNs = 10'000'000'000;
+
+}  // namespace
+
+void TapSource::After(uint64_t delay_ns, void (TapSource::*member)()) {
+  const std::weak_ptr<TapSource*> self = self_;
+  runner_.PostDelayedTask(
+      [self, member] {
+        if (const auto source = self.lock()) ((*source)->*member)();
+      },
+      delay_ns);
+}
+
+void TapSource::ScheduleTurn(uint64_t delay_ns) {
+  if (turn_scheduled_) return;
+  turn_scheduled_ = true;
+  After(delay_ns, &TapSource::Turn);
+}
+
+void TapSource::Turn() {
+  turn_scheduled_ = false;
+  bool more = false;
+  bool any = false;
+  std::vector<TapSession*> broken;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    TapWorker& worker = *workers_[(first_worker_ + i) % workers_.size()];
+    const uint64_t before = worker.reader().position();
+    const absl::StatusOr<bool> read = worker.Read(kBytesPerWorker);
+    any = any || worker.reader().position() != before;
+    if (read.ok()) {
+      more = more || *read;
+      continue;
+    }
+    AgentSourceMetrics::Add(metrics_.taps_misbehaved);
+    spdlog::warn("worker {} was disconnected: {}", ToString(worker.identity()),
+                 std::string(read.status().message()));
+    for (const auto& [session, connection] : connections_) {
+      if (connection.worker == &worker) broken.push_back(session);
+    }
+  }
+  ++first_worker_;
+  for (TapSession* const session : broken) CloseConnection(*session);
+  if (more) return ScheduleTurn(0);
+  if (!any) {
+    for (const auto& worker : workers_) any = worker->WaitForMore() || any;
+  }
+  if (any) ScheduleTurn(kBusyPauseNs);
+}
+
+void TapSource::Tick() {
+  After(kTickNs, &TapSource::Tick);
+  DropSilentConnections();
+  for (const auto& worker : workers_) worker->Tick();
+  ResolveRanks();
+  RemoveDoneWorkers();
+  ScheduleTurn(0);
+}
+
+void TapSource::DropSilentConnections() {
+  std::vector<TapSession*> silent;
+  for (const auto& [key, connection] : connections_) {
+    if (!key->greeted() && clock_.MonotonicNs() - key->connected_ns() >= kGreetingPatienceNs) {
+      silent.push_back(key);
+    }
+  }
+  for (TapSession* const session : silent) {
+    AgentSourceMetrics::Add(metrics_.taps_refused);
+    CloseConnection(*session);
+  }
+}
+
+void TapSource::ResolveRanks() {
+  bool changed = std::exchange(membership_changed_, false);
+  for (const auto& worker : workers_) changed = worker->TakeRanksChanged() || changed;
+  if (!changed) return;
+  std::map<std::string, uint32_t> in_job;
+  for (const auto& worker : workers_) ++in_job[worker->job()];
+  std::map<std::string, uint32_t> ordinal;
+  for (const auto& worker : workers_) {
+    RankInputs inputs = worker->rank_inputs();
+    inputs.local_ordinal = ordinal[worker->job()]++;
+    inputs.workers_on_node = in_job[worker->job()];
+    worker->SetRanks(ranks_(inputs));
+  }
+}
+
+void TapSource::RemoveDoneWorkers() {
+  const size_t before = workers_.size();
+  std::erase_if(workers_, [](const auto& worker) { return worker->done(); });
+  if (workers_.size() == before) return;
+  membership_changed_ = true;
+  metrics_.workers.store(workers_.size(), std::memory_order_relaxed);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/tap_worker.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+// How long a dead worker's records wait for the aggregator to tell their capture.
+constexpr uint64_t kDeadRecordsPatienceNs = 300'000'000'000;
+constexpr size_t kForgottenMax = 64;
+
+}  // namespace
+
+TapWorker::TapWorker(Shared& shared, WorkerIdentity identity, bool pid_claimed,
+                     std::unique_ptr<TapBufferReader> reader)
+    : shared_(shared),
+      identity_(std::move(identity)),
+      pid_claimed_(pid_claimed),
+      reader_(std::move(reader)),
+      connection_changed_ns_(shared.streams.clock.MonotonicNs()) {
+  RefreshFacts();
+}
+
+void TapWorker::Attach(TapSession& session, const TapGreeting& greeting) {
+  session_ = &session;
+  process_gone_ = false;
+  gone_reported_ = false;
+  connection_changed_ns_ = shared_.streams.clock.MonotonicNs();
+  tap_state_ = greeting.state;
+  tap_capture_ = greeting.capture_id;
+  RefreshFacts();
+  for (const auto& [id, capture] : captures_) capture->Reconnect(session, tap_state_, facts_);
+  ReportInfo();
+}
+
+void TapWorker::Detach() {
+  session_ = nullptr;
+  connection_changed_ns_ = shared_.streams.clock.MonotonicNs();
+  // What the tap said in its last moments, without a message.
+  if (reader_->state() == TapState::kExited) said_goodbye_ = true;
+}
+
+void TapWorker::OnReport(const TapReport& report) {
+  tap_state_ = report.state;
+  RefreshFacts();
+  WorkerCapture* capture = FindCapture(report.capture_id);
+  if (!report.command) {
+    for (const auto& [id, each] : captures_) each->OnStateChange(report);
+  } else if (report.result == TapResult::kAnotherCapture) {
+    tap_capture_ = report.capture_id;
+    for (const auto& [id, each] : captures_) {
+      if (id == report.capture_id) continue;
+      if (*report.command == TapMessageType::kStop) {
+        each->OnStopAnswer(reader_->write_position());
+      } else {
+        each->OnStartAnswer(report);
+      }
+    }
+  } else if (*report.command == TapMessageType::kStop) {
+    if (tap_capture_ == report.capture_id) tap_capture_ = CaptureId();
+    if (capture != nullptr) capture->OnStopAnswer(reader_->write_position());
+  } else {
+    tap_capture_ = report.capture_id;
+    if (capture != nullptr) capture->OnStartAnswer(report);
+  }
+}
+
+WorkerCapture* TapWorker::FindCapture(const CaptureId& capture_id) {
+  const auto found = captures_.find(capture_id);
+  return found == captures_.end() ? nullptr : found->second.get();
+}
+
+bool TapWorker::Matches(const CaptureSpec& spec) const {
+  const auto& instances = spec.instance_ids;
+  if (!spec.include_neuron || (!spec.job.empty() && spec.job != facts_.job) ||
+      (!instances.empty() &&
+       std::find(instances.begin(), instances.end(), identity_.instance_id) == instances.end())) {
+    return false;
+  }
+  if (spec.neuron_cores.empty() || facts_.visible_cores == 0) return true;
+  return std::any_of(spec.neuron_cores.begin(), spec.neuron_cores.end(),
+                     [this](uint32_t core) { return core < facts_.visible_cores; });
+}
+
+void TapWorker::Join(const CapturePlan& plan, const std::vector<StreamCursor>& cursors) {
+  auto& capture = captures_[plan.id];
+  const bool is_new = capture == nullptr;
+  if (is_new) {
+    capture = std::make_unique<WorkerCapture>(shared_.streams, shared_.listener, plan, identity_);
+    capture->streams().NoteRefused(reader_->refused_events_estimated());
+    for (const CoreInfo& core : ranks_.cores) {
+      capture->streams().SetRankEvidence(core.nc_idx, core.rank_evidence);
+    }
+  }
+  capture->streams().Resume(cursors);
+  if (is_new && broken_)
+    capture->EndBecauseBroken(reader_->position(), "the buffer is not readable");
+  if (is_new && session_ != nullptr) capture->TryStart(*session_, tap_state_, facts_);
+}
+
+void TapWorker::Stop(const CaptureId& capture_id) {
+  if (WorkerCapture* capture = FindCapture(capture_id)) capture->Stop(session_);
+}
+
+void TapWorker::Forget(const CaptureId& capture_id) {
+  const WorkerCapture* capture = FindCapture(capture_id);
+  if (capture != nullptr && !capture->ended() && session_ != nullptr) {
+    session_->SendStop(capture_id).IgnoreError();  // gone if it cannot be told
+  }
+  captures_.erase(capture_id);
+  if (forgotten_.size() == kForgottenMax) forgotten_.erase(forgotten_.begin());
+  forgotten_.insert(capture_id);
+}
+
+bool TapWorker::CaptureFinished(const CaptureId& capture_id) const {
+  const auto found = captures_.find(capture_id);
+  return found == captures_.end() || found->second->finished();
+}
+
+absl::StatusOr<bool> TapWorker::Read(size_t bytes) {
+  if (broken_) return false;
+  const uint64_t begin = reader_->position();
+  blocked_on_.reset();
+  while (reader_->position() - begin < bytes) {
+    if (!shared_.streams.sink.HasRoom()) {
+      AgentSourceMetrics::Add(shared_.streams.metrics.reads_waiting);
+      return false;
+    }
+    const absl::StatusOr<bool> read = ReadOne();
+    if (!read.ok()) {
+      broken_ = true;
+      for (const auto& [id, capture] : captures_) {
+        capture->EndBecauseBroken(reader_->position(), std::string(read.status().message()));
+      }
+      return read.status();
+    }
+    if (!*read) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<bool> TapWorker::ReadOne() {
+  TapRecord record;
+  ASSIGN_OR_RETURN(const bool found, reader_->Next(shared_.buffer, record));
+  if (!found) return false;
+  if (!record.capture_id.empty() && MustWaitFor(record.capture_id)) {
+    reader_->StepBack(record);
+    blocked_on_ = record.capture_id;
+    return false;
+  }
+  TakeRecord(record);
+  return true;
+}
+
+// Records of a capture that nobody has told this agent of: it may be about to be, with the cursors
+// that say what of them is stored.
+bool TapWorker::MustWaitFor(const CaptureId& capture_id) const {
+  if (captures_.contains(capture_id) || forgotten_.contains(capture_id)) return false;
+  const uint64_t now_ns = shared_.streams.clock.MonotonicNs();
+  for (const auto& [id, capture] : captures_) {
+    if (now_ns - capture->joined_ns() >= kStrangerPatienceNs) return false;
+  }
+  return !process_gone_ || now_ns - connection_changed_ns_ < kDeadRecordsPatienceNs;
+}
+
+void TapWorker::TakeRecord(const TapRecord& record) {
+  const auto type = static_cast<TapRecordType>(record.type);
+  if (type == TapRecordType::kLifecycle) {
+    TapLifecycle lifecycle = {};
+    std::memcpy(&lifecycle, record.payload, std::min(sizeof lifecycle, record.payload_bytes));
+    if (lifecycle.event == static_cast<uint32_t>(TapLifecycleEvent::kExit)) said_goodbye_ = true;
+    return;
+  }
+  WorkerCapture* const capture = FindCapture(record.capture_id);
+  if (capture == nullptr) {
+    AgentSourceMetrics::Add(shared_.streams.metrics.records_unknown);
+    return;
+  }
+  switch (type) {
+    case TapRecordType::kFetchDocument:
+      return TakeDocument(record, *capture);
+    case TapRecordType::kTraceStarted:
+      return capture->OnTraceStarted();
+    case TapRecordType::kTraceStopped:
+      return capture->OnTraceStopped(record);
+    case TapRecordType::kLoss:
+      return TakeTapLoss(record, *capture);
+    default:
+      AgentSourceMetrics::Add(shared_.streams.metrics.records_unknown);
+  }
+}
+
+void TapWorker::TakeDocument(const TapRecord& record, WorkerCapture& capture) {
+  AgentSourceMetrics& metrics = shared_.streams.metrics;
+  CaptureStreams& streams = capture.streams();
+  streams.NoteRefused(reader_->refused_events_estimated());
+  streams.BeginDocument(record);
+  const NrtDecodeOutcome outcome = shared_.decoder.Decode(record.payload, record.payload_bytes,
+                                                          record.host_realtime_ns, streams);
+  streams.EndDocument(record, outcome);
+  if (streams.TakeGidsChanged()) ranks_changed_ = true;
+  AgentSourceMetrics::Add(metrics.documents);
+  AgentSourceMetrics::Add(metrics.document_bytes, record.payload_bytes);
+  AgentSourceMetrics::Add(metrics.events_decoded, outcome.events);
+  AgentSourceMetrics::Add(metrics.document_bytes_repaired, outcome.repaired_bytes);
+}
+
+void TapWorker::TakeTapLoss(const TapRecord& record, WorkerCapture& capture) {
+  TapLoss loss = {};
+  if (record.payload_bytes < sizeof loss) return;
+  std::memcpy(&loss, record.payload, sizeof loss);
+  // The number comes from the holes (CaptureStreams::NoteRefused); this tells when and why.
+  if (loss.refused_documents == 0) return;
+  capture.streams().AddLoss(
+      record.position, {.place = LossPlace::kTapBuffer,
+                        .reason = LossReason::kFull,
+                        .events = 0,
+                        .first_timestamp_ns = loss.first_realtime_ns,
+                        .last_timestamp_ns = loss.last_realtime_ns,
+                        .detail = "documents refused: the shared buffer was full; their events "
+                                  "are counted with the holes they left"});
+}
+
+bool TapWorker::done() const {
+  if (!process_gone_ && !broken_) return false;
+  if (session_ != nullptr) return false;
+  if (!broken_ && reader_->HasMore()) return false;
+  return std::all_of(captures_.begin(), captures_.end(),
+                     [](const auto& entry) { return entry.second->finished(); });
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/source/neuron/peer_identity.h"
+#include "agent/source/neuron/record_buffer.h"
+#include "agent/source/neuron/tap_buffer_reader.h"
+#include "agent/source/neuron/tap_session.h"
+#include "agent/source/neuron/worker_capture.h"
+#include "agent/source/neuron/worker_facts.h"
+#include "agent/source/source.h"
+
+namespace neurontrace {
+
+// One worker process with a tap: its shared buffer, its connection while there is one, and its part
+// in each capture. Survives the connection, and the process, until all that was in the buffer has
+// been read and delivered. On the agent's sequence.
+class TapWorker {
+ public:
+  // All captures that go on are told at once when the aggregator is reached: one that was not by
+  // then is over.
+  static constexpr uint64_t kStrangerPatienceNs = 1'000'000'000;
+
+  // What all workers of an agent share; outlives them.
+  struct Shared {
+    StreamSurroundings streams;
+    SourceListener& listener;
+    const ProcFiles& proc;
+    NrtEventDecoder decoder;
+    RecordBuffer buffer;
+  };
+
+  TapWorker(Shared& shared, WorkerIdentity identity, bool pid_claimed,
+            std::unique_ptr<TapBufferReader> reader);
+
+  const WorkerIdentity& identity() const { return identity_; }
+  const std::string& job() const { return facts_.job; }
+  const TapBufferReader& reader() const { return *reader_; }
+  bool connected() const { return session_ != nullptr; }
+  // Its tap may come back over a new connection.
+  bool can_attach() const { return session_ == nullptr && !broken_; }
+
+  // The connection; `session` outlives the worker or its Detach.
+  void Attach(TapSession& session, const TapGreeting& greeting);
+  void Detach();
+  void OnReport(const TapReport& report);
+  // Nothing more comes from it.
+  void DeclareGone() { process_gone_ = true; }
+
+  // Captures. Join again with the same id takes note of the cursors.
+  void Join(const CapturePlan& plan, const std::vector<StreamCursor>& cursors);
+  void Stop(const CaptureId& capture_id);
+  void Forget(const CaptureId& capture_id);
+  bool Matches(const CaptureSpec& spec) const;
+  bool CaptureFinished(const CaptureId& capture_id) const;
+
+  // Reads what is in the buffer, about `bytes` of it. True if there is more to read at once.
+  // DATA_LOSS when the buffer makes no sense: the streams are ended, and the connection should be.
+  absl::StatusOr<bool> Read(size_t bytes);
+  // A few times a second: facts, deadlines, old chunks, what is durable, what to report.
+  void Tick();
+  // Asks to be woken by the tap; true if something came in between.
+  bool WaitForMore() { return !broken_ && reader_->WaitForMore(); }
+
+  // Ranks. Inputs without local_ordinal and workers_on_node, which only the node knows.
+  RankInputs rank_inputs() const;
+  void SetRanks(const ResolvedRanks& ranks);
+  // True once after each change of what ranks are told from.
+  bool TakeRanksChanged() { return std::exchange(ranks_changed_, false); }
+
+  // The process is gone, and so is everything it left: the worker can be destroyed.
+  bool done() const;
+
+ private:
+  absl::StatusOr<bool> ReadOne();
+  void TakeRecord(const TapRecord& record);
+  void TakeDocument(const TapRecord& record, WorkerCapture& capture);
+  void TakeTapLoss(const TapRecord& record, WorkerCapture& capture);
+  bool MustWaitFor(const CaptureId& capture_id) const;
+  WorkerCapture* FindCapture(const CaptureId& capture_id);
+  void RefreshFacts();
+  void CheckLife();
+  void StopStrangers();
+  void Commit();
+  void ReportInfo();
+  WorkerInfo MakeInfo() const;
+
+  Shared& shared_;
+  const WorkerIdentity identity_;
+  const bool pid_claimed_;
+  const std::unique_ptr<TapBufferReader> reader_;
+
+  TapSession* session_ = nullptr;
+  TapState tap_state_ = TapState::kNotInitialised;
+  CaptureId tap_capture_;  // that the tap runs, as far as it said
+  uint64_t connection_changed_ns_ = 0;
+  bool process_gone_ = false;
+  bool said_goodbye_ = false;
+  bool broken_ = false;
+  bool gone_reported_ = false;
+
+  uint64_t facts_generation_ = 0;
+  WorkerFacts facts_;
+  ResolvedRanks ranks_;
+  bool ranks_changed_ = true;
+  std::optional<WorkerInfo> reported_;
+
+  std::map<CaptureId, std::unique_ptr<WorkerCapture>> captures_;
+  std::set<CaptureId> forgotten_;
+  std::optional<CaptureId> blocked_on_;
+};
+
+}  // namespace neurontrace

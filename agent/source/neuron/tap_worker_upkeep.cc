@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of TapWorker that happens by the clock: facts, life and death, what is durable, and what
+// is reported.
+#include <algorithm>
+
+#include "base/clean_text.h"
+#include "agent/source/neuron/tap_worker.h"
+
+namespace neurontrace {
+namespace {
+
+// A tap whose connection broke comes back within this if its process lives.
+constexpr uint64_t kReconnectPatienceNs = 12'000'000'000;
+// Part of the ring that may be kept, though durable, so that an agent that comes back knows where
+// the sequences stood.
+constexpr uint64_t kKeptRingPart = 8;
+constexpr size_t kCommandBytesMax = 1'024;
+
+WorkerState ToWorkerState(TapState state) {
+  switch (state) {
+    case TapState::kNotInitialised:
+      return WorkerState::kNotInitialised;
+    case TapState::kIdle:
+      return WorkerState::kIdle;
+    case TapState::kStreaming:
+      return WorkerState::kStreaming;
+    case TapState::kBusyOtherProfiler:
+      return WorkerState::kBusyOtherProfiler;
+    case TapState::kRuntimeTooOld:
+      return WorkerState::kRuntimeTooOld;
+    case TapState::kClosed:
+    case TapState::kExited:
+      return WorkerState::kClosed;
+    case TapState::kStartFailed:
+      return WorkerState::kFailed;
+  }
+  return WorkerState::kUnspecified;
+}
+
+}  // namespace
+
+void TapWorker::Tick() {
+  if (!broken_) {
+    RefreshFacts();
+    CheckLife();
+  }
+  StopStrangers();
+  const bool drained = broken_ || !reader_->HasMore();
+  for (const auto& [id, capture] : captures_) {
+    if (session_ != nullptr) capture->TryStart(*session_, tap_state_, facts_);
+    if (process_gone_ && drained) capture->EndBecauseGone(reader_->position(), said_goodbye_);
+    capture->Tick(reader_->position(), drained);
+    capture->ReportCounts();
+  }
+  if (!broken_) Commit();
+  ReportInfo();
+}
+
+void TapWorker::RefreshFacts() {
+  const uint64_t generation = reader_->facts_generation();
+  if (generation == facts_generation_) return;
+  absl::StatusOr<TapBufferReader::Facts> facts = reader_->ReadFacts();
+  if (!facts.ok()) return;  // written just now, or nonsense: looked at again when it changes
+  facts_generation_ = generation;
+  WorkerFacts sorted = SortFacts(*facts);
+  if (sorted == facts_) return;
+  facts_ = std::move(sorted);
+  ranks_changed_ = true;
+}
+
+void TapWorker::CheckLife() {
+  if (session_ != nullptr || process_gone_) return;
+  if (reader_->state() == TapState::kExited) said_goodbye_ = true;
+  // A claimed pid says nothing about whether its process lives: patience decides.
+  process_gone_ =
+      said_goodbye_ ||
+      (pid_claimed_
+           ? shared_.streams.clock.MonotonicNs() - connection_changed_ns_ >= kReconnectPatienceNs
+           : shared_.proc.StartTimeTicks(identity_.pid) != identity_.start_time_ticks);
+}
+
+// A capture that the tap runs and that no longer exists (an agent before this one had started it)
+// is in the way of the ones that do.
+void TapWorker::StopStrangers() {
+  if (session_ == nullptr || tap_capture_.empty() || captures_.contains(tap_capture_)) return;
+  const uint64_t now_ns = shared_.streams.clock.MonotonicNs();
+  const bool in_the_way = forgotten_.contains(tap_capture_) ||
+                          std::any_of(captures_.begin(), captures_.end(), [&](const auto& entry) {
+                            return now_ns - entry.second->joined_ns() >= kStrangerPatienceNs;
+                          });
+  if (!in_the_way) return;
+  session_->SendStop(tap_capture_).IgnoreError();  // asked again at the next answer
+  tap_capture_ = CaptureId();
+}
+
+void TapWorker::Commit() {
+  uint64_t target = reader_->position();
+  const uint64_t kept = reader_->ring_bytes() / kKeptRingPart;
+  const uint64_t from = target > kept ? target - kept : 0;
+  for (const auto& [id, capture] : captures_) {
+    const CaptureStreams& streams = capture->streams();
+    target = std::min({target, streams.first_undurable_position().value_or(target),
+                       streams.first_last_position(from).value_or(target)});
+  }
+  reader_->Commit(target);
+}
+
+RankInputs TapWorker::rank_inputs() const {
+  RankInputs inputs{.environment = facts_.environment,
+                    .communicators = facts_.communicators,
+                    .visible_cores = facts_.visible_cores};
+  // The newest capture has the last word.
+  for (const auto& [id, capture] : captures_) {
+    for (const auto& [core, gid] : capture->streams().event_gids()) inputs.event_gids[core] = gid;
+  }
+  return inputs;
+}
+
+void TapWorker::SetRanks(const ResolvedRanks& ranks) {
+  ranks_ = ranks;
+  for (const auto& [id, capture] : captures_) {
+    for (const CoreInfo& core : ranks_.cores) {
+      capture->streams().SetRankEvidence(core.nc_idx, core.rank_evidence);
+    }
+  }
+}
+
+WorkerInfo TapWorker::MakeInfo() const {
+  WorkerInfo info{.identity = identity_,
+                  .state = ToWorkerState(tap_state_),
+                  .detail = facts_.detail,
+                  .command = CleanText(facts_.command, kCommandBytesMax),
+                  .job = facts_.job,
+                  .cores = ranks_.cores,
+                  .runtime_version = facts_.runtime_version,
+                  .pid_claimed = pid_claimed_,
+                  .warnings = ranks_.warnings};
+  if (info.state == WorkerState::kUnspecified) {
+    info.state = WorkerState::kFailed;
+    info.detail = "the tap is in a state this agent does not know";
+  }
+  return info;
+}
+
+void TapWorker::ReportInfo() {
+  if (gone_reported_) return;
+  if (process_gone_ || broken_) {
+    gone_reported_ = true;
+    AgentSourceMetrics::Add(shared_.streams.metrics.workers_gone);
+    if (reported_) shared_.listener.OnWorkerGone(identity_);
+    return;
+  }
+  WorkerInfo info = MakeInfo();
+  if (reported_ == info) return;
+  reported_ = std::move(info);
+  shared_.listener.OnWorker(*reported_);
+}
+
+}  // namespace neurontrace

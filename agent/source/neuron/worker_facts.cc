@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/worker_facts.h"
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr std::string_view kEnvironmentPrefix = "env.";
+constexpr std::string_view kCommunicatorPrefix = "communicator.";
+// A job's name, from the most to the least telling.
+constexpr std::string_view kJobVariables[] = {"NEURONTRACE_JOB", "SLURM_JOB_ID",
+                                              "TORCHELASTIC_RUN_ID", "PET_RDZV_ID",
+                                              "NEURON_RT_ROOT_COMM_ID"};
+// What torchrun sets where nobody gave a run id.
+constexpr std::string_view kNoRunId = "none";
+
+template <typename Number>
+std::optional<Number> ParseNumber(std::string_view text) {
+  Number number = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::string_view TakeWord(std::string_view& text, char separator) {
+  const size_t end = text.find(separator);
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return word;
+}
+
+void AddCommunicator(std::string_view core, std::string_view value, WorkerFacts& facts) {
+  const auto id = ParseNumber<int64_t>(TakeWord(value, ' '));
+  const auto count = ParseNumber<int64_t>(TakeWord(value, ' '));
+  if (!id || *id < 0) return;
+  const ObservedRank rank{*id, count.value_or(0)};
+  if (core == "any") {
+    // A call for the process as a whole gives the rank of its first core.
+    facts.communicators.try_emplace(0, rank);
+  } else if (const auto nc_idx = ParseNumber<uint32_t>(core);
+             nc_idx && *nc_idx < limits::kCoresPerWorkerMax) {
+    facts.communicators.insert_or_assign(*nc_idx, rank);
+  }
+}
+
+std::string FindJob(const WorkerFacts& facts) {
+  for (const std::string_view name : kJobVariables) {
+    const auto found = facts.environment.find(name);
+    if (found == facts.environment.end() || found->second.empty()) continue;
+    if (found->second == kNoRunId) continue;
+    return found->second.substr(0, limits::kIdentityStringBytesMax);
+  }
+  return {};
+}
+
+}  // namespace
+
+WorkerFacts SortFacts(const TapBufferReader::Facts& facts) {
+  WorkerFacts sorted;
+  const auto text = [&facts](std::string_view key) -> std::string_view {
+    const auto found = facts.find(key);
+    return found == facts.end() ? std::string_view() : std::string_view(found->second);
+  };
+  sorted.command = text("process.command_line");
+  if (sorted.command.empty()) sorted.command = text("process.executable");
+  sorted.runtime_version = text("runtime.version");
+  sorted.detail = text("tap.detail");
+  const uint32_t cores = ParseNumber<uint32_t>(text("runtime.visible_cores")).value_or(0);
+  sorted.visible_cores = cores <= limits::kCoresPerWorkerMax ? cores : 0;
+  std::string_view types = text("runtime.event_types");
+  while (!types.empty()) {
+    const std::string_view name = TakeWord(types, ',');
+    if (!name.empty()) sorted.event_types.emplace_back(name);
+  }
+  // "any" sorts behind every number, so that what is said of a core stands.
+  for (const auto& [key, value] : facts) {
+    if (key.starts_with(kEnvironmentPrefix)) {
+      sorted.environment.emplace(key.substr(kEnvironmentPrefix.size()), value);
+    } else if (key.starts_with(kCommunicatorPrefix)) {
+      AddCommunicator(std::string_view(key).substr(kCommunicatorPrefix.size()), value, sorted);
+    }
+  }
+  sorted.job = FindJob(sorted);
+  return sorted;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/source/chunk_sink.h"
+#include "trace/event_chunk.h"
+#include "trace/event_json.h"
+#include "trace/worker_info.h"
+
+namespace neurontrace {
+
+// For tests: keeps what is submitted, and gives receipts when told to, as a store would that takes
+// the chunks of a stream in order.
+class RecordingSink final : public ChunkSink {
+ public:
+  struct Entry {
+    Chunk chunk;
+    Done done;
+    bool answered = false;
+    bool stored = false;
+  };
+
+  bool HasRoom() const override { return has_room; }
+  void Submit(Chunk chunk, Done done) override {
+    entries.push_back({std::move(chunk), std::move(done)});
+  }
+
+  // Answers everything that waits (or entry number `index`).
+  void StoreAll() {
+    for (size_t i = 0; i < entries.size(); ++i) Answer(i, true);
+  }
+  void Answer(size_t index, bool stored, const std::string& reason = "") {
+    Entry& entry = entries[index];
+    if (std::exchange(entry.answered, true)) return;
+    entry.stored = stored;
+    const Done done = std::move(entry.done);
+    done({stored, reason});
+  }
+
+  // Where each stream stands in the store.
+  std::vector<StreamCursor> Cursors() const {
+    std::map<StreamIdentity, StreamCursor> cursors;
+    for (const Entry& entry : entries) {
+      if (!entry.stored) continue;
+      const ChunkHeader& header = entry.chunk.header;
+      cursors[header.stream] = {header.stream, header.sequence + 1, header.source_position,
+                                header.source_skip, header.end_of_stream};
+    }
+    std::vector<StreamCursor> result;
+    for (const auto& [stream, cursor] : cursors) result.push_back(cursor);
+    return result;
+  }
+
+  // The runtime's JSON of every event in stored (or all) chunks, in order.
+  std::vector<std::string> Events(bool stored_only = false) const {
+    std::vector<std::string> events;
+    for (const Entry& entry : entries) {
+      if (entry.chunk.header.event_count == 0 || (stored_only && !entry.stored)) continue;
+      std::string columns;
+      DecodedChunk decoded;
+      if (!UncompressColumns(entry.chunk.columns, entry.chunk.header.columns_bytes, columns).ok() ||
+          !decoded.Decode(columns).ok()) {
+        events.push_back("a chunk that cannot be decoded");
+        continue;
+      }
+      for (size_t i = 0; i < decoded.size(); ++i) {
+        AppendEventJson(decoded, i, entry.chunk.header.stream.nc_idx, events.emplace_back());
+      }
+    }
+    return events;
+  }
+  std::vector<Loss> Losses() const {
+    std::vector<Loss> losses;
+    for (const Entry& entry : entries) {
+      losses.insert(losses.end(), entry.chunk.header.losses.begin(),
+                    entry.chunk.header.losses.end());
+    }
+    return losses;
+  }
+
+  bool has_room = true;
+  std::vector<Entry> entries;
+};
+
+}  // namespace neurontrace

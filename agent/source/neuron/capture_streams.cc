@@ -62,8 +62,8 @@ CaptureStreams::Core& CaptureStreams::CoreAt(uint32_t slot) {
   return *core;
 }
 
-void CaptureStreams::BeginTrace() {
-  trace_begun_ = true;
+void CaptureStreams::BeginTrace(uint64_t position) {
+  trace_begun_ = position;
   for (const auto& core : cores_) {
     if (core != nullptr) core->gaps.BeginTrace();
   }
@@ -86,7 +86,7 @@ CaptureStreams::Core& CaptureStreams::Touch(uint32_t nc_idx, const EventFields& 
   Core& core = CoreAt(slot);
   if (!core.touched) {
     core.touched = true;
-    core.last_position = position_;
+    if (!ended_) core.positions.push_back(position_);
     core.first_timestamp_ns = fields.timestamp_ns;
     touched_.push_back(slot);
   }
@@ -198,6 +198,7 @@ void CaptureStreams::Tick(uint64_t position) {
 }
 
 void CaptureStreams::End(uint64_t position) {
+  ended_ = true;
   for (const auto& core : cores_) {
     if (core != nullptr) core->writer->End(position);
   }
@@ -231,11 +232,18 @@ std::optional<uint64_t> CaptureStreams::first_undurable_position() const {
   return first;
 }
 
-std::optional<uint64_t> CaptureStreams::first_last_position(uint64_t from) const {
+std::optional<uint64_t> CaptureStreams::first_needed_position(uint64_t from) {
+  if (ended_) return std::nullopt;
+  // Streams that are yet to come begin with the trace.
   std::optional<uint64_t> first;
+  if (trace_begun_ && *trace_begun_ >= from) first = trace_begun_;
   for (const auto& core : cores_) {
-    if (core == nullptr || core->writer->ended() || core->last_position < from) continue;
-    if (!first || core->last_position < *first) first = core->last_position;
+    if (core == nullptr || core->positions.empty()) continue;
+    const uint64_t undurable = core->writer->first_undurable_position().value_or(UINT64_MAX);
+    std::deque<uint64_t>& positions = core->positions;
+    while (positions.size() > 1 && positions[1] < undurable) positions.pop_front();
+    const uint64_t needed = positions.front();
+    if (needed >= from && (!first || needed < *first)) first = needed;
   }
   return first;
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,8 +47,9 @@ class CaptureStreams final : public NrtEventSink {
   // Best first. For streams opened later as well.
   void SetRankEvidence(uint32_t nc_idx, const std::vector<RankEvidence>& evidence);
 
-  // A trace begins in the runtime: sequence numbers begin again, with empty rings.
-  void BeginTrace();
+  // A trace begins in the runtime, by the record at `position`: sequence numbers begin again, with
+  // empty rings.
+  void BeginTrace(uint64_t position);
   // What the tap has fetched and found no room for since it began, as it estimates. Holes are laid
   // at its door before the runtime's; what was refused before the first call is another's affair.
   void NoteRefused(uint64_t refused_events);
@@ -72,9 +74,10 @@ class CaptureStreams final : public NrtEventSink {
   uint32_t stream_count() const { return stream_count_; }
   StreamWriter::Counts counts() const;
   std::optional<uint64_t> first_undurable_position() const;
-  // The earliest record, not before `from`, that is the last one to have given rows to a running
-  // stream: as long as it is kept, an agent that comes back knows where sequences stood.
-  std::optional<uint64_t> first_last_position(uint64_t from) const;
+  // The earliest record, not before `from`, that tells where the sequence of a running stream stood
+  // before its first row or loss that is not durable: as long as it is kept, an agent that comes
+  // back counts the holes as this one would have.
+  std::optional<uint64_t> first_needed_position(uint64_t from);
 
   // worker_gid >= 0 of events, by core; `changed` is true once after each change.
   const std::map<uint32_t, int64_t>& event_gids() const { return event_gids_; }
@@ -85,7 +88,8 @@ class CaptureStreams final : public NrtEventSink {
     std::unique_ptr<StreamWriter> writer;
     SequenceGaps gaps;
     int64_t gid = -1;
-    uint64_t last_position = 0;
+    // Records that gave rows, from the last one that is durable on.
+    std::deque<uint64_t> positions;
     uint64_t first_timestamp_ns = 0;  // of the document at hand
     uint64_t last_timestamp_ns = 0;
     bool touched = false;  // by the document at hand
@@ -111,7 +115,8 @@ class CaptureStreams final : public NrtEventSink {
   std::map<uint32_t, StreamCursor> cursors_;  // by slot
   std::map<uint32_t, int64_t> event_gids_;
   bool gids_changed_ = false;
-  bool trace_begun_ = false;       // seen by this agent
+  std::optional<uint64_t> trace_begun_;  // where, if this agent saw it
+  bool ended_ = false;
   bool begins_with_zero_ = false;  // this runtime's sequence numbers do
   bool refused_known_ = false;
   uint64_t refused_ = 0;            // by the tap, in all

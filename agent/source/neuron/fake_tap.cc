@@ -135,7 +135,8 @@ uint64_t FakeTap::Write(TapRecordType type, std::string_view payload, const Capt
   record.host_realtime_ns = 1'700'000'000'000'000'000;
   std::memcpy(record.capture_id, capture_id.bytes().data(), sizeof record.capture_id);
   std::string bytes = std::string(AsText(record)) + std::string(payload);
-  const uint32_t crc = Crc32c(bytes.data() + kTapRecordCrcOffset, bytes.size() - kTapRecordCrcOffset);
+  const uint32_t crc =
+      Crc32c(bytes.data() + kTapRecordCrcOffset, bytes.size() - kTapRecordCrcOffset);
   std::memcpy(bytes.data() + offsetof(TapRecordHeader, crc32c), &crc, sizeof crc);
   const uint64_t position = write_pos();
   Check(position + TapRecordSpan(bytes.size()) - read_pos() <= kRingBytes);

@@ -46,12 +46,13 @@ class TapSourceTest : public ::testing::Test {
     proc_ = ::testing::TempDir() + "/neurontrace_proc_" + std::to_string(getpid());
     SetProcessAlive(true);
     tap_.Seal(F_SEAL_SHRINK | F_SEAL_GROW);
-    tap_.SetFacts({{"process.command_line", "python train.py"},
-                   {"runtime.version", "2.31.24.0"},
-                   {"runtime.visible_cores", "4"},
-                   {"runtime.event_types", "nrt_execute,nc_exec_running,cc_running,nrt_tensor_free"},
-                   {"env.SLURM_JOB_ID", "4711"},
-                   {"communicator.1", "33 64 nrt_build_global_comm"}});
+    tap_.SetFacts(
+        {{"process.command_line", "python train.py"},
+         {"runtime.version", "2.31.24.0"},
+         {"runtime.visible_cores", "4"},
+         {"runtime.event_types", "nrt_execute,nc_exec_running,cc_running,nrt_tensor_free"},
+         {"env.SLURM_JOB_ID", "4711"},
+         {"communicator.1", "33 64 nrt_build_global_comm"}});
     MakeSource();
   }
   ~TapSourceTest() override { std::filesystem::remove_all(proc_); }

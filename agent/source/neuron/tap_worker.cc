@@ -185,7 +185,7 @@ void TapWorker::TakeRecord(const TapRecord& record) {
     case TapRecordType::kFetchDocument:
       return TakeDocument(record, *capture);
     case TapRecordType::kTraceStarted:
-      return capture->OnTraceStarted();
+      return capture->OnTraceStarted(record.position);
     case TapRecordType::kTraceStopped:
       return capture->OnTraceStopped(record);
     case TapRecordType::kLoss:

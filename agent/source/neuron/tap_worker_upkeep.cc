@@ -3,8 +3,8 @@
 // is reported.
 #include <algorithm>
 
-#include "base/clean_text.h"
 #include "agent/source/neuron/tap_worker.h"
+#include "base/clean_text.h"
 
 namespace neurontrace {
 namespace {
@@ -98,9 +98,9 @@ void TapWorker::Commit() {
   const uint64_t kept = reader_->ring_bytes() / kKeptRingPart;
   const uint64_t from = target > kept ? target - kept : 0;
   for (const auto& [id, capture] : captures_) {
-    const CaptureStreams& streams = capture->streams();
+    CaptureStreams& streams = capture->streams();
     target = std::min({target, streams.first_undurable_position().value_or(target),
-                       streams.first_last_position(from).value_or(target)});
+                       streams.first_needed_position(from).value_or(target)});
   }
   reader_->Commit(target);
 }

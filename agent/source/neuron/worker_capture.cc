@@ -224,8 +224,8 @@ void WorkerCapture::OnStateChange(const TapReport& report) {
   }
 }
 
-void WorkerCapture::OnTraceStarted() {
-  streams_->BeginTrace();
+void WorkerCapture::OnTraceStarted(uint64_t position) {
+  streams_->BeginTrace(position);
   recorded_ = tracing_ = true;
   if (!stop_wanted_ && !ended_) Enter(CaptureWorkerState::kRecording, "");
 }

@@ -55,7 +55,7 @@ class WorkerCapture {
   void OnStateChange(const TapReport& report);
 
   // Records of this capture.
-  void OnTraceStarted();
+  void OnTraceStarted(uint64_t position);
   void OnTraceStopped(const TapRecord& record);
 
   // `position`: that of the next record; `drained`: there is none yet. Ends the streams when it is

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Agents, connections and taps that come and go, and taps that misbehave.
+#include "agent/source/neuron/tap_source.h"
+
+#include "agent/source/neuron/tap_source_fixture.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+using TapSourceRestartTest = TapSourceTest;
+
+// The agent is killed when the store holds any number of its chunks; the next one must end up with
+// every event and every loss once.
+TEST_F(TapSourceRestartTest, StoresEverythingOnceOverARestartOfTheAgent) {
+  for (size_t stored = 0; stored < 12; ++stored) {
+    SCOPED_TRACE(stored);
+    FakeTap tap;
+    tap.Seal(F_SEAL_SHRINK | F_SEAL_GROW);
+    sink_.entries.clear();
+    MakeSource();
+    source_->StartCapture(capture_, {}, {});
+    const auto deliver = [&](const CaptureId& running) {
+      UniqueFd agent_end = tap.Connect(running);
+      const int fd = agent_end.get();
+      source_->AddConnection(std::move(agent_end));
+      runner_.FireWatch(fd);
+      runner_.RunUntilIdle();
+    };
+    deliver(CaptureId());
+    tap.WriteStarted(capture_);
+    std::vector<std::string> expected;
+    for (uint64_t document = 0; document < 6; ++document) {
+      const auto core = static_cast<uint32_t>(document % 2);
+      const uint64_t first = document / 2 * 12 + 3;  // ten events, then a hole of two
+      tap.WriteDocument(Document(core, first, 10), capture_, core);
+      for (uint64_t i = first; i < first + 10; ++i) expected.push_back(Event(core, i));
+      Pass(600);
+      if (document == 3) {
+        for (size_t i = 0; i < std::min(stored, sink_.entries.size()); ++i) sink_.Answer(i, true);
+        Pass(300);
+      }
+    }
+    // Killed: what was on its way is gone.
+    std::erase_if(sink_.entries, [](const auto& entry) { return !entry.stored; });
+    MakeSource();
+    deliver(capture_);
+    source_->StartCapture(capture_, {}, sink_.Cursors());
+    Pass(300);
+    source_->StopCapture(capture_);
+    tap.WriteStopped(capture_, TapStopReason::kCommand);
+    Pass(600);
+    sink_.StoreAll();
+    Pass(600);
+    EXPECT_TRUE(source_->CaptureFinished(capture_));
+    EXPECT_EQ(tap.read_pos(), tap.write_pos());
+    std::vector<std::string> events = sink_.Events();
+    std::sort(events.begin(), events.end());
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(events, expected);
+    EXPECT_EQ(LostEvents(LossPlace::kRuntimeRing), 2u * (2 + 2 + 2));
+  }
+}
+
+TEST_F(TapSourceRestartTest, WaitsForTheCursorsBeforeItReads) {
+  tap_.WriteStarted(capture_);
+  tap_.WriteDocument(Document(0, 0, 3), capture_);
+  Connect(capture_);
+  Pass(5'000);
+  EXPECT_EQ(metrics_.documents.load(), 0u);
+  source_->StartCapture(capture_, {}, {});
+  Pass(300);
+  EXPECT_EQ(metrics_.documents.load(), 1u);
+}
+
+TEST_F(TapSourceRestartTest, ClearsAwayACaptureThatIsOver) {
+  tap_.WriteStarted(other_);
+  tap_.WriteDocument(Document(0, 0, 3), other_);
+  tap_.SetState(TapState::kStreaming);
+  Connect(other_);
+  source_->StartCapture(capture_, {}, {});
+  ASSERT_TRUE(tap_.ReadCommand());
+  tap_.Answer(TapMessageType::kStart, TapResult::kAnotherCapture, other_);
+  Deliver();
+  EXPECT_EQ(status().state, CaptureWorkerState::kRefused);
+  Pass(1'500);
+  const auto stop = tap_.ReadCommand();
+  ASSERT_TRUE(stop);
+  EXPECT_EQ(stop->type, TapMessageType::kStop);
+  EXPECT_EQ(stop->capture_id, other_);
+  tap_.Answer(TapMessageType::kStop, TapResult::kOk, other_);
+  Deliver();
+  Pass(1'500);
+  const auto start = tap_.ReadCommand();
+  ASSERT_TRUE(start);
+  EXPECT_EQ(start->type, TapMessageType::kStart);
+  EXPECT_EQ(start->capture_id, capture_);
+  EXPECT_EQ(tap_.read_pos(), tap_.write_pos());
+}
+
+TEST_F(TapSourceRestartTest, GoesOnOverANewConnectionOfTheSameTap) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 0, 2), capture_);
+  tap_.HangUp();
+  Deliver();
+  Pass(1'000);
+  EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
+  tap_.WriteDocument(Document(0, 2, 2), capture_);
+  Connect(capture_);
+  const auto again = tap_.ReadCommand();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->type, TapMessageType::kStart);
+  Pass(1'000);
+  EXPECT_THAT(sink_.Events(), SizeIs(4));
+  EXPECT_TRUE(sink_.Losses().empty());
+  EXPECT_THAT(listener_.workers, SizeIs(1));
+}
+
+TEST_F(TapSourceRestartTest, EndsTheStreamsOfWorkersThatDidNotOutliveTheAgent) {
+  StreamCursor cursor;
+  cursor.stream.agent_id = "agent";
+  cursor.stream.worker.pid = 4711;
+  cursor.stream.kind = StreamKind::kNeuronCore;
+  cursor.next_sequence = 7;
+  source_->StartCapture(capture_, {}, {&cursor, 1});
+  source_->StopCapture(capture_);
+  ASSERT_EQ(sink_.entries.size(), 1u);
+  const ChunkHeader& header = sink_.entries[0].chunk.header;
+  EXPECT_EQ(header.stream, cursor.stream);
+  EXPECT_EQ(header.sequence, 7u);
+  EXPECT_TRUE(header.end_of_stream);
+  ASSERT_EQ(header.losses.size(), 1u);
+  EXPECT_TRUE(header.losses[0].events_unknown);
+  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  sink_.StoreAll();
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+}
+
+TEST_F(TapSourceRestartTest, DisconnectsATapWhoseRingMakesNoSense) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 0, 2), capture_);
+  const uint64_t broken = tap_.WriteDocument(Document(0, 2, 2), capture_);
+  tap_.ring()[broken % FakeTap::kRingBytes + 60] ^= 1;
+  Pass(1'000);
+  EXPECT_EQ(metrics_.taps_misbehaved.load(), 1u);
+  EXPECT_EQ(status().state, CaptureWorkerState::kLost);
+  EXPECT_THAT(status().detail, HasSubstr("wrong checksum"));
+  EXPECT_THAT(sink_.Events(), SizeIs(2));
+  EXPECT_EQ(listener_.gone, 1);
+  sink_.StoreAll();
+  source_->StopCapture(capture_);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+}
+
+TEST_F(TapSourceRestartTest, RefusesABufferThatCouldShrink) {
+  FakeTap open;
+  UniqueFd agent_end = open.Connect();
+  const int fd = agent_end.get();
+  source_->AddConnection(std::move(agent_end));
+  runner_.FireWatch(fd);
+  EXPECT_EQ(metrics_.taps_refused.load(), 1u);
+  EXPECT_TRUE(listener_.workers.empty());
+}
+
+TEST_F(TapSourceRestartTest, DisconnectsATapThatSendsNonsense) {
+  Connect();
+  tap_.SendRaw("nonsense that is longer than a header");
+  Deliver();
+  EXPECT_EQ(metrics_.taps_misbehaved.load(), 1u);
+}
+
+TEST_F(TapSourceRestartTest, DisconnectsATapThatTalksTooMuch) {
+  Connect();
+  for (int i = 0; i < 250 && metrics_.taps_misbehaved.load() == 0; ++i) {
+    tap_.Answer(TapMessageType::kStart, TapResult::kNone, capture_);
+    Deliver();
+  }
+  EXPECT_EQ(metrics_.taps_misbehaved.load(), 1u);
+}
+
+TEST_F(TapSourceRestartTest, DropsConnectionsThatSayNothing) {
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+  const UniqueFd silent(pair[0]);
+  source_->AddConnection(UniqueFd(pair[1]));
+  Pass(11'000);
+  EXPECT_EQ(metrics_.taps_refused.load(), 1u);
+  char byte;
+  EXPECT_EQ(recv(silent.get(), &byte, 1, MSG_DONTWAIT), 0) << "hung up";
+}
+
+}  // namespace
+}  // namespace neurontrace

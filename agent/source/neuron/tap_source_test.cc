@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// One worker with a fake tap, from greeting to the last receipt.
+#include "agent/source/neuron/tap_source.h"
+
+#include "agent/source/neuron/tap_source_fixture.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST_F(TapSourceTest, TakesUpAWorkerWithItsFacts) {
+  Connect();
+  ASSERT_EQ(listener_.workers.size(), 1u);
+  const WorkerInfo& info = listener_.workers.begin()->second;
+  EXPECT_EQ(info.identity.instance_id, "i-0abc");
+  EXPECT_EQ(info.identity.boot_id, "boot");
+  EXPECT_EQ(info.identity.pid, static_cast<uint32_t>(getpid()));
+  EXPECT_EQ(info.identity.start_time_ticks, 98765u);
+  EXPECT_EQ(info.identity.container_id, std::string(64, 'a'));
+  EXPECT_FALSE(info.pid_claimed);
+  EXPECT_EQ(info.command, "python train.py");
+  EXPECT_EQ(info.job, "4711");
+  EXPECT_EQ(info.runtime_version, "2.31.24.0");
+  EXPECT_EQ(info.state, WorkerState::kIdle);
+  Pass(300);
+  const WorkerInfo& resolved = listener_.workers.begin()->second;
+  ASSERT_EQ(resolved.cores.size(), 4u);
+  EXPECT_EQ(resolved.cores[1].rank_evidence[0].worker_gid, 33);
+}
+
+TEST_F(TapSourceTest, RecordsFromStartToStop) {
+  Connect();
+  StartAndRecord();
+  EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
+  tap_.WriteDocument(Document(0, 0, 3), capture_);
+  tap_.WriteDocument(Document(1, 0, 2), capture_);
+  source_->StopCapture(capture_);
+  EXPECT_EQ(status().state, CaptureWorkerState::kStopping);
+  AnswerStop();
+  Pass(300);
+  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  EXPECT_LT(tap_.read_pos(), tap_.write_pos());
+  sink_.StoreAll();
+  Pass(300);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_EQ(tap_.read_pos(), tap_.write_pos());
+  EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
+  EXPECT_EQ(status().events_read, 5u);
+  EXPECT_EQ(status().events_stored, 5u);
+  EXPECT_EQ(status().events_lost, 0u);
+  EXPECT_EQ(status().streams, 2u);
+  EXPECT_THAT(sink_.Events(),
+              ElementsAre(Event(0, 0), Event(0, 1), Event(0, 2), Event(1, 0), Event(1, 1)));
+  for (const auto& entry : sink_.entries) EXPECT_TRUE(entry.chunk.header.end_of_stream);
+}
+
+TEST_F(TapSourceTest, ResolvesTheFilterAgainstTheRuntimesTypes) {
+  Connect();
+  CaptureSpec spec;
+  spec.event_types = {"hardware", "^cc_running"};
+  spec.neuron_cores = {1, 3};
+  spec.ring_events_per_core = 2048;
+  source_->StartCapture(capture_, spec, {});
+  const auto command = tap_.ReadCommand();
+  ASSERT_TRUE(command);
+  EXPECT_EQ(command->capture_id, capture_);
+  EXPECT_EQ(command->start.max_events_per_nc, 2048u);
+  EXPECT_EQ(command->start.nc_bitmap[0], 0b1010u);
+  EXPECT_EQ(command->start.event_rule, static_cast<uint32_t>(TapEventRule::kOnlyThese));
+  EXPECT_THAT(command->names, ElementsAre("nc_exec_running"));
+}
+
+TEST_F(TapSourceTest, LeavesOutWhatTheRuntimeDidNot) {
+  Connect();
+  CaptureSpec spec;
+  spec.event_types = {"^nrt_execute"};
+  source_->StartCapture(capture_, spec, {});
+  tap_.WriteStarted(capture_);
+  tap_.WriteDocument(Document(0, 0, 3), capture_);
+  runner_.RunUntilIdle();
+  Pass(20);
+  EXPECT_EQ(metrics_.events_decoded.load(), 3u);
+  EXPECT_EQ(metrics_.events_filtered.load(), 3u);
+}
+
+TEST_F(TapSourceTest, PassesOverWorkersThatACaptureDoesNotWant) {
+  Connect();
+  CaptureSpec spec;
+  spec.job = "another";
+  source_->StartCapture(capture_, spec, {});
+  EXPECT_FALSE(tap_.ReadCommand());
+  source_->StopCapture(capture_);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+}
+
+TEST_F(TapSourceTest, HasAWorkerJoinThatComesLate) {
+  source_->StartCapture(capture_, {}, {});
+  Connect();
+  const auto command = tap_.ReadCommand();
+  ASSERT_TRUE(command);
+  EXPECT_EQ(command->type, TapMessageType::kStart);
+  EXPECT_EQ(status().state, CaptureWorkerState::kStarting);
+}
+
+TEST_F(TapSourceTest, SaysInWordsWhyAWorkerDoesNotRecord) {
+  tap_.SetState(TapState::kBusyOtherProfiler);
+  Connect();
+  source_->StartCapture(capture_, {}, {});
+  tap_.Answer(TapMessageType::kStart, TapResult::kAccepted, capture_, "nrt_inspect is on");
+  Deliver();
+  EXPECT_EQ(status().state, CaptureWorkerState::kRefused);
+  EXPECT_THAT(status().detail, HasSubstr("another profiler is at work"));
+  EXPECT_THAT(status().detail, HasSubstr("nrt_inspect is on"));
+  tap_.SetState(TapState::kStreaming);
+  tap_.Answer(TapMessageType::kStart, TapResult::kNone, capture_);
+  Deliver();
+  EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
+}
+
+TEST_F(TapSourceTest, FinishesACaptureThatAWorkerRefused) {
+  tap_.SetState(TapState::kRuntimeTooOld);
+  Connect();
+  source_->StartCapture(capture_, {}, {});
+  ASSERT_TRUE(tap_.ReadCommand());
+  tap_.Answer(TapMessageType::kStart, TapResult::kUnsupported, capture_);
+  Deliver();
+  EXPECT_EQ(status().state, CaptureWorkerState::kRefused);
+  source_->StopCapture(capture_);
+  tap_.Answer(TapMessageType::kStop, TapResult::kNotRunning, capture_);
+  Deliver();
+  Pass(300);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_EQ(status().state, CaptureWorkerState::kRefused);
+  EXPECT_TRUE(sink_.entries.empty());
+}
+
+TEST_F(TapSourceTest, TurnsHolesIntoLosses) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 5, 2), capture_);   // 0 to 4 were overwritten (1 to 4 are sure)
+  tap_.WriteDocument(Document(0, 10, 1), capture_);  // 7 to 9 were
+  source_->StopCapture(capture_);
+  AnswerStop();
+  Pass(300);
+  EXPECT_EQ(LostEvents(LossPlace::kRuntimeRing), 4u + 3u);
+}
+
+TEST_F(TapSourceTest, LaysHolesAtTheTapsDoorAsFarAsItRefusedDocuments) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 0, 2), capture_);
+  Deliver();
+  tap_.header().counters.refused_events_estimated.store(10);
+  tap_.WriteDocument(Document(0, 10, 1), capture_);  // 2 to 9
+  tap_.Write(TapRecordType::kLoss, std::string(sizeof(TapLoss), '\0'), capture_);
+  source_->StopCapture(capture_);
+  AnswerStop();
+  Pass(300);
+  // Eight by the hole, two by the estimate that no hole told.
+  EXPECT_EQ(LostEvents(LossPlace::kTapBuffer), 8u + 2u);
+  EXPECT_EQ(LostEvents(LossPlace::kRuntimeRing), 0u);
+}
+
+TEST_F(TapSourceTest, CountsTheRestOfAMalformedDocument) {
+  Connect();
+  StartAndRecord();
+  const std::string whole = Document(2, 0, 3);
+  tap_.WriteDocument(std::string_view(whole).substr(0, whole.size() - 40), capture_, 2);
+  source_->StopCapture(capture_);
+  AnswerStop();
+  Pass(300);
+  EXPECT_EQ(sink_.Events().size(), 2u);
+  ASSERT_EQ(sink_.Losses().size(), 1u);
+  EXPECT_EQ(sink_.Losses()[0].place, LossPlace::kDecode);
+  EXPECT_EQ(sink_.Losses()[0].reason, LossReason::kMalformed);
+  EXPECT_TRUE(sink_.Losses()[0].events_unknown);
+  EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("at byte "));
+}
+
+TEST_F(TapSourceTest, TakesRanksFromEvents) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(R"({"events":[)" + Event(2, 0, -1) + "]}", capture_);
+  tap_.WriteDocument(R"({"events":[)" + Event(2, 1, 34) + "]}", capture_);
+  Deliver();
+  Pass(1000);
+  ASSERT_FALSE(sink_.entries.empty());
+  EXPECT_THAT(sink_.entries.back().chunk.header.rank_evidence,
+              ElementsAre(RankEvidence{RankSource::kEvent, 34, 0, ""}));
+  EXPECT_EQ(listener_.workers.begin()->second.cores[2].rank_evidence[0].worker_gid, 34);
+}
+
+TEST_F(TapSourceTest, LeavesTheRingAloneWhileTheQueueIsFull) {
+  Connect();
+  StartAndRecord();
+  sink_.has_room = false;
+  tap_.WriteDocument(Document(0, 0, 3), capture_);
+  Pass(1000);
+  EXPECT_EQ(metrics_.documents.load(), 0u);
+  EXPECT_GT(metrics_.reads_waiting.load(), 0u);
+  sink_.has_room = true;
+  Pass(300);
+  EXPECT_EQ(metrics_.documents.load(), 1u);
+}
+
+TEST_F(TapSourceTest, AsksToBeWokenOnlyWhenThereIsNothingToRead) {
+  Connect();
+  StartAndRecord();
+  Pass(50);
+  EXPECT_TRUE(tap_.TakeWakeRequest());
+}
+
+TEST_F(TapSourceTest, KeepsWhatADeadWorkerLeft) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 0, 3), capture_);
+  tap_.HangUp();
+  SetProcessAlive(false);
+  Deliver();
+  Pass(600);
+  EXPECT_EQ(status().state, CaptureWorkerState::kLost);
+  EXPECT_EQ(listener_.gone, 1);
+  EXPECT_THAT(sink_.Events(), ElementsAre(Event(0, 0), Event(0, 1), Event(0, 2)));
+  ASSERT_FALSE(sink_.Losses().empty());
+  EXPECT_TRUE(sink_.Losses()[0].events_unknown);
+  source_->StopCapture(capture_);
+  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  sink_.StoreAll();
+  Pass(300);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_EQ(metrics_.workers.load(), 0u);
+}
+
+TEST_F(TapSourceTest, TellsAnEndFromADeath) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 0, 3), capture_);
+  tap_.WriteStopped(capture_, TapStopReason::kProcessExit);
+  tap_.SetState(TapState::kExited);
+  tap_.HangUp();
+  Deliver();
+  Pass(600);
+  sink_.StoreAll();
+  Pass(600);
+  EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
+  EXPECT_TRUE(sink_.Losses().empty());
+  EXPECT_EQ(status().events_stored, 3u);
+}
+
+TEST_F(TapSourceTest, GivesUpOnATapThatDoesNotAnswerStop) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 0, 1), capture_);
+  source_->StopCapture(capture_);
+  Pass(9'000);
+  EXPECT_FALSE(sink_.entries.back().chunk.header.end_of_stream);
+  Pass(3'000);
+  EXPECT_TRUE(sink_.entries.back().chunk.header.end_of_stream);
+  sink_.StoreAll();
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_THAT(sink_.Losses().back().detail, HasSubstr("did not answer"));
+}
+
+TEST_F(TapSourceTest, StopsACaptureThatIsForgotten) {
+  Connect();
+  StartAndRecord();
+  source_->ForgetCapture(capture_);
+  const auto command = tap_.ReadCommand();
+  ASSERT_TRUE(command);
+  EXPECT_EQ(command->type, TapMessageType::kStop);
+  tap_.WriteDocument(Document(0, 0, 1), capture_);
+  Pass(300);
+  EXPECT_EQ(tap_.read_pos(), tap_.write_pos()) << "its records are thrown away";
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+}
+
+}  // namespace
+}  // namespace neurontrace

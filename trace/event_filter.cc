@@ -35,11 +35,11 @@ constexpr std::array<Alias, 8> kAliases = {{{"device_exec", "nc_exec_running"},
                                             {"dlr_infer", "kmgr_exec_core"},
                                             {"kbl_infer_exec_wait", "kbl_exec_wait"}}};
 
-std::string RealName(std::string_view name) {
+std::string_view RealName(std::string_view name) {
   for (const Alias& alias : kAliases) {
-    if (alias.name == name) return std::string(alias.real);
+    if (alias.name == name) return alias.real;
   }
-  return std::string(name);
+  return name;
 }
 
 bool Matches(std::string_view item, std::string_view event_type) {
@@ -77,19 +77,20 @@ absl::StatusOr<EventFilter> EventFilter::Parse(const std::vector<std::string>& i
     const bool exclude = item.starts_with('^');
     const std::string_view name = std::string_view(item).substr(exclude ? 1 : 0);
     RETURN_IF_ERROR(CheckName(item, name));
-    (exclude ? filter.exclude_ : filter.include_).push_back(RealName(name));
+    (exclude ? filter.exclude_ : filter.include_).emplace_back(RealName(name));
   }
   return filter;
 }
 
 bool EventFilter::Selects(std::string_view event_type) const {
-  const auto matches = [event_type](const std::string& item) { return Matches(item, event_type); };
+  const std::string_view real = RealName(event_type);  // an older runtime emits the older name
+  const auto matches = [real](const std::string& item) { return Matches(item, real); };
   return (include_.empty() || std::any_of(include_.begin(), include_.end(), matches)) &&
          std::none_of(exclude_.begin(), exclude_.end(), matches);
 }
 
 bool IsHardwareEventType(std::string_view event_type) {
-  return std::find(kHardwareTypes.begin(), kHardwareTypes.end(), event_type) !=
+  return std::find(kHardwareTypes.begin(), kHardwareTypes.end(), RealName(event_type)) !=
          kHardwareTypes.end();
 }
 

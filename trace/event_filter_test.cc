@@ -36,6 +36,11 @@ TEST(EventFilter, UnderstandsDocumentedAndOlderNames) {
   ASSERT_TRUE(filter.ok());
   EXPECT_FALSE(filter->Selects("cc_running"));
   EXPECT_TRUE(EventFilter::Parse({"device_exec"})->Selects("nc_exec_running"));
+  // Either side may be old.
+  EXPECT_TRUE(EventFilter::Parse({"dlr_infer"})->Selects("dlr_infer"));
+  EXPECT_TRUE(EventFilter::Parse({"kmgr_exec_core"})->Selects("dlr_infer"));
+  EXPECT_TRUE(EventFilter::Parse({"hardware"})->Selects("device_exec"));
+  EXPECT_FALSE(EventFilter::Parse({"^nrt_tensor_read"})->Selects("tensor_read"));
 }
 
 TEST(EventFilter, RefusesSlipsByName) {

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole aggregator on a directory of its own, with agents and operators that speak to it as real
+// ones do. Nothing waits but for answers, each with a deadline.
+#include "aggregator/aggregator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "aggregator/testing/test_agent.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class AggregatorTest : public ::testing::Test {
+ protected:
+  AggregatorTest() {
+    std::string form = (std::filesystem::temp_directory_path() / "nt_aggregator_XXXXXX").string();
+    directory_ = mkdtemp(form.data());
+    Start();
+  }
+  ~AggregatorTest() override {
+    aggregator_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  void Start() {
+    aggregator_.reset();
+    auto aggregator = Aggregator::Start(
+        {.listen = "127.0.0.1:0", .health_address = "127.0.0.1:0", .store = directory_ + "/store"});
+    ASSERT_TRUE(aggregator.ok()) << aggregator.status();
+    aggregator_ = *std::move(aggregator);
+  }
+
+  const std::string& address() const { return aggregator_->address(); }
+
+  std::string directory_;
+  std::unique_ptr<Aggregator> aggregator_;
+};
+
+TEST_F(AggregatorTest, ACaptureFromStartToEnd) {
+  TestAgent agent(address(), "a");
+  TestOperator people(address());
+  const v1::AgentOrder welcome = agent.Connect();
+  ASSERT_TRUE(welcome.has_welcome());
+  EXPECT_EQ(welcome.welcome().protocol_version(), kProtocolVersion);
+  EXPECT_THAT(welcome.welcome().aggregator_id(), HasSubstr("agg-"));
+  EXPECT_EQ(welcome.welcome().captures_size(), 0);
+
+  const CaptureId capture = people.Start();
+  const v1::AgentOrder start = agent.ReadOrder();
+  ASSERT_TRUE(start.has_start_capture());
+  EXPECT_EQ(start.start_capture().capture_id(), capture.bytes());
+  EXPECT_TRUE(start.start_capture().spec().include_neuron());
+  agent.ReportAgent(capture, 1, false);
+  agent.ReportStatus(capture, CaptureWorkerState::kRecording);
+
+  EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 0, 0)).next_sequence(), 1u);
+  EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 0, 1)).next_sequence(), 2u);
+  EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 3, 0)).next_sequence(), 1u);
+
+  v1::Capture stopping;
+  ASSERT_TRUE(people.Stop(capture.ToString(), stopping).ok());
+  EXPECT_EQ(stopping.state(), v1::CAPTURE_STATE_STOPPING);
+  EXPECT_TRUE(agent.ReadOrder().has_stop_capture());
+  agent.Upload(TestEnvelope(capture, "a", 0, 2, /*end_of_stream=*/true, /*events=*/0));
+  agent.ReportStatus(capture, CaptureWorkerState::kComplete, 24);
+  agent.ReportAgent(capture, 1, true);
+
+  const v1::Capture ended = people.WatchToEnd(capture);
+  EXPECT_EQ(ended.state(), v1::CAPTURE_STATE_COMPLETE) << ended.ShortDebugString();
+  EXPECT_EQ(ended.events(), 24u);
+  EXPECT_EQ(ended.streams_size(), 0);
+  v1::Capture shown;
+  ASSERT_TRUE(people.Get(capture.ToString(), shown).ok());
+  ASSERT_EQ(shown.streams_size(), 2);
+  EXPECT_EQ(shown.streams(0).chunks(), 3u);
+  EXPECT_EQ(shown.streams(0).events(), 16u);
+  EXPECT_TRUE(shown.streams(0).ended());
+  EXPECT_EQ(shown.streams(1).worker_gid(), 3);
+  EXPECT_EQ(people.List().captures(0).events(), 24u);
+}
+
+TEST_F(AggregatorTest, RetriesAreDroppedAndGapsAskedFor) {
+  TestAgent agent(address(), "a");
+  const CaptureId capture = TestOperator(address()).Start();
+  agent.Upload(TestEnvelope(capture, "a", 0, 0));
+  const v1::UploadAck again = agent.Upload(TestEnvelope(capture, "a", 0, 0));
+  EXPECT_EQ(again.refusal(), v1::REFUSAL_CODE_NONE);
+  EXPECT_EQ(again.next_sequence(), 1u);
+  const v1::UploadAck gap = agent.Upload(TestEnvelope(capture, "a", 0, 3));
+  EXPECT_EQ(gap.refusal(), v1::REFUSAL_CODE_GAP);
+  EXPECT_EQ(gap.next_sequence(), 1u);
+  // What was under way behind the gap is passed over; the stream goes on where it was asked to.
+  agent.Send(TestEnvelope(capture, "a", 0, 4));
+  const v1::UploadAck resumed = agent.Upload(TestEnvelope(capture, "a", 0, 1));
+  EXPECT_EQ(resumed.refusal(), v1::REFUSAL_CODE_NONE);
+  EXPECT_EQ(resumed.next_sequence(), 2u);
+  EXPECT_TRUE(agent.EndUpload().ok());
+}
+
+TEST_F(AggregatorTest, WhatCanNeverBeStoredIsRefusedAndTheStreamGoesOn) {
+  TestAgent agent(address(), "a");
+  const CaptureId capture = TestOperator(address()).Start();
+  agent.Upload(TestEnvelope(capture, "a", 5, 0));
+  v1::ChunkEnvelope damaged = TestEnvelope(capture, "a", 5, 1);
+  damaged.mutable_columns()->back() ^= 1;
+  const v1::UploadAck refused = agent.Upload(damaged);
+  EXPECT_EQ(refused.refusal(), v1::REFUSAL_CODE_MALFORMED);
+  EXPECT_EQ(refused.stream_ref(), 5u);
+  EXPECT_EQ(refused.refused_sequence(), 1u);
+  EXPECT_THAT(refused.message(), HasSubstr("checksum"));
+  EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 5, 1)).next_sequence(), 2u);
+
+  const v1::UploadAck foreign = agent.Upload(TestEnvelope(capture, "b", 6, 0));
+  EXPECT_EQ(foreign.refusal(), v1::REFUSAL_CODE_MALFORMED);
+  EXPECT_THAT(foreign.message(), HasSubstr("comes from agent a"));
+
+  const v1::UploadAck unknown = agent.Upload(TestEnvelope(CaptureId(), "a", 7, 0));
+  EXPECT_NE(unknown.refusal(), v1::REFUSAL_CODE_NONE);
+  EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 5, 2)).next_sequence(), 3u);
+}
+
+TEST_F(AggregatorTest, AnUploadWithoutANameIsRefused) {
+  TestAgent agent(address(), "a");
+  agent.OpenNamelessUpload();
+  const grpc::Status status = agent.EndUpload();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("neurontrace-agent-id"));
+}
+
+TEST_F(AggregatorTest, ManyChunksOfManyStreamsAllArriveInOrder) {
+  TestAgent agent(address(), "a");
+  const CaptureId capture = TestOperator(address()).Start();
+  constexpr uint64_t kChunks = 50;
+  constexpr uint32_t kStreams = 8;
+  agent.Upload(TestEnvelope(capture, "a", 0, 0));
+  std::thread sender([&] {
+    for (uint64_t sequence = 1; sequence < kChunks; ++sequence) {
+      agent.Send(TestEnvelope(capture, "a", 0, sequence));
+      for (uint32_t stream = 1; stream < kStreams; ++stream) {
+        agent.Send(TestEnvelope(capture, "a", stream, sequence - 1));
+      }
+    }
+  });
+  std::map<uint32_t, uint64_t> acked;
+  uint64_t sum = 0;
+  while (sum < (kChunks - 1) * kStreams + 1) {
+    const v1::UploadAck ack = agent.ReadAck();
+    ASSERT_EQ(ack.refusal(), v1::REFUSAL_CODE_NONE) << ack.message();
+    ASSERT_TRUE(ack.message().empty()) << ack.message();
+    acked[ack.stream_ref()] = ack.next_sequence();
+    sum = 0;
+    for (const auto& [stream, next] : acked) sum += next;
+  }
+  sender.join();
+  EXPECT_TRUE(agent.EndUpload().ok());
+  v1::Capture shown;
+  ASSERT_TRUE(TestOperator(address()).Get(capture.ToString(), shown).ok());
+  EXPECT_EQ(shown.events(), ((kChunks - 1) * kStreams + 1) * 8);
+}
+
+TEST_F(AggregatorTest, ContinuesARunningCaptureAfterARestart) {
+  const CaptureId capture = TestOperator(address()).Start();
+  {
+    TestAgent agent(address(), "a");
+    EXPECT_EQ(agent.Connect().welcome().captures_size(), 1);
+    agent.ReportAgent(capture, 1, false);
+    agent.Upload(TestEnvelope(capture, "a", 2, 0));
+    agent.Upload(TestEnvelope(capture, "a", 2, 1));
+  }
+  Start();
+  TestAgent agent(address(), "a");
+  TestOperator people(address());
+  const v1::AgentOrder order = agent.Connect();
+  ASSERT_EQ(order.welcome().captures_size(), 1);
+  const v1::CaptureResume& resume = order.welcome().captures(0);
+  EXPECT_EQ(resume.start().capture_id(), capture.bytes());
+  EXPECT_FALSE(resume.stopping());
+  ASSERT_EQ(resume.cursors_size(), 1);
+  EXPECT_EQ(resume.cursors(0).next_sequence(), 2u);
+  EXPECT_EQ(resume.cursors(0).source_position(), 4'096u);
+  EXPECT_EQ(resume.cursors(0).source_skip(), 7u);
+  EXPECT_EQ(resume.cursors(0).stream().nc_idx(), 2u);
+  EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 2, 1)).next_sequence(), 2u);
+  v1::Capture shown;
+  ASSERT_TRUE(people.Get(capture.ToString(), shown).ok());
+  EXPECT_EQ(shown.events(), 16u);
+  EXPECT_EQ(people.Status().agents_known(), 1u);
+}
+
+TEST_F(AggregatorTest, RefusesAgentsOfFarProtocolVersions) {
+  TestAgent agent(address(), "a");
+  EXPECT_FALSE(agent.Connect(kProtocolVersion + 2).has_welcome());
+  const grpc::Status status = agent.EndControl();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("update the aggregator"));
+  TestAgent newer(address(), "b");
+  EXPECT_TRUE(newer.Connect(kProtocolVersion + 1).has_welcome());
+}
+
+TEST_F(AggregatorTest, ASecondConnectionOfAnAgentEndsTheFirst) {
+  TestAgent first(address(), "a");
+  ASSERT_TRUE(first.Connect().has_welcome());
+  TestAgent second(address(), "a");
+  ASSERT_TRUE(second.Connect().has_welcome());
+  EXPECT_FALSE(first.ReadOrder().has_welcome());
+  EXPECT_EQ(first.EndControl().error_code(), grpc::StatusCode::ABORTED);
+  TestOperator(address()).Start();
+  EXPECT_TRUE(second.ReadOrder().has_start_capture());
+}
+
+TEST_F(AggregatorTest, ListsWorkersByJob) {
+  TestAgent agent(address(), "a");
+  agent.Connect();
+  agent.ReportWorker("llama", 1);
+  agent.ReportWorker("qwen", 2);
+  // Reports are dealt with one after the other: once this order has come, both were.
+  const CaptureId capture = TestOperator(address()).Start();
+  agent.ReadOrder();
+  agent.ReportAgent(capture, 1, false);
+  TestOperator people(address());
+  v1::ListWorkersReply workers;
+  for (int i = 0; i < 200 && workers.workers_size() == 0; ++i) workers = people.Workers("qwen");
+  ASSERT_EQ(workers.workers_size(), 1);
+  EXPECT_EQ(workers.workers(0).identity().pid(), 2u);
+  EXPECT_EQ(people.Workers("").workers_size(), 2);
+  EXPECT_EQ(people.Status().workers(), 2u);
+  EXPECT_EQ(people.Status().agents_connected(), 1u);
+}
+
+TEST_F(AggregatorTest, OperatorsAreToldWhatIsWrong) {
+  TestOperator people(address());
+  v1::CaptureSpec spec;
+  v1::Capture capture;
+  EXPECT_EQ(people.Start(spec, capture).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  spec.set_include_neuron(true);
+  spec.add_event_types("a^b");
+  const grpc::Status bad_filter = people.Start(spec, capture);
+  EXPECT_EQ(bad_filter.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(bad_filter.error_message(), HasSubstr("a^b"));
+  EXPECT_EQ(people.Get("0", capture).error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(people.Get("", capture).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(people.Stop("0", capture).error_code(), grpc::StatusCode::NOT_FOUND);
+
+  const std::string first = people.Start().ToString();
+  const std::string second = people.Start().ToString();
+  const grpc::Status ambiguous = people.Get("0", capture);
+  EXPECT_EQ(ambiguous.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(ambiguous.error_message(), HasSubstr(first));
+  EXPECT_THAT(ambiguous.error_message(), HasSubstr(second));
+}
+
+TEST_F(AggregatorTest, ACaptureIsDeletedOnlyOnceItHasEnded) {
+  TestAgent agent(address(), "a");
+  TestOperator people(address());
+  const CaptureId capture = people.Start();
+  agent.Upload(TestEnvelope(capture, "a", 0, 0));
+  EXPECT_EQ(people.Delete(capture.ToString()).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  v1::Capture stopped;
+  ASSERT_TRUE(people.Stop(capture.ToString(), stopped).ok());
+  EXPECT_EQ(people.WatchToEnd(capture).state(), v1::CAPTURE_STATE_INCOMPLETE);
+  ASSERT_TRUE(people.Stop(capture.ToString(), stopped).ok());  // as it is
+  EXPECT_EQ(stopped.state(), v1::CAPTURE_STATE_INCOMPLETE);
+  EXPECT_THAT(stopped.warnings(), ElementsAre(HasSubstr("no worker matched")));
+  EXPECT_TRUE(people.Delete(capture.ToString()).ok());
+  EXPECT_THAT(people.List().captures(), IsEmpty());
+  const v1::UploadAck late = agent.Upload(TestEnvelope(capture, "a", 0, 1));
+  EXPECT_EQ(late.refusal(), v1::REFUSAL_CODE_UNKNOWN_CAPTURE);
+}
+
+TEST_F(AggregatorTest, StopsByItselfWhenTheDurationIsOver) {
+  TestOperator people(address());
+  const CaptureId capture = people.Start(/*duration_ns=*/50'000'000);
+  const v1::Capture ended = people.WatchToEnd(capture);
+  EXPECT_EQ(ended.state(), v1::CAPTURE_STATE_INCOMPLETE);
+  EXPECT_GE(ended.stopped_realtime_ns() - ended.started_realtime_ns(), 50'000'000u);
+}
+
+TEST_F(AggregatorTest, AnswersProbesWithItsClock) {
+  TestAgent agent(address(), "a");
+  const v1::ClockProbeReply reply = agent.Probe(17);
+  EXPECT_EQ(reply.sequence(), 17u);
+  EXPECT_EQ(reply.agent_send_ns(), 99u);
+  EXPECT_GT(reply.reference_receive_ns(), 1'600'000'000'000'000'000u);
+  EXPECT_GE(reply.reference_send_ns(), reply.reference_receive_ns());
+}
+
+TEST(AggregatorConfig, TakesAddressesAndRefusesOthers) {
+  int exit_code = -1;
+  const auto parse = [&](std::vector<std::string> words) {
+    std::vector<char*> argv;
+    words.insert(words.begin(), "neurontrace-aggregator");
+    for (std::string& word : words) argv.push_back(word.data());
+    return ParseAggregatorConfig(static_cast<int>(argv.size()), argv.data(), exit_code);
+  };
+  EXPECT_EQ(parse({"--listen", "[::1]:0", "--store", "/s"})->listen, "[::1]:0");
+  for (const char* bad : {"9400", "host", "host:", "host:70000", "::1:9400", ":9400", "host:1x"}) {
+    EXPECT_FALSE(parse({"--listen", bad})) << bad;
+    EXPECT_EQ(exit_code, 2) << bad;
+  }
+  EXPECT_FALSE(parse({"--store", ""}));
+  EXPECT_FALSE(parse({"--no-such-flag"}));
+  EXPECT_EQ(exit_code, 2);
+  EXPECT_FALSE(parse({"--help"}));
+  EXPECT_EQ(exit_code, 0);
+  EXPECT_TRUE(IsLoopback("127.0.0.1:1"));
+  EXPECT_TRUE(IsLoopback("[::1]:1"));
+  EXPECT_FALSE(IsLoopback("0.0.0.0:1"));
+}
+
+}  // namespace
+}  // namespace neurontrace

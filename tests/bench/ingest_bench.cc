@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chunks into a whole aggregator over loopback: validated, stored with sync, acknowledged. Clients
+// and aggregator are in one process and share its cores. Prints one line a case; asserts nothing on
+// time.
+//
+//   ingest_bench [--store DIR] [--million-events N]
+//
+// runs every number of connections and streams at N, 10 N and 100 N million events (N is 1), and
+// then one case at half the highest rate, for the time from sending a chunk to its acknowledgement.
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "aggregator/aggregator.h"
+#include "neurontrace/v1/agent_gateway.grpc.pb.h"
+#include "neurontrace/v1/operator_service.grpc.pb.h"
+#include "tests/bench/event_mix.h"
+#include "trace/chunk_header.h"
+#include "trace/event_chunk_builder.h"
+#include "trace/limits.h"
+#include "wire/chunk_envelope.h"
+#include "wire/grpc_channel.h"
+
+namespace neurontrace {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+[[noreturn]] void Fail(const std::string& why) {
+  fmt::print(stderr, "ingest_bench: {}\n", why);
+  std::exit(1);
+}
+
+// Chunks as an agent would send them, but for stream and sequence.
+std::vector<Chunk> MakeChunks(size_t count) {
+  std::vector<Chunk> chunks;
+  EventMix mix(1, 0, EventMix::Memory::kDefault);
+  EventChunkBuilder builder;
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<EventChunkBuilder::ShapeId> shape_ids;
+    const auto events = mix.Take(limits::kChunkEventsTarget);
+    if (!AppendMix(mix, events, shape_ids, builder).ok()) Fail("the mix does not fit a chunk");
+    const EncodedColumns encoded = builder.Finish();
+    Chunk chunk;
+    chunk.header.event_count = encoded.event_count;
+    chunk.header.first_timestamp_ns = encoded.first_timestamp_ns;
+    chunk.header.last_timestamp_ns = encoded.last_timestamp_ns;
+    chunk.header.columns_bytes = static_cast<uint32_t>(encoded.bytes.size());
+    chunk.columns = CompressColumns(encoded.bytes);
+    chunks.push_back(std::move(chunk));
+  }
+  return chunks;
+}
+
+struct Case {
+  int connections = 1;
+  int streams = 1;  // in all
+  uint64_t chunks = 0;
+  double chunks_per_second = 0;  // 0: as fast as acknowledgements come
+};
+
+struct Result {
+  double seconds = 0;
+  double cpu_seconds = 0;
+  uint64_t events = 0;
+  uint64_t bytes = 0;
+  std::vector<double> latencies_ms;
+};
+
+// One agent with one Upload call.
+class Client {
+ public:
+  Client(const std::string& address, const std::vector<Chunk>& chunks, CaptureId capture,
+         int number, int streams)
+      : chunks_(chunks),
+        capture_(capture),
+        agent_id_(fmt::format("agent-{}", number)),
+        next_(streams),
+        acked_(streams),
+        stub_(v1::AgentGateway::NewStub(MakeChannel(address, {}))) {
+    context_.AddMetadata("neurontrace-agent-id", agent_id_);
+    call_ = stub_->Upload(&context_);
+    reader_ = std::thread([this] { ReadAcks(); });
+  }
+  ~Client() { reader_.join(); }
+
+  void Send(uint64_t count, double chunks_per_second) {
+    const auto begin = SteadyClock::now();
+    sent_at_.resize(count);
+    for (uint64_t i = 0; i < count; ++i) {
+      if (chunks_per_second > 0) {
+        const std::chrono::duration<double> due(static_cast<double>(i) / chunks_per_second);
+        std::this_thread::sleep_until(  // tidy: poll
+            begin + std::chrono::duration_cast<SteadyClock::duration>(due));
+      }
+      const int stream = static_cast<int>(i % next_.size());
+      Chunk chunk = chunks_[i % chunks_.size()];
+      chunk.header.capture_id = capture_;
+      chunk.header.stream.agent_id = agent_id_;
+      chunk.header.stream.worker = {.instance_id = "i-" + agent_id_, .boot_id = "b", .pid = 1};
+      chunk.header.stream.kind = StreamKind::kNeuronCore;
+      chunk.header.stream.nc_idx = static_cast<uint32_t>(stream);
+      chunk.header.sequence = next_[stream]++;
+      events += chunk.header.event_count;
+      bytes += chunk.columns.size();
+      v1::ChunkEnvelope envelope;
+      ToEnvelope(std::move(chunk), static_cast<uint32_t>(stream), &envelope);
+      {
+        std::unique_lock lock(mutex_);
+        acknowledged_.wait(lock, [&] { return i - acked_chunks_ < limits::kUnackedChunksMax; });
+        sent_at_[i] = SteadyClock::now();
+      }
+      if (!call_->Write(envelope)) Fail("the call broke: " + call_->Finish().error_message());
+    }
+    call_->WritesDone();
+    std::unique_lock lock(mutex_);
+    acknowledged_.wait(lock, [&] { return acked_chunks_ == count; });
+  }
+
+  uint64_t events = 0;
+  uint64_t bytes = 0;
+  std::vector<double> latencies_ms;  // after Send
+
+ private:
+  void ReadAcks() {
+    v1::UploadAck ack;
+    while (call_->Read(&ack)) {
+      if (ack.refusal() != v1::REFUSAL_CODE_NONE) Fail("refused: " + ack.message());
+      const auto now = SteadyClock::now();
+      const std::lock_guard lock(mutex_);
+      uint64_t& acked = acked_[ack.stream_ref()];
+      for (; acked < ack.next_sequence(); ++acked, ++acked_chunks_) {
+        const auto sent = sent_at_[acked * acked_.size() + ack.stream_ref()];
+        latencies_ms.push_back(std::chrono::duration<double, std::milli>(now - sent).count());
+      }
+      acknowledged_.notify_one();
+    }
+  }
+
+  const std::vector<Chunk>& chunks_;
+  const CaptureId capture_;
+  const std::string agent_id_;
+  std::vector<uint64_t> next_;
+
+  std::mutex mutex_;
+  std::condition_variable acknowledged_;
+  std::vector<uint64_t> acked_;                   // guarded by mutex_, by stream
+  uint64_t acked_chunks_ = 0;                     // guarded by mutex_
+  std::vector<SteadyClock::time_point> sent_at_;  // guarded by mutex_, by number of the chunk
+
+  std::unique_ptr<v1::AgentGateway::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::ChunkEnvelope, v1::UploadAck>> call_;
+  std::thread reader_;
+};
+
+double CpuSeconds() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Peak since the last call, in MiB.
+double PeakResidentMib() {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  double mib = 0;
+  while (std::getline(status, line)) {
+    if (line.starts_with("VmHWM:")) mib = std::strtod(line.c_str() + 6, nullptr) / 1024;
+  }
+  std::ofstream("/proc/self/clear_refs") << 5;
+  return mib;
+}
+
+CaptureId StartCapture(const std::string& address) {
+  const auto stub = v1::OperatorService::NewStub(MakeChannel(address, {}));
+  grpc::ClientContext context;
+  v1::StartCaptureRequest request;
+  request.mutable_spec()->set_include_neuron(true);
+  v1::Capture capture;
+  const grpc::Status status = stub->StartCapture(&context, request, &capture);
+  if (!status.ok()) Fail("no capture: " + status.error_message());
+  return *CaptureId::Parse(capture.capture_id());
+}
+
+Result Run(const std::string& store, const std::vector<Chunk>& chunks, const Case& test) {
+  std::filesystem::remove_all(store);
+  auto aggregator =
+      Aggregator::Start({.listen = "127.0.0.1:0", .health_address = "127.0.0.1:0", .store = store});
+  if (!aggregator.ok()) Fail(std::string(aggregator.status().message()));
+  const std::string address = (*aggregator)->address();
+  const CaptureId capture = StartCapture(address);
+  Result result;
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < test.connections; ++i) {
+    clients.push_back(
+        std::make_unique<Client>(address, chunks, capture, i, test.streams / test.connections));
+  }
+  const double cpu_before = CpuSeconds();
+  const auto begin = SteadyClock::now();
+  std::vector<std::thread> threads;
+  for (const auto& client : clients) {
+    threads.emplace_back([&] {
+      client->Send(test.chunks / test.connections, test.chunks_per_second / test.connections);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  result.seconds = std::chrono::duration<double>(SteadyClock::now() - begin).count();
+  result.cpu_seconds = CpuSeconds() - cpu_before;
+  for (const auto& client : clients) {
+    result.events += client->events;
+    result.bytes += client->bytes;
+    result.latencies_ms.insert(result.latencies_ms.end(), client->latencies_ms.begin(),
+                               client->latencies_ms.end());
+  }
+  clients.clear();
+  return result;
+}
+
+double Percentile(std::vector<double>& values, double share) {
+  if (values.empty()) return 0;
+  const size_t at = static_cast<size_t>(share * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
+  return values[at];
+}
+
+double Print(const Case& test, Result result) {
+  const double events = static_cast<double>(result.events);
+  const double rate = events / result.seconds / 1e6;
+  fmt::print("| {} | {} | {:.1f} | {:.2f} | {:.0f} | {:.1f} | {:.2f} | {:.2f} | {:.0f} |\n",
+             test.connections, test.streams, events / 1e6, rate, result.cpu_seconds * 1e9 / events,
+             static_cast<double>(result.bytes) / events, Percentile(result.latencies_ms, 0.5),
+             Percentile(result.latencies_ms, 0.99), PeakResidentMib());
+  std::fflush(stdout);
+  return rate;
+}
+
+int Main(int argc, char** argv) {
+  std::string store = (std::filesystem::temp_directory_path() / "ingest_bench_store").string();
+  double million_events = 1;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view option = argv[i];
+    if (option == "--store") store = argv[i + 1];
+    if (option == "--million-events") million_events = std::strtod(argv[i + 1], nullptr);
+  }
+  spdlog::set_level(spdlog::level::err);
+  const std::vector<Chunk> chunks = MakeChunks(64);
+  fmt::print(
+      "| connections | streams | M events | M events/s | CPU ns/event, both sides | bytes/event | "
+      "ack p50 ms | ack p99 ms | peak MiB, both sides |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  double best = 0;
+  for (const double scale : {1.0, 10.0, 100.0}) {
+    const double wanted = million_events * scale * 1e6 / limits::kChunkEventsTarget;
+    const uint64_t count = (static_cast<uint64_t>(wanted) / 32 + 1) * 32;
+    for (const auto& [connections, streams] : {std::pair(1, 1), {1, 32}, {32, 32}}) {
+      const Case test{connections, streams, count};
+      best = std::max(best, Print(test, Run(store, chunks, test)));
+    }
+  }
+  const double half = best / 2 * 1e6 / limits::kChunkEventsTarget;
+  const uint64_t count = (static_cast<uint64_t>(half * 5) / 32 + 1) * 32;
+  fmt::print("\nAt half the highest rate:\n\n");
+  for (const int connections : {1, 32}) {
+    const Case test{connections, 32, count, half};
+    Print(test, Run(store, chunks, test));
+  }
+  std::filesystem::remove_all(store);
+  return 0;
+}
+
+}  // namespace
+}  // namespace neurontrace
+
+int main(int argc, char** argv) { return neurontrace::Main(argc, argv); }

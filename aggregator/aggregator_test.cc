@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "aggregator/testing/test_agent.h"
+#include "aggregator/aggregator_test_support.h"
 
 namespace neurontrace {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/testing/test_agent.h"
+#include "aggregator/aggregator_test_support.h"
 
 #include <chrono>
 #include <utility>

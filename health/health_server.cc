@@ -2,9 +2,14 @@
 #include "health/health_server.h"
 
 #include <CivetServer.h>
+#include <arpa/inet.h>
 #include <prometheus/text_serializer.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <functional>
+#include <future>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +43,19 @@ class Page final : public CivetHandler {
   std::function<Answer()> make_;
 };
 
+// Connects to an IPv4 listener and hangs up. Whether that works does not matter.
+void Knock(const std::string& host, int port) {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(port));
+  if (inet_pton(AF_INET, host.c_str(), &to.sin_addr) != 1)
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return;
+  static_cast<void>(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)));
+  close(fd);
+}
+
 }  // namespace
 
 struct HealthServer::Impl {
@@ -60,6 +78,7 @@ struct HealthServer::Impl {
   Page readyz;
   Page index;
   std::unique_ptr<CivetServer> server;  // destroyed first: it calls the pages
+  std::string host;
   int port = 0;
 };
 
@@ -79,6 +98,7 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
   }
   const std::vector<int> ports = impl->server->getListeningPorts();
   if (ports.empty()) return FailedPrecondition("cannot serve metrics and health on {}", address);
+  impl->host = address.substr(0, address.rfind(':'));
   impl->port = ports.front();
   impl->server->addHandler("/metrics", &impl->metrics);
   impl->server->addHandler("/healthz", &impl->healthz);
@@ -88,7 +108,15 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
 }
 
 HealthServer::HealthServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-HealthServer::~HealthServer() = default;
+
+// civetweb waits for connections two seconds at a time and looks only then whether it is to end, so
+// somebody knocks.
+HealthServer::~HealthServer() {
+  const auto stopped = std::async(std::launch::async, [this] { impl_->server.reset(); });
+  do {
+    Knock(impl_->host, impl_->port);
+  } while (stopped.wait_for(std::chrono::milliseconds(5)) != std::future_status::ready);
+}
 
 int HealthServer::port() const { return impl_->port; }
 

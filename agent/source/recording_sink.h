@@ -64,7 +64,7 @@ class RecordingSink final : public ChunkSink {
       DecodedChunk decoded;
       if (!UncompressColumns(entry.chunk.columns, entry.chunk.header.columns_bytes, columns).ok() ||
           !decoded.Decode(columns).ok()) {
-        events.push_back("a chunk that cannot be decoded");
+        events.emplace_back("a chunk that cannot be decoded");
         continue;
       }
       for (size_t i = 0; i < decoded.size(); ++i) {

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "aggregator/capture_export.h"
 #include "base/status.h"
 #include "trace/limits.h"
 #include "wire/grpc_channel.h"
@@ -195,11 +196,13 @@ void Aggregator::UpdateMetrics() {
   metrics_.store_bytes.Set(static_cast<double>(store_->bytes()));
 }
 
-absl::Status Aggregator::ExportCapture(const CaptureRecord& record, const v1::ExportRequest&,
-                                       const ExportWriter&) {
+absl::Status Aggregator::ExportCapture(const CaptureRecord& record,
+                                       const v1::ExportRequest& request,
+                                       const ExportWriter& write) {
   metrics_.exports.Increment();
-  return FailedPrecondition("capture {}: this aggregator was built without exports",
-                            record.id.ToString());
+  const absl::Status status = ExportStoredCapture(*store_, record, request, write);
+  if (!status.ok()) metrics_.exports_failed.Increment();
+  return status;
 }
 
 }  // namespace neurontrace

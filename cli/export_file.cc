@@ -77,8 +77,13 @@ void Report(const Context& context, const v1::ExportDone& done, const std::strin
     fmt::print(out, "{}", FormatJson(done));
     return;
   }
-  fmt::print(out, "wrote {}: {} spans, {} instants, {}\n", path, FormatCount(done.total().spans()),
-             FormatCount(done.instants()), FormatBytes(done.total().bytes_written()));
+  const std::string size = FormatBytes(done.total().bytes_written());
+  if (done.events() != 0) {
+    fmt::print(out, "wrote {}: {} events, {}\n", path, FormatCount(done.events()), size);
+  } else {
+    fmt::print(out, "wrote {}: {} spans, {} instants, {}\n", path,
+               FormatCount(done.total().spans()), FormatCount(done.instants()), size);
+  }
   if (done.open_spans() + done.start_lost_spans() != 0) {
     fmt::print(out, "  of them {} still open at the end and {} whose start is not there\n",
                FormatCount(done.open_spans()), FormatCount(done.start_lost_spans()));

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/capture_export.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "aggregator/export/events/event_lines.h"
+#include "aggregator/timeline/store_chunk_source.h"
+#include "base/status.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request) {
+  TimelineFilter filter;
+  filter.instance_ids.assign(request.instance_ids().begin(), request.instance_ids().end());
+  filter.neuron_cores.assign(request.neuron_cores().begin(), request.neuron_cores().end());
+  ASSIGN_OR_RETURN(filter.event_types, EventFilter::Parse({request.event_types().begin(),
+                                                           request.event_types().end()}));
+  filter.window_start_ns = request.window_start_ns();
+  if (request.window_end_ns() != 0) filter.window_end_ns = request.window_end_ns();
+  if (filter.window_end_ns <= filter.window_start_ns) {
+    return InvalidArgument("window_end_ns must lie after window_start_ns");
+  }
+  return filter;
+}
+
+// The bytes of an export as messages of a bounded size.
+class ReplySink {
+ public:
+  explicit ReplySink(const ExportWriter& write) : write_(write) {}
+
+  absl::Status Write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const size_t size = std::min(bytes.size(), limits::kExportMessageBytes);
+      v1::ExportReply reply;
+      reply.set_data(std::string(bytes.substr(0, size)));
+      if (!write_(reply)) return {absl::StatusCode::kCancelled, "nobody listens to the export"};
+      bytes.remove_prefix(size);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const ExportWriter& write_;
+};
+
+v1::ExportProgress ProgressOf(const EventLinesTotal& total) {
+  v1::ExportProgress progress;
+  progress.set_chunks_read(total.chunks_read);
+  progress.set_chunks_total(total.chunks_total);
+  progress.set_bytes_written(total.bytes);
+  return progress;
+}
+
+absl::Status ExportEvents(ChunkSource& source, const TimelineFilter& filter,
+                          const ExportWriter& write) {
+  ReplySink sink(write);
+  const auto total = WriteEventLines(
+      source, filter, [&sink](std::string_view bytes) { return sink.Write(bytes); },
+      [&write](const EventLinesTotal& now) {
+        v1::ExportReply reply;
+        *reply.mutable_progress() = ProgressOf(now);
+        return write(reply);
+      });
+  if (!total.ok()) return total.status();
+  v1::ExportReply reply;
+  *reply.mutable_done()->mutable_total() = ProgressOf(*total);
+  reply.mutable_done()->set_events(total->events);
+  for (const std::string& warning : total->warnings) reply.mutable_done()->add_warnings(warning);
+  write(reply);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record,
+                                 const v1::ExportRequest& request, const ExportWriter& write) {
+  ASSIGN_OR_RETURN(const TimelineFilter filter, FilterOf(request));
+  StoreChunkSource source(store.OpenCapture(record.id), record);
+  switch (request.format()) {
+    case v1::EXPORT_FORMAT_EVENTS:
+      return ExportEvents(source, filter, write);
+    default:
+      return InvalidArgument("format {} is none that this aggregator knows",
+                             static_cast<int>(request.format()));
+  }
+}
+
+}  // namespace neurontrace

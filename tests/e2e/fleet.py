@@ -97,6 +97,7 @@ class Process:
         except subprocess.TimeoutExpired:
             raise FleetError(f"{self.name} is still running; see {self.log}") from None
         self._reader.join(seconds)
+        self.popen.stdout.close()
         return self.popen.returncode
 
     def stop(self, seconds=30.0):

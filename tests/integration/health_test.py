@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What agent and aggregator say about themselves over HTTP: health, readiness with its reason, and metrics under their
+documented names with values that agree with the capture."""
+
+import re
+import unittest
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from fleet import wait_until
+from fleet_case import FleetCase
+
+OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
+SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
+
+
+def get(process, path):
+    """Status and body of a page of a daemon."""
+    line = process.wait_for_line("http://")
+    base = re.search(r"http://[\w.\[\]:]+", line)[0].rstrip("/")
+    try:
+        with urllib.request.urlopen(base + path, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def metrics(process):
+    """Samples as {name: {labels: value}}, and the names with a HELP and a TYPE."""
+    status, text = get(process, "/metrics")
+    assert status == 200, text
+    samples, described = {}, set()
+    for line in text.splitlines():
+        if line.startswith("# "):
+            described.add(tuple(line.split()[1:3]))
+            continue
+        name, labels, value = SAMPLE.match(line).groups()
+        samples.setdefault(name, {})[labels or ""] = float(value)
+    return samples, described
+
+
+def total(samples, name):
+    return sum(samples.get(name, {}).values())
+
+
+class Health(FleetCase):
+    def daemons(self):
+        return {"agent": self.fleet.agents["i-0001"], "aggregator": self.fleet.aggregator}
+
+    def test_healthy_and_ready(self):
+        self.start_fleet()
+        for process in self.daemons().values():
+            self.assertEqual(get(process, "/healthz")[0], 200)
+            wait_until(lambda p=process: get(p, "/readyz")[0] == 200, f"{process.name} to be ready")
+            self.assertEqual(get(process, "/no-such-page")[0], 404)
+
+    def test_an_agent_without_aggregator_is_alive_and_not_ready(self):
+        self.start_fleet()
+        self.fleet.aggregator.kill()
+        agent = self.fleet.agents["i-0001"]
+        status, text = wait_until(lambda: next((answer for answer in [get(agent, "/readyz")] if answer[0] == 503), None),
+                                  "the agent to notice")
+        self.assertIn("aggregator", text)
+        self.assertEqual(get(agent, "/healthz")[0], 200)
+        self.fleet.start_aggregator()
+        wait_until(lambda: get(agent, "/readyz")[0] == 200, "the agent to be ready again")
+
+    def test_metrics_agree_with_the_capture(self):
+        self.start_fleet(instances=1, workers=2)
+        capture_id = self.start_capture()
+        self.wait_for_events(capture_id, 2000)
+        events = int(self.stop_capture(capture_id)["events"])
+        agent, _ = metrics(self.daemons()["agent"])
+        self.assertEqual(total(agent, "neurontrace_agent_events_read_total"), events)
+        self.assertEqual(total(agent, "neurontrace_agent_events_lost_total"), 0)
+        aggregator, _ = metrics(self.daemons()["aggregator"])
+        self.assertEqual(total(aggregator, "neurontrace_aggregator_events_stored_total"), events)
+        wait_until(lambda: total(metrics(self.fleet.aggregator)[0], "neurontrace_aggregator_agents_connected") == 1,
+                   "the gauges to follow")
+        self.check_whole(capture_id)
+
+    def test_every_metric_is_documented(self):
+        documented = set(re.findall(r"`(neurontrace_\w+)", OPERATIONS.read_text(encoding="utf-8")))
+        self.start_fleet()
+        self.fleet.cli("capture", "--duration", "300ms")
+        for name, process in self.daemons().items():
+            samples, described = metrics(process)
+            own = {sample for sample in samples if sample.startswith("neurontrace_")}
+            self.assertTrue(own)
+            for sample in own:
+                base = re.sub(r"_(bucket|sum|count)$", "", sample)
+                self.assertTrue(sample.startswith(f"neurontrace_{name}_"), sample)
+                self.assertTrue({("HELP", sample), ("HELP", base)} & described, sample)
+                self.assertTrue({("TYPE", sample), ("TYPE", base)} & described, sample)
+                self.assertTrue({sample, base} & documented, f"{sample} is not in docs/operations.md")
+
+
+if __name__ == "__main__":
+    unittest.main()

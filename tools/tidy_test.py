@@ -218,6 +218,16 @@ class Ratchet(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("docs/x.md:1: [link] the link to ../base/gone.cc", output)
 
+    def test_the_index_of_decisions_is_whole(self):
+        self.write("base/x.cc", SPDX + "int a;\n")
+        self.write("docs/decisions/0001-a.md", "# A\n")
+        self.write("docs/ARCHITECTURE.md", "[0001](decisions/0001-a.md)\n")
+        self.assertEqual(self.run_tidy()[0], 0)
+        self.write("docs/decisions/0002-b.md", "# B\n")
+        code, output = self.run_tidy()
+        self.assertEqual(code, 1)
+        self.assertIn("[decision-index] docs/decisions/0002-b.md", output)
+
     def test_metrics_are_described_and_described_ones_are_made(self):
         self.write("base/x.cc", SPDX + 'Counter("neurontrace_agent_chunks_total");\n')
         self.write("docs/operations.md", "| `neurontrace_agent_chunks_total{place}` | chunks |\n")

@@ -29,7 +29,7 @@ struct StreamRecord {
   uint64_t bytes = 0;               // headers and compressed columns
   uint64_t first_timestamp_ns = 0;  // raw; both 0 while there is no event
   uint64_t last_timestamp_ns = 0;
-  uint64_t chunk_span_max_ns = 0;   // longest time from a chunk's first event to its last
+  uint64_t chunk_span_max_ns = 0;      // longest time from a chunk's first event to its last
   std::vector<Loss> losses;            // summed by place and reason
   std::vector<RankEvidence> evidence;  // every different claim seen, best first
   // The job of the stream's worker, empty where unknown. Not stored here: CaptureReader::Streams

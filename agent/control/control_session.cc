@@ -16,9 +16,15 @@ constexpr uint64_t kWelcomeWaitNs = 10'000'000'000;
 constexpr uint64_t kTickNs = 50'000'000;       // how soon the end of a capture is noticed
 constexpr uint64_t kProgressNs = 500'000'000;  // between reports of a capture that goes on
 constexpr uint64_t kHeartbeatNs = 2'000'000'000;
+constexpr uint64_t kLastWordsNs = 2'000'000'000;
 // Finished captures are kept so that a repeated order finds them finished.
 constexpr size_t kFinishedCapturesMax = 64;
 constexpr size_t kWorkersPerCaptureMax = 4 * limits::kWorkersPerAgentMax;
+
+bool IsFinal(CaptureWorkerState state) {
+  return state == CaptureWorkerState::kComplete || state == CaptureWorkerState::kRefused ||
+         state == CaptureWorkerState::kLost;
+}
 
 }  // namespace
 
@@ -199,10 +205,7 @@ void ControlSession::Tick() {
   if (progress) progress_ns_ = now;
   for (auto& [capture_id, capture] : captures_) {
     if (capture.finished) continue;
-    capture.finished =
-        capture.stopping && std::all_of(sources_.begin(), sources_.end(), [&](Source* source) {
-          return source->CaptureFinished(capture_id);
-        });
+    capture.finished = capture.stopping && IsFinished(capture_id, capture);
     if (capture.finished) {
       spdlog::info("control: capture {} is finished here", capture_id.ToString());
       for (Source* source : sources_) source->ForgetCapture(capture_id);
@@ -215,6 +218,20 @@ void ControlSession::Tick() {
     Report(Heartbeat{clock_.RealtimeNs()});
   }
   After(kTickNs, [this] { Tick(); });
+}
+
+bool ControlSession::IsFinished(const CaptureId& capture_id, Capture& capture) const {
+  const bool sources_finished = std::all_of(sources_.begin(), sources_.end(), [&](Source* source) {
+    return source->CaptureFinished(capture_id);
+  });
+  if (!sources_finished) return false;
+  // A source may have its last receipts before it says how a worker ended. That is waited for, but
+  // not for ever.
+  const uint64_t now = clock_.MonotonicNs();
+  if (capture.sources_finished_ns == 0) capture.sources_finished_ns = now;
+  return now - capture.sources_finished_ns >= kLastWordsNs ||
+         std::all_of(capture.workers.begin(), capture.workers.end(),
+                     [](const auto& item) { return IsFinal(item.second.state); });
 }
 
 void ControlSession::ReportCapture(const CaptureId& capture_id, Capture& capture, bool all) {

@@ -69,7 +69,8 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
  private:
   struct Capture {
     bool stopping = false;
-    bool finished = false;  // and said so
+    bool finished = false;             // and said so
+    uint64_t sources_finished_ns = 0;  // monotonic, when they first said so; 0: not yet
     std::map<std::pair<WorkerIdentity, bool>, CaptureWorkerStatus> workers;
     std::set<std::pair<WorkerIdentity, bool>> changed;  // since they were last reported
   };
@@ -82,6 +83,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   void ForgetOldestFinished();
   size_t unfinished() const;
   void Tick();
+  bool IsFinished(const CaptureId& capture_id, Capture& capture) const;
   void ReportCapture(const CaptureId& capture_id, Capture& capture, bool all);
   void Report(AgentReport report);
   void Pump();

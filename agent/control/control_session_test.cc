@@ -234,6 +234,17 @@ TEST_F(ControlSessionTest, EndIsReportedAfterWhatWaitsOnASlowConnection) {
               ElementsAre("agent 0", "status 7 state 4 read 5", "agent 1 finished"));
 }
 
+TEST_F(ControlSessionTest, WaitsForTheLastWordsOfWorkersButNotForEver) {
+  Begin();
+  aggregator_.listener().OnStartCapture(capture_, spec_);
+  TellStatus(7, CaptureWorkerState::kRecording, 5);
+  aggregator_.listener().OnStopCapture(capture_);
+  runner_.AdvanceNs(1'000 * kMs);
+  EXPECT_THAT(aggregator_.Hear(), Not(Contains(HasSubstr("finished"))));
+  runner_.AdvanceNs(1'100 * kMs);
+  EXPECT_THAT(aggregator_.Hear(), Contains("agent 1 finished"));
+}
+
 TEST_F(ControlSessionTest, RepeatedOrdersChangeNothing) {
   Begin();
   aggregator_.listener().OnStartCapture(capture_, spec_);

@@ -249,7 +249,7 @@ void StreamWriter::OnReceipt(uint64_t sequence, const ChunkSink::Receipt& receip
   } else {
     AgentSourceMetrics::Add(metrics_.chunks_refused);
     counts_.lost += chunk->events;
-    if (!ended_) {
+    if (!ended_ && !receipt.loss_told) {
       // What the chunk told of losses was refused with it; the next chunk tells all of it. Those
       // are counted already.
       const Loss refused{.place = LossPlace::kWireRefusal,

@@ -36,6 +36,7 @@ size_t UploadQueue::Entry::bytes() const {
 }
 
 void UploadQueue::Submit(Chunk chunk, Done done) {
+  CountCore(chunk.header);
   Entry entry;
   entry.sequence = chunk.header.sequence;
   entry.events = chunk.header.event_count;
@@ -124,6 +125,16 @@ std::vector<StreamNumber> UploadQueue::StreamsOf(const CaptureId& capture_id) co
     if (std::get<CaptureId>(stream.key) == capture_id) numbers.push_back(number);
   }
   return numbers;
+}
+
+void UploadQueue::CountCore(const ChunkHeader& header) {
+  if (header.stream.kind != StreamKind::kNeuronCore ||
+      header.stream.nc_idx >= limits::kCoresPerWorkerMax) {
+    return;
+  }
+  CoreCounters& core = cores_[header.stream.nc_idx];
+  core.events += header.event_count;
+  for (const Loss& loss : header.losses) core.events_lost += loss.events;
 }
 
 void UploadQueue::Forget(StreamNumber number) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -42,10 +43,16 @@ class UploadQueue final : public ChunkSink {
     uint64_t chunks_refused_full = 0;  // of the lost ones: beyond twice the budget
   };
 
+  // Of the streams of one logical core, over all workers of the node.
+  struct CoreCounters {
+    uint64_t events = 0;
+    uint64_t events_lost = 0;  // known when the chunk was closed
+  };
+
   explicit UploadQueue(size_t bytes_max = limits::kAgentQueueBytesMax);
 
   // ChunkSink
-  bool HasRoom() const override { return bytes_ < bytes_max_; }
+  bool HasRoom() const override { return !closed_ && bytes_ < bytes_max_; }
   void Submit(Chunk chunk, Done done) override;
 
   // --- The uploader's side ---
@@ -80,6 +87,10 @@ class UploadQueue final : public ChunkSink {
   size_t chunks() const { return chunks_; }
   size_t streams() const { return streams_.size(); }
   const Counters& counters() const { return counters_; }
+  const std::map<uint32_t, CoreCounters>& cores() const { return cores_; }  // by nc_idx
+
+  // From now on there is no room: sources stop, and what is here can drain.
+  void Close() { closed_ = true; }
 
  private:
   using StreamKey = std::tuple<CaptureId, StreamIdentity>;
@@ -89,6 +100,7 @@ class UploadQueue final : public ChunkSink {
   };
 
   void Forget(StreamNumber number);
+  void CountCore(const ChunkHeader& header);
 
   const size_t bytes_max_;
   std::function<void(StreamNumber)> on_chunk_;
@@ -97,7 +109,9 @@ class UploadQueue final : public ChunkSink {
   StreamNumber last_number_ = 0;
   size_t bytes_ = 0;
   size_t chunks_ = 0;
+  bool closed_ = false;
   Counters counters_;
+  std::map<uint32_t, CoreCounters> cores_;
 };
 
 }  // namespace neurontrace

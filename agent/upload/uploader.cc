@@ -15,6 +15,8 @@ namespace {
 
 constexpr uint64_t kReconnectFirstNs = 100'000'000;
 constexpr uint64_t kReconnectLongestNs = 10'000'000'000;
+// With chunks under way and no answer for so long, the call is given up and begun anew.
+constexpr uint64_t kSilenceMaxNs = 30'000'000'000;
 constexpr uint32_t kBusyDelayDefaultMs = 100;
 constexpr uint32_t kBusyDelayLongestMs = 30'000;
 
@@ -64,7 +66,20 @@ void Uploader::Connect() {
   going_back_.clear();
   window_.RewindAll();
   stream_ = connector_(*this);
+  WatchForSilence(counters_.answers);
   Pump();
+}
+
+void Uploader::WatchForSilence(uint64_t answers_before) {
+  const bool waiting = window_.in_flight() > 0;
+  After(kSilenceMaxNs, [this, answers_before, waiting, call = call_number_] {
+    if (call != call_number_ || stream_ == nullptr) return;
+    if (waiting && window_.in_flight() > 0 && counters_.answers == answers_before) {
+      OnClosed(absl::DeadlineExceededError("no answer to what was sent"));
+    } else {
+      WatchForSilence(counters_.answers);
+    }
+  });
 }
 
 void Uploader::OnClosed(const absl::Status& status) {
@@ -98,6 +113,7 @@ void Uploader::OnWritten() {
 
 void Uploader::OnAck(const v1::UploadAck& ack) {
   const StreamNumber stream = ack.stream_ref();
+  ++counters_.answers;
   TakeStored(stream, ack.next_sequence());
   if (ack.refusal() == v1::REFUSAL_CODE_NONE) {
     backoff_.Reset();

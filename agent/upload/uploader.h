@@ -31,6 +31,7 @@ class Uploader final : public UploadStream::Listener {
     uint64_t gaps = 0;               // the aggregator asked for earlier chunks
     uint64_t busy = 0;               // the aggregator asked to wait
     uint64_t streams_abandoned = 0;  // what was left of them is lost
+    uint64_t answers = 0;
   };
 
   // All outlive the uploader.
@@ -55,6 +56,7 @@ class Uploader final : public UploadStream::Listener {
 
  private:
   void Connect();
+  void WatchForSilence(uint64_t answers_before);
   void Pump();
   void TakeStored(StreamNumber stream, uint64_t next_sequence);
   void TakeRefusal(StreamNumber stream, const v1::UploadAck& ack);

@@ -218,6 +218,19 @@ TEST_F(UploaderTest, TriesLaterAndLaterWhileThereIsNoAggregator) {
   }
 }
 
+TEST_F(UploaderTest, BeginsANewCallWhenAnswersStayAway) {
+  Start();
+  runner_.AdvanceNs(100'000 * kMs);
+  EXPECT_EQ(aggregator_.calls, 1) << "nothing to answer is no silence";
+  aggregator_.answers_at_once = false;
+  Submit("a", 0);
+  runner_.AdvanceNs(70'000 * kMs);
+  EXPECT_GE(aggregator_.calls, 2);
+  aggregator_.answers_at_once = true;
+  aggregator_.Answer();
+  EXPECT_THAT(receipts_, ElementsAre("a 0 stored"));
+}
+
 TEST_F(UploaderTest, GoesBackOnceWhenAskedForEarlierChunks) {
   aggregator_.answers_at_once = false;
   for (uint64_t i = 0; i < 4; ++i) Submit("a", i);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/registry.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/agent_metrics.h"
+#include "agent/config.h"
+#include "agent/control/control_session.h"
+#include "agent/source/framework/framework_source.h"
+#include "agent/source/neuron/tap_source.h"
+#include "agent/source/source_metrics.h"
+#include "agent/upload/upload_queue.h"
+#include "agent/upload/uploader.h"
+#include "base/clock.h"
+#include "base/event_loop.h"
+#include "base/random.h"
+#include "health/health_server.h"
+#include "health/health_state.h"
+#include "trace/agent_info.h"
+
+namespace neurontrace {
+
+// Builds everything of one agent, connects it and owns it. All of it lives on one sequence, the
+// thread that calls Run; gRPC and HTTP have threads of their own.
+class Agent {
+ public:
+  // Errors of the socket and of the health address, as they are said to people.
+  static absl::StatusOr<std::unique_ptr<Agent>> Create(const AgentConfig& config,
+                                                       const AgentInfo& info);
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  // Works until one of the signals that `signal_fd` (signalfd(2)) reports. Then sources are read no
+  // further, and what they gave is sent for as long as the drain time allows; what is left stays
+  // with the workers and is read again by the next agent.
+  void Run(int signal_fd);
+
+  int health_port() const { return health_server_->port(); }
+
+ private:
+  Agent(const AgentConfig& config, const AgentInfo& info);
+  absl::Status Start(const AgentConfig& config);
+  void OnSignal(int signal_fd);
+  void Drain(uint64_t deadline_ns);
+  void PublishMetrics();
+
+  const uint64_t drain_ns_;
+
+  // In the order in which they are built.
+  SystemClock clock_;
+  SystemRandom random_;
+  EventLoop loop_;
+  HealthState health_;
+  std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
+  AgentSourceMetrics source_metrics_;
+  UploadQueue queue_;
+  Uploader uploader_;
+  ControlSession control_;
+  TapSource taps_;
+  FrameworkSource framework_;
+  AgentMetrics metrics_;
+  std::unique_ptr<HealthServer> health_server_;
+  bool ending_ = false;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/agent_metrics.h"
+
+#include <utility>
+
+namespace neurontrace {
+namespace {
+
+// A Prometheus counter can only be raised.
+void RaiseTo(prometheus::Counter& counter, uint64_t value) {
+  const double more = static_cast<double>(value) - counter.Value();
+  if (more > 0) counter.Increment(more);
+}
+
+}  // namespace
+
+AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& instance_id,
+                           const Watched& watched)
+    : registry_(registry),
+      labels_({{"instance_id", instance_id}}),
+      watched_(watched),
+      core_events_(prometheus::BuildCounter()
+                       .Name("neurontrace_agent_core_events_total")
+                       .Help("Events of one logical core put into chunks")
+                       .Labels(labels_)
+                       .Register(registry)),
+      core_events_lost_(prometheus::BuildCounter()
+                            .Name("neurontrace_agent_core_events_lost_total")
+                            .Help("Events of one logical core known to be lost before the agent")
+                            .Labels(labels_)
+                            .Register(registry)) {
+  AddSourceCounters();
+  AddDeliveryMetrics();
+}
+
+void AgentMetrics::AddCounter(const char* name, const char* help, Read read) {
+  auto& family =
+      prometheus::BuildCounter().Name(name).Help(help).Labels(labels_).Register(registry_);
+  counters_.push_back({&family.Add({}), std::move(read)});
+}
+
+void AgentMetrics::AddGauge(const char* name, const char* help, Read read) {
+  auto& family = prometheus::BuildGauge().Name(name).Help(help).Labels(labels_).Register(registry_);
+  gauges_.push_back({&family.Add({}), std::move(read)});
+}
+
+void AgentMetrics::AddSourceCounters() {
+  const struct {
+    const char* name;
+    const char* help;
+    const AgentSourceMetrics::Counter& counter;
+  } kCounters[] = {
+      {"neurontrace_agent_documents_total", "Fetch documents read from taps",
+       watched_.sources.documents},
+      {"neurontrace_agent_document_bytes_total", "Bytes of these", watched_.sources.document_bytes},
+      {"neurontrace_agent_events_decoded_total", "Events decoded", watched_.sources.events_decoded},
+      {"neurontrace_agent_events_filtered_total", "Events decoded and not selected by the capture",
+       watched_.sources.events_filtered},
+      {"neurontrace_agent_events_unfit_total", "Events beyond a limit, lost",
+       watched_.sources.events_unfit},
+      {"neurontrace_agent_documents_malformed_total", "Documents whose rest could not be read",
+       watched_.sources.documents_malformed},
+      {"neurontrace_agent_document_bytes_repaired_total", "Bytes of documents that were not UTF-8",
+       watched_.sources.document_bytes_repaired},
+      {"neurontrace_agent_events_skipped_total", "Events read again after a restart, stored before",
+       watched_.sources.events_skipped},
+      {"neurontrace_agent_events_after_end_total", "Events of streams that had ended, lost",
+       watched_.sources.events_after_end},
+      {"neurontrace_agent_chunks_total", "Chunks closed", watched_.sources.chunks},
+      {"neurontrace_agent_chunk_bytes_total", "Compressed bytes of these",
+       watched_.sources.chunk_bytes},
+      {"neurontrace_agent_chunks_refused_total", "Chunks that will never be stored",
+       watched_.sources.chunks_refused},
+      {"neurontrace_agent_events_lost_total", "Events lost, where the number is known",
+       watched_.sources.losses},
+      {"neurontrace_agent_losses_of_unknown_size_total", "Losses whose number is not known",
+       watched_.sources.losses_unknown},
+      {"neurontrace_agent_taps_connected_total", "Taps that connected",
+       watched_.sources.taps_connected},
+      {"neurontrace_agent_taps_refused_total", "Taps whose greeting was not acceptable",
+       watched_.sources.taps_refused},
+      {"neurontrace_agent_taps_misbehaved_total", "Taps disconnected for what they wrote",
+       watched_.sources.taps_misbehaved},
+      {"neurontrace_agent_workers_gone_total", "Workers whose process ended",
+       watched_.sources.workers_gone},
+      {"neurontrace_agent_records_unknown_total", "Records of taps that were passed over",
+       watched_.sources.records_unknown},
+      {"neurontrace_agent_reads_waiting_total", "Turns of sources without room in the queue",
+       watched_.sources.reads_waiting},
+  };
+  for (const auto& row : kCounters) {
+    AddCounter(row.name, row.help,
+               [&counter = row.counter] { return counter.load(std::memory_order_relaxed); });
+  }
+  AddGauge("neurontrace_agent_workers", "Workers at hand",
+           [this] { return watched_.sources.workers.load(std::memory_order_relaxed); });
+}
+
+void AgentMetrics::AddDeliveryMetrics() {
+  const UploadQueue& queue = watched_.queue;
+  const Uploader& uploader = watched_.uploader;
+  const ControlSession& control = watched_.control;
+  AddGauge("neurontrace_agent_queue_bytes", "Bytes waiting for the aggregator",
+           [&queue] { return queue.bytes(); });
+  AddGauge("neurontrace_agent_queue_chunks", "Chunks waiting for the aggregator",
+           [&queue] { return queue.chunks(); });
+  AddGauge("neurontrace_agent_queue_streams", "Streams with a queue",
+           [&queue] { return queue.streams(); });
+  AddCounter("neurontrace_agent_queue_overflows_total", "Chunks lost because the queue was full",
+             [&queue] { return queue.counters().chunks_refused_full; });
+  AddCounter("neurontrace_agent_chunks_stored_total", "Chunks acknowledged as durable",
+             [&queue] { return queue.counters().chunks_stored; });
+  AddCounter("neurontrace_agent_events_stored_total", "Events in these",
+             [&queue] { return queue.counters().events_stored; });
+  AddCounter("neurontrace_agent_chunks_lost_total", "Chunks given up on the way",
+             [&queue] { return queue.counters().chunks_lost; });
+  AddCounter("neurontrace_agent_chunk_events_lost_total", "Events in these",
+             [&queue] { return queue.counters().events_lost; });
+  AddGauge("neurontrace_agent_unacknowledged_chunks", "Chunks sent and not answered",
+           [&uploader] { return uploader.unacked(); });
+  AddGauge("neurontrace_agent_upload_connected", "1 while an upload call is open",
+           [&uploader] { return uploader.connected() ? 1 : 0; });
+  AddCounter("neurontrace_agent_chunks_sent_total", "Chunks sent, repeats included",
+             [&uploader] { return uploader.counters().chunks_sent; });
+  AddCounter("neurontrace_agent_bytes_sent_total", "Bytes of these",
+             [&uploader] { return uploader.counters().bytes_sent; });
+  AddCounter("neurontrace_agent_upload_calls_total", "Upload calls begun",
+             [&uploader] { return uploader.counters().calls; });
+  AddCounter("neurontrace_agent_upload_refusals_total", "Chunks the aggregator refused for good",
+             [&uploader] { return uploader.counters().chunks_refused; });
+  AddCounter("neurontrace_agent_upload_gaps_total", "Times a stream had to go back",
+             [&uploader] { return uploader.counters().gaps; });
+  AddCounter("neurontrace_agent_upload_busy_total", "Times the aggregator asked to wait",
+             [&uploader] { return uploader.counters().busy; });
+  AddCounter("neurontrace_agent_streams_abandoned_total", "Streams given up with what was left",
+             [&uploader] { return uploader.counters().streams_abandoned; });
+  AddGauge("neurontrace_agent_aggregator_connected", "1 while the aggregator has welcomed us",
+           [&control] { return control.welcomed() ? 1 : 0; });
+  AddGauge("neurontrace_agent_captures", "Captures this agent knows of",
+           [&control] { return control.captures(); });
+  AddCounter("neurontrace_agent_control_calls_total", "Control calls begun",
+             [&control] { return control.counters().calls; });
+  AddCounter("neurontrace_agent_orders_total", "Orders of the aggregator",
+             [&control] { return control.counters().orders; });
+  AddCounter("neurontrace_agent_reports_total", "Reports sent to the aggregator",
+             [&control] { return control.counters().reports_sent; });
+  AddCounter("neurontrace_agent_workers_refused_total", "Workers beyond what is reported",
+             [&control] { return control.counters().workers_refused; });
+}
+
+void AgentMetrics::Publish() {
+  for (const auto& counter : counters_) RaiseTo(*counter.metric, counter.read());
+  for (const auto& gauge : gauges_) gauge.metric->Set(static_cast<double>(gauge.read()));
+  PublishCores();
+}
+
+void AgentMetrics::PublishCores() {
+  for (const auto& [nc_idx, core] : watched_.queue.cores()) {
+    const prometheus::Labels labels = {{"neuroncore", std::to_string(nc_idx)}};
+    RaiseTo(core_events_.Add(labels), core.events);
+    RaiseTo(core_events_lost_.Add(labels), core.events_lost);
+  }
+}
+
+}  // namespace neurontrace

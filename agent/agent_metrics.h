@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "agent/control/control_session.h"
+#include "agent/source/source_metrics.h"
+#include "agent/upload/upload_queue.h"
+#include "agent/upload/uploader.h"
+
+namespace neurontrace {
+
+// What the agent counts, as Prometheus metrics; docs/operations.md has the words. Components count
+// in plain numbers on the agent's sequence, and Publish, on that sequence, copies them.
+class AgentMetrics {
+ public:
+  // What is looked at; all of it outlives this.
+  struct Watched {
+    const AgentSourceMetrics& sources;
+    const UploadQueue& queue;
+    const Uploader& uploader;
+    const ControlSession& control;
+  };
+
+  // The registry owns the metrics.
+  AgentMetrics(prometheus::Registry& registry, const std::string& instance_id,
+               const Watched& watched);
+
+  void Publish();
+
+ private:
+  using Read = std::function<uint64_t()>;
+  void AddCounter(const char* name, const char* help, Read read);
+  void AddGauge(const char* name, const char* help, Read read);
+  void AddSourceCounters();
+  void AddDeliveryMetrics();
+  void PublishCores();
+
+  template <typename Metric>
+  struct Published {
+    Metric* metric;
+    Read read;
+  };
+
+  prometheus::Registry& registry_;
+  const prometheus::Labels labels_;
+  const Watched watched_;
+  std::vector<Published<prometheus::Counter>> counters_;
+  std::vector<Published<prometheus::Gauge>> gauges_;
+  prometheus::Family<prometheus::Counter>& core_events_;
+  prometheus::Family<prometheus::Counter>& core_events_lost_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/config.h"
+
+#include <fmt/format.h>
+#include <sys/un.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <iostream>
+
+namespace neurontrace {
+namespace {
+
+constexpr int kExitUsage = 2;
+constexpr size_t kIdentifierBytesMax = 200;
+constexpr int64_t kRankMax = (int64_t{1} << 31) - 1;
+
+// HOST:PORT; an IPv6 host stands in brackets.
+std::string CheckAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const bool is_bare_ipv6 = address.find(':') != colon && !address.starts_with('[');
+  if (colon == std::string::npos || colon == 0 || is_bare_ipv6) {
+    return fmt::format("'{}' is no address: write HOST:PORT, as 127.0.0.1:9400 or [::1]:9400",
+                       address);
+  }
+  uint16_t port = 0;
+  const char* const end = address.data() + address.size();
+  const auto [rest, error] = std::from_chars(address.data() + colon + 1, end, port);
+  if (error != std::errc() || rest != end) {
+    return fmt::format("'{}': the port is a number from 0 to 65535", address);
+  }
+  return "";
+}
+
+std::string CheckSocketPath(const std::string& path) {
+  if (path.empty() || path.size() >= sizeof(sockaddr_un::sun_path)) {
+    return fmt::format("the path of a unix socket has 1 to {} bytes",
+                       sizeof(sockaddr_un::sun_path) - 1);
+  }
+  return "";
+}
+
+void AddIdentityOptions(CLI::App& app, AgentConfig& config) {
+  app.add_option("--aggregator", config.aggregator, "Address of the aggregator, HOST:PORT")
+      ->envname("NEURONTRACE_AGGREGATOR")
+      ->required()
+      ->check(CheckAddress);
+  app.add_option("--socket", config.socket, "Unix socket that taps connect to")
+      ->envname("NEURONTRACE_AGENT_SOCKET")
+      ->check(CheckSocketPath)
+      ->capture_default_str();
+  app.add_option("--instance-id", config.instance_id,
+                 "Name of this instance; default: EC2's instance id, else the host's name")
+      ->envname("NEURONTRACE_INSTANCE_ID")
+      ->check(CheckIdentifier);
+  app.add_option("--agent-id", config.agent_id,
+                 "Name of this agent, the same after each restart; default: derived from the "
+                 "instance, the machine and the socket")
+      ->check(CheckIdentifier);
+}
+
+void AddSourceOptions(CLI::App& app, AgentConfig& config) {
+  app.add_option("--framework-file", config.framework_files,
+                 "Trace file of PyTorch's or JAX's profiler (*.trace.json, .gz or not) that "
+                 "belongs to every capture; may be given more than once");
+  app.add_option("--framework-dir", config.framework_directory,
+                 "Directory to watch for such files while a capture runs")
+      ->check(CLI::ExistingDirectory);
+  const CLI::Range rank(int64_t{0}, kRankMax);
+  const CLI::Range count(int64_t{1}, kRankMax);
+  app.add_option("--worker-start-id", config.ranks.worker_start_id,
+                 "Rank of the first core of this node, where nothing better tells it")
+      ->check(rank);
+  app.add_option("--workers-per-node", config.ranks.workers_per_node,
+                 "Cores of this node that take part")
+      ->check(count);
+  app.add_option("--worker-count", config.ranks.worker_count, "Cores of the whole job")
+      ->check(count);
+}
+
+void AddDaemonOptions(CLI::App& app, AgentConfig& config) {
+  app.add_option("--health-address", config.health_address,
+                 "Address of /metrics, /healthz and /readyz; port 0: any free one")
+      ->check(CheckAddress)
+      ->capture_default_str();
+  app.add_option("--log-level", config.log_level, "What is logged to stderr")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+      ->capture_default_str();
+  app.add_option("--drain-seconds", config.drain_seconds,
+                 "How long to wait at the end until what was read is stored")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+std::string CheckIdentifier(const std::string& id) {
+  if (id.empty() || id.size() > kIdentifierBytesMax) {
+    return fmt::format("a name has 1 to {} characters", kIdentifierBytesMax);
+  }
+  for (const char c : id) {
+    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '-' || c == '_' || c == '.' || c == ':';
+    if (!good) return fmt::format("'{}': a name is made of letters, digits and - _ . :", id);
+  }
+  return "";
+}
+
+std::optional<AgentConfig> ParseAgentConfig(int argc, char** argv, int& exit_code) {
+  AgentConfig config;
+  CLI::App app(
+      "The agent of neurontrace, one for each instance: takes what the taps in worker processes "
+      "record and sends it to the aggregator.",
+      "neurontrace-agent");
+  app.set_version_flag("--version", NEURONTRACE_VERSION);
+  AddIdentityOptions(app, config);
+  AddSourceOptions(app, config);
+  AddDaemonOptions(app, config);
+  app.footer(
+      "Examples:\n"
+      "  neurontrace-agent --aggregator aggregator.example:9400\n"
+      "  neurontrace-agent --aggregator 10.0.0.5:9400 --socket /tmp/agent.sock \\\n"
+      "      --framework-dir /data/profiles --worker-start-id 32 --worker-count 64\n\n"
+      "SIGTERM and SIGINT end it: 0 when that went well. Workers do not notice; an agent that "
+      "starts again\ngoes on where this one stopped.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error) == 0 ? 0 : kExitUsage;
+    return std::nullopt;
+  }
+  return config;
+}
+
+}  // namespace neurontrace

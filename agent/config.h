@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/ranks/rank_resolver.h"
+
+namespace neurontrace {
+
+// What the command line and the environment of neurontrace-agent say.
+struct AgentConfig {
+  std::string aggregator;  // HOST:PORT
+  std::string socket = "/run/neurontrace/agent.sock";
+  std::string instance_id;  // empty: to be found out
+  std::string agent_id;     // empty: derived
+  std::vector<std::string> framework_files;
+  std::string framework_directory;  // empty: none
+  ConfiguredRanks ranks;
+  std::string health_address = "127.0.0.1:9401";  // HTTP, HOST:PORT; port 0 picks a free one
+  std::string log_level = "info";
+  uint32_t drain_seconds = 20;  // how long an agent that is told to end waits for answers
+};
+
+// Reads the command line. Nothing when the program is to end at once, with `exit_code`: help and
+// version were printed (0), or what is wrong (2).
+std::optional<AgentConfig> ParseAgentConfig(int argc, char** argv, int& exit_code);
+
+// Why `id` cannot name an instance or an agent; empty if it can. Such names travel in HTTP headers,
+// file names and metrics.
+std::string CheckIdentifier(const std::string& id);
+
+}  // namespace neurontrace

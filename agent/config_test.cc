@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Command lines in, configurations or exit codes out.
+#include "agent/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Parsed {
+  std::optional<AgentConfig> config;
+  int exit_code = -1;
+  std::string out;
+  std::string err;
+};
+
+Parsed Parse(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "neurontrace-agent");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  Parsed parsed;
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  parsed.config = ParseAgentConfig(static_cast<int>(argv.size()), argv.data(), parsed.exit_code);
+  parsed.out = ::testing::internal::GetCapturedStdout();
+  parsed.err = ::testing::internal::GetCapturedStderr();
+  return parsed;
+}
+
+class AgentConfigTest : public ::testing::Test {
+ protected:
+  ~AgentConfigTest() override {
+    for (const char* name :
+         {"NEURONTRACE_AGGREGATOR", "NEURONTRACE_AGENT_SOCKET", "NEURONTRACE_INSTANCE_ID"}) {
+      unsetenv(name);
+    }
+  }
+};
+
+TEST_F(AgentConfigTest, NeedsOnlyTheAggregator) {
+  const Parsed parsed = Parse({"--aggregator", "10.0.0.5:9400"});
+  ASSERT_TRUE(parsed.config.has_value()) << parsed.err;
+  EXPECT_EQ(parsed.config->aggregator, "10.0.0.5:9400");
+  EXPECT_EQ(parsed.config->socket, "/run/neurontrace/agent.sock");
+  EXPECT_EQ(parsed.config->health_address, "127.0.0.1:9401");
+  EXPECT_FALSE(parsed.config->ranks.any());
+}
+
+TEST_F(AgentConfigTest, ReadsEveryOption) {
+  const Parsed parsed = Parse({"--aggregator",       "[::1]:1",
+                               "--socket",           "/tmp/s",
+                               "--instance-id",      "i-1",
+                               "--agent-id",         "a-1",
+                               "--framework-file",   "x.trace.json",
+                               "--framework-file",   "y.trace.json",
+                               "--framework-dir",    "/tmp",
+                               "--worker-start-id",  "0",
+                               "--workers-per-node", "4",
+                               "--worker-count",     "8",
+                               "--health-address",   "127.0.0.1:0",
+                               "--log-level",        "debug",
+                               "--drain-seconds",    "3"});
+  ASSERT_TRUE(parsed.config.has_value()) << parsed.err;
+  EXPECT_THAT(parsed.config->framework_files, ElementsAre("x.trace.json", "y.trace.json"));
+  EXPECT_EQ(parsed.config->framework_directory, "/tmp");
+  EXPECT_EQ(parsed.config->ranks.worker_start_id, 0);
+  EXPECT_EQ(parsed.config->ranks.workers_per_node, 4);
+  EXPECT_EQ(parsed.config->ranks.worker_count, 8);
+  EXPECT_EQ(parsed.config->drain_seconds, 3u);
+}
+
+TEST_F(AgentConfigTest, TakesTheEnvironmentWhereTheCommandLineIsSilent) {
+  setenv("NEURONTRACE_AGGREGATOR", "env:1", 1);
+  setenv("NEURONTRACE_INSTANCE_ID", "i-env", 1);
+  Parsed parsed = Parse({});
+  ASSERT_TRUE(parsed.config.has_value()) << parsed.err;
+  EXPECT_EQ(parsed.config->aggregator, "env:1");
+  EXPECT_EQ(parsed.config->instance_id, "i-env");
+  parsed = Parse({"--aggregator", "flag:2"});
+  EXPECT_EQ(parsed.config->aggregator, "flag:2");
+}
+
+TEST_F(AgentConfigTest, WrongUsageEndsWithTwoAndSaysWhy) {
+  const struct {
+    std::vector<std::string> arguments;
+    const char* says;
+  } cases[] = {
+      {{}, "--aggregator"},
+      {{"--aggregator", "nowhere"}, "HOST:PORT"},
+      {{"--aggregator", "h:99999"}, "port"},
+      {{"--aggregator", "::1"}, "HOST:PORT"},
+      {{"--aggregator", "h:1", "--socket", std::string(200, 'x')}, "unix socket"},
+      {{"--aggregator", "h:1", "--instance-id", "a b"}, "letters"},
+      {{"--aggregator", "h:1", "--worker-start-id", "-1"}, "--worker-start-id"},
+      {{"--aggregator", "h:1", "--worker-count", "0"}, "--worker-count"},
+      {{"--aggregator", "h:1", "--framework-dir", "/no/such/place"}, "--framework-dir"},
+      {{"--aggregator", "h:1", "--log-level", "loud"}, "--log-level"},
+      {{"--aggregator", "h:1", "--unheard-of"}, "--unheard-of"},
+  };
+  for (const auto& c : cases) {
+    const Parsed parsed = Parse(c.arguments);
+    EXPECT_FALSE(parsed.config.has_value());
+    EXPECT_EQ(parsed.exit_code, 2) << c.says;
+    EXPECT_THAT(parsed.err, HasSubstr(c.says));
+  }
+}
+
+TEST_F(AgentConfigTest, HelpAndVersionEndWithZero) {
+  const Parsed help = Parse({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("Examples:"));
+  const Parsed version = Parse({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, HasSubstr(NEURONTRACE_VERSION));
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/imds_client.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kAnswerBytesMax = 16u << 10;
+constexpr size_t kTextBytesMax = 255;
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+class Socket {
+ public:
+  Socket() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {}
+  ~Socket() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+absl::Status WaitFor(int fd, short events, TimePoint deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      deadline - std::chrono::steady_clock::now());
+  pollfd poll_fd{fd, events, 0};
+  if (left.count() <= 0 || poll(&poll_fd, 1, static_cast<int>(left.count())) <= 0) {
+    return Unavailable("no answer in time");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Connect(int fd, const std::string& host, uint16_t port, TimePoint deadline) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
+    return InvalidArgument("'{}' is no IPv4 address", host);
+  }
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+    return absl::OkStatus();
+  }
+  if (errno != EINPROGRESS) return Unavailable("cannot connect: {}", strerror(errno));
+  RETURN_IF_ERROR(WaitFor(fd, POLLOUT, deadline));
+  int error = 0;
+  socklen_t length = sizeof(error);
+  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0) return Unavailable("cannot connect: {}", strerror(error));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadToEnd(int fd, TimePoint deadline) {
+  std::string answer;
+  char part[4096];
+  for (;;) {
+    RETURN_IF_ERROR(WaitFor(fd, POLLIN, deadline));
+    const ssize_t n = recv(fd, part, sizeof(part), 0);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (n < 0) return Unavailable("cannot read: {}", strerror(errno));
+    if (n == 0) return answer;
+    answer.append(part, static_cast<size_t>(n));
+    if (answer.size() > kAnswerBytesMax) return FailedPrecondition("the answer is too long");
+  }
+}
+
+// The body of an HTTP answer with status 200 and a short text.
+absl::StatusOr<std::string> BodyOf(std::string_view answer) {
+  const size_t line_end = answer.find("\r\n");
+  const size_t body = answer.find("\r\n\r\n");
+  if (!answer.starts_with("HTTP/1.") || body == std::string_view::npos) {
+    return FailedPrecondition("the answer is not HTTP");
+  }
+  const std::string_view status = answer.substr(0, line_end);
+  if (status.size() < 12 || status.substr(9, 3) != "200") {
+    return FailedPrecondition("the answer is '{}'", status.substr(0, 64));
+  }
+  std::string_view text = answer.substr(body + 4);
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  if (text.empty() || text.size() > kTextBytesMax) {
+    return FailedPrecondition("the answer has {} bytes", text.size());
+  }
+  for (const char c : text) {
+    if (c <= ' ' || c > '~') return FailedPrecondition("the answer is not plain text");
+  }
+  return std::string(text);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ImdsClient::Get(const std::string& name) {
+  if (token_.empty()) {
+    ASSIGN_OR_RETURN(token_,
+                     Request("PUT /latest/api/token HTTP/1.0\r\n"
+                             "X-aws-ec2-metadata-token-ttl-seconds: 60\r\nContent-Length: 0"));
+  }
+  return Request(fmt::format("GET /latest/meta-data/{} HTTP/1.0\r\nX-aws-ec2-metadata-token: {}",
+                             name, token_));
+}
+
+absl::StatusOr<std::string> ImdsClient::Request(const std::string& request) {
+  const TimePoint deadline =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(options_.timeout_ms);
+  const Socket socket;
+  if (socket.fd() < 0) return Unavailable("no socket: {}", strerror(errno));
+  RETURN_IF_ERROR(Connect(socket.fd(), options_.host, options_.port, deadline));
+  const std::string text =
+      fmt::format("{}\r\nHost: {}\r\nConnection: close\r\n\r\n", request, options_.host);
+  // A new connection's buffer takes a request of this size at once.
+  if (send(socket.fd(), text.data(), text.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(text.size())) {
+    return Unavailable("cannot send: {}", strerror(errno));
+  }
+  ASSIGN_OR_RETURN(const std::string answer, ReadToEnd(socket.fd(), deadline));
+  return BodyOf(answer);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace neurontrace {
+
+// EC2's instance metadata service, version 2: a token first, then what is asked for. Blocks for at
+// most about `timeout_ms` for each of the two requests; to be used before the agent runs.
+class ImdsClient {
+ public:
+  struct Options {
+    std::string host = "169.254.169.254";  // an IPv4 address
+    uint16_t port = 80;
+    int timeout_ms = 300;
+  };
+
+  explicit ImdsClient(Options options) : options_(std::move(options)) {}
+
+  // The text at /latest/meta-data/`name`, at most 255 printable characters. UNAVAILABLE where
+  // nobody answers in time, FAILED_PRECONDITION for an answer that is none.
+  absl::StatusOr<std::string> Get(const std::string& name);
+
+ private:
+  absl::StatusOr<std::string> Request(const std::string& request);
+
+  const Options options_;
+  std::string token_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "agent/agent.h"
+#include "agent/config.h"
+#include "agent/instance_identity.h"
+
+int main(int argc, char** argv) {
+  int exit_code = 0;
+  const auto config = neurontrace::ParseAgentConfig(argc, argv, exit_code);
+  if (!config) return exit_code;
+  spdlog::set_default_logger(spdlog::stderr_color_mt("agent"));
+  spdlog::set_level(spdlog::level::from_str(config->log_level));
+
+  // Before any thread is made, so that all of them leave the signals to the agent's.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const int signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+
+  const neurontrace::AgentInfo info = neurontrace::ResolveIdentity(*config, {});
+  spdlog::info("instance {} (from {}), agent {}, aggregator {}", info.instance_id,
+               info.instance_id_source, info.agent_id, config->aggregator);
+  const auto agent = neurontrace::Agent::Create(*config, info);
+  if (signal_fd < 0 || !agent.ok()) {
+    std::fprintf(
+        stderr, "neurontrace-agent: %s\n",
+        signal_fd < 0 ? "cannot watch for signals" : std::string(agent.status().message()).c_str());
+    return 1;
+  }
+  std::printf("listening on %s, health on port %d\n", config->socket.c_str(),
+              (*agent)->health_port());
+  std::fflush(stdout);
+  (*agent)->Run(signal_fd);
+  close(signal_fd);
+  return 0;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/framework/framework_source.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kLookNs = 500'000'000;   // between two looks at the directory
+constexpr uint64_t kTellNs = 50'000'000;    // between two looks at what came of the work
+constexpr uint64_t kNoRoomNs = 10'000'000;  // while the queue has no room
+
+}  // namespace
+
+FrameworkSource::FrameworkSource(FrameworkFiles files, const Clock& clock, TaskRunner& runner,
+                                 ChunkSink& sink, SourceListener& listener,
+                                 AgentSourceMetrics& metrics)
+    : files_(std::move(files)),
+      clock_(clock),
+      runner_(runner),
+      sink_(sink),
+      listener_(listener),
+      metrics_(metrics) {}
+
+FrameworkSource::~FrameworkSource() = default;
+
+void FrameworkSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                                   std::span<const StreamCursor> cursors) {
+  const bool has_any = !files_.files.empty() || !files_.directory.empty();
+  const auto& instances = spec.instance_ids;
+  const bool selected = instances.empty() || std::find(instances.begin(), instances.end(),
+                                                       files_.instance_id) != instances.end();
+  if (!has_any || !spec.include_framework || !selected || captures_.contains(capture_id)) return;
+  std::vector<StreamCursor> own;
+  for (const StreamCursor& cursor : cursors) {
+    if (cursor.stream.kind == StreamKind::kFramework) own.push_back(cursor);
+  }
+  const FrameworkCapture::Surroundings surroundings{files_, clock_, sink_, metrics_, shapes_};
+  Capture& capture = captures_[capture_id];
+  capture.files = std::make_unique<FrameworkCapture>(capture_id, surroundings, own);
+  ScheduleWork();
+  ScheduleLook();
+}
+
+void FrameworkSource::StopCapture(const CaptureId& capture_id) {
+  const auto it = captures_.find(capture_id);
+  if (it == captures_.end()) return;
+  it->second.files->Stop();
+  ScheduleWork();
+}
+
+bool FrameworkSource::CaptureFinished(const CaptureId& capture_id) const {
+  const auto it = captures_.find(capture_id);
+  if (it == captures_.end()) return true;
+  const Capture& capture = it->second;
+  // Not before the listener has heard how it ended.
+  return capture.files->finished() &&
+         (!capture.files->has_files() || capture.told == capture.files->status());
+}
+
+void FrameworkSource::ForgetCapture(const CaptureId& capture_id) { captures_.erase(capture_id); }
+
+void FrameworkSource::Work() {
+  work_scheduled_ = false;
+  if (!sink_.HasRoom()) {
+    AgentSourceMetrics::Add(metrics_.reads_waiting);
+    work_scheduled_ = true;
+    After(kNoRoomNs, &FrameworkSource::Work);
+    return;
+  }
+  bool worked = false;
+  for (auto& [capture_id, capture] : captures_) worked = capture.files->Step() || worked;
+  if (worked) ScheduleWork();
+}
+
+void FrameworkSource::ScheduleWork() {
+  if (std::exchange(work_scheduled_, true)) return;
+  After(0, &FrameworkSource::Work);
+}
+
+void FrameworkSource::Look() {
+  look_scheduled_ = false;
+  if (captures_.empty()) return;
+  const uint64_t now = clock_.MonotonicNs();
+  const bool at_directory = now - looked_ns_ >= kLookNs;
+  if (at_directory) looked_ns_ = now;
+  for (auto& [capture_id, capture] : captures_) {
+    if (at_directory) capture.files->Look();
+    Tell(capture);
+  }
+  if (at_directory) ScheduleWork();
+  ScheduleLook();
+}
+
+void FrameworkSource::ScheduleLook() {
+  if (std::exchange(look_scheduled_, true)) return;
+  After(kTellNs, &FrameworkSource::Look);
+}
+
+void FrameworkSource::Tell(Capture& capture) {
+  if (!capture.files->has_files()) return;
+  CaptureWorkerStatus status = capture.files->status();
+  if (status == capture.told) return;
+  capture.told = std::move(status);
+  listener_.OnCaptureWorker(capture.told);
+}
+
+void FrameworkSource::After(uint64_t delay_ns, void (FrameworkSource::*task)()) {
+  auto run = [this, task, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) (this->*task)();
+  };
+  if (delay_ns == 0) {
+    runner_.PostTask(std::move(run));
+  } else {
+    runner_.PostDelayedTask(std::move(run), delay_ns);
+  }
+}
+
+}  // namespace neurontrace

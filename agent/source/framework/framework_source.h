@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+
+#include "agent/source/framework/framework_capture.h"
+#include "agent/source/source.h"
+#include "base/task_runner.h"
+
+namespace neurontrace {
+
+// The trace files of PyTorch's and JAX's profilers as a source: those named on the command line in
+// every capture, and those that come or change in a watched directory while a capture runs. Each
+// file is one stream of kind kFramework; the events of a file may be older than the capture. One
+// status for all files of the instance, once there is one. Captures that leave framework traces out
+// pass it by; the event types and cores a capture selects are the runtime's and say nothing about
+// framework events. Lives on the agent's sequence.
+class FrameworkSource final : public Source {
+ public:
+  // All references outlive the source.
+  FrameworkSource(FrameworkFiles files, const Clock& clock, TaskRunner& runner, ChunkSink& sink,
+                  SourceListener& listener, AgentSourceMetrics& metrics);
+  ~FrameworkSource() override;
+
+  void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                    std::span<const StreamCursor> cursors) override;
+  void StopCapture(const CaptureId& capture_id) override;
+  bool CaptureFinished(const CaptureId& capture_id) const override;
+  void ForgetCapture(const CaptureId& capture_id) override;
+
+ private:
+  struct Capture {
+    std::unique_ptr<FrameworkCapture> files;
+    CaptureWorkerStatus told;  // the listener
+  };
+
+  void Work();  // a piece of every capture's work, then again if there is more
+  void ScheduleWork();
+  void Look();  // at the directory, and at what came of the work
+  void ScheduleLook();
+  void Tell(Capture& capture);
+  void After(uint64_t delay_ns, void (FrameworkSource::*task)());
+
+  const FrameworkFiles files_;
+  const Clock& clock_;
+  TaskRunner& runner_;
+  ChunkSink& sink_;
+  SourceListener& listener_;
+  AgentSourceMetrics& metrics_;
+  ShapeCache shapes_;
+  std::map<CaptureId, Capture> captures_;
+  bool work_scheduled_ = false;
+  bool look_scheduled_ = false;
+  uint64_t looked_ns_ = 0;  // monotonic
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace neurontrace

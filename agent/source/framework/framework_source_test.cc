@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// The source from files on disk to chunks in a recording sink: which files belong to a capture,
+// when one is taken for whole, and that a restart stores every event once.
+#include "agent/source/framework/framework_source.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "agent/source/recording_sink.h"
+#include "base/fake_task_runner.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+constexpr uint64_t kMs = 1'000'000;
+
+std::string TraceText(int first, int count, std::string_view tail = "]}") {
+  std::string text = R"({"distributedInfo":{"rank":3,"world_size":8},"traceEvents":[)";
+  for (int i = first; i < first + count; ++i) {
+    text += fmt::format(R"({}{{"ph":"X","cat":"op","name":"n{}","ts":{},"dur":1}})",
+                        i == first ? "" : ",", i, i + 1);
+  }
+  return text.append(tail);
+}
+
+class Listener final : public SourceListener {
+ public:
+  void OnWorker(const WorkerInfo&) override {}
+  void OnWorkerGone(const WorkerIdentity&) override {}
+  void OnCaptureWorker(const CaptureWorkerStatus& status) override { statuses.push_back(status); }
+  std::vector<CaptureWorkerStatus> statuses;
+};
+
+class FrameworkSourceTest : public ::testing::Test {
+ protected:
+  FrameworkSourceTest() {
+    std::string pattern = ::testing::TempDir() + "framework_source_XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    watched_ = folder_ + "/watched";
+    std::filesystem::create_directory(watched_);
+    spec_.include_framework = true;
+  }
+  ~FrameworkSourceTest() override { std::filesystem::remove_all(folder_); }
+
+  // `at_s`: seconds of the file's time of change after the clock's.
+  std::string Write(const std::string& path, std::string_view text, int64_t at_s = 0) {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+    const int64_t seconds = static_cast<int64_t>(clock_.RealtimeNs() / 1'000'000'000) + at_s;
+    const timespec times[2] = {{seconds, 0}, {seconds, 0}};
+    EXPECT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+    return path;
+  }
+  void MakeSource(std::vector<std::string> files, bool watch = false) {
+    source_ = std::make_unique<FrameworkSource>(
+        FrameworkFiles{"agent", "i-1", "boot", std::move(files), watch ? watched_ : ""}, clock_,
+        runner_, sink_, listener_, metrics_);
+  }
+  void Start(std::vector<StreamCursor> cursors = {}) {
+    if (capture_.empty()) capture_ = CaptureId::Make(clock_, random_);
+    source_->StartCapture(capture_, spec_, cursors);
+  }
+  void Pass(uint64_t ms) { runner_.AdvanceNs(ms * kMs); }
+  // "name sequence events" of each chunk.
+  std::vector<std::string> Chunks() const {
+    std::vector<std::string> lines;
+    for (const auto& entry : sink_.entries) {
+      const ChunkHeader& header = entry.chunk.header;
+      lines.push_back(fmt::format("{} {} {}{}", header.stream.name, header.sequence,
+                                  header.event_count, header.end_of_stream ? " end" : ""));
+    }
+    return lines;
+  }
+  CaptureWorkerStatus status() const {
+    return listener_.statuses.empty() ? CaptureWorkerStatus() : listener_.statuses.back();
+  }
+
+  FakeClock clock_;
+  FakeTaskRunner runner_{clock_};
+  SeededRandom random_{9};
+  std::string folder_;
+  std::string watched_;
+  CaptureId capture_;
+  CaptureSpec spec_;
+  RecordingSink sink_;
+  Listener listener_;
+  AgentSourceMetrics metrics_;
+  std::unique_ptr<FrameworkSource> source_;
+};
+
+TEST_F(FrameworkSourceTest, FileOfTheCommandLineIsReadAtOnceWhateverItsAge) {
+  MakeSource({Write(folder_ + "/i-9_pid_4711/rank3.pt.trace.json", TraceText(0, 100), -10'000)});
+  Start();
+  Pass(100);
+  EXPECT_THAT(Chunks(), ElementsAre("rank3.pt.trace.json 0 100 end"));
+  const ChunkHeader& header = sink_.entries.at(0).chunk.header;
+  EXPECT_EQ(header.stream.kind, StreamKind::kFramework);
+  EXPECT_EQ(header.stream.nc_idx, limits::kNoNcIdx);
+  EXPECT_EQ(header.stream.worker.instance_id, "i-1");
+  EXPECT_EQ(header.stream.worker.pid, 4711u);
+  EXPECT_EQ(header.first_timestamp_ns, 1'000u);
+  EXPECT_EQ(header.last_timestamp_ns, 100'000u);
+  ASSERT_EQ(header.rank_evidence.size(), 1u);
+  EXPECT_EQ(header.rank_evidence[0].source, RankSource::kFrameworkFile);
+  EXPECT_EQ(header.rank_evidence[0].worker_gid, 3);
+  EXPECT_EQ(header.rank_evidence[0].world_size, 8);
+
+  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  source_->StopCapture(capture_);
+  Pass(100);
+  EXPECT_FALSE(source_->CaptureFinished(capture_)) << "no receipt yet";
+  sink_.StoreAll();
+  Pass(100);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
+  EXPECT_TRUE(status().framework);
+  EXPECT_EQ(status().events_read, 100u);
+  EXPECT_EQ(status().events_stored, 100u);
+  EXPECT_EQ(status().streams, 1u);
+}
+
+TEST_F(FrameworkSourceTest, CapturesThatLeaveItOutPassItBy) {
+  MakeSource({Write(folder_ + "/a.trace.json", TraceText(0, 1))});
+  spec_.include_framework = false;
+  Start();
+  Pass(1'000);
+  EXPECT_THAT(Chunks(), IsEmpty());
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_THAT(listener_.statuses, IsEmpty());
+  spec_.include_framework = true;
+  spec_.instance_ids = {"i-2"};
+  Start();
+  Pass(1'000);
+  EXPECT_THAT(Chunks(), IsEmpty());
+}
+
+TEST_F(FrameworkSourceTest, FilesOfOneNameAreToldApart) {
+  MakeSource({Write(folder_ + "/a/x.trace.json", TraceText(0, 1)),
+              Write(folder_ + "/b/x.trace.json", TraceText(0, 2))});
+  Start();
+  Pass(100);
+  EXPECT_THAT(Chunks(),
+              UnorderedElementsAre("x.trace.json 0 1 end", folder_ + "/b/x.trace.json 0 2 end"));
+}
+
+TEST_F(FrameworkSourceTest, WatchedDirectoryGivesWhatComesOrChangesDuringTheCapture) {
+  Write(watched_ + "/old.trace.json", TraceText(0, 1), -100);
+  Write(watched_ + "/rewritten.trace.json", TraceText(0, 1), -100);
+  MakeSource({}, true);
+  Start();
+  Pass(1'500);
+  EXPECT_THAT(Chunks(), IsEmpty());
+  EXPECT_THAT(listener_.statuses, IsEmpty()) << "nothing to say without files";
+  Write(watched_ + "/plugins/profile/run/host.trace.json", TraceText(0, 3), 1);
+  Write(watched_ + "/rewritten.trace.json", TraceText(0, 4), 1);
+  Write(watched_ + "/not_a_trace.json", TraceText(0, 5), 1);
+  Pass(2'000);
+  EXPECT_THAT(Chunks(), UnorderedElementsAre("plugins/profile/run/host.trace.json 0 3 end",
+                                             "rewritten.trace.json 0 4 end"));
+  source_->StopCapture(capture_);
+  Write(watched_ + "/late.trace.json", TraceText(0, 1), 3);
+  Pass(2'000);
+  sink_.StoreAll();
+  Pass(100);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_EQ(sink_.entries.size(), 2u);
+}
+
+TEST_F(FrameworkSourceTest, FileThatIsBeingWrittenIsWaitedFor) {
+  MakeSource({}, true);
+  Start();
+  const std::string path = watched_ + "/growing.trace.json";
+  Write(path, TraceText(0, 10, ""), 1);
+  Pass(3'000);
+  EXPECT_THAT(Chunks(), IsEmpty());
+  source_->StopCapture(capture_);
+  Pass(1'000);
+  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  Write(path, TraceText(0, 20), 5);
+  Pass(2'000);
+  EXPECT_THAT(Chunks(), ElementsAre("growing.trace.json 0 20 end"));
+}
+
+TEST_F(FrameworkSourceTest, FileThatStaysCutIsReadAsFarAsItGoes) {
+  MakeSource({}, true);
+  Start();
+  Write(watched_ + "/cut.trace.json", TraceText(0, 12, ""), 1);
+  source_->StopCapture(capture_);
+  Pass(9'000);
+  EXPECT_THAT(Chunks(), IsEmpty());
+  Pass(4'000);
+  sink_.StoreAll();
+  Pass(100);
+  EXPECT_THAT(Chunks(), ElementsAre("cut.trace.json 0 12 end"));
+  ASSERT_EQ(sink_.Losses().size(), 1u);
+  EXPECT_TRUE(sink_.Losses()[0].events_unknown);
+  EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
+  EXPECT_THAT(status().detail, HasSubstr("ends in the middle"));
+}
+
+TEST_F(FrameworkSourceTest, FileThatIsNotThereIsSaid) {
+  MakeSource({folder_ + "/none.trace.json"});
+  Start();
+  source_->StopCapture(capture_);
+  Pass(200);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_EQ(status().state, CaptureWorkerState::kRefused);
+  EXPECT_THAT(status().detail, HasSubstr("no such file"));
+}
+
+TEST_F(FrameworkSourceTest, WaitsWhileTheQueueHasNoRoom) {
+  MakeSource({Write(folder_ + "/a.trace.json", TraceText(0, 5))});
+  sink_.has_room = false;
+  Start();
+  Pass(1'000);
+  EXPECT_THAT(Chunks(), IsEmpty());
+  EXPECT_GT(metrics_.reads_waiting.load(), 10u);
+  sink_.has_room = true;
+  Pass(100);
+  EXPECT_THAT(Chunks(), ElementsAre("a.trace.json 0 5 end"));
+}
+
+TEST_F(FrameworkSourceTest, RestartGoesOnBehindWhatIsStored) {
+  MakeSource({Write(folder_ + "/a.trace.json", TraceText(0, 20'000))});
+  Start();
+  Pass(500);
+  const size_t chunks = sink_.entries.size();
+  ASSERT_GT(chunks, 3u);
+  const std::vector<std::string> all = sink_.Events();
+  ASSERT_EQ(all.size(), 20'000u);
+  for (size_t stored = 0; stored <= chunks; ++stored) {
+    SCOPED_TRACE(stored);
+    RecordingSink first = std::move(sink_);
+    sink_ = RecordingSink();
+    for (auto& entry : first.entries) entry.answered = true;
+    for (size_t i = 0; i < stored; ++i) first.entries[i].stored = true;
+    MakeSource({folder_ + "/a.trace.json"});
+    Start(first.Cursors());
+    Pass(500);
+    std::vector<std::string> events = first.Events(true);
+    for (std::string& event : sink_.Events()) events.push_back(std::move(event));
+    EXPECT_EQ(events, all);
+    if (!sink_.entries.empty()) {
+      EXPECT_EQ(sink_.entries[0].chunk.header.sequence, stored);
+    }
+    source_->StopCapture(capture_);
+    sink_.StoreAll();
+    Pass(200);
+    EXPECT_TRUE(source_->CaptureFinished(capture_));
+    for (auto& entry : first.entries) entry.stored = false;
+    sink_ = std::move(first);
+  }
+}
+
+TEST_F(FrameworkSourceTest, RestartFindsTheFilesThatCameWhileItWasAway) {
+  capture_ = CaptureId::Make(clock_, random_);
+  Write(watched_ + "/before.trace.json", TraceText(0, 1), -5);
+  Write(watched_ + "/meanwhile.trace.json", TraceText(0, 2), 3);
+  clock_.AdvanceNs(10'000 * kMs);
+  MakeSource({}, true);
+  Start();
+  Pass(2'000);
+  EXPECT_THAT(Chunks(), ElementsAre("meanwhile.trace.json 0 2 end"));
+}
+
+TEST_F(FrameworkSourceTest, ForgottenCaptureLeavesNothingBehind) {
+  MakeSource({Write(folder_ + "/a.trace.json", TraceText(0, 20'000))});
+  Start();
+  source_->ForgetCapture(capture_);
+  Pass(1'000);
+  EXPECT_THAT(Chunks(), IsEmpty());
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+}
+
+TEST(TraceFileNames, AreThoseOfTheProfilers) {
+  for (const char* name : {"trace.json", "trace.json.gz", "a.trace.json", "w0.pt.trace.json.gz"}) {
+    EXPECT_TRUE(IsTraceFileName(name)) << name;
+  }
+  for (const char* name : {"x.json", "mytrace.json", "trace.json.tmp", "a.trace.json.gz.gz", ""}) {
+    EXPECT_FALSE(IsTraceFileName(name)) << name;
+  }
+}
+
+TEST(TraceFileNames, DirectoryTellsThePid) {
+  EXPECT_EQ(PidOfDirectory("/data/i-0abc_pid_4711/x.trace.json"), 4711u);
+  EXPECT_EQ(PidOfDirectory("i-0abc_pid_1/x.trace.json"), 1u);
+  EXPECT_EQ(PidOfDirectory("/data/i-0abc_pid_x1/x.trace.json"), 0u);
+  EXPECT_EQ(PidOfDirectory("/i_pid_7/sub/x.trace.json"), 0u);
+  EXPECT_EQ(PidOfDirectory("x.trace.json"), 0u);
+  EXPECT_EQ(PidOfDirectory("/d_pid_99999999999/x.trace.json"), 0u);
+}
+
+}  // namespace
+}  // namespace neurontrace

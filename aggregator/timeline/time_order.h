@@ -9,18 +9,16 @@
 namespace neurontrace {
 
 // Sorts the records of a time slice by start; at equal start the longer first (what encloses comes
-// before what it encloses), then as they stood. Radix sort on what the times differ in, so that a
-// slice of some 16,000 records stays in the cache. Keeps its memory; one thread at a time.
+// before what it encloses), then as they stood. Keeps its memory; one thread at a time.
 class TimeOrder {
  public:
   void Sort(std::vector<TimelineRecord*>& records);
 
  private:
   struct Item {
-    uint64_t key;
+    uint64_t key;  // start
     TimelineRecord* record;
   };
-  void SortByStart(uint64_t difference_max);
 
   std::vector<Item> items_;
   std::vector<Item> spare_;

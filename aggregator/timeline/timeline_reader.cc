@@ -70,7 +70,6 @@ absl::Status TimelineReader::SelectStreams() {
     streams_.push_back({std::move(selected[i]), std::move(bindings[i]), clock});
   }
   if (events == 0) begin_ns_ = 0;
-  begin_ns_ = std::max(begin_ns_, options_.filter.window_start_ns);
   const double seconds_per_event =
       end_ns > begin_ns_ ? static_cast<double>(end_ns - begin_ns_) / static_cast<double>(events)
                          : 1;

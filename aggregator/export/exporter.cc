@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/exporter.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <utility>
+
+#include "aggregator/export/batch_pipe.h"
+#include "aggregator/export/grouping.h"
+#include "aggregator/export/json/json_exporter.h"
+#include "aggregator/export/pftrace/pftrace_exporter.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Exporter>> MakePftrace(const ExportRequest& request,
+                                                      ByteSink& sink) {
+  PftraceExporter::Options options;
+  ASSIGN_OR_RETURN(options.grouping,
+                   Grouping::Parse(request.primary_group, request.secondary_group));
+  return std::make_unique<PftraceExporter>(std::move(options), sink);
+}
+
+absl::StatusOr<std::unique_ptr<Exporter>> MakeJson(const ExportRequest& /*request*/,
+                                                   ByteSink& sink) {
+  return std::make_unique<JsonExporter>(sink);
+}
+
+constexpr std::array<ExportFormat, 2> kFormats = {
+    ExportFormat{"perfetto", "system_profile.pftrace", MakePftrace},
+    ExportFormat{"json", "system_profile.json", MakeJson},
+};
+
+ExportProgress ProgressOf(const TimelineCounts& counts, const Exporter& exporter) {
+  return {.chunks_read = counts.chunks_read,
+          .chunks_total = counts.chunks_total,
+          .spans = counts.spans,
+          .bytes_written = exporter.bytes_written()};
+}
+
+absl::StatusOr<TimelineHeader> HeaderOf(ChunkSource& source, const TimelineReader& reader,
+                                        const ExportRequest& request) {
+  TimelineHeader header;
+  header.capture = &reader.capture();
+  header.streams = reader.streams();
+  header.warnings = reader.warnings();
+  header.begin_ns = reader.begin_ns();
+  header.filter = &request.filter;
+  header.framework_names.resize(header.streams.size());
+  for (size_t i = 0; i < header.streams.size(); ++i) {
+    const StreamDescription& stream = header.streams[i].description;
+    if (stream.identity.kind != StreamKind::kFramework) continue;
+    ASSIGN_OR_RETURN(header.framework_names[i], ReadFrameworkNames(source, stream));
+  }
+  return header;
+}
+
+}  // namespace
+
+std::span<const ExportFormat> ExportFormats() { return kFormats; }
+
+absl::StatusOr<const ExportFormat*> FindExportFormat(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const ExportFormat& format : kFormats) {
+    if (format.name == name) return &format;
+    known.push_back(format.name);
+  }
+  return InvalidArgument("export: '{}' is no format; there are {}", name, fmt::join(known, ", "));
+}
+
+absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFormat& format,
+                                            const ExportRequest& request, ByteSink& sink,
+                                            const ProgressCallback& progress) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter, format.make(request, sink));
+  TimelineOptions options;
+  options.filter = request.filter;
+  options.clocks = request.clocks;
+  ASSIGN_OR_RETURN(const std::unique_ptr<TimelineReader> reader,
+                   TimelineReader::Open(source, std::move(options)));
+  ASSIGN_OR_RETURN(const TimelineHeader header, HeaderOf(source, *reader, request));
+  RETURN_IF_ERROR(exporter->Begin(header));
+  {
+    BatchPipe pipe(*reader);
+    TimelineBatch batch;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool has_batch, pipe.Take(batch));
+      if (!has_batch) break;
+      RETURN_IF_ERROR(exporter->Write(batch));
+      if (progress && !progress(ProgressOf(pipe.counts(), *exporter))) {
+        return absl::CancelledError("export: ended by who asked for it");
+      }
+    }
+  }
+  ExportSummary summary;
+  summary.counts = reader->counts();
+  summary.warnings = reader->warnings();
+  RETURN_IF_ERROR(exporter->Finish(summary));
+  summary.progress = ProgressOf(summary.counts, *exporter);
+  return summary;
+}
+
+}  // namespace neurontrace

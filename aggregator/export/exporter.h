@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/export/byte_sink.h"
+#include "aggregator/timeline/chunk_source.h"
+#include "aggregator/timeline/framework_names.h"
+#include "aggregator/timeline/timeline_reader.h"
+
+namespace neurontrace {
+
+struct ExportRequest {
+  TimelineFilter filter;
+  const ClockMaps* clocks = nullptr;         // nullptr: every clock is true
+  std::vector<std::string> primary_group;    // empty: the vendor's default; see grouping.h
+  std::vector<std::string> secondary_group;  // likewise
+};
+
+struct ExportProgress {
+  uint64_t chunks_read = 0;
+  uint64_t chunks_total = 0;
+  uint64_t spans = 0;
+  uint64_t bytes_written = 0;
+};
+
+struct ExportSummary {
+  ExportProgress progress;
+  TimelineCounts counts;
+  std::vector<std::string> warnings;
+};
+
+// What an exporter is told before the first batch. Lives as long as the export.
+struct TimelineHeader {
+  const CaptureDescription* capture = nullptr;
+  std::span<const TimelineStream> streams;
+  std::vector<FrameworkNames> framework_names;  // one a stream, empty for other kinds
+  std::vector<std::string> warnings;            // known so far
+  uint64_t begin_ns = 0;                        // reference time of the first event, about
+  const TimelineFilter* filter = nullptr;
+};
+
+// Writes one format from a timeline: Begin, Write for each batch, Finish. An error ends the export
+// and leaves a file that ends early. One thread at a time.
+class Exporter {
+ public:
+  virtual ~Exporter() = default;
+  virtual absl::Status Begin(const TimelineHeader& header) = 0;
+  virtual absl::Status Write(const TimelineBatch& batch) = 0;
+  // `summary` has all but what the exporter itself adds to its warnings.
+  virtual absl::Status Finish(ExportSummary& summary) = 0;
+  virtual uint64_t bytes_written() const = 0;
+};
+
+// A row of the table of formats.
+struct ExportFormat {
+  std::string_view name;       // as in `--format`
+  std::string_view file_name;  // where people are not asked
+  absl::StatusOr<std::unique_ptr<Exporter>> (*make)(const ExportRequest& request, ByteSink& sink);
+};
+std::span<const ExportFormat> ExportFormats();
+// INVALID_ARGUMENT names the known ones.
+absl::StatusOr<const ExportFormat*> FindExportFormat(std::string_view name);
+
+// Told now and then, from the calling thread; false ends the export with CANCELLED.
+using ProgressCallback = std::function<bool(const ExportProgress&)>;
+
+// Reads the selected part of a capture and writes it to `sink` in one format. Memory is bounded
+// whatever the capture's size. Reads on a second thread while the calling one writes; both have
+// ended on return. Errors of the source, of the sink, INVALID_ARGUMENT for a request that makes no
+// sense.
+absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFormat& format,
+                                            const ExportRequest& request, ByteSink& sink,
+                                            const ProgressCallback& progress);
+
+}  // namespace neurontrace

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "aggregator/export/exporter.h"
+#include "aggregator/timeline/model_names.h"
+
+namespace neurontrace {
+
+// Writes a timeline as the vendor's system_profile.json; docs/formats/json.md has every key. Spans
+// stand in the order of their start, but for those whose stop brings attributes and lies in a later
+// chunk: they stand where they stop. One thread at a time.
+class JsonExporter : public Exporter {
+ public:
+  // Spans that wait for their stop. Beyond, a span is written without what its stop would bring.
+  static constexpr size_t kWaitingMax = 65'536;
+  // Losses that are told one by one.
+  static constexpr size_t kLossesMax = 10'000;
+
+  explicit JsonExporter(ByteSink& sink) : sink_(sink) {}
+
+  absl::Status Begin(const TimelineHeader& header) override;
+  absl::Status Write(const TimelineBatch& batch) override;
+  absl::Status Finish(ExportSummary& summary) override;
+  uint64_t bytes_written() const override { return bytes_flushed_ + out_.size(); }
+
+ private:
+  void WriteRecord(const TimelineRecord& record);
+  // An event's object without its last brace.
+  void AppendEvent(const TimelineRecord& record, std::string& out);
+  void AppendFrameworkFields(const TimelineRecord& record, std::string& out);
+  void AppendNeuronFields(const TimelineRecord& record, std::string& out);
+  void AppendAttributes(const TimelineRecord& record, std::string& out);
+  void AppendStopAttributes(const Shape& shape, std::span<const uint64_t> values,
+                            const TimelineRecord& record, const Shape* start, std::string& out);
+  void AppendModel(const TimelineRecord& record, std::string& out);
+  void EmitObject(std::string_view object);
+  void AppendWarnings(const std::vector<std::string>& warnings);
+  void AppendMetadata();
+  absl::Status FlushIfLarge();
+  absl::Status Flush();
+  // The fields that every event of a stream has, serialized.
+  const std::string& StreamFields(uint32_t stream);
+
+  ByteSink& sink_;
+  const TimelineHeader* header_ = nullptr;
+  std::string out_;
+  std::string object_;
+  uint64_t bytes_flushed_ = 0;
+  bool has_event_ = false;
+  uint64_t first_ns_ = UINT64_MAX;
+  uint64_t last_ns_ = 0;
+  ModelNames models_;
+  std::vector<std::string> stream_fields_;
+  absl::flat_hash_map<uint64_t, std::string> waiting_;  // by span id
+};
+
+}  // namespace neurontrace

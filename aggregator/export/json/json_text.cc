@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/json/json_text.h"
+
+#include "base/clean_text.h"
+#include "trace/event_json.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr int kDepthMax = 64;
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsHexDigit(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t bytes = Utf8SequenceBytes(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
+// Recursive descent; each function takes what it names off the front, or says no.
+class Checker {
+ public:
+  explicit Checker(std::string_view text) : text_(text) {}
+  bool IsOneValue() {
+    if (!Value(0)) return false;
+    Space();
+    return text_.empty();
+  }
+
+ private:
+  bool Take(char c) {
+    if (text_.empty() || text_.front() != c) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  bool Take(std::string_view word) {
+    if (!text_.starts_with(word)) return false;
+    text_.remove_prefix(word.size());
+    return true;
+  }
+  void Space() {
+    while (!text_.empty() && (text_.front() == ' ' || text_.front() == '\n' ||
+                              text_.front() == '\r' || text_.front() == '\t')) {
+      text_.remove_prefix(1);
+    }
+  }
+  bool Digits() {
+    if (text_.empty() || !IsDigit(text_.front())) return false;
+    while (!text_.empty() && IsDigit(text_.front())) text_.remove_prefix(1);
+    return true;
+  }
+  bool Number() {
+    Take('-');
+    if (!Take('0') && !Digits()) return false;
+    if (Take('.') && !Digits()) return false;
+    if (!Take('e') && !Take('E')) return true;
+    if (!Take('+')) Take('-');
+    return Digits();
+  }
+  bool Escape() {
+    if (!Take('u')) {
+      const bool is_known = !text_.empty() && std::string_view("\"\\/bfnrt").find(text_.front()) !=
+                                                  std::string_view::npos;
+      if (is_known) text_.remove_prefix(1);
+      return is_known;
+    }
+    for (int i = 0; i < 4; ++i) {
+      if (text_.empty() || !IsHexDigit(text_.front())) return false;
+      text_.remove_prefix(1);
+    }
+    return true;
+  }
+  bool String() {
+    if (!Take('"')) return false;
+    while (!text_.empty()) {
+      const char c = text_.front();
+      if (static_cast<unsigned char>(c) < 0x20) return false;
+      text_.remove_prefix(1);
+      if (c == '"') return true;
+      if (c == '\\' && !Escape()) return false;
+    }
+    return false;
+  }
+  bool Member(int depth) {
+    Space();
+    if (!String()) return false;
+    Space();
+    return Take(':') && Value(depth);
+  }
+  bool Elements(char end, bool are_members, int depth) {
+    Space();
+    if (Take(end)) return true;
+    do {
+      if (!(are_members ? Member(depth) : Value(depth))) return false;
+      Space();
+    } while (Take(','));
+    return Take(end);
+  }
+  bool Value(int depth) {
+    if (depth > kDepthMax) return false;
+    Space();
+    if (text_.empty()) return false;
+    switch (text_.front()) {
+      case '{':
+        return Take('{') && Elements('}', true, depth + 1);
+      case '[':
+        return Take('[') && Elements(']', false, depth + 1);
+      case '"':
+        return String();
+      case 't':
+        return Take("true");
+      case 'f':
+        return Take("false");
+      case 'n':
+        return Take("null");
+      default:
+        return Number();
+    }
+  }
+
+  std::string_view text_;
+};
+
+}  // namespace
+
+bool IsJson(std::string_view text) { return Checker(text).IsOneValue() && IsUtf8(text); }
+
+void AppendAsJsonString(std::string_view text, std::string& out) {
+  if (IsUtf8(text)) return AppendJsonString(text, out);
+  std::string repaired;
+  while (!text.empty()) {
+    const size_t bytes = Utf8SequenceBytes(text);
+    repaired += bytes == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, bytes);
+    text.remove_prefix(bytes == 0 ? 1 : bytes);
+  }
+  AppendJsonString(repaired, out);
+}
+
+}  // namespace neurontrace

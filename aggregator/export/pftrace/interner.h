@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace neurontrace {
+
+// The texts that a packet sequence names by number, and those that it has not told yet. Numbers
+// hold until Reset. One thread at a time.
+class Interner {
+ public:
+  // Beyond, the sequence should start over: is_full().
+  static constexpr size_t kTextsMax = 65'536;
+  static constexpr size_t kTextBytesMax = size_t{8} << 20;
+
+  uint32_t Category(std::string_view text);
+  uint32_t EventName(std::string_view text);
+  uint32_t AnnotationName(std::string_view text);
+  uint32_t StringValue(std::string_view text);
+
+  bool is_full() const { return texts_ >= kTextsMax || text_bytes_ >= kTextBytesMax; }
+  // The fields of an InternedData message with everything new since TakePending.
+  bool has_pending() const { return !pending_.empty(); }
+  std::string_view pending() const { return pending_; }
+  void ClearPending() { pending_.clear(); }
+
+  // Forgets everything. Numbers kept elsewhere are void when the generation has changed.
+  void Reset();
+  uint64_t generation() const { return generation_; }
+
+ private:
+  using Table = absl::flat_hash_map<std::string, uint32_t>;
+  uint32_t Intern(Table& table, uint32_t field, std::string_view text);
+
+  Table categories_;
+  Table event_names_;
+  Table annotation_names_;
+  Table string_values_;
+  std::string pending_;
+  size_t texts_ = 0;
+  size_t text_bytes_ = 0;
+  uint64_t generation_ = 1;
+};
+
+}  // namespace neurontrace

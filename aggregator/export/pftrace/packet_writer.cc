@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/pftrace/packet_writer.h"
+
+#include <algorithm>
+#include <protozero/pbf_writer.hpp>
+
+namespace neurontrace {
+namespace {
+
+namespace tag = perfetto::tag;
+namespace packet = perfetto::packet;
+namespace clocks = perfetto::clocks;
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+// `50 01 68 02`: the sequence, and that the packet needs what the sequence told before.
+constexpr char kSequence[] = {tag::kSequenceId, PacketWriter::kSequenceId, tag::kSequenceFlags,
+                              packet::kFlagNeedsState};
+static_assert(PacketWriter::kSequenceId < 0x80);
+
+}  // namespace
+
+PacketWriter::PacketWriter(ByteSink& sink, Interner& interner)
+    : sink_(sink), interner_(interner), buffer_(kBufferBytes) {}
+
+void PacketWriter::Grow(size_t bytes) {
+  buffer_.resize(std::max(2 * buffer_.size(), buffer_at_ + bytes));
+}
+
+absl::Status PacketWriter::Flush() {
+  const absl::Status status = sink_.Write({buffer_.data(), buffer_at_});
+  bytes_flushed_ += buffer_at_;
+  buffer_at_ = 0;
+  return status;
+}
+
+void PacketWriter::Begin(uint64_t begin_ns) {
+  now_ns_ = begin_ns;
+  Header(true);
+}
+
+void PacketWriter::StartOver() {
+  interner_.Reset();
+  generation_begin_ = bytes_written();
+  Header(false);
+}
+
+void PacketWriter::Header(bool is_first) {
+  std::string body;
+  protozero::pbf_writer writer(body);
+  writer.add_uint32(packet::kSequenceId, kSequenceId);
+  writer.add_uint32(packet::kSequenceFlags, packet::kFlagStateCleared);
+  if (is_first) writer.add_bool(packet::kFirstOnSequence, true);
+  {
+    protozero::pbf_writer defaults(writer, packet::kDefaults);
+    defaults.add_uint32(packet::kDefaultsTimestampClockId, clocks::kIncremental);
+  }
+  {
+    protozero::pbf_writer snapshot(writer, packet::kClockSnapshot);
+    {
+      protozero::pbf_writer clock(snapshot, clocks::kClock);
+      clock.add_uint32(clocks::kClockId, clocks::kIncremental);
+      clock.add_uint64(clocks::kTimestamp, now_ns_);
+      clock.add_bool(clocks::kIsIncremental, true);
+    }
+    {
+      protozero::pbf_writer clock(snapshot, clocks::kClock);
+      clock.add_uint32(clocks::kClockId, clocks::kRealtime);
+      clock.add_uint64(clocks::kTimestamp, now_ns_);
+    }
+    snapshot.add_enum(clocks::kPrimaryTraceClock, clocks::kRealtime);
+  }
+  char* out = Room(body.size() + 1 + wire_bytes::kVarintMax);
+  out = wire_bytes::Byte(out, tag::kPacket);
+  out = wire_bytes::Varint(out, body.size());
+  Wrote(wire_bytes::Bytes(out, body));
+}
+
+void PacketWriter::Packet(uint32_t field, std::string_view data, bool needs_state) {
+  std::string body;
+  protozero::pbf_writer writer(body);
+  writer.add_uint32(packet::kSequenceId, kSequenceId);
+  if (needs_state) {
+    writer.add_uint64(packet::kTimestamp, 0);  // now, by the sequence's clock
+    writer.add_uint32(packet::kSequenceFlags, packet::kFlagNeedsState);
+  }
+  writer.add_message(field, data.data(), data.size());
+  char* out = Room(body.size() + 1 + wire_bytes::kVarintMax);
+  out = wire_bytes::Byte(out, tag::kPacket);
+  out = wire_bytes::Varint(out, body.size());
+  Wrote(wire_bytes::Bytes(out, body));
+}
+
+void PacketWriter::TrackDescriptor(std::string_view fields) {
+  Packet(packet::kTrackDescriptor, fields, true);
+}
+
+void PacketWriter::TraceAttributes(std::string_view fields) {
+  Packet(packet::kTraceAttributes, fields, false);
+}
+
+void PacketWriter::TellInterned() {
+  std::string body;
+  protozero::pbf_writer writer(body);
+  writer.add_uint32(packet::kSequenceId, kSequenceId);
+  writer.add_uint32(packet::kSequenceFlags, packet::kFlagNeedsState);
+  writer.add_message(packet::kInternedData, interner_.pending().data(), interner_.pending().size());
+  interner_.ClearPending();
+  char* out = Room(body.size() + 1 + wire_bytes::kVarintMax);
+  out = wire_bytes::Byte(out, tag::kPacket);
+  out = wire_bytes::Varint(out, body.size());
+  Wrote(wire_bytes::Bytes(out, body));
+}
+
+void PacketWriter::Event(uint64_t timestamp_ns, std::string_view fields) {
+  Event(timestamp_ns, fields, {});
+}
+
+void PacketWriter::Event(uint64_t timestamp_ns, std::string_view fields,
+                         std::string_view more_fields) {
+  if (interner_.has_pending()) [[unlikely]]
+    TellInterned();
+  const uint64_t delta_ns = timestamp_ns > now_ns_ ? timestamp_ns - now_ns_ : 0;
+  now_ns_ += delta_ns;
+  const size_t event_bytes = fields.size() + more_fields.size();
+  const size_t packet_bytes = 1 + wire_bytes::VarintBytes(delta_ns) + sizeof kSequence + 1 +
+                              wire_bytes::VarintBytes(event_bytes) + event_bytes;
+  char* out = Room(packet_bytes + 1 + wire_bytes::kVarintMax);
+  out = wire_bytes::Byte(out, tag::kPacket);
+  out = wire_bytes::Varint(out, packet_bytes);
+  out = wire_bytes::Byte(out, tag::kTimestamp);
+  out = wire_bytes::Varint(out, delta_ns);
+  out = wire_bytes::Bytes(out, {kSequence, sizeof kSequence});
+  out = wire_bytes::Byte(out, tag::kTrackEvent);
+  out = wire_bytes::Varint(out, event_bytes);
+  out = wire_bytes::Bytes(out, fields);
+  Wrote(wire_bytes::Bytes(out, more_fields));
+}
+
+}  // namespace neurontrace

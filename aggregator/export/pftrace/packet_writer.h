@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "aggregator/export/byte_sink.h"
+#include "aggregator/export/pftrace/interner.h"
+#include "aggregator/export/pftrace/perfetto_fields.h"
+#include "aggregator/export/pftrace/wire_bytes.h"
+
+namespace neurontrace {
+
+// Writes the packets of one sequence, in the order of time: its header (again when the interned
+// texts have become too many, or after so many bytes, so that a reader who lost the beginning finds
+// in), what events intern, and events with their time as the difference from the packet before.
+// One thread at a time.
+class PacketWriter {
+ public:
+  static constexpr uint32_t kSequenceId = 1;
+  static constexpr size_t kBytesPerGeneration = size_t{64} << 20;
+
+  PacketWriter(ByteSink& sink, Interner& interner);
+
+  // The header of the sequence; time starts here.
+  void Begin(uint64_t begin_ns);
+  // Starts the sequence over if it is time to: before anything of an event is interned.
+  void StartOverIfDue() {
+    if (interner_.is_full() || bytes_in_generation() >= kBytesPerGeneration) [[unlikely]]
+      StartOver();
+  }
+
+  // One event. `fields` are those of TrackEvent. `timestamp_ns` not before that of the packet
+  // before; what is earlier is written as that.
+  void Event(uint64_t timestamp_ns, std::string_view fields);
+  // TrackEvent in two parts, to save a copy.
+  void Event(uint64_t timestamp_ns, std::string_view fields, std::string_view more_fields);
+  void TrackDescriptor(std::string_view fields);
+  void TraceAttributes(std::string_view fields);
+
+  // Hands on what has gathered when that is enough to be worth it, or all of it.
+  absl::Status FlushIfLarge() { return buffer_at_ >= kFlushBytes ? Flush() : absl::OkStatus(); }
+  absl::Status Flush();
+
+  uint64_t bytes_written() const { return bytes_flushed_ + buffer_at_; }
+  uint64_t now_ns() const { return now_ns_; }
+
+ private:
+  static constexpr size_t kFlushBytes = 256u << 10;
+
+  void StartOver();
+  void Header(bool is_first);
+  void TellInterned();
+  // A packet of the sequence that needs no state: `data` is its one field, serialized.
+  void Packet(uint32_t field, std::string_view data, bool needs_state);
+  char* Room(size_t bytes) {
+    if (buffer_.size() - buffer_at_ < bytes) [[unlikely]]
+      Grow(bytes);
+    return buffer_.data() + buffer_at_;
+  }
+  void Grow(size_t bytes);
+  void Wrote(const char* end) { buffer_at_ = static_cast<size_t>(end - buffer_.data()); }
+  uint64_t bytes_in_generation() const { return bytes_written() - generation_begin_; }
+
+  ByteSink& sink_;
+  Interner& interner_;
+  std::vector<char> buffer_;
+  size_t buffer_at_ = 0;
+  uint64_t bytes_flushed_ = 0;
+  uint64_t generation_begin_ = 0;  // bytes written before it
+  uint64_t now_ns_ = 0;            // of the packet before
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/pftrace/pftrace_exporter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <protozero/pbf_writer.hpp>
+#include <utility>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+using perfetto::EventType;
+
+void AddAttribute(protozero::pbf_writer& attributes, std::string_view key, std::string_view value) {
+  namespace fields = perfetto::attributes;
+  protozero::pbf_writer attribute(attributes, fields::kAttribute);
+  attribute.add_string(fields::kKey, key.data(), key.size());
+  attribute.add_string(fields::kStringValue, value.data(), value.size());
+}
+
+}  // namespace
+
+PftraceExporter::PftraceExporter(Options options, ByteSink& sink)
+    : options_(std::move(options)),
+      out_(sink, interner_),
+      tracks_(options_.grouping, out_),
+      arguments_(options_.arguments, interner_) {}
+
+absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
+  header_ = &header;
+  arguments_.Begin(header);
+  CollectLosses();
+  uint64_t begin_ns = header.begin_ns;
+  if (!losses_.empty()) begin_ns = std::min(begin_ns, losses_.front().at_ns);
+  out_.Begin(begin_ns);
+  WriteTraceAttributes();
+  tracks_.Begin(header);
+  return out_.Flush();
+}
+
+void PftraceExporter::WriteTraceAttributes() {
+  std::string body;
+  protozero::pbf_writer attributes(body);
+  AddAttribute(attributes, "io.neurontrace.version", NEURONTRACE_VERSION);
+  AddAttribute(attributes, "io.neurontrace.capture_id", header_->capture->id.ToString());
+  if (!header_->capture->name.empty()) {
+    AddAttribute(attributes, "io.neurontrace.capture_name", header_->capture->name);
+  }
+  size_t number = 0;
+  for (const std::string& warning : header_->warnings) {
+    AddAttribute(attributes, fmt::format("io.neurontrace.warning.{}", number++), warning);
+  }
+  out_.TraceAttributes(body);
+}
+
+// Warnings are about the whole trace: those known at once stand where its first record does, later
+// ones at its end.
+void PftraceExporter::WriteWarnings(const std::vector<std::string>& warnings, uint64_t at_ns) {
+  for (size_t i = warnings_written_; i < warnings.size(); ++i) {
+    out_.StartOverIfDue();
+    fields_.Start(EventType::kInstant, tracks_.WarningUuid());
+    fields_.Name(interner_.EventName(warnings[i]));
+    out_.Event(at_ns, fields_.bytes());
+  }
+  warnings_written_ = warnings.size();
+}
+
+void PftraceExporter::CollectLosses() {
+  const TimelineFilter& filter = *header_->filter;
+  for (uint32_t stream = 0; stream < header_->streams.size(); ++stream) {
+    const TimelineStream& about = header_->streams[stream];
+    const auto& losses = about.description.losses;
+    for (uint32_t i = 0; i < losses.size(); ++i) {
+      const uint64_t raw_ns = losses[i].first_timestamp_ns != 0
+                                  ? losses[i].first_timestamp_ns
+                                  : about.description.first_timestamp_ns;
+      const uint64_t at_ns = std::min(about.clock->ToReference(raw_ns), kTimeMaxNs);
+      if (at_ns < filter.window_start_ns || at_ns >= filter.window_end_ns) continue;
+      // One without any event and time of its own stands where the trace begins.
+      losses_.push_back({raw_ns == 0 ? header_->begin_ns : at_ns, stream, i});
+    }
+  }
+  std::stable_sort(losses_.begin(), losses_.end(),
+                   [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
+}
+
+absl::Status PftraceExporter::Write(const TimelineBatch& batch) {
+  plans_.Sweep();
+  stops_.clear();
+  begin_flows_.clear();
+  placements_.assign(batch.records.size(), Placement{});
+  ends_.StartSlice(batch.end_ns);
+  for (size_t i = 0; i < batch.records.size(); ++i) {
+    const TimelineRecord& record = *batch.records[i];
+    PlaceRecord(record, placements_[i]);
+    if (placements_[i].is_span) {
+      ends_.Add({.key = record.end_ns,
+                 .number = batch_number_ + i,
+                 .span_id = (record.flags & kStopFollows) != 0 ? record.span_id : 0,
+                 .track_uuid = placements_[i].track_uuid});
+    }
+    ++batch_records_placed_;
+  }
+  ends_.Seal();
+  if (warnings_written_ < header_->warnings.size() && !batch.records.empty()) {
+    WriteUntil(batch.records.front()->start_ns);
+    WriteWarnings(header_->warnings, batch.records.front()->start_ns);
+  }
+  for (size_t i = 0; i < batch.records.size(); ++i) {
+    WriteUntil(batch.records[i]->start_ns);
+    WriteRecord(*batch.records[i], placements_[i], batch_number_ + i);
+    RETURN_IF_ERROR(out_.FlushIfLarge());
+  }
+  WriteUntil(batch.end_ns - 1);
+  batch_number_ += batch.records.size();
+  batch_records_placed_ = 0;
+  return out_.FlushIfLarge();
+}
+
+uint32_t PftraceExporter::RowOf(const TimelineRecord& record, const ShapePlan& plan) {
+  if (header_->streams[record.stream].description.identity.kind == StreamKind::kFramework) {
+    return tracks_.FrameworkRow(record);
+  }
+  std::optional<uint64_t> core;
+  if (plan.source == RowSource::kHardware && plan.core_key != ShapePlan::kNone) {
+    core = record.values[plan.core_key];
+  }
+  return tracks_.NeuronRow(record.stream, record.thread_id, plan.source, core);
+}
+
+void PftraceExporter::PlaceRecord(const TimelineRecord& record, Placement& placement) {
+  if (record.kind == RecordKind::kStopAttributes) {
+    stops_[record.span_id] = &record;
+    return;
+  }
+  placement.row = RowOf(record, plans_.For(record).Structure(*record.names, record.shape));
+  TraceRow& row = tracks_.row(placement.row);
+  placement.track_uuid = row.lane_uuids.front();
+  const uint64_t number = batch_number_ + batch_records_placed_;
+  switch (record.kind) {
+    case RecordKind::kFlowStart:
+    case RecordKind::kFlowStep:
+    case RecordKind::kFlowEnd:
+      PlaceFlow(record, placement);
+      return;
+    case RecordKind::kSpan:
+      break;
+    default:
+      return;
+  }
+  if (record.end_ns == record.start_ns) {
+    row.point_at_ns = record.start_ns;
+    row.point_number = number;
+    return;
+  }
+  std::optional<uint32_t> lane;
+  if (ends_.size() < kPendingEndsMax) {
+    lane = row.lanes.Place(record.start_ns, record.end_ns, number);
+  }
+  placement.is_span = lane.has_value();
+  placement.is_squeezed = !lane.has_value();
+  if (!lane) {
+    ++squeezed_;
+  } else if (*lane > 0) {
+    placement.track_uuid = tracks_.LaneUuid(placement.row, *lane);
+  }
+}
+
+// An arrow touches the slice that encloses its point on its row: at the begin of the slice, where
+// that is still to be written, else at its end.
+void PftraceExporter::PlaceFlow(const TimelineRecord& record, Placement& placement) {
+  TraceRow& row = tracks_.row(placement.row);
+  placement.row = kNoRow;
+  const uint64_t id = flows_.Link(record);
+  uint64_t number = 0;
+  if (const Lanes::OpenSpan* span = row.lanes.Innermost(record.start_ns)) number = span->number;
+  const bool is_at_point = row.point_at_ns == record.start_ns && row.point_number > number;
+  if (is_at_point) number = row.point_number;
+  if (number >= batch_number_) {
+    begin_flows_[number].push_back(id);
+  } else if (number != 0 && !is_at_point) {
+    end_flows_[number].push_back(id);
+  } else {
+    ++flows_without_slice_;
+  }
+}
+
+void PftraceExporter::WriteUntil(uint64_t until_ns) {
+  while (true) {
+    const PendingEnds::End* end = ends_.next();
+    const bool has_loss = next_loss_ < losses_.size() && losses_[next_loss_].at_ns <= until_ns;
+    if (end != nullptr && end->key <= until_ns &&
+        (!has_loss || end->key <= losses_[next_loss_].at_ns)) {
+      WriteEnd(*end);
+      ends_.Pop();
+    } else if (has_loss) {
+      WriteLoss(losses_[next_loss_++]);
+    } else {
+      return;
+    }
+  }
+}
+
+void PftraceExporter::AddFlows(absl::flat_hash_map<uint64_t, std::vector<uint64_t>>& flows,
+                               uint64_t number) {
+  if (flows.empty()) return;
+  const auto found = flows.find(number);
+  if (found == flows.end()) return;
+  for (const uint64_t id : found->second) fields_.Flow(id);
+  flows.erase(found);
+}
+
+void PftraceExporter::WriteEnd(const PendingEnds::End& end) {
+  out_.StartOverIfDue();
+  fields_.Start(EventType::kEnd, end.track_uuid);
+  AddFlows(end_flows_, end.number);
+  if (end.span_id != 0) {
+    if (const auto stop = stops_.find(end.span_id); stop != stops_.end()) {
+      arguments_.WriteStop(*stop->second, plans_.For(*stop->second), fields_);
+    }
+  }
+  out_.Event(end.key, fields_.bytes());
+}
+
+void PftraceExporter::WriteLoss(const LossInstant& loss) {
+  out_.StartOverIfDue();
+  fields_.Start(EventType::kInstant, tracks_.LossUuid(loss.stream));
+  arguments_.WriteLoss(header_->streams[loss.stream].description.losses[loss.loss], fields_);
+  out_.Event(loss.at_ns, fields_.bytes());
+}
+
+void PftraceExporter::WriteRecord(const TimelineRecord& record, const Placement& placement,
+                                  uint64_t number) {
+  if (placement.row == kNoRow) return;  // said elsewhere
+  out_.StartOverIfDue();
+  if (record.kind == RecordKind::kCounter) {
+    WriteCounter(record, placement);
+  } else {
+    WriteSlice(record, placement, number);
+  }
+}
+
+void PftraceExporter::WriteSlice(const TimelineRecord& record, const Placement& placement,
+                                 uint64_t number) {
+  const bool is_slice = record.kind == RecordKind::kSpan;
+  fields_.Start(is_slice ? EventType::kBegin : EventType::kInstant, placement.track_uuid);
+  AddFlows(begin_flows_, number);
+  arguments_.Write(record, tracks_.row(placement.row), plans_.For(record), placement.is_squeezed,
+                   fields_);
+  out_.Event(record.start_ns, fields_.bytes());
+  if (is_slice && !placement.is_span) {
+    fields_.Start(EventType::kEnd, placement.track_uuid);
+    out_.Event(record.start_ns, fields_.bytes());
+  }
+}
+
+// Each number among the arguments of a counter event is a series.
+void PftraceExporter::WriteCounter(const TimelineRecord& record, const Placement& placement) {
+  const ShapeKey* about = nullptr;
+  const uint64_t* name_value = FindAttribute(record, KeyScope::kTop, "name", &about);
+  const std::string name = name_value == nullptr
+                               ? std::string(record.start().event_type)
+                               : AttributeText(*about, *name_value, record.names->strings);
+  const auto& keys = record.start().keys;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i].scope != KeyScope::kData) continue;
+    const uint64_t value = record.values[i];
+    const bool is_exact =
+        keys[i].type == ValueType::kInt || (keys[i].type == ValueType::kUint && value <= INT64_MAX);
+    double number = 0;
+    if (keys[i].type == ValueType::kDouble) {
+      number = std::bit_cast<double>(value);
+    } else if (keys[i].type == ValueType::kUint) {
+      number = static_cast<double>(value);
+    } else if (!is_exact) {
+      continue;
+    }
+    const uint32_t track =
+        tracks_.CounterUuid(placement.row, fmt::format("{} {}", name, keys[i].name));
+    fields_.Start(EventType::kCounter, track);
+    if (is_exact) {
+      fields_.CounterValue(static_cast<int64_t>(value));
+    } else {
+      fields_.CounterValue(number);
+    }
+    out_.Event(record.start_ns, fields_.bytes());
+  }
+}
+
+absl::Status PftraceExporter::Finish(ExportSummary& summary) {
+  ends_.StartSlice(UINT64_MAX);
+  ends_.Seal();
+  stops_.clear();
+  WriteUntil(UINT64_MAX);
+  if (flows_.orphan_ends() > 0) {
+    summary.warnings.push_back(fmt::format("{} of {} arrow ends in framework traces have no start",
+                                           flows_.orphan_ends(), flows_.points()));
+  }
+  if (flows_without_slice_ > 0) {
+    summary.warnings.push_back(
+        fmt::format("{} of {} arrow ends in framework traces lie where their row has no slice and "
+                    "are not drawn",
+                    flows_without_slice_, flows_.points()));
+  }
+  if (squeezed_ > 0) {
+    summary.warnings.push_back(fmt::format(
+        "{} spans are shown without their length (argument squeezed): more overlap on their row "
+        "than a trace can show",
+        squeezed_));
+  }
+  WriteWarnings(summary.warnings, out_.now_ns());
+  return out_.Flush();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/pftrace/shape_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace neurontrace {
+namespace {
+
+// What every event has as an argument besides its own attributes.
+constexpr std::array<std::string_view, 14> kOwnArguments = {"device_profile",
+                                                            "duration",
+                                                            "id",
+                                                            "instance_id",
+                                                            "lnc_idx",
+                                                            "name",
+                                                            "nc_idx",
+                                                            "open",
+                                                            "process_id",
+                                                            "start_lost",
+                                                            "thread_id",
+                                                            "timestamp",
+                                                            "timestamp_unit",
+                                                            "trace_event_source"};
+// Attributes of framework events that have become something else: a row, a name, a length, an
+// arrow.
+constexpr std::array<std::string_view, 8> kFrameworkStructure = {"name",    "pid", "tid", "dur_ns",
+                                                                 "flow_id", "bp",  "ts",  "dur"};
+
+template <typename Names>
+bool Contains(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool HasKey(const Shape& shape, std::string_view name) {
+  return std::any_of(shape.keys.begin(), shape.keys.end(),
+                     [name](const ShapeKey& key) { return key.name == name; });
+}
+
+bool IsStructure(const ShapeKey& key) {
+  return key.scope == KeyScope::kTop && Contains(kFrameworkStructure, key.name);
+}
+
+std::string ArgumentName(std::string_view key, bool is_span) {
+  if (is_span && key == "nc_timestamp_ns") return "nc_start_timestamp_ns";
+  if (Contains(kOwnArguments, key) || key == "worker_gid") return "data." + std::string(key);
+  return std::string(key);
+}
+
+std::string StopArgumentName(const Shape& start, std::string_view key) {
+  if (key == "nc_timestamp_ns") return "nc_stop_timestamp_ns";
+  if (HasKey(start, key)) return "stop_" + std::string(key);
+  return ArgumentName(key, false);
+}
+
+ShapePlan MakeStructure(const Shape& shape) {
+  ShapePlan plan;
+  plan.is_made = true;
+  plan.source = RowSourceOf(shape.event_type);
+  plan.is_device_execution = shape.event_type == "nc_exec_running";
+  plan.names_model = shape.event_type == "kbl_exec_pre";
+  for (uint32_t i = 0; i < shape.keys.size(); ++i) {
+    const ShapeKey& key = shape.keys[i];
+    const bool is_number = key.type == ValueType::kUint;
+    const bool is_text = key.type == ValueType::kString;
+    if (key.scope == KeyScope::kTop && key.name == "name" && is_text) plan.name_key = i;
+    if (key.scope != KeyScope::kData) continue;
+    if (key.name == "device_core_idx" && is_number) plan.core_key = i;
+    if (key.name == "model_id" && is_number) plan.model_id_key = i;
+    if (key.name == "exec_id" && is_number) plan.exec_id_key = i;
+    if (key.name == "model_name" && is_text) plan.model_name_key = i;
+  }
+  return plan;
+}
+
+}  // namespace
+
+ChunkPlan::ChunkPlan(const ChunkNames& names)
+    : serial_(names.serial), plans_(names.shapes.size()) {}
+
+const ShapePlan& ChunkPlan::Structure(const ChunkNames& names, uint16_t shape) {
+  ShapePlan& plan = plans_[shape];
+  if (!plan.is_made) plan = MakeStructure(names.shapes[shape]);
+  return plan;
+}
+
+ShapePlan& ChunkPlan::Interned(const ChunkNames& names, uint16_t shape, Interner& interner) {
+  ShapePlan& plan = plans_[shape];
+  if (plan.generation == interner.generation()) return plan;
+  Structure(names, shape);
+  const Shape& about = names.shapes[shape];
+  plan.name_iid = interner.EventName(about.event_type);
+  plan.name_value_iid = interner.StringValue(about.event_type);
+  const bool is_framework = plan.name_key != ShapePlan::kNone;
+  plan.category_iid =
+      is_framework && !about.event_type.empty() ? interner.Category(about.event_type) : 0;
+  plan.arguments.clear();
+  plan.stops.clear();
+  for (uint32_t i = 0; i < about.keys.size(); ++i) {
+    const ShapeKey& key = about.keys[i];
+    if (is_framework && IsStructure(key)) continue;
+    if (i == plan.model_name_key) continue;  // written by whoever resolves it
+    plan.arguments.push_back(
+        {i, key.type,
+         interner.AnnotationName(ArgumentName(key.name, about.phase == Phase::kStart))});
+  }
+  plan.generation = interner.generation();
+  return plan;
+}
+
+const std::vector<ArgumentPlan>& ChunkPlan::StopArguments(const ChunkNames& names, ShapePlan& plan,
+                                                          uint16_t shape, uint16_t stop_shape,
+                                                          Interner& interner) {
+  for (const ShapePlan::Stop& stop : plan.stops) {
+    if (stop.shape == stop_shape) return stop.arguments;
+  }
+  ShapePlan::Stop& stop = plan.stops.emplace_back();
+  stop.shape = stop_shape;
+  const Shape& about = names.shapes[stop_shape];
+  for (uint32_t i = 0; i < about.keys.size(); ++i) {
+    stop.arguments.push_back(
+        {i, about.keys[i].type,
+         interner.AnnotationName(StopArgumentName(names.shapes[shape], about.keys[i].name))});
+  }
+  return stop.arguments;
+}
+
+ChunkPlan& ChunkPlans::For(const TimelineRecord& record) {
+  if (record.stream >= latest_.size()) latest_.resize(record.stream + 1);
+  ChunkPlan*& latest = latest_[record.stream];
+  if (latest == nullptr || latest->serial() != record.names->serial) {
+    auto& plan = plans_[record.names->serial];
+    if (plan == nullptr) plan = std::make_unique<ChunkPlan>(*record.names);
+    latest = plan.get();
+  }
+  latest->last_used = batch_;
+  return *latest;
+}
+
+void ChunkPlans::Sweep() {
+  if (++batch_ % kBatchesKept != 0) return;
+  for (ChunkPlan*& latest : latest_) latest = nullptr;
+  absl::erase_if(plans_, [this](const auto& entry) {
+    return entry.second->last_used + kBatchesKept < batch_;
+  });
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/pftrace/slice_arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "aggregator/timeline/framework_names.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr std::string_view kNanoseconds = "ns";
+
+// An id as a number where it is one.
+void WriteId(uint32_t name_iid, const std::string& id, Interner& interner, TrackEventFields& out) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+  if (error == std::errc() && end == id.data() + id.size()) {
+    out.Uint(name_iid, number);
+  } else {
+    out.InternedString(name_iid, interner.StringValue(id));
+  }
+}
+
+}  // namespace
+
+const SliceArguments::Names& SliceArguments::names() {
+  if (names_.generation == interner_.generation()) return names_;
+  const auto intern = [this](std::string_view name) { return interner_.AnnotationName(name); };
+  names_.device_profile = intern("device_profile");
+  names_.duration = intern("duration");
+  names_.id = intern("id");
+  names_.instance_id = intern("instance_id");
+  names_.lnc_idx = intern("lnc_idx");
+  names_.model_name = intern("model_name");
+  names_.name = intern("name");
+  names_.nc_idx = intern("nc_idx");
+  names_.process_id = intern("process_id");
+  names_.thread_id = intern("thread_id");
+  names_.timestamp = intern("timestamp");
+  names_.timestamp_unit = intern("timestamp_unit");
+  names_.trace_event_source = intern("trace_event_source");
+  names_.worker_gid = intern("worker_gid");
+  names_.open = intern("open");
+  names_.start_lost = intern("start_lost");
+  names_.squeezed = intern("squeezed");
+  names_.nrta_seq_id = intern("nrta_seq_id");
+  names_.generation = interner_.generation();
+  return names_;
+}
+
+// What all events of a row have in common is serialized once a generation.
+void SliceArguments::RefreshRow(const TimelineRecord& record, TraceRow& row) {
+  const Names& names = this->names();
+  const TimelineStream& stream = header_->streams[record.stream];
+  const StreamIdentity& identity = stream.description.identity;
+  TrackEventFields out;
+  out.Start(perfetto::EventType::kBegin, 0);
+  const size_t begin = out.bytes().size();
+  out.InternedString(names.instance_id, interner_.StringValue(identity.worker.instance_id));
+  if (identity.kind == StreamKind::kFramework) {
+    WriteId(names.process_id, FrameworkProcessId(record), interner_, out);
+    WriteId(names.thread_id, FrameworkThreadId(record), interner_, out);
+  } else {
+    out.Uint(names.process_id, identity.worker.pid);
+    out.Uint(names.thread_id, record.thread_id);
+  }
+  if (identity.kind == StreamKind::kNeuronCore) {
+    out.Uint(names.lnc_idx, identity.nc_idx);
+    out.Uint(names.nc_idx, identity.nc_idx);
+  }
+  if (stream.rank.worker_gid) out.Int(names.worker_gid, *stream.rank.worker_gid);
+  out.InternedString(names.trace_event_source, interner_.StringValue(ToString(row.source)));
+  out.InternedString(names.timestamp_unit, interner_.StringValue(kNanoseconds));
+  row.arguments = std::string(out.bytes().substr(begin));
+  row.arguments_generation = interner_.generation();
+  row.arguments_stream = record.stream;
+  row.arguments_thread_id = record.thread_id;
+}
+
+std::string_view SliceArguments::ModelOf(const TimelineRecord& record,
+                                         const ShapePlan& plan) const {
+  if (plan.model_name_key != ShapePlan::kNone) {
+    const std::string_view name = record.text(record.values[plan.model_name_key]);
+    if (!name.empty()) return name;
+  }
+  if (plan.exec_id_key == ShapePlan::kNone) return {};
+  return models_.Find(record.stream, record.values[plan.exec_id_key]);
+}
+
+// Models are few and recur: the latest are remembered by number.
+uint32_t SliceArguments::ProfileIid(uint64_t model_id) {
+  Profile& known = profiles_[model_id % profiles_.size()];
+  if (known.generation != interner_.generation() || known.model_id != model_id) {
+    title_ = fmt::format("device_profile_model_{}.pftrace", model_id);
+    known = {model_id, interner_.generation(), interner_.StringValue(title_)};
+  }
+  return known.iid;
+}
+
+void SliceArguments::WriteModel(const TimelineRecord& record, ChunkPlan& chunk,
+                                const ShapePlan& plan, TrackEventFields& out) {
+  if (plan.model_name_key != ShapePlan::kNone) {
+    const uint64_t string = record.values[plan.model_name_key];
+    if (!record.text(string).empty()) {
+      WriteText(names().model_name, string, record, chunk, out);
+      return;
+    }
+  } else if (!plan.is_device_execution) {
+    return;
+  }
+  const std::string_view model = ModelOf(record, plan);
+  if (model.empty()) return;
+  if (model.size() <= ChunkPlan::kInternedBytesMax) {
+    out.InternedString(names().model_name, interner_.StringValue(model));
+  } else {
+    out.String(names().model_name, model);
+  }
+}
+
+void SliceArguments::WriteName(const TimelineRecord& record, ChunkPlan& chunk,
+                               const ShapePlan& plan, TrackEventFields& out) {
+  if (plan.name_key != ShapePlan::kNone) {
+    out.Name(chunk.NameIid(*record.names, record.values[plan.name_key], interner_));
+    if (plan.category_iid != 0) out.Category(plan.category_iid);
+    return;
+  }
+  if (plan.is_device_execution) {
+    const std::string_view model = ModelOf(record, plan);
+    if (!model.empty()) {
+      title_ = record.start().event_type;
+      title_ += ' ';
+      title_ += model;
+      out.Name(interner_.EventName(title_));
+      return;
+    }
+  }
+  out.Name(plan.name_iid);
+}
+
+void SliceArguments::WriteText(uint32_t name_iid, uint64_t string, const TimelineRecord& record,
+                               ChunkPlan& chunk, TrackEventFields& out) {
+  const std::string_view text = record.text(string);
+  if (text.size() <= ChunkPlan::kInternedBytesMax) {
+    out.InternedString(name_iid, chunk.StringIid(*record.names, string, interner_));
+  } else {
+    out.String(name_iid, text);
+  }
+}
+
+void SliceArguments::WriteValues(const std::vector<ArgumentPlan>& arguments, const uint64_t* values,
+                                 const TimelineRecord& record, ChunkPlan& chunk,
+                                 TrackEventFields& out) {
+  for (const ArgumentPlan& argument : arguments) {
+    const uint64_t value = values[argument.key];
+    switch (argument.type) {
+      case ValueType::kUint:
+        out.Uint(argument.name_iid, value);
+        break;
+      case ValueType::kInt:
+        out.Int(argument.name_iid, static_cast<int64_t>(value));
+        break;
+      case ValueType::kBool:
+        out.Bool(argument.name_iid, value != 0);
+        break;
+      case ValueType::kDouble:
+        out.Double(argument.name_iid, value);
+        break;
+      case ValueType::kString:
+      case ValueType::kJson:
+        WriteText(argument.name_iid, value, record, chunk, out);
+        break;
+      case ValueType::kNull:
+        out.InternedString(argument.name_iid, interner_.StringValue("null"));
+        break;
+    }
+  }
+}
+
+void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, ChunkPlan& chunk,
+                           bool is_squeezed, TrackEventFields& out) {
+  ShapePlan& plan = chunk.Interned(*record.names, record.shape, interner_);
+  const Names& names = this->names();
+  if (plan.names_model && plan.exec_id_key != ShapePlan::kNone &&
+      plan.model_name_key != ShapePlan::kNone) {
+    models_.Note(record.stream, record.values[plan.exec_id_key],
+                 record.text(record.values[plan.model_name_key]));
+  }
+  WriteName(record, chunk, plan, out);
+  if (detail_ == ArgumentDetail::kVendor) {
+    if (row.arguments_generation != interner_.generation() ||
+        row.arguments_stream != record.stream || row.arguments_thread_id != record.thread_id) {
+      RefreshRow(record, row);
+    }
+    out.Append(row.arguments);
+    out.Uint(names.timestamp, record.start_ns);
+    if (record.kind == RecordKind::kSpan) out.Uint(names.duration, record.end_ns - record.start_ns);
+    const bool has_id = (record.start().present & FieldBit(Field::kId)) != 0;
+    if (has_id) out.Uint(names.id, record.id);
+    if (plan.name_key == ShapePlan::kNone) out.InternedString(names.name, plan.name_value_iid);
+    if (plan.model_id_key != ShapePlan::kNone) {
+      out.InternedString(names.device_profile, ProfileIid(record.values[plan.model_id_key]));
+    }
+  } else if (is_squeezed) {
+    out.Uint(names.duration, record.end_ns - record.start_ns);
+  }
+  WriteModel(record, chunk, plan, out);
+  WriteValues(plan.arguments, record.values, record, chunk, out);
+  if (record.has_stop()) {
+    WriteValues(
+        chunk.StopArguments(*record.names, plan, record.shape, record.stop_shape, interner_),
+        record.stop_values().data(), record, chunk, out);
+  }
+  if ((record.flags & kHasNrtaSeqId) != 0) out.Uint(names.nrta_seq_id, record.nrta_seq_id());
+  if ((record.flags & kOpen) != 0) out.Bool(names.open, true);
+  if ((record.flags & kStartLost) != 0) out.Bool(names.start_lost, true);
+  if (is_squeezed) out.Bool(names.squeezed, true);
+}
+
+void SliceArguments::WriteStop(const TimelineRecord& stop, ChunkPlan& chunk,
+                               TrackEventFields& out) {
+  ShapePlan& plan = chunk.Interned(*stop.names, stop.shape, interner_);
+  for (const ArgumentPlan& argument : plan.arguments) {
+    const std::string_view key = stop.start().keys[argument.key].name;
+    ArgumentPlan renamed = argument;
+    if (key == "nc_timestamp_ns") {
+      renamed.name_iid = interner_.AnnotationName("nc_stop_timestamp_ns");
+    }
+    WriteValues({renamed}, stop.values, stop, chunk, out);
+  }
+}
+
+void SliceArguments::WriteLoss(const Loss& loss, TrackEventFields& out) {
+  const auto text = [this, &out](std::string_view name, std::string_view value) {
+    out.InternedString(interner_.AnnotationName(name), interner_.StringValue(value));
+  };
+  out.Name(interner_.EventName("events lost"));
+  text("place", ToString(loss.place));
+  text("reason", ToString(loss.reason));
+  out.Uint(interner_.AnnotationName("events"), loss.events);
+  if (loss.events_unknown) out.Bool(interner_.AnnotationName("events_unknown"), true);
+  if (!loss.detail.empty()) text("detail", loss.detail);
+}
+
+}  // namespace neurontrace

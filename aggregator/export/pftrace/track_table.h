@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "aggregator/export/exporter.h"
+#include "aggregator/export/grouping.h"
+#include "aggregator/export/pftrace/lanes.h"
+#include "aggregator/export/pftrace/packet_writer.h"
+#include "aggregator/export/row_source.h"
+
+namespace neurontrace {
+
+// A thread row of the trace with its lanes.
+struct TraceRow {
+  uint32_t process = 0;  // index
+  uint32_t stream = 0;   // of the first event; rows of several streams are possible by grouping
+  RowSource source = RowSource::kRuntime;
+  std::string name;
+  uint64_t thread_id = 0;            // the real one
+  std::vector<uint32_t> lane_uuids;  // the first is the thread's own track
+  Lanes lanes;
+  uint64_t point_at_ns = UINT64_MAX;  // the latest span without length, and its number
+  uint64_t point_number = 0;
+  uint64_t arguments_generation = 0;  // of what follows, and whose it is
+  uint32_t arguments_stream = 0;
+  uint64_t arguments_thread_id = 0;
+  std::string arguments;  // those that every event of the row has, serialized
+};
+
+// The tracks of a trace: processes, thread rows, lanes and counters. Each is described in the file
+// before its first use, what it hangs from before it. Process and thread numbers in the file are
+// our own, in the order in which rows should stand: real ones recur on other instances. One thread
+// at a time.
+class TrackTable {
+ public:
+  TrackTable(Grouping grouping, PacketWriter& out) : grouping_(std::move(grouping)), out_(out) {}
+
+  // Beyond so many rows the events of further threads share one.
+  static constexpr size_t kRowsMax = 65'536;
+
+  // Describes the processes that are known beforehand.
+  void Begin(const TimelineHeader& header);
+
+  // The row of an event; `core` is the physical core of a hardware event where it says so.
+  uint32_t NeuronRow(uint32_t stream, uint64_t thread_id, RowSource source,
+                     std::optional<uint64_t> core);
+  uint32_t FrameworkRow(const TimelineRecord& record);
+  TraceRow& row(uint32_t index) { return rows_[index]; }
+  // The track of a lane, described if it is new.
+  uint32_t LaneUuid(uint32_t row, uint32_t lane);
+
+  // The track of a counter of a row's process.
+  uint32_t CounterUuid(uint32_t row, const std::string& name);
+  // A track for what concerns a whole stream, below its process: what was lost of it.
+  uint32_t LossUuid(uint32_t stream);
+  // A track for what concerns the whole trace.
+  uint32_t WarningUuid();
+
+  size_t processes() const { return processes_.size(); }
+  size_t rows() const { return rows_.size(); }
+  size_t tracks() const { return next_uuid_ - 1; }
+
+ private:
+  struct Process {
+    uint32_t uuid = 0;
+    int32_t pid = 0;
+    std::string label;
+  };
+  struct RowKey {
+    uint32_t stream = 0;
+    uint64_t process_id = 0;  // hash of a framework process's id; 0 otherwise
+    uint64_t thread_id = 0;   // a hash where it is a word
+    RowSource source = RowSource::kRuntime;
+    friend bool operator==(const RowKey&, const RowKey&) = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const RowKey& key) {
+      return H::combine(std::move(h), key.stream, key.process_id, key.thread_id, key.source);
+    }
+  };
+  // The rows of one key: several only for the physical cores of a logical one.
+  struct CoreRow {
+    std::optional<uint64_t> core;
+    uint32_t row = 0;
+  };
+  // Thread numbers of a stream's rows, so that its rows stand together.
+  struct StreamTids {
+    int64_t first = 0;
+    uint32_t runtime = 0;
+    uint32_t hardware = 0;
+  };
+
+  uint32_t ProcessOf(uint32_t stream, uint64_t thread_id);
+  uint32_t FrameworkProcess(uint32_t stream, const std::string& process_id);
+  uint32_t AddProcess(const std::string& key, std::string label, const WorkerIdentity& worker,
+                      std::string_view labels);
+  uint32_t AddRow(uint32_t process, const RowKey& key, std::string name, uint64_t thread_id,
+                  size_t core_number, std::optional<uint64_t> core);
+  uint32_t RowForCore(std::vector<CoreRow>& rows, const RowKey& key, std::optional<uint64_t> core);
+  int64_t NextTid(uint32_t stream, RowSource source);
+  uint32_t DescribeChild(uint32_t parent_uuid, const std::string& name, bool is_counter);
+
+  const Grouping grouping_;
+  PacketWriter& out_;
+  const TimelineHeader* header_ = nullptr;
+  std::vector<Process> processes_;
+  absl::flat_hash_map<std::string, uint32_t> process_of_key_;
+  absl::flat_hash_map<std::string, uint32_t> label_counts_;
+  std::vector<TraceRow> rows_;
+  absl::flat_hash_map<RowKey, std::vector<CoreRow>> rows_of_key_;
+  absl::flat_hash_map<std::string, uint32_t> row_of_label_;
+  absl::flat_hash_map<std::pair<uint32_t, std::string>, uint32_t> counters_;  // by process, name
+  absl::flat_hash_map<uint32_t, uint32_t> losses_;                            // by stream
+  std::vector<std::pair<RowKey, uint32_t>> latest_;  // by stream and source: rows without cores
+  std::vector<StreamTids> tids_;
+  int64_t next_tid_ = 0;  // behind all blocks
+  int32_t next_pid_ = 1;
+  uint32_t next_uuid_ = 1;
+  uint32_t warning_uuid_ = 0;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+// Protobuf's wire format as bytes, for the hot path: each function writes at `out` and returns the
+// end. The caller has made room.
+namespace neurontrace::wire_bytes {
+
+inline constexpr size_t kVarintMax = 10;
+
+inline char* Varint(char* out, uint64_t value) {
+  while (value >= 0x80) {
+    *out++ = static_cast<char>(value | 0x80);
+    value >>= 7;
+  }
+  *out++ = static_cast<char>(value);
+  return out;
+}
+
+inline size_t VarintBytes(uint64_t value) {
+  return 1 + static_cast<size_t>(63 - __builtin_clzll(value | 1)) / 7;
+}
+
+inline char* Byte(char* out, uint8_t value) {
+  *out++ = static_cast<char>(value);
+  return out;
+}
+
+inline char* Fixed64(char* out, uint64_t value) {
+  std::memcpy(out, &value, sizeof value);  // little endian, as the machines this runs on
+  return out + sizeof value;
+}
+
+inline char* Bytes(char* out, std::string_view bytes) {
+  std::memcpy(out, bytes.data(), bytes.size());
+  return out + bytes.size();
+}
+
+}  // namespace neurontrace::wire_bytes

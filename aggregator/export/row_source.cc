@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/row_source.h"
+
+#include "trace/event_filter.h"
+
+namespace neurontrace {
+
+std::string_view ToString(RowSource source) {
+  switch (source) {
+    case RowSource::kRuntime:
+      return "neuron_rt";
+    case RowSource::kHardware:
+      return "neuron_hw";
+    case RowSource::kFramework:
+      break;
+  }
+  return "framework";
+}
+
+RowSource RowSourceOf(std::string_view event_type) {
+  if (event_type == "timestamp_sync_point") return RowSource::kRuntime;
+  if (event_type == "nc_model_switch" || IsHardwareEventType(event_type)) {
+    return RowSource::kHardware;
+  }
+  return RowSource::kRuntime;
+}
+
+}  // namespace neurontrace

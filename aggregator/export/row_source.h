@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace neurontrace {
+
+// The vendor's `trace_event_source`: also the last part of a row's name.
+enum class RowSource : uint8_t { kRuntime, kHardware, kFramework };
+std::string_view ToString(RowSource source);
+
+// Where the events of a runtime type are drawn. The vendor's viewer draws the synchronisation point
+// with the runtime and the model switch of a core with the hardware, whatever its documentation
+// counts them as.
+RowSource RowSourceOf(std::string_view event_type);
+
+}  // namespace neurontrace

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the export as a whole: formats, errors, progress, an end on request.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/export/export_fixture.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ExportTest : public ExportFixture {
+ protected:
+  void FillCapture() {
+    const uint32_t stream = AddCore("i-a", 1, 0, 5);
+    for (uint64_t i = 0; i < 100'000; ++i) {
+      script_.Span("span", kBase + i * 100, kBase + i * 100 + 50, i + 1);
+      if (i % 2'000 == 1'999) Close(stream);
+    }
+  }
+};
+
+TEST_F(ExportTest, KnowsItsFormats) {
+  EXPECT_EQ((*FindExportFormat("perfetto"))->file_name, "system_profile.pftrace");
+  EXPECT_EQ((*FindExportFormat("json"))->file_name, "system_profile.json");
+  EXPECT_THAT(FindExportFormat("svg").status().message(), HasSubstr("perfetto, json"));
+}
+
+TEST_F(ExportTest, AReceiverThatLeavesEndsIt) {
+  FillCapture();
+  for (const ExportFormat& format : ExportFormats()) {
+    StringSink sink;
+    sink.bytes_max = 1'000'000;
+    const auto summary = ExportCapture(source_, format, {}, sink, {});
+    EXPECT_EQ(summary.status().code(), absl::StatusCode::kUnavailable) << format.name;
+  }
+}
+
+TEST_F(ExportTest, TellsItsProgressAndEndsWhenTold) {
+  FillCapture();
+  StringSink sink;
+  uint64_t told = 0;
+  ExportProgress last;
+  auto summary = ExportCapture(source_, ExportFormats()[0], {}, sink, [&](const auto& progress) {
+    EXPECT_GE(progress.spans, last.spans);
+    EXPECT_GE(progress.bytes_written, last.bytes_written);
+    last = progress;
+    ++told;
+    return true;
+  });
+  ASSERT_TRUE(summary.ok());
+  EXPECT_GT(told, 2u);
+  EXPECT_EQ(summary->progress.spans, 100'000u);
+  EXPECT_EQ(summary->progress.chunks_total, 50u);
+  summary = ExportCapture(source_, ExportFormats()[0], {}, sink, [](const auto&) { return false; });
+  EXPECT_EQ(summary.status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(ExportTest, AWindowThatIsNoneIsRefused) {
+  ExportRequest request;
+  request.filter.window_start_ns = 5;
+  request.filter.window_end_ns = 5;
+  EXPECT_THAT(ExportError("perfetto", request), HasSubstr("time window"));
+}
+
+}  // namespace
+}  // namespace neurontrace

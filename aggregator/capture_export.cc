@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "aggregator/export/events/event_lines.h"
+#include "aggregator/export/exporter.h"
 #include "aggregator/timeline/store_chunk_source.h"
 #include "base/status.h"
 #include "trace/limits.h"
@@ -29,11 +31,11 @@ absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request) {
 }
 
 // The bytes of an export as messages of a bounded size.
-class ReplySink {
+class ReplySink : public ByteSink {
  public:
   explicit ReplySink(const ExportWriter& write) : write_(write) {}
 
-  absl::Status Write(std::string_view bytes) {
+  absl::Status Write(std::string_view bytes) override {
     while (!bytes.empty()) {
       const size_t size = std::min(bytes.size(), limits::kExportMessageBytes);
       v1::ExportReply reply;
@@ -75,15 +77,55 @@ absl::Status ExportEvents(ChunkSource& source, const TimelineFilter& filter,
   return absl::OkStatus();
 }
 
+absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
+                            TimelineFilter filter, const v1::ExportRequest& request,
+                            const ExportWriter& write) {
+  ASSIGN_OR_RETURN(const ExportFormat* format, FindExportFormat(format_name));
+  neurontrace::ExportRequest timeline;
+  timeline.filter = std::move(filter);
+  timeline.primary_group.assign(request.primary_group().begin(), request.primary_group().end());
+  timeline.secondary_group.assign(request.secondary_group().begin(),
+                                  request.secondary_group().end());
+  ReplySink sink(write);
+  const auto message = [](const ExportProgress& now) {
+    v1::ExportProgress progress;
+    progress.set_chunks_read(now.chunks_read);
+    progress.set_chunks_total(now.chunks_total);
+    progress.set_spans(now.spans);
+    progress.set_bytes_written(now.bytes_written);
+    return progress;
+  };
+  const auto summary =
+      ExportCapture(source, *format, timeline, sink, [&](const ExportProgress& now) {
+        v1::ExportReply reply;
+        *reply.mutable_progress() = message(now);
+        return write(reply);
+      });
+  if (!summary.ok()) return summary.status();
+  v1::ExportReply reply;
+  v1::ExportDone& done = *reply.mutable_done();
+  *done.mutable_total() = message(summary->progress);
+  done.set_open_spans(summary->counts.open_spans);
+  done.set_start_lost_spans(summary->counts.start_lost_spans);
+  done.set_instants(summary->counts.instants);
+  for (const std::string& warning : summary->warnings) done.add_warnings(warning);
+  write(reply);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record,
                                  const v1::ExportRequest& request, const ExportWriter& write) {
-  ASSIGN_OR_RETURN(const TimelineFilter filter, FilterOf(request));
+  ASSIGN_OR_RETURN(TimelineFilter filter, FilterOf(request));
   StoreChunkSource source(store.OpenCapture(record.id), record);
   switch (request.format()) {
     case v1::EXPORT_FORMAT_EVENTS:
       return ExportEvents(source, filter, write);
+    case v1::EXPORT_FORMAT_PERFETTO:
+      return ExportTimeline(source, "perfetto", std::move(filter), request, write);
+    case v1::EXPORT_FORMAT_JSON:
+      return ExportTimeline(source, "json", std::move(filter), request, write);
     default:
       return InvalidArgument("format {} is none that this aggregator knows",
                              static_cast<int>(request.format()));

@@ -71,7 +71,10 @@ NrtDecodeOutcome NrtEventDecoder::Decode(char* document, size_t size, uint64_t f
   outcome_.repaired_bytes = index_.repaired_bytes();
   if (!index_.tokens().empty()) {
     unescaped_.clear();
-    if (std::memchr(document, '\\', size) != nullptr) unescaped_.reserve(size);
+    // Never moves while views point into it.
+    if (unescaped_.capacity() < size && std::memchr(document, '\\', size) != nullptr) {
+      unescaped_.reserve(size);
+    }
     JsonCursor cursor(document, index_, unescaped_);
     if (!TakeEnvelope(cursor, sink)) outcome_.fault = cursor.fault();
   }

@@ -6,21 +6,17 @@
 namespace neurontrace {
 namespace {
 
-bool SameText(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
-}
-
 bool Matches(const CachedShape& cached, const ShapeCache::Query& query) {
   const Shape& shape = cached.shape;
   if (shape.present != query.present || shape.quoted != query.quoted ||
       shape.phase != query.phase || shape.keys.size() != query.keys.size() ||
-      !SameText(shape.event_type, query.event_type)) {
+      shape.event_type != query.event_type) {
     return false;
   }
   for (size_t i = 0; i < query.keys.size(); ++i) {
     const ShapeKey& known = shape.keys[i];
     const ShapeKey& key = query.keys[i];
-    if (known.type != key.type || known.scope != key.scope || !SameText(known.name, key.name)) {
+    if (known.type != key.type || known.scope != key.scope || known.name != key.name) {
       return false;
     }
   }
@@ -69,7 +65,7 @@ size_t ShapeCache::TypeSlot(std::string_view event_type, Phase phase) {
   if (event_type.size() >= 8) {
     std::memcpy(&head, event_type.data(), 8);
     std::memcpy(&tail, event_type.data() + event_type.size() - 8, 8);
-  } else {
+  } else if (!event_type.empty()) {
     std::memcpy(&head, event_type.data(), event_type.size());
   }
   const uint64_t mixed =

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "cli/text.h"
@@ -38,8 +40,13 @@ std::string CaptureWorkerStateName(v1::CaptureWorkerState state) {
 }
 
 std::string FormatWorkers(const v1::Capture& capture) {
+  std::vector<v1::CaptureWorkerStatus> workers(capture.workers().begin(), capture.workers().end());
+  std::sort(workers.begin(), workers.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.worker().instance_id(), a.framework(), a.worker().pid()) <
+           std::tuple(b.worker().instance_id(), b.framework(), b.worker().pid());
+  });
   std::vector<std::vector<std::string>> rows;
-  for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
+  for (const v1::CaptureWorkerStatus& worker : workers) {
     rows.push_back({WorkerName(worker), CaptureWorkerStateName(worker.state()),
                     std::to_string(worker.streams()), FormatCount(worker.events_read()),
                     FormatCount(worker.events_stored()), FormatCount(worker.events_lost()),

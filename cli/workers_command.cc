@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "cli/capture_view.h"
@@ -39,6 +40,13 @@ std::string Ranks(const v1::WorkerInventory& worker, std::string& evidence) {
   return text.empty() ? "unknown" : text;
 }
 
+// The command line without the directory of its program.
+std::string ShortCommand(const std::string& command) {
+  const size_t end = std::min(command.find(' '), command.size());
+  const size_t slash = command.rfind('/', end);
+  return command.substr(slash == std::string::npos ? 0 : slash + 1, 40);
+}
+
 int ListWorkers(Context& context, const WorkersOptions& options) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -67,7 +75,7 @@ int ListWorkers(Context& context, const WorkersOptions& options) {
     rows.push_back({worker.identity().instance_id(), std::to_string(worker.identity().pid()),
                     WorkerStateName(worker.state()), std::to_string(worker.cores_size()),
                     std::move(ranks), evidence.empty() ? "-" : evidence,
-                    worker.job().empty() ? "-" : worker.job(), worker.command().substr(0, 40)});
+                    worker.job().empty() ? "-" : worker.job(), ShortCommand(worker.command())});
     for (const std::string& warning : worker.warnings()) {
       warnings.push_back(fmt::format("{} pid {}: {}", worker.identity().instance_id(),
                                      worker.identity().pid(), warning));

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from fleet import Fleet, FleetError, wait_until
-from ground_truth import compare_with_store
+from ground_truth import compare
 
 INSTANCES = ["i-0a11ce0000000001", "i-0b0b000000000002", "i-0ca401000000003"]
 # What the simulated hosts' clocks are wrong by: offset when the job starts, and drift.
@@ -27,28 +27,28 @@ STRAGGLER, STRAGGLER_US = 13, 1500
 
 
 def start_fleet(fleet):
-    """Aggregator, agents and workers; returns the ground-truth file of each worker."""
+    """Aggregator, agents and workers; returns when all of them are ready to be traced."""
     fleet.start_aggregator()
     for instance in INSTANCES:
         fleet.start_agent(instance)
     start_at = time.time_ns() + 1_000_000_000
-    truths = []
     rank = 0
     for instance in INSTANCES:
         offset, drift = CLOCK_ERRORS[instance]
         for _ in range(WORKERS_PER_INSTANCE):
-            truth = fleet.dir / f"truth-{rank}.tsv"
             lnc = 2 if rank == 0 else 1
             fleet.start_worker(
                 instance, "--rank-start", rank, "--world-size", WORLD, "--cores", CORES_PER_WORKER,
                 "--lnc", lnc, "--seed", 7, "--mix", "graph", "--executions-per-second", 20,
                 "--start-at", start_at, "--straggler-rank", STRAGGLER, "--straggler-extra-us",
-                STRAGGLER_US, "--clock-offset-ns", offset, "--clock-drift-ppm", drift,
-                "--ground-truth", truth)
-            truths.append(truth)
+                STRAGGLER_US, "--clock-offset-ns", offset, "--clock-drift-ppm", drift)
             rank += CORES_PER_WORKER
-    fleet.wait_for_workers(len(truths))
-    return truths
+    wait_until(lambda: len(ranks_known(fleet)) == WORLD, f"the ranks of all {WORLD} cores")
+
+
+def ranks_known(fleet):
+    return {int(core["rank_evidence"][0]["worker_gid"]) for worker in fleet.list_workers()
+            for core in worker["cores"] if core["rank_evidence"]}
 
 
 def barrier_waits(trace):
@@ -123,7 +123,7 @@ def run(arguments):
     with Fleet(arguments.build, out / "run") as fleet:
         print(f"Starting an aggregator, {len(INSTANCES)} simulated instances with an agent each, "
               f"{WORKERS_PER_INSTANCE} workers with {CORES_PER_WORKER} cores on each …", flush=True)
-        truths = start_fleet(fleet)
+        start_fleet(fleet)
         print(fleet.cli("workers").stdout, flush=True)
         command = ["capture", "--duration", f"{arguments.duration}s", "--name", "demo"]
         print(f"$ neurontrace {' '.join(command)}", flush=True)
@@ -135,9 +135,7 @@ def run(arguments):
         print(f"$ neurontrace export {capture_id} -o system_profile.pftrace", flush=True)
         for name in ("system_profile.pftrace", "system_profile.json"):
             print(fleet.cli("export", capture_id, "-o", out / name).stdout.splitlines()[0], flush=True)
-        events = out / "run" / "events.jsonl"
-        fleet.cli("export", capture_id, "--format", "events", "-o", events)
-        check = compare_with_store(truths, events)
+        check = compare(fleet.workers, fleet.export_events(capture_id))
         with open(out / "system_profile.json", encoding="utf-8") as file:
             trace = json.load(file)
         summary = summarise(capture, check, trace, out)

@@ -16,6 +16,8 @@ namespace {
 constexpr size_t kProcFileBytesMax = 16 * 1024;
 constexpr size_t kContainerIdDigits = 64;
 constexpr int kStartTimeField = 22;
+// What stands for the container of a process that is known by its claim.
+constexpr std::string_view kUnseen = "unseen-";
 
 std::string ReadSmallFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -65,12 +67,14 @@ std::string ProcFiles::BootId() const {
   return CleanText(id, kContainerIdDigits);
 }
 
+bool IsClaimed(const WorkerIdentity& worker) { return worker.container_id.starts_with(kUnseen); }
+
 PeerIdentity IdentifyPeer(const ProcFiles& proc, uint32_t kernel_pid, uint32_t claimed_pid,
                           uint64_t claimed_start_ticks, ino_t buffer_inode) {
   if (kernel_pid == 0) {
     return {.pid = claimed_pid,
             .start_time_ticks = claimed_start_ticks,
-            .container_id = fmt::format("unseen-{:x}", static_cast<uint64_t>(buffer_inode)),
+            .container_id = fmt::format("{}{:x}", kUnseen, static_cast<uint64_t>(buffer_inode)),
             .claimed = true};
   }
   const std::optional<uint64_t> start = proc.StartTimeTicks(kernel_pid);

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "trace/ids.h"
+
 namespace neurontrace {
 
 // What the kernel tells about processes, read from a proc file system (another directory in tests).
@@ -41,5 +43,8 @@ struct PeerIdentity {
 // id.
 PeerIdentity IdentifyPeer(const ProcFiles& proc, uint32_t kernel_pid, uint32_t claimed_pid,
                           uint64_t claimed_start_ticks, ino_t buffer_inode);
+
+// Whether this identity was made of a claim.
+bool IsClaimed(const WorkerIdentity& worker);
 
 }  // namespace neurontrace

@@ -27,6 +27,7 @@ TapSource::TapSource(Options options, TaskRunner& runner, const Clock& clock, Ch
       ranks_(std::move(ranks)),
       shared_{{options_.agent_id, clock, sink, metrics}, listener, proc_, {}, {}},
       boot_id_(options_.boot_id.empty() ? proc_.BootId() : options_.boot_id),
+      started_ns_(clock.MonotonicNs()),
       self_(std::make_shared<TapSource*>(this)) {
   After(kFirstTickNs, &TapSource::Tick);
 }
@@ -168,7 +169,9 @@ void TapSource::JoinIfMatching(TapWorker& worker, Capture& capture) {
   const bool has_streams = std::any_of(
       capture.cursors.begin(), capture.cursors.end(),
       [&](const StreamCursor& cursor) { return cursor.stream.worker == worker.identity(); });
-  if (!has_streams && (capture.stopping || !worker.Matches(capture.plan.spec))) return;
+  const bool records_it = worker.tap_capture() == capture.plan.id;
+  const bool is_new = !has_streams && !records_it;
+  if (is_new && (capture.stopping || !worker.Matches(capture.plan.spec))) return;
   worker.Join(capture.plan, capture.cursors);
   if (capture.stopping) worker.Stop(capture.plan.id);
 }
@@ -182,16 +185,29 @@ void TapSource::StopCapture(const CaptureId& capture_id) {
   ScheduleTurn(0);
 }
 
+bool TapSource::MayReturn(const WorkerIdentity& worker) const {
+  if (clock_.MonotonicNs() - started_ns_ >= kReturnPatienceNs) return false;
+  if (worker.boot_id != boot_id_) return false;
+  // A claimed pid says nothing about whether its process lives: patience alone decides.
+  return IsClaimed(worker) || proc_.StartTimeTicks(worker.pid) == worker.start_time_ticks;
+}
+
 // Streams that the store holds of workers that did not outlive the agent before this one: nothing
-// more can come of them, and how much went with them nobody can say.
+// more can come of them, and how much went with them nobody can say. A worker that lives is given
+// the time that its tap takes to find this agent.
 void TapSource::EndOrphans(Capture& capture) {
-  for (const StreamCursor& cursor : capture.cursors) {
+  capture.awaits_workers = false;
+  for (StreamCursor& cursor : capture.cursors) {
     const StreamIdentity& stream = cursor.stream;
     if (stream.kind != StreamKind::kNeuronCore || cursor.ended) continue;
-    const bool lives = std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
+    const bool is_here = std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
       return worker->identity() == stream.worker;
     });
-    if (lives) continue;
+    if (is_here) continue;
+    if (MayReturn(stream.worker)) {
+      capture.awaits_workers = true;
+      continue;
+    }
     auto writer = std::make_unique<StreamWriter>(capture.plan.id, stream, clock_,
                                                  shared_.streams.sink, metrics_);
     writer->Resume(cursor);
@@ -201,6 +217,7 @@ void TapSource::EndOrphans(Capture& capture) {
                      .events_unknown = true,
                      .detail = "worker and agent ended, and what lay between them with them"});
     writer->End(cursor.source_position);
+    cursor.ended = true;  // here; the store hears of it
     capture.orphans.push_back(std::move(writer));
   }
 }
@@ -209,7 +226,7 @@ bool TapSource::CaptureFinished(const CaptureId& capture_id) const {
   const auto found = captures_.find(capture_id);
   if (found == captures_.end()) return true;
   const Capture& capture = found->second;
-  return capture.stopping &&
+  return capture.stopping && !capture.awaits_workers &&
          std::all_of(workers_.begin(), workers_.end(),
                      [&](const auto& worker) { return worker->CaptureFinished(capture_id); }) &&
          std::all_of(capture.orphans.begin(), capture.orphans.end(),

@@ -28,6 +28,9 @@ namespace neurontrace {
 // (docs/decisions/0012-exactly-once-from-the-ring.md).
 class TapSource final : public Source, private TapSession::Listener {
  public:
+  // Taps that lost their agent look for the next one every five seconds at the longest.
+  static constexpr uint64_t kReturnPatienceNs = 12'000'000'000;
+
   struct Options {
     TapServer::Options server;
     std::string agent_id;
@@ -62,6 +65,7 @@ class TapSource final : public Source, private TapSession::Listener {
     CapturePlan plan;
     std::vector<StreamCursor> cursors;
     bool stopping = false;
+    bool awaits_workers = false;  // stopping, and workers with streams may yet come back
     // Streams of workers that are not there any more, to be ended.
     std::vector<std::unique_ptr<StreamWriter>> orphans;
   };
@@ -74,6 +78,8 @@ class TapSource final : public Source, private TapSession::Listener {
   absl::StatusOr<TapWorker*> FindOrAddWorker(const TapSession& session,
                                              const TapGreeting& greeting);
   void JoinIfMatching(TapWorker& worker, Capture& capture);
+  // The agent is so young that a worker of the agent before it may not have found it yet.
+  bool MayReturn(const WorkerIdentity& worker) const;
   void EndOrphans(Capture& capture);
   void CloseConnection(TapSession& session);
   void OnWake(TapSession* session);
@@ -94,6 +100,7 @@ class TapSource final : public Source, private TapSession::Listener {
   const RankResolver ranks_;
   TapWorker::Shared shared_;
   std::string boot_id_;
+  const uint64_t started_ns_;
 
   std::unique_ptr<TapServer> server_;
   std::map<TapSession*, Connection> connections_;

@@ -139,6 +139,46 @@ TEST_F(TapSourceRestartTest, EndsTheStreamsOfWorkersThatDidNotOutliveTheAgent) {
   EXPECT_TRUE(source_->CaptureFinished(capture_));
 }
 
+TEST_F(TapSourceRestartTest, WaitsForAWorkerThatLivesToFindTheNewAgent) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 0, 2), capture_);
+  Pass(600);
+  sink_.StoreAll();
+  tap_.WriteDocument(Document(0, 2, 2), capture_);
+  // Killed; the capture is stopped before the tap has found the next agent.
+  MakeSource();
+  source_->StartCapture(capture_, {}, sink_.Cursors());
+  source_->StopCapture(capture_);
+  Pass(4'000);
+  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  Connect(capture_);
+  Pass(300);
+  tap_.WriteStopped(capture_, TapStopReason::kCommand);
+  Pass(600);
+  sink_.StoreAll();
+  Pass(600);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_THAT(sink_.Events(), SizeIs(4));
+  EXPECT_TRUE(sink_.Losses().empty());
+}
+
+TEST_F(TapSourceRestartTest, GivesUpOnAWorkerThatLivesAndDoesNotReturn) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 0, 2), capture_);
+  Pass(600);
+  sink_.StoreAll();
+  MakeSource();
+  source_->StartCapture(capture_, {}, sink_.Cursors());
+  source_->StopCapture(capture_);
+  Pass(TapSource::kReturnPatienceNs / 1'000'000 + 300);
+  sink_.StoreAll();
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  ASSERT_THAT(sink_.Losses(), SizeIs(1));
+  EXPECT_TRUE(sink_.Losses()[0].events_unknown);
+}
+
 TEST_F(TapSourceRestartTest, DisconnectsATapWhoseRingMakesNoSense) {
   Connect();
   StartAndRecord();

@@ -70,6 +70,9 @@ void TapSource::Tick() {
   After(kTickNs, &TapSource::Tick);
   DropSilentConnections();
   for (const auto& worker : workers_) worker->Tick();
+  for (auto& [id, capture] : captures_) {
+    if (capture.awaits_workers) EndOrphans(capture);
+  }
   ResolveRanks();
   RemoveDoneWorkers();
   ScheduleTurn(0);

@@ -44,6 +44,8 @@ class TapWorker {
   const WorkerIdentity& identity() const { return identity_; }
   const std::string& job() const { return facts_.job; }
   const TapBufferReader& reader() const { return *reader_; }
+  // The capture that the tap runs, as far as it said; empty: none.
+  const CaptureId& tap_capture() const { return tap_capture_; }
   bool connected() const { return session_ != nullptr; }
   // Its tap may come back over a new connection.
   bool can_attach() const { return session_ == nullptr && !broken_; }

@@ -234,9 +234,11 @@ class Fleet:
         return self.cli_json("workers", *arguments)["workers"]
 
     def wait_for_workers(self, count, state="WORKER_STATE_IDLE", seconds=20.0):
+        """Until as many workers are in that state and, where they have a runtime, known with their cores."""
         def there():
             workers = self.list_workers()
-            return workers if sum(w["state"] == state for w in workers) == count else None
+            known = [w for w in workers if w["state"] == state and (w["cores"] or "TOO_OLD" in state)]
+            return workers if len(known) == count else None
         return wait_until(there, f"{count} workers in {state}", seconds)
 
     def show_capture(self, capture_id):

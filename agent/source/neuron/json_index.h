@@ -18,7 +18,7 @@ namespace neurontrace {
 //
 // The first stage alone, rather than simdjson's On Demand interface on top of it, because On Demand
 // refuses a text that is cut off as a whole (what came before the cut is wanted here), and because
-// its second stage is compiled for the build's baseline processor. docs/decisions/ has the figures.
+// its second stage is compiled for the build's baseline processor: docs/decisions/0007.
 //
 // Not a parser: whether the tokens make sense is for the caller to check. One thread at a time.
 class JsonIndex {

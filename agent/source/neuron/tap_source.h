@@ -25,7 +25,7 @@ namespace neurontrace {
 // Exactly once, over restarts of the agent and of the aggregator: a record of a tap's ring is
 // released only when every row and loss it gave is durable; an agent that starts anew reads from
 // there, and passes over what the cursors given to StartCapture say is stored
-// (docs/decisions/0012-exactly-once-from-the-ring.md).
+// (docs/decisions/0006-exactly-once-from-the-ring.md).
 class TapSource final : public Source, private TapSession::Listener {
  public:
   // Taps that lost their agent look for the next one every five seconds at the longest.

@@ -75,7 +75,10 @@ class GrpcControlStream final : public ControlStream {
               },
               {.on_message = [this](const v1::AgentOrder& order) { OnOrder(order); },
                .on_written = [&listener] { listener.OnWritten(); },
-               .on_closed = [&listener](const absl::Status& s) { listener.OnClosed(s); }}) {}
+               .on_closed =
+                   [this](const absl::Status& status) {
+                     if (!closed_) listener_.OnClosed(status);
+                   }}) {}
 
   void Send(const AgentReport& report) override {
     call_.Write(std::make_shared<v1::AgentReport>(ToMessage(report)));
@@ -83,9 +86,12 @@ class GrpcControlStream final : public ControlStream {
 
  private:
   void OnOrder(const v1::AgentOrder& order) {
+    if (closed_) return;
     const absl::Status status = Tell(order);
+    if (status.ok()) return;
+    closed_ = true;
     // Nothing of this object may be touched behind this: the listener lets go of it.
-    if (!status.ok()) listener_.OnClosed(status);
+    listener_.OnClosed(status);
   }
 
   absl::Status Tell(const v1::AgentOrder& order) {
@@ -103,6 +109,7 @@ class GrpcControlStream final : public ControlStream {
   }
 
   Listener& listener_;
+  bool closed_ = false;  // by an order that makes no sense
   Call call_;
 };
 

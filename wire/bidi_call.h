@@ -49,8 +49,11 @@ class BidiCall {
   ~BidiCall() {
     call_->listening = false;
     call_->context->TryCancel();
-    std::unique_lock lock(call_->mutex);
-    call_->done_changed.wait(lock, [this] { return call_->done; });
+    {
+      std::unique_lock lock(call_->mutex);
+      call_->done_changed.wait(lock, [this] { return call_->done; });
+    }
+    call_->self.reset();
   }
 
   // One at a time: on_written comes between two, or on_closed instead.
@@ -67,7 +70,9 @@ class BidiCall {
          Events call_events)
         : runner(task_runner), context(std::move(client_context)), events(std::move(call_events)) {}
 
-    // gRPC's threads from here on; `self` keeps the call alive until OnDone.
+    // gRPC's threads from here on; `self` keeps the call alive. They never hold the last reference:
+    // with it might go the channel, and gRPC 1.51 does not survive a channel that ends on one of its
+    // own threads.
     void OnReadDone(bool ok) override {
       if (!ok) {
         {
@@ -88,7 +93,6 @@ class BidiCall {
     }
     void OnDone(const grpc::Status& status) override {
       Post([status = ToAbslStatus(status)](const Events& e) { e.on_closed(status); });
-      const std::shared_ptr<Call> last = std::move(self);
       std::lock_guard lock(mutex);
       done = true;
       done_changed.notify_all();
@@ -107,7 +111,7 @@ class BidiCall {
     bool listening = true;  // only on the sequence
     Response response;
     std::shared_ptr<const Request> writing;
-    std::shared_ptr<Call> self;
+    std::shared_ptr<Call> self;  // until the owner is gone
 
     std::mutex mutex;
     std::condition_variable done_changed;

@@ -11,7 +11,6 @@
 namespace neurontrace {
 namespace {
 
-constexpr size_t kWindowBytes = 256u << 10;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
@@ -32,8 +31,8 @@ constexpr std::array<Role, 256> kRoles = MakeRoles();
 
 }  // namespace
 
-ElementCutter::ElementCutter(Input input)
-    : input_(std::move(input)), window_(kWindowBytes + kPaddingBytes) {}
+ElementCutter::ElementCutter(Input input, size_t window_bytes)
+    : input_(std::move(input)), window_(window_bytes + kPaddingBytes) {}
 
 absl::StatusOr<ElementCutter::Piece> ElementCutter::Next() {
   if (state_ == State::kStart) {

@@ -39,7 +39,9 @@ class ElementCutter {
   // After a piece's text at least this many bytes can be read (simdjson wants it).
   static constexpr size_t kPaddingBytes = 64;
 
-  explicit ElementCutter(Input input);
+  static constexpr size_t kWindowBytes = 256u << 10;
+
+  explicit ElementCutter(Input input, size_t window_bytes = kWindowBytes);
 
   // The next piece; its views hold until the next call. After kEnd, kTruncated and kMalformed the
   // same comes again. An error is the input's own.

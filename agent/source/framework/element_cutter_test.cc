@@ -27,8 +27,9 @@ ElementCutter::Input Feed(std::string_view text, size_t step) {
 }
 
 // One line for each piece: "key=text" for a member, "text" for an element, the kind for others.
-std::vector<std::string> Cut(std::string_view text, size_t step = 1'000'000) {
-  ElementCutter cutter(Feed(text, step));
+std::vector<std::string> Cut(std::string_view text, size_t step = 1'000'000,
+                             size_t window_bytes = ElementCutter::kWindowBytes) {
+  ElementCutter cutter(Feed(text, step), window_bytes);
   std::vector<std::string> lines;
   for (;;) {
     const auto piece = cutter.Next();
@@ -68,6 +69,7 @@ TEST(ElementCutter, BytesMayArriveOneByOne) {
       R"({"schemaVersion":1,"traceEvents":[{"a":"\\\"","b":[[],{}]},{"c":-1.5e3}],"traceName":"x\"y"})";
   EXPECT_EQ(Cut(text, 1), Cut(text));
   EXPECT_EQ(Cut(text, 3), Cut(text));
+  EXPECT_EQ(Cut(text, 3, 1), Cut(text)) << "a window that has to grow";
 }
 
 TEST(ElementCutter, TopLevelArrayMayBeLeftOpen) {

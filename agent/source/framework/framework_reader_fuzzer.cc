@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a trace file: cut, parsed and written into chunks without a crash; the same pieces
+// come out however the bytes arrive, and every element is an event or a loss.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/source/framework/element_cutter.h"
+#include "agent/source/framework/trace_event_parser.h"
+#include "trace/event_chunk.h"
+
+namespace neurontrace {
+namespace {
+
+void Check(bool good) {
+  if (!good) std::abort();
+}
+
+ElementCutter::Input Feed(std::string_view text, size_t step) {
+  return [text, step](char* out, size_t size) mutable -> absl::StatusOr<size_t> {
+    const size_t n = std::min({step, size, text.size()});
+    std::memcpy(out, text.data(), n);
+    text.remove_prefix(n);
+    return n;
+  };
+}
+
+// One line a piece.
+std::vector<std::string> Cut(std::string_view text, size_t step) {
+  // A small window grows with longer elements.
+  ElementCutter cutter(Feed(text, step), 16);
+  std::vector<std::string> lines;
+  for (;;) {
+    const auto piece = cutter.Next();
+    Check(piece.ok());
+    lines.push_back(std::to_string(static_cast<int>(piece->kind)) + std::string(piece->key) + "=" +
+                    std::string(piece->text));
+    if (piece->kind >= ElementCutter::Kind::kEnd) return lines;
+    Check(lines.size() <= text.size());
+  }
+}
+
+void ParseAll(std::string_view text) {
+  ElementCutter cutter(Feed(text, text.size() + 1), 256);
+  TraceEventParser parser(1'711'964'646'000'000'000, 5);
+  FrameworkEvent event;
+  EventChunkBuilder builder;
+  uint32_t appended = 0;
+  for (;;) {
+    const auto piece = cutter.Next();
+    Check(piece.ok());
+    if (piece->kind >= ElementCutter::Kind::kEnd) break;
+    if (piece->kind != ElementCutter::Kind::kElement) continue;
+    if (!parser.Parse(piece->text, event).ok()) continue;
+    Check(event.values.size() == event.shape.keys.size());
+    const auto shape = builder.InternShape(event.shape);
+    if (shape.ok() && builder.Append(*shape, event.fields, event.values).ok()) ++appended;
+  }
+  Check(builder.event_count() == appended);
+  if (appended == 0) return;
+  // What the parser makes is what a chunk's reader accepts.
+  const EncodedColumns encoded = builder.Finish();
+  DecodedChunk decoded;
+  Check(decoded.Decode(encoded.bytes).ok());
+  Check(decoded.size() == appended);
+}
+
+}  // namespace
+}  // namespace neurontrace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto whole = neurontrace::Cut(text, size + 1);
+  // A byte order mark in pieces is the one thing that is not put together.
+  if (!text.starts_with('\xef')) neurontrace::Check(neurontrace::Cut(text, 1) == whole);
+  neurontrace::ParseAll(text);
+  return 0;
+}

@@ -196,7 +196,10 @@ class Pftrace:
         if kind == 2:
             if not stack:
                 raise PftraceError(f"an end without a begin on track {uuid}")
-            stack.pop().end_ns = time_ns
+            entry = stack.pop()  # its end can touch arrows, too
+            entry.end_ns = time_ns
+            entry.flows += tuple(v for n, v in fields(event) if n in (47, 36))
+            entry.flows_ended += tuple(v for n, v in fields(event) if n in (48, 42))
             return
         if kind == 4:
             return  # a counter's value

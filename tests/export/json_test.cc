@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the JSON has the vendor's keys, is JSON whatever the capture holds, and loses no digit.
+// Method: captures in memory; the text is compared, and read by protobuf's JSON reader for its form.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+
+#include "aggregator/export/json/json_text.h"
+#include "tests/export/export_fixture.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using google::protobuf::Struct;
+
+class JsonTest : public ExportFixture {
+ protected:
+  // The text, which must be one JSON object.
+  std::string ExportJson(ExportRequest request = {}) {
+    std::string text = Export("json", std::move(request));
+    const auto status = google::protobuf::util::JsonStringToMessage(text, &parsed_);
+    EXPECT_TRUE(status.ok()) << status.ToString() << "\n" << text.substr(0, 2'000);
+    return text;
+  }
+  const google::protobuf::ListValue& Events() {
+    return parsed_.fields().at("trace_event").list_value();
+  }
+  Struct parsed_;
+};
+
+TEST_F(JsonTest, HasTheVendorsKeysWhateverThereIs) {
+  ExportJson();
+  for (const char* key : {"trace_event", "mem_usage", "cpu_util", "warnings",
+                          "device_profile_list", "system_profile_metadata"}) {
+    EXPECT_TRUE(parsed_.fields().contains(key)) << key;
+  }
+}
+
+TEST_F(JsonTest, WritesASpanAsTheVendorDoes) {
+  const uint32_t stream = AddCore("i-0f20", 1113579, 3, 35);
+  script_.Add({"nc_exec_running", Phase::kStart, kBase, 1, 7,
+               {{"device_core_idx", uint64_t{4}}, {"exec_id", uint64_t{9}},
+                {"nc_timestamp_ns", uint64_t{1000}}, {"model_id", uint64_t{10001}},
+                {"model_name", std::string("llama")}, {"name", std::string("x")}},
+               3377699720529031});
+  script_.Add({"nc_exec_running", Phase::kStop, kBase + 80, 1, 7,
+               {{"nc_timestamp_ns", uint64_t{1080}}}});
+  Close(stream);
+  EXPECT_THAT(
+      ExportJson(),
+      HasSubstr(fmt::format(
+          R"({{"name":"nc_exec_running","timestamp":{},"duration":80,"timestamp_unit":"ns",)"
+          R"("instance_id":"i-0f20","process_id":"1113579","lnc_idx":3,"nc_idx":3,"worker_gid":35,)"
+          R"("thread_id":7,"id":3377699720529031,"trace_event_source":"neuron_hw",)"
+          R"("device_core_idx":4,"exec_id":9,"nc_start_timestamp_ns":1000,"model_id":10001,)"
+          R"("data.name":"x","model_name":"llama","nc_stop_timestamp_ns":1080}})",
+          kBase)));
+}
+
+TEST_F(JsonTest, LosesNoDigitAndSurvivesAnyText) {
+  const uint32_t stream = AddCore("i-\"a\\", 1, 0, 0);
+  script_.Span("quote\" \xff\xc3\xa9 \n", kBase, kBase + 1, 1, UINT64_MAX,
+               {{"handle", uint64_t{UINT64_MAX}}, {"low", int64_t{INT64_MIN}}, {"ratio", 0.1},
+                {"text", std::string("\x01\xf0\x9f\x94\xa5")}});
+  Close(stream);
+  const std::string text = ExportJson();
+  EXPECT_THAT(text, AllOf(HasSubstr("\"handle\":18446744073709551615"),
+                          HasSubstr("\"low\":-9223372036854775808"), HasSubstr("\"ratio\":0.1"),
+                          HasSubstr("\"thread_id\":18446744073709551615"),
+                          HasSubstr("\\u0001\xf0\x9f\x94\xa5"), HasSubstr("\xef\xbf\xbd\xc3\xa9")));
+}
+
+TEST_F(JsonTest, TakesAttributesFromAStopInALaterChunk) {
+  const uint32_t stream = AddCore("i-a", 1, 0, 0);
+  script_.Add({"nrt_load", Phase::kStart, kBase, 1, 7, {{"size", uint64_t{5}}}});
+  script_.Add({"open", Phase::kStart, kBase + 1, 2, 7});
+  Close(stream);
+  script_.Add({"nrt_load", Phase::kStop, kBase + 80, 1, 7,
+               {{"model_id", uint64_t{4}}, {"size", uint64_t{6}}}});
+  script_.Add({"lost", Phase::kStop, kBase + 90, 3, 7});
+  Close(stream);
+  const std::string text = ExportJson();
+  EXPECT_EQ(Events().values_size(), 3);
+  EXPECT_THAT(text, HasSubstr("\"size\":5,\"model_id\":4,\"stop_size\":6}"));
+  EXPECT_THAT(text, AllOf(HasSubstr("\"open\":true"), HasSubstr("\"start_lost\":true")));
+}
+
+TEST_F(JsonTest, FindsTheModelOfAnExecution) {
+  const uint32_t stream = AddCore("i-a", 1, 0, 0);
+  script_.Span("kbl_exec_pre", kBase, kBase + 5, 1, 7,
+               {{"exec_id", uint64_t{9}}, {"model_name", std::string("llama")}});
+  script_.Span("nc_exec_running", kBase + 10, kBase + 20, 2, 7,
+               {{"exec_id", uint64_t{9}}, {"model_name", std::string()}});
+  Close(stream);
+  ExportJson();
+  EXPECT_EQ(Events().values(1).struct_value().fields().at("model_name").string_value(), "llama");
+}
+
+TEST_F(JsonTest, WritesFrameworkSpansAndInstantsAlone) {
+  const uint32_t stream = AddFile("i-a", "worker0.pt.trace.json");
+  const auto top = [](const std::string& name, EventScript::Value value) {
+    return EventScript::Attribute{name, std::move(value), KeyScope::kTop};
+  };
+  script_.Add({"cpu_op", Phase::kComplete, kBase, 0, 5,
+               {top("name", std::string("aten::mm")), top("pid", std::string("Spans")),
+                top("dur_ns", uint64_t{30}), {"name", uint64_t{3}}}});
+  script_.Add({"ac2g", Phase::kFlowStart, kBase, 0, 5, {top("flow_id", uint64_t{1})}});
+  script_.Add({"", Phase::kCounter, kBase, 0, 5, {{"bytes", uint64_t{1}}}});
+  script_.Add({"cpu_instant_event", Phase::kInstant, kBase + 5, 0, 5,
+               {top("name", std::string("[memory]"))}});
+  Close(stream);
+  const std::string text = ExportJson();
+  EXPECT_EQ(Events().values_size(), 2);
+  EXPECT_THAT(text, HasSubstr(fmt::format(
+                        R"({{"name":"aten::mm","timestamp":{},"duration":30,"timestamp_unit":"ns",)"
+                        R"("instance_id":"i-a","process_id":"Spans","thread_id":5,)"
+                        R"("trace_event_source":"framework","category":"cpu_op","data.name":3}})",
+                        kBase)));
+  EXPECT_THAT(text, HasSubstr("\"phase\":\"instant\""));
+}
+
+TEST_F(JsonTest, TellsLossesAsWarnings) {
+  const uint32_t stream = AddCore("i-a", 1, 0, 5);
+  source_.stream(stream).losses = {
+      {LossPlace::kRuntimeRing, LossReason::kOverwritten, 17, false, kBase, kBase, ""}};
+  source_.description().warnings = {"a worker was lost"};
+  Close(stream, "span");
+  EXPECT_THAT(ExportJson(), AllOf(HasSubstr(R"({"message":"a worker was lost","category":"Capture"})"),
+                                  HasSubstr(R"({"message":"17 trace events of i-a pid 1 nc 0 were)"),
+                                  HasSubstr(R"("category":"Missing Data"})"),
+                                  HasSubstr("\"first_ts\":\"2025-06-15 15:06:40.000000000 +0000 UTC\"")));
+}
+
+TEST(JsonTextTest, KnowsJsonFromWhatIsNone) {
+  for (const char* text : {"0", "-1.5e+3", "[]", " [1, {\"a\": null}] ", "\"\\u00e9\"", "true"}) {
+    EXPECT_TRUE(IsJson(text)) << text;
+  }
+  for (const char* text : {"", "01", "1.", "[1,]", "{\"a\"}", "{a:1}", "\"", "nul", "1 2", "\"\x01\"",
+                           "\"\xff\"", "[1}", "-", "\"\\x\""}) {
+    EXPECT_FALSE(IsJson(text)) << text;
+  }
+  EXPECT_FALSE(IsJson(std::string(1'000, '[') + std::string(1'000, ']')));
+}
+
+}  // namespace
+}  // namespace neurontrace

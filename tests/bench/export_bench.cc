@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole export from chunks in memory, as the store keeps them, to a file: read, uncompress, decode,
-// pair, merge, write. Two threads, as in the service. Memory is the process's growth over the export.
+// A whole export from chunks in memory, as the store keeps them, to a file: read, uncompress,
+// decode, pair, merge, write. Two threads, as in the service. Memory is the process's growth over
+// the export.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the JSON has the vendor's keys, is JSON whatever the capture holds, and loses no digit.
-// Method: captures in memory; the text is compared, and read by protobuf's JSON reader for its form.
+// Method: captures in memory; the text is compared, and read by protobuf's JSON reader for its
+// form.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <google/protobuf/struct.pb.h>
@@ -13,10 +14,10 @@
 namespace neurontrace {
 namespace {
 
+using google::protobuf::Struct;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using google::protobuf::Struct;
 
 class JsonTest : public ExportFixture {
  protected:
@@ -35,21 +36,28 @@ class JsonTest : public ExportFixture {
 
 TEST_F(JsonTest, HasTheVendorsKeysWhateverThereIs) {
   ExportJson();
-  for (const char* key : {"trace_event", "mem_usage", "cpu_util", "warnings",
-                          "device_profile_list", "system_profile_metadata"}) {
+  for (const char* key : {"trace_event", "mem_usage", "cpu_util", "warnings", "device_profile_list",
+                          "system_profile_metadata"}) {
     EXPECT_TRUE(parsed_.fields().contains(key)) << key;
   }
 }
 
 TEST_F(JsonTest, WritesASpanAsTheVendorDoes) {
   const uint32_t stream = AddCore("i-0f20", 1113579, 3, 35);
-  script_.Add({"nc_exec_running", Phase::kStart, kBase, 1, 7,
-               {{"device_core_idx", uint64_t{4}}, {"exec_id", uint64_t{9}},
-                {"nc_timestamp_ns", uint64_t{1000}}, {"model_id", uint64_t{10001}},
-                {"model_name", std::string("llama")}, {"name", std::string("x")}},
+  script_.Add({"nc_exec_running",
+               Phase::kStart,
+               kBase,
+               1,
+               7,
+               {{"device_core_idx", uint64_t{4}},
+                {"exec_id", uint64_t{9}},
+                {"nc_timestamp_ns", uint64_t{1000}},
+                {"model_id", uint64_t{10001}},
+                {"model_name", std::string("llama")},
+                {"name", std::string("x")}},
                3377699720529031});
-  script_.Add({"nc_exec_running", Phase::kStop, kBase + 80, 1, 7,
-               {{"nc_timestamp_ns", uint64_t{1080}}}});
+  script_.Add(
+      {"nc_exec_running", Phase::kStop, kBase + 80, 1, 7, {{"nc_timestamp_ns", uint64_t{1080}}}});
   Close(stream);
   EXPECT_THAT(
       ExportJson(),
@@ -65,7 +73,9 @@ TEST_F(JsonTest, WritesASpanAsTheVendorDoes) {
 TEST_F(JsonTest, LosesNoDigitAndSurvivesAnyText) {
   const uint32_t stream = AddCore("i-\"a\\", 1, 0, 0);
   script_.Span("quote\" \xff\xc3\xa9 \n", kBase, kBase + 1, 1, UINT64_MAX,
-               {{"handle", uint64_t{UINT64_MAX}}, {"low", int64_t{INT64_MIN}}, {"ratio", 0.1},
+               {{"handle", uint64_t{UINT64_MAX}},
+                {"low", int64_t{INT64_MIN}},
+                {"ratio", 0.1},
                 {"text", std::string("\x01\xf0\x9f\x94\xa5")}});
   Close(stream);
   const std::string text = ExportJson();
@@ -80,7 +90,11 @@ TEST_F(JsonTest, TakesAttributesFromAStopInALaterChunk) {
   script_.Add({"nrt_load", Phase::kStart, kBase, 1, 7, {{"size", uint64_t{5}}}});
   script_.Add({"open", Phase::kStart, kBase + 1, 2, 7});
   Close(stream);
-  script_.Add({"nrt_load", Phase::kStop, kBase + 80, 1, 7,
+  script_.Add({"nrt_load",
+               Phase::kStop,
+               kBase + 80,
+               1,
+               7,
                {{"model_id", uint64_t{4}}, {"size", uint64_t{6}}}});
   script_.Add({"lost", Phase::kStop, kBase + 90, 3, 7});
   Close(stream);
@@ -106,12 +120,22 @@ TEST_F(JsonTest, WritesFrameworkSpansAndInstantsAlone) {
   const auto top = [](const std::string& name, EventScript::Value value) {
     return EventScript::Attribute{name, std::move(value), KeyScope::kTop};
   };
-  script_.Add({"cpu_op", Phase::kComplete, kBase, 0, 5,
-               {top("name", std::string("aten::mm")), top("pid", std::string("Spans")),
-                top("dur_ns", uint64_t{30}), {"name", uint64_t{3}}}});
+  script_.Add({"cpu_op",
+               Phase::kComplete,
+               kBase,
+               0,
+               5,
+               {top("name", std::string("aten::mm")),
+                top("pid", std::string("Spans")),
+                top("dur_ns", uint64_t{30}),
+                {"name", uint64_t{3}}}});
   script_.Add({"ac2g", Phase::kFlowStart, kBase, 0, 5, {top("flow_id", uint64_t{1})}});
   script_.Add({"", Phase::kCounter, kBase, 0, 5, {{"bytes", uint64_t{1}}}});
-  script_.Add({"cpu_instant_event", Phase::kInstant, kBase + 5, 0, 5,
+  script_.Add({"cpu_instant_event",
+               Phase::kInstant,
+               kBase + 5,
+               0,
+               5,
                {top("name", std::string("[memory]"))}});
   Close(stream);
   const std::string text = ExportJson();
@@ -130,18 +154,19 @@ TEST_F(JsonTest, TellsLossesAsWarnings) {
       {LossPlace::kRuntimeRing, LossReason::kOverwritten, 17, false, kBase, kBase, ""}};
   source_.description().warnings = {"a worker was lost"};
   Close(stream, "span");
-  EXPECT_THAT(ExportJson(), AllOf(HasSubstr(R"({"message":"a worker was lost","category":"Capture"})"),
-                                  HasSubstr(R"({"message":"17 trace events of i-a pid 1 nc 0 were)"),
-                                  HasSubstr(R"("category":"Missing Data"})"),
-                                  HasSubstr("\"first_ts\":\"2025-06-15 15:06:40.000000000 +0000 UTC\"")));
+  EXPECT_THAT(ExportJson(),
+              AllOf(HasSubstr(R"({"message":"a worker was lost","category":"Capture"})"),
+                    HasSubstr(R"({"message":"17 trace events of i-a pid 1 nc 0 were)"),
+                    HasSubstr(R"("category":"Missing Data"})"),
+                    HasSubstr("\"first_ts\":\"2025-06-15 15:06:40.000000000 +0000 UTC\"")));
 }
 
 TEST(JsonTextTest, KnowsJsonFromWhatIsNone) {
   for (const char* text : {"0", "-1.5e+3", "[]", " [1, {\"a\": null}] ", "\"\\u00e9\"", "true"}) {
     EXPECT_TRUE(IsJson(text)) << text;
   }
-  for (const char* text : {"", "01", "1.", "[1,]", "{\"a\"}", "{a:1}", "\"", "nul", "1 2", "\"\x01\"",
-                           "\"\xff\"", "[1}", "-", "\"\\x\""}) {
+  for (const char* text : {"", "01", "1.", "[1,]", "{\"a\"}", "{a:1}", "\"", "nul", "1 2",
+                           "\"\x01\"", "\"\xff\"", "[1}", "-", "\"\\x\""}) {
     EXPECT_FALSE(IsJson(text)) << text;
   }
   EXPECT_FALSE(IsJson(std::string(1'000, '[') + std::string(1'000, ']')));

@@ -296,6 +296,14 @@ absl::Status PftraceExporter::Finish(ExportSummary& summary) {
   ends_.Seal();
   stops_.clear();
   WriteUntil(UINT64_MAX);
+  if (squeezed_ > 0) {
+    summary.warnings.push_back(fmt::format(
+        "{} spans are shown without their length (argument squeezed): more overlap on their row "
+        "than a trace can show",
+        squeezed_));
+  }
+  WriteWarnings(summary.warnings, out_.now_ns());
+  // Real files have such arrows by the hundred: no flaw of the trace.
   if (flows_.orphan_ends() > 0) {
     summary.warnings.push_back(fmt::format("{} of {} arrow ends in framework traces have no start",
                                            flows_.orphan_ends(), flows_.points()));
@@ -306,13 +314,6 @@ absl::Status PftraceExporter::Finish(ExportSummary& summary) {
                     "are not drawn",
                     flows_without_slice_, flows_.points()));
   }
-  if (squeezed_ > 0) {
-    summary.warnings.push_back(fmt::format(
-        "{} spans are shown without their length (argument squeezed): more overlap on their row "
-        "than a trace can show",
-        squeezed_));
-  }
-  WriteWarnings(summary.warnings, out_.now_ns());
   return out_.Flush();
 }
 

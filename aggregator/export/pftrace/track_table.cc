@@ -32,6 +32,19 @@ std::string DisambiguatedLabel(const std::string& label, const WorkerIdentity& w
              : fmt::format("{}-container {}", label, worker.container_id.substr(0, 12));
 }
 
+// The name of a framework thread that its file does not name: files have words for ids, too.
+std::string ThreadName(const std::string& thread_id) {
+  if (thread_id.empty()) return "events";
+  const bool is_number = thread_id.find_first_not_of("-0123456789") == std::string::npos;
+  return is_number ? "tid" + thread_id : thread_id;
+}
+
+// Kineto's names end in a space.
+std::string Trimmed(const std::string& name) {
+  const size_t last = name.find_last_not_of(' ');
+  return last == std::string::npos ? "unnamed" : name.substr(0, last + 1);
+}
+
 std::string WorkerKey(const WorkerIdentity& worker) {
   return fmt::format("{}\n{}\n{}\n{}\n{}", worker.instance_id, worker.boot_id, worker.pid,
                      worker.start_time_ticks, worker.container_id);
@@ -114,7 +127,8 @@ uint32_t TrackTable::FrameworkProcess(uint32_t stream, const std::string& proces
   const StreamIdentity& identity = header_->streams[stream].description.identity;
   const auto& names = header_->framework_names[stream].processes;
   const auto named = names.find(process_id);
-  std::string label = fmt::format("{}-pid{}", identity.worker.instance_id, process_id);
+  std::string label = identity.worker.instance_id;
+  if (!process_id.empty()) label += "-pid" + process_id;
   if (named != names.end() && !named->second.name.empty()) label += " " + named->second.name;
   label += fmt::format(" ({})", identity.name);
   return AddProcess(fmt::format("framework\n{}\n{}", stream, process_id), std::move(label),
@@ -211,9 +225,8 @@ uint32_t TrackTable::FrameworkRow(const TimelineRecord& record) {
   if (!rows.empty()) return rows.front().row;
   const auto& names = header_->framework_names[record.stream].threads;
   const auto named = names.find({process_id, thread_id});
-  const std::string name = named == names.end() || named->second.empty()
-                               ? fmt::format("tid{}-framework", thread_id)
-                               : fmt::format("{}-framework", named->second);
+  const std::string name =
+      (named == names.end() ? ThreadName(thread_id) : Trimmed(named->second)) + "-framework";
   const uint32_t process = FrameworkProcess(record.stream, process_id);
   // Two threads of one name are two rows.
   const uint32_t row = AddRow(process, key, name, record.thread_id, key.thread_id, std::nullopt);

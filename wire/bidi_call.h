@@ -71,8 +71,8 @@ class BidiCall {
         : runner(task_runner), context(std::move(client_context)), events(std::move(call_events)) {}
 
     // gRPC's threads from here on; `self` keeps the call alive. They never hold the last reference:
-    // with it might go the channel, and gRPC 1.51 does not survive a channel that ends on one of its
-    // own threads.
+    // with it might go the channel, and gRPC 1.51 does not survive a channel that ends on one of
+    // its own threads.
     void OnReadDone(bool ok) override {
       if (!ok) {
         {

@@ -42,6 +42,7 @@ class Aggregator {
 
   // HOST:PORT, with the real port.
   const std::string& address() const { return address_; }
+  int health_port() const { return health_server_->port(); }
 
  private:
   explicit Aggregator(std::unique_ptr<Store> store);

@@ -27,7 +27,8 @@ int main(int argc, char** argv) {
                  std::string(aggregator.status().message()).c_str());
     return 1;
   }
-  std::printf("listening on %s\n", (*aggregator)->address().c_str());
+  std::printf("health on port %d\nlistening on %s\n", (*aggregator)->health_port(),
+              (*aggregator)->address().c_str());
   std::fflush(stdout);
 
   int signal = 0;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "aggregator/timeline/rank_binding.h"
@@ -90,7 +92,12 @@ class EventLines {
       if (time_ns < filter_.window_start_ns || time_ns >= filter_.window_end_ns) continue;
       if (!wanted[chunk_.shape_of()[event]]) continue;
       text_ += head;
+      const size_t begin = text_.size();
       AppendEventJson(chunk_, event, stream.identity.nc_idx, text_);
+      // Nested values keep the layout of their source. In strings, line ends are escaped.
+      std::replace_if(
+          text_.begin() + static_cast<std::ptrdiff_t>(begin), text_.end(),
+          [](char c) { return c == '\n' || c == '\r'; }, ' ');
       text_ += "}\n";
       ++total_.events;
       if (text_.size() >= kPieceBytes) RETURN_IF_ERROR(Flush());

@@ -86,6 +86,19 @@ TEST_F(EventLinesTest, AFrameworkFileHasANameAndNoCore) {
       ElementsAre(HasSubstr(R"("nc_idx":-1,"worker_gid":-1,"file":"worker0.json","event":{)")));
 }
 
+TEST_F(EventLinesTest, AValueOverSeveralLinesStaysOnOne) {
+  const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
+  const auto shape = builder_.InternShape({.event_type = "cpu_op",
+                                           .phase = Phase::kInstant,
+                                           .present = FieldBit(Field::kTimestamp),
+                                           .keys = {{"dims", ValueType::kJson}}});
+  ASSERT_TRUE(shape.ok());
+  const AttributeValue value{.text = "[\n 1,\r\n 2]"};
+  ASSERT_TRUE(builder_.Append(*shape, {.timestamp_ns = 5}, {&value, 1}).ok());
+  source_.AddChunk(stream, builder_);
+  EXPECT_THAT(Write(), ElementsAre(HasSubstr(R"("dims":[  1,   2])")));
+}
+
 TEST_F(EventLinesTest, FiltersLeaveOutStreamsTypesAndTimes) {
   for (const auto& [instance, nc] : {std::pair{"i-a", 0u}, {"i-a", 1u}, {"i-b", 0u}}) {
     const uint32_t stream = source_.AddStream(Core(instance, 1, nc));

@@ -28,7 +28,8 @@ class NoFleet(FleetCase):
         for program in ("neurontrace-agent", "neurontrace-aggregator"):
             done = subprocess.run([self.fleet.program(program), "--help"], capture_output=True, text=True, check=True)
             self.assertRegex(done.stdout, rf"Examples?:\s+(.*\n)*? *{program} ", "an example")
-            wrong = subprocess.run([self.fleet.program(program), "--no-such-flag"], capture_output=True, text=True,
+            needed = ["--aggregator", "127.0.0.1:1"] if program == "neurontrace-agent" else []
+            wrong = subprocess.run([self.fleet.program(program), *needed, "--no-such-flag"], capture_output=True, text=True,
                                    check=False)
             self.assertEqual(wrong.returncode, 2, wrong.stderr)
             self.assertIn("--no-such-flag", wrong.stderr)
@@ -100,6 +101,7 @@ class Walk(FleetCase):
         done = self.fleet.cli("capture", "--duration", "800ms", "--name", "walk", "-o", trace)
         self.assertIn("complete", done.stdout)
         self.assertIn(f"wrote {trace}", done.stdout)
+        self.check_sound(trace)
         capture_id = self.walk_captures(workers)
         self.walk_export(capture_id, trace)
         self.walk_delete(capture_id)

@@ -17,7 +17,7 @@ from pathlib import Path
 from fleet import Fleet, FleetError, wait_until
 from ground_truth import compare
 
-INSTANCES = ["i-0a11ce0000000001", "i-0b0b000000000002", "i-0ca401000000003"]
+INSTANCES = ["i-0a11ce00000000001", "i-0b0b0000000000002", "i-0ca40100000000003"]
 # What the simulated hosts' clocks are wrong by: offset when the job starts, and drift.
 CLOCK_ERRORS = {INSTANCES[0]: (0, 0.0), INSTANCES[1]: (400_000, 12.0), INSTANCES[2]: (-250_000, -8.0)}
 WORKERS_PER_INSTANCE = 2
@@ -27,28 +27,22 @@ STRAGGLER, STRAGGLER_US = 13, 1500
 
 
 def start_fleet(fleet):
-    """Aggregator, agents and workers; returns when all of them are ready to be traced."""
+    """Aggregator, agents and workers."""
     fleet.start_aggregator()
     for instance in INSTANCES:
         fleet.start_agent(instance)
-    start_at = time.time_ns() + 1_000_000_000
-    rank = 0
-    for instance in INSTANCES:
+    start_at = time.time_ns() + 500_000_000
+    for number in range(len(INSTANCES) * WORKERS_PER_INSTANCE):
+        instance = INSTANCES[number // WORKERS_PER_INSTANCE]
         offset, drift = CLOCK_ERRORS[instance]
-        for _ in range(WORKERS_PER_INSTANCE):
-            lnc = 2 if rank == 0 else 1
-            fleet.start_worker(
-                instance, "--rank-start", rank, "--world-size", WORLD, "--cores", CORES_PER_WORKER,
-                "--lnc", lnc, "--seed", 7, "--mix", "graph", "--executions-per-second", 20,
-                "--start-at", start_at, "--straggler-rank", STRAGGLER, "--straggler-extra-us",
-                STRAGGLER_US, "--clock-offset-ns", offset, "--clock-drift-ppm", drift)
-            rank += CORES_PER_WORKER
-    wait_until(lambda: len(ranks_known(fleet)) == WORLD, f"the ranks of all {WORLD} cores")
-
-
-def ranks_known(fleet):
-    return {int(core["rank_evidence"][0]["worker_gid"]) for worker in fleet.list_workers()
-            for core in worker["cores"] if core["rank_evidence"]}
+        fleet.start_worker(
+            instance, "--rank-start", number * CORES_PER_WORKER, "--world-size", WORLD, "--cores", CORES_PER_WORKER,
+            "--lnc", 2 if number == 0 else 1, "--seed", 7, "--mix", "graph", "--executions-per-second", 20,
+            "--start-at", start_at, "--straggler-rank", STRAGGLER, "--straggler-extra-us", STRAGGLER_US,
+            "--clock-offset-ns", offset, "--clock-drift-ppm", drift, ready=False)
+    for worker in fleet.workers:
+        worker.wait_for_line("ready")
+    fleet.wait_for_workers(len(fleet.workers))
 
 
 def barrier_waits(trace):
@@ -81,6 +75,7 @@ def summarise(capture, check, trace, out):
         "ground_truth_missing": check.missing,
         "ground_truth_extra": check.extra,
         "ground_truth_twice": check.twice,
+        "ground_truth_after_the_last_fetch": check.after_end,
         "spans": len(trace["trace_event"]),
         "clock_bound": None,  # instances are merged on their own clocks; no bound is claimed
         "planted_straggler": STRAGGLER,
@@ -89,6 +84,12 @@ def summarise(capture, check, trace, out):
         "files": {name: str(out / name) for name in
                   ("system_profile.pftrace", "system_profile.json", "summary.json")},
     }
+
+
+def after_end(summary):
+    count = summary["ground_truth_after_the_last_fetch"]
+    return f"""
+                   ({count} more came between a core's last fetch and the end of its trace)""" if count else ""
 
 
 def print_summary(summary):
@@ -105,7 +106,7 @@ Summary
   events lost      {summary['events_lost']:,}
   checked          {summary['ground_truth_events']:,} events of the simulation's own record: \
 {summary['ground_truth_missing']} missing, {summary['ground_truth_twice']} twice, \
-{summary['ground_truth_extra']} that it does not know
+{summary['ground_truth_extra']} that it does not know{after_end(summary)}
   clock bound      not known: instances are shown on their own clocks (the simulation made them wrong
                    by 0, +400 and -250 us; up to 12 ppm drift)
   straggler        worker_gid {found} waits {waits.get(str(found), 0):,.0f} us in a barrier, the others \

@@ -17,10 +17,9 @@ SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 
 def get(process, path):
     """Status and body of a page of a daemon."""
-    line = process.wait_for_line("http://")
-    base = re.search(r"http://[\w.\[\]:]+", line)[0].rstrip("/")
+    port = re.search(r"health on port (\d+)", process.wait_for_line("health on port "))[1]
     try:
-        with urllib.request.urlopen(base + path, timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -71,9 +70,14 @@ class Health(FleetCase):
         capture_id = self.start_capture()
         self.wait_for_events(capture_id, 2000)
         events = int(self.stop_capture(capture_id)["events"])
-        agent, _ = metrics(self.daemons()["agent"])
-        self.assertEqual(total(agent, "neurontrace_agent_events_read_total"), events)
+        agent = wait_until(
+            lambda: next((m for m in [metrics(self.daemons()["agent"])[0]]
+                          if total(m, "neurontrace_agent_events_stored_total") == events), None),
+            "the agent's sums to be those of the capture")
+        self.assertEqual(total(agent, "neurontrace_agent_events_decoded_total"), events)
+        self.assertEqual(total(agent, "neurontrace_agent_core_events_total"), events)
         self.assertEqual(total(agent, "neurontrace_agent_events_lost_total"), 0)
+        self.assertEqual(total(agent, "neurontrace_agent_workers"), 2)
         aggregator, _ = metrics(self.daemons()["aggregator"])
         self.assertEqual(total(aggregator, "neurontrace_aggregator_events_stored_total"), events)
         wait_until(lambda: total(metrics(self.fleet.aggregator)[0], "neurontrace_aggregator_agents_connected") == 1,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <absl/synchronization/mutex.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -13,6 +14,9 @@ int main(int argc, char** argv) {
   const auto config = neurontrace::ParseAggregatorConfig(argc, argv, exit_code);
   if (!config) return exit_code;
   spdlog::set_default_logger(spdlog::stderr_color_mt("aggregator"));
+
+  // Debian's Abseil looks for deadlocks at every lock, and gRPC takes many.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 
   // Before any thread is made, so that all of them leave the signals to this one.
   sigset_t signals;

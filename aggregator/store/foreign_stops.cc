@@ -2,6 +2,7 @@
 #include "aggregator/store/foreign_stops.h"
 
 #include <algorithm>
+#include <bit>
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
@@ -11,21 +12,21 @@
 namespace neurontrace {
 namespace {
 
-constexpr size_t kSlots = 16'384;
-static_assert(kSlots >= 2 * size_t{limits::kChunkEventsMax});
+constexpr size_t SlotsFor(size_t events) { return std::bit_ceil(events + events / 4 + 1); }
 static_assert(limits::kChunkEventsMax <= UINT16_MAX && limits::kChunkShapesMax <= UINT16_MAX,
               "a slot counts both in 16 bits");
-constexpr int kHashShift = 50;  // the upper 14 bits of the hash
-static_assert(kSlots == size_t{1} << (64 - kHashShift));
 
 }  // namespace
 
-ForeignStopFinder::ForeignStopFinder() : slots_(kSlots) {}
+ForeignStopFinder::ForeignStopFinder() : slots_(SlotsFor(limits::kChunkEventsMax)) {}
 ForeignStopFinder::~ForeignStopFinder() = default;
 
 ForeignStopFinder::Slot& ForeignStopFinder::Lookup(uint16_t type, uint64_t tracking_id) {
-  const uint64_t mixed = (tracking_id ^ (uint64_t{type} << 56)) * 0x9e3779b97f4a7c15u;
-  for (size_t at = mixed >> kHashShift;; at = (at + 1) & (kSlots - 1)) {
+  // Ids of one time are near each other, and so are their slots: what is looked up stays in the
+  // cache.
+  const uint64_t folded = tracking_id ^ (tracking_id >> 13) ^ (tracking_id >> 29) ^
+                          (tracking_id >> 47) ^ (uint64_t{type} * 0x9e3779b1u);
+  for (size_t at = folded & mask_;; at = (at + 1) & mask_) {
     Slot& slot = slots_[at];
     if (slot.generation != generation_) {
       slot = {.tracking_id = tracking_id, .type = type, .open = 0, .generation = generation_};
@@ -54,13 +55,15 @@ ForeignStops ForeignStopFinder::Find(const DecodedChunk& chunk) {
     std::fill(slots_.begin(), slots_.end(), Slot{});
     generation_ = 1;
   }
+  const size_t events = chunk.size();
+  mask_ = SlotsFor(events) - 1;
   MapShapesToTypes(chunk);
   std::vector<uint32_t> written(types_.size(), UINT32_MAX);
   const auto shapes = chunk.shapes();
   const auto shape_of = chunk.shape_of();
   const auto tracking_ids = chunk.tracking_id();
   const auto timestamps = chunk.timestamp_ns();
-  for (size_t i = 0; i < chunk.size(); ++i) {
+  for (size_t i = 0; i < events; ++i) {
     const Phase phase = shapes[shape_of[i]].phase;
     if (phase != Phase::kStart && phase != Phase::kStop) continue;
     const uint16_t type = type_of_shape_[shape_of[i]];

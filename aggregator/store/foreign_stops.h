@@ -48,8 +48,10 @@ class ForeignStopFinder {
   Slot& Lookup(uint16_t type, uint64_t tracking_id);
   void MapShapesToTypes(const DecodedChunk& chunk);
 
-  std::vector<Slot>
-      slots_;  // open addressing, a power of two, at least twice the events of a chunk
+  // Open addressing over the first mask_ + 1 slots: a power of two, a quarter more than the chunk's
+  // events at least.
+  std::vector<Slot> slots_;
+  size_t mask_ = 0;
   uint32_t generation_ = 0;
   std::vector<uint16_t> type_of_shape_;
   std::vector<std::string_view> types_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks into a whole aggregator over loopback: validated, stored with sync, acknowledged. Clients
-// and aggregator are in one process and share its cores. Prints one line a case; asserts nothing on
-// time.
+// Chunks into a whole aggregator over loopback: validated, stored with sync, acknowledged. The
+// aggregator is the program itself, in a process of its own, so that its processor time and memory
+// are told apart from the clients'. Prints one line a case; asserts nothing on time.
 //
 //   ingest_bench [--store DIR] [--million-events N]
 //
@@ -9,10 +9,12 @@
 // then one case at half the highest rate, for the time from sending a chunk to its acknowledgement.
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
-#include <spdlog/spdlog.h>
-#include <sys/resource.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -24,7 +26,6 @@
 #include <thread>
 #include <vector>
 
-#include "aggregator/aggregator.h"
 #include "neurontrace/v1/agent_gateway.grpc.pb.h"
 #include "neurontrace/v1/operator_service.grpc.pb.h"
 #include "tests/bench/event_mix.h"
@@ -74,7 +75,8 @@ struct Case {
 
 struct Result {
   double seconds = 0;
-  double cpu_seconds = 0;
+  double cpu_seconds = 0;  // the aggregator's
+  double peak_mib = 0;     // likewise
   uint64_t events = 0;
   uint64_t bytes = 0;
   std::vector<double> latencies_ms;
@@ -167,26 +169,59 @@ class Client {
   std::thread reader_;
 };
 
-double CpuSeconds() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-// Peak since the last call, in MiB.
-double PeakResidentMib() {
-  std::ifstream status("/proc/self/status");
-  std::string line;
-  double mib = 0;
-  while (std::getline(status, line)) {
-    if (line.starts_with("VmHWM:")) mib = std::strtod(line.c_str() + 6, nullptr) / 1024;
+// The program, until its end.
+class AggregatorProcess {
+ public:
+  explicit AggregatorProcess(const std::string& store) {
+    std::array<int, 2> out{};
+    if (pipe(out.data()) != 0) Fail("no pipe");
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(out[1], STDOUT_FILENO);
+      execl(NEURONTRACE_AGGREGATOR, NEURONTRACE_AGGREGATOR, "--listen", "127.0.0.1:0", "--store",
+            store.c_str(), "--health-address", "127.0.0.1:0", nullptr);
+      _exit(127);
+    }
+    close(out[1]);
+    std::array<char, 256> line{};
+    FILE* const lines = fdopen(out[0], "r");
+    if (std::fgets(line.data(), line.size(), lines) == nullptr) Fail("the aggregator ended");
+    address_ = std::string(line.data()).substr(std::string_view("listening on ").size());
+    address_.pop_back();
+    std::fclose(lines);
   }
-  std::ofstream("/proc/self/clear_refs") << 5;
-  return mib;
-}
+  ~AggregatorProcess() {
+    kill(pid_, SIGTERM);
+    waitpid(pid_, nullptr, 0);
+  }
+  AggregatorProcess(const AggregatorProcess&) = delete;
+  AggregatorProcess& operator=(const AggregatorProcess&) = delete;
+
+  const std::string& address() const { return address_; }
+
+  // User and system time so far.
+  double CpuSeconds() const {
+    std::ifstream stat(fmt::format("/proc/{}/stat", pid_));
+    std::string word;
+    double ticks = 0;
+    for (int field = 1; field <= 15 && stat >> word; ++field) {
+      if (field >= 14) ticks += std::strtod(word.c_str(), nullptr);
+    }
+    return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
+  double PeakResidentMib() const {
+    std::ifstream status(fmt::format("/proc/{}/status", pid_));
+    std::string line;
+    while (std::getline(status, line)) {
+      if (line.starts_with("VmHWM:")) return std::strtod(line.c_str() + 6, nullptr) / 1024;
+    }
+    return 0;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  std::string address_;
+};
 
 CaptureId StartCapture(const std::string& address) {
   const auto stub = v1::OperatorService::NewStub(MakeChannel(address, {}));
@@ -201,10 +236,8 @@ CaptureId StartCapture(const std::string& address) {
 
 Result Run(const std::string& store, const std::vector<Chunk>& chunks, const Case& test) {
   std::filesystem::remove_all(store);
-  auto aggregator =
-      Aggregator::Start({.listen = "127.0.0.1:0", .health_address = "127.0.0.1:0", .store = store});
-  if (!aggregator.ok()) Fail(std::string(aggregator.status().message()));
-  const std::string address = (*aggregator)->address();
+  const AggregatorProcess aggregator(store);
+  const std::string& address = aggregator.address();
   const CaptureId capture = StartCapture(address);
   Result result;
   std::vector<std::unique_ptr<Client>> clients;
@@ -212,7 +245,7 @@ Result Run(const std::string& store, const std::vector<Chunk>& chunks, const Cas
     clients.push_back(
         std::make_unique<Client>(address, chunks, capture, i, test.streams / test.connections));
   }
-  const double cpu_before = CpuSeconds();
+  const double cpu_before = aggregator.CpuSeconds();
   const auto begin = SteadyClock::now();
   std::vector<std::thread> threads;
   for (const auto& client : clients) {
@@ -222,7 +255,8 @@ Result Run(const std::string& store, const std::vector<Chunk>& chunks, const Cas
   }
   for (std::thread& thread : threads) thread.join();
   result.seconds = std::chrono::duration<double>(SteadyClock::now() - begin).count();
-  result.cpu_seconds = CpuSeconds() - cpu_before;
+  result.cpu_seconds = aggregator.CpuSeconds() - cpu_before;
+  result.peak_mib = aggregator.PeakResidentMib();
   for (const auto& client : clients) {
     result.events += client->events;
     result.bytes += client->bytes;
@@ -246,7 +280,7 @@ double Print(const Case& test, Result result) {
   fmt::print("| {} | {} | {:.1f} | {:.2f} | {:.0f} | {:.1f} | {:.2f} | {:.2f} | {:.0f} |\n",
              test.connections, test.streams, events / 1e6, rate, result.cpu_seconds * 1e9 / events,
              static_cast<double>(result.bytes) / events, Percentile(result.latencies_ms, 0.5),
-             Percentile(result.latencies_ms, 0.99), PeakResidentMib());
+             Percentile(result.latencies_ms, 0.99), result.peak_mib);
   std::fflush(stdout);
   return rate;
 }
@@ -259,11 +293,10 @@ int Main(int argc, char** argv) {
     if (option == "--store") store = argv[i + 1];
     if (option == "--million-events") million_events = std::strtod(argv[i + 1], nullptr);
   }
-  spdlog::set_level(spdlog::level::err);
   const std::vector<Chunk> chunks = MakeChunks(64);
   fmt::print(
-      "| connections | streams | M events | M events/s | CPU ns/event, both sides | bytes/event | "
-      "ack p50 ms | ack p99 ms | peak MiB, both sides |\n"
+      "| connections | streams | M events | M events/s | aggregator ns CPU/event | bytes/event | "
+      "ack p50 ms | ack p99 ms | aggregator peak MiB |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   double best = 0;
   for (const double scale : {1.0, 10.0, 100.0}) {

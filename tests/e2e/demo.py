@@ -126,15 +126,15 @@ def run(arguments):
               f"{WORKERS_PER_INSTANCE} workers with {CORES_PER_WORKER} cores on each …", flush=True)
         start_fleet(fleet)
         print(fleet.cli("workers").stdout, flush=True)
-        command = ["capture", "--duration", f"{arguments.duration}s", "--name", "demo"]
+        command = ["capture", "--duration", f"{arguments.duration:g}s", "--name", "demo"]
         print(f"$ neurontrace {' '.join(command)}", flush=True)
         print(fleet.cli(*command).stdout, flush=True)
         capture_id = fleet.cli_json("captures")["captures"][-1]["capture_id"]
         for worker in fleet.workers:  # a stopped worker has written its whole record
             worker.stop()
         capture = fleet.cli_json("captures", "show", capture_id)
-        print(f"$ neurontrace export {capture_id} -o system_profile.pftrace", flush=True)
         for name in ("system_profile.pftrace", "system_profile.json"):
+            print(f"$ neurontrace export {capture_id} -o {name}", flush=True)
             print(fleet.cli("export", capture_id, "-o", out / name).stdout.splitlines()[0], flush=True)
         check = compare(fleet.workers, fleet.export_events(capture_id))
         with open(out / "system_profile.json", encoding="utf-8") as file:

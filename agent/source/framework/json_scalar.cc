@@ -4,6 +4,7 @@
 #include <bit>
 #include <charconv>
 #include <system_error>
+#include <utility>
 
 namespace neurontrace {
 namespace {
@@ -96,17 +97,33 @@ class JsonChecker {
     }
     if (at_ != text_.size()) return false;
     if (!rewritten_.empty()) rewritten_.append(text_.substr(copied_));
+    if (has_line_breaks_) Compact();
     return true;
   }
 
  private:
   char Peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
 
+  static bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+
   void SkipSpace() {
-    while (at_ < text_.size() &&
-           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) {
-      ++at_;
+    for (; at_ < text_.size() && IsSpace(text_[at_]); ++at_) {
+      has_line_breaks_ = has_line_breaks_ || text_[at_] != ' ';
     }
+  }
+
+  // Without any blank outside strings.
+  void Compact() {
+    std::string compact;
+    bool in_string = false;
+    const std::string_view from = rewritten_.empty() ? text_ : std::string_view(rewritten_);
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (!in_string && IsSpace(from[i])) continue;
+      compact += from[i];
+      if (from[i] == '"') in_string = !in_string;
+      if (in_string && from[i] == '\\') compact += from[++i];
+    }
+    rewritten_ = std::move(compact);
   }
 
   bool TakeValueStart(bool& want_value) {
@@ -197,6 +214,7 @@ class JsonChecker {
   size_t at_ = 0;
   size_t copied_ = 0;  // of text_ into rewritten_, once there is something to rewrite
   size_t depth_ = 0;
+  bool has_line_breaks_ = false;
   bool object_[kNestingMax] = {};
 };
 

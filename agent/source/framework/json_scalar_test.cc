@@ -62,6 +62,12 @@ TEST(CheckJson, PutsNonFiniteNumbersBetweenQuotes) {
   EXPECT_EQ(rewritten, "[1, \"NaN\", {\"Infinity\": \"-Infinity\"}]");
 }
 
+TEST(CheckJson, PutsWhatIsLaidOutOverLinesOnOne) {
+  std::string rewritten;
+  EXPECT_TRUE(CheckJson("[\n  1,\t{\"a b\": \"c \\\" \\\\\",\r\n \"d\" : NaN}\n]", rewritten));
+  EXPECT_EQ(rewritten, "[1,{\"a b\":\"c \\\" \\\\\",\"d\":\"NaN\"}]");
+}
+
 TEST(CheckJson, RefusesMalformedText) {
   std::string rewritten;
   for (const char* text :

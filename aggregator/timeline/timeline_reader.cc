@@ -12,8 +12,8 @@
 namespace neurontrace {
 namespace {
 
-// What a record costs in a window with a usual number of attributes.
-constexpr size_t kBytesPerRecord = sizeof(TimelineRecord) + 6 * sizeof(uint64_t);
+// What an event costs in a window with a usual number of attributes: most records are two events.
+constexpr size_t kBytesPerEvent = sizeof(TimelineRecord) / 2 + 3 * sizeof(uint64_t);
 constexpr size_t kWindowEventsMin = 64;
 constexpr size_t kUnreadableNamedMax = 16;
 constexpr uint64_t kSliceMaxNs = 1'000'000'000'000;
@@ -107,10 +107,13 @@ absl::Status TimelineReader::PushNextChunk(uint32_t stream) {
   return absl::OkStatus();
 }
 
-size_t TimelineReader::WindowEventsMax() const {
+size_t TimelineReader::WindowEventsMax(size_t chunk_events) const {
   const size_t sharers = std::max(cursors_.size() + 1, streams_.size());
-  return std::clamp<size_t>(options_.window_bytes_max / sharers / kBytesPerRecord, kWindowEventsMin,
-                            limits::kChunkEventsMax);
+  const size_t share = std::clamp<size_t>(options_.window_bytes_max / sharers / kBytesPerEvent,
+                                          kWindowEventsMin, limits::kChunkEventsMax);
+  // As few windows as that allows, all alike: a last one of few events would cost a whole decoding.
+  const size_t windows = (chunk_events + share - 1) / share;
+  return (chunk_events + windows - 1) / windows;
 }
 
 absl::Status TimelineReader::LoadWindow(Cursor& cursor) {
@@ -120,8 +123,9 @@ absl::Status TimelineReader::LoadWindow(Cursor& cursor) {
       source_.ReadColumns(streams_[cursor.stream].description.number, cursor.sequence, columns));
   RETURN_IF_ERROR(extractor_.Load(std::move(columns)));
   if (cursor.names == nullptr) cursor.names = extractor_.BuildNames(next_serial_++);
-  ASSIGN_OR_RETURN(auto window, extractor_.Extract(contexts_[cursor.stream], cursor.names,
-                                                   first_event, WindowEventsMax()));
+  ASSIGN_OR_RETURN(auto window,
+                   extractor_.Extract(contexts_[cursor.stream], cursor.names, first_event,
+                                      WindowEventsMax(extractor_.events())));
   cursor.limit_ns = window->next_event < extractor_.events()
                         ? Reference(*streams_[cursor.stream].clock,
                                     extractor_.raw_timestamp_ns(window->next_event))

@@ -39,8 +39,8 @@ struct TimelineBatch {
 struct TimelineOptions {
   TimelineFilter filter;
   const ClockMaps* clocks = nullptr;  // must outlive the reader; nullptr: every clock is true
-  size_t window_bytes_max = size_t{96} << 20;  // records held of chunks in the midst of being read
-  size_t batch_records_target = 16'384;
+  size_t window_bytes_max = size_t{160} << 20;  // records held of chunks in the midst of being read
+  size_t batch_records_target = 4'096;
   // Chunks that may overlap at one time, and events loaded at most for one batch. Beyond, and only
   // where more than these share one nanosecond, chunks wait and their events are moved to the time
   // at which they are reached (TimelineCounts::moved).
@@ -108,7 +108,7 @@ class TimelineReader {
   absl::Status PassOverChunk(Cursor& cursor, const absl::Status& status);
   void Gather(TimelineBatch& batch);
   static void GatherFrom(Cursor& cursor, TimelineBatch& batch);
-  size_t WindowEventsMax() const;
+  size_t WindowEventsMax(size_t chunk_events) const;
   void AdaptSlice(size_t records);
 
   ChunkSource& source_;

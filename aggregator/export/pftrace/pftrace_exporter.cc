@@ -22,6 +22,16 @@ void AddAttribute(protozero::pbf_writer& attributes, std::string_view key, std::
   attribute.add_string(fields::kStringValue, value.data(), value.size());
 }
 
+// Records of many streams lie far apart: they are asked for before they are needed.
+constexpr size_t kPrefetchAhead = 6;
+void Prefetch(const TimelineBatch& batch, size_t i) {
+  if (2 * kPrefetchAhead + i < batch.records.size()) {
+    __builtin_prefetch(batch.records[i + kPrefetchAhead]);
+    __builtin_prefetch(reinterpret_cast<const char*>(batch.records[i + kPrefetchAhead]) + 64);
+    __builtin_prefetch(batch.records[i]->values);
+  }
+}
+
 }  // namespace
 
 PftraceExporter::PftraceExporter(Options options, ByteSink& sink)
@@ -95,6 +105,7 @@ absl::Status PftraceExporter::Write(const TimelineBatch& batch) {
   placements_.assign(batch.records.size(), Placement{});
   ends_.StartSlice(batch.end_ns);
   for (size_t i = 0; i < batch.records.size(); ++i) {
+    Prefetch(batch, i + kPrefetchAhead);
     const TimelineRecord& record = *batch.records[i];
     PlaceRecord(record, placements_[i]);
     if (placements_[i].is_span) {
@@ -111,6 +122,7 @@ absl::Status PftraceExporter::Write(const TimelineBatch& batch) {
     WriteWarnings(header_->warnings, batch.records.front()->start_ns);
   }
   for (size_t i = 0; i < batch.records.size(); ++i) {
+    Prefetch(batch, i + kPrefetchAhead);
     WriteUntil(batch.records[i]->start_ns);
     WriteRecord(*batch.records[i], placements_[i], batch_number_ + i);
     RETURN_IF_ERROR(out_.FlushIfLarge());

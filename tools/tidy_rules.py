@@ -144,7 +144,8 @@ UNFINISHED_MARK = re.compile(r"\b(?:FIXME|XXX|HACK)\b")
 NOT_A_STUB = re.compile(r"\bg?RPC|\bgrpc|\b(?:New)?Stub(?:Interface)?\b|generated")
 TODO = re.compile(r"\bTODO\b")
 TODO_FORM = re.compile(r"\bTODO\(#\d+\): \S")
-MACHINE_PATH = re.compile(r"(?<![\w.~}/-])(?:/work(?:space)?/|/home/(?!ubuntu\b|ec2-user\b|neurontrace\b)\w|/Users/\w|/root/)")
+MACHINE_PATH = re.compile(r"(?<![\w.~}/-])"
+                          r"(?:/workspace/|/home/(?!ubuntu\b|ec2-user\b|neurontrace\b)\w|/Users/\w|/root/)")
 
 
 def check_unfinished(source, report):

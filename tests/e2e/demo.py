@@ -10,6 +10,7 @@ in the store exactly once.
 import argparse
 import collections
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -121,6 +122,7 @@ Open the .pftrace at https://ui.perfetto.dev (it stays on this machine: the page
 def run(arguments):
     out = Path(arguments.out).resolve()
     out.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(out / "run", ignore_errors=True)  # of an earlier demo
     with Fleet(arguments.build, out / "run") as fleet:
         print(f"Starting an aggregator, {len(INSTANCES)} simulated instances with an agent each, "
               f"{WORKERS_PER_INSTANCE} workers with {CORES_PER_WORKER} cores on each …", flush=True)

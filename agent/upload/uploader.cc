@@ -153,7 +153,8 @@ void Uploader::TakeRefusal(StreamNumber stream, const v1::UploadAck& ack) {
     }
     case v1::REFUSAL_CODE_BUSY:
       ++counters_.busy;
-      GoBack(stream, ack.next_sequence());
+      // An aggregator that could not look names an earlier chunk than there are: all of them again.
+      GoBack(stream, std::max(ack.next_sequence(), queue_.at(stream, 0).sequence));
       going_back_.erase(stream);
       PauseFor(stream, ack.retry_delay_ms());
       return;

@@ -266,6 +266,23 @@ TEST_F(UploaderTest, WaitsWhenTheAggregatorIsBusyAndOtherStreamsGoOn) {
   EXPECT_EQ(uploader_.counters().busy, 1u);
 }
 
+TEST_F(UploaderTest, BusyAggregatorThatForgotWhereTheStreamStandsCostsNothing) {
+  Submit("a", 0);
+  Start();
+  aggregator_.answers_at_once = false;
+  Submit("a", 1);
+  runner_.RunUntilIdle();
+  v1::UploadAck busy;
+  busy.set_stream_ref(1);
+  busy.set_refusal(v1::REFUSAL_CODE_BUSY);
+  busy.set_refused_sequence(1);
+  uploader_.OnAck(busy);
+  runner_.AdvanceNs(200 * kMs);
+  aggregator_.Answer();
+  EXPECT_THAT(receipts_, ElementsAre("a 0 stored", "a 1 stored"));
+  EXPECT_EQ(uploader_.counters().streams_abandoned, 0u);
+}
+
 TEST_F(UploaderTest, ChunkRefusedForGoodIsReplacedByItsLossAndTheStreamGoesOn) {
   aggregator_.malformed.insert("a 1");
   for (uint64_t i = 0; i < 4; ++i) Submit("a", i, i == 3);

@@ -25,8 +25,10 @@ void UploadAcks::OnResult(uint32_t stream_ref, uint64_t sequence,
   Stream& stream = streams_[stream_ref];
   stream.expected = std::max(stream.expected, sequence + 1);
   if (!result.ok()) {
-    if (stream.going_back_to == stream.durable) return;
+    // One that comes again and fails again is told again: without an answer its agent would wait.
+    if (stream.going_back_to == stream.durable && stream.failed != sequence) return;
     stream.going_back_to = stream.durable;
+    stream.failed = sequence;
     Refuse(stream_ref, sequence, v1::REFUSAL_CODE_BUSY, std::string(result.status().message()),
            kRetryDelayMs);
     return;

@@ -41,6 +41,7 @@ class UploadAcks {
     bool moved = false;     // in moved_
     // Told to go back to this sequence, and not continued since.
     std::optional<uint64_t> going_back_to;
+    std::optional<uint64_t> failed;  // the chunk whose failure was told last
   };
   void Refuse(uint32_t stream_ref, uint64_t sequence, v1::RefusalCode code,
               const std::string& reason, uint32_t retry_delay_ms = 0);

@@ -58,6 +58,11 @@ TEST(UploadAcks, AsksAgainAfterAFailedWriteOnce) {
   EXPECT_EQ(busy.next_sequence(), 1u);
   EXPECT_GT(busy.retry_delay_ms(), 0u);
   EXPECT_EQ(busy.message(), "the disk is full");
+  // The agent has sent it again, and there is no more room than before.
+  acks.OnResult(1, 1, ResourceExhausted("the disk is full"));
+  acks.OnResult(1, 2, ResourceExhausted("the disk is full"));
+  ASSERT_EQ(acks.pending(), 1u);
+  EXPECT_EQ(acks.Take().refused_sequence(), 1u);
 }
 
 TEST(UploadAcks, AfterARefusalTheGapBehindItIsTold) {

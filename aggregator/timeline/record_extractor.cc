@@ -82,28 +82,19 @@ RecordExtractor::ShapePlan RecordExtractor::PlanShape(const Shape& shape) const 
   }
 }
 
-std::shared_ptr<const ChunkNames> RecordExtractor::BuildNames(uint64_t serial) const {
+std::shared_ptr<const ChunkNames> RecordExtractor::BuildNames(uint64_t serial) {
   auto names = std::make_shared<ChunkNames>();
   names->serial = serial;
   size_t bytes = 0;
   for (const auto& text : chunk_.strings()) bytes += text.size();
-  for (const Shape& shape : chunk_.shapes()) {
-    bytes += shape.event_type.size();
-    for (const ShapeKey& key : shape.keys) bytes += key.name.size();
-  }
   names->text.reserve(bytes);  // so that the views into it stay
-  const auto copy = [&names](std::string_view text) {
-    const size_t at = names->text.size();
-    names->text.append(text);
-    return std::string_view(names->text).substr(at, text.size());
-  };
   names->strings.reserve(chunk_.strings().size());
-  for (const auto& text : chunk_.strings()) names->strings.push_back(copy(text));
-  names->shapes.assign(chunk_.shapes().begin(), chunk_.shapes().end());
-  for (Shape& shape : names->shapes) {
-    shape.event_type = copy(shape.event_type);
-    for (ShapeKey& key : shape.keys) key.name = copy(key.name);
+  for (const auto& text : chunk_.strings()) {
+    const size_t at = names->text.size();
+    names->text += text;
+    names->strings.push_back(std::string_view(names->text).substr(at, text.size()));
   }
+  for (const Shape& shape : chunk_.shapes()) names->shapes.push_back(shapes_.Share(shape, *names));
   return names;
 }
 
@@ -123,7 +114,7 @@ absl::StatusOr<std::shared_ptr<ChunkWindow>> RecordExtractor::Extract(
       event = chunk_.size();
       break;
     }
-    RETURN_IF_ERROR(ExtractEvent(stream, event, clock));
+    RETURN_IF_ERROR(ExtractEvent(stream, *names, event, clock));
   }
   auto window = std::make_shared<ChunkWindow>();
   window->records = records_;
@@ -144,8 +135,8 @@ void RecordExtractor::AppendValues(size_t event) {
   for (uint32_t key = 0; key < keys; ++key) values_.push_back(chunk_.column(shape, key)[row]);
 }
 
-absl::Status RecordExtractor::ExtractEvent(const StreamContext& stream, size_t event,
-                                           ClockMapCursor& clock) {
+absl::Status RecordExtractor::ExtractEvent(const StreamContext& stream, const ChunkNames& names,
+                                           size_t event, ClockMapCursor& clock) {
   const uint16_t shape = chunk_.shape_of()[event];
   const ShapePlan& plan = plans_[shape];
   const bool is_paired = pairing_.partner()[event] != SpanPairing::kNone;
@@ -157,12 +148,12 @@ absl::Status RecordExtractor::ExtractEvent(const StreamContext& stream, size_t e
   record.id = chunk_.id()[event];
   record.thread_id = chunk_.thread_id()[event];
   record.stream = stream.number;
-  record.shape = shape;
+  record.shape = names.shapes[shape];
   record.kind = plan.kind;
   AppendValues(event);
   if (plan.action == Action::kStart && is_paired) {
     const uint16_t stop = pairing_.partner()[event];
-    record.stop_shape = chunk_.shape_of()[stop];
+    record.stop_shape = names.shapes[chunk_.shape_of()[stop]];
     record.end_ns = Reference(clock, chunk_.timestamp_ns()[stop]);
     AppendValues(stop);
   } else if (plan.action == Action::kComplete) {
@@ -183,10 +174,11 @@ absl::Status RecordExtractor::ExtractEvent(const StreamContext& stream, size_t e
 
 absl::Status RecordExtractor::FinishStart(const StreamContext& stream, size_t event,
                                           ClockMapCursor& clock, TimelineRecord& record) {
-  const Shape& shape = chunk_.shapes()[record.shape];
+  const Shape& shape = record.start();
   const size_t values_begin =
       values_.size() - shape.keys.size() - ((record.flags & kHasNrtaSeqId) != 0 ? 1 : 0);
-  const StreamIndex::SpanKey key{plans_[record.shape].type_hash, chunk_.tracking_id()[event]};
+  const StreamIndex::SpanKey key{plans_[chunk_.shape_of()[event]].type_hash,
+                                 chunk_.tracking_id()[event]};
   ASSIGN_OR_RETURN(const StreamIndex::StopSearch search,
                    stream.index->TakeStop(key, chunk_.timestamp_ns()[event]));
   record.span_id = next_span_id_++;

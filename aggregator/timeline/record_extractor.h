@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "aggregator/align/clock_map.h"
 #include "aggregator/timeline/chunk_window.h"
+#include "aggregator/timeline/shape_table.h"
 #include "aggregator/timeline/span_pairing.h"
 #include "aggregator/timeline/stream_index.h"
 #include "aggregator/timeline/timeline_filter.h"
@@ -48,7 +49,7 @@ class RecordExtractor {
   absl::Status Load(std::string columns);
   size_t events() const { return chunk_.size(); }
 
-  std::shared_ptr<const ChunkNames> BuildNames(uint64_t serial) const;
+  std::shared_ptr<const ChunkNames> BuildNames(uint64_t serial);
 
   // The records of the events from `first_event` on, at least one event and about `events_max`, cut
   // between two events of different time.
@@ -77,7 +78,8 @@ class RecordExtractor {
 
   void PlanShapes();
   ShapePlan PlanShape(const Shape& shape) const;
-  absl::Status ExtractEvent(const StreamContext& stream, size_t event, ClockMapCursor& clock);
+  absl::Status ExtractEvent(const StreamContext& stream, const ChunkNames& names, size_t event,
+                            ClockMapCursor& clock);
   absl::Status FinishStart(const StreamContext& stream, size_t event, ClockMapCursor& clock,
                            TimelineRecord& record);
   void AppendValues(size_t event);
@@ -88,6 +90,7 @@ class RecordExtractor {
   TimelineCounts& counts_;
   uint64_t next_span_id_ = 1;
 
+  ShapeTable shapes_;
   std::string columns_;
   DecodedChunk chunk_;
   SpanPairing pairing_;

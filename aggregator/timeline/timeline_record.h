@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,11 +15,21 @@ namespace neurontrace {
 // Reference time is signed in the files we write: what is later stands here.
 inline constexpr uint64_t kTimeMaxNs = INT64_MAX - 1;
 
-// The texts of one chunk: what the records that came from it refer to. Constant once records exist.
+// A shape with its texts. Chunks share those that are alike, so that what is worked out for one
+// serves all. Constant; lives as long as the reading or, beyond ShapeTable::kShapesMax, its chunk.
+struct SharedShape {
+  uint64_t number = 0;  // unique in one reading, from 0 on
+  Shape shape;          // texts point into `text`
+  std::string text;
+};
+
+// The dictionary of one chunk: what the records that came from it refer to. Constant once records
+// exist.
 struct ChunkNames {
-  uint64_t serial = 0;        // unique in one reading, so that translations of it can be kept
-  std::vector<Shape> shapes;  // texts point into `text`
-  std::vector<std::string_view> strings;
+  uint64_t serial = 0;  // unique in one reading, so that translations of it can be kept
+  std::vector<const SharedShape*> shapes;
+  std::vector<std::shared_ptr<const SharedShape>> own_shapes;  // those that are not shared
+  std::vector<std::string_view> strings;                       // point into `text`
   std::string text;
 };
 
@@ -51,17 +62,15 @@ struct TimelineRecord {
   uint64_t span_id = 0;
   const uint64_t* values = nullptr;  // start attributes, stop attributes, then what flags say
   const ChunkNames* names = nullptr;
-  uint32_t stream = 0;  // index into TimelineReader::streams()
-  uint16_t shape = 0;   // of the start (or only) event, in names->shapes
-  uint16_t stop_shape = kNoShape;
+  const SharedShape* shape = nullptr;       // of the start (or only) event
+  const SharedShape* stop_shape = nullptr;  // of the stop, where it is in the same chunk
+  uint32_t stream = 0;                      // index into TimelineReader::streams()
   RecordKind kind = RecordKind::kSpan;
   uint8_t flags = 0;
 
-  static constexpr uint16_t kNoShape = 0xffff;
-
-  const Shape& start() const { return names->shapes[shape]; }
-  bool has_stop() const { return stop_shape != kNoShape; }
-  const Shape& stop() const { return names->shapes[stop_shape]; }
+  const Shape& start() const { return shape->shape; }
+  bool has_stop() const { return stop_shape != nullptr; }
+  const Shape& stop() const { return stop_shape->shape; }
   // One value for each key of start(), and of stop(): as DecodedChunk::column has them.
   std::span<const uint64_t> start_values() const { return {values, start().keys.size()}; }
   std::span<const uint64_t> stop_values() const {

@@ -124,7 +124,8 @@ void BM_Export(benchmark::State& state) {
   state.counters["cpu_ns/event"] = 1e9 * cpu_seconds / (static_cast<double>(events) * iterations);
   state.counters["B/span"] = static_cast<double>(summary.progress.bytes_written) /
                              static_cast<double>(summary.counts.spans);
-  state.counters["peak_MiB"] = static_cast<double>(Resident("VmHWM:") - before) / (1 << 20);
+  state.counters["peak_MiB"] =
+      (static_cast<double>(Resident("VmHWM:")) - static_cast<double>(before)) / (1 << 20);
   state.counters["decoded/chunk"] = static_cast<double>(summary.counts.chunks_read) /
                                     static_cast<double>(summary.counts.chunks_total);
 }

@@ -149,7 +149,7 @@ void PftraceExporter::PlaceRecord(const TimelineRecord& record, Placement& place
     stops_[record.span_id] = &record;
     return;
   }
-  placement.row = RowOf(record, plans_.For(record).Structure(*record.names, record.shape));
+  placement.row = RowOf(record, plans_.Structure(*record.shape));
   TraceRow& row = tracks_.row(placement.row);
   placement.track_uuid = row.lane_uuids.front();
   const uint64_t number = batch_number_ + batch_records_placed_;
@@ -232,7 +232,7 @@ void PftraceExporter::WriteEnd(const PendingEnds::End& end) {
   AddFlows(end_flows_, end.number);
   if (end.span_id != 0) {
     if (const auto stop = stops_.find(end.span_id); stop != stops_.end()) {
-      arguments_.WriteStop(*stop->second, plans_.For(*stop->second), fields_);
+      arguments_.WriteStop(*stop->second, plans_, fields_);
     }
   }
   out_.Event(end.key, fields_.bytes());
@@ -261,8 +261,7 @@ void PftraceExporter::WriteSlice(const TimelineRecord& record, const Placement& 
   const bool is_slice = record.kind == RecordKind::kSpan;
   fields_.Start(is_slice ? EventType::kBegin : EventType::kInstant, placement.track_uuid);
   AddFlows(begin_flows_, number);
-  arguments_.Write(record, tracks_.row(placement.row), plans_.For(record), placement.is_squeezed,
-                   fields_);
+  arguments_.Write(record, tracks_.row(placement.row), plans_, placement.is_squeezed, fields_);
   out_.Event(record.start_ns, fields_.bytes());
   if (is_slice && !placement.is_span) {
     fields_.Start(EventType::kEnd, placement.track_uuid);

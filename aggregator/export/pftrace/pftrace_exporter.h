@@ -75,7 +75,7 @@ class PftraceExporter : public Exporter {
   Interner interner_;
   PacketWriter out_;
   TrackTable tracks_;
-  ChunkPlans plans_;
+  EventPlans plans_;
   SliceArguments arguments_;
   FlowLinks flows_;
   TrackEventFields fields_;

@@ -28,6 +28,9 @@ constexpr std::array<std::string_view, 14> kOwnArguments = {"device_profile",
 constexpr std::array<std::string_view, 8> kFrameworkStructure = {"name",    "pid", "tid", "dur_ns",
                                                                  "flow_id", "bp",  "ts",  "dur"};
 
+// Shapes of stops that are remembered with one shape of a start; honest ones have one or two.
+constexpr size_t kStopsMax = 64;
+
 template <typename Names>
 bool Contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -57,6 +60,7 @@ std::string StopArgumentName(const Shape& start, std::string_view key) {
 ShapePlan MakeStructure(const Shape& shape) {
   ShapePlan plan;
   plan.is_made = true;
+  plan.has_id = (shape.present & FieldBit(Field::kId)) != 0;
   plan.source = RowSourceOf(shape.event_type);
   plan.is_device_execution = shape.event_type == "nc_exec_running";
   plan.names_model = shape.event_type == "kbl_exec_pre";
@@ -76,20 +80,29 @@ ShapePlan MakeStructure(const Shape& shape) {
 
 }  // namespace
 
-ChunkPlan::ChunkPlan(const ChunkNames& names)
-    : serial_(names.serial), plans_(names.shapes.size()) {}
+ShapePlan& EventPlans::PlanOf(const SharedShape& shape) {
+  if (shape.number >= kPlansMax) [[unlikely]] {
+    auto& plan = late_plans_[shape.number];
+    if (plan == nullptr) plan = std::make_unique<ShapePlan>();
+    return *plan;
+  }
+  if (shape.number >= plans_.size()) plans_.resize(shape.number + 1);
+  auto& plan = plans_[shape.number];
+  if (plan == nullptr) plan = std::make_unique<ShapePlan>();
+  return *plan;
+}
 
-const ShapePlan& ChunkPlan::Structure(const ChunkNames& names, uint16_t shape) {
-  ShapePlan& plan = plans_[shape];
-  if (!plan.is_made) plan = MakeStructure(names.shapes[shape]);
+const ShapePlan& EventPlans::Structure(const SharedShape& shape) {
+  ShapePlan& plan = PlanOf(shape);
+  if (!plan.is_made) plan = MakeStructure(shape.shape);
   return plan;
 }
 
-ShapePlan& ChunkPlan::Interned(const ChunkNames& names, uint16_t shape, Interner& interner) {
-  ShapePlan& plan = plans_[shape];
+ShapePlan& EventPlans::Interned(const SharedShape& shape, Interner& interner) {
+  ShapePlan& plan = PlanOf(shape);
   if (plan.generation == interner.generation()) return plan;
-  Structure(names, shape);
-  const Shape& about = names.shapes[shape];
+  Structure(shape);
+  const Shape& about = shape.shape;
   plan.name_iid = interner.EventName(about.event_type);
   plan.name_value_iid = interner.StringValue(about.event_type);
   const bool is_framework = plan.name_key != ShapePlan::kNone;
@@ -109,41 +122,44 @@ ShapePlan& ChunkPlan::Interned(const ChunkNames& names, uint16_t shape, Interner
   return plan;
 }
 
-const std::vector<ArgumentPlan>& ChunkPlan::StopArguments(const ChunkNames& names, ShapePlan& plan,
-                                                          uint16_t shape, uint16_t stop_shape,
-                                                          Interner& interner) {
-  for (const ShapePlan::Stop& stop : plan.stops) {
-    if (stop.shape == stop_shape) return stop.arguments;
+const std::vector<ArgumentPlan>& EventPlans::StopArguments(ShapePlan& plan,
+                                                           const SharedShape& start,
+                                                           const SharedShape& stop,
+                                                           Interner& interner) {
+  for (const ShapePlan::Stop& known : plan.stops) {
+    if (known.shape == stop.number) return known.arguments;
   }
-  ShapePlan::Stop& stop = plan.stops.emplace_back();
-  stop.shape = stop_shape;
-  const Shape& about = names.shapes[stop_shape];
+  if (plan.stops.size() == kStopsMax) plan.stops.clear();
+  ShapePlan::Stop& made = plan.stops.emplace_back();
+  made.shape = stop.number;
+  const Shape& about = stop.shape;
   for (uint32_t i = 0; i < about.keys.size(); ++i) {
-    stop.arguments.push_back(
+    made.arguments.push_back(
         {i, about.keys[i].type,
-         interner.AnnotationName(StopArgumentName(names.shapes[shape], about.keys[i].name))});
+         interner.AnnotationName(StopArgumentName(start.shape, about.keys[i].name))});
   }
-  return stop.arguments;
+  return made.arguments;
 }
 
-ChunkPlan& ChunkPlans::For(const TimelineRecord& record) {
+ChunkStrings& EventPlans::StringsOf(const TimelineRecord& record) {
   if (record.stream >= latest_.size()) latest_.resize(record.stream + 1);
-  ChunkPlan*& latest = latest_[record.stream];
+  ChunkStrings*& latest = latest_[record.stream];
   if (latest == nullptr || latest->serial() != record.names->serial) {
-    auto& plan = plans_[record.names->serial];
-    if (plan == nullptr) plan = std::make_unique<ChunkPlan>(*record.names);
-    latest = plan.get();
+    auto& strings = strings_[record.names->serial];
+    if (strings == nullptr) strings = std::make_unique<ChunkStrings>(record.names->serial);
+    latest = strings.get();
   }
   latest->last_used = batch_;
   return *latest;
 }
 
-void ChunkPlans::Sweep() {
+void EventPlans::Sweep() {
   if (++batch_ % kBatchesKept != 0) return;
-  for (ChunkPlan*& latest : latest_) latest = nullptr;
-  absl::erase_if(plans_, [this](const auto& entry) {
+  for (ChunkStrings*& latest : latest_) latest = nullptr;
+  absl::erase_if(strings_, [this](const auto& entry) {
     return entry.second->last_used + kBatchesKept < batch_;
   });
+  if (late_plans_.size() > kPlansMax) late_plans_.clear();
 }
 
 }  // namespace neurontrace

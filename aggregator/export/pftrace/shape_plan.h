@@ -25,6 +25,7 @@ struct ShapePlan {
   static constexpr uint32_t kNone = 0xffffffffu;
 
   bool is_made = false;
+  bool has_id = false;
   RowSource source = RowSource::kRuntime;
   bool is_device_execution = false;  // nc_exec_running: the title has the model's name
   bool names_model = false;          // kbl_exec_pre: says which model an exec_id runs
@@ -41,29 +42,22 @@ struct ShapePlan {
   uint32_t name_value_iid = 0;
   std::vector<ArgumentPlan> arguments;
   struct Stop {
-    uint16_t shape = 0;
+    uint64_t shape = 0;  // its number
     std::vector<ArgumentPlan> arguments;
   };
   std::vector<Stop> stops;  // by the shape of the stop
 };
 
-// The plans of one chunk's shapes, and its strings as interned numbers.
-class ChunkPlan {
+// The strings of one chunk as interned numbers.
+class ChunkStrings {
  public:
   static constexpr size_t kInternedBytesMax = 256;  // longer strings are written out
 
-  explicit ChunkPlan(const ChunkNames& names);
+  explicit ChunkStrings(uint64_t serial) : serial_(serial) {}
 
   uint64_t serial() const { return serial_; }
-  uint64_t last_used = 0;  // the caller's
+  uint64_t last_used = 0;  // the owner's
 
-  // Without interned numbers.
-  const ShapePlan& Structure(const ChunkNames& names, uint16_t shape);
-  // With those of this generation.
-  ShapePlan& Interned(const ChunkNames& names, uint16_t shape, Interner& interner);
-  const std::vector<ArgumentPlan>& StopArguments(const ChunkNames& names, ShapePlan& plan,
-                                                 uint16_t shape, uint16_t stop_shape,
-                                                 Interner& interner);
   uint32_t StringIid(const ChunkNames& names, uint64_t string, Interner& interner) {
     return Iid(string_iids_, names, string, interner, &Interner::StringValue);
   }
@@ -88,24 +82,33 @@ class ChunkPlan {
   }
 
   const uint64_t serial_;
-  std::vector<ShapePlan> plans_;
   Iids string_iids_;
   Iids name_iids_;
 };
 
-// The plans of the chunks at hand. One thread at a time.
-class ChunkPlans {
+// The plans of all shapes, and the strings of the chunks at hand. One thread at a time.
+class EventPlans {
  public:
-  // The plan of a record's chunk.
-  ChunkPlan& For(const TimelineRecord& record);
-  // Forgets plans that no batch has used for a while. Between batches.
+  // Without interned numbers.
+  const ShapePlan& Structure(const SharedShape& shape);
+  // With those of the interner's generation.
+  ShapePlan& Interned(const SharedShape& shape, Interner& interner);
+  const std::vector<ArgumentPlan>& StopArguments(ShapePlan& plan, const SharedShape& start,
+                                                 const SharedShape& stop, Interner& interner);
+  ChunkStrings& StringsOf(const TimelineRecord& record);
+  // Forgets what no batch has used for a while. Between batches.
   void Sweep();
 
  private:
-  static constexpr uint64_t kBatchesKept = 16;
+  static constexpr uint64_t kBatchesKept = 64;
+  static constexpr uint64_t kPlansMax = 16'384;  // of the lowest numbers: kept to the end
 
-  absl::flat_hash_map<uint64_t, std::unique_ptr<ChunkPlan>> plans_;  // by serial
-  std::vector<ChunkPlan*> latest_;                                   // by stream
+  ShapePlan& PlanOf(const SharedShape& shape);
+
+  std::vector<std::unique_ptr<ShapePlan>> plans_;                         // by number
+  absl::flat_hash_map<uint64_t, std::unique_ptr<ShapePlan>> late_plans_;  // of higher numbers
+  absl::flat_hash_map<uint64_t, std::unique_ptr<ChunkStrings>> strings_;  // by serial
+  std::vector<ChunkStrings*> latest_;                                     // by stream
   uint64_t batch_ = 0;
 };
 

@@ -100,12 +100,12 @@ uint32_t SliceArguments::ProfileIid(uint64_t model_id) {
   return known.iid;
 }
 
-void SliceArguments::WriteModel(const TimelineRecord& record, ChunkPlan& chunk,
+void SliceArguments::WriteModel(const TimelineRecord& record, EventPlans& plans,
                                 const ShapePlan& plan, TrackEventFields& out) {
   if (plan.model_name_key != ShapePlan::kNone) {
     const uint64_t string = record.values[plan.model_name_key];
     if (!record.text(string).empty()) {
-      WriteText(names().model_name, string, record, chunk, out);
+      WriteText(names().model_name, string, record, plans, out);
       return;
     }
   } else if (!plan.is_device_execution) {
@@ -113,17 +113,18 @@ void SliceArguments::WriteModel(const TimelineRecord& record, ChunkPlan& chunk,
   }
   const std::string_view model = ModelOf(record, plan);
   if (model.empty()) return;
-  if (model.size() <= ChunkPlan::kInternedBytesMax) {
+  if (model.size() <= ChunkStrings::kInternedBytesMax) {
     out.InternedString(names().model_name, interner_.StringValue(model));
   } else {
     out.String(names().model_name, model);
   }
 }
 
-void SliceArguments::WriteName(const TimelineRecord& record, ChunkPlan& chunk,
+void SliceArguments::WriteName(const TimelineRecord& record, EventPlans& plans,
                                const ShapePlan& plan, TrackEventFields& out) {
   if (plan.name_key != ShapePlan::kNone) {
-    out.Name(chunk.NameIid(*record.names, record.values[plan.name_key], interner_));
+    out.Name(
+        plans.StringsOf(record).NameIid(*record.names, record.values[plan.name_key], interner_));
     if (plan.category_iid != 0) out.Category(plan.category_iid);
     return;
   }
@@ -141,17 +142,18 @@ void SliceArguments::WriteName(const TimelineRecord& record, ChunkPlan& chunk,
 }
 
 void SliceArguments::WriteText(uint32_t name_iid, uint64_t string, const TimelineRecord& record,
-                               ChunkPlan& chunk, TrackEventFields& out) {
+                               EventPlans& plans, TrackEventFields& out) {
   const std::string_view text = record.text(string);
-  if (text.size() <= ChunkPlan::kInternedBytesMax) {
-    out.InternedString(name_iid, chunk.StringIid(*record.names, string, interner_));
+  if (text.size() <= ChunkStrings::kInternedBytesMax) {
+    out.InternedString(name_iid,
+                       plans.StringsOf(record).StringIid(*record.names, string, interner_));
   } else {
     out.String(name_iid, text);
   }
 }
 
 void SliceArguments::WriteValues(const std::vector<ArgumentPlan>& arguments, const uint64_t* values,
-                                 const TimelineRecord& record, ChunkPlan& chunk,
+                                 const TimelineRecord& record, EventPlans& plans,
                                  TrackEventFields& out) {
   for (const ArgumentPlan& argument : arguments) {
     const uint64_t value = values[argument.key];
@@ -170,7 +172,7 @@ void SliceArguments::WriteValues(const std::vector<ArgumentPlan>& arguments, con
         break;
       case ValueType::kString:
       case ValueType::kJson:
-        WriteText(argument.name_iid, value, record, chunk, out);
+        WriteText(argument.name_iid, value, record, plans, out);
         break;
       case ValueType::kNull:
         out.InternedString(argument.name_iid, interner_.StringValue("null"));
@@ -179,16 +181,16 @@ void SliceArguments::WriteValues(const std::vector<ArgumentPlan>& arguments, con
   }
 }
 
-void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, ChunkPlan& chunk,
+void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, EventPlans& plans,
                            bool is_squeezed, TrackEventFields& out) {
-  ShapePlan& plan = chunk.Interned(*record.names, record.shape, interner_);
+  ShapePlan& plan = plans.Interned(*record.shape, interner_);
   const Names& names = this->names();
   if (plan.names_model && plan.exec_id_key != ShapePlan::kNone &&
       plan.model_name_key != ShapePlan::kNone) {
     models_.Note(record.stream, record.values[plan.exec_id_key],
                  record.text(record.values[plan.model_name_key]));
   }
-  WriteName(record, chunk, plan, out);
+  WriteName(record, plans, plan, out);
   if (detail_ == ArgumentDetail::kVendor) {
     if (row.arguments_generation != interner_.generation() ||
         row.arguments_stream != record.stream || row.arguments_thread_id != record.thread_id) {
@@ -197,8 +199,7 @@ void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, ChunkPla
     out.Append(row.arguments);
     out.Uint(names.timestamp, record.start_ns);
     if (record.kind == RecordKind::kSpan) out.Uint(names.duration, record.end_ns - record.start_ns);
-    const bool has_id = (record.start().present & FieldBit(Field::kId)) != 0;
-    if (has_id) out.Uint(names.id, record.id);
+    if (plan.has_id) out.Uint(names.id, record.id);
     if (plan.name_key == ShapePlan::kNone) out.InternedString(names.name, plan.name_value_iid);
     if (plan.model_id_key != ShapePlan::kNone) {
       out.InternedString(names.device_profile, ProfileIid(record.values[plan.model_id_key]));
@@ -206,12 +207,11 @@ void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, ChunkPla
   } else if (is_squeezed) {
     out.Uint(names.duration, record.end_ns - record.start_ns);
   }
-  WriteModel(record, chunk, plan, out);
-  WriteValues(plan.arguments, record.values, record, chunk, out);
+  WriteModel(record, plans, plan, out);
+  WriteValues(plan.arguments, record.values, record, plans, out);
   if (record.has_stop()) {
-    WriteValues(
-        chunk.StopArguments(*record.names, plan, record.shape, record.stop_shape, interner_),
-        record.stop_values().data(), record, chunk, out);
+    WriteValues(plans.StopArguments(plan, *record.shape, *record.stop_shape, interner_),
+                record.stop_values().data(), record, plans, out);
   }
   if ((record.flags & kHasNrtaSeqId) != 0) out.Uint(names.nrta_seq_id, record.nrta_seq_id());
   if ((record.flags & kOpen) != 0) out.Bool(names.open, true);
@@ -219,16 +219,16 @@ void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, ChunkPla
   if (is_squeezed) out.Bool(names.squeezed, true);
 }
 
-void SliceArguments::WriteStop(const TimelineRecord& stop, ChunkPlan& chunk,
+void SliceArguments::WriteStop(const TimelineRecord& stop, EventPlans& plans,
                                TrackEventFields& out) {
-  ShapePlan& plan = chunk.Interned(*stop.names, stop.shape, interner_);
+  ShapePlan& plan = plans.Interned(*stop.shape, interner_);
   for (const ArgumentPlan& argument : plan.arguments) {
     const std::string_view key = stop.start().keys[argument.key].name;
     ArgumentPlan renamed = argument;
     if (key == "nc_timestamp_ns") {
       renamed.name_iid = interner_.AnnotationName("nc_stop_timestamp_ns");
     }
-    WriteValues({renamed}, stop.values, stop, chunk, out);
+    WriteValues({renamed}, stop.values, stop, plans, out);
   }
 }
 

@@ -28,11 +28,11 @@ class SliceArguments {
       : detail_(detail), interner_(interner) {}
   void Begin(const TimelineHeader& header) { header_ = &header; }
 
-  // Name, category and annotations of a span or instant on this row. `plan` is the chunk's.
-  void Write(const TimelineRecord& record, TraceRow& row, ChunkPlan& plan, bool is_squeezed,
+  // Name, category and annotations of a span or instant on this row.
+  void Write(const TimelineRecord& record, TraceRow& row, EventPlans& plans, bool is_squeezed,
              TrackEventFields& out);
   // The attributes of a stop event that came apart from its span.
-  void WriteStop(const TimelineRecord& stop, ChunkPlan& plan, TrackEventFields& out);
+  void WriteStop(const TimelineRecord& stop, EventPlans& plans, TrackEventFields& out);
   void WriteLoss(const Loss& loss, TrackEventFields& out);
 
  private:
@@ -45,15 +45,15 @@ class SliceArguments {
   };
   const Names& names();
   void RefreshRow(const TimelineRecord& record, TraceRow& row);
-  void WriteModel(const TimelineRecord& record, ChunkPlan& chunk, const ShapePlan& plan,
+  void WriteModel(const TimelineRecord& record, EventPlans& plans, const ShapePlan& plan,
                   TrackEventFields& out);
   uint32_t ProfileIid(uint64_t model_id);
-  void WriteName(const TimelineRecord& record, ChunkPlan& chunk, const ShapePlan& plan,
+  void WriteName(const TimelineRecord& record, EventPlans& plans, const ShapePlan& plan,
                  TrackEventFields& out);
   void WriteValues(const std::vector<ArgumentPlan>& arguments, const uint64_t* values,
-                   const TimelineRecord& record, ChunkPlan& chunk, TrackEventFields& out);
-  void WriteText(uint32_t name_iid, uint64_t string, const TimelineRecord& record, ChunkPlan& chunk,
-                 TrackEventFields& out);
+                   const TimelineRecord& record, EventPlans& plans, TrackEventFields& out);
+  void WriteText(uint32_t name_iid, uint64_t string, const TimelineRecord& record,
+                 EventPlans& plans, TrackEventFields& out);
   // The model of an event: what it says itself, else what its execution is known to run.
   std::string_view ModelOf(const TimelineRecord& record, const ShapePlan& plan) const;
 

@@ -3,9 +3,17 @@
 
 #include <spdlog/spdlog.h>
 
+#include <chrono>
 #include <utility>
 
 namespace neurontrace {
+namespace {
+
+// Groups begin at least this far apart: under a steady load one sync then serves several chunks,
+// and a chunk that comes alone waits for nothing.
+constexpr std::chrono::milliseconds kGroupInterval{2};
+
+}  // namespace
 
 ChunkWriter::ChunkWriter(ChunkStore& store, IngestBudget& budget, IngestMetrics& metrics,
                          const Clock& clock, OnHealth on_health)
@@ -35,12 +43,15 @@ void ChunkWriter::Submit(ReceivedChunk chunk, Done done) {
 }
 
 void ChunkWriter::Run() {
+  std::chrono::steady_clock::time_point next_begin;
   while (true) {
     Group group;
     {
       std::unique_lock lock(mutex_);
       submitted_.wait(lock, [this] { return closing_ || !gathering_.chunks.empty(); });
       if (gathering_.chunks.empty()) return;
+      submitted_.wait_until(lock, next_begin, [this] { return closing_; });
+      next_begin = std::chrono::steady_clock::now() + kGroupInterval;
       std::swap(group, gathering_);
     }
     Commit(group);

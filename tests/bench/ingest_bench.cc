@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -178,6 +179,7 @@ class AggregatorProcess {
     pid_ = fork();
     if (pid_ == 0) {
       dup2(out[1], STDOUT_FILENO);
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // when the benchmark fails
       execl(NEURONTRACE_AGGREGATOR, NEURONTRACE_AGGREGATOR, "--listen", "127.0.0.1:0", "--store",
             store.c_str(), "--health-address", "127.0.0.1:0", nullptr);
       _exit(127);
@@ -185,9 +187,14 @@ class AggregatorProcess {
     close(out[1]);
     std::array<char, 256> line{};
     FILE* const lines = fdopen(out[0], "r");
-    if (std::fgets(line.data(), line.size(), lines) == nullptr) Fail("the aggregator ended");
-    address_ = std::string(line.data()).substr(std::string_view("listening on ").size());
-    address_.pop_back();
+    constexpr std::string_view kPrefix = "listening on ";
+    while (address_.empty()) {
+      if (std::fgets(line.data(), line.size(), lines) == nullptr) Fail("the aggregator ended");
+      const std::string text = line.data();
+      if (text.starts_with(kPrefix)) {
+        address_ = text.substr(kPrefix.size(), text.find('\n') - kPrefix.size());
+      }
+    }
     std::fclose(lines);
   }
   ~AggregatorProcess() {

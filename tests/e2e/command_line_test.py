@@ -116,6 +116,7 @@ class Walk(FleetCase):
         self.assertEqual({a["hello"]["instance_id_source"] for a in status["agents"]}, {"flag"})
 
     def walk_workers(self, workers):
+        self.fleet.wait_for_ranks(4)
         rows = self.table("workers")
         self.assertEqual([(row[0], row[1], row[2], row[3], row[4]) for row in rows[1:]],
                          [("i-0001", str(workers[0].pid), "idle", "2", "0-1"),

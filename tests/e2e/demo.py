@@ -44,6 +44,7 @@ def start_fleet(fleet):
     for worker in fleet.workers:
         worker.wait_for_line("ready")
     fleet.wait_for_workers(len(fleet.workers))
+    fleet.wait_for_ranks(WORLD)
 
 
 def barrier_waits(trace):

@@ -241,6 +241,12 @@ class Fleet:
             return workers if len(known) == count else None
         return wait_until(there, f"{count} workers in {state}", seconds)
 
+    def wait_for_ranks(self, count, seconds=20.0):
+        """Until the ranks of `count` cores are known: a worker is listed before its communicator exists."""
+        def known():
+            return sum(bool(core["rank_evidence"]) for worker in self.list_workers() for core in worker["cores"])
+        wait_until(lambda: known() == count, f"the ranks of {count} cores", seconds)
+
     def show_capture(self, capture_id):
         return self.cli_json("captures", "show", capture_id)
 

@@ -230,7 +230,9 @@ class SamePid(FleetCase):
     def test_agent_sees_the_host_pids(self):
         self.start_instances("i-0001")
         workers = self.start_pair()
-        found = self.fleet.wait_for_workers(2)
+        self.fleet.wait_for_workers(2)
+        self.fleet.wait_for_ranks(4)
+        found = self.fleet.list_workers()
         self.assertEqual(sum(w["pid_claimed"] for w in found), 0)
         pids = {w["cores"][0]["rank_evidence"][0]["worker_gid"]: w["identity"]["pid"] for w in found}
         self.assertNotEqual(pids["0"], pids["2"])

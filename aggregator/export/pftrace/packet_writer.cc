@@ -112,16 +112,11 @@ void PacketWriter::TellInterned() {
 }
 
 void PacketWriter::Event(uint64_t timestamp_ns, std::string_view fields) {
-  Event(timestamp_ns, fields, {});
-}
-
-void PacketWriter::Event(uint64_t timestamp_ns, std::string_view fields,
-                         std::string_view more_fields) {
   if (interner_.has_pending()) [[unlikely]]
     TellInterned();
   const uint64_t delta_ns = timestamp_ns > now_ns_ ? timestamp_ns - now_ns_ : 0;
   now_ns_ += delta_ns;
-  const size_t event_bytes = fields.size() + more_fields.size();
+  const size_t event_bytes = fields.size();
   const size_t packet_bytes = 1 + wire_bytes::VarintBytes(delta_ns) + sizeof kSequence + 1 +
                               wire_bytes::VarintBytes(event_bytes) + event_bytes;
   char* out = Room(packet_bytes + 1 + wire_bytes::kVarintMax);
@@ -132,8 +127,7 @@ void PacketWriter::Event(uint64_t timestamp_ns, std::string_view fields,
   out = wire_bytes::Bytes(out, {kSequence, sizeof kSequence});
   out = wire_bytes::Byte(out, tag::kTrackEvent);
   out = wire_bytes::Varint(out, event_bytes);
-  out = wire_bytes::Bytes(out, fields);
-  Wrote(wire_bytes::Bytes(out, more_fields));
+  Wrote(wire_bytes::Bytes(out, fields));
 }
 
 }  // namespace neurontrace

@@ -36,8 +36,6 @@ class PacketWriter {
   // One event. `fields` are those of TrackEvent. `timestamp_ns` not before that of the packet
   // before; what is earlier is written as that.
   void Event(uint64_t timestamp_ns, std::string_view fields);
-  // TrackEvent in two parts, to save a copy.
-  void Event(uint64_t timestamp_ns, std::string_view fields, std::string_view more_fields);
   void TrackDescriptor(std::string_view fields);
   void TraceAttributes(std::string_view fields);
 

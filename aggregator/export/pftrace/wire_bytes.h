@@ -35,7 +35,7 @@ inline char* Fixed64(char* out, uint64_t value) {
 }
 
 inline char* Bytes(char* out, std::string_view bytes) {
-  std::memcpy(out, bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());  // no bytes can lie at nullptr
   return out + bytes.size();
 }
 

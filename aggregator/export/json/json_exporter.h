@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/timeline/model_names.h"
 
@@ -56,7 +56,8 @@ class JsonExporter : public Exporter {
   uint64_t last_ns_ = 0;
   ModelNames models_;
   std::vector<std::string> stream_fields_;
-  absl::flat_hash_map<uint64_t, std::string> waiting_;  // by span id
+  // By span id; ordered, so that one capture gives one file.
+  std::map<uint64_t, std::string> waiting_;
 };
 
 }  // namespace neurontrace

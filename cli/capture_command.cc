@@ -38,12 +38,18 @@ struct CaptureOptions {
 void AddSelection(CLI::App& command, CaptureOptions& options) {
   command.add_option("--name", options.name, "A name to find the capture by");
   command.add_option("--job", options.job, "Only workers of this job");
-  command.add_option("--system-trace-filter-instance-id,--instance", options.instances,
-                     "Only these instances (comma-separated)");
-  command.add_option("--system-trace-filter-neuron-core,--core", options.cores,
-                     "Only these cores, by index inside the process: 0,2,4-7");
-  command.add_option("--system-trace-filter-event-type,--event-type", options.event_types,
-                     "Only these event types: names, hardware, software, ^name for all but");
+  command
+      .add_option("--system-trace-filter-instance-id,--instance", options.instances,
+                  "Only these instances (comma-separated)")
+      ->allow_extra_args(false);
+  command
+      .add_option("--system-trace-filter-neuron-core,--core", options.cores,
+                  "Only these cores, by index inside the process: 0,2,4-7")
+      ->allow_extra_args(false);
+  command
+      .add_option("--system-trace-filter-event-type,--event-type", options.event_types,
+                  "Only these event types: names, hardware, software, ^name for all but")
+      ->allow_extra_args(false);
   command.add_option("--ring-events", options.ring_events,
                      "Events that the runtime's ring of each core holds (default 65536)");
   command.add_flag("--no-framework", options.no_framework, "Leave framework trace files out");

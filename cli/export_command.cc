@@ -105,17 +105,27 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
   command->add_option("-o,--out", options->path,
                       "File to write (default system_profile.pftrace, system_profile.json or "
                       "events.jsonl; - for standard output)");
-  command->add_option("--system-trace-filter-instance-id,--instance", options->instances,
-                      "Only these instances (comma-separated)");
-  command->add_option("--system-trace-filter-neuron-core,--core", options->cores,
-                      "Only these cores, by index inside the process: 0,2,4-7");
-  command->add_option("--system-trace-filter-event-type,--event-type", options->event_types,
-                      "Only these event types: names, hardware, software, ^name for all but");
-  command->add_option("--system-trace-primary-group", options->primary_group,
-                      "What makes a process row: instance_id, process_id, thread_id, lnc_idx");
-  command->add_option(
-      "--system-trace-secondary-group", options->secondary_group,
-      "What makes a thread row: worker_gid, lnc_idx, thread_id, instance_id, process_id");
+  command
+      ->add_option("--system-trace-filter-instance-id,--instance", options->instances,
+                   "Only these instances (comma-separated)")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--system-trace-filter-neuron-core,--core", options->cores,
+                   "Only these cores, by index inside the process: 0,2,4-7")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--system-trace-filter-event-type,--event-type", options->event_types,
+                   "Only these event types: names, hardware, software, ^name for all but")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--system-trace-primary-group", options->primary_group,
+                   "What makes a process row: instance_id, process_id, thread_id, lnc_idx")
+      ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--system-trace-secondary-group", options->secondary_group,
+          "What makes a thread row: worker_gid, lnc_idx, thread_id, instance_id, process_id")
+      ->allow_extra_args(false);
   command->add_option("--from", options->from,
                       "Start of the window: since the first event (1.5s), or an epoch in ns");
   command->add_option("--to", options->to, "End of the window, likewise");

@@ -94,8 +94,10 @@ void AddWorkersCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<WorkersOptions>();
   CLI::App* command =
       app.add_subcommand("workers", "Processes that can be traced, with their global ranks");
-  command->add_option("--system-trace-filter-instance-id,--instance", options->instances,
-                      "Only these instances (comma-separated)");
+  command
+      ->add_option("--system-trace-filter-instance-id,--instance", options->instances,
+                   "Only these instances (comma-separated)")
+      ->allow_extra_args(false);
   command->add_option("--job", options->job, "Only workers of this job");
   command->footer("Example:\n  neurontrace workers --instance i-0f207fb2a99bd2d08");
   command->callback([&context, &run, options] {

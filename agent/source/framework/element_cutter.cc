@@ -37,6 +37,11 @@ ElementCutter::ElementCutter(Input input, size_t window_bytes)
 absl::StatusOr<ElementCutter::Piece> ElementCutter::Next() {
   if (state_ == State::kStart) {
     ASSIGN_OR_RETURN(char first, SkipSpace());
+    // The mark may have arrived in pieces.
+    while (first == kByteOrderMark[0] && end_ - begin_ < kByteOrderMark.size()) {
+      ASSIGN_OR_RETURN(const bool more, Refill());
+      if (!more) break;
+    }
     if (first == kByteOrderMark[0] && end_ - begin_ >= kByteOrderMark.size() &&
         std::string_view(&window_[begin_], kByteOrderMark.size()) == kByteOrderMark) {
       begin_ += kByteOrderMark.size();

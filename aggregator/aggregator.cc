@@ -59,11 +59,20 @@ Aggregator::Aggregator(std::unique_ptr<Store> store)
       coordinator_(clock_, random_, MakeOutputs()),
       reports_(coordinator_, store_->chunks(), connections_, store_->aggregator_id()),
       budget_(limits::kIngestBytesInFlightMax),
-      writer_(store_->chunks(), budget_, ingest_metrics_, clock_,
-              [this](const absl::Status& status) {
-                health_.Set(kStoreCondition, status.ok(), std::string(status.message()));
-              }),
-      gateway_({loop_, reports_, connections_}, {door_, writer_, budget_, ingest_metrics_}, clock_),
+      committer_(store_->chunks(), budget_, ingest_metrics_, clock_,
+                 [this](const absl::Status& status) {
+                   health_.Set(kStoreCondition, status.ok(), std::string(status.message()));
+                 }),
+      writer_(committer_),
+      gateway_({loop_, reports_, connections_},
+               {.door = door_,
+                .submit =
+                    [this](ReceivedChunk chunk, ChunkWriter::Done done) {
+                      writer_.Submit(std::move(chunk), std::move(done));
+                    },
+                .budget = budget_,
+                .metrics = ingest_metrics_},
+               clock_),
       operator_service_({.sequence = loop_,
                          .coordinator = coordinator_,
                          .store = *store_,

@@ -14,6 +14,7 @@
 #include "aggregator/config.h"
 #include "aggregator/ingest/agent_gateway.h"
 #include "aggregator/ingest/agent_reports.h"
+#include "aggregator/ingest/chunk_committer.h"
 #include "aggregator/ingest/chunk_door.h"
 #include "aggregator/ingest/chunk_writer.h"
 #include "aggregator/ingest/ingest_budget.h"
@@ -72,6 +73,7 @@ class Aggregator {
   AgentReports reports_;
   IngestBudget budget_;
   ChunkDoor door_;
+  ChunkCommitter committer_;  // used by the writer alone
   ChunkWriter writer_;
   AgentGateway gateway_;
   OperatorService operator_service_;

@@ -3,11 +3,11 @@
 
 #include <utility>
 
-#include "aggregator/ingest/control_call.h"
+#include "aggregator/ingest/control_exchange.h"
 
 namespace neurontrace {
 
-ConnectionId AgentConnections::Add(std::weak_ptr<ControlCall> call) {
+ConnectionId AgentConnections::Add(std::weak_ptr<ControlExchange> call) {
   const std::lock_guard lock(mutex_);
   calls_.emplace(++last_, std::move(call));
   return last_;
@@ -18,7 +18,7 @@ void AgentConnections::Remove(ConnectionId connection) {
   calls_.erase(connection);
 }
 
-std::shared_ptr<ControlCall> AgentConnections::Find(ConnectionId connection) {
+std::shared_ptr<ControlExchange> AgentConnections::Find(ConnectionId connection) {
   const std::lock_guard lock(mutex_);
   const auto it = calls_.find(connection);
   return it == calls_.end() ? nullptr : it->second.lock();
@@ -35,7 +35,7 @@ void AgentConnections::Supersede(ConnectionId connection) {
 }
 
 void AgentConnections::EndAll() {
-  std::map<ConnectionId, std::weak_ptr<ControlCall>> calls;
+  std::map<ConnectionId, std::weak_ptr<ControlExchange>> calls;
   {
     const std::lock_guard lock(mutex_);
     calls = calls_;

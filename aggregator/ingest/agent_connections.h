@@ -11,13 +11,13 @@
 
 namespace neurontrace {
 
-class ControlCall;
+class ControlExchange;
 
 // The control calls that are open, by their connection, so that orders find their agent. Any
 // thread.
 class AgentConnections {
  public:
-  ConnectionId Add(std::weak_ptr<ControlCall> call);
+  ConnectionId Add(std::weak_ptr<ControlExchange> call);
   void Remove(ConnectionId connection);
 
   // An order for a connection that is gone is dropped: the agent is told again when it returns.
@@ -28,11 +28,11 @@ class AgentConnections {
   void EndAll();
 
  private:
-  std::shared_ptr<ControlCall> Find(ConnectionId connection);
+  std::shared_ptr<ControlExchange> Find(ConnectionId connection);
 
   std::mutex mutex_;
-  ConnectionId last_ = 0;                                     // guarded by mutex_
-  std::map<ConnectionId, std::weak_ptr<ControlCall>> calls_;  // guarded by mutex_
+  ConnectionId last_ = 0;                                         // guarded by mutex_
+  std::map<ConnectionId, std::weak_ptr<ControlExchange>> calls_;  // guarded by mutex_
 };
 
 }  // namespace neurontrace

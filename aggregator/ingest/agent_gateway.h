@@ -24,7 +24,7 @@ class AgentGateway final : public v1::AgentGateway::CallbackService {
   }
   grpc::ServerBidiReactor<v1::ChunkEnvelope, v1::UploadAck>* Upload(
       grpc::CallbackServerContext* context) override {
-    return UploadCall::Begin(upload_, context);
+    return UploadCall::Begin(upload_, *context);
   }
   grpc::ServerBidiReactor<v1::ClockProbe, v1::ClockProbeReply>* Probe(
       grpc::CallbackServerContext*) override {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/ingest/chunk_writer.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <utility>
 
@@ -15,14 +13,8 @@ constexpr std::chrono::milliseconds kGroupInterval{2};
 
 }  // namespace
 
-ChunkWriter::ChunkWriter(ChunkStore& store, IngestBudget& budget, IngestMetrics& metrics,
-                         const Clock& clock, OnHealth on_health)
-    : store_(store),
-      budget_(budget),
-      metrics_(metrics),
-      clock_(clock),
-      on_health_(std::move(on_health)),
-      thread_([this] { Run(); }) {}
+ChunkWriter::ChunkWriter(ChunkCommitter& committer)
+    : committer_(committer), thread_([this] { Run(); }) {}
 
 ChunkWriter::~ChunkWriter() {
   {
@@ -45,7 +37,7 @@ void ChunkWriter::Submit(ReceivedChunk chunk, Done done) {
 void ChunkWriter::Run() {
   std::chrono::steady_clock::time_point next_begin;
   while (true) {
-    Group group;
+    ChunkCommitter::Group group;
     {
       std::unique_lock lock(mutex_);
       submitted_.wait(lock, [this] { return closing_ || !gathering_.chunks.empty(); });
@@ -54,47 +46,8 @@ void ChunkWriter::Run() {
       next_begin = std::chrono::steady_clock::now() + kGroupInterval;
       std::swap(group, gathering_);
     }
-    Commit(group);
+    committer_.Commit(group);
   }
-}
-
-void ChunkWriter::Commit(Group& group) {
-  const uint64_t begin_ns = clock_.MonotonicNs();
-  const auto results = store_.PutBatch(group.chunks);
-  metrics_.commit_seconds.Observe(static_cast<double>(clock_.MonotonicNs() - begin_ns) * 1e-9);
-  metrics_.commit_chunks.Observe(static_cast<double>(group.chunks.size()));
-  if (!results.ok()) metrics_.store_errors.Increment();
-  NoteHealth(results.status());
-  size_t bytes = 0;
-  for (size_t i = 0; i < group.chunks.size(); ++i) {
-    const ReceivedChunk& chunk = group.chunks[i];
-    bytes += chunk.bytes();
-    if (results.ok() && (*results)[i].outcome == PutOutcome::kStored) {
-      metrics_.chunks_stored.Increment();
-      metrics_.events_stored.Increment(chunk.header.event_count);
-      metrics_.bytes_stored.Increment(static_cast<double>(chunk.bytes()));
-    }
-    if (results.ok()) {
-      group.dones[i]((*results)[i]);
-    } else {
-      group.dones[i](results.status());
-    }
-  }
-  budget_.Release(bytes);
-  metrics_.bytes_in_flight.Set(static_cast<double>(budget_.bytes()));
-}
-
-// A full disk fails many times a second: only the changes are said.
-void ChunkWriter::NoteHealth(const absl::Status& status) {
-  if (status.ok() == healthy_) return;
-  healthy_ = status.ok();
-  if (healthy_) {
-    SPDLOG_INFO("chunks are stored again");
-  } else {
-    SPDLOG_WARN("chunks are not stored, and their agents asked to send them again: {}",
-                std::string(status.message()));
-  }
-  on_health_(status);
 }
 
 }  // namespace neurontrace

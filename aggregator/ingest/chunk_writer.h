@@ -2,16 +2,10 @@
 #pragma once
 
 #include <condition_variable>
-#include <functional>
 #include <mutex>
 #include <thread>
-#include <vector>
 
-#include "absl/status/statusor.h"
-#include "aggregator/ingest/ingest_budget.h"
-#include "aggregator/ingest/ingest_metrics.h"
-#include "aggregator/store/chunk_store.h"
-#include "base/clock.h"
+#include "aggregator/ingest/chunk_committer.h"
 
 namespace neurontrace {
 
@@ -19,15 +13,10 @@ namespace neurontrace {
 // group, so that one sync is paid for many chunks and a lone chunk waits for nothing but its own.
 class ChunkWriter {
  public:
-  // The result of ChunkStore::PutBatch for this chunk; the error of its whole group otherwise.
-  using Done = std::function<void(const absl::StatusOr<PutResult>&)>;
+  using Done = ChunkCommitter::Done;
 
-  // Told on the writer's thread when writing begins to fail, and when it works again.
-  using OnHealth = std::function<void(const absl::Status&)>;
-
-  // All but `on_health` outlive it.
-  ChunkWriter(ChunkStore& store, IngestBudget& budget, IngestMetrics& metrics, const Clock& clock,
-              OnHealth on_health);
+  // Uses the committer, which outlives it, on its own thread alone.
+  explicit ChunkWriter(ChunkCommitter& committer);
   // Writes what was submitted, then ends.
   ~ChunkWriter();
   ChunkWriter(const ChunkWriter&) = delete;
@@ -39,26 +28,14 @@ class ChunkWriter {
   void Submit(ReceivedChunk chunk, Done done);
 
  private:
-  struct Group {
-    std::vector<ReceivedChunk> chunks;
-    std::vector<Done> dones;
-  };
-
   void Run();
-  void Commit(Group& group);
-  void NoteHealth(const absl::Status& status);
 
-  ChunkStore& store_;
-  IngestBudget& budget_;
-  IngestMetrics& metrics_;
-  const Clock& clock_;
-  const OnHealth on_health_;
-  bool healthy_ = true;  // only on the writer's thread
+  ChunkCommitter& committer_;
 
   std::mutex mutex_;
   std::condition_variable submitted_;
-  Group gathering_;       // guarded by mutex_; bounded by the budget
-  bool closing_ = false;  // guarded by mutex_
+  ChunkCommitter::Group gathering_;  // guarded by mutex_; bounded by the budget
+  bool closing_ = false;             // guarded by mutex_
   std::thread thread_;
 };
 

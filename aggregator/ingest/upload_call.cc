@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/ingest/upload_call.h"
 
+#include <string>
 #include <utility>
-
-#include "trace/limits.h"
-#include "wire/chunk_envelope.h"
 
 namespace neurontrace {
 namespace {
-
-constexpr char kAgentIdKey[] = "neurontrace-agent-id";
-// Messages of one call that are being validated, or wait for one before them.
-constexpr size_t kArrivalsMax = 4;
 
 std::string AgentIdOf(const grpc::CallbackServerContext& context) {
   const auto it = context.client_metadata().find(kAgentIdKey);
@@ -21,195 +15,23 @@ std::string AgentIdOf(const grpc::CallbackServerContext& context) {
 
 }  // namespace
 
-UploadCall* UploadCall::Begin(const UploadDeps& deps, grpc::CallbackServerContext* context) {
-  std::shared_ptr<UploadCall> call(new UploadCall(deps, AgentIdOf(*context)));
-  call->self_ = call;
-  deps.metrics.upload_calls.Increment();
-  Next next;
-  {
-    const std::lock_guard lock(call->mutex_);
-    if (call->agent_id_.empty() || call->agent_id_.size() > limits::kIdentityStringBytesMax) {
-      call->finish_status_ =
-          grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
-                       std::string("Upload needs the agent's id in the metadata ") + kAgentIdKey);
-      call->all_read_ = true;
-    }
-    next = call->Plan();
-  }
-  call->Act(next);
-  return call.get();
+UploadCall* UploadCall::Begin(const UploadDeps& deps, const grpc::CallbackServerContext& context) {
+  auto* const call = new UploadCall(deps, AgentIdOf(context));
+  call->exchange_->Begin();
+  return call;
 }
 
 UploadCall::UploadCall(const UploadDeps& deps, std::string agent_id)
-    : deps_(deps), agent_id_(std::move(agent_id)) {}
-
-void UploadCall::OnReadDone(bool ok) {
-  Arrival* arrival = nullptr;
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
-    reading_ = false;
-    if (!ok || cancelled_) {
-      all_read_ = true;
-    } else if (!acks_.Know(incoming_.stream_ref())) {
-      finish_status_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                                    "one call numbers too many streams: open another one");
-      all_read_ = true;
-    } else {
-      arrivals_.push_back(std::make_unique<Arrival>());
-      arrival = arrivals_.back().get();
-      arrival->envelope.Swap(&incoming_);
-      arrival->bytes = arrival->envelope.header().size() + arrival->envelope.columns().size();
-      deps_.budget.Take(arrival->bytes);
-    }
-    next = Plan();
-  }
-  Act(next);  // the next message may come while this one is looked at
-  if (arrival != nullptr) Judge(*arrival);
-}
-
-void UploadCall::Judge(Arrival& arrival) {
-  absl::StatusOr<ReceivedChunk> verdict = deps_.door.Admit(arrival.envelope, agent_id_);
-  if (!verdict.ok()) {
-    const auto header = ParseEnvelopeHeader(arrival.envelope);
-    if (header.ok()) arrival.sequence = header->sequence;
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    arrival.verdict = std::move(verdict);
-  }
-  HandOver();
-}
-
-// Gives the writer, in order, whatever is ready. The thread that finds another one at it leaves its
-// arrival to that one.
-void UploadCall::HandOver() {
-  std::unique_lock lock(mutex_);
-  if (handing_over_) return;
-  handing_over_ = true;
-  while (!arrivals_.empty() && arrivals_.front()->verdict) {
-    const std::unique_ptr<Arrival> arrival = std::move(arrivals_.front());
-    arrivals_.pop_front();
-    const uint32_t stream_ref = arrival->envelope.stream_ref();
-    if (!arrival->verdict->ok()) {
-      deps_.metrics.refused_malformed.Increment();
-      acks_.OnRefused(stream_ref, arrival->sequence, v1::REFUSAL_CODE_MALFORMED,
-                      std::string(arrival->verdict->status().message()));
-      lock.unlock();
-      deps_.budget.Release(arrival->bytes);
-      lock.lock();
-      continue;
-    }
-    ++at_writer_;
-    lock.unlock();
-    ReceivedChunk chunk = *std::move(*arrival->verdict);
-    const uint64_t sequence = chunk.header.sequence;
-    deps_.writer.Submit(std::move(chunk),
-                        [call = shared_from_this(), stream_ref, sequence](const auto& result) {
-                          call->OnResult(stream_ref, sequence, result);
-                        });
-    lock.lock();
-  }
-  handing_over_ = false;
-  const Next next = Plan();
-  lock.unlock();
-  Act(next);
-}
-
-void UploadCall::OnResult(uint32_t stream_ref, uint64_t sequence,
-                          const absl::StatusOr<PutResult>& result) {
-  CountRefusal(result);
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
-    --at_writer_;
-    acks_.OnResult(stream_ref, sequence, result);
-    next = Plan();
-  }
-  Act(next);
-}
-
-void UploadCall::CountRefusal(const absl::StatusOr<PutResult>& result) {
-  IngestMetrics& metrics = deps_.metrics;
-  if (!result.ok()) {
-    metrics.refused_busy.Increment();
-  } else if (result->outcome == PutOutcome::kDuplicate) {
-    metrics.chunks_duplicate.Increment();
-  } else if (result->outcome == PutOutcome::kGap) {
-    metrics.refused_gap.Increment();
-  } else if (result->outcome == PutOutcome::kUnknownCapture) {
-    metrics.refused_unknown_capture.Increment();
-  } else if (result->outcome == PutOutcome::kStreamEnded) {
-    metrics.refused_malformed.Increment();
-  } else if (result->outcome == PutOutcome::kTooManyStreams) {
-    metrics.refused_limit.Increment();
-  }
-}
-
-UploadCall::Next UploadCall::Plan() {
-  Next next;
-  if (finished_) return next;
-  if (!all_read_ && !cancelled_ && !reading_ && !asking_ && arrivals_.size() < kArrivalsMax &&
-      acks_.pending() < limits::kUploadAnswersMax) {
-    asking_ = true;
-    next.want_read = true;
-  }
-  if (!cancelled_ && !writing_ && acks_.pending() > 0) {
-    writing_ = true;
-    outgoing_ = acks_.Take();
-    next.write = true;
-  }
-  const bool is_answered = arrivals_.empty() && at_writer_ == 0 && acks_.pending() == 0;
-  if ((cancelled_ || (all_read_ && is_answered)) && !reading_ && !writing_) {
-    finished_ = true;
-    next.finish = true;
-  }
-  return next;
-}
-
-void UploadCall::Act(const Next& next) {
-  if (next.write) StartWrite(&outgoing_);
-  if (next.finish) {
-    Finish(finish_status_);
-  } else if (next.want_read) {
-    deps_.budget.WhenRoom([call = shared_from_this()] { call->OnRoom(); });
-  }
-}
-
-void UploadCall::OnRoom() {
-  bool read = false;
-  {
-    const std::lock_guard lock(mutex_);
-    asking_ = false;
-    if (!finished_ && !cancelled_) read = reading_ = true;
-  }
-  if (read) StartRead(&incoming_);
-}
-
-void UploadCall::OnWriteDone(bool ok) {
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
-    writing_ = false;
-    if (!ok) cancelled_ = true;
-    next = Plan();
-  }
-  Act(next);
-}
-
-void UploadCall::OnCancel() {
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
-    cancelled_ = true;
-    next = Plan();
-  }
-  Act(next);
-}
+    : exchange_(std::make_shared<UploadExchange>(
+          deps, std::move(agent_id),
+          UploadExchange::Transport{
+              .read = [this](v1::ChunkEnvelope* envelope) { StartRead(envelope); },
+              .write = [this](const v1::UploadAck* ack) { StartWrite(ack); },
+              .finish = [this](const grpc::Status& status) { Finish(status); }})) {}
 
 void UploadCall::OnDone() {
-  deps_.metrics.upload_calls.Decrement();
-  self_.reset();
+  exchange_->OnDone();
+  delete this;
 }
 
 }  // namespace neurontrace

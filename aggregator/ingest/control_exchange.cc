@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/ingest/control_exchange.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "trace/limits.h"
+#include "wire/grpc_status.h"
+
+namespace neurontrace {
+
+void ControlExchange::Begin() {
+  connection_ = deps_.connections.Add(weak_from_this());
+  Next next;
+  {
+    const std::lock_guard lock(mutex_);
+    next = Plan();
+  }
+  Act(next);
+}
+
+void ControlExchange::OnReadDone(bool ok) {
+  Next next;
+  bool handle = false;
+  {
+    const std::lock_guard lock(mutex_);
+    reading_ = false;
+    if (ok && !ending_ && !cancelled_) {
+      handle = handling_ = true;
+    } else {
+      ending_ = true;
+    }
+    next = Plan();
+  }
+  Act(next);
+  if (handle) {
+    deps_.sequence.PostTask([self = shared_from_this()] { self->Handle(); });
+  }
+}
+
+void ControlExchange::Handle() {
+  absl::Status status;
+  if (agent_id_.empty()) {
+    auto welcome = deps_.reports.Connect(incoming_, connection_, agent_id_);
+    status = welcome.status();
+    if (welcome.ok()) {
+      SPDLOG_INFO("agent {} of {} connected", agent_id_, incoming_.hello().instance_id());
+      Send(*std::move(welcome));
+    }
+  } else {
+    status = deps_.reports.Handle(incoming_, agent_id_, connection_);
+  }
+  Next next;
+  {
+    const std::lock_guard lock(mutex_);
+    handling_ = false;
+    if (!status.ok()) {
+      SPDLOG_WARN("the control call of agent {} ends: {}", agent_id_,
+                  std::string(status.message()));
+      ending_ = true;
+      status_ = ToGrpcStatus(status);
+    }
+    next = Plan();
+  }
+  Act(next);
+}
+
+void ControlExchange::Send(v1::AgentOrder order) {
+  Next next;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending_ || finished_) return;
+    if (orders_.size() >= limits::kAgentOrdersMax) {
+      ending_ = true;
+      status_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "orders are not being read");
+      orders_.clear();
+    } else {
+      orders_.push_back(std::move(order));
+    }
+    next = Plan();
+  }
+  Act(next);
+}
+
+void ControlExchange::End(const grpc::Status& status) {
+  Next next;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending_ || finished_) return;
+    ending_ = true;
+    status_ = status;
+    next = Plan();
+  }
+  Act(next);
+}
+
+// A call that ends sends what it still has to say, but reads nothing more. A read under way is
+// ended by the finish itself.
+ControlExchange::Next ControlExchange::Plan() {
+  Next next;
+  if (finished_) return next;
+  if (!ending_ && !cancelled_ && !reading_ && !handling_) reading_ = next.read = true;
+  if (!cancelled_ && !writing_ && !orders_.empty()) {
+    outgoing_ = std::move(orders_.front());
+    orders_.pop_front();
+    writing_ = next.write = true;
+  }
+  if ((cancelled_ || ending_) && !writing_ && !handling_) finished_ = next.finish = true;
+  return next;
+}
+
+void ControlExchange::Act(const Next& next) {
+  if (next.read) transport_.read(&incoming_);
+  if (next.write) transport_.write(&outgoing_);
+  if (next.finish) transport_.finish(status_);
+}
+
+void ControlExchange::OnWriteDone(bool ok) {
+  Next next;
+  {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    if (!ok) cancelled_ = true;
+    next = Plan();
+  }
+  Act(next);
+}
+
+void ControlExchange::OnCancel() {
+  Next next;
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    next = Plan();
+  }
+  Act(next);
+}
+
+void ControlExchange::OnDone() {
+  deps_.connections.Remove(connection_);
+  deps_.sequence.PostTask([self = shared_from_this()] {
+    if (self->agent_id_.empty()) return;
+    SPDLOG_INFO("agent {} disconnected", self->agent_id_);
+    self->deps_.reports.Disconnect(self->agent_id_, self->connection_);
+  });
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/ingest/upload_exchange.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "trace/limits.h"
+#include "wire/chunk_envelope.h"
+
+namespace neurontrace {
+namespace {
+
+// Messages of one call that are being validated, or wait for one before them.
+constexpr size_t kArrivalsMax = 4;
+
+}  // namespace
+
+UploadExchange::UploadExchange(const UploadDeps& deps, std::string agent_id, Transport transport)
+    : deps_(deps), agent_id_(std::move(agent_id)), transport_(std::move(transport)) {}
+
+void UploadExchange::Begin() {
+  deps_.metrics.upload_calls.Increment();
+  Next next;
+  {
+    const std::lock_guard lock(mutex_);
+    if (agent_id_.empty() || agent_id_.size() > limits::kIdentityStringBytesMax) {
+      finish_status_ =
+          grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                       fmt::format("Upload needs the agent's id in the metadata {}", kAgentIdKey));
+      all_read_ = true;
+    }
+    next = Plan();
+  }
+  Act(next);
+}
+
+void UploadExchange::OnReadDone(bool ok) {
+  Arrival* arrival = nullptr;
+  Next next;
+  {
+    const std::lock_guard lock(mutex_);
+    reading_ = false;
+    if (!ok || cancelled_) {
+      all_read_ = true;
+    } else if (!acks_.Know(incoming_.stream_ref())) {
+      finish_status_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                    "one call numbers too many streams: open another one");
+      all_read_ = true;
+    } else {
+      arrivals_.push_back(std::make_unique<Arrival>());
+      arrival = arrivals_.back().get();
+      arrival->envelope.Swap(&incoming_);
+      arrival->bytes = arrival->envelope.header().size() + arrival->envelope.columns().size();
+      deps_.budget.Take(arrival->bytes);
+    }
+    next = Plan();
+  }
+  Act(next);  // the next message may come while this one is looked at
+  if (arrival != nullptr) Judge(*arrival);
+}
+
+void UploadExchange::Judge(Arrival& arrival) {
+  absl::StatusOr<ReceivedChunk> verdict = deps_.door.Admit(arrival.envelope, agent_id_);
+  if (!verdict.ok()) {
+    const auto header = ParseEnvelopeHeader(arrival.envelope);
+    if (header.ok()) arrival.sequence = header->sequence;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    arrival.verdict = std::move(verdict);
+  }
+  HandOver();
+}
+
+// Gives the writer, in order, whatever is ready. The thread that finds another one at it leaves its
+// arrival to that one.
+void UploadExchange::HandOver() {
+  std::unique_lock lock(mutex_);
+  if (handing_over_) return;
+  handing_over_ = true;
+  while (!arrivals_.empty() && arrivals_.front()->verdict) {
+    const std::unique_ptr<Arrival> arrival = std::move(arrivals_.front());
+    arrivals_.pop_front();
+    const uint32_t stream_ref = arrival->envelope.stream_ref();
+    if (!arrival->verdict->ok()) {
+      deps_.metrics.refused_malformed.Increment();
+      acks_.OnRefused(stream_ref, arrival->sequence, v1::REFUSAL_CODE_MALFORMED,
+                      std::string(arrival->verdict->status().message()));
+      lock.unlock();
+      deps_.budget.Release(arrival->bytes);
+      lock.lock();
+      continue;
+    }
+    ++at_writer_;
+    lock.unlock();
+    ReceivedChunk chunk = *std::move(*arrival->verdict);
+    const uint64_t sequence = chunk.header.sequence;
+    deps_.submit(std::move(chunk),
+                 [self = shared_from_this(), stream_ref, sequence](const auto& result) {
+                   self->OnResult(stream_ref, sequence, result);
+                 });
+    lock.lock();
+  }
+  handing_over_ = false;
+  const Next next = Plan();
+  lock.unlock();
+  Act(next);
+}
+
+void UploadExchange::OnResult(uint32_t stream_ref, uint64_t sequence,
+                              const absl::StatusOr<PutResult>& result) {
+  CountRefusal(result);
+  Next next;
+  {
+    const std::lock_guard lock(mutex_);
+    --at_writer_;
+    acks_.OnResult(stream_ref, sequence, result);
+    next = Plan();
+  }
+  Act(next);
+}
+
+void UploadExchange::CountRefusal(const absl::StatusOr<PutResult>& result) {
+  IngestMetrics& metrics = deps_.metrics;
+  if (!result.ok()) {
+    metrics.refused_busy.Increment();
+  } else if (result->outcome == PutOutcome::kDuplicate) {
+    metrics.chunks_duplicate.Increment();
+  } else if (result->outcome == PutOutcome::kGap) {
+    metrics.refused_gap.Increment();
+  } else if (result->outcome == PutOutcome::kUnknownCapture) {
+    metrics.refused_unknown_capture.Increment();
+  } else if (result->outcome == PutOutcome::kStreamEnded) {
+    metrics.refused_malformed.Increment();
+  } else if (result->outcome == PutOutcome::kTooManyStreams) {
+    metrics.refused_limit.Increment();
+  }
+}
+
+UploadExchange::Next UploadExchange::Plan() {
+  Next next;
+  if (finished_) return next;
+  if (!all_read_ && !cancelled_ && !reading_ && !asking_ && arrivals_.size() < kArrivalsMax &&
+      acks_.pending() < limits::kUploadAnswersMax) {
+    asking_ = true;
+    next.want_read = true;
+  }
+  if (!cancelled_ && !writing_ && acks_.pending() > 0) {
+    writing_ = true;
+    outgoing_ = acks_.Take();
+    next.write = true;
+  }
+  const bool is_answered = arrivals_.empty() && at_writer_ == 0 && acks_.pending() == 0;
+  if ((cancelled_ || (all_read_ && is_answered)) && !reading_ && !writing_) {
+    finished_ = true;
+    next.finish = true;
+  }
+  return next;
+}
+
+void UploadExchange::Act(const Next& next) {
+  if (next.write) transport_.write(&outgoing_);
+  if (next.finish) {
+    transport_.finish(finish_status_);
+  } else if (next.want_read) {
+    deps_.budget.WhenRoom([self = shared_from_this()] { self->OnRoom(); });
+  }
+}
+
+void UploadExchange::OnRoom() {
+  bool read = false;
+  {
+    const std::lock_guard lock(mutex_);
+    asking_ = false;
+    if (!finished_ && !cancelled_) read = reading_ = true;
+  }
+  if (read) transport_.read(&incoming_);
+}
+
+void UploadExchange::OnWriteDone(bool ok) {
+  Next next;
+  {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    if (!ok) cancelled_ = true;
+    next = Plan();
+  }
+  Act(next);
+}
+
+void UploadExchange::OnCancel() {
+  Next next;
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    next = Plan();
+  }
+  Act(next);
+}
+
+void UploadExchange::OnDone() { deps_.metrics.upload_calls.Decrement(); }
+
+}  // namespace neurontrace

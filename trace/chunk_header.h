@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,22 @@ struct ChunkHeader {
   uint32_t source_skip = 0;
   bool end_of_stream = false;
   uint32_t columns_bytes = 0;
+  uint64_t events_before = 0;
+  std::vector<Loss> losses_before;
+  std::optional<Loss> replaced;
+
+  // Events this chunk has, or had before it was replaced.
+  uint64_t events_accounted() const { return event_count + (replaced ? replaced->events : 0); }
 
   friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
+};
+
+// What lies between a receiver's cursor and a chunk is gone, and where and why.
+struct GoneBefore {
+  LossPlace place = LossPlace::kSpool;
+  LossReason reason = LossReason::kUnknown;
+
+  friend bool operator==(const GoneBefore&, const GoneBefore&) = default;
 };
 
 // A header with its zstd-compressed columns: what a producer hands over and a store keeps.

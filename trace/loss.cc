@@ -1,7 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/loss.h"
 
+#include <algorithm>
+
 namespace neurontrace {
+
+void AddLoss(const Loss& loss, std::vector<Loss>& sums) {
+  const auto same = std::find_if(sums.begin(), sums.end(), [&](const Loss& other) {
+    return other.place == loss.place && other.reason == loss.reason;
+  });
+  if (same == sums.end()) {
+    sums.push_back(loss);
+    return;
+  }
+  same->events = same->events > UINT64_MAX - loss.events ? UINT64_MAX : same->events + loss.events;
+  same->events_unknown = same->events_unknown || loss.events_unknown;
+  if (loss.first_timestamp_ns != 0 &&
+      (same->first_timestamp_ns == 0 || loss.first_timestamp_ns < same->first_timestamp_ns)) {
+    same->first_timestamp_ns = loss.first_timestamp_ns;
+  }
+  same->last_timestamp_ns = std::max(same->last_timestamp_ns, loss.last_timestamp_ns);
+  if (!loss.detail.empty()) same->detail = loss.detail;
+}
 
 std::string_view ToString(LossPlace place) {
   switch (place) {

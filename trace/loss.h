@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace neurontrace {
 
@@ -41,6 +42,10 @@ struct Loss {
 
   friend bool operator==(const Loss&, const Loss&) = default;
 };
+
+// Adds `loss` to `sums`, which has one entry for each place and reason: events, unknown, the widest
+// times and the latest words. Sums saturate, as they may come from a hostile producer.
+void AddLoss(const Loss& loss, std::vector<Loss>& sums);
 
 // "runtime ring", "overwritten": as metrics labels and people see them.
 std::string_view ToString(LossPlace place);

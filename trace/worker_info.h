@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trace/ids.h"
+#include "trace/loss.h"
 #include "trace/rank_evidence.h"
 
 namespace neurontrace {
@@ -73,6 +74,8 @@ struct StreamCursor {
   uint64_t source_position = 0;  // of the last stored chunk, as its producer wrote it
   uint32_t source_skip = 0;
   bool ended = false;
+  uint64_t events_before = 0;       // in the chunks before next_sequence, stored or lost
+  std::vector<Loss> losses_before;  // told in those chunks, summed by place and reason
   friend bool operator==(const StreamCursor&, const StreamCursor&) = default;
 };
 

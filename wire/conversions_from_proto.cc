@@ -204,12 +204,16 @@ absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& mes
 }
 
 absl::StatusOr<StreamCursor> FromProto(const v1::StreamCursor& message) {
+  RETURN_IF_ERROR(
+      CheckCount("cursor.losses_before", message.losses_before_size(), limits::kLossesPerChunkMax));
   StreamCursor value;
   ASSIGN_OR_RETURN(value.stream, FromProto(message.stream()));
   value.next_sequence = message.next_sequence();
   value.source_position = message.source_position();
   value.source_skip = message.source_skip();
   value.ended = message.ended();
+  value.events_before = message.events_before();
+  RETURN_IF_ERROR(FromProtoList(message.losses_before(), value.losses_before));
   return value;
 }
 
@@ -219,6 +223,12 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   RETURN_IF_ERROR(CheckCount("header.rank_evidence", message.rank_evidence_size(),
                              limits::kRankEvidencePerStreamMax));
   RETURN_IF_ERROR(CheckCount("header.losses", message.losses_size(), limits::kLossesPerChunkMax));
+  RETURN_IF_ERROR(
+      CheckCount("header.losses_before", message.losses_before_size(), limits::kLossesPerChunkMax));
+  if (message.has_replaced() && message.event_count() > 0) {
+    return InvalidArgument("header.replaced is set, but the chunk has {} events",
+                           message.event_count());
+  }
   RETURN_IF_ERROR(CheckIdentityText("header.producer_version", message.producer_version()));
   if (message.event_count() > limits::kChunkEventsMax) {
     return InvalidArgument("header.event_count is {}; the limit is {}", message.event_count(),
@@ -247,7 +257,21 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   value.source_skip = message.source_skip();
   value.end_of_stream = message.end_of_stream();
   value.columns_bytes = message.columns_bytes();
+  value.events_before = message.events_before();
+  RETURN_IF_ERROR(FromProtoList(message.losses_before(), value.losses_before));
+  if (message.has_replaced()) {
+    ASSIGN_OR_RETURN(value.replaced, FromProto(message.replaced()));
+  }
   return value;
+}
+
+absl::StatusOr<GoneBefore> FromProto(const v1::GoneBefore& message) {
+  RETURN_IF_ERROR(CheckEnum("gone_before.place", message.place(), v1::LOSS_PLACE_AGENT_QUEUE,
+                            v1::LOSS_PLACE_RETENTION));
+  RETURN_IF_ERROR(CheckEnum("gone_before.reason", message.reason(), v1::LOSS_REASON_UNKNOWN,
+                            v1::LOSS_REASON_EXPIRED));
+  return GoneBefore{.place = static_cast<LossPlace>(message.place()),
+                    .reason = static_cast<LossReason>(message.reason())};
 }
 
 }  // namespace neurontrace

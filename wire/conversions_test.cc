@@ -131,7 +131,13 @@ TEST(ConversionsTest, ValuesSurviveTheWire) {
   ExpectSame<v1::WorkerInventory>(SomeWorkerInfo());
   ExpectSame<v1::CaptureWorkerStatus>(CaptureWorkerStatus{
       SomeCapture(), SomeWorker(), CaptureWorkerState::kLost, "killed", 10, 9, 1, true, 4});
-  ExpectSame<v1::StreamCursor>(StreamCursor{SomeStream(), 9, 1 << 30, 3, true});
+  ExpectSame<v1::StreamCursor>(
+      StreamCursor{SomeStream(), 9, 1 << 30, 3, true, 70'000, SomeChunk().header.losses_before});
+  ExpectSame<v1::GoneBefore>(GoneBefore{LossPlace::kSpool, LossReason::kFull});
+  ChunkHeader stand_in = SomeChunk().header;
+  stand_in.event_count = 0;
+  stand_in.replaced = Loss{.place = LossPlace::kSpool, .reason = LossReason::kFull, .events = 2};
+  ExpectSame<v1::ChunkHeader>(stand_in);
   ExpectSame<v1::ChunkHeader>(SomeChunk().header);
   ExpectSame<v1::AgentHello>(AgentInfo{1, "a", "0.1.0", "i-1", "imds", "boot", "host", "trn2"});
 }

@@ -138,6 +138,8 @@ void ToProto(const StreamCursor& value, v1::StreamCursor* message) {
   message->set_source_position(value.source_position);
   message->set_source_skip(value.source_skip);
   message->set_ended(value.ended);
+  message->set_events_before(value.events_before);
+  AddLosses(value.losses_before, message->mutable_losses_before());
 }
 
 void ToProto(const ChunkHeader& value, v1::ChunkHeader* message) {
@@ -155,6 +157,14 @@ void ToProto(const ChunkHeader& value, v1::ChunkHeader* message) {
   message->set_source_skip(value.source_skip);
   message->set_end_of_stream(value.end_of_stream);
   message->set_columns_bytes(value.columns_bytes);
+  message->set_events_before(value.events_before);
+  AddLosses(value.losses_before, message->mutable_losses_before());
+  if (value.replaced) ToProto(*value.replaced, message->mutable_replaced());
+}
+
+void ToProto(const GoneBefore& value, v1::GoneBefore* message) {
+  message->set_place(static_cast<v1::LossPlace>(value.place));
+  message->set_reason(static_cast<v1::LossReason>(value.reason));
 }
 
 }  // namespace neurontrace

@@ -16,9 +16,6 @@ class ChunkSink {
   struct Receipt {
     bool stored = false;  // durable at the aggregator; otherwise it never will be
     std::string reason;   // why not
-    // With `stored` false: an empty chunk stands in its place and tells what was lost with it, the
-    // losses of its own header included. Nobody has to tell again.
-    bool loss_told = false;
   };
   using Done = std::function<void(const Receipt&)>;
 

@@ -56,6 +56,8 @@ void StreamWriter::Resume(const StreamCursor& cursor) {
   resume_position_ = cursor.source_position;
   resume_skip_ = cursor.source_skip;
   ended_ = cursor.ended;
+  events_before_ = cursor.events_before;
+  losses_before_ = cursor.losses_before;
 }
 
 void StreamWriter::SetRankEvidence(std::vector<RankEvidence> evidence) {
@@ -220,8 +222,18 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
   header.source_skip = skip;
   header.end_of_stream = end_of_stream;
   header.columns_bytes = static_cast<uint32_t>(encoded.bytes.size());
-  in_flight_.push_back({next_sequence_, first_position_.value_or(position), encoded.event_count,
-                        false, header.losses});
+  header.events_before = events_before_;
+  header.losses_before = losses_before_;
+  events_before_ += encoded.event_count;
+  for (const Loss& loss : header.losses) {
+    neurontrace::AddLoss({.place = loss.place,
+                          .reason = loss.reason,
+                          .events = loss.events,
+                          .events_unknown = loss.events_unknown},
+                         losses_before_);
+  }
+  in_flight_.push_back(
+      {next_sequence_, first_position_.value_or(position), encoded.event_count, false});
   first_position_.reset();
   text_bytes_since_look_ = 0;
   Submit(std::move(header), std::move(columns));
@@ -247,21 +259,9 @@ void StreamWriter::OnReceipt(uint64_t sequence, const ChunkSink::Receipt& receip
   if (receipt.stored) {
     counts_.stored += chunk->events;
   } else {
+    // Nothing to tell: the account in the next chunk's header shows what is not there.
     AgentSourceMetrics::Add(metrics_.chunks_refused);
     counts_.lost += chunk->events;
-    if (!ended_ && !receipt.loss_told) {
-      // What the chunk told of losses was refused with it; the next chunk tells all of it. Those
-      // are counted already.
-      const Loss refused{.place = LossPlace::kWireRefusal,
-                         .reason = LossReason::kRefused,
-                         .events = chunk->events,
-                         .detail = receipt.reason.substr(0, limits::kDetailBytesMax)};
-      std::vector<Loss> again = std::move(chunk->losses);
-      if (chunk->events > 0) again.push_back(refused);
-      const Counts counted = counts_;
-      for (Loss& loss : again) PutLoss(chunk->first_position, std::move(loss));
-      counts_ = counted;
-    }
   }
   while (!in_flight_.empty() && in_flight_.front().done) in_flight_.pop_front();
 }

@@ -87,7 +87,6 @@ class StreamWriter {
     uint64_t first_position = 0;
     uint32_t events = 0;
     bool done = false;
-    std::vector<Loss> losses;
   };
 
   // Counts the next row of a record; false if it is to be passed over.
@@ -115,6 +114,9 @@ class StreamWriter {
   uint32_t resume_skip_ = 0;
   bool ended_ = false;
   Counts counts_;
+  // The stream's account up to the next chunk.
+  uint64_t events_before_ = 0;
+  std::vector<Loss> losses_before_;
 
   // The record at hand.
   uint64_t row_position_ = 0;

@@ -179,20 +179,40 @@ TEST_F(StreamWriterTest, SumsLossesOfOneKindAndNeverTellsTooMany) {
   EXPECT_EQ(sum, 6u + limits::kLossesPerChunkMax + 5);
 }
 
-TEST_F(StreamWriterTest, TellsTheLossesOfARefusedChunkAgain) {
+TEST_F(StreamWriterTest, CarriesTheAccountOfAllChunksBefore) {
   auto writer = MakeWriter(2);
-  writer->AddLoss(8, {.place = LossPlace::kRuntimeRing, .events = 5});
+  writer->AddLoss(8, {.place = LossPlace::kRuntimeRing, .events = 5, .detail = "a hole"});
   Append(*writer, 8, 1);
   Append(*writer, 8, 2);
   sink_.Answer(0, false, "no such capture");
+  Append(*writer, 16, 3);
+  writer->AddLoss(16, {.place = LossPlace::kRuntimeRing, .events = 1});
+  Append(*writer, 24, 4);
+  writer->End(32);
+  EXPECT_EQ(header(0).events_before, 0u);
+  EXPECT_THAT(header(0).losses_before, ::testing::IsEmpty());
+  EXPECT_EQ(header(1).events_before, 2u);
+  ASSERT_EQ(header(1).losses_before.size(), 1u);
+  EXPECT_EQ(header(1).losses_before[0].events, 5u);
+  EXPECT_EQ(header(1).losses_before[0].detail, "") << "words would make it large";
+  EXPECT_EQ(header(2).events_before, 4u);
+  ASSERT_EQ(header(2).losses_before.size(), 1u);
+  EXPECT_EQ(header(2).losses_before[0].events, 6u);
+  EXPECT_EQ(writer->counts().lost, 8u) << "six in losses, two in the refused chunk";
+}
+
+TEST_F(StreamWriterTest, ContinuesTheAccountOfItsCursor) {
+  auto writer = MakeWriter(2);
+  writer->Resume({.next_sequence = 7,
+                  .source_position = 8,
+                  .events_before = 900,
+                  .losses_before = {{.place = LossPlace::kTapBuffer, .events = 3}}});
+  Append(*writer, 8, 1);
   writer->End(16);
-  const std::vector<Loss>& again = header(1).losses;
-  ASSERT_EQ(again.size(), 2u);
-  EXPECT_EQ(again[0].events, 5u);
-  EXPECT_EQ(again[1].place, LossPlace::kWireRefusal);
-  EXPECT_EQ(again[1].events, 2u);
-  EXPECT_EQ(again[1].detail, "no such capture");
-  EXPECT_EQ(writer->counts().lost, 7u);
+  EXPECT_EQ(header(0).sequence, 7u);
+  EXPECT_EQ(header(0).events_before, 900u);
+  ASSERT_EQ(header(0).losses_before.size(), 1u);
+  EXPECT_EQ(header(0).losses_before[0].events, 3u);
 }
 
 TEST_F(StreamWriterTest, CarriesTheEvidenceKnownWhenAChunkIsClosed) {

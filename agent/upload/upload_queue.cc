@@ -9,19 +9,14 @@
 namespace neurontrace {
 
 Chunk MakeLossChunk(ChunkHeader header, LossPlace place, LossReason reason, std::string detail) {
-  Loss loss;
-  loss.place = place;
-  loss.reason = reason;
-  loss.events = header.event_count;
-  loss.first_timestamp_ns = header.first_timestamp_ns;
-  loss.last_timestamp_ns = header.last_timestamp_ns;
-  loss.detail = std::move(detail);
-  if (loss.detail.size() > limits::kDetailBytesMax) loss.detail.resize(limits::kDetailBytesMax);
-  if (header.losses.size() >= limits::kLossesPerChunkMax) {
-    loss.events += header.losses.back().events;
-    header.losses.pop_back();
+  if (!header.replaced) {
+    header.replaced = Loss{.place = place,
+                           .reason = reason,
+                           .events = header.event_count,
+                           .first_timestamp_ns = header.first_timestamp_ns,
+                           .last_timestamp_ns = header.last_timestamp_ns,
+                           .detail = detail.substr(0, limits::kDetailBytesMax)};
   }
-  header.losses.push_back(std::move(loss));
   header.event_count = 0;
   header.first_timestamp_ns = header.last_timestamp_ns = 0;
   header.columns_bytes = 0;
@@ -86,11 +81,11 @@ bool UploadQueue::PopStored(StreamNumber stream) {
   if (!goes_on) Forget(stream);
   if (entry.replaced) {
     ++counters_.chunks_lost;
-    if (entry.done) entry.done({false, "lost on the way; the stream says so", true});
+    if (entry.done) entry.done({false, "lost on the way; the stream says so"});
   } else {
     ++counters_.chunks_stored;
     counters_.events_stored += entry.events;
-    if (entry.done) entry.done({true, "", false});
+    if (entry.done) entry.done({true, ""});
   }
   return goes_on;
 }
@@ -105,7 +100,7 @@ void UploadQueue::Drop(StreamNumber stream, const std::string& reason) {
     --chunks_;
     ++counters_.chunks_lost;
     if (!entry.replaced) counters_.events_lost += entry.events;
-    if (entry.done) entry.done({false, reason, false});
+    if (entry.done) entry.done({false, reason});
   }
 }
 

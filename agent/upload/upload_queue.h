@@ -24,8 +24,8 @@ namespace neurontrace {
 // What envelopes and acknowledgements call a stream: the same in every Upload call of this process.
 inline uint32_t StreamRef(StreamNumber number) { return static_cast<uint32_t>(number); }
 
-// An empty chunk to stand in the place of one that is lost: sequence, position and losses of its
-// header, and one loss more that counts its events.
+// An empty chunk to stand in the place of one that is lost: its header, with `replaced` to count
+// its events. One that stands for another already stays as it is.
 Chunk MakeLossChunk(ChunkHeader header, LossPlace place, LossReason reason, std::string detail);
 
 // The chunks of this agent between its sources and its uploader, in memory, one queue a stream.

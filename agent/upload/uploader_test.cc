@@ -90,7 +90,7 @@ class FakeAggregator {
     v1::UploadAck ack;
     ack.set_stream_ref(envelope.stream_ref());
     ack.set_refused_sequence(header->sequence);
-    const bool replacement = !header->losses.empty();
+    const bool replacement = header->replaced.has_value();
     if (unknown_capture) {
       ack.set_refusal(v1::REFUSAL_CODE_UNKNOWN_CAPTURE);
     } else if (malformed.contains(label) && (malformed_for_ever || !replacement)) {
@@ -105,7 +105,7 @@ class FakeAggregator {
     } else if (header->sequence == cursor) {
       ++cursor;
       stored.push_back(label);
-      for (const Loss& loss : header->losses) losses[name].push_back(loss);
+      if (header->replaced) losses[name].push_back(*header->replaced);
     }
     ack.set_next_sequence(cursor);
     listener_->OnAck(ack);

@@ -6,6 +6,7 @@
 #include "aggregator/store/foreign_stops.h"
 #include "base/status.h"
 #include "wire/chunk_envelope.h"
+#include "wire/conversions.h"
 
 namespace neurontrace {
 
@@ -47,6 +48,9 @@ absl::StatusOr<ReceivedChunk> ChunkDoor::Admit(v1::ChunkEnvelope& envelope,
   if (chunk.header.stream.agent_id != agent_id) {
     return InvalidArgument("a chunk of agent {}'s stream {} comes from agent {}",
                            chunk.header.stream.agent_id, ToString(chunk.header.stream), agent_id);
+  }
+  if (envelope.has_gone_before()) {
+    ASSIGN_OR_RETURN(chunk.gone_before, FromProto(envelope.gone_before()));
   }
   if (chunk.header.event_count > 0) {
     chunk.foreign_stops = workspace->stops.Find(workspace->validator.chunk());

@@ -53,11 +53,11 @@ class ChunkStore::Batch {
       result.outcome = PutOutcome::kDuplicate;
     } else if (record.ended) {
       result.outcome = PutOutcome::kStreamEnded;
-    } else if (chunk.header.sequence > record.next_sequence) {
+    } else if (chunk.header.sequence > record.next_sequence && !chunk.gone_before) {
       result.outcome = PutOutcome::kGap;
     } else {
       PutChunk(chunk, record.number);
-      record.Add(chunk.header, chunk.bytes());
+      record.Add(chunk.header, chunk.bytes(), chunk.gone_before);
       result.next_sequence = record.next_sequence;
     }
     return result;

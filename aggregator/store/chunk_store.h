@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct ReceivedChunk {
   std::string columns;       // compressed; empty without events
   uint32_t crc32c = 0;       // of both
   ForeignStops foreign_stops;
+  std::optional<GoneBefore> gone_before;  // the chunks between cursor and this one will not come
 
   size_t bytes() const { return header_bytes.size() + columns.size(); }
 };
@@ -35,7 +37,7 @@ struct ReceivedChunk {
 enum class PutOutcome : uint8_t {
   kStored,
   kDuplicate,       // below the stream's cursor: stored before
-  kGap,             // above it: continue from next_sequence
+  kGap,             // above it, and not said to be gone: continue from next_sequence
   kUnknownCapture,  // never known, or deleted
   kStreamEnded,     // the stream's last chunk is stored already
   kTooManyStreams,  // limits::kStreamsPerCaptureMax

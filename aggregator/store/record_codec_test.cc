@@ -64,6 +64,8 @@ StreamRecord FullStream() {
   record.chunk_span_max_ns = 4;
   record.losses = {{LossPlace::kRuntimeRing, LossReason::kOverwritten, 12, true, 1, 2, "wrapped"}};
   record.evidence = {{RankSource::kCommunicator, 35, 64, "nrt_build_global_comm"}};
+  record.captured = 11;
+  record.told = {{.place = LossPlace::kRuntimeRing, .events = 12}};
   return record;
 }
 
@@ -74,7 +76,7 @@ void ExpectNothingElseDecodes(const std::string& value, Decode decode) {
     EXPECT_EQ(decode(value.substr(0, length)).code(), absl::StatusCode::kDataLoss) << length;
   }
   EXPECT_EQ(decode(value + "x").code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(decode("\x02" + value.substr(1)).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(decode("\x7f" + value.substr(1)).code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(RecordCodec, CaptureReadsBack) {
@@ -92,6 +94,20 @@ TEST(RecordCodec, StreamReadsBack) {
   EXPECT_EQ(DecodeStreamRecord(3, value).value(), record);
   ExpectNothingElseDecodes(
       value, [](const std::string& text) { return DecodeStreamRecord(3, text).status(); });
+}
+
+// Version 1 had no account: what is stored is what was captured.
+TEST(RecordCodec, StreamOfVersion1Reads) {
+  StreamRecord record = FullStream();
+  record.captured = record.events;
+  record.told = {};
+  std::string value = EncodeStreamRecord(record);
+  value[0] = 1;
+  value.resize(value.size() - 2);  // captured, and the count of what was told
+  const auto read = DecodeStreamRecord(3, value);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->captured, 6u);
+  EXPECT_EQ(read->told, record.losses);
 }
 
 TEST(RecordCodec, AgentAndWorkerReadBack) {
@@ -161,13 +177,13 @@ TEST(StreamRecord, SumsLossesByPlaceAndReasonAndKeepsTheBestEvidenceFirst) {
   ChunkHeader header = TestChunk(1, TestStream(0), 0).header;
   header.rank_evidence = {{RankSource::kSlurm, 4, 8, "SLURM_PROCID=4"}};
   header.losses = {{LossPlace::kRuntimeRing, LossReason::kOverwritten, 3, false, 50, 60, ""}};
-  record.Add(header, 100);
+  record.Add(header, 100, {});
   header = TestChunk(1, TestStream(0), 1).header;
   header.rank_evidence = {{RankSource::kCommunicator, 5, 8, "comm"},
                           {RankSource::kSlurm, 4, 8, "SLURM_PROCID=4"}};
   header.losses = {{LossPlace::kRuntimeRing, LossReason::kOverwritten, 4, true, 40, 45, "more"},
                    {LossPlace::kTapBuffer, LossReason::kFull, UINT64_MAX, false, 0, 0, ""}};
-  record.Add(header, 50);
+  record.Add(header, 50, {});
 
   EXPECT_EQ(record.next_sequence, 2u);
   EXPECT_EQ(record.events, 20u);
@@ -181,6 +197,58 @@ TEST(StreamRecord, SumsLossesByPlaceAndReasonAndKeepsTheBestEvidenceFirst) {
   EXPECT_EQ(record.events_lost(), UINT64_MAX);  // saturated, not wrapped
   ASSERT_EQ(record.evidence.size(), 2u);
   EXPECT_EQ(record.evidence[0].source, RankSource::kCommunicator);
+}
+
+// Chunks 1 and 2 never come: 20 events, and a hole that chunk 2 would have told of.
+TEST(StreamRecord, BooksWhatTheAccountHasAndTheChunksHaveNot) {
+  StreamRecord record;
+  record.Add(TestChunk(1, TestStream(0), 0).header, 100, {});
+  ChunkHeader header = TestChunk(1, TestStream(0), 3).header;
+  header.events_before = 30;
+  header.losses_before = {{.place = LossPlace::kRuntimeRing, .events = 4}};
+  record.Add(header, 100, GoneBefore{LossPlace::kSpool, LossReason::kFull});
+  EXPECT_EQ(record.next_sequence, 4u);
+  EXPECT_EQ(record.events, 20u);
+  EXPECT_EQ(record.captured, 40u);
+  EXPECT_EQ(record.losses,
+            (std::vector<Loss>{{LossPlace::kSpool, LossReason::kFull, 20, false, 1'005, 3'005, ""},
+                               {.place = LossPlace::kRuntimeRing, .events = 4}}));
+  EXPECT_TRUE(record.Conserved());
+
+  header = TestChunk(1, TestStream(0), 4).header;
+  header.events_before = 40;
+  header.losses_before = {{.place = LossPlace::kRuntimeRing, .events = 4}};
+  record.Add(header, 100, GoneBefore{LossPlace::kSpool, LossReason::kFull});
+  EXPECT_EQ(record.events_lost(), 24u) << "nothing was missing";
+  EXPECT_EQ(record.Cursor().events_before, 50u);
+}
+
+TEST(StreamRecord, CountsAReplacedChunkOnce) {
+  StreamRecord record;
+  ChunkHeader header = TestChunk(1, TestStream(0), 0).header;
+  header.event_count = 0;
+  header.replaced =
+      Loss{.place = LossPlace::kWireRefusal, .reason = LossReason::kRefused, .events = 10};
+  record.Add(header, 100, {});
+  header = TestChunk(1, TestStream(0), 1).header;
+  header.events_before = 10;
+  record.Add(header, 100, {});
+  EXPECT_EQ(record.events, 10u);
+  EXPECT_EQ(record.captured, 20u);
+  EXPECT_EQ(record.events_lost(), 10u);
+  EXPECT_TRUE(record.Conserved());
+}
+
+// An account that does not fit what came before tells of a loss nobody has named.
+TEST(StreamRecord, NamesTheStoreWhereNobodySaysWhatIsGone) {
+  StreamRecord record;
+  ChunkHeader header = TestChunk(1, TestStream(0), 0).header;
+  header.events_before = 7;
+  record.Add(header, 100, {});
+  ASSERT_EQ(record.losses.size(), 1u);
+  EXPECT_EQ(record.losses[0].place, LossPlace::kStore);
+  EXPECT_EQ(record.losses[0].reason, LossReason::kUnknown);
+  EXPECT_EQ(record.losses[0].events, 7u);
 }
 
 TEST(StreamRecord, BoundsItsEvidenceByDroppingTheWorst) {

@@ -112,6 +112,18 @@ TEST(Store, AsksForTheCursorAtAGapAndStoresNothing) {
             absl::StatusCode::kNotFound);
 }
 
+TEST(Store, DoesNotWaitForChunksThatAreGone) {
+  const auto store = OpenInMemory();
+  ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+  PutOne(*store, TestChunk(1, TestStream(0), 0));
+  ReceivedChunk behind = TestChunk(1, TestStream(0), 5);
+  behind.gone_before = GoneBefore{};
+  const PutResult skipped = PutOne(*store, behind);
+  EXPECT_EQ(skipped.outcome, PutOutcome::kStored);
+  EXPECT_EQ(skipped.next_sequence, 6u);
+  EXPECT_EQ(PutOne(*store, behind).outcome, PutOutcome::kDuplicate);
+}
+
 TEST(Store, AGapAtTheFirstChunkLeavesNoStream) {
   const auto store = OpenInMemory();
   ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());

@@ -11,31 +11,19 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kVersion = 1;
+// 2 added the account: captured and told.
+constexpr uint64_t kVersion = 2;
 
 // Saturates: a hostile producer must not make a sum wrap to something small.
 void AddTo(uint64_t& sum, uint64_t more) {
   sum = sum > UINT64_MAX - more ? UINT64_MAX : sum + more;
 }
 
-void WidenSpan(uint64_t first, uint64_t last, uint64_t& span_first, uint64_t& span_last) {
-  if (first != 0 && (span_first == 0 || first < span_first)) span_first = first;
-  span_last = std::max(span_last, last);
-}
-
-void AddLoss(const Loss& loss, std::vector<Loss>& losses) {
-  const auto same = std::find_if(losses.begin(), losses.end(), [&](const Loss& other) {
-    return other.place == loss.place && other.reason == loss.reason;
-  });
-  if (same == losses.end()) {
-    losses.push_back(loss);
-    return;
-  }
-  AddTo(same->events, loss.events);
-  same->events_unknown = same->events_unknown || loss.events_unknown;
-  WidenSpan(loss.first_timestamp_ns, loss.last_timestamp_ns, same->first_timestamp_ns,
-            same->last_timestamp_ns);
-  if (!loss.detail.empty()) same->detail = loss.detail;
+Loss WithoutTimes(const Loss& loss) {
+  return {.place = loss.place,
+          .reason = loss.reason,
+          .events = loss.events,
+          .events_unknown = loss.events_unknown};
 }
 
 }  // namespace
@@ -51,10 +39,47 @@ StreamCursor StreamRecord::Cursor() const {
           .next_sequence = next_sequence,
           .source_position = source_position,
           .source_skip = source_skip,
-          .ended = ended};
+          .ended = ended,
+          .events_before = captured,
+          .losses_before = told};
 }
 
-void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes) {
+void StreamRecord::BookMissing(const ChunkHeader& header, const std::optional<GoneBefore>& gone) {
+  if (header.events_before > captured) {
+    AddLoss({.place = gone ? gone->place : LossPlace::kStore,
+             .reason = gone ? gone->reason : LossReason::kUnknown,
+             .events = header.events_before - captured,
+             .first_timestamp_ns = last_timestamp_ns,
+             .last_timestamp_ns = header.first_timestamp_ns},
+            losses);
+    captured = header.events_before;
+  }
+  for (Loss total : header.losses_before) {
+    for (const Loss& known : told) {
+      if (known.place != total.place || known.reason != total.reason) continue;
+      total.events -= std::min(total.events, known.events);
+      total.events_unknown = total.events_unknown && !known.events_unknown;
+    }
+    if (total.events == 0 && !total.events_unknown) continue;
+    AddLoss(total, losses);
+    AddLoss(WithoutTimes(total), told);
+  }
+}
+
+bool StreamRecord::Conserved() const {
+  uint64_t on_the_way = 0;
+  bool unknown = false;
+  for (const Loss& loss : losses) {
+    if (loss.place < LossPlace::kAgentQueue) continue;
+    AddTo(on_the_way, loss.events);
+    unknown = unknown || loss.events_unknown;
+  }
+  return unknown || captured == events + on_the_way;
+}
+
+void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
+                       const std::optional<GoneBefore>& gone) {
+  BookMissing(header, gone);
   next_sequence = header.sequence + 1;
   source_position = header.source_position;
   source_skip = header.source_skip;
@@ -70,7 +95,12 @@ void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes) {
     chunk_span_max_ns =
         std::max(chunk_span_max_ns, header.last_timestamp_ns - header.first_timestamp_ns);
   }
-  for (const Loss& loss : header.losses) AddLoss(loss, losses);
+  AddTo(captured, header.events_accounted());
+  for (const Loss& loss : header.losses) {
+    AddLoss(loss, losses);
+    AddLoss(WithoutTimes(loss), told);
+  }
+  if (header.replaced && header.replaced->events > 0) AddLoss(*header.replaced, losses);
   MergeEvidence(header.rank_evidence, evidence);
 }
 
@@ -102,14 +132,17 @@ std::string EncodeStreamRecord(const StreamRecord& record) {
   out.Uint(record.chunk_span_max_ns);
   WriteLosses(record.losses, out);
   WriteEvidence(record.evidence, out);
+  out.Uint(record.captured);
+  WriteLosses(record.told, out);
   return out.Take();
 }
 
 absl::StatusOr<StreamRecord> DecodeStreamRecord(uint32_t number, std::string_view value) {
   StoredBytesReader in(value);
   const uint64_t version = in.Uint();
-  if (version != kVersion) {
-    return DataLoss("stream record {}: version {} where {} is known", number, version, kVersion);
+  if (version < 1 || version > kVersion) {
+    return DataLoss("stream record {}: version {} where 1 to {} are known", number, version,
+                    kVersion);
   }
   StreamRecord record;
   record.number = number;
@@ -126,6 +159,13 @@ absl::StatusOr<StreamRecord> DecodeStreamRecord(uint32_t number, std::string_vie
   record.chunk_span_max_ns = in.Uint();
   record.losses = ReadLosses(in);
   record.evidence = ReadEvidence(in);
+  if (version >= 2) {
+    record.captured = in.Uint();
+    record.told = ReadLosses(in);
+  } else {
+    record.captured = record.events;
+    record.told = record.losses;
+  }
   if (!in.Finished())
     return DataLoss("stream record {}: its {} bytes do not fit", number, value.size());
   return record;

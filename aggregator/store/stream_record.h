@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,11 +27,13 @@ struct StreamRecord {
   bool ended = false;  // its last chunk said that nothing follows
   uint64_t chunks = 0;
   uint64_t events = 0;
+  uint64_t captured = 0;            // that its producer put into chunks, stored or lost on the way
   uint64_t bytes = 0;               // headers and compressed columns
   uint64_t first_timestamp_ns = 0;  // raw; both 0 while there is no event
   uint64_t last_timestamp_ns = 0;
   uint64_t chunk_span_max_ns = 0;      // longest time from a chunk's first event to its last
   std::vector<Loss> losses;            // summed by place and reason
+  std::vector<Loss> told;              // of these, what the producer itself found lost; no times
   std::vector<RankEvidence> evidence;  // every different claim seen, best first
   // The job of the stream's worker, empty where unknown. Not stored here: CaptureReader::Streams
   // fills it in from what the worker's agent says.
@@ -40,8 +43,15 @@ struct StreamRecord {
 
   uint64_t events_lost() const;
   StreamCursor Cursor() const;
-  // Takes one more chunk into the sums and moves the cursor behind it.
-  void Add(const ChunkHeader& header, uint64_t chunk_bytes);
+  // Takes one more chunk into the sums and moves the cursor behind it. What the chunk's account
+  // has and this record has not is lost: where `gone` says, else at an unknown place of the way.
+  void Add(const ChunkHeader& header, uint64_t chunk_bytes, const std::optional<GoneBefore>& gone);
+
+  // captured = events + losses on the way, each counted once.
+  bool Conserved() const;
+
+ private:
+  void BookMissing(const ChunkHeader& header, const std::optional<GoneBefore>& gone);
 };
 
 // Adds `more` to `evidence`, kept best first and within limits::kRankEvidencePerStreamMax (the

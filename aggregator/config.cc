@@ -45,9 +45,19 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
                  "Address of /metrics, /healthz and /readyz")
       ->check(CheckAddress)
       ->capture_default_str();
+  std::string output = "text";
+  auto* const check = app.add_flag(
+      "--store-check", config.store_check,
+      "Verify all of the store without changing it, say what is wrong with it, and end: 0 when it "
+      "is sound, 1 when it is damaged");
+  app.add_option("--output", output, "How --store-check says it: text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->needs(check)
+      ->capture_default_str();
   app.footer(
-      "Example:\n"
-      "  neurontrace-aggregator --listen 127.0.0.1:9400 --store /data/neurontrace\n\n"
+      "Examples:\n"
+      "  neurontrace-aggregator --listen 127.0.0.1:9400 --store /data/neurontrace\n"
+      "  neurontrace-aggregator --store-check --store /data/neurontrace\n\n"
       "Prints 'listening on HOST:PORT' once it serves. SIGTERM and SIGINT end it; what was "
       "acknowledged stays.");
   try {
@@ -61,6 +71,7 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
     exit_code = kExitUsage;
     return std::nullopt;
   }
+  config.json = output == "json";
   return config;
 }
 

@@ -11,6 +11,8 @@ struct AggregatorConfig {
   std::string listen = "127.0.0.1:9400";          // gRPC, HOST:PORT; port 0 picks a free one
   std::string health_address = "127.0.0.1:9402";  // HTTP, likewise
   std::string store = "/var/lib/neurontrace/aggregator";
+  bool store_check = false;  // verify the store and end
+  bool json = false;         // what store_check prints
 };
 
 // Reads the command line. Nothing when the program is to end at once, with `exit_code`: help and

@@ -8,12 +8,14 @@
 
 #include "aggregator/aggregator.h"
 #include "aggregator/config.h"
+#include "aggregator/store_check_command.h"
 
 int main(int argc, char** argv) {
   int exit_code = 0;
   const auto config = neurontrace::ParseAggregatorConfig(argc, argv, exit_code);
   if (!config) return exit_code;
   spdlog::set_default_logger(spdlog::stderr_color_mt("aggregator"));
+  if (config->store_check) return neurontrace::RunStoreCheck(*config, stdout, stderr);
 
   // Debian's Abseil looks for deadlocks at every lock, and gRPC takes many.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

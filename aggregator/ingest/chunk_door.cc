@@ -42,12 +42,21 @@ ChunkDoor::~ChunkDoor() = default;
 
 absl::StatusOr<ReceivedChunk> ChunkDoor::Admit(v1::ChunkEnvelope& envelope,
                                                const std::string& agent_id) {
+  return Take(envelope, &agent_id);
+}
+
+absl::StatusOr<ReceivedChunk> ChunkDoor::Examine(v1::ChunkEnvelope& envelope) {
+  return Take(envelope, nullptr);
+}
+
+absl::StatusOr<ReceivedChunk> ChunkDoor::Take(v1::ChunkEnvelope& envelope,
+                                              const std::string* agent_id) {
   Lease workspace(*this);
   ReceivedChunk chunk;
   ASSIGN_OR_RETURN(chunk.header, workspace->validator.Validate(envelope));
-  if (chunk.header.stream.agent_id != agent_id) {
+  if (agent_id != nullptr && chunk.header.stream.agent_id != *agent_id) {
     return InvalidArgument("a chunk of agent {}'s stream {} comes from agent {}",
-                           chunk.header.stream.agent_id, ToString(chunk.header.stream), agent_id);
+                           chunk.header.stream.agent_id, ToString(chunk.header.stream), *agent_id);
   }
   if (envelope.has_gone_before()) {
     ASSIGN_OR_RETURN(chunk.gone_before, FromProto(envelope.gone_before()));

@@ -25,10 +25,15 @@ class ChunkDoor {
   // Takes the bytes out of the envelope. INVALID_ARGUMENT, with the envelope untouched, for what
   // may never be stored, also for a chunk of another agent's stream.
   absl::StatusOr<ReceivedChunk> Admit(v1::ChunkEnvelope& envelope, const std::string& agent_id);
+  // The same for any agent's chunk, as when one that is stored is looked at again.
+  absl::StatusOr<ReceivedChunk> Examine(v1::ChunkEnvelope& envelope);
 
  private:
   struct Workspace;
   class Lease;
+
+  // `agent_id` may be null: anybody's.
+  absl::StatusOr<ReceivedChunk> Take(v1::ChunkEnvelope& envelope, const std::string* agent_id);
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<Workspace>> idle_;  // guarded by mutex_

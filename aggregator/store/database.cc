@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/database.h"
 
-#include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
-#include <rocksdb/table.h>
+#include <rocksdb/sst_file_reader.h>
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/status.h"
 
@@ -17,53 +17,6 @@ namespace {
 // writes. docs/formats/store.md has its history.
 constexpr uint64_t kFormatVersion = 1;
 constexpr std::string_view kFormatVersionKey = "format_version";
-
-constexpr size_t kMiB = size_t{1} << 20;
-constexpr size_t kChunkWriteBufferBytes = 64 * kMiB;
-constexpr size_t kWriteBufferBytes = 8 * kMiB;
-constexpr size_t kBlockCacheBytes = 32 * kMiB;
-constexpr uint64_t kWalBytesMax = 256 * kMiB;
-// Smaller values stay beside their keys: a file of their own would cost more than it saves.
-constexpr uint64_t kBlobBytesMin = 1024;
-constexpr uint64_t kBlobFileBytes = 256 * kMiB;
-
-rocksdb::ColumnFamilyOptions FamilyOptions(Family family,
-                                           const std::shared_ptr<rocksdb::Cache>& cache) {
-  rocksdb::ColumnFamilyOptions options;
-  rocksdb::BlockBasedTableOptions table;
-  table.block_cache = cache;
-  table.format_version = 5;
-  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  options.compression = rocksdb::kNoCompression;
-  options.write_buffer_size = kWriteBufferBytes;
-  if (family != Family::kChunks) return options;
-  options.write_buffer_size = kChunkWriteBufferBytes;
-  options.max_write_buffer_number = 3;
-  options.enable_blob_files = true;
-  options.min_blob_size = kBlobBytesMin;
-  options.blob_file_size = kBlobFileBytes;
-  options.blob_compression_type = rocksdb::kNoCompression;  // columns are compressed already
-  options.enable_blob_garbage_collection = true;
-  // A deleted capture shares files with others only at its edges; files that are mostly garbage are
-  // rewritten, whatever their age.
-  options.blob_garbage_collection_age_cutoff = 1.0;
-  options.blob_garbage_collection_force_threshold = 0.5;
-  return options;
-}
-
-rocksdb::DBOptions DatabaseOptions(rocksdb::Env* env) {
-  rocksdb::DBOptions options;
-  if (env != nullptr) options.env = env;
-  options.create_if_missing = true;
-  options.create_missing_column_families = true;
-  options.max_total_wal_size = kWalBytesMax;
-  options.max_background_jobs = 2;
-  options.keep_log_file_num = 4;
-  options.max_open_files = 512;
-  options.bytes_per_sync = kMiB;  // spreads the writing of large files
-  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
-  return options;
-}
 
 // RocksDB opens a database only with all of its families. One that a newer version has added must
 // not hide the clear message about the format.
@@ -80,61 +33,83 @@ void AddForeignFamilies(const std::string& path, rocksdb::Env* env,
 
 }  // namespace
 
-std::string_view FamilyName(Family family) {
-  static constexpr std::array<std::string_view, kFamilyCount> kNames = {
-      "meta",        "captures",           "agents",       "workers",  "streams", "chunks",
-      "chunk_index", "clock_observations", "clock_models", "artifacts"};
-  return kNames[static_cast<size_t>(family)];
-}
-
-absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) {
-  if (status.ok()) return absl::OkStatus();
-  const std::string words = status.ToString();
-  if (status.IsNotFound()) return NotFound("{}: not there", doing);
-  if (status.IsCorruption()) return DataLoss("{}: the store is damaged: {}", doing, words);
-  if (status.IsNoSpace()) return ResourceExhausted("{}: the disk is full: {}", doing, words);
-  if (status.IsBusy() || status.IsTryAgain()) return Unavailable("{}: {}", doing, words);
-  if (words.find("lock") != std::string::npos && words.find("LOCK") != std::string::npos) {
-    return FailedPrecondition("{}: another process has the store open: {}", doing, words);
-  }
-  if (status.IsIOError()) return Unavailable("{}: {}", doing, words);
-  return Internal("{}: {}", doing, words);
-}
+Database::Database(std::string path, rocksdb::Env* env)
+    : path_(std::move(path)), env_(env != nullptr ? env : rocksdb::Env::Default()) {}
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
                                                          rocksdb::Env* env) {
-  const auto cache = rocksdb::NewLRUCache(kBlockCacheBytes);
-  std::vector<rocksdb::ColumnFamilyDescriptor> families;
-  // RocksDB insists on its own default family, which stays empty.
-  families.emplace_back(rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions());
-  for (size_t i = 0; i < kFamilyCount; ++i) {
-    const Family family = static_cast<Family>(i);
-    families.emplace_back(std::string(FamilyName(family)), FamilyOptions(family, cache));
+  return OpenAs(path, env, false);
+}
+
+absl::StatusOr<std::unique_ptr<Database>> Database::OpenToRead(const std::string& path,
+                                                               rocksdb::Env* env) {
+  return OpenAs(path, env, true);
+}
+
+absl::StatusOr<std::unique_ptr<Database>> Database::OpenAs(const std::string& path,
+                                                           rocksdb::Env* env, bool to_read) {
+  std::unique_ptr<Database> database(new Database(path, env));
+  RETURN_IF_ERROR(LookAtStoreDirectory(path, *database->env_));
+  if (to_read) RETURN_IF_ERROR(database->KeepOthersAway());
+  // Strict about the log first: only its end may be torn. The lenient way through a damaged one is
+  // taken knowingly, never by default.
+  rocksdb::Status opened =
+      database->TryOpen(rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords, to_read);
+  if (opened.IsCorruption()) {
+    const auto visit = [](std::string_view) { return absl::OkStatus(); };
+    ASSIGN_OR_RETURN(database->wal_damage_, ScanWal(path, *database->env_, visit));
+    if (!database->wal_damage_.empty()) {
+      opened = database->TryOpen(rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords, to_read);
+    }
   }
-  AddForeignFamilies(path, env, families);
-  std::unique_ptr<Database> database(new Database);
-  std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  rocksdb::DB* db = nullptr;
-  RETURN_IF_ERROR(
-      FromRocksDb(rocksdb::DB::Open(DatabaseOptions(env), path, families, &handles, &db),
-                  fmt::format("opening the store {}", path)));
-  database->db_.reset(db);
-  db->DestroyColumnFamilyHandle(handles.front());
-  database->handles_.assign(handles.begin() + 1, handles.end());
-  if (absl::Status status = database->CheckFormat(); !status.ok()) {
+  RETURN_IF_ERROR(FromRocksDb(opened, fmt::format("opening the store {}", path)));
+  if (absl::Status status = database->CheckFormat(to_read); !status.ok()) {
     return absl::Status(status.code(),
                         fmt::format("store {}: {}", path, std::string(status.message())));
   }
   return database;
 }
 
-Database::~Database() {
-  for (rocksdb::ColumnFamilyHandle* handle : handles_) db_->DestroyColumnFamilyHandle(handle);
+rocksdb::Status Database::TryOpen(rocksdb::WALRecoveryMode mode, bool to_read) {
+  auto families = FamilyDescriptors();
+  AddForeignFamilies(path_, env_, families);
+  rocksdb::DBOptions options = DatabaseOptions(env_);
+  options.wal_recovery_mode = mode;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status =
+      to_read ? rocksdb::DB::OpenForReadOnly(options, path_, families, &handles, &db)
+              : rocksdb::DB::Open(options, path_, families, &handles, &db);
+  if (!status.ok()) return status;
+  db_.reset(db);
+  db->DestroyColumnFamilyHandle(handles.front());
+  handles_.assign(handles.begin() + 1, handles.end());
+  return status;
 }
 
-absl::Status Database::CheckFormat() {
+// Reading takes no lock of RocksDB's own, and files may go while a writer works.
+absl::Status Database::KeepOthersAway() {
+  if (!env_->FileExists(path_ + "/CURRENT").ok()) {
+    return NotFound("there is no store in {}", path_);
+  }
+  const std::string lock = path_ + "/LOCK";
+  if (!env_->FileExists(lock).ok()) return absl::OkStatus();  // a copy: nobody's
+  const absl::Status status =
+      FromRocksDb(env_->LockFile(lock, &lock_), fmt::format("opening the store {}", path_));
+  const bool read_only = status.message().find("Read-only file system") != std::string::npos;
+  return read_only ? absl::OkStatus() : status;
+}
+
+Database::~Database() {
+  for (rocksdb::ColumnFamilyHandle* handle : handles_) db_->DestroyColumnFamilyHandle(handle);
+  db_.reset();
+  if (lock_ != nullptr) env_->UnlockFile(lock_);
+}
+
+absl::Status Database::CheckFormat(bool to_read) {
   const auto text = Get(Family::kMeta, kFormatVersionKey);
   if (absl::IsNotFound(text.status())) {
+    if (to_read) return DataLoss("it does not say its format version");
     return Put(Family::kMeta, kFormatVersionKey, std::to_string(kFormatVersion), true);
   }
   if (!text.ok()) return text.status();
@@ -150,6 +125,13 @@ absl::Status Database::CheckFormat() {
         version, kFormatVersion);
   }
   return absl::OkStatus();
+}
+
+absl::Status Database::VerifyTable(const std::string& name) const {
+  rocksdb::SstFileReader reader(rocksdb::Options(DatabaseOptions(env_), {}));
+  const std::string doing = fmt::format("verifying {}", name);
+  RETURN_IF_ERROR(FromRocksDb(reader.Open(path_ + "/" + name), doing));
+  return FromRocksDb(reader.VerifyChecksum(), doing);
 }
 
 absl::StatusOr<std::string> Database::Get(Family of, std::string_view key) const {

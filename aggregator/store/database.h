@@ -13,27 +13,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "aggregator/store/database_options.h"
+#include "aggregator/store/store_errors.h"
+#include "aggregator/store/wal_scan.h"
 
 namespace neurontrace {
-
-// The column families, in the order in which docs/formats/store.md lists them.
-enum class Family : uint8_t {
-  kMeta = 0,
-  kCaptures,
-  kAgents,
-  kWorkers,
-  kStreams,
-  kChunks,
-  kChunkIndex,
-  kClockObservations,
-  kClockModels,
-  kArtifacts,
-};
-inline constexpr size_t kFamilyCount = 10;
-std::string_view FamilyName(Family family);
-
-// RocksDB's own words as ours: what was being done, what came of it, and the fix where it is known.
-absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing);
 
 inline rocksdb::Slice ToSlice(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string_view ToView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
@@ -42,15 +26,21 @@ inline std::string_view ToView(const rocksdb::Slice& slice) { return {slice.data
 // the format version. Included only by the .cc files of this folder. Any thread.
 class Database {
  public:
-  // Makes the directory and the families where they are not there yet. FAILED_PRECONDITION when
-  // another process has it open or when its format is newer than this build's. `env` is not owned;
-  // nullptr is the machine's.
+  // Makes the directory and the families where they are not there yet. A log whose last write is
+  // torn opens without a word, as nothing in it was acknowledged; one that is damaged otherwise
+  // gives all that is whole in it, and wal_damage() says so. FAILED_PRECONDITION when another
+  // process has it open or when its format is newer than this build's, DATA_LOSS when it is
+  // damaged beyond that. `env` is not owned; nullptr is the machine's.
   static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path, rocksdb::Env* env);
+  // The same without changing or making any file. NOT_FOUND where there is no store. Another
+  // process is kept away as long as this is open, where the file system can be written to.
+  static absl::StatusOr<std::unique_ptr<Database>> OpenToRead(const std::string& path,
+                                                              rocksdb::Env* env);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  rocksdb::DB& db() { return *db_; }
+  rocksdb::DB& db() const { return *db_; }
   rocksdb::ColumnFamilyHandle* family(Family family) const {
     return handles_[static_cast<size_t>(family)];
   }
@@ -78,10 +68,25 @@ class Database {
   // Bytes on disk.
   uint64_t Bytes() const;
 
- private:
-  Database() = default;
-  absl::Status CheckFormat();
+  const std::string& path() const { return path_; }
+  rocksdb::Env& env() const { return *env_; }
+  // What of the log could not be read when this was opened.
+  const std::vector<WalDamage>& wal_damage() const { return wal_damage_; }
+  // Checks every checksum of the file of this name, which GetLiveFilesMetaData has given.
+  absl::Status VerifyTable(const std::string& name) const;
 
+ private:
+  Database(std::string path, rocksdb::Env* env);
+  static absl::StatusOr<std::unique_ptr<Database>> OpenAs(const std::string& path,
+                                                          rocksdb::Env* env, bool to_read);
+  rocksdb::Status TryOpen(rocksdb::WALRecoveryMode mode, bool to_read);
+  absl::Status KeepOthersAway();
+  absl::Status CheckFormat(bool to_read);
+
+  const std::string path_;
+  rocksdb::Env* const env_;
+  rocksdb::FileLock* lock_ = nullptr;  // only when open to read; RocksDB has its own otherwise
+  std::vector<WalDamage> wal_damage_;
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
 };

@@ -258,7 +258,7 @@ TEST(Store, SaysWhenAnotherProcessHasIt) {
   const auto first = OpenOnDisk(directory.path());
   const auto second = Store::Open(directory.path(), {});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(second.status().message()), HasSubstr("another process"));
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("has the store open"));
 }
 
 TEST(CaptureStore, FindsByPrefixAndNamesTheCandidates) {

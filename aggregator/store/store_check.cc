@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/store_check.h"
+
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "aggregator/store/database.h"
+#include "aggregator/store/keys.h"
+#include "aggregator/store/record_codec.h"
+#include "aggregator/store/stream_check.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+class StoreCheck {
+ public:
+  StoreCheck(const Database& database, const StoreCheckOptions& options, StoreCheckReport& report)
+      : database_(database), options_(options), report_(report) {}
+
+  void Run() {
+    Files();
+    Records();
+    std::set<CaptureId> ids = Ids(Family::kCaptures);
+    report_.captures = ids.size();
+    for (const Family family : {Family::kStreams, Family::kChunks, Family::kChunkIndex}) {
+      ids.merge(Ids(family));
+    }
+    CountChunks();
+    for (const CaptureId& id : ids) Capture(id);
+    if (options_.progress) options_.progress(total_, total_);
+  }
+
+  void Fault(StoreFault fault) {
+    ++report_.faults_total;
+    if (report_.faults.size() < kStoreFaultsNamedMax) report_.faults.push_back(std::move(fault));
+  }
+  void Fault(const absl::Status& status) {
+    if (!status.ok()) Fault({.what = std::string(status.message())});
+  }
+
+ private:
+  void Files() {
+    for (const WalDamage& damage : database_.wal_damage()) {
+      if (damage.records_follow) {
+        Fault({.what = "log " + damage.ToString()});
+      } else {
+        report_.notes.push_back("log " + damage.ToString());
+      }
+    }
+    std::vector<rocksdb::LiveFileMetaData> files;
+    database_.db().GetLiveFilesMetaData(&files);
+    for (const rocksdb::LiveFileMetaData& file : files) {
+      ++report_.files;
+      Fault(database_.VerifyTable(file.name.substr(file.name.find_first_not_of('/'))));
+    }
+  }
+
+  // Every value of the small families can be read.
+  void Records() {
+    const auto decode = [this](Family family, const auto& read) {
+      Fault(database_.ForEach(family, "", [&](std::string_view key, std::string_view value) {
+        Fault(read(key, value));
+        return absl::OkStatus();
+      }));
+    };
+    decode(Family::kCaptures, [](std::string_view key, std::string_view value) {
+      ASSIGN_OR_RETURN(const CaptureId id, CaptureId::FromBytes(key));
+      return DecodeCaptureRecord(id, value).status();
+    });
+    decode(Family::kAgents, [](std::string_view, std::string_view value) {
+      return DecodeAgentRecord(value).status();
+    });
+    decode(Family::kWorkers, [](std::string_view, std::string_view value) {
+      return DecodeWorkerRecord(value).status();
+    });
+  }
+
+  // The captures that keys of a family name, without reading all of them.
+  std::set<CaptureId> Ids(Family family) {
+    std::set<CaptureId> ids;
+    const std::unique_ptr<rocksdb::Iterator> it(
+        database_.db().NewIterator({}, database_.family(family)));
+    it->SeekToFirst();
+    while (it->Valid()) {
+      const auto id = CaptureId::FromBytes(ToView(it->key()).substr(0, CaptureId::kBytes));
+      if (!id.ok()) {
+        Fault(
+            {.what = fmt::format("a key of {} bytes in {}", it->key().size(), FamilyName(family))});
+        it->Next();
+        continue;
+      }
+      ids.insert(*id);
+      it->Seek(ToSlice(keys::PrefixEnd(id->bytes())));
+    }
+    // Damage under the first key of a capture hides the captures behind it: their streams name
+    // them.
+    Fault(FromRocksDb(it->status(), fmt::format("reading {}", FamilyName(family))));
+    return ids;
+  }
+
+  void CountChunks() {
+    Fault(
+        database_.ForEach(Family::kStreams, "", [&](std::string_view key, std::string_view value) {
+          const auto parsed = keys::ParseStream(key);
+          const auto record = parsed ? DecodeStreamRecord(parsed->stream, value)
+                                     : DataLoss("a key of another form");
+          if (record.ok()) total_ += record->chunks;
+          return absl::OkStatus();
+        }));
+  }
+
+  void Capture(const CaptureId& id) {
+    if (absl::IsNotFound(database_.Get(Family::kCaptures, id.bytes()).status())) {
+      if (database_.wal_damage().empty()) {
+        report_.notes.push_back(fmt::format(
+            "capture {} is being deleted: the aggregator ends that when it starts", id.ToString()));
+        return;
+      }
+      Fault({.capture = id, .what = "its record is not there, but streams or chunks of it are"});
+    }
+    std::map<uint32_t, StreamRecord> records;
+    Fault(database_.ForEach(Family::kStreams, id.bytes(),
+                            [&](std::string_view key, std::string_view value) {
+                              const auto parsed = keys::ParseStream(key);
+                              if (!parsed)
+                                return DataLoss("a key of {} bytes in streams", key.size());
+                              auto record = DecodeStreamRecord(parsed->stream, value);
+                              if (!record.ok()) {
+                                Fault({.capture = id,
+                                       .stream = parsed->stream,
+                                       .what = std::string(record.status().message())});
+                              } else {
+                                records.emplace(parsed->stream, *std::move(record));
+                              }
+                              return absl::OkStatus();
+                            }));
+    Strays(id, Family::kChunks, records);
+    Strays(id, Family::kChunkIndex, records);
+    for (const auto& [number, record] : records) Stream(id, record);
+  }
+
+  // Keys of streams that no record names.
+  void Strays(const CaptureId& id, Family family, const std::map<uint32_t, StreamRecord>& records) {
+    const std::unique_ptr<rocksdb::Iterator> it(
+        database_.db().NewIterator({}, database_.family(family)));
+    uint64_t from = 0;
+    while (from <= UINT32_MAX) {
+      it->Seek(keys::Stream(id, static_cast<uint32_t>(from)));
+      if (!it->Valid() || !it->key().starts_with(ToSlice(id.bytes()))) break;
+      const auto key = keys::ParseStream(ToView(it->key()).substr(0, CaptureId::kBytes + 4));
+      if (!key) break;
+      if (!records.contains(key->stream)) {
+        Fault({.capture = id,
+               .stream = key->stream,
+               .what = fmt::format("it has entries in {} but no record", FamilyName(family))});
+      }
+      from = uint64_t{key->stream} + 1;
+    }
+  }
+
+  void Stream(const CaptureId& id, const StreamRecord& record) {
+    StreamCheck check(database_, id, record, options_.examine,
+                      [&](std::optional<uint64_t> sequence, std::string what) {
+                        Fault({.capture = id,
+                               .stream = record.number,
+                               .sequence = sequence,
+                               .what = std::move(what)});
+                      });
+    check.Run([this] {
+      if (options_.progress && done_++ % 64 == 0) options_.progress(done_, total_);
+    });
+    ++report_.streams;
+    report_.chunks += check.chunks();
+    report_.events += check.events();
+    report_.bytes += check.bytes();
+  }
+
+  const Database& database_;
+  const StoreCheckOptions& options_;
+  StoreCheckReport& report_;
+  uint64_t done_ = 0;
+  uint64_t total_ = 0;
+};
+
+}  // namespace
+
+std::string StoreFault::ToString() const {
+  std::string where;
+  if (capture) where += fmt::format("capture {}, ", capture->ToString());
+  if (stream) where += fmt::format("stream {}, ", *stream);
+  if (sequence) where += fmt::format("chunk {}, ", *sequence);
+  if (where.empty()) return what;
+  where.resize(where.size() - 2);
+  return where + ": " + what;
+}
+
+absl::StatusOr<StoreCheckReport> CheckStore(const std::string& path, rocksdb::Env* env,
+                                            const StoreCheckOptions& options) {
+  StoreCheckReport report;
+  const auto database = Database::OpenToRead(path, env);
+  if (absl::IsDataLoss(database.status())) {
+    report.faults_total = 1;
+    report.faults.push_back({.what = std::string(database.status().message())});
+    return report;
+  }
+  RETURN_IF_ERROR(database.status());
+  StoreCheck(**database, options, report).Run();
+  return report;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/store_errors.h"
+
+#include <array>
+#include <vector>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+// What the system says, as RocksDB quotes it, and what to do about it.
+struct SystemError {
+  std::string_view words;
+  absl::StatusCode code;
+  std::string_view advice;
+};
+constexpr std::string_view kDiskFull =
+    "the disk is full: delete captures or other files, or give it more room";
+constexpr std::array kSystemErrors = {
+    SystemError{"lock hold by current process", absl::StatusCode::kFailedPrecondition,
+                "this process has the store open already"},
+    SystemError{"No space left on device", absl::StatusCode::kResourceExhausted, kDiskFull},
+    SystemError{"Disk quota exceeded", absl::StatusCode::kResourceExhausted,
+                "the quota is used up: delete captures or other files, or raise it"},
+    SystemError{"File too large", absl::StatusCode::kResourceExhausted,
+                "a file may not grow further: raise the limit (ulimit -f)"},
+    SystemError{"Permission denied", absl::StatusCode::kFailedPrecondition,
+                "no permission: start it as the owner of the files, or change their owner"},
+    SystemError{"Operation not permitted", absl::StatusCode::kFailedPrecondition,
+                "not permitted: look at the attributes of the file (lsattr) and at its owner"},
+    SystemError{"Read-only file system", absl::StatusCode::kFailedPrecondition,
+                "the file system is mounted read-only: the kernel does so when the disk fails; "
+                "look at its log (dmesg)"},
+    SystemError{"Too many open files", absl::StatusCode::kFailedPrecondition,
+                "too many open files: raise the limit (ulimit -n, LimitNOFILE=) to 4096"},
+    SystemError{"Not a directory", absl::StatusCode::kFailedPrecondition,
+                "it is no directory: name one"},
+    SystemError{"Input/output error", absl::StatusCode::kUnavailable,
+                "the disk does not answer as it should: look at the kernel's log (dmesg)"},
+    // Last: the system's own reason, Resource temporarily unavailable, misleads.
+    SystemError{"While lock file", absl::StatusCode::kFailedPrecondition,
+                "another process has the store open: end it, or name another directory"},
+};
+
+// Of a version of RocksDB that writes what this one cannot read.
+bool IsOfNewerRocksDb(std::string_view words) {
+  return words.find("newer version of RocksDB") != std::string_view::npos ||
+         words.find("Unknown Footer version") != std::string_view::npos;
+}
+
+bool IsDatabaseFile(std::string_view name) {
+  return name.ends_with(".sst") || name.ends_with(".blob") || name.starts_with("MANIFEST-");
+}
+
+}  // namespace
+
+absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) {
+  if (status.ok()) return absl::OkStatus();
+  const std::string words = status.ToString();
+  if (status.IsNotFound()) return NotFound("{}: not there", doing);
+  for (const SystemError& error : kSystemErrors) {
+    if (words.find(error.words) == std::string::npos) continue;
+    return MakeStatus(error.code, "{}: {}: {}", doing, error.advice, words);
+  }
+  if (status.IsNoSpace()) {
+    return ResourceExhausted("{}: {}: {}", doing, kDiskFull, words);
+  }
+  if (IsOfNewerRocksDb(words)) {
+    return FailedPrecondition("{}: written by a newer neurontrace: install that version: {}", doing,
+                              words);
+  }
+  if (status.IsCorruption()) return DataLoss("{}: the store is damaged: {}", doing, words);
+  if (status.IsBusy() || status.IsTryAgain()) return Unavailable("{}: {}", doing, words);
+  if (status.IsIOError()) return Unavailable("{}: {}", doing, words);
+  return Internal("{}: {}", doing, words);
+}
+
+absl::Status LookAtStoreDirectory(const std::string& path, rocksdb::Env& env) {
+  std::vector<std::string> names;
+  const rocksdb::Status listed = env.GetChildren(path, &names);
+  if (listed.IsNotFound()) return absl::OkStatus();  // is made
+  const std::string doing = fmt::format("opening the store {}", path);
+  if (!listed.ok()) {
+    bool is_directory = true;
+    if (env.IsDirectory(path, &is_directory).ok() && !is_directory) {
+      return FailedPrecondition("{}: it is a file: name a directory", doing);
+    }
+    return FromRocksDb(listed, doing);
+  }
+  bool has_current = false;
+  std::string other;
+  for (const std::string& name : names) {
+    has_current = has_current || name == "CURRENT";
+    if (IsDatabaseFile(name)) other = name;
+  }
+  if (!has_current && !other.empty()) {
+    return DataLoss("{}: the store is damaged: its file CURRENT is gone, while {} and others exist",
+                    doing, other);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rocksdb/env.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace neurontrace {
+
+// Bytes of a write-ahead log that are no record.
+struct WalDamage {
+  std::string file;
+  uint64_t offset = 0;
+  // False: the end of the file, as after a crash in the middle of a write that was therefore never
+  // acknowledged. True: whole writes follow, so this one was whole once, too.
+  bool records_follow = false;
+
+  std::string ToString() const;
+};
+
+// Reads the write-ahead logs of a database that no process has open, in the order of their numbers,
+// as RocksDB writes them (its log format is fixed and documented): blocks of 32 KiB, records in
+// fragments, each with a checksum. `visit` gets each whole record, a WriteBatch. Damage is passed
+// over. Errors are those of reading and of `visit`.
+absl::StatusOr<std::vector<WalDamage>> ScanWal(
+    const std::string& path, rocksdb::Env& env,
+    const std::function<absl::Status(std::string_view batch)>& visit);
+
+}  // namespace neurontrace

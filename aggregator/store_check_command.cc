@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store_check_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "aggregator/ingest/chunk_door.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr int kExitSound = 0;
+constexpr int kExitDamaged = 1;
+constexpr int kExitUsage = 2;
+constexpr int kBarWidth = 40;
+
+// One line that is drawn over and over, only on a terminal.
+class CheckProgress {
+ public:
+  explicit CheckProgress(FILE* err) : err_(err), enabled_(isatty(fileno(err)) == 1) {}
+  ~CheckProgress() {
+    if (drawn_) fmt::print(err_, "\r\033[K");
+  }
+  CheckProgress(const CheckProgress&) = delete;
+  CheckProgress& operator=(const CheckProgress&) = delete;
+
+  void Draw(uint64_t done, uint64_t total) {
+    if (!enabled_ || total == 0) return;
+    const uint64_t filled = std::min(done, total) * kBarWidth / total;
+    fmt::print(err_, "\r[{:#>{}}{:->{}}] {} of {} chunks\033[K", "", filled, "", kBarWidth - filled,
+               done, total);
+    std::fflush(err_);
+    drawn_ = true;
+  }
+
+ private:
+  FILE* const err_;
+  const bool enabled_;
+  bool drawn_ = false;
+};
+
+std::string Quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+ExamineChunk ExamineThrough(ChunkDoor& door) {
+  const auto envelope = std::make_shared<v1::ChunkEnvelope>();
+  return [&door, envelope](std::string_view header, std::string_view columns, uint32_t crc32c) {
+    envelope->set_header(header.data(), header.size());
+    envelope->set_columns(columns.data(), columns.size());
+    envelope->set_crc32c(crc32c);
+    return door.Examine(*envelope);
+  };
+}
+
+std::string FormatReport(const StoreCheckReport& report, const std::string& store) {
+  std::string text;
+  for (const std::string& note : report.notes) text += fmt::format("note: {}\n", note);
+  for (const StoreFault& fault : report.faults)
+    text += fmt::format("DAMAGED: {}\n", fault.ToString());
+  if (report.faults_total > report.faults.size()) {
+    text += fmt::format("and {} more\n", report.faults_total - report.faults.size());
+  }
+  text += fmt::format(
+      "{}: {} captures, {} streams, {} chunks, {} events, {} bytes of chunks: {}\n", store,
+      report.captures, report.streams, report.chunks, report.events, report.bytes,
+      report.faults_total == 0 ? "sound" : fmt::format("{} faults", report.faults_total));
+  return text;
+}
+
+std::string FormatReportJson(const StoreCheckReport& report, const std::string& store) {
+  std::string json = fmt::format(
+      R"({{"store":{},"sound":{},"captures":{},"streams":{},"chunks":{},"events":{},"bytes":{},)"
+      R"("files":{},"faults_total":{},"faults":[)",
+      Quoted(store), report.faults_total == 0, report.captures, report.streams, report.chunks,
+      report.events, report.bytes, report.files, report.faults_total);
+  for (const StoreFault& fault : report.faults) {
+    if (json.back() == '}') json += ',';
+    json += '{';
+    if (fault.capture) json += fmt::format("\"capture_id\":\"{}\",", fault.capture->ToString());
+    if (fault.stream) json += fmt::format("\"stream\":{},", *fault.stream);
+    if (fault.sequence) json += fmt::format("\"sequence\":{},", *fault.sequence);
+    json += fmt::format("\"what\":{}}}", Quoted(fault.what));
+  }
+  json += "],\"notes\":[";
+  for (const std::string& note : report.notes) {
+    if (json.back() == '"') json += ',';
+    json += Quoted(note);
+  }
+  return json + "]}\n";
+}
+
+int RunStoreCheck(const AggregatorConfig& config, FILE* out, FILE* err) {
+  ChunkDoor door;
+  absl::StatusOr<StoreCheckReport> report;
+  {
+    CheckProgress progress(err);
+    report = CheckStore(
+        config.store, nullptr,
+        {.examine = ExamineThrough(door),
+         .progress = [&progress](uint64_t done, uint64_t total) { progress.Draw(done, total); }});
+  }
+  if (!report.ok()) {
+    fmt::print(err, "neurontrace-aggregator: {}\n", std::string(report.status().message()));
+    return kExitUsage;
+  }
+  fmt::print(
+      out, "{}",
+      config.json ? FormatReportJson(*report, config.store) : FormatReport(*report, config.store));
+  return report->faults_total == 0 ? kExitSound : kExitDamaged;
+}
+
+}  // namespace neurontrace

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "aggregator/store/database.h"
@@ -49,6 +51,7 @@ class StreamCheck {
   bool PassDamage(const absl::Status& status);
   void Chunk(uint64_t sequence, std::string_view value);
   absl::StatusOr<ReceivedChunk> Examined(uint64_t sequence, std::string_view value) const;
+  void Holes();
   void Index();
   void Sums();
   void Compare(std::string_view what, uint64_t stored, uint64_t from_chunks);
@@ -61,6 +64,7 @@ class StreamCheck {
   StreamRecord sums_;
   uint64_t next_ = 0;  // sequence
   bool all_read_ = true;
+  std::vector<std::pair<uint64_t, uint64_t>> holes_;  // sequences without a chunk, the end excluded
   std::vector<Expected> expected_;
 };
 

@@ -34,20 +34,22 @@ void LogIfError(const absl::Status& status) {
   if (!status.ok()) SPDLOG_WARN("{}", std::string(status.message()));
 }
 
-absl::StatusOr<std::unique_ptr<Store>> OpenStore(const std::string& path, Random& random) {
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(const AggregatorConfig& config, Random& random) {
+  const std::string& path = config.store;
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) {
     return FailedPrecondition("the store's directory {} cannot be made: {}", path, error.message());
   }
-  return Store::Open(path, {.aggregator_id = fmt::format("agg-{:016x}", random.Next64())});
+  return Store::Open(path, {.aggregator_id = fmt::format("agg-{:016x}", random.Next64()),
+                            .durability = config.durability});
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorConfig& config) {
   SystemRandom random;
-  ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(config.store, random));
+  ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(config, random));
   std::unique_ptr<Aggregator> aggregator(new Aggregator(std::move(store)));
   RETURN_IF_ERROR(aggregator->RestoreSessions());
   RETURN_IF_ERROR(aggregator->Serve(config));

@@ -41,6 +41,14 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
       ->capture_default_str();
   app.add_option("--store", config.store, "Directory of the database; made where it is not there")
       ->capture_default_str();
+  std::string durability = "synced";
+  app.add_option("--durability", durability,
+                 "What comes before the acknowledgement of a chunk. synced: it is on the disk. "
+                 "page-cache: the kernel has it; a killed aggregator loses nothing, but a machine "
+                 "that loses power or panics loses what was not yet written (up to 30 s), though "
+                 "agents were told that it is kept and have let it go")
+      ->check(CLI::IsMember({"synced", "page-cache"}))
+      ->capture_default_str();
   app.add_option("--health-address", config.health_address,
                  "Address of /metrics, /healthz and /readyz")
       ->check(CheckAddress)
@@ -66,6 +74,7 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
     exit_code = app.exit(error) == 0 ? 0 : kExitUsage;
     return std::nullopt;
   }
+  if (durability == "page-cache") config.durability = Durability::kPageCache;
   if (config.store.empty()) {
     std::cerr << "--store: name a directory\n";
     exit_code = kExitUsage;

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "aggregator/store/durability.h"
+
 namespace neurontrace {
 
 // What the command line of neurontrace-aggregator says.
@@ -11,6 +13,7 @@ struct AggregatorConfig {
   std::string listen = "127.0.0.1:9400";          // gRPC, HOST:PORT; port 0 picks a free one
   std::string health_address = "127.0.0.1:9402";  // HTTP, likewise
   std::string store = "/var/lib/neurontrace/aggregator";
+  Durability durability = Durability::kSynced;
   bool store_check = false;  // verify the store and end
   bool json = false;         // what store_check prints
 };

@@ -63,8 +63,8 @@ class ChunkStore::Batch {
     return result;
   }
 
-  // Writes everything, with sync; then the live records are what was written.
-  absl::Status Commit() {
+  // Writes everything; then the live records are what was written.
+  absl::Status Commit(Durability durability) {
     for (const Staged& staged : staged_) {
       if (staged.record.next_sequence == staged.live->next_sequence) continue;
       const std::string key = keys::Stream(staged.capture, staged.record.number);
@@ -72,7 +72,7 @@ class ChunkStore::Batch {
     }
     if (batch_.Count() > 0) {
       rocksdb::WriteOptions options;
-      options.sync = true;
+      options.sync = durability == Durability::kSynced;
       RETURN_IF_ERROR(FromRocksDb(database_.db().Write(options, &batch_), "storing chunks"));
     }
     for (Staged& staged : staged_) *staged.live = std::move(staged.record);
@@ -120,7 +120,8 @@ class ChunkStore::Batch {
   absl::flat_hash_map<const StreamRecord*, size_t> staged_at_;
 };
 
-ChunkStore::ChunkStore(Database& database) : database_(database) {}
+ChunkStore::ChunkStore(Database& database, Durability durability)
+    : database_(database), durability_(durability) {}
 
 ChunkStore::~ChunkStore() = default;
 
@@ -159,7 +160,7 @@ absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const Rece
     results.push_back(live == nullptr ? PutResult{.outcome = PutOutcome::kTooManyStreams}
                                       : batch.Add(chunk, *live));
   }
-  absl::Status status = batch.Commit();
+  absl::Status status = batch.Commit(durability_);
   failed_ = !status.ok();
   RETURN_IF_ERROR(std::move(status));
   return results;

@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "aggregator/store/durability.h"
 #include "aggregator/store/foreign_stops.h"
 #include "aggregator/store/stream_record.h"
 #include "trace/chunk_header.h"
@@ -52,13 +53,14 @@ struct PutResult {
 // their first chunk comes. Any thread; writes of several threads go one after the other.
 class ChunkStore {
  public:
-  explicit ChunkStore(Database& database);
+  ChunkStore(Database& database, Durability durability);
   ~ChunkStore();
   ChunkStore(const ChunkStore&) = delete;
   ChunkStore& operator=(const ChunkStore&) = delete;
 
   // Stores every chunk that continues its stream, each with its index entry and the stream's
-  // record, in one write that is durable on return. One result a chunk, in order. On an error
+  // record, in one write that is durable on return, as `durability` has it. One result a chunk, in
+  // order. On an error
   // nothing is stored and no cursor has moved: the same chunks may be put again.
   absl::StatusOr<std::vector<PutResult>> PutBatch(std::span<const ReceivedChunk> chunks);
 
@@ -87,6 +89,7 @@ class ChunkStore {
   absl::StatusOr<CaptureStreams*> Load(const CaptureId& capture);
 
   Database& database_;
+  const Durability durability_;
   std::mutex mutex_;
   absl::flat_hash_map<CaptureId, std::unique_ptr<CaptureStreams>> captures_;  // guarded by mutex_
   bool failed_ = false;  // guarded by mutex_: the last write failed, so RocksDB may have to resume

@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
 
   store->captures_ = std::make_unique<CaptureStore>(database);
   RETURN_IF_ERROR(store->captures_->Load());
-  store->chunks_ = std::make_unique<ChunkStore>(database);
+  store->chunks_ = std::make_unique<ChunkStore>(database, options.durability);
   RETURN_IF_ERROR(store->chunks_->FinishDeletions());
   store->inventory_ = std::make_unique<InventoryStore>(database);
   return store;

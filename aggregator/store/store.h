@@ -9,6 +9,7 @@
 #include "aggregator/store/capture_reader.h"
 #include "aggregator/store/capture_store.h"
 #include "aggregator/store/chunk_store.h"
+#include "aggregator/store/durability.h"
 #include "aggregator/store/inventory_store.h"
 #include "trace/ids.h"
 
@@ -22,6 +23,7 @@ struct StoreOptions {
   // The id of a new store, by which agents and people know the aggregator; an existing one keeps
   // its own.
   std::string aggregator_id = "aggregator";
+  Durability durability = Durability::kSynced;
 };
 
 // The durable truth of an aggregator: one RocksDB database, owned, in one directory. Any thread.

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of the aggregator, as far as it decides what is lost and when.
+#include "aggregator/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace neurontrace {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::optional<AggregatorConfig> Parse(std::vector<std::string> arguments, int& exit_code) {
+  arguments.insert(arguments.begin(), "neurontrace-aggregator");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  return ParseAggregatorConfig(static_cast<int>(argv.size()), argv.data(), exit_code);
+}
+
+TEST(AggregatorConfig, AcknowledgesOnlyWhatIsOnDiskUnlessTold) {
+  int exit_code = -1;
+  EXPECT_EQ(Parse({}, exit_code)->durability, Durability::kSynced);
+  EXPECT_EQ(Parse({"--durability", "synced"}, exit_code)->durability, Durability::kSynced);
+  EXPECT_EQ(Parse({"--durability", "page-cache"}, exit_code)->durability, Durability::kPageCache);
+}
+
+TEST(AggregatorConfig, RefusesADurabilityThatItDoesNotKnow) {
+  int exit_code = -1;
+  ::testing::internal::CaptureStderr();
+  EXPECT_FALSE(Parse({"--durability", "maybe"}, exit_code).has_value());
+  EXPECT_EQ(exit_code, 2);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("--durability"));
+}
+
+}  // namespace
+}  // namespace neurontrace

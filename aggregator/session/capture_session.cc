@@ -187,15 +187,18 @@ void CaptureSession::GiveUpOn(CaptureAgentPart& part) {
 
 bool CaptureSession::CheckWorkers() {
   bool all_delivered = true;
-  for (const CaptureWorkerStatus& status : record_.workers) {
+  for (CaptureWorkerStatus& status : record_.workers) {
     if (status.state == CaptureWorkerState::kComplete) continue;
     all_delivered = false;
+    if (!IsFinal(status.state)) {
+      // Its agent has finished and knows nothing of it: both died before anything of it was stored.
+      status.state = CaptureWorkerState::kLost;
+      status.detail = "it and its agent ended, and what had not been stored with them";
+    }
     if (status.state == CaptureWorkerState::kRefused) {
       Warn(WithDetail(NameOf(status) + " could not take part", status.detail));
-    } else if (status.state == CaptureWorkerState::kLost) {
-      Warn(WithDetail(NameOf(status) + " was lost while recording", status.detail));
     } else {
-      Warn(WithDetail(NameOf(status) + " did not say that it had finished", status.detail));
+      Warn(WithDetail(NameOf(status) + " was lost while recording", status.detail));
     }
   }
   return all_delivered;

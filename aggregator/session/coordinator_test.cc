@@ -124,6 +124,19 @@ TEST_F(CoordinatorTest, ACaptureEndsCompleteWhenEveryAgentHasFinished) {
   EXPECT_EQ(coordinator_->StopCapture(id).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(CoordinatorTest, AWorkerThatItsAgentFinishesWithoutIsLost) {
+  Connect("a");
+  const CaptureId id = Start();
+  Report("a", id, CaptureWorkerState::kRecording);
+  ASSERT_TRUE(coordinator_->StopCapture(id).ok());
+  ReportAgent("a", id, 1, true);  // started again, and the worker is gone
+  EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
+  ASSERT_EQ(saved_[id].workers.size(), 1u);
+  EXPECT_EQ(saved_[id].workers[0].state, CaptureWorkerState::kLost);
+  ASSERT_EQ(saved_[id].warnings.size(), 1u);
+  EXPECT_THAT(saved_[id].warnings[0], HasSubstr("was lost while recording"));
+}
+
 TEST_F(CoordinatorTest, StopsWhenTheDurationIsOver) {
   Connect("a");
   const CaptureId id = Start({.duration_ns = 5 * kSecondNs});

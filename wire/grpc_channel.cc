@@ -10,6 +10,7 @@ constexpr int kKeepaliveMs = 20'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
 constexpr int kConnectTimeoutMs = 5'000;
 constexpr int kReconnectMaxMs = 5'000;
+constexpr int kResolveAgainMs = 5'000;
 
 }  // namespace
 
@@ -26,6 +27,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Cha
   // first backoff.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMaxMs);
+  // A server that moved is found by its name; gRPC's default asks again after 30 s.
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kResolveAgainMs);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Channels of one process to one address must not share a connection: bulk data would queue
   // before small messages.

@@ -34,7 +34,7 @@ def wait_until(condition, what, seconds=20.0):
 class Process:
     """A child whose output goes to a log, and whose lines can be waited for."""
 
-    def __init__(self, name, command, log_dir, env=None, wrapped=False):
+    def __init__(self, name, command, log_dir, env=None, wrapped=False, stdin=subprocess.DEVNULL):
         """`wrapped`: the command is one that runs the program as its child, and signals are meant for that."""
         self.name = name
         self._wrapped = wrapped
@@ -44,7 +44,7 @@ class Process:
         merged = dict(os.environ)
         merged.update(env or {})
         self.popen = subprocess.Popen(
-            [str(part) for part in command], env=merged, stdin=subprocess.DEVNULL, text=True,
+            [str(part) for part in command], env=merged, stdin=stdin, text=True,
             errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -140,13 +140,14 @@ class Fleet:
             self._own_dir = tempfile.TemporaryDirectory(prefix="neurontrace-fleet-")
             work_dir = self._own_dir.name
         self.dir = Path(work_dir).resolve()
+        self.listen = "127.0.0.1:0"  # where the aggregator starts for the first time
         self.dir.mkdir(parents=True, exist_ok=True)
         self.logs = self.dir / "logs"
         self.logs.mkdir(exist_ok=True)
         # The path of a unix socket has room for 107 bytes: a short directory of its own.
         self._sockets = tempfile.TemporaryDirectory(prefix="nt-")
         self.aggregator = None
-        self.address = "127.0.0.1:0"
+        self.address = None  # where it listens
         self.agents = {}
         self.workers = []
         self._started = []  # every process there ever was, for shut_down
@@ -166,7 +167,7 @@ class Fleet:
         """Starts it, or starts it again on the same port and store."""
         self.aggregator = self._start(Process(
             "aggregator",
-            [self.program("neurontrace-aggregator"), "--listen", self.address, "--store",
+            [self.program("neurontrace-aggregator"), "--listen", self.address or self.listen, "--store",
              self.dir / "store", "--health-address", "127.0.0.1:0", *options], self.logs))
         line = self.aggregator.wait_for_line("listening on ")
         self.address = line.split("listening on ", 1)[1].split()[0]
@@ -177,13 +178,15 @@ class Fleet:
     def socket_of(self, instance_id):
         return Path(self._sockets.name) / f"{instance_id}.sock"
 
-    def start_agent(self, instance_id, *options, prefix=()):
-        """Starts the agent of an instance, or starts it again as the same agent. `prefix` is a command that runs it."""
+    def start_agent(self, instance_id, *options, prefix=(), wrapped=None, aggregator=None):
+        """Starts the agent of an instance, or starts it again as the same agent. `prefix` is a command that runs it,
+        as its child unless `wrapped` is false; `aggregator` is the address that this agent knows it by."""
         agent = self._start(Process(
             f"agent-{instance_id}",
-            [*prefix, self.program("neurontrace-agent"), "--aggregator", self.address, "--socket",
+            [*prefix, self.program("neurontrace-agent"), "--aggregator", aggregator or self.address, "--socket",
              self.socket_of(instance_id), "--instance-id", instance_id, "--agent-id",
-             f"agent-{instance_id}", "--health-address", "127.0.0.1:0", *options], self.logs, wrapped=bool(prefix)))
+             f"agent-{instance_id}", "--health-address", "127.0.0.1:0", *options], self.logs,
+            wrapped=bool(prefix) if wrapped is None else wrapped))
         self.agents[instance_id] = agent
         return agent
 

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conservation law, checked from outside: what the runtimes accepted is stored once, or counted in a loss.
+
+Four independent accounts meet: every worker's own list of what entered its rings, the runtime's sums for each core, the
+rows of the `events` export, and the losses that the capture tells of each stream. Unlike ground_truth.compare this one
+allows losses, and asks that they are told to the last event.
+"""
+
+import collections
+from dataclasses import dataclass, field
+
+from ground_truth import key_of, read_capture_log, read_events, read_truth
+
+ROWS_SHOWN = 3
+
+
+@dataclass
+class Account:
+    """All cores of a capture together, and what broke the law."""
+
+    cores: int = 0
+    produced: int = 0          # accepted by the rings and not left in them when their trace ended
+    stored: int = 0
+    lost: collections.Counter = field(default_factory=collections.Counter)  # (place, reason) -> events
+    unknown: collections.Counter = field(default_factory=collections.Counter)  # (place, reason) -> streams that say so
+    unsaid: int = 0            # of killed workers: in the truth, not stored, and covered by an unknown loss alone
+    untold: int = 0            # cores of killed workers that the capture never heard of
+    violations: list = field(default_factory=list)
+
+    def summary(self):
+        lost = ", ".join(f"{place}/{reason} {count}" for (place, reason), count in sorted(self.lost.items()))
+        unknown = ", ".join(f"{place}/{reason} in {n}" for (place, reason), n in sorted(self.unknown.items()))
+        return (f"{self.cores} cores: {self.produced} produced, {self.stored} stored, {sum(self.lost.values())} lost"
+                f"{f' ({lost})' if lost else ''}{f', of unknown size: {unknown}' if unknown else ''}"
+                f"{f', {self.unsaid} behind those' if self.unsaid else ''}"
+                f"{f'; {self.untold} cores died unheard of' if self.untold else ''}")
+
+
+@dataclass
+class Told:
+    """What a capture says of one stream."""
+
+    events: int
+    lost: collections.Counter
+    unknown: set
+    ended: bool
+
+
+def _short(name, prefix):
+    return name.removeprefix(prefix).lower()
+
+
+def _loss_key(loss):
+    return _short(loss["place"], "LOSS_PLACE_"), _short(loss["reason"], "LOSS_REASON_")
+
+
+def told_by(capture):
+    """The capture's own account by (instance, pid, nc_idx)."""
+    told = {}
+    for stream in capture["streams"]:
+        identity = stream["identity"]
+        if identity["kind"] != "STREAM_KIND_NEURON_CORE":
+            continue
+        lost = collections.Counter()
+        for loss in stream["losses"]:
+            lost[_loss_key(loss)] += int(loss["events"])
+        unknown = {_loss_key(loss) for loss in stream["losses"] if loss["events_unknown"]}
+        core = (identity["worker"]["instance_id"], identity["worker"]["pid"], identity["nc_idx"])
+        told[core] = Told(int(stream["events"]), +lost, unknown, stream["ended"])
+    return told
+
+
+def outcomes_of(capture):
+    return {(w["worker"]["instance_id"], w["worker"]["pid"]): _short(w["state"], "CAPTURE_WORKER_STATE_")
+            for w in capture["workers"]}
+
+
+def check_account(workers, events_path, capture, killed=(), may_be_unknown=lambda core: False):
+    """Holds the capture in `events_path` against the accounts of `workers`, which have ended.
+
+    Of `killed` workers nobody knows what their rings still held: their streams must say so, and what is known must
+    still add up. `may_be_unknown` says of other cores whether a loss of unknown size is documented there.
+    """
+    account = Account()
+    rows = collections.defaultdict(collections.Counter)
+    for row in read_events(events_path):
+        rows[(row["instance_id"], row["pid"], row["nc_idx"])][key_of(row["event"])] += 1
+    told = told_by(capture)
+    outcomes = outcomes_of(capture)
+    for worker in workers:
+        sums = read_capture_log(worker.capture_log)
+        truth = collections.defaultdict(set)
+        for row in read_truth(worker.truth):
+            truth[(worker.instance_id, worker.reported_pid, row["nc_idx"])].add(key_of(row))
+        if worker in killed:  # perhaps before it had written a line about what was drained
+            for core in [core for core in {*rows, *told} if core[:2] == (worker.instance_id, worker.reported_pid)]:
+                truth.setdefault(core, set())
+        for core, keys in truth.items():
+            log = [entry for (_, nc_idx), entry in sums.items() if nc_idx == core[2]]
+            _check_core(account, core, keys, rows.pop(core, collections.Counter()), told.pop(core, None), log,
+                        worker in killed, outcomes.get(core[:2]), may_be_unknown(core))
+    for core, left in rows.items():
+        account.violations.append(f"{core}: {sum(left.values())} rows of a core that recorded nothing")
+    for core, stream in told.items():
+        if stream.events:
+            account.violations.append(f"{core}: a stream with {stream.events} events of a core that recorded nothing")
+    if account.stored != int(capture["events"]):
+        account.violations.append(f"the capture says {capture['events']} events, {account.stored} are there")
+    if sum(account.lost.values()) != int(capture["events_lost"]):
+        account.violations.append(
+            f"the capture says {capture['events_lost']} lost, its streams {sum(account.lost.values())}")
+    return account
+
+
+def _check_core(account, core, truth, rows, told, log, killed, outcome, may_be_unknown):
+    told = told or Told(0, collections.Counter(), set(), False)
+    stored, lost = sum(rows.values()), sum(told.lost.values())
+    account.cores += 1
+    account.stored += stored
+    account.lost.update(told.lost)
+    account.unknown.update(told.unknown)
+
+    def violated(what, keys=()):
+        account.violations.append(f"{core}: {what} {sorted(keys)[:ROWS_SHOWN] if keys else ''}; "
+                                  f"{len(truth)} in the truth, {stored} stored, told {told}, outcome {outcome}, {log}")
+
+    twice = [key for key, count in rows.items() if count > 1]
+    if twice:
+        violated(f"{len(twice)} rows stored twice", twice)
+    if told.events != stored:
+        violated("the stream says another number of events")
+    extra = rows.keys() - truth
+    if killed:
+        # A killed worker's list lacks its last execution, of which some had been drained.
+        newest = max((key[0] for key in truth), default=-1)
+        extra = {key for key in extra if key[0] <= newest}
+    if extra:
+        violated(f"{len(extra)} rows that were never recorded", extra)
+    if killed:
+        _check_killed(account, truth | rows.keys(), rows, told, lost, outcome, violated)
+        return
+    produced = sum(entry["accepted"] - entry["lost_at_stop"] for entry in log)
+    account.produced += produced
+    missing = produced - stored - lost
+    if told.unknown and not may_be_unknown:
+        violated(f"a loss of unknown size, {missing} missing")
+    elif missing < 0 or (missing > 0 and not told.unknown):
+        violated(f"{missing} of {produced} neither stored nor counted", truth - rows.keys())
+    elif missing > 0:
+        account.unsaid += missing
+
+
+def _check_killed(account, truth, rows, told, lost, outcome, violated):
+    """What is missing in the middle is counted or said to be unknown; what is missing at the end is said."""
+    stored = len(rows)
+    account.produced += len(truth)
+    last = max((key[0] for key in rows), default=-1)
+    holes = sum(1 for key in truth if key[0] < last) - sum(1 for key in rows if key[0] < last)
+    missing = len(truth) - stored - lost
+    if holes > lost and not told.unknown:
+        violated(f"{holes} missing below the last one stored, {lost} counted")
+    if outcome is None and not told.events:
+        account.untold += 1  # it began and died while its agent or the aggregator was away, and the agent died too
+    elif missing > 0 and not told.unknown and outcome not in ("lost", "refused"):
+        violated(f"killed, {missing} neither stored nor counted, and nothing says so")
+    account.unsaid += max(0, missing)

@@ -57,12 +57,12 @@ enum class TapState : uint32_t {
 // Counters only grow. Written by the tap alone with relaxed order; the agent reads them at any
 // time.
 struct alignas(64) TapBufferCounters {
-  std::atomic<uint64_t> documents;                 // fetch documents written to the ring
-  std::atomic<uint64_t> document_bytes;            // their JSON bytes
-  std::atomic<uint64_t> refused_documents;         // fetched, but no room in the ring: dropped
-  std::atomic<uint64_t> refused_bytes;             // JSON bytes of those
-  std::atomic<uint64_t> refused_events_estimated;  // events in those, estimated from their size
-  std::atomic<uint64_t> deferred_fetches;  // not fetched: no room, left in the runtime's own rings
+  std::atomic<uint64_t> documents;          // fetch documents written to the ring
+  std::atomic<uint64_t> document_bytes;     // their JSON bytes
+  std::atomic<uint64_t> refused_documents;  // fetched, but no room in the ring: dropped
+  std::atomic<uint64_t> refused_bytes;      // JSON bytes of those
+  std::atomic<uint64_t> refused_events;     // events in those, counted
+  std::atomic<uint64_t> deferred_fetches;   // not fetched: no room, left in the runtime's own rings
   std::atomic<uint64_t> refused_control_records;  // TRACE_*, LIFECYCLE or LOSS records without room
   std::atomic<uint64_t> facts_truncated;          // facts that did not fit the facts area
 
@@ -122,7 +122,7 @@ enum class TapRecordType : uint16_t {
   kTraceStarted = 2,   // payload: TapTraceStarted, then names; sequence numbers begin again here
   kTraceStopped = 3,   // payload: TapTraceStopped
   kLifecycle = 4,      // payload: TapLifecycle
-  kLoss = 5,           // payload: TapLoss; written when there is room again
+  kLoss = 5,           // payload: TapLoss, of the core that the record names
 };
 
 // One record occupies align8(length) bytes of the ring and may run over its end to its beginning.
@@ -140,6 +140,7 @@ inline constexpr uint64_t kTapRecordCrcOffset = 8;  // the checksum covers from 
 
 inline constexpr uint16_t kTapRecordFlagFinalDrain = 1;  // fetched after the decision to stop
 inline constexpr uint16_t kTapRecordFlagResumed = 2;     // TRACE_STARTED: same capture goes on
+inline constexpr uint16_t kTapRecordFlagMore = 4;        // FETCH: came back full, more may wait
 
 enum class TapEventRule : uint32_t { kAll = 0, kOnlyThese = 1, kAllButThese = 2 };
 
@@ -165,7 +166,7 @@ struct TapTraceStopped {
   int32_t nrt_status;  // of nrt_sys_trace_stop; 0 where it was not called
   uint64_t documents;  // written to the ring since TRACE_STARTED
   uint64_t refused_documents;
-  uint32_t final_drain_complete;  // 0: the time budget ended before every core came back empty
+  uint32_t final_drain_complete;  // 0: the time budget ended before every core came back thin
   uint32_t reserved;
 };
 static_assert(sizeof(TapTraceStopped) == 32);
@@ -178,17 +179,21 @@ struct TapLifecycle {
 };
 static_assert(sizeof(TapLifecycle) == 8);
 
-// What the ring had no room for between two times. Deferred fetches are no loss by themselves:
-// their events stay in the runtime's rings, and what those overwrite shows as holes in nc_local_id.
+// What became of fetches of one core (or of all at once: kTapNoCore) between two times, other than
+// a document in the ring. It stands before the core's next document, and at the latest before
+// TRACE_STOPPED, so that a reader knows of refused events when it comes to the hole they left in
+// nc_local_id. Deferred and failed fetches are no loss by themselves: their events stay in the
+// runtime's rings, and what those overwrite shows as a hole with no refused events to explain it.
 struct TapLoss {
-  uint64_t refused_documents;
+  uint64_t refused_documents;  // fetched, and no room for them
   uint64_t refused_bytes;
-  uint64_t refused_events_estimated;
+  uint64_t refused_events;  // counted in the documents
   uint64_t deferred_fetches;
   uint64_t first_realtime_ns;
   uint64_t last_realtime_ns;
+  uint64_t failed_fetches;  // the runtime answered with an error
 };
-static_assert(sizeof(TapLoss) == 48);
+static_assert(sizeof(TapLoss) == 56);
 
 // The facts area: this header, then entries of TapFactEntry, key bytes, value bytes, without
 // padding. A seqlock: `generation` is odd while the tap writes; a reader copies and compares.

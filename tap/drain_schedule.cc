@@ -12,37 +12,76 @@ uint64_t Clamp(uint64_t value, uint64_t low, uint64_t high) {
 
 }  // namespace
 
-void DrainSchedule::Begin(uint64_t now_ns, uint32_t cores, uint64_t ring_events) {
+void DrainSchedule::Begin(uint64_t now_ns, uint32_t cores, uint64_t ring_events,
+                          uint64_t events_per_fetch) {
   count_ = cores < kTapMaxCores ? cores : kTapMaxCores;
+  owed_ = false;
+  ring_events_ = ring_events;
+  events_per_fetch_ = events_per_fetch;
   const uint64_t survived_ns = ring_events < (uint64_t{1} << 30)
                                    ? ring_events * (kNsPerSecond / kSurvivedEventsPerSecond)
                                    : kIntervalMaxNs;
   interval_max_ns_ = Clamp(survived_ns, kIntervalMinNs, kIntervalMaxNs);
   for (uint32_t i = 0; i < count_; ++i) {
-    cores_[i] = {now_ns, Clamp(kIntervalFirstNs, kIntervalMinNs, interval_max_ns_)};
+    Core& core = cores_[i];
+    core.due_ns = now_ns;
+    core.interval_ns = Clamp(kIntervalFirstNs, kIntervalMinNs, interval_max_ns_);
+    core.events = 0;
+    core.fill.Begin(now_ns);
   }
 }
 
-void DrainSchedule::Drained(uint32_t core, uint64_t now_ns, uint64_t events,
-                            uint64_t events_per_fetch) {
-  uint64_t interval = cores_[core].interval_ns;
-  if (events >= events_per_fetch) {
+bool DrainSchedule::IsDue(uint32_t core, uint64_t now_ns) const {
+  return cores_[core].due_ns <= now_ns + cores_[core].interval_ns / 4;
+}
+
+uint32_t DrainSchedule::Next(uint64_t now_ns) {
+  uint32_t nearest = kNoSlot;
+  uint32_t longest = kNoSlot;
+  uint64_t nearest_ns = 0;
+  for (uint32_t i = 0; i < count_; ++i) {
+    if (!IsDue(i, now_ns)) continue;
+    const uint64_t left_ns = NsToOverwrite(i, now_ns);
+    const bool sooner = nearest == kNoSlot || left_ns < nearest_ns ||
+                        (left_ns == nearest_ns && cores_[i].due_ns < cores_[nearest].due_ns);
+    if (sooner) {
+      nearest = i;
+      nearest_ns = left_ns;
+    }
+    if (longest == kNoSlot || cores_[i].due_ns < cores_[longest].due_ns) longest = i;
+  }
+  if (nearest == kNoSlot) return kNoSlot;
+  const bool overdue = cores_[longest].due_ns + kOverdueNs <= now_ns;
+  const uint32_t next = owed_ && overdue ? longest : nearest;
+  owed_ = !owed_;
+  return next;
+}
+
+void DrainSchedule::Drained(uint32_t core, uint64_t fetched_ns, uint64_t now_ns, uint64_t events,
+                            bool more) {
+  Core& drained = cores_[core];
+  drained.fill.Took(fetched_ns, events, !more);
+  drained.events += events;
+  uint64_t interval = drained.interval_ns;
+  if (drained.events >= events_per_fetch_) {
     interval /= 4;
-  } else if (events * 2 >= events_per_fetch) {
+  } else if (drained.events * 2 >= events_per_fetch_) {
     interval /= 2;
-  } else if (events * 8 < events_per_fetch) {
+  } else if (drained.events * 8 < events_per_fetch_) {
     interval *= 2;
   }
-  interval = Clamp(interval, kIntervalMinNs, interval_max_ns_);
-  cores_[core] = {now_ns + interval, interval};
+  drained.interval_ns = Clamp(interval, kIntervalMinNs, interval_max_ns_);
+  drained.due_ns = more ? now_ns : now_ns + drained.interval_ns;
+  if (!more) drained.events = 0;
 }
 
 void DrainSchedule::PutOff(uint32_t core, uint64_t now_ns) {
   cores_[core].due_ns = now_ns + Clamp(kIntervalFirstNs, kIntervalMinNs, interval_max_ns_);
 }
 
-bool DrainSchedule::IsDue(uint32_t core, uint64_t now_ns) const {
-  return cores_[core].due_ns <= now_ns + cores_[core].interval_ns / 4;
+uint64_t DrainSchedule::NsToOverwrite(uint32_t core, uint64_t now_ns) const {
+  const uint64_t left_ns = cores_[core].fill.NsToFull(now_ns, ring_events_, kLongestNs);
+  return left_ns == FillRate::kUnknownNs ? 0 : left_ns;
 }
 
 uint64_t DrainSchedule::NextDueNs() const {

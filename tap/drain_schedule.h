@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// When to fetch each core next: between 5 and 200 ms, shorter while fetches come back full, longer
-// while they come back thin, and never so long that a core's ring could wrap at a rate far above
-// what runtimes produce. Pure; one thread.
+// Which core to fetch next, and when. A core is due every 5 to 200 ms: sooner while fetches come
+// back full, later while they come back thin, and never so late that its ring could wrap at a rate
+// far above what runtimes produce. Of the cores that are due, the one whose ring will overwrite
+// first is fetched first; but every second fetch goes to the one that has waited longest past its
+// time, so that no core waits for more than two fetches a core, however loud another is. Pure; one
+// thread.
 #pragma once
 
 #include <cstdint>
 
+#include "base/fill_rate.h"
 #include "tap/buffer_format.h"
 #include "tap/tap_clock.h"
 
@@ -18,18 +22,32 @@ class DrainSchedule {
   static constexpr uint64_t kIntervalFirstNs = 20 * kNsPerMs;
   // A core's rate that the longest interval must still survive without its ring wrapping.
   static constexpr uint64_t kSurvivedEventsPerSecond = 200'000;
+  // A core that has waited this long past its time is owed a fetch.
+  static constexpr uint64_t kOverdueNs = 50 * kNsPerMs;
+  static constexpr uint32_t kNoSlot = UINT32_MAX;
+  // The longest that a ring is said to last.
+  static constexpr uint64_t kLongestNs = 3600 * kNsPerSecond;
 
-  // All of `cores` are due at `now`. `ring_events` is the capacity of a core's ring in the runtime.
-  void Begin(uint64_t now_ns, uint32_t cores, uint64_t ring_events);
+  // All of `cores` are due at `now`, with empty rings. `ring_events` is the capacity of a core's
+  // ring in the runtime; a fetch brings about `events_per_fetch` at most.
+  void Begin(uint64_t now_ns, uint32_t cores, uint64_t ring_events, uint64_t events_per_fetch);
 
-  // A core was drained: `events` came in all, where one fetch brings at most `events_per_fetch`.
-  void Drained(uint32_t core, uint64_t now_ns, uint64_t events, uint64_t events_per_fetch);
+  // The core to fetch now; kNoSlot: none is due, or near enough that waking up once more for it
+  // would be waste. Each call counts as a fetch.
+  uint32_t Next(uint64_t now_ns);
 
-  // A core could not be drained for want of room: look again soon, whatever its rate.
+  // A core was fetched, beginning at `fetched_ns`. `more`: the fetch came back full, so that more
+  // may wait: the core stays due.
+  void Drained(uint32_t core, uint64_t fetched_ns, uint64_t now_ns, uint64_t events, bool more);
+
+  // A core could not be fetched, for want of room or by an error: look again soon, whatever its
+  // rate.
   void PutOff(uint32_t core, uint64_t now_ns);
 
-  // Whether a core is due, or near enough that waking up once more for it would be waste.
-  bool IsDue(uint32_t core, uint64_t now_ns) const;
+  // Until the core's ring overwrites events that were not fetched, estimated; 0 while nothing is
+  // known of it.
+  uint64_t NsToOverwrite(uint32_t core, uint64_t now_ns) const;
+  double events_per_second(uint32_t core) const { return cores_[core].fill.per_second(); }
 
   // The earliest time any core is due; kNeverNs without cores.
   uint64_t NextDueNs() const;
@@ -38,11 +56,18 @@ class DrainSchedule {
 
  private:
   struct Core {
-    uint64_t due_ns;
-    uint64_t interval_ns;
+    uint64_t due_ns = 0;
+    uint64_t interval_ns = 0;
+    uint64_t events = 0;  // fetched since it was found due
+    FillRate fill;
   };
 
+  bool IsDue(uint32_t core, uint64_t now_ns) const;
+
   uint32_t count_ = 0;
+  bool owed_ = false;  // the next fetch is for the core that has waited longest
+  uint64_t ring_events_ = 0;
+  uint64_t events_per_fetch_ = 0;
   uint64_t interval_max_ns_ = kIntervalMaxNs;
   Core cores_[kTapMaxCores] = {};
 };

@@ -17,7 +17,6 @@ void Count(std::atomic<uint64_t>* counter, uint64_t by) {
 }  // namespace
 
 void RingWriter::Attach(TapBufferHeader* header, uint8_t* ring, uint64_t ring_bytes) {
-  *this = RingWriter();
   header_ = header;
   ring_ = ring;
   ring_bytes_ = ring_bytes;
@@ -51,60 +50,86 @@ uint64_t RingWriter::RoomForDocument() {
 }
 
 bool RingWriter::AppendDocument(uint32_t nc_idx, uint16_t flags, uint64_t realtime_ns,
-                                const char* json, uint64_t json_bytes, uint64_t events_estimated) {
+                                const char* json, uint64_t json_bytes) {
+  if (json_bytes > RoomForDocument()) return false;
+  FlushLosses(realtime_ns);
   TapRecordHeader record = {};
   record.type = static_cast<uint16_t>(TapRecordType::kFetchDocument);
   record.flags = flags;
   record.nc_idx = nc_idx;
   record.host_realtime_ns = realtime_ns;
-  const uint64_t free_bytes = FreeBytes();
-  const uint64_t usable =
-      free_bytes > kTapControlReserveBytes ? free_bytes - kTapControlReserveBytes : 0;
-  TapBufferCounters& counters = header_->counters;
-  if (!Append(&record, json, json_bytes, nullptr, 0, usable)) {
-    Count(&counters.refused_documents, 1);
-    Count(&counters.refused_bytes, json_bytes);
-    Count(&counters.refused_events_estimated, events_estimated);
-    ++refused_documents_;
-    loss_.refused_documents += 1;
-    loss_.refused_bytes += json_bytes;
-    loss_.refused_events_estimated += events_estimated;
-    NoteLossTime(realtime_ns);
-    return false;
-  }
+  // What was told of losses came out of the reserve, which covers that.
+  if (!Append(&record, json, json_bytes, nullptr, 0, FreeBytes())) return false;
   ++documents_;
-  Count(&counters.documents, 1);
-  Count(&counters.document_bytes, json_bytes);
+  Count(&header_->counters.documents, 1);
+  Count(&header_->counters.document_bytes, json_bytes);
   return true;
 }
 
 bool RingWriter::AppendControl(TapRecordType type, uint16_t flags, uint64_t realtime_ns,
                                const void* head, uint64_t head_bytes, const void* tail,
                                uint64_t tail_bytes) {
+  return AppendAbout(kTapNoCore, type, flags, realtime_ns, head, head_bytes, tail, tail_bytes);
+}
+
+bool RingWriter::AppendAbout(uint32_t nc_idx, TapRecordType type, uint16_t flags,
+                             uint64_t realtime_ns, const void* head, uint64_t head_bytes,
+                             const void* tail, uint64_t tail_bytes) {
   TapRecordHeader record = {};
   record.type = static_cast<uint16_t>(type);
   record.flags = flags;
-  record.nc_idx = kTapNoCore;
+  record.nc_idx = nc_idx;
   record.host_realtime_ns = realtime_ns;
   if (Append(&record, head, head_bytes, tail, tail_bytes, FreeBytes())) return true;
   Count(&header_->counters.refused_control_records, 1);
   return false;
 }
 
-void RingWriter::CountDeferred(uint64_t realtime_ns) {
+TapLoss* RingWriter::LossOf(uint32_t nc_idx, uint64_t realtime_ns) {
+  uint32_t at = 0;
+  while (at < loss_count_ && losses_[at].nc_idx != nc_idx) ++at;
+  if (at == kLossesMax) at = kLossesMax - 1;  // no more cores than this are ever fetched
+  if (at == loss_count_) {
+    ++loss_count_;
+    losses_[at] = {nc_idx, {}};
+    losses_[at].loss.first_realtime_ns = realtime_ns;
+  }
+  losses_[at].loss.last_realtime_ns = realtime_ns;
+  return &losses_[at].loss;
+}
+
+void RingWriter::CountRefused(uint32_t nc_idx, uint64_t realtime_ns, uint64_t json_bytes,
+                              uint64_t events) {
+  Count(&header_->counters.refused_documents, 1);
+  Count(&header_->counters.refused_bytes, json_bytes);
+  Count(&header_->counters.refused_events, events);
+  ++refused_documents_;
+  TapLoss* const loss = LossOf(nc_idx, realtime_ns);
+  loss->refused_documents += 1;
+  loss->refused_bytes += json_bytes;
+  loss->refused_events += events;
+}
+
+void RingWriter::CountDeferred(uint32_t nc_idx, uint64_t realtime_ns) {
   Count(&header_->counters.deferred_fetches, 1);
-  loss_.deferred_fetches += 1;
-  NoteLossTime(realtime_ns);
+  LossOf(nc_idx, realtime_ns)->deferred_fetches += 1;
 }
 
-void RingWriter::NoteLossTime(uint64_t realtime_ns) {
-  if (loss_.first_realtime_ns == 0) loss_.first_realtime_ns = realtime_ns;
-  loss_.last_realtime_ns = realtime_ns;
+void RingWriter::CountFailed(uint32_t nc_idx, uint64_t realtime_ns) {
+  Count(&header_->counters.fetch_errors, 1);
+  LossOf(nc_idx, realtime_ns)->failed_fetches += 1;
 }
 
-void RingWriter::FlushLoss(uint64_t realtime_ns) {
-  if (loss_.first_realtime_ns == 0) return;
-  if (AppendControl(TapRecordType::kLoss, 0, realtime_ns, &loss_, sizeof loss_)) loss_ = TapLoss{};
+void RingWriter::FlushLosses(uint64_t realtime_ns) {
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < loss_count_; ++i) {
+    const CoreLoss& one = losses_[i];
+    if (!AppendAbout(one.nc_idx, TapRecordType::kLoss, 0, realtime_ns, &one.loss, sizeof one.loss,
+                     nullptr, 0)) {
+      losses_[left++] = one;
+    }
+  }
+  loss_count_ = left;
 }
 
 bool RingWriter::Append(TapRecordHeader* record, const void* head, uint64_t head_bytes,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes records into the ring of a shared buffer: the producer's side of a single-producer,
 // single-consumer byte ring. Never waits: what has no room is refused and counted, and told in a
-// LOSS record once there is room. Trusts nothing the consumer can write. One thread.
+// LOSS record of its core once there is room. Trusts nothing the consumer can write. One thread.
 #pragma once
 
 #include "tap/buffer_format.h"
@@ -16,9 +16,10 @@ class RingWriter {
   // The capture that records from now on belong to; null: none.
   void SetCapture(const uint8_t* capture_id);
 
-  // One fetch document; false if it was refused. `events_estimated` is what is lost then.
+  // One fetch document, and before it what is to be told of losses. False if there is no room for
+  // it: it is lost, and CountRefused is to be called.
   bool AppendDocument(uint32_t nc_idx, uint16_t flags, uint64_t realtime_ns, const char* json,
-                      uint64_t json_bytes, uint64_t events_estimated);
+                      uint64_t json_bytes);
 
   // A record about the trace itself: `head`, then `tail`. May use the control reserve.
   bool AppendControl(TapRecordType type, uint16_t flags, uint64_t realtime_ns, const void* head,
@@ -27,12 +28,15 @@ class RingWriter {
   // JSON bytes that the next document may have without being refused.
   uint64_t RoomForDocument();
 
-  // A fetch was put off for want of room.
-  void CountDeferred(uint64_t realtime_ns);
+  // What becomes of fetches of a core (or kTapNoCore) besides: a document was refused, a fetch was
+  // put off for want of room, a fetch failed.
+  void CountRefused(uint32_t nc_idx, uint64_t realtime_ns, uint64_t json_bytes, uint64_t events);
+  void CountDeferred(uint32_t nc_idx, uint64_t realtime_ns);
+  void CountFailed(uint32_t nc_idx, uint64_t realtime_ns);
 
-  // Writes what was refused and put off since the last time as a LOSS record, if anything. For when
-  // documents fit again, and for the end of a trace: it may use the control reserve.
-  void FlushLoss(uint64_t realtime_ns);
+  // Writes what was counted so since the last time as LOSS records, one a core, if anything. For
+  // the end of a trace: it may use the control reserve, where all of them fit.
+  void FlushLosses(uint64_t realtime_ns);
 
   // Everything written is committed: nobody needs the ring's bytes any more.
   bool empty() { return FreeBytes() == ring_bytes_; }
@@ -43,7 +47,9 @@ class RingWriter {
 
  private:
   uint64_t FreeBytes();
-  void NoteLossTime(uint64_t realtime_ns);
+  TapLoss* LossOf(uint32_t nc_idx, uint64_t realtime_ns);
+  bool AppendAbout(uint32_t nc_idx, TapRecordType type, uint16_t flags, uint64_t realtime_ns,
+                   const void* head, uint64_t head_bytes, const void* tail, uint64_t tail_bytes);
   bool Append(TapRecordHeader* record, const void* head, uint64_t head_bytes, const void* tail,
               uint64_t tail_bytes, uint64_t free_bytes);
   void Put(uint64_t position, const void* data, uint64_t size);
@@ -56,7 +62,16 @@ class RingWriter {
   uint64_t documents_ = 0;
   uint64_t refused_documents_ = 0;
   uint8_t capture_id_[kTapCaptureIdBytes] = {};
-  TapLoss loss_ = {};
+
+  struct CoreLoss {
+    uint32_t nc_idx;
+    TapLoss loss;
+  };
+  static constexpr uint32_t kLossesMax = kTapMaxCores + 1;
+  static_assert(kLossesMax * TapRecordSpan(sizeof(TapRecordHeader) + sizeof(TapLoss)) <
+                kTapControlReserveBytes);
+  uint32_t loss_count_ = 0;
+  CoreLoss losses_[kLossesMax];  // the first loss_count_; the others' memory is never touched
 };
 
 }  // namespace neurontrace

@@ -25,7 +25,9 @@ class RingWriterTest : public ::testing::Test {
   RingWriterTest() { writer_.Attach(ring_.header(), ring_.ring(), ring_.bytes()); }
 
   bool Append(const std::string& json, uint32_t core = 3) {
-    return writer_.AppendDocument(core, 0, kTime, json.data(), json.size(), 7);
+    if (writer_.AppendDocument(core, 0, kTime, json.data(), json.size())) return true;
+    writer_.CountRefused(core, kTime, json.size(), 7);
+    return false;
   }
   TapBufferCounters& counters() { return ring_.header()->counters; }
 
@@ -70,29 +72,80 @@ TEST_F(RingWriterTest, KeepsTheOldestAndRefusesTheNewestWhenFull) {
   EXPECT_FALSE(Append(json));
   EXPECT_EQ(counters().refused_documents.load(), 2u);
   EXPECT_EQ(counters().refused_bytes.load(), 2 * json.size());
-  EXPECT_EQ(counters().refused_events_estimated.load(), 14u);
+  EXPECT_EQ(counters().refused_events.load(), 14u);
   EXPECT_EQ(ring_.ReadAll().size(), 10u);
+}
+
+TapLoss LossIn(const TapTestRecord& record) {
+  EXPECT_EQ(record.header.type, static_cast<uint16_t>(TapRecordType::kLoss));
+  TapLoss loss = {};
+  EXPECT_EQ(record.payload.size(), sizeof loss);
+  memcpy(&loss, record.payload.data(), std::min(sizeof loss, record.payload.size()));
+  return loss;
 }
 
 TEST_F(RingWriterTest, TellsTheLossOnceThereIsRoom) {
   const std::string json(100'000, 'x');
   while (Append(json)) {
   }
-  writer_.CountDeferred(kTime + 5);
+  writer_.CountDeferred(3, kTime + 5);
   ring_.ReadAll();
-  writer_.FlushLoss(kTime + 9);
-  writer_.FlushLoss(kTime + 10);
+  writer_.FlushLosses(kTime + 9);
+  writer_.FlushLosses(kTime + 10);
   const std::vector<TapTestRecord> records = ring_.ReadAll();
   ASSERT_EQ(records.size(), 1u);
-  ASSERT_EQ(records[0].header.type, static_cast<uint16_t>(TapRecordType::kLoss));
-  TapLoss loss;
-  ASSERT_EQ(records[0].payload.size(), sizeof loss);
-  memcpy(&loss, records[0].payload.data(), sizeof loss);
+  EXPECT_EQ(records[0].header.nc_idx, 3u);
+  const TapLoss loss = LossIn(records[0]);
   EXPECT_EQ(loss.refused_documents, 1u);
   EXPECT_EQ(loss.refused_bytes, json.size());
+  EXPECT_EQ(loss.refused_events, 7u);
   EXPECT_EQ(loss.deferred_fetches, 1u);
+  EXPECT_EQ(loss.failed_fetches, 0u);
   EXPECT_EQ(loss.first_realtime_ns, kTime);
   EXPECT_EQ(loss.last_realtime_ns, kTime + 5);
+}
+
+TEST_F(RingWriterTest, LossesOfEachCoreStandBeforeTheNextDocument) {
+  const std::string json(100'000, 'x');
+  while (Append(json, 1)) {
+  }
+  EXPECT_FALSE(Append(json, 1));
+  EXPECT_FALSE(Append(json, 2));
+  writer_.CountFailed(kTapNoCore, kTime);
+  ring_.ReadAll();
+  ASSERT_TRUE(Append(json, 2));
+  ASSERT_TRUE(Append(json, 1));
+  const std::vector<TapTestRecord> records = ring_.ReadAll();
+  ASSERT_EQ(records.size(), 5u);
+  EXPECT_EQ(records[0].header.nc_idx, 1u);
+  EXPECT_EQ(LossIn(records[0]).refused_events, 14u);
+  EXPECT_EQ(records[1].header.nc_idx, 2u);
+  EXPECT_EQ(LossIn(records[1]).refused_events, 7u);
+  EXPECT_EQ(records[2].header.nc_idx, kTapNoCore);
+  EXPECT_EQ(LossIn(records[2]).failed_fetches, 1u);
+  EXPECT_EQ(records[3].payload, json);
+  EXPECT_EQ(counters().refused_events.load(), 21u);
+  EXPECT_EQ(counters().fetch_errors.load(), 1u);
+}
+
+TEST_F(RingWriterTest, TheReserveHoldsTheLossesOfEveryCoreAndTheStop) {
+  const std::string json(1000, 'x');
+  while (Append(json)) {
+  }
+  for (uint32_t core = 0; core < kTapMaxCores; ++core) writer_.CountRefused(core, kTime, 1, 1);
+  writer_.CountRefused(kTapNoCore, kTime, 1, 1);
+  writer_.FlushLosses(kTime);
+  const TapTraceStopped stopped = {};
+  EXPECT_TRUE(
+      writer_.AppendControl(TapRecordType::kTraceStopped, 0, kTime, &stopped, sizeof stopped));
+  EXPECT_EQ(counters().refused_control_records.load(), 0u);
+  uint64_t told = 0;
+  for (const TapTestRecord& record : ring_.ReadAll()) {
+    if (record.header.type == static_cast<uint16_t>(TapRecordType::kLoss)) {
+      told += LossIn(record).refused_documents;
+    }
+  }
+  EXPECT_EQ(told, counters().refused_documents.load());
 }
 
 TEST_F(RingWriterTest, ControlRecordsFitWhereDocumentsNoLongerDo) {
@@ -128,8 +181,8 @@ TEST_F(RingWriterTest, RefusesADocumentLargerThanTheFormatAllows) {
   RingWriter writer;
   writer.Attach(large.header(), large.ring(), large.bytes());
   const std::string json(kTapRecordPayloadBytesMax + 1, 'x');
-  EXPECT_FALSE(writer.AppendDocument(0, 0, kTime, json.data(), json.size(), 1));
-  EXPECT_TRUE(writer.AppendDocument(0, 0, kTime, json.data(), json.size() - 1, 1));
+  EXPECT_FALSE(writer.AppendDocument(0, 0, kTime, json.data(), json.size()));
+  EXPECT_TRUE(writer.AppendDocument(0, 0, kTime, json.data(), json.size() - 1));
 }
 
 TEST_F(RingWriterTest, BelievesNoImpossibleReadPosition) {

@@ -8,6 +8,8 @@ namespace neurontrace {
 
 namespace {
 
+// Within a string its quotes would be escaped, so that this is a key.
+constexpr char kEventKey[] = "\"event_type\"";
 constexpr uint64_t kUsualEventBytes = 350;
 constexpr uint64_t kSampleBytes = 8 * 1024;
 constexpr uint64_t kSmallestDocumentReserve = 64 * 1024;
@@ -25,14 +27,14 @@ bool HoldsNoEvent(uint64_t json_bytes) { return json_bytes < 64; }
 
 uint64_t EstimateEvents(const char* json, uint64_t json_bytes) {
   if (HoldsNoEvent(json_bytes)) return 0;
-  static constexpr char kKey[] = "\"event_type\"";
   const uint64_t sample = json_bytes < kSampleBytes ? json_bytes : kSampleBytes;
   const char* const end = json + sample;
   uint64_t found = 0;
   const char* first = nullptr;
   const char* last = json;
-  for (const char* at = json; at < end; at += sizeof kKey - 1) {
-    at = static_cast<const char*>(memmem(at, static_cast<size_t>(end - at), kKey, sizeof kKey - 1));
+  for (const char* at = json; at < end; at += sizeof kEventKey - 1) {
+    at = static_cast<const char*>(
+        memmem(at, static_cast<size_t>(end - at), kEventKey, sizeof kEventKey - 1));
     if (at == nullptr) break;
     if (first == nullptr) first = at;
     last = at;
@@ -42,6 +44,19 @@ uint64_t EstimateEvents(const char* json, uint64_t json_bytes) {
   const uint64_t per_event =
       found >= 2 ? static_cast<uint64_t>(last - first) / (found - 1) : kUsualEventBytes;
   return json_bytes / per_event + 1;
+}
+
+uint64_t CountEvents(const char* json, uint64_t json_bytes) {
+  if (HoldsNoEvent(json_bytes)) return 0;
+  uint64_t found = 0;
+  const char* const end = json + json_bytes;
+  for (const char* at = json; at < end; at += sizeof kEventKey - 1) {
+    at = static_cast<const char*>(
+        memmem(at, static_cast<size_t>(end - at), kEventKey, sizeof kEventKey - 1));
+    if (at == nullptr) break;
+    ++found;
+  }
+  return found > 0 ? found : 1;
 }
 
 void RuntimeTrace::Attach(const NrtLibrary* library, RingWriter* ring, TapBufferCounters* counters,
@@ -127,7 +142,6 @@ void RuntimeTrace::ConfigureEventTypes(const CaptureSpec& spec, NrtTraceConfig* 
 
 void RuntimeTrace::PrepareFetch(const CaptureSpec& spec) {
   slot_count_ = 0;
-  first_slot_ = 0;
   uint32_t cores = 0;
   if (library_->CanFetchOneCore() && library_->get_visible_vnc_count(&cores) == kNrtSuccess) {
     for (uint32_t core = 0; core < cores && core < kTapMaxCores; ++core) {
@@ -152,7 +166,7 @@ void RuntimeTrace::PrepareFetch(const CaptureSpec& spec) {
     library_->fetch_options_set_max_events_per_nc(options_, events_per_fetch_);
   }
   largest_document_ = events_per_fetch_ * kUsualEventBytes;
-  schedule_.Begin(clock_->monotonic_ns(), slot_count_, spec.max_events_per_nc);
+  schedule_.Begin(clock_->monotonic_ns(), slot_count_, spec.max_events_per_nc, events_per_fetch_);
 }
 
 void RuntimeTrace::WriteStarted(const CaptureSpec& spec, bool resumed) {
@@ -183,78 +197,120 @@ RuntimeTrace::Fetched RuntimeTrace::Fetch(uint32_t slot, uint16_t flags, uint64_
   Add(&counters_->fetch_ns, clock_->monotonic_ns() - begin_ns);
   const bool failed = status != kNrtSuccess && status != kNrtQueueEmpty;
   *events = failed || json == nullptr ? 0 : EstimateEvents(json, size);
+  const bool full = *events * 2 >= events_per_fetch_;
+  if (full) flags = static_cast<uint16_t>(flags | kTapRecordFlagMore);
   if (*events > 0) {
     if (size > largest_document_) largest_document_ = size;
-    if (ring_->AppendDocument(core, flags, clock_->realtime_ns(), json, size, *events)) {
-      ring_->FlushLoss(clock_->realtime_ns());
+    const uint64_t realtime_ns = clock_->realtime_ns();
+    if (!ring_->AppendDocument(core, flags, realtime_ns, json, size)) {
+      ring_->CountRefused(core, realtime_ns, size, CountEvents(json, size));
     }
   }
   if (json != nullptr) library_->buffer_free(json);
   if (failed) {
-    Add(&counters_->fetch_errors, 1);
+    ring_->CountFailed(core, clock_->realtime_ns());
     ++errors_in_a_row_;
     last_error_ = status;
     return Fetched::kError;
   }
   errors_in_a_row_ = 0;
   if (*events == 0) Add(&counters_->empty_fetches, 1);
-  return *events * 2 >= events_per_fetch_ ? Fetched::kFull : Fetched::kThin;
+  return full ? Fetched::kFull : Fetched::kThin;
 }
 
 bool RuntimeTrace::DrainDue(const std::atomic<uint32_t>& interrupt) {
   const uint64_t begin_ns = clock_->monotonic_ns();
-  uint64_t events_of_slot[kTapMaxCores] = {};
-  bool pending[kTapMaxCores];
-  for (uint32_t i = 0; i < slot_count_; ++i) pending[i] = schedule_.IsDue(i, begin_ns);
   largest_document_ -= largest_document_ / 1024;
 
-  bool again = true;
-  for (uint32_t pass = 0; again && pass < kFetchesPerCoreARound; ++pass) {
-    again = false;
-    for (uint32_t i = 0; i < slot_count_; ++i) {
-      const uint32_t slot = (first_slot_ + i) % slot_count_;
-      if (!pending[slot]) continue;
-      if (interrupt.load(std::memory_order_acquire) != 0) return true;
-      if (ring_->RoomForDocument() < ReservedBytes()) {
-        ring_->CountDeferred(clock_->realtime_ns());
-        schedule_.PutOff(slot, clock_->monotonic_ns());
-        pending[slot] = false;
-        continue;
-      }
-      uint64_t events = 0;
-      const Fetched fetched = Fetch(slot, 0, &events);
-      if (fetched == Fetched::kError && errors_in_a_row_ >= kFetchErrorsInARowMax) return false;
-      if (last_error_ == kNrtUninitialized || last_error_ == kNrtClosed) return false;
-      events_of_slot[slot] += events;
-      pending[slot] = fetched == Fetched::kFull;
-      again = again || pending[slot];
-      schedule_.Drained(slot, clock_->monotonic_ns(), events_of_slot[slot], events_per_fetch_);
+  const uint32_t fetches_max = kFetchesPerCoreARound * slot_count_;
+  uint64_t now_ns = begin_ns;
+  for (uint32_t i = 0; i < fetches_max && now_ns - begin_ns < kRoundBudgetNs; ++i) {
+    const uint32_t slot = schedule_.Next(now_ns);
+    if (slot == DrainSchedule::kNoSlot) break;
+    if (interrupt.load(std::memory_order_acquire) != 0) return true;
+    if (ring_->RoomForDocument() < ReservedBytes()) {
+      ring_->CountDeferred(slot_core_[slot], clock_->realtime_ns());
+      schedule_.PutOff(slot, now_ns);
+      continue;
+    }
+    uint64_t events = 0;
+    const uint64_t fetched_ns = now_ns;
+    const Fetched fetched = Fetch(slot, 0, &events);
+    now_ns = clock_->monotonic_ns();
+    if (fetched == Fetched::kError) {
+      const bool gone = last_error_ == kNrtUninitialized || last_error_ == kNrtClosed;
+      if (gone || errors_in_a_row_ >= kFetchErrorsInARowMax) return false;
+      schedule_.PutOff(slot, now_ns);
+    } else {
+      schedule_.Drained(slot, fetched_ns, now_ns, events, fetched == Fetched::kFull);
     }
   }
-  first_slot_ = (first_slot_ + 1) % slot_count_;
   Add(&counters_->drain_rounds, 1);
-  Add(&counters_->drain_ns, clock_->monotonic_ns() - begin_ns);
+  Add(&counters_->drain_ns, now_ns - begin_ns);
   return true;
 }
 
-bool RuntimeTrace::DrainEveryCore() {
-  const uint64_t deadline_ns = clock_->monotonic_ns() + kFinalDrainBudgetNs;
-  bool pending[kTapMaxCores];
-  for (uint32_t i = 0; i < slot_count_; ++i) pending[i] = true;
-  errors_in_a_row_ = 0;
-  for (bool again = true; again;) {
-    again = false;
-    for (uint32_t slot = 0; slot < slot_count_; ++slot) {
-      if (!pending[slot]) continue;
-      if (clock_->monotonic_ns() >= deadline_ns) return false;
-      uint64_t events = 0;
-      const Fetched fetched = Fetch(slot, kTapRecordFlagFinalDrain, &events);
-      if (fetched == Fetched::kError) return false;
-      pending[slot] = fetched == Fetched::kFull;
-      again = again || pending[slot];
+// Of the cores that have not come back thin `rounds` times yet: the next in line in the first
+// round, the quietest in the second. While the last of many cores is drained the others go on
+// recording, and what comes between a core's last fetch and the stop is the least when the loudest
+// is last.
+uint32_t RuntimeTrace::NextOfRound(const uint8_t* thin, uint8_t rounds, uint32_t after) const {
+  uint32_t next = DrainSchedule::kNoSlot;
+  for (uint32_t i = 1; i <= slot_count_; ++i) {
+    const uint32_t slot = (after + i) % slot_count_;
+    if (thin[slot] >= rounds) continue;
+    if (rounds == 1) return slot;
+    if (next == DrainSchedule::kNoSlot ||
+        schedule_.events_per_second(slot) < schedule_.events_per_second(next)) {
+      next = slot;
     }
   }
-  return true;
+  return next;
+}
+
+// The core nearest to overwriting, if it is near, or has not come back thin at all.
+uint32_t RuntimeTrace::MostUrgent(const uint8_t* thin, uint64_t now_ns) const {
+  uint32_t next = DrainSchedule::kNoSlot;
+  uint64_t next_left_ns = kNeverNs;
+  for (uint32_t slot = 0; slot < slot_count_; ++slot) {
+    const uint64_t left_ns = schedule_.NsToOverwrite(slot, now_ns);
+    if (left_ns >= next_left_ns || (thin[slot] > 0 && left_ns >= kFinalDrainUrgentNs)) continue;
+    next = slot;
+    next_left_ns = left_ns;
+  }
+  return next;
+}
+
+bool RuntimeTrace::DrainEveryCore() {
+  uint64_t now_ns = clock_->monotonic_ns();
+  const uint64_t deadline_ns = now_ns + kFinalDrainBudgetNs;
+  uint8_t thin[kTapMaxCores] = {};  // times that a core came back so
+  uint32_t last_in_line = slot_count_ - 1;
+  errors_in_a_row_ = 0;
+  uint8_t round = 1;
+  // Every second fetch goes to the most urgent core, so that each gets its share.
+  for (bool by_urgency = true; round <= 2; by_urgency = !by_urgency) {
+    uint32_t slot = NextOfRound(thin, round, last_in_line);
+    if (slot == DrainSchedule::kNoSlot) {
+      ++round;
+      continue;
+    }
+    if (now_ns >= deadline_ns) break;
+    const uint32_t urgent = by_urgency ? MostUrgent(thin, now_ns) : DrainSchedule::kNoSlot;
+    if (urgent == DrainSchedule::kNoSlot) {
+      last_in_line = slot;
+    } else {
+      slot = urgent;
+    }
+    uint64_t events = 0;
+    const uint64_t fetched_ns = now_ns;
+    const Fetched fetched = Fetch(slot, kTapRecordFlagFinalDrain, &events);
+    if (fetched == Fetched::kError) return false;
+    now_ns = clock_->monotonic_ns();
+    if (fetched == Fetched::kThin) thin[slot] = round;
+    schedule_.Drained(slot, fetched_ns, now_ns, events, fetched == Fetched::kFull);
+  }
+  return round > 1;
 }
 
 void RuntimeTrace::End(TapStopReason reason, bool call_stop) {
@@ -272,7 +328,7 @@ void RuntimeTrace::End(TapStopReason reason, bool call_stop) {
   stopped.documents = ring_->documents() - documents_at_start_;
   stopped.refused_documents = ring_->refused_documents() - refused_at_start_;
   const uint64_t realtime_ns = clock_->realtime_ns();
-  ring_->FlushLoss(realtime_ns);
+  ring_->FlushLosses(realtime_ns);
   ring_->AppendControl(TapRecordType::kTraceStopped, 0, realtime_ns, &stopped, sizeof stopped);
   ring_->SetCapture(nullptr);
 }

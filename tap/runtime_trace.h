@@ -13,13 +13,18 @@ namespace neurontrace {
 
 // How many events a document of this size holds, judged by its first bytes: the tap does not parse.
 uint64_t EstimateEvents(const char* json, uint64_t json_bytes);
+// How many it holds by all of its bytes: for one that is about to be lost.
+uint64_t CountEvents(const char* json, uint64_t json_bytes);
 
 class RuntimeTrace {
  public:
   static constexpr uint64_t kEventsPerFetchMax = 4096;
   static constexpr uint64_t kFinalDrainBudgetNs = 2 * kNsPerSecond;
+  static constexpr uint64_t kFinalDrainUrgentNs = 50 * kNsPerMs;  // so near to overwriting
   static constexpr uint32_t kFetchErrorsInARowMax = 8;
+  // A round of fetches ends after this much, so that the agent's commands are never waited for.
   static constexpr uint32_t kFetchesPerCoreARound = 16;
+  static constexpr uint64_t kRoundBudgetNs = 100 * kNsPerMs;
 
   struct Start {
     NrtStatus status;
@@ -33,12 +38,15 @@ class RuntimeTrace {
   // Starts the trace and writes TRACE_STARTED. `resumed`: the same capture ran before.
   Start Begin(const CaptureSpec& spec, bool resumed);
 
-  // Fetches the cores that are due, every one once before any a second time. Returns early, between
-  // two fetches, when `interrupt` is not 0. False: the trace is not there any more.
+  // Fetches the cores that are due, in the order of DrainSchedule, for one round at the longest.
+  // Returns early, between two fetches, when `interrupt` is not 0. False: the trace is not there
+  // any more.
   bool DrainDue(const std::atomic<uint32_t>& interrupt);
 
-  // Fetches every core until it comes back thin, within the time budget, then stops the trace if
-  // `call_stop`, and writes LOSS and TRACE_STOPPED.
+  // Fetches every core until it comes back thin, the one nearest to overwriting first, and then
+  // every one once more, the loudest last, all within the time budget; then stops the trace if
+  // `call_stop`, and writes LOSS and TRACE_STOPPED. The last fetch of a core is where the capture
+  // ends for it: nothing tells how much the runtime records from there to its own stop.
   void End(TapStopReason reason, bool call_stop);
 
   bool running() const { return running_; }
@@ -55,6 +63,8 @@ class RuntimeTrace {
   void WriteStarted(const CaptureSpec& spec, bool resumed);
   Fetched Fetch(uint32_t slot, uint16_t flags, uint64_t* events);
   bool DrainEveryCore();
+  uint32_t NextOfRound(const uint8_t* thin, uint8_t rounds, uint32_t after) const;
+  uint32_t MostUrgent(const uint8_t* thin, uint64_t now_ns) const;
   uint64_t ReservedBytes() const;
 
   const NrtLibrary* library_ = nullptr;
@@ -68,7 +78,6 @@ class RuntimeTrace {
   uint64_t events_per_fetch_ = 0;  // bound of one fetch of one core
   uint64_t largest_document_ = 0;  // recent largest, decays slowly
   uint32_t errors_in_a_row_ = 0;
-  uint32_t first_slot_ = 0;  // where the next round begins: rounds cut short stay fair
   NrtStatus last_error_ = kNrtSuccess;
   uint64_t documents_at_start_ = 0;
   uint64_t refused_at_start_ = 0;

@@ -180,16 +180,23 @@ TEST_F(TapTest, WhatDoesNotFitAtTheEndIsRefusedAndCounted) {
   TapTraceStopped stopped;
   memcpy(&stopped, records.back().payload.data(), sizeof stopped);
   EXPECT_EQ(stopped.refused_documents, agent_.header()->counters.refused_documents.load());
-  EXPECT_EQ(records[records.size() - 2].header.type, static_cast<uint16_t>(TapRecordType::kLoss));
-  const uint64_t estimated = agent_.header()->counters.refused_events_estimated.load();
+  const uint64_t refused = agent_.header()->counters.refused_events.load();
   uint64_t stored = 0;
+  uint64_t told = 0;
   for (const TapTestRecord& record : records) {
+    if (record.header.type == static_cast<uint16_t>(TapRecordType::kLoss)) {
+      EXPECT_EQ(record.header.nc_idx, 0u);
+      TapLoss loss;
+      memcpy(&loss, record.payload.data(), sizeof loss);
+      told += loss.refused_events;
+    }
     for (size_t at = 0; (at = record.payload.find("\"nc_local_id\"", at)) != std::string::npos;
          ++at) {
       ++stored;
     }
   }
-  EXPECT_NEAR(static_cast<double>(stored + estimated), 20'000.0, 200.0);
+  EXPECT_EQ(stored + refused, 20'000u);  // counted, not estimated
+  EXPECT_EQ(told, refused);
 }
 
 TEST_F(TapTest, GivesTheRingsMemoryBackOnceAllIsCommitted) {
@@ -295,6 +302,8 @@ TEST(EstimateEventsTest, IsExactForSmallAndCloseForLargeDocuments) {
   for (int i = 1; i < 4000; ++i) json += "," + event;
   json += "],\"data_version\":2}";
   EXPECT_NEAR(static_cast<double>(EstimateEvents(json.data(), json.size())), 4000.0, 80.0);
+  EXPECT_EQ(CountEvents(json.data(), json.size()), 4000u);
+  EXPECT_EQ(CountEvents("{\"events\":[],\"data_version\":2}", 30), 0u);
   const std::string small = "{\"events\":[" + event + "," + event + "],\"data_version\":2}";
   EXPECT_EQ(EstimateEvents(small.data(), small.size()), 2u);
 }

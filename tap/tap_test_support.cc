@@ -15,6 +15,7 @@ NrtStatus TapTestRuntime::Fetch(char** json, size_t* size, const NrtFetchOptions
   ++runtime.fetches;
   if (!runtime.running || *json != nullptr) ++runtime.misuses;
   if (runtime.fetch_status != kNrtSuccess) return runtime.fetch_status;
+  if (runtime.failures_to_come > 0 && runtime.failures_to_come-- > 0) return kNrtFailure;
   const auto* options = reinterpret_cast<const Options*>(opaque);
   std::string text = "{\"events\":[";
   for (auto& [core, left] : runtime.backlog) {
@@ -31,6 +32,7 @@ NrtStatus TapTestRuntime::Fetch(char** json, size_t* size, const NrtFetchOptions
   *json = strdup(text.c_str());
   *size = text.size();
   ++runtime.live_buffers;
+  if (runtime.during_fetch) runtime.during_fetch(static_cast<uint32_t>(options->core));
   return kNrtSuccess;
 }
 

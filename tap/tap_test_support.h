@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -35,12 +36,20 @@ class TapTestRuntime {
 
   NrtLibrary Table() const;
 
-  // `count` events of about `event_bytes` on a core.
-  void Emit(uint32_t core, uint64_t count) { backlog[core] += count; }
+  // `count` events of about `event_bytes` on a core; its ring overwrites the oldest.
+  void Emit(uint32_t core, uint64_t count) {
+    uint64_t& waiting = backlog[core];
+    waiting += count;
+    if (waiting <= ring_events) return;
+    sequence[core] += waiting - ring_events;
+    overwritten += waiting - ring_events;
+    waiting = ring_events;
+  }
 
   uint32_t cores = 2;
   NrtStatus start_status = kNrtSuccess;
   NrtStatus fetch_status = kNrtSuccess;
+  int failures_to_come = 0;  // of fetches, whatever fetch_status is
   bool running = false;
   int starts = 0;
   int stops = 0;
@@ -49,6 +58,9 @@ class TapTestRuntime {
   int misuses = 0;  // calls without a trace, buffers given back twice
   size_t event_bytes = 350;
   uint64_t max_events_per_nc = 0;
+  uint64_t ring_events = UINT64_MAX;
+  uint64_t overwritten = 0;
+  std::function<void(uint32_t core)> during_fetch;  // what happens while a fetch runs
   std::set<uint32_t> disabled_cores;
   std::set<std::string> disabled_types;
   std::map<uint32_t, uint64_t> backlog;

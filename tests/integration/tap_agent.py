@@ -24,7 +24,7 @@ STATES = {1: "not_initialised", 2: "idle", 3: "streaming", 4: "busy", 5: "too_ol
           7: "exited", 8: "start_failed"}
 RESULTS = {0: "none", 1: "ok", 2: "accepted", 3: "another", 4: "not_running", 5: "unsupported", 6: "invalid"}
 DOCUMENT, STARTED, STOPPED, LIFECYCLE, LOSS = 1, 2, 3, 4, 5
-COUNTERS = ("documents", "document_bytes", "refused_documents", "refused_bytes", "refused_events_estimated",
+COUNTERS = ("documents", "document_bytes", "refused_documents", "refused_bytes", "refused_events",
             "deferred_fetches", "refused_control_records", "facts_truncated", "fetches", "empty_fetches",
             "fetch_errors", "fetch_ns", "drain_ns", "drain_rounds", "invalid_read_pos", "invalid_commands")
 WAIT_SECONDS = 20

@@ -77,7 +77,8 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
                   .files = config.framework_files,
                   .directory = config.framework_directory},
                  clock_, loop_, queue_, control_, source_metrics_),
-      metrics_(*registry_, info.instance_id, {source_metrics_, queue_, uploader_, control_}) {
+      metrics_(*registry_, info.instance_id,
+               {source_metrics_, queue_, uploader_, control_, taps_}) {
   health_.Declare(kAggregatorCondition, HealthState::Severity::kReadiness, "not connected yet");
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
   control_.AddSource(taps_);

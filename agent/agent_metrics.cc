@@ -28,7 +28,19 @@ AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& in
                             .Name("neurontrace_agent_core_events_lost_total")
                             .Help("Events of one logical core known to be lost before the agent")
                             .Labels(labels_)
-                            .Register(registry)) {
+                            .Register(registry)),
+      ring_seconds_(prometheus::BuildGauge()
+                        .Name("neurontrace_agent_ring_seconds_to_overwrite")
+                        .Help("How long after a fetch the runtime's ring of one logical core "
+                              "overwrites if no other follows; the least over all workers")
+                        .Labels(labels_)
+                        .Register(registry)),
+      buffer_seconds_(prometheus::BuildGauge()
+                          .Name("neurontrace_agent_tap_buffer_seconds_to_full")
+                          .Help("How long the fullest tap's buffer takes what comes if nothing of "
+                                "it is released")
+                          .Labels(labels_)
+                          .Register(registry)) {
   AddSourceCounters();
   AddDeliveryMetrics();
 }
@@ -81,6 +93,13 @@ void AgentMetrics::AddSourceCounters() {
        watched_.sources.taps_refused},
       {"neurontrace_agent_taps_misbehaved_total", "Taps disconnected for what they wrote",
        watched_.sources.taps_misbehaved},
+      {"neurontrace_agent_tap_documents_refused_total",
+       "Fetch documents that found no room in a tap's buffer, lost",
+       watched_.sources.tap_documents_refused},
+      {"neurontrace_agent_tap_fetches_deferred_total",
+       "Fetches put off for want of room in a tap's buffer", watched_.sources.tap_fetches_deferred},
+      {"neurontrace_agent_tap_fetches_failed_total", "Fetches that the runtime did not answer",
+       watched_.sources.tap_fetches_failed},
       {"neurontrace_agent_workers_gone_total", "Workers whose process ended",
        watched_.sources.workers_gone},
       {"neurontrace_agent_records_unknown_total", "Records of taps that were passed over",
@@ -152,6 +171,30 @@ void AgentMetrics::Publish() {
   for (const auto& counter : counters_) RaiseTo(*counter.metric, counter.read());
   for (const auto& gauge : gauges_) gauge.metric->Set(static_cast<double>(gauge.read()));
   PublishCores();
+  PublishHeadroom();
+}
+
+// A gauge that is not known is not there.
+void AgentMetrics::PublishHeadroom() {
+  constexpr double kNsPerSecond = 1e9;
+  const TapSource::Headroom headroom = watched_.taps.headroom();
+  std::erase_if(ring_gauges_, [&](const auto& gauge) {
+    if (headroom.rings.contains(gauge.first)) return false;
+    ring_seconds_.Remove(gauge.second);
+    return true;
+  });
+  for (const auto& [nc_idx, ns] : headroom.rings) {
+    prometheus::Gauge*& gauge = ring_gauges_[nc_idx];
+    if (gauge == nullptr) gauge = &ring_seconds_.Add({{"neuroncore", std::to_string(nc_idx)}});
+    gauge->Set(static_cast<double>(ns) / kNsPerSecond);
+  }
+  if (!headroom.buffer && buffer_gauge_ != nullptr) {
+    buffer_seconds_.Remove(buffer_gauge_);
+    buffer_gauge_ = nullptr;
+  }
+  if (!headroom.buffer) return;
+  if (buffer_gauge_ == nullptr) buffer_gauge_ = &buffer_seconds_.Add({});
+  buffer_gauge_->Set(static_cast<double>(*headroom.buffer) / kNsPerSecond);
 }
 
 void AgentMetrics::PublishCores() {

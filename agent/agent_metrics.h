@@ -8,10 +8,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "agent/control/control_session.h"
+#include "agent/source/neuron/tap_source.h"
 #include "agent/source/source_metrics.h"
 #include "agent/upload/upload_queue.h"
 #include "agent/upload/uploader.h"
@@ -28,6 +30,7 @@ class AgentMetrics {
     const UploadQueue& queue;
     const Uploader& uploader;
     const ControlSession& control;
+    const TapSource& taps;
   };
 
   // The registry owns the metrics.
@@ -43,6 +46,7 @@ class AgentMetrics {
   void AddSourceCounters();
   void AddDeliveryMetrics();
   void PublishCores();
+  void PublishHeadroom();
 
   template <typename Metric>
   struct Published {
@@ -57,6 +61,10 @@ class AgentMetrics {
   std::vector<Published<prometheus::Gauge>> gauges_;
   prometheus::Family<prometheus::Counter>& core_events_;
   prometheus::Family<prometheus::Counter>& core_events_lost_;
+  prometheus::Family<prometheus::Gauge>& ring_seconds_;
+  prometheus::Family<prometheus::Gauge>& buffer_seconds_;
+  std::map<uint32_t, prometheus::Gauge*> ring_gauges_;  // by nc_idx, those that are known
+  prometheus::Gauge* buffer_gauge_ = nullptr;           // if it is known
 };
 
 }  // namespace neurontrace

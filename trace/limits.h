@@ -20,6 +20,7 @@ inline constexpr uint32_t kChunkEventsTarget = 4096;
 inline constexpr size_t kChunkBytesTarget = 128u << 10;    // compressed
 inline constexpr size_t kChunkBytesMax = size_t{4} << 20;  // compressed
 inline constexpr size_t kChunkColumnsBytesMax = size_t{64} << 20;
+inline constexpr uint64_t kHeadroomMaxNs = 86'400'000'000'000;  // said of what hardly fills
 inline constexpr uint64_t kChunkAgeMaxNs = 500'000'000;  // an open chunk is closed at this age
 inline constexpr uint32_t kChunkStringsMax = 65'536;
 inline constexpr uint32_t kChunkShapesMax = 4'096;

@@ -31,6 +31,9 @@ struct AgentSourceMetrics {
   Counter taps_connected{0};
   Counter taps_refused{0};     // identity, descriptors or buffer not acceptable, or too many
   Counter taps_misbehaved{0};  // disconnected for what they wrote
+  Counter tap_documents_refused{0};  // fetched, and no room for them in the shared buffer: lost
+  Counter tap_fetches_deferred{0};   // put off for want of room there
+  Counter tap_fetches_failed{0};     // the runtime answered with an error
   Counter workers_gone{0};
   Counter records_unknown{0};  // of a type or capture this agent does not know
   Counter reads_waiting{0};    // turns that did not read because the queue had no room

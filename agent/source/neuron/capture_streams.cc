@@ -8,6 +8,8 @@
 namespace neurontrace {
 namespace {
 
+// The tap looks at every core several times within half of this.
+constexpr uint64_t kSilenceNs = 1'000'000'000;
 constexpr uint8_t kNotSelected = 1;
 constexpr uint8_t kSelected = 2;
 
@@ -58,21 +60,45 @@ CaptureStreams::Core& CaptureStreams::CoreAt(uint32_t slot) {
     core->writer->Resume(cursor->second);
   }
   core->writer->SetRankEvidence(evidence_[slot]);
-  if (trace_begun_) core->gaps.BeginTrace();
+  if (trace_begun_) {
+    core->gaps.BeginTrace();
+    core->fill.emplace().Begin(trace_begun_ns_);
+  }
   return *core;
 }
 
-void CaptureStreams::BeginTrace(uint64_t position) {
-  trace_begun_ = position;
+void CaptureStreams::BeginTrace(const TapRecord& record) {
+  trace_begun_ = record.position;
+  trace_begun_ns_ = record.host_realtime_ns;
   for (const auto& core : cores_) {
-    if (core != nullptr) core->gaps.BeginTrace();
+    if (core == nullptr) continue;
+    core->gaps.BeginTrace();
+    core->refused = 0;
+    core->fill.emplace().Begin(trace_begun_ns_);
   }
 }
 
-void CaptureStreams::NoteRefused(uint64_t refused_events) {
-  if (!refused_known_) refused_explained_ = refused_events;
-  refused_known_ = true;
-  refused_ = refused_events;
+void CaptureStreams::TakeTapLoss(const TapRecord& record, const TapLoss& loss) {
+  AgentSourceMetrics& metrics = surroundings_.metrics;
+  AgentSourceMetrics::Add(metrics.tap_fetches_deferred, loss.deferred_fetches);
+  AgentSourceMetrics::Add(metrics.tap_fetches_failed, loss.failed_fetches);
+  AgentSourceMetrics::Add(metrics.tap_documents_refused, loss.refused_documents);
+  const uint64_t events = std::min(loss.refused_events, SequenceGaps::kHolesMax);
+  if (record.nc_idx >= limits::kCoresPerWorkerMax) {
+    refused_of_any_ += events;
+    return;
+  }
+  if (!selection_.SelectsCore(record.nc_idx)) return;
+  if (events == 0 && loss.failed_fetches == 0) return;
+  Core& core = CoreAt(record.nc_idx);
+  core.fetch_failed = core.fetch_failed || loss.failed_fetches > 0;
+  if (events == 0) return;
+  core.refused += events;
+  core.writer->AddLoss(record.position, {.place = LossPlace::kTapBuffer,
+                                         .reason = LossReason::kFull,
+                                         .events = events,
+                                         .first_timestamp_ns = loss.first_realtime_ns,
+                                         .last_timestamp_ns = loss.last_realtime_ns});
 }
 
 void CaptureStreams::BeginDocument(const TapRecord& record) {
@@ -88,9 +114,11 @@ CaptureStreams::Core& CaptureStreams::Touch(uint32_t nc_idx, const EventFields& 
     core.touched = true;
     if (!ended_) core.positions.push_back(position_);
     core.first_timestamp_ns = fields.timestamp_ns;
+    core.events = 0;
     touched_.push_back(slot);
   }
   core.last_timestamp_ns = fields.timestamp_ns;
+  ++core.events;
   if ((present & FieldBit(Field::kNcLocalId)) != 0 && slot < limits::kCoresPerWorkerMax) {
     core.gaps.Observe(fields.nc_local_id);
     begins_with_zero_ = begins_with_zero_ || fields.nc_local_id == 0;
@@ -134,9 +162,7 @@ void CaptureStreams::OnUnfitEvent(uint32_t nc_idx, const EventFields& fields, ui
 
 void CaptureStreams::EndDocument(const TapRecord& record, const NrtDecodeOutcome& outcome) {
   for (const uint32_t slot : touched_) {
-    Core& core = *cores_[slot];
-    AddHoles(core, record.position);
-    core.touched = false;
+    EndDocumentOf(*cores_[slot], record);
   }
   if (!outcome.fault) return;
   AgentSourceMetrics::Add(surroundings_.metrics.documents_malformed);
@@ -152,43 +178,70 @@ void CaptureStreams::EndDocument(const TapRecord& record, const NrtDecodeOutcome
                                  outcome.fault->offset, outcome.fault->what)});
 }
 
-void CaptureStreams::AddHoles(Core& core, uint64_t position) {
+void CaptureStreams::EndDocumentOf(Core& core, const TapRecord& record) {
   const SequenceGaps::Holes holes = core.gaps.EndDocument(begins_with_zero_);
-  if (holes.events == 0 && !holes.unknown) return;
-  Loss loss{.place = LossPlace::kRuntimeRing,
-            .reason = LossReason::kOverwritten,
-            .events = holes.events,
-            .events_unknown = holes.unknown,
-            .first_timestamp_ns = core.first_timestamp_ns,
-            .last_timestamp_ns = core.last_timestamp_ns,
-            .detail = holes.unknown ? "nc_local_id jumps too far to be counted" : ""};
-  const uint64_t by_tap = std::min(holes.events, refused_ - std::min(refused_, refused_explained_));
-  if (by_tap > 0) {
-    Loss refused = loss;
-    refused.place = LossPlace::kTapBuffer;
-    refused.reason = LossReason::kFull;
-    refused.events = by_tap;
-    refused_explained_ += by_tap;
-    core.writer->AddLoss(position, std::move(refused));
-    loss.events -= by_tap;
+  AddHoles(core, record.position, holes);
+  core.touched = false;
+  core.refused = 0;
+  core.fetch_failed = false;
+  if (core.fill) {
+    const bool emptied = (record.flags & kTapRecordFlagMore) == 0;
+    core.fill->Took(record.host_realtime_ns, core.events + holes.events, emptied);
+  } else {
+    core.fill.emplace().Begin(record.host_realtime_ns);
   }
-  if (loss.events > 0 || loss.events_unknown) core.writer->AddLoss(position, std::move(loss));
+  core.fetched_ns = record.host_realtime_ns;
+}
+
+void CaptureStreams::AddHoles(Core& core, uint64_t position, const SequenceGaps::Holes& holes) {
+  uint64_t events = holes.events - std::min(holes.events, core.refused);
+  const uint64_t by_tap = std::min(events, refused_of_any_);
+  Loss loss{.place = LossPlace::kTapBuffer,
+            .reason = LossReason::kFull,
+            .events = by_tap,
+            .first_timestamp_ns = core.first_timestamp_ns,
+            .last_timestamp_ns = core.last_timestamp_ns};
+  if (by_tap > 0) core.writer->AddLoss(position, loss);
+  refused_of_any_ -= by_tap;
+  events -= by_tap;
+  if (events == 0 && !holes.unknown) return;
+  loss.place = LossPlace::kRuntimeRing;
+  loss.reason = core.fetch_failed ? LossReason::kUnknown : LossReason::kOverwritten;
+  loss.events = events;
+  loss.events_unknown = holes.unknown;
+  if (core.fetch_failed) {
+    loss.detail = "the runtime failed to answer a fetch before";
+  } else if (holes.unknown) {
+    loss.detail = "nc_local_id jumps too far to be counted";
+  }
+  core.writer->AddLoss(position, std::move(loss));
 }
 
 void CaptureStreams::AddLoss(uint64_t position, Loss loss) {
   CoreAt(SlotOf(limits::kNoNcIdx)).writer->AddLoss(position, std::move(loss));
 }
 
-void CaptureStreams::EndTrace(uint64_t position, uint64_t now_ns) {
-  if (refused_ > refused_explained_) {
-    AddLoss(position, {.place = LossPlace::kTapBuffer,
-                       .reason = LossReason::kFull,
-                       .events = std::min(refused_ - refused_explained_, SequenceGaps::kHolesMax),
-                       .first_timestamp_ns = now_ns,
-                       .last_timestamp_ns = now_ns,
-                       .detail = "estimated from the size of refused documents"});
+void CaptureStreams::EndTrace(const TapRecord& record) {
+  if (refused_of_any_ > 0) {
+    AddLoss(record.position, {.place = LossPlace::kTapBuffer,
+                              .reason = LossReason::kFull,
+                              .events = refused_of_any_,
+                              .first_timestamp_ns = record.host_realtime_ns,
+                              .last_timestamp_ns = record.host_realtime_ns});
   }
-  refused_explained_ = refused_;
+  refused_of_any_ = 0;
+  for (const auto& core : cores_) {
+    if (core != nullptr) core->fill.reset();
+  }
+}
+
+void CaptureStreams::ObserveRings(uint64_t now_ns, bool drained) {
+  if (!drained || now_ns < kSilenceNs) return;
+  for (const auto& core : cores_) {
+    if (core == nullptr || !core->fill || now_ns - kSilenceNs < core->fetched_ns) continue;
+    // A document that is on its way was fetched later than this.
+    core->fill->Took(now_ns - kSilenceNs / 2, 0, true);
+  }
 }
 
 void CaptureStreams::Tick(uint64_t position) {

@@ -15,6 +15,7 @@
 #include "agent/source/neuron/sequence_gaps.h"
 #include "agent/source/neuron/tap_buffer_reader.h"
 #include "agent/source/stream_writer.h"
+#include "base/fill_rate.h"
 #include "trace/event_filter.h"
 
 namespace neurontrace {
@@ -47,12 +48,11 @@ class CaptureStreams final : public NrtEventSink {
   // Best first. For streams opened later as well.
   void SetRankEvidence(uint32_t nc_idx, const std::vector<RankEvidence>& evidence);
 
-  // A trace begins in the runtime, by the record at `position`: sequence numbers begin again, with
-  // empty rings.
-  void BeginTrace(uint64_t position);
-  // What the tap has fetched and found no room for since it began, as it estimates. Holes are laid
-  // at its door before the runtime's; what was refused before the first call is another's affair.
-  void NoteRefused(uint64_t refused_events);
+  // A trace begins in the runtime: sequence numbers begin again, with empty rings.
+  void BeginTrace(const TapRecord& record);
+  // What the tap says became of fetches. Events that it fetched and had no room for are told as a
+  // loss here, by their number, and taken off the hole that they left in their core's sequence.
+  void TakeTapLoss(const TapRecord& record, const TapLoss& loss);
 
   // One fetch document, whole.
   void BeginDocument(const TapRecord& record);
@@ -63,12 +63,28 @@ class CaptureStreams final : public NrtEventSink {
 
   // A loss of the worker as a whole, found in the record at `position`.
   void AddLoss(uint64_t position, Loss loss);
-  // The trace ended at the record at `position`: what the tap refused and no hole told is lost too.
-  void EndTrace(uint64_t position, uint64_t now_ns);
+  // The trace ended: what the tap refused, of no core in particular, and no hole told is lost too.
+  void EndTrace(const TapRecord& record);
 
   // Both between records; `position` is the next one's.
   void Tick(uint64_t position);
   void End(uint64_t position);
+
+  // Headroom of the runtime's rings. `now_ns` is realtime; `drained`: the tap has fetched lately,
+  // and all that it did is read, so that a core without documents was silent. A few times a second.
+  void ObserveRings(uint64_t now_ns, bool drained);
+  // Calls `visit(nc_idx, ns)` for every core whose fill rate is known: how long after its last
+  // fetch a ring of `ring_events` overwrites if no other fetch follows, less the time that it has
+  // waited already where the tap has `stalled`.
+  template <typename Visit>
+  void VisitRings(uint64_t now_ns, bool stalled, uint64_t ring_events, Visit visit) const {
+    for (uint32_t slot = 0; slot < limits::kCoresPerWorkerMax && !ended_; ++slot) {
+      const Core* const core = cores_[slot].get();
+      if (core == nullptr || !core->fill || !core->fill->known()) continue;
+      visit(slot, core->fill->NsToFull(stalled ? now_ns : core->fetched_ns, ring_events,
+                                       limits::kHeadroomMaxNs));
+    }
+  }
 
   bool finished() const;  // every stream ended and every chunk received
   uint32_t stream_count() const { return stream_count_; }
@@ -92,7 +108,12 @@ class CaptureStreams final : public NrtEventSink {
     std::deque<uint64_t> positions;
     uint64_t first_timestamp_ns = 0;  // of the document at hand
     uint64_t last_timestamp_ns = 0;
-    bool touched = false;  // by the document at hand
+    uint64_t events = 0;           // of it
+    bool touched = false;          // by it
+    uint64_t refused = 0;          // events told as lost by the tap since the last document
+    bool fetch_failed = false;     // since then
+    std::optional<FillRate> fill;  // while a trace runs
+    uint64_t fetched_ns = 0;       // realtime of the last document
   };
   static constexpr uint32_t kSlots = limits::kStreamsPerWorkerMax;
 
@@ -102,7 +123,8 @@ class CaptureStreams final : public NrtEventSink {
   Core& CoreAt(uint32_t slot);
   Core& Touch(uint32_t nc_idx, const EventFields& fields, uint32_t present);
   bool Selected(const CachedShape& shape);
-  void AddHoles(Core& core, uint64_t position);
+  void EndDocumentOf(Core& core, const TapRecord& record);
+  void AddHoles(Core& core, uint64_t position, const SequenceGaps::Holes& holes);
 
   const StreamSurroundings surroundings_;
   const CaptureId capture_id_;
@@ -116,11 +138,10 @@ class CaptureStreams final : public NrtEventSink {
   std::map<uint32_t, int64_t> event_gids_;
   bool gids_changed_ = false;
   std::optional<uint64_t> trace_begun_;  // where, if this agent saw it
+  uint64_t trace_begun_ns_ = 0;          // realtime
   bool ended_ = false;
   bool begins_with_zero_ = false;  // this runtime's sequence numbers do
-  bool refused_known_ = false;
-  uint64_t refused_ = 0;            // by the tap, in all
-  uint64_t refused_explained_ = 0;  // of these, told as a loss
+  uint64_t refused_of_any_ = 0;    // by the tap, of cores it could not tell, and not told yet
 
   // The document at hand.
   uint64_t position_ = 0;

@@ -127,12 +127,13 @@ void FakeTap::SendRaw(std::string_view message) {
 bool FakeTap::TakeWakeRequest() { return header().consumer_waiting.exchange(0) == 1; }
 
 uint64_t FakeTap::Write(TapRecordType type, std::string_view payload, const CaptureId& capture_id,
-                        uint32_t nc_idx) {
+                        uint32_t nc_idx, uint16_t flags) {
   TapRecordHeader record = {};
+  record.flags = flags;
   record.length = static_cast<uint32_t>(sizeof record + payload.size());
   record.type = static_cast<uint16_t>(type);
   record.nc_idx = nc_idx;
-  record.host_realtime_ns = 1'700'000'000'000'000'000;
+  record.host_realtime_ns = realtime_ns;
   std::memcpy(record.capture_id, capture_id.bytes().data(), sizeof record.capture_id);
   std::string bytes = std::string(AsText(record)) + std::string(payload);
   const uint32_t crc =
@@ -148,6 +149,10 @@ uint64_t FakeTap::Write(TapRecordType type, std::string_view payload, const Capt
 uint64_t FakeTap::WriteDocument(std::string_view json, const CaptureId& capture_id,
                                 uint32_t nc_idx) {
   return Write(TapRecordType::kFetchDocument, json, capture_id, nc_idx);
+}
+
+uint64_t FakeTap::WriteLoss(const TapLoss& loss, const CaptureId& capture_id, uint32_t nc_idx) {
+  return Write(TapRecordType::kLoss, AsText(loss), capture_id, nc_idx);
 }
 
 uint64_t FakeTap::WriteStarted(const CaptureId& capture_id) {

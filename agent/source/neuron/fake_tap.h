@@ -45,8 +45,9 @@ class FakeTap {
 
   // Records. Each gives its position.
   uint64_t Write(TapRecordType type, std::string_view payload, const CaptureId& capture_id,
-                 uint32_t nc_idx = kTapNoCore);
+                 uint32_t nc_idx = kTapNoCore, uint16_t flags = 0);
   uint64_t WriteDocument(std::string_view json, const CaptureId& capture_id, uint32_t nc_idx = 0);
+  uint64_t WriteLoss(const TapLoss& loss, const CaptureId& capture_id, uint32_t nc_idx);
   uint64_t WriteStarted(const CaptureId& capture_id);
   uint64_t WriteStopped(const CaptureId& capture_id, TapStopReason reason, bool drained = true);
 
@@ -57,6 +58,8 @@ class FakeTap {
   int memfd() const { return memfd_.get(); }
   uint64_t write_pos() { return header().write_pos.load(); }
   uint64_t read_pos() { return header().read_pos.load(); }
+
+  uint64_t realtime_ns = 1'700'000'000'000'000'000;  // of the next record
 
   // Of the memory file; set before Connect.
   void Seal(int seals);

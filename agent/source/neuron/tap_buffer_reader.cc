@@ -170,8 +170,16 @@ TapState TapBufferReader::state() const {
   return static_cast<TapState>(header().state.load(std::memory_order_acquire));
 }
 
-uint64_t TapBufferReader::refused_events_estimated() const {
-  return header().counters.refused_events_estimated.load(std::memory_order_relaxed);
+uint64_t TapBufferReader::free_bytes() const {
+  return ring_bytes_ - std::min(ring_bytes_, write_position() - committed_);
+}
+
+uint64_t TapBufferReader::deferred_fetches() const {
+  return header().counters.deferred_fetches.load(std::memory_order_relaxed);
+}
+
+uint64_t TapBufferReader::refused_control_records() const {
+  return header().counters.refused_control_records.load(std::memory_order_relaxed);
 }
 
 uint64_t TapBufferReader::facts_generation() const {

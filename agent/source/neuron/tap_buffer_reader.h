@@ -61,13 +61,17 @@ class TapBufferReader {
   // Where the tap may write over what lies before. Only ever moves on, up to position().
   void Commit(uint64_t position);
   uint64_t committed() const { return committed_; }
+  // What the tap can still write before all that is not committed is in its way.
+  uint64_t free_bytes() const;
   uint64_t ring_bytes() const { return ring_bytes_; }
 
   // Asks for a wake-up when something is written. True if something came in between: read on.
   bool WaitForMore();
 
   TapState state() const;  // any value at all
-  uint64_t refused_events_estimated() const;
+  // Counters of the tap that only grow, any value at all.
+  uint64_t deferred_fetches() const;
+  uint64_t refused_control_records() const;
   uint32_t claimed_pid() const { return claimed_pid_; }
   uint64_t process_start_ticks() const { return process_start_ticks_; }
 

@@ -45,6 +45,13 @@ class TapSource final : public Source, private TapSession::Listener {
 
   // Begins to listen; an error names what is wrong with the socket.
   absl::Status Start();
+  // How long what fills can be left alone, in ns; nothing where it is not known.
+  struct Headroom {
+    std::map<uint32_t, uint64_t> rings;  // the least of each nc_idx, over all workers
+    std::optional<uint64_t> buffer;      // the least of all taps' buffers
+  };
+  Headroom headroom() const;
+
   // For tests: as if a tap had connected.
   void AddConnection(UniqueFd socket);
 
@@ -86,6 +93,7 @@ class TapSource final : public Source, private TapSession::Listener {
 
   void ScheduleTurn(uint64_t delay_ns);
   void Turn();
+  std::vector<TapWorker*> WorkersToRead();
   void Tick();
   void DropSilentConnections();
   void ResolveRanks();
@@ -106,7 +114,7 @@ class TapSource final : public Source, private TapSession::Listener {
   std::map<TapSession*, Connection> connections_;
   std::vector<std::unique_ptr<TapWorker>> workers_;  // in order of arrival
   std::map<CaptureId, Capture> captures_;
-  size_t first_worker_ = 0;  // of the next turn
+  uint64_t turn_ = 0;
   bool turn_scheduled_ = false;
   bool membership_changed_ = false;
   std::shared_ptr<TapSource*> self_;  // tasks hold it weakly

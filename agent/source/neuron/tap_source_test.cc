@@ -147,22 +147,6 @@ TEST_F(TapSourceTest, TurnsHolesIntoLosses) {
   EXPECT_EQ(LostEvents(LossPlace::kRuntimeRing), 4u + 3u);
 }
 
-TEST_F(TapSourceTest, LaysHolesAtTheTapsDoorAsFarAsItRefusedDocuments) {
-  Connect();
-  StartAndRecord();
-  tap_.WriteDocument(Document(0, 0, 2), capture_);
-  Deliver();
-  tap_.header().counters.refused_events_estimated.store(10);
-  tap_.WriteDocument(Document(0, 10, 1), capture_);  // 2 to 9
-  tap_.Write(TapRecordType::kLoss, std::string(sizeof(TapLoss), '\0'), capture_);
-  source_->StopCapture(capture_);
-  AnswerStop();
-  Pass(300);
-  // Eight by the hole, two by the estimate that no hole told.
-  EXPECT_EQ(LostEvents(LossPlace::kTapBuffer), 8u + 2u);
-  EXPECT_EQ(LostEvents(LossPlace::kRuntimeRing), 0u);
-}
-
 TEST_F(TapSourceTest, CountsTheRestOfAMalformedDocument) {
   Connect();
   StartAndRecord();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/source/neuron/reading_order.h"
 #include "agent/source/neuron/tap_source.h"
 
 namespace neurontrace {
@@ -36,28 +37,52 @@ void TapSource::ScheduleTurn(uint64_t delay_ns) {
   After(delay_ns, &TapSource::Turn);
 }
 
+std::vector<TapWorker*> TapSource::WorkersToRead() {
+  std::vector<WaitingReader> waiting;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const TapWorker& worker = *workers_[i];
+    if (worker.HasMore()) waiting.push_back({i, worker.NsToBufferFull(), worker.last_turn()});
+  }
+  std::vector<TapWorker*> workers;
+  for (const WaitingReader& reader : ReadingOrder(std::move(waiting), ++turn_)) {
+    workers.push_back(workers_[reader.index].get());
+  }
+  return workers;
+}
+
+TapSource::Headroom TapSource::headroom() const {
+  Headroom headroom;
+  for (const auto& worker : workers_) {
+    worker->AddRingHeadroom(headroom.rings);
+    const uint64_t ns = worker->NsToBufferFull();
+    if (ns != FillRate::kUnknownNs) headroom.buffer = std::min(headroom.buffer.value_or(ns), ns);
+  }
+  return headroom;
+}
+
 void TapSource::Turn() {
   turn_scheduled_ = false;
   bool more = false;
   bool any = false;
   std::vector<TapSession*> broken;
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    TapWorker& worker = *workers_[(first_worker_ + i) % workers_.size()];
-    const uint64_t before = worker.reader().position();
-    const absl::StatusOr<bool> read = worker.Read(kBytesPerWorker);
-    any = any || worker.reader().position() != before;
+  for (TapWorker* const worker : WorkersToRead()) {
+    const uint64_t before = worker->reader().position();
+    const absl::StatusOr<bool> read = worker->Read(kBytesPerWorker);
+    if (worker->reader().position() != before) {
+      any = true;
+      worker->NoteTurn(turn_);
+    }
     if (read.ok()) {
       more = more || *read;
       continue;
     }
     AgentSourceMetrics::Add(metrics_.taps_misbehaved);
-    spdlog::warn("worker {} was disconnected: {}", ToString(worker.identity()),
+    spdlog::warn("worker {} was disconnected: {}", ToString(worker->identity()),
                  std::string(read.status().message()));
     for (const auto& [session, connection] : connections_) {
-      if (connection.worker == &worker) broken.push_back(session);
+      if (connection.worker == worker) broken.push_back(session);
     }
   }
-  ++first_worker_;
   for (TapSession* const session : broken) CloseConnection(*session);
   if (more) return ScheduleTurn(0);
   if (!any) {

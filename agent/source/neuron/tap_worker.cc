@@ -92,7 +92,6 @@ void TapWorker::Join(const CapturePlan& plan, const std::vector<StreamCursor>& c
   const bool is_new = capture == nullptr;
   if (is_new) {
     capture = std::make_unique<WorkerCapture>(shared_.streams, shared_.listener, plan, identity_);
-    capture->streams().NoteRefused(reader_->refused_events_estimated());
     for (const CoreInfo& core : ranks_.cores) {
       capture->streams().SetRankEvidence(core.nc_idx, core.rank_evidence);
     }
@@ -185,7 +184,7 @@ void TapWorker::TakeRecord(const TapRecord& record) {
     case TapRecordType::kFetchDocument:
       return TakeDocument(record, *capture);
     case TapRecordType::kTraceStarted:
-      return capture->OnTraceStarted(record.position);
+      return capture->OnTraceStarted(record);
     case TapRecordType::kTraceStopped:
       return capture->OnTraceStopped(record);
     case TapRecordType::kLoss:
@@ -198,7 +197,6 @@ void TapWorker::TakeRecord(const TapRecord& record) {
 void TapWorker::TakeDocument(const TapRecord& record, WorkerCapture& capture) {
   AgentSourceMetrics& metrics = shared_.streams.metrics;
   CaptureStreams& streams = capture.streams();
-  streams.NoteRefused(reader_->refused_events_estimated());
   streams.BeginDocument(record);
   const NrtDecodeOutcome outcome = shared_.decoder.Decode(record.payload, record.payload_bytes,
                                                           record.host_realtime_ns, streams);
@@ -212,18 +210,8 @@ void TapWorker::TakeDocument(const TapRecord& record, WorkerCapture& capture) {
 
 void TapWorker::TakeTapLoss(const TapRecord& record, WorkerCapture& capture) {
   TapLoss loss = {};
-  if (record.payload_bytes < sizeof loss) return;
-  std::memcpy(&loss, record.payload, sizeof loss);
-  // The number comes from the holes (CaptureStreams::NoteRefused); this tells when and why.
-  if (loss.refused_documents == 0) return;
-  capture.streams().AddLoss(
-      record.position, {.place = LossPlace::kTapBuffer,
-                        .reason = LossReason::kFull,
-                        .events = 0,
-                        .first_timestamp_ns = loss.first_realtime_ns,
-                        .last_timestamp_ns = loss.last_realtime_ns,
-                        .detail = "documents refused: the shared buffer was full; their events "
-                                  "are counted with the holes they left"});
+  std::memcpy(&loss, record.payload, std::min(sizeof loss, record.payload_bytes));
+  capture.streams().TakeTapLoss(record, loss);
 }
 
 bool TapWorker::done() const {

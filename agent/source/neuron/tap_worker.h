@@ -17,6 +17,7 @@
 #include "agent/source/neuron/worker_capture.h"
 #include "agent/source/neuron/worker_facts.h"
 #include "agent/source/source.h"
+#include "base/fill_rate.h"
 
 namespace neurontrace {
 
@@ -69,6 +70,16 @@ class TapWorker {
   absl::StatusOr<bool> Read(size_t bytes);
   // A few times a second: facts, deadlines, old chunks, what is durable, what to report.
   void Tick();
+  bool HasMore() const { return !broken_ && reader_->HasMore(); }
+
+  // Until the shared buffer is full at the rate at which the tap writes, if nothing of it were
+  // committed any more; kUnknownNs before that is known.
+  uint64_t NsToBufferFull() const;
+  // The headroom of the runtime's rings: the least of each core goes into `nearest`, in ns.
+  void AddRingHeadroom(std::map<uint32_t, uint64_t>& nearest) const;
+  // When it was read last, in turns of the source.
+  void NoteTurn(uint64_t turn) { last_turn_ = turn; }
+  uint64_t last_turn() const { return last_turn_; }
   // Asks to be woken by the tap; true if something came in between.
   bool WaitForMore() { return !broken_ && reader_->WaitForMore(); }
 
@@ -88,6 +99,8 @@ class TapWorker {
   void TakeTapLoss(const TapRecord& record, WorkerCapture& capture);
   bool MustWaitFor(const CaptureId& capture_id) const;
   WorkerCapture* FindCapture(const CaptureId& capture_id);
+  void ObserveFilling();
+  void TellRefusedRecords();
   void RefreshFacts();
   void CheckLife();
   void StopStrangers();
@@ -108,6 +121,14 @@ class TapWorker {
   bool said_goodbye_ = false;
   bool broken_ = false;
   bool gone_reported_ = false;
+
+  // Headroom, as of the last tick.
+  uint64_t deferred_seen_;
+  uint64_t control_refused_seen_;
+  uint64_t written_seen_;
+  bool stalled_ = false;  // the tap puts fetches off for want of room
+  FillRate buffer_fill_;
+  uint64_t last_turn_ = 0;
 
   uint64_t facts_generation_ = 0;
   WorkerFacts facts_;

@@ -43,6 +43,8 @@ void TapWorker::Tick() {
   if (!broken_) {
     RefreshFacts();
     CheckLife();
+    ObserveFilling();
+    TellRefusedRecords();
   }
   StopStrangers();
   const bool drained = broken_ || !reader_->HasMore();
@@ -54,6 +56,51 @@ void TapWorker::Tick() {
   }
   if (!broken_) Commit();
   ReportInfo();
+}
+
+void TapWorker::ObserveFilling() {
+  const Clock& clock = shared_.streams.clock;
+  const uint64_t deferred = reader_->deferred_fetches();
+  stalled_ = std::exchange(deferred_seen_, deferred) != deferred;
+  const uint64_t written = reader_->write_position();
+  const uint64_t before = std::exchange(written_seen_, written);
+  buffer_fill_.Took(clock.MonotonicNs(), written > before ? written - before : 0, true);
+  const bool drained = !stalled_ && !reader_->HasMore();
+  for (const auto& [id, capture] : captures_) {
+    capture->streams().ObserveRings(clock.RealtimeNs(), drained);
+  }
+}
+
+// A trace's beginning or end, or a loss, that found no room: what is missing cannot be told.
+void TapWorker::TellRefusedRecords() {
+  const uint64_t refused = reader_->refused_control_records();
+  if (std::exchange(control_refused_seen_, refused) == refused) return;
+  for (const auto& [id, capture] : captures_) {
+    if (capture->ended()) continue;
+    capture->streams().AddLoss(
+        reader_->position(),
+        {.place = LossPlace::kTapBuffer,
+         .reason = LossReason::kFull,
+         .events_unknown = true,
+         .detail = "the shared buffer had no room for what the tap had to say of losses"});
+  }
+}
+
+uint64_t TapWorker::NsToBufferFull() const {
+  if (broken_ || process_gone_ || tap_state_ != TapState::kStreaming) return FillRate::kUnknownNs;
+  return buffer_fill_.NsToFull(0, reader_->free_bytes(), limits::kHeadroomMaxNs);
+}
+
+void TapWorker::AddRingHeadroom(std::map<uint32_t, uint64_t>& nearest) const {
+  if (broken_ || process_gone_) return;
+  const uint64_t now_ns = shared_.streams.clock.RealtimeNs();
+  for (const auto& [id, capture] : captures_) {
+    capture->streams().VisitRings(now_ns, stalled_, capture->ring_events(),
+                                  [&](uint32_t nc_idx, uint64_t ns) {
+                                    const auto [entry, is_new] = nearest.try_emplace(nc_idx, ns);
+                                    if (!is_new) entry->second = std::min(entry->second, ns);
+                                  });
+  }
 }
 
 void TapWorker::RefreshFacts() {

@@ -28,6 +28,12 @@ bool FitsStart(const std::vector<std::string>& names) {
                      [](const std::string& name) { return name.size() <= kTapEventNameBytesMax; });
 }
 
+uint64_t RingEventsPerCore(const CaptureSpec& spec) {
+  const uint64_t events = spec.ring_events_per_core;
+  return std::clamp(events == 0 ? limits::kRingEventsPerCoreDefault : events, kTapEventsPerCoreMin,
+                    kTapEventsPerCoreMax);
+}
+
 std::string DescribeStop(TapStopReason reason) {
   switch (reason) {
     case TapStopReason::kCommand:
@@ -51,9 +57,7 @@ std::string DescribeStop(TapStopReason reason) {
 absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const WorkerFacts& worker) {
   TapStartOrder order;
   order.capture_id = plan.id;
-  const uint64_t events = plan.spec.ring_events_per_core;
-  order.events_per_core = std::clamp(events == 0 ? limits::kRingEventsPerCoreDefault : events,
-                                     kTapEventsPerCoreMin, kTapEventsPerCoreMax);
+  order.events_per_core = RingEventsPerCore(plan.spec);
   for (const uint32_t core : plan.spec.neuron_cores) {
     if (core < limits::kCoresPerWorkerMax) order.core_bitmap[core / 64] |= uint64_t{1} << core % 64;
   }
@@ -121,6 +125,8 @@ WorkerCapture::WorkerCapture(const StreamSurroundings& surroundings, SourceListe
           surroundings, plan.id, worker, EventSelection{plan.filter, plan.spec.neuron_cores})) {
   Enter(CaptureWorkerState::kStarting, "");
 }
+
+uint64_t WorkerCapture::ring_events() const { return RingEventsPerCore(plan_.spec); }
 
 void WorkerCapture::Enter(CaptureWorkerState state, std::string detail) {
   if (state == state_ && detail == detail_) return;
@@ -224,8 +230,8 @@ void WorkerCapture::OnStateChange(const TapReport& report) {
   }
 }
 
-void WorkerCapture::OnTraceStarted(uint64_t position) {
-  streams_->BeginTrace(position);
+void WorkerCapture::OnTraceStarted(const TapRecord& record) {
+  streams_->BeginTrace(record);
   recorded_ = tracing_ = true;
   if (!stop_wanted_ && !ended_) Enter(CaptureWorkerState::kRecording, "");
 }
@@ -235,7 +241,7 @@ void WorkerCapture::OnTraceStopped(const TapRecord& record) {
   if (record.payload_bytes < sizeof stopped) return;
   std::memcpy(&stopped, record.payload, sizeof stopped);
   tracing_ = false;
-  streams_->EndTrace(record.position, record.host_realtime_ns);
+  streams_->EndTrace(record);
   if (stopped.final_drain_complete == 0) {
     streams_->AddLoss(record.position, {.place = LossPlace::kRuntimeRing,
                                         .reason = LossReason::kUnknown,

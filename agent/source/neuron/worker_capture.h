@@ -43,6 +43,8 @@ class WorkerCapture {
   const CaptureStreams& streams() const { return *streams_; }
   const CapturePlan& plan() const { return plan_; }
   uint64_t joined_ns() const { return joined_ns_; }
+  // Of each core's ring in the runtime, as START asks for it.
+  uint64_t ring_events() const;
 
   // The commands. TryStart sends a START if it is time for one; Stop sends a STOP.
   void TryStart(TapSession& session, TapState state, const WorkerFacts& facts);
@@ -55,7 +57,7 @@ class WorkerCapture {
   void OnStateChange(const TapReport& report);
 
   // Records of this capture.
-  void OnTraceStarted(uint64_t position);
+  void OnTraceStarted(const TapRecord& record);
   void OnTraceStopped(const TapRecord& record);
 
   // `position`: that of the next record; `drained`: there is none yet. Ends the streams when it is

@@ -68,6 +68,9 @@ struct CaptureWorkerStatus {
 };
 
 // What the store holds of one stream: where a producer continues.
+//
+// With next_sequence 0 and no core it stands for a worker that takes part and of which nothing is
+// stored yet.
 struct StreamCursor {
   StreamIdentity stream;
   uint64_t next_sequence = 0;

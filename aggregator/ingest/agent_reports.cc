@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/ingest/agent_reports.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "trace/limits.h"
 #include "wire/agent_hello.h"
 #include "wire/conversions.h"
 
 namespace neurontrace {
 namespace {
+
+bool HasStream(const std::vector<StreamCursor>& cursors, const WorkerIdentity& worker) {
+  return std::any_of(cursors.begin(), cursors.end(),
+                     [&](const StreamCursor& cursor) { return cursor.stream.worker == worker; });
+}
 
 void ToMessage(const StartOrder& order, v1::StartCaptureOrder* message) {
   message->set_capture_id(std::string(order.capture_id.bytes()));
@@ -53,6 +60,14 @@ absl::StatusOr<v1::AgentOrder> AgentReports::Connect(const v1::AgentReport& repo
     ASSIGN_OR_RETURN(const std::vector<StreamCursor> cursors,
                      chunks_.Cursors(capture.start.capture_id, agent_id));
     for (const StreamCursor& cursor : cursors) ToProto(cursor, resume.add_cursors());
+    for (const WorkerIdentity& worker : capture.workers) {
+      if (HasStream(cursors, worker)) continue;
+      const StreamIdentity stream{.agent_id = agent_id,
+                                  .worker = worker,
+                                  .kind = StreamKind::kNeuronCore,
+                                  .nc_idx = limits::kNoNcIdx};
+      ToProto(StreamCursor{.stream = stream}, resume.add_cursors());
+    }
   }
   return order;
 }

@@ -80,6 +80,15 @@ bool CaptureSession::Awaits(std::string_view agent_id) const {
   return !ended() && part != nullptr && !part->finished && !part->vanished;
 }
 
+std::vector<WorkerIdentity> CaptureSession::WorkersGoingOn(std::string_view instance_id) const {
+  std::vector<WorkerIdentity> workers;
+  for (const CaptureWorkerStatus& status : record_.workers) {
+    if (status.framework || IsFinal(status.state)) continue;
+    if (status.worker.instance_id == instance_id) workers.push_back(status.worker);
+  }
+  return workers;
+}
+
 bool CaptureSession::Join(const AgentInfo& agent, const SessionTime& now) {
   if (ended() || !Selects(agent)) return false;
   if (FindPart(agent.agent_id) == nullptr) {

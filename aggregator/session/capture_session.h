@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "trace/agent_info.h"
 #include "trace/capture_record.h"
@@ -42,6 +43,8 @@ class CaptureSession {
 
   // Whether the capture concerns this agent at all.
   bool Selects(const AgentInfo& agent) const;
+  // Workers of an instance that take part and have not come to an end.
+  std::vector<WorkerIdentity> WorkersGoingOn(std::string_view instance_id) const;
   // Whether it has a part that is not over.
   bool Awaits(std::string_view agent_id) const;
 

@@ -43,7 +43,8 @@ absl::StatusOr<std::vector<ResumedCapture>> Coordinator::Connect(const AgentInfo
     // A part must be known before the agent records, or a restart would forget to ask for it.
     if (session->state.record().agents.size() != parts) Save(*session, /*durable=*/true);
     resumed.push_back({.start = {id, session->state.record().spec},
-                       .stopping = session->state.state() == CaptureState::kStopping});
+                       .stopping = session->state.state() == CaptureState::kStopping,
+                       .workers = session->state.WorkersGoingOn(agent.instance_id)});
   }
   return resumed;
 }

@@ -34,6 +34,7 @@ using CaptureOrder = std::variant<StartOrder, StopOrder>;
 struct ResumedCapture {
   StartOrder start;
   bool stopping = false;
+  std::vector<WorkerIdentity> workers;  // of this agent, which have not come to an end in it
 };
 
 // Where the coordinator's decisions go. All are called on its sequence and must not call back into

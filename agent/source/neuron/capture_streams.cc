@@ -29,6 +29,7 @@ CaptureStreams::CaptureStreams(const StreamSurroundings& surroundings, const Cap
 void CaptureStreams::Resume(const std::vector<StreamCursor>& cursors) {
   for (const StreamCursor& cursor : cursors) {
     if (cursor.stream.kind != StreamKind::kNeuronCore || cursor.stream.worker != worker_) continue;
+    if (cursor.next_sequence == 0) continue;  // nothing to continue
     const uint32_t slot = SlotOf(cursor.stream.nc_idx);
     if (cores_[slot] != nullptr) continue;  // goes on by itself
     cursors_.insert_or_assign(slot, cursor);

@@ -208,6 +208,15 @@ void TapSource::EndOrphans(Capture& capture) {
       capture.awaits_workers = true;
       continue;
     }
+    if (cursor.next_sequence == 0) {
+      cursor.ended = true;
+      shared_.listener.OnCaptureWorker({.capture_id = capture.plan.id,
+                                        .worker = stream.worker,
+                                        .state = CaptureWorkerState::kLost,
+                                        .detail = "worker and agent ended before anything of it "
+                                                  "was stored"});
+      continue;
+    }
     auto writer = std::make_unique<StreamWriter>(capture.plan.id, stream, clock_,
                                                  shared_.streams.sink, metrics_);
     writer->Resume(cursor);

@@ -163,6 +163,44 @@ TEST_F(TapSourceRestartTest, WaitsForAWorkerThatLivesToFindTheNewAgent) {
   EXPECT_TRUE(sink_.Losses().empty());
 }
 
+TEST_F(TapSourceRestartTest, WaitsForAWorkerOfWhichNothingWasStored) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 0, 2), capture_);
+  // Killed with the first chunk; the aggregator knows that the worker takes part, and no more.
+  StreamCursor worker;
+  worker.stream.worker = listener_.workers.begin()->first;
+  worker.stream.kind = StreamKind::kNeuronCore;
+  worker.stream.nc_idx = limits::kNoNcIdx;
+  MakeSource();
+  source_->StartCapture(capture_, {}, {&worker, 1});
+  source_->StopCapture(capture_);
+  Pass(4'000);
+  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  Connect(capture_);
+  Pass(300);
+  tap_.WriteStopped(capture_, TapStopReason::kCommand);
+  Pass(600);
+  sink_.StoreAll();
+  Pass(600);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_THAT(sink_.Events(), SizeIs(2));
+  EXPECT_EQ(status().streams, 1u);
+}
+
+TEST_F(TapSourceRestartTest, SaysThatAWorkerOfWhichNothingWasStoredIsLost) {
+  StreamCursor worker;
+  worker.stream.worker.pid = 4711;
+  worker.stream.kind = StreamKind::kNeuronCore;
+  worker.stream.nc_idx = limits::kNoNcIdx;
+  source_->StartCapture(capture_, {}, {&worker, 1});
+  source_->StopCapture(capture_);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_EQ(status().state, CaptureWorkerState::kLost);
+  EXPECT_EQ(status().worker.pid, 4711u);
+  EXPECT_TRUE(sink_.entries.empty());
+}
+
 TEST_F(TapSourceRestartTest, GivesUpOnAWorkerThatLivesAndDoesNotReturn) {
   Connect();
   StartAndRecord();

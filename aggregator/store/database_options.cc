@@ -2,10 +2,13 @@
 #include "aggregator/store/database_options.h"
 
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/table.h>
 
 #include <memory>
 #include <string>
+
+#include "aggregator/store/rocksdb_log.h"
 
 namespace neurontrace {
 namespace {
@@ -19,6 +22,17 @@ constexpr uint64_t kWalBytesMax = 256 * kMiB;
 // checksum of its own, so that blob files alone are enough to make everything again.
 constexpr uint64_t kBlobBytesMin = 0;
 constexpr uint64_t kBlobFileBytes = 256 * kMiB;
+
+// RocksDB would wait after a full disk until there is room for all of its write buffers, 64 MiB and
+// more, and refuse to be resumed meanwhile. ChunkStore resumes it with each write that agents try.
+class ResumedByWriters final : public rocksdb::EventListener {
+ public:
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status,
+                            bool* auto_recovery) override {
+    // What only compaction misses stops no write: nobody would resume it.
+    if (reason != rocksdb::BackgroundErrorReason::kCompaction) *auto_recovery = false;
+  }
+};
 
 rocksdb::ColumnFamilyOptions FamilyOptions(Family family,
                                            const std::shared_ptr<rocksdb::Cache>& cache) {
@@ -60,7 +74,8 @@ rocksdb::DBOptions DatabaseOptions(rocksdb::Env* env) {
   options.create_missing_column_families = true;
   options.max_total_wal_size = kWalBytesMax;
   options.max_background_jobs = 2;
-  options.keep_log_file_num = 4;
+  options.info_log = std::make_shared<RocksDbLog>();
+  options.listeners.push_back(std::make_shared<ResumedByWriters>());
   options.max_open_files = 512;
   options.bytes_per_sync = kMiB;  // spreads the writing of large files
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;

@@ -67,8 +67,9 @@ class Disk:
         self.path.mkdir(parents=True, exist_ok=True)
         _mount("-t", "tmpfs", "-o", f"size={mebibytes}m,mode=755", "none", self.path)
 
-    def resize(self, mebibytes):
-        _mount("-o", f"remount,size={mebibytes}m", self.path)
+    def close(self):
+        """Before the directory is removed. What still uses it keeps it to its end."""
+        _mount("--lazy", self.path, command="umount")
 
     def set_read_only(self, read_only):
         """Fails while somebody has a file open for writing, as it does on any disk."""

@@ -10,10 +10,12 @@ namespace neurontrace {
 struct HostClock {
   int64_t offset_ns = 0;
   double drift_ppm = 0;
-  int64_t origin_ns = 0;  // true time from which the drift counts
+  int64_t origin_ns = 0;   // true time from which the drift counts
+  int64_t step_ns = 0;     // somebody sets the clock by so much …
+  int64_t step_at_ns = 0;  // … at this true time
 
   int64_t Stamp(int64_t true_ns) const {
-    return true_ns + offset_ns +
+    return true_ns + offset_ns + (true_ns >= step_at_ns ? step_ns : 0) +
            static_cast<int64_t>(drift_ppm * 1e-6 * static_cast<double>(true_ns - origin_ns));
   }
 };

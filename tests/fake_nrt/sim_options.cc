@@ -46,6 +46,8 @@ void AddClock(CLI::App& app, SimOptions& options) {
                  "Error of this instance's wall clock at --start-at");
   app.add_option("--clock-drift-ppm", options.clock_drift_ppm, "Its growth from there on")
       ->check(CLI::Range(-1000.0, 1000.0));
+  app.add_option("--clock-step-ns", options.clock_step_ns, "Somebody sets it by so much");
+  app.add_option("--clock-step-at", options.clock_step_at_ns, "Epoch nanoseconds of that");
   app.add_option("--ground-truth", options.ground_truth,
                  "File for one line per event that entered a ring");
 }

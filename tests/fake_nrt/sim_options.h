@@ -33,6 +33,8 @@ struct SimOptions {
   int64_t straggler_extra_us = 0;
   int64_t clock_offset_ns = 0;
   double clock_drift_ppm = 0;
+  int64_t clock_step_ns = 0;
+  int64_t clock_step_at_ns = 0;
   std::string ground_truth;
   CommunicatorTime communicator = CommunicatorTime::kEarly;
   CommunicatorCall communicator_call = CommunicatorCall::kBuild;

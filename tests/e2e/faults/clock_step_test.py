@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Somebody sets the clock of one host in the midst of a capture, forwards or backwards by far. Every event is stored
+once under the time its host gave it; nothing that waits waits for ever, and nothing is given up early."""
+
+import time
+import unittest
+from pathlib import Path
+
+from fault_case import FaultCase
+
+LIBFAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+HOUR = 3600
+
+
+class ClockStep(FaultCase):
+    def step(self, seconds):
+        """The agent's clock is libfaketime's, the worker's its own option; both are set at the same moment."""
+        setting = self.fleet.dir / "clock"
+        setting.write_text("+0", encoding="ascii")
+        self.fleet.start_aggregator()
+        self.fleet.start_agent("i-0001", wrapped=False, prefix=(
+            "env", f"LD_PRELOAD={LIBFAKETIME}", f"FAKETIME_TIMESTAMP_FILE={setting}", "FAKETIME_NO_CACHE=1",
+            "FAKETIME_DONT_FAKE_MONOTONIC=1"))
+        self.fleet.start_agent("i-0002")
+        step_at = time.time_ns() + 4_000_000_000
+        self.start_workers("i-0001", options=("--clock-step-ns", seconds * 1_000_000_000, "--clock-step-at", step_at))
+        self.start_workers("i-0002")
+        self.fleet.wait_for_workers(2)
+        capture_id = self.start_capture()
+        self.wait_for_flow(capture_id, self.fleet.agents)
+        self.pass_time((step_at - time.time_ns()) / 1e9)
+        setting.write_text(f"{seconds:+d}", encoding="ascii")
+        for _ in range(2):
+            self.wait_for_flow(capture_id, self.fleet.agents)
+        capture = self.stop_capture(capture_id)
+        self.assertEqual(capture["state"], "CAPTURE_STATE_COMPLETE", capture["warnings"])
+        spans = [int(s["last_timestamp_ns"]) - int(s["first_timestamp_ns"]) for s in capture["streams"]]
+        self.assertGreater(max(spans), (abs(seconds) - 60) * 1_000_000_000, "the step is in the capture")
+        self.check_account(capture_id)
+
+    @unittest.skipUnless(LIBFAKETIME.exists(), "needs libfaketime")
+    def test_forwards(self):
+        self.step(2 * HOUR)
+
+    @unittest.skipUnless(LIBFAKETIME.exists(), "needs libfaketime")
+    def test_backwards(self):
+        self.step(-2 * HOUR)
+
+
+if __name__ == "__main__":
+    unittest.main()

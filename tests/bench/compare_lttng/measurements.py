@@ -17,7 +17,7 @@ IDLE_RATE, IDLE_SECONDS = 20_000, 0.3
 LATE_SHARE_MAX = 0.05  # a producer that takes so much longer did not reach its rate
 COARSE_FACTOR = 1.3
 FINE_FACTOR = 1.07
-PROBES_MAX = 40
+PATIENCE_SECONDS = 40  # for the first measurement, past the deadline
 
 
 def progress(text):
@@ -73,8 +73,12 @@ class RateSearch:
         """`wanted` measurements, or as many as there is time for (at least one)."""
         factor, held, found, limits = COARSE_FACTOR, None, [], []
         while len(found) < wanted and not (found and time.monotonic() > deadline):
-            if len(self.probes) == PROBES_MAX:
-                raise SideError(f"no rate was found that {self.side.name} sustains; the last one tried is {self.rate:.0f}")
+            if time.monotonic() > deadline + PATIENCE_SECONDS:
+                held_rates = [probe["rate"] for probe in self.probes if probe["sustained"]]
+                if not held_rates:
+                    raise SideError(f"no rate was found that {self.side.name} sustains, down to {self.rate:.0f}")
+                found, limits = [max(held_rates)], ["no time to look further"]
+                break
             sustained = self._probe()
             if held is not None and sustained != held:
                 if factor == COARSE_FACTOR:

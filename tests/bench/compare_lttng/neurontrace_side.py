@@ -16,6 +16,8 @@ from producers import Producers, cpu_seconds, directory_bytes, thread_cpu_second
 
 INSTANCE = "i-compare"
 TAP_THREAD = "neurontrace"
+KINDS = {"page-cache": "neurontrace, page cache", "synced": "neurontrace, acknowledged and synced",
+         "replay": "neurontrace, page cache, documents written in advance"}
 # tap/buffer_format.h
 TAP_MAGIC, TAP_FETCH_NS = b"NTTAPBUF", 320 + 11 * 8
 
@@ -42,9 +44,9 @@ class NeurontraceSide:
     collector_parts = ("agent", "aggregator")
     bytes_each_round = False  # of all rounds together: a store has files in common
 
-    def __init__(self, build, directory, durability, processes, seed, cores):
-        words = {"synced": "acknowledged and synced", "page-cache": "page cache"}
-        self.name = f"neurontrace, {words[durability]}"
+    def __init__(self, build, directory, kind, processes, seed, cores):
+        self.name = KINDS[kind]
+        durability = "synced" if kind == "synced" else "page-cache"
         self.dir = Path(directory)
         self.fleet = Fleet(build, self.dir)
         self._options = ("--durability", durability)
@@ -53,7 +55,8 @@ class NeurontraceSide:
         tap = self.fleet.build / "lib" / "libneurontrace_tap.so"
         env = {**os.environ, "LD_PRELOAD": str(tap), "NEURON_RT_NUM_CORES": str(cores),
                "NEURONTRACE_AGENT_SOCKET": str(self.fleet.socket_of(INSTANCE))}
-        producer = self.fleet.build / "bench" / "compare_neuron_producer"
+        program = "compare_replay_producer" if kind == "replay" else "compare_neuron_producer"
+        producer = self.fleet.build / "bench" / program
         self.producers = Producers(processes, lambda number: [producer, seed + 1000 * number, cores],
                                    self.dir / "producers.log", env=env)
         self._processes = processes
@@ -113,7 +116,7 @@ class NeurontraceSide:
         return {"agent": cpu_seconds(agent),
                 "aggregator": cpu_seconds(self.fleet.aggregator.pid),
                 "tap's thread": sum(thread_cpu_seconds(pid, TAP_THREAD) for pid in self.producers.pids),
-                "of it the runtime's own fetch": fetch_seconds(agent)}
+                "the runtime's fetch": fetch_seconds(agent)}
 
     # -- the end -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace neurontrace {
+
+// What a producer says of one run.
+struct ProducerReport {
+  uint64_t emitted = 0;
+  uint64_t taken = 0;  // of these, by a running capture, as far as the producer is told
+  double seconds = 0;
+  double cpu_seconds = 0;  // of the thread that emits
+};
+
+struct ProducerArguments {
+  uint64_t seed = 0;
+  uint32_t cores = 0;
+};
+
+// Reads "SEED CORES"; false, after a word on standard error, when it is anything else.
+bool ParseProducerArguments(int argc, char** argv, ProducerArguments& arguments);
+
+// Says "ready", then obeys lines on standard input:
+//
+//   run EVENTS RATE    emits EVENTS events at RATE a second and answers with one line of JSON
+//
+// and ends with the input. Returns the program's exit code.
+int ObeyStandardInput(const std::function<ProducerReport(uint64_t events, double rate)>& run);
+
+}  // namespace neurontrace

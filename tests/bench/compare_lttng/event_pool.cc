@@ -20,7 +20,7 @@ compare_event Convert(const MixEvent& from, const Shape& shape, uint32_t nc_idx)
                          .nc_local_id = 0,
                          .tracking_id = from.fields.tracking_id,
                          .thread_id = from.fields.thread_id,
-                         .worker_gid = from.fields.worker_gid,
+                         .worker_gid = 0,
                          .values = {}};
   for (size_t i = 0; i < from.values.size(); ++i) {
     event.values[i] = shape.keys[i].type == ValueType::kString
@@ -32,13 +32,15 @@ compare_event Convert(const MixEvent& from, const Shape& shape, uint32_t nc_idx)
 
 }  // namespace
 
-EventPool::EventPool(uint64_t seed, uint32_t cores) : cores_(cores), time_scale_(cores, 1) {
+EventPool::EventPool(uint64_t seed, uint32_t cores, uint32_t first_gid)
+    : cores_(cores), time_scale_(cores, 1) {
   for (uint32_t nc_idx = 0; nc_idx < cores; ++nc_idx) {
     Core& core = cores_[nc_idx];
     EventMix mix(seed + nc_idx, nc_idx, EventMix::Memory::kDefault);
     for (uint64_t i = 0; i < kExecutions; ++i) {
       for (const MixEvent& event : mix.Take(kEventsPerExecution)) {
         core.events.push_back(Convert(event, mix.shapes()[event.shape], nc_idx));
+        core.events.back().worker_gid = first_gid + nc_idx;
       }
     }
     // Hardware events come late, so neither the first nor the last need be at the end.

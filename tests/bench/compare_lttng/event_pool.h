@@ -12,7 +12,7 @@ namespace neurontrace {
 // making them costs the measurement nothing, and repeated with identifiers and times that go on.
 class EventPool {
  public:
-  EventPool(uint64_t seed, uint32_t cores);
+  EventPool(uint64_t seed, uint32_t cores, uint32_t first_gid);
 
   uint32_t cores() const { return static_cast<uint32_t>(cores_.size()); }
 

@@ -19,8 +19,9 @@ COMPARE_TRACEPOINTS(DEFINE_CALL)
 static const tracepoint_call calls[] = {COMPARE_TRACEPOINTS(CALL)};
 enum { CALLS = sizeof(calls) / sizeof(calls[0]), MEMORY_SHAPES = 8, SYNC_SHAPE = 36 };
 
-int compare_begin(uint32_t cores) {
+int compare_begin(uint32_t cores, uint32_t first_gid) {
   (void)cores;
+  (void)first_gid;
   return CALLS == SYNC_SHAPE - MEMORY_SHAPES + 1 ? 0 : 1;
 }
 

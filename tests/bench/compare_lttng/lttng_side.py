@@ -94,7 +94,7 @@ class LttngSide:
         if self.net:
             self.start_relayd()
         self.start_sessiond()
-        self.producers = Producers(processes, lambda number: [producer, seed + 1000 * number, cores],
+        self.producers = Producers(processes, lambda number: [producer, seed + 1000 * number, cores, number * cores],
                                    self.dir / "producers.log", **self._options)
 
     # -- daemons -------------------------------------------------------------------------------------------------

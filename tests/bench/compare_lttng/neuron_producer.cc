@@ -13,7 +13,6 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint32_t kFirstGid = 32;  // as the mix has it
 constexpr uint32_t kWorld = 128;
 
 // The runtime's form for each shape of the mix.
@@ -47,14 +46,13 @@ const std::vector<const fake_nrt_form*>& Forms() {
 }  // namespace
 }  // namespace neurontrace
 
-int compare_begin(uint32_t cores) {
+int compare_begin(uint32_t cores, uint32_t first_gid) {
   if (nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", "") != NRT_SUCCESS) {
     std::fputs("nrt_init failed\n", stderr);
     return 1;
   }
   for (uint32_t core = 0; core < cores; ++core) {
-    nrt_build_global_comm(static_cast<int32_t>(core), neurontrace::kFirstGid + core,
-                          neurontrace::kWorld);
+    nrt_build_global_comm(static_cast<int32_t>(core), first_gid + core, neurontrace::kWorld);
   }
   return neurontrace::Forms().empty() ? 1 : 0;
 }

@@ -57,7 +57,7 @@ class NeurontraceSide:
                "NEURONTRACE_AGENT_SOCKET": str(self.fleet.socket_of(INSTANCE))}
         program = "compare_replay_producer" if kind == "replay" else "compare_neuron_producer"
         producer = self.fleet.build / "bench" / program
-        self.producers = Producers(processes, lambda number: [producer, seed + 1000 * number, cores],
+        self.producers = Producers(processes, lambda number: [producer, seed + 1000 * number, cores, number * cores],
                                    self.dir / "producers.log", env=env)
         self._processes = processes
         self.fleet.wait_for_workers(processes)

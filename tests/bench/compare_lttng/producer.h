@@ -23,8 +23,8 @@ struct compare_event {
   uint64_t values[COMPARE_VALUES_MAX];
 };
 
-/* Called once, with the number of cores; 0 when all is well. */
-int compare_begin(uint32_t cores);
+/* Called once, with the number of cores and the worker_gid of the first; 0 when all is well. */
+int compare_begin(uint32_t cores, uint32_t first_gid);
 /* The value that stands for a text from here on. */
 uint64_t compare_text(const char* text);
 /* 1 when the event was taken by a running capture; LTTng does not say, so there it always is. */

@@ -12,8 +12,8 @@ constexpr uint64_t kCoresMax = 64;
 }  // namespace
 
 bool ParseProducerArguments(int argc, char** argv, ProducerArguments& arguments) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: %s SEED CORES\n", argv[0]);
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: %s SEED CORES FIRST_GID\n", argv[0]);
     return false;
   }
   arguments.seed = std::strtoull(argv[1], nullptr, 10);
@@ -23,6 +23,7 @@ bool ParseProducerArguments(int argc, char** argv, ProducerArguments& arguments)
     return false;
   }
   arguments.cores = static_cast<uint32_t>(cores);
+  arguments.first_gid = static_cast<uint32_t>(std::strtoul(argv[3], nullptr, 10));
   return true;
 }
 

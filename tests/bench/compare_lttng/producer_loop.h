@@ -17,9 +17,10 @@ struct ProducerReport {
 struct ProducerArguments {
   uint64_t seed = 0;
   uint32_t cores = 0;
+  uint32_t first_gid = 0;  // worker_gid of core 0
 };
 
-// Reads "SEED CORES"; false, after a word on standard error, when it is anything else.
+// Reads "SEED CORES FIRST_GID"; false, after a word on standard error, when it is anything else.
 bool ParseProducerArguments(int argc, char** argv, ProducerArguments& arguments);
 
 // Says "ready", then obeys lines on standard input:

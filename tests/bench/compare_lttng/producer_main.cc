@@ -49,8 +49,8 @@ ProducerReport Run(EventPool& pool, uint64_t events, double rate) {
 int Main(int argc, char** argv) {
   ProducerArguments arguments;
   if (!ParseProducerArguments(argc, argv, arguments)) return 2;
-  if (compare_begin(arguments.cores) != 0) return 1;
-  EventPool pool(arguments.seed, arguments.cores);
+  if (compare_begin(arguments.cores, arguments.first_gid) != 0) return 1;
+  EventPool pool(arguments.seed, arguments.cores, arguments.first_gid);
   const int exit_code =
       ObeyStandardInput([&](uint64_t events, double rate) { return Run(pool, events, rate); });
   compare_end();

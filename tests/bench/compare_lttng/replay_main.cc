@@ -9,7 +9,7 @@
 int main(int argc, char** argv) {
   neurontrace::ProducerArguments arguments;
   if (!neurontrace::ParseProducerArguments(argc, argv, arguments)) return 2;
-  compare_replay_begin(arguments.seed, arguments.cores);
+  compare_replay_begin(arguments.seed, arguments.cores, arguments.first_gid);
   if (nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", "") != NRT_SUCCESS) {
     std::fputs("nrt_init failed\n", stderr);
     return 1;

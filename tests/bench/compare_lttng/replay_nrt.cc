@@ -21,8 +21,8 @@ struct nrt_sys_trace_fetch_options {
   uint32_t core = 0;
 };
 
-void compare_replay_begin(uint64_t seed, uint32_t cores) {
-  ReplayRuntime::Get().Begin(seed, cores);
+void compare_replay_begin(uint64_t seed, uint32_t cores, uint32_t first_gid) {
+  ReplayRuntime::Get().Begin(seed, cores, first_gid);
 }
 
 double compare_replay_run(uint64_t events, double rate, uint64_t* taken) {

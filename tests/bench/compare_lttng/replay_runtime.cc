@@ -47,8 +47,8 @@ ReplayRuntime& ReplayRuntime::Get() {
   return runtime;
 }
 
-void ReplayRuntime::Begin(uint64_t seed, uint32_t cores) {
-  pool_ = std::make_unique<EventPool>(seed, cores);
+void ReplayRuntime::Begin(uint64_t seed, uint32_t cores, uint32_t first_gid) {
+  pool_ = std::make_unique<EventPool>(seed, cores, first_gid);
   cores_count_ = cores;
 }
 

@@ -20,7 +20,7 @@ class ReplayRuntime {
  public:
   static ReplayRuntime& Get();
 
-  void Begin(uint64_t seed, uint32_t cores);
+  void Begin(uint64_t seed, uint32_t cores, uint32_t first_gid);
   uint32_t cores() const { return cores_count_; }
 
   // Begins a capture without events.

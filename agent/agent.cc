@@ -20,6 +20,7 @@ constexpr uint64_t kPublishNs = 1'000'000'000;
 constexpr uint64_t kDrainLookNs = 20'000'000;
 constexpr char kAggregatorCondition[] = "aggregator";
 constexpr char kSocketCondition[] = "socket";
+constexpr char kDataFlowCondition[] = "data flow";
 
 // Sources may not look at agent/ranks, so the two meet here.
 RankResolver MakeRankResolver(const ConfiguredRanks& configured) {
@@ -78,9 +79,10 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
                   .directory = config.framework_directory},
                  clock_, loop_, queue_, control_, source_metrics_),
       metrics_(*registry_, info.instance_id,
-               {source_metrics_, queue_, uploader_, control_, taps_}) {
+               {source_metrics_, queue_, uploader_, control_, taps_, clock_}) {
   health_.Declare(kAggregatorCondition, HealthState::Severity::kReadiness, "not connected yet");
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
+  health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not looked at yet");
   control_.AddSource(taps_);
   control_.AddSource(framework_);
 }
@@ -141,6 +143,8 @@ void Agent::Drain(uint64_t deadline_ns) {
 
 void Agent::PublishMetrics() {
   metrics_.Publish();
+  const auto stall = DescribeStall(source_metrics_.canary_watch, clock_.MonotonicNs());
+  health_.Set(kDataFlowCondition, !stall, stall.value_or(""));
   loop_.PostDelayedTask([this] { PublishMetrics(); }, kPublishNs);
 }
 

@@ -35,12 +35,16 @@ AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& in
                               "overwrites if no other follows; the least over all workers")
                         .Labels(labels_)
                         .Register(registry)),
-      buffer_seconds_(prometheus::BuildGauge()
-                          .Name("neurontrace_agent_tap_buffer_seconds_to_full")
-                          .Help("How long the fullest tap's buffer takes what comes if nothing of "
-                                "it is released")
-                          .Labels(labels_)
-                          .Register(registry)) {
+      buffer_seconds_(MakeOptionalGauge(
+          "neurontrace_agent_tap_buffer_seconds_to_full",
+          "How long the fullest tap's buffer takes what comes if nothing of it is released")),
+      canary_age_seconds_(MakeOptionalGauge(
+          "neurontrace_agent_canary_age_seconds",
+          "Since the last acknowledged canary was sent, of the live stream that is worst off")),
+      canary_round_trip_seconds_(
+          MakeOptionalGauge("neurontrace_agent_canary_round_trip_seconds",
+                            "From sending a canary to its acknowledgement, the longest of all live "
+                            "streams' last ones")) {
   AddSourceCounters();
   AddDeliveryMetrics();
 }
@@ -54,6 +58,10 @@ void AgentMetrics::AddCounter(const char* name, const char* help, Read read) {
 void AgentMetrics::AddGauge(const char* name, const char* help, Read read) {
   auto& family = prometheus::BuildGauge().Name(name).Help(help).Labels(labels_).Register(registry_);
   gauges_.push_back({&family.Add({}), std::move(read)});
+}
+
+AgentMetrics::OptionalGauge AgentMetrics::MakeOptionalGauge(const char* name, const char* help) {
+  return {prometheus::BuildGauge().Name(name).Help(help).Labels(labels_).Register(registry_)};
 }
 
 void AgentMetrics::AddSourceCounters() {
@@ -104,6 +112,7 @@ void AgentMetrics::AddSourceCounters() {
        watched_.sources.workers_gone},
       {"neurontrace_agent_records_unknown_total", "Records of taps that were passed over",
        watched_.sources.records_unknown},
+      {"neurontrace_agent_canaries_total", "Canaries sent", watched_.sources.canaries},
       {"neurontrace_agent_reads_waiting_total", "Turns of sources without room in the queue",
        watched_.sources.reads_waiting},
   };
@@ -172,11 +181,20 @@ void AgentMetrics::Publish() {
   for (const auto& gauge : gauges_) gauge.metric->Set(static_cast<double>(gauge.read()));
   PublishCores();
   PublishHeadroom();
+  PublishCanaries();
 }
 
-// A gauge that is not known is not there.
+void AgentMetrics::OptionalGauge::SetNs(std::optional<uint64_t> ns) {
+  if (ns) {
+    if (gauge == nullptr) gauge = &family.Add({});
+    gauge->Set(static_cast<double>(*ns) * 1e-9);
+  } else if (gauge != nullptr) {
+    family.Remove(gauge);
+    gauge = nullptr;
+  }
+}
+
 void AgentMetrics::PublishHeadroom() {
-  constexpr double kNsPerSecond = 1e9;
   const TapSource::Headroom headroom = watched_.taps.headroom();
   std::erase_if(ring_gauges_, [&](const auto& gauge) {
     if (headroom.rings.contains(gauge.first)) return false;
@@ -186,15 +204,16 @@ void AgentMetrics::PublishHeadroom() {
   for (const auto& [nc_idx, ns] : headroom.rings) {
     prometheus::Gauge*& gauge = ring_gauges_[nc_idx];
     if (gauge == nullptr) gauge = &ring_seconds_.Add({{"neuroncore", std::to_string(nc_idx)}});
-    gauge->Set(static_cast<double>(ns) / kNsPerSecond);
+    gauge->Set(static_cast<double>(ns) * 1e-9);
   }
-  if (!headroom.buffer && buffer_gauge_ != nullptr) {
-    buffer_seconds_.Remove(buffer_gauge_);
-    buffer_gauge_ = nullptr;
-  }
-  if (!headroom.buffer) return;
-  if (buffer_gauge_ == nullptr) buffer_gauge_ = &buffer_seconds_.Add({});
-  buffer_gauge_->Set(static_cast<double>(*headroom.buffer) / kNsPerSecond);
+  buffer_seconds_.SetNs(headroom.buffer);
+}
+
+void AgentMetrics::PublishCanaries() {
+  const CanaryWatch& watch = watched_.sources.canary_watch;
+  const auto oldest = watch.oldest(watched_.clock.MonotonicNs());
+  canary_age_seconds_.SetNs(oldest ? std::optional(oldest->age_ns) : std::nullopt);
+  canary_round_trip_seconds_.SetNs(watch.round_trip_ns());
 }
 
 void AgentMetrics::PublishCores() {

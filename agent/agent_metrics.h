@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "agent/source/source_metrics.h"
 #include "agent/upload/upload_queue.h"
 #include "agent/upload/uploader.h"
+#include "base/clock.h"
 
 namespace neurontrace {
 
@@ -31,6 +33,7 @@ class AgentMetrics {
     const Uploader& uploader;
     const ControlSession& control;
     const TapSource& taps;
+    const Clock& clock;
   };
 
   // The registry owns the metrics.
@@ -47,6 +50,16 @@ class AgentMetrics {
   void AddDeliveryMetrics();
   void PublishCores();
   void PublishHeadroom();
+  void PublishCanaries();
+
+  // A gauge that is not known is not there.
+  struct OptionalGauge {
+    prometheus::Family<prometheus::Gauge>& family;
+    prometheus::Gauge* gauge = nullptr;  // while it is known
+
+    void SetNs(std::optional<uint64_t> ns);
+  };
+  OptionalGauge MakeOptionalGauge(const char* name, const char* help);
 
   template <typename Metric>
   struct Published {
@@ -62,9 +75,10 @@ class AgentMetrics {
   prometheus::Family<prometheus::Counter>& core_events_;
   prometheus::Family<prometheus::Counter>& core_events_lost_;
   prometheus::Family<prometheus::Gauge>& ring_seconds_;
-  prometheus::Family<prometheus::Gauge>& buffer_seconds_;
   std::map<uint32_t, prometheus::Gauge*> ring_gauges_;  // by nc_idx, those that are known
-  prometheus::Gauge* buffer_gauge_ = nullptr;           // if it is known
+  OptionalGauge buffer_seconds_;
+  OptionalGauge canary_age_seconds_;
+  OptionalGauge canary_round_trip_seconds_;
 };
 
 }  // namespace neurontrace

@@ -35,7 +35,9 @@ struct ChunkHeader {
   uint64_t events_before = 0;
   std::vector<Loss> losses_before;
   std::optional<Loss> replaced;
+  uint64_t canary_realtime_ns = 0;
 
+  bool is_canary() const { return canary_realtime_ns != 0; }
   // Events this chunk has, or had before it was replaced.
   uint64_t events_accounted() const { return event_count + (replaced ? replaced->events : 0); }
 

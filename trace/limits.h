@@ -20,7 +20,6 @@ inline constexpr uint32_t kChunkEventsTarget = 4096;
 inline constexpr size_t kChunkBytesTarget = 128u << 10;    // compressed
 inline constexpr size_t kChunkBytesMax = size_t{4} << 20;  // compressed
 inline constexpr size_t kChunkColumnsBytesMax = size_t{64} << 20;
-inline constexpr uint64_t kHeadroomMaxNs = 86'400'000'000'000;  // said of what hardly fills
 inline constexpr uint64_t kChunkAgeMaxNs = 500'000'000;  // an open chunk is closed at this age
 inline constexpr uint32_t kChunkStringsMax = 65'536;
 inline constexpr uint32_t kChunkShapesMax = 4'096;
@@ -45,6 +44,13 @@ inline constexpr uint32_t kStreamsPerCaptureMax = 1u << 20;
 inline constexpr uint32_t kCapturesRunningMax = 16;
 inline constexpr uint32_t kNoNcIdx = 0xffffffffu;
 
+// Agent: the longest that something is said to take until it is full.
+inline constexpr uint64_t kHeadroomMaxNs = 86'400'000'000'000;
+// Agent: canaries of a live stream. One under way at a time; older: the agent is not ready.
+inline constexpr uint64_t kCanaryFirstNs = 2'000'000'000;  // after the stream's beginning
+inline constexpr uint64_t kCanaryIntervalNs = 60'000'000'000;
+inline constexpr uint64_t kCanaryAgeMaxNs = 180'000'000'000;
+static_assert(kCanaryAgeMaxNs > 2 * kCanaryIntervalNs);  // one may be lost or late
 // Agent: chunks sent and not yet acknowledged; beyond: sending waits.
 inline constexpr uint32_t kUnackedChunksMax = 256;
 // Agent: bytes of encoded chunks held in memory; beyond: sources are not read (they keep what they

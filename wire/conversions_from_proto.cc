@@ -229,6 +229,11 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
     return InvalidArgument("header.replaced is set, but the chunk has {} events",
                            message.event_count());
   }
+  if (message.canary_realtime_ns() != 0 &&
+      (message.event_count() > 0 || message.losses_size() > 0 || message.has_replaced() ||
+       message.end_of_stream())) {
+    return InvalidArgument("header.canary_realtime_ns is set, but the chunk says something else");
+  }
   RETURN_IF_ERROR(CheckIdentityText("header.producer_version", message.producer_version()));
   if (message.event_count() > limits::kChunkEventsMax) {
     return InvalidArgument("header.event_count is {}; the limit is {}", message.event_count(),
@@ -262,6 +267,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   if (message.has_replaced()) {
     ASSIGN_OR_RETURN(value.replaced, FromProto(message.replaced()));
   }
+  value.canary_realtime_ns = message.canary_realtime_ns();
   return value;
 }
 

@@ -138,6 +138,14 @@ TEST(ConversionsTest, ValuesSurviveTheWire) {
   stand_in.event_count = 0;
   stand_in.replaced = Loss{.place = LossPlace::kSpool, .reason = LossReason::kFull, .events = 2};
   ExpectSame<v1::ChunkHeader>(stand_in);
+  ChunkHeader canary = SomeChunk().header;
+  canary.event_count = 0;
+  canary.losses.clear();
+  canary.end_of_stream = false;
+  canary.canary_realtime_ns = 1'700'000'000'000'000'000;
+  ExpectSame<v1::ChunkHeader>(canary);
+  canary.event_count = 1;
+  EXPECT_FALSE(OverTheWire<v1::ChunkHeader>(canary).ok());
   ExpectSame<v1::ChunkHeader>(SomeChunk().header);
   ExpectSame<v1::AgentHello>(AgentInfo{1, "a", "0.1.0", "i-1", "imds", "boot", "host", "trn2"});
 }

@@ -160,6 +160,7 @@ void ToProto(const ChunkHeader& value, v1::ChunkHeader* message) {
   message->set_events_before(value.events_before);
   AddLosses(value.losses_before, message->mutable_losses_before());
   if (value.replaced) ToProto(*value.replaced, message->mutable_replaced());
+  message->set_canary_realtime_ns(value.canary_realtime_ns);
 }
 
 void ToProto(const GoneBefore& value, v1::GoneBefore* message) {

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "agent/source/canary_watch.h"
+
 namespace neurontrace {
 
 // What the sources of an agent count. Written on the agent's sequence, read by any thread; all but
@@ -29,8 +31,8 @@ struct AgentSourceMetrics {
 
   // Taps.
   Counter taps_connected{0};
-  Counter taps_refused{0};     // identity, descriptors or buffer not acceptable, or too many
-  Counter taps_misbehaved{0};  // disconnected for what they wrote
+  Counter taps_refused{0};           // identity, descriptors or buffer not acceptable, or too many
+  Counter taps_misbehaved{0};        // disconnected for what they wrote
   Counter tap_documents_refused{0};  // fetched, and no room for them in the shared buffer: lost
   Counter tap_fetches_deferred{0};   // put off for want of room there
   Counter tap_fetches_failed{0};     // the runtime answered with an error
@@ -39,6 +41,9 @@ struct AgentSourceMetrics {
   Counter reads_waiting{0};    // turns that did not read because the queue had no room
 
   Counter workers{0};  // at hand now
+
+  Counter canaries{0};       // sent
+  CanaryWatch canary_watch;  // on the agent's sequence alone
 
   static void Add(Counter& counter, uint64_t by = 1) {
     counter.fetch_add(by, std::memory_order_relaxed);

@@ -47,15 +47,20 @@ StreamWriter::StreamWriter(const CaptureId& capture_id, StreamIdentity stream, c
       clock_(clock),
       sink_(sink),
       metrics_(metrics),
+      canary_entry_(metrics.canary_watch.Begin(stream_, clock.MonotonicNs())),
+      canary_due_ns_(clock.MonotonicNs() + limits::kCanaryFirstNs),
       self_(std::make_shared<StreamWriter*>(this)) {}
 
-StreamWriter::~StreamWriter() = default;
+StreamWriter::~StreamWriter() { metrics_.canary_watch.End(canary_entry_); }
 
 void StreamWriter::Resume(const StreamCursor& cursor) {
   next_sequence_ = cursor.next_sequence;
   resume_position_ = cursor.source_position;
   resume_skip_ = cursor.source_skip;
+  closed_position_ = cursor.source_position;
+  closed_skip_ = cursor.source_skip;
   ended_ = cursor.ended;
+  if (ended_) metrics_.canary_watch.End(canary_entry_);
   events_before_ = cursor.events_before;
   losses_before_ = cursor.losses_before;
 }
@@ -180,14 +185,45 @@ void StreamWriter::PutLoss(uint64_t position, Loss loss) {
 }
 
 void StreamWriter::Tick(uint64_t position) {
-  if (!first_position_ || ended_) return;
-  if (clock_.MonotonicNs() - opened_ns_ >= options_.chunk_age_ns) Close(position, 0, false);
+  if (ended_) return;
+  if (first_position_ && clock_.MonotonicNs() - opened_ns_ >= options_.chunk_age_ns) {
+    Close(position, 0, false);
+  }
+  SendCanaryIfDue();
+}
+
+// A chunk without events that says when it was sent: on its way it meets all that any chunk does.
+// Without room it waits as they do.
+void StreamWriter::SendCanaryIfDue() {
+  const uint64_t now_ns = clock_.MonotonicNs();
+  if (now_ns < canary_due_ns_ || canary_under_way_ || !sink_.HasRoom()) return;
+  canary_due_ns_ = now_ns + limits::kCanaryIntervalNs;
+  canary_under_way_ = true;
+  ChunkHeader header = NewHeader();
+  header.source_position = closed_position_;
+  header.source_skip = closed_skip_;
+  header.canary_realtime_ns = clock_.RealtimeNs();
+  in_flight_.push_back({next_sequence_, closed_position_, 0, false, now_ns});
+  AgentSourceMetrics::Add(metrics_.canaries);
+  Submit(std::move(header), "");
+}
+
+ChunkHeader StreamWriter::NewHeader() const {
+  ChunkHeader header;
+  header.capture_id = capture_id_;
+  header.stream = stream_;
+  header.clock_domain = options_.clock_domain;
+  header.producer_version = "neurontrace-agent " NEURONTRACE_VERSION;
+  header.events_before = events_before_;
+  header.losses_before = losses_before_;
+  return header;
 }
 
 void StreamWriter::End(uint64_t position) {
   if (ended_) return;
   Close(position, 0, true);
   ended_ = true;
+  metrics_.canary_watch.End(canary_entry_);
 }
 
 void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
@@ -208,22 +244,16 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
     encoded = {};
     columns.clear();
   }
-  ChunkHeader header;
-  header.capture_id = capture_id_;
-  header.stream = stream_;
+  ChunkHeader header = NewHeader();
   header.event_count = encoded.event_count;
   header.first_timestamp_ns = encoded.first_timestamp_ns;
   header.last_timestamp_ns = encoded.last_timestamp_ns;
-  header.clock_domain = options_.clock_domain;
   header.rank_evidence = rank_evidence_;
   header.losses = std::exchange(losses_, {});
-  header.producer_version = "neurontrace-agent " NEURONTRACE_VERSION;
-  header.source_position = position;
-  header.source_skip = skip;
+  header.source_position = closed_position_ = position;
+  header.source_skip = closed_skip_ = skip;
   header.end_of_stream = end_of_stream;
   header.columns_bytes = static_cast<uint32_t>(encoded.bytes.size());
-  header.events_before = events_before_;
-  header.losses_before = losses_before_;
   events_before_ += encoded.event_count;
   for (const Loss& loss : header.losses) {
     neurontrace::AddLoss({.place = loss.place,
@@ -233,7 +263,9 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
                          losses_before_);
   }
   in_flight_.push_back(
-      {next_sequence_, first_position_.value_or(position), encoded.event_count, false});
+      {next_sequence_, first_position_.value_or(position), encoded.event_count, false, {}});
+  AgentSourceMetrics::Add(metrics_.chunks);
+  AgentSourceMetrics::Add(metrics_.chunk_bytes, columns.size());
   first_position_.reset();
   text_bytes_since_look_ = 0;
   Submit(std::move(header), std::move(columns));
@@ -242,8 +274,6 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
 void StreamWriter::Submit(ChunkHeader header, std::string columns) {
   const uint64_t sequence = next_sequence_++;
   header.sequence = sequence;
-  AgentSourceMetrics::Add(metrics_.chunks);
-  AgentSourceMetrics::Add(metrics_.chunk_bytes, columns.size());
   const std::weak_ptr<StreamWriter*> self = self_;
   sink_.Submit({std::move(header), std::move(columns)},
                [self, sequence](const ChunkSink::Receipt& receipt) {
@@ -256,7 +286,13 @@ void StreamWriter::OnReceipt(uint64_t sequence, const ChunkSink::Receipt& receip
                                   [&](const InFlight& c) { return c.sequence == sequence; });
   if (chunk == in_flight_.end() || chunk->done) return;
   chunk->done = true;
-  if (receipt.stored) {
+  if (chunk->canary_sent_ns) {
+    canary_under_way_ = false;
+    if (receipt.stored) {
+      metrics_.canary_watch.Acknowledged(canary_entry_, *chunk->canary_sent_ns,
+                                         clock_.MonotonicNs());
+    }
+  } else if (receipt.stored) {
     counts_.stored += chunk->events;
   } else {
     // Nothing to tell: the account in the next chunk's header shows what is not there.
@@ -269,6 +305,7 @@ void StreamWriter::OnReceipt(uint64_t sequence, const ChunkSink::Receipt& receip
 std::optional<uint64_t> StreamWriter::first_undurable_position() const {
   std::optional<uint64_t> first = first_position_;
   for (const InFlight& chunk : in_flight_) {
+    if (chunk.canary_sent_ns) continue;  // nothing of its source is in it
     if (!chunk.done && (!first || chunk.first_position < *first)) first = chunk.first_position;
   }
   return first;

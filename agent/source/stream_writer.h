@@ -68,7 +68,8 @@ class StreamWriter {
   void AddLoss(uint64_t position, Loss loss);
 
   // Both between records; `position` is that of the next one. Tick closes a chunk that is old
-  // enough. End closes the last one, whatever is in it; what comes later is counted and dropped.
+  // enough, and sends a canary where one is due. End closes the last one, whatever is in it; what
+  // comes later is counted and dropped.
   void Tick(uint64_t position);
   void End(uint64_t position);
 
@@ -87,6 +88,7 @@ class StreamWriter {
     uint64_t first_position = 0;
     uint32_t events = 0;
     bool done = false;
+    std::optional<uint64_t> canary_sent_ns;  // monotonic
   };
 
   // Counts the next row of a record; false if it is to be passed over.
@@ -97,6 +99,8 @@ class StreamWriter {
   void PutLoss(uint64_t position, Loss loss);
   bool LargeEnough();
   void Close(uint64_t position, uint32_t skip, bool end_of_stream);
+  ChunkHeader NewHeader() const;
+  void SendCanaryIfDue();
   void Submit(ChunkHeader header, std::string columns);
   void OnReceipt(uint64_t sequence, const ChunkSink::Receipt& receipt);
 
@@ -112,6 +116,9 @@ class StreamWriter {
   uint64_t next_sequence_ = 0;
   uint64_t resume_position_ = 0;
   uint32_t resume_skip_ = 0;
+  // What the last chunk said of its source.
+  uint64_t closed_position_ = 0;
+  uint32_t closed_skip_ = 0;
   bool ended_ = false;
   Counts counts_;
   // The stream's account up to the next chunk.
@@ -132,6 +139,9 @@ class StreamWriter {
   size_t text_bytes_since_look_ = 0;
 
   std::deque<InFlight> in_flight_;
+  CanaryWatch::Entry canary_entry_;
+  uint64_t canary_due_ns_;  // monotonic
+  bool canary_under_way_ = false;
   // Receipts hold it weakly, so that one that comes late finds nobody.
   std::shared_ptr<StreamWriter*> self_;
 };

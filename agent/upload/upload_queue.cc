@@ -18,6 +18,7 @@ Chunk MakeLossChunk(ChunkHeader header, LossPlace place, LossReason reason, std:
                            .detail = detail.substr(0, limits::kDetailBytesMax)};
   }
   header.event_count = 0;
+  header.canary_realtime_ns = 0;
   header.first_timestamp_ns = header.last_timestamp_ns = 0;
   header.columns_bytes = 0;
   return {std::move(header), ""};

@@ -27,7 +27,10 @@ void ChunkCommitter::Commit(Group& group) {
   for (size_t i = 0; i < group.chunks.size(); ++i) {
     const ReceivedChunk& chunk = group.chunks[i];
     bytes += chunk.bytes();
-    if (results.ok() && (*results)[i].outcome == PutOutcome::kStored) {
+    const bool stored = results.ok() && (*results)[i].outcome == PutOutcome::kStored;
+    if (stored && chunk.header.is_canary()) {
+      metrics_.canaries_stored.Increment();
+    } else if (stored) {
       metrics_.chunks_stored.Increment();
       metrics_.events_stored.Increment(chunk.header.event_count);
       metrics_.bytes_stored.Increment(static_cast<double>(chunk.bytes()));

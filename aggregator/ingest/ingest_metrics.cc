@@ -29,6 +29,8 @@ IngestMetrics::IngestMetrics(prometheus::Registry& registry)
                             "Events in the chunks stored")),
       bytes_stored(Counter(registry, "neurontrace_aggregator_chunk_bytes_stored_total",
                            "Bytes of the chunks stored, compressed")),
+      canaries_stored(Counter(registry, "neurontrace_aggregator_canaries_stored_total",
+                              "Canaries of streams that came all the way")),
       chunks_duplicate(Counter(registry, "neurontrace_aggregator_chunks_duplicate_total",
                                "Chunks that came again and were dropped")),
       refused_malformed(Refused(registry, "malformed")),

@@ -15,6 +15,7 @@ struct IngestMetrics {
   prometheus::Counter& chunks_stored;
   prometheus::Counter& events_stored;
   prometheus::Counter& bytes_stored;
+  prometheus::Counter& canaries_stored;
   prometheus::Counter& chunks_duplicate;
   prometheus::Counter& refused_malformed;
   prometheus::Counter& refused_unknown_capture;

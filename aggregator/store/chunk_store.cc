@@ -57,6 +57,11 @@ class ChunkStore::Batch {
       result.outcome = PutOutcome::kGap;
     } else {
       PutChunk(chunk, record.number);
+      if (chunk.header.is_canary() && record.canary_realtime_ns != 0) {
+        // One canary a stream is enough to tell its end by; they are not to pile up.
+        batch_.Delete(database_.family(Family::kChunks),
+                      keys::Chunk(chunk.header.capture_id, record.number, record.canary_sequence));
+      }
       record.Add(chunk.header, chunk.bytes(), chunk.gone_before);
       result.next_sequence = record.next_sequence;
     }
@@ -176,7 +181,7 @@ absl::StatusOr<std::vector<StreamCursor>> ChunkStore::Cursors(const CaptureId& c
   if (numbers == streams->by_agent.end()) return cursors;
   for (const uint32_t number : numbers->second) {
     const StreamRecord& record = streams->records.at(number);
-    if (record.chunks > 0) cursors.push_back(record.Cursor());
+    if (record.next_sequence > 0) cursors.push_back(record.Cursor());
   }
   return cursors;
 }

@@ -66,6 +66,8 @@ StreamRecord FullStream() {
   record.evidence = {{RankSource::kCommunicator, 35, 64, "nrt_build_global_comm"}};
   record.captured = 11;
   record.told = {{.place = LossPlace::kRuntimeRing, .events = 12}};
+  record.canary_realtime_ns = 21;
+  record.canary_sequence = 3;
   return record;
 }
 
@@ -96,14 +98,15 @@ TEST(RecordCodec, StreamReadsBack) {
       value, [](const std::string& text) { return DecodeStreamRecord(3, text).status(); });
 }
 
-// Version 1 had no account: what is stored is what was captured.
+// Version 1 had no account and no canaries: what is stored is what was captured.
 TEST(RecordCodec, StreamOfVersion1Reads) {
   StreamRecord record = FullStream();
   record.captured = record.events;
   record.told = {};
+  record.canary_realtime_ns = record.canary_sequence = 0;
   std::string value = EncodeStreamRecord(record);
   value[0] = 1;
-  value.resize(value.size() - 2);  // captured, and the count of what was told
+  value.resize(value.size() - 4);  // captured, the count of what was told, and the canary
   const auto read = DecodeStreamRecord(3, value);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->captured, 6u);

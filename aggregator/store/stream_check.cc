@@ -171,6 +171,7 @@ void StreamCheck::Sums() {
   Compare("longest chunk in ns", record_.chunk_span_max_ns, sums_.chunk_span_max_ns);
   Compare("lost events", record_.events_lost(), sums_.events_lost());
   Compare("captured events", record_.captured, sums_.captured);
+  Compare("last canary", record_.canary_realtime_ns, sums_.canary_realtime_ns);
   if (!record_.Conserved()) {
     on_fault_(std::nullopt,
               fmt::format("its account does not close: {} captured, {} stored, {} lost",

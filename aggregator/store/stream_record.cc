@@ -11,7 +11,7 @@
 namespace neurontrace {
 namespace {
 
-// 2 added the account: captured and told.
+// 2 added the account, captured and told, and the last canary.
 constexpr uint64_t kVersion = 2;
 
 // Saturates: a hostile producer must not make a sum wrap to something small.
@@ -84,6 +84,11 @@ void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
   source_position = header.source_position;
   source_skip = header.source_skip;
   ended = header.end_of_stream;
+  if (header.is_canary()) {
+    canary_realtime_ns = header.canary_realtime_ns;
+    canary_sequence = header.sequence;
+    return;
+  }
   ++chunks;
   AddTo(events, header.event_count);
   AddTo(bytes, chunk_bytes);
@@ -134,6 +139,8 @@ std::string EncodeStreamRecord(const StreamRecord& record) {
   WriteEvidence(record.evidence, out);
   out.Uint(record.captured);
   WriteLosses(record.told, out);
+  out.Uint(record.canary_realtime_ns);
+  out.Uint(record.canary_sequence);
   return out.Take();
 }
 
@@ -162,6 +169,8 @@ absl::StatusOr<StreamRecord> DecodeStreamRecord(uint32_t number, std::string_vie
   if (version >= 2) {
     record.captured = in.Uint();
     record.told = ReadLosses(in);
+    record.canary_realtime_ns = in.Uint();
+    record.canary_sequence = in.Uint();
   } else {
     record.captured = record.events;
     record.told = record.losses;

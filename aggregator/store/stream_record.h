@@ -24,8 +24,8 @@ struct StreamRecord {
   uint64_t next_sequence = 0;
   uint64_t source_position = 0;  // of the last chunk, as its producer wrote it
   uint32_t source_skip = 0;
-  bool ended = false;  // its last chunk said that nothing follows
-  uint64_t chunks = 0;
+  bool ended = false;   // its last chunk said that nothing follows
+  uint64_t chunks = 0;  // without canaries, like `bytes`
   uint64_t events = 0;
   uint64_t captured = 0;            // that its producer put into chunks, stored or lost on the way
   uint64_t bytes = 0;               // headers and compressed columns
@@ -35,6 +35,8 @@ struct StreamRecord {
   std::vector<Loss> losses;            // summed by place and reason
   std::vector<Loss> told;              // of these, what the producer itself found lost; no times
   std::vector<RankEvidence> evidence;  // every different claim seen, best first
+  uint64_t canary_realtime_ns = 0;     // when the last canary was sent; 0: none came
+  uint64_t canary_sequence = 0;        // of that
   // The job of the stream's worker, empty where unknown. Not stored here: CaptureReader::Streams
   // fills it in from what the worker's agent says.
   std::string job;

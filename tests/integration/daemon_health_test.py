@@ -84,6 +84,28 @@ class Health(FleetCase):
                    "the gauges to follow")
         self.check_whole(capture_id)
 
+    def test_canaries_and_headroom_are_told_while_a_capture_runs(self):
+        told = {"neurontrace_agent_canary_age_seconds", "neurontrace_agent_canary_round_trip_seconds",
+                "neurontrace_agent_ring_seconds_to_overwrite", "neurontrace_agent_tap_buffer_seconds_to_full"}
+        self.start_fleet(instances=1, workers=2)
+        agent = self.daemons()["agent"]
+        self.assertFalse(told & metrics(agent)[0].keys(), "nothing is made up before there is a stream")
+        capture_id = self.start_capture()
+        samples = wait_until(lambda: next((m for m in [metrics(agent)[0]] if told <= m.keys()), None),
+                             "canaries to come back, and rates to be known")
+        for name in told:
+            for labels, seconds in samples[name].items():
+                self.assertGreaterEqual(seconds, 0, f"{name}{{{labels}}}")
+                self.assertLessEqual(seconds, 86400, f"{name}{{{labels}}}")
+        self.assertLess(total(samples, "neurontrace_agent_canary_age_seconds"), 120)
+        self.assertIn("neuroncore=", next(iter(samples["neurontrace_agent_ring_seconds_to_overwrite"])))
+        self.assertGreater(total(metrics(self.fleet.aggregator)[0], "neurontrace_aggregator_canaries_stored_total"), 0)
+        self.assertEqual(get(agent, "/readyz")[0], 200)
+        self.assertIn("data flow", get(agent, "/readyz")[1])
+        self.stop_capture(capture_id)
+        wait_until(lambda: not told & metrics(agent)[0].keys(), "what is over to be told no longer")
+        self.check_whole(capture_id)
+
     def test_every_metric_is_documented(self):
         documented = set(re.findall(r"`(neurontrace_\w+)", OPERATIONS.read_text(encoding="utf-8")))
         self.start_fleet()

@@ -203,9 +203,18 @@ void StreamWriter::SendCanaryIfDue() {
   header.source_position = closed_position_;
   header.source_skip = closed_skip_;
   header.canary_realtime_ns = clock_.RealtimeNs();
-  in_flight_.push_back({next_sequence_, closed_position_, 0, false, now_ns});
+  header.sequence = next_sequence_++;
   AgentSourceMetrics::Add(metrics_.canaries);
-  Submit(std::move(header), "");
+  const std::weak_ptr<StreamWriter*> self = self_;
+  sink_.Submit({std::move(header), ""}, [self, now_ns](const ChunkSink::Receipt& receipt) {
+    if (const auto writer = self.lock()) (*writer)->OnCanaryReceipt(now_ns, receipt);
+  });
+}
+
+void StreamWriter::OnCanaryReceipt(uint64_t sent_ns, const ChunkSink::Receipt& receipt) {
+  canary_under_way_ = false;
+  if (!receipt.stored) return;
+  metrics_.canary_watch.Acknowledged(canary_entry_, sent_ns, clock_.MonotonicNs());
 }
 
 ChunkHeader StreamWriter::NewHeader() const {
@@ -263,9 +272,7 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
                          losses_before_);
   }
   in_flight_.push_back(
-      {next_sequence_, first_position_.value_or(position), encoded.event_count, false, {}});
-  AgentSourceMetrics::Add(metrics_.chunks);
-  AgentSourceMetrics::Add(metrics_.chunk_bytes, columns.size());
+      {next_sequence_, first_position_.value_or(position), encoded.event_count, false});
   first_position_.reset();
   text_bytes_since_look_ = 0;
   Submit(std::move(header), std::move(columns));
@@ -274,6 +281,8 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
 void StreamWriter::Submit(ChunkHeader header, std::string columns) {
   const uint64_t sequence = next_sequence_++;
   header.sequence = sequence;
+  AgentSourceMetrics::Add(metrics_.chunks);
+  AgentSourceMetrics::Add(metrics_.chunk_bytes, columns.size());
   const std::weak_ptr<StreamWriter*> self = self_;
   sink_.Submit({std::move(header), std::move(columns)},
                [self, sequence](const ChunkSink::Receipt& receipt) {
@@ -286,13 +295,7 @@ void StreamWriter::OnReceipt(uint64_t sequence, const ChunkSink::Receipt& receip
                                   [&](const InFlight& c) { return c.sequence == sequence; });
   if (chunk == in_flight_.end() || chunk->done) return;
   chunk->done = true;
-  if (chunk->canary_sent_ns) {
-    canary_under_way_ = false;
-    if (receipt.stored) {
-      metrics_.canary_watch.Acknowledged(canary_entry_, *chunk->canary_sent_ns,
-                                         clock_.MonotonicNs());
-    }
-  } else if (receipt.stored) {
+  if (receipt.stored) {
     counts_.stored += chunk->events;
   } else {
     // Nothing to tell: the account in the next chunk's header shows what is not there.
@@ -305,7 +308,6 @@ void StreamWriter::OnReceipt(uint64_t sequence, const ChunkSink::Receipt& receip
 std::optional<uint64_t> StreamWriter::first_undurable_position() const {
   std::optional<uint64_t> first = first_position_;
   for (const InFlight& chunk : in_flight_) {
-    if (chunk.canary_sent_ns) continue;  // nothing of its source is in it
     if (!chunk.done && (!first || chunk.first_position < *first)) first = chunk.first_position;
   }
   return first;

@@ -88,7 +88,6 @@ class StreamWriter {
     uint64_t first_position = 0;
     uint32_t events = 0;
     bool done = false;
-    std::optional<uint64_t> canary_sent_ns;  // monotonic
   };
 
   // Counts the next row of a record; false if it is to be passed over.
@@ -101,6 +100,7 @@ class StreamWriter {
   void Close(uint64_t position, uint32_t skip, bool end_of_stream);
   ChunkHeader NewHeader() const;
   void SendCanaryIfDue();
+  void OnCanaryReceipt(uint64_t sent_ns, const ChunkSink::Receipt& receipt);
   void Submit(ChunkHeader header, std::string columns);
   void OnReceipt(uint64_t sequence, const ChunkSink::Receipt& receipt);
 

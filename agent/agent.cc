@@ -21,6 +21,9 @@ constexpr uint64_t kDrainLookNs = 20'000'000;
 constexpr char kAggregatorCondition[] = "aggregator";
 constexpr char kSocketCondition[] = "socket";
 constexpr char kDataFlowCondition[] = "data flow";
+constexpr char kSpoolCondition[] = "spool";
+constexpr uint64_t kSpoolAgainNs = 1'000'000'000;
+constexpr uint64_t kLastCursorsNs = 2'000'000'000;
 
 // Sources may not look at agent/ranks, so the two meet here.
 RankResolver MakeRankResolver(const ConfiguredRanks& configured) {
@@ -49,10 +52,29 @@ TapSource::Options TapOptions(const AgentConfig& config, const AgentInfo& info) 
   return options;
 }
 
+std::unique_ptr<Spool> MakeSpool(const AgentConfig& config, const AgentInfo& info,
+                                 FileSystem& files, TaskRunner& io, TaskRunner& runner,
+                                 const Clock& clock, Random& random) {
+  if (config.spool == "none") return nullptr;
+  Spool::Options options;
+  options.directory = config.spool;
+  while (options.directory.size() > 1 && options.directory.back() == '/') {
+    options.directory.pop_back();
+  }
+  options.agent_id = info.agent_id;
+  options.bytes_max = config.spool_bytes;
+  options.capture_bytes_max = config.spool_capture_bytes;
+  options.when_full =
+      config.spool_drops_oldest ? Spool::WhenFull::kDropOldest : Spool::WhenFull::kRefuseNewest;
+  return std::make_unique<Spool>(options, files, io, runner, clock, random);
+}
+
 }  // namespace
 
 Agent::Agent(const AgentConfig& config, const AgentInfo& info)
     : drain_ns_(uint64_t{config.drain_seconds} * 1'000'000'000),
+      spool_(MakeSpool(config, info, files_, io_loop_, loop_, clock_, random_)),
+      queue_(spool_.get()),
       // Control and upload have a connection each, so that reports never wait behind chunks.
       uploader_(queue_,
                 MakeGrpcUploadConnector(MakeChannel(config.aggregator, {}), info.agent_id, loop_),
@@ -60,8 +82,9 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
       control_(info, MakeGrpcControlConnector(MakeChannel(config.aggregator, {}), loop_), clock_,
                loop_, random_,
                {.on_welcome =
-                    [this] {
+                    [this](const std::set<CaptureId>& captures) {
                       health_.Set(kAggregatorCondition, true);
+                      uploader_.ForgetAllBut(captures);
                       uploader_.SetEnabled(true);
                     },
                 .on_lost =
@@ -69,7 +92,13 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
                       health_.Set(kAggregatorCondition, false, "the connection is lost");
                       uploader_.SetEnabled(false);
                     },
-                .on_capture_over = [this](const CaptureId& id) { uploader_.ForgetCapture(id); }}),
+                .on_capture_over = [this](const CaptureId& id) { uploader_.ForgetCapture(id); },
+                .on_resume =
+                    [this](CaptureResume& resume) {
+                      uploader_.TakeCursors(resume.capture_id, resume.cursors);
+                      queue_.MergeCursors(resume.capture_id, resume.cursors);
+                    },
+                .is_delivered = [this](const CaptureId& id) { return !queue_.Holds(id); }}),
       taps_(TapOptions(config, info), loop_, clock_, queue_, control_,
             MakeRankResolver(config.ranks), source_metrics_),
       framework_({.agent_id = info.agent_id,
@@ -79,15 +108,22 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
                   .directory = config.framework_directory},
                  clock_, loop_, queue_, control_, source_metrics_),
       metrics_(*registry_, info.instance_id,
-               {source_metrics_, queue_, uploader_, control_, taps_, clock_}) {
+               {source_metrics_, queue_, uploader_, control_, taps_, spool_.get(), clock_}) {
   health_.Declare(kAggregatorCondition, HealthState::Severity::kReadiness, "not connected yet");
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
   health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not looked at yet");
+  if (spool_ != nullptr) {
+    health_.Declare(kSpoolCondition, HealthState::Severity::kReadiness, "not read yet");
+  }
   control_.AddSource(taps_);
   control_.AddSource(framework_);
 }
 
-Agent::~Agent() = default;
+Agent::~Agent() {
+  if (!io_thread_.joinable()) return;
+  io_loop_.PostTask([this] { io_loop_.Quit(); });
+  io_thread_.join();
+}
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(const AgentConfig& config,
                                                      const AgentInfo& info) {
@@ -97,6 +133,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(const AgentConfig& config,
 }
 
 absl::Status Agent::Start(const AgentConfig& config) {
+  if (spool_ != nullptr) io_thread_ = std::thread([this] { io_loop_.Run(); });
   RETURN_IF_ERROR(taps_.Start());
   health_.Set(kSocketCondition, true);
   ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, registry_, health_));
@@ -106,11 +143,33 @@ absl::Status Agent::Start(const AgentConfig& config) {
 void Agent::Run(int signal_fd) {
   loop_.AddReadableWatch(signal_fd, [this, signal_fd] { OnSignal(signal_fd); });
   loop_.PostTask([this] {
-    control_.Start();
+    OpenSpool();
     PublishMetrics();
   });
   loop_.Run();
   loop_.RemoveReadableWatch(signal_fd);
+}
+
+void Agent::OpenSpool() {
+  if (ending_) return;
+  const absl::Status status = queue_.Recover();
+  if (!status.ok() && spool_->MayHoldChunks()) {
+    if (std::exchange(spool_problem_, status.ToString()) != spool_problem_) {
+      spdlog::error("waiting for the spool: {}", spool_problem_);
+    }
+    health_.Set(kSpoolCondition, false, spool_problem_);
+    loop_.PostDelayedTask([this] { OpenSpool(); }, kSpoolAgainNs);
+    return;
+  }
+  if (!status.ok()) {
+    spdlog::error("there is no spool, chunks stay in memory until this agent is started again: {}",
+                  status.ToString());
+  } else if (spool_ != nullptr) {
+    spdlog::info("spool: {} chunks in {} captures, {} bytes", queue_.chunks(), spool_->captures(),
+                 spool_->bytes());
+  }
+  started_ = true;
+  control_.Start();
 }
 
 void Agent::OnSignal(int signal_fd) {
@@ -125,26 +184,36 @@ void Agent::OnSignal(int signal_fd) {
                queue_.chunks());
   health_.Set(kSocketCondition, false, "shutting down");
   queue_.Close();
+  taps_.Flush();
+  framework_.Flush();
   Drain(clock_.MonotonicNs() + drain_ns_);
 }
 
 void Agent::Drain(uint64_t deadline_ns) {
   const bool drained = queue_.chunks() == 0;
-  // Without an aggregator there is nobody to wait for.
-  if (!drained && uploader_.connected() && clock_.MonotonicNs() < deadline_ns) {
+  // Without an aggregator there is nobody to wait for but the disk.
+  const bool keeps = spool_ != nullptr && spool_->health().ok() && queue_.unkept_chunks() > 0;
+  const bool wait = !drained && (uploader_.connected() || keeps);
+  if (wait && clock_.MonotonicNs() < deadline_ns) {
     loop_.PostDelayedTask([this, deadline_ns] { Drain(deadline_ns); }, kDrainLookNs);
     return;
   }
-  spdlog::info("ended, {} chunks were not acknowledged", queue_.chunks());
+  spdlog::info("ended, {} chunks were not acknowledged; of these {} are in the spool",
+               queue_.chunks(), queue_.chunks() - queue_.unkept_chunks());
   control_.Stop();
   uploader_.SetEnabled(false);
-  loop_.Quit();
+  if (spool_ == nullptr) return loop_.Quit();
+  spool_->Finish([this] { loop_.Quit(); });
+  loop_.PostDelayedTask([this] { loop_.Quit(); }, kLastCursorsNs);
 }
 
 void Agent::PublishMetrics() {
   metrics_.Publish();
   const auto stall = DescribeStall(source_metrics_.canary_watch, clock_.MonotonicNs());
   health_.Set(kDataFlowCondition, !stall, stall.value_or(""));
+  if (started_ && spool_ != nullptr) {
+    health_.Set(kSpoolCondition, spool_->health().ok(), spool_->health().ToString());
+  }
   loop_.PostDelayedTask([this] { PublishMetrics(); }, kPublishNs);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,10 +16,12 @@
 #include "agent/source/framework/framework_source.h"
 #include "agent/source/neuron/tap_source.h"
 #include "agent/source/source_metrics.h"
-#include "agent/upload/upload_queue.h"
+#include "agent/spool/spool.h"
+#include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
+#include "base/file_system.h"
 #include "base/random.h"
 #include "health/health_server.h"
 #include "health/health_state.h"
@@ -27,7 +30,7 @@
 namespace neurontrace {
 
 // Builds everything of one agent, connects it and owns it. All of it lives on one sequence, the
-// thread that calls Run; gRPC and HTTP have threads of their own.
+// thread that calls Run; the spool's disk, gRPC and HTTP have threads of their own.
 class Agent {
  public:
   // Errors of the socket and of the health address, as they are said to people.
@@ -38,8 +41,8 @@ class Agent {
   Agent& operator=(const Agent&) = delete;
 
   // Works until one of the signals that `signal_fd` (signalfd(2)) reports. Then sources are read no
-  // further, and what they gave is sent for as long as the drain time allows; what is left stays
-  // with the workers and is read again by the next agent.
+  // further, and what they gave is sent for as long as the drain time allows; what is left stays in
+  // the spool, or, where there is none, with the workers, and the next agent goes on with it.
   void Run(int signal_fd);
 
   int health_port() const { return health_server_->port(); }
@@ -47,6 +50,9 @@ class Agent {
  private:
   Agent(const AgentConfig& config, const AgentInfo& info);
   absl::Status Start(const AgentConfig& config);
+  // Begins to work once the spool is read; a directory that cannot be read, or that another agent
+  // uses, is waited for.
+  void OpenSpool();
   void OnSignal(int signal_fd);
   void Drain(uint64_t deadline_ns);
   void PublishMetrics();
@@ -57,10 +63,14 @@ class Agent {
   SystemClock clock_;
   SystemRandom random_;
   EventLoop loop_;
+  EventLoop io_loop_;  // of the spool's disk
+  std::thread io_thread_;
+  SystemFileSystem files_;
   HealthState health_;
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   AgentSourceMetrics source_metrics_;
-  UploadQueue queue_;
+  std::unique_ptr<Spool> spool_;  // null: chunks stay in memory
+  DeliveryQueue queue_;
   Uploader uploader_;
   ControlSession control_;
   TapSource taps_;
@@ -68,6 +78,8 @@ class Agent {
   AgentMetrics metrics_;
   std::unique_ptr<HealthServer> health_server_;
   bool ending_ = false;
+  bool started_ = false;
+  std::string spool_problem_;  // as it was logged last
 };
 
 }  // namespace neurontrace

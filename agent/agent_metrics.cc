@@ -47,6 +47,8 @@ AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& in
                             "streams' last ones")) {
   AddSourceCounters();
   AddDeliveryMetrics();
+  AddControlMetrics();
+  if (watched_.spool != nullptr) AddSpoolMetrics(*watched_.spool);
 }
 
 void AgentMetrics::AddCounter(const char* name, const char* help, Read read) {
@@ -125,12 +127,12 @@ void AgentMetrics::AddSourceCounters() {
 }
 
 void AgentMetrics::AddDeliveryMetrics() {
-  const UploadQueue& queue = watched_.queue;
+  const DeliveryQueue& queue = watched_.queue;
   const Uploader& uploader = watched_.uploader;
-  const ControlSession& control = watched_.control;
-  AddGauge("neurontrace_agent_queue_bytes", "Bytes waiting for the aggregator",
+  AddGauge("neurontrace_agent_queue_bytes", "Bytes of chunks in memory",
            [&queue] { return queue.bytes(); });
-  AddGauge("neurontrace_agent_queue_chunks", "Chunks waiting for the aggregator",
+  AddGauge("neurontrace_agent_queue_chunks",
+           "Chunks waiting for the aggregator, in memory or in the spool",
            [&queue] { return queue.chunks(); });
   AddGauge("neurontrace_agent_queue_streams", "Streams with a queue",
            [&queue] { return queue.streams(); });
@@ -162,6 +164,13 @@ void AgentMetrics::AddDeliveryMetrics() {
              [&uploader] { return uploader.counters().busy; });
   AddCounter("neurontrace_agent_streams_abandoned_total", "Streams given up with what was left",
              [&uploader] { return uploader.counters().streams_abandoned; });
+  AddCounter("neurontrace_agent_upload_gone_total",
+             "Times a stream was asked for chunks that are gone",
+             [&uploader] { return uploader.counters().gone; });
+}
+
+void AgentMetrics::AddControlMetrics() {
+  const ControlSession& control = watched_.control;
   AddGauge("neurontrace_agent_aggregator_connected", "1 while the aggregator has welcomed us",
            [&control] { return control.welcomed() ? 1 : 0; });
   AddGauge("neurontrace_agent_captures", "Captures this agent knows of",
@@ -174,6 +183,49 @@ void AgentMetrics::AddDeliveryMetrics() {
              [&control] { return control.counters().reports_sent; });
   AddCounter("neurontrace_agent_workers_refused_total", "Workers beyond what is reported",
              [&control] { return control.counters().workers_refused; });
+}
+
+void AgentMetrics::AddSpoolMetrics(const Spool& spool) {
+  const DeliveryQueue& queue = watched_.queue;
+  AddGauge("neurontrace_agent_spool_bytes", "Bytes of the spool's segments",
+           [&spool] { return spool.bytes(); });
+  AddGauge("neurontrace_agent_spool_bytes_max", "The size the spool may have",
+           [&spool] { return spool.bytes_max(); });
+  AddGauge("neurontrace_agent_spool_chunks", "Chunks in the spool that the aggregator lacks",
+           [&spool] { return spool.chunks(); });
+  AddGauge("neurontrace_agent_spool_segments", "Segments of the spool",
+           [&spool] { return spool.segments(); });
+  AddGauge("neurontrace_agent_spool_captures", "Captures with segments in the spool",
+           [&spool] { return spool.captures(); });
+  AddGauge("neurontrace_agent_spool_failing", "1 while the spool's disk fails",
+           [&spool] { return spool.health().ok() ? 0 : 1; });
+  AddGauge("neurontrace_agent_spool_full", "1 while the newest chunks wait for room",
+           [&spool] { return spool.full() ? 1 : 0; });
+  AddGauge("neurontrace_agent_spool_unkept_chunks", "Chunks in memory and not in the spool",
+           [&queue] { return queue.unkept_chunks(); });
+  AddCounter("neurontrace_agent_spool_chunks_kept_total", "Chunks made durable in the spool",
+             [&spool] { return spool.counters().chunks_kept; });
+  AddCounter("neurontrace_agent_spool_bytes_kept_total", "Bytes of these",
+             [&spool] { return spool.counters().bytes_kept; });
+  AddCounter("neurontrace_agent_spool_batches_total", "Writes to the spool, with a sync each",
+             [&spool] { return spool.counters().batches; });
+  AddCounter("neurontrace_agent_spool_failures_total", "Operations that the disk failed",
+             [&spool] { return spool.counters().failures; });
+  AddCounter("neurontrace_agent_spool_segments_dropped_total", "Segments dropped to make room",
+             [&spool] { return spool.counters().segments_dropped; });
+  AddCounter("neurontrace_agent_spool_chunks_dropped_total", "Chunks lost with these",
+             [&queue] { return queue.counters().chunks_dropped; });
+  AddCounter("neurontrace_agent_spool_chunks_damaged_total",
+             "Chunks lost because the disk did not give them back",
+             [&queue] { return queue.counters().chunks_damaged; });
+  AddCounter("neurontrace_agent_spool_chunks_recovered_total", "Chunks found at the start",
+             [&queue] { return queue.counters().chunks_recovered; });
+  AddCounter("neurontrace_agent_spool_quarantined_chunks_total",
+             "Chunks that the aggregator refused, set aside for people",
+             [&spool] { return spool.counters().chunks_set_aside; });
+  AddCounter("neurontrace_agent_spool_quarantine_overflows_total",
+             "Chunks that were refused and not set aside, for want of room",
+             [&spool] { return spool.counters().chunks_not_set_aside; });
 }
 
 void AgentMetrics::Publish() {

@@ -16,7 +16,8 @@
 #include "agent/control/control_session.h"
 #include "agent/source/neuron/tap_source.h"
 #include "agent/source/source_metrics.h"
-#include "agent/upload/upload_queue.h"
+#include "agent/spool/spool.h"
+#include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
 #include "base/clock.h"
 
@@ -29,10 +30,11 @@ class AgentMetrics {
   // What is looked at; all of it outlives this.
   struct Watched {
     const AgentSourceMetrics& sources;
-    const UploadQueue& queue;
+    const DeliveryQueue& queue;
     const Uploader& uploader;
     const ControlSession& control;
     const TapSource& taps;
+    const Spool* spool;  // may be null
     const Clock& clock;
   };
 
@@ -48,6 +50,8 @@ class AgentMetrics {
   void AddGauge(const char* name, const char* help, Read read);
   void AddSourceCounters();
   void AddDeliveryMetrics();
+  void AddControlMetrics();
+  void AddSpoolMetrics(const Spool& spool);
   void PublishCores();
   void PublishHeadroom();
   void PublishCanaries();

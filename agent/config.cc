@@ -5,6 +5,7 @@
 #include <sys/un.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <iostream>
 
@@ -43,7 +44,6 @@ std::string CheckSocketPath(const std::string& path) {
 void AddIdentityOptions(CLI::App& app, AgentConfig& config) {
   app.add_option("--aggregator", config.aggregator, "Address of the aggregator, HOST:PORT")
       ->envname("NEURONTRACE_AGGREGATOR")
-      ->required()
       ->check(CheckAddress);
   app.add_option("--socket", config.socket, "Unix socket that taps connect to")
       ->envname("NEURONTRACE_AGENT_SOCKET")
@@ -76,6 +76,36 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
       ->check(count);
   app.add_option("--worker-count", config.ranks.worker_count, "Cores of the whole job")
       ->check(count);
+}
+
+void AddSpoolOptions(CLI::App& app, AgentConfig& config, std::string& when_full,
+                     std::string& output) {
+  const CLI::Range size(limits::kSpoolBytesMin, uint64_t{1} << 50);
+  app.add_option("--spool", config.spool,
+                 "Directory in which chunks are kept until the aggregator has them; 'none' keeps "
+                 "them in memory only")
+      ->envname("NEURONTRACE_SPOOL")
+      ->capture_default_str();
+  app.add_option("--spool-bytes", config.spool_bytes,
+                 "Size of the spool, as 4GiB or 500MB (a MB is 1024 KB here)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(size)
+      ->capture_default_str();
+  app.add_option("--spool-capture-bytes", config.spool_capture_bytes,
+                 "How much of it one capture may have; default: half")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(size);
+  app.add_option("--spool-when-full", when_full,
+                 "drop-oldest: what is oldest gives way, and is counted as lost; refuse-newest: "
+                 "sources wait, and the tap's and the runtime's rings lose what does not fit")
+      ->check(CLI::IsMember({"drop-oldest", "refuse-newest"}))
+      ->capture_default_str();
+  app.add_option("--spool-check", config.spool_check,
+                 "Read the spool in this directory, say what is in it and whether it is sound, and "
+                 "end: 0 if it is, 1 if not. Do this while no agent uses it");
+  app.add_option("--output", output, "Of --spool-check: text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
 }
 
 void AddDaemonOptions(CLI::App& app, AgentConfig& config) {
@@ -115,6 +145,9 @@ std::optional<AgentConfig> ParseAgentConfig(int argc, char** argv, int& exit_cod
   app.set_version_flag("--version", NEURONTRACE_VERSION);
   AddIdentityOptions(app, config);
   AddSourceOptions(app, config);
+  std::string when_full = "drop-oldest";
+  std::string output = "text";
+  AddSpoolOptions(app, config, when_full, output);
   AddDaemonOptions(app, config);
   app.footer(
       "Examples:\n"
@@ -122,13 +155,25 @@ std::optional<AgentConfig> ParseAgentConfig(int argc, char** argv, int& exit_cod
       "  neurontrace-agent --aggregator 10.0.0.5:9400 --socket /tmp/agent.sock \\\n"
       "      --framework-dir /data/profiles --worker-start-id 32 --worker-count 64\n\n"
       "SIGTERM and SIGINT end it: 0 when that went well. Workers do not notice; an agent that "
-      "starts again\ngoes on where this one stopped.");
+      "starts again\nwith the same spool goes on where this one stopped.");
   try {
     app.parse(argc, argv);
+    if (config.aggregator.empty() && config.spool_check.empty()) {
+      throw CLI::RequiredError("--aggregator");
+    }
+    if (config.spool.empty()) throw CLI::ValidationError("--spool", "a directory, or 'none'");
+    if (config.spool_capture_bytes > config.spool_bytes) {
+      throw CLI::ValidationError("--spool-capture-bytes", "more than --spool-bytes");
+    }
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error) == 0 ? 0 : kExitUsage;
     return std::nullopt;
   }
+  if (config.spool_capture_bytes == 0) {
+    config.spool_capture_bytes = std::max(config.spool_bytes / 2, limits::kSpoolBytesMin);
+  }
+  config.spool_drops_oldest = when_full == "drop-oldest";
+  config.spool_check_json = output == "json";
   return config;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/ranks/rank_resolver.h"
+#include "trace/limits.h"
 
 namespace neurontrace {
 
@@ -21,6 +22,12 @@ struct AgentConfig {
   ConfiguredRanks ranks;
   std::string health_address = "127.0.0.1:9401";  // HTTP, HOST:PORT; port 0 picks a free one
   std::string log_level = "info";
+  std::string spool = "/var/lib/neurontrace/spool";  // directory; "none": chunks stay in memory
+  uint64_t spool_bytes = limits::kSpoolBytesDefault;
+  uint64_t spool_capture_bytes = 0;  // 0: half of spool_bytes
+  bool spool_drops_oldest = true;    // when full; else newest chunks wait
+  std::string spool_check;           // not empty: check this directory, and nothing else
+  bool spool_check_json = false;
   uint32_t drain_seconds = 20;  // how long an agent that is told to end waits for answers
 };
 

@@ -10,11 +10,29 @@
 #include "agent/agent.h"
 #include "agent/config.h"
 #include "agent/instance_identity.h"
+#include "agent/spool/spool_check.h"
+#include "base/file_system.h"
+
+namespace {
+
+int CheckSpoolFor(const neurontrace::AgentConfig& config) {
+  neurontrace::SystemFileSystem files;
+  const auto report = neurontrace::CheckSpool(files, config.spool_check);
+  if (!report.ok()) {
+    std::fprintf(stderr, "neurontrace-agent: %s\n", report.status().ToString().c_str());
+    return 1;
+  }
+  std::fputs((config.spool_check_json ? report->ToJson() : report->ToText()).c_str(), stdout);
+  return report->sound() ? 0 : 1;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   int exit_code = 0;
   const auto config = neurontrace::ParseAgentConfig(argc, argv, exit_code);
   if (!config) return exit_code;
+  if (!config->spool_check.empty()) return CheckSpoolFor(*config);
   spdlog::set_default_logger(spdlog::stderr_color_mt("agent"));
   spdlog::set_level(spdlog::level::from_str(config->log_level));
 

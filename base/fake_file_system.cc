@@ -296,6 +296,8 @@ absl::StatusOr<std::vector<FileSystem::Entry>> FakeFileSystem::List(const std::s
 }
 
 absl::Status FakeFileSystem::MakeDirectory(const std::string& path) {
+  const Node* const known = Find(path);
+  if (known != nullptr && known->is_directory && !powered_off_) return absl::OkStatus();
   RETURN_IF_ERROR(Begin(Operation::kMakeDirectory, path));
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);

@@ -181,7 +181,13 @@ absl::Status SystemFileSystem::SyncDirectory(const std::string& directory) {
 
 absl::StatusOr<std::unique_ptr<FileSystem::Lock>> SystemFileSystem::TakeLock(
     const std::string& path) {
-  ASSIGN_OR_RETURN(UniqueFd fd, Open("create", path, O_RDWR | O_CREAT));
+  absl::StatusOr<UniqueFd> opened = Open("create", path, O_RDWR | O_CREAT);
+  // A lock needs no writing: on a file system that has become read-only it is there already.
+  if (!opened.ok()) {
+    auto existing = Open("open", path, O_RDONLY);
+    if (existing.ok()) opened = std::move(existing);
+  }
+  ASSIGN_OR_RETURN(UniqueFd fd, std::move(opened));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return FailedPrecondition("{} is held by another process", path);
     return ErrorOf("lock", path);

@@ -20,6 +20,8 @@ inline constexpr uint32_t kChunkEventsTarget = 4096;
 inline constexpr size_t kChunkBytesTarget = 128u << 10;    // compressed
 inline constexpr size_t kChunkBytesMax = size_t{4} << 20;  // compressed
 inline constexpr size_t kChunkColumnsBytesMax = size_t{64} << 20;
+inline constexpr size_t kChunkHeaderBytesMax =
+    256u << 10;  // its header, serialized: identity, evidence and losses, all bounded
 inline constexpr uint64_t kChunkAgeMaxNs = 500'000'000;  // an open chunk is closed at this age
 inline constexpr uint32_t kChunkStringsMax = 65'536;
 inline constexpr uint32_t kChunkShapesMax = 4'096;
@@ -56,6 +58,27 @@ inline constexpr uint32_t kUnackedChunksMax = 256;
 // Agent: bytes of encoded chunks held in memory; beyond: sources are not read (they keep what they
 // hold).
 inline constexpr size_t kAgentQueueBytesMax = size_t{64} << 20;
+
+// Agent: bytes of chunks sent and not yet acknowledged; beyond: sending waits.
+inline constexpr size_t kUnackedBytesMax = size_t{32} << 20;
+
+// Agent's spool. At its size, or a capture's share of it: drop-oldest or refuse-newest, as the
+// agent is told. A segment holds at least one record, whatever its size.
+inline constexpr uint64_t kSpoolBytesDefault = uint64_t{4} << 30;
+inline constexpr uint64_t kSpoolBytesMin = uint64_t{1} << 20;
+inline constexpr uint64_t kSpoolSegmentBytesMax = uint64_t{64} << 20;
+inline constexpr uint64_t kSpoolSegmentBytesMin = uint64_t{64} << 10;
+inline constexpr uint64_t kSpoolSegmentsPerQuota = 8;  // a quota is at least so many segments
+// Chunks in the spool, as each costs some memory too. At it: as if the spool were full.
+inline constexpr uint64_t kSpoolChunksMax = 500'000;
+inline constexpr size_t kSpoolBatchBytesMax = size_t{8} << 20;  // written with one sync
+// Captures whose chunks lie in the spool. Beyond: chunks stay in memory.
+inline constexpr size_t kSpoolCapturesMax = 1'024;
+inline constexpr size_t kSpoolFilesPerDirectoryMax = 1u << 20;
+inline constexpr size_t kSpoolCursorBytesMax = size_t{256} << 20;
+// What is set aside for people to look at; beyond: it is removed at once, and counted.
+inline constexpr uint64_t kSpoolQuarantineBytesMax = uint64_t{64} << 20;
+inline constexpr size_t kSpoolQuarantineFilesMax = 1'000;
 
 // Runtime rings that a capture asks for: events per core. 65,536 events are 7.9 MB a core and last
 // 0.7 s at the highest plausible rate of 85,000 events/s.
@@ -106,6 +129,12 @@ static_assert(kStringBytesMax < kChunkColumnsBytesMax);
 static_assert(kAttributesPerEventMax <= kChunkStringsMax,
               "the keys of one event must fit into a string table");
 static_assert(kExportMessageBytes < kGrpcMessageBytesMax);
+static_assert(kChunkBytesMax + kChunkHeaderBytesMax <= kSpoolBatchBytesMax,
+              "a batch must hold any chunk");
+static_assert(kSpoolSegmentBytesMin * kSpoolSegmentsPerQuota <= kSpoolBytesMin);
+static_assert(kSpoolSegmentBytesMax + kSpoolBatchBytesMax <= 0xffffffffu,
+              "places in a segment are 32-bit numbers");
+static_assert(kUnackedBytesMax <= kAgentQueueBytesMax);
 static_assert(kRingEventsPerCoreMin <= kRingEventsPerCoreDefault &&
               kRingEventsPerCoreDefault <= kRingEventsPerCoreMax);
 

@@ -11,10 +11,6 @@
 namespace neurontrace {
 namespace {
 
-// A header is small: identity, evidence and losses, all bounded. Beyond this it is not parsed at
-// all.
-constexpr size_t kHeaderBytesMax = 256u << 10;
-
 uint32_t ChecksumOf(const std::string& header, const std::string& columns) {
   return ExtendCrc32c(Crc32c(header.data(), header.size()), columns.data(), columns.size());
 }
@@ -22,18 +18,31 @@ uint32_t ChecksumOf(const std::string& header, const std::string& columns) {
 }  // namespace
 
 void ToEnvelope(Chunk chunk, uint32_t stream_ref, v1::ChunkEnvelope* envelope) {
-  v1::ChunkHeader header;
-  ToProto(chunk.header, &header);
-  header.SerializeToString(envelope->mutable_header());
+  envelope->set_header(SerializeChunkHeader(chunk.header));
   envelope->set_columns(std::move(chunk.columns));
   envelope->set_crc32c(ChecksumOf(envelope->header(), envelope->columns()));
   envelope->set_stream_ref(stream_ref);
 }
 
+std::string SerializeChunkHeader(const ChunkHeader& header) {
+  v1::ChunkHeader message;
+  ToProto(header, &message);
+  return message.SerializeAsString();
+}
+
+absl::StatusOr<ChunkHeader> ParseChunkHeader(std::string_view bytes) {
+  v1::ChunkHeader message;
+  if (bytes.size() > limits::kChunkHeaderBytesMax ||
+      !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return InvalidArgument("the chunk's header is not a ChunkHeader message");
+  }
+  return FromProto(message);
+}
+
 absl::StatusOr<ChunkHeader> ParseEnvelopeHeader(const v1::ChunkEnvelope& envelope) {
-  if (envelope.header().size() > kHeaderBytesMax) {
+  if (envelope.header().size() > limits::kChunkHeaderBytesMax) {
     return InvalidArgument("the chunk's header has {} bytes; the limit is {}",
-                           envelope.header().size(), kHeaderBytesMax);
+                           envelope.header().size(), limits::kChunkHeaderBytesMax);
   }
   if (envelope.columns().size() > limits::kChunkBytesMax) {
     return InvalidArgument("the chunk's columns have {} bytes; the limit is {}",
@@ -44,11 +53,7 @@ absl::StatusOr<ChunkHeader> ParseEnvelopeHeader(const v1::ChunkEnvelope& envelop
     return InvalidArgument("the chunk's checksum is {:08x}, its bytes give {:08x}",
                            envelope.crc32c(), checksum);
   }
-  v1::ChunkHeader header;
-  if (!header.ParseFromString(envelope.header())) {
-    return InvalidArgument("the chunk's header is not a ChunkHeader message");
-  }
-  return FromProto(header);
+  return ParseChunkHeader(envelope.header());
 }
 
 absl::StatusOr<ChunkHeader> ChunkValidator::Validate(const v1::ChunkEnvelope& envelope) {

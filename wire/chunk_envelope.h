@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,6 +16,11 @@ namespace neurontrace {
 
 // Makes the envelope, checksum included, and takes the columns over. Any thread.
 void ToEnvelope(Chunk chunk, uint32_t stream_ref, v1::ChunkEnvelope* envelope);
+
+// A header by itself, as it stands in an envelope. INVALID_ARGUMENT names what is wrong. Any
+// thread.
+std::string SerializeChunkHeader(const ChunkHeader& header);
+absl::StatusOr<ChunkHeader> ParseChunkHeader(std::string_view bytes);
 
 // The header alone, after checking the checksum and every limit that the header touches.
 // INVALID_ARGUMENT names what is wrong. Any thread.

@@ -92,12 +92,13 @@ void ControlSession::OnWelcome(const Welcome& welcome) {
   welcomed_ = true;
   backoff_.Reset();
   for (const auto& [identity, worker] : workers_) Report(worker);
-  for (const CaptureResume& resume : welcome.captures) {
+  for (CaptureResume resume : welcome.captures) {
+    if (hooks_.on_resume) hooks_.on_resume(resume);
     StartCapture(resume);
     if (resume.stopping) StopCapture(resume.capture_id);
   }
   for (auto& [capture_id, capture] : captures_) ReportCapture(capture_id, capture, true);
-  if (hooks_.on_welcome) hooks_.on_welcome();
+  if (hooks_.on_welcome) hooks_.on_welcome(listed);
 }
 
 void ControlSession::OnStartCapture(const CaptureId& capture_id, const CaptureSpec& spec) {
@@ -209,6 +210,7 @@ void ControlSession::Tick() {
     if (capture.finished) {
       spdlog::info("control: capture {} is finished here", capture_id.ToString());
       for (Source* source : sources_) source->ForgetCapture(capture_id);
+      if (hooks_.on_capture_over) hooks_.on_capture_over(capture_id);
     }
     if (progress || capture.finished) ReportCapture(capture_id, capture, false);
   }
@@ -225,6 +227,7 @@ bool ControlSession::IsFinished(const CaptureId& capture_id, Capture& capture) c
     return source->CaptureFinished(capture_id);
   });
   if (!sources_finished) return false;
+  if (hooks_.is_delivered && !hooks_.is_delivered(capture_id)) return false;
   // A source may have its last receipts before it says how a worker ended. That is waited for, but
   // not for ever.
   const uint64_t now = clock_.MonotonicNs();

@@ -28,9 +28,15 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
  public:
   // Who else has to know; called on the sequence.
   struct Hooks {
-    std::function<void()> on_welcome;  // captures are settled: chunks may go up
-    std::function<void()> on_lost;     // the connection is gone
+    // Captures are settled, these go on: chunks may go up.
+    std::function<void(const std::set<CaptureId>& captures)> on_welcome;
+    std::function<void()> on_lost;  // the connection is gone
+    // Nothing more of it is wanted, or everything of it is delivered.
     std::function<void(const CaptureId&)> on_capture_over;
+    // Before sources hear where the streams of a capture stand: adds what this node itself keeps.
+    std::function<void(CaptureResume&)> on_resume;
+    // True once nothing of the capture is on its way any more; null: sources know it all.
+    std::function<bool(const CaptureId&)> is_delivered;
   };
   struct Counters {
     uint64_t calls = 0;

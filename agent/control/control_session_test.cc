@@ -104,6 +104,7 @@ class FakeSource final : public Source {
     const auto it = running.find(id);
     return drained && it != running.end() && !it->second;
   }
+  void Flush() override {}
   void ForgetCapture(const CaptureId& id) override {
     calls.emplace_back("forget");
     running.erase(id);
@@ -126,7 +127,8 @@ class ControlSessionTest : public ::testing::Test {
     return info;
   }
   ControlSession::Hooks Hooks() {
-    return {[this] { hooks_.emplace_back("welcome"); }, [this] { hooks_.emplace_back("lost"); },
+    return {[this](const std::set<CaptureId>&) { hooks_.emplace_back("welcome"); },
+            [this] { hooks_.emplace_back("lost"); },
             [this](const CaptureId&) { hooks_.emplace_back("over"); }};
   }
   // Connects and is welcomed with `captures`; returns what is said after the hello.

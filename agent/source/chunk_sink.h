@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -8,14 +9,20 @@
 
 namespace neurontrace {
 
-// Where sources hand their chunks over: the uploader's queue in production, a list in tests.
+// Where sources hand their chunks over: the delivery queue in production, a list in tests.
 // Everything happens on the agent's sequence.
 class ChunkSink {
  public:
-  // What became of a chunk, said exactly once.
+  enum class Fate : uint8_t {
+    kKept,    // durable on this node: its source may let go of it. Another receipt follows.
+    kStored,  // durable at the aggregator
+    kLost,    // it never will be; the account of a later chunk shows it
+  };
+  // What became of a chunk: kKept at most once, and first; then kStored or kLost, exactly once.
+  // Where nothing is kept on this node, kStored is the first a source hears.
   struct Receipt {
-    bool stored = false;  // durable at the aggregator; otherwise it never will be
-    std::string reason;   // why not
+    Fate fate = Fate::kLost;
+    std::string reason;  // why it is lost
   };
   using Done = std::function<void(const Receipt&)>;
 

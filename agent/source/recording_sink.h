@@ -38,7 +38,7 @@ class RecordingSink final : public ChunkSink {
     if (std::exchange(entry.answered, true)) return;
     entry.stored = stored;
     const Done done = std::move(entry.done);
-    done({stored, reason});
+    done({stored ? Fate::kStored : Fate::kLost, reason});
   }
 
   // Where each stream stands in the store.

@@ -34,8 +34,13 @@ class Source {
   // Stops recording, reads what is left and ends every stream of the capture. Again: no effect.
   virtual void StopCapture(const CaptureId& capture_id) = 0;
 
-  // True once StopCapture was called (or nothing was selected) and every chunk has its receipt.
+  // True once StopCapture was called (or nothing was selected) and every chunk is stored by the
+  // aggregator or lost.
   virtual bool CaptureFinished(const CaptureId& capture_id) const = 0;
+
+  // The agent is ending: hands over what was read and not yet, so that nothing of it has to be read
+  // again.
+  virtual void Flush() = 0;
 
   // The capture is over at the aggregator: forget it, whatever is left.
   virtual void ForgetCapture(const CaptureId& capture_id) = 0;

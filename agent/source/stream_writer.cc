@@ -212,8 +212,9 @@ void StreamWriter::SendCanaryIfDue() {
 }
 
 void StreamWriter::OnCanaryReceipt(uint64_t sent_ns, const ChunkSink::Receipt& receipt) {
+  if (receipt.fate == ChunkSink::Fate::kKept) return;
   canary_under_way_ = false;
-  if (!receipt.stored) return;
+  if (receipt.fate != ChunkSink::Fate::kStored) return;
   metrics_.canary_watch.Acknowledged(canary_entry_, sent_ns, clock_.MonotonicNs());
 }
 
@@ -226,6 +227,10 @@ ChunkHeader StreamWriter::NewHeader() const {
   header.events_before = events_before_;
   header.losses_before = losses_before_;
   return header;
+}
+
+void StreamWriter::Flush(uint64_t position) {
+  if (first_position_ && !ended_) Close(position, 0, false);
 }
 
 void StreamWriter::End(uint64_t position) {
@@ -271,8 +276,7 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
                           .events_unknown = loss.events_unknown},
                          losses_before_);
   }
-  in_flight_.push_back(
-      {next_sequence_, first_position_.value_or(position), encoded.event_count, false});
+  in_flight_.push_back({next_sequence_, first_position_.value_or(position), false});
   first_position_.reset();
   text_bytes_since_look_ = 0;
   Submit(std::move(header), std::move(columns));
@@ -284,24 +288,38 @@ void StreamWriter::Submit(ChunkHeader header, std::string columns) {
   AgentSourceMetrics::Add(metrics_.chunks);
   AgentSourceMetrics::Add(metrics_.chunk_bytes, columns.size());
   const std::weak_ptr<StreamWriter*> self = self_;
+  const uint32_t events = header.event_count;
+  ++unsettled_chunks_;
   sink_.Submit({std::move(header), std::move(columns)},
-               [self, sequence](const ChunkSink::Receipt& receipt) {
-                 if (const auto writer = self.lock()) (*writer)->OnReceipt(sequence, receipt);
+               [self, sequence, events](const ChunkSink::Receipt& receipt) {
+                 if (const auto writer = self.lock()) {
+                   (*writer)->OnReceipt(sequence, events, receipt);
+                 }
                });
 }
 
-void StreamWriter::OnReceipt(uint64_t sequence, const ChunkSink::Receipt& receipt) {
+void StreamWriter::OnReceipt(uint64_t sequence, uint32_t events,
+                             const ChunkSink::Receipt& receipt) {
+  LetGo(sequence);
+  switch (receipt.fate) {
+    case ChunkSink::Fate::kKept:
+      return;
+    case ChunkSink::Fate::kStored:
+      counts_.stored += events;
+      break;
+    case ChunkSink::Fate::kLost:
+      // Nothing to tell: the account in the next chunk's header shows what is not there.
+      AgentSourceMetrics::Add(metrics_.chunks_refused);
+      counts_.lost += events;
+      break;
+  }
+  --unsettled_chunks_;
+}
+
+void StreamWriter::LetGo(uint64_t sequence) {
   const auto chunk = std::find_if(in_flight_.begin(), in_flight_.end(),
                                   [&](const InFlight& c) { return c.sequence == sequence; });
-  if (chunk == in_flight_.end() || chunk->done) return;
-  chunk->done = true;
-  if (receipt.stored) {
-    counts_.stored += chunk->events;
-  } else {
-    // Nothing to tell: the account in the next chunk's header shows what is not there.
-    AgentSourceMetrics::Add(metrics_.chunks_refused);
-    counts_.lost += chunk->events;
-  }
+  if (chunk != in_flight_.end()) chunk->done = true;
   while (!in_flight_.empty() && in_flight_.front().done) in_flight_.pop_front();
 }
 

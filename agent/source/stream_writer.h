@@ -39,7 +39,7 @@ class StreamWriter {
   };
   struct Counts {
     uint64_t read = 0;    // rows taken, without those passed over
-    uint64_t stored = 0;  // of these, in chunks that are durable
+    uint64_t stored = 0;  // of these, in chunks that the aggregator has stored
     uint64_t lost = 0;    // in losses of a known number, and in refused chunks
     bool lost_unknown = false;
   };
@@ -67,26 +67,26 @@ class StreamWriter {
   // After the rows of the record at `position`.
   void AddLoss(uint64_t position, Loss loss);
 
-  // Both between records; `position` is that of the next one. Tick closes a chunk that is old
-  // enough, and sends a canary where one is due. End closes the last one, whatever is in it; what
-  // comes later is counted and dropped.
+  // Between records; `position` is that of the next one. Tick closes a chunk that is old enough,
+  // and sends a canary where one is due; Flush closes any that is open. End closes the last one,
+  // whatever is in it; what comes later is counted and dropped.
   void Tick(uint64_t position);
+  void Flush(uint64_t position);
   void End(uint64_t position);
 
   bool ended() const { return ended_; }
-  // Ended, and every chunk has its receipt.
-  bool finished() const { return ended_ && in_flight_.empty(); }
-  // The record that holds the first row or loss that is not durable; nothing if all is. Its source
-  // must keep that record and those behind it.
+  // Ended, and every chunk is stored by the aggregator or lost.
+  bool finished() const { return ended_ && unsettled_chunks_ == 0; }
+  // The record that holds the first row or loss that is not durable, on this node or at the
+  // aggregator; nothing if all is. Its source must keep that record and those behind it.
   std::optional<uint64_t> first_undurable_position() const;
   const Counts& counts() const { return counts_; }
   const StreamIdentity& stream() const { return stream_; }
 
  private:
-  struct InFlight {
+  struct InFlight {  // not durable
     uint64_t sequence = 0;
     uint64_t first_position = 0;
-    uint32_t events = 0;
     bool done = false;
   };
 
@@ -102,7 +102,8 @@ class StreamWriter {
   void SendCanaryIfDue();
   void OnCanaryReceipt(uint64_t sent_ns, const ChunkSink::Receipt& receipt);
   void Submit(ChunkHeader header, std::string columns);
-  void OnReceipt(uint64_t sequence, const ChunkSink::Receipt& receipt);
+  void OnReceipt(uint64_t sequence, uint32_t events, const ChunkSink::Receipt& receipt);
+  void LetGo(uint64_t sequence);
 
   // Constant after construction.
   const CaptureId capture_id_;
@@ -139,6 +140,7 @@ class StreamWriter {
   size_t text_bytes_since_look_ = 0;
 
   std::deque<InFlight> in_flight_;
+  uint64_t unsettled_chunks_ = 0;  // neither stored nor lost
   CanaryWatch::Entry canary_entry_;
   uint64_t canary_due_ns_;  // monotonic
   bool canary_under_way_ = false;

@@ -12,7 +12,7 @@ void AckWindow::Add(StreamNumber number) {
 }
 
 std::optional<AckWindow::Turn> AckWindow::TakeTurn() {
-  if (in_flight_ >= unacked_max_) return std::nullopt;
+  if (in_flight_ >= unacked_max_ || bytes_in_flight_ >= bytes_max_) return std::nullopt;
   while (!round_.empty()) {
     const StreamNumber number = round_.front();
     round_.pop_front();
@@ -30,6 +30,26 @@ std::optional<AckWindow::Turn> AckWindow::TakeTurn() {
   return std::nullopt;
 }
 
+void AckWindow::NoteBytes(StreamNumber number, uint32_t bytes) {
+  const auto it = streams_.find(number);
+  assert(it != streams_.end() && it->second.bytes.size() < it->second.in_flight);
+  it->second.bytes.push_back(bytes);
+  bytes_in_flight_ += bytes;
+}
+
+void AckWindow::ForgetBytes(Stream& stream, size_t from) {
+  while (stream.bytes.size() > from) {
+    bytes_in_flight_ -= stream.bytes.back();
+    stream.bytes.pop_back();
+  }
+}
+
+void AckWindow::DropUnsent(StreamNumber number) {
+  const auto it = streams_.find(number);
+  assert(it != streams_.end() && it->second.queued > it->second.in_flight);
+  --it->second.queued;
+}
+
 void AckWindow::PopFront(StreamNumber number) {
   const auto it = streams_.find(number);
   assert(it != streams_.end() && it->second.queued > 0);
@@ -38,6 +58,10 @@ void AckWindow::PopFront(StreamNumber number) {
   if (stream.in_flight > 0) {
     --stream.in_flight;
     --in_flight_;
+    if (!stream.bytes.empty()) {
+      bytes_in_flight_ -= stream.bytes.front();
+      stream.bytes.pop_front();
+    }
   }
 }
 
@@ -46,12 +70,14 @@ void AckWindow::Rewind(StreamNumber number, size_t index) {
   if (it == streams_.end() || it->second.in_flight <= index) return;
   in_flight_ -= it->second.in_flight - index;
   it->second.in_flight = index;
+  ForgetBytes(it->second, index);
   JoinRound(number, it->second);
 }
 
 void AckWindow::RewindAll() {
   for (auto& [number, stream] : streams_) {
     stream.in_flight = 0;
+    ForgetBytes(stream, 0);
     stream.paused = false;
     JoinRound(number, stream);
   }
@@ -74,6 +100,7 @@ void AckWindow::Remove(StreamNumber number) {
   const auto it = streams_.find(number);
   if (it == streams_.end()) return;
   in_flight_ -= it->second.in_flight;
+  ForgetBytes(it->second, 0);
   streams_.erase(it);
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "wire/chunk_envelope.h"
+#include "wire/conversions.h"
 
 namespace neurontrace {
 namespace {
@@ -17,22 +18,22 @@ constexpr uint64_t kReconnectFirstNs = 100'000'000;
 constexpr uint64_t kReconnectLongestNs = 10'000'000'000;
 // With chunks under way and no answer for so long, the call is given up and begun anew.
 constexpr uint64_t kSilenceMaxNs = 30'000'000'000;
+// Answers to a chunk that says what is gone before it, which ask for that all the same.
+constexpr uint32_t kFirstRefusedMax = 3;
+constexpr uint32_t kLoadAgainMs = 1'000;
 constexpr uint32_t kBusyDelayDefaultMs = 100;
 constexpr uint32_t kBusyDelayLongestMs = 30'000;
 
 }  // namespace
 
-Uploader::Uploader(UploadQueue& queue, UploadConnector connector, TaskRunner& runner,
+Uploader::Uploader(DeliveryQueue& queue, UploadConnector connector, TaskRunner& runner,
                    Random& random, uint32_t unacked_max)
     : queue_(queue),
       connector_(std::move(connector)),
       runner_(runner),
       backoff_(random, kReconnectFirstNs, kReconnectLongestNs),
       window_(unacked_max) {
-  queue_.SetListener([this](StreamNumber stream) {
-    window_.Add(stream);
-    Pump();
-  });
+  queue_.SetListener(this);
 }
 
 Uploader::~Uploader() { queue_.SetListener(nullptr); }
@@ -49,13 +50,43 @@ void Uploader::SetEnabled(bool enabled) {
   }
 }
 
+void Uploader::OnReady(StreamNumber stream) {
+  window_.Add(stream);
+  Pump();
+}
+
+void Uploader::OnLoaded(StreamNumber stream, bool try_later) {
+  if (try_later) return PauseFor(stream, kLoadAgainMs);
+  window_.Resume(stream);
+  Pump();
+}
+
+void Uploader::OnFirstDropped(StreamNumber stream) { window_.PopFront(stream); }
+
+void Uploader::OnUnsentDropped(StreamNumber stream) { window_.DropUnsent(stream); }
+
+void Uploader::TakeCursors(const CaptureId& capture_id, const std::vector<StreamCursor>& cursors) {
+  for (const StreamCursor& cursor : cursors) {
+    TakeStored(queue_.Find(capture_id, cursor.stream), cursor.next_sequence);
+  }
+}
+
 void Uploader::ForgetCapture(const CaptureId& capture_id) {
-  for (const StreamNumber stream : queue_.StreamsOf(capture_id)) {
+  for (const StreamNumber stream : queue_.StreamsIn(capture_id)) {
     window_.Remove(stream);
     going_back_.erase(stream);
     queue_.Drop(stream, "the capture is over at the aggregator");
   }
+  queue_.ForgetCapture(capture_id);
   Pump();
+}
+
+void Uploader::ForgetAllBut(const std::set<CaptureId>& captures) {
+  for (const CaptureId& capture_id : queue_.captures()) {
+    if (captures.contains(capture_id)) continue;
+    spdlog::info("upload: capture {} is over at the aggregator", capture_id.ToString());
+    ForgetCapture(capture_id);
+  }
 }
 
 void Uploader::Connect() {
@@ -96,14 +127,32 @@ void Uploader::OnClosed(const absl::Status& status) {
 }
 
 void Uploader::Pump() {
-  if (stream_ == nullptr || writing_) return;
-  const auto turn = window_.TakeTurn();
-  if (!turn) return;
-  const UploadQueue::Entry& entry = queue_.at(turn->stream, turn->index);
+  while (stream_ != nullptr && !writing_) {
+    const auto turn = window_.TakeTurn();
+    if (!turn) return;
+    const DeliveryQueue::Entry& entry = queue_.at(turn->stream, turn->index);
+    if (entry.envelope != nullptr) {
+      Send(turn->stream, entry);
+      // What follows is read while this one is on its way.
+      queue_.Load(turn->stream, turn->index + 1);
+      return;
+    }
+    // It is read back first; the other streams go on meanwhile.
+    window_.Rewind(turn->stream, turn->index);
+    window_.Pause(turn->stream);
+    queue_.Load(turn->stream, turn->index);
+  }
+}
+
+void Uploader::Send(StreamNumber stream, const DeliveryQueue::Entry& entry) {
+  window_.NoteBytes(stream, entry.envelope_bytes);
   writing_ = true;
   ++counters_.chunks_sent;
-  counters_.bytes_sent += entry.bytes();
-  stream_->Write(entry.envelope);
+  counters_.bytes_sent += entry.envelope_bytes;
+  if (!entry.gone) return stream_->Write(entry.envelope);
+  auto envelope = std::make_shared<v1::ChunkEnvelope>(*entry.envelope);
+  ToProto(*entry.gone, envelope->mutable_gone_before());
+  stream_->Write(std::move(envelope));
 }
 
 void Uploader::OnWritten() {
@@ -117,16 +166,16 @@ void Uploader::OnAck(const v1::UploadAck& ack) {
   TakeStored(stream, ack.next_sequence());
   if (ack.refusal() == v1::REFUSAL_CODE_NONE) {
     backoff_.Reset();
-  } else if (queue_.size(stream) > 0) {
+  } else if (queue_.ready(stream) > 0) {
     TakeRefusal(stream, ack);
   }
   Pump();
 }
 
 void Uploader::TakeStored(StreamNumber stream, uint64_t next_sequence) {
-  while (queue_.size(stream) > 0 && queue_.at(stream, 0).sequence < next_sequence) {
+  while (queue_.ready(stream) > 0 && queue_.at(stream, 0).sequence < next_sequence) {
     const auto going_back = going_back_.find(stream);
-    if (going_back != going_back_.end() && going_back->second < next_sequence) {
+    if (going_back != going_back_.end() && going_back->second.asked_for < next_sequence) {
       going_back_.erase(going_back);
     }
     // A receipt may submit the next chunk: the window has to be right before it is given.
@@ -144,17 +193,14 @@ void Uploader::TakeRefusal(StreamNumber stream, const v1::UploadAck& ack) {
       ++counters_.chunks_refused;
       Abandon(stream, fmt::format("the aggregator does not know the capture: {}", ack.message()));
       return;
-    case v1::REFUSAL_CODE_GAP: {
+    case v1::REFUSAL_CODE_GAP:
       ++counters_.gaps;
-      const auto going_back = going_back_.find(stream);
-      if (going_back != going_back_.end() && going_back->second == ack.next_sequence()) return;
-      GoBack(stream, ack.next_sequence());
+      TakeGap(stream, ack);
       return;
-    }
     case v1::REFUSAL_CODE_BUSY:
       ++counters_.busy;
       // An aggregator that could not look names an earlier chunk than there are: all of them again.
-      GoBack(stream, std::max(ack.next_sequence(), queue_.at(stream, 0).sequence));
+      GoBack(stream, ack.next_sequence());
       going_back_.erase(stream);
       PauseFor(stream, ack.retry_delay_ms());
       return;
@@ -166,11 +212,13 @@ void Uploader::TakeRefusal(StreamNumber stream, const v1::UploadAck& ack) {
 }
 
 void Uploader::Replace(StreamNumber stream, const v1::UploadAck& ack) {
-  const uint64_t first = queue_.at(stream, 0).sequence;
-  if (ack.refused_sequence() < first || ack.refused_sequence() - first >= queue_.size(stream)) {
+  const size_t index = queue_.IndexOf(stream, ack.refused_sequence());
+  if (index >= window_.in_flight(stream) ||
+      queue_.at(stream, index).sequence != ack.refused_sequence()) {
     return;  // Not ours to answer for any more.
   }
-  UploadQueue::Entry& entry = queue_.at(stream, ack.refused_sequence() - first);
+  DeliveryQueue::Entry& entry = queue_.at(stream, index);
+  if (entry.envelope == nullptr) return;  // it was sent before a reconnection, and is sent again
   const auto header = ParseEnvelopeHeader(*entry.envelope);
   if (entry.replaced || !header.ok()) {
     Abandon(stream, fmt::format("the aggregator refused a chunk for good: {}", ack.message()));
@@ -185,15 +233,33 @@ void Uploader::Replace(StreamNumber stream, const v1::UploadAck& ack) {
   GoBack(stream, ack.refused_sequence());
 }
 
-void Uploader::GoBack(StreamNumber stream, uint64_t sequence) {
-  const uint64_t first = queue_.at(stream, 0).sequence;
-  if (sequence < first) {
+void Uploader::TakeGap(StreamNumber stream, const v1::UploadAck& ack) {
+  const auto known = going_back_.find(stream);
+  DeliveryQueue::Entry& first = queue_.at(stream, 0);
+  if (known != going_back_.end() && known->second.asked_for == ack.next_sequence()) {
+    // Of what was still under way; but the first chunk, which says what is gone, is refused at
+    // most once for that reason.
+    if (!first.gone || ack.refused_sequence() != first.sequence) return;
+    if (++known->second.first_refused < kFirstRefusedMax) return window_.Rewind(stream, 0);
     Abandon(stream,
-            fmt::format("the aggregator asks for chunk {} again, which it had stored", sequence));
+            fmt::format("the aggregator asks for chunk {}, which is gone", ack.next_sequence()));
     return;
   }
-  going_back_[stream] = sequence;
-  window_.Rewind(stream, sequence - first);
+  if (ack.next_sequence() < first.sequence && !first.gone) {
+    // Either it had stored more than it has now, or what it asks for was lost on this node.
+    const bool was_stored = ack.next_sequence() < queue_.stored_before(stream);
+    first.gone =
+        GoneBefore{was_stored ? LossPlace::kStore : LossPlace::kSpool, LossReason::kUnknown};
+    spdlog::warn("upload: the aggregator asks for chunk {} of a stream that begins with {} here",
+                 ack.next_sequence(), first.sequence);
+  }
+  if (ack.next_sequence() < first.sequence) ++counters_.gone;
+  GoBack(stream, ack.next_sequence());
+}
+
+void Uploader::GoBack(StreamNumber stream, uint64_t sequence) {
+  going_back_[stream] = {.asked_for = sequence};
+  window_.Rewind(stream, queue_.IndexOf(stream, sequence));
 }
 
 void Uploader::PauseFor(StreamNumber stream, uint32_t delay_ms) {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "agent/upload/ack_window.h"
-#include "agent/upload/upload_queue.h"
+#include "agent/upload/delivery_queue.h"
 #include "agent/upload/upload_stream.h"
 #include "base/backoff.h"
 #include "base/random.h"
@@ -20,8 +21,9 @@ namespace neurontrace {
 // Brings the queue's chunks to the aggregator: over one Upload call, within a window, in order
 // within each stream. After a lost connection everything that is not acknowledged is sent again;
 // the aggregator drops what it has. A chunk that is refused for good is replaced by an empty one
-// that tells of the loss, so that its stream goes on. Lives on the agent's sequence.
-class Uploader final : public UploadStream::Listener {
+// that tells of the loss, so that its stream goes on; where the aggregator asks for what is not
+// here any more, the first chunk that is says so. Lives on the agent's sequence.
+class Uploader final : public UploadStream::Listener, public DeliveryQueue::Listener {
  public:
   struct Counters {
     uint64_t chunks_sent = 0;  // every time
@@ -29,21 +31,25 @@ class Uploader final : public UploadStream::Listener {
     uint64_t calls = 0;              // Upload calls begun
     uint64_t chunks_refused = 0;     // for good
     uint64_t gaps = 0;               // the aggregator asked for earlier chunks
+    uint64_t gone = 0;               // of these, ones that are not here any more
     uint64_t busy = 0;               // the aggregator asked to wait
     uint64_t streams_abandoned = 0;  // what was left of them is lost
     uint64_t answers = 0;
   };
 
   // All outlive the uploader.
-  Uploader(UploadQueue& queue, UploadConnector connector, TaskRunner& runner, Random& random,
+  Uploader(DeliveryQueue& queue, UploadConnector connector, TaskRunner& runner, Random& random,
            uint32_t unacked_max = limits::kUnackedChunksMax);
   ~Uploader() override;
 
   // True once the aggregator has said which captures go on; false ends the call.
   void SetEnabled(bool enabled);
 
+  // What a welcome says is stored of a capture's streams.
+  void TakeCursors(const CaptureId& capture_id, const std::vector<StreamCursor>& cursors);
   // The capture is over at the aggregator: what is left of it is given up.
   void ForgetCapture(const CaptureId& capture_id);
+  void ForgetAllBut(const std::set<CaptureId>& captures);
 
   bool connected() const { return stream_ != nullptr; }
   size_t unacked() const { return window_.in_flight(); }
@@ -54,19 +60,34 @@ class Uploader final : public UploadStream::Listener {
   void OnAck(const v1::UploadAck& ack) override;
   void OnClosed(const absl::Status& status) override;
 
+  // DeliveryQueue::Listener
+  void OnReady(StreamNumber stream) override;
+  void OnLoaded(StreamNumber stream, bool try_later) override;
+  void OnFirstDropped(StreamNumber stream) override;
+  void OnUnsentDropped(StreamNumber stream) override;
+
  private:
+  // A stream that was asked for earlier chunks: the refusals of what was still under way then say
+  // nothing new.
+  struct GoingBack {
+    uint64_t asked_for = 0;
+    uint32_t first_refused = 0;  // how often the first chunk, which says what is gone, was refused
+  };
+
   void Connect();
   void WatchForSilence(uint64_t answers_before);
   void Pump();
+  void Send(StreamNumber stream, const DeliveryQueue::Entry& entry);
   void TakeStored(StreamNumber stream, uint64_t next_sequence);
   void TakeRefusal(StreamNumber stream, const v1::UploadAck& ack);
   void Replace(StreamNumber stream, const v1::UploadAck& ack);
+  void TakeGap(StreamNumber stream, const v1::UploadAck& ack);
   void GoBack(StreamNumber stream, uint64_t sequence);
   void PauseFor(StreamNumber stream, uint32_t delay_ms);
   void Abandon(StreamNumber stream, const std::string& reason);
   void After(uint64_t delay_ns, std::function<void()> task);  // unless destroyed by then
 
-  UploadQueue& queue_;
+  DeliveryQueue& queue_;
   const UploadConnector connector_;
   TaskRunner& runner_;
   Backoff backoff_;
@@ -76,9 +97,7 @@ class Uploader final : public UploadStream::Listener {
   bool writing_ = false;
   uint64_t call_number_ = 0;  // tells a timer of an earlier call from one of this
   std::unique_ptr<UploadStream> stream_;
-  // Streams that were asked for earlier chunks, and the one they began again with: the refusals of
-  // what was still under way then say nothing new.
-  std::map<StreamNumber, uint64_t> going_back_;
+  std::map<StreamNumber, GoingBack> going_back_;
   Counters counters_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

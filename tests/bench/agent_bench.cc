@@ -28,7 +28,7 @@ class Discard final : public ChunkSink {
     done_later.push_back(std::move(done));
   }
   void GiveReceipts() {
-    for (const Done& done : done_later) done({.stored = true});
+    for (const Done& done : done_later) done({Fate::kStored, ""});
     done_later.clear();
   }
   uint64_t bytes = 0;

@@ -178,9 +178,15 @@ class Fleet:
     def socket_of(self, instance_id):
         return Path(self._sockets.name) / f"{instance_id}.sock"
 
+    def spool_of(self, instance_id):
+        return self.dir / f"spool-{instance_id}"
+
     def start_agent(self, instance_id, *options, prefix=(), wrapped=None, aggregator=None):
         """Starts the agent of an instance, or starts it again as the same agent. `prefix` is a command that runs it,
-        as its child unless `wrapped` is false; `aggregator` is the address that this agent knows it by."""
+        as its child unless `wrapped` is false; `aggregator` is the address that this agent knows it by. Its spool
+        stays where it is, unless `options` have another."""
+        if "--spool" not in options:
+            options = ("--spool", self.spool_of(instance_id), *options)
         agent = self._start(Process(
             f"agent-{instance_id}",
             [*prefix, self.program("neurontrace-agent"), "--aggregator", aggregator or self.address, "--socket",

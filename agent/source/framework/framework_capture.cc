@@ -177,6 +177,12 @@ void FrameworkCapture::Begin(File& file) {
   file.stream->Read(std::move(writer), first_element);
 }
 
+void FrameworkCapture::Flush() {
+  for (const auto& [name, file] : files_) {
+    if (file.stream != nullptr) file.stream->Flush();
+  }
+}
+
 bool FrameworkCapture::finished() const {
   return stopping_ && std::all_of(files_.begin(), files_.end(), [](const auto& item) {
            return item.second.stream != nullptr && item.second.stream->finished();

@@ -52,6 +52,8 @@ class FrameworkCapture {
   // One piece of work; false if there is none now.
   bool Step();
 
+  // Closes the chunks that are open.
+  void Flush();
   bool stopping() const { return stopping_; }
   bool finished() const;
   bool has_files() const { return !files_.empty(); }

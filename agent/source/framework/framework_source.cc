@@ -59,6 +59,10 @@ bool FrameworkSource::CaptureFinished(const CaptureId& capture_id) const {
          (!capture.files->has_files() || capture.told == capture.files->status());
 }
 
+void FrameworkSource::Flush() {
+  for (const auto& [capture_id, capture] : captures_) capture.files->Flush();
+}
+
 void FrameworkSource::ForgetCapture(const CaptureId& capture_id) { captures_.erase(capture_id); }
 
 void FrameworkSource::Work() {

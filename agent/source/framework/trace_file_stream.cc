@@ -94,6 +94,10 @@ void TraceFileStream::StepRead(ShapeCache& shapes) {
   writer_->Tick(reader_->position());
 }
 
+void TraceFileStream::Flush() {
+  if (state_ == State::kReading) writer_->Flush(reader_->position());
+}
+
 bool TraceFileStream::finished() const {
   return state_ == State::kFailed ||
          (state_ == State::kEnded && (writer_ == nullptr || writer_->finished()));

@@ -41,6 +41,8 @@ class TraceFileStream {
   State state() const { return state_; }
   bool works() const { return state_ == State::kScanning || state_ == State::kReading; }
   // kEnded or kFailed, and nothing is without a receipt.
+  // Closes the chunk that is open.
+  void Flush();
   bool finished() const;
   const std::string& path() const { return path_; }
   // Why the file is incomplete or could not be opened.

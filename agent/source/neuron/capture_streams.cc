@@ -251,6 +251,12 @@ void CaptureStreams::Tick(uint64_t position) {
   }
 }
 
+void CaptureStreams::Flush(uint64_t position) {
+  for (const auto& core : cores_) {
+    if (core != nullptr) core->writer->Flush(position);
+  }
+}
+
 void CaptureStreams::End(uint64_t position) {
   ended_ = true;
   for (const auto& core : cores_) {

@@ -68,6 +68,7 @@ class CaptureStreams final : public NrtEventSink {
 
   // Both between records; `position` is the next one's.
   void Tick(uint64_t position);
+  void Flush(uint64_t position);
   void End(uint64_t position);
 
   // Headroom of the runtime's rings. `now_ns` is realtime; `drained`: the tap has fetched lately,

@@ -60,6 +60,7 @@ class TapSource final : public Source, private TapSession::Listener {
                     std::span<const StreamCursor> cursors) override;
   void StopCapture(const CaptureId& capture_id) override;
   bool CaptureFinished(const CaptureId& capture_id) const override;
+  void Flush() override;
   void ForgetCapture(const CaptureId& capture_id) override;
 
  private:

@@ -103,6 +103,10 @@ void TapSource::Tick() {
   ScheduleTurn(0);
 }
 
+void TapSource::Flush() {
+  for (const auto& worker : workers_) worker->Flush();
+}
+
 void TapSource::DropSilentConnections() {
   std::vector<TapSession*> silent;
   for (const auto& [key, connection] : connections_) {

@@ -70,6 +70,8 @@ class TapWorker {
   absl::StatusOr<bool> Read(size_t bytes);
   // A few times a second: facts, deadlines, old chunks, what is durable, what to report.
   void Tick();
+  // Closes the chunks that are open.
+  void Flush();
   bool HasMore() const { return !broken_ && reader_->HasMore(); }
 
   // Until the shared buffer is full at the rate at which the tap writes, if nothing of it were

@@ -39,6 +39,11 @@ WorkerState ToWorkerState(TapState state) {
 
 }  // namespace
 
+void TapWorker::Flush() {
+  if (broken_) return;
+  for (const auto& [id, capture] : captures_) capture->Flush(reader_->position());
+}
+
 void TapWorker::Tick() {
   if (!broken_) {
     RefreshFacts();

@@ -63,6 +63,7 @@ class WorkerCapture {
   // `position`: that of the next record; `drained`: there is none yet. Ends the streams when it is
   // time, and closes old chunks.
   void Tick(uint64_t position, bool drained);
+  void Flush(uint64_t position) { streams_->Flush(position); }
   // Nothing follows: the worker is gone. `loss` tells what went with it, unless it said good-bye.
   void EndBecauseGone(uint64_t position, bool said_goodbye);
   void EndBecauseBroken(uint64_t position, const std::string& why);

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/spool/spool.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kTidyNs = 200'000'000;  // between cursors that nothing waits for
+constexpr uint64_t kRetryFirstNs = 500'000'000;
+constexpr uint64_t kRetryLongestNs = 30'000'000'000;
+
+uint64_t SegmentBytes(const Spool::Options& options) {
+  const uint64_t quota = std::min(options.bytes_max, options.capture_bytes_max);
+  return std::clamp(quota / limits::kSpoolSegmentsPerQuota, limits::kSpoolSegmentBytesMin,
+                    limits::kSpoolSegmentBytesMax);
+}
+
+}  // namespace
+
+Spool::Spool(const Options& options, FileSystem& files, TaskRunner& io, TaskRunner& runner,
+             const Clock& clock, Random& random)
+    : options_(options),
+      segment_bytes_max_(SegmentBytes(options)),
+      io_(io),
+      runner_(runner),
+      files_(files),
+      clock_(clock),
+      random_(random),
+      backoff_(random, kRetryFirstNs, kRetryLongestNs),
+      disk_(std::make_shared<SpoolDisk>(files, options.directory)) {}
+
+Spool::~Spool() = default;
+
+std::string Spool::DirectoryOf(const CaptureId& capture_id) const {
+  return options_.directory + "/" + capture_id.ToString();
+}
+
+absl::Status Spool::Recover(const SpoolRecovery::Visitor& visitor) {
+  // Until it is read there is none.
+  health_ = Read(visitor);
+  if (health_.ok()) KickLater(0);
+  return health_;
+}
+
+bool Spool::MayHoldChunks() {
+  return !absl::IsNotFound(files_.List(options_.directory, 1).status());
+}
+
+absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
+  segments_.clear();
+  captures_.clear();
+  bytes_ = chunks_ = 0;
+  RETURN_IF_ERROR(files_.MakeDirectory(options_.directory));
+  // A new directory's own name has to survive a crash too, and so its parents'.
+  for (std::string path = options_.directory; path.size() > 1 && path.find('/') != path.npos;) {
+    const size_t slash = path.rfind('/');
+    path.resize(std::max<size_t>(slash, 1));
+    (void)files_.SyncDirectory(path);  // not ours to write, maybe
+  }
+  if (lock_ == nullptr) {
+    ASSIGN_OR_RETURN(lock_, files_.TakeLock(options_.directory + "/lock"));
+  }
+  SpoolRecovery recovery(files_, options_.directory, options_.agent_id);
+  // What the visitor does with a chunk may release it at once: the books come first.
+  SpoolRecovery::Summary summary;
+  const auto book = [&](const ChunkHeader& header, const SpoolPlace& place) {
+    Segment& segment = segments_[place.segment];
+    segment.capture_id = header.capture_id;
+    ++segment.chunks;
+    ++chunks_;
+    visitor.on_chunk(header, place);
+  };
+  RETURN_IF_ERROR(recovery.Run({visitor.on_capture, book}, summary));
+  for (const auto& [number, found] : summary.segments) {
+    Segment& segment = segments_[number];
+    segment.capture_id = found.capture_id;
+    segment.bytes = found.bytes;
+    Capture& capture = captures_[found.capture_id];
+    capture.segments.insert(number);
+    capture.bytes += found.bytes;
+    bytes_ += found.bytes;
+  }
+  next_segment_ = summary.last_segment + 1;
+  aside_bytes_ = summary.quarantine_bytes;
+  aside_files_ = summary.quarantine_files;
+  recovered_ = std::move(summary);
+  readable_ = true;
+  std::vector<uint64_t> idle;
+  for (const auto& [number, segment] : segments_) {
+    if (segment.chunks == 0) idle.push_back(number);
+  }
+  for (const uint64_t number : idle) Retire(number, false);
+  return absl::OkStatus();
+}
+
+void Spool::Append(const CaptureId& capture_id, const SpoolTicket& ticket,
+                   const std::shared_ptr<const v1::ChunkEnvelope>& chunk) {
+  if (!readable_) return;
+  pending_.push_back({capture_id, ticket, chunk, false});
+  KickLater(0);
+}
+
+void Spool::AppendFirst(const CaptureId& capture_id, const SpoolTicket& ticket,
+                        const std::shared_ptr<const v1::ChunkEnvelope>& chunk) {
+  if (!readable_) return;
+  pending_.push_front({capture_id, ticket, chunk, true});
+  KickLater(0);
+}
+
+void Spool::Release(const SpoolPlace& place) {
+  const auto it = segments_.find(place.segment);
+  if (it == segments_.end()) return;  // gone with its capture, or to make room
+  Segment& segment = it->second;
+  --segment.chunks;
+  --chunks_;
+  const auto capture = captures_.find(segment.capture_id);
+  if (capture == captures_.end()) return;  // while the spool is read
+  capture->second.cursor_dirty = true;
+  if (segment.chunks == 0 && capture->second.active != place.segment) Retire(place.segment, false);
+  KickLater(blocked_ ? 0 : kTidyNs);
+}
+
+void Spool::NoteCursor(const CaptureId& capture_id) {
+  const auto it = captures_.find(capture_id);
+  if (it != captures_.end()) it->second.cursor_dirty = true;
+}
+
+void Spool::Forget(const CaptureId& capture_id) {
+  std::erase_if(pending_, [&](const Pending& p) { return p.capture_id == capture_id; });
+  const auto it = captures_.find(capture_id);
+  if (it != captures_.end()) {
+    for (const uint64_t number : it->second.segments) {
+      const auto segment = segments_.find(number);
+      chunks_ -= segment->second.chunks;
+      segments_.erase(segment);
+    }
+    bytes_ -= it->second.bytes;
+    captures_.erase(it);
+  }
+  const auto keep = recovered_.left_alone.find(capture_id);
+  directories_.push_back({DirectoryOf(capture_id), keep == recovered_.left_alone.end()
+                                                       ? std::set<std::string>()
+                                                       : keep->second});
+  KickLater(0);
+}
+
+void Spool::Load(const CaptureId& capture_id, std::vector<SpoolPlace> places, Loaded done) {
+  io_.PostTask([disk = disk_, directory = DirectoryOf(capture_id), places = std::move(places),
+                done = std::move(done), alive = std::weak_ptr<bool>(alive_), &runner = runner_] {
+    runner.PostTask([loaded = disk->Load(directory, places), done, alive]() mutable {
+      if (!alive.expired()) done(std::move(loaded));
+    });
+  });
+}
+
+void Spool::SetAside(const CaptureId& capture_id, uint64_t sequence,
+                     std::shared_ptr<const v1::ChunkEnvelope> chunk) {
+  const uint64_t bytes = chunk->ByteSizeLong();
+  if (aside_bytes_ + bytes > limits::kSpoolQuarantineBytesMax ||
+      aside_files_ >= limits::kSpoolQuarantineFilesMax) {
+    ++counters_.chunks_not_set_aside;
+    return;
+  }
+  ++counters_.chunks_set_aside;
+  aside_bytes_ += bytes;
+  ++aside_files_;
+  aside_.push_back({fmt::format("{}-{}-{:08x}.chunk", capture_id.ToString(), sequence,
+                                static_cast<uint32_t>(random_.Next64())),
+                    std::move(chunk)});
+  KickLater(0);
+}
+
+void Spool::Finish(std::function<void()> done) {
+  for (auto& [capture_id, capture] : captures_) capture.cursor_dirty = true;
+  finishing_.push_back(std::move(done));
+  next_tidy_ns_ = next_try_ns_ = 0;
+  Kick();
+}
+
+// --- Jobs ----------------------------------------------------------------------------------------
+
+void Spool::KickLater(uint64_t delay_ns) {
+  bool Spool::*const posted = delay_ns == 0 ? &Spool::kick_posted_ : &Spool::later_kick_posted_;
+  if (std::exchange(this->*posted, true)) return;
+  runner_.PostDelayedTask(
+      [this, posted, alive = std::weak_ptr<bool>(alive_)] {
+        if (alive.expired()) return;
+        this->*posted = false;
+        Kick();
+      },
+      delay_ns);
+}
+
+void Spool::Kick() {
+  if (job_running_) return;
+  const bool may_try = readable_ && clock_.MonotonicNs() >= next_try_ns_;
+  SpoolJob job;
+  if (may_try) job = MakeJob();
+  if (job.empty()) {
+    for (const auto& done : std::exchange(finishing_, {})) done();
+    return;
+  }
+  job_running_ = true;
+  auto shared = std::make_shared<const SpoolJob>(std::move(job));
+  io_.PostTask([this, disk = disk_, job = std::move(shared), alive = std::weak_ptr<bool>(alive_),
+                &runner = runner_] {
+    runner.PostTask([this, result = disk->Run(*job), alive] {
+      if (!alive.expired()) OnDone(result);
+    });
+  });
+}
+
+SpoolJob Spool::MakeJob() {
+  SpoolJob job;
+  job.directories = std::exchange(directories_, {});
+  job.aside = std::exchange(aside_, {});
+  TakePending(job);
+  const bool stand_in_waits = !pending_.empty() && pending_.front().first;
+  const bool tidy = clock_.MonotonicNs() >= next_tidy_ns_ || blocked_ || !finishing_.empty();
+  if (tidy && !stand_in_waits) TidyInto(job);
+  job.probe = !health_.ok() && job.appends.empty();
+  return job;
+}
+
+void Spool::TidyInto(SpoolJob& job) {
+  next_tidy_ns_ = clock_.MonotonicNs() + kTidyNs;
+  job.removals = std::exchange(removals_, {});
+  for (auto& [capture_id, capture] : captures_) {
+    if (!std::exchange(capture.cursor_dirty, false)) continue;
+    SpoolCursor cursor;
+    cursor.streams = listener_->StreamsOf(capture_id);
+    // Behind what is being written now nothing is known yet.
+    if (capture.active != 0 && !capture.in_job) {
+      cursor.synced_segment = capture.active;
+      cursor.synced_bytes = segments_[capture.active].bytes;
+    }
+    job.cursors.push_back({DirectoryOf(capture_id), EncodeSpoolCursor(cursor)});
+  }
+}
+
+void Spool::TakePending(SpoolJob& job) {
+  uint64_t batch_bytes = 0;
+  blocked_ = false;
+  while (!pending_.empty()) {
+    const Pending next = pending_.front();
+    const auto chunk = next.chunk.lock();
+    if (chunk == nullptr) {  // nobody waits for it any more
+      pending_.pop_front();
+      continue;
+    }
+    const uint64_t bytes = kRecordHeadBytes + chunk->header().size() + chunk->columns().size();
+    if (batch_bytes > 0 && batch_bytes + bytes > limits::kSpoolBatchBytesMax) return;
+    if (!next.first) {
+      const uint64_t dropped = counters_.segments_dropped;
+      blocked_ = !MakeRoom(next.capture_id, bytes);
+      if (blocked_) return;
+      if (dropped != counters_.segments_dropped) continue;  // what stands in goes first
+    }
+    if (!Put(next, chunk, job)) return;
+    pending_.pop_front();
+    batch_bytes += bytes;
+  }
+}
+
+// False if it has to wait for the next job: a capture has one segment in each, so that one segment
+// follows another only when that is synced.
+bool Spool::Put(const Pending& pending, const std::shared_ptr<const v1::ChunkEnvelope>& chunk,
+                SpoolJob& job) {
+  Capture& capture = captures_[pending.capture_id];
+  const uint64_t bytes = kRecordHeadBytes + chunk->header().size() + chunk->columns().size();
+  const bool fits =
+      capture.active != 0 && segments_[capture.active].bytes + bytes <= segment_bytes_max_;
+  if (!fits && capture.in_job) return false;
+  SpoolJob::Append* append = nullptr;
+  if (!capture.in_job) {
+    if (!fits && capture.active != 0) {
+      const uint64_t closed = std::exchange(capture.active, 0);
+      if (segments_[closed].chunks == 0) Retire(closed, false);
+    }
+    append = &job.appends.emplace_back();
+    append->directory = DirectoryOf(pending.capture_id);
+    append->segment.capture_id = pending.capture_id;
+    append->segment.agent_id = options_.agent_id;
+    if (capture.active == 0) {
+      capture.active = next_segment_++;
+      capture.segments.insert(capture.active);
+      append->create = true;
+      append->segment.segment = capture.active;
+      append->segment.salt = random_.Next64();
+      const uint64_t header_bytes = EncodeSegmentHeader(append->segment).size();
+      segments_[capture.active] = {pending.capture_id, header_bytes, append->segment.salt, 0};
+      capture.bytes += header_bytes;
+      bytes_ += header_bytes;
+    }
+    append->segment.segment = capture.active;
+    append->segment.salt = segments_[capture.active].salt;
+    append->offset = static_cast<uint32_t>(segments_[capture.active].bytes);
+    capture.in_job = true;
+    touched_.push_back(capture.active);
+  } else {
+    append = &*std::find_if(job.appends.begin(), job.appends.end(), [&](const auto& known) {
+      return known.segment.segment == capture.active;
+    });
+  }
+  Segment& segment = segments_[capture.active];
+  const SpoolPlace place{capture.active, static_cast<uint32_t>(segment.bytes),
+                         static_cast<uint32_t>(chunk->header().size()),
+                         static_cast<uint32_t>(chunk->columns().size())};
+  append->chunks.push_back(chunk);
+  in_job_.push_back({pending, place});
+  segment.bytes += bytes;
+  ++segment.chunks;
+  ++chunks_;
+  capture.bytes += bytes;
+  bytes_ += bytes;
+  return true;
+}
+
+void Spool::OnDone(const SpoolJobResult& result) {
+  const bool wrote = !in_job_.empty();
+  for (const SpoolJob::Removal& removal : result.not_removed) removals_.push_back(removal);
+  for (const SpoolJob::Directory& directory : result.not_emptied) directories_.push_back(directory);
+  stuck_bytes_ = 0;
+  for (const SpoolJob::Removal& removal : removals_) {
+    if (removal.failed_before) stuck_bytes_ += removal.bytes;
+  }
+  TakeAppended(result.appended.ok());
+  job_running_ = false;
+  if (wrote && result.appended.ok()) ++counters_.batches;
+  const absl::Status status = result.appended.ok() ? result.tidied : result.appended;
+  if (status.ok()) {
+    backoff_.Reset();
+  } else {
+    ++counters_.failures;
+    std::erase_if(pending_, [](const Pending& pending) { return pending.chunk.expired(); });
+    const uint64_t delay_ns = backoff_.NextDelayNs();
+    next_try_ns_ = clock_.MonotonicNs() + delay_ns;
+    for (auto& [capture_id, capture] : captures_) capture.cursor_dirty = true;
+    runner_.PostDelayedTask(
+        [this, alive = std::weak_ptr<bool>(alive_)] {
+          if (!alive.expired()) Kick();
+        },
+        delay_ns);
+  }
+  SetHealth(status);
+  Kick();
+  const bool work_later =
+      !removals_.empty() || std::any_of(captures_.begin(), captures_.end(),
+                                        [](const auto& item) { return item.second.cursor_dirty; });
+  if (work_later) KickLater(kTidyNs);
+}
+
+void Spool::TakeAppended(bool well) {
+  for (const uint64_t number : std::exchange(touched_, {})) {
+    const auto segment = segments_.find(number);
+    if (segment == segments_.end()) continue;
+    Capture& capture = captures_[segment->second.capture_id];
+    capture.in_job = false;
+    if (!well && capture.active == number) capture.active = 0;  // nothing more goes there
+  }
+  std::vector<Written> written = std::exchange(in_job_, {});
+  if (well) {
+    for (const Written& one : written) {
+      ++counters_.chunks_kept;
+      counters_.bytes_kept += one.place.record_bytes();
+      listener_->OnKept(one.pending.ticket, one.place);
+    }
+    return;
+  }
+  for (auto one = written.rbegin(); one != written.rend(); ++one) {
+    const bool forgotten = !segments_.contains(one->place.segment);
+    Release(one->place);
+    if (!forgotten) pending_.push_front(one->pending);
+  }
+}
+
+void Spool::SetHealth(absl::Status health) {
+  if (health.code() == health_.code() && health.message() == health_.message()) return;
+  const bool changed = health.ok() != health_.ok();
+  health_ = std::move(health);
+  if (changed && health_.ok()) spdlog::info("spool: the disk is well again");
+  if (changed && !health_.ok()) {
+    spdlog::error("spool: chunks stay in memory, as the disk fails: {}", health_.ToString());
+  }
+  listener_->OnHealth(health_);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "agent/spool/spool_disk.h"
+#include "agent/spool/spool_format.h"
+#include "agent/spool/spool_job.h"
+#include "agent/spool/spool_recovery.h"
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/file_system.h"
+#include "base/random.h"
+#include "base/task_runner.h"
+#include "trace/ids.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+
+// Which chunk of whoever uses the spool.
+struct SpoolTicket {
+  uint64_t stream = 0;
+  uint64_t sequence = 0;
+};
+
+// A bounded store of chunks on this node's disk, one directory a capture, segments in it. Chunks
+// are appended and, once durable, said to be kept; they are read back, and released when they are
+// not needed any more. It knows captures, segments and sizes; order within streams is its user's.
+//
+// What is appended while a write is under way goes with the next one, with one sync. When a disk
+// fails the spool says so and tries again, later each time; what was appended waits.
+// Lives on the agent's sequence; the disk is touched on `io` alone, but for Recover.
+class Spool {
+ public:
+  enum class WhenFull { kDropOldest, kRefuseNewest };
+  struct Options {
+    std::string directory;
+    std::string agent_id;
+    uint64_t bytes_max = limits::kSpoolBytesDefault;
+    uint64_t capture_bytes_max = limits::kSpoolBytesDefault / 2;
+    WhenFull when_full = WhenFull::kDropOldest;
+  };
+  struct Counters {
+    uint64_t chunks_kept = 0;
+    uint64_t bytes_kept = 0;
+    uint64_t batches = 0;               // writes with a sync
+    uint64_t failures = 0;              // of the disk
+    uint64_t segments_dropped = 0;      // to make room
+    uint64_t chunks_set_aside = 0;      // refused by the aggregator, kept for people
+    uint64_t chunks_not_set_aside = 0;  // the quarantine was full
+  };
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void OnKept(const SpoolTicket& ticket, const SpoolPlace& place) = 0;
+    // The disk fails, or is well again.
+    virtual void OnHealth(const absl::Status& health) = 0;
+    // The segment goes to make room. What stands in it is lost; a chunk that must not go without
+    // a trace is appended anew from within this call, by AppendFirst.
+    virtual void OnSegmentDropped(const CaptureId& capture_id, uint64_t segment) = 0;
+    // What the cursor file is to say of the streams.
+    virtual std::map<StreamIdentity, SpoolCursor::Stream> StreamsOf(
+        const CaptureId& capture_id) = 0;
+  };
+
+  // All outlive the spool, and `files` every task that it posted to `io`.
+  Spool(const Options& options, FileSystem& files, TaskRunner& io, TaskRunner& runner,
+        const Clock& clock, Random& random);
+  ~Spool();
+
+  void SetListener(Listener* listener) { listener_ = listener; }
+
+  // Reads what is there, before anything else and blocking; until it has succeeded nothing is
+  // written. It may be called again after an error; see SpoolRecovery for what they are.
+  absl::Status Recover(const SpoolRecovery::Visitor& visitor);
+  // After an error of Recover: whether there is something that it could not read.
+  bool MayHoldChunks();
+  const SpoolRecovery::Summary& recovered() const { return recovered_; }
+
+  // OnKept follows, unless the capture is forgotten or `chunk` is gone before it is written.
+  void Append(const CaptureId& capture_id, const SpoolTicket& ticket,
+              const std::shared_ptr<const v1::ChunkEnvelope>& chunk);
+  // Before all that waits, and whatever the budget says: for what stands in for a lost chunk.
+  void AppendFirst(const CaptureId& capture_id, const SpoolTicket& ticket,
+                   const std::shared_ptr<const v1::ChunkEnvelope>& chunk);
+  // The chunk is not needed any more.
+  void Release(const SpoolPlace& place);
+  // A stream's first chunks were given up: the cursor has to say so.
+  void NoteCursor(const CaptureId& capture_id);
+  void Forget(const CaptureId& capture_id);
+  using Loaded = std::function<void(std::vector<LoadedChunk>)>;
+  void Load(const CaptureId& capture_id, std::vector<SpoolPlace> places, Loaded done);
+  // Keeps a copy of a refused chunk for people, if there is room.
+  void SetAside(const CaptureId& capture_id, uint64_t sequence,
+                std::shared_ptr<const v1::ChunkEnvelope> chunk);
+  // Writes the cursors once more, then says so, whether it went well or not.
+  void Finish(std::function<void()> done);
+
+  // True while newest chunks have to wait for room.
+  bool full() const { return blocked_; }
+  const absl::Status& health() const { return health_; }
+  uint64_t bytes() const { return bytes_; }
+  uint64_t bytes_max() const { return options_.bytes_max; }
+  uint64_t chunks() const { return chunks_; }
+  size_t segments() const { return segments_.size(); }
+  size_t captures() const { return captures_.size(); }
+  const Counters& counters() const { return counters_; }
+
+ private:
+  absl::Status Read(const SpoolRecovery::Visitor& visitor);
+  struct Segment {
+    CaptureId capture_id;
+    uint64_t bytes = 0;
+    uint64_t salt = 0;
+    uint64_t chunks = 0;  // not released
+  };
+  struct Capture {
+    std::set<uint64_t> segments;
+    uint64_t active = 0;  // the one that is written to; 0: none
+    uint64_t bytes = 0;
+    bool cursor_dirty = false;
+    bool in_job = false;  // the job at hand has a batch for it
+  };
+  struct Pending {
+    CaptureId capture_id;
+    SpoolTicket ticket;
+    std::weak_ptr<const v1::ChunkEnvelope> chunk;
+    bool first = false;  // came by AppendFirst
+  };
+  struct Written {  // in the job under way
+    Pending pending;
+    SpoolPlace place;
+  };
+
+  std::string DirectoryOf(const CaptureId& capture_id) const;
+  void Kick();
+  void KickLater(uint64_t delay_ns);
+  SpoolJob MakeJob();
+  void TakePending(SpoolJob& job);
+  bool Put(const Pending& pending, const std::shared_ptr<const v1::ChunkEnvelope>& chunk,
+           SpoolJob& job);
+  bool MakeRoom(const CaptureId& capture_id, uint64_t bytes);
+  bool RemoveIdle(const CaptureId& capture_id, bool any_capture);
+  Capture* Victim(const CaptureId& wanting, bool over_share);
+  void DropSegment(uint64_t segment);
+  // Takes the segment out of the books; its file goes with a later job.
+  void Retire(uint64_t segment, bool given_up);
+  void TidyInto(SpoolJob& job);
+  void OnDone(const SpoolJobResult& result);
+  void TakeAppended(bool well);
+  void SetHealth(absl::Status health);
+
+  const Options options_;
+  const uint64_t segment_bytes_max_;
+  TaskRunner& io_;
+  TaskRunner& runner_;
+  FileSystem& files_;
+  const Clock& clock_;
+  Random& random_;
+  Backoff backoff_;
+  Listener* listener_ = nullptr;
+  const std::shared_ptr<SpoolDisk> disk_;
+  std::unique_ptr<FileSystem::Lock> lock_;
+  bool readable_ = false;  // Recover went well
+  SpoolRecovery::Summary recovered_;
+
+  std::map<CaptureId, Capture> captures_;
+  std::map<uint64_t, Segment> segments_;
+  uint64_t next_segment_ = 1;
+  uint64_t bytes_ = 0;        // of segments in the books
+  uint64_t stuck_bytes_ = 0;  // of segments whose removal failed
+  uint64_t chunks_ = 0;
+  uint64_t aside_bytes_ = 0;
+  uint64_t aside_files_ = 0;
+
+  std::deque<Pending> pending_;
+  std::vector<Written> in_job_;
+  std::vector<uint64_t> touched_;  // segments that the job writes to
+  std::vector<SpoolJob::Directory> directories_;
+  std::vector<SpoolJob::Aside> aside_;
+  std::vector<SpoolJob::Removal> removals_;
+  std::vector<std::function<void()>> finishing_;
+  bool job_running_ = false;
+  bool kick_posted_ = false;        // at once
+  bool later_kick_posted_ = false;  // for a while later
+  bool blocked_ = false;            // what waits first has no room
+  uint64_t next_tidy_ns_ = 0;
+  uint64_t next_try_ns_ = 0;
+  absl::Status health_;
+  Counters counters_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace neurontrace

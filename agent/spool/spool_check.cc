@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/spool/spool_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/spool/segment_reader.h"
+#include "agent/spool/spool_disk.h"
+#include "agent/spool/spool_format.h"
+#include "base/status.h"
+#include "trace/limits.h"
+#include "wire/chunk_envelope.h"
+
+namespace neurontrace {
+namespace {
+
+std::string Quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+absl::Status CheckSegment(FileSystem& files, const std::string& path,
+                          SpoolCheckReport::Segment& report) {
+  ASSIGN_OR_RETURN(const auto file, files.OpenForReading(path));
+  absl::Status broken;
+  const auto visit = [&](const FoundRecord& found) {
+    const auto header = ParseChunkHeader(found.chunk_header);
+    const auto columns = file->Read(found.offset + kRecordHeadBytes + found.head.header_bytes,
+                                    found.head.columns_bytes);
+    if (!columns.ok()) {
+      if (broken.ok()) broken = columns.status();
+      return;
+    }
+    if (!header.ok() || !ColumnsMatch(found.head, found.chunk_header, *columns)) {
+      ++report.damaged_chunks;
+      return;
+    }
+    ++report.chunks;
+    report.events += header->event_count;
+  };
+  ASSIGN_OR_RETURN(const SegmentSummary summary, ReadSegment(*file, visit));
+  report.agent_id = summary.header.agent_id;
+  report.bytes = summary.file_bytes;
+  report.damaged_places = summary.damaged_places;
+  report.torn_bytes = summary.torn_bytes;
+  return broken;
+}
+
+SpoolCheckReport::Cursor CheckCursor(FileSystem& files, const std::string& path) {
+  SpoolCheckReport::Cursor report;
+  const auto cursor = [&]() -> absl::StatusOr<SpoolCursor> {
+    ASSIGN_OR_RETURN(const auto file, files.OpenForReading(path));
+    ASSIGN_OR_RETURN(const std::string bytes, file->Read(0, limits::kSpoolCursorBytesMax));
+    return DecodeSpoolCursor(bytes);
+  }();
+  if (cursor.ok()) {
+    report.streams = cursor->streams.size();
+  } else {
+    report.problem = std::string(cursor.status().message());
+  }
+  return report;
+}
+
+bool Sound(const SpoolCheckReport::Segment& segment) {
+  return segment.problem.empty() && segment.damaged_places == 0 && segment.damaged_chunks == 0;
+}
+
+}  // namespace
+
+absl::StatusOr<SpoolCheckReport> CheckSpool(FileSystem& files, const std::string& root) {
+  SpoolCheckReport report;
+  ASSIGN_OR_RETURN(const auto captures, files.List(root, limits::kSpoolFilesPerDirectoryMax));
+  const auto aside = files.List(QuarantineOf(root), limits::kSpoolFilesPerDirectoryMax);
+  if (aside.ok()) report.quarantined_files = aside->size();
+  for (const FileSystem::Entry& capture : captures) {
+    if (!capture.is_directory || !CaptureId::Parse(capture.name).ok()) continue;
+    const std::string directory = root + "/" + capture.name;
+    ASSIGN_OR_RETURN(const auto entries, files.List(directory, limits::kSpoolFilesPerDirectoryMax));
+    for (const FileSystem::Entry& entry : entries) {
+      const std::string path = capture.name + "/" + entry.name;
+      if (entry.name == "cursor") {
+        SpoolCheckReport::Cursor cursor = CheckCursor(files, root + "/" + path);
+        cursor.path = path;
+        report.cursors.push_back(std::move(cursor));
+      } else if (ParseSegmentName(entry.name)) {
+        SpoolCheckReport::Segment segment;
+        segment.path = path;
+        segment.bytes = entry.bytes;
+        const absl::Status status = CheckSegment(files, root + "/" + path, segment);
+        segment.later_version = absl::IsUnimplemented(status);
+        segment.problem = std::string(status.message());
+        report.segments.push_back(std::move(segment));
+      }
+    }
+  }
+  return report;
+}
+
+bool SpoolCheckReport::sound() const {
+  return std::all_of(segments.begin(), segments.end(), Sound) &&
+         std::all_of(cursors.begin(), cursors.end(),
+                     [](const Cursor& cursor) { return cursor.problem.empty(); });
+}
+
+std::string SpoolCheckReport::ToText() const {
+  std::string out;
+  uint64_t chunks = 0;
+  uint64_t events = 0;
+  uint64_t bytes = 0;
+  for (const Segment& segment : segments) {
+    chunks += segment.chunks;
+    events += segment.events;
+    bytes += segment.bytes;
+    out += fmt::format("{}  {} bytes, {} chunks, {} events", segment.path, segment.bytes,
+                       segment.chunks, segment.events);
+    if (segment.torn_bytes > 0) {
+      out += fmt::format(", {} bytes of a write that did not end", segment.torn_bytes);
+    }
+    if (segment.damaged_places > 0)
+      out += fmt::format(", DAMAGED in {} places", segment.damaged_places);
+    if (segment.damaged_chunks > 0)
+      out += fmt::format(", {} chunks DAMAGED", segment.damaged_chunks);
+    if (!segment.problem.empty()) out += fmt::format(", NOT READ: {}", segment.problem);
+    out += '\n';
+  }
+  for (const Cursor& cursor : cursors) {
+    out += cursor.problem.empty()
+               ? fmt::format("{}  {} streams\n", cursor.path, cursor.streams)
+               : fmt::format("{}  NOT READ: {}; chunks that the aggregator has are sent again\n",
+                             cursor.path, cursor.problem);
+  }
+  out += fmt::format("{} segments, {} bytes, {} chunks, {} events, {} files in quarantine: {}\n",
+                     segments.size(), bytes, chunks, events, quarantined_files,
+                     sound() ? "sound"
+                             : "NOT SOUND; the agent goes on with what can be read, and "
+                               "tells what is lost");
+  return out;
+}
+
+std::string SpoolCheckReport::ToJson() const {
+  std::string out = fmt::format("{{\"sound\":{},\"quarantined_files\":{},\"segments\":[", sound(),
+                                quarantined_files);
+  for (const Segment& segment : segments) {
+    if (out.back() != '[') out += ',';
+    out += fmt::format(
+        "{{\"path\":{},\"agent_id\":{},\"bytes\":{},\"chunks\":{},\"events\":{},"
+        "\"damaged_places\":{},\"damaged_chunks\":{},\"torn_bytes\":{},\"problem\":{},"
+        "\"later_version\":{}}}",
+        Quoted(segment.path), Quoted(segment.agent_id), segment.bytes, segment.chunks,
+        segment.events, segment.damaged_places, segment.damaged_chunks, segment.torn_bytes,
+        Quoted(segment.problem), segment.later_version);
+  }
+  out += "],\"cursors\":[";
+  for (const Cursor& cursor : cursors) {
+    if (out.back() != '[') out += ',';
+    out += fmt::format("{{\"path\":{},\"streams\":{},\"problem\":{}}}", Quoted(cursor.path),
+                       cursor.streams, Quoted(cursor.problem));
+  }
+  return out + "]}\n";
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/spool/spool_disk.h"
+
+#include <spdlog/spdlog.h>
+
+#include <set>
+#include <utility>
+
+#include "agent/spool/segment_reader.h"
+#include "base/status.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kWriteBytes = 1u << 20;
+constexpr size_t kProbeBytes = 64u << 10;
+constexpr char kCursorName[] = "cursor";
+constexpr char kNewCursorName[] = "cursor.new";
+
+// The first error is kept.
+void Keep(absl::Status status, absl::Status& kept) {
+  if (kept.ok()) kept = std::move(status);
+}
+
+}  // namespace
+
+std::string QuarantineOf(const std::string& root) { return root + "/quarantine"; }
+
+SpoolDisk::SpoolDisk(FileSystem& files, std::string root) : files_(files), root_(std::move(root)) {}
+
+SpoolJobResult SpoolDisk::Run(const SpoolJob& job) {
+  SpoolJobResult result;
+  if (job.probe) result.tidied = Probe();
+  for (const SpoolJob::Directory& directory : job.directories) {
+    if (absl::Status status = Empty(directory); !status.ok()) {
+      Keep(std::move(status), result.tidied);
+      result.not_emptied.push_back(directory);
+    }
+  }
+  result.appended = AppendAll(job);
+  if (!result.appended.ok()) {
+    // Nothing is known of what these files hold behind the last good sync.
+    for (const SpoolJob::Append& append : job.appends) open_.erase(append.segment.segment);
+  }
+  for (const SpoolJob::Aside& aside : job.aside) SetAside(aside);
+  absl::Status cursors;
+  for (const SpoolJob::Cursor& cursor : job.cursors) Keep(WriteCursor(cursor), cursors);
+  const absl::Status before = std::exchange(result.tidied, cursors);
+  Remove(job, result);
+  Keep(before, result.tidied);
+  return result;
+}
+
+absl::Status SpoolDisk::Probe() {
+  const std::string path = root_ + "/probe";
+  RETURN_IF_ERROR(files_.MakeDirectory(root_));
+  ASSIGN_OR_RETURN(const auto file, files_.Create(path));
+  RETURN_IF_ERROR(file->Append(std::string(kProbeBytes, '\0')));
+  RETURN_IF_ERROR(file->Sync());
+  return files_.Remove(path);
+}
+
+absl::Status SpoolDisk::Empty(const SpoolJob::Directory& directory) {
+  const auto entries = files_.List(directory.path, limits::kSpoolFilesPerDirectoryMax);
+  if (absl::IsNotFound(entries.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(entries.status());
+  bool all = true;
+  for (const FileSystem::Entry& entry : *entries) {
+    const auto segment = ParseSegmentName(entry.name);
+    const bool ours = segment || entry.name == kCursorName || entry.name == kNewCursorName;
+    if (!ours || directory.keep.contains(entry.name)) {
+      all = false;
+      continue;
+    }
+    if (segment) open_.erase(*segment);
+    RETURN_IF_ERROR(files_.Remove(directory.path + "/" + entry.name));
+  }
+  if (!all) return files_.SyncDirectory(directory.path);
+  RETURN_IF_ERROR(files_.Remove(directory.path));
+  return files_.SyncDirectory(root_);
+}
+
+absl::Status SpoolDisk::AppendAll(const SpoolJob& job) {
+  std::set<std::string> changed;  // directories
+  for (const SpoolJob::Append& append : job.appends) {
+    auto& file = open_[append.segment.segment];
+    if (append.create) {
+      RETURN_IF_ERROR(files_.MakeDirectory(append.directory));
+      ASSIGN_OR_RETURN(file,
+                       files_.Create(append.directory + "/" + SegmentName(append.segment.segment)));
+      RETURN_IF_ERROR(file->Append(EncodeSegmentHeader(append.segment)));
+      changed.insert(append.directory);
+      changed.insert(root_);
+    } else if (file == nullptr) {
+      return Internal("segment {} of the spool is not open", append.segment.segment);
+    }
+    RETURN_IF_ERROR(Write(append, *file));
+  }
+  for (const SpoolJob::Append& append : job.appends) {
+    RETURN_IF_ERROR(open_[append.segment.segment]->Sync());
+  }
+  for (const std::string& directory : changed) RETURN_IF_ERROR(files_.SyncDirectory(directory));
+  return absl::OkStatus();
+}
+
+absl::Status SpoolDisk::Write(const SpoolJob::Append& append, FileSystem::File& file) {
+  std::string buffer;
+  for (const auto& chunk : append.chunks) {
+    RecordHead head;
+    head.header_bytes = static_cast<uint32_t>(chunk->header().size());
+    head.columns_bytes = static_cast<uint32_t>(chunk->columns().size());
+    head.chunk_crc32c = chunk->crc32c();
+    head.batch_offset = append.offset;
+    buffer += EncodeRecordHead(head, chunk->header(), append.segment.salt);
+    buffer += chunk->header();
+    buffer += chunk->columns();
+    if (buffer.size() >= kWriteBytes) {
+      RETURN_IF_ERROR(file.Append(buffer));
+      buffer.clear();
+    }
+  }
+  return buffer.empty() ? absl::OkStatus() : file.Append(buffer);
+}
+
+void SpoolDisk::SetAside(const SpoolJob::Aside& aside) {
+  const std::string directory = QuarantineOf(root_);
+  const absl::Status status = [&]() -> absl::Status {
+    RETURN_IF_ERROR(files_.MakeDirectory(directory));
+    ASSIGN_OR_RETURN(const auto file, files_.Create(directory + "/" + aside.name));
+    RETURN_IF_ERROR(file->Append(aside.chunk->SerializeAsString()));
+    return file->Sync();
+  }();
+  // Nothing depends on it: it is a copy for people.
+  if (!status.ok()) spdlog::warn("spool: a refused chunk is not kept: {}", status.ToString());
+}
+
+absl::Status SpoolDisk::WriteCursor(const SpoolJob::Cursor& cursor) {
+  const std::string path = cursor.directory + "/" + kCursorName;
+  const std::string new_path = cursor.directory + "/" + kNewCursorName;
+  auto file = files_.Create(new_path);
+  // The directory is made with its first segment; before that there is nothing to say.
+  if (absl::IsNotFound(file.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(file.status());
+  RETURN_IF_ERROR((*file)->Append(cursor.bytes));
+  RETURN_IF_ERROR((*file)->Sync());
+  RETURN_IF_ERROR(files_.Rename(new_path, path));
+  return files_.SyncDirectory(cursor.directory);
+}
+
+void SpoolDisk::Remove(const SpoolJob& job, SpoolJobResult& result) {
+  const absl::Status cursors = result.tidied;
+  std::set<std::string> changed;
+  for (const SpoolJob::Removal& removal : job.removals) {
+    // Where the disk has no room for a cursor, what the aggregator stores goes all the same, to
+    // make some: the aggregator says itself what it has.
+    const bool may_go = removal.given_up ? cursors.ok() && result.appended.ok()
+                                         : cursors.ok() || absl::IsResourceExhausted(cursors);
+    absl::Status status;
+    if (may_go) {
+      open_.erase(removal.segment);
+      status = files_.Remove(removal.directory + "/" + SegmentName(removal.segment));
+      if (absl::IsNotFound(status)) status = absl::OkStatus();
+      changed.insert(removal.directory);
+    }
+    if (!may_go || !status.ok()) {
+      result.not_removed.push_back(removal);
+      result.not_removed.back().failed_before = true;
+      Keep(std::move(status), result.tidied);
+    }
+  }
+  for (const std::string& directory : changed) {
+    absl::Status status = files_.SyncDirectory(directory);
+    if (!absl::IsNotFound(status)) Keep(std::move(status), result.tidied);
+  }
+}
+
+std::vector<LoadedChunk> SpoolDisk::Load(const std::string& directory,
+                                         const std::vector<SpoolPlace>& places) {
+  std::vector<LoadedChunk> loaded(places.size());
+  std::unique_ptr<FileSystem::File> file;
+  SegmentHeader segment;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const SpoolPlace& place = places[i];
+    loaded[i].status = [&]() -> absl::Status {
+      if (file == nullptr || segment.segment != place.segment) {
+        ASSIGN_OR_RETURN(file, files_.OpenForReading(directory + "/" + SegmentName(place.segment)));
+        ASSIGN_OR_RETURN(const std::string begin, file->Read(0, kSegmentHeaderBytesMax));
+        ASSIGN_OR_RETURN(segment, DecodeSegmentHeader(begin));
+        segment.segment = place.segment;
+      }
+      ASSIGN_OR_RETURN(const std::string bytes, file->Read(place.offset, place.record_bytes()));
+      const std::string_view record(bytes);
+      const auto head_bytes = record.substr(0, kRecordHeadBytes);
+      const auto head = DecodeRecordHead(head_bytes);
+      const size_t before_columns = kRecordHeadBytes + place.header_bytes;
+      if (!head || head->header_bytes != place.header_bytes ||
+          head->columns_bytes != place.columns_bytes || record.size() < before_columns) {
+        return DataLoss("{}/{}: no record at {}", directory, SegmentName(place.segment),
+                        place.offset);
+      }
+      const auto header = record.substr(kRecordHeadBytes, place.header_bytes);
+      if (!RecordHeadMatches(head_bytes, header, segment.salt)) {
+        return DataLoss("{}/{}: the record at {} is damaged", directory, SegmentName(place.segment),
+                        place.offset);
+      }
+      loaded[i].envelope = std::make_shared<v1::ChunkEnvelope>();
+      loaded[i].envelope->set_header(std::string(header));
+      const auto columns = record.substr(before_columns);
+      if (!ColumnsMatch(*head, header, columns)) {
+        return DataLoss("{}/{}: the columns of the record at {} are damaged", directory,
+                        SegmentName(place.segment), place.offset);
+      }
+      loaded[i].envelope->set_columns(std::string(columns));
+      loaded[i].envelope->set_crc32c(head->chunk_crc32c);
+      return absl::OkStatus();
+    }();
+    if (!loaded[i].status.ok() && !absl::IsDataLoss(loaded[i].status)) file.reset();
+  }
+  return loaded;
+}
+
+}  // namespace neurontrace

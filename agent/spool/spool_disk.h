@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "agent/spool/spool_job.h"
+#include "base/file_system.h"
+
+namespace neurontrace {
+
+// Does what the spool asks of the disk, and waits for it. It lives on the spool's I/O sequence and
+// knows no policy.
+class SpoolDisk {
+ public:
+  // The file system outlives it. `root` is the spool's directory.
+  SpoolDisk(FileSystem& files, std::string root);
+
+  SpoolJobResult Run(const SpoolJob& job);
+
+  // Chunks of one capture, in the order of `places`.
+  std::vector<LoadedChunk> Load(const std::string& directory,
+                                const std::vector<SpoolPlace>& places);
+
+ private:
+  absl::Status Probe();
+  absl::Status Empty(const SpoolJob::Directory& directory);
+  absl::Status AppendAll(const SpoolJob& job);
+  absl::Status Write(const SpoolJob::Append& append, FileSystem::File& file);
+  void SetAside(const SpoolJob::Aside& aside);
+  absl::Status WriteCursor(const SpoolJob::Cursor& cursor);
+  // What of the job's segments may go now, by what came of the rest.
+  void Remove(const SpoolJob& job, SpoolJobResult& result);
+
+  FileSystem& files_;
+  const std::string root_;
+  // Segments that are written to, by number.
+  std::map<uint64_t, std::unique_ptr<FileSystem::File>> open_;
+};
+
+// The directory of what is set aside.
+std::string QuarantineOf(const std::string& root);
+
+}  // namespace neurontrace

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/spool/spool_format.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <charconv>
+#include <cstring>
+
+#include "base/crc32c.h"
+#include "base/status.h"
+#include "neurontrace/v1/chunk.pb.h"
+#include "trace/limits.h"
+#include "wire/conversions.h"
+
+namespace neurontrace {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the files are little endian");
+
+constexpr std::string_view kSegmentMagic = "NTSPOOL\n";
+constexpr std::string_view kCursorMagic = "NTCURSR\n";
+constexpr std::string_view kSegmentSuffix = ".seg";
+constexpr size_t kSegmentDigits = 8;
+constexpr size_t kFixedHeaderBytes = 52;
+constexpr size_t kChecksumBytes = sizeof(uint32_t);
+
+template <typename Number>
+void Put(Number number, std::string& out) {
+  out.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+// Takes values off the front of a text, and remembers whether there was enough.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+  template <typename Number>
+  Number Take() {
+    Number number{};
+    const std::string_view taken = TakeBytes(sizeof number);
+    if (!taken.empty()) std::memcpy(&number, taken.data(), sizeof number);
+    return number;
+  }
+  std::string_view TakeBytes(size_t size) {
+    if (size > bytes_.size()) good_ = false;
+    if (!good_) return {};
+    const std::string_view taken = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+    return taken;
+  }
+  bool good() const { return good_; }
+  bool at_end() const { return bytes_.empty(); }
+
+ private:
+  std::string_view bytes_;
+  bool good_ = true;
+};
+
+uint32_t ChecksumOf(std::string_view bytes) { return Crc32c(bytes.data(), bytes.size()); }
+
+uint32_t HeadChecksum(std::string_view after_checksum, std::string_view chunk_header,
+                      uint64_t salt) {
+  uint32_t crc = Crc32c(&salt, sizeof salt);
+  crc = ExtendCrc32c(crc, after_checksum.data(), after_checksum.size());
+  return ExtendCrc32c(crc, chunk_header.data(), chunk_header.size());
+}
+
+}  // namespace
+
+std::string EncodeSegmentHeader(const SegmentHeader& header) {
+  std::string out(kSegmentMagic);
+  Put(kSpoolVersion, out);
+  Put(static_cast<uint32_t>(kFixedHeaderBytes + header.agent_id.size() + kChecksumBytes), out);
+  Put(header.salt, out);
+  Put(header.segment, out);
+  out.append(header.capture_id.bytes());
+  Put(static_cast<uint32_t>(header.agent_id.size()), out);
+  out.append(header.agent_id);
+  Put(ChecksumOf(out), out);
+  return out;
+}
+
+absl::StatusOr<SegmentHeader> DecodeSegmentHeader(std::string_view bytes) {
+  Reader reader(bytes);
+  if (reader.TakeBytes(kSegmentMagic.size()) != kSegmentMagic) {
+    return DataLoss("it does not begin as a segment does");
+  }
+  const auto version = reader.Take<uint32_t>();
+  const auto header_bytes = reader.Take<uint32_t>();
+  // A later version keeps the magic, the version and this length at their places.
+  if (!reader.good()) return DataLoss("its header is cut short");
+  if (version > kSpoolVersion) {
+    return MakeStatus(absl::StatusCode::kUnimplemented,
+                      "it was written by a later version of neurontrace-agent (format {}, this one "
+                      "knows {})",
+                      version, kSpoolVersion);
+  }
+  if (version == 0 || header_bytes < kFixedHeaderBytes + kChecksumBytes ||
+      header_bytes > kSegmentHeaderBytesMax || header_bytes > bytes.size()) {
+    return DataLoss("its header is damaged or cut short");
+  }
+  SegmentHeader header;
+  header.bytes = header_bytes;
+  header.salt = reader.Take<uint64_t>();
+  header.segment = reader.Take<uint64_t>();
+  const auto capture_id = CaptureId::FromBytes(reader.TakeBytes(CaptureId::kBytes));
+  header.agent_id = reader.TakeBytes(reader.Take<uint32_t>());
+  if (!capture_id.ok() || !reader.good() ||
+      header_bytes != kFixedHeaderBytes + header.agent_id.size() + kChecksumBytes ||
+      reader.Take<uint32_t>() != ChecksumOf(bytes.substr(0, header_bytes - kChecksumBytes))) {
+    return DataLoss("its header is damaged");
+  }
+  header.capture_id = *capture_id;
+  return header;
+}
+
+std::string EncodeRecordHead(const RecordHead& head, std::string_view chunk_header, uint64_t salt) {
+  std::string rest;
+  Put(head.kind, rest);
+  Put(head.header_bytes, rest);
+  Put(head.columns_bytes, rest);
+  Put(head.chunk_crc32c, rest);
+  Put(head.batch_offset, rest);
+  Put(uint32_t{0}, rest);
+  std::string out(kRecordMagic);
+  Put(HeadChecksum(rest, chunk_header, salt), out);
+  return out + rest;
+}
+
+std::optional<RecordHead> DecodeRecordHead(std::string_view bytes) {
+  Reader reader(bytes);
+  if (reader.TakeBytes(kRecordMagic.size()) != kRecordMagic) return std::nullopt;
+  reader.Take<uint32_t>();  // the checksum
+  RecordHead head;
+  head.kind = reader.Take<uint32_t>();
+  head.header_bytes = reader.Take<uint32_t>();
+  head.columns_bytes = reader.Take<uint32_t>();
+  head.chunk_crc32c = reader.Take<uint32_t>();
+  head.batch_offset = reader.Take<uint32_t>();
+  reader.Take<uint32_t>();
+  if (!reader.good() || head.header_bytes > limits::kChunkHeaderBytesMax ||
+      head.columns_bytes > limits::kChunkBytesMax) {
+    return std::nullopt;
+  }
+  return head;
+}
+
+bool RecordHeadMatches(std::string_view head, std::string_view chunk_header, uint64_t salt) {
+  if (head.size() != kRecordHeadBytes) return false;
+  Reader reader(head.substr(kRecordMagic.size()));
+  const auto checksum = reader.Take<uint32_t>();
+  const size_t before = kRecordMagic.size() + sizeof checksum;
+  return checksum == HeadChecksum(head.substr(before), chunk_header, salt);
+}
+
+std::string EncodeSpoolCursor(const SpoolCursor& cursor) {
+  std::string out(kCursorMagic);
+  Put(kSpoolVersion, out);
+  Put(static_cast<uint32_t>(cursor.streams.size()), out);
+  Put(cursor.synced_segment, out);
+  Put(cursor.synced_bytes, out);
+  for (const auto& [identity, stream] : cursor.streams) {
+    v1::StreamIdentity message;
+    ToProto(identity, &message);
+    const std::string name = message.SerializeAsString();
+    Put(static_cast<uint32_t>(name.size()), out);
+    out.append(name);
+    Put(stream.next_sequence, out);
+    Put(static_cast<uint8_t>(stream.gone ? stream.gone->place : LossPlace::kUnspecified), out);
+    Put(static_cast<uint8_t>(stream.gone ? stream.gone->reason : LossReason::kUnknown), out);
+  }
+  Put(ChecksumOf(out), out);
+  return out;
+}
+
+absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes) {
+  Reader reader(bytes);
+  if (reader.TakeBytes(kCursorMagic.size()) != kCursorMagic) {
+    return DataLoss("it does not begin as a cursor file does");
+  }
+  const auto version = reader.Take<uint32_t>();
+  if (reader.good() && version > kSpoolVersion) {
+    return MakeStatus(absl::StatusCode::kUnimplemented,
+                      "it was written by a later version of neurontrace-agent (format {})",
+                      version);
+  }
+  if (bytes.size() < kChecksumBytes) return DataLoss("it is cut short");
+  const std::string_view covered = bytes.substr(0, bytes.size() - kChecksumBytes);
+  Reader end(bytes.substr(covered.size()));
+  if (version == 0 || end.Take<uint32_t>() != ChecksumOf(covered)) {
+    return DataLoss("it is damaged");
+  }
+  const auto streams = reader.Take<uint32_t>();
+  SpoolCursor cursor;
+  cursor.synced_segment = reader.Take<uint64_t>();
+  cursor.synced_bytes = reader.Take<uint64_t>();
+  if (streams > limits::kStreamsPerCaptureMax) return DataLoss("it names {} streams", streams);
+  for (uint32_t i = 0; i < streams && reader.good(); ++i) {
+    v1::StreamIdentity message;
+    const std::string_view name = reader.TakeBytes(reader.Take<uint32_t>());
+    SpoolCursor::Stream stream;
+    stream.next_sequence = reader.Take<uint64_t>();
+    v1::GoneBefore gone;
+    gone.set_place(static_cast<v1::LossPlace>(reader.Take<uint8_t>()));
+    gone.set_reason(static_cast<v1::LossReason>(reader.Take<uint8_t>()));
+    if (!reader.good() || !message.ParseFromArray(name.data(), static_cast<int>(name.size()))) {
+      return DataLoss("the name of stream {} is damaged", i);
+    }
+    ASSIGN_OR_RETURN(StreamIdentity identity, FromProto(message));
+    if (gone.place() != v1::LOSS_PLACE_UNSPECIFIED) {
+      ASSIGN_OR_RETURN(stream.gone, FromProto(gone));
+    }
+    cursor.streams.insert_or_assign(std::move(identity), stream);
+  }
+  reader.TakeBytes(kChecksumBytes);
+  if (!reader.good() || !reader.at_end()) return DataLoss("its length is not what it says");
+  return cursor;
+}
+
+std::string SegmentName(uint64_t segment) {
+  return fmt::format("{:0{}}{}", segment, kSegmentDigits, kSegmentSuffix);
+}
+
+std::optional<uint64_t> ParseSegmentName(std::string_view name) {
+  if (!name.ends_with(kSegmentSuffix)) return std::nullopt;
+  name.remove_suffix(kSegmentSuffix.size());
+  uint64_t segment = 0;
+  const char* const end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data(), end, segment);
+  if (error != std::errc() || rest != end || name.size() < kSegmentDigits || segment == 0) {
+    return std::nullopt;
+  }
+  return segment;
+}
+
+}  // namespace neurontrace

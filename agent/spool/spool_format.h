@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "trace/chunk_header.h"
+#include "trace/ids.h"
+
+// What is in the spool's files; docs/formats/spool.md has it byte by byte. Everything is little
+// endian. Version 1 stays readable for ever. Pure functions, any thread.
+namespace neurontrace {
+
+inline constexpr uint32_t kSpoolVersion = 1;
+inline constexpr size_t kSegmentHeaderBytesMax = 4'096;
+inline constexpr size_t kRecordHeadBytes = 32;
+inline constexpr std::string_view kRecordMagic = "NTrc";
+
+// The kinds of records. A reader passes over those that it does not know.
+inline constexpr uint32_t kRecordKindChunk = 1;
+
+// How a segment begins. `salt` is new for each segment and goes into the checksum of every record
+// head, so that bytes of another file, or of a chunk, never pass for a record.
+struct SegmentHeader {
+  CaptureId capture_id;
+  uint64_t segment = 0;
+  uint64_t salt = 0;
+  std::string agent_id;
+  size_t bytes = 0;  // of the header itself; the first record follows
+
+  friend bool operator==(const SegmentHeader&, const SegmentHeader&) = default;
+};
+std::string EncodeSegmentHeader(const SegmentHeader& header);
+// From the first bytes of a file, as many as there are up to kSegmentHeaderBytesMax. DATA_LOSS: not
+// a segment, or damaged. UNIMPLEMENTED: of a later version; the message says which.
+absl::StatusOr<SegmentHeader> DecodeSegmentHeader(std::string_view bytes);
+
+// What stands before each chunk. The chunk's header follows, then its columns.
+struct RecordHead {
+  uint32_t kind = kRecordKindChunk;
+  uint32_t header_bytes = 0;
+  uint32_t columns_bytes = 0;
+  uint32_t chunk_crc32c = 0;  // of header and columns: ChunkEnvelope.crc32c
+  // Where the batch began that this record was written with. All before that place was synced
+  // before any of the batch was written.
+  uint32_t batch_offset = 0;
+
+  uint64_t record_bytes() const {
+    return kRecordHeadBytes + uint64_t{header_bytes} + columns_bytes;
+  }
+  friend bool operator==(const RecordHead&, const RecordHead&) = default;
+};
+// `chunk_header` is covered by the head's checksum.
+std::string EncodeRecordHead(const RecordHead& head, std::string_view chunk_header, uint64_t salt);
+// Of kRecordHeadBytes bytes. Nothing if they cannot be one. The checksum is still to be compared,
+// by RecordHeadMatches, once the chunk's header is read.
+std::optional<RecordHead> DecodeRecordHead(std::string_view bytes);
+bool RecordHeadMatches(std::string_view head, std::string_view chunk_header, uint64_t salt);
+
+// What a capture's `cursor` file says.
+struct SpoolCursor {
+  struct Stream {
+    uint64_t next_sequence = 0;      // all below is stored by the aggregator, or given up
+    std::optional<GoneBefore> gone;  // the chunks before the first one left were given up
+    friend bool operator==(const Stream&, const Stream&) = default;
+  };
+  // So many bytes of this segment are known to be synced; earlier segments are, all of them.
+  uint64_t synced_segment = 0;
+  uint64_t synced_bytes = 0;
+  std::map<StreamIdentity, Stream> streams;
+
+  friend bool operator==(const SpoolCursor&, const SpoolCursor&) = default;
+};
+std::string EncodeSpoolCursor(const SpoolCursor& cursor);
+// DATA_LOSS: not a cursor file, or damaged. UNIMPLEMENTED: of a later version.
+absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes);
+
+// "00000017.seg" and back; nothing for other names.
+std::string SegmentName(uint64_t segment);
+std::optional<uint64_t> ParseSegmentName(std::string_view name);
+
+}  // namespace neurontrace

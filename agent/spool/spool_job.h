@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "agent/spool/spool_format.h"
+#include "neurontrace/v1/chunk.pb.h"
+
+namespace neurontrace {
+
+// Where a chunk stands in the spool. A plain value.
+struct SpoolPlace {
+  uint64_t segment = 0;  // 0: nowhere
+  uint32_t offset = 0;
+  uint32_t header_bytes = 0;
+  uint32_t columns_bytes = 0;
+
+  uint32_t record_bytes() const {
+    return static_cast<uint32_t>(kRecordHeadBytes) + header_bytes + columns_bytes;
+  }
+  friend bool operator==(const SpoolPlace&, const SpoolPlace&) = default;
+};
+
+// What the disk is asked to do in one go, in the order of the fields.
+struct SpoolJob {
+  struct Directory {  // of a capture that is over: all of it goes
+    std::string path;
+    std::set<std::string> keep;  // names in it that stay, whatever they are
+  };
+  struct Append {  // a batch for one segment
+    std::string directory;
+    SegmentHeader segment;
+    bool create = false;
+    uint32_t offset = 0;  // where the batch begins
+    std::vector<std::shared_ptr<const v1::ChunkEnvelope>> chunks;
+  };
+  struct Aside {  // a refused chunk, for people to look at
+    std::string name;
+    std::shared_ptr<const v1::ChunkEnvelope> chunk;
+  };
+  struct Cursor {
+    std::string directory;
+    std::string bytes;
+  };
+  struct Removal {  // of a segment
+    std::string directory;
+    uint64_t segment = 0;
+    uint64_t bytes = 0;
+    // Not stored by the aggregator: only once the batch (with what stands in for it) and the
+    // cursor are durable.
+    bool given_up = false;
+    bool failed_before = false;
+  };
+
+  bool probe = false;  // try whether the disk takes a file
+  std::vector<Directory> directories;
+  std::vector<Append> appends;
+  std::vector<Aside> aside;
+  std::vector<Cursor> cursors;
+  std::vector<Removal> removals;
+
+  bool empty() const {
+    return !probe && directories.empty() && appends.empty() && aside.empty() && cursors.empty() &&
+           removals.empty();
+  }
+};
+
+struct SpoolJobResult {
+  absl::Status appended;  // all chunks are durable, or none is said to be
+  absl::Status tidied;    // cursors, removals, the probe
+  std::vector<SpoolJob::Removal> not_removed;
+  std::vector<SpoolJob::Directory> not_emptied;
+};
+
+// A chunk read back.
+struct LoadedChunk {
+  // DATA_LOSS: it is damaged. NOT_FOUND: its file is gone. Others: the disk's.
+  absl::Status status;
+  // Set if status is OK; with the header alone if only the columns are damaged.
+  std::shared_ptr<v1::ChunkEnvelope> envelope;
+};
+
+}  // namespace neurontrace

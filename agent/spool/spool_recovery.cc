@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/spool/spool_recovery.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "agent/spool/spool_disk.h"
+#include "base/status.h"
+#include "trace/limits.h"
+#include "wire/chunk_envelope.h"
+
+namespace neurontrace {
+namespace {
+
+absl::StatusOr<ChunkHeader> ParseHeader(std::string_view bytes, const CaptureId& capture_id) {
+  ASSIGN_OR_RETURN(ChunkHeader header, ParseChunkHeader(bytes));
+  if (header.capture_id != capture_id) return DataLoss("it is of another capture");
+  return header;
+}
+
+// The place up to which a segment's records are sound: all of it, or, where the last batch may
+// never have been synced, up to the first record of that batch that is not whole.
+absl::StatusOr<uint64_t> SoundBytes(FileSystem::File& file, uint64_t known_synced) {
+  struct Record {
+    uint64_t offset;
+    RecordHead head;
+  };
+  std::vector<Record> records;
+  const auto note = [&](const FoundRecord& found) {
+    records.push_back({found.offset, found.head});
+  };
+  ASSIGN_OR_RETURN(const SegmentSummary summary, ReadSegment(file, note));
+  uint64_t sound = std::max(summary.synced_bytes, known_synced);
+  for (const Record& record : records) {
+    const uint64_t end = record.offset + record.head.record_bytes();
+    if (end <= sound) continue;
+    if (record.offset > sound) break;  // damage lies between
+    ASSIGN_OR_RETURN(const std::string bytes,
+                     file.Read(record.offset + kRecordHeadBytes,
+                               record.head.header_bytes + record.head.columns_bytes));
+    const std::string_view chunk(bytes);
+    if (bytes.size() != record.head.header_bytes + record.head.columns_bytes ||
+        !ColumnsMatch(record.head, chunk.substr(0, record.head.header_bytes),
+                      chunk.substr(record.head.header_bytes))) {
+      break;
+    }
+    sound = end;
+  }
+  return sound;
+}
+
+}  // namespace
+
+absl::Status SpoolRecovery::Run(const Visitor& visitor, Summary& summary) {
+  summary = {};
+  ASSIGN_OR_RETURN(const auto entries, files_.List(root_, limits::kSpoolFilesPerDirectoryMax));
+  const auto aside = files_.List(QuarantineOf(root_), limits::kSpoolFilesPerDirectoryMax);
+  if (aside.ok()) {
+    for (const FileSystem::Entry& entry : *aside) summary.quarantine_bytes += entry.bytes;
+    summary.quarantine_files = aside->size();
+  }
+  for (const FileSystem::Entry& entry : entries) {
+    const auto capture_id = CaptureId::Parse(entry.name);
+    if (!entry.is_directory || !capture_id.ok() || capture_id->ToString() != entry.name) continue;
+    RETURN_IF_ERROR(ReadCapture(*capture_id, root_ + "/" + entry.name, visitor, summary));
+  }
+  for (const auto& [number, segment] : summary.segments) {
+    summary.bytes += segment.bytes;
+    summary.chunks += segment.records;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::string& directory,
+                                        const Visitor& visitor, Summary& summary) {
+  ASSIGN_OR_RETURN(const auto entries, files_.List(directory, limits::kSpoolFilesPerDirectoryMax));
+  std::vector<uint64_t> segments;
+  for (const FileSystem::Entry& entry : entries) {
+    if (const auto segment = ParseSegmentName(entry.name)) segments.push_back(*segment);
+  }
+  std::sort(segments.begin(), segments.end());
+  const SpoolCursor cursor = ReadCursor(directory);
+  visitor.on_capture(capture_id, cursor);
+  for (const uint64_t segment : segments) {
+    summary.last_segment = std::max(summary.last_segment, segment);
+    const std::string path = directory + "/" + SegmentName(segment);
+    const bool last = segment == segments.back();
+    const absl::Status status =
+        ReadOne(capture_id, path, segment, last ? &cursor : nullptr, visitor, summary);
+    if (status.ok()) continue;
+    if (absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status)) {
+      spdlog::warn("spool: {} is left alone: {}", path, std::string(status.message()));
+      summary.left_alone[capture_id].insert(SegmentName(segment));
+      ++summary.segments_left_alone;
+    } else if (absl::IsDataLoss(status)) {
+      SetAside(path, capture_id, segment, status, summary);
+    } else {
+      spdlog::error("spool: {} cannot be read: {}", path, std::string(status.message()));
+      ++summary.segments_unreadable;
+    }
+  }
+  return absl::OkStatus();
+}
+
+SpoolCursor SpoolRecovery::ReadCursor(const std::string& directory) {
+  const std::string path = directory + "/cursor";
+  const auto cursor = [&]() -> absl::StatusOr<SpoolCursor> {
+    ASSIGN_OR_RETURN(const auto file, files_.OpenForReading(path));
+    ASSIGN_OR_RETURN(const std::string bytes, file->Read(0, limits::kSpoolCursorBytesMax));
+    return DecodeSpoolCursor(bytes);
+  }();
+  if (cursor.ok()) return *cursor;
+  // Without it chunks that the aggregator has are sent once more, which costs only that.
+  if (!absl::IsNotFound(cursor.status())) {
+    spdlog::warn("spool: {} is not used: {}", path, std::string(cursor.status().message()));
+  }
+  return {};
+}
+
+absl::Status SpoolRecovery::ReadOne(const CaptureId& capture_id, const std::string& path,
+                                    uint64_t segment, const SpoolCursor* cursor,
+                                    const Visitor& visitor, Summary& summary) {
+  ASSIGN_OR_RETURN(const auto file, files_.OpenForReading(path));
+  uint64_t sound = ~uint64_t{0};
+  if (cursor != nullptr) {
+    const uint64_t synced = cursor->synced_segment == segment ? cursor->synced_bytes : 0;
+    ASSIGN_OR_RETURN(sound, SoundBytes(*file, synced));
+  }
+  ASSIGN_OR_RETURN(const std::string begin, file->Read(0, kSegmentHeaderBytesMax));
+  ASSIGN_OR_RETURN(const SegmentHeader segment_header, DecodeSegmentHeader(begin));
+  if (segment_header.capture_id != capture_id || segment_header.segment != segment) {
+    return DataLoss("it says it is segment {} of capture {}", segment_header.segment,
+                    segment_header.capture_id.ToString());
+  }
+  if (segment_header.agent_id != agent_id_) {
+    return FailedPrecondition("it belongs to agent {}; this one is {}", segment_header.agent_id,
+                              agent_id_);
+  }
+  uint64_t records = 0;
+  uint64_t unfit = 0;
+  const auto visit = [&](const FoundRecord& found) {
+    if (found.offset >= sound) return;
+    const auto header = ParseHeader(found.chunk_header, capture_id);
+    if (!header.ok()) {
+      ++unfit;
+      return;
+    }
+    ++records;
+    visitor.on_chunk(*header, {segment, static_cast<uint32_t>(found.offset),
+                               found.head.header_bytes, found.head.columns_bytes});
+  };
+  ASSIGN_OR_RETURN(const SegmentSummary walked, ReadSegment(*file, visit));
+  summary.segments[segment] = {capture_id, walked.file_bytes, records};
+  summary.damaged_places += walked.damaged_places + unfit;
+  summary.torn_bytes += walked.file_bytes - std::min(walked.file_bytes, sound);
+  if (sound == ~uint64_t{0} && walked.torn_bytes > 0) {
+    // The end of a segment that others follow: a write that failed, and was made again there.
+    summary.torn_bytes += walked.torn_bytes;
+  }
+  if (walked.damaged_places + unfit > 0) {
+    spdlog::warn("spool: {} is damaged in {} places; what is lost is told with the next chunks",
+                 path, walked.damaged_places + unfit);
+  }
+  return absl::OkStatus();
+}
+
+void SpoolRecovery::SetAside(const std::string& path, const CaptureId& capture_id, uint64_t segment,
+                             const absl::Status& why, Summary& summary) {
+  const std::string directory = QuarantineOf(root_);
+  const std::string name = capture_id.ToString() + "-" + SegmentName(segment);
+  spdlog::error("spool: {} cannot be used and goes to {}: {}", path, directory,
+                std::string(why.message()));
+  ++summary.damaged_segments;
+  absl::Status status = files_.MakeDirectory(directory);
+  if (status.ok()) status = files_.Rename(path, directory + "/" + name);
+  if (status.ok()) status = files_.SyncDirectory(directory);
+  if (!status.ok()) spdlog::warn("spool: it stays: {}", status.ToString());
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "agent/spool/segment_reader.h"
+#include "agent/spool/spool_job.h"
+#include "base/file_system.h"
+#include "trace/chunk_header.h"
+#include "trace/ids.h"
+
+namespace neurontrace {
+
+// Reads a spool's directory when an agent starts, and after a crash. Whatever it finds, it goes on:
+// a segment that cannot be read is moved to the quarantine, one of a later version or of another
+// agent stays where it is. Blocking; one thread.
+class SpoolRecovery {
+ public:
+  struct FoundSegment {
+    CaptureId capture_id;
+    uint64_t bytes = 0;
+    uint64_t records = 0;
+  };
+  struct Summary {
+    uint64_t chunks = 0;
+    uint64_t bytes = 0;
+    uint64_t damaged_places = 0;       // in segments
+    uint64_t torn_bytes = 0;           // at the ends of segments: never said to be kept
+    uint64_t damaged_segments = 0;     // moved to the quarantine
+    uint64_t segments_left_alone = 0;  // of a later version, or of another agent
+    uint64_t segments_unreadable = 0;  // the disk would not give them
+    uint64_t quarantine_bytes = 0;
+    uint64_t quarantine_files = 0;
+    uint64_t last_segment = 0;  // the greatest number there is
+    std::map<uint64_t, FoundSegment> segments;
+    // Names in captures' directories that have to stay.
+    std::map<CaptureId, std::set<std::string>> left_alone;
+  };
+  struct Visitor {
+    // Before the chunks of a capture; `cursor` is empty where there is none.
+    std::function<void(const CaptureId&, const SpoolCursor& cursor)> on_capture;
+    // In the order in which they were written. Where a chunk comes twice, the later one holds.
+    std::function<void(const ChunkHeader&, const SpoolPlace&)> on_chunk;
+  };
+
+  SpoolRecovery(FileSystem& files, std::string root, std::string agent_id)
+      : files_(files), root_(std::move(root)), agent_id_(std::move(agent_id)) {}
+
+  // Errors say that the directory as a whole, or one of a capture, cannot be listed.
+  absl::Status Run(const Visitor& visitor, Summary& summary);
+
+ private:
+  absl::Status ReadCapture(const CaptureId& capture_id, const std::string& directory,
+                           const Visitor& visitor, Summary& summary);
+  SpoolCursor ReadCursor(const std::string& directory);
+  // `cursor` for the last segment of its capture, whose end may be torn.
+  absl::Status ReadOne(const CaptureId& capture_id, const std::string& path, uint64_t segment,
+                       const SpoolCursor* cursor, const Visitor& visitor, Summary& summary);
+  void SetAside(const std::string& path, const CaptureId& capture_id, uint64_t segment,
+                const absl::Status& why, Summary& summary);
+
+  FileSystem& files_;
+  const std::string root_;
+  const std::string agent_id_;
+};
+
+}  // namespace neurontrace

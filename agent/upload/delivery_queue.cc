@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/upload/delivery_queue.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "wire/chunk_envelope.h"
+
+namespace neurontrace {
+
+Chunk MakeLossChunk(ChunkHeader header, LossPlace place, LossReason reason, std::string detail) {
+  if (!header.replaced) {
+    header.replaced = Loss{.place = place,
+                           .reason = reason,
+                           .events = header.event_count,
+                           .first_timestamp_ns = header.first_timestamp_ns,
+                           .last_timestamp_ns = header.last_timestamp_ns,
+                           .detail = detail.substr(0, limits::kDetailBytesMax)};
+  }
+  header.event_count = 0;
+  header.canary_realtime_ns = 0;
+  header.first_timestamp_ns = header.last_timestamp_ns = 0;
+  header.columns_bytes = 0;
+  return {std::move(header), ""};
+}
+
+DeliveryQueue::DeliveryQueue(Spool* spool, size_t bytes_max)
+    : spool_(spool), bytes_max_(bytes_max) {
+  if (spool_ != nullptr) spool_->SetListener(this);
+}
+
+DeliveryQueue::~DeliveryQueue() {
+  if (spool_ != nullptr) spool_->SetListener(nullptr);
+}
+
+// --- The sources' side ---------------------------------------------------------------------------
+
+bool DeliveryQueue::HasRoom() const {
+  return !closed_ && unkept_bytes_ < bytes_max_ && (spool_ == nullptr || !spool_->full());
+}
+
+StreamNumber DeliveryQueue::NumberOf(const ChunkHeader& header) {
+  StreamKey key(header.capture_id, header.stream);
+  StreamNumber& number = numbers_[key];
+  if (number == 0) {
+    number = ++last_number_;
+    by_capture_[header.capture_id].insert(number);
+    streams_[number].key = std::move(key);
+  }
+  return number;
+}
+
+void DeliveryQueue::Submit(Chunk chunk, Done done) {
+  CountCore(chunk.header);
+  Entry entry;
+  entry.sequence = chunk.header.sequence;
+  entry.events = chunk.header.event_count;
+  entry.end_of_stream = chunk.header.end_of_stream;
+  entry.done = std::make_unique<Done>(std::move(done));
+  if (unkept_bytes_ >= 2 * bytes_max_) {
+    ++counters_.chunks_refused_full;
+    counters_.events_lost += entry.events;
+    entry.replaced = true;
+    chunk = MakeLossChunk(std::move(chunk.header), LossPlace::kAgentQueue, LossReason::kFull,
+                          "the agent's queue is full");
+  }
+  ++counters_.chunks_taken;
+  const StreamNumber number = NumberOf(chunk.header);
+  Add(number, std::move(entry), std::move(chunk), false);
+}
+
+void DeliveryQueue::Add(StreamNumber number, Entry entry, Chunk chunk, bool first) {
+  Stream& stream = streams_[number];
+  const CaptureId capture_id = std::get<CaptureId>(stream.key);
+  stream.next_sequence = entry.sequence + 1;
+  SetEnvelope(number, entry, std::move(chunk));
+  stream.last_header = entry.envelope->header();
+  ++chunks_;
+  ++unkept_chunks_;
+  stream.entries.push_back(std::move(entry));
+  if (spool_ != nullptr) {
+    const SpoolTicket ticket{number, stream.entries.back().sequence};
+    const auto& envelope = stream.entries.back().envelope;
+    if (first) {
+      spool_->AppendFirst(capture_id, ticket, envelope);
+    } else {
+      spool_->Append(capture_id, ticket, envelope);
+    }
+  }
+  MakeReady(number, stream);
+}
+
+void DeliveryQueue::SetEnvelope(StreamNumber number, Entry& entry, Chunk chunk) {
+  DropEnvelope(entry);
+  entry.envelope = std::make_shared<v1::ChunkEnvelope>();
+  ToEnvelope(std::move(chunk), StreamRef(number), entry.envelope.get());
+  entry.envelope_bytes =
+      static_cast<uint32_t>(sizeof(Entry) + sizeof(v1::ChunkEnvelope) +
+                            entry.envelope->header().size() + entry.envelope->columns().size());
+  (entry.place.segment == 0 ? unkept_bytes_ : cached_bytes_) += entry.envelope_bytes;
+}
+
+// The memory goes with the last who holds it: a write that is under way may.
+void DeliveryQueue::DropEnvelope(Entry& entry) {
+  if (entry.envelope == nullptr) return;
+  (entry.place.segment == 0 ? unkept_bytes_ : cached_bytes_) -= entry.envelope_bytes;
+  entry.envelope.reset();
+}
+
+void DeliveryQueue::MakeReady(StreamNumber number, Stream& stream) {
+  while (stream.ready < stream.entries.size() &&
+         (!keeps() || stream.entries[stream.ready].place.segment != 0)) {
+    ++stream.ready;
+    if (listener_ != nullptr) listener_->OnReady(number);
+  }
+}
+
+// --- What the spool says -------------------------------------------------------------------------
+
+void DeliveryQueue::OnKept(const SpoolTicket& ticket, const SpoolPlace& place) {
+  const size_t index = IndexOf(ticket.stream, ticket.sequence);
+  if (index == size(ticket.stream) || at(ticket.stream, index).sequence != ticket.sequence) {
+    spool_->Release(place);  // answered for meanwhile
+    return;
+  }
+  Stream& stream = streams_[ticket.stream];
+  Entry& entry = stream.entries[index];
+  const bool sent = index < stream.ready;  // while the disk failed: refusals are about this copy
+  unkept_bytes_ -= entry.envelope_bytes;
+  --unkept_chunks_;
+  entry.place = place;
+  cached_bytes_ += entry.envelope_bytes;
+  ++counters_.chunks_kept;
+  // Half of the budget is for what need not be read back. A stand-in for a refused chunk, which
+  // the spool does not know, stays.
+  const bool same = entry.envelope->header().size() == place.header_bytes &&
+                    entry.envelope->columns().size() == place.columns_bytes;
+  if (cached_bytes_ > bytes_max_ / 2 && same && !sent) DropEnvelope(entry);
+  MakeReady(ticket.stream, stream);
+  if (entry.done != nullptr) (*entry.done)({Fate::kKept, ""});
+}
+
+void DeliveryQueue::OnHealth(const absl::Status& health) {
+  if (health.ok()) return;
+  for (auto& [number, stream] : streams_) MakeReady(number, stream);
+}
+
+void DeliveryQueue::OnSegmentDropped(const CaptureId& capture_id, uint64_t segment) {
+  const GoneBefore gone{LossPlace::kSpool, LossReason::kOverwritten};
+  for (const StreamNumber number : StreamsIn(capture_id)) {
+    Stream& stream = streams_[number];
+    bool some = false;
+    while (!stream.entries.empty() && stream.entries.front().place.segment == segment) {
+      some = true;
+      if (listener_ != nullptr) listener_->OnFirstDropped(number);
+      Entry entry = std::move(stream.entries.front());
+      stream.entries.pop_front();
+      --stream.ready;
+      ++counters_.chunks_dropped;
+      TakeOut(entry);
+      if (!entry.replaced) counters_.events_lost += entry.events;
+      GiveReceipt(entry, {Fate::kLost, "dropped to make room in the spool"});
+    }
+    if (!some) continue;
+    if (stream.entries.empty()) {
+      StandInForLast(number, gone);
+    } else {
+      stream.entries.front().gone = gone;
+    }
+  }
+}
+
+// So that what a stream lost last, and that it has ended, is told though nothing follows.
+void DeliveryQueue::StandInForLast(StreamNumber number, const GoneBefore& gone) {
+  auto header = ParseChunkHeader(streams_[number].last_header);
+  if (!header.ok()) return;  // never: it was written by this class, or read by the spool
+  Chunk chunk = MakeLossChunk(*std::move(header), gone.place, gone.reason, "");
+  Entry entry;
+  entry.sequence = chunk.header.sequence;
+  entry.end_of_stream = chunk.header.end_of_stream;
+  entry.replaced = true;
+  entry.gone = gone;
+  Add(number, std::move(entry), std::move(chunk), true);
+}
+
+std::map<StreamIdentity, SpoolCursor::Stream> DeliveryQueue::StreamsOf(
+    const CaptureId& capture_id) {
+  std::map<StreamIdentity, SpoolCursor::Stream> cursors;
+  for (const StreamNumber number : StreamsIn(capture_id)) {
+    const Stream& stream = streams_[number];
+    SpoolCursor::Stream& cursor = cursors[std::get<StreamIdentity>(stream.key)];
+    cursor.next_sequence =
+        stream.entries.empty() ? stream.next_sequence : stream.entries.front().sequence;
+    if (!stream.entries.empty()) cursor.gone = stream.entries.front().gone;
+  }
+  return cursors;
+}
+
+// --- The uploader's side -------------------------------------------------------------------------
+
+size_t DeliveryQueue::size(StreamNumber stream) const {
+  const auto it = streams_.find(stream);
+  return it == streams_.end() ? 0 : it->second.entries.size();
+}
+
+size_t DeliveryQueue::ready(StreamNumber stream) const {
+  const auto it = streams_.find(stream);
+  return it == streams_.end() ? 0 : it->second.ready;
+}
+
+DeliveryQueue::Entry& DeliveryQueue::at(StreamNumber stream, size_t index) {
+  const auto it = streams_.find(stream);
+  assert(it != streams_.end() && index < it->second.entries.size());
+  return it->second.entries[index];
+}
+
+size_t DeliveryQueue::IndexOf(StreamNumber stream, uint64_t sequence) const {
+  const auto it = streams_.find(stream);
+  if (it == streams_.end()) return 0;
+  const std::deque<Entry>& entries = it->second.entries;
+  const auto found =
+      std::lower_bound(entries.begin(), entries.end(), sequence,
+                       [](const Entry& entry, uint64_t wanted) { return entry.sequence < wanted; });
+  return static_cast<size_t>(found - entries.begin());
+}
+
+StreamNumber DeliveryQueue::Find(const CaptureId& capture_id, const StreamIdentity& stream) const {
+  const auto it = numbers_.find(StreamKey(capture_id, stream));
+  return it == numbers_.end() ? 0 : it->second;
+}
+
+uint64_t DeliveryQueue::stored_before(StreamNumber stream) const {
+  const auto it = streams_.find(stream);
+  return it == streams_.end() ? 0 : it->second.stored_before;
+}
+
+bool DeliveryQueue::PopStored(StreamNumber number) {
+  const auto it = streams_.find(number);
+  assert(it != streams_.end() && it->second.ready > 0);
+  Stream& stream = it->second;
+  Entry entry = std::move(stream.entries.front());
+  stream.entries.pop_front();
+  --stream.ready;
+  stream.stored_before = entry.sequence + 1;
+  TakeOut(entry);
+  const bool goes_on = !entry.end_of_stream || !stream.entries.empty();
+  if (!goes_on) Forget(number);
+  if (entry.place.segment != 0) spool_->Release(entry.place);
+  if (entry.replaced) {
+    ++counters_.chunks_lost;
+    GiveReceipt(entry, {Fate::kLost, "lost on the way; the stream says so"});
+  } else {
+    ++counters_.chunks_stored;
+    counters_.events_stored += entry.events;
+    GiveReceipt(entry, {Fate::kStored, ""});
+  }
+  return goes_on;
+}
+
+void DeliveryQueue::Drop(StreamNumber number, const std::string& reason) {
+  const auto it = streams_.find(number);
+  if (it == streams_.end()) return;
+  std::deque<Entry> entries = std::move(it->second.entries);
+  Forget(number);
+  for (Entry& entry : entries) {
+    TakeOut(entry);
+    if (entry.place.segment != 0) spool_->Release(entry.place);
+    ++counters_.chunks_lost;
+    if (!entry.replaced) counters_.events_lost += entry.events;
+    GiveReceipt(entry, {Fate::kLost, reason});
+  }
+}
+
+void DeliveryQueue::Replace(StreamNumber stream, Entry& entry, Chunk chunk) {
+  counters_.events_lost += entry.events;
+  entry.replaced = true;
+  if (spool_ != nullptr) {
+    spool_->SetAside(chunk.header.capture_id, entry.sequence, entry.envelope);
+  }
+  // A new envelope: the old one may still be on its way out. Should the agent end before it is
+  // acknowledged, the next one is refused the original again, and replaces it likewise.
+  SetEnvelope(stream, entry, std::move(chunk));
+}
+
+void DeliveryQueue::ForgetCapture(const CaptureId& capture_id) {
+  by_capture_.erase(capture_id);
+  if (spool_ != nullptr) spool_->Forget(capture_id);
+}
+
+std::vector<StreamNumber> DeliveryQueue::StreamsIn(const CaptureId& capture_id) const {
+  const auto it = by_capture_.find(capture_id);
+  if (it == by_capture_.end()) return {};
+  return {it->second.begin(), it->second.end()};
+}
+
+bool DeliveryQueue::Holds(const CaptureId& capture_id) const {
+  const std::vector<StreamNumber> streams = StreamsIn(capture_id);
+  return std::any_of(streams.begin(), streams.end(),
+                     [this](StreamNumber number) { return size(number) > 0; });
+}
+
+std::set<CaptureId> DeliveryQueue::captures() const {
+  std::set<CaptureId> ids;
+  for (const auto& [capture_id, streams] : by_capture_) ids.insert(capture_id);
+  return ids;
+}
+
+void DeliveryQueue::GiveReceipt(Entry& entry, const Receipt& receipt) {
+  if (entry.done != nullptr) (*entry.done)(receipt);
+}
+
+void DeliveryQueue::TakeOut(Entry& entry) {
+  if (entry.place.segment == 0) --unkept_chunks_;
+  DropEnvelope(entry);
+  --chunks_;
+}
+
+void DeliveryQueue::CountCore(const ChunkHeader& header) {
+  if (header.stream.kind != StreamKind::kNeuronCore ||
+      header.stream.nc_idx >= limits::kCoresPerWorkerMax) {
+    return;
+  }
+  CoreCounters& core = cores_[header.stream.nc_idx];
+  core.events += header.event_count;
+  for (const Loss& loss : header.losses) core.events_lost += loss.events;
+}
+
+void DeliveryQueue::Forget(StreamNumber number) {
+  const auto it = streams_.find(number);
+  const auto capture = by_capture_.find(std::get<CaptureId>(it->second.key));
+  if (capture != by_capture_.end()) capture->second.erase(number);
+  numbers_.erase(it->second.key);
+  streams_.erase(it);
+}
+
+}  // namespace neurontrace

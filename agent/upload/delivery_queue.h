@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "agent/source/chunk_sink.h"
+#include "agent/spool/spool.h"
+#include "agent/upload/ack_window.h"
+#include "neurontrace/v1/chunk.pb.h"
+#include "trace/ids.h"
+#include "trace/limits.h"
+#include "trace/worker_info.h"
+
+namespace neurontrace {
+
+// What envelopes and acknowledgements call a stream: the same in every Upload call of this process.
+inline uint32_t StreamRef(StreamNumber number) { return static_cast<uint32_t>(number); }
+
+// An empty chunk to stand in the place of one that is lost: its header, with `replaced` to count
+// its events. One that stands for another already stays as it is.
+Chunk MakeLossChunk(ChunkHeader header, LossPlace place, LossReason reason, std::string detail);
+
+// The chunks of this agent between its sources and its uploader, one queue a stream. Each is
+// appended to the spool; when it is durable there its source is told that it is kept, and it may be
+// sent. It stays in memory too if there is room, else it is read back when its turn comes. Without
+// a spool, or while the spool's disk fails, chunks are held in memory alone, sent from there, and
+// said to be stored when the aggregator has them.
+//
+// When the budget in memory is spent, or the spool refuses what is newest, HasRoom is false and
+// sources stop reading. What is submitted all the same is taken up to twice the budget, and beyond
+// that the newest gives way to an empty chunk that tells of the loss. When the spool drops what is
+// oldest, the next chunk of the stream says that what was before it is gone, and where there is no
+// next one an empty chunk stands in for the last. Lives on the agent's sequence.
+class DeliveryQueue final : public ChunkSink, public Spool::Listener {
+ public:
+  struct Counters {
+    uint64_t chunks_taken = 0;
+    uint64_t chunks_kept = 0;  // of these, durable on this node before they were sent
+    uint64_t chunks_stored = 0;
+    uint64_t events_stored = 0;
+    uint64_t chunks_lost = 0;  // given up, for whatever reason
+    uint64_t events_lost = 0;
+    uint64_t chunks_refused_full = 0;  // of the lost ones: beyond twice the budget
+    uint64_t chunks_dropped = 0;       // of the lost ones: to make room in the spool
+    uint64_t chunks_damaged = 0;       // of the lost ones: the disk did not give them back
+    uint64_t chunks_recovered = 0;     // found in the spool at the start
+  };
+
+  // Of the streams of one logical core, over all workers of the node.
+  struct CoreCounters {
+    uint64_t events = 0;
+    uint64_t events_lost = 0;  // known when the chunk was closed
+  };
+
+  // `spool` may be null, and outlives the queue.
+  explicit DeliveryQueue(Spool* spool, size_t bytes_max = limits::kAgentQueueBytesMax);
+  ~DeliveryQueue() override;
+
+  // Takes over what the spool holds from before; blocking, before anything is submitted. Again
+  // after an error.
+  absl::Status Recover();
+
+  // ChunkSink
+  bool HasRoom() const override;
+  void Submit(Chunk chunk, Done done) override;
+
+  // Adds what this node keeps to where the aggregator says that streams of a capture stand: the
+  // sources go on behind both.
+  void MergeCursors(const CaptureId& capture_id, std::vector<StreamCursor>& cursors) const;
+  // True while something of the capture is not acknowledged.
+  bool Holds(const CaptureId& capture_id) const;
+  // Captures of which the spool or the queue knows.
+  std::set<CaptureId> captures() const;
+
+  // --- The uploader's side ---
+
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void OnReady(StreamNumber stream) = 0;  // one chunk more may be sent
+    // What Load was asked for is there, or lost; with `try_later` the disk did not give it now.
+    virtual void OnLoaded(StreamNumber stream, bool try_later) = 0;
+    // About to go, in front of its queue or somewhere behind what was sent.
+    virtual void OnFirstDropped(StreamNumber stream) = 0;
+    virtual void OnUnsentDropped(StreamNumber stream) = 0;
+  };
+  void SetListener(Listener* listener) { listener_ = listener; }
+
+  struct Entry {
+    uint64_t sequence = 0;
+    uint32_t events = 0;
+    uint32_t envelope_bytes = 0;
+    bool end_of_stream = false;
+    bool replaced = false;  // stands for a chunk that is lost
+    bool loading = false;
+    uint8_t load_failures = 0;
+    std::optional<GoneBefore> gone;  // of what lies before it
+    SpoolPlace place;
+    std::shared_ptr<v1::ChunkEnvelope> envelope;  // null: to be loaded
+    std::unique_ptr<Done> done;
+  };
+  // Entries of a stream's queue; none for a stream that is not known.
+  size_t size(StreamNumber stream) const;
+  size_t ready(StreamNumber stream) const;  // the first so many may be sent
+  Entry& at(StreamNumber stream, size_t index);
+  // The first entry from `sequence` on; size() if there is none.
+  size_t IndexOf(StreamNumber stream, uint64_t sequence) const;
+  // The aggregator said that it has stored all before this one.
+  uint64_t stored_before(StreamNumber stream) const;
+  StreamNumber Find(const CaptureId& capture_id, const StreamIdentity& stream) const;  // 0: none
+  // Reads the entry back, and some behind it.
+  void Load(StreamNumber stream, size_t index);
+
+  // The first entry is stored by the aggregator. False when the stream has ended with it.
+  bool PopStored(StreamNumber stream);
+  // Gives up what is left of the stream. Later chunks of it begin a new number.
+  void Drop(StreamNumber stream, const std::string& reason);
+  // Puts `chunk`, which has no events, in the place of one that was refused for good. The receipt
+  // will say that it is lost.
+  void Replace(StreamNumber stream, Entry& entry, Chunk chunk);
+  // The capture is over, and its streams were dropped.
+  void ForgetCapture(const CaptureId& capture_id);
+  std::vector<StreamNumber> StreamsIn(const CaptureId& capture_id) const;
+
+  size_t bytes() const { return unkept_bytes_ + cached_bytes_; }  // in memory
+  size_t chunks() const { return chunks_; }                       // in memory and in the spool
+  size_t unkept_chunks() const { return unkept_chunks_; }         // in memory alone
+  size_t streams() const { return streams_.size(); }
+  const Counters& counters() const { return counters_; }
+  const std::map<uint32_t, CoreCounters>& cores() const { return cores_; }  // by nc_idx
+
+  // From now on there is no room: sources stop, and what is here can drain.
+  void Close() { closed_ = true; }
+
+  // Spool::Listener
+  void OnKept(const SpoolTicket& ticket, const SpoolPlace& place) override;
+  void OnHealth(const absl::Status& health) override;
+  void OnSegmentDropped(const CaptureId& capture_id, uint64_t segment) override;
+  std::map<StreamIdentity, SpoolCursor::Stream> StreamsOf(const CaptureId& capture_id) override;
+
+ private:
+  using StreamKey = std::tuple<CaptureId, StreamIdentity>;
+  struct Stream {
+    StreamKey key;
+    std::deque<Entry> entries;
+    size_t ready = 0;         // the first so many may be sent
+    std::string last_header;  // of the last chunk there was, serialized
+    uint64_t next_sequence = 0;
+    uint64_t stored_before = 0;
+  };
+
+  StreamNumber NumberOf(const ChunkHeader& header);
+  void Add(StreamNumber number, Entry entry, Chunk chunk, bool first);
+  void SetEnvelope(StreamNumber number, Entry& entry, Chunk chunk);
+  void DropEnvelope(Entry& entry);
+  void MakeReady(StreamNumber number, Stream& stream);
+  void TakeFound(const SpoolCursor& cursor, const ChunkHeader& header, const SpoolPlace& place);
+  void TakeLoaded(StreamNumber number, const std::vector<uint64_t>& sequences,
+                  const std::vector<LoadedChunk>& loaded);
+  // False if it is to be tried again.
+  bool TakeOneLoaded(StreamNumber number, uint64_t sequence, const LoadedChunk& loaded);
+  void LoseUnreadable(StreamNumber number, size_t index, const absl::Status& why);
+  void StandInForLast(StreamNumber number, const GoneBefore& gone);
+  void GiveReceipt(Entry& entry, const Receipt& receipt);
+  void TakeOut(Entry& entry);  // of the sums
+  void Forget(StreamNumber number);
+  void CountCore(const ChunkHeader& header);
+  bool keeps() const { return spool_ != nullptr && spool_->health().ok(); }
+
+  Spool* const spool_;
+  const size_t bytes_max_;
+  Listener* listener_ = nullptr;
+  absl::flat_hash_map<StreamKey, StreamNumber> numbers_;
+  absl::flat_hash_map<StreamNumber, Stream> streams_;
+  std::map<CaptureId, std::set<StreamNumber>> by_capture_;
+  StreamNumber last_number_ = 0;
+  size_t unkept_bytes_ = 0;  // of chunks that are in memory alone
+  size_t unkept_chunks_ = 0;
+  size_t cached_bytes_ = 0;  // of chunks that the spool has too
+  size_t chunks_ = 0;
+  bool closed_ = false;
+  Counters counters_;
+  std::map<uint32_t, CoreCounters> cores_;
+};
+
+}  // namespace neurontrace

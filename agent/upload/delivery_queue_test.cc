@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue, spool and uploader together, on a disk that is played: receipts, budgets, restarts, and
+// disks that fail, fill up and lie. What counts is what the aggregator stores, and what it is told.
+#include "agent/upload/delivery_queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "agent/upload/fake_node.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+using Operation = FakeFileSystem::Operation;
+
+constexpr uint64_t kSecond = 1'000'000'000;
+const std::pair<int, int> kDropped = {v1::LOSS_PLACE_SPOOL, v1::LOSS_REASON_OVERWRITTEN};
+const std::pair<int, int> kDamaged = {v1::LOSS_PLACE_SPOOL, v1::LOSS_REASON_MALFORMED};
+
+class DeliveryQueueTest : public ::testing::Test {
+ protected:
+  void Begin() { ASSERT_TRUE(node_.Begin()); }
+  void Restart() {
+    node_.Kill();
+    node_.NewProcess();
+    node_.disk.SetCrashLosesNothing(true);
+    node_.disk.Crash();
+    ASSERT_TRUE(node_.Begin());
+  }
+  void Connect() {
+    node_.aggregator.budget = ~uint64_t{0};
+    node_.uploader->SetEnabled(false);
+    node_.Welcome();
+  }
+  void ProduceMany(const std::string& name, int chunks) {
+    for (int i = 0; i < chunks; ++i) {
+      node_.Produce(name);
+      node_.Run(1'000'000);
+    }
+  }
+  std::string SegmentPath(uint64_t segment) const {
+    return std::string(FakeNode::kRoot) + "/" + node_.capture.ToString() + "/" +
+           SegmentName(segment);
+  }
+  FakeNode node_;
+};
+
+TEST_F(DeliveryQueueTest, IsKeptBeforeItIsSentAndStoredAfterwards) {
+  Begin();
+  node_.Produce("a");
+  EXPECT_EQ(node_.sources["a"].kept, 0u) << "never from within Submit";
+  node_.Run();
+  EXPECT_EQ(node_.sources["a"].kept, 1u);
+  EXPECT_EQ(node_.sources["a"].stored, 0u);
+  EXPECT_TRUE(node_.queue->Holds(node_.capture));
+  Connect();
+  node_.Run();
+  EXPECT_EQ(node_.sources["a"].stored, 1u);
+  EXPECT_FALSE(node_.queue->Holds(node_.capture));
+  EXPECT_EQ(node_.queue->bytes(), 0u);
+}
+
+TEST_F(DeliveryQueueTest, WhatWaitsIsWrittenWithOneSync) {
+  Begin();
+  for (int i = 0; i < 20; ++i) node_.Produce("a");
+  node_.Run();
+  EXPECT_EQ(node_.spool->counters().chunks_kept, 20u);
+  EXPECT_LE(node_.spool->counters().batches, 2u);
+}
+
+TEST_F(DeliveryQueueTest, MemoryIsBoundedAndTheRestComesBackFromTheDisk) {
+  node_.columns_bytes = 30'000;
+  Begin();
+  ProduceMany("a", 200);
+  ProduceMany("b", 5);
+  node_.Run();
+  EXPECT_LT(node_.queue->bytes(), node_.queue_bytes);
+  EXPECT_TRUE(node_.queue->HasRoom());
+  Connect();
+  node_.Run(10 * kSecond);
+  EXPECT_EQ(node_.queue->chunks(), 0u);
+  node_.ExpectConservation("read back");
+  EXPECT_EQ(node_.LostEvents(), 0u);
+  EXPECT_EQ(node_.aggregator.received, 205u) << "each once";
+}
+
+TEST_F(DeliveryQueueTest, FullSpoolSurvivesARestartToTheByte) {
+  node_.columns_bytes = 20'000;
+  node_.options.capture_bytes_max = 2u << 20;
+  Begin();
+  ProduceMany("a", 30);
+  ProduceMany("b", 30);
+  node_.Run();
+  Restart();
+  EXPECT_EQ(node_.queue->counters().chunks_recovered, 60u);
+  EXPECT_EQ(node_.spool->chunks(), 60u);
+  Connect();
+  ProduceMany("a", 1);
+  node_.Run(10 * kSecond);
+  node_.ExpectConservation("after a restart");
+  EXPECT_EQ(node_.LostEvents(), 0u);
+  const std::string restarted = node_.aggregator.streams["a"].bytes;
+
+  FakeNode straight;
+  straight.columns_bytes = 20'000;
+  ASSERT_TRUE(straight.Begin());
+  straight.Welcome();
+  for (int i = 0; i < 31; ++i) straight.Produce("a");
+  straight.Run();
+  EXPECT_EQ(restarted, straight.aggregator.streams["a"].bytes);
+}
+
+TEST_F(DeliveryQueueTest, WhatIsStoredGoesFromTheDisk) {
+  node_.columns_bytes = 30'000;
+  node_.options.capture_bytes_max = 1u << 20;
+  Begin();
+  ProduceMany("a", 12);
+  node_.Run();
+  EXPECT_GT(node_.disk.bytes(), 300'000u);
+  Connect();
+  node_.Run();
+  EXPECT_LT(node_.disk.bytes(), 140'000u) << "one segment that is still written to";
+  node_.uploader->ForgetCapture(node_.capture);
+  node_.Run();
+  EXPECT_THAT(node_.disk.Paths(), UnorderedElementsAre());
+}
+
+TEST_F(DeliveryQueueTest, DropsTheOldestAndTheAccountIsExact) {
+  node_.columns_bytes = 20'000;
+  node_.options.bytes_max = node_.options.capture_bytes_max = 300'000;
+  Begin();
+  for (int i = 0; i < 40; ++i) {
+    ProduceMany("a", 1);
+    if (i < 10) ProduceMany("b", 1);
+    if (i == 0) node_.Produce("c", true);  // ends at once, and must not be forgotten
+  }
+  node_.Run();
+  EXPECT_LE(node_.spool->bytes(), 310'000u);
+  EXPECT_GT(node_.queue->counters().chunks_dropped, 20u);
+  Connect();
+  node_.Run(10 * kSecond);
+  node_.ExpectConservation("dropped");
+  EXPECT_EQ(node_.queue->chunks(), 0u);
+  const auto& a = node_.aggregator.streams["a"];
+  EXPECT_EQ(a.sequences.back(), 39u);
+  EXPECT_THAT(a.lost, UnorderedElementsAre(Pair(kDropped, a.lost_events())));
+  EXPECT_TRUE(node_.aggregator.streams["c"].cursor.ended);
+  EXPECT_EQ(node_.aggregator.streams["c"].lost_events(), 10u);
+  EXPECT_EQ(node_.LostEvents(), node_.queue->counters().events_lost);
+  EXPECT_EQ(node_.sources["a"].lost, a.lost_events() / 10);
+}
+
+TEST_F(DeliveryQueueTest, WhatWasDroppedIsToldAfterARestartToo) {
+  node_.columns_bytes = 20'000;
+  node_.options.bytes_max = node_.options.capture_bytes_max = 300'000;
+  Begin();
+  ProduceMany("b", 3);
+  ProduceMany("a", 40);
+  node_.Run();
+  Restart();
+  Connect();
+  node_.Run(10 * kSecond);
+  node_.ExpectConservation("dropped, and restarted");
+  EXPECT_THAT(node_.aggregator.streams["a"].lost,
+              UnorderedElementsAre(Pair(kDropped, ::testing::_)));
+  EXPECT_THAT(node_.aggregator.streams["b"].lost, UnorderedElementsAre(Pair(kDropped, 30)));
+}
+
+TEST_F(DeliveryQueueTest, RunawayCaptureDoesNotPushOutAnother) {
+  node_.columns_bytes = 20'000;
+  node_.options.bytes_max = 1u << 20;
+  node_.options.capture_bytes_max = 500'000;
+  Begin();
+  const CaptureId calm = node_.capture;
+  ProduceMany("a", 10);
+  node_.Run();
+  SeededRandom random(9);
+  node_.capture = CaptureId::Make(node_.clock, random);
+  ProduceMany("z", 100);
+  node_.Run();
+  EXPECT_GT(node_.queue->counters().chunks_dropped, 50u);
+  EXPECT_EQ(node_.sources["a"].lost, 0u);
+  EXPECT_TRUE(node_.queue->Holds(calm));
+}
+
+TEST_F(DeliveryQueueTest, RefusingTheNewestMakesSourcesWaitAndLosesNothing) {
+  node_.columns_bytes = 20'000;
+  node_.options.bytes_max = node_.options.capture_bytes_max = 300'000;
+  node_.options.when_full = Spool::WhenFull::kRefuseNewest;
+  Begin();
+  int produced = 0;
+  while (node_.queue->HasRoom()) {
+    ASSERT_LT(++produced, 100);
+    node_.Produce("a");
+    node_.Run(kSecond);
+  }
+  EXPECT_GT(produced, 10);
+  EXPECT_TRUE(node_.spool->full());
+  Connect();
+  node_.Run(10 * kSecond);
+  EXPECT_TRUE(node_.queue->HasRoom());
+  node_.ExpectConservation("refused");
+  EXPECT_EQ(node_.LostEvents(), 0u);
+}
+
+TEST_F(DeliveryQueueTest, DiskThatFailsLeavesMemoryAndTheAggregator) {
+  Begin();
+  ProduceMany("a", 3);
+  node_.disk.Fail(Operation::kSync, Unavailable("input/output error"));
+  ProduceMany("a", 3);
+  node_.Run();
+  EXPECT_FALSE(node_.spool->health().ok());
+  EXPECT_EQ(node_.sources["a"].kept, 3u);
+  Connect();
+  node_.Run();
+  EXPECT_EQ(node_.sources["a"].stored, 6u) << "sent from memory";
+  ProduceMany("a", 2);
+  node_.Run();
+  EXPECT_EQ(node_.sources["a"].stored, 8u);
+  node_.disk.Heal();
+  node_.Run(60 * kSecond);
+  EXPECT_TRUE(node_.spool->health().ok());
+  ProduceMany("a", 1);
+  node_.Run();
+  EXPECT_EQ(node_.sources["a"].kept, 4u);
+  node_.ExpectConservation("the disk failed");
+  EXPECT_EQ(node_.LostEvents(), 0u);
+}
+
+TEST_F(DeliveryQueueTest, FullDiskIsTriedAgainAndNothingIsLost) {
+  node_.columns_bytes = 30'000;
+  node_.disk.SetCapacity(200'000);
+  Begin();
+  ProduceMany("a", 20);
+  node_.Run();
+  EXPECT_FALSE(node_.spool->health().ok());
+  EXPECT_THAT(std::string(node_.spool->health().message()), HasSubstr("no space left"));
+  EXPECT_LT(node_.sources["a"].kept, 20u);
+  node_.disk.SetCapacity(~uint64_t{0});
+  node_.Run(60 * kSecond);
+  EXPECT_EQ(node_.sources["a"].kept, 20u);
+  Restart();
+  Connect();
+  node_.Run(10 * kSecond);
+  node_.ExpectConservation("the disk was full");
+  EXPECT_EQ(node_.LostEvents(), 0u);
+}
+
+TEST_F(DeliveryQueueTest, FullDiskGetsRoomFromWhatIsStored) {
+  node_.columns_bytes = 30'000;
+  node_.options.capture_bytes_max = 1u << 20;
+  Begin();
+  ProduceMany("a", 10);
+  node_.Run();
+  node_.disk.SetCapacity(node_.disk.bytes());  // not even a cursor fits
+  ProduceMany("a", 1);
+  node_.Run();
+  EXPECT_FALSE(node_.spool->health().ok());
+  Connect();
+  node_.Run(60 * kSecond);
+  EXPECT_EQ(node_.sources["a"].stored, 11u);
+  ProduceMany("a", 5);
+  node_.Run(60 * kSecond);
+  EXPECT_TRUE(node_.spool->health().ok()) << node_.spool->health();
+  EXPECT_EQ(node_.sources["a"].stored, 16u);
+}
+
+TEST_F(DeliveryQueueTest, MemoryFullBesideADeadDiskKeepsOnlyTheLoss) {
+  node_.queue_bytes = 40'000;
+  node_.disk.Fail(Operation::kCreate, Unavailable("input/output error"));
+  Begin();
+  int produced = 0;
+  for (; node_.queue->bytes() < 2 * node_.queue_bytes; ++produced) ProduceMany("a", 1);
+  EXPECT_FALSE(node_.queue->HasRoom());
+  ProduceMany("a", 2);
+  EXPECT_EQ(node_.queue->counters().chunks_refused_full, 2u);
+  Connect();
+  node_.Run(10 * kSecond);
+  node_.ExpectConservation("memory was full");
+  EXPECT_EQ(node_.LostEvents(), 20u);
+}
+
+TEST_F(DeliveryQueueTest, ReadOnlySpoolIsStillDelivered) {
+  Begin();
+  ProduceMany("a", 5);
+  node_.Run();
+  node_.disk.SetReadOnly(true);
+  Restart();
+  EXPECT_EQ(node_.queue->counters().chunks_recovered, 5u);
+  Connect();
+  ProduceMany("a", 2);
+  node_.Run(10 * kSecond);
+  node_.ExpectConservation("read-only");
+  EXPECT_EQ(node_.LostEvents(), 0u);
+  EXPECT_FALSE(node_.spool->health().ok());
+}
+
+TEST_F(DeliveryQueueTest, FlippedBitCostsItsChunkAndSaysSo) {
+  Begin();
+  ProduceMany("a", 9);
+  node_.Run();
+  // In the columns of a chunk in the middle; records are a little over columns_bytes long.
+  ASSERT_TRUE(node_.disk.FlipBit(SegmentPath(1), 8 * (4 * 3'200 + 1'500)));
+  Restart();
+  Connect();
+  node_.Run(10 * kSecond);
+  node_.ExpectConservation("a bit was flipped");
+  EXPECT_THAT(node_.aggregator.streams["a"].lost, UnorderedElementsAre(Pair(kDamaged, 10)));
+  EXPECT_EQ(node_.queue->counters().chunks_damaged, 1u);
+}
+
+TEST_F(DeliveryQueueTest, AnyFlippedBitIsSurvivedAndToldAsFarAsTheDiskCanTell) {
+  node_.columns_bytes = 64;
+  Begin();
+  for (int i = 0; i < 4; ++i) {
+    node_.Produce("a");
+    node_.Run(20'000'000);
+  }
+  node_.Run();
+  const std::string path = SegmentPath(1);
+  const std::string good = *node_.disk.Contents(path);
+  ASSERT_LT(good.size(), 2'000u);
+  for (size_t byte = 0; byte < good.size(); ++byte) {
+    FakeNode other;
+    other.columns_bytes = 64;
+    other.capture = node_.capture;
+    for (int i = 0; i < 4; ++i) other.Produce("a");
+    std::string bad = good;
+    bad[byte] = static_cast<char>(bad[byte] ^ 0x10);
+    other.disk.SetContents(path, bad);
+    ASSERT_TRUE(other.Begin()) << byte;
+    // The source of this test still has everything, so that whatever the spool does not resume
+    // behind is read again; what it does must be stored, or told.
+    other.NewProcess();
+    other.Welcome();
+    other.Run(20 * kSecond);
+    other.ExpectConservation("byte " + std::to_string(byte));
+    EXPECT_LE(other.LostEvents(), 10u) << byte;
+    if (HasFailure()) return;
+  }
+}
+
+TEST_F(DeliveryQueueTest, SegmentThatSomebodyRemovedIsToldAsLost) {
+  node_.columns_bytes = 30'000;
+  node_.options.capture_bytes_max = 1u << 20;
+  node_.queue_bytes = 60'000;  // nearly all has to be read back
+  Begin();
+  ProduceMany("a", 20);
+  node_.Run();
+  ASSERT_TRUE(node_.disk.Remove(SegmentPath(3)).ok());
+  Connect();
+  node_.Run(20 * kSecond);
+  node_.ExpectConservation("removed");
+  EXPECT_GT(node_.LostEvents(), 0u);
+  EXPECT_LE(node_.LostEvents(), 50u);
+}
+
+TEST_F(DeliveryQueueTest, DiskThatCannotBeReadIsAskedAgain) {
+  node_.columns_bytes = 30'000;
+  node_.queue_bytes = 60'000;
+  Begin();
+  ProduceMany("a", 20);
+  node_.Run();
+  node_.disk.Fail(Operation::kRead, Unavailable("input/output error"), 2);
+  Connect();
+  node_.Run(20 * kSecond);
+  node_.ExpectConservation("read errors");
+  EXPECT_EQ(node_.LostEvents(), 0u);
+}
+
+TEST_F(DeliveryQueueTest, RefusedChunkIsSetAsideAndItsStreamGoesOn) {
+  node_.aggregator.refuses = [](const ChunkHeader& header) { return header.sequence == 1; };
+  Begin();
+  ProduceMany("a", 3);
+  node_.Run();
+  Connect();
+  node_.Run();
+  node_.ExpectConservation("refused");
+  EXPECT_EQ(node_.LostEvents(), 10u);
+  const auto paths = node_.disk.Paths();
+  EXPECT_EQ(std::count_if(paths.begin(), paths.end(),
+                          [](const std::string& path) { return path.ends_with(".chunk"); }),
+            1);
+}
+
+TEST_F(DeliveryQueueTest, AggregatorThatLostWhatItHadIsToldSo) {
+  Begin();
+  Connect();
+  ProduceMany("a", 5);
+  node_.Run();
+  node_.aggregator.streams.clear();  // its store is another one
+  ProduceMany("a", 1);
+  node_.Run();
+  node_.ExpectConservation("the store was lost");
+  EXPECT_THAT(node_.aggregator.streams["a"].lost,
+              UnorderedElementsAre(
+                  Pair(std::pair<int, int>(v1::LOSS_PLACE_STORE, v1::LOSS_REASON_UNKNOWN), 50)));
+}
+
+TEST_F(DeliveryQueueTest, CaptureThatIsOverIsRemovedAtTheWelcome) {
+  Begin();
+  ProduceMany("a", 5);
+  node_.Run();
+  Restart();
+  node_.uploader->ForgetAllBut({});
+  node_.Run();
+  EXPECT_EQ(node_.queue->chunks(), 0u);
+  EXPECT_EQ(node_.spool->captures(), 0u);
+  EXPECT_THAT(node_.disk.Paths(), UnorderedElementsAre());
+}
+
+TEST_F(DeliveryQueueTest, TwoAgentsDoNotShareASpool) {
+  Begin();
+  FakeFileSystem& disk = node_.disk;
+  SeededRandom random(3);
+  Spool other(node_.options, disk, node_.runner, node_.runner, node_.clock, random);
+  DeliveryQueue queue(&other);
+  const absl::Status status = queue.Recover();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("another process"));
+  EXPECT_TRUE(other.MayHoldChunks());
+}
+
+}  // namespace
+}  // namespace neurontrace

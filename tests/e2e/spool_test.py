@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent's spool in a real fleet: what it keeps while there is no aggregator, through kill -9 and restarts."""
+
+import json
+import os
+import shutil
+import subprocess
+import unittest
+import urllib.request
+
+from fleet import wait_until
+from fleet_case import FleetCase
+from ground_truth import compare, read_capture_log
+
+INSTANCE = "i-0001"
+
+
+class SpoolTest(FleetCase):
+
+    def spool_check(self, code=0):
+        done = subprocess.run(
+            [self.fleet.program("neurontrace-agent"), "--spool-check", self.fleet.spool_of(INSTANCE), "--output", "json"],
+            capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+    def spooled_chunks(self, report=None):
+        report = report or self.spool_check()
+        return sum(segment["chunks"] for segment in report["segments"])
+
+    def begin(self, *agent_options):
+        """A fleet whose aggregator is gone in the middle of a capture."""
+        self.start_instances(INSTANCE, agent_options=agent_options)
+        worker = self.fleet.start_worker(INSTANCE, "--cores", 2, "--rank-start", 0, "--world-size", 2, "--mix", "graph",
+                                         "--executions-per-second", 50)
+        self.fleet.wait_for_workers(1)
+        capture_id = self.start_capture("--name", "spooled")
+        self.wait_for_events(capture_id, 1_000)
+        self.fleet.aggregator.kill()
+        return worker, capture_id
+
+    def wait_for_spool(self, chunks):
+        wait_until(lambda: self.spooled_chunks() >= chunks, f"{chunks} chunks in the spool", 60)
+
+    def test_agent_killed_with_a_full_spool_delivers_everything_once(self):
+        worker, capture_id = self.begin()
+        self.wait_for_spool(20)
+        # Until an aggregator tells it to, an agent that starts reads no tap; what it has is not touched.
+        for _ in range(3):
+            self.fleet.agents[INSTANCE].kill()
+            self.fleet.start_agent(INSTANCE).wait_for_line("spool: ")
+            self.assertGreaterEqual(self.spooled_chunks(), 20)
+        self.fleet.start_aggregator()
+        self.fleet.wait_for_workers(1, "WORKER_STATE_STREAMING")
+        self.wait_for_more_work([worker])
+        capture = self.stop_capture(capture_id)
+        self.assertEqual(capture["state"], "CAPTURE_STATE_COMPLETE", capture)
+        self.check_whole(capture_id)
+        wait_until(lambda: self.spool_check()["segments"] == [], "the spool to be empty")
+
+    def test_worker_that_ended_meanwhile_is_delivered_by_the_next_agent(self):
+        worker, capture_id = self.begin()
+        self.wait_for_spool(10)
+        self.assertEqual(worker.stop(), 0)
+        fetched = sum(row["fetched"] for row in read_capture_log(worker.capture_log).values())
+        wait_until(lambda: self.metrics()["neurontrace_agent_events_decoded_total"] >= fetched, "all to be read")
+        self.assertEqual(self.fleet.agents[INSTANCE].stop(), 0)
+        self.fleet.start_agent(INSTANCE)
+        self.fleet.start_aggregator()
+        self.fleet.wait_for_status(1)
+        self.stop_capture(capture_id, code=None)
+        self.check_whole(capture_id)
+
+    def test_term_leaves_the_rest_in_the_spool(self):
+        _, capture_id = self.begin()
+        agent = self.fleet.agents[INSTANCE]
+        self.assertEqual(agent.stop(10), 0)
+        report = self.spool_check()
+        self.assertGreater(self.spooled_chunks(report), 0)
+        self.assertTrue(report["sound"])
+        # The same spool under another name of its directory, as after a move to another disk.
+        moved = self.fleet.dir / "moved"
+        shutil.move(self.fleet.spool_of(INSTANCE), moved)
+        self.fleet.start_aggregator()
+        self.fleet.start_agent(INSTANCE, "--spool", moved)
+        self.fleet.wait_for_workers(1, "WORKER_STATE_STREAMING")
+        self.stop_capture(capture_id)
+        self.check_whole(capture_id)
+
+    def test_small_spool_drops_the_oldest_and_counts_it(self):
+        worker, capture_id = self.begin("--spool-bytes", "1MB", "--spool-capture-bytes", "1MB")
+        wait_until(lambda: self.metrics()["neurontrace_agent_spool_segments_dropped_total"] > 2, "dropped segments", 120)
+        self.fleet.agents[INSTANCE].kill()
+        self.fleet.start_agent(INSTANCE)
+        self.fleet.start_aggregator()
+        self.fleet.wait_for_workers(1, "WORKER_STATE_STREAMING")
+        self.wait_for_more_work([worker])
+        capture = self.stop_capture(capture_id, code=None)
+        losses = {}
+        for stream in capture["streams"]:
+            for loss in stream.get("losses", []):
+                losses[loss["place"]] = losses.get(loss["place"], 0) + int(loss.get("events", 0))
+        self.assertEqual(set(losses), {"LOSS_PLACE_SPOOL"}, capture)
+        self.fleet.workers[0].stop()
+        stored = int(capture["events"])
+        result = compare(self.fleet.workers, self.fleet.export_events(capture_id))
+        self.assertEqual((result.extra, result.twice, result.wrong_rank), (0, 0, 0), result)
+        self.assertEqual(result.missing, losses["LOSS_PLACE_SPOOL"], result)
+        self.assertEqual(result.expected, stored + losses["LOSS_PLACE_SPOOL"])
+
+    def metrics(self):
+        agent = self.fleet.agents[INSTANCE]
+        port = agent.wait_for_line("health on port").rsplit(" ", 1)[1]
+        text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
+        lines = [line.split("{")[0].split() + [line.rsplit(" ", 1)[1]] for line in text.splitlines()
+                 if line and not line.startswith("#")]
+        return {parts[0]: float(parts[-1]) for parts in lines}
+
+    def test_check_finds_damage_and_the_agent_lives_with_it(self):
+        worker, capture_id = self.begin()
+        self.wait_for_spool(20)
+        self.fleet.agents[INSTANCE].kill()
+        segment = sorted(self.fleet.spool_of(INSTANCE).glob("*/*.seg"))[0]
+        with open(segment, "r+b") as file:
+            file.seek(os.path.getsize(segment) // 3)
+            byte = file.read(1)
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte[0] ^ 0x40]))
+        report = self.spool_check(code=1)
+        self.assertFalse(report["sound"])
+        self.fleet.start_agent(INSTANCE)
+        self.fleet.start_aggregator()
+        self.fleet.wait_for_workers(1, "WORKER_STATE_STREAMING")
+        self.wait_for_more_work([worker])
+        capture = self.stop_capture(capture_id, code=None)
+        lost = sum(int(loss.get("events", 0)) for stream in capture["streams"] for loss in stream.get("losses", [])
+                   if loss["place"] == "LOSS_PLACE_SPOOL")
+        self.assertGreater(lost, 0, capture)
+
+    def test_two_agents_cannot_share_a_spool(self):
+        self.start_instances(INSTANCE)
+        second = self.fleet.start_agent("i-0002", "--spool", self.fleet.spool_of(INSTANCE))
+        second.wait_for_line("held by another process")
+        self.assertTrue(second.running())
+        self.fleet.agents[INSTANCE].stop()
+        second.wait_for_line("spool: 0 chunks")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

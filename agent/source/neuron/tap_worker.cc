@@ -22,7 +22,9 @@ TapWorker::TapWorker(Shared& shared, WorkerIdentity identity, bool pid_claimed,
       identity_(std::move(identity)),
       pid_claimed_(pid_claimed),
       reader_(std::move(reader)),
-      connection_changed_ns_(shared.streams.clock.MonotonicNs()) {
+      connection_changed_ns_(shared.streams.clock.MonotonicNs()),
+      deferred_seen_(reader_->deferred_fetches()),
+      written_seen_(reader_->write_position()) {
   RefreshFacts();
 }
 

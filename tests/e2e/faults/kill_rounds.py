@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fleet whose processes are killed at random moments and started again, within one capture.
+"""A fleet whose processes are killed or stopped at random moments and started again, and whose links go bad, within one
+capture.
 
 Used by kill_rounds_test.py and by scripts/soak. One seed gives the same victims, moments and pauses; how the processes
 interleave is the machine's. Every fault is written to `schedule.log` of the fleet's directory.
 """
 
+import collections
 import heapq
 import itertools
 import random
+import signal
 import time
 from pathlib import Path
 
 from account import check_account, outcomes_of
 from fleet import Fleet, FleetError, wait_until
+from namespaces import Link
 
 PAGE_BYTES = 4096
 POLL_SECONDS = 0.01
@@ -27,24 +31,26 @@ def resident_bytes(pid):
 
 
 class KilledFleet:
-    """Instances i-0001 … with workers of one core each; `run` does harm to them and `finish` checks the account."""
+    """Instances i-0001 … with workers of one core each; `run` does harm to them and `finish` checks the account. With
+    `bad_links` each agent is in a network of its own; that needs namespaces.enter()."""
 
-    def __init__(self, build_dir, seed, instances=4, workers=2, events_per_second=300, work_dir=None,
-                 agent_options=lambda instance: ()):
+    def __init__(self, build_dir, seed, instances=4, workers=2, events_per_second=300, work_dir=None, bad_links=False):
         self.seed = seed
         self.random = random.Random(seed)
         self.fleet = Fleet(build_dir, work_dir)
         self.instances = [f"i-{i:04x}" for i in range(1, instances + 1)]
         self.workers_per_instance = workers
         self.events_per_second = events_per_second
-        self.agent_options = agent_options
+        self.bad_links = bad_links
+        self.links = {}
         self.alive = {}     # (instance, slot) -> Worker
         self.killed = []    # workers that were
-        self.kills = {"worker": 0, "agent": 0, "aggregator": 0}
+        self.faults = {"worker killed": 0, "agent killed": 0, "aggregator killed": 0, "stopped for a while": 0,
+                       "link cut or bad": 0}
         self.rss_peak = {"agent": 0, "aggregator": 0}
         self.violations = []
         self.capture_id = None
-        self._events_seen = 0
+        self.events_seen = 0
         self._workers_seen = set()  # in the capture's record: they must stay there
         self._pending = []  # heap of (moment, number, action): what starts again, and when
         self._numbers = itertools.count()
@@ -55,7 +61,12 @@ class KilledFleet:
         return self
 
     def __exit__(self, *_):
+        for _, daemon in self.daemons():
+            if daemon is not None:
+                daemon.signal(signal.SIGCONT)
         self.fleet.shut_down()
+        for link in self.links.values():
+            link.close()
         self._log.close()
 
     def log(self, text):
@@ -65,8 +76,12 @@ class KilledFleet:
     # -- what is there -------------------------------------------------------------------------------------------
 
     def start(self):
+        if self.bad_links:
+            self.fleet.listen = "0.0.0.0:0"
         self.fleet.start_aggregator()
-        for instance in self.instances:
+        for number, instance in enumerate(self.instances, 1):
+            if self.bad_links:
+                self.links[instance] = Link(self.fleet, number, self.random.randrange(1 << 32))
             self._start_agent(instance)
             for slot in range(self.workers_per_instance):
                 self._start_worker(instance, slot)
@@ -75,7 +90,11 @@ class KilledFleet:
         self.wait_for_progress()
 
     def _start_agent(self, instance):
-        self.fleet.start_agent(instance, *self.agent_options(instance))
+        if not self.bad_links:
+            self.fleet.start_agent(instance)
+            return
+        link, port = self.links[instance], self.fleet.address.rsplit(":", 1)[1]
+        self.fleet.start_agent(instance, prefix=link.prefix, wrapped=False, aggregator=f"{link.near}:{port}")
 
     def _start_worker(self, instance, slot):
         rank = self.instances.index(instance) * self.workers_per_instance + slot
@@ -90,38 +109,64 @@ class KilledFleet:
     # -- harm ----------------------------------------------------------------------------------------------------
 
     def run(self, rounds=None, seconds=None, pause=0.5, progress_every=25, on_round=lambda number: None):
-        """Kills until there were as many rounds, or until the time is up. `pause` is the mean time between kills."""
+        """Does harm in as many rounds, or until the time is up. `pause` is the mean time between them."""
         end = time.monotonic() + seconds if seconds else float("inf")
         for number in range(rounds) if rounds else itertools.count():
             if time.monotonic() >= end:
                 break
             self._pass_until(time.monotonic() + self.random.uniform(0, 2 * pause))
-            self._kill_somebody()
+            self._do_harm()
             on_round(number)
             if (number + 1) % progress_every == 0:
                 self._heal()
                 self.wait_for_progress()
         self._heal()
 
-    def _kill_somebody(self):
-        kind = self.random.choices(("worker", "agent", "aggregator"), (3, 3, 2))[0]
-        back_in = self.random.choice((0, self.random.uniform(0, 1)))
+    def _do_harm(self):
+        kinds = {"worker": 6, "agent": 6, "aggregator": 4, "stop": 2, "link": 6 if self.links else 0}
+        kind = self.random.choices(list(kinds), list(kinds.values()))[0]
+        lasts = self.random.choice((0, self.random.uniform(0, 1)))
         if kind == "worker":
             place = self.random.choice(sorted(self.alive))
-            victim, again = self.alive[place], lambda: self._start_worker(*place)
+            victim = self.alive[place]
+            self._kill(kind, victim, lasts, lambda: self._start_worker(*place))
         elif kind == "agent":
             instance = self.random.choice(self.instances)
-            victim, again = self.fleet.agents[instance], lambda: self._start_agent(instance)
+            self._kill(kind, self.fleet.agents[instance], lasts, lambda: self._start_agent(instance))
+        elif kind == "aggregator":
+            self._kill(kind, self.fleet.aggregator, lasts, self.fleet.start_aggregator)
+        elif kind == "stop":
+            victim = self.random.choice([daemon for _, daemon in self.daemons()])
+            self.log(f"stop {victim.name} pid {victim.pid} for {2 * lasts:.3f} s")
+            victim.signal(signal.SIGSTOP)
+            self.faults["stopped for a while"] += 1
+            self._later(2 * lasts, lambda: victim.signal(signal.SIGCONT))
         else:
-            victim, again = self.fleet.aggregator, self.fleet.start_aggregator
+            self._spoil_link(lasts)
+
+    def _kill(self, kind, victim, back_in, again):
         if not victim.running():
             return  # killed before, and not back yet
         self.log(f"kill {victim.name} pid {victim.pid}, back in {back_in:.3f} s")
         victim.kill()
-        self.kills[kind] += 1
+        self.faults[f"{kind} killed"] += 1
         if kind == "worker":
             self.killed.append(victim)
-        heapq.heappush(self._pending, (time.monotonic() + back_in, next(self._numbers), again))
+        self._later(back_in, again)
+
+    def _spoil_link(self, lasts):
+        instance = self.random.choice(self.instances)
+        link = self.links[instance]
+        settings = self.random.choice((
+            {"cut": 1}, {"loss": self.random.uniform(0, 0.2)}, {"delay_us": self.random.randrange(50_000)},
+            {"delay_us": 5_000, "jitter_us": 10_000, "duplicate": 0.05}))
+        self.log(f"link of {instance}: {settings} for {3 * lasts:.3f} s")
+        link.set(**settings)
+        self.faults["link cut or bad"] += 1
+        self._later(3 * lasts, link.mend)
+
+    def _later(self, seconds, action):
+        heapq.heappush(self._pending, (time.monotonic() + seconds, next(self._numbers), action))
 
     def _pass_until(self, moment):
         """Starts again what is due, and watches over the others meanwhile."""
@@ -141,6 +186,9 @@ class KilledFleet:
 
     def _watch(self):
         """Nothing ends by itself, and nothing grows without bound."""
+        for worker in self.alive.values():
+            if worker.popen.poll() not in (None, -9):
+                raise FleetError(f"{worker.name} ended by itself with {worker.popen.returncode}; see {worker.log}")
         for kind, daemon in self.daemons():
             self.rss_peak[kind] = max(self.rss_peak[kind], resident_bytes(daemon.popen.pid))
             if daemon.popen.poll() not in (None, -9):
@@ -150,21 +198,30 @@ class KilledFleet:
         """Everybody is there, and events of everybody who lives get stored."""
         self.fleet.wait_for_status(len(self.instances), seconds)
         pids = {(worker.instance_id, worker.pid) for worker in self.alive.values()}
-        before = None
+        before, silent = None, pids
 
         def flows():
-            nonlocal before
+            nonlocal before, silent
             capture = self.fleet.show_capture(self.capture_id)
-            events = {(s["identity"]["worker"]["instance_id"], s["identity"]["worker"]["pid"]): int(s["events"])
-                      for s in capture["streams"]}
+            events = collections.Counter()
+            for stream in capture["streams"]:
+                worker = stream["identity"]["worker"]
+                events[(worker["instance_id"], worker["pid"])] += int(stream["events"])
             self._workers_seen |= outcomes_of(capture).keys()
             total = int(capture["events"])
-            if total < self._events_seen:
-                self.violations.append(f"{self._events_seen} events were stored, now {total} are")
-            self._events_seen = total
+            if total < self.events_seen:
+                self.violations.append(f"{self.events_seen} events were stored, now {total} are")
+            self.events_seen = total
             before = before or events
-            return all(events.get(pid, 0) > before.get(pid, 0) for pid in pids)
-        wait_until(flows, f"events of all {len(pids)} workers to arrive", seconds)
+            silent = {pid for pid in pids if events[pid] <= before[pid]}
+            return not silent
+        try:
+            wait_until(flows, f"events of all {len(pids)} workers", seconds)
+        except FleetError as error:
+            states = {(w["identity"]["instance_id"], w["identity"]["pid"]): w["state"]
+                      for w in self.fleet.list_workers()}
+            what = "; ".join(f"{pid}: {states.get(pid, 'not listed')}" for pid in sorted(silent))
+            raise FleetError(f"{error}: nothing of {what}") from None
 
     # -- the account ---------------------------------------------------------------------------------------------
 

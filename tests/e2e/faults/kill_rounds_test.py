@@ -24,7 +24,7 @@ class KillRounds(unittest.TestCase):
             killed.start()
             killed.run(rounds=ROUNDS, pause=0.2, progress_every=50)
             account = killed.finish()
-            print(f"kills {killed.kills}, peak RSS {killed.rss_peak}\n{account.summary()}", flush=True)
+            print(f"faults {killed.faults}, peak RSS {killed.rss_peak}\n{account.summary()}", flush=True)
             self.assertEqual(account.violations, [])
             self.assertEqual(sum(account.lost.values()), 0, "nothing was full: nothing may be lost")
             self.assertLess(killed.rss_peak["agent"], AGENT_RSS_MAX)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from ground_truth import key_of, read_capture_log, read_events, read_truth
 
 ROWS_SHOWN = 3
+NO_CORE = 0xffffffff  # nc_idx of what a worker has without a core
 
 
 @dataclass
@@ -93,12 +94,23 @@ def check_account(workers, events_path, capture, killed=(), may_be_unknown=lambd
         for row in read_truth(worker.truth):
             truth[(worker.instance_id, worker.reported_pid, row["nc_idx"])].add(key_of(row))
         if worker in killed:  # perhaps before it had written a line about what was drained
-            for core in [core for core in {*rows, *told} if core[:2] == (worker.instance_id, worker.reported_pid)]:
-                truth.setdefault(core, set())
+            for core in {*rows, *told}:
+                if core[:2] == (worker.instance_id, worker.reported_pid) and core[2] != NO_CORE:
+                    truth.setdefault(core, set())
+        # What was lost of a worker and of no core that anybody knows.
+        anywhere = told.pop((worker.instance_id, worker.reported_pid, NO_CORE), Told(0, collections.Counter(), set(), False))
+        account.lost.update(anywhere.lost)
+        account.unknown.update(anywhere.unknown)
+        spare = sum(anywhere.lost.values())
+        if anywhere.unknown and worker not in killed and not any(may_be_unknown(core) for core in truth):
+            account.violations.append(f"{worker.name} pid {worker.reported_pid}: of no core, told {anywhere}")
         for core, keys in truth.items():
             log = [entry for (_, nc_idx), entry in sums.items() if nc_idx == core[2]]
-            _check_core(account, core, keys, rows.pop(core, collections.Counter()), told.pop(core, None), log,
-                        worker in killed, outcomes.get(core[:2]), may_be_unknown(core))
+            spare = _check_core(account, core, keys, rows.pop(core, collections.Counter()), told.pop(core, None), log,
+                                worker in killed, outcomes.get(core[:2]), may_be_unknown(core) or anywhere.unknown,
+                                spare)
+        if spare and worker not in killed:
+            account.violations.append(f"{worker.name}: {spare} counted as lost of no core, and no core lacks them")
     for core, left in rows.items():
         account.violations.append(f"{core}: {sum(left.values())} rows of a core that recorded nothing")
     for core, stream in told.items():
@@ -112,7 +124,8 @@ def check_account(workers, events_path, capture, killed=(), may_be_unknown=lambd
     return account
 
 
-def _check_core(account, core, truth, rows, told, log, killed, outcome, may_be_unknown):
+def _check_core(account, core, truth, rows, told, log, killed, outcome, may_be_unknown, spare):
+    """Returns what is left of `spare`, the losses of the worker that name no core."""
     told = told or Told(0, collections.Counter(), set(), False)
     stored, lost = sum(rows.values()), sum(told.lost.values())
     account.cores += 1
@@ -138,16 +151,19 @@ def _check_core(account, core, truth, rows, told, log, killed, outcome, may_be_u
         violated(f"{len(extra)} rows that were never recorded", extra)
     if killed:
         _check_killed(account, truth | rows.keys(), rows, told, lost, outcome, violated)
-        return
+        return spare
     produced = sum(entry["accepted"] - entry["lost_at_stop"] for entry in log)
     account.produced += produced
     missing = produced - stored - lost
+    used = max(0, min(missing, spare))
+    missing -= used
     if told.unknown and not may_be_unknown:
         violated(f"a loss of unknown size, {missing} missing")
-    elif missing < 0 or (missing > 0 and not told.unknown):
+    elif missing < 0 or (missing > 0 and not (told.unknown or may_be_unknown)):
         violated(f"{missing} of {produced} neither stored nor counted", truth - rows.keys())
     elif missing > 0:
         account.unsaid += missing
+    return spare - used
 
 
 def _check_killed(account, truth, rows, told, lost, outcome, violated):

@@ -52,6 +52,11 @@ TapSource::Options TapOptions(const AgentConfig& config, const AgentInfo& info) 
   return options;
 }
 
+FileSystem& FilesOf(const AgentConfig& config, FileSystem& synced, FileSystem& unsynced) {
+  if (config.spool_syncs) return synced;
+  return unsynced;
+}
+
 std::unique_ptr<Spool> MakeSpool(const AgentConfig& config, const AgentInfo& info,
                                  FileSystem& files, TaskRunner& io, TaskRunner& runner,
                                  const Clock& clock, Random& random) {
@@ -73,7 +78,8 @@ std::unique_ptr<Spool> MakeSpool(const AgentConfig& config, const AgentInfo& inf
 
 Agent::Agent(const AgentConfig& config, const AgentInfo& info)
     : drain_ns_(uint64_t{config.drain_seconds} * 1'000'000'000),
-      spool_(MakeSpool(config, info, files_, io_loop_, loop_, clock_, random_)),
+      spool_(MakeSpool(config, info, FilesOf(config, files_, unsynced_files_), io_loop_, loop_,
+                       clock_, random_)),
       queue_(spool_.get()),
       // Control and upload have a connection each, so that reports never wait behind chunks.
       uploader_(queue_,

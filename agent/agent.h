@@ -23,6 +23,7 @@
 #include "base/event_loop.h"
 #include "base/file_system.h"
 #include "base/random.h"
+#include "base/unsynced_file_system.h"
 #include "health/health_server.h"
 #include "health/health_state.h"
 #include "trace/agent_info.h"
@@ -66,6 +67,7 @@ class Agent {
   EventLoop io_loop_;  // of the spool's disk
   std::thread io_thread_;
   SystemFileSystem files_;
+  UnsyncedFileSystem unsynced_files_{files_};
   HealthState health_;
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   AgentSourceMetrics source_metrics_;

@@ -78,8 +78,14 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
       ->check(count);
 }
 
-void AddSpoolOptions(CLI::App& app, AgentConfig& config, std::string& when_full,
-                     std::string& output) {
+// Options of the spool whose words stand for something else.
+struct SpoolWords {
+  std::string when_full = "drop-oldest";
+  std::string durability = "synced";
+  std::string output = "text";
+};
+
+void AddSpoolOptions(CLI::App& app, AgentConfig& config, SpoolWords& words) {
   const CLI::Range size(limits::kSpoolBytesMin, uint64_t{1} << 50);
   app.add_option("--spool", config.spool,
                  "Directory in which chunks are kept until the aggregator has them; 'none' keeps "
@@ -95,15 +101,22 @@ void AddSpoolOptions(CLI::App& app, AgentConfig& config, std::string& when_full,
                  "How much of it one capture may have; default: half")
       ->transform(CLI::AsSizeValue(false))
       ->check(size);
-  app.add_option("--spool-when-full", when_full,
+  app.add_option("--spool-when-full", words.when_full,
                  "drop-oldest: what is oldest gives way, and is counted as lost; refuse-newest: "
                  "sources wait, and the tap's and the runtime's rings lose what does not fit")
       ->check(CLI::IsMember({"drop-oldest", "refuse-newest"}))
       ->capture_default_str();
+  app.add_option(
+         "--spool-durability", words.durability,
+         "What comes before a chunk counts as kept, and is sent. synced: it is on the disk. "
+         "page-cache: the kernel has it; a killed agent loses nothing, but a machine that "
+         "loses power or panics loses what neither it nor the aggregator had written")
+      ->check(CLI::IsMember({"synced", "page-cache"}))
+      ->capture_default_str();
   app.add_option("--spool-check", config.spool_check,
                  "Read the spool in this directory, say what is in it and whether it is sound, and "
                  "end: 0 if it is, 1 if not. Do this while no agent uses it");
-  app.add_option("--output", output, "Of --spool-check: text or json")
+  app.add_option("--output", words.output, "Of --spool-check: text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
 }
@@ -145,9 +158,8 @@ std::optional<AgentConfig> ParseAgentConfig(int argc, char** argv, int& exit_cod
   app.set_version_flag("--version", NEURONTRACE_VERSION);
   AddIdentityOptions(app, config);
   AddSourceOptions(app, config);
-  std::string when_full = "drop-oldest";
-  std::string output = "text";
-  AddSpoolOptions(app, config, when_full, output);
+  SpoolWords words;
+  AddSpoolOptions(app, config, words);
   AddDaemonOptions(app, config);
   app.footer(
       "Examples:\n"
@@ -172,8 +184,9 @@ std::optional<AgentConfig> ParseAgentConfig(int argc, char** argv, int& exit_cod
   if (config.spool_capture_bytes == 0) {
     config.spool_capture_bytes = std::max(config.spool_bytes / 2, limits::kSpoolBytesMin);
   }
-  config.spool_drops_oldest = when_full == "drop-oldest";
-  config.spool_check_json = output == "json";
+  config.spool_drops_oldest = words.when_full == "drop-oldest";
+  config.spool_syncs = words.durability == "synced";
+  config.spool_check_json = words.output == "json";
   return config;
 }
 

@@ -52,6 +52,14 @@ TEST_F(AgentConfigTest, NeedsOnlyTheAggregator) {
   EXPECT_FALSE(parsed.config->ranks.any());
 }
 
+TEST_F(AgentConfigTest, TheSpoolIsSyncedUnlessTold) {
+  EXPECT_TRUE(Parse({"--aggregator", "a:1"}).config->spool_syncs);
+  EXPECT_TRUE(Parse({"--aggregator", "a:1", "--spool-durability", "synced"}).config->spool_syncs);
+  EXPECT_FALSE(
+      Parse({"--aggregator", "a:1", "--spool-durability", "page-cache"}).config->spool_syncs);
+  EXPECT_EQ(Parse({"--aggregator", "a:1", "--spool-durability", "maybe"}).exit_code, 2);
+}
+
 TEST_F(AgentConfigTest, ReadsEveryOption) {
   const Parsed parsed = Parse({"--aggregator",       "[::1]:1",
                                "--socket",           "/tmp/s",

@@ -50,8 +50,9 @@ class NeurontraceSide:
         self.dir = Path(directory)
         self.fleet = Fleet(build, self.dir)
         self._options = ("--durability", durability)
+        self._agent_options = ("--log-level", "warn", "--spool-durability", durability)
         self.fleet.start_aggregator(*self._options)
-        self.fleet.start_agent(INSTANCE, "--log-level", "warn")
+        self.fleet.start_agent(INSTANCE, *self._agent_options)
         tap = self.fleet.build / "lib" / "libneurontrace_tap.so"
         env = {**os.environ, "LD_PRELOAD": str(tap), "NEURON_RT_NUM_CORES": str(cores),
                "NEURONTRACE_AGENT_SOCKET": str(self.fleet.socket_of(INSTANCE))}
@@ -124,7 +125,7 @@ class NeurontraceSide:
         """SIGKILL, and started again, as an init system would."""
         if daemon == "agent":
             self.fleet.agents[INSTANCE].kill()
-            self.fleet.start_agent(INSTANCE, "--log-level", "warn")
+            self.fleet.start_agent(INSTANCE, *self._agent_options)
         else:
             self.fleet.aggregator.kill()
             self.fleet.start_aggregator(*self._options)

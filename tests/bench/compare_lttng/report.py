@@ -11,7 +11,7 @@ of buffers (2 x 8 x 4 MiB). Ours emit into the simulated Neuron Runtime, from wh
 buffers and 28 MiB of the runtime's rings. Recording and writing JSON is the runtime's work, not a collector's, but takes
 its share of the same processors; "documents written in advance" leaves it out and begins with the tap's fetch.
 LTTng writes to the page cache and never syncs: the row of ours to compare with it is "page cache"
-(`--durability page-cache`). "Acknowledged and synced" is our default, for which LTTng has no counterpart."""
+(`--durability page-cache`, `--spool-durability page-cache`). "Acknowledged and synced" is our default, for which LTTng has no counterpart."""
 
 RATE = """\
 **The highest rate without a loss.** Every event is at the reader, the producers kept their rate, and not more than a

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Anything at all as a segment and as a cursor file, with checksums made right so that mutations
+// get past them. What is read must keep its promises: records lie one behind the other within the
+// file, and a cursor makes the same file again.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "agent/spool/segment_reader.h"
+#include "agent/spool/spool_format.h"
+#include "base/crc32c.h"
+#include "base/fake_file_system.h"
+
+namespace {
+
+void Check(bool good, const char* what) {
+  if (good) return;
+  fprintf(stderr, "broken promise: %s\n", what);
+  abort();
+}
+
+// Puts the checksum of what is before it at `at`.
+void Repair(std::string& bytes, size_t at) {
+  if (at + 4 > bytes.size()) return;
+  const uint32_t crc = neurontrace::Crc32c(bytes.data(), at);
+  std::memcpy(bytes.data() + at, &crc, sizeof crc);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace neurontrace;
+  std::string bytes(reinterpret_cast<const char*>(data), size);
+
+  std::string cursor_bytes = bytes;
+  if (size >= 4) Repair(cursor_bytes, size - 4);
+  if (const auto cursor = DecodeSpoolCursor(cursor_bytes); cursor.ok()) {
+    const auto again = DecodeSpoolCursor(EncodeSpoolCursor(*cursor));
+    Check(again.ok() && *again == *cursor, "a cursor makes the same cursor again");
+  }
+
+  uint32_t header_bytes = 0;
+  if (size >= 16) std::memcpy(&header_bytes, bytes.data() + 12, sizeof header_bytes);
+  if (header_bytes >= 4) Repair(bytes, header_bytes - 4);
+  FakeFileSystem disk;
+  disk.SetContents("/s", bytes);
+  const auto file = disk.OpenForReading("/s");
+  uint64_t end = 0;
+  const auto summary = ReadSegment(**file, [&](const FoundRecord& record) {
+    Check(record.offset >= end, "records follow each other");
+    Check(record.chunk_header.size() == record.head.header_bytes, "the chunk's header is whole");
+    end = record.offset + record.head.record_bytes();
+    Check(end <= bytes.size(), "records end within the file");
+  });
+  if (summary.ok()) {
+    Check(summary->synced_bytes <= bytes.size(), "no more is synced than there is");
+    Check(summary->torn_bytes + summary->damaged_bytes <= bytes.size(), "damage has a size");
+  }
+  return 0;
+}

@@ -29,10 +29,28 @@ struct CaptureAgentPart {
   std::string agent_id;
   std::string instance_id;
   uint32_t matched_workers = 0;
-  bool reported = false;  // it has said how many of its workers match
-  bool finished = false;  // stopped, and every chunk of it is stored
-  bool vanished = false;  // given up on: the capture ended without it
+  bool reported = false;                // it has said how many of its workers match
+  bool finished = false;                // stopped, and every chunk of it is stored
+  bool vanished = false;                // the capture ended without it; it may still finish
+  bool given_up = false;                // and is no longer waited for
+  uint64_t away_since_realtime_ns = 0;  // 0 while connected
   friend bool operator==(const CaptureAgentPart&, const CaptureAgentPart&) = default;
+};
+
+// Why a worker that was there while a capture ran has no part in it.
+enum class BystanderReason : uint8_t {
+  kUnspecified = 0,
+  kNotSelected = 1,
+  kAgentAway = 2,    // the agent of its instance was not connected
+  kNotReported = 3,  // selected, but its agent has said nothing of it
+};
+struct CaptureBystander {
+  WorkerIdentity worker;  // only the instance where the agent is away
+  std::string agent_id;
+  BystanderReason reason = BystanderReason::kUnspecified;
+  WorkerState state = WorkerState::kUnspecified;
+  std::string detail;
+  friend bool operator==(const CaptureBystander&, const CaptureBystander&) = default;
 };
 
 // A capture as it is remembered: everything about it but its streams.
@@ -45,7 +63,9 @@ struct CaptureRecord {
   uint64_t ended_realtime_ns = 0;    // when it became complete or incomplete; 0 before
   std::vector<CaptureAgentPart> agents;
   std::vector<CaptureWorkerStatus> workers;
+  std::vector<CaptureBystander> bystanders;
   std::vector<std::string> warnings;
+  std::vector<std::string> end_warnings;  // said at its end, and anew when a late agent finishes
   friend bool operator==(const CaptureRecord&, const CaptureRecord&) = default;
 };
 

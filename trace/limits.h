@@ -117,6 +117,22 @@ inline constexpr uint64_t kAgentSilenceMaxNs = 60'000'000'000;
 // counted in the last warning.
 inline constexpr uint32_t kCaptureWorkersMax = 65'536;
 inline constexpr uint32_t kCaptureWarningsMax = 64;
+// Aggregator: workers without a part in a capture that its record names. Further ones are counted
+// in a warning.
+inline constexpr uint32_t kCaptureBystandersMax = 4'096;
+// Aggregator: an agent that was here so shortly before a capture began is missed by it.
+inline constexpr uint64_t kAgentMissedForNs = 3'600'000'000'000;
+// Aggregator: how long a capture that has ended takes what an agent brings late, and how many such
+// captures there are for one agent and in all. Beyond, the oldest is no longer waited for.
+inline constexpr uint64_t kLateAgentMaxNs = 7ull * 24 * 3'600'000'000'000;
+inline constexpr uint32_t kLateCapturesPerAgentMax = 16;
+inline constexpr uint32_t kLateCapturesMax = 256;
+// Aggregator: losses that one stream's record keeps one by one; the shortest give way.
+inline constexpr uint32_t kGapsPerStreamMax = 32;
+// Certificates: gaps shown of one worker, and ranges of ranks named of one job; further ones are
+// counted.
+inline constexpr uint32_t kCertificateGapsMax = 8;
+inline constexpr uint32_t kCertificateRankRangesMax = 64;
 
 // Export: bytes of one message to the CLI.
 inline constexpr size_t kExportMessageBytes = 1u << 20;

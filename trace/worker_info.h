@@ -64,6 +64,8 @@ struct CaptureWorkerStatus {
   uint64_t events_lost = 0;
   bool framework = false;
   uint32_t streams = 0;
+  // Set by the aggregator: how the worker was when it last did not record.
+  WorkerState worker_state = WorkerState::kUnspecified;
   friend bool operator==(const CaptureWorkerStatus&, const CaptureWorkerStatus&) = default;
 };
 

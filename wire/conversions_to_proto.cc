@@ -130,6 +130,7 @@ void ToProto(const CaptureWorkerStatus& value, v1::CaptureWorkerStatus* message)
   message->set_events_lost(value.events_lost);
   message->set_framework(value.framework);
   message->set_streams(value.streams);
+  message->set_worker_state(static_cast<v1::WorkerState>(value.worker_state));
 }
 
 void ToProto(const StreamCursor& value, v1::StreamCursor* message) {

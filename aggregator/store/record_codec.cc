@@ -8,7 +8,9 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kVersion = 1;  // of all three values
+constexpr uint64_t kVersion = 1;  // of agent and worker records
+// 2 added how agents were away, workers that had no part, and the warnings of the end.
+constexpr uint64_t kCaptureVersion = 2;
 
 absl::Status CheckVersion(StoredBytesReader& in, std::string_view what) {
   const uint64_t version = in.Uint();
@@ -94,6 +96,56 @@ CaptureWorkerStatus ReadWorkerStatus(const CaptureId& capture, StoredBytesReader
   return status;
 }
 
+void WriteBystander(const CaptureBystander& bystander, StoredBytesWriter& out) {
+  WriteWorkerIdentity(bystander.worker, out);
+  out.String(bystander.agent_id);
+  out.Uint(static_cast<uint64_t>(bystander.reason));
+  out.Uint(static_cast<uint64_t>(bystander.state));
+  out.String(bystander.detail);
+}
+
+CaptureBystander ReadBystander(StoredBytesReader& in) {
+  CaptureBystander bystander;
+  bystander.worker = ReadWorkerIdentity(in);
+  bystander.agent_id = in.String();
+  bystander.reason = in.EnumUpTo(BystanderReason::kNotReported);
+  bystander.state = in.EnumUpTo(WorkerState::kFailed);
+  bystander.detail = in.String();
+  return bystander;
+}
+
+// What version 2 added stands behind version 1's fields.
+void WriteAddedByVersion2(const CaptureRecord& record, StoredBytesWriter& out) {
+  for (const CaptureAgentPart& part : record.agents) {
+    out.Bool(part.given_up);
+    out.Uint(part.away_since_realtime_ns);
+  }
+  for (const CaptureWorkerStatus& status : record.workers) {
+    out.Uint(static_cast<uint64_t>(status.worker_state));
+  }
+  out.Uint(record.bystanders.size());
+  for (const CaptureBystander& bystander : record.bystanders) WriteBystander(bystander, out);
+  WriteStrings(record.end_warnings, out);
+}
+
+void ReadAddedByVersion2(StoredBytesReader& in, CaptureRecord& record) {
+  for (CaptureAgentPart& part : record.agents) {
+    part.given_up = in.Bool();
+    part.away_since_realtime_ns = in.Uint();
+  }
+  for (CaptureWorkerStatus& status : record.workers) {
+    status.worker_state = in.EnumUpTo(WorkerState::kFailed);
+  }
+  record.bystanders.resize(in.Count());
+  for (CaptureBystander& bystander : record.bystanders) bystander = ReadBystander(in);
+  record.end_warnings = ReadStrings(in);
+}
+
+// A capture of version 1 that has ended told its agents that it was over.
+void GiveUpVanished(CaptureRecord& record) {
+  for (CaptureAgentPart& part : record.agents) part.given_up = part.vanished;
+}
+
 void WriteWorkerInfo(const WorkerInfo& info, StoredBytesWriter& out) {
   WriteWorkerIdentity(info.identity, out);
   out.Uint(static_cast<uint64_t>(info.state));
@@ -131,7 +183,7 @@ WorkerInfo ReadWorkerInfo(StoredBytesReader& in) {
 }  // namespace
 
 std::string EncodeCaptureRecord(const CaptureRecord& record) {
-  StoredBytesWriter out(kVersion);
+  StoredBytesWriter out(kCaptureVersion);
   WriteSpec(record.spec, out);
   out.Uint(static_cast<uint64_t>(record.state));
   out.Uint(record.started_realtime_ns);
@@ -142,12 +194,16 @@ std::string EncodeCaptureRecord(const CaptureRecord& record) {
   out.Uint(record.workers.size());
   for (const CaptureWorkerStatus& status : record.workers) WriteWorkerStatus(status, out);
   WriteStrings(record.warnings, out);
+  WriteAddedByVersion2(record, out);
   return out.Take();
 }
 
 absl::StatusOr<CaptureRecord> DecodeCaptureRecord(const CaptureId& id, std::string_view value) {
   StoredBytesReader in(value);
-  RETURN_IF_ERROR(CheckVersion(in, "capture"));
+  const uint64_t version = in.Uint();
+  if (version < 1 || version > kCaptureVersion) {
+    return DataLoss("capture record: version {} where 1 to {} are known", version, kCaptureVersion);
+  }
   CaptureRecord record;
   record.id = id;
   record.spec = ReadSpec(in);
@@ -160,6 +216,11 @@ absl::StatusOr<CaptureRecord> DecodeCaptureRecord(const CaptureId& id, std::stri
   record.workers.resize(in.Count());
   for (CaptureWorkerStatus& status : record.workers) status = ReadWorkerStatus(id, in);
   record.warnings = ReadStrings(in);
+  if (version >= 2) {
+    ReadAddedByVersion2(in, record);
+  } else {
+    GiveUpVanished(record);
+  }
   RETURN_IF_ERROR(CheckFinished(in, "capture", value.size()));
   return record;
 }

@@ -43,6 +43,15 @@ CaptureRecord FullCapture() {
                      .framework = true,
                      .streams = 4}};
   record.warnings = {"one", "two"};
+  record.agents[1].given_up = true;
+  record.agents[1].away_since_realtime_ns = 9;
+  record.workers[0].worker_state = WorkerState::kBusyOtherProfiler;
+  record.bystanders = {{.worker = TestStream(1).worker,
+                        .agent_id = "agent-b",
+                        .reason = BystanderReason::kNotSelected,
+                        .state = WorkerState::kClosed,
+                        .detail = "another job"}};
+  record.end_warnings = {"three"};
   return record;
 }
 
@@ -68,6 +77,13 @@ StreamRecord FullStream() {
   record.told = {{.place = LossPlace::kRuntimeRing, .events = 12}};
   record.canary_realtime_ns = 21;
   record.canary_sequence = 3;
+  record.gaps = {{.place = LossPlace::kRuntimeRing,
+                  .events = 12,
+                  .first_timestamp_ns = 1,
+                  .last_timestamp_ns = 2}};
+  record.gaps_count = 300;
+  record.gaps_sum_ns = 1;
+  record.gaps_end_ns = 2;
   return record;
 }
 
@@ -102,15 +118,44 @@ TEST(RecordCodec, StreamReadsBack) {
 TEST(RecordCodec, StreamOfVersion1Reads) {
   StreamRecord record = FullStream();
   record.captured = record.events;
-  record.told = {};
+  record.told = record.gaps = {};
+  record.gaps_count = record.gaps_sum_ns = record.gaps_end_ns = 0;
   record.canary_realtime_ns = record.canary_sequence = 0;
   std::string value = EncodeStreamRecord(record);
   value[0] = 1;
-  value.resize(value.size() - 4);  // captured, the count of what was told, and the canary
+  value.resize(value.size() - 8);  // captured, the count of what was told, canary, gaps
   const auto read = DecodeStreamRecord(3, value);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->captured, 6u);
   EXPECT_EQ(read->told, record.losses);
+}
+
+TEST(RecordCodec, StreamOfVersion2Reads) {
+  StreamRecord record = FullStream();
+  record.gaps = {};
+  record.gaps_count = record.gaps_sum_ns = record.gaps_end_ns = 0;
+  std::string value = EncodeStreamRecord(record);
+  value[0] = 2;
+  value.resize(value.size() - 4);
+  const auto read = DecodeStreamRecord(3, value);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, record);
+}
+
+// Captures of version 1 that have ended wait for nobody.
+TEST(RecordCodec, CaptureOfVersion1Reads) {
+  CaptureRecord record = FullCapture();
+  record.agents[1].away_since_realtime_ns = 0;
+  record.workers[0].worker_state = WorkerState::kUnspecified;
+  record.bystanders = {};
+  record.end_warnings = {};
+  std::string value = EncodeCaptureRecord(record);
+  value[0] = 1;
+  value.resize(value.size() - 7);  // two fields of two agents, one of a worker, two empty lists
+  const auto read = DecodeCaptureRecord(record.id, value);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, record);
+  EXPECT_TRUE(read->agents[1].given_up);
 }
 
 TEST(RecordCodec, AgentAndWorkerReadBack) {

@@ -42,6 +42,7 @@ class Store {
   const CaptureStore& captures() const { return *captures_; }
   ChunkStore& chunks() { return *chunks_; }
   InventoryStore& inventory() { return *inventory_; }
+  const InventoryStore& inventory() const { return *inventory_; }
 
   // Reads a capture, which need not have ended nor exist (it then has no streams).
   CaptureReader OpenCapture(const CaptureId& id) const { return {*database_, id}; }

@@ -11,12 +11,18 @@
 namespace neurontrace {
 namespace {
 
-// 2 added the account, captured and told, and the last canary.
-constexpr uint64_t kVersion = 2;
+// 2 added the account, captured and told, and the last canary. 3 added gaps.
+constexpr uint64_t kVersion = 3;
 
 // Saturates: a hostile producer must not make a sum wrap to something small.
 void AddTo(uint64_t& sum, uint64_t more) {
   sum = sum > UINT64_MAX - more ? UINT64_MAX : sum + more;
+}
+
+uint64_t LengthNs(const Loss& loss) {
+  return loss.first_timestamp_ns == 0 || loss.last_timestamp_ns < loss.first_timestamp_ns
+             ? 0
+             : loss.last_timestamp_ns - loss.first_timestamp_ns;
 }
 
 Loss WithoutTimes(const Loss& loss) {
@@ -44,14 +50,39 @@ StreamCursor StreamRecord::Cursor() const {
           .losses_before = told};
 }
 
+void StreamRecord::NoteGap(const Loss& loss) {
+  if (loss.first_timestamp_ns == 0) return;
+  if (LengthNs(loss) > 0) {
+    ++gaps_count;
+    const uint64_t from = std::max(loss.first_timestamp_ns, gaps_end_ns);
+    if (loss.last_timestamp_ns > from) AddTo(gaps_sum_ns, loss.last_timestamp_ns - from);
+    gaps_end_ns = std::max(gaps_end_ns, loss.last_timestamp_ns);
+  }
+  const auto behind = std::upper_bound(
+      gaps.begin(), gaps.end(), loss,
+      [](const Loss& a, const Loss& b) { return a.first_timestamp_ns < b.first_timestamp_ns; });
+  Loss gap = WithoutTimes(loss);
+  gap.first_timestamp_ns = loss.first_timestamp_ns;
+  gap.last_timestamp_ns = std::max(loss.first_timestamp_ns, loss.last_timestamp_ns);
+  gaps.insert(behind, gap);
+  if (gaps.size() <= limits::kGapsPerStreamMax) return;
+  gaps.erase(std::min_element(gaps.begin(), gaps.end(), [](const Loss& a, const Loss& b) {
+    return LengthNs(a) < LengthNs(b);
+  }));
+}
+
+void StreamRecord::Book(const Loss& loss) {
+  AddLoss(loss, losses);
+  NoteGap(loss);
+}
+
 void StreamRecord::BookMissing(const ChunkHeader& header, const std::optional<GoneBefore>& gone) {
   if (header.events_before > captured) {
-    AddLoss({.place = gone ? gone->place : LossPlace::kStore,
-             .reason = gone ? gone->reason : LossReason::kUnknown,
-             .events = header.events_before - captured,
-             .first_timestamp_ns = last_timestamp_ns,
-             .last_timestamp_ns = header.first_timestamp_ns},
-            losses);
+    Book({.place = gone ? gone->place : LossPlace::kStore,
+          .reason = gone ? gone->reason : LossReason::kUnknown,
+          .events = header.events_before - captured,
+          .first_timestamp_ns = last_timestamp_ns,
+          .last_timestamp_ns = header.first_timestamp_ns});
     captured = header.events_before;
   }
   for (Loss total : header.losses_before) {
@@ -102,10 +133,10 @@ void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
   }
   AddTo(captured, header.events_accounted());
   for (const Loss& loss : header.losses) {
-    AddLoss(loss, losses);
+    Book(loss);
     AddLoss(WithoutTimes(loss), told);
   }
-  if (header.replaced && header.replaced->events > 0) AddLoss(*header.replaced, losses);
+  if (header.replaced && header.replaced->events > 0) Book(*header.replaced);
   MergeEvidence(header.rank_evidence, evidence);
 }
 
@@ -141,6 +172,10 @@ std::string EncodeStreamRecord(const StreamRecord& record) {
   WriteLosses(record.told, out);
   out.Uint(record.canary_realtime_ns);
   out.Uint(record.canary_sequence);
+  WriteLosses(record.gaps, out);
+  out.Uint(record.gaps_count);
+  out.Uint(record.gaps_sum_ns);
+  out.Uint(record.gaps_end_ns);
   return out.Take();
 }
 
@@ -174,6 +209,12 @@ absl::StatusOr<StreamRecord> DecodeStreamRecord(uint32_t number, std::string_vie
   } else {
     record.captured = record.events;
     record.told = record.losses;
+  }
+  if (version >= 3) {
+    record.gaps = ReadLosses(in);
+    record.gaps_count = in.Uint();
+    record.gaps_sum_ns = in.Uint();
+    record.gaps_end_ns = in.Uint();
   }
   if (!in.Finished())
     return DataLoss("stream record {}: its {} bytes do not fit", number, value.size());

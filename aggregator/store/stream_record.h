@@ -37,6 +37,12 @@ struct StreamRecord {
   std::vector<RankEvidence> evidence;  // every different claim seen, best first
   uint64_t canary_realtime_ns = 0;     // when the last canary was sent; 0: none came
   uint64_t canary_sequence = 0;        // of that
+  // Losses one by one, without words: of those that have times the longest, in the order of time.
+  // At most limits::kGapsPerStreamMax.
+  std::vector<Loss> gaps;
+  uint64_t gaps_count = 0;   // all that have a length
+  uint64_t gaps_sum_ns = 0;  // their union, as far as they came in the order of time
+  uint64_t gaps_end_ns = 0;  // of the latest
   // The job of the stream's worker, empty where unknown. Not stored here: CaptureReader::Streams
   // fills it in from what the worker's agent says.
   std::string job;
@@ -54,6 +60,8 @@ struct StreamRecord {
 
  private:
   void BookMissing(const ChunkHeader& header, const std::optional<GoneBefore>& gone);
+  void Book(const Loss& loss);
+  void NoteGap(const Loss& loss);
 };
 
 // Adds `more` to `evidence`, kept best first and within limits::kRankEvidencePerStreamMax (the

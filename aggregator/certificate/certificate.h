@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/ids.h"
+#include "trace/loss.h"
+
+// What a capture holds and what it lacks. Plain values; proto/neurontrace/v1/certificate.proto has
+// the same fields and says what each means. Values of enums equal those of neurontrace.v1.
+namespace neurontrace {
+
+enum class Conservation : uint8_t { kUnspecified = 0, kYes = 1, kNo = 2, kCannotSay = 3 };
+
+enum class WorkerPart : uint8_t {
+  kUnspecified = 0,
+  kRecorded = 1,
+  kIdle = 2,
+  kDataLost = 3,
+  kNever = 4,
+  kVanished = 5,
+};
+
+enum class WorkerAbsence : uint8_t {
+  kNone = 0,
+  kRefused = 1,
+  kBusyOtherProfiler = 2,
+  kNoRuntime = 3,
+  kNotSelected = 4,
+  kAgentAway = 5,
+  kNotReported = 6,
+};
+
+enum class AgentPart : uint8_t {
+  kUnspecified = 0,
+  kRecording = 1,
+  kFinished = 2,
+  kAwaited = 3,
+  kGivenUp = 4,
+};
+
+struct ClockQuality {
+  bool aligned = false;
+  uint64_t bound_ns = 0;
+  std::string words = "not aligned";
+};
+
+// One stream, or the sum of several.
+struct EventAccount {
+  uint64_t expected = 0;
+  uint64_t captured = 0;
+  uint64_t stored = 0;
+  uint64_t lost = 0;
+  bool lost_unknown = false;
+  std::vector<Loss> losses;  // by place and reason
+  Conservation conserved = Conservation::kYes;
+
+  bool whole() const { return lost == 0 && !lost_unknown && conserved == Conservation::kYes; }
+  void Add(const EventAccount& more);
+};
+
+struct Gap {
+  StreamIdentity stream;
+  Loss loss;
+};
+
+struct StreamCertificate {
+  StreamIdentity identity;
+  uint32_t number = 0;
+  int64_t worker_gid = -1;
+  EventAccount account;
+  bool ended = false;
+  uint64_t gaps = 0;
+  uint64_t gaps_sum_ns = 0;
+};
+
+struct WorkerCertificate {
+  WorkerIdentity worker;
+  bool framework = false;
+  std::string agent_id;
+  WorkerPart part = WorkerPart::kUnspecified;
+  WorkerAbsence absence = WorkerAbsence::kNone;
+  std::string detail;
+  std::vector<int64_t> worker_gids;  // ascending
+  EventAccount account;
+  uint64_t events_read = 0;
+  bool events_read_differs = false;
+  ClockQuality clock;
+  std::vector<Gap> longest_gaps;  // longest first
+  uint64_t gaps = 0;
+  uint64_t gaps_sum_ns = 0;
+  std::vector<StreamCertificate> streams;
+};
+
+struct AgentCertificate {
+  std::string agent_id;
+  std::string instance_id;
+  AgentPart part = AgentPart::kUnspecified;
+  bool connected = false;
+  uint64_t away_since_realtime_ns = 0;
+  uint64_t awaited_until_realtime_ns = 0;
+};
+
+struct RankRange {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+struct MissingRanks {
+  std::string job;
+  int64_t world_size = 0;
+  int64_t seen = 0;
+  std::vector<RankRange> never_seen;  // at most limits::kCertificateRankRangesMax
+  int64_t never_seen_count = 0;
+  bool disputed = false;
+};
+
+struct Certificate {
+  CaptureId capture_id;
+  bool provisional = true;
+  bool complete = false;
+  std::string verdict;
+  EventAccount account;
+  std::vector<WorkerCertificate> workers;  // worst first
+  std::vector<AgentCertificate> agents;
+  std::vector<MissingRanks> ranks;
+  std::vector<std::string> findings;
+  std::vector<std::string> notes;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/certificate/event_account.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace neurontrace {
+namespace {
+
+// Sums saturate, as they come from what agents said.
+void AddTo(uint64_t& sum, uint64_t more) {
+  sum = sum > UINT64_MAX - more ? UINT64_MAX : sum + more;
+}
+
+// Places before a chunk is made: what is lost there was never captured.
+bool IsBeforeCapture(LossPlace place) { return place < LossPlace::kAgentQueue; }
+
+Conservation Check(uint64_t captured, uint64_t accounted, bool unknown_on_the_way, bool unknown) {
+  if (captured == accounted) return unknown ? Conservation::kCannotSay : Conservation::kYes;
+  const bool is_explained = captured > accounted && unknown_on_the_way;
+  return is_explained ? Conservation::kCannotSay : Conservation::kNo;
+}
+
+}  // namespace
+
+void EventAccount::Add(const EventAccount& more) {
+  AddTo(expected, more.expected);
+  AddTo(captured, more.captured);
+  AddTo(stored, more.stored);
+  AddTo(lost, more.lost);
+  lost_unknown = lost_unknown || more.lost_unknown;
+  for (const Loss& loss : more.losses) AddLoss(loss, losses);
+  if (conserved == Conservation::kNo || more.conserved == Conservation::kNo) {
+    conserved = Conservation::kNo;
+  } else if (more.conserved == Conservation::kCannotSay) {
+    conserved = Conservation::kCannotSay;
+  }
+}
+
+EventAccount AccountOf(const StreamRecord& stream) {
+  EventAccount account;
+  account.captured = account.expected = stream.captured;
+  account.stored = stream.events;
+  uint64_t accounted = stream.events;
+  bool unknown_on_the_way = false;
+  for (const Loss& loss : stream.losses) {
+    // One of no events gives only the time and the words of what is counted elsewhere.
+    if (loss.events == 0 && !loss.events_unknown) continue;
+    AddLoss(loss, account.losses);
+    AddTo(account.lost, loss.events);
+    account.lost_unknown = account.lost_unknown || loss.events_unknown;
+    if (IsBeforeCapture(loss.place)) {
+      AddTo(account.expected, loss.events);
+    } else {
+      AddTo(accounted, loss.events);
+      unknown_on_the_way = unknown_on_the_way || loss.events_unknown;
+    }
+  }
+  account.conserved = Check(account.captured, accounted, unknown_on_the_way, account.lost_unknown);
+  return account;
+}
+
+uint64_t EventsReadBy(const StreamRecord& stream) {
+  uint64_t read = stream.captured;
+  for (const Loss& loss : stream.losses) {
+    if (loss.place == LossPlace::kDecode && loss.reason == LossReason::kLimit) {
+      AddTo(read, loss.events);
+    }
+  }
+  return read;
+}
+
+std::string DescribeLosses(const std::vector<Loss>& losses) {
+  std::string text;
+  for (const Loss& loss : losses) {
+    if (!text.empty()) text += ", ";
+    if (loss.events > 0) text += fmt::format("{}", loss.events);
+    if (loss.events_unknown) text += loss.events > 0 ? " and more" : "an unknown number";
+    if (loss.place == LossPlace::kUnspecified) {
+      text += " at an unknown place";
+    } else {
+      text += fmt::format(" in the {} ({})", ToString(loss.place), ToString(loss.reason));
+    }
+  }
+  return text;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/certificate/make_certificate.h"
+
+#include <map>
+#include <set>
+
+#include "aggregator/certificate/missing_ranks.h"
+#include "aggregator/certificate/verdict.h"
+#include "aggregator/certificate/worker_certificates.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+AgentCertificate MakeAgent(const CaptureRecord& record, const CaptureAgentPart& part) {
+  AgentCertificate agent;
+  agent.agent_id = part.agent_id;
+  agent.instance_id = part.instance_id;
+  agent.connected = part.away_since_realtime_ns == 0;
+  agent.away_since_realtime_ns = part.away_since_realtime_ns;
+  if (part.finished) {
+    agent.part = AgentPart::kFinished;
+  } else if (part.given_up) {
+    agent.part = AgentPart::kGivenUp;
+  } else if (part.vanished) {
+    agent.part = AgentPart::kAwaited;
+    agent.awaited_until_realtime_ns = record.ended_realtime_ns + limits::kLateAgentMaxNs;
+  } else {
+    agent.part = AgentPart::kRecording;
+  }
+  return agent;
+}
+
+std::vector<MissingRanks> FindMissingRanks(const CertificateEvidence& evidence) {
+  RankCensus census;
+  for (const StreamRecord& stream : evidence.streams) {
+    if (stream.identity.kind != StreamKind::kNeuronCore) continue;
+    census.AddParticipant(stream.job, stream.evidence);
+  }
+  std::set<WorkerIdentity> participants;
+  for (const CaptureWorkerStatus& status : evidence.record.workers) {
+    participants.insert(status.worker);
+  }
+  for (const WorkerInfo& worker : evidence.workers) {
+    for (const CoreInfo& core : worker.cores) {
+      if (participants.contains(worker.identity)) {
+        census.AddParticipant(worker.job, core.rank_evidence);
+      } else {
+        census.AddBystander(worker.job, core.rank_evidence);
+      }
+    }
+  }
+  return census.Missing();
+}
+
+}  // namespace
+
+Certificate MakeCertificate(const CertificateEvidence& evidence) {
+  Certificate certificate;
+  certificate.capture_id = evidence.record.id;
+  certificate.workers = MakeWorkerCertificates(evidence);
+  for (const WorkerCertificate& worker : certificate.workers) {
+    certificate.account.Add(worker.account);
+  }
+  for (const CaptureAgentPart& part : evidence.record.agents) {
+    certificate.agents.push_back(MakeAgent(evidence.record, part));
+  }
+  certificate.ranks = FindMissingRanks(evidence);
+  PassVerdict(evidence.record, certificate);
+  return certificate;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/certificate/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+#include <vector>
+
+#include "aggregator/certificate/event_account.h"
+#include "aggregator/certificate/missing_ranks.h"
+#include "aggregator/certificate/worker_certificates.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+std::string TimeText(uint64_t realtime_ns) {
+  const auto seconds = static_cast<time_t>(realtime_ns / 1'000'000'000);
+  tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%SZ", &parts);
+  return text;
+}
+
+// Lines of which only so many are kept.
+class Lines {
+ public:
+  explicit Lines(std::vector<std::string>& lines) : lines_(lines) {}
+  ~Lines() {
+    if (more_ > 0) lines_.push_back(fmt::format("and {} more", more_));
+  }
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+
+  void Add(std::string line) {
+    if (lines_.size() + 1 >= limits::kCaptureWarningsMax) {
+      ++more_;
+    } else {
+      lines_.push_back(std::move(line));
+    }
+  }
+
+ private:
+  std::vector<std::string>& lines_;
+  size_t more_ = 0;
+};
+
+std::string WithDetail(std::string text, const std::string& detail) {
+  return detail.empty() ? text : fmt::format("{}: {}", text, detail);
+}
+
+std::string NeverWords(const WorkerCertificate& worker) {
+  switch (worker.absence) {
+    case WorkerAbsence::kBusyOtherProfiler:
+      return "never took part (another profiler)";
+    case WorkerAbsence::kNoRuntime:
+      return "never took part (no runtime to record)";
+    case WorkerAbsence::kNotSelected:
+      return "was left out";
+    case WorkerAbsence::kAgentAway:
+      return "was not asked, its agent was away";
+    case WorkerAbsence::kNotReported:
+      return "never took part (its agent did not say why)";
+    default:
+      return "never took part (refused)";
+  }
+}
+
+std::string FindingOf(const WorkerCertificate& worker) {
+  const EventAccount& account = worker.account;
+  std::string text = NameOf(worker);
+  switch (worker.part) {
+    case WorkerPart::kNever:
+      return WithDetail(text + " " + NeverWords(worker), worker.detail);
+    case WorkerPart::kVanished:
+      text = WithDetail(text + " vanished while it recorded", worker.detail);
+      text += fmt::format("; {} events are stored", account.stored);
+      break;
+    case WorkerPart::kDataLost:
+      text += " took part, and nothing of what it recorded is stored";
+      break;
+    default:
+      break;
+  }
+  if (account.lost > 0 || account.lost_unknown) {
+    text += fmt::format("{} {} of {} events lost", worker.part == WorkerPart::kRecorded ? ":" : ";",
+                        account.lost, account.expected);
+    text += ": " + DescribeLosses(account.losses);
+  }
+  if (worker.events_read_differs) {
+    text += fmt::format("; its agent says that it read {} events, {} arrived", worker.events_read,
+                        account.captured);
+  }
+  if (account.conserved == Conservation::kNo) {
+    text += fmt::format("; its sums do not agree ({} captured), which is a defect of neurontrace",
+                        account.captured);
+  }
+  return text;
+}
+
+// What left workers out of a capture that matched none.
+std::string WhyNone(const Certificate& certificate) {
+  if (certificate.agents.empty() && certificate.workers.empty()) {
+    return "no worker matched: no agent was connected";
+  }
+  if (certificate.workers.empty()) return "no worker matched: the agents report no worker";
+  std::vector<std::pair<std::string, size_t>> reasons;
+  for (const WorkerCertificate& worker : certificate.workers) {
+    const std::string why = worker.detail.empty() ? NeverWords(worker) : worker.detail;
+    const auto known = std::find_if(reasons.begin(), reasons.end(),
+                                    [&](const auto& reason) { return reason.first == why; });
+    if (known == reasons.end()) {
+      reasons.emplace_back(why, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  std::string text = fmt::format("no worker matched; {} workers exist", certificate.workers.size());
+  size_t named = 0;
+  for (const auto& [why, count] : reasons) {
+    if (++named > 8) return text + "; …";
+    text += fmt::format("; {}: {}", count, why);
+  }
+  return text;
+}
+
+bool MatchedNone(const Certificate& certificate) {
+  return std::all_of(
+      certificate.workers.begin(), certificate.workers.end(), [](const WorkerCertificate& worker) {
+        return worker.part == WorkerPart::kNever && !IsWanting(worker) && !worker.framework;
+      });
+}
+
+void JudgeAgents(const Certificate& certificate, Lines& findings) {
+  for (const AgentCertificate& agent : certificate.agents) {
+    if (agent.part != AgentPart::kAwaited && agent.part != AgentPart::kGivenUp) continue;
+    const std::string who = fmt::format("{} (agent {})", agent.instance_id, agent.agent_id);
+    const std::string away =
+        agent.connected ? ", connected but not finished"
+                        : fmt::format(", away since {}", TimeText(agent.away_since_realtime_ns));
+    findings.Add(agent.part == AgentPart::kAwaited
+                     ? fmt::format("waiting for {}{}, until {}", who, away,
+                                   TimeText(agent.awaited_until_realtime_ns))
+                     : fmt::format("no longer waiting for {}{}", who, away));
+  }
+}
+
+// Whether others of a job were to be recorded nobody here can know, so this is no finding.
+void JudgeRanks(const Certificate& certificate, Lines& notes) {
+  for (const MissingRanks& ranks : certificate.ranks) {
+    const bool is_all = ranks.never_seen.size() < limits::kCertificateRankRangesMax;
+    notes.Add(fmt::format(
+        "{}{} of {} ranks were never seen: {}{}{}",
+        ranks.job.empty() ? "" : fmt::format("job {}: ", ranks.job), ranks.never_seen_count,
+        ranks.world_size, ToString(ranks.never_seen), is_all ? "" : ", …",
+        ranks.disputed ? " (workers name different world sizes, this is the largest)" : ""));
+  }
+}
+
+// "; 4 of 16 ranks never seen", of the first job that surely has more.
+std::string NeverSeen(const Certificate& certificate) {
+  for (const MissingRanks& ranks : certificate.ranks) {
+    if (ranks.disputed) continue;
+    return fmt::format("; {} of {} ranks never seen", ranks.never_seen_count, ranks.world_size);
+  }
+  return "";
+}
+
+std::string Summary(const Certificate& certificate) {
+  size_t never = 0, vanished = 0, lost = 0;
+  for (const WorkerCertificate& worker : certificate.workers) {
+    never += worker.part == WorkerPart::kNever && IsWanting(worker);
+    vanished += worker.part == WorkerPart::kVanished;
+    lost += worker.part == WorkerPart::kDataLost;
+  }
+  std::vector<std::string> parts;
+  const EventAccount& account = certificate.account;
+  if (account.lost > 0 || account.lost_unknown) {
+    parts.push_back(fmt::format("{} of {} events lost{}", account.lost, account.expected,
+                                account.lost_unknown ? " and an unknown number more" : ""));
+  }
+  if (lost > 0) parts.push_back(fmt::format("all data of {} workers lost", lost));
+  if (vanished > 0) parts.push_back(fmt::format("{} workers vanished", vanished));
+  if (never > 0) parts.push_back(fmt::format("{} workers never took part", never));
+  size_t awaited = 0;
+  for (const AgentCertificate& agent : certificate.agents) {
+    awaited += agent.part == AgentPart::kAwaited;
+  }
+  if (awaited > 0) parts.push_back(fmt::format("waiting for {} agents", awaited));
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
+  return text.empty() ? certificate.findings.front() : text;
+}
+
+}  // namespace
+
+std::string NameOf(const WorkerCertificate& worker) {
+  if (worker.framework) return fmt::format("framework files of {}", worker.worker.instance_id);
+  std::string name = worker.worker.instance_id;
+  if (worker.worker.pid != 0) name += fmt::format(" pid {}", worker.worker.pid);
+  if (!worker.worker_gids.empty()) {
+    name += fmt::format(" (ranks {})", ToString(RangesOf(worker.worker_gids)));
+  }
+  return name;
+}
+
+void PassVerdict(const CaptureRecord& record, Certificate& certificate) {
+  certificate.provisional = !HasEnded(record.state);
+  const EventAccount& account = certificate.account;
+  const bool matched_none = MatchedNone(certificate);
+  {
+    Lines findings(certificate.findings);
+    Lines notes(certificate.notes);
+    if (matched_none) findings.Add(WhyNone(certificate));
+    JudgeAgents(certificate, findings);
+    JudgeRanks(certificate, notes);
+    for (const WorkerCertificate& worker : certificate.workers) {
+      if (IsWanting(worker)) {
+        findings.Add(FindingOf(worker));
+      } else if (worker.part == WorkerPart::kIdle) {
+        notes.Add(NameOf(worker) + " took part and had nothing to record");
+      } else if (worker.part == WorkerPart::kNever && !matched_none) {
+        notes.Add(WithDetail(NameOf(worker) + " " + NeverWords(worker), worker.detail));
+      }
+    }
+  }
+  if (certificate.provisional) {
+    certificate.verdict =
+        fmt::format("provisional: {} events stored so far, {} lost{}", account.stored, account.lost,
+                    account.lost_unknown ? " and an unknown number more" : "");
+    return;
+  }
+  certificate.complete = certificate.findings.empty();
+  if (certificate.complete) {
+    certificate.verdict = "complete: every event the runtime produced is stored";
+  } else if (matched_none) {
+    certificate.verdict = "incomplete: " + certificate.findings.front();
+  } else {
+    certificate.verdict = "incomplete: " + Summary(certificate);
+  }
+  certificate.verdict += NeverSeen(certificate);
+}
+
+}  // namespace neurontrace

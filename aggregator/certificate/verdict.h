@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "aggregator/certificate/certificate.h"
+#include "trace/capture_record.h"
+
+namespace neurontrace {
+
+// Fills in what follows from the rest of a certificate: findings, notes, whether it is complete,
+// and the verdict in words. Pure.
+void PassVerdict(const CaptureRecord& record, Certificate& certificate);
+
+// "i-0a pid 42 (ranks 0-3)", "framework files of i-0a", "i-0a".
+std::string NameOf(const WorkerCertificate& worker);
+
+}  // namespace neurontrace

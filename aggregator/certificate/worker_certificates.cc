@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/certificate/worker_certificates.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "aggregator/certificate/event_account.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+// One worker while its parts are put together.
+struct Draft {
+  WorkerCertificate certificate;
+  const CaptureWorkerStatus* status = nullptr;
+  const CaptureAgentPart* agent = nullptr;
+  uint64_t read = 0;  // by what arrived
+  bool streams_ended = true;
+};
+
+uint64_t LengthNs(const Gap& gap) {
+  return gap.loss.last_timestamp_ns - gap.loss.first_timestamp_ns;
+}
+
+class Drafts {
+ public:
+  explicit Drafts(const CertificateEvidence& evidence) : evidence_(evidence) {
+    for (const CaptureWorkerStatus& status : evidence.record.workers) {
+      Draft& draft = At(status.worker, status.framework);
+      draft.status = &status;
+      draft.certificate.detail = status.detail;
+      draft.certificate.events_read = status.events_read;
+    }
+    for (const StreamRecord& stream : evidence.streams) AddStream(stream);
+    for (const CaptureBystander& bystander : evidence.record.bystanders) AddBystander(bystander);
+    for (const WorkerInfo& info : evidence.workers) AddRanks(info);
+  }
+
+  std::vector<WorkerCertificate> Take() {
+    std::vector<WorkerCertificate> workers;
+    for (auto& [key, draft] : drafts_) workers.push_back(Judge(draft));
+    return workers;
+  }
+
+ private:
+  // The framework files of an instance stand together, whichever process wrote them.
+  Draft& At(WorkerIdentity worker, bool framework) {
+    if (framework) worker = {.instance_id = worker.instance_id, .boot_id = worker.boot_id};
+    const auto [it, is_new] = drafts_.try_emplace({worker, framework});
+    Draft& draft = it->second;
+    if (!is_new) return draft;
+    draft.certificate.worker = worker;
+    draft.certificate.framework = framework;
+    for (const CaptureAgentPart& part : evidence_.record.agents) {
+      if (part.instance_id == worker.instance_id) draft.agent = &part;
+    }
+    if (draft.agent != nullptr) draft.certificate.agent_id = draft.agent->agent_id;
+    return draft;
+  }
+
+  void AddStream(const StreamRecord& stream) {
+    Draft& draft = At(stream.identity.worker, stream.identity.kind == StreamKind::kFramework);
+    WorkerCertificate& worker = draft.certificate;
+    worker.agent_id = stream.identity.agent_id;
+    StreamCertificate& part = worker.streams.emplace_back();
+    part.identity = stream.identity;
+    part.number = stream.number;
+    if (const RankEvidence* best = BestEvidence(stream.evidence)) {
+      part.worker_gid = best->worker_gid;
+      worker.worker_gids.push_back(best->worker_gid);
+    }
+    part.account = AccountOf(stream);
+    part.ended = stream.ended;
+    part.gaps = stream.gaps_count;
+    part.gaps_sum_ns = stream.gaps_sum_ns;
+    worker.account.Add(part.account);
+    worker.gaps += stream.gaps_count;
+    worker.gaps_sum_ns = std::max(worker.gaps_sum_ns, stream.gaps_sum_ns);
+    for (const Loss& gap : stream.gaps) {
+      if (gap.last_timestamp_ns > gap.first_timestamp_ns) {
+        worker.longest_gaps.push_back({stream.identity, gap});
+      }
+    }
+    draft.read += EventsReadBy(stream);
+    draft.streams_ended = draft.streams_ended && stream.ended;
+  }
+
+  void AddBystander(const CaptureBystander& bystander) {
+    Draft& draft = At(bystander.worker, false);
+    // It took part after all.
+    if (draft.status != nullptr || !draft.certificate.streams.empty()) return;
+    draft.certificate.agent_id = bystander.agent_id;
+    draft.certificate.part = WorkerPart::kNever;
+    draft.certificate.detail = bystander.detail;
+    switch (bystander.reason) {
+      case BystanderReason::kNotSelected:
+        draft.certificate.absence = WorkerAbsence::kNotSelected;
+        break;
+      case BystanderReason::kAgentAway:
+        draft.certificate.absence = WorkerAbsence::kAgentAway;
+        break;
+      default:
+        draft.certificate.absence = WorkerAbsence::kNotReported;
+    }
+  }
+
+  void AddRanks(const WorkerInfo& info) {
+    const auto it = drafts_.find({info.identity, false});
+    if (it == drafts_.end()) return;
+    for (const CoreInfo& core : info.cores) {
+      if (const RankEvidence* best = BestEvidence(core.rank_evidence)) {
+        it->second.certificate.worker_gids.push_back(best->worker_gid);
+      }
+    }
+  }
+
+  WorkerCertificate Judge(Draft& draft) const {
+    WorkerCertificate& worker = draft.certificate;
+    auto& gids = worker.worker_gids;
+    std::sort(gids.begin(), gids.end());
+    gids.erase(std::unique(gids.begin(), gids.end()), gids.end());
+    auto& gaps = worker.longest_gaps;
+    std::stable_sort(gaps.begin(), gaps.end(),
+                     [](const Gap& a, const Gap& b) { return LengthNs(a) > LengthNs(b); });
+    if (gaps.size() > limits::kCertificateGapsMax) gaps.resize(limits::kCertificateGapsMax);
+    if (worker.part != WorkerPart::kNever) JudgePart(draft);
+    return std::move(worker);
+  }
+
+  void JudgePart(Draft& draft) const {
+    WorkerCertificate& worker = draft.certificate;
+    const CaptureWorkerState state =
+        draft.status == nullptr ? CaptureWorkerState::kUnspecified : draft.status->state;
+    const bool has_ended = HasEnded(evidence_.record.state);
+    const bool has_traces = worker.account.expected > 0 || worker.account.lost_unknown;
+    worker.events_read_differs =
+        has_ended && (worker.events_read > draft.read ||
+                      (state == CaptureWorkerState::kComplete && worker.events_read < draft.read));
+    if (state == CaptureWorkerState::kRefused && !has_traces) {
+      worker.part = WorkerPart::kNever;
+      worker.absence = AbsenceOf(draft.status->worker_state);
+    } else if (has_ended ? HasVanished(draft, state) : state == CaptureWorkerState::kLost) {
+      worker.part = WorkerPart::kVanished;
+      BookUnknown(worker);
+    } else if (!has_traces) {
+      worker.part = WorkerPart::kIdle;
+    } else {
+      worker.part = worker.account.stored > 0 ? WorkerPart::kRecorded : WorkerPart::kDataLost;
+    }
+  }
+
+  // Whether more may have been there than arrived, and nobody is left to say so.
+  static bool HasVanished(const Draft& draft, CaptureWorkerState state) {
+    const bool has_last_word = draft.agent != nullptr && draft.agent->finished;
+    const bool has_streams = !draft.certificate.streams.empty();
+    if (state == CaptureWorkerState::kLost) {
+      return !has_streams || !draft.streams_ended || draft.certificate.account.lost_unknown;
+    }
+    if (state == CaptureWorkerState::kComplete || state == CaptureWorkerState::kRefused) {
+      return !has_last_word && (!draft.streams_ended || draft.certificate.events_read_differs ||
+                                draft.status->streams > draft.certificate.streams.size());
+    }
+    return !has_streams || !draft.streams_ended;
+  }
+
+  static void BookUnknown(WorkerCertificate& worker) {
+    if (worker.account.lost_unknown) return;
+    EventAccount unknown;
+    unknown.lost_unknown = true;
+    unknown.losses = {{.events_unknown = true}};
+    unknown.conserved = Conservation::kCannotSay;
+    worker.account.Add(unknown);
+  }
+
+  static WorkerAbsence AbsenceOf(WorkerState state) {
+    switch (state) {
+      case WorkerState::kBusyOtherProfiler:
+        return WorkerAbsence::kBusyOtherProfiler;
+      case WorkerState::kNotInitialised:
+      case WorkerState::kRuntimeTooOld:
+      case WorkerState::kClosed:
+        return WorkerAbsence::kNoRuntime;
+      default:
+        return WorkerAbsence::kRefused;
+    }
+  }
+
+  const CertificateEvidence& evidence_;
+  std::map<std::pair<WorkerIdentity, bool>, Draft> drafts_;
+};
+
+// The worse, the smaller.
+int Rank(const WorkerCertificate& worker) {
+  if (worker.account.conserved == Conservation::kNo) return 0;
+  if (worker.part == WorkerPart::kVanished) return 1;
+  if (worker.part == WorkerPart::kDataLost) return 2;
+  if (worker.part == WorkerPart::kNever) return IsWanting(worker) ? 3 : 7;
+  if (IsWanting(worker)) return 4;
+  return worker.part == WorkerPart::kRecorded ? 5 : 6;
+}
+
+}  // namespace
+
+bool IsWanting(const WorkerCertificate& worker) {
+  switch (worker.part) {
+    case WorkerPart::kNever:
+      return worker.absence != WorkerAbsence::kNotSelected &&
+             worker.absence != WorkerAbsence::kAgentAway;
+    case WorkerPart::kDataLost:
+    case WorkerPart::kVanished:
+      return true;
+    default:
+      return !worker.account.whole() || worker.events_read_differs;
+  }
+}
+
+std::vector<WorkerCertificate> MakeWorkerCertificates(const CertificateEvidence& evidence) {
+  std::vector<WorkerCertificate> workers = Drafts(evidence).Take();
+  std::stable_sort(workers.begin(), workers.end(), [](const auto& a, const auto& b) {
+    return std::tuple(Rank(a), b.account.lost) < std::tuple(Rank(b), a.account.lost);
+  });
+  return workers;
+}
+
+}  // namespace neurontrace

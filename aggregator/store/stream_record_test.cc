@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gaps that a stream's record keeps of its losses; its account is tested with the store.
+#include "aggregator/store/stream_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+// Adds a chunk with one loss from `first_ns` to `last_ns`.
+void AddLossAt(uint64_t first_ns, uint64_t last_ns, StreamRecord& record) {
+  ChunkHeader header;
+  header.sequence = record.next_sequence;
+  header.losses = {{.place = LossPlace::kRuntimeRing,
+                    .events = 1,
+                    .first_timestamp_ns = first_ns,
+                    .last_timestamp_ns = last_ns,
+                    .detail = "words are kept in the sum alone"}};
+  header.losses_before = record.told;
+  record.Add(header, 0, {});
+}
+
+TEST(StreamRecordGaps, AreCountedAndTheirUnionIsTheirLength) {
+  StreamRecord record;
+  AddLossAt(100, 200, record);
+  AddLossAt(150, 250, record);  // half of it is new
+  AddLossAt(160, 170, record);  // nothing is
+  AddLossAt(300, 300, record);  // a moment, and no gap
+  AddLossAt(0, 0, record);      // nobody knows when
+  EXPECT_EQ(record.gaps_count, 3u);
+  EXPECT_EQ(record.gaps_sum_ns, 150u);
+  ASSERT_EQ(record.gaps.size(), 4u);
+  EXPECT_EQ(record.gaps[2].first_timestamp_ns, 160u);
+  EXPECT_TRUE(record.gaps[0].detail.empty());
+  EXPECT_EQ(record.events_lost(), 5u);
+}
+
+TEST(StreamRecordGaps, TheShortestGiveWay) {
+  StreamRecord record;
+  for (uint64_t i = 1; i <= 2 * limits::kGapsPerStreamMax; ++i) {
+    AddLossAt(1'000 * i, 1'000 * i + i, record);
+  }
+  ASSERT_EQ(record.gaps.size(), limits::kGapsPerStreamMax);
+  EXPECT_EQ(record.gaps.front().first_timestamp_ns, 1'000 * (limits::kGapsPerStreamMax + 1));
+  EXPECT_EQ(record.gaps_count, 2 * limits::kGapsPerStreamMax);
+}
+
+TEST(StreamRecordGaps, HoldWhatIsMissingBetweenChunks) {
+  StreamRecord record;
+  ChunkHeader header;
+  header.event_count = 10;
+  header.first_timestamp_ns = 100;
+  header.last_timestamp_ns = 200;
+  record.Add(header, 0, {});
+  header.sequence = 5;
+  header.events_before = 30;
+  header.first_timestamp_ns = 700;
+  header.last_timestamp_ns = 800;
+  record.Add(header, 0, GoneBefore{LossPlace::kSpool, LossReason::kFull});
+  ASSERT_EQ(record.gaps.size(), 1u);
+  EXPECT_EQ(record.gaps[0].place, LossPlace::kSpool);
+  EXPECT_EQ(record.gaps[0].events, 20u);
+  EXPECT_EQ(record.gaps[0].first_timestamp_ns, 200u);
+  EXPECT_EQ(record.gaps[0].last_timestamp_ns, 700u);
+  EXPECT_EQ(record.gaps_sum_ns, 500u);
+  EXPECT_TRUE(record.Conserved());
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -111,11 +111,11 @@ CoordinatorOutputs Aggregator::MakeOutputs() {
       .persist =
           [this](const CaptureRecord& record, bool durable) {
             const absl::Status status = store_->captures().Put(record, durable);
-            if (status.ok() && HasEnded(record.state)) {
-              store_->chunks().Forget(record.id);
+            if (status.ok() && HasEnded(record.state)) store_->chunks().Forget(record.id);
+            if (status.ok() && HasEnded(record.state) && durable) {
               SPDLOG_INFO("capture {} ended {} with {} warnings", record.id.ToString(),
                           record.state == CaptureState::kComplete ? "complete" : "incomplete",
-                          record.warnings.size());
+                          record.warnings.size() + record.end_warnings.size());
             }
             return status;
           },
@@ -155,8 +155,7 @@ absl::Status Aggregator::RestoreSessions() {
   }
   ASSIGN_OR_RETURN(std::vector<CaptureRecord> captures, store_->captures().List());
   for (CaptureRecord& capture : captures) {
-    if (HasEnded(capture.state)) continue;
-    SPDLOG_INFO("capture {} goes on", capture.id.ToString());
+    if (!HasEnded(capture.state)) SPDLOG_INFO("capture {} goes on", capture.id.ToString());
     coordinator_.RestoreCapture(std::move(capture));
   }
   return absl::OkStatus();

@@ -94,8 +94,11 @@ void ControlSession::OnWelcome(const Welcome& welcome) {
   for (const auto& [identity, worker] : workers_) Report(worker);
   for (CaptureResume resume : welcome.captures) {
     if (hooks_.on_resume) hooks_.on_resume(resume);
-    StartCapture(resume);
-    if (resume.stopping) StopCapture(resume.capture_id);
+    if (resume.stopping) {
+      ResumeStopping(resume);
+    } else {
+      StartCapture(resume);
+    }
   }
   for (auto& [capture_id, capture] : captures_) ReportCapture(capture_id, capture, true);
   if (hooks_.on_welcome) hooks_.on_welcome(listed);
@@ -126,6 +129,17 @@ void ControlSession::StartCapture(const CaptureResume& resume) {
     source->StartCapture(resume.capture_id, resume.spec, resume.cursors);
   }
   ReportCapture(resume.capture_id, capture, false);
+}
+
+void ControlSession::ResumeStopping(const CaptureResume& resume) {
+  if (captures_.contains(resume.capture_id)) {
+    StartCapture(resume);  // it takes note of the cursors
+  } else {
+    for (Source* source : sources_) {
+      source->ResumeStopping(resume.capture_id, resume.spec, resume.cursors);
+    }
+  }
+  StopCapture(resume.capture_id);
 }
 
 void ControlSession::StopCapture(const CaptureId& capture_id) {

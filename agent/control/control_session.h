@@ -84,6 +84,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   void Connect();
   void Disconnected();
   void StartCapture(const CaptureResume& resume);
+  void ResumeStopping(const CaptureResume& resume);
   void StopCapture(const CaptureId& capture_id);
   void ForgetCapture(const CaptureId& capture_id);
   void ForgetOldestFinished();

@@ -96,6 +96,11 @@ class FakeSource final : public Source {
     calls.push_back(fmt::format("start {} {}", spec.name, cursors.size()));
     running[id] = true;
   }
+  void ResumeStopping(const CaptureId& id, const CaptureSpec& spec,
+                      std::span<const StreamCursor> cursors) override {
+    calls.push_back(fmt::format("resume {} {}", spec.name, cursors.size()));
+    running[id] = true;
+  }
   void StopCapture(const CaptureId& id) override {
     calls.emplace_back("stop");
     running[id] = false;
@@ -310,7 +315,7 @@ TEST_F(ControlSessionTest, CapturesThatAWelcomeDoesNotListAreOver) {
 
 TEST_F(ControlSessionTest, AgentThatComesBackGoesOnWithWhatIsRunning) {
   EXPECT_THAT(Begin({Resume(true)}), Contains("agent 0"));
-  EXPECT_THAT(source_.calls, ElementsAre("start demo 2", "stop"));
+  EXPECT_THAT(source_.calls, ElementsAre("resume demo 2", "stop"));
 }
 
 TEST_F(ControlSessionTest, GivesUpACallThatIsNeverWelcomed) {

@@ -31,6 +31,13 @@ class Source {
   virtual void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                             std::span<const StreamCursor> cursors) = 0;
 
+  // A capture of an earlier run of this agent that has been told to stop since, perhaps days ago:
+  // what was begun then is finished, and nothing new should begin. StopCapture follows.
+  virtual void ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
+                              std::span<const StreamCursor> cursors) {
+    StartCapture(capture_id, spec, cursors);
+  }
+
   // Stops recording, reads what is left and ends every stream of the capture. Again: no effect.
   virtual void StopCapture(const CaptureId& capture_id) = 0;
 

@@ -63,6 +63,21 @@ void StreamWriter::Resume(const StreamCursor& cursor) {
   if (ended_) metrics_.canary_watch.End(canary_entry_);
   events_before_ = cursor.events_before;
   losses_before_ = cursor.losses_before;
+  counts_.read = EventsRead(cursor);
+  counts_.stored = cursor.events_before;
+  for (const Loss& loss : cursor.losses_before) {
+    counts_.lost += loss.events;
+    counts_.lost_unknown = counts_.lost_unknown || loss.events_unknown;
+  }
+}
+
+uint64_t EventsRead(const StreamCursor& cursor) {
+  uint64_t read = cursor.events_before;
+  for (const Loss& loss : cursor.losses_before) {
+    const bool was_row = loss.place == LossPlace::kDecode && loss.reason == LossReason::kLimit;
+    if (was_row) read += loss.events;
+  }
+  return read;
 }
 
 void StreamWriter::SetRankEvidence(std::vector<RankEvidence> evidence) {

@@ -19,6 +19,9 @@
 
 namespace neurontrace {
 
+// Rows that went into the chunks before a cursor, and those that no chunk could hold.
+uint64_t EventsRead(const StreamCursor& cursor);
+
 // One stream's way from rows to chunks: numbers them, closes them by count, size or age, and knows
 // what of its source is not durable yet. On the agent's sequence, like the sink.
 //
@@ -38,7 +41,7 @@ class StreamWriter {
     ClockDomain clock_domain = ClockDomain::kHostRealtime;
   };
   struct Counts {
-    uint64_t read = 0;    // rows taken, without those passed over
+    uint64_t read = 0;    // rows taken, by an earlier run of the agent, too
     uint64_t stored = 0;  // of these, in chunks that the aggregator has stored
     uint64_t lost = 0;    // in losses of a known number, and in refused chunks
     bool lost_unknown = false;

@@ -21,6 +21,42 @@ std::string NameOf(const CaptureWorkerStatus& status) {
   return fmt::format("worker {}", ToString(status.worker));
 }
 
+// Why the capture does not select a worker; empty where it does.
+std::string WhyLeftOut(const CaptureSpec& spec, const WorkerInfo& worker) {
+  const auto& ids = spec.instance_ids;
+  if (!ids.empty() && std::find(ids.begin(), ids.end(), worker.identity.instance_id) == ids.end()) {
+    return fmt::format("the capture does not select instance {}", worker.identity.instance_id);
+  }
+  if (!spec.job.empty() && spec.job != worker.job) {
+    return fmt::format("the capture selects job {}, this is {}", spec.job,
+                       worker.job.empty() ? "of no known job" : "job " + worker.job);
+  }
+  if (!spec.include_neuron) return "the capture leaves the runtime's events out";
+  const auto has_core = [&](uint32_t core) {
+    return std::any_of(worker.cores.begin(), worker.cores.end(),
+                       [&](const CoreInfo& info) { return info.nc_idx == core; });
+  };
+  const auto& cores = spec.neuron_cores;
+  if (!cores.empty() && !worker.cores.empty() &&
+      std::none_of(cores.begin(), cores.end(), has_core)) {
+    return "it has none of the cores that the capture selects";
+  }
+  return "";
+}
+
+// States in which a worker cannot record, which say why it did not.
+bool IsObstacle(WorkerState state) {
+  return state == WorkerState::kNotInitialised || state == WorkerState::kBusyOtherProfiler ||
+         state == WorkerState::kRuntimeTooOld || state == WorkerState::kClosed ||
+         state == WorkerState::kFailed;
+}
+
+// A process that ends does not make its earlier reason untrue.
+WorkerState Obstacle(WorkerState known, WorkerState now) {
+  if (!IsObstacle(now) || (IsObstacle(known) && now == WorkerState::kClosed)) return known;
+  return now;
+}
+
 std::string WithDetail(std::string text, const std::string& detail) {
   return detail.empty() ? text : fmt::format("{}: {}", text, detail);
 }
@@ -50,6 +86,9 @@ CaptureSession::CaptureSession(CaptureRecord record, const SessionTime& now)
                                 .changed_monotonic_ns = now.monotonic_ns,
                                 .heard_monotonic_ns = now.monotonic_ns};
   }
+  for (CaptureAgentPart& part : record_.agents) {
+    if (part.away_since_realtime_ns == 0) part.away_since_realtime_ns = now.realtime_ns;
+  }
   if (record_.state == CaptureState::kStopping) stopped_monotonic_ns_ = now.monotonic_ns;
   if (record_.state != CaptureState::kRecording || record_.spec.duration_ns == 0) return;
   // The time the aggregator was away counts: the wall clock is all that is left of it.
@@ -77,7 +116,24 @@ const CaptureAgentPart* CaptureSession::FindPart(std::string_view agent_id) cons
 
 bool CaptureSession::Awaits(std::string_view agent_id) const {
   const CaptureAgentPart* const part = FindPart(agent_id);
-  return !ended() && part != nullptr && !part->finished && !part->vanished;
+  return part != nullptr && !part->finished && !part->given_up;
+}
+
+bool CaptureSession::IsOpen() const {
+  return ended() && std::any_of(record_.agents.begin(), record_.agents.end(),
+                                [](const auto& part) { return !part.finished && !part.given_up; });
+}
+
+void CaptureSession::GiveUpOn(std::string_view agent_id) {
+  if (CaptureAgentPart* const part = FindPart(agent_id)) part->given_up = !part->finished;
+}
+
+void CaptureSession::GiveUpOnAll() {
+  for (CaptureAgentPart& part : record_.agents) part.given_up = !part.finished;
+}
+
+bool CaptureSession::IsOverdue(const SessionTime& now) const {
+  return ended() && now.realtime_ns >= record_.ended_realtime_ns + limits::kLateAgentMaxNs;
 }
 
 std::vector<WorkerIdentity> CaptureSession::WorkersGoingOn(std::string_view instance_id) const {
@@ -90,11 +146,16 @@ std::vector<WorkerIdentity> CaptureSession::WorkersGoingOn(std::string_view inst
 }
 
 bool CaptureSession::Join(const AgentInfo& agent, const SessionTime& now) {
-  if (ended() || !Selects(agent)) return false;
-  if (FindPart(agent.agent_id) == nullptr) {
+  if (!Selects(agent)) return false;
+  CaptureAgentPart* part = FindPart(agent.agent_id);
+  if (part == nullptr) {
     if (record_.state != CaptureState::kRecording) return false;
-    record_.agents.push_back({.agent_id = agent.agent_id, .instance_id = agent.instance_id});
+    RemoveBystander({.instance_id = agent.instance_id});
+    part = &record_.agents.emplace_back();
+    part->agent_id = agent.agent_id;
+    part->instance_id = agent.instance_id;
   }
+  part->away_since_realtime_ns = 0;
   presence_[agent.agent_id] = {.connected = true,
                                .changed_monotonic_ns = now.monotonic_ns,
                                .heard_monotonic_ns = now.monotonic_ns};
@@ -106,12 +167,69 @@ void CaptureSession::Leave(std::string_view agent_id, const SessionTime& now) {
   if (it == presence_.end()) return;
   it->second.connected = false;
   it->second.changed_monotonic_ns = now.monotonic_ns;
+  FindPart(agent_id)->away_since_realtime_ns = now.realtime_ns;
+}
+
+CaptureBystander* CaptureSession::FindBystander(const WorkerIdentity& worker) {
+  const auto it = std::find_if(record_.bystanders.begin(), record_.bystanders.end(),
+                               [&](const auto& bystander) { return bystander.worker == worker; });
+  return it == record_.bystanders.end() ? nullptr : &*it;
+}
+
+void CaptureSession::AddBystander(CaptureBystander bystander) {
+  if (record_.bystanders.size() < limits::kCaptureBystandersMax) {
+    record_.bystanders.push_back(std::move(bystander));
+  } else {
+    Warn(fmt::format("more than {} workers have no part in it: further ones are not named",
+                     limits::kCaptureBystandersMax));
+  }
+}
+
+WorkerState CaptureSession::RemoveBystander(const WorkerIdentity& worker) {
+  CaptureBystander* const bystander = FindBystander(worker);
+  if (bystander == nullptr) return WorkerState::kUnspecified;
+  const WorkerState state = bystander->state;
+  *bystander = std::move(record_.bystanders.back());
+  record_.bystanders.pop_back();
+  return state;
+}
+
+bool CaptureSession::NoteWorker(const std::string& agent_id, const WorkerInfo& worker) {
+  if (record_.state != CaptureState::kRecording) return false;
+  if (const auto it = worker_at_.find({worker.identity, false}); it != worker_at_.end()) {
+    CaptureWorkerStatus& status = record_.workers[it->second];
+    const WorkerState before = status.worker_state;
+    status.worker_state = Obstacle(before, worker.state);
+    return status.worker_state != before;
+  }
+  CaptureBystander noted{.worker = worker.identity,
+                         .agent_id = agent_id,
+                         .reason = BystanderReason::kNotSelected,
+                         .state = Obstacle(WorkerState::kUnspecified, worker.state),
+                         .detail = WhyLeftOut(record_.spec, worker)};
+  if (noted.detail.empty()) noted.reason = BystanderReason::kNotReported;
+  CaptureBystander* const known = FindBystander(worker.identity);
+  if (known == nullptr) {
+    AddBystander(std::move(noted));
+    return true;
+  }
+  noted.state = Obstacle(known->state, worker.state);
+  if (*known == noted) return false;
+  *known = std::move(noted);
+  return true;
+}
+
+void CaptureSession::NoteAwayAgent(const AgentInfo& agent) {
+  AddBystander({.worker = {.instance_id = agent.instance_id},
+                .agent_id = agent.agent_id,
+                .reason = BystanderReason::kAgentAway});
 }
 
 bool CaptureSession::OnWorkerStatus(std::string_view agent_id, const CaptureWorkerStatus& status,
                                     const SessionTime& now) {
   const CaptureAgentPart* const part = FindPart(agent_id);
-  if (ended() || part == nullptr || status.worker.instance_id != part->instance_id) return false;
+  if (part == nullptr || status.worker.instance_id != part->instance_id) return false;
+  if (ended() && !Awaits(agent_id)) return false;
   presence_[part->agent_id].heard_monotonic_ns = now.monotonic_ns;
   const auto [it, is_new] =
       worker_at_.try_emplace({status.worker, status.framework}, record_.workers.size());
@@ -123,25 +241,32 @@ bool CaptureSession::OnWorkerStatus(std::string_view agent_id, const CaptureWork
       return false;
     }
     record_.workers.push_back(status);
+    record_.workers.back().worker_state = WorkerState::kUnspecified;
+    if (!status.framework) {
+      record_.workers.back().worker_state =
+          Obstacle(RemoveBystander(status.worker), status.worker_state);
+    }
     return true;
   }
   CaptureWorkerStatus& known = record_.workers[it->second];
   const bool is_news = known.state != status.state || known.detail != status.detail;
+  const WorkerState worker_state = Obstacle(known.worker_state, status.worker_state);
   known = status;
+  known.worker_state = worker_state;
   return is_news;
 }
 
 bool CaptureSession::OnAgentStatus(std::string_view agent_id, uint32_t matched_workers,
                                    bool finished, const SessionTime& now) {
   CaptureAgentPart* const part = FindPart(agent_id);
-  if (ended() || part == nullptr) return false;
+  if (part == nullptr || (ended() && !Awaits(agent_id))) return false;
   presence_[part->agent_id].heard_monotonic_ns = now.monotonic_ns;
   const CaptureAgentPart before = *part;
   part->reported = true;
   part->matched_workers = std::max(part->matched_workers, matched_workers);
   // An agent is asked to stop before it can have finished; what a confused one says earlier must
   // not end its part.
-  part->finished = part->finished || (finished && record_.state == CaptureState::kStopping);
+  part->finished = part->finished || (finished && record_.state != CaptureState::kRecording);
   return *part != before;
 }
 
@@ -181,33 +306,41 @@ bool CaptureSession::MatchedNothing() const {
                      [](const auto& part) { return part.matched_workers == 0; });
 }
 
-void CaptureSession::GiveUpOn(CaptureAgentPart& part) {
+void CaptureSession::SayVanished(CaptureAgentPart& part) {
   part.vanished = true;
   const bool connected = presence_[part.agent_id].connected;
-  Warn(fmt::format("agent {} on {} {}: what it had not delivered is missing", part.agent_id,
-                   part.instance_id,
-                   connected ? "is connected but did not finish" : "is gone and did not return"));
-  for (CaptureWorkerStatus& status : record_.workers) {
-    if (status.worker.instance_id != part.instance_id || IsFinal(status.state)) continue;
-    status.state = CaptureWorkerState::kLost;
-    if (status.detail.empty()) status.detail = "its agent did not finish";
-  }
+  WarnInto(
+      record_.end_warnings,
+      fmt::format("agent {} on {} {}: what it had not delivered is missing", part.agent_id,
+                  part.instance_id,
+                  connected ? "is connected but did not finish" : "is gone and did not return"));
 }
 
 bool CaptureSession::CheckWorkers() {
   bool all_delivered = true;
   for (CaptureWorkerStatus& status : record_.workers) {
     if (status.state == CaptureWorkerState::kComplete) continue;
+    const auto part = std::find_if(
+        record_.agents.begin(), record_.agents.end(),
+        [&](const auto& other) { return other.instance_id == status.worker.instance_id; });
+    // A late agent may know nothing of a worker that ended meanwhile. Whether all of it is there
+    // its streams say.
+    const bool is_late = part != record_.agents.end() && part->vanished && part->finished;
+    if (is_late && !IsFinal(status.state)) continue;
     all_delivered = false;
+    // What its agent may still bring, it may still tell.
+    if (part != record_.agents.end() && !part->finished && !IsFinal(status.state)) continue;
     if (!IsFinal(status.state)) {
       // Its agent has finished and knows nothing of it: both died before anything of it was stored.
       status.state = CaptureWorkerState::kLost;
       status.detail = "it and its agent ended, and what had not been stored with them";
     }
     if (status.state == CaptureWorkerState::kRefused) {
-      Warn(WithDetail(NameOf(status) + " could not take part", status.detail));
+      WarnInto(record_.end_warnings,
+               WithDetail(NameOf(status) + " could not take part", status.detail));
     } else {
-      Warn(WithDetail(NameOf(status) + " was lost while recording", status.detail));
+      WarnInto(record_.end_warnings,
+               WithDetail(NameOf(status) + " was lost while recording", status.detail));
     }
   }
   return all_delivered;
@@ -215,22 +348,25 @@ bool CaptureSession::CheckWorkers() {
 
 void CaptureSession::End(const SessionTime& now, std::string_view what_there_was) {
   bool complete = true;
+  record_.end_warnings.clear();
   for (CaptureAgentPart& part : record_.agents) {
     if (part.finished) continue;
-    GiveUpOn(part);
+    SayVanished(part);
     complete = false;
   }
   if (MatchedNothing()) {
-    Warn(fmt::format("no worker matched; {}", what_there_was));
+    WarnInto(record_.end_warnings, fmt::format("no worker matched; {}", what_there_was));
     complete = false;
   }
   complete = CheckWorkers() && complete;
+  // How long it stays open counts from its first end.
+  if (!ended()) record_.ended_realtime_ns = now.realtime_ns;
   record_.state = complete ? CaptureState::kComplete : CaptureState::kIncomplete;
-  record_.ended_realtime_ns = now.realtime_ns;
 }
 
-void CaptureSession::Warn(std::string warning) {
-  auto& warnings = record_.warnings;
+void CaptureSession::Warn(std::string warning) { WarnInto(record_.warnings, std::move(warning)); }
+
+void CaptureSession::WarnInto(std::vector<std::string>& warnings, std::string warning) {
   if (std::find(warnings.begin(), warnings.end(), warning) != warnings.end()) return;
   if (warnings.size() + 1 < limits::kCaptureWarningsMax) {
     warnings.push_back(std::move(warning));

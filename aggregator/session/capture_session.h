@@ -28,6 +28,9 @@ struct SessionTime {
 //                                            \-- an agent vanished, a worker could not deliver,
 //                                                or none matched --> incomplete
 //
+// It ends without an agent that is gone, but stays open for it: what that agent still brings is
+// taken, and when it has finished, incomplete can turn into complete.
+//
 // Knows which agents take part and what came of each worker. A plain state machine without I/O;
 // time is passed in and never asked for. One sequence.
 class CaptureSession {
@@ -45,13 +48,25 @@ class CaptureSession {
   bool Selects(const AgentInfo& agent) const;
   // Workers of an instance that take part and have not come to an end.
   std::vector<WorkerIdentity> WorkersGoingOn(std::string_view instance_id) const;
-  // Whether it has a part that is not over.
+  // Whether it has a part that is not over; of a capture that has ended, too.
   bool Awaits(std::string_view agent_id) const;
+  // Ended, and it awaits somebody.
+  bool IsOpen() const;
+  // Waits for an agent, or for all, no longer.
+  void GiveUpOn(std::string_view agent_id);
+  void GiveUpOnAll();
+  // Whether it has been open for limits::kLateAgentMaxNs.
+  bool IsOverdue(const SessionTime& now) const;
 
   // The agent is connected. True if it is to be told to record (or to stop, when stopping): it
   // takes part already, or the capture is recording and selects it.
   bool Join(const AgentInfo& agent, const SessionTime& now);
   void Leave(std::string_view agent_id, const SessionTime& now);
+
+  // What exists while it records, whether it is to be recorded or not: those without a part are
+  // remembered with the reason. True if something changed.
+  bool NoteWorker(const std::string& agent_id, const WorkerInfo& worker);
+  void NoteAwayAgent(const AgentInfo& agent);
 
   // What agents report; ignored from agents that take no part. True if something changed that
   // should be remembered at once.
@@ -68,8 +83,8 @@ class CaptureSession {
 
   // True when it is stopping and nothing is left to wait for: End is due.
   bool IsEndDue(const SessionTime& now) const;
-  // Ends it, complete or not. `what_there_was` describes the workers that exist, for the warning of
-  // a capture that matched none.
+  // Ends it, complete or not, or, where it has ended, judges it anew. `what_there_was` describes
+  // the workers that exist, for the warning of a capture that matched none.
   void End(const SessionTime& now, std::string_view what_there_was);
 
   // Adds a warning once; beyond limits::kCaptureWarningsMax it is dropped and counted in the last.
@@ -87,9 +102,14 @@ class CaptureSession {
   const CaptureAgentPart* FindPart(std::string_view agent_id) const;
   bool IsGivenUp(const CaptureAgentPart& part, const SessionTime& now) const;
   bool MatchedNothing() const;
-  void GiveUpOn(CaptureAgentPart& part);
+  void SayVanished(CaptureAgentPart& part);
+  // Takes a worker from those without a part and returns how it was.
+  WorkerState RemoveBystander(const WorkerIdentity& worker);
+  CaptureBystander* FindBystander(const WorkerIdentity& worker);
+  void AddBystander(CaptureBystander bystander);
   // False when a worker did not deliver all it read; says so.
   bool CheckWorkers();
+  void WarnInto(std::vector<std::string>& warnings, std::string warning);
 
   CaptureRecord record_;
   std::map<std::string, Presence, std::less<>> presence_;  // by agent id

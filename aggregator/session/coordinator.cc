@@ -28,7 +28,33 @@ void Coordinator::RestoreAgent(AgentInfo info, uint64_t first_seen_realtime_ns,
 
 void Coordinator::RestoreCapture(CaptureRecord record) {
   const CaptureId id = record.id;
-  running_[id] = std::make_unique<Session>(CaptureSession(std::move(record), Now()));
+  auto session = std::make_unique<Session>(CaptureSession(std::move(record), Now()));
+  if (!session->state.ended()) {
+    running_[id] = std::move(session);
+  } else if (session->state.IsOpen()) {
+    KeepOpen(std::move(session));
+  }
+}
+
+// The oldest give way: ids sort by time.
+void Coordinator::KeepOpen(std::unique_ptr<Session> session) {
+  const CaptureRecord& record = session->state.record();
+  for (const CaptureAgentPart& part : record.agents) {
+    if (!session->state.Awaits(part.agent_id)) continue;
+    std::vector<Session*> waiting;
+    for (const auto& [id, other] : late_) {
+      if (other->state.Awaits(part.agent_id)) waiting.push_back(other.get());
+    }
+    if (waiting.size() < limits::kLateCapturesPerAgentMax) continue;
+    waiting.front()->state.GiveUpOn(part.agent_id);
+    waiting.front()->unsaved = true;
+  }
+  const CaptureId id = record.id;
+  late_[id] = std::move(session);
+  if (late_.size() > limits::kLateCapturesMax) {
+    late_.begin()->second->state.GiveUpOnAll();
+    late_.begin()->second->unsaved = true;
+  }
 }
 
 absl::StatusOr<std::vector<ResumedCapture>> Coordinator::Connect(const AgentInfo& agent,
@@ -46,6 +72,13 @@ absl::StatusOr<std::vector<ResumedCapture>> Coordinator::Connect(const AgentInfo
                        .stopping = session->state.state() == CaptureState::kStopping,
                        .workers = session->state.WorkersGoingOn(agent.instance_id)});
   }
+  for (const auto& [id, session] : late_) {
+    if (!session->state.Join(agent, now)) continue;
+    session->unsaved = true;
+    resumed.push_back({.start = {id, session->state.record().spec},
+                       .stopping = true,
+                       .workers = session->state.WorkersGoingOn(agent.instance_id)});
+  }
   return resumed;
 }
 
@@ -53,7 +86,12 @@ void Coordinator::Disconnect(const std::string& agent_id, ConnectionId from) {
   const SessionTime now = Now();
   if (!registry_.Disconnect(agent_id, from, now.realtime_ns)) return;
   outputs_.agent_changed(*registry_.Find(agent_id));
-  for (const auto& [id, session] : running_) session->state.Leave(agent_id, now);
+  for (Sessions* const sessions : {&running_, &late_}) {
+    for (const auto& [id, session] : *sessions) {
+      session->state.Leave(agent_id, now);
+      session->unsaved = true;
+    }
+  }
 }
 
 absl::Status Coordinator::CheckCurrent(const std::string& agent_id, ConnectionId from) const {
@@ -73,6 +111,9 @@ absl::Status Coordinator::OnWorker(const std::string& agent_id, ConnectionId fro
   RETURN_IF_ERROR(OnHeartbeat(agent_id, from));
   RETURN_IF_ERROR(registry_.PutWorker(agent_id, worker));
   outputs_.worker_changed(agent_id, worker);
+  for (const auto& [id, session] : running_) {
+    if (session->state.NoteWorker(agent_id, worker)) session->unsaved = true;
+  }
   return absl::OkStatus();
 }
 
@@ -86,13 +127,18 @@ absl::Status Coordinator::OnWorkerGone(const std::string& agent_id, ConnectionId
 absl::Status Coordinator::OnWorkerStatus(const std::string& agent_id, ConnectionId from,
                                          const CaptureWorkerStatus& status) {
   RETURN_IF_ERROR(OnHeartbeat(agent_id, from));
-  const auto it = running_.find(status.capture_id);
-  if (it == running_.end()) return absl::OkStatus();  // it has ended meanwhile
-  it->second->unsaved = true;
-  if (it->second->state.OnWorkerStatus(agent_id, status, Now())) {
-    Save(*it->second, /*durable=*/false);
+  Session* const session = FindSession(status.capture_id);
+  if (session == nullptr) return absl::OkStatus();  // it is over
+  CaptureWorkerStatus known = status;
+  const auto& workers = registry_.Find(agent_id)->workers;
+  const auto worker = workers.find(status.worker);
+  const bool is_refused = status.state == CaptureWorkerState::kRefused && worker != workers.end();
+  known.worker_state = is_refused ? worker->second.state : WorkerState::kUnspecified;
+  session->unsaved = true;
+  if (session->state.OnWorkerStatus(agent_id, known, Now())) {
+    Save(*session, /*durable=*/false);
   } else {
-    outputs_.changed(it->second->state.record());
+    outputs_.changed(session->state.record());
   }
   return absl::OkStatus();
 }
@@ -101,10 +147,11 @@ absl::Status Coordinator::OnAgentStatus(const std::string& agent_id, ConnectionI
                                         const CaptureId& capture, uint32_t matched_workers,
                                         bool finished) {
   RETURN_IF_ERROR(OnHeartbeat(agent_id, from));
-  const auto it = running_.find(capture);
-  if (it == running_.end()) return absl::OkStatus();
-  if (it->second->state.OnAgentStatus(agent_id, matched_workers, finished, Now())) {
-    Save(*it->second, /*durable=*/false);
+  Session* const session = FindSession(capture);
+  if (session == nullptr) return absl::OkStatus();
+  if (session->state.OnAgentStatus(agent_id, matched_workers, finished, Now())) {
+    if (session->state.ended()) session->state.End(Now(), DescribeWorkers());
+    Save(*session, /*durable=*/session->state.ended());
   }
   Tick();  // it may have been the last one
   return absl::OkStatus();
@@ -121,6 +168,16 @@ absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& spec)
   std::vector<const KnownAgent*> asked;
   for (const auto& [agent_id, agent] : registry_.agents()) {
     if (agent.connection && session->state.Join(agent.info, now)) asked.push_back(&agent);
+  }
+  for (const auto& [agent_id, agent] : registry_.agents()) {
+    for (const auto& [identity, worker] : agent.workers) {
+      session->state.NoteWorker(agent_id, worker);
+    }
+    const bool was_here_lately =
+        agent.last_seen_realtime_ns + limits::kAgentMissedForNs >= now.realtime_ns;
+    if (!agent.connection && was_here_lately && session->state.Selects(agent.info)) {
+      session->state.NoteAwayAgent(agent.info);
+    }
   }
   RETURN_IF_ERROR(outputs_.persist(session->state.record(), /*durable=*/true));
   session->saved_monotonic_ns = now.monotonic_ns;
@@ -177,8 +234,46 @@ void Coordinator::Tick() {
       Save(session, session.state.ended());
     }
     // One that has ended stays until its end is on disk.
-    it = session.state.ended() && !session.unsaved ? running_.erase(it) : std::next(it);
+    if (!session.state.ended() || session.unsaved) {
+      ++it;
+      continue;
+    }
+    std::unique_ptr<Session> ended = std::move(it->second);
+    it = running_.erase(it);
+    if (ended->state.IsOpen()) KeepOpen(std::move(ended));
   }
+  TickLate(now);
+}
+
+void Coordinator::TickLate(const SessionTime& now) {
+  for (auto it = late_.begin(); it != late_.end();) {
+    Session& session = *it->second;
+    if (session.state.IsOverdue(now)) {
+      session.state.GiveUpOnAll();
+      session.unsaved = true;
+    }
+    const bool is_over = !session.state.IsOpen();
+    if (session.unsaved &&
+        (is_over || now.monotonic_ns >= session.saved_monotonic_ns + kSaveIntervalNs)) {
+      Save(session, is_over);
+    }
+    it = is_over && !session.unsaved ? late_.erase(it) : std::next(it);
+  }
+}
+
+void Coordinator::Forget(const CaptureId& capture) { late_.erase(capture); }
+
+Coordinator::Session* Coordinator::FindSession(const CaptureId& capture) {
+  for (Sessions* const sessions : {&running_, &late_}) {
+    const auto it = sessions->find(capture);
+    if (it != sessions->end()) return it->second.get();
+  }
+  return nullptr;
+}
+
+const CaptureRecord* Coordinator::Find(const CaptureId& capture) const {
+  const Session* const session = const_cast<Coordinator*>(this)->FindSession(capture);
+  return session == nullptr ? nullptr : &session->state.record();
 }
 
 std::string Coordinator::DescribeWorkers() const {

@@ -58,7 +58,8 @@ class Coordinator {
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  // What an earlier run of the aggregator left: before anything else.
+  // What an earlier run of the aggregator left, captures that have ended included: before anything
+  // else.
   void RestoreAgent(AgentInfo info, uint64_t first_seen_realtime_ns,
                     uint64_t last_seen_realtime_ns);
   void RestoreCapture(CaptureRecord record);
@@ -82,6 +83,9 @@ class Coordinator {
   absl::StatusOr<CaptureRecord> StartCapture(const CaptureSpec& spec);
   absl::StatusOr<CaptureRecord> StopCapture(const CaptureId& capture);
 
+  // A capture that has ended is deleted: it is open for nobody any more.
+  void Forget(const CaptureId& capture);
+
   // Lets time pass: durations that are over, agents that did not return, records to be written.
   // Call it a few times a second, and when a duration ends.
   void Tick();
@@ -89,6 +93,8 @@ class Coordinator {
   const AgentRegistry& registry() const { return registry_; }
   // nullptr for one that has ended or never was.
   const CaptureRecord* FindRunning(const CaptureId& capture) const;
+  // One that runs, or that has ended and is open for late agents; nullptr for any other.
+  const CaptureRecord* Find(const CaptureId& capture) const;
   std::vector<CaptureRecord> Running() const;
 
  private:
@@ -101,7 +107,11 @@ class Coordinator {
 
   SessionTime Now() const;
   absl::Status CheckCurrent(const std::string& agent_id, ConnectionId from) const;
+  Session* FindSession(const CaptureId& capture);
   void Stop(Session& session);
+  // Keeps one that has ended without an agent open, within the limits.
+  void KeepOpen(std::unique_ptr<Session> session);
+  void TickLate(const SessionTime& now);
   // Writes the record and says that it changed. A record that could not be written is written again
   // on a later Tick.
   void Save(Session& session, bool durable);
@@ -111,7 +121,9 @@ class Coordinator {
   Random& random_;
   CoordinatorOutputs outputs_;
   AgentRegistry registry_;
-  std::map<CaptureId, std::unique_ptr<Session>> running_;
+  using Sessions = std::map<CaptureId, std::unique_ptr<Session>>;
+  Sessions running_;
+  Sessions late_;  // ended, and open for agents that were away
 };
 
 }  // namespace neurontrace

@@ -57,7 +57,7 @@ class CoordinatorTest : public ::testing::Test {
             .agent_changed = [](const KnownAgent&) {},
             .worker_changed = [](const std::string&, const WorkerInfo&) {}});
     for (const auto& [id, record] : saved_) {
-      if (!HasEnded(record.state)) coordinator_->RestoreCapture(record);
+      coordinator_->RestoreCapture(record);
     }
   }
 
@@ -133,8 +133,8 @@ TEST_F(CoordinatorTest, AWorkerThatItsAgentFinishesWithoutIsLost) {
   EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
   ASSERT_EQ(saved_[id].workers.size(), 1u);
   EXPECT_EQ(saved_[id].workers[0].state, CaptureWorkerState::kLost);
-  ASSERT_EQ(saved_[id].warnings.size(), 1u);
-  EXPECT_THAT(saved_[id].warnings[0], HasSubstr("was lost while recording"));
+  ASSERT_EQ(saved_[id].end_warnings.size(), 1u);
+  EXPECT_THAT(saved_[id].end_warnings[0], HasSubstr("was lost while recording"));
 }
 
 TEST_F(CoordinatorTest, StopsWhenTheDurationIsOver) {
@@ -188,8 +188,7 @@ TEST_F(CoordinatorTest, AnAgentThatDoesNotReturnLeavesTheCaptureIncomplete) {
   const CaptureRecord& record = saved_[id];
   EXPECT_EQ(record.state, CaptureState::kIncomplete);
   EXPECT_TRUE(record.agents[1].vanished);
-  EXPECT_EQ(record.workers[1].state, CaptureWorkerState::kLost);
-  EXPECT_THAT(record.warnings, Contains(HasSubstr("agent b on i-b is gone")));
+  EXPECT_THAT(record.end_warnings, Contains(HasSubstr("agent b on i-b is gone")));
 }
 
 TEST_F(CoordinatorTest, AnAgentThatReturnsInTimeFinishes) {
@@ -230,16 +229,16 @@ TEST_F(CoordinatorTest, ACaptureThatMatchedNothingSaysWhatThereWas) {
   ASSERT_TRUE(coordinator_->StopCapture(id).ok());
   ReportAgent("a", id, 0, true);
   EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
-  EXPECT_THAT(saved_[id].warnings,
+  EXPECT_THAT(saved_[id].end_warnings,
               ElementsAre(HasSubstr("no worker matched; 1 workers exist: i-a")));
-  EXPECT_THAT(saved_[id].warnings, ElementsAre(HasSubstr("(job llama)")));
+  EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr("(job llama)")));
 }
 
 TEST_F(CoordinatorTest, ACaptureWithoutAgentsEndsWhenItIsStopped) {
   const CaptureId id = Start();
   ASSERT_TRUE(coordinator_->StopCapture(id).ok());
   EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
-  EXPECT_THAT(saved_[id].warnings, ElementsAre(HasSubstr("no agent is connected")));
+  EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr("no agent is connected")));
 }
 
 TEST_F(CoordinatorTest, WorkersThatRefusedOrDiedMakeItIncomplete) {
@@ -251,7 +250,7 @@ TEST_F(CoordinatorTest, WorkersThatRefusedOrDiedMakeItIncomplete) {
     ASSERT_TRUE(coordinator_->StopCapture(id).ok());
     ReportAgent("a", id, 1, true);
     EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
-    EXPECT_THAT(saved_[id].warnings, ElementsAre(HasSubstr("another profiler is at work")));
+    EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr("another profiler is at work")));
   }
 }
 
@@ -320,6 +319,159 @@ TEST_F(CoordinatorTest, AnAgentCannotSpeakForAnotherInstance) {
           ->OnWorkerStatus("a", connections_["a"], {.capture_id = id, .worker = WorkerOf("b")})
           .ok());
   EXPECT_THAT(coordinator_->FindRunning(id)->workers, IsEmpty());
+}
+
+// A capture that ends without agent b, which had recorded.
+class LateAgentTest : public CoordinatorTest {
+ protected:
+  CaptureId EndWithoutB() {
+    Connect("a");
+    Connect("b");
+    const CaptureId id = Start();
+    for (const char* agent : {"a", "b"}) {
+      ReportAgent(agent, id, 1, false);
+      Report(agent, id, CaptureWorkerState::kRecording);
+    }
+    Disconnect("b");
+    End(id);
+    return id;
+  }
+  void End(const CaptureId& id) {
+    ASSERT_TRUE(coordinator_->StopCapture(id).ok());
+    Report("a", id, CaptureWorkerState::kComplete);
+    ReportAgent("a", id, 1, true);
+    Advance(limits::kAgentReturnMaxNs);
+    ASSERT_EQ(saved_[id].state, CaptureState::kIncomplete);
+  }
+};
+
+TEST_F(LateAgentTest, IsListedAsStoppingAndTurnsTheCaptureComplete) {
+  const CaptureId id = EndWithoutB();
+  EXPECT_EQ(coordinator_->FindRunning(id), nullptr);
+  EXPECT_EQ(saved_[id].end_warnings.size(), 1u);
+  EXPECT_NE(saved_[id].agents[1].away_since_realtime_ns, 0u);
+  const uint64_t ended_ns = saved_[id].ended_realtime_ns;
+  Advance(limits::kLateAgentMaxNs / 2);
+  EXPECT_THAT(Connect("a"), IsEmpty());  // it has delivered
+  const auto resumed = Connect("b");
+  ASSERT_EQ(resumed.size(), 1u);
+  EXPECT_EQ(resumed[0].start.capture_id, id);
+  EXPECT_TRUE(resumed[0].stopping);
+  EXPECT_THAT(resumed[0].workers, ElementsAre(WorkerOf("b")));
+  EXPECT_EQ(coordinator_->Find(id)->agents[1].away_since_realtime_ns, 0u);
+  Report("b", id, CaptureWorkerState::kComplete);
+  EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
+  ReportAgent("b", id, 1, true);
+  EXPECT_EQ(saved_[id].state, CaptureState::kComplete);
+  EXPECT_TRUE(saved_[id].agents[1].vanished);
+  EXPECT_TRUE(saved_[id].agents[1].finished);
+  EXPECT_EQ(saved_[id].ended_realtime_ns, ended_ns);
+  EXPECT_THAT(saved_[id].end_warnings, IsEmpty());
+  EXPECT_EQ(coordinator_->Find(id), nullptr);
+  EXPECT_THAT(Connect("b"), IsEmpty());
+}
+
+TEST_F(LateAgentTest, IsWaitedForThroughARestartOfTheAggregator) {
+  const CaptureId id = EndWithoutB();
+  Restart();
+  EXPECT_THAT(coordinator_->Running(), IsEmpty());
+  ASSERT_EQ(Connect("b").size(), 1u);
+  Report("b", id, CaptureWorkerState::kComplete);
+  ReportAgent("b", id, 1, true);
+  EXPECT_EQ(saved_[id].state, CaptureState::kComplete);
+  Restart();
+  EXPECT_EQ(coordinator_->Find(id), nullptr);
+}
+
+TEST_F(LateAgentTest, ThatGoesAgainIsWaitedForAgain) {
+  const CaptureId id = EndWithoutB();
+  const uint64_t away_ns = saved_[id].agents[1].away_since_realtime_ns;
+  ASSERT_EQ(Connect("b").size(), 1u);
+  Advance(5 * kSecondNs);
+  Disconnect("b");
+  Advance(5 * kSecondNs);
+  EXPECT_GT(saved_[id].agents[1].away_since_realtime_ns, away_ns);
+  EXPECT_EQ(Connect("b").size(), 1u);
+}
+
+TEST_F(LateAgentTest, ThatLostAWorkerLeavesItIncomplete) {
+  const CaptureId id = EndWithoutB();
+  ASSERT_EQ(Connect("b").size(), 1u);
+  Report("b", id, CaptureWorkerState::kLost, "gone");
+  ReportAgent("b", id, 1, true);
+  EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
+  EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr("was lost while recording: gone")));
+}
+
+TEST_F(LateAgentTest, IsNotWaitedForBeyondTheLimitOfTime) {
+  const CaptureId id = EndWithoutB();
+  Advance(limits::kLateAgentMaxNs - 1);
+  EXPECT_NE(coordinator_->Find(id), nullptr);
+  Advance(1);
+  EXPECT_EQ(coordinator_->Find(id), nullptr);
+  EXPECT_TRUE(saved_[id].agents[1].given_up);
+  EXPECT_THAT(Connect("b"), IsEmpty());
+  Restart();
+  EXPECT_THAT(Connect("b"), IsEmpty());
+}
+
+TEST_F(LateAgentTest, IsNotWaitedForOnceTheCaptureIsDeleted) {
+  const CaptureId id = EndWithoutB();
+  coordinator_->Forget(id);
+  saved_.erase(id);
+  EXPECT_THAT(Connect("b"), IsEmpty());
+  Advance(10 * kSecondNs);
+  EXPECT_FALSE(saved_.contains(id));  // nothing writes it again
+}
+
+TEST_F(LateAgentTest, IsWaitedForByItsLatestCaptures) {
+  std::vector<CaptureId> ids;
+  for (uint32_t i = 0; i < limits::kLateCapturesPerAgentMax + 2; ++i) {
+    ids.push_back(EndWithoutB());
+    Advance(kSecondNs);
+  }
+  EXPECT_TRUE(saved_[ids[0]].agents[1].given_up);
+  EXPECT_TRUE(saved_[ids[1]].agents[1].given_up);
+  EXPECT_FALSE(saved_[ids[2]].agents[1].given_up);
+  EXPECT_EQ(Connect("b").size(), limits::kLateCapturesPerAgentMax);
+}
+
+TEST_F(CoordinatorTest, RemembersWorkersWithoutAPart) {
+  Connect("a");
+  Connect("b");
+  const auto put = [&](const std::string& agent, uint32_t pid, const std::string& job,
+                       WorkerState state) {
+    ASSERT_TRUE(coordinator_
+                    ->OnWorker(agent, connections_[agent],
+                               {.identity = WorkerOf(agent, pid), .state = state, .job = job})
+                    .ok());
+  };
+  put("a", 1, "llama", WorkerState::kBusyOtherProfiler);
+  put("a", 2, "other", WorkerState::kIdle);
+  put("b", 3, "llama", WorkerState::kIdle);
+  Connect("away");
+  Disconnect("away");
+  const CaptureId id = Start({.job = "llama", .instance_ids = {"i-a", "i-away"}});
+  put("a", 4, "llama", WorkerState::kIdle);  // came while it records
+  Report("a", id, CaptureWorkerState::kRefused, "busy");
+  const auto& record = *coordinator_->FindRunning(id);
+  EXPECT_EQ(record.workers.at(0).worker_state, WorkerState::kBusyOtherProfiler);
+  std::map<uint32_t, std::pair<BystanderReason, std::string>> told;
+  for (const CaptureBystander& worker : record.bystanders) {
+    told[worker.worker.pid] = {worker.reason, worker.detail};
+  }
+  EXPECT_EQ(told.size(), 4u);
+  EXPECT_EQ(told[0].first, BystanderReason::kAgentAway);
+  EXPECT_EQ(told[2].first, BystanderReason::kNotSelected);
+  EXPECT_EQ(told[2].second, "the capture selects job llama, this is job other");
+  EXPECT_EQ(told[3].second, "the capture does not select instance i-b");
+  EXPECT_EQ(told[4].first, BystanderReason::kNotReported);
+  Connect("away");
+  EXPECT_EQ(coordinator_->FindRunning(id)->bystanders.size(), 3u);
+  Disconnect("a");
+  put("b", 5, "llama", WorkerState::kIdle);
+  Advance(2 * kSecondNs);
+  EXPECT_EQ(saved_[id].bystanders.size(), 4u);  // written with the counts
 }
 
 TEST(CaptureSession, CountsTheWarningsBeyondTheLimit) {

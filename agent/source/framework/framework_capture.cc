@@ -39,10 +39,11 @@ std::string StreamName(std::string name) {
 }  // namespace
 
 FrameworkCapture::FrameworkCapture(const CaptureId& capture_id, const Surroundings& surroundings,
-                                   std::span<const StreamCursor> cursors)
+                                   std::span<const StreamCursor> cursors, bool is_over)
     : capture_id_(capture_id),
       surroundings_(surroundings),
       cursors_(cursors.begin(), cursors.end()),
+      is_over_(is_over),
       came_late_(!cursors.empty() ||
                  surroundings.clock.RealtimeNs() > StartOf(capture_id) + kLateNs),
       started_realtime_ns_(StartOf(capture_id)) {
@@ -82,6 +83,10 @@ void FrameworkCapture::AddFile(std::string path, std::string name, const FileSta
     return;
   }
   name = StreamName(std::move(name));
+  if (is_over_ && std::none_of(cursors_.begin(), cursors_.end(),
+                               [&](const auto& c) { return c.stream.name == name; })) {
+    return;
+  }
   File file;
   file.path = std::move(path);
   file.name = name;
@@ -164,6 +169,7 @@ void FrameworkCapture::Begin(File& file) {
                                    [&](const auto& c) { return c.stream == identity; });
   if (cursor != cursors_.end() && cursor->ended) {
     file.stream->MarkStored();
+    file.read_before = EventsRead(*cursor);
     return;
   }
   auto writer =
@@ -212,8 +218,8 @@ CaptureWorkerStatus FrameworkCapture::status() const {
     status.streams += !has_failed && !file.stream->works();
     status.streams += file.stream->state() == TraceFileStream::State::kReading;
     const StreamWriter::Counts counts_of_file = file.stream->counts();
-    status.events_read += counts_of_file.read;
-    status.events_stored += counts_of_file.stored;
+    status.events_read += counts_of_file.read + file.read_before;
+    status.events_stored += counts_of_file.stored + file.read_before;
     status.events_lost += counts_of_file.lost;
     lost_unknown = lost_unknown || counts_of_file.lost_unknown;
   }

@@ -40,8 +40,9 @@ class FrameworkCapture {
     ShapeCache& shapes;
   };
 
+  // `is_over`: only the files of `cursors` belong to it, as it has been told to stop.
   FrameworkCapture(const CaptureId& capture_id, const Surroundings& surroundings,
-                   std::span<const StreamCursor> cursors);
+                   std::span<const StreamCursor> cursors, bool is_over);
 
   // Files of the directory count for as long as the capture has not been stopped, and are waited
   // for a little longer where they are being written at that moment.
@@ -63,11 +64,12 @@ class FrameworkCapture {
   // A file that belongs to the capture.
   struct File {
     std::string path;
-    std::string name;         // of its stream
-    FileState seen;           // when it was looked at last
-    bool listed = false;      // on the command line: read at once, whatever it is like
-    bool settled = false;     // did not change between two looks
-    uint64_t changed_ns = 0;  // monotonic, when it was last seen to change
+    std::string name;          // of its stream
+    FileState seen;            // when it was looked at last
+    bool listed = false;       // on the command line: read at once, whatever it is like
+    bool settled = false;      // did not change between two looks
+    uint64_t changed_ns = 0;   // monotonic, when it was last seen to change
+    uint64_t read_before = 0;  // events, where all of it was stored before
     std::unique_ptr<TraceFileStream> stream;  // once it is being looked through
   };
 
@@ -79,6 +81,7 @@ class FrameworkCapture {
   const CaptureId capture_id_;
   const Surroundings surroundings_;
   std::vector<StreamCursor> cursors_;
+  const bool is_over_;
   const bool came_late_;                     // the capture was running before this agent knew it
   const uint64_t started_realtime_ns_;       // as its id says
   std::map<std::string, FileState> before_;  // what was there when the capture began

@@ -27,6 +27,16 @@ FrameworkSource::~FrameworkSource() = default;
 
 void FrameworkSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                                    std::span<const StreamCursor> cursors) {
+  Begin(capture_id, spec, cursors, false);
+}
+
+void FrameworkSource::ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
+                                     std::span<const StreamCursor> cursors) {
+  Begin(capture_id, spec, cursors, true);
+}
+
+void FrameworkSource::Begin(const CaptureId& capture_id, const CaptureSpec& spec,
+                            std::span<const StreamCursor> cursors, bool is_over) {
   const bool has_any = !files_.files.empty() || !files_.directory.empty();
   const auto& instances = spec.instance_ids;
   const bool selected = instances.empty() || std::find(instances.begin(), instances.end(),
@@ -38,7 +48,7 @@ void FrameworkSource::StartCapture(const CaptureId& capture_id, const CaptureSpe
   }
   const FrameworkCapture::Surroundings surroundings{files_, clock_, sink_, metrics_, shapes_};
   Capture& capture = captures_[capture_id];
-  capture.files = std::make_unique<FrameworkCapture>(capture_id, surroundings, own);
+  capture.files = std::make_unique<FrameworkCapture>(capture_id, surroundings, own, is_over);
   ScheduleWork();
   ScheduleLook();
 }

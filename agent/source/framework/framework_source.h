@@ -26,6 +26,8 @@ class FrameworkSource final : public Source {
 
   void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                     std::span<const StreamCursor> cursors) override;
+  void ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
+                      std::span<const StreamCursor> cursors) override;
   void StopCapture(const CaptureId& capture_id) override;
   bool CaptureFinished(const CaptureId& capture_id) const override;
   void Flush() override;
@@ -37,6 +39,8 @@ class FrameworkSource final : public Source {
     CaptureWorkerStatus told;  // the listener
   };
 
+  void Begin(const CaptureId& capture_id, const CaptureSpec& spec,
+             std::span<const StreamCursor> cursors, bool is_over);
   void Work();  // a piece of every capture's work, then again if there is more
   void ScheduleWork();
   void Look();  // at the directory, and at what came of the work

@@ -146,9 +146,8 @@ void TapSource::OnWake(TapSession* session) {
   ScheduleTurn(0);
 }
 
-void TapSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                             std::span<const StreamCursor> cursors) {
-  if (!spec.include_neuron) return;
+TapSource::Capture& TapSource::AddCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                                          std::span<const StreamCursor> cursors) {
   auto [entry, is_new] = captures_.try_emplace(capture_id);
   Capture& capture = entry->second;
   if (is_new) {
@@ -160,8 +159,26 @@ void TapSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spe
       spdlog::warn("capture {}: {}", capture_id.ToString(), filter.status().ToString());
   }
   capture.cursors.assign(cursors.begin(), cursors.end());
+  return capture;
+}
+
+void TapSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                             std::span<const StreamCursor> cursors) {
+  if (!spec.include_neuron) return;
+  Capture& capture = AddCapture(capture_id, spec, cursors);
   if (capture.stopping) return;
   for (const auto& worker : workers_) JoinIfMatching(*worker, capture);
+  ScheduleTurn(0);
+}
+
+void TapSource::ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
+                               std::span<const StreamCursor> cursors) {
+  if (!spec.include_neuron) return;
+  Capture& capture = AddCapture(capture_id, spec, cursors);
+  if (capture.stopping) return;
+  capture.stopping = true;
+  for (const auto& worker : workers_) JoinIfMatching(*worker, capture);
+  EndOrphans(capture);
   ScheduleTurn(0);
 }
 

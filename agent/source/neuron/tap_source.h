@@ -58,6 +58,8 @@ class TapSource final : public Source, private TapSession::Listener {
   // Source
   void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                     std::span<const StreamCursor> cursors) override;
+  void ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
+                      std::span<const StreamCursor> cursors) override;
   void StopCapture(const CaptureId& capture_id) override;
   bool CaptureFinished(const CaptureId& capture_id) const override;
   void Flush() override;
@@ -85,6 +87,8 @@ class TapSource final : public Source, private TapSession::Listener {
 
   absl::StatusOr<TapWorker*> FindOrAddWorker(const TapSession& session,
                                              const TapGreeting& greeting);
+  Capture& AddCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                      std::span<const StreamCursor> cursors);
   void JoinIfMatching(TapWorker& worker, Capture& capture);
   // The agent is so young that a worker of the agent before it may not have found it yet.
   bool MayReturn(const WorkerIdentity& worker) const;

@@ -7,10 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/certificate/read_certificate.h"
 #include "aggregator/export/events/event_lines.h"
 #include "aggregator/export/exporter.h"
+#include "aggregator/operator/certificate_message.h"
 #include "aggregator/timeline/store_chunk_source.h"
 #include "base/status.h"
+#include "trace/event_json.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -58,11 +61,43 @@ v1::ExportProgress ProgressOf(const EventLinesTotal& total) {
   return progress;
 }
 
+// What a capture is, said beside every export of it.
+struct Judgement {
+  Certificate certificate;
+  std::string json;
+
+  void PutInto(v1::ExportDone& done) const {
+    done.set_capture_incomplete(!certificate.provisional && !certificate.complete);
+    done.set_verdict(certificate.verdict);
+  }
+};
+
+// {"format_version":1,"capture":{…},"certificate":{…}}, a field a line.
+absl::Status ExportSummaryJson(const CaptureRecord& record, const Judgement& judgement,
+                               const ExportWriter& write) {
+  std::string text = fmt::format("{{\"format_version\":1,\n\"producer\":\"neurontrace {}\",\n",
+                                 NEURONTRACE_VERSION);
+  text += fmt::format("\"capture\":{{\"capture_id\":\"{}\",\"name\":", record.id.ToString());
+  AppendJsonString(record.spec.name, text);
+  text += fmt::format(
+      ",\"started_realtime_ns\":\"{}\",\"stopped_realtime_ns\":\"{}\","
+      "\"ended_realtime_ns\":\"{}\"}},\n\"certificate\":{}}}\n",
+      record.started_realtime_ns, record.stopped_realtime_ns, record.ended_realtime_ns,
+      judgement.json);
+  ReplySink sink(write);
+  RETURN_IF_ERROR(sink.Write(text));
+  v1::ExportReply reply;
+  reply.mutable_done()->mutable_total()->set_bytes_written(text.size());
+  judgement.PutInto(*reply.mutable_done());
+  write(reply);
+  return absl::OkStatus();
+}
+
 absl::Status ExportEvents(ChunkSource& source, const TimelineFilter& filter,
-                          const ExportWriter& write) {
+                          const Judgement& judgement, const ExportWriter& write) {
   ReplySink sink(write);
   const auto total = WriteEventLines(
-      source, filter, [&sink](std::string_view bytes) { return sink.Write(bytes); },
+      source, filter, judgement.json, [&sink](std::string_view bytes) { return sink.Write(bytes); },
       [&write](const EventLinesTotal& now) {
         v1::ExportReply reply;
         *reply.mutable_progress() = ProgressOf(now);
@@ -72,6 +107,7 @@ absl::Status ExportEvents(ChunkSource& source, const TimelineFilter& filter,
   v1::ExportReply reply;
   *reply.mutable_done()->mutable_total() = ProgressOf(*total);
   reply.mutable_done()->set_events(total->events);
+  judgement.PutInto(*reply.mutable_done());
   for (const std::string& warning : total->warnings) reply.mutable_done()->add_warnings(warning);
   write(reply);
   return absl::OkStatus();
@@ -79,10 +115,12 @@ absl::Status ExportEvents(ChunkSource& source, const TimelineFilter& filter,
 
 absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
                             TimelineFilter filter, const v1::ExportRequest& request,
-                            const ExportWriter& write) {
+                            const Judgement& judgement, const ExportWriter& write) {
   ASSIGN_OR_RETURN(const ExportFormat* format, FindExportFormat(format_name));
   neurontrace::ExportRequest timeline;
   timeline.filter = std::move(filter);
+  timeline.certificate = &judgement.certificate;
+  timeline.certificate_json = judgement.json;
   timeline.primary_group.assign(request.primary_group().begin(), request.primary_group().end());
   timeline.secondary_group.assign(request.secondary_group().begin(),
                                   request.secondary_group().end());
@@ -108,6 +146,7 @@ absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
   done.set_open_spans(summary->counts.open_spans);
   done.set_start_lost_spans(summary->counts.start_lost_spans);
   done.set_instants(summary->counts.instants);
+  judgement.PutInto(done);
   for (const std::string& warning : summary->warnings) done.add_warnings(warning);
   write(reply);
   return absl::OkStatus();
@@ -118,14 +157,25 @@ absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
 absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record,
                                  const v1::ExportRequest& request, const ExportWriter& write) {
   ASSIGN_OR_RETURN(TimelineFilter filter, FilterOf(request));
+  Judgement judgement;
+  ASSIGN_OR_RETURN(judgement.certificate, ReadCertificate(store, record));
+  judgement.json = ToJson(ToMessage(judgement.certificate));
+  const bool holds_nothing = judgement.certificate.account.captured == 0 && record.workers.empty();
+  if (HasEnded(record.state) && holds_nothing &&
+      request.format() != v1::EXPORT_FORMAT_SUMMARY_JSON) {
+    return FailedPrecondition("there is nothing to export: capture {} is {}", record.id.ToString(),
+                              judgement.certificate.verdict);
+  }
   StoreChunkSource source(store.OpenCapture(record.id), record);
   switch (request.format()) {
     case v1::EXPORT_FORMAT_EVENTS:
-      return ExportEvents(source, filter, write);
+      return ExportEvents(source, filter, judgement, write);
     case v1::EXPORT_FORMAT_PERFETTO:
-      return ExportTimeline(source, "perfetto", std::move(filter), request, write);
+      return ExportTimeline(source, "perfetto", std::move(filter), request, judgement, write);
     case v1::EXPORT_FORMAT_JSON:
-      return ExportTimeline(source, "json", std::move(filter), request, write);
+      return ExportTimeline(source, "json", std::move(filter), request, judgement, write);
+    case v1::EXPORT_FORMAT_SUMMARY_JSON:
+      return ExportSummaryJson(record, judgement, write);
     default:
       return InvalidArgument("format {} is none that this aggregator knows",
                              static_cast<int>(request.format()));

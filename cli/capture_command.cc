@@ -96,11 +96,6 @@ grpc::Status Stop(Context& context, const std::string& id, v1::Capture& capture)
   return context.stub().StopCapture(&call, reference, &capture);
 }
 
-bool Ended(const v1::Capture& capture) {
-  return capture.state() == v1::CAPTURE_STATE_COMPLETE ||
-         capture.state() == v1::CAPTURE_STATE_INCOMPLETE;
-}
-
 void Draw(ProgressLine& line, const v1::Capture& capture) {
   const uint64_t elapsed = capture.server_realtime_ns() > capture.started_realtime_ns()
                                ? capture.server_realtime_ns() - capture.started_realtime_ns()
@@ -154,7 +149,7 @@ grpc::Status WatchUntilEnded(Context& context, v1::Capture& capture) {
     std::lock_guard lock(mutex);
     current = nullptr;
     if (abandoned) break;
-    if (status.ok() && Ended(capture)) return status;
+    if (status.ok() && HasEnded(capture)) return status;
     const bool passing = status.ok() || status.error_code() == grpc::StatusCode::UNAVAILABLE;
     if (!passing || std::chrono::steady_clock::now() > give_up) return status;
   }
@@ -222,8 +217,8 @@ void AddOutput(CLI::App& command, CaptureOptions& options) {
                      "Export to this file at the end (- for standard output)");
   command
       .add_option("--format", options.format,
-                  "perfetto, json or events (default: by the file's ending)")
-      ->check(CLI::IsMember({"perfetto", "json", "events"}));
+                  "perfetto, json, events or summary-json (default: by the file's ending)")
+      ->check(CLI::IsMember({"perfetto", "json", "events", "summary-json"}));
 }
 
 }  // namespace

@@ -14,7 +14,9 @@ namespace neurontrace::cli {
 std::string WorkerStateName(v1::WorkerState state);
 std::string CaptureStateName(v1::CaptureState state);
 
-// The per-worker outcome, losses by place and reason, warnings, and a line that sums it up.
+bool HasEnded(const v1::Capture& capture);
+
+// What it is, warnings, and its certificate.
 std::string FormatCapture(const v1::Capture& capture);
 
 // For scripts: fields that JSON cannot show as people know them (raw ids) are left out.

@@ -64,13 +64,14 @@ int ShowCapture(Context& context, const std::string& id) {
   if (const auto status = GetCapture(context, id, capture); !status.ok()) {
     return Fail(context, status);
   }
+  const int code = capture.state() == v1::CAPTURE_STATE_INCOMPLETE ? kExitIncomplete : kExitDone;
   if (context.json) {
     fmt::print("{}", FormatCaptureJson(capture));
-    return kExitDone;
+    return code;
   }
+  if (!capture.streams().empty()) fmt::print("{}\n", FormatStreams(capture));
   fmt::print("{}", FormatCapture(capture));
-  if (!capture.streams().empty()) fmt::print("\n{}", FormatStreams(capture));
-  return kExitDone;
+  return code;
 }
 
 int DeleteCapture(Context& context, const std::string& id) {
@@ -98,10 +99,12 @@ void AddCapturesCommand(CLI::App& app, Context& context, Run& run) {
   command->footer(
       "Examples:\n  neurontrace captures\n  neurontrace captures show 01JD\n"
       "  neurontrace captures delete 01JD8Z2M6WQJ4V1T0S3R5XK7PA\n"
-      "An id may be cut short as long as only one capture begins so.");
+      "An id may be cut short as long as only one capture begins so.\n"
+      "Exit code of show: 3 where the capture has ended incomplete.");
   command->require_subcommand(0, 1);
   CLI::App* list = command->add_subcommand("list", "All captures, newest last (the default)");
-  CLI::App* show = command->add_subcommand("show", "One capture: workers, streams, losses");
+  CLI::App* show = command->add_subcommand(
+      "show", "One capture: its streams, and what of each worker is there and what is missing");
   CLI::App* erase = command->add_subcommand("delete", "Delete a capture that has ended");
   show->add_option("ID", *id, "Capture id or the beginning of one")->required();
   erase->add_option("ID", *id, "Capture id or the beginning of one")->required();

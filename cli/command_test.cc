@@ -80,7 +80,10 @@ class FakeOperator final : public v1::OperatorService::Service {
     reply.set_data("second");
     writer->Write(reply);
     if (export_breaks) return grpc::Status::OK;
+    reply.clear_data();
     reply.mutable_done()->mutable_total()->set_spans(2);
+    reply.mutable_done()->set_capture_incomplete(capture.state() == v1::CAPTURE_STATE_INCOMPLETE);
+    reply.mutable_done()->set_verdict(capture.certificate().verdict());
     writer->Write(reply);
     return grpc::Status::OK;
   }
@@ -179,6 +182,26 @@ TEST_F(CommandLineTest, TellsByItsExitCodeHowACaptureEnded) {
   service_.capture.add_warnings("no worker matched");
   EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitFailed);
   EXPECT_THAT(out_, HasSubstr("warning: no worker matched"));
+}
+
+TEST_F(CommandLineTest, ShowAndExportOfAnIncompleteCaptureHaveCodeThreeAndSayWhy) {
+  const std::string path = testing::TempDir() + "/cli_summary.json";
+  service_.capture.mutable_certificate()->set_verdict("complete: every event is stored");
+  EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("\ncomplete: every event is stored\n"));
+  service_.capture.set_state(v1::CAPTURE_STATE_INCOMPLETE);
+  service_.capture.mutable_certificate()->set_verdict("incomplete: 3 of 9 events lost");
+  EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA"}), kExitIncomplete);
+  EXPECT_THAT(out_, HasSubstr("\nincomplete: 3 of 9 events lost\n"));
+  EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--output", "json"}),
+            kExitIncomplete);
+  EXPECT_THAT(out_, HasSubstr("\"verdict\": \"incomplete: 3 of 9 events lost\""));
+  EXPECT_EQ(RunCli({"export", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--format", "summary-json", "-o",
+                    path.c_str()}),
+            kExitIncomplete);
+  EXPECT_EQ(service_.export_request.format(), v1::EXPORT_FORMAT_SUMMARY_JSON);
+  EXPECT_THAT(out_, HasSubstr("capture incomplete: 3 of 9 events lost"));
+  EXPECT_TRUE(std::filesystem::exists(path));
 }
 
 TEST_F(CommandLineTest, RefusesWrongUsageWithCodeTwo) {

@@ -85,8 +85,8 @@ int RunExport(Context& context, const ExportOptions& options) {
   }
   const std::string path = options.path.empty() ? DefaultFileName(request->format()) : options.path;
   const int code = ExportToFile(context, *request, path);
-  if (code == kExitDone && request->format() == v1::EXPORT_FORMAT_PERFETTO && path != "-" &&
-      !context.json) {
+  if ((code == kExitDone || code == kExitIncomplete) &&
+      request->format() == v1::EXPORT_FORMAT_PERFETTO && path != "-" && !context.json) {
     fmt::print("Open it at https://ui.perfetto.dev (the file stays on this machine).\n");
   }
   return code;
@@ -100,11 +100,11 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
   command->add_option("ID", options->id, "Capture id or the beginning of one")->required();
   command
       ->add_option("--format", options->format,
-                   "perfetto, json or events (default: by the file's ending)")
-      ->check(CLI::IsMember({"perfetto", "json", "events"}));
+                   "perfetto, json, events or summary-json (default: by the file's ending)")
+      ->check(CLI::IsMember({"perfetto", "json", "events", "summary-json"}));
   command->add_option("-o,--out", options->path,
-                      "File to write (default system_profile.pftrace, system_profile.json or "
-                      "events.jsonl; - for standard output)");
+                      "File to write (default system_profile.pftrace, system_profile.json, "
+                      "events.jsonl or summary.json; - for standard output)");
   command
       ->add_option("--system-trace-filter-instance-id,--instance", options->instances,
                    "Only these instances (comma-separated)")
@@ -133,7 +133,9 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
       "Examples:\n"
       "  neurontrace export 01JD -o trace.pftrace\n"
       "  neurontrace export 01JD --format json --event-type hardware -o hardware.json\n"
-      "  neurontrace export 01JD --from 1s --to 1.5s --instance i-0f20,i-0f21 -o window.pftrace");
+      "  neurontrace export 01JD --from 1s --to 1.5s --instance i-0f20,i-0f21 -o window.pftrace\n"
+      "  neurontrace export 01JD --format summary-json -o summary.json\n\n"
+      "Exit codes: 0 written, 1 failed, 3 written, but the capture is incomplete.");
   command->callback([&context, &run, options] {
     run = [&context, options] { return RunExport(context, *options); };
   });

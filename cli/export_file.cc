@@ -71,14 +71,17 @@ void DrawProgress(ProgressLine& line, const v1::ExportProgress& progress) {
                                   FormatBytes(progress.bytes_written())));
 }
 
-void Report(const Context& context, const v1::ExportDone& done, const std::string& path) {
+void Report(const Context& context, const v1::ExportDone& done, bool is_summary,
+            const std::string& path) {
   FILE* out = path == "-" ? stderr : stdout;
   if (context.json) {
     fmt::print(out, "{}", FormatJson(done));
     return;
   }
   const std::string size = FormatBytes(done.total().bytes_written());
-  if (done.events() != 0) {
+  if (is_summary) {
+    fmt::print(out, "wrote {}: {}\n", path, size);
+  } else if (done.events() != 0) {
     fmt::print(out, "wrote {}: {} events, {}\n", path, FormatCount(done.events()), size);
   } else {
     fmt::print(out, "wrote {}: {} spans, {} instants, {}\n", path,
@@ -89,6 +92,7 @@ void Report(const Context& context, const v1::ExportDone& done, const std::strin
                FormatCount(done.open_spans()), FormatCount(done.start_lost_spans()));
   }
   for (const std::string& warning : done.warnings()) fmt::print(out, "warning: {}\n", warning);
+  if (done.capture_incomplete()) fmt::print(out, "capture {}\n", done.verdict());
 }
 
 }  // namespace
@@ -100,14 +104,19 @@ absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const s
   if (name == "perfetto") return v1::EXPORT_FORMAT_PERFETTO;
   if (name == "json") return v1::EXPORT_FORMAT_JSON;
   if (name == "events") return v1::EXPORT_FORMAT_EVENTS;
-  if (!name.empty()) return InvalidArgument("unknown format '{}': perfetto, json or events", name);
+  if (name == "summary-json") return v1::EXPORT_FORMAT_SUMMARY_JSON;
+  if (!name.empty()) {
+    return InvalidArgument("unknown format '{}': perfetto, json, events or summary-json", name);
+  }
   if (ends_with(".jsonl")) return v1::EXPORT_FORMAT_EVENTS;
+  if (ends_with("summary.json")) return v1::EXPORT_FORMAT_SUMMARY_JSON;
   return ends_with(".json") ? v1::EXPORT_FORMAT_JSON : v1::EXPORT_FORMAT_PERFETTO;
 }
 
 std::string DefaultFileName(v1::ExportFormat format) {
   if (format == v1::EXPORT_FORMAT_JSON) return "system_profile.json";
   if (format == v1::EXPORT_FORMAT_EVENTS) return "events.jsonl";
+  if (format == v1::EXPORT_FORMAT_SUMMARY_JSON) return "summary.json";
   return "system_profile.pftrace";
 }
 
@@ -139,8 +148,8 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const std::
   if (!whole)
     return Fail(DataLoss("the aggregator ended the export of {} too early", request.capture_id()));
   if (const auto closed = file.Close(); !closed.ok()) return Fail(closed);
-  Report(context, done, path);
-  return kExitDone;
+  Report(context, done, request.format() == v1::EXPORT_FORMAT_SUMMARY_JSON, path);
+  return done.capture_incomplete() ? kExitIncomplete : kExitDone;
 }
 
 }  // namespace neurontrace::cli

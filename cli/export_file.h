@@ -8,7 +8,7 @@
 
 namespace neurontrace::cli {
 
-// perfetto, json or events, by name, or by the file's ending when the name is empty.
+// perfetto, json, events or summary-json, by name, or by the file's ending when the name is empty.
 absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const std::string& path);
 
 // "system_profile.pftrace" and "system_profile.json" are the vendor's names; "events.jsonl" is

@@ -49,6 +49,8 @@ absl::StatusOr<TimelineHeader> HeaderOf(ChunkSource& source, const TimelineReade
   header.warnings = reader.warnings();
   header.begin_ns = reader.begin_ns();
   header.filter = &request.filter;
+  header.certificate = request.certificate;
+  header.certificate_json = request.certificate_json;
   header.framework_names.resize(header.streams.size());
   for (size_t i = 0; i < header.streams.size(); ++i) {
     const StreamDescription& stream = header.streams[i].description;

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "aggregator/certificate/certificate.h"
 #include "aggregator/export/byte_sink.h"
 #include "aggregator/timeline/chunk_source.h"
 #include "aggregator/timeline/framework_names.h"
@@ -23,6 +24,8 @@ struct ExportRequest {
   const ClockMaps* clocks = nullptr;         // nullptr: every clock is true
   std::vector<std::string> primary_group;    // empty: the vendor's default; see grouping.h
   std::vector<std::string> secondary_group;  // likewise
+  const Certificate* certificate = nullptr;  // of the whole capture; nullptr: none is written
+  std::string certificate_json;              // the same, for programs
 };
 
 struct ExportProgress {
@@ -46,6 +49,8 @@ struct TimelineHeader {
   std::vector<std::string> warnings;            // known so far
   uint64_t begin_ns = 0;                        // reference time of the first event, about
   const TimelineFilter* filter = nullptr;
+  const Certificate* certificate = nullptr;  // see ExportRequest
+  std::string_view certificate_json;
 };
 
 // Writes one format from a timeline: Begin, Write for each batch, Finish. An error ends the export

@@ -37,13 +37,27 @@ v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& 
   message.set_state(static_cast<v1::CaptureState>(record.state));
   message.set_started_realtime_ns(record.started_realtime_ns);
   message.set_stopped_realtime_ns(record.stopped_realtime_ns);
-  for (const CaptureWorkerStatus& status : record.workers) ToProto(status, message.add_workers());
+  for (const CaptureWorkerStatus& status : record.workers) {
+    v1::CaptureWorkerStatus& worker = *message.add_workers();
+    ToProto(status, &worker);
+    // The capture has ended, and nobody has said how this one did.
+    if (!HasEnded(record.state) || worker.state() >= v1::CAPTURE_WORKER_STATE_COMPLETE) continue;
+    worker.set_state(v1::CAPTURE_WORKER_STATE_LOST);
+    if (worker.detail().empty()) worker.set_detail("its agent did not finish");
+  }
   for (const std::string& warning : record.warnings) message.add_warnings(warning);
+  for (const std::string& warning : record.end_warnings) message.add_warnings(warning);
   message.set_events(totals.events);
   message.set_events_lost(totals.events_lost);
   message.set_bytes(totals.bytes);
   message.set_server_realtime_ns(now_realtime_ns);
   return message;
+}
+
+void SetStateBy(const Certificate& certificate, v1::Capture& message) {
+  if (certificate.provisional) return;
+  message.set_state(certificate.complete ? v1::CAPTURE_STATE_COMPLETE
+                                         : v1::CAPTURE_STATE_INCOMPLETE);
 }
 
 void AddStreams(const std::vector<StreamRecord>& streams, v1::Capture& message) {

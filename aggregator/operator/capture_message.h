@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "aggregator/certificate/certificate.h"
 #include "aggregator/store/capture_reader.h"
 #include "neurontrace/v1/operator_service.pb.h"
 #include "trace/capture_record.h"
@@ -12,6 +13,9 @@ namespace neurontrace {
 // What operators are told of a capture. Pure functions.
 v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& totals,
                       uint64_t now_realtime_ns);
+
+// A capture that has ended is complete for operators only if its certificate says so.
+void SetStateBy(const Certificate& certificate, v1::Capture& message);
 
 // Adds the streams, and a warning for each rank that two live cores of one job claim: ranks are
 // bound when a capture is looked at, so what is known later counts.

@@ -8,7 +8,9 @@
 #include <optional>
 #include <utility>
 
+#include "aggregator/certificate/read_certificate.h"
 #include "aggregator/operator/capture_message.h"
+#include "aggregator/operator/certificate_message.h"
 #include "base/status.h"
 #include "wire/agent_hello.h"
 #include "wire/conversions.h"
@@ -97,7 +99,7 @@ absl::StatusOr<CaptureId> OperatorService::Find(const std::string& text) const {
 absl::StatusOr<CaptureRecord> OperatorService::Record(const CaptureId& id) {
   const std::optional<CaptureRecord> running =
       CallOn(deps_.sequence, [&]() -> std::optional<CaptureRecord> {
-        const CaptureRecord* const record = deps_.coordinator.FindRunning(id);
+        const CaptureRecord* const record = deps_.coordinator.Find(id);
         return record == nullptr ? std::nullopt : std::optional(*record);
       });
   if (running) return *running;
@@ -106,7 +108,25 @@ absl::StatusOr<CaptureRecord> OperatorService::Record(const CaptureId& id) {
 
 absl::StatusOr<v1::Capture> OperatorService::Describe(const CaptureRecord& record) const {
   ASSIGN_OR_RETURN(const CaptureReader::Totals totals, deps_.store.OpenCapture(record.id).Sum());
-  return neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
+  v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
+  // While it goes on, what is asked many times a second is only how far it is.
+  if (!HasEnded(record.state)) return message;
+  ASSIGN_OR_RETURN(const Certificate certificate, ReadCertificate(deps_.store, record));
+  SetStateBy(certificate, message);
+  *message.mutable_certificate() = ToBriefMessage(certificate);
+  return message;
+}
+
+absl::StatusOr<v1::Capture> OperatorService::DescribeFully(const CaptureRecord& record) const {
+  const CaptureReader reader = deps_.store.OpenCapture(record.id);
+  ASSIGN_OR_RETURN(const CaptureReader::Totals totals, reader.Sum());
+  ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
+  ASSIGN_OR_RETURN(const Certificate certificate, ReadCertificate(deps_.store, record, streams));
+  v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
+  AddStreams(streams, message);
+  SetStateBy(certificate, message);
+  *message.mutable_certificate() = neurontrace::ToMessage(certificate);
+  return message;
 }
 
 grpc::Status OperatorService::StartCapture(grpc::ServerContext*,
@@ -187,11 +207,8 @@ grpc::Status OperatorService::GetCapture(grpc::ServerContext*, const v1::Capture
   if (!id.ok()) return ToGrpcStatus(id.status());
   const auto record = Record(*id);
   if (!record.ok()) return ToGrpcStatus(record.status());
-  auto message = Describe(*record);
+  auto message = DescribeFully(*record);
   if (!message.ok()) return ToGrpcStatus(message.status());
-  const auto streams = deps_.store.OpenCapture(*id).Streams();
-  if (!streams.ok()) return ToGrpcStatus(streams.status());
-  AddStreams(*streams, *message);
   *reply = *std::move(message);
   return grpc::Status::OK;
 }
@@ -201,8 +218,10 @@ grpc::Status OperatorService::DeleteCapture(grpc::ServerContext*,
                                             v1::DeleteCaptureReply* reply) {
   const auto id = Find(request->capture_id());
   if (!id.ok()) return ToGrpcStatus(id.status());
-  const bool is_running =
-      CallOn(deps_.sequence, [&] { return deps_.coordinator.FindRunning(*id) != nullptr; });
+  const bool is_running = CallOn(deps_.sequence, [&] {
+    deps_.coordinator.Forget(*id);
+    return deps_.coordinator.FindRunning(*id) != nullptr;
+  });
   if (is_running) {
     return ToGrpcStatus(FailedPrecondition(
         "capture {} is running: stop it and wait for its end first", id->ToString()));

@@ -70,6 +70,8 @@ class OperatorService final : public v1::OperatorService::Service {
   // As it is now, running or ended.
   absl::StatusOr<CaptureRecord> Record(const CaptureId& id);
   absl::StatusOr<v1::Capture> Describe(const CaptureRecord& record) const;
+  // With its streams and its whole certificate.
+  absl::StatusOr<v1::Capture> DescribeFully(const CaptureRecord& record) const;
   absl::Status Watch(const grpc::ServerContext& context, const CaptureId& id,
                      grpc::ServerWriter<v1::Capture>& writer);
 

@@ -23,6 +23,7 @@ struct StreamDescription {
   ClockDomain clock_domain = ClockDomain::kHostRealtime;
   std::vector<RankEvidence> evidence;  // every different claim seen
   std::vector<Loss> losses;            // summed by place and reason
+  std::vector<Loss> gaps;              // of these, the longest one by one, with their times
   uint64_t chunks = 0;
   uint64_t events = 0;
   uint64_t first_timestamp_ns = 0;  // raw; both 0 where there is no event

@@ -15,6 +15,7 @@ StreamDescription Describe(StreamRecord record) {
   stream.identity = std::move(record.identity);
   stream.evidence = std::move(record.evidence);
   stream.losses = std::move(record.losses);
+  stream.gaps = std::move(record.gaps);
   stream.chunks = record.chunks;
   stream.events = record.events;
   stream.first_timestamp_ns = record.first_timestamp_ns;
@@ -46,6 +47,8 @@ absl::StatusOr<CaptureDescription> StoreChunkSource::Describe() {
   capture.id = record_.id;
   capture.name = record_.spec.name;
   capture.warnings = record_.warnings;
+  capture.warnings.insert(capture.warnings.end(), record_.end_warnings.begin(),
+                          record_.end_warnings.end());
   ASSIGN_OR_RETURN(std::vector<StreamRecord> streams, reader_.Streams());
   for (StreamRecord& stream : streams) {
     capture.streams.push_back(neurontrace::Describe(std::move(stream)));

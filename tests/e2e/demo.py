@@ -135,7 +135,7 @@ def run(arguments):
         capture_id = fleet.cli_json("captures")["captures"][-1]["capture_id"]
         for worker in fleet.workers:  # a stopped worker has written its whole record
             worker.stop()
-        capture = fleet.cli_json("captures", "show", capture_id)
+        capture = fleet.show_capture(capture_id)
         for name in ("system_profile.pftrace", "system_profile.json"):
             print(f"$ neurontrace export {capture_id} -o {name}", flush=True)
             print(fleet.cli("export", capture_id, "-o", out / name).stdout.splitlines()[0], flush=True)

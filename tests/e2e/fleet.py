@@ -222,13 +222,13 @@ class Fleet:
 
     # -- the operator's command line -----------------------------------------------------------------------------
 
-    def cli(self, *arguments, check=True, seconds=120.0):
-        """Runs `neurontrace …` and returns the finished process; with `check`, exit code 0 is asked for."""
+    def cli(self, *arguments, check=True, codes=(0,), seconds=120.0):
+        """Runs `neurontrace …` and returns the finished process; with `check`, one of the exit codes is asked for."""
         command = [str(self.program("neurontrace")), "--aggregator", self.address,
                    *[str(a) for a in arguments]]
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds,
                               stdin=subprocess.DEVNULL, check=False)
-        if check and done.returncode != 0:
+        if check and done.returncode not in codes:
             raise FleetError(f"{' '.join(command)}: exit code {done.returncode}\n"
                              f"{done.stdout}{done.stderr}")
         return done
@@ -257,7 +257,7 @@ class Fleet:
         wait_until(lambda: known() == count, f"the ranks of {count} cores", seconds)
 
     def show_capture(self, capture_id):
-        return self.cli_json("captures", "show", capture_id)
+        return self.cli_json("captures", "show", capture_id, codes=(0, 3))
 
     def wait_for_capture(self, capture_id, condition, what, seconds=30.0):
         """Polls the capture until `condition` holds of it and returns it."""
@@ -269,7 +269,7 @@ class Fleet:
     def export_events(self, capture_id, *options):
         """The capture in the `events` format; returns the file."""
         path = self.dir / f"events-{capture_id}.jsonl"
-        self.cli("export", capture_id, "--format", "events", "-o", path, *options)
+        self.cli("export", capture_id, "--format", "events", "-o", path, *options, codes=(0, 3))
         return path
 
     # -- the end -------------------------------------------------------------------------------------------------

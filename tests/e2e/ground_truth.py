@@ -55,10 +55,12 @@ def read_capture_log(path):
 
 
 def read_events(path):
-    """The lines of an export in the `events` format."""
+    """The events of an export in the `events` format, without the certificate that stands before them."""
     with open(path, encoding="utf-8") as file:
         for line in file:
-            yield json.loads(line)
+            row = json.loads(line)
+            if "event" in row:
+                yield row
 
 
 def key_of(event):

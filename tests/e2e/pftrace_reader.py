@@ -6,6 +6,7 @@ by the other. It knows what a trace of neurontrace's holds, and stops with Pftra
 """
 
 import dataclasses
+import json
 import struct
 import zlib
 from typing import Optional
@@ -93,17 +94,36 @@ class _Sequence:
 
 
 class Pftrace:
-    """slices (instants among them, in file order), tracks by uuid."""
+    """slices (instants among them, in file order), tracks by uuid, attributes of the trace."""
 
     def __init__(self, path):
         self.slices = []
         self.tracks = {}
+        self.attributes = {}
         self._sequences = {}
         self._open = {}
         with open(path, "rb") as file:
             self._read_packets(file.read())
         for uuid in self.tracks:
             self.process_of(uuid)  # every ancestor is described
+
+    def certificate(self):
+        """The capture's certificate, which stands in the attributes and, for older readers, in an instant."""
+        whole = json.loads(self.attributes["io.neurontrace.certificate"])
+        instant, = (s for s in self.slices if s.instant and s.name == "certificate")
+        if json.loads(instant.args["certificate"]) != whole:
+            raise PftraceError("two certificates")
+        return whole
+
+    def losses(self):
+        """What instants say of losses: (names of the track, place, reason) -> events, of unknown ones -1."""
+        sums = {}
+        for entry in self.slices:
+            if entry.instant and entry.name == "events lost":
+                key = (tuple(self.process_of(entry.track)[1]), entry.args["place"], entry.args["reason"])
+                unknown = -1 if entry.args.get("events_unknown") else 0
+                sums[key] = sums.get(key, 0) + (entry.args["events"] or unknown)
+        return sums
 
     def process_of(self, uuid):
         """The process row above a track, and the names on the way to it, outermost first."""
@@ -143,6 +163,9 @@ class Pftrace:
             if number == 12:
                 for kind, entry in fields(value):
                     sequence.interned[(kind, first(entry, 1))] = text(first(entry, 2, b""))
+        if 126 in known:
+            for _, attribute in fields(known[126]):
+                self.attributes[text(first(attribute, 1))] = text(first(attribute, 3, b""))
         if 6 in known:
             self._read_clocks(sequence, known[6])
         if 60 in known:

@@ -42,7 +42,10 @@ class EventLines {
              const std::function<bool(const EventLinesTotal&)>& progress)
       : source_(source), filter_(filter), write_(write), progress_(progress) {}
 
-  absl::StatusOr<EventLinesTotal> Run() {
+  absl::StatusOr<EventLinesTotal> Run(std::string_view certificate_json) {
+    if (!certificate_json.empty()) {
+      text_ += fmt::format("{{\"certificate\":{}}}\n", certificate_json);
+    }
     ASSIGN_OR_RETURN(const CaptureDescription capture, source_.Describe());
     total_.warnings = capture.warnings;
     const std::vector<RankBinding> ranks = BindRanks(capture.streams, total_.warnings);
@@ -132,10 +135,10 @@ class EventLines {
 }  // namespace
 
 absl::StatusOr<EventLinesTotal> WriteEventLines(
-    ChunkSource& source, const TimelineFilter& filter,
+    ChunkSource& source, const TimelineFilter& filter, std::string_view certificate_json,
     const std::function<absl::Status(std::string_view)>& write,
     const std::function<bool(const EventLinesTotal&)>& progress) {
-  return EventLines(source, filter, write, progress).Run();
+  return EventLines(source, filter, write, progress).Run(certificate_json);
 }
 
 }  // namespace neurontrace

@@ -27,6 +27,7 @@ struct EventLinesTotal {
 //
 //   {"stream":3,"instance_id":"i-0a","pid":4711,"nc_idx":1,"worker_gid":35,"event":{…}}
 //
+// after a first line {"certificate":{…}} where one is given,
 // with the event as its source wrote it (trace/event_json.h) and raw times; nothing is paired,
 // sorted beyond its chunk or moved. `nc_idx` and `worker_gid` are -1 where there is none; a
 // framework file's lines have its name as "file". Of the time window, events with start <= time <
@@ -36,7 +37,7 @@ struct EventLinesTotal {
 // then; false ends the export with CANCELLED. A chunk that cannot be read is passed over with a
 // warning. Holds one chunk in memory.
 absl::StatusOr<EventLinesTotal> WriteEventLines(
-    ChunkSource& source, const TimelineFilter& filter,
+    ChunkSource& source, const TimelineFilter& filter, std::string_view certificate_json,
     const std::function<absl::Status(std::string_view)>& write,
     const std::function<bool(const EventLinesTotal&)>& progress);
 

@@ -34,7 +34,7 @@ class EventLinesTest : public ::testing::Test {
   std::vector<std::string> Write(const TimelineFilter& filter = {}) {
     std::string text;
     const auto total = WriteEventLines(
-        source_, filter,
+        source_, filter, "",
         [&text](std::string_view piece) {
           text += piece;
           return absl::OkStatus();
@@ -152,10 +152,10 @@ TEST_F(EventLinesTest, EndsWhenTheReceiverFailsOrNobodyListens) {
   const auto take = [](std::string_view) { return absl::OkStatus(); };
   const auto refuse = [](std::string_view) { return DataLoss("the disk is full"); };
   const auto failed =
-      WriteEventLines(source_, {}, refuse, [](const EventLinesTotal&) { return true; });
+      WriteEventLines(source_, {}, "", refuse, [](const EventLinesTotal&) { return true; });
   EXPECT_EQ(failed.status(), DataLoss("the disk is full"));
   const auto left =
-      WriteEventLines(source_, {}, take, [](const EventLinesTotal&) { return false; });
+      WriteEventLines(source_, {}, "", take, [](const EventLinesTotal&) { return false; });
   EXPECT_EQ(left.status().code(), absl::StatusCode::kCancelled);
 }
 

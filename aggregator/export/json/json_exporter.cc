@@ -71,6 +71,17 @@ bool HasPlace(RecordKind kind) {
   return kind == RecordKind::kSpan || kind == RecordKind::kInstant || kind == RecordKind::kOther;
 }
 
+// The vendor's own sentence, with our numbers.
+std::string DroppedText(const EventAccount& account) {
+  return fmt::format(
+      "{} trace events were dropped during capture (stored {} out of {}{} total events). Consider "
+      "increasing buffer size, reducing trace duration, or filtering events.",
+      account.lost_unknown
+          ? (account.lost == 0 ? "An unknown number of" : fmt::format("{} or more", account.lost))
+          : fmt::format("{}", account.lost),
+      account.stored, account.lost_unknown ? "at least " : "", account.expected);
+}
+
 // "2025-12-18 15:35:56.592459482 +0000 UTC"
 std::string TimeText(uint64_t epoch_ns) {
   const auto seconds = static_cast<time_t>(epoch_ns / 1'000'000'000);
@@ -268,6 +279,12 @@ void JsonExporter::AppendWarnings(const std::vector<std::string>& warnings) {
     AppendText("category", category, out_);
     out_ += '}';
   };
+  if (header_->certificate != nullptr) {
+    const EventAccount& account = header_->certificate->account;
+    if (!account.whole()) add(DroppedText(account), "Missing Data");
+    add(header_->certificate->verdict, "Capture");
+    for (const std::string& finding : header_->certificate->findings) add(finding, "Missing Data");
+  }
   for (const std::string& warning : warnings) add(warning, "Capture");
   size_t losses = 0;
   for (const TimelineStream& stream : header_->streams) {
@@ -297,6 +314,10 @@ void JsonExporter::AppendMetadata() {
   AppendText("last_ts", TimeText(last_ns_), out_);
   AppendText("first_ts_ns", fmt::format("{}", first_ns), out_);
   AppendText("last_ts_ns", fmt::format("{}", last_ns_), out_);
+  if (!header_->certificate_json.empty()) {
+    AppendKey("certificate", out_);
+    out_ += header_->certificate_json;
+  }
   out_ += "}]}\n";
 }
 

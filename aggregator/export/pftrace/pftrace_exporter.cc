@@ -8,6 +8,7 @@
 #include <protozero/pbf_writer.hpp>
 #include <utility>
 
+#include "aggregator/export/pftrace/loss_instants.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -21,6 +22,9 @@ void AddAttribute(protozero::pbf_writer& attributes, std::string_view key, std::
   attribute.add_string(fields::kKey, key.data(), key.size());
   attribute.add_string(fields::kStringValue, value.data(), value.size());
 }
+
+// A larger one stands only in the trace's attributes.
+constexpr size_t kCertificateArgumentBytesMax = 256u << 10;
 
 // Records of many streams lie far apart: they are asked for before they are needed.
 constexpr size_t kPrefetchAhead = 6;
@@ -49,6 +53,7 @@ absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
   out_.Begin(begin_ns);
   WriteTraceAttributes();
   tracks_.Begin(header);
+  if (header.certificate != nullptr) WriteCertificate(begin_ns);
   return out_.Flush();
 }
 
@@ -60,11 +65,34 @@ void PftraceExporter::WriteTraceAttributes() {
   if (!header_->capture->name.empty()) {
     AddAttribute(attributes, "io.neurontrace.capture_name", header_->capture->name);
   }
+  if (header_->certificate != nullptr) {
+    AddAttribute(attributes, "io.neurontrace.verdict", header_->certificate->verdict);
+    AddAttribute(attributes, "io.neurontrace.certificate", header_->certificate_json);
+  }
   size_t number = 0;
   for (const std::string& warning : header_->warnings) {
     AddAttribute(attributes, fmt::format("io.neurontrace.warning.{}", number++), warning);
   }
   out_.TraceAttributes(body);
+}
+
+// Also as an event, because readers of before 2026 pass trace attributes over.
+void PftraceExporter::WriteCertificate(uint64_t at_ns) {
+  const Certificate& certificate = *header_->certificate;
+  fields_.Start(EventType::kInstant, tracks_.WarningUuid());
+  fields_.Name(interner_.EventName("certificate"));
+  const auto name = [this](std::string_view text) { return interner_.AnnotationName(text); };
+  fields_.String(name("verdict"), certificate.verdict);
+  fields_.Bool(name("complete"), certificate.complete);
+  fields_.Uint(name("expected"), certificate.account.expected);
+  fields_.Uint(name("captured"), certificate.account.captured);
+  fields_.Uint(name("stored"), certificate.account.stored);
+  fields_.Uint(name("lost"), certificate.account.lost);
+  fields_.Bool(name("lost_unknown"), certificate.account.lost_unknown);
+  if (header_->certificate_json.size() <= kCertificateArgumentBytesMax) {
+    fields_.String(name("certificate"), header_->certificate_json);
+  }
+  out_.Event(at_ns, fields_.bytes());
 }
 
 // Warnings are about the whole trace: those known at once stand where its first record does, later
@@ -83,15 +111,13 @@ void PftraceExporter::CollectLosses() {
   const TimelineFilter& filter = *header_->filter;
   for (uint32_t stream = 0; stream < header_->streams.size(); ++stream) {
     const TimelineStream& about = header_->streams[stream];
-    const auto& losses = about.description.losses;
-    for (uint32_t i = 0; i < losses.size(); ++i) {
-      const uint64_t raw_ns = losses[i].first_timestamp_ns != 0
-                                  ? losses[i].first_timestamp_ns
-                                  : about.description.first_timestamp_ns;
+    for (Loss& loss : LossInstants(about.description)) {
+      const uint64_t raw_ns = loss.first_timestamp_ns != 0 ? loss.first_timestamp_ns
+                                                           : about.description.first_timestamp_ns;
       const uint64_t at_ns = std::min(about.clock->ToReference(raw_ns), kTimeMaxNs);
       if (at_ns < filter.window_start_ns || at_ns >= filter.window_end_ns) continue;
       // One without any event and time of its own stands where the trace begins.
-      losses_.push_back({raw_ns == 0 ? header_->begin_ns : at_ns, stream, i});
+      losses_.push_back({raw_ns == 0 ? header_->begin_ns : at_ns, stream, std::move(loss)});
     }
   }
   std::stable_sort(losses_.begin(), losses_.end(),
@@ -241,7 +267,7 @@ void PftraceExporter::WriteEnd(const PendingEnds::End& end) {
 void PftraceExporter::WriteLoss(const LossInstant& loss) {
   out_.StartOverIfDue();
   fields_.Start(EventType::kInstant, tracks_.LossUuid(loss.stream));
-  arguments_.WriteLoss(header_->streams[loss.stream].description.losses[loss.loss], fields_);
+  arguments_.WriteLoss(loss.loss, fields_);
   out_.Event(loss.at_ns, fields_.bytes());
 }
 

@@ -51,12 +51,13 @@ class PftraceExporter : public Exporter {
   struct LossInstant {
     uint64_t at_ns = 0;
     uint32_t stream = 0;
-    uint32_t loss = 0;  // index
+    Loss loss;
   };
 
   void CollectLosses();
   void WriteWarnings(const std::vector<std::string>& warnings, uint64_t at_ns);
   void WriteTraceAttributes();
+  void WriteCertificate(uint64_t at_ns);
 
   void PlaceRecord(const TimelineRecord& record, Placement& placement);
   uint32_t RowOf(const TimelineRecord& record, const ShapePlan& plan);

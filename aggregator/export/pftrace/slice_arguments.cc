@@ -240,6 +240,9 @@ void SliceArguments::WriteLoss(const Loss& loss, TrackEventFields& out) {
   text("place", ToString(loss.place));
   text("reason", ToString(loss.reason));
   out.Uint(interner_.AnnotationName("events"), loss.events);
+  if (loss.last_timestamp_ns > loss.first_timestamp_ns && loss.first_timestamp_ns != 0) {
+    out.Uint(interner_.AnnotationName("gap_ns"), loss.last_timestamp_ns - loss.first_timestamp_ns);
+  }
   if (loss.events_unknown) out.Bool(interner_.AnnotationName("events_unknown"), true);
   if (!loss.detail.empty()) text("detail", loss.detail);
 }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "aggregator/certificate/certificate.h"
+#include "neurontrace/v1/certificate.pb.h"
+
+namespace neurontrace {
+
+// Pure functions.
+v1::Certificate ToMessage(const Certificate& certificate);
+
+// Only what one line about a capture needs.
+v1::Certificate ToBriefMessage(const Certificate& certificate);
+
+// The message in proto3's JSON on one line, with the field names of the .proto file and every field
+// present: what stands in exports.
+std::string ToJson(const v1::Certificate& message);
+
+}  // namespace neurontrace

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/certificate_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/text.h"
+#include "trace/loss.h"
+
+namespace neurontrace::cli {
+namespace {
+
+// Workers are worst first: those that are left out of the table are like its last.
+constexpr int kWorkersShown = 64;
+constexpr int kGapsShown = 8;
+
+std::string PartName(const v1::WorkerCertificate& worker) {
+  switch (worker.part()) {
+    case v1::WORKER_PART_RECORDED:
+      return "recorded";
+    case v1::WORKER_PART_IDLE:
+      return "idle";
+    case v1::WORKER_PART_DATA_LOST:
+      return "data lost";
+    case v1::WORKER_PART_VANISHED:
+      return "vanished";
+    case v1::WORKER_PART_NEVER:
+      break;
+    default:
+      return "unknown";
+  }
+  switch (worker.absence()) {
+    case v1::WORKER_ABSENCE_BUSY_OTHER_PROFILER:
+      return "never: other profiler";
+    case v1::WORKER_ABSENCE_NO_RUNTIME:
+      return "never: no runtime";
+    case v1::WORKER_ABSENCE_NOT_SELECTED:
+      return "left out";
+    case v1::WORKER_ABSENCE_AGENT_AWAY:
+      return "never: agent away";
+    case v1::WORKER_ABSENCE_NOT_REPORTED:
+      return "never: not reported";
+    default:
+      return "never: refused";
+  }
+}
+
+std::string FormatRanks(const v1::WorkerCertificate& worker) {
+  std::string text;
+  for (int i = 0; i < worker.worker_gids_size();) {
+    int last = i;
+    while (last + 1 < worker.worker_gids_size() &&
+           worker.worker_gids(last + 1) == worker.worker_gids(last) + 1) {
+      ++last;
+    }
+    if (!text.empty()) text += ",";
+    text += std::to_string(worker.worker_gids(i));
+    if (last > i) text += fmt::format("-{}", worker.worker_gids(last));
+    i = last + 1;
+  }
+  return text.empty() ? "-" : text;
+}
+
+std::string FormatLost(const v1::EventAccount& account) {
+  if (!account.lost_unknown()) return FormatCount(account.lost());
+  return account.lost() == 0 ? "unknown" : FormatCount(account.lost()) + " or more";
+}
+
+// "runtime ring: overwritten 12, tap buffer: full 3"
+std::string FormatPlaces(const v1::EventAccount& account) {
+  std::string text;
+  for (const v1::Loss& loss : account.losses()) {
+    if (!text.empty()) text += ", ";
+    text += loss.place() == v1::LOSS_PLACE_UNSPECIFIED
+                ? "somewhere"
+                : fmt::format("{}: {}", ToString(static_cast<LossPlace>(loss.place())),
+                              ToString(static_cast<LossReason>(loss.reason())));
+    text += loss.events_unknown() && loss.events() == 0 ? " ?" : " " + FormatCount(loss.events());
+    if (loss.events_unknown() && loss.events() > 0) text += "+";
+  }
+  return text.empty() ? "-" : text;
+}
+
+std::string FormatConserved(v1::Conservation conserved) {
+  switch (conserved) {
+    case v1::CONSERVATION_YES:
+      return "yes";
+    case v1::CONSERVATION_NO:
+      return "NO";
+    default:
+      return "cannot say";
+  }
+}
+
+std::string FormatWorkers(const v1::Certificate& certificate) {
+  std::vector<std::vector<std::string>> rows;
+  const int shown = std::min(certificate.workers_size(), kWorkersShown);
+  for (int i = 0; i < shown; ++i) {
+    const v1::WorkerCertificate& worker = certificate.workers(i);
+    const v1::EventAccount& account = worker.account();
+    const bool has_account = worker.part() != v1::WORKER_PART_NEVER;
+    const auto count = [&](uint64_t events) { return has_account ? FormatCount(events) : "-"; };
+    rows.push_back({worker.worker().instance_id(),
+                    worker.framework()           ? "framework"
+                    : worker.worker().pid() == 0 ? "-"
+                                                 : std::to_string(worker.worker().pid()),
+                    FormatRanks(worker), PartName(worker), count(account.expected()),
+                    count(account.captured()), count(account.stored()),
+                    has_account ? FormatLost(account) : "-",
+                    has_account ? FormatConserved(account.conserved()) : "-",
+                    has_account ? worker.clock().words() : "-",
+                    worker.gaps() == 0 ? "-"
+                                       : fmt::format("{}, {}", worker.gaps(),
+                                                     FormatDuration(worker.gaps_sum_ns())),
+                    FormatPlaces(account)});
+  }
+  const v1::EventAccount& total = certificate.account();
+  rows.push_back({"all", "", "", fmt::format("{} workers", certificate.workers_size()),
+                  FormatCount(total.expected()), FormatCount(total.captured()),
+                  FormatCount(total.stored()), FormatLost(total),
+                  FormatConserved(total.conserved()), "", "", ""});
+  std::string out = FormatTable({"INSTANCE", "PID", "RANKS", "PART", "EXPECTED", "CAPTURED",
+                                 "STORED", "LOST", "ADDS UP", "CLOCK", "GAPS", "WHERE LOST"},
+                                rows);
+  if (certificate.workers_size() > shown) {
+    out += fmt::format(
+        "({} further workers are not worse than the last one shown; --output json "
+        "has all)\n",
+        certificate.workers_size() - shown);
+  }
+  return out;
+}
+
+std::string FormatGaps(const v1::Certificate& certificate) {
+  std::vector<const v1::Gap*> gaps;
+  for (const v1::WorkerCertificate& worker : certificate.workers()) {
+    for (const v1::Gap& gap : worker.longest_gaps()) gaps.push_back(&gap);
+  }
+  const auto length = [](const v1::Gap* gap) {
+    return gap->loss().last_timestamp_ns() - gap->loss().first_timestamp_ns();
+  };
+  std::stable_sort(gaps.begin(), gaps.end(),
+                   [&](const v1::Gap* a, const v1::Gap* b) { return length(a) > length(b); });
+  if (gaps.size() > kGapsShown) gaps.resize(kGapsShown);
+  std::string out;
+  for (const v1::Gap* gap : gaps) {
+    const v1::StreamIdentity& stream = gap->stream();
+    out += fmt::format(
+        "gap         {} pid {} nc {}: {} from {}, {} events in the {}\n",
+        stream.worker().instance_id(), stream.worker().pid(), stream.nc_idx(),
+        FormatDuration(length(gap)), gap->loss().first_timestamp_ns(),
+        gap->loss().events_unknown() ? "an unknown number of" : FormatCount(gap->loss().events()),
+        ToString(static_cast<LossPlace>(gap->loss().place())));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string FormatCertificate(const v1::Certificate& certificate) {
+  std::string out = FormatWorkers(certificate) + FormatGaps(certificate);
+  for (const std::string& finding : certificate.findings()) out += "missing     " + finding + "\n";
+  for (const std::string& note : certificate.notes()) out += "note        " + note + "\n";
+  return out + certificate.verdict() + "\n";
+}
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "neurontrace/v1/certificate.pb.h"
+
+// How a certificate reads on a terminal. Pure functions.
+namespace neurontrace::cli {
+
+// One line a worker, worst first, a line of sums, the gaps, what is missing, and the verdict at
+// the end.
+std::string FormatCertificate(const v1::Certificate& certificate);
+
+}  // namespace neurontrace::cli

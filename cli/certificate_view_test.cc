@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// A certificate as people see it, letter by letter.
+#include "cli/certificate_view.h"
+
+#include <gtest/gtest.h>
+
+namespace neurontrace::cli {
+namespace {
+
+v1::WorkerCertificate& AddWorker(v1::Certificate& certificate, uint32_t pid, v1::WorkerPart part) {
+  v1::WorkerCertificate& worker = *certificate.add_workers();
+  worker.mutable_worker()->set_instance_id("i-0a");
+  worker.mutable_worker()->set_pid(pid);
+  worker.set_part(part);
+  worker.mutable_clock()->set_words("not aligned");
+  worker.mutable_account()->set_conserved(v1::CONSERVATION_YES);
+  return worker;
+}
+
+void SetAccount(v1::EventAccount& account, uint64_t captured, uint64_t stored, uint64_t lost) {
+  account.set_expected(stored + lost);
+  account.set_captured(captured);
+  account.set_stored(stored);
+  account.set_lost(lost);
+}
+
+void AddLoss(v1::EventAccount& account, v1::LossPlace place, v1::LossReason reason,
+             uint64_t events) {
+  v1::Loss& loss = *account.add_losses();
+  loss.set_place(place);
+  loss.set_reason(reason);
+  loss.set_events(events);
+  if (events == 0) {
+    loss.set_events_unknown(true);
+    account.set_lost_unknown(true);
+    account.set_conserved(v1::CONSERVATION_CANNOT_SAY);
+  }
+}
+
+TEST(FormatCertificate, ReadsLikeThis) {
+  v1::Certificate certificate;
+  auto& vanished = AddWorker(certificate, 4711, v1::WORKER_PART_VANISHED);
+  SetAccount(*vanished.mutable_account(), 500, 500, 0);
+  AddLoss(*vanished.mutable_account(), v1::LOSS_PLACE_UNSPECIFIED, v1::LOSS_REASON_UNKNOWN, 0);
+  auto& never = AddWorker(certificate, 4712, v1::WORKER_PART_NEVER);
+  never.set_absence(v1::WORKER_ABSENCE_BUSY_OTHER_PROFILER);
+  auto& lossy = AddWorker(certificate, 4713, v1::WORKER_PART_RECORDED);
+  for (const int64_t gid : {0, 1, 2, 5}) lossy.add_worker_gids(gid);
+  SetAccount(*lossy.mutable_account(), 12'345, 12'340, 17);
+  AddLoss(*lossy.mutable_account(), v1::LOSS_PLACE_RUNTIME_RING, v1::LOSS_REASON_OVERWRITTEN, 12);
+  AddLoss(*lossy.mutable_account(), v1::LOSS_PLACE_SPOOL, v1::LOSS_REASON_FULL, 5);
+  lossy.set_gaps(3);
+  lossy.set_gaps_sum_ns(2'500'000);
+  v1::Gap& gap = *lossy.add_longest_gaps();
+  *gap.mutable_stream()->mutable_worker() = lossy.worker();
+  gap.mutable_stream()->set_nc_idx(2);
+  gap.mutable_loss()->set_place(v1::LOSS_PLACE_RUNTIME_RING);
+  gap.mutable_loss()->set_events(12);
+  gap.mutable_loss()->set_first_timestamp_ns(1'000'000'000);
+  gap.mutable_loss()->set_last_timestamp_ns(1'002'000'000);
+  AddWorker(certificate, 4714, v1::WORKER_PART_IDLE);
+  SetAccount(*certificate.mutable_account(), 12'845, 12'840, 17);
+  certificate.mutable_account()->set_lost_unknown(true);
+  certificate.mutable_account()->set_conserved(v1::CONSERVATION_CANNOT_SAY);
+  certificate.add_findings("waiting for i-0a (agent a), away since 2026-11-21 13:00:00Z");
+  certificate.add_notes("i-0a pid 4714 took part and had nothing to record");
+  certificate.set_verdict("incomplete: 17 of 12857 events lost and an unknown number more");
+
+  EXPECT_EQ(
+      FormatCertificate(certificate),
+      R"(INSTANCE  PID   RANKS  PART                   EXPECTED  CAPTURED  STORED  LOST        ADDS UP     CLOCK        GAPS       WHERE LOST
+i-0a      4711  -      vanished               500       500       500     unknown     cannot say  not aligned  -          somewhere ?
+i-0a      4712  -      never: other profiler  -         -         -       -           -           -            -          -
+i-0a      4713  0-2,5  recorded               12,357    12,345    12,340  17          yes         not aligned  3, 2 ms    runtime ring: overwritten 12, spool: full 5
+i-0a      4714  -      idle                   0         0         0       0           yes         not aligned  -          -
+all                    4 workers              12,857    12,845    12,840  17 or more  cannot say
+gap         i-0a pid 4713 nc 2: 2 ms from 1000000000, 12 events in the runtime ring
+missing     waiting for i-0a (agent a), away since 2026-11-21 13:00:00Z
+note        i-0a pid 4714 took part and had nothing to record
+incomplete: 17 of 12857 events lost and an unknown number more
+)");
+}
+
+TEST(FormatCertificate, ShowsTheWorstOfMany) {
+  v1::Certificate certificate;
+  for (uint32_t pid = 1; pid <= 100; ++pid) {
+    AddWorker(certificate, pid, v1::WORKER_PART_RECORDED);
+  }
+  const std::string text = FormatCertificate(certificate);
+  EXPECT_NE(text.find("(36 further workers are not worse"), std::string::npos) << text;
+  EXPECT_NE(text.find("100 workers"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace neurontrace::cli

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a capture says of itself, held against what the workers say they recorded: every number of the certificate, in
+the command line's JSON, in summary.json, and inside each export. Then an agent that comes back late."""
+
+import json
+import time
+import unittest
+
+from fleet_case import FleetCase
+from ground_truth import read_capture_log
+from pftrace_reader import Pftrace
+
+HOUR_NS = 3_600_000_000_000
+
+
+def short(name):
+    """The word of an enum's name behind its prefix."""
+    for prefix in ("WORKER_PART_", "WORKER_ABSENCE_", "AGENT_PART_", "CONSERVATION_"):
+        name = name.removeprefix(prefix)
+    return name
+
+
+class CertificateTest(FleetCase):
+    def parts(self, certificate):
+        """(part, absence) by pid."""
+        return {w["worker"]["pid"]: (short(w["part"]), short(w["absence"])) for w in certificate["workers"]}
+
+    def by_pid(self, certificate, pid):
+        return next(w for w in certificate["workers"] if w["worker"]["pid"] == pid)
+
+    def produced(self, worker):
+        """Events that left the runtime of a worker that has ended, or were overwritten in it."""
+        sums = read_capture_log(worker.capture_log).values()
+        return sum(row["accepted"] - row["lost_at_stop"] for row in sums)
+
+    def check_account(self, told, produced):
+        """The law, and the truth."""
+        account = told["account"]
+        self.assertEqual(int(account["expected"]), produced)
+        self.assertEqual(int(account["expected"]), int(account["stored"]) + int(account["lost"]))
+        self.assertEqual(account["conserved"], "CONSERVATION_YES")
+        self.assertEqual(int(account["lost"]), sum(int(loss["events"]) for loss in account["losses"]))
+        self.assertFalse(told["events_read_differs"])
+
+    def export(self, capture_id, name, *options):
+        path = self.fleet.dir / name
+        done = self.fleet.cli("export", capture_id, "-o", path, *options, codes=(3,))
+        self.assertIn("capture incomplete: ", done.stdout)
+        return path
+
+    def test_everyone_is_told_apart(self):
+        """A worker that records, one that loses, one that has nothing to say, one that another profiler has, and one
+        whose agent is killed."""
+        self.start_instances("i-0001", "i-0002")
+        steady = self.fleet.start_worker("i-0001", "--cores", 1, "--rank-start", 0, "--world-size", 16, "--mix", "bare",
+                                         "--executions-per-second", 5)
+        lossy = self.fleet.start_worker("i-0001", "--cores", 1, "--rank-start", 1, "--world-size", 16,
+                                        "--mix", "eager", "--executions-per-second", 300)
+        idle = self.fleet.start_worker("i-0001", "--cores", 1, "--rank-start", 2, "--world-size", 16, "--mix", "bare",
+                                       "--start-at", time.time_ns() + HOUR_NS, ready=False)
+        busy = self.fleet.start_worker("i-0001", "--cores", 1, "--rank-start", 3, "--world-size", 16,
+                                       "--profiler", "sys-trace")
+        alone = self.fleet.start_worker("i-0002", "--cores", 1, "--rank-start", 4, "--world-size", 16, "--mix", "bare",
+                                        "--executions-per-second", 5)
+        self.fleet.wait_for_workers(4)
+        self.fleet.wait_for_workers(1, "WORKER_STATE_BUSY_OTHER_PROFILER")
+        # Rings of 1024 events: the lossy worker's last for a few milliseconds.
+        capture_id = self.start_capture("--ring-events", 1024)
+        self.fleet.wait_for_capture(
+            capture_id, lambda c: int(c["events_lost"]) > 0 and len(c["streams"]) >= 3, "losses, and all streams")
+        live = self.fleet.show_capture(capture_id)["certificate"]
+        self.assertTrue(live["provisional"])
+        self.assertTrue(live["verdict"].startswith("provisional: "), live["verdict"])
+        self.fleet.agents["i-0002"].kill()
+        capture = self.stop_capture(capture_id, code=3)
+        for worker in (steady, lossy, busy, idle):
+            worker.stop()
+        self.check_parts(capture, steady, lossy, idle, busy, alone)
+        self.check_exports(capture_id, capture["certificate"], lossy)
+
+        # The agent comes back: what the tap has kept arrives, and the capture is no longer waiting.
+        self.fleet.start_agent("i-0002")
+        capture = self.fleet.wait_for_capture(
+            capture_id, lambda c: all(short(a["part"]) == "FINISHED" for a in c["certificate"]["agents"]),
+            "the late agent to finish", seconds=60)
+        alone.stop()
+        self.assertEqual(self.parts(capture["certificate"])[alone.pid], ("RECORDED", "NONE"))
+        self.check_account(self.by_pid(capture["certificate"], alone.pid), self.produced(alone))
+
+    def check_parts(self, capture, steady, lossy, idle, busy, alone):
+        certificate = capture["certificate"]
+        self.assertEqual(capture["state"], "CAPTURE_STATE_INCOMPLETE")
+        self.assertFalse(certificate["complete"])
+        self.assertEqual(self.parts(certificate), {
+            steady.pid: ("RECORDED", "NONE"), lossy.pid: ("RECORDED", "NONE"), idle.pid: ("IDLE", "NONE"),
+            busy.pid: ("NEVER", "BUSY_OTHER_PROFILER"), alone.pid: ("VANISHED", "NONE")})
+        for worker in (steady, lossy):
+            self.check_account(self.by_pid(certificate, worker.pid), self.produced(worker))
+        self.assertEqual(self.by_pid(certificate, steady.pid)["account"]["lost"], "0")
+        told = self.by_pid(certificate, lossy.pid)
+        self.assertGreater(int(told["account"]["lost"]), 0)
+        self.assertEqual({loss["place"] for loss in told["account"]["losses"]}, {"LOSS_PLACE_RUNTIME_RING"})
+        self.assertGreater(int(told["gaps"]), 0)
+        self.assertTrue(told["longest_gaps"])
+        vanished = self.by_pid(certificate, alone.pid)["account"]
+        self.assertTrue(vanished["lost_unknown"])
+        self.assertEqual(vanished["conserved"], "CONSERVATION_CANNOT_SAY")
+        self.assertEqual(certificate["workers"][0]["worker"]["pid"], alone.pid, "worst first")
+        self.assertEqual({w["clock"]["words"] for w in certificate["workers"]}, {"not aligned"})
+        agents = {agent["instance_id"]: short(agent["part"]) for agent in certificate["agents"]}
+        self.assertEqual(agents, {"i-0001": "FINISHED", "i-0002": "AWAITED"})
+        ranks, = certificate["ranks"]
+        self.assertEqual(ranks["never_seen"], [{"first": "5", "last": "15"}])
+        shown = self.fleet.cli("captures", "show", capture["capture_id"], codes=(3,)).stdout
+        for words in ("waiting for i-0002 (agent agent-i-0002), away since ", "never: other profiler", "vanished",
+                      "11 of 16 ranks were never seen: 5-15", f"\n{certificate['verdict']}\n"):
+            self.assertIn(words, shown)
+
+    def check_exports(self, capture_id, certificate, lossy):
+        summary = json.loads(self.export(capture_id, "summary.json").read_text())
+        self.assertEqual(summary["certificate"], certificate)
+        self.assertEqual(summary["capture"]["capture_id"], capture_id)
+
+        with open(self.export(capture_id, "events.jsonl"), encoding="utf-8") as lines:
+            self.assertEqual(json.loads(next(lines)), {"certificate": certificate})
+
+        account = certificate["account"]
+        trace = json.loads(self.export(capture_id, "trace.json").read_text())
+        self.assertEqual(trace["system_profile_metadata"][0]["certificate"], certificate)
+        sentence = (f"{account['lost']} or more trace events were dropped during capture (stored {account['stored']} "
+                    f"out of at least {account['expected']} total events). Consider increasing buffer size, reducing "
+                    "trace duration, or filtering events.")
+        self.assertIn({"message": sentence, "category": "Missing Data"}, trace["warnings"])
+
+        path = self.export(capture_id, "trace.pftrace")
+        self.check_sound(path)
+        perfetto = Pftrace(path)
+        self.assertEqual(perfetto.certificate(), certificate)
+        told = self.by_pid(certificate, lossy.pid)["account"]
+        losses = perfetto.losses()
+        self.assertEqual({key[1:]: events for key, events in losses.items() if "gid1-nc0-losses" in key[0]},
+                         {("runtime ring", "overwritten"): int(told["lost"])}, losses)
+
+    def test_a_capture_that_matches_nobody_says_who_was_left_out(self):
+        self.start_instances("i-0001")
+        self.fleet.start_worker("i-0001", "--cores", 1)
+        self.fleet.wait_for_workers(1)
+        path = self.fleet.dir / "none.pftrace"
+        done = self.fleet.cli("capture", "--duration", "300ms", "--job", "no-such-job", "-o", path, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("no worker matched", done.stdout)
+        self.assertIn("the capture selects job no-such-job", done.stdout)
+        self.assertFalse(path.exists())
+        capture_id = self.fleet.cli_json("captures")["captures"][-1]["capture_id"]
+        self.assertEqual(self.fleet.show_capture(capture_id)["state"], "CAPTURE_STATE_INCOMPLETE")
+        refused = self.fleet.cli("export", capture_id, "-o", path, check=False)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("there is nothing to export", refused.stderr)
+        self.assertFalse(path.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -143,60 +143,39 @@ TEST(MakeCertificate, EverythingStoredIsComplete) {
 }
 
 // What became of one worker, by what is known of it.
-TEST(MakeCertificate, TellsTheParts) {
+struct PartCase {
+  const char* name;
+  CaptureWorkerState state;
+  WorkerState worker_state;
+  bool has_stream;
+  uint64_t stored;
+  std::vector<Loss> losses;
+  WorkerPart part;
+  WorkerAbsence absence;
+  bool complete;
+};
+
+std::vector<PartCase> PartCases() {
   const Loss all{.place = LossPlace::kTapBuffer, .reason = LossReason::kFull, .events = 9};
   const Loss unknown{.place = LossPlace::kRuntimeRing, .events_unknown = true};
-  struct Case {
-    const char* name;
-    CaptureWorkerState state;
-    WorkerState worker_state;
-    bool has_stream;
-    uint64_t stored;
-    std::vector<Loss> losses;
-    WorkerPart part;
-    WorkerAbsence absence;
-    bool complete;
-  };
   using State = CaptureWorkerState;
-  const Case cases[] = {
-      {"recorded", State::kComplete, {}, true, 5, {}, WorkerPart::kRecorded, {}, true},
-      {"recorded with losses",
-       State::kComplete,
-       {},
-       true,
-       5,
-       {all},
-       WorkerPart::kRecorded,
-       {},
-       false},
-      {"idle", State::kComplete, {}, false, 0, {}, WorkerPart::kIdle, {}, true},
-      {"idle, with an empty stream",
-       State::kComplete,
-       {},
-       true,
-       0,
-       {},
-       WorkerPart::kIdle,
-       {},
-       true},
-      {"all lost", State::kComplete, {}, true, 0, {all}, WorkerPart::kDataLost, {}, false},
-      {"lost, uncounted",
-       State::kComplete,
-       {},
-       true,
-       0,
-       {unknown},
-       WorkerPart::kDataLost,
-       {},
-       false},
+  using Part = WorkerPart;
+  using Absence = WorkerAbsence;
+  return {
+      {"recorded", State::kComplete, {}, true, 5, {}, Part::kRecorded, {}, true},
+      {"recorded in part", State::kComplete, {}, true, 5, {all}, Part::kRecorded, {}, false},
+      {"idle", State::kComplete, {}, false, 0, {}, Part::kIdle, {}, true},
+      {"idle, empty stream", State::kComplete, {}, true, 0, {}, Part::kIdle, {}, true},
+      {"all lost", State::kComplete, {}, true, 0, {all}, Part::kDataLost, {}, false},
+      {"lost, uncounted", State::kComplete, {}, true, 0, {unknown}, Part::kDataLost, {}, false},
       {"refused",
        State::kRefused,
        WorkerState::kFailed,
        false,
        0,
        {},
-       WorkerPart::kNever,
-       WorkerAbsence::kRefused,
+       Part::kNever,
+       Absence::kRefused,
        false},
       {"busy",
        State::kRefused,
@@ -204,8 +183,8 @@ TEST(MakeCertificate, TellsTheParts) {
        false,
        0,
        {},
-       WorkerPart::kNever,
-       WorkerAbsence::kBusyOtherProfiler,
+       Part::kNever,
+       Absence::kBusyOtherProfiler,
        false},
       {"too old",
        State::kRefused,
@@ -213,8 +192,8 @@ TEST(MakeCertificate, TellsTheParts) {
        false,
        0,
        {},
-       WorkerPart::kNever,
-       WorkerAbsence::kNoRuntime,
+       Part::kNever,
+       Absence::kNoRuntime,
        false},
       {"not initialised",
        State::kRefused,
@@ -222,15 +201,18 @@ TEST(MakeCertificate, TellsTheParts) {
        false,
        0,
        {},
-       WorkerPart::kNever,
-       WorkerAbsence::kNoRuntime,
+       Part::kNever,
+       Absence::kNoRuntime,
        false},
-      {"refused in the end", State::kRefused, {}, true, 4, {}, WorkerPart::kRecorded, {}, true},
-      {"died", State::kLost, {}, true, 5, {unknown}, WorkerPart::kVanished, {}, false},
-      {"died with nothing", State::kLost, {}, false, 0, {}, WorkerPart::kVanished, {}, false},
-      {"died, but all is here", State::kLost, {}, true, 5, {}, WorkerPart::kRecorded, {}, true},
+      {"refused in the end", State::kRefused, {}, true, 4, {}, Part::kRecorded, {}, true},
+      {"died", State::kLost, {}, true, 5, {unknown}, Part::kVanished, {}, false},
+      {"died with nothing", State::kLost, {}, false, 0, {}, Part::kVanished, {}, false},
+      {"died, but all is here", State::kLost, {}, true, 5, {}, Part::kRecorded, {}, true},
   };
-  for (const Case& test : cases) {
+}
+
+TEST(MakeCertificate, TellsTheParts) {
+  for (const PartCase& test : PartCases()) {
     SCOPED_TRACE(test.name);
     World world;
     CaptureWorkerStatus& status = world.Status(1, test.state);

@@ -224,7 +224,7 @@ class Fleet:
 
     def cli(self, *arguments, check=True, codes=(0,), seconds=120.0):
         """Runs `neurontrace …` and returns the finished process; with `check`, one of the exit codes is asked for."""
-        command = [str(self.program("neurontrace")), "--aggregator", self.address,
+        command = [str(self.program("neurontrace")), "--aggregator", self.address or self.listen,
                    *[str(a) for a in arguments]]
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds,
                               stdin=subprocess.DEVNULL, check=False)

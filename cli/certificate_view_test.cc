@@ -68,12 +68,12 @@ TEST(FormatCertificate, ReadsLikeThis) {
 
   EXPECT_EQ(
       FormatCertificate(certificate),
-      R"(INSTANCE  PID   RANKS  PART                   EXPECTED  CAPTURED  STORED  LOST        ADDS UP     CLOCK        GAPS       WHERE LOST
-i-0a      4711  -      vanished               500       500       500     unknown     cannot say  not aligned  -          somewhere ?
-i-0a      4712  -      never: other profiler  -         -         -       -           -           -            -          -
-i-0a      4713  0-2,5  recorded               12,357    12,345    12,340  17          yes         not aligned  3, 2 ms    runtime ring: overwritten 12, spool: full 5
-i-0a      4714  -      idle                   0         0         0       0           yes         not aligned  -          -
-all                    4 workers              12,857    12,845    12,840  17 or more  cannot say
+      R"(INSTANCE  PID   RANKS  PART                   EXPECTED  CAPTURED  STORED  LOST        ADDS UP     CLOCK        GAPS     WHERE LOST
+i-0a      4711  -      vanished                    500       500     500  unknown     cannot say  not aligned  -        somewhere ?
+i-0a      4712  -      never: other profiler         -         -       -  -           -           -            -        -
+i-0a      4713  0-2,5  recorded                 12,357    12,345  12,340  17          yes         not aligned  3, 2 ms  runtime ring: overwritten 12, spool: full 5
+i-0a      4714  -      idle                          0         0       0  0           yes         not aligned  -        -
+all                    4 workers                12,857    12,845  12,840  17 or more  cannot say
 gap         i-0a pid 4713 nc 2: 2 ms from 1000000000, 12 events in the runtime ring
 missing     waiting for i-0a (agent a), away since 2026-11-21 13:00:00Z
 note        i-0a pid 4714 took part and had nothing to record

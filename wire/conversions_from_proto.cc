@@ -230,8 +230,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
                            message.event_count());
   }
   if (message.canary_realtime_ns() != 0 &&
-      (message.event_count() > 0 || message.losses_size() > 0 || message.has_replaced() ||
-       message.end_of_stream())) {
+      (message.event_count() > 0 || message.losses_size() > 0 || message.end_of_stream())) {
     return InvalidArgument("header.canary_realtime_ns is set, but the chunk says something else");
   }
   RETURN_IF_ERROR(CheckIdentityText("header.producer_version", message.producer_version()));
@@ -267,7 +266,8 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   if (message.has_replaced()) {
     ASSIGN_OR_RETURN(value.replaced, FromProto(message.replaced()));
   }
-  value.canary_realtime_ns = message.canary_realtime_ns();
+  // What stands in the place of a canary is none.
+  if (!value.replaced) value.canary_realtime_ns = message.canary_realtime_ns();
   return value;
 }
 

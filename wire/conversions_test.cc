@@ -144,6 +144,9 @@ TEST(ConversionsTest, ValuesSurviveTheWire) {
   canary.end_of_stream = false;
   canary.canary_realtime_ns = 1'700'000'000'000'000'000;
   ExpectSame<v1::ChunkHeader>(canary);
+  ChunkHeader replaced = canary;
+  replaced.replaced = Loss{.place = LossPlace::kSpool, .reason = LossReason::kFull};
+  EXPECT_FALSE(OverTheWire<v1::ChunkHeader>(replaced)->is_canary());
   canary.event_count = 1;
   EXPECT_FALSE(OverTheWire<v1::ChunkHeader>(canary).ok());
   ExpectSame<v1::ChunkHeader>(SomeChunk().header);

@@ -133,6 +133,24 @@ TEST_F(TapLossesTest, RecordsWithoutRoomAreALossOfUnknownNumber) {
   EXPECT_TRUE(sink_.Losses()[0].events_unknown);
 }
 
+TEST_F(TapLossesTest, ATapThatLacksNothingTellsOfNothing) {
+  tap_.header().counters.deferred_fetches.store(3);  // of a time before this agent
+  Begin();
+  tap_.WriteDocument(Document(0, 0, 2), capture_, 0);
+  Pass(300);
+  StopAndPass();
+  EXPECT_THAT(sink_.Losses(), IsEmpty());
+}
+
+TEST_F(TapLossesTest, RecordsThatFoundNoRoomWithoutAnAgentAreToldWhenOneIsThere) {
+  tap_.header().counters.refused_control_records.store(3);
+  Begin();
+  Pass(600);
+  StopAndPass();
+  ASSERT_EQ(sink_.Losses().size(), 1u);
+  EXPECT_TRUE(sink_.Losses()[0].events_unknown);
+}
+
 TEST_F(TapLossesTest, ARefusalIsToldOnceOverARestartOfTheAgent) {
   for (size_t stored = 0; stored <= 3; ++stored) {
     SCOPED_TRACE(stored);

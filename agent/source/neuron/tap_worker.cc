@@ -25,6 +25,7 @@ TapWorker::TapWorker(Shared& shared, WorkerIdentity identity, bool pid_claimed,
       connection_changed_ns_(shared.streams.clock.MonotonicNs()),
       deferred_seen_(reader_->deferred_fetches()),
       written_seen_(reader_->write_position()) {
+  buffer_fill_.Begin(connection_changed_ns_);
   RefreshFacts();
 }
 

@@ -126,7 +126,7 @@ class TapWorker {
 
   // Headroom, as of the last tick.
   uint64_t deferred_seen_;
-  uint64_t control_refused_seen_ = 0;
+  uint64_t control_refused_seen_ = 0;  // by a tap without an agent: told when one is there
   uint64_t written_seen_;
   bool stalled_ = false;  // the tap puts fetches off for want of room
   FillRate buffer_fill_;

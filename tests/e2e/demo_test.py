@@ -43,8 +43,8 @@ class Demo(unittest.TestCase):
         done = subprocess.run([checker, out / "system_profile.pftrace"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-4000:])
         trace = Pftrace(out / "system_profile.pftrace")
-        self.assertEqual(len(trace.slices), summary["spans"])
-        processes = {trace.process_of(entry.track)[0] for entry in trace.slices}
+        self.assertEqual(len(trace.events()), summary["spans"])
+        processes = {trace.process_of(entry.track)[0] for entry in trace.events()}
         self.assertEqual(len(processes), 6, processes)
         with open(out / "system_profile.json", encoding="utf-8") as file:
             spans = json.load(file)["trace_event"]

@@ -107,6 +107,14 @@ class Pftrace:
         for uuid in self.tracks:
             self.process_of(uuid)  # every ancestor is described
 
+    def events(self):
+        """Slices and instants but for those that tell of the capture itself: its certificate, losses, warnings."""
+        return [s for s in self.slices if not (s.instant and self._is_about_capture(s.track))]
+
+    def _is_about_capture(self, uuid):
+        names = self.process_of(uuid)[1]
+        return names == ["neurontrace warnings"] or names[-1].endswith("-losses")
+
     def certificate(self):
         """The capture's certificate, which stands in the attributes and, for older readers, in an instant."""
         whole = json.loads(self.attributes["io.neurontrace.certificate"])

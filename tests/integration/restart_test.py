@@ -144,8 +144,8 @@ class WorkerRestart(FleetCase):
         self.assertEqual(self.outcomes(capture),
                          {("i-0001", victim.pid): "LOST", ("i-0001", other.pid): "COMPLETE"})
         self.assertTrue(capture["warnings"])
-        text = self.fleet.cli("captures", "show", capture_id).stdout
-        self.assertRegex(text, rf"(?m)^i-0001 pid {victim.pid}\s+lost\b")
+        text = self.fleet.cli("captures", "show", capture_id, codes=(3,)).stdout
+        self.assertRegex(text, rf"(?m)^i-0001\s+{victim.pid}\s+\S+\s+vanished\b")
         result = self.check_whole(capture_id, killed=[victim])
         victims_cores = {core for core in result.cores if core[1] == victim.pid}
         self.assertEqual(len(victims_cores), 2, "what it had drained is there")

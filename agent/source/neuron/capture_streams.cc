@@ -259,8 +259,12 @@ void CaptureStreams::Flush(uint64_t position) {
 
 void CaptureStreams::End(uint64_t position) {
   ended_ = true;
-  for (const auto& core : cores_) {
-    if (core != nullptr) core->writer->End(position);
+  // What is said of all cores goes before their ends: an agent that is killed between the two
+  // leaves streams that the next one ends, and not ended ones of which nobody knows that more was
+  // lost.
+  if (cores_.back() != nullptr) cores_.back()->writer->End(position);
+  for (size_t slot = 0; slot + 1 < cores_.size(); ++slot) {
+    if (cores_[slot] != nullptr) cores_[slot]->writer->End(position);
   }
 }
 

@@ -209,6 +209,10 @@ TEST_F(TapSourceTest, KeepsWhatADeadWorkerLeft) {
   EXPECT_THAT(sink_.Events(), ElementsAre(Event(0, 0), Event(0, 1), Event(0, 2)));
   ASSERT_FALSE(sink_.Losses().empty());
   EXPECT_TRUE(sink_.Losses()[0].events_unknown);
+  const auto end = std::find_if(sink_.entries.begin(), sink_.entries.end(),
+                                [](const auto& entry) { return entry.chunk.header.end_of_stream; });
+  ASSERT_NE(end, sink_.entries.end());
+  EXPECT_FALSE(end->chunk.header.losses.empty()) << "told before the core's stream has ended";
   source_->StopCapture(capture_);
   EXPECT_FALSE(source_->CaptureFinished(capture_));
   sink_.StoreAll();

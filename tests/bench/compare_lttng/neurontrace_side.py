@@ -87,7 +87,7 @@ class NeurontraceSide:
         del with_discarded  # it always says so
         command = [str(self.fleet.program("neurontrace")), "--aggregator", self.fleet.address, "export", self.capture,
                    "--format", "events", "-o", "-"]
-        events = 0
+        events = -1  # the first line is the certificate
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                               stdin=subprocess.DEVNULL) as export:
             while block := export.stdout.read1(1 << 20):

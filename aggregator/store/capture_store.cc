@@ -87,12 +87,9 @@ absl::StatusOr<CaptureId> CaptureStore::Find(std::string_view text) const {
 }
 
 absl::Status CaptureStore::Delete(const CaptureId& id) {
-  rocksdb::WriteOptions options;
-  options.sync = true;
-  const std::string key = keys::Capture(id);
-  RETURN_IF_ERROR(
-      FromRocksDb(database_.db().Delete(options, database_.family(Family::kCaptures), ToSlice(key)),
-                  "deleting a capture's record"));
+  rocksdb::WriteBatch batch;
+  batch.Delete(database_.family(Family::kCaptures), keys::Capture(id));
+  RETURN_IF_ERROR(database_.Write(batch, /*sync=*/true, "deleting a capture's record"));
   const std::lock_guard lock(mutex_);
   ids_.erase(id);
   return absl::OkStatus();

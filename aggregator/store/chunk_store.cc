@@ -76,9 +76,7 @@ class ChunkStore::Batch {
       batch_.Put(database_.family(Family::kStreams), key, EncodeStreamRecord(staged.record));
     }
     if (batch_.Count() > 0) {
-      rocksdb::WriteOptions options;
-      options.sync = durability == Durability::kSynced;
-      RETURN_IF_ERROR(FromRocksDb(database_.db().Write(options, &batch_), "storing chunks"));
+      RETURN_IF_ERROR(database_.Write(batch_, durability == Durability::kSynced, "storing chunks"));
     }
     for (Staged& staged : staged_) *staged.live = std::move(staged.record);
     return absl::OkStatus();
@@ -149,9 +147,6 @@ absl::StatusOr<ChunkStore::CaptureStreams*> ChunkStore::Load(const CaptureId& ca
 
 absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const ReceivedChunk> chunks) {
   const std::lock_guard lock(mutex_);
-  if (failed_) {
-    RETURN_IF_ERROR(FromRocksDb(database_.db().Resume(), "resuming after a failed write"));
-  }
   std::vector<PutResult> results;
   results.reserve(chunks.size());
   Batch batch(database_);
@@ -165,9 +160,7 @@ absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const Rece
     results.push_back(live == nullptr ? PutResult{.outcome = PutOutcome::kTooManyStreams}
                                       : batch.Add(chunk, *live));
   }
-  absl::Status status = batch.Commit(durability_);
-  failed_ = !status.ok();
-  RETURN_IF_ERROR(std::move(status));
+  RETURN_IF_ERROR(batch.Commit(durability_));
   return results;
 }
 

@@ -92,7 +92,6 @@ class ChunkStore {
   const Durability durability_;
   std::mutex mutex_;
   absl::flat_hash_map<CaptureId, std::unique_ptr<CaptureStreams>> captures_;  // guarded by mutex_
-  bool failed_ = false;  // guarded by mutex_: the last write failed, so RocksDB may have to resume
 };
 
 }  // namespace neurontrace

@@ -67,6 +67,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::OpenAs(const std::string& pa
     return absl::Status(status.code(),
                         fmt::format("store {}: {}", path, std::string(status.message())));
   }
+  if (!to_read) RETURN_IF_ERROR(database->Anchor());
   return database;
 }
 
@@ -142,19 +143,38 @@ absl::StatusOr<std::string> Database::Get(Family of, std::string_view key) const
 }
 
 absl::Status Database::Put(Family of, std::string_view key, std::string_view value, bool sync) {
+  rocksdb::WriteBatch batch;
+  batch.Put(family(of), ToSlice(key), ToSlice(value));
+  return Write(batch, sync, fmt::format("writing {}", FamilyName(of)));
+}
+
+absl::Status Database::Write(rocksdb::WriteBatch& batch, bool sync, std::string_view doing) {
+  if (failed_) {
+    RETURN_IF_ERROR(FromRocksDb(db_->Resume(), "resuming after a failed write"));
+    RETURN_IF_ERROR(Anchor());
+  }
   rocksdb::WriteOptions options;
   options.sync = sync;
-  return FromRocksDb(db_->Put(options, family(of), ToSlice(key), ToSlice(value)),
-                     fmt::format("writing {}", FamilyName(of)));
+  const rocksdb::Status status = db_->Write(options, &batch);
+  failed_ = !status.ok();
+  return FromRocksDb(status, doing);
+}
+
+// RocksDB begins a new log, in place of one that it could not write, only as it flushes a memtable
+// that holds something. A key that is in no log makes sure that there is one.
+absl::Status Database::Anchor() {
+  rocksdb::WriteOptions options;
+  options.disableWAL = true;
+  return FromRocksDb(db_->Put(options, "anchor", ""), "making the store ready to write");
 }
 
 absl::Status Database::DeleteRange(Family of, std::string_view begin, std::string_view end) {
   const std::string doing = fmt::format("deleting from {}", FamilyName(of));
-  rocksdb::WriteOptions options;
-  options.sync = true;
   const rocksdb::Slice from = ToSlice(begin);
   const rocksdb::Slice to = ToSlice(end);
-  RETURN_IF_ERROR(FromRocksDb(db_->DeleteRange(options, family(of), from, to), doing));
+  rocksdb::WriteBatch batch;
+  batch.DeleteRange(family(of), from, to);
+  RETURN_IF_ERROR(Write(batch, /*sync=*/true, doing));
   // Only the compaction makes files go; it reads keys alone, as values lie in blob files.
   rocksdb::CompactRangeOptions compact;
   compact.exclusive_manual_compaction = false;

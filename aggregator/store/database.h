@@ -5,6 +5,7 @@
 #include <rocksdb/env.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -48,6 +49,9 @@ class Database {
   // nullopt-like: NOT_FOUND where there is no such key.
   absl::StatusOr<std::string> Get(Family family, std::string_view key) const;
   absl::Status Put(Family family, std::string_view key, std::string_view value, bool sync);
+  // All writes go through here. RocksDB stops after one that failed; the next one first has it try
+  // again, so that a disk that was full is used as soon as there is room.
+  absl::Status Write(rocksdb::WriteBatch& batch, bool sync, std::string_view doing);
 
   // Removes [begin, end) of a family and gives its space back.
   absl::Status DeleteRange(Family family, std::string_view begin, std::string_view end);
@@ -81,6 +85,7 @@ class Database {
                                                           rocksdb::Env* env, bool to_read);
   rocksdb::Status TryOpen(rocksdb::WALRecoveryMode mode, bool to_read);
   absl::Status KeepOthersAway();
+  absl::Status Anchor();
   absl::Status CheckFormat(bool to_read);
 
   const std::string path_;
@@ -88,6 +93,7 @@ class Database {
   rocksdb::FileLock* lock_ = nullptr;  // only when open to read; RocksDB has its own otherwise
   std::vector<WalDamage> wal_damage_;
   std::unique_ptr<rocksdb::DB> db_;
+  std::atomic<bool> failed_ = false;  // the last write
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
 };
 

@@ -24,7 +24,7 @@ constexpr uint64_t kBlobBytesMin = 0;
 constexpr uint64_t kBlobFileBytes = 256 * kMiB;
 
 // RocksDB would wait after a full disk until there is room for all of its write buffers, 64 MiB and
-// more, and refuse to be resumed meanwhile. ChunkStore resumes it with each write that agents try.
+// more, and refuse to be resumed meanwhile. Database resumes it with the next write.
 class ResumedByWriters final : public rocksdb::EventListener {
  public:
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status,

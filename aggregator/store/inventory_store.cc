@@ -49,7 +49,7 @@ absl::Status InventoryStore::PruneWorkers(std::string_view instance_id,
                                       }
                                       return absl::OkStatus();
                                     }));
-  return FromRocksDb(database_.db().Write({}, &batch), "pruning workers");
+  return database_.Write(batch, /*sync=*/false, "pruning workers");
 }
 
 }  // namespace neurontrace

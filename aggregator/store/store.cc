@@ -26,7 +26,8 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
   if (options.in_memory) {
     store->environment_->env.reset(rocksdb::NewMemEnv(rocksdb::Env::Default()));
   }
-  ASSIGN_OR_RETURN(store->database_, Database::Open(path, store->environment_->env.get()));
+  rocksdb::Env* const env = options.env != nullptr ? options.env : store->environment_->env.get();
+  ASSIGN_OR_RETURN(store->database_, Database::Open(path, env));
   Database& database = *store->database_;
 
   auto id = database.Get(Family::kMeta, kAggregatorIdKey);

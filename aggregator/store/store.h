@@ -13,6 +13,10 @@
 #include "aggregator/store/inventory_store.h"
 #include "trace/ids.h"
 
+namespace rocksdb {
+class Env;
+}
+
 namespace neurontrace {
 
 class Database;
@@ -24,6 +28,9 @@ struct StoreOptions {
   // its own.
   std::string aggregator_id = "aggregator";
   Durability durability = Durability::kSynced;
+  // RocksDB's view of the machine; outlives the store. Null: the machine's own. For tests of what a
+  // crash or a failing disk leaves.
+  rocksdb::Env* env = nullptr;
 };
 
 // The durable truth of an aggregator: one RocksDB database, owned, in one directory. Any thread.

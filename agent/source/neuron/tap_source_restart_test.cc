@@ -139,6 +139,28 @@ TEST_F(TapSourceRestartTest, EndsTheStreamsOfWorkersThatDidNotOutliveTheAgent) {
   EXPECT_TRUE(source_->CaptureFinished(capture_));
 }
 
+TEST_F(TapSourceRestartTest, SaysUnknownOfAWorkerThatDiedBeforeItsCaptureWasTold) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 0, 2), capture_);
+  Pass(600);
+  sink_.StoreAll();
+  Pass(300);  // all that there was is durable, and given back to the tap
+  MakeSource();
+  Connect(capture_);
+  tap_.HangUp();
+  SetProcessAlive(false);
+  Deliver();
+  Pass(600);
+  source_->StartCapture(capture_, {}, sink_.Cursors());
+  Pass(600);
+  sink_.StoreAll();
+  Pass(600);
+  EXPECT_EQ(status().state, CaptureWorkerState::kLost);
+  ASSERT_THAT(sink_.Losses(), SizeIs(1));
+  EXPECT_TRUE(sink_.Losses().front().events_unknown);
+}
+
 TEST_F(TapSourceRestartTest, WaitsForAWorkerThatLivesToFindTheNewAgent) {
   Connect();
   StartAndRecord();

@@ -99,7 +99,7 @@ void TapWorker::Join(const CapturePlan& plan, const std::vector<StreamCursor>& c
       capture->streams().SetRankEvidence(core.nc_idx, core.rank_evidence);
     }
   }
-  capture->streams().Resume(cursors);
+  capture->Resume(cursors);
   if (is_new && broken_)
     capture->EndBecauseBroken(reader_->position(), "the buffer is not readable");
   if (is_new && session_ != nullptr) capture->TryStart(*session_, tap_state_, facts_);
@@ -200,6 +200,7 @@ void TapWorker::TakeRecord(const TapRecord& record) {
 void TapWorker::TakeDocument(const TapRecord& record, WorkerCapture& capture) {
   AgentSourceMetrics& metrics = shared_.streams.metrics;
   CaptureStreams& streams = capture.streams();
+  capture.OnDocument();
   streams.BeginDocument(record);
   const NrtDecodeOutcome outcome = shared_.decoder.Decode(record.payload, record.payload_bytes,
                                                           record.host_realtime_ns, streams);

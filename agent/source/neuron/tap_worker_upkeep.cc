@@ -147,12 +147,13 @@ void TapWorker::StopStrangers() {
 
 void TapWorker::Commit() {
   uint64_t target = reader_->position();
+  for (const auto& [id, capture] : captures_) {
+    target = std::min(target, capture->streams().first_undurable_position().value_or(target));
+  }
   const uint64_t kept = reader_->ring_bytes() / kKeptRingPart;
   const uint64_t from = target > kept ? target - kept : 0;
   for (const auto& [id, capture] : captures_) {
-    CaptureStreams& streams = capture->streams();
-    target = std::min({target, streams.first_undurable_position().value_or(target),
-                       streams.first_needed_position(from).value_or(target)});
+    target = std::min(target, capture->streams().first_needed_position(from).value_or(target));
   }
   reader_->Commit(target);
 }

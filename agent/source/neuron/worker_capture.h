@@ -56,7 +56,11 @@ class WorkerCapture {
   void OnStopAnswer(uint64_t write_position);
   void OnStateChange(const TapReport& report);
 
-  // Records of this capture.
+  // Where its streams continue. One that has not ended was being recorded, as far as anybody knows.
+  void Resume(const std::vector<StreamCursor>& cursors);
+
+  // Records of this capture; OnDocument before what is in it.
+  void OnDocument() { recorded_ = tracing_ = true; }
   void OnTraceStarted(const TapRecord& record);
   void OnTraceStopped(const TapRecord& record);
 

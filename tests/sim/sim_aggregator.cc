@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/sim_aggregator.h"
+
+#include <map>
+#include <utility>
+
+#include "base/status.h"
+#include "wire/chunk_envelope.h"
+#include "wire/grpc_status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kTickNs = 20'000'000;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SimAggregator>> SimAggregator::Start(SimWorld& world,
+                                                                    SimLedger& ledger,
+                                                                    rocksdb::Env* env,
+                                                                    const Options& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Store> store,
+                   Store::Open("/store", {.aggregator_id = "agg-sim", .env = env}));
+  std::unique_ptr<SimAggregator> aggregator(
+      new SimAggregator(world, ledger, std::move(store), options));
+  RETURN_IF_ERROR(aggregator->Restore());
+  aggregator->Tick();
+  return aggregator;
+}
+
+SimAggregator::SimAggregator(SimWorld& world, SimLedger& ledger, std::unique_ptr<Store> store,
+                             const Options& options)
+    : world_(world),
+      ledger_(ledger),
+      options_(options),
+      runner_(world.runner),
+      store_(std::move(store)),
+      coordinator_(std::make_unique<Coordinator>(world.clock, world.random, MakeOutputs())),
+      reports_(std::make_unique<AgentReports>(*coordinator_, store_->chunks(), connections_,
+                                              store_->aggregator_id())),
+      budget_(options.budget_bytes),
+      committer_(store_->chunks(), budget_, metrics_, world.clock, [](const absl::Status&) {}),
+      submit_([this](ReceivedChunk chunk, ChunkCommitter::Done done) {
+        Gather(std::move(chunk), std::move(done));
+      }) {
+  if (options_.wrap_submit) submit_ = options_.wrap_submit(std::move(submit_));
+}
+
+SimAggregator::~SimAggregator() { runner_.Kill(); }
+
+CoordinatorOutputs SimAggregator::MakeOutputs() {
+  return {
+      .send = [this](const std::string&, ConnectionId connection,
+                     const CaptureOrder& order) { connections_.Send(connection, ToOrder(order)); },
+      .persist =
+          [this](const CaptureRecord& record, bool durable) {
+            const absl::Status status = store_->captures().Put(record, durable);
+            if (status.ok() && HasEnded(record.state)) store_->chunks().Forget(record.id);
+            return status;
+          },
+      .changed = [](const CaptureRecord&) {},
+      .agent_changed =
+          [this](const KnownAgent& agent) {
+            store_->inventory()
+                .PutAgent({.info = agent.info,
+                           .first_seen_realtime_ns = agent.first_seen_realtime_ns,
+                           .last_seen_realtime_ns = agent.last_seen_realtime_ns})
+                .IgnoreError();
+          },
+      .worker_changed =
+          [this](const std::string& agent_id, const WorkerInfo& worker) {
+            store_->inventory()
+                .PutWorker({.info = worker,
+                            .agent_id = agent_id,
+                            .first_seen_realtime_ns = world_.clock.RealtimeNs(),
+                            .last_seen_realtime_ns = world_.clock.RealtimeNs()})
+                .IgnoreError();
+          }};
+}
+
+absl::Status SimAggregator::Restore() {
+  ASSIGN_OR_RETURN(std::vector<AgentRecord> agents, store_->inventory().Agents());
+  for (AgentRecord& agent : agents) {
+    coordinator_->RestoreAgent(std::move(agent.info), agent.first_seen_realtime_ns,
+                               agent.last_seen_realtime_ns);
+  }
+  ASSIGN_OR_RETURN(std::vector<CaptureRecord> captures, store_->captures().List());
+  for (CaptureRecord& capture : captures) {
+    if (!HasEnded(capture.state)) coordinator_->RestoreCapture(std::move(capture));
+  }
+  return absl::OkStatus();
+}
+
+void SimAggregator::Tick() {
+  coordinator_->Tick();
+  runner_.PostDelayedTask([this] { Tick(); }, kTickNs);
+}
+
+// --- The writer ----------------------------------------------------------------------------------
+
+void SimAggregator::Gather(ReceivedChunk chunk, ChunkCommitter::Done done) {
+  gathering_.dones.push_back([this, header = chunk.header, columns = chunk.columns,
+                              done = std::move(done)](const absl::StatusOr<PutResult>& result) {
+    if (result.ok() && result->outcome == PutOutcome::kStored) ledger_.OnStored(header, columns);
+    done(result);
+  });
+  gathering_.chunks.push_back(std::move(chunk));
+  if (std::exchange(commit_due_, true)) return;
+  runner_.PostDelayedTask([this] { Commit(); }, options_.commit_ns);
+}
+
+void SimAggregator::Commit() {
+  commit_due_ = false;
+  ChunkCommitter::Group group = std::exchange(gathering_, {});
+  committer_.Commit(group);
+}
+
+// --- Calls ---------------------------------------------------------------------------------------
+
+void SimAggregator::AcceptUpload(std::shared_ptr<UploadSimCall> call, const std::string& agent_id) {
+  // What the agent calls its streams in this call, for the ledger.
+  using Names = std::map<uint32_t, std::pair<CaptureId, StreamIdentity>>;
+  const auto names = std::make_shared<Names>();
+  const auto incoming = std::make_shared<v1::ChunkEnvelope*>(nullptr);
+  auto exchange = std::make_shared<UploadExchange>(
+      UploadDeps{.door = door_, .submit = submit_, .budget = budget_, .metrics = metrics_},
+      agent_id,
+      UploadExchange::Transport{
+          .read =
+              [call, incoming](v1::ChunkEnvelope* envelope) {
+                *incoming = envelope;
+                call->Read(envelope);
+              },
+          .write =
+              [this, call, names](const v1::UploadAck* ack) {
+                if (const auto it = names->find(ack->stream_ref()); it != names->end()) {
+                  world_.trace.Note("ack {} of {}: next {} refusal {} {}", ack->stream_ref(),
+                                    it->second.second.agent_id, ack->next_sequence(),
+                                    static_cast<int>(ack->refusal()), ack->message());
+                  ledger_.OnAcknowledged(it->second.first, it->second.second, ack->next_sequence());
+                }
+                call->WriteDown(*ack);
+              },
+          .finish = [call](const grpc::Status& status) { call->Finish(FromGrpcStatus(status)); }});
+  call->Accept(
+      {.on_read_done =
+           [exchange, incoming, names](bool ok) {
+             if (ok) {
+               const auto header = ParseEnvelopeHeader(**incoming);
+               if (header.ok()) {
+                 (*names)[(*incoming)->stream_ref()] = {header->capture_id, header->stream};
+               }
+             }
+             exchange->OnReadDone(ok);
+           },
+       .on_write_done = [exchange](bool ok) { exchange->OnWriteDone(ok); },
+       .on_cancel = [exchange] { exchange->OnCancel(); },
+       .on_done = [exchange] { exchange->OnDone(); }});
+  exchange->Begin();
+}
+
+void SimAggregator::AcceptControl(std::shared_ptr<ControlSimCall> call) {
+  auto exchange = std::make_shared<ControlExchange>(
+      ControlDeps{.sequence = runner_, .reports = *reports_, .connections = connections_},
+      ControlExchange::Transport{
+          .read = [call](v1::AgentReport* report) { call->Read(report); },
+          .write = [call](const v1::AgentOrder* order) { call->WriteDown(*order); },
+          .finish = [call](const grpc::Status& status) { call->Finish(FromGrpcStatus(status)); }});
+  call->Accept({.on_read_done = [exchange](bool ok) { exchange->OnReadDone(ok); },
+                .on_write_done = [exchange](bool ok) { exchange->OnWriteDone(ok); },
+                .on_cancel = [exchange] { exchange->OnCancel(); },
+                .on_done = [exchange] { exchange->OnDone(); }});
+  exchange->Begin();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/registry.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "aggregator/ingest/agent_connections.h"
+#include "aggregator/ingest/agent_reports.h"
+#include "aggregator/ingest/chunk_committer.h"
+#include "aggregator/ingest/control_exchange.h"
+#include "aggregator/ingest/upload_exchange.h"
+#include "aggregator/session/coordinator.h"
+#include "aggregator/store/store.h"
+#include "tests/sim/process_runner.h"
+#include "tests/sim/sim_ledger.h"
+#include "tests/sim/sim_network.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+
+// One life of the aggregator's process: what Aggregator builds, on the world's time, with the
+// network and the writer's thread played. Destroying it is kill -9: nothing is said and nothing
+// written any more.
+class SimAggregator final : public SimServer {
+ public:
+  using Submit = std::function<void(ReceivedChunk, ChunkCommitter::Done)>;
+
+  struct Options {
+    size_t budget_bytes = limits::kIngestBytesInFlightMax;
+    uint64_t commit_ns = 2'000'000;  // from a chunk's arrival at the writer to its group's commit
+    // Stands between validation and the writer; for simulations that are to fail.
+    std::function<Submit(Submit)> wrap_submit;
+  };
+
+  // Opens the store in `env`, which outlives it.
+  static absl::StatusOr<std::unique_ptr<SimAggregator>> Start(SimWorld& world, SimLedger& ledger,
+                                                              rocksdb::Env* env,
+                                                              const Options& options);
+  ~SimAggregator() override;
+
+  void AcceptUpload(std::shared_ptr<UploadSimCall> call, const std::string& agent_id) override;
+  void AcceptControl(std::shared_ptr<ControlSimCall> call) override;
+
+  Coordinator& coordinator() { return *coordinator_; }
+  Store& store() { return *store_; }
+  size_t bytes_in_flight() const { return budget_.bytes(); }
+  // Slow disks commit late.
+  void SetCommitNs(uint64_t ns) { options_.commit_ns = ns; }
+
+ private:
+  SimAggregator(SimWorld& world, SimLedger& ledger, std::unique_ptr<Store> store,
+                const Options& options);
+  absl::Status Restore();
+  CoordinatorOutputs MakeOutputs();
+  void Tick();
+  void Gather(ReceivedChunk chunk, ChunkCommitter::Done done);
+  void Commit();
+
+  SimWorld& world_;
+  SimLedger& ledger_;
+  Options options_;
+  ProcessRunner runner_;
+  prometheus::Registry registry_;
+  IngestMetrics metrics_{registry_};
+  std::unique_ptr<Store> store_;
+  AgentConnections connections_;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<AgentReports> reports_;
+  IngestBudget budget_;
+  ChunkDoor door_;
+  ChunkCommitter committer_;
+  Submit submit_;
+  ChunkCommitter::Group gathering_;
+  bool commit_due_ = false;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/sim_fleet.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kStepNs = 10 * kSimMs;
+// From the last fault to the end of every capture: an agent that is silent is given up on after a
+// minute, and reconnecting takes up to ten seconds.
+constexpr uint64_t kSettleMaxNs = 150 * kSimSecond;
+// What may be over a budget: the chunk or message that was on its way in when it was reached.
+constexpr size_t kChunkSlackBytes = 1u << 20;
+
+}  // namespace
+
+SimFleet::SimFleet(const SimProfile& profile, bool verbose)
+    : profile_(profile),
+      world_(profile.seed, verbose),
+      // A runtime that numbers from 0 is known by the number 0: one that was overwritten is not
+      // missed.
+      ledger_(world_, profile.worker.first_id_is_zero ? profile.worker.cores : 0),
+      disk_(profile.seed),
+      network_(world_) {
+  for (uint32_t i = 0; i < profile_.hosts; ++i) {
+    auto host = std::make_unique<Host>();
+    AgentInfo& info = host->host.info;
+    info.protocol_version = kProtocolVersion;
+    info.agent_id = fmt::format("agent-{}", i);
+    info.instance_id = fmt::format("i-{}", i);
+    info.boot_id = "boot-1";
+    info.host_name = fmt::format("host-{}", i);
+    host->host.link.latency_ns = profile_.latency_ns;
+    host->host.link.jitter_ns = profile_.jitter_ns;
+    host->agent_options = profile_.agent;
+    hosts_.push_back(std::move(host));
+  }
+}
+
+SimFleet::~SimFleet() {
+  network_.SetServer(nullptr, 0);
+  for (const auto& host : hosts_) host->agent.reset();
+  aggregator_.reset();
+}
+
+SimResult SimFleet::Run() {
+  network_.SetCorruption(profile_.corrupt_per_mille);
+  StartAggregator();
+  for (const auto& host : hosts_) {
+    for (uint32_t i = 0; i < profile_.workers_per_host; ++i) AddWorker(*host);
+    StartAgent(*host);
+  }
+  const uint64_t chaos_end_ns = world_.clock.MonotonicNs() + profile_.chaos_ns;
+  while (world_.clock.MonotonicNs() < chaos_end_ns && world_.trace.violations().empty()) {
+    Step();
+    RollTheDice();
+  }
+  if (world_.trace.violations().empty()) Settle();
+  SimResult result;
+  result.violations = world_.trace.violations();
+  result.trace_hash = world_.trace.hash();
+  result.simulated_seconds = world_.trace.Seconds();
+  result.rows = ledger_.rows();
+  result.rows_stored = ledger_.rows_stored();
+  result.captures = captures_.size();
+  result.captures_complete = static_cast<uint64_t>(
+      std::count_if(captures_.begin(), captures_.end(),
+                    [](const auto& entry) { return entry.second == CaptureState::kComplete; }));
+  result.crashes = crashes_;
+  return result;
+}
+
+void SimFleet::Step() {
+  for (const auto& host : hosts_) {
+    for (const auto& worker : host->host.workers) worker->Advance();
+  }
+  world_.runner.AdvanceNs(kStepNs);
+  const uint64_t now_ns = world_.clock.MonotonicNs();
+  if (aggregator_ == nullptr && now_ns >= aggregator_returns_ns_) StartAggregator();
+  if (disk_heals_ns_ != 0 && now_ns >= disk_heals_ns_) {
+    disk_heals_ns_ = 0;
+    world_.trace.Note("the store's disk works again");
+    // RocksDB does not write a log again that met an error other than a full disk.
+    if (disk_.fault() == CrashDisk::Fault::kIoError) CrashAggregator(false);
+    disk_.SetFault(CrashDisk::Fault::kNone);
+  }
+  if (commit_heals_ns_ != 0 && now_ns >= commit_heals_ns_) {
+    if (aggregator_ != nullptr) aggregator_->SetCommitNs(profile_.aggregator.commit_ns);
+    commit_heals_ns_ = 0;
+  }
+  for (const auto& host : hosts_) {
+    if (host->agent == nullptr && now_ns >= host->agent_returns_ns) StartAgent(*host);
+    if (host->host.link.blocked && now_ns >= host->unblocks_ns) {
+      world_.trace.Note("{} is reached again", host->host.info.instance_id);
+      network_.Unblock(host->host.link);
+    }
+  }
+  CheckBounds();
+  CheckCaptures();
+}
+
+// --- What happens --------------------------------------------------------------------------------
+
+void SimFleet::Settle() {
+  Heal();
+  const uint64_t deadline_ns = world_.clock.MonotonicNs() + kSettleMaxNs;
+  while (world_.clock.MonotonicNs() < deadline_ns && world_.trace.violations().empty()) {
+    Step();
+    if (aggregator_ == nullptr) continue;
+    for (const CaptureRecord& capture : aggregator_->coordinator().Running()) {
+      if (capture.state == CaptureState::kRecording) {
+        aggregator_->coordinator().StopCapture(capture.id).IgnoreError();
+      }
+    }
+    const bool is_quiet = aggregator_->coordinator().Running().empty() &&
+                          std::all_of(hosts_.begin(), hosts_.end(), [](const auto& host) {
+                            return host->agent != nullptr && host->agent->queue_chunks() == 0;
+                          });
+    if (is_quiet) {
+      CheckEverything();
+      return;
+    }
+  }
+  if (!world_.trace.violations().empty()) return;
+  world_.trace.Violate("no progress: {} captures still run {} s after the last fault",
+                       aggregator_ == nullptr ? 0 : aggregator_->coordinator().Running().size(),
+                       kSettleMaxNs / kSimSecond);
+  for (const auto& host : hosts_) {
+    world_.trace.Note("{} has {} chunks, {} under way", host->host.info.agent_id,
+                      host->agent == nullptr ? 0 : host->agent->queue_chunks(),
+                      host->agent == nullptr ? 0 : host->agent->unacked());
+  }
+}
+
+void SimFleet::Heal() {
+  world_.trace.Note("nothing breaks any more");
+  network_.SetCorruption(0);
+  disk_heals_ns_ = std::min(disk_heals_ns_, world_.clock.MonotonicNs());
+  if (aggregator_ != nullptr) aggregator_->SetCommitNs(profile_.aggregator.commit_ns);
+  const uint64_t soon_ns = world_.clock.MonotonicNs() + kSimSecond;
+  aggregator_returns_ns_ = std::min(aggregator_returns_ns_, soon_ns);
+  for (const auto& host : hosts_) {
+    host->agent_returns_ns = std::min(host->agent_returns_ns, soon_ns);
+    host->unblocks_ns = std::min(host->unblocks_ns, soon_ns);
+  }
+}
+
+void SimFleet::StartAggregator() {
+  auto started = SimAggregator::Start(world_, ledger_, disk_.Open(), profile_.aggregator);
+  if (!started.ok()) {
+    // A disk that fails is no reason to give up: it is started again, as a service manager does.
+    disk_.Crash(false);
+    aggregator_returns_ns_ = world_.clock.MonotonicNs() + kSimSecond;
+    world_.trace.Note("the aggregator does not start");
+    if (disk_heals_ns_ == 0) {
+      world_.trace.Violate("the aggregator does not start: {}", started.status().ToString());
+    }
+    return;
+  }
+  aggregator_ = *std::move(started);
+  world_.trace.Note("the aggregator starts");
+  ledger_.CompareWithStore(aggregator_->store());
+  network_.SetServer(aggregator_.get(), 0);
+}
+
+void SimFleet::CrashAggregator(bool power_lost) {
+  if (aggregator_ == nullptr) return;
+  ++crashes_;
+  world_.trace.Note("the aggregator crashes{}", power_lost ? ", and its machine" : "");
+  network_.SetServer(nullptr,
+                     power_lost ? world_.random.Between(1, 20) * kSimSecond : profile_.latency_ns);
+  disk_.Crash(power_lost);
+  aggregator_.reset();
+  aggregator_returns_ns_ = world_.clock.MonotonicNs() + world_.random.Between(50, 8'000) * kSimMs;
+}
+
+void SimFleet::StartAgent(Host& host) {
+  world_.trace.Note("{} starts", host.host.info.agent_id);
+  if (host.host.workers.empty()) {
+    for (uint32_t i = 0; i < profile_.workers_per_host; ++i) AddWorker(host);
+  }
+  host.agent = std::make_unique<SimAgent>(world_, network_, host.host, host.agent_options);
+}
+
+void SimFleet::CrashAgent(Host& host) {
+  if (host.agent == nullptr) return;
+  ++crashes_;
+  world_.trace.Note("{} crashes", host.host.info.agent_id);
+  host.agent.reset();
+  host.agent_returns_ns = world_.clock.MonotonicNs() + world_.random.Between(50, 8'000) * kSimMs;
+  LoseDeadWorkers(host);
+}
+
+void SimFleet::CrashHost(Host& host) {
+  ++crashes_;
+  world_.trace.Note("{} loses its power", host.host.info.instance_id);
+  network_.Silence(host.host.link);
+  host.agent.reset();
+  host.agent_returns_ns =
+      world_.clock.MonotonicNs() + world_.random.Between(1'000, 12'000) * kSimMs;
+  for (const auto& worker : host.host.workers) worker->Die();
+  LoseDeadWorkers(host);
+  host.host.info.boot_id = fmt::format("boot-{}", ++host.boots);
+}
+
+void SimFleet::LoseDeadWorkers(Host& host) {
+  std::erase_if(host.host.workers, [](const auto& worker) {
+    if (worker->alive()) return false;
+    worker->LoseMemory();
+    return true;
+  });
+}
+
+void SimFleet::AddWorker(Host& host) {
+  const AgentInfo& info = host.host.info;
+  WorkerIdentity identity{.instance_id = info.instance_id,
+                          .boot_id = info.boot_id,
+                          .pid = ++host.pids,
+                          .start_time_ticks = world_.clock.MonotonicNs() / 10'000'000};
+  host.host.workers.push_back(
+      std::make_unique<SimWorker>(world_, ledger_, std::move(identity), profile_.worker));
+}
+
+void SimFleet::Block(Host& host, uint64_t ns) {
+  world_.trace.Note("{} is cut off", host.host.info.instance_id);
+  host.host.link.blocked = true;
+  host.unblocks_ns = world_.clock.MonotonicNs() + ns;
+  // Keepalive gives up on what is cut off for long.
+  if (ns > 10 * kSimSecond) network_.BreakCalls(host.host.link);
+}
+
+// --- Invariants ----------------------------------------------------------------------------------
+
+void SimFleet::CheckBounds() {
+  for (const auto& host : hosts_) {
+    if (host->agent == nullptr) continue;
+    const size_t most = 2 * host->agent_options.queue_bytes + kChunkSlackBytes;
+    if (host->agent->queue_bytes() > most) {
+      world_.trace.Violate("{} holds {} bytes of chunks, {} are allowed", host->host.info.agent_id,
+                           host->agent->queue_bytes(), most);
+    }
+    if (host->agent->unacked() > host->agent_options.unacked_max) {
+      world_.trace.Violate("{} has {} chunks under way", host->host.info.agent_id,
+                           host->agent->unacked());
+    }
+  }
+  if (aggregator_ == nullptr) return;
+  const size_t most = profile_.aggregator.budget_bytes + 8 * hosts_.size() * kChunkSlackBytes;
+  if (aggregator_->bytes_in_flight() > most) {
+    world_.trace.Violate("the aggregator holds {} bytes that are not durable, {} are allowed",
+                         aggregator_->bytes_in_flight(), most);
+  }
+}
+
+void SimFleet::CheckCaptures() {
+  if (aggregator_ == nullptr) return;
+  for (auto& [id, state] : captures_) {
+    if (HasEnded(state) || aggregator_->coordinator().FindRunning(id) != nullptr) continue;
+    const auto record = aggregator_->store().captures().Get(id);
+    if (!record.ok()) {
+      world_.trace.Violate("capture {} is gone: {}", id.ToString(), record.status().ToString());
+      state = CaptureState::kIncomplete;
+      continue;
+    }
+    state = record->state;
+    world_.trace.Note("capture {} ended {}", id.ToString(),
+                      state == CaptureState::kComplete ? "complete" : "incomplete");
+    for (const std::string& warning : record->warnings) world_.trace.Note("  {}", warning);
+    if (!HasEnded(state)) world_.trace.Violate("capture {} ended open", id.ToString());
+    if (profile_.calm && state != CaptureState::kComplete) {
+      world_.trace.Violate("nothing happened, and yet a capture is not complete: {}",
+                           record->warnings.empty() ? "" : record->warnings.front());
+    }
+    ledger_.CheckEnded(*record, aggregator_->store());
+  }
+}
+
+void SimFleet::CheckEverything() {
+  ledger_.CompareWithStore(aggregator_->store());
+  const auto records = aggregator_->store().captures().List();
+  if (!records.ok()) return world_.trace.Violate("{}", records.status().ToString());
+  for (const CaptureRecord& record : *records) {
+    captures_[record.id] = record.state;
+    ledger_.CheckEnded(record, aggregator_->store());
+  }
+}
+
+}  // namespace neurontrace

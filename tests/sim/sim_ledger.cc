@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/sim_ledger.h"
+
+#include <algorithm>
+#include <set>
+
+#include "trace/columns_compression.h"
+
+namespace neurontrace {
+namespace {
+
+bool IsBeforeCapture(LossPlace place) {
+  return place == LossPlace::kRuntimeRing || place == LossPlace::kTapBuffer;
+}
+
+}  // namespace
+
+uint64_t SimLedger::Produce(const CaptureId& capture, const WorkerIdentity& worker, uint32_t core) {
+  const auto [it, is_new] =
+      part_at_.try_emplace({capture, worker}, static_cast<uint32_t>(parts_.size()));
+  if (is_new) parts_.push_back({.capture = capture, .worker = worker});
+  rows_.push_back({.part = it->second, .core = static_cast<uint16_t>(core)});
+  parts_[it->second].rows.push_back(rows_.size());
+  return rows_.size();
+}
+
+void SimLedger::SetFate(uint64_t row, Fate fate) { rows_[row - 1].fate = fate; }
+
+void SimLedger::OnMemoryLost(const WorkerIdentity& worker) {
+  for (Part& part : parts_) part.memory_lost = part.memory_lost || part.worker == worker;
+}
+
+void SimLedger::TakeRows(const CaptureId& capture, const StreamIdentity& stream, uint64_t sequence,
+                         uint32_t columns_bytes, std::string_view columns) {
+  if (columns.empty()) return;
+  const auto where = [&] {
+    return fmt::format("chunk {} of {} in {}", sequence, ToString(stream), capture.ToString());
+  };
+  absl::Status status = UncompressColumns(columns, columns_bytes, uncompressed_);
+  if (status.ok()) status = decoded_.Decode(uncompressed_, DecodedChunk::Attributes::kSkip);
+  if (!status.ok()) {
+    world_.trace.Violate("{} in the store is not readable: {}", where(), status.ToString());
+    return;
+  }
+  for (const uint64_t id : decoded_.id()) {
+    if (id == 0 || id > rows_.size()) {
+      world_.trace.Violate("{} holds row {}, which nobody produced", where(), id);
+      continue;
+    }
+    Row& row = rows_[id - 1];
+    const Part& part = parts_[row.part];
+    if (part.capture != capture || part.worker != stream.worker || row.core != stream.nc_idx) {
+      world_.trace.Violate("{} holds row {} of another stream", where(), id);
+    }
+    if (row.stored++ > 0) {
+      world_.trace.Violate("{} holds row {}, which is stored already", where(), id);
+    } else {
+      ++stored_;
+    }
+  }
+}
+
+void SimLedger::OnStored(const ChunkHeader& header, std::string_view columns) {
+  Stream& stream = streams_[{header.capture_id, header.stream}];
+  if (header.sequence < stream.stored_next) {
+    world_.trace.Violate("chunk {} of {} was stored twice", header.sequence,
+                         ToString(header.stream));
+  }
+  stream.stored_next = header.sequence + 1;
+  TakeRows(header.capture_id, header.stream, header.sequence, header.columns_bytes, columns);
+}
+
+void SimLedger::OnAcknowledged(const CaptureId& capture, const StreamIdentity& stream,
+                               uint64_t next_sequence) {
+  Stream& known = streams_[{capture, stream}];
+  if (next_sequence > known.stored_next && !deleted_.contains(capture)) {
+    world_.trace.Violate("{} is acknowledged up to {}, and stored up to {}", ToString(stream),
+                         next_sequence, known.stored_next);
+  }
+  known.acknowledged = std::max(known.acknowledged, next_sequence);
+}
+
+void SimLedger::ReadCapture(Store& store, const CaptureId& capture) {
+  const CaptureReader reader = store.OpenCapture(capture);
+  const auto streams = reader.Streams();
+  if (!streams.ok()) {
+    world_.trace.Violate("the store cannot list streams: {}", streams.status().ToString());
+    return;
+  }
+  for (const StreamRecord& record : *streams) {
+    streams_[{capture, record.identity}].stored_next = record.next_sequence;
+    const StreamReader stream = reader.Stream(record.number);
+    uint64_t events = 0;
+    auto it = stream.Index();
+    for (; it.Valid(); it.Next()) {
+      StoredChunk chunk;
+      if (const absl::Status status = stream.ReadChunk(it.entry().sequence, chunk); !status.ok()) {
+        world_.trace.Violate("{}", status.ToString());
+        continue;
+      }
+      events += chunk.event_count();
+      TakeRows(capture, record.identity, it.entry().sequence, chunk.columns_bytes(),
+               chunk.columns());
+    }
+    if (!it.status().ok()) world_.trace.Violate("{}", it.status().ToString());
+    if (events != record.events) {
+      world_.trace.Violate("{}: {} rows are stored, its record says {}", ToString(record.identity),
+                           events, record.events);
+    }
+  }
+}
+
+void SimLedger::CompareWithStore(Store& store) {
+  for (Row& row : rows_) row.stored = 0;
+  stored_ = 0;
+  for (auto& [key, stream] : streams_) stream.stored_next = 0;
+  const auto captures = store.captures().List();
+  if (!captures.ok()) {
+    world_.trace.Violate("the store cannot list captures: {}", captures.status().ToString());
+    return;
+  }
+  for (const CaptureRecord& capture : *captures) ReadCapture(store, capture.id);
+  for (const auto& [key, stream] : streams_) {
+    if (stream.stored_next >= stream.acknowledged || deleted_.contains(key.first)) continue;
+    world_.trace.Violate("{} was acknowledged up to {}, and the store has it up to {}",
+                         ToString(key.second), stream.acknowledged, stream.stored_next);
+  }
+}
+
+SimLedger::Sums SimLedger::SumOf(const Part& part) const {
+  Sums sums;
+  for (const uint64_t id : part.rows) {
+    const Row& row = rows_[id - 1];
+    ++sums.produced;
+    if (row.stored > 0) {
+      ++sums.stored;
+      continue;
+    }
+    switch (row.fate) {
+      case Fate::kInRuntime:
+        ++sums.in_runtime;
+        break;
+      case Fate::kOverwritten:
+        ++sums.overwritten;
+        break;
+      case Fate::kDied:
+        ++sums.died;
+        break;
+      case Fate::kRefusedByTap:
+        ++sums.refused;
+        break;
+      case Fate::kInTap:
+        ++sums.in_tap;
+        break;
+      case Fate::kTapMemoryLost:
+        ++sums.memory_lost;
+        break;
+    }
+  }
+  SumLast(part, sums);
+  return sums;
+}
+
+void SimLedger::SumLast(const Part& part, Sums& sums) const {
+  std::set<uint16_t> handed_over;  // cores
+  for (auto id = part.rows.rbegin(); id != part.rows.rend(); ++id) {
+    const Row& row = rows_[*id - 1];
+    if (row.fate == Fate::kInTap || row.fate == Fate::kTapMemoryLost) handed_over.insert(row.core);
+    if (handed_over.contains(row.core)) continue;
+    if (row.fate == Fate::kOverwritten) ++sums.overwritten_last;
+    if (row.fate == Fate::kRefusedByTap) ++sums.refused_last;
+  }
+}
+
+void SimLedger::CheckPart(const CaptureRecord& record, const Part& part,
+                          const std::vector<StreamRecord>& streams, bool finished) {
+  const Sums truth = SumOf(part);
+  uint64_t stored = 0;
+  uint64_t told_before = 0;
+  uint64_t told_after = 0;
+  bool told_unknown = false;
+  for (const StreamRecord& stream : streams) {
+    if (stream.identity.worker != part.worker) continue;
+    stored += stream.events;
+    for (const Loss& loss : stream.losses) {
+      (IsBeforeCapture(loss.place) ? told_before : told_after) += loss.events;
+      told_unknown = told_unknown || loss.events_unknown;
+    }
+  }
+  const auto account = [&] {
+    return fmt::format(
+        "{} in {} ({}): produced {} = stored {} + overwritten {} + refused by the tap {} + died {} "
+        "+ in lost memory {} + in a runtime {} + handed over and not stored {}; the store has {} "
+        "and tells of {} lost before the agent, {} behind, unknown: {}",
+        ToString(part.worker), record.id.ToString(),
+        record.state == CaptureState::kComplete ? "complete" : "incomplete", truth.produced,
+        truth.stored, truth.overwritten, truth.refused, truth.died, truth.memory_lost,
+        truth.in_runtime, truth.in_tap, stored, told_before, told_after, told_unknown);
+  };
+  if (stored != truth.stored)
+    world_.trace.Violate("rows in the store do not add up: {}", account());
+  if (told_before + told_after + stored > truth.produced) {
+    world_.trace.Violate("losses are counted too high: {}", account());
+  }
+  const bool unknowable = truth.died + truth.memory_lost + truth.in_runtime > 0;
+  if (record.state == CaptureState::kComplete && unknowable && !told_unknown) {
+    world_.trace.Violate("complete, but rows are gone that nobody tells of: {}", account());
+  }
+  if (!finished || part.memory_lost) return;
+  // A tap says at the end of a trace what it refused; one that dies cannot.
+  const uint64_t before = truth.overwritten + truth.refused;
+  const uint64_t untellable =
+      uncounted_max_ + truth.overwritten_last + (told_unknown ? truth.refused_last : 0);
+  if (told_before > before || told_before + untellable < before) {
+    world_.trace.Violate("losses before the agent are not exact: {}", account());
+  }
+  if (told_after != truth.in_tap) {
+    world_.trace.Violate("losses behind the agent are not exact: {}", account());
+  }
+}
+
+void SimLedger::CheckEnded(const CaptureRecord& record, Store& store) {
+  if (deleted_.contains(record.id)) return;
+  const auto streams = store.OpenCapture(record.id).Streams();
+  if (!streams.ok()) {
+    world_.trace.Violate("the store cannot list streams: {}", streams.status().ToString());
+    return;
+  }
+  bool all_finished = true;
+  for (const Part& part : parts_) {
+    if (part.capture != record.id) continue;
+    const auto agent =
+        std::find_if(record.agents.begin(), record.agents.end(),
+                     [&](const auto& each) { return each.instance_id == part.worker.instance_id; });
+    const bool finished = agent != record.agents.end() && agent->finished;
+    all_finished = all_finished && finished;
+    CheckPart(record, part, *streams, finished);
+  }
+  if (all_finished) ++captures_exact_;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/sim_source.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kTickNs = 20'000'000;
+constexpr uint64_t kStartAgainNs = 1'000'000'000;
+// As in TapWorker: a capture that nobody has told of by then is over.
+constexpr uint64_t kStrangerPatienceNs = 1'000'000'000;
+constexpr uint64_t kDeadRecordsPatienceNs = 300'000'000'000;
+// Rings here are small against their documents: a larger part than TapWorker keeps of its own.
+constexpr uint64_t kKeptRingPart = 2;
+
+}  // namespace
+
+SimSource::SimSource(SimWorld& world, Options options, Workers& workers, TaskRunner& runner,
+                     ChunkSink& sink, SourceListener& listener)
+    : world_(world),
+      options_(std::move(options)),
+      workers_(workers),
+      clock_(world.clock),
+      runner_(runner),
+      listener_(listener),
+      surroundings_{options_.agent_id, world.clock, sink, metrics_} {
+  Tick();
+}
+
+SimSource::~SimSource() = default;
+
+void SimSource::Tick() {
+  Attach();
+  for (const auto& known : known_) {
+    const bool was_alive = !known->gone;
+    if (was_alive && !known->worker->alive()) {
+      known->gone = true;
+      listener_.OnWorkerGone(known->worker->identity());
+    }
+    Read(*known);
+    const bool drained = known->worker->RecordAt(known->position) == nullptr;
+    for (const auto& [id, capture] : known->captures) {
+      if (!known->gone) Command(*known, id, *capture);
+      if (known->gone && drained) {
+        capture->EndBecauseGone(known->position, known->worker->said_goodbye());
+      }
+      capture->Tick(known->position, drained);
+      capture->ReportCounts();
+    }
+    Commit(*known);
+  }
+  for (auto& [id, capture] : captures_) {
+    if (capture.stopping) EndOrphans(capture);
+  }
+  std::erase_if(known_, [this](const auto& known) {
+    if (!IsDone(*known)) return false;
+    // Nobody else holds a dead worker's memory.
+    std::erase_if(workers_, [&](const auto& worker) { return worker.get() == known->worker; });
+    return true;
+  });
+  runner_.PostDelayedTask(
+      [this, alive = std::weak_ptr<bool>(alive_)] {
+        if (!alive.expired()) Tick();
+      },
+      kTickNs);
+}
+
+void SimSource::Attach() {
+  for (const auto& worker : workers_) {
+    const bool is_known = std::any_of(known_.begin(), known_.end(), [&](const auto& known) {
+      return known->worker == worker.get();
+    });
+    if (is_known || !worker->alive()) continue;
+    auto known = std::make_unique<Known>();
+    known->worker = worker.get();
+    known->position = worker->committed();
+    listener_.OnWorker({.identity = worker->identity(), .state = WorkerState::kIdle});
+    known_.push_back(std::move(known));
+    for (auto& [id, capture] : captures_) JoinIfMatching(*known_.back(), capture);
+  }
+}
+
+// --- Reading -------------------------------------------------------------------------------------
+
+void SimSource::Read(Known& known) {
+  while (const SimWorker::Record* const record = known.worker->RecordAt(known.position)) {
+    if (!surroundings_.sink.HasRoom()) return;
+    if (MustWaitFor(known, record->capture)) return;
+    Take(known, *record);
+    known.position = record->next_position;
+  }
+}
+
+bool SimSource::MustWaitFor(const Known& known, const CaptureId& capture) const {
+  if (known.captures.contains(capture) || known.forgotten.contains(capture)) return false;
+  const uint64_t now_ns = clock_.MonotonicNs();
+  for (const auto& [id, each] : known.captures) {
+    if (now_ns - each->joined_ns() >= kStrangerPatienceNs) return false;
+  }
+  return true;
+}
+
+void SimSource::Take(Known& known, const SimWorker::Record& record) {
+  const auto found = known.captures.find(record.capture);
+  if (found == known.captures.end()) return;
+  WorkerCapture& capture = *found->second;
+  TapTraceStopped stopped = record.stopped;
+  TapRecord taken{.position = record.position,
+                  .next_position = record.next_position,
+                  .type = static_cast<uint16_t>(record.type),
+                  .nc_idx = record.core,
+                  .host_realtime_ns = record.host_realtime_ns,
+                  .capture_id = record.capture,
+                  .payload = reinterpret_cast<char*>(&stopped),
+                  .payload_bytes = sizeof stopped};
+  switch (record.type) {
+    case TapRecordType::kTraceStarted:
+      return capture.OnTraceStarted(taken);
+    case TapRecordType::kTraceStopped:
+      return capture.OnTraceStopped(taken);
+    case TapRecordType::kLoss:
+      return capture.streams().TakeTapLoss(taken, record.loss);
+    default:
+      capture.OnDocument();
+      capture.streams().BeginDocument(taken);
+      TakeRows(capture, record);
+      capture.streams().EndDocument(taken, {.events = record.rows.size()});
+  }
+}
+
+void SimSource::TakeRows(WorkerCapture& capture, const SimWorker::Record& record) {
+  world_.trace.Note("{} reads rows {}..{} of core {}", options_.agent_id,
+                    record.rows.front().nc_local_id, record.rows.back().nc_local_id, record.core);
+  const CachedShape& shape =
+      shapes_.Find({.event_type = "nc_exec_running",
+                    .phase = Phase::kStart,
+                    .present = FieldBit(Field::kId) | FieldBit(Field::kNcLocalId) |
+                               FieldBit(Field::kNcIdx) | FieldBit(Field::kTimestamp)});
+  for (const SimWorker::Row& row : record.rows) {
+    capture.streams().OnEvent(
+        {.nc_idx = record.core,
+         .shape = &shape,
+         .fields = {
+             .timestamp_ns = row.timestamp_ns, .id = row.id, .nc_local_id = row.nc_local_id}});
+  }
+}
+
+void SimSource::Commit(Known& known) {
+  uint64_t target = known.position;
+  for (const auto& [id, capture] : known.captures) {
+    target = std::min(target, capture->streams().first_undurable_position().value_or(target));
+  }
+  const uint64_t kept = known.worker->tap_bytes() / kKeptRingPart;
+  const uint64_t from = target > kept ? target - kept : 0;
+  for (const auto& [id, capture] : known.captures) {
+    target = std::min(target, capture->streams().first_needed_position(from).value_or(target));
+  }
+  known.worker->Commit(target);
+}
+
+// --- Captures ------------------------------------------------------------------------------------
+
+// What a tap is told and answers; its socket is as quick as a call.
+void SimSource::Command(Known& known, const CaptureId& id, WorkerCapture& capture) {
+  SimWorker& worker = *known.worker;
+  const auto own = captures_.find(id);
+  if (own == captures_.end()) return;
+  if (own->second.stopping) {
+    if (capture.ended() || !known.stop_sent.insert(id).second) return;
+    capture.Stop(nullptr);
+    worker.Stop(id);
+    // Another one runs: then this one is not, and all of it stands in the buffer.
+    capture.OnStopAnswer(worker.write_position());
+    return;
+  }
+  // A tap that records already, for the agent before this one, says so.
+  if (worker.running() == id && known.start_answered.contains(id)) return;
+  if (clock_.MonotonicNs() < known.start_at_ns[id]) return;
+  known.start_at_ns[id] = clock_.MonotonicNs() + kStartAgainNs;
+  // As StopStrangers: one that this agent was not told of for a while is over.
+  if (const auto running = worker.running();
+      running && !captures_.contains(*running) &&
+      (known.forgotten.contains(*running) ||
+       clock_.MonotonicNs() - capture.joined_ns() >= kStrangerPatienceNs)) {
+    worker.Stop(*running);
+  }
+  TapReport report;
+  report.state = TapState::kStreaming;
+  report.command = TapMessageType::kStart;
+  report.capture_id = worker.Start(id);
+  report.result = report.capture_id == id ? TapResult::kOk : TapResult::kAnotherCapture;
+  if (report.capture_id.empty()) return;  // no room in its buffer: asked again
+  if (report.result == TapResult::kOk) known.start_answered.insert(id);
+  capture.OnStartAnswer(report);
+}
+
+void SimSource::JoinIfMatching(Known& known, Capture& capture) {
+  const CaptureId& id = capture.plan.id;
+  const bool has_streams = std::any_of(
+      capture.cursors.begin(), capture.cursors.end(),
+      [&](const StreamCursor& cursor) { return cursor.stream.worker == known.worker->identity(); });
+  const bool records_it = known.worker->running() == id;
+  if (!has_streams && !records_it && capture.stopping) return;
+  auto& joined = known.captures[id];
+  if (joined == nullptr) {
+    joined = std::make_unique<WorkerCapture>(surroundings_, listener_, capture.plan,
+                                             known.worker->identity());
+  }
+  joined->Resume(capture.cursors);
+}
+
+void SimSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                             std::span<const StreamCursor> cursors) {
+  Capture& capture = captures_[capture_id];
+  capture.plan.id = capture_id;
+  capture.plan.spec = spec;
+  capture.cursors.assign(cursors.begin(), cursors.end());
+  if (capture.stopping) return;
+  for (const auto& known : known_) JoinIfMatching(*known, capture);
+}
+
+void SimSource::StopCapture(const CaptureId& capture_id) {
+  const auto found = captures_.find(capture_id);
+  if (found == captures_.end() || found->second.stopping) return;
+  found->second.stopping = true;
+  for (const auto& known : known_) {
+    const auto capture = known->captures.find(capture_id);
+    if (capture != known->captures.end()) capture->second->Stop(nullptr);
+  }
+  EndOrphans(found->second);
+}
+
+// As in TapSource: streams of workers that did not outlive the agent before this one.
+void SimSource::EndOrphans(Capture& capture) {
+  for (StreamCursor& cursor : capture.cursors) {
+    const StreamIdentity& stream = cursor.stream;
+    if (stream.kind != StreamKind::kNeuronCore || cursor.ended) continue;
+    const bool is_here = std::any_of(known_.begin(), known_.end(), [&](const auto& known) {
+      return known->worker->identity() == stream.worker;
+    });
+    if (is_here) continue;
+    if (cursor.next_sequence == 0) {  // of which nothing is stored
+      cursor.ended = true;
+      listener_.OnCaptureWorker({.capture_id = capture.plan.id,
+                                 .worker = stream.worker,
+                                 .state = CaptureWorkerState::kLost,
+                                 .detail = "worker and agent ended before anything was stored"});
+      continue;
+    }
+    auto writer = std::make_unique<StreamWriter>(capture.plan.id, stream, clock_,
+                                                 surroundings_.sink, metrics_);
+    writer->Resume(cursor);
+    writer->AddLoss(cursor.source_position,
+                    {.place = LossPlace::kTapBuffer,
+                     .reason = LossReason::kUnknown,
+                     .events_unknown = true,
+                     .detail = "worker and agent ended, and what lay between them with them"});
+    writer->End(cursor.source_position);
+    cursor.ended = true;
+    capture.orphans.push_back(std::move(writer));
+  }
+}
+
+bool SimSource::CaptureFinished(const CaptureId& capture_id) const {
+  const auto found = captures_.find(capture_id);
+  if (found == captures_.end()) return true;
+  return found->second.stopping &&
+         std::all_of(known_.begin(), known_.end(),
+                     [&](const auto& known) {
+                       const auto capture = known->captures.find(capture_id);
+                       return capture == known->captures.end() || capture->second->finished();
+                     }) &&
+         std::all_of(found->second.orphans.begin(), found->second.orphans.end(),
+                     [](const auto& orphan) { return orphan->finished(); });
+}
+
+void SimSource::ForgetCapture(const CaptureId& capture_id) {
+  captures_.erase(capture_id);
+  for (const auto& known : known_) {
+    const auto capture = known->captures.find(capture_id);
+    if (capture != known->captures.end() && !capture->second->ended() && known->worker->alive()) {
+      known->worker->Stop(capture_id);
+    }
+    known->captures.erase(capture_id);
+    known->forgotten.insert(capture_id);
+  }
+}
+
+bool SimSource::IsDone(const Known& known) const {
+  return known.gone && known.worker->RecordAt(known.position) == nullptr &&
+         std::all_of(known.captures.begin(), known.captures.end(),
+                     [](const auto& entry) { return entry.second->finished(); });
+}
+
+}  // namespace neurontrace

@@ -2,27 +2,74 @@
 #include "tests/sim/sim_agent.h"
 
 namespace neurontrace {
+namespace {
 
-SimAgent::SimAgent(SimWorld& world, SimNetwork& network, SimHost& host, const Options& options)
-    : runner_(world.runner),
-      queue_(options.queue_bytes),
-      sink_(options.wrap_sink ? options.wrap_sink(queue_) : nullptr),
+constexpr uint64_t kSpoolAgainNs = kSimSecond;
+
+}  // namespace
+
+SimAgent::SimAgent(SimWorld& world, SimLedger& ledger, SimNetwork& network, SimHost& host,
+                   const Options& options)
+    : world_(world),
+      host_(host),
+      runner_(world.runner),
+      disk_runner_(world, host.disk_operation_ns),
+      spool_(options.has_spool ? MakeSpool(world, host, options) : nullptr),
+      queue_(spool_.get(), options.queue_bytes),
+      wrapped_(options.wrap_sink ? options.wrap_sink(queue_) : nullptr),
+      sink_(wrapped_ != nullptr ? *wrapped_ : queue_, ledger),
       uploader_(queue_, network.MakeUploadConnector(host.link, host.info.agent_id), runner_,
                 world.random, options.unacked_max),
       control_(host.info, network.MakeControlConnector(host.link), world.clock, runner_,
                world.random,
-               {.on_welcome = [this] { uploader_.SetEnabled(true); },
+               {.on_welcome =
+                    [this](const std::set<CaptureId>& captures) {
+                      uploader_.ForgetAllBut(captures);
+                      uploader_.SetEnabled(true);
+                    },
                 .on_lost = [this] { uploader_.SetEnabled(false); },
-                .on_capture_over = [this](const CaptureId& id) { uploader_.ForgetCapture(id); }}),
+                .on_capture_over = [this](const CaptureId& id) { uploader_.ForgetCapture(id); },
+                .on_resume =
+                    [this](CaptureResume& resume) {
+                      uploader_.TakeCursors(resume.capture_id, resume.cursors);
+                      queue_.MergeCursors(resume.capture_id, resume.cursors);
+                    },
+                .is_delivered = [this](const CaptureId& id) { return !queue_.Holds(id); }}),
       source_(world,
               {.agent_id = host.info.agent_id,
                .instance_id = host.info.instance_id,
                .boot_id = host.info.boot_id},
-              host.workers, runner_, sink_ != nullptr ? *sink_ : queue_, control_) {
+              host.workers, runner_, sink_, control_) {
   control_.AddSource(source_);
-  control_.Start();
+  OpenSpool();
 }
 
 SimAgent::~SimAgent() { runner_.Kill(); }
+
+std::unique_ptr<Spool> SimAgent::MakeSpool(SimWorld& world, SimHost& host, const Options& options) {
+  Spool::Options spool = options.spool;
+  spool.directory = "/var/lib/neurontrace/spool";
+  spool.agent_id = host.info.agent_id;
+  return std::make_unique<Spool>(spool, host.disk, disk_runner_, runner_, world.clock,
+                                 world.random);
+}
+
+void SimAgent::BeginToEnd() {
+  queue_.Close();
+  source_.Flush();
+}
+
+void SimAgent::OpenSpool() {
+  const absl::Status status = queue_.Recover();
+  if (!status.ok()) {
+    world_.trace.Note("{} cannot read its spool: {}", host_.info.agent_id, status.ToString());
+  }
+  if (!status.ok() && spool_->MayHoldChunks()) {
+    runner_.PostDelayedTask([this] { OpenSpool(); }, kSpoolAgainNs);
+    return;
+  }
+  world_.trace.Note("{} has {} chunks in its spool", host_.info.agent_id, queue_.chunks());
+  control_.Start();
+}
 
 }  // namespace neurontrace

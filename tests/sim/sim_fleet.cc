@@ -25,7 +25,7 @@ SimFleet::SimFleet(const SimProfile& profile, bool verbose)
       disk_(profile.seed),
       network_(world_) {
   for (uint32_t i = 0; i < profile_.hosts; ++i) {
-    auto host = std::make_unique<Host>();
+    auto host = std::make_unique<Host>(profile.seed * 64 + i);
     AgentInfo& info = host->host.info;
     info.protocol_version = kProtocolVersion;
     info.agent_id = fmt::format("agent-{}", i);
@@ -35,6 +35,7 @@ SimFleet::SimFleet(const SimProfile& profile, bool verbose)
     host->host.link.latency_ns = profile_.latency_ns;
     host->host.link.jitter_ns = profile_.jitter_ns;
     host->agent_options = profile_.agent;
+    host->host.disk_operation_ns = profile_.disk_operation_ns;
     hosts_.push_back(std::move(host));
   }
 }
@@ -91,7 +92,16 @@ void SimFleet::Step() {
     commit_heals_ns_ = 0;
   }
   for (const auto& host : hosts_) {
+    if (host->agent_ends_ns != 0 && now_ns >= host->agent_ends_ns) CrashAgent(*host);
     if (host->agent == nullptr && now_ns >= host->agent_returns_ns) StartAgent(*host);
+    if (host->disk_heals_ns != 0 && now_ns >= host->disk_heals_ns) {
+      world_.trace.Note("the disk of {} works again", host->host.info.instance_id);
+      host->disk_heals_ns = 0;
+      host->host.disk.Heal();
+      host->host.disk.SetReadOnly(false);
+      host->host.disk.SetCapacity(~uint64_t{0});
+      host->host.disk_operation_ns = profile_.disk_operation_ns;
+    }
     if (host->host.link.blocked && now_ns >= host->unblocks_ns) {
       world_.trace.Note("{} is reached again", host->host.info.instance_id);
       network_.Unblock(host->host.link);
@@ -144,6 +154,7 @@ void SimFleet::Heal() {
   for (const auto& host : hosts_) {
     host->agent_returns_ns = std::min(host->agent_returns_ns, soon_ns);
     host->unblocks_ns = std::min(host->unblocks_ns, soon_ns);
+    host->disk_heals_ns = std::min(host->disk_heals_ns, soon_ns);
   }
 }
 
@@ -181,14 +192,19 @@ void SimFleet::StartAgent(Host& host) {
   if (host.host.workers.empty()) {
     for (uint32_t i = 0; i < profile_.workers_per_host; ++i) AddWorker(host);
   }
-  host.agent = std::make_unique<SimAgent>(world_, network_, host.host, host.agent_options);
+  host.agent = std::make_unique<SimAgent>(world_, ledger_, network_, host.host, host.agent_options);
 }
 
 void SimFleet::CrashAgent(Host& host) {
   if (host.agent == nullptr) return;
   ++crashes_;
-  world_.trace.Note("{} crashes", host.host.info.agent_id);
+  world_.trace.Note("{} {}", host.host.info.agent_id, host.agent_ends_ns != 0 ? "ends" : "crashes");
   host.agent.reset();
+  host.agent_ends_ns = 0;
+  // The page cache stays; files that were open are closed, and locks free.
+  host.host.disk.SetCrashLosesNothing(true);
+  host.host.disk.Crash();
+  host.host.disk.SetCrashLosesNothing(false);
   host.agent_returns_ns = world_.clock.MonotonicNs() + world_.random.Between(50, 8'000) * kSimMs;
   LoseDeadWorkers(host);
 }
@@ -198,6 +214,8 @@ void SimFleet::CrashHost(Host& host) {
   world_.trace.Note("{} loses its power", host.host.info.instance_id);
   network_.Silence(host.host.link);
   host.agent.reset();
+  host.agent_ends_ns = 0;
+  host.host.disk.Crash();
   host.agent_returns_ns =
       world_.clock.MonotonicNs() + world_.random.Between(1'000, 12'000) * kSimMs;
   for (const auto& worker : host.host.workers) worker->Die();
@@ -240,6 +258,10 @@ void SimFleet::CheckBounds() {
     if (host->agent->queue_bytes() > most) {
       world_.trace.Violate("{} holds {} bytes of chunks, {} are allowed", host->host.info.agent_id,
                            host->agent->queue_bytes(), most);
+    }
+    if (host->agent->spool_bytes() > host->agent_options.spool.bytes_max + kChunkSlackBytes) {
+      world_.trace.Violate("{} has {} bytes in its spool, {} are allowed", host->host.info.agent_id,
+                           host->agent->spool_bytes(), host->agent_options.spool.bytes_max);
     }
     if (host->agent->unacked() > host->agent_options.unacked_max) {
       world_.trace.Violate("{} has {} chunks under way", host->host.info.agent_id,

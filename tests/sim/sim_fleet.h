@@ -37,11 +37,15 @@ class SimFleet {
 
  private:
   struct Host {
+    explicit Host(uint64_t seed) : host(seed) {}
+
     SimHost host;
     SimAgent::Options agent_options;
     std::unique_ptr<SimAgent> agent;
     uint64_t agent_returns_ns = 0;  // while there is none
+    uint64_t agent_ends_ns = 0;     // 0: it was not told to
     uint64_t unblocks_ns = 0;       // while its link is blocked
+    uint64_t disk_heals_ns = 0;     // 0: its disk is well
     uint32_t boots = 1;
     uint32_t pids = 100;
   };
@@ -52,6 +56,8 @@ class SimFleet {
   // Faults and orders.
   void RollTheDice();
   void RollForHost(Host& host);
+  void RollForWorkers(Host& host);
+  void RollForDisk(Host& host);
   void RollForAggregator();
   void RollForOperator();
   void CrashAgent(Host& host);

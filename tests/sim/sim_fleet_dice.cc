@@ -29,6 +29,11 @@ void SimFleet::RollForHost(Host& host) {
   SimRandom& random = world_.random;
   const SimProfile& p = profile_;
   if (Happens(random, p.agent_crash)) CrashAgent(host);
+  if (host.agent != nullptr && host.agent_ends_ns == 0 && Happens(random, p.agent_end)) {
+    world_.trace.Note("{} is told to end", host.host.info.agent_id);
+    host.agent->BeginToEnd();
+    host.agent_ends_ns = world_.clock.MonotonicNs() + random.Between(20, 3'000) * kSimMs;
+  }
   if (host.agent != nullptr && Happens(random, p.host_crash)) CrashHost(host);
   if (!host.host.link.blocked && Happens(random, p.block)) {
     Block(host, random.Between(100, random.Chance(200) ? 25'000 : 3'000) * kSimMs);
@@ -37,6 +42,13 @@ void SimFleet::RollForHost(Host& host) {
     world_.trace.Note("calls of {} break", host.host.info.instance_id);
     network_.BreakCalls(host.host.link);
   }
+  RollForWorkers(host);
+  RollForDisk(host);
+}
+
+void SimFleet::RollForWorkers(Host& host) {
+  SimRandom& random = world_.random;
+  const SimProfile& p = profile_;
   auto& workers = host.host.workers;
   if (workers.empty()) return;
   SimWorker& worker = *workers[random.Between(0, workers.size() - 1)];
@@ -58,6 +70,43 @@ void SimFleet::RollForHost(Host& host) {
   } else if (Happens(random, p.worker_exit)) {
     gone(true);
   }
+}
+
+void SimFleet::RollForDisk(Host& host) {
+  SimRandom& random = world_.random;
+  if (host.disk_heals_ns != 0 || !Happens(random, profile_.disk_fault)) return;
+  FakeFileSystem& disk = host.host.disk;
+  using Operation = FakeFileSystem::Operation;
+  const auto fails = [&](Operation operation) {
+    disk.Fail(operation, absl::UnavailableError("input/output error"),
+              random.Chance(500) ? 1 : ~uint64_t{0});
+  };
+  const uint64_t kind = random.Between(0, 7);
+  switch (kind) {
+    case 0:
+    case 1:
+      disk.SetCapacity(disk.bytes() + random.Between(0, 4'096));
+      break;
+    case 2:
+      disk.SetReadOnly(true);
+      break;
+    case 3:
+      fails(Operation::kAppend);
+      break;
+    case 4:
+      fails(Operation::kSync);
+      break;
+    case 5:
+      fails(Operation::kRead);
+      break;
+    case 6:
+      fails(random.Chance(500) ? Operation::kCreate : Operation::kRename);
+      break;
+    default:
+      host.host.disk_operation_ns = random.Between(10, 1'000) * kSimMs;
+  }
+  host.disk_heals_ns = world_.clock.MonotonicNs() + random.Between(100, 6'000) * kSimMs;
+  world_.trace.Note("the disk of {} goes wrong, as kind {}", host.host.info.instance_id, kind);
 }
 
 void SimFleet::RollForAggregator() {

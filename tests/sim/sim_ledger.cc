@@ -60,6 +60,21 @@ void SimLedger::TakeRows(const CaptureId& capture, const StreamIdentity& stream,
   }
 }
 
+std::vector<uint64_t> SimLedger::RowsOf(const Chunk& chunk) {
+  if (chunk.columns.empty()) return {};
+  absl::Status status = UncompressColumns(chunk.columns, chunk.header.columns_bytes, uncompressed_);
+  if (status.ok()) status = decoded_.Decode(uncompressed_, DecodedChunk::Attributes::kSkip);
+  if (!status.ok()) {
+    world_.trace.Violate("a source gives a chunk that is not readable: {}", status.ToString());
+    return {};
+  }
+  return {decoded_.id().begin(), decoded_.id().end()};
+}
+
+void SimLedger::OnKept(const std::vector<uint64_t>& rows) {
+  for (const uint64_t id : rows) rows_[id - 1].kept = true;
+}
+
 void SimLedger::OnStored(const ChunkHeader& header, std::string_view columns) {
   Stream& stream = streams_[{header.capture_id, header.stream}];
   if (header.sequence < stream.stored_next) {
@@ -136,6 +151,7 @@ SimLedger::Sums SimLedger::SumOf(const Part& part) const {
       ++sums.stored;
       continue;
     }
+    if (row.kept) ++sums.kept_missing;
     switch (row.fate) {
       case Fate::kInRuntime:
         ++sums.in_runtime;
@@ -205,6 +221,10 @@ void SimLedger::CheckPart(const CaptureRecord& record, const Part& part,
   const bool unknowable = truth.died + truth.memory_lost + truth.in_runtime > 0;
   if (record.state == CaptureState::kComplete && unknowable && !told_unknown) {
     world_.trace.Violate("complete, but rows are gone that nobody tells of: {}", account());
+  }
+  if (finished && truth.kept_missing > told_after) {
+    world_.trace.Violate("{} rows that an agent had kept are gone, and nobody tells of them: {}",
+                         truth.kept_missing - told_after, account());
   }
   if (!finished || part.memory_lost) return;
   // A tap says at the end of a trace what it refused; one that dies cannot.

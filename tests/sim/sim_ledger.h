@@ -41,6 +41,11 @@ class SimLedger {
   // What a worker left in memory is gone, and what nobody had read of it cannot be known.
   void OnMemoryLost(const WorkerIdentity& worker);
 
+  // --- What the agents do ---
+  std::vector<uint64_t> RowsOf(const Chunk& chunk);
+  // An agent has promised that these survive it.
+  void OnKept(const std::vector<uint64_t>& rows);
+
   // --- What the aggregator does ---
   // A chunk is in the store, as its writer says.
   void OnStored(const ChunkHeader& header, std::string_view columns);
@@ -62,6 +67,7 @@ class SimLedger {
     uint16_t core = 0;
     Fate fate = Fate::kInRuntime;
     uint8_t stored = 0;  // times
+    bool kept = false;
   };
   // One worker in one capture.
   struct Part {
@@ -81,6 +87,7 @@ class SimLedger {
     // Of the overwritten and refused, those behind the last row of their core that was handed over:
     // no hole in any sequence tells of them.
     uint64_t overwritten_last = 0, refused_last = 0;
+    uint64_t kept_missing = 0;  // kept by an agent, and not stored
   };
 
   void TakeRows(const CaptureId& capture, const StreamIdentity& stream, uint64_t sequence,

@@ -33,11 +33,19 @@ SimProfile MakeProfile(uint64_t seed) {
   if (random.Chance(300)) profile.agent.queue_bytes = random.Between(2, 32) << 10;
   if (random.Chance(300)) profile.agent.unacked_max = static_cast<uint32_t>(random.Between(1, 8));
   if (random.Chance(200)) profile.aggregator.budget_bytes = random.Between(1, 16) << 10;
+  profile.agent.has_spool = random.Chance(850);
+  if (random.Chance(300)) {
+    profile.agent.spool.bytes_max = random.Between(128, 512) << 10;
+    profile.agent.spool.capture_bytes_max = profile.agent.spool.bytes_max / random.Between(1, 2);
+  }
+  if (random.Chance(500)) profile.agent.spool.when_full = Spool::WhenFull::kRefuseNewest;
+  profile.disk_operation_ns = random.Between(10'000, 20 * kSimMs);
   if (seed % 16 == 0) {
     profile.calm = true;
     return profile;
   }
   profile.agent_crash = Maybe(random, 2'000);
+  profile.agent_end = Maybe(random, 1'000);
   profile.host_crash = Maybe(random, 400);
   profile.aggregator_crash = Maybe(random, 2'000);
   profile.block = Maybe(random, 2'000);
@@ -46,6 +54,7 @@ SimProfile MakeProfile(uint64_t seed) {
   profile.worker_exit = Maybe(random, 1'000);
   profile.stall = Maybe(random, 2'000);
   profile.burst = Maybe(random, 5'000);
+  profile.disk_fault = Maybe(random, 2'000);
   profile.store_fault = Maybe(random, 1'000);
   profile.slow_store = Maybe(random, 1'000);
   profile.corrupt_per_mille = Maybe(random, 30);

@@ -23,8 +23,10 @@ struct SimProfile {
   SimAggregator::Options aggregator;
   uint64_t latency_ns = 200'000;
   uint64_t jitter_ns = 1'000'000;
+  uint64_t disk_operation_ns = 500'000;
 
   uint32_t agent_crash = 0;
+  uint32_t agent_end = 0;
   uint32_t host_crash = 0;
   uint32_t aggregator_crash = 0;
   uint32_t block = 0;
@@ -33,6 +35,7 @@ struct SimProfile {
   uint32_t worker_exit = 0;
   uint32_t stall = 0;
   uint32_t burst = 0;
+  uint32_t disk_fault = 0;  // of a host's disk
   uint32_t store_fault = 0;
   uint32_t slow_store = 0;
   uint32_t corrupt_per_mille = 0;  // of envelopes

@@ -276,6 +276,12 @@ bool SimSource::CaptureFinished(const CaptureId& capture_id) const {
                      [](const auto& orphan) { return orphan->finished(); });
 }
 
+void SimSource::Flush() {
+  for (const auto& known : known_) {
+    for (const auto& [id, capture] : known->captures) capture->Flush(known->position);
+  }
+}
+
 void SimSource::ForgetCapture(const CaptureId& capture_id) {
   captures_.erase(capture_id);
   for (const auto& known : known_) {

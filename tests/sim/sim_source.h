@@ -37,6 +37,7 @@ class SimSource final : public Source {
                     std::span<const StreamCursor> cursors) override;
   void StopCapture(const CaptureId& capture_id) override;
   bool CaptureFinished(const CaptureId& capture_id) const override;
+  void Flush() override;
   void ForgetCapture(const CaptureId& capture_id) override;
 
  private:

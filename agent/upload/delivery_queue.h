@@ -106,6 +106,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
     bool replaced = false;  // stands for a chunk that is lost
     bool loading = false;
     uint8_t load_failures = 0;
+    uint8_t refusals = 0;            // of what stands for it
     std::optional<GoneBefore> gone;  // of what lies before it
     SpoolPlace place;
     std::shared_ptr<v1::ChunkEnvelope> envelope;  // null: to be loaded
@@ -183,7 +184,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   const size_t bytes_max_;
   Listener* listener_ = nullptr;
   absl::flat_hash_map<StreamKey, StreamNumber> numbers_;
-  absl::flat_hash_map<StreamNumber, Stream> streams_;
+  std::map<StreamNumber, Stream> streams_;  // in order, so that what happens to all repeats itself
   std::map<CaptureId, std::set<StreamNumber>> by_capture_;
   StreamNumber last_number_ = 0;
   size_t unkept_bytes_ = 0;  // of chunks that are in memory alone

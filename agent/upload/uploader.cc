@@ -18,6 +18,8 @@ constexpr uint64_t kReconnectFirstNs = 100'000'000;
 constexpr uint64_t kReconnectLongestNs = 10'000'000'000;
 // With chunks under way and no answer for so long, the call is given up and begun anew.
 constexpr uint64_t kSilenceMaxNs = 30'000'000'000;
+// Refusals of what stands for a refused chunk.
+constexpr uint8_t kStandInRefusedMax = 4;
 // Answers to a chunk that says what is gone before it, which ask for that all the same.
 constexpr uint32_t kFirstRefusedMax = 3;
 constexpr uint32_t kLoadAgainMs = 1'000;
@@ -220,6 +222,11 @@ void Uploader::Replace(StreamNumber stream, const v1::UploadAck& ack) {
   DeliveryQueue::Entry& entry = queue_.at(stream, index);
   if (entry.envelope == nullptr) return;  // it was sent before a reconnection, and is sent again
   const auto header = ParseEnvelopeHeader(*entry.envelope);
+  // What was under way twice is refused twice: only what stands for it is known to be refused when
+  // that goes on.
+  if (entry.replaced && ++entry.refusals < kStandInRefusedMax) {
+    return GoBack(stream, ack.refused_sequence());
+  }
   if (entry.replaced || !header.ok()) {
     Abandon(stream, fmt::format("the aggregator refused a chunk for good: {}", ack.message()));
     return;

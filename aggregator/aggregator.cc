@@ -27,6 +27,7 @@ constexpr std::chrono::milliseconds kShutdownPatience{500};
 constexpr uint64_t kWorkerMemoryNs = 30ull * 24 * 3600 * 1'000'000'000;
 
 constexpr char kStoreCondition[] = "store";
+constexpr char kStoreFilesCondition[] = "store files";
 constexpr char kServingCondition[] = "serving";
 
 // A failure to remember is no reason to stop: agents tell all of it again.
@@ -39,10 +40,18 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const AggregatorConfig& config,
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) {
-    return FailedPrecondition("the store's directory {} cannot be made: {}", path, error.message());
+    const bool is_file = std::filesystem::exists(path) && !std::filesystem::is_directory(path);
+    return FailedPrecondition("the store's directory {} cannot be made: {}", path,
+                              is_file ? "it is a file: name a directory" : error.message());
   }
-  return Store::Open(path, {.aggregator_id = fmt::format("agg-{:016x}", random.Next64()),
-                            .durability = config.durability});
+  ChunkDoor door;
+  auto store = Store::Open(path, {.examine = ExamineThrough(door),
+                                  .aggregator_id = fmt::format("agg-{:016x}", random.Next64()),
+                                  .durability = config.durability});
+  if (store.ok()) {
+    for (const std::string& note : (*store)->notes()) SPDLOG_WARN("store {}: {}", path, note);
+  }
+  return store;
 }
 
 }  // namespace
@@ -64,6 +73,9 @@ Aggregator::Aggregator(std::unique_ptr<Store> store)
       committer_(store_->chunks(), budget_, ingest_metrics_, clock_,
                  [this](const absl::Status& status) {
                    health_.Set(kStoreCondition, status.ok(), std::string(status.message()));
+                   // Damage under a running RocksDB stops all writing until it is opened anew.
+                   health_.Set(kStoreFilesCondition, !absl::IsDataLoss(status),
+                               "a file is damaged: it is repaired at the next start");
                  }),
       writer_(committer_),
       gateway_({loop_, reports_, connections_},
@@ -86,6 +98,7 @@ Aggregator::Aggregator(std::unique_ptr<Store> store)
                              },
                          .started_realtime_ns = clock_.RealtimeNs()}) {
   health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");
+  health_.Declare(kStoreFilesCondition, HealthState::Severity::kLiveness, "");
   health_.Declare(kServingCondition, HealthState::Severity::kReadiness, "not listening");
   health_.Set(kStoreCondition, true);
 }
@@ -203,6 +216,7 @@ void Aggregator::UpdateMetrics() {
   metrics_.workers.Set(static_cast<double>(registry.workers()));
   metrics_.captures_running.Set(static_cast<double>(coordinator_.Running().size()));
   metrics_.captures_stored.Set(static_cast<double>(store_->captures().size()));
+  metrics_.chunks_damaged.Set(static_cast<double>(store_->chunks().damaged_chunks()));
   metrics_.store_bytes.Set(static_cast<double>(store_->bytes()));
 }
 

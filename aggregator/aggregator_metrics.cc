@@ -23,6 +23,8 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
       captures_stored(
           Gauge(registry, "neurontrace_aggregator_captures_stored", "Captures in the store")),
       store_bytes(Gauge(registry, "neurontrace_aggregator_store_bytes", "Bytes of the store")),
+      chunks_damaged(Gauge(registry, "neurontrace_aggregator_store_chunks_damaged",
+                           "Chunks found damaged on disk since the start, now losses")),
       exports(Counter(registry, "neurontrace_aggregator_exports_total", "Exports begun")),
       exports_failed(Counter(registry, "neurontrace_aggregator_exports_failed_total",
                              "Exports that ended with an error")) {}

@@ -17,6 +17,7 @@ struct AggregatorMetrics {
   prometheus::Gauge& captures_running;
   prometheus::Gauge& captures_stored;
   prometheus::Gauge& store_bytes;
+  prometheus::Gauge& chunks_damaged;
   prometheus::Counter& exports;
   prometheus::Counter& exports_failed;
 };

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "aggregator/ingest/chunk_door.h"
 
@@ -56,16 +55,6 @@ std::string Quoted(std::string_view text) {
 }
 
 }  // namespace
-
-ExamineChunk ExamineThrough(ChunkDoor& door) {
-  const auto envelope = std::make_shared<v1::ChunkEnvelope>();
-  return [&door, envelope](std::string_view header, std::string_view columns, uint32_t crc32c) {
-    envelope->set_header(header.data(), header.size());
-    envelope->set_columns(columns.data(), columns.size());
-    envelope->set_crc32c(crc32c);
-    return door.Examine(*envelope);
-  };
-}
 
 std::string FormatReport(const StoreCheckReport& report, const std::string& store) {
   std::string text;

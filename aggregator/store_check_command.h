@@ -9,14 +9,9 @@
 
 namespace neurontrace {
 
-class ChunkDoor;
-
 // neurontrace-aggregator --store-check: the report goes to `out`, a progress bar to `err` where
 // that is a terminal. Gives the exit code: 0 sound, 1 damaged, 2 where there is nothing to look at.
 int RunStoreCheck(const AggregatorConfig& config, FILE* out, FILE* err);
-
-// Looks at stored chunks as `door`, which outlives it, looks at those that come.
-ExamineChunk ExamineThrough(ChunkDoor& door);
 
 // The report for people, and as one JSON object in one line.
 std::string FormatReport(const StoreCheckReport& report, const std::string& store);

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 
+#include "aggregator/ingest/chunk_door.h"
 #include "aggregator/store_damage_test_support.h"
 
 namespace neurontrace {

@@ -30,7 +30,8 @@ class StoreDamageTest : public ::testing::Test {
   ChunkDoor& door() { return door_; }
 
   std::unique_ptr<Store> OpenStore() {
-    auto store = Store::Open(path(), {.aggregator_id = "aggregator-1"});
+    auto store =
+        Store::Open(path(), {.examine = ExamineThrough(door_), .aggregator_id = "aggregator-1"});
     EXPECT_TRUE(store.ok()) << store.status();
     return store.ok() ? *std::move(store) : nullptr;
   }

@@ -63,6 +63,8 @@ std::string_view ToString(LossReason reason) {
       return "refused";
     case LossReason::kExpired:
       return "expired";
+    case LossReason::kDamaged:
+      return "damaged";
   }
   return "unknown";
 }

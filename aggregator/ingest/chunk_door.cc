@@ -70,4 +70,14 @@ absl::StatusOr<ReceivedChunk> ChunkDoor::Take(v1::ChunkEnvelope& envelope,
   return chunk;
 }
 
+ExamineChunk ExamineThrough(ChunkDoor& door) {
+  const auto envelope = std::make_shared<v1::ChunkEnvelope>();
+  return [&door, envelope](std::string_view header, std::string_view columns, uint32_t crc32c) {
+    envelope->set_header(header.data(), header.size());
+    envelope->set_columns(columns.data(), columns.size());
+    envelope->set_crc32c(crc32c);
+    return door.Examine(*envelope);
+  };
+}
+
 }  // namespace neurontrace

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "aggregator/store/chunk_store.h"
+#include "aggregator/store/store_check.h"
 #include "neurontrace/v1/chunk.pb.h"
 
 namespace neurontrace {
@@ -38,5 +39,9 @@ class ChunkDoor {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Workspace>> idle_;  // guarded by mutex_
 };
+
+// Looks at stored chunks as `door`, which outlives it, looks at those that come. One thread at a
+// time.
+ExamineChunk ExamineThrough(ChunkDoor& door);
 
 }  // namespace neurontrace

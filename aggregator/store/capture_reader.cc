@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "aggregator/store/chunk_frame.h"
+#include "aggregator/store/chunk_store.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/inventory_store.h"
 #include "aggregator/store/keys.h"
@@ -109,6 +110,10 @@ absl::Status StreamReader::ReadChunk(uint64_t sequence, StoredChunk& out) const 
   absl::Status result = FromRocksDb(status, "reading a chunk");
   if (result.ok()) result = out.Parse();
   if (result.ok()) return result;
+  if (absl::IsDataLoss(result)) {
+    out.pinned_->value.Reset();
+    RETURN_IF_ERROR(chunks_->BookDamaged(capture_, stream_, sequence));
+  }
   return MakeStatus(result.code(), "capture {}, stream {}, chunk {}: {}", capture_.ToString(),
                     stream_, sequence, std::string(result.message()));
 }

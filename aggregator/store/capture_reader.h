@@ -15,6 +15,7 @@
 
 namespace neurontrace {
 
+class ChunkStore;
 class Database;
 
 // A chunk where it lies in the store, pinned: what the views show lives until the next ReadChunk
@@ -83,8 +84,8 @@ class ChunkIndexIterator {
 // The chunks of one stream of one capture. Any thread; must not outlive the store.
 class StreamReader {
  public:
-  StreamReader(Database& database, const CaptureId& capture, uint32_t stream)
-      : database_(&database), capture_(capture), stream_(stream) {}
+  StreamReader(Database& database, ChunkStore& chunks, const CaptureId& capture, uint32_t stream)
+      : database_(&database), chunks_(&chunks), capture_(capture), stream_(stream) {}
 
   uint32_t number() const { return stream_; }
 
@@ -95,11 +96,13 @@ class StreamReader {
   // there is no such chunk or it has no events.
   absl::StatusOr<ChunkIndexIterator> IndexFromSequence(uint64_t sequence) const;
 
-  // NOT_FOUND where there is no such chunk, DATA_LOSS where it is damaged.
+  // NOT_FOUND where there is no such chunk, DATA_LOSS where it is damaged: it is then gone, and a
+  // loss of its stream.
   absl::Status ReadChunk(uint64_t sequence, StoredChunk& out) const;
 
  private:
   Database* database_;
+  ChunkStore* chunks_;
   CaptureId capture_;
   uint32_t stream_;
 };
@@ -107,8 +110,8 @@ class StreamReader {
 // What is stored of one capture, while it grows or after. Any thread; must not outlive the store.
 class CaptureReader {
  public:
-  CaptureReader(Database& database, const CaptureId& capture)
-      : database_(&database), capture_(capture) {}
+  CaptureReader(Database& database, ChunkStore& chunks, const CaptureId& capture)
+      : database_(&database), chunks_(&chunks), capture_(capture) {}
 
   const CaptureId& capture() const { return capture_; }
 
@@ -125,12 +128,13 @@ class CaptureReader {
   };
   absl::StatusOr<Totals> Sum() const;
 
-  StreamReader Stream(uint32_t number) const { return {*database_, capture_, number}; }
+  StreamReader Stream(uint32_t number) const { return {*database_, *chunks_, capture_, number}; }
 
  private:
   absl::StatusOr<std::vector<StreamRecord>> StoredRecords() const;
 
   Database* database_;
+  ChunkStore* chunks_;
   CaptureId capture_;
 };
 

@@ -27,7 +27,9 @@ std::array<char, ChunkFrame::kBytes> ChunkFrame::Encode() const {
   at = PutLittleEndian(event_count, at);
   at = PutLittleEndian(columns_bytes, at);
   at = PutLittleEndian(header_bytes, at);
-  at = PutLittleEndian(uint32_t{0}, at);  // reserved
+  *at++ = static_cast<char>(gone_before ? gone_before->place : LossPlace::kUnspecified);
+  *at++ = static_cast<char>(gone_before ? gone_before->reason : LossReason::kUnknown);
+  at = PutLittleEndian(uint16_t{0}, at);  // reserved
   at = PutLittleEndian(first_timestamp_ns, at);
   PutLittleEndian(last_timestamp_ns, at);
   return bytes;
@@ -42,7 +44,16 @@ std::optional<ChunkFrame> ChunkFrame::Decode(std::string_view value) {
   frame.event_count = TakeLittleEndian<uint32_t>(rest);
   frame.columns_bytes = TakeLittleEndian<uint32_t>(rest);
   frame.header_bytes = TakeLittleEndian<uint32_t>(rest);
-  rest.remove_prefix(4);
+  const uint8_t place = TakeLittleEndian<uint8_t>(rest);
+  const uint8_t reason = TakeLittleEndian<uint8_t>(rest);
+  if (place > static_cast<uint8_t>(LossPlace::kRetention) ||
+      reason > static_cast<uint8_t>(LossReason::kDamaged)) {
+    return std::nullopt;
+  }
+  if (place != 0) {
+    frame.gone_before = {static_cast<LossPlace>(place), static_cast<LossReason>(reason)};
+  }
+  rest.remove_prefix(2);
   frame.first_timestamp_ns = TakeLittleEndian<uint64_t>(rest);
   frame.last_timestamp_ns = TakeLittleEndian<uint64_t>(rest);
   if (frame.header_bytes > value.size() - kBytes) return std::nullopt;

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "trace/chunk_header.h"
+
 namespace neurontrace {
 
 // What stands before header and columns in the value of family `chunks`, so that a reader needs not
@@ -21,6 +23,7 @@ struct ChunkFrame {
   uint32_t header_bytes = 0;
   uint64_t first_timestamp_ns = 0;
   uint64_t last_timestamp_ns = 0;
+  std::optional<GoneBefore> gone_before;  // as it came in the envelope
 
   std::array<char, kBytes> Encode() const;
   // nullopt for another version, too few bytes, or a header longer than what follows.

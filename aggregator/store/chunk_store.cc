@@ -7,12 +7,19 @@
 
 #include "aggregator/store/chunk_frame.h"
 #include "aggregator/store/chunk_index_entry.h"
+#include "aggregator/store/damaged_chunk.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
 #include "base/status.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
+namespace {
+
+// A write larger than this gives its memory back.
+constexpr size_t kBatchBytesKept = size_t{16} << 20;
+
+}  // namespace
 
 // What is known of the streams of one capture. A record is durable once it has a chunk.
 struct ChunkStore::CaptureStreams {
@@ -41,10 +48,17 @@ struct ChunkStore::CaptureStreams {
   }
 };
 
+// What one write leaves for the next: memory that grew to the size of a group stays.
+struct ChunkStore::Scratch {
+  rocksdb::WriteBatch batch;
+};
+
 // One write in the making: the records as they will be, and the RocksDB batch.
 class ChunkStore::Batch {
  public:
-  explicit Batch(Database& database) : database_(database) {}
+  Batch(Database& database, rocksdb::WriteBatch& batch) : database_(database), batch_(batch) {
+    batch_.Clear();
+  }
 
   PutResult Add(const ReceivedChunk& chunk, StreamRecord& live) {
     StreamRecord& record = StagedCopy(live, chunk.header.capture_id);
@@ -102,7 +116,8 @@ class ChunkStore::Batch {
                                   .columns_bytes = header.columns_bytes,
                                   .header_bytes = static_cast<uint32_t>(chunk.header_bytes.size()),
                                   .first_timestamp_ns = header.first_timestamp_ns,
-                                  .last_timestamp_ns = header.last_timestamp_ns}
+                                  .last_timestamp_ns = header.last_timestamp_ns,
+                                  .gone_before = chunk.gone_before}
                            .Encode();
     const std::string key = keys::Chunk(header.capture_id, stream, header.sequence);
     const rocksdb::Slice key_part = ToSlice(key);
@@ -118,13 +133,13 @@ class ChunkStore::Batch {
   }
 
   Database& database_;
-  rocksdb::WriteBatch batch_;
+  rocksdb::WriteBatch& batch_;
   std::vector<Staged> staged_;
   absl::flat_hash_map<const StreamRecord*, size_t> staged_at_;
 };
 
 ChunkStore::ChunkStore(Database& database, Durability durability)
-    : database_(database), durability_(durability) {}
+    : database_(database), durability_(durability), scratch_(std::make_unique<Scratch>()) {}
 
 ChunkStore::~ChunkStore() = default;
 
@@ -149,7 +164,7 @@ absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const Rece
   const std::lock_guard lock(mutex_);
   std::vector<PutResult> results;
   results.reserve(chunks.size());
-  Batch batch(database_);
+  Batch batch(database_, scratch_->batch);
   for (const ReceivedChunk& chunk : chunks) {
     ASSIGN_OR_RETURN(CaptureStreams* const streams, Load(chunk.header.capture_id));
     if (streams == nullptr) {
@@ -160,7 +175,9 @@ absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const Rece
     results.push_back(live == nullptr ? PutResult{.outcome = PutOutcome::kTooManyStreams}
                                       : batch.Add(chunk, *live));
   }
-  RETURN_IF_ERROR(batch.Commit(durability_));
+  const absl::Status status = batch.Commit(durability_);
+  if (scratch_->batch.GetDataSize() > kBatchBytesKept) scratch_->batch = rocksdb::WriteBatch();
+  RETURN_IF_ERROR(status);
   return results;
 }
 
@@ -177,6 +194,20 @@ absl::StatusOr<std::vector<StreamCursor>> ChunkStore::Cursors(const CaptureId& c
     if (record.next_sequence > 0) cursors.push_back(record.Cursor());
   }
   return cursors;
+}
+
+absl::Status ChunkStore::BookDamaged(const CaptureId& capture, uint32_t stream, uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  if (!IsDamaged(database_, capture, stream, sequence)) return absl::OkStatus();
+  const bool was_loaded = captures_.contains(capture);
+  ASSIGN_OR_RETURN(CaptureStreams* const streams, Load(capture));
+  if (streams == nullptr) return absl::OkStatus();
+  const auto record = streams->records.find(stream);
+  if (record == streams->records.end()) return absl::OkStatus();
+  const absl::Status status = RemoveDamaged(database_, capture, sequence, record->second);
+  if (!was_loaded) captures_.erase(capture);
+  if (status.ok()) ++damaged_chunks_;
+  return status;
 }
 
 void ChunkStore::Forget(const CaptureId& capture) {
@@ -207,6 +238,7 @@ absl::StatusOr<ChunkStore::Deleted> ChunkStore::DeleteCapture(const CaptureId& c
   RETURN_IF_ERROR(database_.DeleteRange(Family::kChunks, begin, end));
   RETURN_IF_ERROR(database_.DeleteRange(Family::kChunkIndex, begin, end));
   RETURN_IF_ERROR(database_.DeleteRange(Family::kStreams, begin, end));
+  RETURN_IF_ERROR(database_.GiveSpaceBack());
   return deleted;
 }
 

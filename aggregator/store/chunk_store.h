@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -68,6 +69,12 @@ class ChunkStore {
   absl::StatusOr<std::vector<StreamCursor>> Cursors(const CaptureId& capture,
                                                     std::string_view agent_id);
 
+  // A chunk that a reader could not read: looked at once more, and if it is damaged it goes and is
+  // from then on a loss of its stream (place store, reason damaged).
+  absl::Status BookDamaged(const CaptureId& capture, uint32_t stream, uint64_t sequence);
+  // How many that were, since the start.
+  uint64_t damaged_chunks() const { return damaged_chunks_; }
+
   // Frees what is remembered of a capture that has ended; it is read again when it is needed.
   void Forget(const CaptureId& capture);
 
@@ -83,6 +90,7 @@ class ChunkStore {
 
  private:
   struct CaptureStreams;
+  struct Scratch;
   class Batch;
 
   // nullptr for an unknown capture.
@@ -91,7 +99,9 @@ class ChunkStore {
   Database& database_;
   const Durability durability_;
   std::mutex mutex_;
+  std::unique_ptr<Scratch> scratch_;                                          // guarded by mutex_
   absl::flat_hash_map<CaptureId, std::unique_ptr<CaptureStreams>> captures_;  // guarded by mutex_
+  std::atomic<uint64_t> damaged_chunks_ = 0;
 };
 
 }  // namespace neurontrace

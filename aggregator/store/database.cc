@@ -18,6 +18,10 @@ namespace {
 constexpr uint64_t kFormatVersion = 1;
 constexpr std::string_view kFormatVersionKey = "format_version";
 
+// Opening lets go of the damaged log. This file says, until it is removed, that what it lacked has
+// not been found out yet.
+constexpr char kWalDamageFile[] = "/LOG_DAMAGED";
+
 // RocksDB opens a database only with all of its families. One that a newer version has added must
 // not hide the clear message about the format.
 void AddForeignFamilies(const std::string& path, rocksdb::Env* env,
@@ -51,24 +55,41 @@ absl::StatusOr<std::unique_ptr<Database>> Database::OpenAs(const std::string& pa
   std::unique_ptr<Database> database(new Database(path, env));
   RETURN_IF_ERROR(LookAtStoreDirectory(path, *database->env_));
   if (to_read) RETURN_IF_ERROR(database->KeepOthersAway());
-  // Strict about the log first: only its end may be torn. The lenient way through a damaged one is
-  // taken knowingly, never by default.
+  // Strict about the log: only its end may be torn. RocksDB's lenient ways drop what is whole.
   rocksdb::Status opened =
       database->TryOpen(rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords, to_read);
   if (opened.IsCorruption()) {
     const auto visit = [](std::string_view) { return absl::OkStatus(); };
     ASSIGN_OR_RETURN(database->wal_damage_, ScanWal(path, *database->env_, visit));
-    if (!database->wal_damage_.empty()) {
-      opened = database->TryOpen(rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords, to_read);
+    if (!database->wal_damage_.empty() && to_read) {
+      opened = database->TryOpen(rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords, true);
+    } else if (!database->wal_damage_.empty()) {
+      RETURN_IF_ERROR(database->RememberWalDamage());
+      RETURN_IF_ERROR(RewriteDamagedLogs(path, *database->env_));
+      opened = database->TryOpen(rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords, false);
     }
   }
   RETURN_IF_ERROR(FromRocksDb(opened, fmt::format("opening the store {}", path)));
+  database->has_wal_damage_ = database->env_->FileExists(path + kWalDamageFile).ok();
   if (absl::Status status = database->CheckFormat(to_read); !status.ok()) {
     return absl::Status(status.code(),
                         fmt::format("store {}: {}", path, std::string(status.message())));
   }
   if (!to_read) RETURN_IF_ERROR(database->Anchor());
   return database;
+}
+
+absl::Status Database::RememberWalDamage() {
+  std::string text;
+  for (const WalDamage& damage : wal_damage_) text += damage.ToString() + "\n";
+  return FromRocksDb(rocksdb::WriteStringToFile(env_, text, path_ + kWalDamageFile, true),
+                     "noting that the log is damaged");
+}
+
+absl::Status Database::ForgetWalDamage() {
+  has_wal_damage_ = false;
+  return FromRocksDb(env_->DeleteFile(path_ + kWalDamageFile),
+                     "forgetting that the log was damaged");
 }
 
 rocksdb::Status Database::TryOpen(rocksdb::WALRecoveryMode mode, bool to_read) {
@@ -180,6 +201,14 @@ absl::Status Database::DeleteRange(Family of, std::string_view begin, std::strin
   compact.exclusive_manual_compaction = false;
   compact.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
   return FromRocksDb(db_->CompactRange(compact, family(of), &from, &to), doing);
+}
+
+absl::Status Database::GiveSpaceBack() {
+  // The log holds what was deleted as long as one family has not written its part of it to a file.
+  RETURN_IF_ERROR(FromRocksDb(db_->Flush({}, handles_), "letting go of the log"));
+  // Files nobody needs go now, not when RocksDB next looks for them.
+  RETURN_IF_ERROR(FromRocksDb(db_->DisableFileDeletions(), "deleting files"));
+  return FromRocksDb(db_->EnableFileDeletions(true), "deleting files");
 }
 
 uint64_t Database::Bytes() const {

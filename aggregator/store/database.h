@@ -53,8 +53,11 @@ class Database {
   // again, so that a disk that was full is used as soon as there is room.
   absl::Status Write(rocksdb::WriteBatch& batch, bool sync, std::string_view doing);
 
-  // Removes [begin, end) of a family and gives its space back.
+  // Removes [begin, end) of a family and compacts what is left there.
   absl::Status DeleteRange(Family family, std::string_view begin, std::string_view end);
+
+  // After deleting: lets go of the log and of every file that is not needed any more.
+  absl::Status GiveSpaceBack();
 
   // Calls `visit(key, value)` for every key that begins with `prefix`, in order, until it fails.
   template <typename Visit>
@@ -76,6 +79,10 @@ class Database {
   rocksdb::Env& env() const { return *env_; }
   // What of the log could not be read when this was opened.
   const std::vector<WalDamage>& wal_damage() const { return wal_damage_; }
+  // Whether what a damaged log lacked has still to be found out, also when that was begun by a
+  // process that did not get to its end.
+  bool has_wal_damage() const { return has_wal_damage_; }
+  absl::Status ForgetWalDamage();
   // Checks every checksum of the file of this name, which GetLiveFilesMetaData has given.
   absl::Status VerifyTable(const std::string& name) const;
 
@@ -86,12 +93,14 @@ class Database {
   rocksdb::Status TryOpen(rocksdb::WALRecoveryMode mode, bool to_read);
   absl::Status KeepOthersAway();
   absl::Status Anchor();
+  absl::Status RememberWalDamage();
   absl::Status CheckFormat(bool to_read);
 
   const std::string path_;
   rocksdb::Env* const env_;
   rocksdb::FileLock* lock_ = nullptr;  // only when open to read; RocksDB has its own otherwise
   std::vector<WalDamage> wal_damage_;
+  bool has_wal_damage_ = false;
   std::unique_ptr<rocksdb::DB> db_;
   std::atomic<bool> failed_ = false;  // the last write
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;

@@ -36,6 +36,29 @@ ForeignStopFinder::Slot& ForeignStopFinder::Lookup(uint16_t type, uint64_t track
   }
 }
 
+void ForeignStopFinder::Start(uint16_t type, uint64_t tracking_id) {
+  Latest& latest = latest_[type];
+  if (latest.open > 0 && latest.tracking_id != tracking_id) {
+    Slot& slot = Lookup(type, latest.tracking_id);
+    slot.open = static_cast<uint16_t>(slot.open + latest.open);
+    latest.open = 0;
+  }
+  latest.tracking_id = tracking_id;
+  ++latest.open;
+}
+
+bool ForeignStopFinder::Stop(uint16_t type, uint64_t tracking_id) {
+  Latest& latest = latest_[type];
+  if (latest.open > 0 && latest.tracking_id == tracking_id) {
+    --latest.open;
+    return true;
+  }
+  Slot& slot = Lookup(type, tracking_id);
+  if (slot.open == 0) return false;
+  --slot.open;
+  return true;
+}
+
 // Several shapes can share an event type.
 void ForeignStopFinder::MapShapesToTypes(const DecodedChunk& chunk) {
   absl::flat_hash_map<std::string_view, uint16_t> numbers;
@@ -58,6 +81,7 @@ ForeignStops ForeignStopFinder::Find(const DecodedChunk& chunk) {
   const size_t events = chunk.size();
   mask_ = SlotsFor(events) - 1;
   MapShapesToTypes(chunk);
+  latest_.assign(types_.size(), Latest{});
   std::vector<uint32_t> written(types_.size(), UINT32_MAX);
   const auto shapes = chunk.shapes();
   const auto shape_of = chunk.shape_of();
@@ -67,12 +91,9 @@ ForeignStops ForeignStopFinder::Find(const DecodedChunk& chunk) {
     const Phase phase = shapes[shape_of[i]].phase;
     if (phase != Phase::kStart && phase != Phase::kStop) continue;
     const uint16_t type = type_of_shape_[shape_of[i]];
-    Slot& slot = Lookup(type, tracking_ids[i]);
     if (phase == Phase::kStart) {
-      ++slot.open;
-    } else if (slot.open > 0) {
-      --slot.open;
-    } else {
+      Start(type, tracking_ids[i]);
+    } else if (!Stop(type, tracking_ids[i])) {
       if (written[type] == UINT32_MAX) {
         written[type] = static_cast<uint32_t>(found.event_types.size());
         found.event_types.emplace_back(types_[type]);

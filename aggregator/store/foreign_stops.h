@@ -45,7 +45,15 @@ class ForeignStopFinder {
     uint16_t open = 0;        // starts not yet stopped
     uint32_t generation = 0;  // of another chunk: the slot is free
   };
+  // Starts of the id that a type began last: most spans end before the next one of their type
+  // begins, and never get into the table.
+  struct Latest {
+    uint64_t tracking_id = 0;
+    uint32_t open = 0;
+  };
   Slot& Lookup(uint16_t type, uint64_t tracking_id);
+  void Start(uint16_t type, uint64_t tracking_id);
+  bool Stop(uint16_t type, uint64_t tracking_id);  // true: its start was in this chunk
   void MapShapesToTypes(const DecodedChunk& chunk);
 
   // Open addressing over the first mask_ + 1 slots: a power of two, a quarter more than the chunk's
@@ -53,6 +61,7 @@ class ForeignStopFinder {
   std::vector<Slot> slots_;
   size_t mask_ = 0;
   uint32_t generation_ = 0;
+  std::vector<Latest> latest_;  // by type
   std::vector<uint16_t> type_of_shape_;
   std::vector<std::string_view> types_;
 };

@@ -2,6 +2,7 @@
 #include "aggregator/store/store.h"
 
 #include "aggregator/store/database.h"
+#include "aggregator/store/store_rebuild.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -12,7 +13,7 @@ constexpr std::string_view kAggregatorIdKey = "aggregator_id";
 }  // namespace
 
 struct Store::Environment {
-  std::unique_ptr<rocksdb::Env> env;  // null: the machine's
+  std::unique_ptr<rocksdb::Env> env;  // in memory; null otherwise
 };
 
 Store::Store() = default;
@@ -26,8 +27,9 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
   if (options.in_memory) {
     store->environment_->env.reset(rocksdb::NewMemEnv(rocksdb::Env::Default()));
   }
-  rocksdb::Env* const env = options.env != nullptr ? options.env : store->environment_->env.get();
-  ASSIGN_OR_RETURN(store->database_, Database::Open(path, env));
+  rocksdb::Env* env = options.env != nullptr ? options.env : rocksdb::Env::Default();
+  if (options.in_memory) env = store->environment_->env.get();
+  ASSIGN_OR_RETURN(store->database_, OpenOrRebuild(path, *env, options.examine, store->notes_));
   Database& database = *store->database_;
 
   auto id = database.Get(Family::kMeta, kAggregatorIdKey);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "aggregator/store/capture_reader.h"
@@ -11,6 +12,7 @@
 #include "aggregator/store/chunk_store.h"
 #include "aggregator/store/durability.h"
 #include "aggregator/store/inventory_store.h"
+#include "aggregator/store/store_check.h"
 #include "trace/ids.h"
 
 namespace rocksdb {
@@ -24,6 +26,10 @@ class Database;
 struct StoreOptions {
   // Keeps everything in memory and forgets it at the end: for tests of what stands on a store.
   bool in_memory = false;
+  // The disk; nullptr is the machine's. Not owned.
+  rocksdb::Env* env = nullptr;
+  // Looks at chunks when damage has to be repaired; without it, damage is an error.
+  ExamineChunk examine;
   // The id of a new store, by which agents and people know the aggregator; an existing one keeps
   // its own.
   std::string aggregator_id = "aggregator";
@@ -37,8 +43,10 @@ struct StoreOptions {
 // Readers handed out must not outlive it.
 class Store {
  public:
+  // A damaged store is repaired, which takes as long as reading it; notes() says so.
   // FAILED_PRECONDITION when another process has the directory or a newer version wrote it,
-  // DATA_LOSS when it is damaged, UNAVAILABLE or RESOURCE_EXHAUSTED when the disk refuses.
+  // DATA_LOSS when it is damaged and cannot be repaired, UNAVAILABLE or RESOURCE_EXHAUSTED when the
+  // disk refuses.
   static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path,
                                                      const StoreOptions& options);
   ~Store();
@@ -52,13 +60,15 @@ class Store {
   const InventoryStore& inventory() const { return *inventory_; }
 
   // Reads a capture, which need not have ended nor exist (it then has no streams).
-  CaptureReader OpenCapture(const CaptureId& id) const { return {*database_, id}; }
+  CaptureReader OpenCapture(const CaptureId& id) const { return {*database_, *chunks_, id}; }
 
   // Removes a capture with everything of it. NOT_FOUND where there is none.
   absl::StatusOr<ChunkStore::Deleted> DeleteCapture(const CaptureId& id);
 
   const std::string& aggregator_id() const { return aggregator_id_; }
   uint64_t bytes() const;  // on disk
+  // What was wrong when it was opened, and what was done about it: a sentence each.
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   struct Environment;
@@ -70,6 +80,7 @@ class Store {
   std::unique_ptr<ChunkStore> chunks_;
   std::unique_ptr<InventoryStore> inventory_;
   std::string aggregator_id_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace neurontrace

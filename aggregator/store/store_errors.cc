@@ -36,6 +36,8 @@ constexpr std::array kSystemErrors = {
                 "too many open files: raise the limit (ulimit -n, LimitNOFILE=) to 4096"},
     SystemError{"Not a directory", absl::StatusCode::kFailedPrecondition,
                 "it is no directory: name one"},
+    SystemError{"No such file or directory", absl::StatusCode::kDataLoss,
+                "the store is damaged: a file of it is gone"},
     SystemError{"Input/output error", absl::StatusCode::kUnavailable,
                 "the disk does not answer as it should: look at the kernel's log (dmesg)"},
     // Last: the system's own reason, Resource temporarily unavailable, misleads.

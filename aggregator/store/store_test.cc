@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rocksdb/write_batch.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <vector>
@@ -218,6 +219,45 @@ TEST(Store, DeletingACaptureRemovesItAndGivesSpaceBack) {
 
   StoredChunk chunk;
   EXPECT_TRUE(store->OpenCapture(TestCaptureId(2)).Stream(0).ReadChunk(3, chunk).ok());
+}
+
+// Of two captures that were recorded at once, and so share files, and a third.
+TEST(Store, ADeletedCapturesSpaceIsFreeOnTheDisk) {
+  const TemporaryDirectory directory;
+  const auto store = OpenOnDisk(directory.path());
+  const auto on_disk = [&] {
+    uint64_t bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+      struct stat status {};
+      if (stat(entry.path().c_str(), &status) == 0) bytes += uint64_t{512} * status.st_blocks;
+    }
+    return bytes;
+  };
+  constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
+  constexpr uint64_t kChunks = 48;
+  const auto fill = [&](std::vector<uint8_t> captures) {
+    for (const uint8_t capture : captures) {
+      ASSERT_TRUE(store->captures().Put(TestCapture(capture), true).ok());
+    }
+    for (uint64_t sequence = 0; sequence < kChunks; ++sequence) {
+      for (const uint8_t capture : captures) {
+        ReceivedChunk chunk = TestChunk(capture, TestStream(0), sequence);
+        chunk.columns.resize(kChunkBytes, 'x');
+        PutOne(*store, chunk);
+      }
+    }
+  };
+  fill({1, 2});
+  fill({3});
+  EXPECT_GE(on_disk(), 3 * kChunks * kChunkBytes);
+  ASSERT_TRUE(store->DeleteCapture(TestCaptureId(3)).ok());
+  EXPECT_LT(on_disk(), 5 * kChunks * kChunkBytes / 2);
+  ASSERT_TRUE(store->DeleteCapture(TestCaptureId(1)).ok());
+  EXPECT_LT(on_disk(), 2 * kChunks * kChunkBytes);
+  StoredChunk chunk;
+  EXPECT_TRUE(store->OpenCapture(TestCaptureId(2)).Stream(0).ReadChunk(kChunks - 1, chunk).ok());
+  ASSERT_TRUE(store->DeleteCapture(TestCaptureId(2)).ok());
+  EXPECT_LT(on_disk(), 8 * kChunkBytes);  // the log's first blocks are allocated before they are used
 }
 
 TEST(Store, FinishesADeletionThatWasInterrupted) {

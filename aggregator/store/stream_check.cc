@@ -6,15 +6,14 @@
 
 #include "aggregator/store/chunk_frame.h"
 #include "aggregator/store/chunk_index_entry.h"
+#include "aggregator/store/chunk_walk.h"
 #include "aggregator/store/keys.h"
 #include "base/crc32c.h"
 #include "base/status.h"
+#include "trace/loss.h"
 
 namespace neurontrace {
 namespace {
-
-// How far behind the last chunk that could be read the next damaged one is looked for.
-constexpr uint64_t kProbesMax = 65'536;
 
 uint32_t Crc32cOf(std::string_view bytes) { return Crc32c(bytes.data(), bytes.size()); }
 
@@ -30,46 +29,28 @@ void StreamCheck::Run(const std::function<void()>& step) {
 }
 
 void StreamCheck::Chunks(const std::function<void()>& step) {
-  const std::string prefix = keys::Stream(capture_, record_.number);
-  rocksdb::ReadOptions options;
-  options.fill_cache = false;
-  const std::unique_ptr<rocksdb::Iterator> it(
-      database_.db().NewIterator(options, database_.family(Family::kChunks)));
-  while (true) {
-    it->Seek(keys::Chunk(capture_, record_.number, next_));
-    for (; it->Valid() && it->key().starts_with(ToSlice(prefix)); it->Next()) {
-      step();
-      const auto key = keys::ParseChunk(ToView(it->key()));
-      if (!key) {
-        on_fault_(std::nullopt, fmt::format("a key of {} bytes in chunks", it->key().size()));
-        continue;
-      }
-      if (key->sequence > next_) holes_.push_back({next_, key->sequence});
-      Chunk(key->sequence, ToView(it->value()));
-      next_ = key->sequence + 1;
-    }
-    if (it->status().ok()) return;
-    all_read_ = false;
-    if (!PassDamage(FromRocksDb(it->status(), "reading chunks"))) return;
+  uint64_t next = 0;
+  const auto at = [&](uint64_t sequence) {
     step();
-  }
-}
-
-// The iterator does not say which chunk it could not read.
-bool StreamCheck::PassDamage(const absl::Status& status) {
-  for (uint64_t i = 0; i < kProbesMax && next_ < record_.next_sequence; ++i, ++next_) {
-    const auto value = database_.Get(Family::kChunks, keys::Chunk(capture_, record_.number, next_));
-    if (absl::IsNotFound(value.status())) {
-      holes_.push_back({next_, next_ + 1});
-    } else if (value.ok()) {
-      Chunk(next_, *value);
-    } else {
-      on_fault_(next_++, std::string(value.status().message()));
-      return true;
-    }
-  }
-  on_fault_(std::nullopt, std::string(status.message()));
-  return false;
+    if (sequence > next) holes_.push_back({next, sequence});
+    next = sequence + 1;
+  };
+  const absl::Status walked = WalkChunks(database_, capture_, record_.number, record_.next_sequence,
+                                         {.chunk =
+                                              [&](uint64_t sequence, std::string_view value) {
+                                                at(sequence);
+                                                Chunk(sequence, value);
+                                              },
+                                          .damaged =
+                                              [&](uint64_t sequence, const absl::Status& why) {
+                                                at(sequence);
+                                                all_read_ = false;
+                                                on_fault_(sequence, std::string(why.message()));
+                                              }});
+  if (next < record_.next_sequence) holes_.push_back({next, record_.next_sequence});
+  if (walked.ok()) return;
+  all_read_ = false;
+  on_fault_(std::nullopt, std::string(walked.message()));
 }
 
 void StreamCheck::Chunk(uint64_t sequence, std::string_view value) {
@@ -79,7 +60,7 @@ void StreamCheck::Chunk(uint64_t sequence, std::string_view value) {
     on_fault_(sequence, std::string(chunk.status().message()));
     return;
   }
-  sums_.Add(chunk->header, chunk->bytes(), std::nullopt);
+  sums_.Add(chunk->header, chunk->bytes(), chunk->gone_before);
   if (chunk->header.event_count == 0) return;
   expected_.push_back(
       {.last_timestamp_ns = chunk->header.last_timestamp_ns,
@@ -105,6 +86,7 @@ absl::StatusOr<ReceivedChunk> StreamCheck::Examined(uint64_t sequence,
       frame->last_timestamp_ns != header.last_timestamp_ns) {
     return DataLoss("its frame and its header say different things");
   }
+  chunk.gone_before = frame->gone_before;
   return chunk;
 }
 
@@ -112,9 +94,6 @@ absl::StatusOr<ReceivedChunk> StreamCheck::Examined(uint64_t sequence,
 // record counts has to be there.
 void StreamCheck::Holes() {
   if (all_read_ && record_.chunks <= sums_.chunks) return;
-  if (sums_.next_sequence < record_.next_sequence && next_ < record_.next_sequence) {
-    holes_.push_back({next_, record_.next_sequence});
-  }
   for (const auto& [from, to] : holes_) {
     on_fault_(from, fmt::format("not there: the next one is {}", to));
   }
@@ -159,23 +138,33 @@ void StreamCheck::Compare(std::string_view what, uint64_t stored, uint64_t from_
 }
 
 void StreamCheck::Sums() {
-  Compare("next sequence", record_.next_sequence, sums_.next_sequence);
-  Compare("source position", record_.source_position, sums_.source_position);
-  Compare("source skip", record_.source_skip, sums_.source_skip);
-  Compare("ended", record_.ended, sums_.ended);
   Compare("chunks", record_.chunks, sums_.chunks);
   Compare("events", record_.events, sums_.events);
-  Compare("bytes", record_.bytes, sums_.bytes);
-  Compare("first timestamp", record_.first_timestamp_ns, sums_.first_timestamp_ns);
-  Compare("last timestamp", record_.last_timestamp_ns, sums_.last_timestamp_ns);
-  Compare("longest chunk in ns", record_.chunk_span_max_ns, sums_.chunk_span_max_ns);
-  Compare("lost events", record_.events_lost(), sums_.events_lost());
-  Compare("captured events", record_.captured, sums_.captured);
-  Compare("last canary", record_.canary_realtime_ns, sums_.canary_realtime_ns);
   if (!record_.Conserved()) {
     on_fault_(std::nullopt,
               fmt::format("its account does not close: {} captured, {} stored, {} lost",
                           record_.captured, record_.events, record_.events_lost()));
+  }
+  // Where damage was repaired the record knows more than the chunks that are left.
+  const bool was_damaged =
+      std::any_of(record_.losses.begin(), record_.losses.end(), [](const Loss& loss) {
+        return loss.place == LossPlace::kStore && loss.reason == LossReason::kDamaged;
+      });
+  if (was_damaged) return;
+  Compare("next sequence", record_.next_sequence, sums_.next_sequence);
+  Compare("source position", record_.source_position, sums_.source_position);
+  Compare("source skip", record_.source_skip, sums_.source_skip);
+  Compare("ended", record_.ended, sums_.ended);
+  Compare("bytes", record_.bytes, sums_.bytes);
+  Compare("first timestamp", record_.first_timestamp_ns, sums_.first_timestamp_ns);
+  Compare("last timestamp", record_.last_timestamp_ns, sums_.last_timestamp_ns);
+  Compare("longest chunk in ns", record_.chunk_span_max_ns, sums_.chunk_span_max_ns);
+  Compare("captured events", record_.captured, sums_.captured);
+  Compare("last canary", record_.canary_realtime_ns, sums_.canary_realtime_ns);
+  if (record_.losses != sums_.losses) {
+    on_fault_(std::nullopt, fmt::format("its record says {} events lost, its chunks give {}, or "
+                                        "other places and reasons",
+                                        record_.events_lost(), sums_.events_lost()));
   }
   if (record_.evidence != sums_.evidence) {
     on_fault_(std::nullopt, "its record has other rank evidence than its chunks");

@@ -48,7 +48,6 @@ class StreamCheck {
   };
 
   void Chunks(const std::function<void()>& step);
-  bool PassDamage(const absl::Status& status);
   void Chunk(uint64_t sequence, std::string_view value);
   absl::StatusOr<ReceivedChunk> Examined(uint64_t sequence, std::string_view value) const;
   void Holes();
@@ -62,7 +61,6 @@ class StreamCheck {
   const ExamineChunk& examine_;
   const OnFault on_fault_;
   StreamRecord sums_;
-  uint64_t next_ = 0;  // sequence
   bool all_read_ = true;
   std::vector<std::pair<uint64_t, uint64_t>> holes_;  // sequences without a chunk, the end excluded
   std::vector<Expected> expected_;

@@ -26,11 +26,22 @@ uint32_t Little32(const char* at) {
   return value;
 }
 
+size_t LengthAt(std::string_view block, size_t at) {
+  return static_cast<uint8_t>(block[at + 4]) |
+         (static_cast<size_t>(static_cast<uint8_t>(block[at + 5])) << 8);
+}
+
+bool IsFragment(std::string_view block, size_t at) {
+  const uint8_t type = static_cast<uint8_t>(block[at + 6]);
+  const size_t length = LengthAt(block, at);
+  return type >= kFull && type <= kLast && at + kHeaderBytes + length <= block.size() &&
+         Crc32c(block.data() + at + 6, length + 1) == Unmask(Little32(block.data() + at));
+}
+
 // One log file, block by block.
 class LogScan {
  public:
-  using Visit = std::function<absl::Status(std::string_view)>;
-  LogScan(std::string file, const Visit& visit, std::vector<WalDamage>& damage)
+  LogScan(std::string file, const VisitBatch& visit, std::vector<WalDamage>& damage)
       : file_(std::move(file)), visit_(visit), damage_(damage), first_damage_(damage.size()) {}
 
   absl::Status Block(std::string_view block) {
@@ -38,17 +49,18 @@ class LogScan {
     offset_ += block.size();
     size_t at = 0;
     while (at + kHeaderBytes <= block.size()) {
-      const char* const header = block.data() + at;
-      const size_t length = static_cast<uint8_t>(header[4]) |
-                            (static_cast<size_t>(static_cast<uint8_t>(header[5])) << 8);
-      const uint8_t type = static_cast<uint8_t>(header[6]);
+      const uint8_t type = static_cast<uint8_t>(block[at + 6]);
+      const size_t length = LengthAt(block, at);
       if (type == kZero && length == 0) return absl::OkStatus();  // preallocated, never written
-      if (type > kLast || at + kHeaderBytes + length > block.size() ||
-          Crc32c(header + 6, length + 1) != Unmask(Little32(header))) {
+      if (!IsFragment(block, at)) {
         Damaged(block_at + at);
-        return absl::OkStatus();  // the length may be wrong, too: go on with the next block
+        // The length may be wrong, too: what begins next is what has a right checksum.
+        do ++at;
+        while (at + kHeaderBytes <= block.size() && !IsFragment(block, at));
+        continue;
       }
-      if (absl::Status status = Fragment(type, block_at + at, {header + kHeaderBytes, length});
+      if (absl::Status status =
+              Fragment(type, block_at + at, block.substr(at + kHeaderBytes, length));
           !status.ok()) {
         return status;
       }
@@ -86,7 +98,7 @@ class LogScan {
   }
 
   const std::string file_;
-  const Visit& visit_;
+  const VisitBatch& visit_;
   std::vector<WalDamage>& damage_;
   const size_t first_damage_;
   uint64_t offset_ = 0;
@@ -96,7 +108,7 @@ class LogScan {
 };
 
 absl::Status ScanLog(const std::string& path, const std::string& name, rocksdb::Env& env,
-                     const LogScan::Visit& visit, std::vector<WalDamage>& damage) {
+                     const VisitBatch& visit, std::vector<WalDamage>& damage) {
   const std::string doing = fmt::format("reading {}/{}", path, name);
   std::unique_ptr<rocksdb::SequentialFile> file;
   RETURN_IF_ERROR(FromRocksDb(env.NewSequentialFile(path + "/" + name, &file, {}), doing));
@@ -113,16 +125,54 @@ absl::Status ScanLog(const std::string& path, const std::string& name, rocksdb::
   return absl::OkStatus();
 }
 
-}  // namespace
+// Writes records as RocksDB does.
+class LogWriter {
+ public:
+  explicit LogWriter(rocksdb::WritableFile& file) : file_(file) {}
 
-std::string WalDamage::ToString() const {
-  return fmt::format("{} at byte {}: {}", file, offset,
-                     records_follow ? "damaged in the middle" : "the last write is torn");
-}
+  rocksdb::Status Add(std::string_view record) {
+    bool is_first = true;
+    do {
+      const size_t left = kBlockBytes - in_block_;
+      if (left < kHeaderBytes) {
+        if (auto status = Append(std::string(left, '\0')); !status.ok()) return status;
+        in_block_ = 0;
+        continue;
+      }
+      const size_t length = std::min(record.size(), left - kHeaderBytes);
+      const bool is_last = length == record.size();
+      const FragmentType type = is_first ? (is_last ? kFull : kFirst) : (is_last ? kLast : kMiddle);
+      if (auto status = Append(Fragment(type, record.substr(0, length))); !status.ok())
+        return status;
+      record.remove_prefix(length);
+      is_first = false;
+      if (is_last) return rocksdb::Status::OK();
+    } while (true);
+  }
 
-absl::StatusOr<std::vector<WalDamage>> ScanWal(
-    const std::string& path, rocksdb::Env& env,
-    const std::function<absl::Status(std::string_view batch)>& visit) {
+ private:
+  static std::string Fragment(FragmentType type, std::string_view bytes) {
+    std::string fragment(kHeaderBytes, '\0');
+    fragment.append(bytes);
+    fragment[4] = static_cast<char>(bytes.size() & 0xff);
+    fragment[5] = static_cast<char>(bytes.size() >> 8);
+    fragment[6] = static_cast<char>(type);
+    const uint32_t crc = Crc32c(fragment.data() + 6, bytes.size() + 1);
+    const uint32_t masked = ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+    for (int i = 0; i < 4; ++i) fragment[i] = static_cast<char>((masked >> (8 * i)) & 0xff);
+    return fragment;
+  }
+
+  rocksdb::Status Append(const std::string& bytes) {
+    in_block_ = (in_block_ + bytes.size()) % kBlockBytes;
+    return file_.Append(bytes);
+  }
+
+  rocksdb::WritableFile& file_;
+  size_t in_block_ = 0;
+};
+
+absl::StatusOr<std::vector<std::string>> LogsIn(const std::string& path, rocksdb::Env& env) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(FromRocksDb(env.GetChildren(path, &names), fmt::format("reading {}", path)));
   std::erase_if(names, [](const std::string& name) { return !name.ends_with(".log"); });
@@ -130,9 +180,47 @@ absl::StatusOr<std::vector<WalDamage>> ScanWal(
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return a.size() != b.size() ? a.size() < b.size() : a < b;
   });
+  return names;
+}
+
+}  // namespace
+
+std::string WalDamage::ToString() const {
+  return fmt::format("{} at byte {}: {}", file, offset,
+                     records_follow ? "damaged in the middle" : "the last write is torn");
+}
+
+absl::StatusOr<std::vector<WalDamage>> ScanWal(const std::string& path, rocksdb::Env& env,
+                                               const VisitBatch& visit) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, LogsIn(path, env));
   std::vector<WalDamage> damage;
   for (const std::string& name : names) RETURN_IF_ERROR(ScanLog(path, name, env, visit, damage));
   return damage;
+}
+
+absl::Status RewriteDamagedLogs(const std::string& path, rocksdb::Env& env) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, LogsIn(path, env));
+  for (const std::string& name : names) {
+    std::vector<WalDamage> damage;
+    const auto pass = [](std::string_view) { return absl::OkStatus(); };
+    RETURN_IF_ERROR(ScanLog(path, name, env, pass, damage));
+    if (damage.empty()) continue;
+    const std::string file = path + "/" + name;
+    const std::string doing = fmt::format("rewriting {}", file);
+    std::unique_ptr<rocksdb::WritableFile> out;
+    RETURN_IF_ERROR(FromRocksDb(env.NewWritableFile(file + ".whole", &out, {}), doing));
+    LogWriter writer(*out);
+    RETURN_IF_ERROR(ScanLog(
+        path, name, env,
+        [&](std::string_view batch) { return FromRocksDb(writer.Add(batch), doing); }, damage));
+    RETURN_IF_ERROR(FromRocksDb(out->Sync(), doing));
+    RETURN_IF_ERROR(FromRocksDb(out->Close(), doing));
+    // A crash in between leaves no log of this number, and the damaged one for people: linking
+    // first would leave it under both names.
+    RETURN_IF_ERROR(FromRocksDb(env.LinkFile(file, file + ".damaged"), doing));
+    RETURN_IF_ERROR(FromRocksDb(env.RenameFile(file + ".whole", file), doing));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace neurontrace

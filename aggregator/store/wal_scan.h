@@ -25,12 +25,18 @@ struct WalDamage {
   std::string ToString() const;
 };
 
+using VisitBatch = std::function<absl::Status(std::string_view batch)>;
+
 // Reads the write-ahead logs of a database that no process has open, in the order of their numbers,
 // as RocksDB writes them (its log format is fixed and documented): blocks of 32 KiB, records in
 // fragments, each with a checksum. `visit` gets each whole record, a WriteBatch. Damage is passed
-// over. Errors are those of reading and of `visit`.
-absl::StatusOr<std::vector<WalDamage>> ScanWal(
-    const std::string& path, rocksdb::Env& env,
-    const std::function<absl::Status(std::string_view batch)>& visit);
+// over, and only what it hit: RocksDB itself would drop the rest of the block. Errors are those of
+// reading and of `visit`.
+absl::StatusOr<std::vector<WalDamage>> ScanWal(const std::string& path, rocksdb::Env& env,
+                                               const VisitBatch& visit);
+
+// Puts in the place of each damaged log one with all its whole records, so that RocksDB reads it
+// to its end. The damaged ones stay beside them, with `.damaged` behind their names.
+absl::Status RewriteDamagedLogs(const std::string& path, rocksdb::Env& env);
 
 }  // namespace neurontrace

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/blob_scan.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "aggregator/store/store_errors.h"
+#include "base/crc32c.h"
+#include "base/status.h"
+#include "trace/ids.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+// Header: magic u32, version u32, column family u32, flags u8, compression u8, range of expiration
+// 2 x u64. Footer: magic u32, blob count u64, range of expiration 2 x u64, CRC-32C u32 (masked).
+// Record: key length u64, value length u64, expiration u64, CRC-32C of these u32, CRC-32C of key
+// and value u32, key, value. All little endian.
+constexpr size_t kFileHeaderBytes = 30;
+constexpr size_t kFooterBytes = 32;
+constexpr size_t kRecordHeaderBytes = 32;
+constexpr uint32_t kMagic = 2'395'959;
+constexpr uint32_t kVersion = 1;
+// Keys of family chunks are of one length, which tells a record's beginning from other bytes.
+constexpr uint64_t kKeyBytes = CaptureId::kBytes + 4 + 8;
+constexpr uint64_t kValueBytesMax = limits::kGrpcMessageBytesMax;
+constexpr size_t kWindowBytes = size_t{16} << 20;  // holds the largest record with room to spare
+static_assert(kRecordHeaderBytes + kKeyBytes + kValueBytesMax < kWindowBytes);
+
+uint32_t Unmask(uint32_t masked) {
+  const uint32_t rotated = masked - 0xa282ead8u;
+  return (rotated >> 17) | (rotated << 15);
+}
+
+template <typename T>
+T Little(const char* at) {
+  T value = 0;
+  for (int i = sizeof(T) - 1; i >= 0; --i) value = (value << 8) | static_cast<uint8_t>(at[i]);
+  return value;
+}
+
+// The bytes of a file from a moving position on, read as they are needed.
+class Window {
+ public:
+  Window(rocksdb::SequentialFile& file, std::string doing)
+      : file_(file), doing_(std::move(doing)), scratch_(size_t{1} << 20, '\0') {}
+
+  // Sees to it that `bytes` can be seen, or as many as there are.
+  absl::Status Want(size_t bytes) {
+    if (rest().size() >= bytes || ended_) return absl::OkStatus();
+    buffer_.erase(0, at_);
+    at_ = 0;
+    while (buffer_.size() < bytes && !ended_) {
+      rocksdb::Slice read;
+      if (auto status = FromRocksDb(file_.Read(scratch_.size(), &read, scratch_.data()), doing_);
+          !status.ok()) {
+        return status;
+      }
+      ended_ = read.empty();
+      buffer_.append(read.data(), read.size());
+    }
+    return absl::OkStatus();
+  }
+  std::string_view rest() const { return std::string_view(buffer_).substr(at_); }
+  void Pass(size_t bytes) { at_ += std::min(bytes, buffer_.size() - at_); }
+
+ private:
+  rocksdb::SequentialFile& file_;
+  const std::string doing_;
+  std::string scratch_;
+  std::string buffer_;
+  size_t at_ = 0;
+  bool ended_ = false;
+};
+
+// Whether a record's header begins here; its value's length.
+bool IsRecordHeader(std::string_view bytes, uint64_t& value_bytes) {
+  if (bytes.size() < kRecordHeaderBytes || Little<uint64_t>(bytes.data()) != kKeyBytes)
+    return false;
+  value_bytes = Little<uint64_t>(bytes.data() + 8);
+  return value_bytes <= kValueBytesMax &&
+         Crc32c(bytes.data(), 24) == Unmask(Little<uint32_t>(bytes.data() + 24));
+}
+
+}  // namespace
+
+absl::StatusOr<BlobScan> ScanBlobFile(
+    const std::string& file, rocksdb::Env& env,
+    const std::function<absl::Status(std::string_view key, std::string_view value)>& visit) {
+  const std::string doing = fmt::format("reading {}", file);
+  std::unique_ptr<rocksdb::SequentialFile> bytes;
+  RETURN_IF_ERROR(FromRocksDb(env.NewSequentialFile(file, &bytes, {}), doing));
+  Window window(*bytes, doing);
+  BlobScan scan;
+  RETURN_IF_ERROR(window.Want(kFileHeaderBytes));
+  window.Pass(kFileHeaderBytes);
+  bool in_damage = false;
+  while (true) {
+    RETURN_IF_ERROR(window.Want(kRecordHeaderBytes));
+    if (window.rest().size() < kRecordHeaderBytes) return scan;
+    uint64_t value_bytes = 0;
+    if (!IsRecordHeader(window.rest(), value_bytes)) {
+      const bool is_footer =
+          window.rest().size() == kFooterBytes && Little<uint32_t>(window.rest().data()) == kMagic;
+      if (!in_damage && !is_footer) ++scan.damaged;
+      in_damage = true;
+      window.Pass(1);  // the next one begins at some byte behind this
+      continue;
+    }
+    in_damage = false;
+    const size_t whole = kRecordHeaderBytes + kKeyBytes + value_bytes;
+    RETURN_IF_ERROR(window.Want(whole));
+    const std::string_view record = window.rest().substr(0, whole);
+    const std::string_view body = record.substr(kRecordHeaderBytes);
+    if (record.size() < whole ||
+        Crc32c(body.data(), body.size()) != Unmask(Little<uint32_t>(record.data() + 28))) {
+      ++scan.damaged;
+    } else {
+      ++scan.records;
+      RETURN_IF_ERROR(visit(body.substr(0, kKeyBytes), body.substr(kKeyBytes)));
+    }
+    window.Pass(whole);
+  }
+}
+
+absl::Status CheckBlobFileEnds(const std::string& file, rocksdb::Env& env) {
+  const std::string doing = fmt::format("looking at {}", file);
+  uint64_t size = 0;
+  RETURN_IF_ERROR(FromRocksDb(env.GetFileSize(file, &size), doing));
+  if (size < kFileHeaderBytes + kFooterBytes) return DataLoss("{}: it has {} bytes", doing, size);
+  std::unique_ptr<rocksdb::RandomAccessFile> bytes;
+  RETURN_IF_ERROR(FromRocksDb(env.NewRandomAccessFile(file, &bytes, {}), doing));
+  std::string scratch(kFooterBytes, '\0');
+  rocksdb::Slice header;
+  RETURN_IF_ERROR(FromRocksDb(bytes->Read(0, kFileHeaderBytes, &header, scratch.data()), doing));
+  if (header.size() < kFileHeaderBytes || Little<uint32_t>(header.data()) != kMagic ||
+      Little<uint32_t>(header.data() + 4) != kVersion) {
+    return DataLoss("{}: its header is damaged", doing);
+  }
+  rocksdb::Slice footer;
+  RETURN_IF_ERROR(
+      FromRocksDb(bytes->Read(size - kFooterBytes, kFooterBytes, &footer, scratch.data()), doing));
+  if (footer.size() < kFooterBytes || Little<uint32_t>(footer.data()) != kMagic ||
+      Crc32c(footer.data(), 28) != Unmask(Little<uint32_t>(footer.data() + 28))) {
+    return DataLoss("{}: its footer is damaged", doing);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/damaged_chunk.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "aggregator/store/chunk_frame.h"
+#include "aggregator/store/keys.h"
+#include "base/status.h"
+
+namespace neurontrace {
+
+bool IsDamaged(const Database& database, const CaptureId& capture, uint32_t stream,
+               uint64_t sequence) {
+  const auto value = database.Get(Family::kChunks, keys::Chunk(capture, stream, sequence));
+  if (value.ok()) return !ChunkFrame::Decode(*value).has_value();
+  return absl::IsDataLoss(value.status());
+}
+
+absl::Status RemoveDamaged(Database& database, const CaptureId& capture, uint64_t sequence,
+                           StreamRecord& record) {
+  // Without an entry the chunk had no events.
+  ChunkIndexEntry entry;
+  std::string index_key;
+  RETURN_IF_ERROR(database.ForEach(Family::kChunkIndex, keys::Stream(capture, record.number),
+                                   [&](std::string_view key, std::string_view value) {
+                                     const auto parsed = keys::ParseChunkIndex(key);
+                                     if (!parsed)
+                                       return DataLoss("a key of {} bytes in chunk_index",
+                                                       key.size());
+                                     if (parsed->sequence != sequence) return absl::OkStatus();
+                                     index_key = std::string(key);
+                                     entry.last_timestamp_ns = parsed->last_timestamp_ns;
+                                     return DecodeChunkIndexValue(value, entry, nullptr);
+                                   }));
+  StreamRecord after = record;
+  after.chunks -= std::min<uint64_t>(after.chunks, 1);
+  after.events -= std::min<uint64_t>(after.events, entry.event_count);
+  AddLoss({.place = LossPlace::kStore,
+           .reason = LossReason::kDamaged,
+           .events = entry.event_count,
+           .first_timestamp_ns = entry.first_timestamp_ns,
+           .last_timestamp_ns = entry.last_timestamp_ns,
+           .detail = fmt::format("chunk {}", sequence)},
+          after.losses);
+  rocksdb::WriteBatch batch;
+  batch.Delete(database.family(Family::kChunks), keys::Chunk(capture, record.number, sequence));
+  if (!index_key.empty()) batch.Delete(database.family(Family::kChunkIndex), index_key);
+  batch.Put(database.family(Family::kStreams), keys::Stream(capture, record.number),
+            EncodeStreamRecord(after));
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  RETURN_IF_ERROR(FromRocksDb(database.db().Write(options, &batch), "booking a damaged chunk"));
+  record = std::move(after);
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/rebuild_swap.h"
+
+#include <memory>
+#include <vector>
+
+#include "aggregator/store/store_errors.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+// Markers in PATH/rebuilding; both hold the name of the directory for the old files.
+constexpr char kComplete[] = "/COMPLETE";  // old files go out
+constexpr char kMoving[] = "/MOVING";      // new files come in
+constexpr char kDoing[] = "putting the rebuilt store in its place";
+
+std::string ScratchOf(const std::string& path) { return path + "/rebuilding"; }
+
+absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& path, rocksdb::Env& env) {
+  std::vector<std::string> names;
+  RETURN_IF_ERROR(FromRocksDb(env.GetChildren(path, &names), kDoing));
+  std::erase_if(names, [&](const std::string& name) {
+    bool is_directory = false;
+    return name == "." || name == ".." || name == "LOCK" || name == &kComplete[1] ||
+           name == &kMoving[1] ||
+           (env.IsDirectory(path + "/" + name, &is_directory).ok() && is_directory);
+  });
+  return names;
+}
+
+absl::Status SyncDirectory(const std::string& path, rocksdb::Env& env) {
+  std::unique_ptr<rocksdb::Directory> directory;
+  RETURN_IF_ERROR(FromRocksDb(env.NewDirectory(path, &directory), kDoing));
+  return FromRocksDb(directory->Fsync(), kDoing);
+}
+
+absl::Status MoveFiles(const std::string& from, const std::string& to, rocksdb::Env& env) {
+  RETURN_IF_ERROR(FromRocksDb(env.CreateDirIfMissing(to), kDoing));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, FilesIn(from, env));
+  for (const std::string& name : names) {
+    RETURN_IF_ERROR(FromRocksDb(env.RenameFile(from + "/" + name, to + "/" + name), kDoing));
+  }
+  RETURN_IF_ERROR(SyncDirectory(to, env));
+  return SyncDirectory(from, env);
+}
+
+absl::Status RemoveScratch(const std::string& scratch, rocksdb::Env& env) {
+  std::vector<std::string> names;
+  RETURN_IF_ERROR(FromRocksDb(env.GetChildren(scratch, &names), kDoing));
+  for (const std::string& name : names) {
+    if (name == "." || name == "..") continue;
+    RETURN_IF_ERROR(FromRocksDb(env.DeleteFile(scratch + "/" + name), kDoing));
+  }
+  return FromRocksDb(env.DeleteDir(scratch), kDoing);
+}
+
+absl::Status Swap(const std::string& path, rocksdb::Env& env) {
+  const std::string scratch = ScratchOf(path);
+  std::string aside;
+  if (env.FileExists(scratch + kComplete).ok()) {
+    RETURN_IF_ERROR(
+        FromRocksDb(rocksdb::ReadFileToString(&env, scratch + kComplete, &aside), kDoing));
+    RETURN_IF_ERROR(MoveFiles(path, path + "/" + aside, env));
+    RETURN_IF_ERROR(FromRocksDb(env.RenameFile(scratch + kComplete, scratch + kMoving), kDoing));
+    RETURN_IF_ERROR(SyncDirectory(scratch, env));
+  }
+  RETURN_IF_ERROR(MoveFiles(scratch, path, env));
+  return RemoveScratch(scratch, env);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> BeginRebuilding(const std::string& path, rocksdb::Env& env) {
+  RETURN_IF_ERROR(ResumeRebuilding(path, env));
+  RETURN_IF_ERROR(FromRocksDb(env.CreateDir(ScratchOf(path)), kDoing));
+  return ScratchOf(path);
+}
+
+absl::StatusOr<std::string> FinishRebuilding(const std::string& path, rocksdb::Env& env) {
+  std::string aside;
+  for (int n = 1; aside.empty() || env.FileExists(path + "/" + aside).ok(); ++n) {
+    aside = fmt::format("damaged-{}", n);
+  }
+  RETURN_IF_ERROR(FromRocksDb(
+      rocksdb::WriteStringToFile(&env, aside, ScratchOf(path) + kComplete, true), kDoing));
+  RETURN_IF_ERROR(SyncDirectory(ScratchOf(path), env));
+  RETURN_IF_ERROR(Swap(path, env));
+  return aside;
+}
+
+absl::Status ResumeRebuilding(const std::string& path, rocksdb::Env& env) {
+  const std::string scratch = ScratchOf(path);
+  if (!env.FileExists(scratch).ok()) return absl::OkStatus();
+  if (env.FileExists(scratch + kComplete).ok() || env.FileExists(scratch + kMoving).ok()) {
+    return Swap(path, env);
+  }
+  return RemoveScratch(scratch, env);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/store_rebuild.h"
+
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "aggregator/store/keys.h"
+#include "aggregator/store/rebuild_swap.h"
+#include "aggregator/store/record_codec.h"
+#include "aggregator/store/store_salvage.h"
+#include "aggregator/store/stream_repair.h"
+#include "aggregator/store/table_verify.h"
+#include "base/status.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kWriteBytes = size_t{8} << 20;
+
+void Warn(CaptureRecord& record, std::string warning) {
+  if (record.warnings.size() < limits::kCaptureWarningsMax) {
+    record.warnings.push_back(std::move(warning));
+  }
+}
+
+// A capture of which only chunks are left.
+CaptureRecord CaptureFromNothing(const CaptureId& id) {
+  CaptureRecord record;
+  record.id = id;
+  record.spec.name = "recovered";
+  record.spec.include_neuron = true;
+  record.state = CaptureState::kIncomplete;
+  Warn(record, "the capture's record was lost to a damaged disk and made again from its chunks");
+  return record;
+}
+
+absl::Status PutCapture(Database& database, const CaptureRecord& record) {
+  return database.Put(Family::kCaptures, keys::Capture(record.id), EncodeCaptureRecord(record),
+                      false);
+}
+
+// Repairs streams and says what became of it, in the notes and in the captures' warnings.
+class Repairs {
+ public:
+  Repairs(Database& database, const ExamineChunk& examine, std::vector<std::string>& notes)
+      : database_(database), examine_(examine), notes_(notes) {}
+
+  absl::Status Stream(const CaptureId& capture, uint32_t stream,
+                      const std::optional<StreamRecord>& known) {
+    ASSIGN_OR_RETURN(const StreamLoss loss,
+                     RepairStream(database_, capture, stream, known, examine_));
+    if (loss.chunks == 0 && loss.events == 0) return absl::OkStatus();
+    const std::string what =
+        fmt::format("damage of the store's disk lost {} chunks with {} events of stream {}",
+                    loss.chunks, loss.events, stream);
+    notes_.push_back(fmt::format("capture {}: {}", capture.ToString(), what));
+    const auto value = database_.Get(Family::kCaptures, keys::Capture(capture));
+    if (!value.ok()) return value.status();
+    ASSIGN_OR_RETURN(CaptureRecord record, DecodeCaptureRecord(capture, *value));
+    Warn(record, what);
+    return PutCapture(database_, record);
+  }
+
+ private:
+  Database& database_;
+  const ExamineChunk& examine_;
+  std::vector<std::string>& notes_;
+};
+
+// The pairs of capture and stream that keys of a family name.
+absl::StatusOr<std::set<std::pair<CaptureId, uint32_t>>> StreamsIn(const Database& database,
+                                                                   Family family) {
+  std::set<std::pair<CaptureId, uint32_t>> streams;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      database.db().NewIterator({}, database.family(family)));
+  it->SeekToFirst();
+  while (it->Valid()) {
+    const auto key = keys::ParseStream(ToView(it->key()).substr(0, CaptureId::kBytes + 4));
+    if (!key) return DataLoss("a key of {} bytes in {}", it->key().size(), FamilyName(family));
+    streams.emplace(key->capture, key->stream);
+    it->Seek(ToSlice(keys::PrefixEnd(keys::Stream(key->capture, key->stream))));
+  }
+  RETURN_IF_ERROR(FromRocksDb(it->status(), "looking for streams"));
+  return streams;
+}
+
+absl::Status FlushAll(Database& database) {
+  for (size_t i = 0; i < kFamilyCount; ++i) {
+    RETURN_IF_ERROR(
+        FromRocksDb(database.db().Flush({}, database.family(static_cast<Family>(i))), "flushing"));
+  }
+  return absl::OkStatus();
+}
+
+// Copies what the old files hold into the new database.
+absl::StatusOr<SalvagedRecords> FillFromFiles(const std::string& path, rocksdb::Env& env,
+                                              Database& database) {
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;  // flushed before it counts
+  rocksdb::WriteBatch batch;
+  const auto write = [&] {
+    const absl::Status status = FromRocksDb(database.db().Write(unlogged, &batch), "rebuilding");
+    batch.Clear();
+    return status;
+  };
+  ASSIGN_OR_RETURN(SalvagedRecords records,
+                   SalvageFiles(path, env, [&](std::string_view key, std::string_view value) {
+                     if (!keys::ParseChunk(key)) return absl::OkStatus();
+                     batch.Put(database.family(Family::kChunks), ToSlice(key), ToSlice(value));
+                     return batch.GetDataSize() < kWriteBytes ? absl::OkStatus() : write();
+                   }));
+  if (!records.aggregator_id.empty()) {
+    batch.Put(database.family(Family::kMeta), "aggregator_id", records.aggregator_id);
+  }
+  for (const auto& [key, value] : records.agents) {
+    batch.Put(database.family(Family::kAgents), key, value);
+  }
+  for (const auto& [key, value] : records.workers) {
+    batch.Put(database.family(Family::kWorkers), key, value);
+  }
+  for (const auto& [id, record] : records.captures) {
+    batch.Put(database.family(Family::kCaptures), keys::Capture(id), EncodeCaptureRecord(record));
+  }
+  RETURN_IF_ERROR(write());
+  return records;
+}
+
+absl::Status Fill(const std::string& path, rocksdb::Env& env, Database& database,
+                  const ExamineChunk& examine, std::vector<std::string>& notes) {
+  ASSIGN_OR_RETURN(const SalvagedRecords records, FillFromFiles(path, env, database));
+  ASSIGN_OR_RETURN(auto streams, StreamsIn(database, Family::kChunks));
+  for (const auto& [id, record] : records.streams) streams.insert(id);
+  Repairs repairs(database, examine, notes);
+  CaptureId last;
+  for (const auto& [capture, stream] : streams) {
+    if (!records.captures.contains(capture)) {
+      if (records.captures_complete) {  // deleted: its chunks had only not left their files yet
+        const std::string begin = keys::Stream(capture, stream);
+        RETURN_IF_ERROR(
+            FromRocksDb(database.db().DeleteRange({}, database.family(Family::kChunks),
+                                                  ToSlice(begin), ToSlice(keys::PrefixEnd(begin))),
+                        "rebuilding"));
+        continue;
+      }
+      if (capture != last) RETURN_IF_ERROR(PutCapture(database, CaptureFromNothing(capture)));
+      last = capture;
+    }
+    const auto known = records.streams.find({capture, stream});
+    RETURN_IF_ERROR(repairs.Stream(
+        capture, stream,
+        known == records.streams.end() ? std::nullopt : std::optional(known->second)));
+  }
+  notes.push_back(fmt::format("rebuilt: {} captures, {} streams; {} places could not be read",
+                              records.captures.size(), streams.size(), records.damaged));
+  return FlushAll(database);
+}
+
+absl::Status Rebuild(const std::string& path, rocksdb::Env& env, const ExamineChunk& examine,
+                     std::vector<std::string>& notes) {
+  rocksdb::FileLock* lock = nullptr;
+  RETURN_IF_ERROR(FromRocksDb(env.LockFile(path + "/LOCK", &lock), "rebuilding the store " + path));
+  const auto unlock = [&env](rocksdb::FileLock* held) { env.UnlockFile(held); };
+  const std::unique_ptr<rocksdb::FileLock, decltype(unlock)> held(lock, unlock);
+  ASSIGN_OR_RETURN(const std::string scratch, BeginRebuilding(path, env));
+  {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Database> fresh, Database::Open(scratch, &env));
+    RETURN_IF_ERROR(Fill(path, env, *fresh, examine, notes));
+  }
+  ASSIGN_OR_RETURN(const std::string aside, FinishRebuilding(path, env));
+  notes.push_back(fmt::format("the damaged files are in {}/{}; remove them when nobody needs them",
+                              path, aside));
+  return absl::OkStatus();
+}
+
+// After a damaged log: whole writes are missing, chunks and records of captures among them.
+absl::Status Reconcile(Database& database, const ExamineChunk& examine,
+                       std::vector<std::string>& notes) {
+  if (!examine) return DataLoss("{}: its log is damaged", database.path());
+  Repairs repairs(database, examine, notes);
+  ASSIGN_OR_RETURN(const auto streams, StreamsIn(database, Family::kStreams));
+  for (const auto& [capture, stream] : streams) {
+    if (absl::IsNotFound(database.Get(Family::kCaptures, keys::Capture(capture)).status())) {
+      RETURN_IF_ERROR(PutCapture(database, CaptureFromNothing(capture)));
+      notes.push_back(fmt::format("capture {}: its record was lost", capture.ToString()));
+    }
+    ASSIGN_OR_RETURN(const std::string value,
+                     database.Get(Family::kStreams, keys::Stream(capture, stream)));
+    ASSIGN_OR_RETURN(const StreamRecord record, DecodeStreamRecord(stream, value));
+    ASSIGN_OR_RETURN(const bool whole, IsStreamWhole(database, capture, record));
+    if (!whole) RETURN_IF_ERROR(repairs.Stream(capture, stream, record));
+  }
+  RETURN_IF_ERROR(FlushAll(database));
+  return database.ForgetWalDamage();
+}
+
+absl::StatusOr<std::unique_ptr<Database>> OpenVerified(const std::string& path, rocksdb::Env& env) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(path, &env));
+  RETURN_IF_ERROR(VerifyTables(*database));
+  return database;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Database>> OpenOrRebuild(const std::string& path, rocksdb::Env& env,
+                                                        const ExamineChunk& examine,
+                                                        std::vector<std::string>& notes) {
+  RETURN_IF_ERROR(ResumeRebuilding(path, env));
+  auto database = OpenVerified(path, env);
+  if (absl::IsDataLoss(database.status()) && examine) {
+    notes.push_back(std::string(database.status().message()));
+    RETURN_IF_ERROR(Rebuild(path, env, examine, notes));
+    database = OpenVerified(path, env);
+  }
+  RETURN_IF_ERROR(database.status());
+  for (const WalDamage& damage : (*database)->wal_damage()) {
+    notes.push_back(fmt::format("log {}", damage.ToString()));
+  }
+  if ((*database)->has_wal_damage()) RETURN_IF_ERROR(Reconcile(**database, examine, notes));
+  return database;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rocksdb/env.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/store/database.h"
+#include "aggregator/store/store_check.h"
+
+namespace neurontrace {
+
+// Opens a store and sees to it that it can be worked with, whatever its files went through
+// (docs/decisions/0009). Damage that RocksDB cannot live with makes the database anew out of all
+// that can be read in its files, which are set aside in damaged-N beside it; a log that is damaged
+// gives what is whole in it. What is lost then is in the streams' records. `notes` gets a sentence
+// for each thing found and done. Without `examine` damage is an error (DATA_LOSS).
+absl::StatusOr<std::unique_ptr<Database>> OpenOrRebuild(const std::string& path, rocksdb::Env& env,
+                                                        const ExamineChunk& examine,
+                                                        std::vector<std::string>& notes);
+
+}  // namespace neurontrace

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/store_salvage.h"
+
+#include <rocksdb/sst_file_reader.h>
+#include <rocksdb/table_properties.h>
+#include <rocksdb/write_batch.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "aggregator/store/blob_scan.h"
+#include "aggregator/store/database.h"
+#include "aggregator/store/keys.h"
+#include "aggregator/store/wal_scan.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+using TakeChunk = std::function<absl::Status(std::string_view key, std::string_view value)>;
+
+std::optional<Family> FamilyOf(std::string_view name) {
+  for (size_t i = 0; i < kFamilyCount; ++i) {
+    if (FamilyName(static_cast<Family>(i)) == name) return static_cast<Family>(i);
+  }
+  return std::nullopt;
+}
+
+// One key and value of a family, from wherever.
+absl::Status TakeEntry(Family family, std::string_view key, std::string_view value,
+                       const TakeChunk& chunk, SalvagedRecords& records) {
+  switch (family) {
+    case Family::kMeta:
+      if (key == "aggregator_id") records.aggregator_id = std::string(value);
+      return absl::OkStatus();
+    case Family::kCaptures:
+      if (const auto id = CaptureId::FromBytes(key); id.ok()) {
+        auto record = DecodeCaptureRecord(*id, value);
+        if (record.ok()) records.Take(*std::move(record));
+      }
+      return absl::OkStatus();
+    case Family::kAgents:
+      records.agents[std::string(key)] = std::string(value);
+      return absl::OkStatus();
+    case Family::kWorkers:
+      records.workers[std::string(key)] = std::string(value);
+      return absl::OkStatus();
+    case Family::kStreams:
+      if (const auto parsed = keys::ParseStream(key)) {
+        auto record = DecodeStreamRecord(parsed->stream, value);
+        if (record.ok()) records.Take(parsed->capture, *std::move(record));
+      }
+      return absl::OkStatus();
+    case Family::kChunks:
+      return chunk(key, value);
+    default:
+      return absl::OkStatus();  // made again from the chunks, or empty in this format
+  }
+}
+
+// The writes of the log, in their order. Families have the numbers they were made with.
+class LogReplay final : public rocksdb::WriteBatch::Handler {
+ public:
+  LogReplay(const TakeChunk& chunk, SalvagedRecords& records) : chunk_(chunk), records_(records) {}
+
+  rocksdb::Status PutCF(uint32_t number, const rocksdb::Slice& key,
+                        const rocksdb::Slice& value) override {
+    if (number == 0 || number > kFamilyCount) return rocksdb::Status::OK();
+    failed_ =
+        TakeEntry(static_cast<Family>(number - 1), ToView(key), ToView(value), chunk_, records_);
+    return failed_.ok() ? rocksdb::Status::OK() : rocksdb::Status::Aborted();
+  }
+  rocksdb::Status DeleteCF(uint32_t number, const rocksdb::Slice& key) override {
+    if (number == static_cast<uint32_t>(Family::kCaptures) + 1) {
+      if (const auto id = CaptureId::FromBytes(ToView(key)); id.ok()) records_.captures.erase(*id);
+    }
+    return rocksdb::Status::OK();
+  }
+  rocksdb::Status DeleteRangeCF(uint32_t, const rocksdb::Slice&, const rocksdb::Slice&) override {
+    return rocksdb::Status::OK();  // of a capture whose record went before it
+  }
+
+  const absl::Status& failed() const { return failed_; }
+
+ private:
+  const TakeChunk& chunk_;
+  SalvagedRecords& records_;
+  absl::Status failed_;
+};
+
+void ReadTable(const std::string& file, rocksdb::Env& env, SalvagedRecords& records) {
+  rocksdb::SstFileReader reader(rocksdb::Options(DatabaseOptions(&env), {}));
+  if (!reader.Open(file).ok()) {
+    ++records.damaged;
+    records.captures_complete = false;  // whose it was is not known
+    return;
+  }
+  const auto family = FamilyOf(reader.GetTableProperties()->column_family_name);
+  if (!family || *family == Family::kChunks) return;  // values lie in blob files
+  const TakeChunk none = [](std::string_view, std::string_view) { return absl::OkStatus(); };
+  const std::unique_ptr<rocksdb::Iterator> it(reader.NewIterator({}));
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    TakeEntry(*family, ToView(it->key()), ToView(it->value()), none, records).IgnoreError();
+  }
+  if (it->status().ok()) return;
+  ++records.damaged;
+  if (*family == Family::kCaptures) records.captures_complete = false;
+}
+
+}  // namespace
+
+void SalvagedRecords::Take(CaptureRecord record) {
+  const auto age = [](const CaptureRecord& of) {
+    return std::tuple(HasEnded(of.state), of.ended_realtime_ns, of.stopped_realtime_ns,
+                      of.warnings.size() + of.agents.size() + of.workers.size());
+  };
+  const auto [it, is_new] = captures.try_emplace(record.id, record);
+  if (!is_new && age(record) >= age(it->second)) it->second = std::move(record);
+}
+
+void SalvagedRecords::Take(CaptureId capture, StreamRecord record) {
+  const auto [it, is_new] = streams.try_emplace({capture, record.number}, record);
+  if (!is_new && record.next_sequence >= it->second.next_sequence) it->second = std::move(record);
+}
+
+absl::StatusOr<SalvagedRecords> SalvageFiles(const std::string& path, rocksdb::Env& env,
+                                             const TakeChunk& chunk) {
+  std::vector<std::string> names;
+  RETURN_IF_ERROR(FromRocksDb(env.GetChildren(path, &names), fmt::format("reading {}", path)));
+  std::sort(names.begin(), names.end());  // later files have later records
+  SalvagedRecords records;
+  for (const std::string& name : names) {
+    if (name.ends_with(".sst")) ReadTable(path + "/" + name, env, records);
+  }
+  for (const std::string& name : names) {
+    if (!name.ends_with(".blob")) continue;
+    ASSIGN_OR_RETURN(const BlobScan scan, ScanBlobFile(path + "/" + name, env, chunk));
+    records.damaged += scan.damaged;
+  }
+  ASSIGN_OR_RETURN(const std::vector<WalDamage> damage,
+                   ScanWal(path, env, [&](std::string_view bytes) {
+                     LogReplay replay(chunk, records);
+                     rocksdb::WriteBatch batch{std::string(bytes)};
+                     const rocksdb::Status read = batch.Iterate(&replay);
+                     if (!read.ok() && replay.failed().ok()) ++records.damaged;
+                     return replay.failed();
+                   }));
+  for (const WalDamage& place : damage) {
+    if (!place.records_follow) continue;
+    ++records.damaged;
+    records.captures_complete = false;
+  }
+  return records;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rocksdb/env.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/store/record_codec.h"
+#include "aggregator/store/stream_record.h"
+#include "trace/capture_record.h"
+#include "trace/ids.h"
+
+namespace neurontrace {
+
+// What the small families said, as far as it can be read.
+struct SalvagedRecords {
+  std::string aggregator_id;
+  std::map<CaptureId, CaptureRecord> captures;
+  std::map<std::string, std::string> agents;   // values, by key
+  std::map<std::string, std::string> workers;  // likewise
+  std::map<std::pair<CaptureId, uint32_t>, StreamRecord> streams;
+  bool captures_complete = true;  // no part of family captures was unreadable
+  uint64_t damaged = 0;           // files and places in them that could not be read
+
+  // Keeps whichever of two versions of a record is the newer one.
+  void Take(CaptureRecord record);
+  void Take(CaptureId capture, StreamRecord record);
+};
+
+// Reads the files of a database one by one, without what says how they belong together: chunks out
+// of blob files, everything else out of tables, and then all of the log over it. A record that was
+// deleted can come back where the table with the old one is still there; chunks of a capture whose
+// record is gone do not matter. `chunk` gets each chunk's key and value, some more than once.
+absl::StatusOr<SalvagedRecords> SalvageFiles(
+    const std::string& path, rocksdb::Env& env,
+    const std::function<absl::Status(std::string_view key, std::string_view value)>& chunk);
+
+}  // namespace neurontrace

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/table_verify.h"
+
+#include <vector>
+
+#include "aggregator/store/blob_scan.h"
+#include "aggregator/store/keys.h"
+#include "aggregator/store/record_codec.h"
+#include "aggregator/store/stream_record.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+absl::Status VerifyRecords(const Database& database) {
+  RETURN_IF_ERROR(database.ForEach(
+      Family::kCaptures, "", [](std::string_view key, std::string_view value) -> absl::Status {
+        const auto id = CaptureId::FromBytes(key);
+        if (!id.ok()) return DataLoss("a key of {} bytes in captures", key.size());
+        return DecodeCaptureRecord(*id, value).status();
+      }));
+  RETURN_IF_ERROR(database.ForEach(
+      Family::kStreams, "", [](std::string_view key, std::string_view value) -> absl::Status {
+        const auto parsed = keys::ParseStream(key);
+        if (!parsed) return DataLoss("a key of {} bytes in streams", key.size());
+        return DecodeStreamRecord(parsed->stream, value).status();
+      }));
+  RETURN_IF_ERROR(database.ForEach(
+      Family::kAgents, "",
+      [](std::string_view, std::string_view value) { return DecodeAgentRecord(value).status(); }));
+  return database.ForEach(Family::kWorkers, "", [](std::string_view, std::string_view value) {
+    return DecodeWorkerRecord(value).status();
+  });
+}
+
+}  // namespace
+
+absl::Status VerifyTables(const Database& database) {
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  database.db().GetLiveFilesMetaData(&tables);
+  for (const rocksdb::LiveFileMetaData& table : tables) {
+    RETURN_IF_ERROR(database.VerifyTable(table.name.substr(table.name.find_first_not_of('/'))));
+  }
+  rocksdb::ColumnFamilyMetaData chunks;
+  database.db().GetColumnFamilyMetaData(database.family(Family::kChunks), &chunks);
+  for (const rocksdb::BlobMetaData& blob : chunks.blob_files) {
+    const std::string name = blob.blob_file_name.substr(blob.blob_file_name.find_first_not_of('/'));
+    RETURN_IF_ERROR(CheckBlobFileEnds(database.path() + "/" + name, database.env()));
+  }
+  return VerifyRecords(database);
+}
+
+}  // namespace neurontrace

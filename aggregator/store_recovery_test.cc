@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes flipped, cut and removed in every kind of file of a store: it opens again by itself, what
+// is left is served, and what is lost is counted in its stream.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "aggregator/store_damage_test_support.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class StoreRecoveryTest : public StoreDamageTest {
+ protected:
+  std::vector<StreamRecord> Streams(const Store& store, uint8_t capture = 1) {
+    const auto streams = store.OpenCapture(TestCaptureId(capture)).Streams();
+    EXPECT_TRUE(streams.ok()) << streams.status();
+    return streams.value_or(std::vector<StreamRecord>{});
+  }
+  // Everything is there and is sound.
+  void ExpectWhole(const Store& store, uint32_t streams, uint64_t chunks) {
+    const auto records = Streams(store);
+    ASSERT_EQ(records.size(), streams);
+    for (const StreamRecord& record : records) {
+      EXPECT_EQ(record.next_sequence, chunks);
+      EXPECT_EQ(record.events, chunks * kEventsPerChunk);
+      EXPECT_THAT(record.losses, IsEmpty());
+    }
+    ExpectReadable(store);
+  }
+  // All that the index names can be read, and gives as many events as the record counts.
+  void ExpectReadable(const Store& store) {
+    for (const StreamRecord& record : Streams(store)) {
+      const StreamReader stream = store.OpenCapture(TestCaptureId(1)).Stream(record.number);
+      uint64_t events = 0;
+      StoredChunk chunk;
+      ChunkIndexIterator it = stream.Index();
+      for (; it.Valid(); it.Next()) {
+        const absl::Status read = stream.ReadChunk(it.entry().sequence, chunk);
+        EXPECT_TRUE(read.ok()) << read;
+        events += chunk.event_count();
+      }
+      EXPECT_TRUE(it.status().ok()) << it.status();
+      EXPECT_EQ(events, record.events);
+      EXPECT_TRUE(record.Conserved());
+    }
+  }
+  void ExpectSound() {
+    const auto report = CheckStore(path(), nullptr, {.examine = ExamineThrough(door())});
+    ASSERT_TRUE(report.ok()) << report.status();
+    for (const StoreFault& fault : report->faults) ADD_FAILURE() << fault.ToString();
+  }
+  // One stream has lost so many chunks to damage; all else is there.
+  void ExpectLost(uint64_t chunks_lost, uint64_t chunks_each) {
+    {
+      const auto store = OpenStore();
+      ASSERT_NE(store, nullptr);
+      uint64_t lost = 0;
+      for (const StreamRecord& record : Streams(*store)) {
+        EXPECT_EQ(record.next_sequence, chunks_each);
+        EXPECT_EQ(record.events + record.events_lost(), chunks_each * kEventsPerChunk);
+        for (const Loss& loss : record.losses) {
+          EXPECT_EQ(loss.place, LossPlace::kStore);
+          EXPECT_EQ(loss.reason, LossReason::kDamaged);
+        }
+        lost += record.events_lost();
+      }
+      EXPECT_EQ(lost, chunks_lost * kEventsPerChunk);
+      ExpectReadable(*store);
+      // Writing goes on where it was.
+      const ReceivedChunk next = RealChunk(1, 0, chunks_each);
+      const auto result = store->chunks().PutBatch({&next, 1});
+      ASSERT_TRUE(result.ok()) << result.status();
+      EXPECT_EQ(result->front().outcome, PutOutcome::kStored);
+    }
+    ExpectSound();
+    const auto again = OpenStore();
+    ASSERT_NE(again, nullptr);
+    EXPECT_THAT(again->notes(), IsEmpty());  // once is enough
+  }
+};
+
+TEST_F(StoreRecoveryTest, DamageInTheMiddleOfTheLogIsACountedLoss) {
+  Fill(1, 1, 60);
+  FlipInLogOf(1, 0, 20);
+  const auto store = OpenStore();
+  ASSERT_NE(store, nullptr);
+  EXPECT_THAT(store->notes(), Contains(HasSubstr("damaged in the middle")));
+  const auto records = Streams(*store);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].next_sequence, 60u);
+  EXPECT_GT(records[0].events_lost(), 0u);
+  EXPECT_EQ(records[0].events + records[0].events_lost(), 60u * kEventsPerChunk);
+  EXPECT_TRUE(records[0].Conserved());
+  ASSERT_EQ(records[0].losses.size(), 1u);
+  EXPECT_EQ(records[0].losses[0].place, LossPlace::kStore);
+  ExpectReadable(*store);
+  EXPECT_THAT(store->captures().Get(TestCaptureId(1))->warnings,
+              Contains(HasSubstr("damage of the store's disk lost")));
+}
+
+TEST_F(StoreRecoveryTest, AfterDamageInTheLogTheStoreIsSound) {
+  Fill(1, 1, 60);
+  FlipInLogOf(1, 0, 20);
+  ASSERT_NE(OpenStore(), nullptr);
+  ExpectSound();
+  const auto again = OpenStore();
+  ASSERT_NE(again, nullptr);
+  EXPECT_THAT(again->notes(), IsEmpty());
+}
+
+TEST_F(StoreRecoveryTest, ARecordOfACaptureLostInTheLogIsMadeAgain) {
+  Fill(1, 1, 60);
+  // The capture's own record is the first long write of the log.
+  for (const auto& log : Files(".log")) {
+    const size_t at = ReadFile(log).find("capture 1");
+    if (at != std::string::npos) FlipAt(log, at + 2);
+  }
+  const auto store = OpenStore();
+  ASSERT_NE(store, nullptr);
+  const auto record = store->captures().Get(TestCaptureId(1));
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->state, CaptureState::kIncomplete);
+  ASSERT_FALSE(Streams(*store).empty());
+  EXPECT_TRUE(Streams(*store)[0].Conserved());
+}
+
+TEST_F(StoreRecoveryTest, ATornLogOpensWithoutAWord) {
+  Fill(1, 2, 5);
+  std::filesystem::path log;
+  for (const auto& file : Files(".log")) log = file;
+  std::filesystem::resize_file(log, std::filesystem::file_size(log) - 20);
+  const auto store = OpenStore();
+  ASSERT_NE(store, nullptr);
+  EXPECT_THAT(store->notes(), IsEmpty());
+  for (const StreamRecord& record : Streams(*store)) EXPECT_EQ(record.next_sequence, 4u);
+}
+
+TEST_F(StoreRecoveryTest, ADamagedChunkBecomesALossWhenItIsRead) {
+  Fill(1, 2, 5);
+  Flush();
+  FlipInBlobOf(1, 1, 3);
+  {
+    const auto store = OpenStore();
+    ASSERT_NE(store, nullptr);
+    EXPECT_THAT(store->notes(), IsEmpty());
+    StoredChunk chunk;
+    const StreamReader stream = store->OpenCapture(TestCaptureId(1)).Stream(1);
+    EXPECT_EQ(stream.ReadChunk(3, chunk).code(), absl::StatusCode::kDataLoss);
+    EXPECT_EQ(stream.ReadChunk(3, chunk).code(), absl::StatusCode::kNotFound);
+    EXPECT_EQ(store->chunks().damaged_chunks(), 1u);
+    const StreamRecord record = Streams(*store)[1];
+    EXPECT_EQ(record.events, 4u * kEventsPerChunk);
+    ASSERT_EQ(record.losses.size(), 1u);
+    EXPECT_EQ(record.losses[0].events, kEventsPerChunk);
+    EXPECT_EQ(record.losses[0].reason, LossReason::kDamaged);
+    EXPECT_GT(record.losses[0].last_timestamp_ns, 0u);
+  }
+  ExpectLost(1, 5);
+}
+
+TEST_F(StoreRecoveryTest, AFlippedTableLosesNothing) {
+  Fill(1, 3, 20);
+  Flush();
+  FlipInLargest(".sst");
+  const auto store = OpenStore();
+  ASSERT_NE(store, nullptr);
+  EXPECT_THAT(store->notes(), Contains(HasSubstr("rebuilt")));
+  EXPECT_TRUE(std::filesystem::exists(path() + "/damaged-1/CURRENT"));
+  ExpectWhole(*store, 3, 20);
+  EXPECT_EQ(store->aggregator_id(), "aggregator-1");
+}
+
+TEST_F(StoreRecoveryTest, EveryTableCanBeFlipped) {
+  Fill(1, 2, 10);
+  Flush();
+  for (size_t i = 0; i < 8; ++i) {
+    const auto tables = Files(".sst");
+    if (i >= tables.size()) break;
+    FlipAt(tables[i], std::filesystem::file_size(tables[i]) / 4);
+    const auto store = OpenStore();
+    ASSERT_NE(store, nullptr) << tables[i];
+    ExpectWhole(*store, 2, 10);
+    // A capture's own record has no second copy.
+    EXPECT_TRUE(store->captures().Get(TestCaptureId(1)).ok());
+  }
+}
+
+TEST_F(StoreRecoveryTest, AMissingTableLosesNothing) {
+  Fill(1, 2, 10);
+  Flush();
+  std::filesystem::remove(Files(".sst").back());
+  const auto store = OpenStore();
+  ASSERT_NE(store, nullptr);
+  ExpectWhole(*store, 2, 10);
+}
+
+TEST_F(StoreRecoveryTest, AnUnreadableManifestOrCurrentLosesNothing) {
+  Fill(1, 2, 10);
+  Flush();
+  for (const char* const kind : {"MANIFEST-", "CURRENT"}) {
+    for (const bool gone : {false, true}) {
+      const auto file = Files(kind).back();
+      if (gone) {
+        std::filesystem::remove(file);
+      } else {
+        FlipAt(file, std::filesystem::file_size(file) / 2);
+      }
+      const auto store = OpenStore();
+      ASSERT_NE(store, nullptr) << kind << gone;
+      EXPECT_THAT(store->notes(), Contains(HasSubstr("rebuilt"))) << kind << gone;
+      ExpectWhole(*store, 2, 10);
+    }
+  }
+}
+
+TEST_F(StoreRecoveryTest, WhatIsOnlyInTheLogSurvivesALostManifest) {
+  Fill(1, 2, 10);
+  std::filesystem::remove(Files("MANIFEST-").back());
+  const auto store = OpenStore();
+  ASSERT_NE(store, nullptr);
+  ExpectWhole(*store, 2, 10);
+}
+
+TEST_F(StoreRecoveryTest, ABlobFilesOwnHeaderAndFooterAreNotItsChunks) {
+  for (const bool header : {true, false}) {
+    SCOPED_TRACE(header);
+    if (header) {
+      Fill(1, 2, 10);
+      Flush();
+    }
+    const auto blob = Files(".blob").back();
+    FlipAt(blob, header ? 1 : std::filesystem::file_size(blob) - 3);
+    const auto store = OpenStore();
+    ASSERT_NE(store, nullptr);
+    EXPECT_THAT(store->notes(), Contains(HasSubstr("rebuilt")));
+    ExpectWhole(*store, 2, 10);
+  }
+}
+
+TEST_F(StoreRecoveryTest, ARebuildCountsWhatIsGone) {
+  Fill(1, 2, 10);
+  Flush();
+  FlipInBlobOf(1, 1, 9);
+  FlipInBlobOf(1, 0, 4);
+  std::filesystem::remove(Files("MANIFEST-").back());
+  ExpectLost(2, 10);
+}
+
+TEST_F(StoreRecoveryTest, ADeletedCaptureDoesNotComeBackWithItsChunks) {
+  Fill(2, 2, 10);
+  ASSERT_TRUE(OpenStore()->DeleteCapture(TestCaptureId(2)).ok());
+  std::filesystem::remove(Files("MANIFEST-").back());
+  const auto store = OpenStore();
+  ASSERT_NE(store, nullptr);
+  ExpectWhole(*store, 2, 10);
+  EXPECT_THAT(Streams(*store, 2), IsEmpty());
+}
+
+TEST_F(StoreRecoveryTest, ARebuildThatWasInterruptedBeginsAnew) {
+  Fill(1, 2, 10);
+  Flush();
+  std::filesystem::remove(Files("MANIFEST-").back());
+  std::filesystem::create_directory(path() + "/rebuilding");
+  WriteFile(path() + "/rebuilding/000004.blob", "half");
+  const auto store = OpenStore();
+  ASSERT_NE(store, nullptr);
+  ExpectWhole(*store, 2, 10);
+}
+
+TEST_F(StoreRecoveryTest, AMoveThatWasInterruptedIsEnded) {
+  Fill(1, 2, 10);
+  Flush();
+  // As it is when half of the old files are away.
+  std::filesystem::create_directory(path() + "/rebuilding");
+  std::filesystem::create_directory(path() + "/damaged-1");
+  for (const auto& [name, bytes] : Snapshot()) {
+    if (name != "LOCK") WriteFile(path() + "/rebuilding/" + name, bytes);
+  }
+  WriteFile(path() + "/rebuilding/COMPLETE", "damaged-1");
+  std::filesystem::rename(path() + "/CURRENT", path() + "/damaged-1/CURRENT");
+  {
+    const auto store = OpenStore();
+    ASSERT_NE(store, nullptr);
+    ExpectWhole(*store, 2, 10);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path() + "/rebuilding"));
+  // And when half of the new ones are in.
+  std::filesystem::create_directory(path() + "/rebuilding");
+  WriteFile(path() + "/rebuilding/MOVING", "damaged-1");
+  std::filesystem::rename(path() + "/CURRENT", path() + "/rebuilding/CURRENT");
+  const auto store = OpenStore();
+  ASSERT_NE(store, nullptr);
+  ExpectWhole(*store, 2, 10);
+}
+
+TEST_F(StoreRecoveryTest, WithoutItsCurrentFileTheOldFilesAreNotDeleted) {
+  Fill(1, 1, 5);
+  Flush();
+  std::filesystem::remove(path() + "/CURRENT");
+  const auto blobs = Files(".blob").size();
+  const auto refused = Store::Open(path(), {});  // with nothing to look at chunks with
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("its file CURRENT is gone"));
+  EXPECT_EQ(Files(".blob").size(), blobs);
+}
+
+}  // namespace
+}  // namespace neurontrace

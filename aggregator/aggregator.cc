@@ -70,13 +70,17 @@ Aggregator::Aggregator(std::unique_ptr<Store> store)
       coordinator_(clock_, random_, MakeOutputs()),
       reports_(coordinator_, store_->chunks(), connections_, store_->aggregator_id()),
       budget_(limits::kIngestBytesInFlightMax),
-      committer_(store_->chunks(), budget_, ingest_metrics_, clock_,
-                 [this](const absl::Status& status) {
-                   health_.Set(kStoreCondition, status.ok(), std::string(status.message()));
-                   // Damage under a running RocksDB stops all writing until it is opened anew.
-                   health_.Set(kStoreFilesCondition, !absl::IsDataLoss(status),
-                               "a file is damaged: it is repaired at the next start");
-                 }),
+      committer_(
+          store_->chunks(), budget_, ingest_metrics_, clock_,
+          [this](const absl::Status& status) {
+            health_.Set(kStoreCondition, status.ok(), std::string(status.message()));
+            // Damage under a running RocksDB stops all writing until it is opened anew.
+            health_.Set(kStoreFilesCondition, !absl::IsDataLoss(status),
+                        "a file is damaged: it is repaired at the next start");
+          },
+          [this](const CaptureId& capture, const std::string& what) {
+            loop_.PostTask([this, capture, what] { coordinator_.Warn(capture, what); });
+          }),
       writer_(committer_),
       gateway_({loop_, reports_, connections_},
                {.door = door_,
@@ -188,6 +192,8 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   grpc::ServerBuilder builder;
   int port = 0;
   ConfigureServer(builder, config.listen, {}, &port);
+  grpc::ResourceQuota quota("aggregator");
+  builder.SetResourceQuota(quota.Resize(limits::kGrpcBytesMax));
   builder.RegisterService(&gateway_);
   builder.RegisterService(&operator_service_);
   server_ = builder.BuildAndStart();

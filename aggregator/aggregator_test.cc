@@ -317,5 +317,23 @@ TEST(AggregatorConfig, TakesAddressesAndRefusesOthers) {
   EXPECT_FALSE(IsLoopback("0.0.0.0:1"));
 }
 
+TEST_F(AggregatorTest, TwoProducersOfOneStreamAreNoticed) {
+  TestAgent agent(address(), "a");
+  TestOperator people(address());
+  agent.Connect();
+  const CaptureId capture = people.Start();
+  agent.ReadOrder();
+  EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 0, 0)).next_sequence(), 1u);
+  // A retry, and then something else under its name; both are told that it is stored.
+  EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 0, 0)).next_sequence(), 1u);
+  EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 0, 0, false, 6)).next_sequence(), 1u);
+  v1::Capture stopped;
+  ASSERT_TRUE(people.Stop(capture.ToString(), stopped).ok());
+  agent.ReadOrder();
+  agent.ReportAgent(capture, 0, true);
+  const v1::Capture ended = people.WatchToEnd(capture);
+  EXPECT_THAT(ended.ShortDebugString(), HasSubstr("two producers share the stream"));
+}
+
 }  // namespace
 }  // namespace neurontrace

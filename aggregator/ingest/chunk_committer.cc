@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/ingest/chunk_committer.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
+
+#include "absl/container/flat_hash_map.h"
 
 namespace neurontrace {
 
 ChunkCommitter::ChunkCommitter(ChunkStore& store, IngestBudget& budget, IngestMetrics& metrics,
-                               const Clock& clock, OnHealth on_health)
+                               const Clock& clock, OnHealth on_health, OnConflict on_conflict)
     : store_(store),
       budget_(budget),
       metrics_(metrics),
       clock_(clock),
-      on_health_(std::move(on_health)) {}
+      on_health_(std::move(on_health)),
+      on_conflict_(std::move(on_conflict)) {}
 
 void ChunkCommitter::Commit(Group& group) {
   const uint64_t begin_ns = clock_.MonotonicNs();
@@ -23,10 +28,10 @@ void ChunkCommitter::Commit(Group& group) {
   metrics_.commit_chunks.Observe(static_cast<double>(group.chunks.size()));
   if (!results.ok()) metrics_.store_errors.Increment();
   NoteHealth(results.status());
-  size_t bytes = 0;
+  absl::flat_hash_map<std::string_view, size_t> bytes;  // by agent
   for (size_t i = 0; i < group.chunks.size(); ++i) {
     const ReceivedChunk& chunk = group.chunks[i];
-    bytes += chunk.bytes();
+    bytes[chunk.header.stream.agent_id] += chunk.bytes();
     const bool stored = results.ok() && (*results)[i].outcome == PutOutcome::kStored;
     if (stored && chunk.header.is_canary()) {
       metrics_.canaries_stored.Increment();
@@ -35,14 +40,27 @@ void ChunkCommitter::Commit(Group& group) {
       metrics_.events_stored.Increment(chunk.header.event_count);
       metrics_.bytes_stored.Increment(static_cast<double>(chunk.bytes()));
     }
+    if (results.ok() && (*results)[i].differs) NoteConflict(chunk.header);
     if (results.ok()) {
       group.dones[i]((*results)[i]);
     } else {
       group.dones[i](results.status());
     }
   }
-  budget_.Release(bytes);
+  for (const auto& [agent_id, sum] : bytes) budget_.Release(std::string(agent_id), sum);
   metrics_.bytes_in_flight.Set(static_cast<double>(budget_.bytes()));
+}
+
+void ChunkCommitter::NoteConflict(const ChunkHeader& header) {
+  metrics_.chunks_conflicting.Increment();
+  if (last_conflict_ == header.stream) return;
+  last_conflict_ = header.stream;
+  const std::string what = fmt::format(
+      "two producers share the stream {}: chunk {} came again with other contents, which are not "
+      "stored; look for two agents with one id",
+      ToString(header.stream), header.sequence);
+  SPDLOG_WARN("capture {}: {}", header.capture_id.ToString(), what);
+  if (on_conflict_) on_conflict_(header.capture_id, what);
 }
 
 // A full disk fails many times a second: only the changes are said.

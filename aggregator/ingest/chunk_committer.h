@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,14 +23,18 @@ class ChunkCommitter {
   // Told when writing begins to fail, and when it works again.
   using OnHealth = std::function<void(const absl::Status&)>;
 
+  // Told of a chunk that came again with other contents than what is stored; once in a row for each
+  // stream. `what` says so to people.
+  using OnConflict = std::function<void(const CaptureId& capture, const std::string& what)>;
+
   struct Group {
     std::vector<ReceivedChunk> chunks;
     std::vector<Done> dones;  // one a chunk; must be quick
   };
 
-  // All but `on_health` outlive it.
+  // All but the functions outlive it. `on_conflict` may be empty.
   ChunkCommitter(ChunkStore& store, IngestBudget& budget, IngestMetrics& metrics,
-                 const Clock& clock, OnHealth on_health);
+                 const Clock& clock, OnHealth on_health, OnConflict on_conflict = nullptr);
   ChunkCommitter(const ChunkCommitter&) = delete;
   ChunkCommitter& operator=(const ChunkCommitter&) = delete;
 
@@ -37,12 +43,15 @@ class ChunkCommitter {
 
  private:
   void NoteHealth(const absl::Status& status);
+  void NoteConflict(const ChunkHeader& header);
 
   ChunkStore& store_;
   IngestBudget& budget_;
   IngestMetrics& metrics_;
   const Clock& clock_;
   const OnHealth on_health_;
+  const OnConflict on_conflict_;
+  std::optional<StreamIdentity> last_conflict_;
   bool healthy_ = true;
 };
 

@@ -3,28 +3,81 @@
 
 #include <utility>
 
-namespace neurontrace {
+#include "trace/limits.h"
 
-void IngestBudget::Take(size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  bytes_ += bytes;
+namespace neurontrace {
+namespace {
+
+// What one that goes on is likely to bring.
+constexpr size_t kMessageBytes = limits::kChunkBytesTarget;
+
+}  // namespace
+
+bool IngestBudget::HasRoom(size_t agent_bytes, size_t coming) const {
+  return bytes_ + coming < bytes_max_ && agent_bytes < bytes_max_ / (agents_.size() + 1);
 }
 
-void IngestBudget::Release(size_t bytes) {
-  std::deque<std::function<void()>> ready;
+void IngestBudget::DropIdle(const std::string& agent_id) {
+  const auto it = agents_.find(agent_id);
+  if (it != agents_.end() && it->second.bytes == 0 && it->second.waiting.empty()) agents_.erase(it);
+}
+
+void IngestBudget::Take(const std::string& agent_id, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  bytes_ += bytes;
+  agents_[agent_id].bytes += bytes;
+}
+
+void IngestBudget::Release(const std::string& agent_id, size_t bytes) {
+  std::vector<std::function<void()>> ready;
   {
     const std::lock_guard lock(mutex_);
     bytes_ -= bytes;
-    if (bytes_ < bytes_max_) ready.swap(waiting_);
+    agents_[agent_id].bytes -= bytes;
+    DropIdle(agent_id);
+    ready = TakeReady();
   }
   for (const auto& go_on : ready) go_on();
 }
 
-void IngestBudget::WhenRoom(std::function<void()> go_on) {
+// One call of each agent in turn, until nobody who waits has room. The first has it whatever its
+// message may bring: otherwise a budget smaller than a message would let nobody go on.
+std::vector<std::function<void()>> IngestBudget::TakeReady() {
+  std::vector<std::function<void()>> ready;
+  absl::flat_hash_map<std::string, size_t> of_agent;  // what it is likely to bring
+  size_t passed_over = 0;
+  while (passed_over < turns_.size()) {
+    std::string agent_id = std::move(turns_.front());
+    turns_.pop_front();
+    Agent& agent = agents_[agent_id];
+    size_t& coming = of_agent[agent_id];
+    if (!HasRoom(agent.bytes + coming, ready.size() * kMessageBytes)) {
+      turns_.push_back(std::move(agent_id));
+      ++passed_over;
+      continue;
+    }
+    passed_over = 0;
+    coming += kMessageBytes;
+    ready.push_back(std::move(agent.waiting.front()));
+    agent.waiting.pop_front();
+    if (!agent.waiting.empty()) {
+      turns_.push_back(std::move(agent_id));
+    } else {
+      DropIdle(agent_id);
+    }
+  }
+  return ready;
+}
+
+void IngestBudget::WhenRoom(const std::string& agent_id, std::function<void()> go_on) {
   {
     const std::lock_guard lock(mutex_);
-    if (bytes_ >= bytes_max_) {
-      waiting_.push_back(std::move(go_on));
+    const auto known = agents_.find(agent_id);
+    const bool is_first = known == agents_.end() || known->second.waiting.empty();
+    const bool has_room = HasRoom(known == agents_.end() ? 0 : known->second.bytes, 0);
+    if (!is_first || !has_room) {
+      agents_[agent_id].waiting.push_back(std::move(go_on));
+      if (is_first) turns_.push_back(agent_id);
       return;
     }
   }

@@ -5,31 +5,50 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
 
 namespace neurontrace {
 
-// How many bytes of chunks may be received and not yet durable, over all agents. While it is spent
-// nothing more is read from anybody, which HTTP/2 flow control makes the agents feel; each call
-// exceeds it by at most the one message that it was reading. Any thread.
+// How many bytes of chunks may be received and not yet durable: over all agents, and for each of
+// them, so that a loud one cannot keep a quiet one waiting. An agent's share is what all of it
+// gives when it is cut among the agents that have bytes here or wait, and one more: there is room
+// for the next one to come at any time. Who is over their share is not read from, which HTTP/2 flow
+// control makes the agent feel; each call exceeds it by at most the one message that it was
+// reading. Any thread.
 class IngestBudget {
  public:
   explicit IngestBudget(size_t bytes_max) : bytes_max_(bytes_max) {}
 
-  void Take(size_t bytes);
-  // Lets those go on that wait for room, on this thread.
-  void Release(size_t bytes);
+  void Take(const std::string& agent_id, size_t bytes);
+  // Lets those go on that wait for room, on this thread: one call of each agent in turn, no more
+  // than the room is likely to be for.
+  void Release(const std::string& agent_id, size_t bytes);
 
-  // Runs `go_on` now if there is room, else when there is, in the order of asking. It must be
-  // quick.
-  void WhenRoom(std::function<void()> go_on);
+  // Runs `go_on` now if there is room for the agent, else when there is, in the order of the
+  // agent's asking. It must be quick.
+  void WhenRoom(const std::string& agent_id, std::function<void()> go_on);
 
   size_t bytes() const;
 
  private:
+  struct Agent {
+    size_t bytes = 0;
+    std::deque<std::function<void()>> waiting;  // at most one a call
+  };
+
+  bool HasRoom(size_t agent_bytes, size_t coming) const;
+  std::vector<std::function<void()>> TakeReady();
+  void DropIdle(const std::string& agent_id);
+
   const size_t bytes_max_;
   mutable std::mutex mutex_;
-  size_t bytes_ = 0;                           // guarded by mutex_
-  std::deque<std::function<void()>> waiting_;  // guarded by mutex_; at most one a call
+  // All guarded by mutex_:
+  size_t bytes_ = 0;
+  absl::flat_hash_map<std::string, Agent> agents_;  // with bytes or waiting
+  std::deque<std::string> turns_;                   // agents that wait, each once, the next first
 };
 
 }  // namespace neurontrace

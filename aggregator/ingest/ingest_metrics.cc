@@ -33,6 +33,8 @@ IngestMetrics::IngestMetrics(prometheus::Registry& registry)
                               "Canaries of streams that came all the way")),
       chunks_duplicate(Counter(registry, "neurontrace_aggregator_chunks_duplicate_total",
                                "Chunks that came again and were dropped")),
+      chunks_conflicting(Counter(registry, "neurontrace_aggregator_chunks_conflicting_total",
+                                 "Chunks that came again with other contents and were dropped")),
       refused_malformed(Refused(registry, "malformed")),
       refused_unknown_capture(Refused(registry, "unknown_capture")),
       refused_limit(Refused(registry, "limit")),

@@ -17,6 +17,7 @@ struct IngestMetrics {
   prometheus::Counter& bytes_stored;
   prometheus::Counter& canaries_stored;
   prometheus::Counter& chunks_duplicate;
+  prometheus::Counter& chunks_conflicting;
   prometheus::Counter& refused_malformed;
   prometheus::Counter& refused_unknown_capture;
   prometheus::Counter& refused_limit;

@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "aggregator/ingest/ingest_budget.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -83,23 +82,6 @@ TEST(UploadAcks, NamesThePermanentReasons) {
   EXPECT_EQ(acks.Take().refusal(), v1::REFUSAL_CODE_LIMIT);
   acks.OnResult(3, 5, PutResult{PutOutcome::kStreamEnded, 5});
   EXPECT_EQ(acks.Take().refusal(), v1::REFUSAL_CODE_MALFORMED);
-}
-
-TEST(IngestBudget, LetsWaitersGoOnWhenThereIsRoom) {
-  IngestBudget budget(100);
-  int went_on = 0;
-  budget.WhenRoom([&] { ++went_on; });
-  EXPECT_EQ(went_on, 1);
-  budget.Take(60);
-  budget.Take(60);
-  budget.WhenRoom([&] { ++went_on; });
-  budget.WhenRoom([&] { ++went_on; });
-  EXPECT_EQ(went_on, 1);
-  budget.Release(20);
-  EXPECT_EQ(went_on, 1);
-  budget.Release(1);
-  EXPECT_EQ(went_on, 3);
-  EXPECT_EQ(budget.bytes(), 99u);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ void UploadExchange::OnReadDone(bool ok) {
       arrival = arrivals_.back().get();
       arrival->envelope.Swap(&incoming_);
       arrival->bytes = arrival->envelope.header().size() + arrival->envelope.columns().size();
-      deps_.budget.Take(arrival->bytes);
+      deps_.budget.Take(agent_id_, arrival->bytes);
     }
     next = Plan();
   }
@@ -88,7 +88,7 @@ void UploadExchange::HandOver() {
       acks_.OnRefused(stream_ref, arrival->sequence, v1::REFUSAL_CODE_MALFORMED,
                       std::string(arrival->verdict->status().message()));
       lock.unlock();
-      deps_.budget.Release(arrival->bytes);
+      deps_.budget.Release(agent_id_, arrival->bytes);
       lock.lock();
       continue;
     }
@@ -164,7 +164,7 @@ void UploadExchange::Act(const Next& next) {
   if (next.finish) {
     transport_.finish(finish_status_);
   } else if (next.want_read) {
-    deps_.budget.WhenRoom([self = shared_from_this()] { self->OnRoom(); });
+    deps_.budget.WhenRoom(agent_id_, [self = shared_from_this()] { self->OnRoom(); });
   }
 }
 

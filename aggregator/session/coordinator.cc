@@ -295,6 +295,13 @@ std::string Coordinator::DescribeWorkers() const {
   return text;
 }
 
+void Coordinator::Warn(const CaptureId& capture, std::string warning) {
+  const auto it = running_.find(capture);
+  if (it == running_.end()) return;
+  it->second->state.Warn(std::move(warning));
+  Save(*it->second, false);
+}
+
 const CaptureRecord* Coordinator::FindRunning(const CaptureId& capture) const {
   const auto it = running_.find(capture);
   return it == running_.end() ? nullptr : &it->second->state.record();

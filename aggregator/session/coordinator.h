@@ -90,6 +90,9 @@ class Coordinator {
   // Call it a few times a second, and when a duration ends.
   void Tick();
 
+  // Something that was found about a capture, for its record; nothing when it has ended.
+  void Warn(const CaptureId& capture, std::string warning);
+
   const AgentRegistry& registry() const { return registry_; }
   // nullptr for one that has ended or never was.
   const CaptureRecord* FindRunning(const CaptureId& capture) const;

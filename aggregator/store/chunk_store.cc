@@ -65,6 +65,7 @@ class ChunkStore::Batch {
     PutResult result{.next_sequence = record.next_sequence};
     if (chunk.header.sequence < record.next_sequence) {
       result.outcome = PutOutcome::kDuplicate;
+      result.differs = Differs(chunk, record.number);
     } else if (record.ended) {
       result.outcome = PutOutcome::kStreamEnded;
     } else if (chunk.header.sequence > record.next_sequence && !chunk.gone_before) {
@@ -107,6 +108,16 @@ class ChunkStore::Batch {
     const auto [it, is_new] = staged_at_.try_emplace(&live, staged_.size());
     if (is_new) staged_.push_back({&live, capture, live});
     return staged_[it->second].record;
+  }
+
+  // Retries are rare. A stand-in for a chunk is another one by intent.
+  bool Differs(const ReceivedChunk& chunk, uint32_t stream) const {
+    if (chunk.header.replaced) return false;
+    rocksdb::PinnableSlice value;
+    const std::string key = keys::Chunk(chunk.header.capture_id, stream, chunk.header.sequence);
+    if (!database_.db().Get({}, database_.family(Family::kChunks), key, &value).ok()) return false;
+    const auto stored = ChunkFrame::Decode(ToView(value));
+    return stored && stored->crc32c != chunk.crc32c;
   }
 
   void PutChunk(const ReceivedChunk& chunk, uint32_t stream) {

@@ -48,6 +48,7 @@ enum class PutOutcome : uint8_t {
 struct PutResult {
   PutOutcome outcome = PutOutcome::kStored;
   uint64_t next_sequence = 0;  // of the stream, after this chunk
+  bool differs = false;        // a duplicate with other contents than what is stored
 };
 
 // Where chunks become durable, and what knows how far every stream is. Streams get a number when

@@ -18,9 +18,10 @@ namespace {
 constexpr uint64_t kFormatVersion = 1;
 constexpr std::string_view kFormatVersionKey = "format_version";
 
-// Opening lets go of the damaged log. This file says, until it is removed, that what it lacked has
-// not been found out yet.
-constexpr char kWalDamageFile[] = "/LOG_DAMAGED";
+// Opening lets go of the damaged log. This file (whose name must not begin with LOG: RocksDB would
+// take it for an old log of its own and delete it) says, until it is removed, that what it lacked
+// has not been found out yet.
+constexpr char kWalDamageFile[] = "/DAMAGED_LOG";
 
 // RocksDB opens a database only with all of its families. One that a newer version has added must
 // not hide the clear message about the format.

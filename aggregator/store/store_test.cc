@@ -101,6 +101,20 @@ TEST(Store, DropsDuplicatesAlsoAfterReopening) {
   EXPECT_EQ(store->OpenCapture(TestCaptureId(1)).Streams()->front().chunks, 2u);
 }
 
+TEST(Store, ARetryWithOtherContentsIsToldApart) {
+  const auto store = OpenInMemory();
+  ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+  ReceivedChunk chunk = TestChunk(1, TestStream(0), 0);
+  PutOne(*store, chunk);
+  EXPECT_FALSE(PutOne(*store, chunk).differs);
+  chunk.crc32c ^= 1;
+  const PutResult other = PutOne(*store, chunk);
+  EXPECT_EQ(other.outcome, PutOutcome::kDuplicate);
+  EXPECT_TRUE(other.differs);
+  chunk.header.replaced = Loss{.place = LossPlace::kSpool, .events = 10};
+  EXPECT_FALSE(PutOne(*store, chunk).differs);
+}
+
 TEST(Store, AsksForTheCursorAtAGapAndStoresNothing) {
   const auto store = OpenInMemory();
   ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
@@ -257,7 +271,8 @@ TEST(Store, ADeletedCapturesSpaceIsFreeOnTheDisk) {
   StoredChunk chunk;
   EXPECT_TRUE(store->OpenCapture(TestCaptureId(2)).Stream(0).ReadChunk(kChunks - 1, chunk).ok());
   ASSERT_TRUE(store->DeleteCapture(TestCaptureId(2)).ok());
-  EXPECT_LT(on_disk(), 8 * kChunkBytes);  // the log's first blocks are allocated before they are used
+  EXPECT_LT(on_disk(),
+            8 * kChunkBytes);  // the log's first blocks are allocated before they are used
 }
 
 TEST(Store, FinishesADeletionThatWasInterrupted) {

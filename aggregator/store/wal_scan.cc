@@ -215,8 +215,9 @@ absl::Status RewriteDamagedLogs(const std::string& path, rocksdb::Env& env) {
         [&](std::string_view batch) { return FromRocksDb(writer.Add(batch), doing); }, damage));
     RETURN_IF_ERROR(FromRocksDb(out->Sync(), doing));
     RETURN_IF_ERROR(FromRocksDb(out->Close(), doing));
-    // A crash in between leaves no log of this number, and the damaged one for people: linking
-    // first would leave it under both names.
+    // The log is never away: the damaged one gets a second name, then the whole one takes the
+    // first. A crash in between has left that second name.
+    env.DeleteFile(file + ".damaged").PermitUncheckedError();
     RETURN_IF_ERROR(FromRocksDb(env.LinkFile(file, file + ".damaged"), doing));
     RETURN_IF_ERROR(FromRocksDb(env.RenameFile(file + ".whole", file), doing));
   }

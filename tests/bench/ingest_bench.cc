@@ -3,10 +3,11 @@
 // aggregator is the program itself, in a process of its own, so that its processor time and memory
 // are told apart from the clients'. Prints one line a case; asserts nothing on time.
 //
-//   ingest_bench [--store DIR] [--million-events N]
+//   ingest_bench [--store DIR] [--million-events N] [--repetitions N]
 //
 // runs every number of connections and streams at N, 10 N and 100 N million events (N is 1), and
-// then one case at half the highest rate, for the time from sending a chunk to its acknowledgement.
+// then two cases at half the highest rate, for the time from sending a chunk to its
+// acknowledgement. Figures are medians over the repetitions (1), each for itself.
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -281,13 +282,34 @@ double Percentile(std::vector<double>& values, double share) {
   return values[at];
 }
 
-double Print(const Case& test, Result result) {
+// One row of figures, in the order of the table.
+using Row = std::array<double, 7>;
+
+Row Figures(Result result) {
   const double events = static_cast<double>(result.events);
-  const double rate = events / result.seconds / 1e6;
+  return {events / 1e6,
+          events / result.seconds / 1e6,
+          result.cpu_seconds * 1e9 / events,
+          static_cast<double>(result.bytes) / events,
+          Percentile(result.latencies_ms, 0.5),
+          Percentile(result.latencies_ms, 0.99),
+          result.peak_mib};
+}
+
+// Runs a case so many times and prints its medians; gives the rate.
+double Measure(const std::string& store, const std::vector<Chunk>& chunks, const Case& test,
+               int repetitions) {
+  std::vector<Row> rows;
+  for (int i = 0; i < repetitions; ++i) rows.push_back(Figures(Run(store, chunks, test)));
+  Row median;
+  for (size_t figure = 0; figure < median.size(); ++figure) {
+    std::sort(rows.begin(), rows.end(),
+              [&](const Row& a, const Row& b) { return a[figure] < b[figure]; });
+    median[figure] = rows[rows.size() / 2][figure];
+  }
+  const auto& [events, rate, cpu, bytes, p50, p99, peak] = median;
   fmt::print("| {} | {} | {:.1f} | {:.2f} | {:.0f} | {:.1f} | {:.2f} | {:.2f} | {:.0f} |\n",
-             test.connections, test.streams, events / 1e6, rate, result.cpu_seconds * 1e9 / events,
-             static_cast<double>(result.bytes) / events, Percentile(result.latencies_ms, 0.5),
-             Percentile(result.latencies_ms, 0.99), result.peak_mib);
+             test.connections, test.streams, events, rate, cpu, bytes, p50, p99, peak);
   std::fflush(stdout);
   return rate;
 }
@@ -295,10 +317,12 @@ double Print(const Case& test, Result result) {
 int Main(int argc, char** argv) {
   std::string store = (std::filesystem::temp_directory_path() / "ingest_bench_store").string();
   double million_events = 1;
+  int repetitions = 1;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view option = argv[i];
     if (option == "--store") store = argv[i + 1];
     if (option == "--million-events") million_events = std::strtod(argv[i + 1], nullptr);
+    if (option == "--repetitions") repetitions = std::max(1, std::atoi(argv[i + 1]));
   }
   const std::vector<Chunk> chunks = MakeChunks(64);
   fmt::print(
@@ -311,7 +335,7 @@ int Main(int argc, char** argv) {
     const uint64_t count = (static_cast<uint64_t>(wanted) / 32 + 1) * 32;
     for (const auto& [connections, streams] : {std::pair(1, 1), {1, 32}, {32, 32}}) {
       const Case test{connections, streams, count};
-      best = std::max(best, Print(test, Run(store, chunks, test)));
+      best = std::max(best, Measure(store, chunks, test, repetitions));
     }
   }
   const double half = best / 2 * 1e6 / limits::kChunkEventsTarget;
@@ -319,7 +343,7 @@ int Main(int argc, char** argv) {
   fmt::print("\nAt half the highest rate:\n\n");
   for (const int connections : {1, 32}) {
     const Case test{connections, 32, count, half};
-    Print(test, Run(store, chunks, test));
+    Measure(store, chunks, test, repetitions);
   }
   std::filesystem::remove_all(store);
   return 0;

@@ -21,6 +21,8 @@ namespace {
 constexpr uint64_t kTickNs = 20'000'000;       // while a capture runs
 constexpr uint64_t kIdleTickNs = 200'000'000;  // otherwise
 constexpr uint64_t kMeasureIntervalNs = 1'000'000'000;
+// How long writes may fail for another reason than a full disk.
+constexpr uint64_t kStorePatienceNs = 10'000'000'000;
 // For calls to end by themselves. What is not acknowledged by then is sent again.
 constexpr std::chrono::milliseconds kShutdownPatience{500};
 // Workers that were not seen for so long are forgotten when their agent next connects.
@@ -72,12 +74,7 @@ Aggregator::Aggregator(std::unique_ptr<Store> store)
       budget_(limits::kIngestBytesInFlightMax),
       committer_(
           store_->chunks(), budget_, ingest_metrics_, clock_,
-          [this](const absl::Status& status) {
-            health_.Set(kStoreCondition, status.ok(), std::string(status.message()));
-            // Damage under a running RocksDB stops all writing until it is opened anew.
-            health_.Set(kStoreFilesCondition, !absl::IsDataLoss(status),
-                        "a file is damaged: it is repaired at the next start");
-          },
+          [this](const absl::Status& status) { OnStoreHealth(status); },
           [this](const CaptureId& capture, const std::string& what) {
             loop_.PostTask([this, capture, what] { coordinator_.Warn(capture, what); });
           }),
@@ -119,6 +116,22 @@ Aggregator::~Aggregator() {
     loop_.Quit();
     loop_thread_.join();
   }
+}
+
+// A full disk passes. Damage, and a failed write of the log, stop RocksDB until it is opened anew.
+void Aggregator::OnStoreHealth(const absl::Status& status) {
+  health_.Set(kStoreCondition, status.ok(), std::string(status.message()));
+  const bool passes = status.ok() || absl::IsResourceExhausted(status);
+  store_failing_since_ns_ = passes ? 0 : clock_.MonotonicNs();
+}
+
+void Aggregator::LookAtStore() {
+  const uint64_t since_ns = store_failing_since_ns_;
+  if (since_ns == 0 || clock_.MonotonicNs() < since_ns + kStorePatienceNs || cannot_go_on_) return;
+  constexpr char kWhy[] = "the store takes no writes and has to be opened anew";
+  SPDLOG_ERROR("{}: ending; start it again, which repairs what is damaged", kWhy);
+  health_.Set(kStoreFilesCondition, false, kWhy);
+  cannot_go_on_ = true;
 }
 
 CoordinatorOutputs Aggregator::MakeOutputs() {
@@ -216,6 +229,7 @@ void Aggregator::Tick() {
 }
 
 void Aggregator::UpdateMetrics() {
+  LookAtStore();
   measured_monotonic_ns_ = clock_.MonotonicNs();
   const AgentRegistry& registry = coordinator_.registry();
   metrics_.agents_connected.Set(static_cast<double>(registry.connected()));

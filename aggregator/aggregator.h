@@ -4,6 +4,8 @@
 #include <grpcpp/grpcpp.h>
 #include <prometheus/registry.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
@@ -44,6 +46,9 @@ class Aggregator {
   // HOST:PORT, with the real port.
   const std::string& address() const { return address_; }
   int health_port() const { return health_server_->port(); }
+  // True when the store has refused every write for a while and only opening it anew can help: the
+  // program is to end, so that whoever looks after it starts it again. The log has said why.
+  bool cannot_go_on() const { return cannot_go_on_; }
 
  private:
   explicit Aggregator(std::unique_ptr<Store> store);
@@ -51,6 +56,8 @@ class Aggregator {
   absl::Status RestoreSessions();
   absl::Status Serve(const AggregatorConfig& config);
   void Tick();
+  void OnStoreHealth(const absl::Status& status);
+  void LookAtStore();
   void UpdateMetrics();
   CoordinatorOutputs MakeOutputs();
   void RememberAgent(const KnownAgent& agent);
@@ -82,6 +89,9 @@ class Aggregator {
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
   uint64_t measured_monotonic_ns_ = 0;  // only on loop_
+  std::atomic<uint64_t> store_failing_since_ns_ =
+      0;  // monotonic; 0: it does not, or the disk is full
+  std::atomic<bool> cannot_go_on_ = false;
 };
 
 }  // namespace neurontrace

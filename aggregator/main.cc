@@ -37,8 +37,13 @@ int main(int argc, char** argv) {
               (*aggregator)->address().c_str());
   std::fflush(stdout);
 
-  int signal = 0;
-  sigwait(&signals, &signal);
-  SPDLOG_INFO("ending after signal {}", signal);
-  return 0;
+  while (true) {
+    const timespec second = {.tv_sec = 1, .tv_nsec = 0};
+    const int signal = sigtimedwait(&signals, nullptr, &second);
+    if (signal > 0) {
+      SPDLOG_INFO("ending after signal {}", signal);
+      return 0;
+    }
+    if ((*aggregator)->cannot_go_on()) return 1;
+  }
 }

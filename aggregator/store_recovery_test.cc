@@ -229,14 +229,12 @@ TEST_F(StoreRecoveryTest, WhatIsOnlyInTheLogSurvivesALostManifest) {
 }
 
 TEST_F(StoreRecoveryTest, ABlobFilesOwnHeaderAndFooterAreNotItsChunks) {
-  for (const bool header : {true, false}) {
-    SCOPED_TRACE(header);
-    if (header) {
-      Fill(1, 2, 10);
-      Flush();
-    }
+  Fill(1, 2, 10);
+  Flush();
+  for (const int from_end : {-1, -13, -20, 3}) {  // negative: from the beginning
+    SCOPED_TRACE(from_end);
     const auto blob = Files(".blob").back();
-    FlipAt(blob, header ? 1 : std::filesystem::file_size(blob) - 3);
+    FlipAt(blob, from_end < 0 ? -from_end : std::filesystem::file_size(blob) - from_end);
     const auto store = OpenStore();
     ASSERT_NE(store, nullptr);
     EXPECT_THAT(store->notes(), Contains(HasSubstr("rebuilt")));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "aggregator/store/database_options.h"
 #include "aggregator/store/store_errors.h"
 #include "base/crc32c.h"
 #include "base/status.h"
@@ -134,8 +135,13 @@ absl::Status CheckBlobFileEnds(const std::string& file, rocksdb::Env& env) {
   std::string scratch(kFooterBytes, '\0');
   rocksdb::Slice header;
   RETURN_IF_ERROR(FromRocksDb(bytes->Read(0, kFileHeaderBytes, &header, scratch.data()), doing));
+  // All of it is fixed, and RocksDB reads nothing in the file when some of it is not as it should
+  // be.
+  const std::string_view rest(header.data() + 12, kFileHeaderBytes - 12);
   if (header.size() < kFileHeaderBytes || Little<uint32_t>(header.data()) != kMagic ||
-      Little<uint32_t>(header.data() + 4) != kVersion) {
+      Little<uint32_t>(header.data() + 4) != kVersion ||
+      Little<uint32_t>(header.data() + 8) != static_cast<uint32_t>(Family::kChunks) + 1 ||
+      rest.find_first_not_of('\0') != std::string_view::npos) {
     return DataLoss("{}: its header is damaged", doing);
   }
   rocksdb::Slice footer;

@@ -67,7 +67,7 @@ class StoreRecoveryTest : public StoreDamageTest {
         EXPECT_EQ(record.events + record.events_lost(), chunks_each * kEventsPerChunk);
         for (const Loss& loss : record.losses) {
           EXPECT_EQ(loss.place, LossPlace::kStore);
-          EXPECT_EQ(loss.reason, LossReason::kDamaged);
+          EXPECT_EQ(loss.reason, LossReason::kMalformed);
         }
         lost += record.events_lost();
       }
@@ -159,7 +159,7 @@ TEST_F(StoreRecoveryTest, ADamagedChunkBecomesALossWhenItIsRead) {
     EXPECT_EQ(record.events, 4u * kEventsPerChunk);
     ASSERT_EQ(record.losses.size(), 1u);
     EXPECT_EQ(record.losses[0].events, kEventsPerChunk);
-    EXPECT_EQ(record.losses[0].reason, LossReason::kDamaged);
+    EXPECT_EQ(record.losses[0].reason, LossReason::kMalformed);
     EXPECT_GT(record.losses[0].last_timestamp_ns, 0u);
   }
   ExpectLost(1, 5);

@@ -98,10 +98,8 @@ inline constexpr size_t kFrameworkEventBytesMax =
 inline constexpr size_t kGrpcMessageBytesMax = size_t{8} << 20;
 
 // Aggregator: chunks received and not yet durable, over all agents; beyond: nothing more is read,
-// which the agents feel as flow control. What gRPC itself holds for all connections; beyond: it
-// makes their windows smaller, and ends calls when that is not enough.
+// which the agents feel as flow control.
 inline constexpr size_t kIngestBytesInFlightMax = size_t{128} << 20;
-inline constexpr size_t kGrpcBytesMax = size_t{256} << 20;
 
 // Aggregator: streams that one Upload call may number, and answers that may wait for an agent which
 // does not read them. Beyond: the call is ended, and nothing is read until some were taken.

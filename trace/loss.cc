@@ -63,8 +63,6 @@ std::string_view ToString(LossReason reason) {
       return "refused";
     case LossReason::kExpired:
       return "expired";
-    case LossReason::kDamaged:
-      return "damaged";
   }
   return "unknown";
 }

@@ -28,7 +28,6 @@ enum class LossReason : uint8_t {
   kLimit = 4,
   kRefused = 5,
   kExpired = 6,
-  kDamaged = 7,
 };
 
 // Events known not to be there, with where and why.

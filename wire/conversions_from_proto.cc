@@ -99,7 +99,7 @@ absl::StatusOr<Loss> FromProto(const v1::Loss& message) {
   RETURN_IF_ERROR(CheckEnum("loss.place", message.place(), v1::LOSS_PLACE_RUNTIME_RING,
                             v1::LOSS_PLACE_RETENTION));
   RETURN_IF_ERROR(
-      CheckEnum("loss.reason", message.reason(), v1::LOSS_REASON_UNKNOWN, v1::LOSS_REASON_DAMAGED));
+      CheckEnum("loss.reason", message.reason(), v1::LOSS_REASON_UNKNOWN, v1::LOSS_REASON_EXPIRED));
   RETURN_IF_ERROR(CheckDetail("loss.detail", message.detail()));
   return Loss{.place = static_cast<LossPlace>(message.place()),
               .reason = static_cast<LossReason>(message.reason()),
@@ -275,7 +275,7 @@ absl::StatusOr<GoneBefore> FromProto(const v1::GoneBefore& message) {
   RETURN_IF_ERROR(CheckEnum("gone_before.place", message.place(), v1::LOSS_PLACE_AGENT_QUEUE,
                             v1::LOSS_PLACE_RETENTION));
   RETURN_IF_ERROR(CheckEnum("gone_before.reason", message.reason(), v1::LOSS_REASON_UNKNOWN,
-                            v1::LOSS_REASON_DAMAGED));
+                            v1::LOSS_REASON_EXPIRED));
   return GoneBefore{.place = static_cast<LossPlace>(message.place()),
                     .reason = static_cast<LossReason>(message.reason())};
 }

@@ -71,7 +71,7 @@ class ChunkStore {
                                                     std::string_view agent_id);
 
   // A chunk that a reader could not read: looked at once more, and if it is damaged it goes and is
-  // from then on a loss of its stream (place store, reason damaged).
+  // from then on a loss of its stream (place store, reason malformed).
   absl::Status BookDamaged(const CaptureId& capture, uint32_t stream, uint64_t sequence);
   // How many that were, since the start.
   uint64_t damaged_chunks() const { return damaged_chunks_; }

@@ -38,7 +38,7 @@ absl::Status RemoveDamaged(Database& database, const CaptureId& capture, uint64_
   after.chunks -= std::min<uint64_t>(after.chunks, 1);
   after.events -= std::min<uint64_t>(after.events, entry.event_count);
   AddLoss({.place = LossPlace::kStore,
-           .reason = LossReason::kDamaged,
+           .reason = LossReason::kMalformed,
            .events = entry.event_count,
            .first_timestamp_ns = entry.first_timestamp_ns,
            .last_timestamp_ns = entry.last_timestamp_ns,

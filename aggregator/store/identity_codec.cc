@@ -79,7 +79,7 @@ std::vector<Loss> ReadLosses(StoredBytesReader& in) {
   std::vector<Loss> losses(in.Count());
   for (Loss& loss : losses) {
     loss.place = in.EnumUpTo(LossPlace::kRetention);
-    loss.reason = in.EnumUpTo(LossReason::kDamaged);
+    loss.reason = in.EnumUpTo(LossReason::kExpired);
     loss.events = in.Uint();
     loss.events_unknown = in.Bool();
     loss.first_timestamp_ns = in.Uint();

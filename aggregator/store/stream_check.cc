@@ -148,7 +148,7 @@ void StreamCheck::Sums() {
   // Where damage was repaired the record knows more than the chunks that are left.
   const bool was_damaged =
       std::any_of(record_.losses.begin(), record_.losses.end(), [](const Loss& loss) {
-        return loss.place == LossPlace::kStore && loss.reason == LossReason::kDamaged;
+        return loss.place == LossPlace::kStore && loss.reason == LossReason::kMalformed;
       });
   if (was_damaged) return;
   Compare("next sequence", record_.next_sequence, sums_.next_sequence);

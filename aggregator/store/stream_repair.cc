@@ -15,7 +15,7 @@ namespace neurontrace {
 namespace {
 
 constexpr int kEntriesPerWrite = 4'096;
-constexpr GoneBefore kDamaged = {LossPlace::kStore, LossReason::kDamaged};
+constexpr GoneBefore kDamaged = {LossPlace::kStore, LossReason::kMalformed};
 
 class StreamRepair {
  public:

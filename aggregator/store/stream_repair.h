@@ -13,7 +13,7 @@
 
 namespace neurontrace {
 
-// What a repair has booked as lost: place store, reason damaged.
+// What a repair has booked as lost: place store, reason malformed.
 struct StreamLoss {
   uint64_t chunks = 0;
   uint64_t events = 0;

@@ -28,9 +28,12 @@ class ChunkSink {
 
   virtual ~ChunkSink() = default;
 
-  // False while the queue's budget is spent: sources then stop reading (what they hold stays where
-  // it is) and look again on their next turn.
-  virtual bool HasRoom() const = 0;
+  // False while the budget for chunks of the capture, or of all, is spent: sources then stop
+  // reading what is the capture's (what they hold stays where it is) and look again on their next
+  // turn.
+  virtual bool HasRoom(const CaptureId& capture_id) const = 0;
+  // Whether there is room at all.
+  bool HasRoom() const { return HasRoom(CaptureId()); }
 
   // Takes a chunk for delivery, in order within its stream, and never blocks. `done` is called
   // later, not from within Submit.

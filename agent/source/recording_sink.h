@@ -24,7 +24,7 @@ class RecordingSink final : public ChunkSink {
     bool stored = false;
   };
 
-  bool HasRoom() const override { return has_room; }
+  bool HasRoom(const CaptureId&) const override { return has_room; }
   void Submit(Chunk chunk, Done done) override {
     entries.push_back({std::move(chunk), std::move(done)});
   }

@@ -211,7 +211,7 @@ void StreamWriter::Tick(uint64_t position) {
 // Without room it waits as they do.
 void StreamWriter::SendCanaryIfDue() {
   const uint64_t now_ns = clock_.MonotonicNs();
-  if (now_ns < canary_due_ns_ || canary_under_way_ || !sink_.HasRoom()) return;
+  if (now_ns < canary_due_ns_ || canary_under_way_ || !sink_.HasRoom(capture_id_)) return;
   canary_due_ns_ = now_ns + limits::kCanaryIntervalNs;
   canary_under_way_ = true;
   ChunkHeader header = NewHeader();

@@ -102,14 +102,14 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
 void Spool::Append(const CaptureId& capture_id, const SpoolTicket& ticket,
                    const std::shared_ptr<const v1::ChunkEnvelope>& chunk) {
   if (!readable_) return;
-  pending_.push_back({capture_id, ticket, chunk, false});
+  pending_[capture_id].push_back({capture_id, ticket, chunk, false});
   KickLater(0);
 }
 
 void Spool::AppendFirst(const CaptureId& capture_id, const SpoolTicket& ticket,
                         const std::shared_ptr<const v1::ChunkEnvelope>& chunk) {
   if (!readable_) return;
-  pending_.push_front({capture_id, ticket, chunk, true});
+  pending_[capture_id].push_front({capture_id, ticket, chunk, true});
   KickLater(0);
 }
 
@@ -123,7 +123,7 @@ void Spool::Release(const SpoolPlace& place) {
   if (capture == captures_.end()) return;  // while the spool is read
   capture->second.cursor_dirty = true;
   if (segment.chunks == 0 && capture->second.active != place.segment) Retire(place.segment, false);
-  KickLater(blocked_ ? 0 : kTidyNs);
+  KickLater(full() ? 0 : kTidyNs);
 }
 
 void Spool::NoteCursor(const CaptureId& capture_id) {
@@ -132,7 +132,7 @@ void Spool::NoteCursor(const CaptureId& capture_id) {
 }
 
 void Spool::Forget(const CaptureId& capture_id) {
-  std::erase_if(pending_, [&](const Pending& p) { return p.capture_id == capture_id; });
+  pending_.erase(capture_id);
   const auto it = captures_.find(capture_id);
   if (it != captures_.end()) {
     for (const uint64_t number : it->second.segments) {
@@ -198,7 +198,7 @@ void Spool::KickLater(uint64_t delay_ns) {
 }
 
 void Spool::Kick() {
-  if (job_running_) return;
+  if (job_running_ || listener_ == nullptr) return;
   const bool may_try = readable_ && clock_.MonotonicNs() >= next_try_ns_;
   SpoolJob job;
   if (may_try) job = MakeJob();
@@ -221,9 +221,8 @@ SpoolJob Spool::MakeJob() {
   job.directories = std::exchange(directories_, {});
   job.aside = std::exchange(aside_, {});
   TakePending(job);
-  const bool stand_in_waits = !pending_.empty() && pending_.front().first;
-  const bool tidy = clock_.MonotonicNs() >= next_tidy_ns_ || blocked_ || !finishing_.empty();
-  if (tidy && !stand_in_waits) TidyInto(job);
+  const bool tidy = clock_.MonotonicNs() >= next_tidy_ns_ || full() || !finishing_.empty();
+  if (tidy && !StandInWaits()) TidyInto(job);
   job.probe = !health_.ok() && job.appends.empty();
   return job;
 }
@@ -244,85 +243,8 @@ void Spool::TidyInto(SpoolJob& job) {
   }
 }
 
-void Spool::TakePending(SpoolJob& job) {
-  uint64_t batch_bytes = 0;
-  blocked_ = false;
-  while (!pending_.empty()) {
-    const Pending next = pending_.front();
-    const auto chunk = next.chunk.lock();
-    if (chunk == nullptr) {  // nobody waits for it any more
-      pending_.pop_front();
-      continue;
-    }
-    const uint64_t bytes = kRecordHeadBytes + chunk->header().size() + chunk->columns().size();
-    if (batch_bytes > 0 && batch_bytes + bytes > limits::kSpoolBatchBytesMax) return;
-    if (!next.first) {
-      const uint64_t dropped = counters_.segments_dropped;
-      blocked_ = !MakeRoom(next.capture_id, bytes);
-      if (blocked_) return;
-      if (dropped != counters_.segments_dropped) continue;  // what stands in goes first
-    }
-    if (!Put(next, chunk, job)) return;
-    pending_.pop_front();
-    batch_bytes += bytes;
-  }
-}
-
-// False if it has to wait for the next job: a capture has one segment in each, so that one segment
-// follows another only when that is synced.
-bool Spool::Put(const Pending& pending, const std::shared_ptr<const v1::ChunkEnvelope>& chunk,
-                SpoolJob& job) {
-  Capture& capture = captures_[pending.capture_id];
-  const uint64_t bytes = kRecordHeadBytes + chunk->header().size() + chunk->columns().size();
-  const bool fits =
-      capture.active != 0 && segments_[capture.active].bytes + bytes <= segment_bytes_max_;
-  if (!fits && capture.in_job) return false;
-  SpoolJob::Append* append = nullptr;
-  if (!capture.in_job) {
-    if (!fits && capture.active != 0) {
-      const uint64_t closed = std::exchange(capture.active, 0);
-      if (segments_[closed].chunks == 0) Retire(closed, false);
-    }
-    append = &job.appends.emplace_back();
-    append->directory = DirectoryOf(pending.capture_id);
-    append->segment.capture_id = pending.capture_id;
-    append->segment.agent_id = options_.agent_id;
-    if (capture.active == 0) {
-      capture.active = next_segment_++;
-      capture.segments.insert(capture.active);
-      append->create = true;
-      append->segment.segment = capture.active;
-      append->segment.salt = random_.Next64();
-      const uint64_t header_bytes = EncodeSegmentHeader(append->segment).size();
-      segments_[capture.active] = {pending.capture_id, header_bytes, append->segment.salt, 0};
-      capture.bytes += header_bytes;
-      bytes_ += header_bytes;
-    }
-    append->segment.segment = capture.active;
-    append->segment.salt = segments_[capture.active].salt;
-    append->offset = static_cast<uint32_t>(segments_[capture.active].bytes);
-    capture.in_job = true;
-    touched_.push_back(capture.active);
-  } else {
-    append = &*std::find_if(job.appends.begin(), job.appends.end(), [&](const auto& known) {
-      return known.segment.segment == capture.active;
-    });
-  }
-  Segment& segment = segments_[capture.active];
-  const SpoolPlace place{capture.active, static_cast<uint32_t>(segment.bytes),
-                         static_cast<uint32_t>(chunk->header().size()),
-                         static_cast<uint32_t>(chunk->columns().size())};
-  append->chunks.push_back(chunk);
-  in_job_.push_back({pending, place});
-  segment.bytes += bytes;
-  ++segment.chunks;
-  ++chunks_;
-  capture.bytes += bytes;
-  bytes_ += bytes;
-  return true;
-}
-
 void Spool::OnDone(const SpoolJobResult& result) {
+  if (listener_ == nullptr) return;  // its user is gone, and so is the agent
   const bool wrote = !in_job_.empty();
   for (const SpoolJob::Removal& removal : result.not_removed) removals_.push_back(removal);
   for (const SpoolJob::Directory& directory : result.not_emptied) directories_.push_back(directory);
@@ -338,7 +260,9 @@ void Spool::OnDone(const SpoolJobResult& result) {
     backoff_.Reset();
   } else {
     ++counters_.failures;
-    std::erase_if(pending_, [](const Pending& pending) { return pending.chunk.expired(); });
+    for (auto& [capture_id, pending] : pending_) {
+      std::erase_if(pending, [](const Pending& one) { return one.chunk.expired(); });
+    }
     const uint64_t delay_ns = backoff_.NextDelayNs();
     next_try_ns_ = clock_.MonotonicNs() + delay_ns;
     for (auto& [capture_id, capture] : captures_) capture.cursor_dirty = true;
@@ -376,7 +300,7 @@ void Spool::TakeAppended(bool well) {
   for (auto one = written.rbegin(); one != written.rend(); ++one) {
     const bool forgotten = !segments_.contains(one->place.segment);
     Release(one->place);
-    if (!forgotten) pending_.push_front(one->pending);
+    if (!forgotten) pending_[one->pending.capture_id].push_front(one->pending);
   }
 }
 

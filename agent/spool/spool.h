@@ -105,8 +105,11 @@ class Spool {
   // Writes the cursors once more, then says so, whether it went well or not.
   void Finish(std::function<void()> done);
 
-  // True while newest chunks have to wait for room.
-  bool full() const { return blocked_; }
+  // True while newest chunks have to wait for room; IsFullFor: those of the capture.
+  bool full() const { return blocked_ || !waiting_.empty(); }
+  bool IsFullFor(const CaptureId& capture_id) const {
+    return blocked_ || waiting_.contains(capture_id);
+  }
   const absl::Status& health() const { return health_; }
   uint64_t bytes() const { return bytes_; }
   uint64_t bytes_max() const { return options_.bytes_max; }
@@ -146,9 +149,13 @@ class Spool {
   void KickLater(uint64_t delay_ns);
   SpoolJob MakeJob();
   void TakePending(SpoolJob& job);
+  enum class Taken { kOne, kNoMoreOfCapture, kNoMore };
+  Taken TakeOne(const CaptureId& capture_id, std::deque<Pending>& pending, SpoolJob& job);
+  bool StandInWaits() const;
   bool Put(const Pending& pending, const std::shared_ptr<const v1::ChunkEnvelope>& chunk,
            SpoolJob& job);
-  bool MakeRoom(const CaptureId& capture_id, uint64_t bytes);
+  enum class Room { kEnough, kNoneForCapture, kNone };
+  Room MakeRoom(const CaptureId& capture_id, uint64_t bytes);
   bool RemoveIdle(const CaptureId& capture_id, bool any_capture);
   Capture* Victim(const CaptureId& wanting, bool over_share);
   void DropSegment(uint64_t segment);
@@ -182,7 +189,8 @@ class Spool {
   uint64_t aside_bytes_ = 0;
   uint64_t aside_files_ = 0;
 
-  std::deque<Pending> pending_;
+  std::map<CaptureId, std::deque<Pending>> pending_;
+  uint64_t batch_bytes_ = 0;  // of the job that is being made
   std::vector<Written> in_job_;
   std::vector<uint64_t> touched_;  // segments that the job writes to
   std::vector<SpoolJob::Directory> directories_;
@@ -192,7 +200,8 @@ class Spool {
   bool job_running_ = false;
   bool kick_posted_ = false;        // at once
   bool later_kick_posted_ = false;  // for a while later
-  bool blocked_ = false;            // what waits first has no room
+  bool blocked_ = false;            // there is no room for what waits
+  std::set<CaptureId> waiting_;     // whose share is spent
   uint64_t next_tidy_ns_ = 0;
   uint64_t next_try_ns_ = 0;
   absl::Status health_;

@@ -76,26 +76,25 @@ absl::Status SpoolRecovery::Run(const Visitor& visitor, Summary& summary) {
 absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::string& directory,
                                         const Visitor& visitor, Summary& summary) {
   ASSIGN_OR_RETURN(const auto entries, files_.List(directory, limits::kSpoolFilesPerDirectoryMax));
-  std::vector<uint64_t> segments;
+  std::map<uint64_t, FileSystem::Entry> segments;
   for (const FileSystem::Entry& entry : entries) {
-    if (const auto segment = ParseSegmentName(entry.name)) segments.push_back(*segment);
+    if (const auto segment = ParseSegmentName(entry.name)) segments[*segment] = entry;
   }
-  std::sort(segments.begin(), segments.end());
   const SpoolCursor cursor = ReadCursor(directory);
   visitor.on_capture(capture_id, cursor);
-  for (const uint64_t segment : segments) {
+  for (const auto& [segment, entry] : segments) {
     summary.last_segment = std::max(summary.last_segment, segment);
-    const std::string path = directory + "/" + SegmentName(segment);
-    const bool last = segment == segments.back();
+    const std::string path = directory + "/" + entry.name;
+    const bool last = segment == segments.rbegin()->first;
     const absl::Status status =
         ReadOne(capture_id, path, segment, last ? &cursor : nullptr, visitor, summary);
     if (status.ok()) continue;
     if (absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status)) {
       spdlog::warn("spool: {} is left alone: {}", path, std::string(status.message()));
-      summary.left_alone[capture_id].insert(SegmentName(segment));
+      summary.left_alone[capture_id].insert(entry.name);
       ++summary.segments_left_alone;
     } else if (absl::IsDataLoss(status)) {
-      SetAside(path, capture_id, segment, status, summary);
+      SetAside(entry, capture_id, status, summary);
     } else {
       spdlog::error("spool: {} cannot be read: {}", path, std::string(status.message()));
       ++summary.segments_unreadable;
@@ -166,17 +165,29 @@ absl::Status SpoolRecovery::ReadOne(const CaptureId& capture_id, const std::stri
   return absl::OkStatus();
 }
 
-void SpoolRecovery::SetAside(const std::string& path, const CaptureId& capture_id, uint64_t segment,
+void SpoolRecovery::SetAside(const FileSystem::Entry& entry, const CaptureId& capture_id,
                              const absl::Status& why, Summary& summary) {
+  const std::string path = root_ + "/" + capture_id.ToString() + "/" + entry.name;
   const std::string directory = QuarantineOf(root_);
-  const std::string name = capture_id.ToString() + "-" + SegmentName(segment);
-  spdlog::error("spool: {} cannot be used and goes to {}: {}", path, directory,
-                std::string(why.message()));
+  const std::string to = directory + "/" + capture_id.ToString() + "-" + entry.name;
   ++summary.damaged_segments;
-  absl::Status status = files_.MakeDirectory(directory);
-  if (status.ok()) status = files_.Rename(path, directory + "/" + name);
-  if (status.ok()) status = files_.SyncDirectory(directory);
-  if (!status.ok()) spdlog::warn("spool: it stays: {}", status.ToString());
+  const bool room = summary.quarantine_bytes + entry.bytes <= limits::kSpoolQuarantineBytesMax &&
+                    summary.quarantine_files < limits::kSpoolQuarantineFilesMax;
+  spdlog::error("spool: {} cannot be used and {}: {}", path,
+                room ? "goes to " + directory : "is removed, as the quarantine is full",
+                std::string(why.message()));
+  const absl::Status status = [&]() -> absl::Status {
+    if (!room) return files_.Remove(path);
+    RETURN_IF_ERROR(files_.MakeDirectory(directory));
+    RETURN_IF_ERROR(files_.Rename(path, to));
+    return files_.SyncDirectory(directory);
+  }();
+  if (!status.ok()) {
+    spdlog::warn("spool: it stays: {}", status.ToString());
+  } else if (room) {
+    summary.quarantine_bytes += entry.bytes;
+    ++summary.quarantine_files;
+  }
 }
 
 }  // namespace neurontrace

@@ -61,7 +61,7 @@ class SpoolRecovery {
   // `cursor` for the last segment of its capture, whose end may be torn.
   absl::Status ReadOne(const CaptureId& capture_id, const std::string& path, uint64_t segment,
                        const SpoolCursor* cursor, const Visitor& visitor, Summary& summary);
-  void SetAside(const std::string& path, const CaptureId& capture_id, uint64_t segment,
+  void SetAside(const FileSystem::Entry& entry, const CaptureId& capture_id,
                 const absl::Status& why, Summary& summary);
 
   FileSystem& files_;

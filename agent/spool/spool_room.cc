@@ -9,7 +9,7 @@
 
 namespace neurontrace {
 
-bool Spool::MakeRoom(const CaptureId& capture_id, uint64_t bytes) {
+Spool::Room Spool::MakeRoom(const CaptureId& capture_id, uint64_t bytes) {
   for (;;) {
     const auto it = captures_.find(capture_id);
     const bool over_share =
@@ -17,13 +17,14 @@ bool Spool::MakeRoom(const CaptureId& capture_id, uint64_t bytes) {
     const bool over_all = bytes_ + stuck_bytes_ + bytes > options_.bytes_max ||
                           chunks_ >= limits::kSpoolChunksMax ||
                           (it == captures_.end() && captures_.size() >= limits::kSpoolCapturesMax);
-    if (!over_share && !over_all) return true;
+    if (!over_share && !over_all) return Room::kEnough;
+    const Room none = over_share ? Room::kNoneForCapture : Room::kNone;
     if (RemoveIdle(capture_id, !over_share)) continue;
-    if (options_.when_full == WhenFull::kRefuseNewest) return false;
+    if (options_.when_full == WhenFull::kRefuseNewest) return none;
     Capture* const victim = Victim(capture_id, over_share);
-    if (victim == nullptr || victim->segments.empty()) return false;
+    if (victim == nullptr || victim->segments.empty()) return none;
     const uint64_t oldest = *victim->segments.begin();
-    if (victim->in_job && victim->active == oldest) return false;  // being written
+    if (victim->in_job && victim->active == oldest) return none;  // being written
     DropSegment(oldest);
   }
 }

@@ -36,8 +36,9 @@ DeliveryQueue::~DeliveryQueue() {
 
 // --- The sources' side ---------------------------------------------------------------------------
 
-bool DeliveryQueue::HasRoom() const {
-  return !closed_ && unkept_bytes_ < bytes_max_ && (spool_ == nullptr || !spool_->full());
+bool DeliveryQueue::HasRoom(const CaptureId& capture_id) const {
+  return !closed_ && unkept_bytes_ < bytes_max_ &&
+         (spool_ == nullptr || !spool_->IsFullFor(capture_id));
 }
 
 StreamNumber DeliveryQueue::NumberOf(const ChunkHeader& header) {

@@ -73,7 +73,8 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   absl::Status Recover();
 
   // ChunkSink
-  bool HasRoom() const override;
+  using ChunkSink::HasRoom;
+  bool HasRoom(const CaptureId& capture_id) const override;
   void Submit(Chunk chunk, Done done) override;
 
   // Adds what this node keeps to where the aggregator says that streams of a capture stand: the

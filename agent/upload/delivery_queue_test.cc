@@ -210,6 +210,25 @@ TEST_F(DeliveryQueueTest, RefusingTheNewestMakesSourcesWaitAndLosesNothing) {
   EXPECT_EQ(node_.LostEvents(), 0u);
 }
 
+TEST_F(DeliveryQueueTest, CaptureThatHasToWaitHoldsUpNoOther) {
+  node_.columns_bytes = 20'000;
+  node_.options.bytes_max = 2u << 20;
+  node_.options.capture_bytes_max = 300'000;
+  node_.options.when_full = Spool::WhenFull::kRefuseNewest;
+  Begin();
+  const CaptureId runaway = node_.capture;
+  for (int i = 0; i < 40 && node_.queue->HasRoom(runaway); ++i) ProduceMany("a", 1);
+  ProduceMany("a", 5);  // what was read already
+  EXPECT_FALSE(node_.queue->HasRoom(runaway));
+  SeededRandom random(9);
+  node_.capture = CaptureId::Make(node_.clock, random);
+  EXPECT_TRUE(node_.queue->HasRoom(node_.capture));
+  ProduceMany("z", 5);
+  node_.Run();
+  EXPECT_EQ(node_.sources["z"].kept, 5u);
+  EXPECT_LT(node_.sources["a"].kept, node_.sources["a"].produced);
+}
+
 TEST_F(DeliveryQueueTest, DiskThatFailsLeavesMemoryAndTheAggregator) {
   Begin();
   ProduceMany("a", 3);

@@ -22,7 +22,7 @@ constexpr uint32_t kDocumentsAtLeast = 64;
 
 class Discard final : public ChunkSink {
  public:
-  bool HasRoom() const override { return true; }
+  bool HasRoom(const CaptureId&) const override { return true; }
   void Submit(Chunk chunk, Done done) override {
     bytes += chunk.columns.size();
     done_later.push_back(std::move(done));

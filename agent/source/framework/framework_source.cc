@@ -77,15 +77,21 @@ void FrameworkSource::ForgetCapture(const CaptureId& capture_id) { captures_.era
 
 void FrameworkSource::Work() {
   work_scheduled_ = false;
-  if (!sink_.HasRoom()) {
-    AgentSourceMetrics::Add(metrics_.reads_waiting);
+  bool worked = false;
+  bool waits = false;
+  for (auto& [capture_id, capture] : captures_) {
+    if (sink_.HasRoom(capture_id)) {
+      worked = capture.files->Step() || worked;
+    } else {
+      waits = true;
+    }
+  }
+  if (waits) AgentSourceMetrics::Add(metrics_.reads_waiting);
+  if (worked) return ScheduleWork();
+  if (waits) {
     work_scheduled_ = true;
     After(kNoRoomNs, &FrameworkSource::Work);
-    return;
   }
-  bool worked = false;
-  for (auto& [capture_id, capture] : captures_) worked = capture.files->Step() || worked;
-  if (worked) ScheduleWork();
 }
 
 void FrameworkSource::ScheduleWork() {

@@ -160,6 +160,11 @@ void TapBufferReader::Commit(uint64_t position) {
   header().read_pos.store(position, std::memory_order_release);
 }
 
+void TapBufferReader::ReleaseMemory() {
+  // Where the kernel will not, the memory is kept as it was.
+  if (mapped_) (void)madvise(base_ + kTapRingOffset, ring_bytes_, MADV_REMOVE);
+}
+
 bool TapBufferReader::WaitForMore() {
   header().consumer_waiting.store(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);

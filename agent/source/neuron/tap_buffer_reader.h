@@ -61,6 +61,9 @@ class TapBufferReader {
   // Where the tap may write over what lies before. Only ever moves on, up to position().
   void Commit(uint64_t position);
   uint64_t committed() const { return committed_; }
+  // Gives the ring's memory back to the machine, for a worker that is gone and of which everything
+  // is committed. Should it be written to after all, that is read as always.
+  void ReleaseMemory();
   // What the tap can still write before all that is not committed is in its way.
   uint64_t free_bytes() const;
   uint64_t ring_bytes() const { return ring_bytes_; }

@@ -192,5 +192,16 @@ TEST_F(TapBufferReaderTest, OutlivesTheTap) {
   EXPECT_EQ(Next(), "last words");
 }
 
+TEST_F(TapBufferReaderTest, GivesItsMemoryBackAndReadsWhatComesAfterAllTheSame) {
+  Open();
+  tap_.WriteDocument("one", CaptureId());
+  EXPECT_EQ(Next(), "one");
+  reader_->Commit(reader_->position());
+  reader_->ReleaseMemory();
+  EXPECT_EQ(Next(), "nothing");
+  tap_.WriteDocument("two", CaptureId());
+  EXPECT_EQ(Next(), "two");
+}
+
 }  // namespace
 }  // namespace neurontrace

@@ -129,7 +129,7 @@ absl::StatusOr<bool> TapWorker::Read(size_t bytes) {
   const uint64_t begin = reader_->position();
   blocked_on_.reset();
   while (reader_->position() - begin < bytes) {
-    if (!shared_.streams.sink.HasRoom()) {
+    if (!shared_.streams.sink.HasRoom(tap_capture_)) {
       AgentSourceMetrics::Add(shared_.streams.metrics.reads_waiting);
       return false;
     }

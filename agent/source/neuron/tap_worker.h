@@ -120,6 +120,7 @@ class TapWorker {
   CaptureId tap_capture_;  // that the tap runs, as far as it said
   uint64_t connection_changed_ns_ = 0;
   bool process_gone_ = false;
+  bool memory_released_ = false;
   bool said_goodbye_ = false;
   bool broken_ = false;
   bool gone_reported_ = false;

@@ -156,6 +156,9 @@ void TapWorker::Commit() {
     target = std::min(target, capture->streams().first_needed_position(from).value_or(target));
   }
   reader_->Commit(target);
+  // The aggregator may be away for hours, and until it has everything the worker is not done.
+  const bool empty = process_gone_ && reader_->committed() == reader_->write_position();
+  if (empty && !std::exchange(memory_released_, true)) reader_->ReleaseMemory();
 }
 
 RankInputs TapWorker::rank_inputs() const {

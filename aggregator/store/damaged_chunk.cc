@@ -49,9 +49,7 @@ absl::Status RemoveDamaged(Database& database, const CaptureId& capture, uint64_
   if (!index_key.empty()) batch.Delete(database.family(Family::kChunkIndex), index_key);
   batch.Put(database.family(Family::kStreams), keys::Stream(capture, record.number),
             EncodeStreamRecord(after));
-  rocksdb::WriteOptions options;
-  options.sync = true;
-  RETURN_IF_ERROR(FromRocksDb(database.db().Write(options, &batch), "booking a damaged chunk"));
+  RETURN_IF_ERROR(database.Write(batch, /*sync=*/true, "booking a damaged chunk"));
   record = std::move(after);
   return absl::OkStatus();
 }

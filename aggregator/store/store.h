@@ -26,7 +26,8 @@ class Database;
 struct StoreOptions {
   // Keeps everything in memory and forgets it at the end: for tests of what stands on a store.
   bool in_memory = false;
-  // The disk; nullptr is the machine's. Not owned.
+  // The disk; outlives the store. nullptr: the machine's own. For tests of what a crash or a failing
+  // disk leaves.
   rocksdb::Env* env = nullptr;
   // Looks at chunks when damage has to be repaired; without it, damage is an error.
   ExamineChunk examine;
@@ -34,9 +35,6 @@ struct StoreOptions {
   // its own.
   std::string aggregator_id = "aggregator";
   Durability durability = Durability::kSynced;
-  // RocksDB's view of the machine; outlives the store. Null: the machine's own. For tests of what a
-  // crash or a failing disk leaves.
-  rocksdb::Env* env = nullptr;
 };
 
 // The durable truth of an aggregator: one RocksDB database, owned, in one directory. Any thread.

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/capture_view.h"
+#include "cli/certificate_view.h"
 #include "cli/command.h"
 #include "cli/text.h"
 
@@ -46,13 +47,13 @@ std::string FormatStreams(const v1::Capture& capture) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::CaptureStream& stream : capture.streams()) {
     const bool core = stream.identity().kind() == v1::STREAM_KIND_NEURON_CORE;
-    rows.push_back(
-        {std::to_string(stream.number()), stream.identity().worker().instance_id(),
-         std::to_string(stream.identity().worker().pid()),
-         core ? fmt::format("nc {}", stream.identity().nc_idx()) : stream.identity().name(),
-         stream.worker_gid() < 0 ? "unknown" : std::to_string(stream.worker_gid()),
-         FormatCount(stream.events()), FormatCount(stream.chunks()), FormatBytes(stream.bytes()),
-         FormatDuration(stream.last_timestamp_ns() - stream.first_timestamp_ns())});
+    rows.push_back({std::to_string(stream.number()), stream.identity().worker().instance_id(),
+                    std::to_string(stream.identity().worker().pid()),
+                    core ? CoreName(stream.identity()) : stream.identity().name(),
+                    stream.worker_gid() < 0 ? "unknown" : std::to_string(stream.worker_gid()),
+                    FormatCount(stream.events()), FormatCount(stream.chunks()),
+                    FormatBytes(stream.bytes()),
+                    FormatDuration(stream.last_timestamp_ns() - stream.first_timestamp_ns())});
   }
   return FormatTable(
       {"STREAM", "INSTANCE", "PID", "SOURCE", "WORKER GID", "EVENTS", "CHUNKS", "SIZE", "SPAN"},

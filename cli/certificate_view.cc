@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/text.h"
+#include "trace/limits.h"
 #include "trace/loss.h"
 
 namespace neurontrace::cli {
@@ -148,8 +149,8 @@ std::string FormatGaps(const v1::Certificate& certificate) {
   for (const v1::Gap* gap : gaps) {
     const v1::StreamIdentity& stream = gap->stream();
     out += fmt::format(
-        "gap         {} pid {} nc {}: {} from {}, {} events in the {}\n",
-        stream.worker().instance_id(), stream.worker().pid(), stream.nc_idx(),
+        "gap         {} pid {} {}: {} from {}, {} events in the {}\n",
+        stream.worker().instance_id(), stream.worker().pid(), CoreName(stream),
         FormatDuration(length(gap)), gap->loss().first_timestamp_ns(),
         gap->loss().events_unknown() ? "an unknown number of" : FormatCount(gap->loss().events()),
         ToString(static_cast<LossPlace>(gap->loss().place())));
@@ -158,6 +159,10 @@ std::string FormatGaps(const v1::Certificate& certificate) {
 }
 
 }  // namespace
+
+std::string CoreName(const v1::StreamIdentity& stream) {
+  return stream.nc_idx() == limits::kNoNcIdx ? "no core" : fmt::format("nc {}", stream.nc_idx());
+}
 
 std::string FormatCertificate(const v1::Certificate& certificate) {
   std::string out = FormatWorkers(certificate) + FormatGaps(certificate);

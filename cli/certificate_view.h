@@ -8,6 +8,9 @@
 // How a certificate reads on a terminal. Pure functions.
 namespace neurontrace::cli {
 
+// "nc 3"; "no core" for what belongs to no core of its worker.
+std::string CoreName(const v1::StreamIdentity& stream);
+
 // One line a worker, worst first, a line of sums, the gaps, what is missing, and the verdict at
 // the end.
 std::string FormatCertificate(const v1::Certificate& certificate);

@@ -206,12 +206,16 @@ TEST_F(StreamWriterTest, ContinuesTheAccountOfItsCursor) {
   writer->Resume({.next_sequence = 7,
                   .source_position = 8,
                   .events_before = 900,
-                  .losses_before = {{.place = LossPlace::kTapBuffer, .events = 3}}});
+                  .losses_before = {
+                      {.place = LossPlace::kTapBuffer, .events = 3},
+                      {.place = LossPlace::kDecode, .reason = LossReason::kLimit, .events = 4}}});
   Append(*writer, 8, 1);
   writer->End(16);
+  EXPECT_EQ(writer->counts().read, 905u) << "with those that no chunk could hold";
+  EXPECT_EQ(writer->counts().lost, 7u);
   EXPECT_EQ(header(0).sequence, 7u);
   EXPECT_EQ(header(0).events_before, 900u);
-  ASSERT_EQ(header(0).losses_before.size(), 1u);
+  ASSERT_EQ(header(0).losses_before.size(), 2u);
   EXPECT_EQ(header(0).losses_before[0].events, 3u);
 }
 

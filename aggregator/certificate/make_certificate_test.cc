@@ -248,7 +248,7 @@ TEST(MakeCertificate, WorkersWithoutAPartSayWhy) {
   certificate = world.Make();
   EXPECT_FALSE(certificate.complete);
   EXPECT_EQ(certificate.workers[0].absence, WorkerAbsence::kNotReported);
-  EXPECT_EQ(certificate.verdict, "incomplete: 1 workers never took part");
+  EXPECT_EQ(certificate.verdict, "incomplete: 1 worker never took part");
 }
 
 TEST(MakeCertificate, AnAgentThatIsAwayIsWaitedFor) {
@@ -275,7 +275,9 @@ TEST(MakeCertificate, AnAgentThatIsAwayIsWaitedFor) {
                        "2025-11-28 04:40:00Z"));
   EXPECT_THAT(certificate.findings,
               Contains(HasSubstr("its agent says that it read 12 events, 10 arrived")));
-  EXPECT_THAT(certificate.verdict, HasSubstr("waiting for 1 agents"));
+  EXPECT_THAT(
+      certificate.verdict,
+      HasSubstr("an unknown number of events lost; 1 worker vanished; waiting for 1 agent"));
 
   world.record.agents[0].given_up = true;
   certificate = world.Make();
@@ -345,8 +347,7 @@ TEST(MakeCertificate, ACaptureThatMatchedNobodySaysWhatExcludedWhom) {
       {.worker = Worker(2), .reason = BystanderReason::kNotSelected, .detail = "job a"},
       {.worker = Worker(3), .reason = BystanderReason::kNotSelected, .detail = "job a"},
       {.worker = Worker(4), .reason = BystanderReason::kNotSelected, .detail = "job b"}};
-  EXPECT_EQ(world.Make().verdict,
-            "incomplete: no worker matched; 3 workers exist; 2: job a; 1: job b");
+  EXPECT_EQ(world.Make().verdict, "incomplete: no worker matched of 3 workers; 2: job a; 1: job b");
   world.record.bystanders.clear();
   EXPECT_EQ(world.Make().verdict, "incomplete: no worker matched: the agents report no worker");
   world.record.agents.clear();

@@ -25,6 +25,17 @@ std::string TimeText(uint64_t realtime_ns) {
   return text;
 }
 
+std::string Count(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// "5 of 20 events lost", "5 of 20 events and an unknown number more lost".
+std::string LostWords(const EventAccount& account) {
+  if (account.lost == 0) return "an unknown number of events lost";
+  return fmt::format("{} of {} events{} lost", account.lost, account.expected,
+                     account.lost_unknown ? " and an unknown number more" : "");
+}
+
 // Lines of which only so many are kept.
 class Lines {
  public:
@@ -86,9 +97,8 @@ std::string FindingOf(const WorkerCertificate& worker) {
       break;
   }
   if (account.lost > 0 || account.lost_unknown) {
-    text += fmt::format("{} {} of {} events lost", worker.part == WorkerPart::kRecorded ? ":" : ";",
-                        account.lost, account.expected);
-    text += ": " + DescribeLosses(account.losses);
+    text += worker.part == WorkerPart::kRecorded ? ": " : "; ";
+    text += LostWords(account) + ": " + DescribeLosses(account.losses);
   }
   if (worker.events_read_differs) {
     text += fmt::format("; its agent says that it read {} events, {} arrived", worker.events_read,
@@ -118,7 +128,7 @@ std::string WhyNone(const Certificate& certificate) {
       ++known->second;
     }
   }
-  std::string text = fmt::format("no worker matched; {} workers exist", certificate.workers.size());
+  std::string text = "no worker matched of " + Count(certificate.workers.size(), "worker");
   size_t named = 0;
   for (const auto& [why, count] : reasons) {
     if (++named > 8) return text + "; …";
@@ -179,17 +189,16 @@ std::string Summary(const Certificate& certificate) {
   std::vector<std::string> parts;
   const EventAccount& account = certificate.account;
   if (account.lost > 0 || account.lost_unknown) {
-    parts.push_back(fmt::format("{} of {} events lost{}", account.lost, account.expected,
-                                account.lost_unknown ? " and an unknown number more" : ""));
+    parts.push_back(LostWords(account));
   }
-  if (lost > 0) parts.push_back(fmt::format("all data of {} workers lost", lost));
-  if (vanished > 0) parts.push_back(fmt::format("{} workers vanished", vanished));
-  if (never > 0) parts.push_back(fmt::format("{} workers never took part", never));
+  if (lost > 0) parts.push_back(fmt::format("all data of {} lost", Count(lost, "worker")));
+  if (vanished > 0) parts.push_back(Count(vanished, "worker") + " vanished");
+  if (never > 0) parts.push_back(Count(never, "worker") + " never took part");
   size_t awaited = 0;
   for (const AgentCertificate& agent : certificate.agents) {
     awaited += agent.part == AgentPart::kAwaited;
   }
-  if (awaited > 0) parts.push_back(fmt::format("waiting for {} agents", awaited));
+  if (awaited > 0) parts.push_back("waiting for " + Count(awaited, "agent"));
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
   return text.empty() ? certificate.findings.front() : text;

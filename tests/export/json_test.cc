@@ -161,6 +161,47 @@ TEST_F(JsonTest, TellsLossesAsWarnings) {
                     HasSubstr("\"first_ts\":\"2025-06-15 15:06:40.000000000 +0000 UTC\"")));
 }
 
+TEST_F(JsonTest, TellsTheCertificateWithTheVendorsSentence) {
+  struct Case {
+    uint64_t lost;
+    bool unknown;
+    const char* sentence;  // empty: none
+  };
+  const Case cases[] = {
+      {0, false, ""},
+      {7, false, "7 trace events were dropped during capture (stored 10 out of 17 total events). "},
+      {7, true,
+       "7 or more trace events were dropped during capture (stored 10 out of at least 17 total "
+       "events). "},
+      {0, true,
+       "An unknown number of trace events were dropped during capture (stored 10 out of at least "
+       "10 total events). "}};
+  Close(AddCore("i-a", 1, 0, 5), "span");
+  for (const Case& test : cases) {
+    SCOPED_TRACE(test.sentence);
+    Certificate certificate;
+    certificate.verdict = "the verdict";
+    certificate.findings = {"a finding"};
+    certificate.account.stored = 10;
+    certificate.account.lost = test.lost;
+    certificate.account.expected = 10 + test.lost;
+    certificate.account.lost_unknown = test.unknown;
+    const std::string text =
+        Export("json", {.certificate = &certificate, .certificate_json = R"({"verdict":"x"})"});
+    EXPECT_THAT(text, HasSubstr(R"({"message":"the verdict","category":"Capture"})"));
+    EXPECT_THAT(text, HasSubstr(R"({"message":"a finding","category":"Missing Data"})"));
+    EXPECT_THAT(text, HasSubstr(R"("certificate":{"verdict":"x"}}]})"));
+    if (*test.sentence == '\0') {
+      EXPECT_THAT(text, Not(HasSubstr("were dropped")));
+    } else {
+      EXPECT_THAT(text, HasSubstr(fmt::format(
+                            R"({{"message":"{}Consider increasing buffer size, reducing trace )"
+                            R"(duration, or filtering events.","category":"Missing Data"}})",
+                            test.sentence)));
+    }
+  }
+}
+
 TEST(JsonTextTest, KnowsJsonFromWhatIsNone) {
   for (const char* text : {"0", "-1.5e+3", "[]", " [1, {\"a\": null}] ", "\"\\u00e9\"", "true"}) {
     EXPECT_TRUE(IsJson(text)) << text;

@@ -238,6 +238,58 @@ TEST_F(PftraceTest, ShowsLossesAndWarnings) {
   EXPECT_EQ(losses, 2u);
 }
 
+TEST_F(PftraceTest, ShowsEachLossAtItsTimeAndTheRestOnce) {
+  const uint32_t stream = AddCore("i-a", 1, 0, 5);
+  source_.stream(stream).losses = {
+      {LossPlace::kRuntimeRing, LossReason::kOverwritten, 20, false, kBase, kBase + 9, "x"},
+      {LossPlace::kSpool, LossReason::kFull, 4, false, kBase + 5, kBase + 6, "y"}};
+  source_.stream(stream).gaps = {
+      {LossPlace::kRuntimeRing, LossReason::kOverwritten, 8, false, kBase + 1, kBase + 2, ""},
+      {LossPlace::kRuntimeRing, LossReason::kOverwritten, 7, false, kBase + 7, kBase + 9, ""},
+      {LossPlace::kSpool, LossReason::kFull, 4, false, kBase + 5, kBase + 6, ""}};
+  Close(stream, "span");
+  const Report report = ExportAndCheck();
+  std::vector<std::string> told;
+  for (const Track& track : report.tracks) {
+    if (track.name != "gid5-nc0-losses") continue;
+    for (const Slice& instant : track.instants) {
+      const auto argument = [&](const std::string& name) {
+        for (const auto& [key, value] : instant.arguments) {
+          if (key == name) return value;
+        }
+        return std::string("-");
+      };
+      told.push_back(fmt::format("{} {} {} {}", instant.start_ns - kBase, argument("place"),
+                                 argument("events"), argument("gap_ns")));
+    }
+  }
+  // 20 in the ring: 8 and 7 at their times, and 5 that are not known one by one.
+  EXPECT_THAT(told, ElementsAre("0 runtime ring 5 9", "1 runtime ring 8 1", "5 spool 4 1",
+                                "7 runtime ring 7 2"));
+}
+
+TEST_F(PftraceTest, CarriesTheCertificate) {
+  Close(AddCore("i-a", 1, 0, 5), "span");
+  Certificate certificate;
+  certificate.verdict = "the verdict";
+  certificate.account.expected = 9;
+  ExportRequest request;
+  request.certificate = &certificate;
+  request.certificate_json = R"({"verdict":"x"})";
+  const Report report = ExportAndCheck(request);
+  EXPECT_THAT(report.attributes, Contains(Pair("io.neurontrace.verdict", "the verdict")));
+  EXPECT_THAT(report.attributes,
+              Contains(Pair("io.neurontrace.certificate", request.certificate_json)));
+  for (const Track& track : report.tracks) {
+    if (track.name != "neurontrace warnings") continue;
+    ASSERT_THAT(track.instants, SizeIs(1));
+    EXPECT_EQ(track.instants[0].name, "certificate");
+    EXPECT_THAT(track.instants[0].arguments, Contains(Pair("expected", "9")));
+    EXPECT_THAT(track.instants[0].arguments,
+                Contains(Pair("certificate", request.certificate_json)));
+  }
+}
+
 TEST_F(PftraceTest, ShowsFrameworkTraces) {
   const uint32_t stream = AddFile("i-a", "worker0.pt.trace.json");
   const auto top = [](const std::string& name, EventScript::Value value) {

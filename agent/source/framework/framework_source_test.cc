@@ -259,6 +259,7 @@ TEST_F(FrameworkSourceTest, RestartGoesOnBehindWhatIsStored) {
     sink_.StoreAll();
     Pass(200);
     EXPECT_TRUE(source_->CaptureFinished(capture_));
+    EXPECT_EQ(status().events_read, 20'000u) << "of both runs";
     for (auto& entry : first.entries) entry.stored = false;
     sink_ = std::move(first);
   }
@@ -273,6 +274,30 @@ TEST_F(FrameworkSourceTest, RestartFindsTheFilesThatCameWhileItWasAway) {
   Start();
   Pass(2'000);
   EXPECT_THAT(Chunks(), ElementsAre("meanwhile.trace.json 0 2 end"));
+}
+
+TEST_F(FrameworkSourceTest, ACaptureThatIsOverFinishesWhatWasBegunAndBeginsNothing) {
+  MakeSource({Write(folder_ + "/a.trace.json", TraceText(0, 20'000))});
+  Start();
+  Pass(500);
+  ASSERT_GT(sink_.entries.size(), 3u);
+  sink_.entries[0].answered = sink_.entries[0].stored = true;
+  const std::vector<StreamCursor> cursors = sink_.Cursors();
+  sink_ = RecordingSink();
+  Write(watched_ + "/later.trace.json", TraceText(0, 2), 3);
+  MakeSource({folder_ + "/a.trace.json", Write(folder_ + "/b.trace.json", TraceText(0, 5))}, true);
+  source_->ResumeStopping(capture_, spec_, cursors);
+  source_->StopCapture(capture_);
+  Pass(2'000);
+  sink_.StoreAll();
+  Pass(1'000);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  ASSERT_FALSE(sink_.entries.empty());
+  for (const auto& entry : sink_.entries) {
+    EXPECT_EQ(entry.chunk.header.stream.name, "a.trace.json");
+  }
+  EXPECT_EQ(sink_.entries[0].chunk.header.sequence, 1u);
+  EXPECT_EQ(status().events_read, 20'000u);
 }
 
 TEST_F(FrameworkSourceTest, ForgottenCaptureLeavesNothingBehind) {

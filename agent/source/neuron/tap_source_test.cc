@@ -95,6 +95,15 @@ TEST_F(TapSourceTest, PassesOverWorkersThatACaptureDoesNotWant) {
   EXPECT_TRUE(source_->CaptureFinished(capture_));
 }
 
+TEST_F(TapSourceTest, BeginsNothingForACaptureThatIsOver) {
+  Connect();
+  source_->ResumeStopping(capture_, {}, {});
+  source_->StopCapture(capture_);
+  EXPECT_FALSE(tap_.ReadCommand());
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_TRUE(listener_.statuses.empty());
+}
+
 TEST_F(TapSourceTest, HasAWorkerJoinThatComesLate) {
   source_->StartCapture(capture_, {}, {});
   Connect();

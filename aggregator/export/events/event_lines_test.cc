@@ -34,7 +34,7 @@ class EventLinesTest : public ::testing::Test {
   std::vector<std::string> Write(const TimelineFilter& filter = {}) {
     std::string text;
     const auto total = WriteEventLines(
-        source_, filter, "",
+        source_, filter, certificate_,
         [&text](std::string_view piece) {
           text += piece;
           return absl::OkStatus();
@@ -54,10 +54,21 @@ class EventLinesTest : public ::testing::Test {
   }
 
   FakeChunkSource source_;
+  std::string certificate_;
   EventChunkBuilder builder_;
   EventScript script_{builder_};
   EventLinesTotal total_;
 };
+
+TEST_F(EventLinesTest, TheCertificateStandsFirst) {
+  certificate_ = R"({"complete":true})";
+  script_.Span("a", 100, 250, 9);
+  source_.AddChunk(source_.AddStream(Core("i-a", 1, 1)), builder_);
+  const auto lines = Write();
+  ASSERT_THAT(lines, SizeIs(3));
+  EXPECT_EQ(lines[0], R"({"certificate":{"complete":true}})");
+  EXPECT_EQ(total_.events, 2u);
+}
 
 TEST_F(EventLinesTest, EveryEventIsALineWithItsStream) {
   const uint32_t stream = source_.AddStream(

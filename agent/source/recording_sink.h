@@ -47,8 +47,15 @@ class RecordingSink final : public ChunkSink {
     for (const Entry& entry : entries) {
       if (!entry.stored) continue;
       const ChunkHeader& header = entry.chunk.header;
-      cursors[header.stream] = {header.stream, header.sequence + 1, header.source_position,
-                                header.source_skip, header.end_of_stream};
+      StreamCursor& cursor = cursors[header.stream];
+      cursor = {.stream = header.stream,
+                .next_sequence = header.sequence + 1,
+                .source_position = header.source_position,
+                .source_skip = header.source_skip,
+                .ended = header.end_of_stream,
+                .events_before = header.events_before + header.events_accounted(),
+                .losses_before = header.losses_before};
+      for (const Loss& loss : header.losses) AddLoss(loss, cursor.losses_before);
     }
     std::vector<StreamCursor> result;
     for (const auto& [stream, cursor] : cursors) result.push_back(cursor);

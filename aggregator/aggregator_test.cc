@@ -72,6 +72,7 @@ TEST_F(AggregatorTest, ACaptureFromStartToEnd) {
   EXPECT_EQ(stopping.state(), v1::CAPTURE_STATE_STOPPING);
   EXPECT_TRUE(agent.ReadOrder().has_stop_capture());
   agent.Upload(TestEnvelope(capture, "a", 0, 2, /*end_of_stream=*/true, /*events=*/0));
+  agent.Upload(TestEnvelope(capture, "a", 3, 1, /*end_of_stream=*/true, /*events=*/0));
   agent.ReportStatus(capture, CaptureWorkerState::kComplete, 24);
   agent.ReportAgent(capture, 1, true);
 
@@ -86,6 +87,8 @@ TEST_F(AggregatorTest, ACaptureFromStartToEnd) {
   EXPECT_EQ(shown.streams(0).events(), 16u);
   EXPECT_TRUE(shown.streams(0).ended());
   EXPECT_EQ(shown.streams(1).worker_gid(), 3);
+  EXPECT_TRUE(shown.certificate().complete()) << shown.certificate().verdict();
+  EXPECT_EQ(shown.certificate().account().expected(), 24u);
   EXPECT_EQ(people.List().captures(0).events(), 24u);
 }
 

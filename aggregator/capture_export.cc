@@ -66,9 +66,16 @@ struct Judgement {
   Certificate certificate;
   std::string json;
 
-  void PutInto(v1::ExportDone& done) const {
-    done.set_capture_incomplete(!certificate.provisional && !certificate.complete);
-    done.set_verdict(certificate.verdict);
+  // A file that lacks stored chunks is no better than a capture that does.
+  void PutInto(v1::ExportDone& done, uint64_t chunks_left_out) const {
+    done.set_capture_incomplete(chunks_left_out > 0 ||
+                                (!certificate.provisional && !certificate.complete));
+    done.set_verdict(
+        chunks_left_out == 0
+            ? certificate.verdict
+            : fmt::format("incomplete: {} stored chunks cannot be read and are left out of this "
+                          "file; of the capture itself: {}",
+                          chunks_left_out, certificate.verdict));
   }
 };
 
@@ -88,7 +95,7 @@ absl::Status ExportSummaryJson(const CaptureRecord& record, const Judgement& jud
   RETURN_IF_ERROR(sink.Write(text));
   v1::ExportReply reply;
   reply.mutable_done()->mutable_total()->set_bytes_written(text.size());
-  judgement.PutInto(*reply.mutable_done());
+  judgement.PutInto(*reply.mutable_done(), 0);
   write(reply);
   return absl::OkStatus();
 }
@@ -107,7 +114,7 @@ absl::Status ExportEvents(ChunkSource& source, const TimelineFilter& filter,
   v1::ExportReply reply;
   *reply.mutable_done()->mutable_total() = ProgressOf(*total);
   reply.mutable_done()->set_events(total->events);
-  judgement.PutInto(*reply.mutable_done());
+  judgement.PutInto(*reply.mutable_done(), total->chunks_left_out);
   for (const std::string& warning : total->warnings) reply.mutable_done()->add_warnings(warning);
   write(reply);
   return absl::OkStatus();
@@ -146,7 +153,7 @@ absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
   done.set_open_spans(summary->counts.open_spans);
   done.set_start_lost_spans(summary->counts.start_lost_spans);
   done.set_instants(summary->counts.instants);
-  judgement.PutInto(done);
+  judgement.PutInto(done, summary->counts.unreadable_chunks);
   for (const std::string& warning : summary->warnings) done.add_warnings(warning);
   write(reply);
   return absl::OkStatus();

@@ -228,6 +228,17 @@ TEST(MakeCertificate, TellsTheParts) {
   }
 }
 
+TEST(MakeCertificate, AStreamWithoutAnEndIsNotComplete) {
+  World world;
+  world.Status(1, CaptureWorkerState::kComplete).events_read = 30;
+  world.Stream(1, 10);
+  world.Stream(1, 20).ended = false;
+  const Certificate certificate = world.Make();
+  EXPECT_FALSE(certificate.complete);
+  EXPECT_EQ(certificate.workers[0].part, WorkerPart::kVanished);
+  EXPECT_TRUE(certificate.account.lost_unknown);
+}
+
 TEST(MakeCertificate, WorkersWithoutAPartSayWhy) {
   World world;
   world.Status(1, CaptureWorkerState::kComplete);

@@ -160,8 +160,10 @@ class Drafts {
       return !has_streams || !draft.streams_ended || draft.certificate.account.lost_unknown;
     }
     if (state == CaptureWorkerState::kComplete || state == CaptureWorkerState::kRefused) {
-      return !has_last_word && (!draft.streams_ended || draft.certificate.events_read_differs ||
-                                draft.status->streams > draft.certificate.streams.size());
+      // A stream without an end was given up by somebody on the way, whatever its worker says.
+      return !draft.streams_ended ||
+             (!has_last_word && (draft.certificate.events_read_differs ||
+                                 draft.status->streams > draft.certificate.streams.size()));
     }
     return !has_streams || !draft.streams_ended;
   }

@@ -81,6 +81,7 @@ class EventLines {
     absl::Status status = source_.ReadColumns(stream.number, sequence, columns_);
     if (status.ok()) status = chunk_.Decode(columns_);
     if (!status.ok()) {
+      ++total_.chunks_left_out;
       Warn(fmt::format("chunk {} of {} is left out: {}", sequence, ToString(stream.identity),
                        std::string(status.message())));
       return absl::OkStatus();

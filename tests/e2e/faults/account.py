@@ -89,6 +89,8 @@ def check_account(workers, events_path, capture, killed=(), may_be_unknown=lambd
     told = told_by(capture)
     outcomes = outcomes_of(capture)
     for worker in workers:
+        if worker in killed and not worker.truth.exists():
+            continue  # it had not begun
         sums = read_capture_log(worker.capture_log)
         truth = collections.defaultdict(set)
         for row in read_truth(worker.truth):

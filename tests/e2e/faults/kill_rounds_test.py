@@ -22,7 +22,7 @@ class KillRounds(unittest.TestCase):
         print(f"NT_FAULT_SEED={seed} NT_FAULT_ROUNDS={ROUNDS}", flush=True)
         with KilledFleet(os.environ["NT_BUILD_DIR"], seed) as killed:
             killed.start()
-            killed.run(rounds=ROUNDS, pause=0.2, progress_every=50)
+            killed.run(rounds=ROUNDS, pause=0.15, progress_every=50)
             account = killed.finish()
             print(f"faults {killed.faults}, peak RSS {killed.rss_peak}\n{account.summary()}", flush=True)
             self.assertEqual(account.violations, [])

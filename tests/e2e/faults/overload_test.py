@@ -39,7 +39,7 @@ class Overload(FaultCase):
         self.wait_for_flow(capture_id, self.fleet.agents)
         self.fleet.aggregator.signal(signal.SIGSTOP)
         self.addCleanup(self.fleet.aggregator.signal, signal.SIGCONT)
-        self.pass_time(8, self.watch)
+        self.pass_time(6, self.watch)
         self.fleet.aggregator.signal(signal.SIGCONT)
         self.wait_for_flow(capture_id, self.fleet.agents)
         self.watch()

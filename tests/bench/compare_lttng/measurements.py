@@ -17,7 +17,7 @@ IDLE_RATE, IDLE_SECONDS = 20_000, 0.3
 LATE_SHARE_MAX = 0.05  # a producer that takes so much longer did not reach its rate
 COARSE_FACTOR = 1.3
 FINE_FACTOR = 1.07
-PATIENCE_SECONDS = 40  # for the first measurement, past the deadline
+PATIENCE_SECONDS = 25  # for the first measurement, past the deadline
 
 
 def progress(text):

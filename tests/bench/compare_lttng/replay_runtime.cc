@@ -63,9 +63,8 @@ void ReplayRuntime::StopTrace() {
   ring_events_ = 0;
 }
 
-void ReplayRuntime::Write(uint32_t core, const compare_event& event) {
+void ReplayRuntime::Write(Core& to, uint32_t nc_idx, const compare_event& event) {
   const Shape& shape = Shapes()[event.shape];
-  Core& to = cores_[core];
   to.offsets.push_back(to.text.size());
   // The runtime counts anew in each capture.
   const uint64_t nc_local_id = to.offsets.size() - 1;
@@ -74,8 +73,9 @@ void ReplayRuntime::Write(uint32_t core, const compare_event& event) {
                  FMT_COMPILE("{{\"event_type\":\"{}\",\"phase\":\"{}\",\"id\":{},\"nc_idx\":{},"
                              "\"nc_local_id\":{},\"tracking_id\":{},\"thread_id\":{},"
                              "\"worker_gid\":{},\"data\":{{"),
-                 shape.event_type, PhaseName(shape.phase), uint64_t{core} << kIdBits | nc_local_id,
-                 core, nc_local_id, event.tracking_id, event.thread_id, event.worker_gid);
+                 shape.event_type, PhaseName(shape.phase),
+                 uint64_t{nc_idx} << kIdBits | nc_local_id, nc_idx, nc_local_id, event.tracking_id,
+                 event.thread_id, event.worker_gid);
   for (size_t i = 0; i < shape.keys.size(); ++i) {
     if (i > 0) to.text += ',';
     if (shape.keys[i].type == ValueType::kString) {
@@ -90,16 +90,19 @@ void ReplayRuntime::Write(uint32_t core, const compare_event& event) {
 
 ReplayRuntime::Sums ReplayRuntime::Run(uint64_t events, double rate) {
   constexpr uint64_t kBytesPerEvent = 320;
+  // Without the lock, so that the tap's fetches find nothing and do not wait.
+  pool_->Pace(Now(CLOCK_REALTIME), rate);
+  std::vector<Core> cores(cores_count_);
+  for (Core& core : cores) core.text.reserve(events / cores_count_ * kBytesPerEvent);
+  for (uint64_t i = 0; i < events; ++i) {
+    const uint32_t nc_idx = static_cast<uint32_t>(i % cores_count_);
+    Write(cores[nc_idx], nc_idx, pool_->Next(nc_idx));
+  }
+  for (Core& core : cores) core.offsets.push_back(core.text.size());
   {
     const std::lock_guard lock(mutex_);
     if (ring_events_ == 0) return {.emitted = events};
-    pool_->Pace(Now(CLOCK_REALTIME), rate);
-    for (Core& core : cores_) core.text.reserve(events / cores_count_ * kBytesPerEvent);
-    for (uint64_t i = 0; i < events; ++i) {
-      const uint32_t core = static_cast<uint32_t>(i % cores_count_);
-      Write(core, pool_->Next(core));
-    }
-    for (Core& core : cores_) core.offsets.push_back(core.text.size());
+    cores_ = std::move(cores);
     begin_ns_ = Now(CLOCK_MONOTONIC) + kLeadNs;
     core_rate_ = rate / 1e9 / cores_count_;
   }

@@ -47,7 +47,7 @@ class ReplayRuntime {
     uint64_t next = 0;              // not fetched yet
   };
 
-  void Write(uint32_t core, const compare_event& event);
+  static void Write(Core& core, uint32_t nc_idx, const compare_event& event);
   uint64_t DueOf(const Core& core, uint64_t now_ns) const;
 
   std::unique_ptr<EventPool> pool_;

@@ -206,7 +206,10 @@ absl::Status Database::DeleteRange(Family of, std::string_view begin, std::strin
 
 absl::Status Database::GiveSpaceBack() {
   // The log holds what was deleted as long as one family has not written its part of it to a file.
-  RETURN_IF_ERROR(FromRocksDb(db_->Flush({}, handles_), "letting go of the log"));
+  std::vector<rocksdb::ColumnFamilyHandle*> all = handles_;
+  all.push_back(db_->DefaultColumnFamily());
+  RETURN_IF_ERROR(FromRocksDb(db_->Flush({}, all), "letting go of the log"));
+  RETURN_IF_ERROR(Anchor());
   // Files nobody needs go now, not when RocksDB next looks for them.
   RETURN_IF_ERROR(FromRocksDb(db_->DisableFileDeletions(), "deleting files"));
   return FromRocksDb(db_->EnableFileDeletions(true), "deleting files");

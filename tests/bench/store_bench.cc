@@ -23,6 +23,7 @@
 #include "aggregator/store/database_options.h"
 #include "aggregator/store/keys.h"
 #include "tests/bench/event_mix.h"
+#include "trace/columns_compression.h"
 #include "trace/event_chunk_builder.h"
 #include "trace/limits.h"
 

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<SimAggregator>> SimAggregator::Start(SimWorld& wo
                                                                     rocksdb::Env* env,
                                                                     const Options& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<Store> store,
-                   Store::Open("/store", {.aggregator_id = "agg-sim", .env = env}));
+                   Store::Open("/store", {.env = env, .aggregator_id = "agg-sim"}));
   std::unique_ptr<SimAggregator> aggregator(
       new SimAggregator(world, ledger, std::move(store), options));
   RETURN_IF_ERROR(aggregator->Restore());

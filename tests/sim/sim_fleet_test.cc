@@ -63,7 +63,7 @@ TEST_F(SimFleetTest, CatchesAnAggregatorThatAcknowledgesBeforeTheWrite) {
 class ForgetfulSink final : public ChunkSink {
  public:
   explicit ForgetfulSink(ChunkSink& sink) : sink_(sink) {}
-  bool HasRoom() const override { return sink_.HasRoom(); }
+  bool HasRoom(const CaptureId& capture_id) const override { return sink_.HasRoom(capture_id); }
   void Submit(Chunk chunk, Done done) override {
     const bool forget = ++count_ % 7 == 0 && chunk.header.event_count > 0;
     if (forget) {
@@ -92,7 +92,7 @@ TEST_F(SimFleetTest, CatchesAQueueThatForgets) {
 class DoubleCountingSink final : public ChunkSink {
  public:
   explicit DoubleCountingSink(ChunkSink& sink) : sink_(sink) {}
-  bool HasRoom() const override { return sink_.HasRoom(); }
+  bool HasRoom(const CaptureId& capture_id) const override { return sink_.HasRoom(capture_id); }
   void Submit(Chunk chunk, Done done) override {
     for (Loss& loss : chunk.header.losses) loss.events *= 2;
     sink_.Submit(std::move(chunk), std::move(done));

@@ -86,7 +86,7 @@ void SimSource::Attach() {
 
 void SimSource::Read(Known& known) {
   while (const SimWorker::Record* const record = known.worker->RecordAt(known.position)) {
-    if (!surroundings_.sink.HasRoom()) return;
+    if (!surroundings_.sink.HasRoom(record->capture)) return;
     if (MustWaitFor(known, record->capture)) return;
     Take(known, *record);
     known.position = record->next_position;

@@ -15,7 +15,7 @@ class WatchingSink final : public ChunkSink {
   // Both outlive it.
   WatchingSink(ChunkSink& sink, SimLedger& ledger) : sink_(sink), ledger_(ledger) {}
 
-  bool HasRoom() const override { return sink_.HasRoom(); }
+  bool HasRoom(const CaptureId& capture_id) const override { return sink_.HasRoom(capture_id); }
   void Submit(Chunk chunk, Done done) override {
     std::vector<uint64_t> rows = ledger_.RowsOf(chunk);
     sink_.Submit(std::move(chunk), [&ledger = ledger_, rows = std::move(rows),

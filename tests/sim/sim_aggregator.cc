@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "aggregator/ingest/chunk_door.h"
 #include "base/status.h"
 #include "wire/chunk_envelope.h"
 #include "wire/grpc_status.h"
@@ -19,8 +20,11 @@ absl::StatusOr<std::unique_ptr<SimAggregator>> SimAggregator::Start(SimWorld& wo
                                                                     SimLedger& ledger,
                                                                     rocksdb::Env* env,
                                                                     const Options& options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Store> store,
-                   Store::Open("/store", {.env = env, .aggregator_id = "agg-sim"}));
+  ChunkDoor door;
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Store> store,
+      Store::Open("/store",
+                  {.env = env, .examine = ExamineThrough(door), .aggregator_id = "agg-sim"}));
   std::unique_ptr<SimAggregator> aggregator(
       new SimAggregator(world, ledger, std::move(store), options));
   RETURN_IF_ERROR(aggregator->Restore());

@@ -78,7 +78,7 @@ rocksdb::DBOptions DatabaseOptions(rocksdb::Env* env) {
   options.listeners.push_back(std::make_shared<ResumedByWriters>());
   options.max_open_files = 512;
   options.avoid_flush_during_shutdown = true;  // the log has all of it
-  options.bytes_per_sync = kMiB;  // spreads the writing of large files
+  options.bytes_per_sync = kMiB;               // spreads the writing of large files
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   return options;
 }

@@ -26,8 +26,8 @@ class Database;
 struct StoreOptions {
   // Keeps everything in memory and forgets it at the end: for tests of what stands on a store.
   bool in_memory = false;
-  // The disk; outlives the store. nullptr: the machine's own. For tests of what a crash or a failing
-  // disk leaves.
+  // The disk; outlives the store. nullptr: the machine's own. For tests of what a crash or a
+  // failing disk leaves.
   rocksdb::Env* env = nullptr;
   // Looks at chunks when damage has to be repaired; without it, damage is an error.
   ExamineChunk examine;

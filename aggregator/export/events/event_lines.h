@@ -16,7 +16,7 @@ namespace neurontrace {
 
 struct EventLinesTotal {
   uint64_t chunks_read = 0;
-  uint64_t chunks_total = 0;  // of the selected streams, in and out of the time window
+  uint64_t chunks_total = 0;     // of the selected streams, in and out of the time window
   uint64_t chunks_left_out = 0;  // that cannot be read
   uint64_t events = 0;
   uint64_t bytes = 0;

@@ -2,6 +2,7 @@
 #include "aggregator/store/rebuild_swap.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "aggregator/store/store_errors.h"
@@ -20,13 +21,17 @@ std::string ScratchOf(const std::string& path) { return path + "/rebuilding"; }
 absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& path, rocksdb::Env& env) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(FromRocksDb(env.GetChildren(path, &names), kDoing));
-  std::erase_if(names, [&](const std::string& name) {
+  std::vector<std::string> files;
+  for (std::string& name : names) {
+    if (name == "." || name == ".." || name == "LOCK" || name == &kComplete[1] ||
+        name == &kMoving[1]) {
+      continue;
+    }
     bool is_directory = false;
-    return name == "." || name == ".." || name == "LOCK" || name == &kComplete[1] ||
-           name == &kMoving[1] ||
-           (env.IsDirectory(path + "/" + name, &is_directory).ok() && is_directory);
-  });
-  return names;
+    RETURN_IF_ERROR(FromRocksDb(env.IsDirectory(path + "/" + name, &is_directory), kDoing));
+    if (!is_directory) files.push_back(std::move(name));
+  }
+  return files;
 }
 
 absl::Status SyncDirectory(const std::string& path, rocksdb::Env& env) {

@@ -33,9 +33,25 @@ absl::Status VerifyRecords(const Database& database) {
   });
 }
 
+// RocksDB compacts from the moment it is open, and would remove files that are still to be read.
+class FilesStay {
+ public:
+  explicit FilesStay(rocksdb::DB& db) : db_(db), status_(db.DisableFileDeletions()) {}
+  ~FilesStay() { db_.EnableFileDeletions(/*force=*/false).PermitUncheckedError(); }
+  FilesStay(const FilesStay&) = delete;
+  FilesStay& operator=(const FilesStay&) = delete;
+  const rocksdb::Status& status() const { return status_; }
+
+ private:
+  rocksdb::DB& db_;
+  const rocksdb::Status status_;
+};
+
 }  // namespace
 
 absl::Status VerifyTables(const Database& database) {
+  const FilesStay files_stay(database.db());
+  RETURN_IF_ERROR(FromRocksDb(files_stay.status(), "verifying tables"));
   std::vector<rocksdb::LiveFileMetaData> tables;
   database.db().GetLiveFilesMetaData(&tables);
   for (const rocksdb::LiveFileMetaData& table : tables) {

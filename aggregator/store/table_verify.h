@@ -8,7 +8,7 @@ namespace neurontrace {
 
 // Reads everything of a database but the chunks themselves: every block of every table, the ends of
 // every blob file, every record of the small families. What passes can be opened and worked with.
-// DATA_LOSS names the first damage.
+// DATA_LOSS names the first damage. The database may be compacting meanwhile.
 absl::Status VerifyTables(const Database& database);
 
 }  // namespace neurontrace

@@ -4,6 +4,7 @@
 #include <rocksdb/file_system.h>
 
 #include <atomic>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct CrashDisk::State {
   std::atomic<Fault> fault = Fault::kNone;
   std::mutex mutex;
   std::map<std::string, File> files;  // guarded by mutex: those with something not synced
+  std::set<std::string> directories;  // guarded by mutex
 };
 
 namespace {
@@ -146,6 +148,34 @@ class CrashDisk::Files final : public rocksdb::FileSystemWrapper {
       }
     }
     return FileSystemWrapper::RenameFile(from, to, options, context);
+  }
+  // RocksDB's files in memory do not know which of them are directories.
+  IOStatus CreateDir(const std::string& name, const IOOptions& options,
+                     IODebugContext* context) override {
+    if (*dead_) return Dead();
+    const std::lock_guard lock(state_->mutex);
+    state_->directories.insert(name);
+    return FileSystemWrapper::CreateDir(name, options, context);
+  }
+  IOStatus CreateDirIfMissing(const std::string& name, const IOOptions& options,
+                              IODebugContext* context) override {
+    if (*dead_) return Dead();
+    const std::lock_guard lock(state_->mutex);
+    state_->directories.insert(name);
+    return FileSystemWrapper::CreateDirIfMissing(name, options, context);
+  }
+  IOStatus DeleteDir(const std::string& name, const IOOptions& options,
+                     IODebugContext* context) override {
+    if (*dead_) return Dead();
+    const std::lock_guard lock(state_->mutex);
+    state_->directories.erase(name);
+    return FileSystemWrapper::DeleteDir(name, options, context);
+  }
+  IOStatus IsDirectory(const std::string& name, const IOOptions&, bool* is_directory,
+                       IODebugContext*) override {
+    const std::lock_guard lock(state_->mutex);
+    *is_directory = state_->directories.contains(name);
+    return IOStatus::OK();
   }
 
  private:

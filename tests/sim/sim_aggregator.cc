@@ -25,6 +25,13 @@ absl::StatusOr<std::unique_ptr<SimAggregator>> SimAggregator::Start(SimWorld& wo
       std::unique_ptr<Store> store,
       Store::Open("/store",
                   {.env = env, .examine = ExamineThrough(door), .aggregator_id = "agg-sim"}));
+  for (const std::string& note : store->notes()) {
+    world.trace.Note("store: {}", note);
+    if (note.starts_with("rebuilt")) {
+      world.trace.Violate("a crash alone has made the store need a rebuild: {}",
+                          store->notes().front());
+    }
+  }
   std::unique_ptr<SimAggregator> aggregator(
       new SimAggregator(world, ledger, std::move(store), options));
   RETURN_IF_ERROR(aggregator->Restore());

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "aggregator/session/worker_obstacle.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -19,42 +20,6 @@ bool IsFinal(CaptureWorkerState state) {
 std::string NameOf(const CaptureWorkerStatus& status) {
   if (status.framework) return fmt::format("framework files of {}", status.worker.instance_id);
   return fmt::format("worker {}", ToString(status.worker));
-}
-
-// Why the capture does not select a worker; empty where it does.
-std::string WhyLeftOut(const CaptureSpec& spec, const WorkerInfo& worker) {
-  const auto& ids = spec.instance_ids;
-  if (!ids.empty() && std::find(ids.begin(), ids.end(), worker.identity.instance_id) == ids.end()) {
-    return fmt::format("the capture does not select instance {}", worker.identity.instance_id);
-  }
-  if (!spec.job.empty() && spec.job != worker.job) {
-    return fmt::format("the capture selects job {}, this is {}", spec.job,
-                       worker.job.empty() ? "of no known job" : "job " + worker.job);
-  }
-  if (!spec.include_neuron) return "the capture leaves the runtime's events out";
-  const auto has_core = [&](uint32_t core) {
-    return std::any_of(worker.cores.begin(), worker.cores.end(),
-                       [&](const CoreInfo& info) { return info.nc_idx == core; });
-  };
-  const auto& cores = spec.neuron_cores;
-  if (!cores.empty() && !worker.cores.empty() &&
-      std::none_of(cores.begin(), cores.end(), has_core)) {
-    return "it has none of the cores that the capture selects";
-  }
-  return "";
-}
-
-// States in which a worker cannot record, which say why it did not.
-bool IsObstacle(WorkerState state) {
-  return state == WorkerState::kNotInitialised || state == WorkerState::kBusyOtherProfiler ||
-         state == WorkerState::kRuntimeTooOld || state == WorkerState::kClosed ||
-         state == WorkerState::kFailed;
-}
-
-// A process that ends does not make its earlier reason untrue.
-WorkerState Obstacle(WorkerState known, WorkerState now) {
-  if (!IsObstacle(now) || (IsObstacle(known) && now == WorkerState::kClosed)) return known;
-  return now;
 }
 
 std::string WithDetail(std::string text, const std::string& detail) {
@@ -168,61 +133,6 @@ void CaptureSession::Leave(std::string_view agent_id, const SessionTime& now) {
   it->second.connected = false;
   it->second.changed_monotonic_ns = now.monotonic_ns;
   FindPart(agent_id)->away_since_realtime_ns = now.realtime_ns;
-}
-
-CaptureBystander* CaptureSession::FindBystander(const WorkerIdentity& worker) {
-  const auto it = std::find_if(record_.bystanders.begin(), record_.bystanders.end(),
-                               [&](const auto& bystander) { return bystander.worker == worker; });
-  return it == record_.bystanders.end() ? nullptr : &*it;
-}
-
-void CaptureSession::AddBystander(CaptureBystander bystander) {
-  if (record_.bystanders.size() < limits::kCaptureBystandersMax) {
-    record_.bystanders.push_back(std::move(bystander));
-  } else {
-    Warn(fmt::format("more than {} workers have no part in it: further ones are not named",
-                     limits::kCaptureBystandersMax));
-  }
-}
-
-WorkerState CaptureSession::RemoveBystander(const WorkerIdentity& worker) {
-  CaptureBystander* const bystander = FindBystander(worker);
-  if (bystander == nullptr) return WorkerState::kUnspecified;
-  const WorkerState state = bystander->state;
-  *bystander = std::move(record_.bystanders.back());
-  record_.bystanders.pop_back();
-  return state;
-}
-
-bool CaptureSession::NoteWorker(const std::string& agent_id, const WorkerInfo& worker) {
-  if (record_.state != CaptureState::kRecording) return false;
-  if (const auto it = worker_at_.find({worker.identity, false}); it != worker_at_.end()) {
-    CaptureWorkerStatus& status = record_.workers[it->second];
-    const WorkerState before = status.worker_state;
-    status.worker_state = Obstacle(before, worker.state);
-    return status.worker_state != before;
-  }
-  CaptureBystander noted{.worker = worker.identity,
-                         .agent_id = agent_id,
-                         .reason = BystanderReason::kNotSelected,
-                         .state = Obstacle(WorkerState::kUnspecified, worker.state),
-                         .detail = WhyLeftOut(record_.spec, worker)};
-  if (noted.detail.empty()) noted.reason = BystanderReason::kNotReported;
-  CaptureBystander* const known = FindBystander(worker.identity);
-  if (known == nullptr) {
-    AddBystander(std::move(noted));
-    return true;
-  }
-  noted.state = Obstacle(known->state, worker.state);
-  if (*known == noted) return false;
-  *known = std::move(noted);
-  return true;
-}
-
-void CaptureSession::NoteAwayAgent(const AgentInfo& agent) {
-  AddBystander({.worker = {.instance_id = agent.instance_id},
-                .agent_id = agent.agent_id,
-                .reason = BystanderReason::kAgentAway});
 }
 
 bool CaptureSession::OnWorkerStatus(std::string_view agent_id, const CaptureWorkerStatus& status,
@@ -354,6 +264,7 @@ void CaptureSession::End(const SessionTime& now, std::string_view what_there_was
     SayVanished(part);
     complete = false;
   }
+  TakeInUnreported();
   if (MatchedNothing()) {
     WarnInto(record_.end_warnings, fmt::format("no worker matched; {}", what_there_was));
     complete = false;

@@ -67,6 +67,8 @@ class CaptureSession {
   // remembered with the reason. True if something changed.
   bool NoteWorker(const std::string& agent_id, const WorkerInfo& worker);
   void NoteAwayAgent(const AgentInfo& agent);
+  // Its agent says that it has ended: had it recorded, that would have been said before.
+  bool NoteWorkerGone(const WorkerIdentity& worker);
 
   // What agents report; ignored from agents that take no part. True if something changed that
   // should be remembered at once.
@@ -107,6 +109,8 @@ class CaptureSession {
   WorkerState RemoveBystander(const WorkerIdentity& worker);
   CaptureBystander* FindBystander(const WorkerIdentity& worker);
   void AddBystander(CaptureBystander bystander);
+  // Selected workers of which agents that have finished never said anything are lost.
+  void TakeInUnreported();
   // False when a worker did not deliver all it read; says so.
   bool CheckWorkers();
   void WarnInto(std::vector<std::string>& warnings, std::string warning);

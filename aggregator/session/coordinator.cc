@@ -59,15 +59,26 @@ void Coordinator::KeepOpen(std::unique_ptr<Session> session) {
 
 absl::StatusOr<std::vector<ResumedCapture>> Coordinator::Connect(const AgentInfo& agent,
                                                                  ConnectionId from) {
-  const SessionTime now = Now();
-  RETURN_IF_ERROR(registry_.Connect(agent, from, now.realtime_ns));
+  RETURN_IF_ERROR(registry_.Connect(agent, from, clock_.RealtimeNs()));
   outputs_.agent_changed(*registry_.Find(agent.agent_id));
+  absl::StatusOr<std::vector<ResumedCapture>> resumed = JoinAll(agent);
+  if (!resumed.ok()) Disconnect(agent.agent_id, from);
+  return resumed;
+}
+
+absl::StatusOr<std::vector<ResumedCapture>> Coordinator::JoinAll(const AgentInfo& agent) {
+  const SessionTime now = Now();
   std::vector<ResumedCapture> resumed;
   for (const auto& [id, session] : running_) {
     const size_t parts = session->state.record().agents.size();
     if (!session->state.Join(agent, now)) continue;
     // A part must be known before the agent records, or a restart would forget to ask for it.
-    if (session->state.record().agents.size() != parts) Save(*session, /*durable=*/true);
+    if (session->state.record().agents.size() != parts) session->must_be_durable = true;
+    if (session->must_be_durable) Save(*session, /*durable=*/true);
+    if (session->must_be_durable) {
+      return Unavailable("agent {} has to wait: the record of capture {} cannot be written",
+                         agent.agent_id, id.ToString());
+    }
     resumed.push_back({.start = {id, session->state.record().spec},
                        .stopping = session->state.state() == CaptureState::kStopping,
                        .workers = session->state.WorkersGoingOn(agent.instance_id)});
@@ -121,6 +132,9 @@ absl::Status Coordinator::OnWorkerGone(const std::string& agent_id, ConnectionId
                                        const WorkerIdentity& worker) {
   RETURN_IF_ERROR(OnHeartbeat(agent_id, from));
   registry_.RemoveWorker(agent_id, worker);
+  for (const auto& [id, session] : running_) {
+    if (session->state.NoteWorkerGone(worker)) session->unsaved = true;
+  }
   return absl::OkStatus();
 }
 
@@ -193,26 +207,39 @@ absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& spec)
 absl::StatusOr<CaptureRecord> Coordinator::StopCapture(const CaptureId& capture) {
   const auto it = running_.find(capture);
   if (it == running_.end()) return NotFound("capture {} is not running", capture.ToString());
-  Stop(*it->second);
+  RETURN_IF_ERROR(Stop(*it->second));
   const CaptureRecord record = it->second->state.record();
   Tick();  // there may be nothing to wait for
   return record;
 }
 
-void Coordinator::Stop(Session& session) {
-  if (session.state.state() != CaptureState::kRecording) return;
-  session.state.Stop(Now());
-  Save(session, /*durable=*/true);
+absl::Status Coordinator::Stop(Session& session) {
+  if (session.state.state() != CaptureState::kRecording) return absl::OkStatus();
+  const SessionTime now = Now();
+  CaptureSession stopping = session.state;
+  stopping.Stop(now);
+  if (absl::Status status = outputs_.persist(stopping.record(), /*durable=*/true); !status.ok()) {
+    session.unsaved = true;
+    session.stop_again_monotonic_ns = now.monotonic_ns + kSaveIntervalNs;
+    return status;
+  }
+  session.state = std::move(stopping);
+  session.unsaved = session.must_be_durable = false;
+  session.saved_monotonic_ns = now.monotonic_ns;
+  outputs_.changed(session.state.record());
   for (const CaptureAgentPart& part : session.state.record().agents) {
     const KnownAgent* const agent = registry_.Find(part.agent_id);
     if (agent == nullptr || !agent->connection) continue;
     outputs_.send(part.agent_id, *agent->connection, StopOrder{session.state.record().id});
   }
+  return absl::OkStatus();
 }
 
 void Coordinator::Save(Session& session, bool durable) {
-  const absl::Status status = outputs_.persist(session.state.record(), durable);
+  const absl::Status status =
+      outputs_.persist(session.state.record(), durable || session.must_be_durable);
   session.unsaved = !status.ok();
+  if (status.ok()) session.must_be_durable = false;
   session.saved_monotonic_ns = clock_.MonotonicNs();
   if (!status.ok()) {
     session.state.Warn(fmt::format("its record could not be written, and will be again: {}",
@@ -225,7 +252,13 @@ void Coordinator::Tick() {
   const SessionTime now = Now();
   for (auto it = running_.begin(); it != running_.end();) {
     Session& session = *it->second;
-    if (session.state.IsStopDue(now)) Stop(session);
+    if (session.state.IsStopDue(now) && now.monotonic_ns >= session.stop_again_monotonic_ns) {
+      const absl::Status stopped = Stop(session);
+      if (!stopped.ok()) {
+        session.state.Warn(fmt::format("its time was over, but that could not be written down: {}",
+                                       std::string(stopped.message())));
+      }
+    }
     if (session.state.IsEndDue(now)) {
       session.state.End(now, DescribeWorkers());
       Save(session, /*durable=*/true);

@@ -65,7 +65,8 @@ class Coordinator {
   void RestoreCapture(CaptureRecord record);
 
   // Agents. Connect answers with the captures that concern the agent; see AgentRegistry::Connect
-  // for its errors. The reports of a superseded connection are refused with ABORTED.
+  // for its errors; UNAVAILABLE when it could not be remembered that it takes part in one. The
+  // reports of a superseded connection are refused with ABORTED.
   absl::StatusOr<std::vector<ResumedCapture>> Connect(const AgentInfo& agent, ConnectionId from);
   void Disconnect(const std::string& agent_id, ConnectionId from);
   absl::Status OnHeartbeat(const std::string& agent_id, ConnectionId from);
@@ -79,7 +80,7 @@ class Coordinator {
 
   // Operators. Start: RESOURCE_EXHAUSTED beyond limits::kCapturesRunningMax, or whatever persisting
   // returned; nothing has then begun. Stop: NOT_FOUND for a capture that is not running; one that
-  // is stopping already is answered as it is.
+  // is stopping already is answered as it is; whatever persisting returned: it then goes on.
   absl::StatusOr<CaptureRecord> StartCapture(const CaptureSpec& spec);
   absl::StatusOr<CaptureRecord> StopCapture(const CaptureId& capture);
 
@@ -105,13 +106,19 @@ class Coordinator {
     explicit Session(CaptureSession&& state) : state(std::move(state)) {}
     CaptureSession state;
     bool unsaved = false;
+    bool must_be_durable = false;  // what is unsaved
     uint64_t saved_monotonic_ns = 0;
+    uint64_t stop_again_monotonic_ns = 0;  // after one that could not be written down
   };
 
   SessionTime Now() const;
   absl::Status CheckCurrent(const std::string& agent_id, ConnectionId from) const;
   Session* FindSession(const CaptureId& capture);
-  void Stop(Session& session);
+  // No agent is told before it is on disk: after a restart the capture would go on, and those that
+  // were started again meanwhile would begin anew. Fails with what persisting returned.
+  absl::Status Stop(Session& session);
+  // Takes the agent into the captures that it has a part in.
+  absl::StatusOr<std::vector<ResumedCapture>> JoinAll(const AgentInfo& agent);
   // Keeps one that has ended without an agent open, within the limits.
   void KeepOpen(std::unique_ptr<Session> session);
   void TickLate(const SessionTime& now);

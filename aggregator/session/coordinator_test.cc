@@ -474,6 +474,74 @@ TEST_F(CoordinatorTest, RemembersWorkersWithoutAPart) {
   EXPECT_EQ(saved_[id].bystanders.size(), 4u);  // written with the counts
 }
 
+TEST_F(CoordinatorTest, AStopIsToldOnlyWhenItIsWrittenDown) {
+  Connect("a");
+  const CaptureId id = Start();
+  disk_full_ = true;
+  EXPECT_EQ(coordinator_->StopCapture(id).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(orders_, ElementsAre("a start"));
+  EXPECT_EQ(coordinator_->FindRunning(id)->state, CaptureState::kRecording);
+  disk_full_ = false;
+  EXPECT_EQ(coordinator_->StopCapture(id)->state, CaptureState::kStopping);
+  EXPECT_THAT(orders_, ElementsAre("a start", "a stop"));
+}
+
+TEST_F(CoordinatorTest, ADurationThatIsOverWaitsForTheDisk) {
+  Connect("a");
+  const CaptureId id = Start({.duration_ns = 5 * kSecondNs});
+  disk_full_ = true;
+  Advance(5 * kSecondNs);
+  EXPECT_EQ(saved_[id].state, CaptureState::kRecording);
+  EXPECT_THAT(orders_, ElementsAre("a start"));
+  disk_full_ = false;
+  Advance(2 * kSecondNs);
+  EXPECT_EQ(saved_[id].state, CaptureState::kStopping);
+  EXPECT_THAT(orders_, ElementsAre("a start", "a stop"));
+  EXPECT_THAT(saved_[id].warnings, Contains(HasSubstr("its time was over")));
+}
+
+TEST_F(CoordinatorTest, AnAgentRecordsOnlyWhenItsPartIsWrittenDown) {
+  const CaptureId id = Start();
+  disk_full_ = true;
+  for (int i = 0; i < 2; ++i) {
+    const auto refused = coordinator_->Connect(Agent("a"), ++last_connection_);
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_FALSE(coordinator_->registry().Find("a")->connection);
+  }
+  disk_full_ = false;
+  EXPECT_EQ(Connect("a").size(), 1u);
+  ASSERT_EQ(saved_[id].agents.size(), 1u);
+  Restart();  // which asks for it
+  ASSERT_TRUE(coordinator_->StopCapture(id).ok());
+  EXPECT_NE(coordinator_->FindRunning(id), nullptr);
+}
+
+TEST_F(CoordinatorTest, ASelectedWorkerThatNobodyKnowsInTheEndIsLost) {
+  Connect("a");
+  for (const uint32_t pid : {1u, 2u, 3u}) {
+    ASSERT_TRUE(coordinator_
+                    ->OnWorker("a", connections_["a"],
+                               {.identity = WorkerOf("a", pid), .state = WorkerState::kIdle})
+                    .ok());
+  }
+  const CaptureId id = Start();
+  ASSERT_TRUE(coordinator_->OnWorkerGone("a", connections_["a"], WorkerOf("a", 3)).ok());
+  Advance(2 * kSecondNs);  // written with the counts
+  Disconnect("a");
+  Restart();  // the agent is, too, and finds one of its workers
+  Connect("a");
+  Report("a", id, CaptureWorkerState::kComplete);
+  ASSERT_TRUE(coordinator_->StopCapture(id).ok());
+  ReportAgent("a", id, 1, true);
+  EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
+  ASSERT_EQ(saved_[id].workers.size(), 2u);
+  EXPECT_EQ(saved_[id].workers[1].worker, WorkerOf("a", 2));
+  EXPECT_EQ(saved_[id].workers[1].state, CaptureWorkerState::kLost);
+  EXPECT_THAT(saved_[id].end_warnings, Contains(HasSubstr("its successor knows nothing of it")));
+  ASSERT_EQ(saved_[id].bystanders.size(), 1u);
+  EXPECT_EQ(saved_[id].bystanders[0].detail, "it ended before it was asked to record");
+}
+
 TEST(CaptureSession, CountsTheWarningsBeyondTheLimit) {
   CaptureSession session(CaptureId(), {}, {});
   for (uint32_t i = 0; i < limits::kCaptureWarningsMax + 9; ++i) session.Warn(std::to_string(i));

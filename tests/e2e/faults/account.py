@@ -152,7 +152,8 @@ def _check_core(account, core, truth, rows, told, log, killed, outcome, may_be_u
     if extra:
         violated(f"{len(extra)} rows that were never recorded", extra)
     if killed:
-        _check_killed(account, truth | rows.keys(), rows, told, lost, outcome, violated)
+        said = told.unknown or may_be_unknown or outcome in ("lost", "refused")
+        _check_killed(account, truth | rows.keys(), rows, told, said, outcome, violated)
         return spare
     produced = sum(entry["accepted"] - entry["lost_at_stop"] for entry in log)
     account.produced += produced
@@ -168,9 +169,10 @@ def _check_core(account, core, truth, rows, told, log, killed, outcome, may_be_u
     return spare - used
 
 
-def _check_killed(account, truth, rows, told, lost, outcome, violated):
-    """What is missing in the middle is counted or said to be unknown; what is missing at the end is said."""
-    stored = len(rows)
+def _check_killed(account, truth, rows, told, said, outcome, violated):
+    """What is missing in the middle is counted or said to be unknown in its stream; what is missing at the end is said,
+    by any stream of the worker or by its outcome."""
+    stored, lost = len(rows), sum(told.lost.values())
     account.produced += len(truth)
     last = max((key[0] for key in rows), default=-1)
     holes = sum(1 for key in truth if key[0] < last) - sum(1 for key in rows if key[0] < last)
@@ -179,6 +181,6 @@ def _check_killed(account, truth, rows, told, lost, outcome, violated):
         violated(f"{holes} missing below the last one stored, {lost} counted")
     if outcome is None and not told.events:
         account.untold += 1  # it began and died while its agent or the aggregator was away, and the agent died too
-    elif missing > 0 and not told.unknown and outcome not in ("lost", "refused"):
+    elif missing > 0 and not said:
         violated(f"killed, {missing} neither stored nor counted, and nothing says so")
     account.unsaid += max(0, missing)

@@ -13,7 +13,9 @@ constexpr size_t kMessageBytes = limits::kChunkBytesTarget;
 
 }  // namespace
 
+// Nothing is here: nobody would let those go on that wait now, as those that go may bring nothing.
 bool IngestBudget::HasRoom(size_t agent_bytes, size_t coming) const {
+  if (bytes_ == 0) return true;
   return bytes_ + coming < bytes_max_ && agent_bytes < bytes_max_ / (agents_.size() + 1);
 }
 
@@ -41,7 +43,8 @@ void IngestBudget::Release(const std::string& agent_id, size_t bytes) {
 }
 
 // One call of each agent in turn, until nobody who waits has room. The first has it whatever its
-// message may bring: otherwise a budget smaller than a message would let nobody go on.
+// message may bring: otherwise a budget smaller than a message would let nobody go on. Who still
+// waits then is let go by what is here; who may go and has nothing to send, or is gone, is not.
 std::vector<std::function<void()>> IngestBudget::TakeReady() {
   std::vector<std::function<void()>> ready;
   absl::flat_hash_map<std::string, size_t> of_agent;  // what it is likely to bring

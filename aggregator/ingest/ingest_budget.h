@@ -24,7 +24,7 @@ class IngestBudget {
 
   void Take(const std::string& agent_id, size_t bytes);
   // Lets those go on that wait for room, on this thread: one call of each agent in turn, no more
-  // than the room is likely to be for.
+  // than the room is likely to be for; all of them when nothing is left here.
   void Release(const std::string& agent_id, size_t bytes);
 
   // Runs `go_on` now if there is room for the agent, else when there is, in the order of the

@@ -68,8 +68,21 @@ TEST(IngestBudget, NoMoreGoOnThanThereIsRoomFor) {
   EXPECT_THAT(log.names, IsEmpty());
   budget.Release("a", 3 * kMessage);
   EXPECT_EQ(log.names.size(), 3u);
-  budget.Release("a", 7 * kMessage);
-  EXPECT_EQ(log.names.size(), 13u);
+  budget.Release("a", 6 * kMessage);
+  EXPECT_EQ(log.names.size(), 12u);
+}
+
+// The first ones to go on have nothing more to send, or are gone: nobody would let the others go.
+TEST(IngestBudget, NobodyWaitsWhenNothingIsHere) {
+  IngestBudget budget(kMessage);
+  Log log;
+  budget.Take("a", kMessage);
+  for (const char* agent : {"a", "a", "b", "c", "c"}) budget.WhenRoom(agent, log.Entry(agent));
+  EXPECT_THAT(log.names, IsEmpty());
+  budget.Release("a", kMessage);
+  EXPECT_THAT(log.names, ElementsAre("a", "b", "c", "a", "c"));
+  budget.WhenRoom("d", log.Entry("d"));
+  EXPECT_EQ(log.names.size(), 6u);
 }
 
 // A loud agent with many calls beside quiet ones: what is in flight stays within the budget, and a

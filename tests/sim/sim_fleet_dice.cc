@@ -154,6 +154,7 @@ void SimFleet::RollForOperator() {
   if (ended == captures_.end()) return;
   const CaptureId id = ended->first;
   ledger_.OnDeleted(id);
+  coordinator.Forget(id);
   const auto deleted = aggregator_->store().DeleteCapture(id);
   world_.trace.Note("capture {} is deleted: {}", id.ToString(), deleted.ok() ? "yes" : "no");
   if (deleted.ok()) captures_.erase(ended);

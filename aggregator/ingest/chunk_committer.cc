@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "absl/container/flat_hash_map.h"
 
 namespace neurontrace {
 
@@ -28,7 +27,7 @@ void ChunkCommitter::Commit(Group& group) {
   metrics_.commit_chunks.Observe(static_cast<double>(group.chunks.size()));
   if (!results.ok()) metrics_.store_errors.Increment();
   NoteHealth(results.status());
-  absl::flat_hash_map<std::string_view, size_t> bytes;  // by agent
+  std::map<std::string_view, size_t> bytes;  // by agent; in an order that a run repeats
   for (size_t i = 0; i < group.chunks.size(); ++i) {
     const ReceivedChunk& chunk = group.chunks[i];
     bytes[chunk.header.stream.agent_id] += chunk.bytes();

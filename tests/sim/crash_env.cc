@@ -183,8 +183,15 @@ class CrashDisk::Files final : public rocksdb::FileSystemWrapper {
   const std::shared_ptr<std::atomic<bool>> dead_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-CrashDisk::CrashDisk(uint64_t seed)
-    : state_(new State{.seed = seed}), memory_(rocksdb::NewMemEnv(rocksdb::Env::Default())) {}
+CrashDisk::CrashDisk(uint64_t seed, const std::string& directory, const Contents& contents)
+    : state_(new State{.seed = seed}), memory_(rocksdb::NewMemEnv(rocksdb::Env::Default())) {
+  if (directory.empty()) return;
+  state_->directories.insert(directory);
+  memory_->CreateDirIfMissing(directory).PermitUncheckedError();
+  for (const auto& [name, text] : contents) {
+    rocksdb::WriteStringToFile(memory_.get(), text, name, false).PermitUncheckedError();
+  }
+}
 
 CrashDisk::~CrashDisk() = default;
 
@@ -197,6 +204,18 @@ rocksdb::Env* CrashDisk::Open() {
 void CrashDisk::SetFault(Fault fault) { state_->fault = fault; }
 
 CrashDisk::Fault CrashDisk::fault() const { return state_->fault; }
+
+CrashDisk::Contents CrashDisk::Read(const std::string& directory) const {
+  Contents contents;
+  std::vector<std::string> names;
+  memory_->GetChildren(directory, &names).PermitUncheckedError();
+  for (const std::string& name : names) {
+    const std::string path = directory + "/" + name;
+    if (name == "LOCK") continue;
+    rocksdb::ReadFileToString(memory_.get(), path, &contents[path]).PermitUncheckedError();
+  }
+  return contents;
+}
 
 void CrashDisk::Crash(bool power_lost) {
   files_->Kill();

@@ -17,7 +17,9 @@ namespace neurontrace {
 // its own.
 class CrashDisk {
  public:
-  explicit CrashDisk(uint64_t seed);
+  using Contents = std::map<std::string, std::string>;  // of files, by path
+  // With these files in `directory`; none without a directory.
+  CrashDisk(uint64_t seed, const std::string& directory, const Contents& contents);
   ~CrashDisk();
   CrashDisk(const CrashDisk&) = delete;
   CrashDisk& operator=(const CrashDisk&) = delete;
@@ -32,6 +34,8 @@ class CrashDisk {
   enum class Fault { kNone, kNoSpace, kIoError };
   void SetFault(Fault fault);
   Fault fault() const;
+  // What stands in `directory` now, but for locks.
+  Contents Read(const std::string& directory) const;
 
  private:
   class Files;

@@ -3,16 +3,20 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/sim/sim_fleet.h"
 
 namespace neurontrace {
 namespace {
+
+constexpr size_t kViolationsShown = 8;
 
 struct Totals {
   uint64_t seeds = 0;
@@ -24,11 +28,7 @@ struct Totals {
   double simulated_seconds = 0;
 };
 
-SimResult RunSeed(uint64_t seed, bool verbose) {
-  return SimFleet(MakeProfile(seed), verbose).Run();
-}
-
-void Report(uint64_t seed, const SimResult& result, bool verbose) {
+void Report(const std::string& program, uint64_t seed, const SimResult& result, bool verbose) {
   if (verbose || !result.violations.empty()) {
     fmt::print(
         "seed {}: hash {:016x}, {:.1f} s simulated, {} rows, {} stored, {} of {} captures "
@@ -36,9 +36,11 @@ void Report(uint64_t seed, const SimResult& result, bool verbose) {
         seed, result.trace_hash, result.simulated_seconds, result.rows, result.rows_stored,
         result.captures_complete, result.captures);
   }
-  for (const std::string& violation : result.violations) fmt::print("  {}\n", violation);
+  for (size_t i = 0; i < std::min(result.violations.size(), kViolationsShown); ++i) {
+    fmt::print("  {}\n", result.violations[i]);
+  }
   if (!result.violations.empty()) {
-    fmt::print("seed {} FAILED; replay: sim_fleet --seed {} --verbose\n", seed, seed);
+    fmt::print("seed {} FAILED; replay: {} --seed {} --verbose\n", seed, program, seed);
   }
 }
 
@@ -53,19 +55,39 @@ std::vector<uint64_t> ReadSeeds(const std::string& path) {
   return seeds;
 }
 
-void Take(uint64_t seed, bool verbose, bool twice, Totals& totals) {
-  SimResult result = RunSeed(seed, verbose);
-  if (twice && RunSeed(seed, false).trace_hash != result.trace_hash) {
+class Seeds {
+ public:
+  Seeds(std::string program, bool verbose, bool twice)
+      : program_(std::move(program)), verbose_(verbose), twice_(twice) {}
+
+  void Take(uint64_t seed);
+  const Totals& totals() const { return totals_; }
+
+ private:
+  SimResult Run(uint64_t seed, bool verbose) {
+    return SimFleet(MakeProfile(seed), store_, verbose).Run();
+  }
+
+  const std::string program_;
+  const bool verbose_;
+  const bool twice_;
+  const CrashDisk::Contents store_ = SimAggregator::NewStore();
+  Totals totals_;
+};
+
+void Seeds::Take(uint64_t seed) {
+  SimResult result = Run(seed, verbose_);
+  if (twice_ && Run(seed, false).trace_hash != result.trace_hash) {
     result.violations.push_back("two runs of this seed differ");
   }
-  Report(seed, result, verbose);
-  ++totals.seeds;
-  if (!result.violations.empty()) ++totals.failed;
-  totals.rows += result.rows;
-  totals.captures += result.captures;
-  totals.complete += result.captures_complete;
-  totals.crashes += result.crashes;
-  totals.simulated_seconds += result.simulated_seconds;
+  Report(program_, seed, result, verbose_);
+  ++totals_.seeds;
+  if (!result.violations.empty()) ++totals_.failed;
+  totals_.rows += result.rows;
+  totals_.captures += result.captures;
+  totals_.complete += result.captures_complete;
+  totals_.crashes += result.crashes;
+  totals_.simulated_seconds += result.simulated_seconds;
 }
 
 }  // namespace
@@ -98,11 +120,11 @@ int main(int argc, char** argv) {
   const auto passed = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  Totals totals;
+  Seeds seeds(argv[0], verbose, twice);
   if (!kept.empty()) {
-    for (const uint64_t each : ReadSeeds(kept)) Take(each, verbose, twice, totals);
+    for (const uint64_t each : ReadSeeds(kept)) seeds.Take(each);
   }
-  if (app.count("--seed") > 0) Take(seed, verbose, twice, totals);
+  if (app.count("--seed") > 0) seeds.Take(seed);
   unsigned long long first = 1;
   unsigned long long last = 0;
   unsigned long long index = 0;
@@ -118,9 +140,10 @@ int main(int argc, char** argv) {
   for (uint64_t each = first; each <= last; ++each) {
     if (each % shards != index) continue;
     if (seconds_max > 0 && passed() > seconds_max) break;
-    Take(each, verbose, twice, totals);
+    seeds.Take(each);
     std::fflush(stdout);
   }
+  const Totals& totals = seeds.totals();
   fmt::print(
       "sim_fleet: {} seeds, {} failed, {:.1f} seeds/s; {:.0f} simulated seconds, {} crashes, {} "
       "rows, "

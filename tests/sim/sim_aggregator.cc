@@ -14,17 +14,26 @@ namespace {
 
 constexpr uint64_t kTickNs = 20'000'000;
 
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(rocksdb::Env* env, ChunkDoor& door) {
+  return Store::Open(SimAggregator::kStorePath,
+                     {.env = env, .examine = ExamineThrough(door), .aggregator_id = "agg-sim"});
+}
+
 }  // namespace
+
+CrashDisk::Contents SimAggregator::NewStore() {
+  ChunkDoor door;
+  CrashDisk disk(0, "", {});
+  OpenStore(disk.Open(), door).status().IgnoreError();  // closed at once
+  return disk.Read(kStorePath);
+}
 
 absl::StatusOr<std::unique_ptr<SimAggregator>> SimAggregator::Start(SimWorld& world,
                                                                     SimLedger& ledger,
                                                                     rocksdb::Env* env,
                                                                     const Options& options) {
   ChunkDoor door;
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<Store> store,
-      Store::Open("/store",
-                  {.env = env, .examine = ExamineThrough(door), .aggregator_id = "agg-sim"}));
+  ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(env, door));
   for (const std::string& note : store->notes()) {
     world.trace.Note("store: {}", note);
     if (note.starts_with("rebuilt")) {

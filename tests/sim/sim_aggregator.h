@@ -15,6 +15,7 @@
 #include "aggregator/ingest/upload_exchange.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/store/store.h"
+#include "tests/sim/crash_env.h"
 #include "tests/sim/process_runner.h"
 #include "tests/sim/sim_ledger.h"
 #include "tests/sim/sim_network.h"
@@ -29,6 +30,7 @@ class SimAggregator final : public SimServer {
  public:
   using Submit = std::function<void(ReceivedChunk, ChunkCommitter::Done)>;
 
+  static constexpr char kStorePath[] = "/store";
   struct Options {
     size_t budget_bytes = limits::kIngestBytesInFlightMax;
     uint64_t commit_ns = 2'000'000;  // from a chunk's arrival at the writer to its group's commit
@@ -36,7 +38,11 @@ class SimAggregator final : public SimServer {
     std::function<Submit(Submit)> wrap_submit;
   };
 
-  // Opens the store in `env`, which outlives it.
+  // A disk's files after a first start that has written nothing but its store: most of the time of
+  // a short run goes into making them.
+  static CrashDisk::Contents NewStore();
+
+  // Opens the store in kStorePath of `env`, which outlives it.
   static absl::StatusOr<std::unique_ptr<SimAggregator>> Start(SimWorld& world, SimLedger& ledger,
                                                               rocksdb::Env* env,
                                                               const Options& options);

@@ -16,13 +16,13 @@ constexpr size_t kChunkSlackBytes = 1u << 20;
 
 }  // namespace
 
-SimFleet::SimFleet(const SimProfile& profile, bool verbose)
+SimFleet::SimFleet(const SimProfile& profile, const CrashDisk::Contents& store, bool verbose)
     : profile_(profile),
       world_(profile.seed, verbose),
       // A runtime that numbers from 0 is known by the number 0: one that was overwritten is not
       // missed.
       ledger_(world_, profile.worker.first_id_is_zero ? profile.worker.cores : 0),
-      disk_(profile.seed),
+      disk_(profile.seed, profile.seed % 8 == 1 ? "" : SimAggregator::kStorePath, store),
       network_(world_) {
   for (uint32_t i = 0; i < profile_.hosts; ++i) {
     auto host = std::make_unique<Host>(profile.seed * 64 + i);

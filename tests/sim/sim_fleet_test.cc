@@ -23,7 +23,7 @@ std::vector<std::string> FirstViolations(const std::function<void(SimProfile&)>&
   for (uint64_t seed = 1; seed <= 24; ++seed) {
     SimProfile profile = MakeProfile(seed);
     break_it(profile);
-    SimResult result = SimFleet(profile, false).Run();
+    SimResult result = SimFleet(profile, {}, false).Run();
     if (!result.violations.empty()) return result.violations;
   }
   return {};
@@ -36,14 +36,14 @@ class SimFleetTest : public ::testing::Test {
 
 TEST_F(SimFleetTest, RepeatsItselfFromASeed) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
-    const SimResult first = SimFleet(MakeProfile(seed), false).Run();
-    const SimResult second = SimFleet(MakeProfile(seed), false).Run();
+    const SimResult first = SimFleet(MakeProfile(seed), {}, false).Run();
+    const SimResult second = SimFleet(MakeProfile(seed), {}, false).Run();
     EXPECT_THAT(first.violations, IsEmpty());
     EXPECT_EQ(first.trace_hash, second.trace_hash) << "seed " << seed;
     EXPECT_EQ(first.rows_stored, second.rows_stored) << "seed " << seed;
   }
-  EXPECT_NE(SimFleet(MakeProfile(1), false).Run().trace_hash,
-            SimFleet(MakeProfile(2), false).Run().trace_hash);
+  EXPECT_NE(SimFleet(MakeProfile(1), {}, false).Run().trace_hash,
+            SimFleet(MakeProfile(2), {}, false).Run().trace_hash);
 }
 
 TEST_F(SimFleetTest, CatchesAnAggregatorThatAcknowledgesBeforeTheWrite) {

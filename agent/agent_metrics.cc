@@ -220,6 +220,9 @@ void AgentMetrics::AddSpoolMetrics(const Spool& spool) {
              [&queue] { return queue.counters().chunks_damaged; });
   AddCounter("neurontrace_agent_spool_chunks_recovered_total", "Chunks found at the start",
              [&queue] { return queue.counters().chunks_recovered; });
+  AddCounter("neurontrace_agent_spool_unreadable_files_total",
+             "Files of the spool that the disk did not give at the start",
+             [&spool] { return spool.recovered().files_unreadable; });
   AddCounter("neurontrace_agent_spool_quarantined_chunks_total",
              "Chunks that the aggregator refused, set aside for people",
              [&spool] { return spool.counters().chunks_set_aside; });

@@ -81,7 +81,11 @@ FakeFileSystem::~FakeFileSystem() = default;
 // --- Faults --------------------------------------------------------------------------------------
 
 void FakeFileSystem::Fail(Operation operation, absl::Status error, uint64_t times) {
-  faults_[Index(operation)] = {std::move(error), times};
+  faults_[Index(operation)] = {std::move(error), times, 0};
+}
+
+void FakeFileSystem::FailAfter(Operation operation, absl::Status error, uint64_t good) {
+  faults_[Index(operation)] = {std::move(error), 1, good};
 }
 
 void FakeFileSystem::Heal() {
@@ -101,8 +105,12 @@ absl::Status FakeFileSystem::Begin(Operation operation, const std::string& path,
     }
     if (read_only_) return FailedPrecondition("{}: the file system is read-only", path);
   }
-  auto& [error, times] = faults_[Index(operation)];
+  auto& [error, times, good_before] = faults_[Index(operation)];
   if (times == 0 || error.ok()) return absl::OkStatus();
+  if (good_before > 0) {
+    --good_before;
+    return absl::OkStatus();
+  }
   --times;
   return absl::Status(error.code(), std::string(error.message()) + ": " + path);
 }

@@ -47,6 +47,8 @@ class FakeFileSystem final : public FileSystem {
   // its bytes behind. A failed Sync is the last word on what it was to make durable: a later one
   // that succeeds does not help.
   void Fail(Operation operation, absl::Status error, uint64_t times = ~uint64_t{0});
+  // One operation of the kind fails, behind `good` ones that do not.
+  void FailAfter(Operation operation, absl::Status error, uint64_t good);
   void Heal();  // none of Fail and SetReadOnly any more
   // Whatever changes something fails with FAILED_PRECONDITION.
   void SetReadOnly(bool read_only) { read_only_ = read_only; }
@@ -119,7 +121,12 @@ class FakeFileSystem final : public FileSystem {
   Tree durable_;                                           // without what was not synced
   std::map<std::string, std::vector<Change>> changes_of_;  // by directory: not synced
   std::set<std::string> locks_;
-  std::array<std::pair<absl::Status, uint64_t>, static_cast<size_t>(Operation::kCount)> faults_;
+  struct Fault {
+    absl::Status error;
+    uint64_t times = 0;
+    uint64_t good_before = 0;
+  };
+  std::array<Fault, static_cast<size_t>(Operation::kCount)> faults_;
   std::array<uint64_t, static_cast<size_t>(Operation::kCount)> counts_{};
   uint64_t capacity_ = ~uint64_t{0};
   uint64_t changes_ = 0;

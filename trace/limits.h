@@ -76,6 +76,9 @@ inline constexpr size_t kSpoolBatchBytesMax = size_t{8} << 20;  // written with 
 inline constexpr size_t kSpoolCapturesMax = 1'024;
 inline constexpr size_t kSpoolFilesPerDirectoryMax = 1u << 20;
 inline constexpr size_t kSpoolCursorBytesMax = size_t{256} << 20;
+// How often a file of the spool that the disk does not give is tried at the start, a second apart;
+// beyond: it is passed over, and told as a loss.
+inline constexpr uint32_t kSpoolReadTriesMax = 10;
 // What is set aside for people to look at; beyond: it is removed at once, and counted.
 inline constexpr uint64_t kSpoolQuarantineBytesMax = uint64_t{64} << 20;
 inline constexpr size_t kSpoolQuarantineFilesMax = 1'000;

@@ -66,7 +66,8 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
   if (lock_ == nullptr) {
     ASSIGN_OR_RETURN(lock_, files_.TakeLock(options_.directory + "/lock"));
   }
-  SpoolRecovery recovery(files_, options_.directory, options_.agent_id);
+  const bool gives_up = ++reading_tries_ >= limits::kSpoolReadTriesMax;
+  SpoolRecovery recovery(files_, options_.directory, options_.agent_id, gives_up);
   // What the visitor does with a chunk may release it at once: the books come first.
   SpoolRecovery::Summary summary;
   const auto book = [&](const ChunkHeader& header, const SpoolPlace& place) {

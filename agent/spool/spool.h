@@ -80,7 +80,8 @@ class Spool {
   void SetListener(Listener* listener) { listener_ = listener; }
 
   // Reads what is there, before anything else and blocking; until it has succeeded nothing is
-  // written. It may be called again after an error; see SpoolRecovery for what they are.
+  // written. It may be called again after an error; see SpoolRecovery for what they are. At the
+  // limits::kSpoolReadTriesMax-th time files that the disk does not give count as lost.
   absl::Status Recover(const SpoolRecovery::Visitor& visitor);
   // After an error of Recover: whether there is something that it could not read.
   bool MayHoldChunks();
@@ -178,6 +179,7 @@ class Spool {
   const std::shared_ptr<SpoolDisk> disk_;
   std::unique_ptr<FileSystem::Lock> lock_;
   bool readable_ = false;  // Recover went well
+  uint32_t reading_tries_ = 0;
   SpoolRecovery::Summary recovered_;
 
   std::map<CaptureId, Capture> captures_;

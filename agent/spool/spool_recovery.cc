@@ -80,7 +80,7 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
   for (const FileSystem::Entry& entry : entries) {
     if (const auto segment = ParseSegmentName(entry.name)) segments[*segment] = entry;
   }
-  const SpoolCursor cursor = ReadCursor(directory);
+  ASSIGN_OR_RETURN(const SpoolCursor cursor, ReadCursor(directory, summary));
   visitor.on_capture(capture_id, cursor);
   for (const auto& [segment, entry] : segments) {
     summary.last_segment = std::max(summary.last_segment, segment);
@@ -89,33 +89,44 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
     const absl::Status status =
         ReadOne(capture_id, path, segment, last ? &cursor : nullptr, visitor, summary);
     if (status.ok()) continue;
-    if (absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status)) {
+    if (absl::IsUnimplemented(status) || absl::IsPermissionDenied(status)) {
       spdlog::warn("spool: {} is left alone: {}", path, std::string(status.message()));
       summary.left_alone[capture_id].insert(entry.name);
       ++summary.segments_left_alone;
     } else if (absl::IsDataLoss(status)) {
       SetAside(entry, capture_id, status, summary);
+      // The last one may never have been synced: then nothing in it was said to be kept.
+      const bool never_synced = last && cursor.synced_segment != segment;
+      if (!never_synced) summary.doubtful.insert(capture_id);
+    } else if (!gives_up_) {
+      return MakeStatus(status.code(), "{} cannot be read: {}", path,
+                        std::string(status.message()));
     } else {
-      spdlog::error("spool: {} cannot be read: {}", path, std::string(status.message()));
-      ++summary.segments_unreadable;
+      spdlog::error("spool: {} is given up, as it cannot be read: {}", path,
+                    std::string(status.message()));
+      ++summary.files_unreadable;
+      summary.doubtful.insert(capture_id);
     }
   }
   return absl::OkStatus();
 }
 
-SpoolCursor SpoolRecovery::ReadCursor(const std::string& directory) {
+absl::StatusOr<SpoolCursor> SpoolRecovery::ReadCursor(const std::string& directory,
+                                                      Summary& summary) {
   const std::string path = directory + "/cursor";
-  const auto cursor = [&]() -> absl::StatusOr<SpoolCursor> {
+  const auto bytes = [&]() -> absl::StatusOr<std::string> {
     ASSIGN_OR_RETURN(const auto file, files_.OpenForReading(path));
-    ASSIGN_OR_RETURN(const std::string bytes, file->Read(0, limits::kSpoolCursorBytesMax));
-    return DecodeSpoolCursor(bytes);
+    return file->Read(0, limits::kSpoolCursorBytesMax);
   }();
-  if (cursor.ok()) return *cursor;
   // Without it chunks that the aggregator has are sent once more, which costs only that.
-  if (!absl::IsNotFound(cursor.status())) {
-    spdlog::warn("spool: {} is not used: {}", path, std::string(cursor.status().message()));
-  }
-  return {};
+  if (absl::IsNotFound(bytes.status())) return SpoolCursor();
+  if (!bytes.ok() && !gives_up_) return bytes.status();
+  if (!bytes.ok()) ++summary.files_unreadable;
+  absl::StatusOr<SpoolCursor> cursor =
+      bytes.ok() ? DecodeSpoolCursor(*bytes) : absl::StatusOr<SpoolCursor>(bytes.status());
+  if (cursor.ok()) return cursor;
+  spdlog::warn("spool: {} is not used: {}", path, std::string(cursor.status().message()));
+  return SpoolCursor();
 }
 
 absl::Status SpoolRecovery::ReadOne(const CaptureId& capture_id, const std::string& path,
@@ -134,8 +145,8 @@ absl::Status SpoolRecovery::ReadOne(const CaptureId& capture_id, const std::stri
                     segment_header.capture_id.ToString());
   }
   if (segment_header.agent_id != agent_id_) {
-    return FailedPrecondition("it belongs to agent {}; this one is {}", segment_header.agent_id,
-                              agent_id_);
+    return MakeStatus(absl::StatusCode::kPermissionDenied, "it belongs to agent {}; this one is {}",
+                      segment_header.agent_id, agent_id_);
   }
   uint64_t records = 0;
   uint64_t unfit = 0;

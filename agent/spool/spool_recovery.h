@@ -33,11 +33,13 @@ class SpoolRecovery {
     uint64_t torn_bytes = 0;           // at the ends of segments: never said to be kept
     uint64_t damaged_segments = 0;     // moved to the quarantine
     uint64_t segments_left_alone = 0;  // of a later version, or of another agent
-    uint64_t segments_unreadable = 0;  // the disk would not give them
+    uint64_t files_unreadable = 0;     // segments and cursors that the disk did not give
     uint64_t quarantine_bytes = 0;
     uint64_t quarantine_files = 0;
     uint64_t last_segment = 0;  // the greatest number there is
     std::map<uint64_t, FoundSegment> segments;
+    // Captures of which whole segments are gone, nobody knows with what in them.
+    std::set<CaptureId> doubtful;
     // Names in captures' directories that have to stay.
     std::map<CaptureId, std::set<std::string>> left_alone;
   };
@@ -48,16 +50,20 @@ class SpoolRecovery {
     std::function<void(const ChunkHeader&, const SpoolPlace&)> on_chunk;
   };
 
-  SpoolRecovery(FileSystem& files, std::string root, std::string agent_id)
-      : files_(files), root_(std::move(root)), agent_id_(std::move(agent_id)) {}
+  // `gives_up`: files that the disk does not give are passed over.
+  SpoolRecovery(FileSystem& files, std::string root, std::string agent_id, bool gives_up)
+      : files_(files),
+        root_(std::move(root)),
+        agent_id_(std::move(agent_id)),
+        gives_up_(gives_up) {}
 
-  // Errors say that the directory as a whole, or one of a capture, cannot be listed.
+  // Errors are the disk's, about a directory or a file: to be tried again.
   absl::Status Run(const Visitor& visitor, Summary& summary);
 
  private:
   absl::Status ReadCapture(const CaptureId& capture_id, const std::string& directory,
                            const Visitor& visitor, Summary& summary);
-  SpoolCursor ReadCursor(const std::string& directory);
+  absl::StatusOr<SpoolCursor> ReadCursor(const std::string& directory, Summary& summary);
   // `cursor` for the last segment of its capture, whose end may be torn.
   absl::Status ReadOne(const CaptureId& capture_id, const std::string& path, uint64_t segment,
                        const SpoolCursor* cursor, const Visitor& visitor, Summary& summary);
@@ -67,6 +73,7 @@ class SpoolRecovery {
   FileSystem& files_;
   const std::string root_;
   const std::string agent_id_;
+  const bool gives_up_;
 };
 
 }  // namespace neurontrace

@@ -79,7 +79,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
 
   // Adds what this node keeps to where the aggregator says that streams of a capture stand: the
   // sources go on behind both.
-  void MergeCursors(const CaptureId& capture_id, std::vector<StreamCursor>& cursors) const;
+  void MergeCursors(const CaptureId& capture_id, std::vector<StreamCursor>& cursors);
   // True while something of the capture is not acknowledged.
   bool Holds(const CaptureId& capture_id) const;
   // Captures of which the spool or the queue knows.
@@ -175,6 +175,8 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   bool TakeOneLoaded(StreamNumber number, uint64_t sequence, const LoadedChunk& loaded);
   void LoseUnreadable(StreamNumber number, size_t index, const absl::Status& why);
   void StandInForLast(StreamNumber number, const GoneBefore& gone);
+  // Adds a chunk that says of the stream that nobody knows what it lost.
+  void TellUnknown(const CaptureId& capture_id, StreamCursor& cursor);
   void GiveReceipt(Entry& entry, const Receipt& receipt);
   void TakeOut(Entry& entry);  // of the sums
   void Forget(StreamNumber number);
@@ -187,6 +189,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   absl::flat_hash_map<StreamKey, StreamNumber> numbers_;
   std::map<StreamNumber, Stream> streams_;  // in order, so that what happens to all repeats itself
   std::map<CaptureId, std::set<StreamNumber>> by_capture_;
+  std::set<CaptureId> doubtful_;  // nobody knows what the spool lost of them: to be told
   StreamNumber last_number_ = 0;
   size_t unkept_bytes_ = 0;  // of chunks that are in memory alone
   size_t unkept_chunks_ = 0;

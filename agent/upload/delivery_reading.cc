@@ -37,6 +37,7 @@ absl::Status DeliveryQueue::Recover() {
        .on_chunk = [&](const ChunkHeader& header,
                        const SpoolPlace& place) { TakeFound(cursor, header, place); }}));
   counters_.chunks_recovered = chunks_;
+  doubtful_ = spool_->recovered().doubtful;
   for (auto& [number, stream] : streams_) MakeReady(number, stream);
   return absl::OkStatus();
 }
@@ -80,8 +81,7 @@ void DeliveryQueue::TakeFound(const SpoolCursor& cursor, const ChunkHeader& head
       static_cast<uint32_t>(sizeof(Entry) + sizeof(v1::ChunkEnvelope)) + place.record_bytes();
 }
 
-void DeliveryQueue::MergeCursors(const CaptureId& capture_id,
-                                 std::vector<StreamCursor>& cursors) const {
+void DeliveryQueue::MergeCursors(const CaptureId& capture_id, std::vector<StreamCursor>& cursors) {
   for (const StreamNumber number : StreamsIn(capture_id)) {
     const auto it = streams_.find(number);
     const auto header = ParseChunkHeader(it->second.last_header);
@@ -110,6 +110,28 @@ void DeliveryQueue::MergeCursors(const CaptureId& capture_id,
       *theirs = std::move(ours);
     }
   }
+  if (doubtful_.erase(capture_id) == 0) return;
+  for (StreamCursor& cursor : cursors) {
+    if (!cursor.ended) TellUnknown(capture_id, cursor);
+  }
+}
+
+void DeliveryQueue::TellUnknown(const CaptureId& capture_id, StreamCursor& cursor) {
+  const Loss loss{
+      .place = LossPlace::kSpool, .reason = LossReason::kUnknown, .events_unknown = true};
+  Chunk chunk;
+  chunk.header.capture_id = capture_id;
+  chunk.header.stream = cursor.stream;
+  chunk.header.sequence = cursor.next_sequence++;
+  chunk.header.source_position = cursor.source_position;
+  chunk.header.source_skip = cursor.source_skip;
+  chunk.header.events_before = cursor.events_before;
+  chunk.header.losses_before = cursor.losses_before;
+  chunk.header.losses.push_back(loss);
+  chunk.header.losses.back().detail = "the agent's disk did not give back what was kept on it";
+  AddLoss(loss, cursor.losses_before);
+  spdlog::error("spool: {} lost what nobody knows", ToString(cursor.stream));
+  Submit(std::move(chunk), [](const Receipt&) {});
 }
 
 void DeliveryQueue::Load(StreamNumber number, size_t index) {

@@ -27,6 +27,7 @@ class FakeUploadAggregator {
     std::map<std::pair<int, int>, uint64_t> lost;  // events, by place and reason
     std::vector<uint64_t> sequences;               // of chunks stored, stand-ins included
     std::string bytes;                             // all columns, in order
+    std::vector<Loss> told;                        // by producers, in the headers
 
     uint64_t lost_events() const {
       uint64_t sum = 0;
@@ -124,6 +125,7 @@ class FakeUploadAggregator {
     stream.stored += header.event_count;
     stream.sequences.push_back(header.sequence);
     stream.bytes += envelope.columns();
+    stream.told.insert(stream.told.end(), header.losses.begin(), header.losses.end());
     cursor.next_sequence = header.sequence + 1;
     cursor.source_position = header.source_position;
     cursor.ended = header.end_of_stream;

@@ -192,8 +192,6 @@ void SimFleet::StartAgent(Host& host) {
   if (host.host.workers.empty()) {
     for (uint32_t i = 0; i < profile_.workers_per_host; ++i) AddWorker(host);
   }
-  // A spool that cannot be read at the start is given up, and what it held with it.
-  host.host.disk.Heal();
   host.agent = std::make_unique<SimAgent>(world_, ledger_, network_, host.host, host.agent_options);
 }
 

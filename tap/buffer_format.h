@@ -192,8 +192,11 @@ struct TapLoss {
   uint64_t first_realtime_ns;
   uint64_t last_realtime_ns;
   uint64_t failed_fetches;  // the runtime answered with an error
+  // One more than the highest nc_local_id in those documents; 0: they had none. With it a reader
+  // counts what was overwritten before a refused document even if no other one follows.
+  uint64_t refused_ids_end;
 };
-static_assert(sizeof(TapLoss) == 56);
+static_assert(sizeof(TapLoss) == 64);
 
 // The facts area: this header, then entries of TapFactEntry, key bytes, value bytes, without
 // padding. A seqlock: `generation` is odd while the tap writes; a reader copies and compares.

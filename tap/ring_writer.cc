@@ -98,16 +98,17 @@ TapLoss* RingWriter::LossOf(uint32_t nc_idx, uint64_t realtime_ns) {
   return &losses_[at].loss;
 }
 
-void RingWriter::CountRefused(uint32_t nc_idx, uint64_t realtime_ns, uint64_t json_bytes,
-                              uint64_t events) {
+void RingWriter::CountRefused(uint32_t nc_idx, uint64_t realtime_ns,
+                              const RefusedDocument& document) {
   Count(&header_->counters.refused_documents, 1);
-  Count(&header_->counters.refused_bytes, json_bytes);
-  Count(&header_->counters.refused_events, events);
+  Count(&header_->counters.refused_bytes, document.json_bytes);
+  Count(&header_->counters.refused_events, document.events);
   ++refused_documents_;
   TapLoss* const loss = LossOf(nc_idx, realtime_ns);
   loss->refused_documents += 1;
-  loss->refused_bytes += json_bytes;
-  loss->refused_events += events;
+  loss->refused_bytes += document.json_bytes;
+  loss->refused_events += document.events;
+  if (document.ids_end > loss->refused_ids_end) loss->refused_ids_end = document.ids_end;
 }
 
 void RingWriter::CountDeferred(uint32_t nc_idx, uint64_t realtime_ns) {

@@ -8,6 +8,13 @@
 
 namespace neurontrace {
 
+// What is said of a document that found no room.
+struct RefusedDocument {
+  uint64_t json_bytes;
+  uint64_t events;
+  uint64_t ids_end;  // one more than the highest nc_local_id in it; 0: it has none
+};
+
 class RingWriter {
  public:
   // `header` and `ring` (header->ring_bytes of it, a power of two) must outlive the writer.
@@ -30,7 +37,7 @@ class RingWriter {
 
   // What becomes of fetches of a core (or kTapNoCore) besides: a document was refused, a fetch was
   // put off for want of room, a fetch failed.
-  void CountRefused(uint32_t nc_idx, uint64_t realtime_ns, uint64_t json_bytes, uint64_t events);
+  void CountRefused(uint32_t nc_idx, uint64_t realtime_ns, const RefusedDocument& document);
   void CountDeferred(uint32_t nc_idx, uint64_t realtime_ns);
   void CountFailed(uint32_t nc_idx, uint64_t realtime_ns);
 

@@ -26,13 +26,14 @@ class RingWriterTest : public ::testing::Test {
 
   bool Append(const std::string& json, uint32_t core = 3) {
     if (writer_.AppendDocument(core, 0, kTime, json.data(), json.size())) return true;
-    writer_.CountRefused(core, kTime, json.size(), 7);
+    writer_.CountRefused(core, kTime, {json.size(), 7, ids_end_ += 100});
     return false;
   }
   TapBufferCounters& counters() { return ring_.header()->counters; }
 
   TapRingFixture ring_{kTapRingBytesMin};
   RingWriter writer_;
+  uint64_t ids_end_ = 0;
 };
 
 TEST_F(RingWriterTest, GivesBackWhatWasWritten) {
@@ -119,6 +120,7 @@ TEST_F(RingWriterTest, LossesOfEachCoreStandBeforeTheNextDocument) {
   ASSERT_EQ(records.size(), 5u);
   EXPECT_EQ(records[0].header.nc_idx, 1u);
   EXPECT_EQ(LossIn(records[0]).refused_events, 14u);
+  EXPECT_EQ(LossIn(records[0]).refused_ids_end, 200u) << "the highest";
   EXPECT_EQ(records[1].header.nc_idx, 2u);
   EXPECT_EQ(LossIn(records[1]).refused_events, 7u);
   EXPECT_EQ(records[2].header.nc_idx, kTapNoCore);
@@ -132,8 +134,8 @@ TEST_F(RingWriterTest, TheReserveHoldsTheLossesOfEveryCoreAndTheStop) {
   const std::string json(1000, 'x');
   while (Append(json)) {
   }
-  for (uint32_t core = 0; core < kTapMaxCores; ++core) writer_.CountRefused(core, kTime, 1, 1);
-  writer_.CountRefused(kTapNoCore, kTime, 1, 1);
+  for (uint32_t core = 0; core < kTapMaxCores; ++core) writer_.CountRefused(core, kTime, {1, 1, 1});
+  writer_.CountRefused(kTapNoCore, kTime, {1, 1, 1});
   writer_.FlushLosses(kTime);
   const TapTraceStopped stopped = {};
   EXPECT_TRUE(

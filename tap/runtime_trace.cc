@@ -8,8 +8,9 @@ namespace neurontrace {
 
 namespace {
 
-// Within a string its quotes would be escaped, so that this is a key.
+// Within a string its quotes would be escaped, so that these are keys.
 constexpr char kEventKey[] = "\"event_type\"";
+constexpr char kIdKey[] = "\"nc_local_id\"";
 constexpr uint64_t kUsualEventBytes = 350;
 constexpr uint64_t kSampleBytes = 8 * 1024;
 constexpr uint64_t kSmallestDocumentReserve = 64 * 1024;
@@ -22,6 +23,31 @@ void Add(std::atomic<uint64_t>* counter, uint64_t by) {
 
 // An empty envelope is a few dozen bytes; no event is that small.
 bool HoldsNoEvent(uint64_t json_bytes) { return json_bytes < 64; }
+
+// Calls visit(behind) for every place behind `key`.
+template <size_t kSize, typename Visit>
+void ForEachKey(const char* json, uint64_t json_bytes, const char (&key)[kSize], Visit visit) {
+  const char* const end = json + json_bytes;
+  for (const char* at = json; at < end;) {
+    at = static_cast<const char*>(memmem(at, static_cast<size_t>(end - at), key, kSize - 1));
+    if (at == nullptr) return;
+    at += kSize - 1;
+    visit(at);
+  }
+}
+
+// One more than the number behind a key, 0 where there is none.
+uint64_t IdEnd(const char* at, const char* end) {
+  while (at < end && (*at == ' ' || *at == ':')) ++at;
+  const char* const digits = at;
+  uint64_t id = 0;
+  for (; at < end && *at >= '0' && *at <= '9'; ++at) {
+    const auto digit = static_cast<uint64_t>(*at - '0');
+    if (id > (UINT64_MAX - 1 - digit) / 10) return 0;  // no number that a runtime gives
+    id = id * 10 + digit;
+  }
+  return at == digits ? 0 : id + 1;
+}
 
 }  // namespace
 
@@ -46,17 +72,16 @@ uint64_t EstimateEvents(const char* json, uint64_t json_bytes) {
   return json_bytes / per_event + 1;
 }
 
-uint64_t CountEvents(const char* json, uint64_t json_bytes) {
-  if (HoldsNoEvent(json_bytes)) return 0;
-  uint64_t found = 0;
-  const char* const end = json + json_bytes;
-  for (const char* at = json; at < end; at += sizeof kEventKey - 1) {
-    at = static_cast<const char*>(
-        memmem(at, static_cast<size_t>(end - at), kEventKey, sizeof kEventKey - 1));
-    if (at == nullptr) break;
-    ++found;
-  }
-  return found > 0 ? found : 1;
+RefusedDocument LookAtRefused(const char* json, uint64_t json_bytes) {
+  RefusedDocument document = {.json_bytes = json_bytes, .events = 0, .ids_end = 0};
+  if (HoldsNoEvent(json_bytes)) return document;
+  ForEachKey(json, json_bytes, kEventKey, [&](const char*) { ++document.events; });
+  if (document.events == 0) document.events = 1;
+  ForEachKey(json, json_bytes, kIdKey, [&](const char* behind) {
+    const uint64_t ids_end = IdEnd(behind, json + json_bytes);
+    if (ids_end > document.ids_end) document.ids_end = ids_end;
+  });
+  return document;
 }
 
 void RuntimeTrace::Attach(const NrtLibrary* library, RingWriter* ring, TapBufferCounters* counters,
@@ -203,7 +228,7 @@ RuntimeTrace::Fetched RuntimeTrace::Fetch(uint32_t slot, uint16_t flags, uint64_
     if (size > largest_document_) largest_document_ = size;
     const uint64_t realtime_ns = clock_->realtime_ns();
     if (!ring_->AppendDocument(core, flags, realtime_ns, json, size)) {
-      ring_->CountRefused(core, realtime_ns, size, CountEvents(json, size));
+      ring_->CountRefused(core, realtime_ns, LookAtRefused(json, size));
     }
   }
   if (json != nullptr) library_->buffer_free(json);

@@ -13,8 +13,8 @@ namespace neurontrace {
 
 // How many events a document of this size holds, judged by its first bytes: the tap does not parse.
 uint64_t EstimateEvents(const char* json, uint64_t json_bytes);
-// How many it holds by all of its bytes: for one that is about to be lost.
-uint64_t CountEvents(const char* json, uint64_t json_bytes);
+// What it holds by all of its bytes: for one that is about to be lost.
+RefusedDocument LookAtRefused(const char* json, uint64_t json_bytes);
 
 class RuntimeTrace {
  public:

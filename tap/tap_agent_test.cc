@@ -302,10 +302,27 @@ TEST(EstimateEventsTest, IsExactForSmallAndCloseForLargeDocuments) {
   for (int i = 1; i < 4000; ++i) json += "," + event;
   json += "],\"data_version\":2}";
   EXPECT_NEAR(static_cast<double>(EstimateEvents(json.data(), json.size())), 4000.0, 80.0);
-  EXPECT_EQ(CountEvents(json.data(), json.size()), 4000u);
-  EXPECT_EQ(CountEvents("{\"events\":[],\"data_version\":2}", 30), 0u);
+  EXPECT_EQ(LookAtRefused(json.data(), json.size()).events, 4000u);
+  EXPECT_EQ(LookAtRefused(json.data(), json.size()).ids_end, 0u);
+  EXPECT_EQ(LookAtRefused("{\"events\":[],\"data_version\":2}", 30).events, 0u);
   const std::string small = "{\"events\":[" + event + "," + event + "],\"data_version\":2}";
   EXPECT_EQ(EstimateEvents(small.data(), small.size()), 2u);
+}
+
+TEST(LookAtRefusedTest, FindsTheHighestIdWhateverTheOrder) {
+  const auto ids_end = [](const std::string& ids) {
+    const std::string json = "{\"events\":[{\"event_type\":\"a\"," + ids +
+                             ",\"detail\":\"\\\"nc_local_id\\\":999\"}],\"data_version\":2}";
+    return LookAtRefused(json.data(), json.size()).ids_end;
+  };
+  EXPECT_EQ(ids_end("\"nc_local_id\":41,\"x\":{\"nc_local_id\" : 7}"), 42u);
+  EXPECT_EQ(ids_end("\"nc_local_id\":0"), 1u);
+  EXPECT_EQ(ids_end("\"nc_local_id\":18446744073709551614"), UINT64_MAX);
+  EXPECT_EQ(ids_end("\"nc_local_id\":18446744073709551615"), 0u) << "no number of a runtime";
+  EXPECT_EQ(ids_end("\"nc_local_id\":99999999999999999999"), 0u);
+  EXPECT_EQ(ids_end("\"nc_local_id\":null"), 0u);
+  EXPECT_EQ(LookAtRefused(std::string(64, '\"').append("\"nc_local_id\":12").data(), 80).ids_end,
+            13u);
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ struct ChunkHeader {
   std::vector<Loss> losses_before;
   std::optional<Loss> replaced;
   uint64_t canary_realtime_ns = 0;
+  uint64_t sequence_mark = 0;
 
   bool is_canary() const { return canary_realtime_ns != 0; }
   // Events this chunk has, or had before it was replaced.

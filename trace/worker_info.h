@@ -81,6 +81,7 @@ struct StreamCursor {
   bool ended = false;
   uint64_t events_before = 0;       // in the chunks before next_sequence, stored or lost
   std::vector<Loss> losses_before;  // told in those chunks, summed by place and reason
+  uint64_t sequence_mark = 0;       // of the last stored chunk
   friend bool operator==(const StreamCursor&, const StreamCursor&) = default;
 };
 

@@ -214,6 +214,7 @@ absl::StatusOr<StreamCursor> FromProto(const v1::StreamCursor& message) {
   value.ended = message.ended();
   value.events_before = message.events_before();
   RETURN_IF_ERROR(FromProtoList(message.losses_before(), value.losses_before));
+  value.sequence_mark = message.sequence_mark();
   return value;
 }
 
@@ -263,6 +264,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   value.columns_bytes = message.columns_bytes();
   value.events_before = message.events_before();
   RETURN_IF_ERROR(FromProtoList(message.losses_before(), value.losses_before));
+  value.sequence_mark = message.sequence_mark();
   if (message.has_replaced()) {
     ASSIGN_OR_RETURN(value.replaced, FromProto(message.replaced()));
   }

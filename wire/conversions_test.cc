@@ -131,8 +131,8 @@ TEST(ConversionsTest, ValuesSurviveTheWire) {
   ExpectSame<v1::WorkerInventory>(SomeWorkerInfo());
   ExpectSame<v1::CaptureWorkerStatus>(CaptureWorkerStatus{
       SomeCapture(), SomeWorker(), CaptureWorkerState::kLost, "killed", 10, 9, 1, true, 4});
-  ExpectSame<v1::StreamCursor>(
-      StreamCursor{SomeStream(), 9, 1 << 30, 3, true, 70'000, SomeChunk().header.losses_before});
+  ExpectSame<v1::StreamCursor>(StreamCursor{SomeStream(), 9, 1 << 30, 3, true, 70'000,
+                                            SomeChunk().header.losses_before, 71'001});
   ExpectSame<v1::GoneBefore>(GoneBefore{LossPlace::kSpool, LossReason::kFull});
   ChunkHeader stand_in = SomeChunk().header;
   stand_in.event_count = 0;

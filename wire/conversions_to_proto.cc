@@ -141,6 +141,7 @@ void ToProto(const StreamCursor& value, v1::StreamCursor* message) {
   message->set_ended(value.ended);
   message->set_events_before(value.events_before);
   AddLosses(value.losses_before, message->mutable_losses_before());
+  message->set_sequence_mark(value.sequence_mark);
 }
 
 void ToProto(const ChunkHeader& value, v1::ChunkHeader* message) {
@@ -160,6 +161,7 @@ void ToProto(const ChunkHeader& value, v1::ChunkHeader* message) {
   message->set_columns_bytes(value.columns_bytes);
   message->set_events_before(value.events_before);
   AddLosses(value.losses_before, message->mutable_losses_before());
+  message->set_sequence_mark(value.sequence_mark);
   if (value.replaced) ToProto(*value.replaced, message->mutable_replaced());
   message->set_canary_realtime_ns(value.canary_realtime_ns);
 }

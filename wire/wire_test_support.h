@@ -49,6 +49,7 @@ inline Chunk SomeChunk() {
   chunk.header.source_skip = 5;
   chunk.header.end_of_stream = true;
   chunk.header.events_before = 4'000;
+  chunk.header.sequence_mark = 4'101;
   chunk.header.losses_before = {
       {.place = LossPlace::kTapBuffer, .reason = LossReason::kFull, .events = 3}};
   chunk.header.columns_bytes = static_cast<uint32_t>(columns.bytes.size());

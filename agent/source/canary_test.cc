@@ -78,12 +78,14 @@ TEST_F(CanaryTest, StandsBetweenChunksWithoutAPlaceOfItsOwnInTheSource) {
   Append(*writer, 24);
   Append(*writer, 24);
   writer->AddLoss(24, {.place = LossPlace::kRuntimeRing, .events = 5});
+  writer->SetSequenceMark(24, 12);
   Pass(*writer, kSecondNs / 5, 32);  // the canary, while a chunk is open
   ASSERT_EQ(sink_.entries.size(), 2u);
   ASSERT_TRUE(header(1).is_canary());
   EXPECT_EQ(header(1).sequence, 1u);
   EXPECT_EQ(header(1).source_position, header(0).source_position);
   EXPECT_EQ(header(1).source_skip, header(0).source_skip);
+  EXPECT_EQ(header(1).sequence_mark, 0u) << "of the chunk before, too";
   EXPECT_EQ(header(1).events_before, 2u);
   EXPECT_TRUE(header(1).losses.empty());
   writer->End(32);

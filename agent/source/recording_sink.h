@@ -54,7 +54,8 @@ class RecordingSink final : public ChunkSink {
                 .source_skip = header.source_skip,
                 .ended = header.end_of_stream,
                 .events_before = header.events_before + header.events_accounted(),
-                .losses_before = header.losses_before};
+                .losses_before = header.losses_before,
+                .sequence_mark = header.sequence_mark};
       for (const Loss& loss : header.losses) AddLoss(loss, cursor.losses_before);
     }
     std::vector<StreamCursor> result;

@@ -59,6 +59,7 @@ void StreamWriter::Resume(const StreamCursor& cursor) {
   resume_skip_ = cursor.source_skip;
   closed_position_ = cursor.source_position;
   closed_skip_ = cursor.source_skip;
+  closed_mark_ = sequence_mark_ = cursor.sequence_mark;
   ended_ = cursor.ended;
   if (ended_) metrics_.canary_watch.End(canary_entry_);
   events_before_ = cursor.events_before;
@@ -180,6 +181,12 @@ void StreamWriter::AddLoss(uint64_t position, Loss loss) {
   PutLoss(position, std::move(loss));
 }
 
+void StreamWriter::SetSequenceMark(uint64_t position, uint64_t mark) {
+  if (position < resume_position_ || ended_ || mark == sequence_mark_) return;
+  sequence_mark_ = mark;
+  NoteOpen(position);
+}
+
 void StreamWriter::PutLoss(uint64_t position, Loss loss) {
   if (loss.events_unknown) {
     counts_.lost_unknown = true;
@@ -241,6 +248,7 @@ ChunkHeader StreamWriter::NewHeader() const {
   header.producer_version = "neurontrace-agent " NEURONTRACE_VERSION;
   header.events_before = events_before_;
   header.losses_before = losses_before_;
+  header.sequence_mark = closed_mark_;
   return header;
 }
 
@@ -281,6 +289,7 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
   header.losses = std::exchange(losses_, {});
   header.source_position = closed_position_ = position;
   header.source_skip = closed_skip_ = skip;
+  header.sequence_mark = closed_mark_ = sequence_mark_;
   header.end_of_stream = end_of_stream;
   header.columns_bytes = static_cast<uint32_t>(encoded.bytes.size());
   events_before_ += encoded.event_count;

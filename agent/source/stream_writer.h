@@ -69,6 +69,10 @@ class StreamWriter {
   void LoseEvent(uint64_t position, uint64_t timestamp_ns, std::string_view why);
   // After the rows of the record at `position`.
   void AddLoss(uint64_t position, Loss loss);
+  // Where the source's own numbering stands behind the record at `position`, for cursors: it goes
+  // with the chunks closed behind that record, and one is closed even if nothing else is to be
+  // told.
+  void SetSequenceMark(uint64_t position, uint64_t mark);
 
   // Between records; `position` is that of the next one. Tick closes a chunk that is old enough,
   // and sends a canary where one is due; Flush closes any that is open. End closes the last one,
@@ -123,6 +127,8 @@ class StreamWriter {
   // What the last chunk said of its source.
   uint64_t closed_position_ = 0;
   uint32_t closed_skip_ = 0;
+  uint64_t closed_mark_ = 0;
+  uint64_t sequence_mark_ = 0;  // for the next one
   bool ended_ = false;
   Counts counts_;
   // The stream's account up to the next chunk.

@@ -219,6 +219,28 @@ TEST_F(StreamWriterTest, ContinuesTheAccountOfItsCursor) {
   EXPECT_EQ(header(0).losses_before[0].events, 3u);
 }
 
+TEST_F(StreamWriterTest, CarriesTheMarkOfTheRecordsBeforeItsPosition) {
+  auto writer = MakeWriter(2);
+  writer->Resume({.next_sequence = 7, .source_position = 8, .sequence_mark = 30});
+  writer->SetSequenceMark(0, 20);  // read once more, and told
+  writer->Tick(8);
+  ASSERT_TRUE(sink_.entries.empty());
+  Append(*writer, 8, 31);
+  Append(*writer, 8, 32);  // closes a chunk within the record
+  Append(*writer, 8, 33);
+  writer->SetSequenceMark(8, 34);
+  writer->Flush(16);
+  writer->SetSequenceMark(16, 40);  // of a record that gave no row
+  EXPECT_EQ(writer->first_undurable_position(), 8u);
+  sink_.StoreAll();
+  EXPECT_EQ(writer->first_undurable_position(), 16u) << "the mark itself has to be told";
+  writer->End(24);
+  ASSERT_EQ(sink_.entries.size(), 3u);
+  EXPECT_EQ(header(0).sequence_mark, 30u);
+  EXPECT_EQ(header(1).sequence_mark, 34u);
+  EXPECT_EQ(header(2).sequence_mark, 40u);
+}
+
 TEST_F(StreamWriterTest, CarriesTheEvidenceKnownWhenAChunkIsClosed) {
   auto writer = MakeWriter(1);
   Append(*writer, 8, 1);

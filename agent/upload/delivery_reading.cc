@@ -94,6 +94,7 @@ void DeliveryQueue::MergeCursors(const CaptureId& capture_id, std::vector<Stream
     ours.ended = header->end_of_stream;
     ours.events_before = header->events_before + header->events_accounted();
     ours.losses_before = header->losses_before;
+    ours.sequence_mark = header->sequence_mark;
     for (const Loss& loss : header->losses) {
       AddLoss({.place = loss.place,
                .reason = loss.reason,

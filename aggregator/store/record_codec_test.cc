@@ -84,6 +84,7 @@ StreamRecord FullStream() {
   record.gaps_count = 300;
   record.gaps_sum_ns = 1;
   record.gaps_end_ns = 2;
+  record.sequence_mark = 300;
   return record;
 }
 
@@ -120,10 +121,10 @@ TEST(RecordCodec, StreamOfVersion1Reads) {
   record.captured = record.events;
   record.told = record.gaps = {};
   record.gaps_count = record.gaps_sum_ns = record.gaps_end_ns = 0;
-  record.canary_realtime_ns = record.canary_sequence = 0;
+  record.canary_realtime_ns = record.canary_sequence = record.sequence_mark = 0;
   std::string value = EncodeStreamRecord(record);
   value[0] = 1;
-  value.resize(value.size() - 8);  // captured, the count of what was told, canary, gaps
+  value.resize(value.size() - 9);  // captured, the count of what was told, canary, gaps, mark
   const auto read = DecodeStreamRecord(3, value);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->captured, 6u);
@@ -133,10 +134,21 @@ TEST(RecordCodec, StreamOfVersion1Reads) {
 TEST(RecordCodec, StreamOfVersion2Reads) {
   StreamRecord record = FullStream();
   record.gaps = {};
-  record.gaps_count = record.gaps_sum_ns = record.gaps_end_ns = 0;
+  record.gaps_count = record.gaps_sum_ns = record.gaps_end_ns = record.sequence_mark = 0;
   std::string value = EncodeStreamRecord(record);
   value[0] = 2;
-  value.resize(value.size() - 4);
+  value.resize(value.size() - 5);
+  const auto read = DecodeStreamRecord(3, value);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, record);
+}
+
+TEST(RecordCodec, StreamOfVersion3Reads) {
+  StreamRecord record = FullStream();
+  record.sequence_mark = 0;
+  std::string value = EncodeStreamRecord(record);
+  value[0] = 3;
+  value.pop_back();
   const auto read = DecodeStreamRecord(3, value);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(*read, record);

@@ -11,8 +11,8 @@
 namespace neurontrace {
 namespace {
 
-// 2 added the account, captured and told, and the last canary. 3 added gaps.
-constexpr uint64_t kVersion = 3;
+// 2 added the account, captured and told, and the last canary. 3 added gaps, 4 the mark.
+constexpr uint64_t kVersion = 4;
 
 // Saturates: a hostile producer must not make a sum wrap to something small.
 void AddTo(uint64_t& sum, uint64_t more) {
@@ -47,7 +47,8 @@ StreamCursor StreamRecord::Cursor() const {
           .source_skip = source_skip,
           .ended = ended,
           .events_before = captured,
-          .losses_before = told};
+          .losses_before = told,
+          .sequence_mark = sequence_mark};
 }
 
 void StreamRecord::NoteGap(const Loss& loss) {
@@ -114,6 +115,7 @@ void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
   next_sequence = header.sequence + 1;
   source_position = header.source_position;
   source_skip = header.source_skip;
+  sequence_mark = header.sequence_mark;
   ended = header.end_of_stream;
   if (header.is_canary()) {
     canary_realtime_ns = header.canary_realtime_ns;
@@ -176,6 +178,7 @@ std::string EncodeStreamRecord(const StreamRecord& record) {
   out.Uint(record.gaps_count);
   out.Uint(record.gaps_sum_ns);
   out.Uint(record.gaps_end_ns);
+  out.Uint(record.sequence_mark);
   return out.Take();
 }
 
@@ -216,6 +219,7 @@ absl::StatusOr<StreamRecord> DecodeStreamRecord(uint32_t number, std::string_vie
     record.gaps_sum_ns = in.Uint();
     record.gaps_end_ns = in.Uint();
   }
+  if (version >= 4) record.sequence_mark = in.Uint();
   if (!in.Finished())
     return DataLoss("stream record {}: its {} bytes do not fit", number, value.size());
   return record;

@@ -24,8 +24,9 @@ struct StreamRecord {
   uint64_t next_sequence = 0;
   uint64_t source_position = 0;  // of the last chunk, as its producer wrote it
   uint32_t source_skip = 0;
-  bool ended = false;   // its last chunk said that nothing follows
-  uint64_t chunks = 0;  // without canaries, like `bytes`
+  uint64_t sequence_mark = 0;  // of the last chunk
+  bool ended = false;          // its last chunk said that nothing follows
+  uint64_t chunks = 0;         // without canaries, like `bytes`
   uint64_t events = 0;
   uint64_t captured = 0;            // that its producer put into chunks, stored or lost on the way
   uint64_t bytes = 0;               // headers and compressed columns

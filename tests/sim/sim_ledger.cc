@@ -178,13 +178,14 @@ SimLedger::Sums SimLedger::SumOf(const Part& part) const {
 }
 
 void SimLedger::SumLast(const Part& part, Sums& sums) const {
-  std::set<uint16_t> handed_over;  // cores
+  std::set<uint16_t> handed_over, fetched;  // cores
   for (auto id = part.rows.rbegin(); id != part.rows.rend(); ++id) {
     const Row& row = rows_[*id - 1];
     if (row.fate == Fate::kInTap || row.fate == Fate::kTapMemoryLost) handed_over.insert(row.core);
     if (handed_over.contains(row.core)) continue;
-    if (row.fate == Fate::kOverwritten) ++sums.overwritten_last;
-    if (row.fate == Fate::kRefusedByTap) ++sums.refused_last;
+    if (row.fate == Fate::kRefusedByTap) fetched.insert(row.core);
+    if (row.fate != Fate::kOverwritten && row.fate != Fate::kRefusedByTap) continue;
+    ++(fetched.contains(row.core) ? sums.told_by_tap_alone : sums.overwritten_last);
   }
 }
 
@@ -230,7 +231,7 @@ void SimLedger::CheckPart(const CaptureRecord& record, const Part& part,
   // A tap says at the end of a trace what it refused; one that dies cannot.
   const uint64_t before = truth.overwritten + truth.refused;
   const uint64_t untellable =
-      uncounted_max_ + truth.overwritten_last + (told_unknown ? truth.refused_last : 0);
+      uncounted_max_ + truth.overwritten_last + (told_unknown ? truth.told_by_tap_alone : 0);
   if (told_before > before || told_before + untellable < before) {
     world_.trace.Violate("losses before the agent are not exact: {}", account());
   }

@@ -84,9 +84,9 @@ class SimLedger {
   struct Sums {
     uint64_t produced = 0, stored = 0, overwritten = 0, refused = 0, died = 0, memory_lost = 0,
              in_runtime = 0, in_tap = 0;
-    // Of the overwritten and refused, those behind the last row of their core that was handed over:
-    // no hole in any sequence tells of them.
-    uint64_t overwritten_last = 0, refused_last = 0;
+    // Overwritten behind the last row of their core that was fetched: no hole in any sequence tells
+    // of them. And those that only the tap's word of what it refused tells of.
+    uint64_t overwritten_last = 0, told_by_tap_alone = 0;
     uint64_t kept_missing = 0;  // kept by an agent, and not stored
   };
 

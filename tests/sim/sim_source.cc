@@ -12,8 +12,6 @@ constexpr uint64_t kStartAgainNs = 1'000'000'000;
 // As in TapWorker: a capture that nobody has told of by then is over.
 constexpr uint64_t kStrangerPatienceNs = 1'000'000'000;
 constexpr uint64_t kDeadRecordsPatienceNs = 300'000'000'000;
-// Rings here are small against their documents: a larger part than TapWorker keeps of its own.
-constexpr uint64_t kKeptRingPart = 2;
 
 }  // namespace
 
@@ -152,11 +150,6 @@ void SimSource::Commit(Known& known) {
   for (const auto& [id, capture] : known.captures) {
     target = std::min(target, capture->streams().first_undurable_position().value_or(target));
   }
-  const uint64_t kept = known.worker->tap_bytes() / kKeptRingPart;
-  const uint64_t from = target > kept ? target - kept : 0;
-  for (const auto& [id, capture] : known.captures) {
-    target = std::min(target, capture->streams().first_needed_position(from).value_or(target));
-  }
   known.worker->Commit(target);
 }
 
@@ -241,24 +234,22 @@ void SimSource::EndOrphans(Capture& capture) {
       return known->worker->identity() == stream.worker;
     });
     if (is_here) continue;
-    if (cursor.next_sequence == 0) {  // of which nothing is stored
-      cursor.ended = true;
-      listener_.OnCaptureWorker({.capture_id = capture.plan.id,
-                                 .worker = stream.worker,
-                                 .state = CaptureWorkerState::kLost,
-                                 .detail = "worker and agent ended before anything was stored"});
-      continue;
-    }
+    const StreamCursor resumed = cursor;
+    cursor.ended = true;
+    listener_.OnCaptureWorker({.capture_id = capture.plan.id,
+                               .worker = stream.worker,
+                               .state = CaptureWorkerState::kLost,
+                               .detail = "worker and agent ended"});
+    if (cursor.next_sequence == 0) continue;  // of which nothing is stored
     auto writer = std::make_unique<StreamWriter>(capture.plan.id, stream, clock_,
                                                  surroundings_.sink, metrics_);
-    writer->Resume(cursor);
+    writer->Resume(resumed);
     writer->AddLoss(cursor.source_position,
                     {.place = LossPlace::kTapBuffer,
                      .reason = LossReason::kUnknown,
                      .events_unknown = true,
                      .detail = "worker and agent ended, and what lay between them with them"});
     writer->End(cursor.source_position);
-    cursor.ended = true;
     capture.orphans.push_back(std::move(writer));
   }
 }

@@ -63,6 +63,7 @@ void SimWorker::Drain() {
     if (!taken) {
       ++cores_[core].loss.refused_documents;
       cores_[core].loss.refused_events += rows.size();
+      cores_[core].loss.refused_ids_end = rows.back().nc_local_id + 1;
     }
     for (const Row& row : rows) {
       ledger_.SetFate(row.id, taken ? SimLedger::Fate::kInTap : SimLedger::Fate::kRefusedByTap);

@@ -59,12 +59,11 @@ CaptureStreams::Core& CaptureStreams::CoreAt(uint32_t slot) {
                                                 surroundings_.sink, surroundings_.metrics);
   if (const auto cursor = cursors_.find(slot); cursor != cursors_.end()) {
     core->writer->Resume(cursor->second);
+    const bool begun_since = trace_begun_ && *trace_begun_ >= cursor->second.source_position;
+    if (!begun_since) core->gaps.Resume(cursor->second.sequence_mark);
   }
   core->writer->SetRankEvidence(evidence_[slot]);
-  if (trace_begun_) {
-    core->gaps.BeginTrace();
-    core->fill.emplace().Begin(trace_begun_ns_);
-  }
+  if (trace_begun_) core->fill.emplace().Begin(trace_begun_ns_);
   return *core;
 }
 
@@ -74,7 +73,7 @@ void CaptureStreams::BeginTrace(const TapRecord& record) {
   for (const auto& core : cores_) {
     if (core == nullptr) continue;
     core->gaps.BeginTrace();
-    core->refused = 0;
+    core->writer->SetSequenceMark(record.position, core->gaps.mark());
     core->fill.emplace().Begin(trace_begun_ns_);
   }
 }
@@ -86,6 +85,7 @@ void CaptureStreams::TakeTapLoss(const TapRecord& record, const TapLoss& loss) {
   AgentSourceMetrics::Add(metrics.tap_documents_refused, loss.refused_documents);
   const uint64_t events = std::min(loss.refused_events, SequenceGaps::kHolesMax);
   if (record.nc_idx >= limits::kCoresPerWorkerMax) {
+    if (refused_of_any_ == 0) refused_of_any_position_ = record.position;
     refused_of_any_ += events;
     return;
   }
@@ -94,12 +94,17 @@ void CaptureStreams::TakeTapLoss(const TapRecord& record, const TapLoss& loss) {
   Core& core = CoreAt(record.nc_idx);
   core.fetch_failed = core.fetch_failed || loss.failed_fetches > 0;
   if (events == 0) return;
-  core.refused += events;
+  core.first_timestamp_ns = loss.first_realtime_ns;
+  core.last_timestamp_ns = loss.last_realtime_ns;
   core.writer->AddLoss(record.position, {.place = LossPlace::kTapBuffer,
                                          .reason = LossReason::kFull,
                                          .events = events,
                                          .first_timestamp_ns = loss.first_realtime_ns,
                                          .last_timestamp_ns = loss.last_realtime_ns});
+  if (loss.refused_ids_end == 0) return;  // no numbers, so no hole either
+  AddHoles(core, record.position,
+           core.gaps.PassOver(loss.refused_ids_end, events, begins_with_zero_));
+  core.writer->SetSequenceMark(record.position, core.gaps.mark());
 }
 
 void CaptureStreams::BeginDocument(const TapRecord& record) {
@@ -113,7 +118,6 @@ CaptureStreams::Core& CaptureStreams::Touch(uint32_t nc_idx, const EventFields& 
   Core& core = CoreAt(slot);
   if (!core.touched) {
     core.touched = true;
-    if (!ended_) core.positions.push_back(position_);
     core.first_timestamp_ns = fields.timestamp_ns;
     core.events = 0;
     touched_.push_back(slot);
@@ -182,9 +186,8 @@ void CaptureStreams::EndDocument(const TapRecord& record, const NrtDecodeOutcome
 void CaptureStreams::EndDocumentOf(Core& core, const TapRecord& record) {
   const SequenceGaps::Holes holes = core.gaps.EndDocument(begins_with_zero_);
   AddHoles(core, record.position, holes);
+  core.writer->SetSequenceMark(record.position, core.gaps.mark());
   core.touched = false;
-  core.refused = 0;
-  core.fetch_failed = false;
   if (core.fill) {
     const bool emptied = (record.flags & kTapRecordFlagMore) == 0;
     core.fill->Took(record.host_realtime_ns, core.events + holes.events, emptied);
@@ -195,7 +198,8 @@ void CaptureStreams::EndDocumentOf(Core& core, const TapRecord& record) {
 }
 
 void CaptureStreams::AddHoles(Core& core, uint64_t position, const SequenceGaps::Holes& holes) {
-  uint64_t events = holes.events - std::min(holes.events, core.refused);
+  uint64_t events = holes.events;
+  const bool fetch_failed = std::exchange(core.fetch_failed, false);
   const uint64_t by_tap = std::min(events, refused_of_any_);
   Loss loss{.place = LossPlace::kTapBuffer,
             .reason = LossReason::kFull,
@@ -207,10 +211,10 @@ void CaptureStreams::AddHoles(Core& core, uint64_t position, const SequenceGaps:
   events -= by_tap;
   if (events == 0 && !holes.unknown) return;
   loss.place = LossPlace::kRuntimeRing;
-  loss.reason = core.fetch_failed ? LossReason::kUnknown : LossReason::kOverwritten;
+  loss.reason = fetch_failed ? LossReason::kUnknown : LossReason::kOverwritten;
   loss.events = events;
   loss.events_unknown = holes.unknown;
-  if (core.fetch_failed) {
+  if (fetch_failed) {
     loss.detail = "the runtime failed to answer a fetch before";
   } else if (holes.unknown) {
     loss.detail = "nc_local_id jumps too far to be counted";
@@ -296,20 +300,9 @@ std::optional<uint64_t> CaptureStreams::first_undurable_position() const {
   return first;
 }
 
-std::optional<uint64_t> CaptureStreams::first_needed_position(uint64_t from) {
-  if (ended_) return std::nullopt;
-  // Streams that are yet to come begin with the trace.
-  std::optional<uint64_t> first;
-  if (trace_begun_ && *trace_begun_ >= from) first = trace_begun_;
-  for (const auto& core : cores_) {
-    if (core == nullptr || core->positions.empty()) continue;
-    const uint64_t undurable = core->writer->first_undurable_position().value_or(UINT64_MAX);
-    std::deque<uint64_t>& positions = core->positions;
-    while (positions.size() > 1 && positions[1] < undurable) positions.pop_front();
-    const uint64_t needed = positions.front();
-    if (needed >= from && (!first || needed < *first)) first = needed;
-  }
-  return first;
+std::optional<uint64_t> CaptureStreams::first_unexplained_position() const {
+  if (ended_ || refused_of_any_ == 0) return std::nullopt;
+  return refused_of_any_position_;
 }
 
 }  // namespace neurontrace

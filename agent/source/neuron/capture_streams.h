@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -91,10 +90,9 @@ class CaptureStreams final : public NrtEventSink {
   uint32_t stream_count() const { return stream_count_; }
   StreamWriter::Counts counts() const;
   std::optional<uint64_t> first_undurable_position() const;
-  // The earliest record, not before `from`, that tells where the sequence of a running stream stood
-  // before its first row or loss that is not durable: as long as it is kept, an agent that comes
-  // back counts the holes as this one would have.
-  std::optional<uint64_t> first_needed_position(uint64_t from);
+  // The record that tells of refused events of no core in particular, as long as not all of them
+  // are laid on holes: while it is kept, an agent that comes back does that as this one would.
+  std::optional<uint64_t> first_unexplained_position() const;
 
   // worker_gid >= 0 of events, by core; `changed` is true once after each change.
   const std::map<uint32_t, int64_t>& event_gids() const { return event_gids_; }
@@ -105,14 +103,11 @@ class CaptureStreams final : public NrtEventSink {
     std::unique_ptr<StreamWriter> writer;
     SequenceGaps gaps;
     int64_t gid = -1;
-    // Records that gave rows, from the last one that is durable on.
-    std::deque<uint64_t> positions;
-    uint64_t first_timestamp_ns = 0;  // of the document at hand
+    uint64_t first_timestamp_ns = 0;  // of the document at hand, or the loss
     uint64_t last_timestamp_ns = 0;
     uint64_t events = 0;           // of it
     bool touched = false;          // by it
-    uint64_t refused = 0;          // events told as lost by the tap since the last document
-    bool fetch_failed = false;     // since then
+    bool fetch_failed = false;     // since the last document
     std::optional<FillRate> fill;  // while a trace runs
     uint64_t fetched_ns = 0;       // realtime of the last document
   };
@@ -143,6 +138,7 @@ class CaptureStreams final : public NrtEventSink {
   bool ended_ = false;
   bool begins_with_zero_ = false;  // this runtime's sequence numbers do
   uint64_t refused_of_any_ = 0;    // by the tap, of cores it could not tell, and not told yet
+  uint64_t refused_of_any_position_ = 0;  // of the first record that told of those
 
   // The document at hand.
   uint64_t position_ = 0;

@@ -22,9 +22,17 @@ class SequenceGaps {
   // More cannot be recorded between two fetches, however busy a core is.
   static constexpr uint64_t kHolesMax = uint64_t{1} << 36;
 
-  // A trace begins with empty rings. Without this call the first id that is seen counts as the
-  // start: an agent that comes back in the middle cannot know better.
+  // A trace begins with empty rings. It is the state at first, too: a core of which nothing was
+  // ever told has lost all that came before what is seen of it.
   void BeginTrace() { trace_begins_ = true; }
+
+  // The state between documents: one more than the highest id of this trace, 0 before the first.
+  uint64_t mark() const { return trace_begins_ ? 0 : next_; }
+  void Resume(uint64_t mark) {
+    trace_begins_ = mark == 0;
+    known_ = mark > 0;
+    next_ = mark;
+  }
 
   void Observe(uint64_t id) {
     if (count_ == 0) {
@@ -35,6 +43,15 @@ class SequenceGaps {
     }
     ++count_;
     if (known_ && id < next_) ++behind_;
+  }
+
+  // A document that nobody reads had `count` ids below `ids_end`. Between documents.
+  Holes PassOver(uint64_t ids_end, uint64_t count, bool begins_with_zero) {
+    lowest_ = ids_end - std::min(ids_end, count);
+    highest_ = ids_end - 1;
+    count_ = count;
+    // Lost once more, or the tail of what is expected: all of it counts.
+    return EndDocument(begins_with_zero);
   }
 
   // Ends a document. `begins_with_zero`: what is known of this runtime.
@@ -72,7 +89,7 @@ class SequenceGaps {
     return next_;
   }
 
-  bool trace_begins_ = false;
+  bool trace_begins_ = true;
   bool known_ = false;
   uint64_t next_ = 0;
 

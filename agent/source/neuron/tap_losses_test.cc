@@ -19,12 +19,13 @@ class TapLossesTest : public TapSourceTest {
     Connect();
     StartAndRecord();
   }
-  void WriteRefused(uint32_t core, uint64_t events) {
+  void WriteRefused(uint32_t core, uint64_t events, uint64_t ids_end = 0) {
     tap_.WriteLoss({.refused_documents = 1,
                     .refused_bytes = events * 350,
                     .refused_events = events,
                     .first_realtime_ns = 5,
-                    .last_realtime_ns = 6},
+                    .last_realtime_ns = 6,
+                    .refused_ids_end = ids_end},
                    capture_, core);
   }
   void StopAndPass() {
@@ -51,7 +52,7 @@ TEST_F(TapLossesTest, ARefusedDocumentAndItsHoleAreOneLossOfTheirCore) {
   Begin();
   tap_.WriteDocument(Document(0, 0, 2), capture_, 0);
   tap_.WriteDocument(Document(1, 0, 2), capture_, 1);
-  WriteRefused(0, 8);                                  // 2 to 9
+  WriteRefused(0, 8, 10);                              // 2 to 9
   tap_.WriteDocument(Document(1, 5, 1), capture_, 1);  // 2 to 4 were overwritten
   tap_.WriteDocument(Document(0, 10, 1), capture_, 0);
   tap_.WriteDocument(Document(0, 13, 1), capture_, 0);  // 11 and 12 were
@@ -63,8 +64,8 @@ TEST_F(TapLossesTest, ARefusedDocumentAndItsHoleAreOneLossOfTheirCore) {
 TEST_F(TapLossesTest, AHoleWiderThanWhatWasRefusedIsTheRuntimesForTheRest) {
   Begin();
   tap_.WriteDocument(Document(0, 0, 2), capture_, 0);
-  WriteRefused(0, 8);
-  WriteRefused(0, 4);
+  WriteRefused(0, 8, 12);
+  WriteRefused(0, 4, 17);
   tap_.WriteDocument(Document(0, 20, 1), capture_, 0);  // a hole of 18
   StopAndPass();
   EXPECT_EQ(LostByCore(LossPlace::kTapBuffer), (Lost{{0, 12}}));
@@ -74,12 +75,13 @@ TEST_F(TapLossesTest, AHoleWiderThanWhatWasRefusedIsTheRuntimesForTheRest) {
 TEST_F(TapLossesTest, WhatIsRefusedAtTheEndNeedsNoHole) {
   Begin();
   tap_.WriteDocument(Document(0, 0, 2), capture_, 0);
-  WriteRefused(0, 8);
-  WriteRefused(3, 5);  // of a core that nothing else came from
+  WriteRefused(0, 8, 12);  // 2 and 3 were overwritten
+  WriteRefused(3, 5, 8);   // of a core that nothing else came from: 0 to 2 were
+  WriteRefused(4, 5);      // events without numbers
   StopAndPass();
-  EXPECT_EQ(LostByCore(LossPlace::kTapBuffer), (Lost{{0, 8}, {3, 5}}));
-  EXPECT_THAT(LostByCore(LossPlace::kRuntimeRing), IsEmpty());
-  EXPECT_EQ(metrics_.tap_documents_refused.load(), 2u);
+  EXPECT_EQ(LostByCore(LossPlace::kTapBuffer), (Lost{{0, 8}, {3, 5}, {4, 5}}));
+  EXPECT_EQ(LostByCore(LossPlace::kRuntimeRing), (Lost{{0, 2}, {3, 3}}));
+  EXPECT_EQ(metrics_.tap_documents_refused.load(), 3u);
 }
 
 TEST_F(TapLossesTest, RefusalsOfAllCoresAtOnceAreLaidOnTheHolesTheyLeft) {
@@ -170,8 +172,11 @@ TEST_F(TapLossesTest, ARefusalIsToldOnceOverARestartOfTheAgent) {
     tap.WriteStarted(capture_);
     tap.WriteDocument(Document(0, 1, 5), capture_, 0);
     Pass(600);
-    tap.WriteLoss({.refused_documents = 1, .refused_events = 4, .first_realtime_ns = 1}, capture_,
-                  0);
+    tap.WriteLoss({.refused_documents = 1,
+                   .refused_events = 4,
+                   .first_realtime_ns = 1,
+                   .refused_ids_end = 10},
+                  capture_, 0);
     Pass(600);
     tap.WriteDocument(Document(0, 12, 1), capture_, 0);  // 6 to 9 refused, 10 and 11 overwritten
     Pass(600);

@@ -214,6 +214,7 @@ bool TapSource::MayReturn(const WorkerIdentity& worker) const {
 // the time that its tap takes to find this agent.
 void TapSource::EndOrphans(Capture& capture) {
   capture.awaits_workers = false;
+  std::map<WorkerIdentity, CaptureWorkerStatus> lost;
   for (StreamCursor& cursor : capture.cursors) {
     const StreamIdentity& stream = cursor.stream;
     if (stream.kind != StreamKind::kNeuronCore || cursor.ended) continue;
@@ -225,27 +226,35 @@ void TapSource::EndOrphans(Capture& capture) {
       capture.awaits_workers = true;
       continue;
     }
+    const StreamCursor resumed = cursor;
+    cursor.ended = true;  // here; the store hears of it
+    CaptureWorkerStatus& status = lost[stream.worker];
+    status.capture_id = capture.plan.id;
+    status.worker = stream.worker;
+    status.state = CaptureWorkerState::kLost;
     if (cursor.next_sequence == 0) {
-      cursor.ended = true;
-      shared_.listener.OnCaptureWorker({.capture_id = capture.plan.id,
-                                        .worker = stream.worker,
-                                        .state = CaptureWorkerState::kLost,
-                                        .detail = "worker and agent ended before anything of it "
-                                                  "was stored"});
+      if (status.streams == 0) {
+        status.detail = "worker and agent ended before anything of it was stored";
+      }
       continue;
     }
     auto writer = std::make_unique<StreamWriter>(capture.plan.id, stream, clock_,
                                                  shared_.streams.sink, metrics_);
-    writer->Resume(cursor);
+    writer->Resume(resumed);
     writer->AddLoss(cursor.source_position,
                     {.place = LossPlace::kTapBuffer,
                      .reason = LossReason::kUnknown,
                      .events_unknown = true,
                      .detail = "worker and agent ended, and what lay between them with them"});
     writer->End(cursor.source_position);
-    cursor.ended = true;  // here; the store hears of it
+    status.detail = "worker and agent ended; what was handed over before is kept";
+    status.events_read += writer->counts().read;
+    status.events_stored += writer->counts().stored;
+    status.events_lost += writer->counts().lost;
+    ++status.streams;
     capture.orphans.push_back(std::move(writer));
   }
+  for (const auto& [worker, status] : lost) shared_.listener.OnCaptureWorker(status);
 }
 
 bool TapSource::CaptureFinished(const CaptureId& capture_id) const {

@@ -64,6 +64,52 @@ TEST_F(TapSourceRestartTest, StoresEverythingOnceOverARestartOfTheAgent) {
   }
 }
 
+// The records that told where a core's numbers stood have long gone from the ring.
+TEST_F(TapSourceRestartTest, CountsTheHoleBeforeAQuietCoresNextDocument) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 1, 5), capture_, 0);
+  Pass(2'000);
+  sink_.StoreAll();
+  tap_.WriteLoss(
+      {.refused_documents = 1, .refused_events = 4, .first_realtime_ns = 1, .refused_ids_end = 12},
+      capture_, 0);  // 6 and 7 were overwritten
+  Pass(2'000);
+  sink_.StoreAll();
+  Pass(300);
+  ASSERT_EQ(tap_.read_pos(), tap_.write_pos()) << "all is durable, and nothing is kept";
+  MakeSource();
+  Connect(capture_);
+  source_->StartCapture(capture_, {}, sink_.Cursors());
+  tap_.WriteDocument(Document(0, 21, 1), capture_, 0);  // 12 to 20 were
+  tap_.WriteDocument(Document(1, 8, 1), capture_, 1);   // 1 to 7 were, of a core not seen before
+  Pass(2'000);
+  source_->StopCapture(capture_);
+  tap_.WriteStopped(capture_, TapStopReason::kCommand);
+  Pass(600);
+  EXPECT_THAT(sink_.Events(), SizeIs(7));
+  EXPECT_EQ(LostEvents(LossPlace::kTapBuffer), 4u);
+  EXPECT_EQ(LostEvents(LossPlace::kRuntimeRing), 2u + 9 + 7);
+}
+
+TEST_F(TapSourceRestartTest, ATraceThatBeganAnewBeforeARestartBeginsItsNumbersAnew) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 1, 50), capture_, 0);
+  tap_.WriteStopped(capture_, TapStopReason::kRuntimeClosed);
+  tap_.WriteStarted(capture_);
+  Pass(2'000);
+  sink_.StoreAll();
+  Pass(300);
+  ASSERT_EQ(tap_.read_pos(), tap_.write_pos());
+  MakeSource();
+  Connect(capture_);
+  source_->StartCapture(capture_, {}, sink_.Cursors());
+  tap_.WriteDocument(Document(0, 61, 1), capture_, 0);  // 1 to 60 of the second trace were lost
+  Pass(2'000);
+  EXPECT_EQ(LostEvents(LossPlace::kRuntimeRing), 60u);
+}
+
 TEST_F(TapSourceRestartTest, WaitsForTheCursorsBeforeItReads) {
   tap_.WriteStarted(capture_);
   tap_.WriteDocument(Document(0, 0, 3), capture_);
@@ -134,6 +180,9 @@ TEST_F(TapSourceRestartTest, EndsTheStreamsOfWorkersThatDidNotOutliveTheAgent) {
   EXPECT_TRUE(header.end_of_stream);
   ASSERT_EQ(header.losses.size(), 1u);
   EXPECT_TRUE(header.losses[0].events_unknown);
+  EXPECT_EQ(status().state, CaptureWorkerState::kLost);
+  EXPECT_EQ(status().worker.pid, 4711u);
+  EXPECT_EQ(status().streams, 1u);
   EXPECT_FALSE(source_->CaptureFinished(capture_));
   sink_.StoreAll();
   EXPECT_TRUE(source_->CaptureFinished(capture_));
@@ -154,9 +203,11 @@ TEST_F(TapSourceRestartTest, SaysUnknownOfAWorkerThatDiedBeforeItsCaptureWasTold
   Pass(600);
   source_->StartCapture(capture_, {}, sink_.Cursors());
   Pass(600);
+  source_->StopCapture(capture_);
   sink_.StoreAll();
-  Pass(600);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
   EXPECT_EQ(status().state, CaptureWorkerState::kLost);
+  EXPECT_EQ(status().events_stored, 2u);
   ASSERT_THAT(sink_.Losses(), SizeIs(1));
   EXPECT_TRUE(sink_.Losses().front().events_unknown);
 }

@@ -11,8 +11,8 @@ namespace {
 
 // A tap whose connection broke comes back within this if its process lives.
 constexpr uint64_t kReconnectPatienceNs = 12'000'000'000;
-// Part of the ring that may be kept, though durable, so that an agent that comes back knows where
-// the sequences stood.
+// Part of the ring that may be kept, though durable, so that an agent that comes back knows what
+// the tap refused of no core in particular.
 constexpr uint64_t kKeptRingPart = 8;
 constexpr size_t kCommandBytesMax = 1'024;
 
@@ -151,9 +151,9 @@ void TapWorker::Commit() {
     target = std::min(target, capture->streams().first_undurable_position().value_or(target));
   }
   const uint64_t kept = reader_->ring_bytes() / kKeptRingPart;
-  const uint64_t from = target > kept ? target - kept : 0;
   for (const auto& [id, capture] : captures_) {
-    target = std::min(target, capture->streams().first_needed_position(from).value_or(target));
+    const auto unexplained = capture->streams().first_unexplained_position();
+    if (unexplained && target - *unexplained <= kept) target = std::min(target, *unexplained);
   }
   reader_->Commit(target);
   // The aggregator may be away for hours, and until it has everything the worker is not done.

@@ -130,7 +130,7 @@ class StoreDisk(FaultCase):
         self.fleet.aggregator.kill()
         self.assertEqual(self.check_store(), (0, []), "sound after kill -9")
         files = sorted(path.name for path in self.disk.path.iterdir()
-                       if path.name.startswith(("CURRENT", "MANIFEST")) or path.suffix in (".sst", ".blob"))
+                       if path.name.startswith(("CURRENT", "MANIFEST")) or path.suffix in (".log", ".sst", ".blob"))
         self.assertTrue(any(name.endswith(".sst") for name in files), files)
         for name in files:
             damaged = self.fleet.dir / "damaged"

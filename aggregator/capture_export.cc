@@ -73,9 +73,11 @@ struct Judgement {
     done.set_verdict(
         chunks_left_out == 0
             ? certificate.verdict
-            : fmt::format("incomplete: {} stored chunks cannot be read and are left out of this "
-                          "file; of the capture itself: {}",
-                          chunks_left_out, certificate.verdict));
+            : fmt::format("incomplete: {} cannot be read and {} left out of this file; of the "
+                          "capture itself: {}",
+                          chunks_left_out == 1 ? "1 stored chunk"
+                                               : fmt::format("{} stored chunks", chunks_left_out),
+                          chunks_left_out == 1 ? "is" : "are", certificate.verdict));
   }
 };
 

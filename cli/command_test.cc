@@ -84,6 +84,10 @@ class FakeOperator final : public v1::OperatorService::Service {
     reply.mutable_done()->mutable_total()->set_spans(2);
     reply.mutable_done()->set_capture_incomplete(capture.state() == v1::CAPTURE_STATE_INCOMPLETE);
     reply.mutable_done()->set_verdict(capture.certificate().verdict());
+    if (!export_leaves_out.empty()) {
+      reply.mutable_done()->set_capture_incomplete(true);
+      reply.mutable_done()->set_verdict(export_leaves_out);
+    }
     writer->Write(reply);
     return grpc::Status::OK;
   }
@@ -94,6 +98,7 @@ class FakeOperator final : public v1::OperatorService::Service {
   v1::ExportRequest export_request;
   std::string stopped;
   bool export_breaks = false;
+  std::string export_leaves_out;  // the verdict
 };
 
 class CommandLineTest : public testing::Test {
@@ -202,6 +207,41 @@ TEST_F(CommandLineTest, ShowAndExportOfAnIncompleteCaptureHaveCodeThreeAndSayWhy
   EXPECT_EQ(service_.export_request.format(), v1::EXPORT_FORMAT_SUMMARY_JSON);
   EXPECT_THAT(out_, HasSubstr("capture incomplete: 3 of 9 events lost"));
   EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+TEST_F(CommandLineTest, StopOfACaptureThatLostSomethingHasCodeThree) {
+  for (const char* output : {"table", "json"}) {
+    service_.capture.set_state(v1::CAPTURE_STATE_COMPLETE);
+    const auto stop = [&] {
+      return RunCli({"capture", "stop", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--output", output});
+    };
+    EXPECT_EQ(stop(), kExitDone);
+    service_.capture.set_state(v1::CAPTURE_STATE_INCOMPLETE);
+    service_.capture.mutable_certificate()->set_verdict("incomplete: 3 of 9 events lost");
+    EXPECT_EQ(stop(), kExitIncomplete);
+    EXPECT_THAT(out_, HasSubstr("incomplete: 3 of 9 events lost"));
+  }
+}
+
+TEST_F(CommandLineTest, AnExportThatLeavesStoredChunksOutHasCodeThreeInEveryFormat) {
+  service_.export_leaves_out = "incomplete: 1 stored chunk cannot be read";
+  for (const char* format : {"perfetto", "json", "events", "summary-json"}) {
+    for (const char* output : {"table", "json"}) {
+      EXPECT_EQ(RunCli({"export", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--format", format, "--output",
+                        output, "-o", (testing::TempDir() + "/cli_left_out").c_str()}),
+                kExitIncomplete);
+      EXPECT_THAT(out_, HasSubstr("incomplete: 1 stored chunk cannot be read")) << format;
+    }
+    // The file goes to standard output, what is said of it does not.
+    EXPECT_EQ(RunCli({"export", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--format", format, "-o", "-"}),
+              kExitIncomplete);
+    EXPECT_EQ(out_, "first second");
+    EXPECT_THAT(err_, HasSubstr("incomplete: 1 stored chunk cannot be read"));
+    // At a capture's end, too: of the capture itself nothing is missing.
+    EXPECT_EQ(RunCli({"capture", "stop", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--format", format, "-o",
+                      (testing::TempDir() + "/cli_left_out").c_str()}),
+              kExitIncomplete);
+  }
 }
 
 TEST_F(CommandLineTest, RefusesWrongUsageWithCodeTwo) {

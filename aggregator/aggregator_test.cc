@@ -192,7 +192,7 @@ TEST_F(AggregatorTest, ContinuesARunningCaptureAfterARestart) {
   EXPECT_EQ(resume.cursors(0).next_sequence(), 2u);
   EXPECT_EQ(resume.cursors(0).source_position(), 4'096u);
   EXPECT_EQ(resume.cursors(0).source_skip(), 7u);
-  EXPECT_EQ(resume.cursors(0).stream().nc_idx(), 2u);
+  EXPECT_EQ(resume.cursors(0).stream().nc_idx(), 2);
   EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 2, 1)).next_sequence(), 2u);
   v1::Capture shown;
   ASSERT_TRUE(people.Get(capture.ToString(), shown).ok());

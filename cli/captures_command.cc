@@ -46,10 +46,8 @@ int ListCaptures(Context& context) {
 std::string FormatStreams(const v1::Capture& capture) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::CaptureStream& stream : capture.streams()) {
-    const bool core = stream.identity().kind() == v1::STREAM_KIND_NEURON_CORE;
     rows.push_back({std::to_string(stream.number()), stream.identity().worker().instance_id(),
-                    std::to_string(stream.identity().worker().pid()),
-                    core ? CoreName(stream.identity()) : stream.identity().name(),
+                    std::to_string(stream.identity().worker().pid()), CoreName(stream.identity()),
                     stream.worker_gid() < 0 ? "unknown" : std::to_string(stream.worker_gid()),
                     FormatCount(stream.events()), FormatCount(stream.chunks()),
                     FormatBytes(stream.bytes()),

@@ -161,7 +161,8 @@ std::string FormatGaps(const v1::Certificate& certificate) {
 }  // namespace
 
 std::string CoreName(const v1::StreamIdentity& stream) {
-  return stream.nc_idx() == limits::kNoNcIdx ? "no core" : fmt::format("nc {}", stream.nc_idx());
+  if (!stream.name().empty()) return stream.name();
+  return stream.nc_idx() < 0 ? "worker" : fmt::format("nc {}", stream.nc_idx());
 }
 
 std::string FormatCertificate(const v1::Certificate& certificate) {

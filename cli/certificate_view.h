@@ -8,7 +8,8 @@
 // How a certificate reads on a terminal. Pure functions.
 namespace neurontrace::cli {
 
-// "nc 3"; "no core" for what belongs to no core of its worker.
+// Where events come from: "nc 3", "worker" for what concerns no core or all of them, or a file's
+// name.
 std::string CoreName(const v1::StreamIdentity& stream);
 
 // One line a worker, worst first, a line of sums, the gaps, what is missing, and the verdict at

@@ -17,6 +17,7 @@ namespace neurontrace::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class FakeOperator final : public v1::OperatorService::Service {
  public:
@@ -242,6 +243,19 @@ TEST_F(CommandLineTest, AnExportThatLeavesStoredChunksOutHasCodeThreeInEveryForm
                       (testing::TempDir() + "/cli_left_out").c_str()}),
               kExitIncomplete);
   }
+}
+
+TEST_F(CommandLineTest, TheStreamOfAWorkerHasAWordForItsCore) {
+  v1::StreamIdentity& identity = *service_.capture.mutable_streams(0)->mutable_identity();
+  identity.mutable_worker()->set_instance_id("i-a");
+  identity.set_kind(v1::STREAM_KIND_NEURON_CORE);
+  identity.set_nc_idx(-1);
+  EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("  worker  "));
+  EXPECT_THAT(out_, Not(HasSubstr("429496")));
+  EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--output", "json"}),
+            kExitDone);
+  EXPECT_THAT(out_, HasSubstr("\"nc_idx\": -1"));
 }
 
 TEST_F(CommandLineTest, RefusesWrongUsageWithCodeTwo) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "trace/limits.h"
 
 namespace neurontrace {
 
@@ -72,6 +73,9 @@ struct StreamIdentity {
   StreamKind kind = StreamKind::kUnspecified;
   uint32_t nc_idx = 0;  // limits::kNoNcIdx where there is none
   std::string name;     // file name of a framework trace
+
+  // False also for the stream of what a worker has without a core.
+  bool has_core() const { return kind == StreamKind::kNeuronCore && nc_idx != limits::kNoNcIdx; }
 
   friend auto operator<=>(const StreamIdentity&, const StreamIdentity&) = default;
   template <typename H>

@@ -68,7 +68,8 @@ absl::StatusOr<StreamIdentity> FromProto(const v1::StreamIdentity& message) {
   RETURN_IF_ERROR(CheckIdentityText("stream.name", message.name()));
   RETURN_IF_ERROR(
       CheckEnum("stream.kind", message.kind(), v1::STREAM_KIND_NEURON_CORE, v1::STREAM_KIND_HOST));
-  if (message.nc_idx() >= limits::kCoresPerWorkerMax && message.nc_idx() != limits::kNoNcIdx) {
+  const auto nc_idx = static_cast<uint32_t>(message.nc_idx());
+  if (nc_idx >= limits::kCoresPerWorkerMax && nc_idx != limits::kNoNcIdx) {
     return InvalidArgument("stream.nc_idx is {}; a worker has at most {} cores", message.nc_idx(),
                            limits::kCoresPerWorkerMax);
   }
@@ -76,7 +77,7 @@ absl::StatusOr<StreamIdentity> FromProto(const v1::StreamIdentity& message) {
   value.agent_id = message.agent_id();
   ASSIGN_OR_RETURN(value.worker, FromProto(message.worker()));
   value.kind = static_cast<StreamKind>(message.kind());
-  value.nc_idx = message.nc_idx();
+  value.nc_idx = nc_idx;
   value.name = message.name();
   return value;
 }

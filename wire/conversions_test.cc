@@ -224,8 +224,26 @@ TEST(ConversionsTest, RefusesByNameWhatIdentityMayNotBe) {
   refused([](Stream& m) { m.set_nc_idx(limits::kCoresPerWorkerMax); }, "stream.nc_idx");
   Stream message;
   ToProto(SomeStream(), &message);
-  message.set_nc_idx(limits::kNoNcIdx);
-  EXPECT_TRUE(FromProto(message).ok());
+  for (const int32_t nc_idx : {-2, INT32_MIN, INT32_MAX}) {
+    message.set_nc_idx(nc_idx);
+    EXPECT_FALSE(FromProto(message).ok()) << nc_idx;
+  }
+  message.set_nc_idx(-1);
+  const auto of_worker = FromProto(message);
+  ASSERT_TRUE(of_worker.ok()) << of_worker.status();
+  EXPECT_EQ(of_worker->nc_idx, limits::kNoNcIdx);
+}
+
+// Written before the field had a sign: a varint of 32 bits.
+TEST(ConversionsTest, TakesNoCoreAsItWasWrittenBefore) {
+  v1::StreamIdentity message;
+  ToProto(SomeStream(), &message);
+  message.clear_nc_idx();
+  std::string bytes = message.SerializeAsString();
+  bytes += std::string("\x20\xff\xff\xff\xff\x0f", 6);
+  v1::StreamIdentity parsed;
+  ASSERT_TRUE(parsed.ParseFromString(bytes));
+  EXPECT_EQ(parsed.nc_idx(), -1);
 }
 
 TEST(ConversionsTest, RefusesByNameWhatAHeaderMayNotBe) {

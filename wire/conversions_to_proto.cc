@@ -69,7 +69,7 @@ void ToProto(const StreamIdentity& value, v1::StreamIdentity* message) {
   message->set_agent_id(Identity(value.agent_id));
   ToProto(value.worker, message->mutable_worker());
   message->set_kind(static_cast<v1::StreamKind>(value.kind));
-  message->set_nc_idx(value.nc_idx);
+  message->set_nc_idx(static_cast<int32_t>(value.nc_idx));  // -1: limits::kNoNcIdx
   message->set_name(Identity(value.name));
 }
 

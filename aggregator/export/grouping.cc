@@ -59,7 +59,7 @@ std::string PartText(Part part, const TimelineStream& stream, uint64_t thread_id
     case Part::kWorkerGid:
       return stream.rank.label;
     case Part::kLncIdx:
-      return identity.kind == StreamKind::kNeuronCore ? fmt::format("nc{}", identity.nc_idx) : "";
+      return identity.has_core() ? fmt::format("nc{}", identity.nc_idx) : "";
     case Part::kThreadId:
       return fmt::format("tid{}", thread_id);
   }

@@ -161,6 +161,16 @@ TEST_F(JsonTest, TellsLossesAsWarnings) {
                     HasSubstr("\"first_ts\":\"2025-06-15 15:06:40.000000000 +0000 UTC\"")));
 }
 
+TEST_F(JsonTest, WhatAWorkerHasWithoutACoreNamesNone) {
+  const uint32_t stream = AddCore("i-a", 1, limits::kNoNcIdx, -1);
+  source_.stream(stream).losses = {
+      {LossPlace::kTapBuffer, LossReason::kUnknown, 3, false, kBase, kBase, ""}};
+  Close(stream, "span");
+  const std::string text = ExportJson();
+  EXPECT_THAT(text, HasSubstr(R"("instance_id":"i-a","process_id":"1","thread_id")"));
+  EXPECT_THAT(text, HasSubstr(R"("message":"3 trace events of i-a pid 1 were lost)"));
+}
+
 TEST_F(JsonTest, TellsTheCertificateWithTheVendorsSentence) {
   struct Case {
     uint64_t lost;

@@ -22,6 +22,8 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Not;
 using ::testing::Pair;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
@@ -236,6 +238,23 @@ TEST_F(PftraceTest, ShowsLossesAndWarnings) {
     }
   }
   EXPECT_EQ(losses, 2u);
+}
+
+TEST_F(PftraceTest, WhatAWorkerHasWithoutACoreNamesNone) {
+  const uint32_t stream = AddCore("i-a", 1, limits::kNoNcIdx, -1);
+  source_.stream(stream).losses = {
+      {LossPlace::kTapBuffer, LossReason::kUnknown, 0, true, kBase, kBase, ""}};
+  Close(stream, "span");
+  const Report report = ExportAndCheck();
+  bool has_losses = false;
+  for (const Track& track : report.tracks) {
+    EXPECT_THAT(track.name, Not(HasSubstr("nc")));
+    has_losses = has_losses || track.name == "worker-losses";
+    for (const Slice& slice : track.slices) {
+      EXPECT_THAT(slice.arguments, Not(Contains(Key("nc_idx"))));
+    }
+  }
+  EXPECT_TRUE(has_losses);
 }
 
 TEST_F(PftraceTest, ShowsEachLossAtItsTimeAndTheRestOnce) {

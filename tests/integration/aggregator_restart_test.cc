@@ -99,7 +99,7 @@ class AggregatorRestart : public ::testing::Test {
     ASSERT_EQ(order.welcome().captures_size(), 1);
     std::map<uint32_t, uint64_t> cursors;
     for (const v1::StreamCursor& cursor : order.welcome().captures(0).cursors()) {
-      cursors[cursor.stream().nc_idx()] = cursor.next_sequence();
+      cursors[static_cast<uint32_t>(cursor.stream().nc_idx())] = cursor.next_sequence();
     }
     for (const auto& [stream, acked] : acked_) {
       EXPECT_GE(cursors[stream], acked) << "acknowledged and then lost, stream " << stream;

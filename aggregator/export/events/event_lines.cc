@@ -23,9 +23,8 @@ std::string LineHead(const StreamDescription& stream, const RankBinding& rank) {
   const StreamIdentity& identity = stream.identity;
   std::string head = fmt::format("{{\"stream\":{},\"instance_id\":", stream.number);
   AppendJsonString(identity.worker.instance_id, head);
-  const bool has_core = identity.nc_idx != limits::kNoNcIdx;
   head += fmt::format(",\"pid\":{},\"nc_idx\":{},\"worker_gid\":{}", identity.worker.pid,
-                      has_core ? static_cast<int64_t>(identity.nc_idx) : -1,
+                      identity.has_core() ? static_cast<int64_t>(identity.nc_idx) : -1,
                       rank.worker_gid.value_or(-1));
   if (!identity.name.empty()) {
     head += ",\"file\":";

@@ -156,7 +156,7 @@ const std::string& JsonExporter::StreamFields(uint32_t stream) {
   if (identity.kind != StreamKind::kFramework) {
     AppendText("process_id", fmt::format("{}", identity.worker.pid), fields);
   }
-  if (identity.kind == StreamKind::kNeuronCore) {
+  if (identity.has_core()) {
     AppendNumber("lnc_idx", identity.nc_idx, fields);
     AppendNumber("nc_idx", identity.nc_idx, fields);
   }

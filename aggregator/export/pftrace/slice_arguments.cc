@@ -67,7 +67,7 @@ void SliceArguments::RefreshRow(const TimelineRecord& record, TraceRow& row) {
     out.Uint(names.process_id, identity.worker.pid);
     out.Uint(names.thread_id, record.thread_id);
   }
-  if (identity.kind == StreamKind::kNeuronCore) {
+  if (identity.has_core()) {
     out.Uint(names.lnc_idx, identity.nc_idx);
     out.Uint(names.nc_idx, identity.nc_idx);
   }

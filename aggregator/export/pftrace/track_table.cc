@@ -273,8 +273,11 @@ uint32_t TrackTable::LossUuid(uint32_t stream) {
   const StreamIdentity& identity = about.description.identity;
   std::string name = about.rank.label;
   if (!name.empty()) name += '-';
-  name += identity.kind == StreamKind::kNeuronCore ? fmt::format("nc{}", identity.nc_idx)
-                                                   : identity.name;
+  if (identity.has_core()) {
+    name += fmt::format("nc{}", identity.nc_idx);
+  } else {
+    name += identity.name.empty() ? "worker" : identity.name;
+  }
   known->second = DescribeChild(processes_[ProcessOf(stream, 0)].uuid, name + "-losses", false);
   return known->second;
 }

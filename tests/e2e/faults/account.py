@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ground_truth import key_of, read_capture_log, read_events, read_truth
 
 ROWS_SHOWN = 3
-NO_CORE = 0xffffffff  # nc_idx of what a worker has without a core
+NO_CORE = -1  # nc_idx of what a worker has without a core
 
 
 @dataclass

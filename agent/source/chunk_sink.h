@@ -23,6 +23,8 @@ class ChunkSink {
   struct Receipt {
     Fate fate = Fate::kLost;
     std::string reason;  // why it is lost
+    // Lost, and its stream given up with it: only a later chunk of the stream can still tell of it.
+    bool given_up = false;
   };
   using Done = std::function<void(const Receipt&)>;
 

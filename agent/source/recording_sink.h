@@ -34,11 +34,14 @@ class RecordingSink final : public ChunkSink {
     for (size_t i = 0; i < entries.size(); ++i) Answer(i, true);
   }
   void Answer(size_t index, bool stored, const std::string& reason = "") {
+    Answer(index, {stored ? Fate::kStored : Fate::kLost, reason});
+  }
+  void Answer(size_t index, const Receipt& receipt) {
     Entry& entry = entries[index];
     if (std::exchange(entry.answered, true)) return;
-    entry.stored = stored;
+    entry.stored = receipt.fate == Fate::kStored;
     const Done done = std::move(entry.done);
-    done({stored ? Fate::kStored : Fate::kLost, reason});
+    done(receipt);
   }
 
   // Where each stream stands in the store.

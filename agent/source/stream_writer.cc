@@ -335,6 +335,7 @@ void StreamWriter::OnReceipt(uint64_t sequence, uint32_t events,
       // Nothing to tell: the account in the next chunk's header shows what is not there.
       AgentSourceMetrics::Add(metrics_.chunks_refused);
       counts_.lost += events;
+      if (receipt.given_up && ended_ && sequence + 1 == next_sequence_) counts_.given_up = true;
       break;
   }
   --unsettled_chunks_;

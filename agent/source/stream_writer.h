@@ -45,6 +45,8 @@ class StreamWriter {
     uint64_t stored = 0;  // of these, in chunks that the aggregator has stored
     uint64_t lost = 0;    // in losses of a known number, and in refused chunks
     bool lost_unknown = false;
+    // Given up on the way with the chunk that ends it: nothing tells the aggregator what is gone.
+    bool given_up = false;
   };
 
   // Clock, sink and metrics outlive the writer; receipts may come after it is gone.

@@ -132,6 +132,30 @@ TEST_F(StreamWriterTest, EndsWithAChunkThatSaysSo) {
   EXPECT_EQ(metrics_.events_after_end.load(), 1u);
 }
 
+TEST_F(StreamWriterTest, KnowsThatItsEndWasGivenUp) {
+  const ChunkSink::Receipt given_up{ChunkSink::Fate::kLost, "refused", true};
+  auto writer = MakeWriter(2);
+  Append(*writer, 8, 1);
+  Append(*writer, 16, 2);
+  Append(*writer, 24, 3);
+  sink_.Answer(0, given_up);
+  EXPECT_FALSE(writer->counts().given_up) << "the next chunk's account still tells of it";
+  writer->End(32);
+  sink_.Answer(1, given_up);
+  EXPECT_TRUE(writer->counts().given_up);
+  EXPECT_TRUE(writer->finished());
+  EXPECT_EQ(writer->counts().lost, 3u);
+}
+
+TEST_F(StreamWriterTest, AnEndThatWasReplacedIsTold) {
+  auto writer = MakeWriter();
+  Append(*writer, 8, 1);
+  writer->End(16);
+  sink_.Answer(0, {ChunkSink::Fate::kLost, "the stream says so"});
+  EXPECT_FALSE(writer->counts().given_up);
+  EXPECT_TRUE(writer->finished());
+}
+
 TEST_F(StreamWriterTest, KnowsWhatIsNotDurable) {
   auto writer = MakeWriter(2);
   EXPECT_EQ(writer->first_undurable_position(), std::nullopt);

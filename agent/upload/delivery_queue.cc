@@ -269,7 +269,7 @@ void DeliveryQueue::Drop(StreamNumber number, const std::string& reason) {
     if (entry.place.segment != 0) spool_->Release(entry.place);
     ++counters_.chunks_lost;
     if (!entry.replaced) counters_.events_lost += entry.events;
-    GiveReceipt(entry, {Fate::kLost, reason});
+    GiveReceipt(entry, {Fate::kLost, reason, true});
   }
 }
 

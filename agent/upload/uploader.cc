@@ -33,6 +33,7 @@ Uploader::Uploader(DeliveryQueue& queue, UploadConnector connector, TaskRunner& 
     : queue_(queue),
       connector_(std::move(connector)),
       runner_(runner),
+      random_(random),
       backoff_(random, kReconnectFirstNs, kReconnectLongestNs),
       window_(unacked_max) {
   queue_.SetListener(this);
@@ -272,7 +273,9 @@ void Uploader::GoBack(StreamNumber stream, uint64_t sequence) {
 void Uploader::PauseFor(StreamNumber stream, uint32_t delay_ms) {
   if (delay_ms == 0) delay_ms = kBusyDelayDefaultMs;
   window_.Pause(stream);
-  const uint64_t delay_ns = uint64_t{std::min(delay_ms, kBusyDelayLongestMs)} * 1'000'000;
+  uint64_t delay_ns = uint64_t{std::min(delay_ms, kBusyDelayLongestMs)} * 1'000'000;
+  // Many were asked to wait at the same moment; they do not all come back at one.
+  delay_ns += random_.Next64() % (delay_ns / 4 + 1);
   After(delay_ns, [this, stream, call = call_number_] {
     if (call != call_number_) return;  // A new call begins with nothing paused.
     window_.Resume(stream);

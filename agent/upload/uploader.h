@@ -90,6 +90,7 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
   DeliveryQueue& queue_;
   const UploadConnector connector_;
   TaskRunner& runner_;
+  Random& random_;
   Backoff backoff_;
   AckWindow window_;
   bool enabled_ = false;

@@ -137,6 +137,7 @@ class UploaderTest : public ::testing::Test {
       receipts_.push_back(
           fmt::format("{} {} {}", name, sequence,
                       receipt.fate == ChunkSink::Fate::kStored ? "stored" : receipt.reason));
+      given_up_ += receipt.given_up;
     });
   }
   void Start() {
@@ -152,6 +153,7 @@ class UploaderTest : public ::testing::Test {
   DeliveryQueue queue_{nullptr, 10'000};
   Uploader uploader_{queue_, aggregator_.connector(), runner_, random_, 4};
   std::vector<std::string> receipts_;
+  uint64_t given_up_ = 0;
 };
 
 TEST_F(UploaderTest, SendsNothingBeforeItIsEnabled) {
@@ -262,7 +264,7 @@ TEST_F(UploaderTest, WaitsWhenTheAggregatorIsBusyAndOtherStreamsGoOn) {
   EXPECT_THAT(receipts_, ElementsAre("b 0 stored"));
   runner_.AdvanceNs(49 * kMs);
   EXPECT_THAT(receipts_, ElementsAre("b 0 stored"));
-  runner_.AdvanceNs(2 * kMs);
+  runner_.AdvanceNs(14 * kMs);  // with up to a quarter more, at random
   EXPECT_THAT(receipts_, ElementsAre("b 0 stored", "a 0 stored"));
   EXPECT_EQ(uploader_.counters().busy, 1u);
 }
@@ -300,6 +302,7 @@ TEST_F(UploaderTest, ChunkRefusedForGoodIsReplacedByItsLossAndTheStreamGoesOn) {
   EXPECT_EQ(queue_.counters().events_lost, 10u);
   EXPECT_EQ(queue_.counters().events_stored, 30u);
   EXPECT_EQ(uploader_.counters().chunks_refused, 1u);
+  EXPECT_EQ(given_up_, 0u) << "the stream tells of it";
   EXPECT_EQ(queue_.streams(), 0u) << "ended streams are forgotten";
 }
 
@@ -331,6 +334,7 @@ TEST_F(UploaderTest, StreamWhoseReplacementIsRefusedTooIsGivenUp) {
                                    HasSubstr("a 1 the aggregator refused"), "b 0 stored"));
   EXPECT_EQ(queue_.counters().events_lost, 20u);
   EXPECT_EQ(queue_.bytes(), 0u);
+  EXPECT_EQ(given_up_, 2u) << "its source is told";
 }
 
 TEST_F(UploaderTest, UnknownCaptureEndsItsStreams) {

@@ -237,6 +237,29 @@ TEST(MakeCertificate, AStreamWithoutAnEndIsNotComplete) {
   EXPECT_FALSE(certificate.complete);
   EXPECT_EQ(certificate.workers[0].part, WorkerPart::kVanished);
   EXPECT_TRUE(certificate.account.lost_unknown);
+  EXPECT_THAT(certificate.findings,
+              Contains(HasSubstr("i-a pid 1 vanished before all of it was here: only 1 of its 2 "
+                                 "streams came to their end here; 30 events are stored")));
+}
+
+// The aggregator refused all of it, say: nothing of it is here, and its agent has finished.
+TEST(MakeCertificate, AStreamThatNeverCameIsNotComplete) {
+  for (const auto state : {CaptureWorkerState::kComplete, CaptureWorkerState::kLost}) {
+    World world;
+    CaptureWorkerStatus& status = world.Status(1, state);
+    status.events_read = 30;
+    status.streams = 2;
+    world.Stream(1, 30);
+    Certificate certificate = world.Make();
+    EXPECT_FALSE(certificate.complete);
+    EXPECT_EQ(certificate.workers[0].part, WorkerPart::kVanished);
+    EXPECT_TRUE(certificate.account.lost_unknown);
+
+    world.record.workers[0].streams = 1;
+    certificate = world.Make();
+    EXPECT_TRUE(certificate.complete) << certificate.verdict;
+    EXPECT_EQ(certificate.workers[0].part, WorkerPart::kRecorded);
+  }
 }
 
 TEST(MakeCertificate, WorkersWithoutAPartSayWhy) {

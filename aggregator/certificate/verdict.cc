@@ -87,7 +87,7 @@ std::string FindingOf(const WorkerCertificate& worker) {
     case WorkerPart::kNever:
       return WithDetail(text + " " + NeverWords(worker), worker.detail);
     case WorkerPart::kVanished:
-      text = WithDetail(text + " vanished while it recorded", worker.detail);
+      text = WithDetail(text + " vanished before all of it was here", worker.detail);
       text += fmt::format("; {} events are stored", account.stored);
       break;
     case WorkerPart::kDataLost:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/certificate/worker_certificates.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -144,6 +146,9 @@ class Drafts {
       worker.absence = AbsenceOf(draft.status->worker_state);
     } else if (has_ended ? HasVanished(draft, state) : state == CaptureWorkerState::kLost) {
       worker.part = WorkerPart::kVanished;
+      if (state == CaptureWorkerState::kComplete && worker.detail.empty()) {
+        worker.detail = SayGivenUp(draft);
+      }
       BookUnknown(worker);
     } else if (!has_traces) {
       worker.part = WorkerPart::kIdle;
@@ -152,18 +157,37 @@ class Drafts {
     }
   }
 
+  // Whether a stream that its agent had opened never came here.
+  static bool LacksStreams(const Draft& draft) {
+    return draft.status->streams > draft.certificate.streams.size();
+  }
+
+  // What an agent that knows of nothing amiss delivered all the same. A restarted one does not know
+  // what its predecessor gave up.
+  static std::string SayGivenUp(const Draft& draft) {
+    const auto& streams = draft.certificate.streams;
+    const auto ended = std::count_if(streams.begin(), streams.end(),
+                                     [](const StreamCertificate& stream) { return stream.ended; });
+    return fmt::format("only {} of its {} streams came to their end here", ended,
+                       std::max<size_t>(streams.size(), draft.status->streams));
+  }
+
   // Whether more may have been there than arrived, and nobody is left to say so.
   static bool HasVanished(const Draft& draft, CaptureWorkerState state) {
     const bool has_last_word = draft.agent != nullptr && draft.agent->finished;
     const bool has_streams = !draft.certificate.streams.empty();
     if (state == CaptureWorkerState::kLost) {
-      return !has_streams || !draft.streams_ended || draft.certificate.account.lost_unknown;
+      return !has_streams || !draft.streams_ended || LacksStreams(draft) ||
+             draft.certificate.account.lost_unknown;
     }
-    if (state == CaptureWorkerState::kComplete || state == CaptureWorkerState::kRefused) {
+    if (state == CaptureWorkerState::kComplete) {
       // A stream without an end was given up by somebody on the way, whatever its worker says.
+      return !draft.streams_ended || LacksStreams(draft) ||
+             (!has_last_word && draft.certificate.events_read_differs);
+    }
+    if (state == CaptureWorkerState::kRefused) {
       return !draft.streams_ended ||
-             (!has_last_word && (draft.certificate.events_read_differs ||
-                                 draft.status->streams > draft.certificate.streams.size()));
+             (!has_last_word && (draft.certificate.events_read_differs || LacksStreams(draft)));
     }
     return !has_streams || !draft.streams_ended;
   }

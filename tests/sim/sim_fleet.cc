@@ -68,7 +68,7 @@ SimResult SimFleet::Run() {
   result.captures = captures_.size();
   result.captures_complete = static_cast<uint64_t>(
       std::count_if(captures_.begin(), captures_.end(),
-                    [](const auto& entry) { return entry.second == CaptureState::kComplete; }));
+                    [this](const auto& entry) { return ledger_.IsComplete(entry.first); }));
   result.crashes = crashes_;
   return result;
 }
@@ -291,11 +291,11 @@ void SimFleet::CheckCaptures() {
                       state == CaptureState::kComplete ? "complete" : "incomplete");
     for (const std::string& warning : record->warnings) world_.trace.Note("  {}", warning);
     if (!HasEnded(state)) world_.trace.Violate("capture {} ended open", id.ToString());
-    if (profile_.calm && state != CaptureState::kComplete) {
+    ledger_.CheckEnded(*record, aggregator_->store());
+    if (profile_.calm && !ledger_.IsComplete(id)) {
       world_.trace.Violate("nothing happened, and yet a capture is not complete: {}",
                            record->warnings.empty() ? "" : record->warnings.front());
     }
-    ledger_.CheckEnded(*record, aggregator_->store());
   }
 }
 

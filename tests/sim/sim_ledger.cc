@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "aggregator/certificate/make_certificate.h"
 #include "trace/columns_compression.h"
 
 namespace neurontrace {
@@ -177,6 +178,18 @@ SimLedger::Sums SimLedger::SumOf(const Part& part) const {
   return sums;
 }
 
+// Whether it says that a stream of the worker was given up on the way: one that is there and has
+// no end though its agent has finished.
+bool SimLedger::GivenUp(const Certificate& certificate, const WorkerIdentity& identity) {
+  for (const WorkerCertificate& worker : certificate.workers) {
+    if (worker.worker != identity || worker.part != WorkerPart::kVanished) continue;
+    if (!worker.account.lost_unknown) return false;
+    return std::any_of(worker.streams.begin(), worker.streams.end(),
+                       [](const StreamCertificate& stream) { return !stream.ended; });
+  }
+  return false;
+}
+
 void SimLedger::SumLast(const Part& part, Sums& sums) const {
   std::set<uint16_t> handed_over, fetched;  // cores
   for (auto id = part.rows.rbegin(); id != part.rows.rend(); ++id) {
@@ -189,7 +202,7 @@ void SimLedger::SumLast(const Part& part, Sums& sums) const {
   }
 }
 
-void SimLedger::CheckPart(const CaptureRecord& record, const Part& part,
+void SimLedger::CheckPart(const Certificate& certificate, const Part& part,
                           const std::vector<StreamRecord>& streams, bool finished) {
   const Sums truth = SumOf(part);
   uint64_t stored = 0;
@@ -209,10 +222,10 @@ void SimLedger::CheckPart(const CaptureRecord& record, const Part& part,
         "{} in {} ({}): produced {} = stored {} + overwritten {} + refused by the tap {} + died {} "
         "+ in lost memory {} + in a runtime {} + handed over and not stored {}; the store has {} "
         "and tells of {} lost before the agent, {} behind, unknown: {}",
-        ToString(part.worker), record.id.ToString(),
-        record.state == CaptureState::kComplete ? "complete" : "incomplete", truth.produced,
-        truth.stored, truth.overwritten, truth.refused, truth.died, truth.memory_lost,
-        truth.in_runtime, truth.in_tap, stored, told_before, told_after, told_unknown);
+        ToString(part.worker), part.capture.ToString(),
+        certificate.complete ? "complete" : "incomplete", truth.produced, truth.stored,
+        truth.overwritten, truth.refused, truth.died, truth.memory_lost, truth.in_runtime,
+        truth.in_tap, stored, told_before, told_after, told_unknown);
   };
   if (stored != truth.stored)
     world_.trace.Violate("rows in the store do not add up: {}", account());
@@ -220,8 +233,15 @@ void SimLedger::CheckPart(const CaptureRecord& record, const Part& part,
     world_.trace.Violate("losses are counted too high: {}", account());
   }
   const bool unknowable = truth.died + truth.memory_lost + truth.in_runtime > 0;
-  if (record.state == CaptureState::kComplete && unknowable && !told_unknown) {
+  if (certificate.complete && (unknowable || truth.in_tap > 0)) {
     world_.trace.Violate("complete, but rows are gone that nobody tells of: {}", account());
+  }
+  // The certificate says that it does not know how much is gone: only an upper bound is left.
+  if (finished && GivenUp(certificate, part.worker)) {
+    if (told_after > truth.in_tap) {
+      world_.trace.Violate("losses behind the agent are counted too high: {}", account());
+    }
+    return;
   }
   if (finished && truth.kept_missing > told_after) {
     world_.trace.Violate("{} rows that an agent had kept are gone, and nobody tells of them: {}",
@@ -247,6 +267,8 @@ void SimLedger::CheckEnded(const CaptureRecord& record, Store& store) {
     world_.trace.Violate("the store cannot list streams: {}", streams.status().ToString());
     return;
   }
+  const Certificate certificate =
+      MakeCertificate({.record = record, .streams = *streams, .workers = {}});
   bool all_finished = true;
   for (const Part& part : parts_) {
     if (part.capture != record.id) continue;
@@ -255,9 +277,14 @@ void SimLedger::CheckEnded(const CaptureRecord& record, Store& store) {
                      [&](const auto& each) { return each.instance_id == part.worker.instance_id; });
     const bool finished = agent != record.agents.end() && agent->finished;
     all_finished = all_finished && finished;
-    CheckPart(record, part, *streams, finished);
+    CheckPart(certificate, part, *streams, finished);
   }
   if (all_finished) ++captures_exact_;
+  if (certificate.complete) {
+    complete_.insert(record.id);
+  } else {
+    complete_.erase(record.id);
+  }
 }
 
 }  // namespace neurontrace

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "aggregator/certificate/certificate.h"
 #include "aggregator/store/store.h"
 #include "tests/sim/sim_world.h"
 #include "trace/capture_record.h"
@@ -60,6 +62,8 @@ class SimLedger {
   uint64_t rows() const { return rows_.size(); }
   uint64_t rows_stored() const { return stored_; }
   uint64_t captures_exact() const { return captures_exact_; }
+  // By its certificate, once it has been checked.
+  bool IsComplete(const CaptureId& capture) const { return complete_.contains(capture); }
 
  private:
   struct Row {
@@ -95,7 +99,8 @@ class SimLedger {
   void ReadCapture(Store& store, const CaptureId& capture);
   Sums SumOf(const Part& part) const;
   void SumLast(const Part& part, Sums& sums) const;
-  void CheckPart(const CaptureRecord& record, const Part& part,
+  static bool GivenUp(const Certificate& certificate, const WorkerIdentity& identity);
+  void CheckPart(const Certificate& certificate, const Part& part,
                  const std::vector<StreamRecord>& streams, bool finished);
 
   SimWorld& world_;
@@ -105,6 +110,7 @@ class SimLedger {
   std::map<std::pair<CaptureId, WorkerIdentity>, uint32_t> part_at_;
   std::map<StreamKey, Stream> streams_;
   std::map<CaptureId, bool> deleted_;
+  std::set<CaptureId> complete_;
   uint64_t stored_ = 0;
   uint64_t captures_exact_ = 0;
   std::string uncompressed_;

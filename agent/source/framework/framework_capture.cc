@@ -204,6 +204,7 @@ CaptureWorkerStatus FrameworkCapture::status() const {
   size_t failed = 0;
   size_t with_problem = 0;
   bool lost_unknown = false;
+  bool given_up = false;
   std::string problem;
   for (const auto& [name, file] : files_) {
     if (file.stream == nullptr) continue;
@@ -222,6 +223,7 @@ CaptureWorkerStatus FrameworkCapture::status() const {
     status.events_stored += counts_of_file.stored + file.read_before;
     status.events_lost += counts_of_file.lost;
     lost_unknown = lost_unknown || counts_of_file.lost_unknown;
+    given_up = given_up || counts_of_file.given_up;
   }
   if (with_problem > 0) {
     status.detail =
@@ -236,6 +238,10 @@ CaptureWorkerStatus FrameworkCapture::status() const {
   if (finished()) {
     status.state =
         failed == files_.size() ? CaptureWorkerState::kRefused : CaptureWorkerState::kComplete;
+    if (given_up) {
+      status.state = CaptureWorkerState::kLost;
+      status.detail = "a file's stream was given up on the way; its agent's log says why";
+    }
   }
   return status;
 }

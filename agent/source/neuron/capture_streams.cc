@@ -286,6 +286,7 @@ StreamWriter::Counts CaptureStreams::counts() const {
     sum.stored += one.stored;
     sum.lost += one.lost;
     sum.lost_unknown = sum.lost_unknown || one.lost_unknown;
+    sum.given_up = sum.given_up || one.given_up;
   }
   return sum;
 }

@@ -230,6 +230,23 @@ TEST_F(TapSourceTest, KeepsWhatADeadWorkerLeft) {
   EXPECT_EQ(metrics_.workers.load(), 0u);
 }
 
+TEST_F(TapSourceTest, AStreamThatWasGivenUpMakesItsWorkerLost) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 0, 3), capture_);
+  source_->StopCapture(capture_);
+  AnswerStop();
+  Pass(300);
+  ASSERT_FALSE(sink_.entries.empty());
+  for (size_t i = 0; i < sink_.entries.size(); ++i) {
+    sink_.Answer(i, {ChunkSink::Fate::kLost, "refused again and again", true});
+  }
+  Pass(300);
+  EXPECT_TRUE(source_->CaptureFinished(capture_)) << "nothing can wedge it";
+  EXPECT_EQ(status().state, CaptureWorkerState::kLost);
+  EXPECT_THAT(status().detail, HasSubstr("given up on the way"));
+}
+
 TEST_F(TapSourceTest, TellsAnEndFromADeath) {
   Connect();
   StartAndRecord();

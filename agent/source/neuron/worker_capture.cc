@@ -287,7 +287,12 @@ void WorkerCapture::Tick(uint64_t position, bool drained) {
   if (!ended_) {
     streams_->Tick(position);
   } else if (finished() && state_ == CaptureWorkerState::kStopping) {
-    Enter(CaptureWorkerState::kComplete, detail_);
+    if (streams_->counts().given_up) {
+      Enter(CaptureWorkerState::kLost,
+            "a stream was given up on the way to the aggregator; its agent's log says why");
+    } else {
+      Enter(CaptureWorkerState::kComplete, detail_);
+    }
   }
 }
 

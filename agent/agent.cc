@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/agent.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -22,6 +23,9 @@ constexpr char kAggregatorCondition[] = "aggregator";
 constexpr char kSocketCondition[] = "socket";
 constexpr char kDataFlowCondition[] = "data flow";
 constexpr char kSpoolCondition[] = "spool";
+constexpr char kUploadCondition[] = "upload";
+// An aggregator that answers nothing for so long is called slow.
+constexpr uint64_t kAnswerWaitMaxNs = 10'000'000'000;
 constexpr uint64_t kSpoolAgainNs = 1'000'000'000;
 constexpr uint64_t kLastCursorsNs = 2'000'000'000;
 
@@ -114,10 +118,12 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
                   .directory = config.framework_directory},
                  clock_, loop_, queue_, control_, source_metrics_),
       metrics_(*registry_, info.instance_id,
-               {source_metrics_, queue_, uploader_, control_, taps_, spool_.get(), clock_}) {
+               {source_metrics_, queue_, uploader_, control_, taps_, spool_.get(), clock_,
+                answer_watch_}) {
   health_.Declare(kAggregatorCondition, HealthState::Severity::kReadiness, "not connected yet");
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
   health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not looked at yet");
+  health_.Declare(kUploadCondition, HealthState::Severity::kReadiness, "not looked at yet");
   if (spool_ != nullptr) {
     health_.Declare(kSpoolCondition, HealthState::Severity::kReadiness, "not read yet");
   }
@@ -213,7 +219,18 @@ void Agent::Drain(uint64_t deadline_ns) {
   loop_.PostDelayedTask([this] { loop_.Quit(); }, kLastCursorsNs);
 }
 
+void Agent::LookAtUpload() {
+  answer_watch_.Look(clock_.MonotonicNs(), uploader_.counters().answers, queue_.chunks());
+  const uint64_t waited_ns = answer_watch_.waited_ns();
+  if (waited_ns < kAnswerWaitMaxNs) return health_.Set(kUploadCondition, true);
+  health_.Set(kUploadCondition, false,
+              fmt::format("{} chunks wait, and for {} s the aggregator has answered none: it is "
+                          "slow, overloaded or not reached",
+                          queue_.chunks(), waited_ns / 1'000'000'000));
+}
+
 void Agent::PublishMetrics() {
+  LookAtUpload();
   metrics_.Publish();
   const auto stall = DescribeStall(source_metrics_.canary_watch, clock_.MonotonicNs());
   health_.Set(kDataFlowCondition, !stall, stall.value_or(""));

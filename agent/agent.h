@@ -17,6 +17,7 @@
 #include "agent/source/neuron/tap_source.h"
 #include "agent/source/source_metrics.h"
 #include "agent/spool/spool.h"
+#include "agent/upload/answer_watch.h"
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
 #include "base/clock.h"
@@ -56,6 +57,7 @@ class Agent {
   void OpenSpool();
   void OnSignal(int signal_fd);
   void Drain(uint64_t deadline_ns);
+  void LookAtUpload();
   void PublishMetrics();
 
   const uint64_t drain_ns_;
@@ -77,6 +79,7 @@ class Agent {
   ControlSession control_;
   TapSource taps_;
   FrameworkSource framework_;
+  AnswerWatch answer_watch_;
   AgentMetrics metrics_;
   std::unique_ptr<HealthServer> health_server_;
   bool ending_ = false;

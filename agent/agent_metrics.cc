@@ -44,7 +44,10 @@ AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& in
       canary_round_trip_seconds_(
           MakeOptionalGauge("neurontrace_agent_canary_round_trip_seconds",
                             "From sending a canary to its acknowledgement, the longest of all live "
-                            "streams' last ones")) {
+                            "streams' last ones")),
+      answer_wait_seconds_(MakeOptionalGauge(
+          "neurontrace_agent_answer_wait_seconds",
+          "For how long chunks wait and the aggregator has answered none of them")) {
   AddSourceCounters();
   AddDeliveryMetrics();
   AddControlMetrics();
@@ -237,6 +240,7 @@ void AgentMetrics::Publish() {
   PublishCores();
   PublishHeadroom();
   PublishCanaries();
+  answer_wait_seconds_.SetNs(watched_.answers.waited_ns());
 }
 
 void AgentMetrics::OptionalGauge::SetNs(std::optional<uint64_t> ns) {

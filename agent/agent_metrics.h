@@ -17,6 +17,7 @@
 #include "agent/source/neuron/tap_source.h"
 #include "agent/source/source_metrics.h"
 #include "agent/spool/spool.h"
+#include "agent/upload/answer_watch.h"
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
 #include "base/clock.h"
@@ -36,6 +37,7 @@ class AgentMetrics {
     const TapSource& taps;
     const Spool* spool;  // may be null
     const Clock& clock;
+    const AnswerWatch& answers;
   };
 
   // The registry owns the metrics.
@@ -83,6 +85,7 @@ class AgentMetrics {
   OptionalGauge buffer_seconds_;
   OptionalGauge canary_age_seconds_;
   OptionalGauge canary_round_trip_seconds_;
+  OptionalGauge answer_wait_seconds_;
 };
 
 }  // namespace neurontrace

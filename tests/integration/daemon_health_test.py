@@ -3,6 +3,7 @@
 documented names with values that agree with the capture."""
 
 import re
+import signal
 import unittest
 import urllib.error
 import urllib.request
@@ -104,6 +105,20 @@ class Health(FleetCase):
         self.assertIn("data flow", get(agent, "/readyz")[1])
         self.stop_capture(capture_id)
         wait_until(lambda: not told & metrics(agent)[0].keys(), "what is over to be told no longer")
+        self.check_whole(capture_id)
+
+    def test_an_aggregator_that_answers_nothing_is_said_at_its_agent(self):
+        self.start_fleet()
+        agent = self.daemons()["agent"]
+        capture_id = self.start_capture()
+        self.wait_for_events(capture_id, 1)
+        self.fleet.aggregator.signal(signal.SIGSTOP)
+        self.addCleanup(self.fleet.aggregator.signal, signal.SIGCONT)
+        wait_until(lambda: "NOT upload: " in get(agent, "/readyz")[1], "the agent to say so", 60)
+        self.assertGreaterEqual(total(metrics(agent)[0], "neurontrace_agent_answer_wait_seconds"), 10)
+        self.fleet.aggregator.signal(signal.SIGCONT)
+        wait_until(lambda: get(agent, "/readyz")[0] == 200, "the agent to be ready again", 60)
+        self.stop_capture(capture_id)
         self.check_whole(capture_id)
 
     def test_every_metric_is_documented(self):

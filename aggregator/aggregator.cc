@@ -242,6 +242,11 @@ void Aggregator::UpdateMetrics() {
   metrics_.captures_stored.Set(static_cast<double>(store_->captures().size()));
   metrics_.chunks_damaged.Set(static_cast<double>(store_->chunks().damaged_chunks()));
   metrics_.store_bytes.Set(static_cast<double>(store_->bytes()));
+  CanaryAges& canaries = committer_.canary_ages();
+  canaries.KeepOnly(
+      [this](const CaptureId& id) { return coordinator_.FindRunning(id) != nullptr; });
+  metrics_.streams_live.Set(static_cast<double>(canaries.streams()));
+  metrics_.SetCanaryAge(canaries.OldestNs(measured_monotonic_ns_));
 }
 
 absl::Status Aggregator::ExportCapture(const CaptureRecord& record,

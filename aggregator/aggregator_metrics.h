@@ -2,8 +2,12 @@
 #pragma once
 
 #include <prometheus/counter.h>
+#include <prometheus/family.h>
 #include <prometheus/gauge.h>
 #include <prometheus/registry.h>
+
+#include <cstdint>
+#include <optional>
 
 namespace neurontrace {
 
@@ -18,8 +22,16 @@ struct AggregatorMetrics {
   prometheus::Gauge& captures_stored;
   prometheus::Gauge& store_bytes;
   prometheus::Gauge& chunks_damaged;
+  prometheus::Gauge& streams_live;
   prometheus::Counter& exports;
   prometheus::Counter& exports_failed;
+
+  // Nothing: the gauge is not there. One thread.
+  void SetCanaryAge(std::optional<uint64_t> age_ns);
+
+ private:
+  prometheus::Family<prometheus::Gauge>& canary_age_;
+  prometheus::Gauge* canary_age_gauge_ = nullptr;
 };
 
 }  // namespace neurontrace

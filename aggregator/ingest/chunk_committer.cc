@@ -23,7 +23,9 @@ ChunkCommitter::ChunkCommitter(ChunkStore& store, IngestBudget& budget, IngestMe
 void ChunkCommitter::Commit(Group& group) {
   const uint64_t begin_ns = clock_.MonotonicNs();
   const auto results = store_.PutBatch(group.chunks);
-  metrics_.commit_seconds.Observe(static_cast<double>(clock_.MonotonicNs() - begin_ns) * 1e-9);
+  const uint64_t end_ns = clock_.MonotonicNs();
+  const uint64_t realtime_ns = clock_.RealtimeNs();
+  metrics_.commit_seconds.Observe(static_cast<double>(end_ns - begin_ns) * 1e-9);
   metrics_.commit_chunks.Observe(static_cast<double>(group.chunks.size()));
   if (!results.ok()) metrics_.store_errors.Increment();
   NoteHealth(results.status());
@@ -32,6 +34,7 @@ void ChunkCommitter::Commit(Group& group) {
     const ReceivedChunk& chunk = group.chunks[i];
     bytes[chunk.header.stream.agent_id] += chunk.bytes();
     const bool stored = results.ok() && (*results)[i].outcome == PutOutcome::kStored;
+    if (stored) canary_ages_.OnStored(chunk.header, realtime_ns, end_ns);
     if (stored && chunk.header.is_canary()) {
       metrics_.canaries_stored.Increment();
     } else if (stored) {

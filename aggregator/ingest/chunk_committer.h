@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "aggregator/ingest/canary_ages.h"
 #include "aggregator/ingest/ingest_budget.h"
 #include "aggregator/ingest/ingest_metrics.h"
 #include "aggregator/store/chunk_store.h"
@@ -41,6 +42,9 @@ class ChunkCommitter {
   // One durable write; then the chunks' bytes are given back to the budget.
   void Commit(Group& group);
 
+  // Of what was committed; any thread.
+  CanaryAges& canary_ages() { return canary_ages_; }
+
  private:
   void NoteHealth(const absl::Status& status);
   void NoteConflict(const ChunkHeader& header);
@@ -51,6 +55,7 @@ class ChunkCommitter {
   const Clock& clock_;
   const OnHealth on_health_;
   const OnConflict on_conflict_;
+  CanaryAges canary_ages_;
   std::optional<StreamIdentity> last_conflict_;
   bool healthy_ = true;
 };

@@ -101,9 +101,15 @@ class Health(FleetCase):
         self.assertLess(total(samples, "neurontrace_agent_canary_age_seconds"), 120)
         self.assertIn("neuroncore=", next(iter(samples["neurontrace_agent_ring_seconds_to_overwrite"])))
         self.assertGreater(total(metrics(self.fleet.aggregator)[0], "neurontrace_aggregator_canaries_stored_total"), 0)
+        age = "neurontrace_aggregator_canary_age_seconds"
+        here = wait_until(lambda: next((m for m in [metrics(self.fleet.aggregator)[0]] if age in m), None),
+                          "the aggregator to tell of streams")
+        self.assertLess(total(here, age), 120)
+        self.assertGreater(total(here, "neurontrace_aggregator_streams_live"), 0)
         self.assertEqual(get(agent, "/readyz")[0], 200)
         self.assertIn("data flow", get(agent, "/readyz")[1])
         self.stop_capture(capture_id)
+        wait_until(lambda: age not in metrics(self.fleet.aggregator)[0], "no stream to be live at the aggregator")
         wait_until(lambda: not told & metrics(agent)[0].keys(), "what is over to be told no longer")
         self.check_whole(capture_id)
 

@@ -71,6 +71,7 @@ std::unique_ptr<Spool> MakeSpool(const AgentConfig& config, const AgentInfo& inf
     options.directory.pop_back();
   }
   options.agent_id = info.agent_id;
+  options.boot_id = info.boot_id;
   options.bytes_max = config.spool_bytes;
   options.capture_bytes_max = config.spool_capture_bytes;
   options.when_full =
@@ -82,6 +83,7 @@ std::unique_ptr<Spool> MakeSpool(const AgentConfig& config, const AgentInfo& inf
 
 Agent::Agent(const AgentConfig& config, const AgentInfo& info)
     : drain_ns_(uint64_t{config.drain_seconds} * 1'000'000'000),
+      spool_adopts_(config.spool_adopts),
       spool_(MakeSpool(config, info, FilesOf(config, files_, unsynced_files_), io_loop_, loop_,
                        clock_, random_)),
       queue_(spool_.get()),
@@ -102,6 +104,20 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
                       health_.Set(kAggregatorCondition, false, "the connection is lost");
                       uploader_.SetEnabled(false);
                     },
+                .check_aggregator =
+                    [this](const std::string& id) {
+                      absl::Status status = CheckAggregator(id);
+                      if (!status.ok()) {
+                        health_.Set(kAggregatorCondition, false, std::string(status.message()));
+                      }
+                      return status;
+                    },
+                .was_wrong =
+                    [this](const CaptureResume& resume) {
+                      return queue_.WasWrong(resume.capture_id, resume.cursors);
+                    },
+                .on_running = [this](const CaptureId& id,
+                                     const CaptureSpec& spec) { queue_.NoteRunning(id, spec); },
                 .on_capture_over = [this](const CaptureId& id) { uploader_.ForgetCapture(id); },
                 .on_resume =
                     [this](CaptureResume& resume) {
@@ -181,7 +197,32 @@ void Agent::OpenSpool() {
                  spool_->bytes());
   }
   started_ = true;
+  for (DeliveryQueue::Resumed& capture : queue_.TakeRunning()) {
+    control_.GoOn({capture.capture_id, std::move(capture.spec), false, std::move(capture.cursors)});
+  }
   control_.Start();
+}
+
+absl::Status Agent::CheckAggregator(const std::string& aggregator_id) {
+  if (spool_ == nullptr || aggregator_id.empty()) return absl::OkStatus();
+  const std::string known = spool_->aggregator_id();
+  if (known == aggregator_id) return absl::OkStatus();
+  if (!known.empty() && queue_.chunks() > 0) {
+    if (!spool_adopts_) {
+      return FailedPrecondition(
+          "this is aggregator {}, and {} chunks in the spool are for aggregator {}, which has "
+          "another "
+          "store: nothing is sent and nothing removed. Lead the agent to that aggregator again, or "
+          "stop it and move the spool's directory away, or start it with --spool-adopt, which "
+          "gives "
+          "up what {} does not know",
+          aggregator_id, queue_.chunks(), known, aggregator_id);
+    }
+    spdlog::warn("spool: it was for aggregator {}; from now on it is for {}, as --spool-adopt says",
+                 known, aggregator_id);
+  }
+  spool_->NoteAggregator(aggregator_id);
+  return absl::OkStatus();
 }
 
 void Agent::OnSignal(int signal_fd) {

@@ -55,12 +55,15 @@ class Agent {
   // Begins to work once the spool is read; a directory that cannot be read, or that another agent
   // uses, is waited for.
   void OpenSpool();
+  // Anything but OK: what lies in the spool is for an aggregator with another store.
+  absl::Status CheckAggregator(const std::string& aggregator_id);
   void OnSignal(int signal_fd);
   void Drain(uint64_t deadline_ns);
   void LookAtUpload();
   void PublishMetrics();
 
   const uint64_t drain_ns_;
+  const bool spool_adopts_;
 
   // In the order in which they are built.
   SystemClock clock_;

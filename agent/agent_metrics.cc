@@ -180,6 +180,9 @@ void AgentMetrics::AddControlMetrics() {
            [&control] { return control.captures(); });
   AddCounter("neurontrace_agent_control_calls_total", "Control calls begun",
              [&control] { return control.counters().calls; });
+  AddCounter("neurontrace_agent_aggregators_refused_total",
+             "Welcomes of an aggregator with another store than the spool is for",
+             [&control] { return control.counters().aggregators_refused; });
   AddCounter("neurontrace_agent_orders_total", "Orders of the aggregator",
              [&control] { return control.counters().orders; });
   AddCounter("neurontrace_agent_reports_total", "Reports sent to the aggregator",

@@ -113,6 +113,10 @@ void AddSpoolOptions(CLI::App& app, AgentConfig& config, SpoolWords& words) {
          "loses power or panics loses what neither it nor the aggregator had written")
       ->check(CLI::IsMember({"synced", "page-cache"}))
       ->capture_default_str();
+  app.add_flag("--spool-adopt", config.spool_adopts,
+               "Where the aggregator has another store than the one that the spool is for: give up "
+               "what the new one does not know, and go on. Else nothing is sent nor removed")
+      ->envname("NEURONTRACE_SPOOL_ADOPT");
   app.add_option("--spool-check", config.spool_check,
                  "Read the spool in this directory, say what is in it and whether it is sound, and "
                  "end: 0 if it is, 1 if not. Do this while no agent uses it");

@@ -26,6 +26,7 @@ struct AgentConfig {
   uint64_t spool_bytes = limits::kSpoolBytesDefault;
   uint64_t spool_capture_bytes = 0;  // 0: half of spool_bytes
   bool spool_drops_oldest = true;    // when full; else newest chunks wait
+  bool spool_adopts = false;         // gives up what is for an aggregator with another store
   bool spool_syncs = true;           // else the kernel writes when it likes
   std::string spool_check;           // not empty: check this directory, and nothing else
   bool spool_check_json = false;

@@ -76,6 +76,11 @@ inline constexpr size_t kSpoolBatchBytesMax = size_t{8} << 20;  // written with 
 inline constexpr size_t kSpoolCapturesMax = 1'024;
 inline constexpr size_t kSpoolFilesPerDirectoryMax = 1u << 20;
 inline constexpr size_t kSpoolCursorBytesMax = size_t{256} << 20;
+// Captures that the spool says go on, the bytes of the file that does, and the streams of one of
+// them. Beyond: an agent that starts waits for its aggregator before it reads a tap.
+inline constexpr size_t kSpoolRunningMax = 64;
+inline constexpr size_t kSpoolRunningBytesMax = size_t{1} << 20;
+inline constexpr size_t kSpoolRunningStreamsMax = 8'192;
 // How often a file of the spool that the disk does not give is tried at the start, a second apart;
 // beyond: it is passed over, and told as a loss.
 inline constexpr uint32_t kSpoolReadTriesMax = 10;

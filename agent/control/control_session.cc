@@ -75,10 +75,30 @@ void ControlSession::Disconnected() {
   After(backoff_.NextDelayNs(), [this] { Connect(); });
 }
 
+// The call cannot be ended from within what it says.
+bool ControlSession::Refuses(const Welcome& welcome) {
+  if (!hooks_.check_aggregator) return false;
+  const absl::Status status = hooks_.check_aggregator(welcome.aggregator_id);
+  if (status.ok()) return false;
+  ++counters_.aggregators_refused;
+  spdlog::error("control: {}", std::string(status.message()));
+  After(0, [this, call = counters_.calls] {
+    if (stream_ != nullptr && call == counters_.calls) Disconnected();
+  });
+  return true;
+}
+
+void ControlSession::GoOn(const CaptureResume& resume) {
+  spdlog::info("control: capture {} goes on", resume.capture_id.ToString());
+  captures_[resume.capture_id].unconfirmed = true;
+  for (Source* source : sources_) source->GoOn(resume.capture_id, resume.spec, resume.cursors);
+}
+
 // --- Orders --------------------------------------------------------------------------------------
 
 void ControlSession::OnWelcome(const Welcome& welcome) {
   ++counters_.orders;
+  if (Refuses(welcome)) return;
   spdlog::info("control: welcomed by aggregator {} (version {}), {} captures go on",
                welcome.aggregator_id, welcome.aggregator_version, welcome.captures.size());
   std::set<CaptureId> listed;
@@ -93,6 +113,7 @@ void ControlSession::OnWelcome(const Welcome& welcome) {
   backoff_.Reset();
   for (const auto& [identity, worker] : workers_) Report(worker);
   for (CaptureResume resume : welcome.captures) {
+    if (hooks_.was_wrong && hooks_.was_wrong(resume)) ForgetCapture(resume.capture_id);
     if (hooks_.on_resume) hooks_.on_resume(resume);
     if (resume.stopping) {
       ResumeStopping(resume);
@@ -125,6 +146,8 @@ void ControlSession::StartCapture(const CaptureResume& resume) {
   Capture& capture = captures_[resume.capture_id];
   // The report that it is finished was lost, or is told again; its sources have let go of it.
   if (capture.finished) return;
+  capture.unconfirmed = false;
+  if (hooks_.on_running) hooks_.on_running(resume.capture_id, resume.spec);
   for (Source* source : sources_) {
     source->StartCapture(resume.capture_id, resume.spec, resume.cursors);
   }
@@ -132,9 +155,12 @@ void ControlSession::StartCapture(const CaptureResume& resume) {
 }
 
 void ControlSession::ResumeStopping(const CaptureResume& resume) {
-  if (captures_.contains(resume.capture_id)) {
+  const auto known = captures_.find(resume.capture_id);
+  if (known != captures_.end() && !known->second.unconfirmed) {
     StartCapture(resume);  // it takes note of the cursors
   } else {
+    captures_[resume.capture_id].unconfirmed = false;
+    if (hooks_.on_running) hooks_.on_running(resume.capture_id, resume.spec);
     for (Source* source : sources_) {
       source->ResumeStopping(resume.capture_id, resume.spec, resume.cursors);
     }

@@ -31,6 +31,13 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     // Captures are settled, these go on: chunks may go up.
     std::function<void(const std::set<CaptureId>& captures)> on_welcome;
     std::function<void()> on_lost;  // the connection is gone
+    // Anything but OK: this aggregator is not the one that the agent works for. The call is ended,
+    // and begun again later; nothing of what it said has happened.
+    std::function<absl::Status(const std::string& aggregator_id)> check_aggregator;
+    // True if what was resumed of the capture without asking was wrong: it is begun again.
+    std::function<bool(const CaptureResume&)> was_wrong;
+    // The capture runs here from now on.
+    std::function<void(const CaptureId&, const CaptureSpec&)> on_running;
     // Nothing more of it is wanted, or everything of it is delivered.
     std::function<void(const CaptureId&)> on_capture_over;
     // Before sources hear where the streams of a capture stand: adds what this node itself keeps.
@@ -42,7 +49,8 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     uint64_t calls = 0;
     uint64_t reports_sent = 0;
     uint64_t orders = 0;
-    uint64_t workers_refused = 0;  // beyond limits::kWorkersPerAgentMax: not told
+    uint64_t aggregators_refused = 0;  // welcomes of one that is not the agent's
+    uint64_t workers_refused = 0;      // beyond limits::kWorkersPerAgentMax: not told
   };
 
   // All references outlive the session.
@@ -53,6 +61,9 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   // Sources outlive the session, or its Stop. They are added before Start.
   void AddSource(Source& source) { sources_.push_back(&source); }
   void Start();
+  // Before Start: a capture that the agent before this one ran goes on until the aggregator says
+  // what became of it.
+  void GoOn(const CaptureResume& resume);
   // Ends the call; nothing is reported any more.
   void Stop();
 
@@ -75,7 +86,8 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
  private:
   struct Capture {
     bool stopping = false;
-    bool finished = false;             // and said so
+    bool unconfirmed = false;  // goes on from an earlier run; the aggregator has not said so
+    bool finished = false;     // and said so
     uint64_t sources_finished_ns = 0;  // monotonic, when they first said so; 0: not yet
     std::map<std::pair<WorkerIdentity, bool>, CaptureWorkerStatus> workers;
     std::set<std::pair<WorkerIdentity, bool>> changed;  // since they were last reported
@@ -83,6 +95,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
 
   void Connect();
   void Disconnected();
+  bool Refuses(const Welcome& welcome);
   void StartCapture(const CaptureResume& resume);
   void ResumeStopping(const CaptureResume& resume);
   void StopCapture(const CaptureId& capture_id);

@@ -96,6 +96,11 @@ class FakeSource final : public Source {
     calls.push_back(fmt::format("start {} {}", spec.name, cursors.size()));
     running[id] = true;
   }
+  void GoOn(const CaptureId& id, const CaptureSpec& spec,
+            std::span<const StreamCursor> cursors) override {
+    calls.push_back(fmt::format("go on {} {}", spec.name, cursors.size()));
+    running[id] = true;
+  }
   void ResumeStopping(const CaptureId& id, const CaptureSpec& spec,
                       std::span<const StreamCursor> cursors) override {
     calls.push_back(fmt::format("resume {} {}", spec.name, cursors.size()));
@@ -132,9 +137,17 @@ class ControlSessionTest : public ::testing::Test {
     return info;
   }
   ControlSession::Hooks Hooks() {
-    return {[this](const std::set<CaptureId>&) { hooks_.emplace_back("welcome"); },
-            [this] { hooks_.emplace_back("lost"); },
-            [this](const CaptureId&) { hooks_.emplace_back("over"); }};
+    return {.on_welcome = [this](const std::set<CaptureId>&) { hooks_.emplace_back("welcome"); },
+            .on_lost = [this] { hooks_.emplace_back("lost"); },
+            .check_aggregator =
+                [this](const std::string&) {
+                  return right_aggregator_ ? absl::OkStatus()
+                                           : absl::FailedPreconditionError("another one");
+                },
+            .was_wrong = [this](const CaptureResume&) { return was_wrong_; },
+            .on_running = [this](const CaptureId&,
+                                 const CaptureSpec& spec) { running_.push_back(spec.name); },
+            .on_capture_over = [this](const CaptureId&) { hooks_.emplace_back("over"); }};
   }
   // Connects and is welcomed with `captures`; returns what is said after the hello.
   std::vector<std::string> Begin(std::vector<CaptureResume> captures = {}) {
@@ -174,6 +187,9 @@ class ControlSessionTest : public ::testing::Test {
   FakeAggregator aggregator_;
   FakeSource source_;
   std::vector<std::string> hooks_;
+  std::vector<std::string> running_;
+  bool was_wrong_ = false;
+  bool right_aggregator_ = true;
   ControlSession session_{Info(), aggregator_.connector(), clock_, runner_, random_, Hooks()};
 };
 
@@ -316,6 +332,54 @@ TEST_F(ControlSessionTest, CapturesThatAWelcomeDoesNotListAreOver) {
 TEST_F(ControlSessionTest, AgentThatComesBackGoesOnWithWhatIsRunning) {
   EXPECT_THAT(Begin({Resume(true)}), Contains("agent 0"));
   EXPECT_THAT(source_.calls, ElementsAre("resume demo 2", "stop"));
+}
+
+TEST_F(ControlSessionTest, WhatGoesOnByItselfIsConfirmedStoppedOrForgottenByTheWelcome) {
+  source_.drained = false;
+  session_.GoOn(Resume(false));
+  EXPECT_THAT(source_.calls, ElementsAre("go on demo 2"));
+  TellStatus(7, CaptureWorkerState::kRecording, 5);
+  EXPECT_THAT(Begin({Resume(false)}), Contains("status 7 state 2 read 5"));
+  EXPECT_THAT(source_.calls, ElementsAre("go on demo 2", "start demo 2"));
+  EXPECT_THAT(running_, ElementsAre("demo"));
+}
+
+TEST_F(ControlSessionTest, WhatGoesOnByItselfIsNotBegunAnewToBeStopped) {
+  source_.drained = false;
+  session_.GoOn(Resume(false));
+  Begin({Resume(true)});
+  EXPECT_THAT(source_.calls, ElementsAre("go on demo 2", "resume demo 2", "stop"));
+}
+
+TEST_F(ControlSessionTest, WhatGoesOnByItselfAndIsOverIsForgotten) {
+  session_.GoOn(Resume(false));
+  Begin();
+  EXPECT_THAT(source_.calls, ElementsAre("go on demo 2", "forget"));
+  EXPECT_THAT(hooks_, ElementsAre("over", "welcome"));
+}
+
+TEST_F(ControlSessionTest, WhatWasResumedWronglyIsBegunAgain) {
+  was_wrong_ = true;
+  session_.GoOn(Resume(false));
+  Begin({Resume(false)});
+  EXPECT_THAT(source_.calls, ElementsAre("go on demo 2", "forget", "start demo 2"));
+}
+
+TEST_F(ControlSessionTest, AggregatorThatIsAnotherIsLeftAndTriedAgain) {
+  right_aggregator_ = false;
+  source_.drained = false;
+  session_.GoOn(Resume(false));
+  EXPECT_THAT(Begin(), IsEmpty());
+  runner_.AdvanceNs(10 * kMs);
+  EXPECT_TRUE(aggregator_.ended);
+  EXPECT_FALSE(session_.welcomed());
+  EXPECT_THAT(hooks_, IsEmpty());
+  EXPECT_THAT(source_.calls, ElementsAre("go on demo 2")) << "it is not over because of that";
+  right_aggregator_ = true;
+  runner_.AdvanceNs(200 * kMs);
+  EXPECT_EQ(aggregator_.calls, 2);
+  WelcomeNow({Resume(false)});
+  EXPECT_TRUE(session_.welcomed());
 }
 
 TEST_F(ControlSessionTest, GivesUpACallThatIsNeverWelcomed) {

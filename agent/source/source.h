@@ -31,6 +31,12 @@ class Source {
   virtual void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                             std::span<const StreamCursor> cursors) = 0;
 
+  // A capture that the agent before this one ran, and of which the aggregator cannot be asked yet:
+  // goes on with what records it now, and begins nothing. StartCapture, ResumeStopping or
+  // ForgetCapture follows once the aggregator is reached. A source that loses nothing by waiting
+  // for those need not do anything.
+  virtual void GoOn(const CaptureId&, const CaptureSpec&, std::span<const StreamCursor>) {}
+
   // A capture of an earlier run of this agent that has been told to stop since, perhaps days ago:
   // what was begun then is finished, and nothing new should begin. StopCapture follows.
   virtual void ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,

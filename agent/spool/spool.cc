@@ -67,7 +67,7 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
     ASSIGN_OR_RETURN(lock_, files_.TakeLock(options_.directory + "/lock"));
   }
   const bool gives_up = ++reading_tries_ >= limits::kSpoolReadTriesMax;
-  SpoolRecovery recovery(files_, options_.directory, options_.agent_id, gives_up);
+  SpoolRecovery recovery(files_, options_.directory, options_.agent_id, options_.boot_id, gives_up);
   // What the visitor does with a chunk may release it at once: the books come first.
   SpoolRecovery::Summary summary;
   const auto book = [&](const ChunkHeader& header, const SpoolPlace& place) {
@@ -91,6 +91,14 @@ absl::Status Spool::Read(const SpoolRecovery::Visitor& visitor) {
   aside_bytes_ = summary.quarantine_bytes;
   aside_files_ = summary.quarantine_files;
   recovered_ = std::move(summary);
+  running_ = recovered_.running;
+  aggregator_id_ = recovered_.aggregator_id;
+  recorded_.clear();
+  // What no longer holds goes before anything is sent; what does is written again.
+  if (recovered_.running_stale) RETURN_IF_ERROR(disk_->DropRunning());
+  for (const auto& [capture_id, spec] : running_) {
+    if (!recovered_.running_stale) recorded_.insert(capture_id);
+  }
   readable_ = true;
   std::vector<uint64_t> idle;
   for (const auto& [number, segment] : segments_) {
@@ -134,6 +142,7 @@ void Spool::NoteCursor(const CaptureId& capture_id) {
 
 void Spool::Forget(const CaptureId& capture_id) {
   pending_.erase(capture_id);
+  running_.erase(capture_id);
   const auto it = captures_.find(capture_id);
   if (it != captures_.end()) {
     for (const uint64_t number : it->second.segments) {
@@ -204,6 +213,7 @@ void Spool::Kick() {
   SpoolJob job;
   if (may_try) job = MakeJob();
   if (job.empty()) {
+    if (WaitsToBeRecorded()) KickLater(kTidyNs);
     for (const auto& done : std::exchange(finishing_, {})) done();
     return;
   }
@@ -219,11 +229,15 @@ void Spool::Kick() {
 
 SpoolJob Spool::MakeJob() {
   SpoolJob job;
+  PutRunningLeft(job);
   job.directories = std::exchange(directories_, {});
   job.aside = std::exchange(aside_, {});
   TakePending(job);
   const bool tidy = clock_.MonotonicNs() >= next_tidy_ns_ || full() || !finishing_.empty();
   if (tidy && !StandInWaits()) TidyInto(job);
+  if (std::exchange(aggregator_dirty_, false)) {
+    job.aggregator = EncodeSpoolAggregator(aggregator_id_);
+  }
   job.probe = !health_.ok() && job.appends.empty();
   return job;
 }
@@ -232,16 +246,21 @@ void Spool::TidyInto(SpoolJob& job) {
   next_tidy_ns_ = clock_.MonotonicNs() + kTidyNs;
   job.removals = std::exchange(removals_, {});
   for (auto& [capture_id, capture] : captures_) {
-    if (!std::exchange(capture.cursor_dirty, false)) continue;
-    SpoolCursor cursor;
-    cursor.streams = listener_->StreamsOf(capture_id);
-    // Behind what is being written now nothing is known yet.
-    if (capture.active != 0 && !capture.in_job) {
-      cursor.synced_segment = capture.active;
-      cursor.synced_bytes = segments_[capture.active].bytes;
-    }
-    job.cursors.push_back({DirectoryOf(capture_id), EncodeSpoolCursor(cursor)});
+    if (std::exchange(capture.cursor_dirty, false)) PutCursor(capture_id, false, job);
   }
+  PutRunning(job);
+}
+
+void Spool::PutCursor(const CaptureId& capture_id, bool create, SpoolJob& job) {
+  SpoolCursor cursor;
+  cursor.streams = listener_->StreamsOf(capture_id);
+  const auto capture = captures_.find(capture_id);
+  // Behind what is being written now nothing is known yet.
+  if (capture != captures_.end() && capture->second.active != 0 && !capture->second.in_job) {
+    cursor.synced_segment = capture->second.active;
+    cursor.synced_bytes = segments_[capture->second.active].bytes;
+  }
+  job.cursors.push_back({DirectoryOf(capture_id), EncodeSpoolCursor(cursor), create});
 }
 
 void Spool::OnDone(const SpoolJobResult& result) {
@@ -254,6 +273,7 @@ void Spool::OnDone(const SpoolJobResult& result) {
     if (removal.failed_before) stuck_bytes_ += removal.bytes;
   }
   TakeAppended(result.appended.ok());
+  TakeRunning(result);
   job_running_ = false;
   if (wrote && result.appended.ok()) ++counters_.batches;
   const absl::Status status = result.appended.ok() ? result.tidied : result.appended;
@@ -275,9 +295,9 @@ void Spool::OnDone(const SpoolJobResult& result) {
   }
   SetHealth(status);
   Kick();
-  const bool work_later =
-      !removals_.empty() || std::any_of(captures_.begin(), captures_.end(),
-                                        [](const auto& item) { return item.second.cursor_dirty; });
+  const bool work_later = !removals_.empty() || WaitsToBeRecorded() ||
+                          std::any_of(captures_.begin(), captures_.end(),
+                                      [](const auto& item) { return item.second.cursor_dirty; });
   if (work_later) KickLater(kTidyNs);
 }
 

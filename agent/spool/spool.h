@@ -21,6 +21,7 @@
 #include "base/file_system.h"
 #include "base/random.h"
 #include "base/task_runner.h"
+#include "trace/capture_spec.h"
 #include "trace/ids.h"
 #include "trace/limits.h"
 
@@ -45,6 +46,7 @@ class Spool {
   struct Options {
     std::string directory;
     std::string agent_id;
+    std::string boot_id;  // of the machine; empty: no capture goes on by itself
     uint64_t bytes_max = limits::kSpoolBytesDefault;
     uint64_t capture_bytes_max = limits::kSpoolBytesDefault / 2;
     WhenFull when_full = WhenFull::kDropOldest;
@@ -70,6 +72,9 @@ class Spool {
     // What the cursor file is to say of the streams.
     virtual std::map<StreamIdentity, SpoolCursor::Stream> StreamsOf(
         const CaptureId& capture_id) = 0;
+    // True while StreamsOf, with what is in the segments, says where every stream stands: no chunk
+    // that is neither kept nor stored by the aggregator may be on its way.
+    virtual bool CursorsAreExact() = 0;
   };
 
   // All outlive the spool, and `files` every task that it posted to `io`.
@@ -98,6 +103,15 @@ class Spool {
   // A stream's first chunks were given up: the cursor has to say so.
   void NoteCursor(const CaptureId& capture_id);
   void Forget(const CaptureId& capture_id);
+  // The capture goes on at the next start, before the aggregator is asked, if the spool can vouch
+  // for its cursors by then. Until Forget, or NoteUnsure.
+  void NoteRunning(const CaptureId& capture_id, const CaptureSpec& spec);
+  void NoteUnsure(const CaptureId& capture_id);
+  // Captures of which Recover found that.
+  const std::map<CaptureId, CaptureSpec>& running() const { return running_; }
+  // The aggregator that the spool is for; empty: not known yet.
+  void NoteAggregator(const std::string& aggregator_id);
+  const std::string& aggregator_id() const { return aggregator_id_; }
   using Loaded = std::function<void(std::vector<LoadedChunk>)>;
   void Load(const CaptureId& capture_id, std::vector<SpoolPlace> places, Loaded done);
   // Keeps a copy of a refused chunk for people, if there is room.
@@ -163,6 +177,11 @@ class Spool {
   // Takes the segment out of the books; its file goes with a later job.
   void Retire(uint64_t segment, bool given_up);
   void TidyInto(SpoolJob& job);
+  void PutCursor(const CaptureId& capture_id, bool create, SpoolJob& job);
+  bool WaitsToBeRecorded() const;
+  void PutRunningLeft(SpoolJob& job);
+  void PutRunning(SpoolJob& job);
+  void TakeRunning(const SpoolJobResult& result);
   void OnDone(const SpoolJobResult& result);
   void TakeAppended(bool well);
   void SetHealth(absl::Status health);
@@ -204,6 +223,12 @@ class Spool {
   bool later_kick_posted_ = false;  // for a while later
   bool blocked_ = false;            // there is no room for what waits
   std::set<CaptureId> waiting_;     // whose share is spent
+  std::map<CaptureId, CaptureSpec> running_;
+  std::set<CaptureId> recorded_;         // in the `running` file, as far as it is there
+  std::set<CaptureId> recorded_in_job_;  // and will be, if the job goes well
+  bool running_stuck_ = false;           // it cannot be removed
+  std::string aggregator_id_;
+  bool aggregator_dirty_ = false;
   uint64_t next_tidy_ns_ = 0;
   uint64_t next_try_ns_ = 0;
   absl::Status health_;

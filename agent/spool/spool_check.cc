@@ -72,6 +72,27 @@ SpoolCheckReport::Cursor CheckCursor(FileSystem& files, const std::string& path)
   return report;
 }
 
+// The files of the spool as a whole.
+absl::Status CheckWhole(FileSystem& files, const std::string& root, SpoolCheckReport& report) {
+  const auto read = [&](const std::string& path) -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(const auto file, files.OpenForReading(path));
+    return file->Read(0, limits::kSpoolRunningBytesMax);
+  };
+  const auto aggregator = read(AggregatorFileOf(root));
+  if (!absl::IsNotFound(aggregator.status())) {
+    RETURN_IF_ERROR(aggregator.status());
+    ASSIGN_OR_RETURN(report.aggregator_id, DecodeSpoolAggregator(*aggregator));
+  }
+  const auto bytes = read(RunningFileOf(root));
+  if (absl::IsNotFound(bytes.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(bytes.status());
+  ASSIGN_OR_RETURN(const SpoolRunning running, DecodeSpoolRunning(*bytes));
+  for (const auto& [capture_id, spec] : running.captures) {
+    report.running.push_back(capture_id.ToString());
+  }
+  return absl::OkStatus();
+}
+
 bool Sound(const SpoolCheckReport::Segment& segment) {
   return segment.problem.empty() && segment.damaged_places == 0 && segment.damaged_chunks == 0;
 }
@@ -83,6 +104,7 @@ absl::StatusOr<SpoolCheckReport> CheckSpool(FileSystem& files, const std::string
   ASSIGN_OR_RETURN(const auto captures, files.List(root, limits::kSpoolFilesPerDirectoryMax));
   const auto aside = files.List(QuarantineOf(root), limits::kSpoolFilesPerDirectoryMax);
   if (aside.ok()) report.quarantined_files = aside->size();
+  report.problem = std::string(CheckWhole(files, root, report).message());
   for (const FileSystem::Entry& capture : captures) {
     if (!capture.is_directory || !CaptureId::Parse(capture.name).ok()) continue;
     const std::string directory = root + "/" + capture.name;
@@ -108,7 +130,7 @@ absl::StatusOr<SpoolCheckReport> CheckSpool(FileSystem& files, const std::string
 }
 
 bool SpoolCheckReport::sound() const {
-  return std::all_of(segments.begin(), segments.end(), Sound) &&
+  return problem.empty() && std::all_of(segments.begin(), segments.end(), Sound) &&
          std::all_of(cursors.begin(), cursors.end(),
                      [](const Cursor& cursor) { return cursor.problem.empty(); });
 }
@@ -140,6 +162,13 @@ std::string SpoolCheckReport::ToText() const {
                : fmt::format("{}  NOT READ: {}; chunks that the aggregator has are sent again\n",
                              cursor.path, cursor.problem);
   }
+  if (!aggregator_id.empty()) out += fmt::format("for aggregator {}\n", aggregator_id);
+  for (const std::string& capture : running) {
+    out += fmt::format("capture {} goes on when an agent starts\n", capture);
+  }
+  if (!problem.empty()) {
+    out += fmt::format("what the spool is for, or what goes on: NOT READ: {}\n", problem);
+  }
   out += fmt::format("{} segments, {} bytes, {} chunks, {} events, {} files in quarantine: {}\n",
                      segments.size(), bytes, chunks, events, quarantined_files,
                      sound() ? "sound"
@@ -166,6 +195,12 @@ std::string SpoolCheckReport::ToJson() const {
     if (out.back() != '[') out += ',';
     out += fmt::format("{{\"path\":{},\"streams\":{},\"problem\":{}}}", Quoted(cursor.path),
                        cursor.streams, Quoted(cursor.problem));
+  }
+  out += fmt::format("],\"aggregator_id\":{},\"problem\":{},\"running\":[", Quoted(aggregator_id),
+                     Quoted(problem));
+  for (const std::string& capture : running) {
+    if (out.back() != '[') out += ',';
+    out += Quoted(capture);
   }
   return out + "]}\n";
 }

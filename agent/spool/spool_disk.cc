@@ -17,6 +17,8 @@ constexpr size_t kWriteBytes = 1u << 20;
 constexpr size_t kProbeBytes = 64u << 10;
 constexpr char kCursorName[] = "cursor";
 constexpr char kNewCursorName[] = "cursor.new";
+constexpr char kRunningName[] = "running";
+constexpr char kAggregatorName[] = "aggregator";
 
 // The first error is kept.
 void Keep(absl::Status status, absl::Status& kept) {
@@ -26,14 +28,28 @@ void Keep(absl::Status status, absl::Status& kept) {
 }  // namespace
 
 std::string QuarantineOf(const std::string& root) { return root + "/quarantine"; }
+std::string RunningFileOf(const std::string& root) { return root + "/" + kRunningName; }
+std::string AggregatorFileOf(const std::string& root) { return root + "/" + kAggregatorName; }
 
 SpoolDisk::SpoolDisk(FileSystem& files, std::string root) : files_(files), root_(std::move(root)) {}
 
 SpoolJobResult SpoolDisk::Run(const SpoolJob& job) {
   SpoolJobResult result;
   if (job.probe) result.tidied = Probe();
+  if (job.running_left && job.running_left->empty()) {
+    DropRunning(result);
+  } else if (job.running_left) {
+    running_gone_ = false;
+    result.running = SpoolJobResult::Running::kLeft;
+    absl::Status status = Replace(root_, kRunningName, *job.running_left);
+    if (!status.ok()) DropRunning(result);
+    Keep(std::move(status), result.tidied);
+  }
   for (const SpoolJob::Directory& directory : job.directories) {
-    if (absl::Status status = Empty(directory); !status.ok()) {
+    // The next agent must not go on with a capture whose cursors went before.
+    if (result.running == SpoolJobResult::Running::kStuck) {
+      result.not_emptied.push_back(directory);
+    } else if (absl::Status status = Empty(directory); !status.ok()) {
       Keep(std::move(status), result.tidied);
       result.not_emptied.push_back(directory);
     }
@@ -47,9 +63,41 @@ SpoolJobResult SpoolDisk::Run(const SpoolJob& job) {
   absl::Status cursors;
   for (const SpoolJob::Cursor& cursor : job.cursors) Keep(WriteCursor(cursor), cursors);
   const absl::Status before = std::exchange(result.tidied, cursors);
+  if (!cursors.ok() && !job.removals.empty()) DropRunning(result);
   Remove(job, result);
   Keep(before, result.tidied);
+  if (job.aggregator) Keep(Replace(root_, kAggregatorName, *job.aggregator), result.tidied);
+  if (job.running && result.appended.ok() && result.tidied.ok()) {
+    running_gone_ = false;
+    result.tidied = Replace(root_, kRunningName, *job.running);
+    result.running = SpoolJobResult::Running::kWritten;
+  }
+  if (!result.appended.ok() || !result.tidied.ok()) DropRunning(result);
   return result;
+}
+
+absl::Status SpoolDisk::DropRunning() {
+  if (running_gone_) return absl::OkStatus();
+  absl::Status status = files_.Remove(RunningFileOf(root_));
+  if (status.ok()) status = files_.SyncDirectory(root_);
+  if (absl::IsNotFound(status)) status = absl::OkStatus();
+  running_gone_ = status.ok();
+  return status;
+}
+
+void SpoolDisk::DropRunning(SpoolJobResult& result) {
+  result.running =
+      DropRunning().ok() ? SpoolJobResult::Running::kGone : SpoolJobResult::Running::kStuck;
+}
+
+absl::Status SpoolDisk::Replace(const std::string& directory, const std::string& name,
+                                const std::string& bytes) {
+  const std::string path = directory + "/" + name;
+  ASSIGN_OR_RETURN(const auto file, files_.Create(path + ".new"));
+  RETURN_IF_ERROR(file->Append(bytes));
+  RETURN_IF_ERROR(file->Sync());
+  RETURN_IF_ERROR(files_.Rename(path + ".new", path));
+  return files_.SyncDirectory(directory);
 }
 
 absl::Status SpoolDisk::Probe() {
@@ -136,16 +184,14 @@ void SpoolDisk::SetAside(const SpoolJob::Aside& aside) {
 }
 
 absl::Status SpoolDisk::WriteCursor(const SpoolJob::Cursor& cursor) {
-  const std::string path = cursor.directory + "/" + kCursorName;
-  const std::string new_path = cursor.directory + "/" + kNewCursorName;
-  auto file = files_.Create(new_path);
+  if (cursor.create) {
+    RETURN_IF_ERROR(files_.MakeDirectory(cursor.directory));
+    RETURN_IF_ERROR(files_.SyncDirectory(root_));
+  }
+  absl::Status status = Replace(cursor.directory, kCursorName, cursor.bytes);
   // The directory is made with its first segment; before that there is nothing to say.
-  if (absl::IsNotFound(file.status())) return absl::OkStatus();
-  RETURN_IF_ERROR(file.status());
-  RETURN_IF_ERROR((*file)->Append(cursor.bytes));
-  RETURN_IF_ERROR((*file)->Sync());
-  RETURN_IF_ERROR(files_.Rename(new_path, path));
-  return files_.SyncDirectory(cursor.directory);
+  if (absl::IsNotFound(status) && !cursor.create) return absl::OkStatus();
+  return status;
 }
 
 void SpoolDisk::Remove(const SpoolJob& job, SpoolJobResult& result) {
@@ -154,8 +200,10 @@ void SpoolDisk::Remove(const SpoolJob& job, SpoolJobResult& result) {
   for (const SpoolJob::Removal& removal : job.removals) {
     // Where the disk has no room for a cursor, what the aggregator stores goes all the same, to
     // make some: the aggregator says itself what it has.
-    const bool may_go = removal.given_up ? cursors.ok() && result.appended.ok()
-                                         : cursors.ok() || absl::IsResourceExhausted(cursors);
+    const bool makes_room =
+        absl::IsResourceExhausted(cursors) && result.running != SpoolJobResult::Running::kStuck;
+    const bool may_go =
+        removal.given_up ? cursors.ok() && result.appended.ok() : cursors.ok() || makes_room;
     absl::Status status;
     if (may_go) {
       open_.erase(removal.segment);

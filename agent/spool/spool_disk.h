@@ -22,12 +22,18 @@ class SpoolDisk {
 
   SpoolJobResult Run(const SpoolJob& job);
 
+  // Removes the `running` file; before any job.
+  absl::Status DropRunning();
+
   // Chunks of one capture, in the order of `places`.
   std::vector<LoadedChunk> Load(const std::string& directory,
                                 const std::vector<SpoolPlace>& places);
 
  private:
   absl::Status Probe();
+  absl::Status Replace(const std::string& directory, const std::string& name,
+                       const std::string& bytes);
+  void DropRunning(SpoolJobResult& result);
   absl::Status Empty(const SpoolJob::Directory& directory);
   absl::Status AppendAll(const SpoolJob& job);
   absl::Status Write(const SpoolJob::Append& append, FileSystem::File& file);
@@ -40,9 +46,12 @@ class SpoolDisk {
   const std::string root_;
   // Segments that are written to, by number.
   std::map<uint64_t, std::unique_ptr<FileSystem::File>> open_;
+  bool running_gone_ = false;  // for sure
 };
 
-// The directory of what is set aside.
+// The directory of what is set aside, and the files of the spool as a whole.
 std::string QuarantineOf(const std::string& root);
+std::string RunningFileOf(const std::string& root);
+std::string AggregatorFileOf(const std::string& root);
 
 }  // namespace neurontrace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anything at all as a segment and as a cursor file, with checksums made right so that mutations
-// get past them. What is read must keep its promises: records lie one behind the other within the
-// file, and a cursor makes the same file again.
+// Anything at all as a segment, a cursor file and a `running` file, with checksums made right so
+// that mutations get past them. What is read must keep its promises: records lie one behind the
+// other within the file, and a cursor makes the same file again.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -38,6 +38,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto cursor = DecodeSpoolCursor(cursor_bytes); cursor.ok()) {
     const auto again = DecodeSpoolCursor(EncodeSpoolCursor(*cursor));
     Check(again.ok() && *again == *cursor, "a cursor makes the same cursor again");
+  }
+
+  if (const auto running = DecodeSpoolRunning(cursor_bytes); running.ok()) {
+    const auto again = DecodeSpoolRunning(EncodeSpoolRunning(*running));
+    Check(again.ok() && *again == *running, "what goes on makes the same file again");
   }
 
   uint32_t header_bytes = 0;

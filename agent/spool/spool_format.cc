@@ -9,6 +9,7 @@
 
 #include "base/crc32c.h"
 #include "base/status.h"
+#include "neurontrace/v1/agent_gateway.pb.h"
 #include "neurontrace/v1/chunk.pb.h"
 #include "trace/limits.h"
 #include "wire/conversions.h"
@@ -20,6 +21,8 @@ static_assert(std::endian::native == std::endian::little, "the files are little 
 
 constexpr std::string_view kSegmentMagic = "NTSPOOL\n";
 constexpr std::string_view kCursorMagic = "NTCURSR\n";
+constexpr std::string_view kRunningMagic = "NTRUNNG\n";
+constexpr std::string_view kAggregatorMagic = "NTAGGRG\n";
 constexpr std::string_view kSegmentSuffix = ".seg";
 constexpr size_t kSegmentDigits = 8;
 constexpr size_t kFixedHeaderBytes = 52;
@@ -64,6 +67,38 @@ uint32_t HeadChecksum(std::string_view after_checksum, std::string_view chunk_he
   uint32_t crc = Crc32c(&salt, sizeof salt);
   crc = ExtendCrc32c(crc, after_checksum.data(), after_checksum.size());
   return ExtendCrc32c(crc, chunk_header.data(), chunk_header.size());
+}
+
+void PutText(std::string_view text, std::string& out) {
+  Put(static_cast<uint32_t>(text.size()), out);
+  out.append(text);
+}
+
+// Of a file that is read whole: its magic, its version, and its checksum at the end. The reader is
+// left behind the version.
+absl::Status CheckWhole(std::string_view bytes, std::string_view magic, uint32_t known,
+                        Reader& reader) {
+  if (reader.TakeBytes(magic.size()) != magic) return DataLoss("it does not begin as it should");
+  const auto version = reader.Take<uint32_t>();
+  if (reader.good() && version > known) {
+    return MakeStatus(absl::StatusCode::kUnimplemented,
+                      "it was written by a later version of neurontrace-agent (format {})",
+                      version);
+  }
+  if (!reader.good() || bytes.size() < kChecksumBytes) return DataLoss("it is cut short");
+  const std::string_view covered = bytes.substr(0, bytes.size() - kChecksumBytes);
+  Reader end(bytes.substr(covered.size()));
+  if (version == 0 || end.Take<uint32_t>() != ChecksumOf(covered)) return DataLoss("it is damaged");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StreamCursor> TakeBehind(std::string_view bytes, const StreamIdentity& stream) {
+  v1::StreamCursor message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return DataLoss("where a stream stands is damaged");
+  }
+  ToProto(stream, message.mutable_stream());
+  return FromProto(message);
 }
 
 }  // namespace
@@ -156,7 +191,7 @@ bool RecordHeadMatches(std::string_view head, std::string_view chunk_header, uin
 
 std::string EncodeSpoolCursor(const SpoolCursor& cursor) {
   std::string out(kCursorMagic);
-  Put(kSpoolVersion, out);
+  Put(kCursorVersion, out);
   Put(static_cast<uint32_t>(cursor.streams.size()), out);
   Put(cursor.synced_segment, out);
   Put(cursor.synced_bytes, out);
@@ -164,11 +199,16 @@ std::string EncodeSpoolCursor(const SpoolCursor& cursor) {
     v1::StreamIdentity message;
     ToProto(identity, &message);
     const std::string name = message.SerializeAsString();
-    Put(static_cast<uint32_t>(name.size()), out);
-    out.append(name);
+    PutText(name, out);
     Put(stream.next_sequence, out);
     Put(static_cast<uint8_t>(stream.gone ? stream.gone->place : LossPlace::kUnspecified), out);
     Put(static_cast<uint8_t>(stream.gone ? stream.gone->reason : LossReason::kUnknown), out);
+    v1::StreamCursor behind;
+    if (stream.behind) {
+      ToProto(*stream.behind, &behind);
+      behind.clear_stream();
+    }
+    PutText(behind.SerializeAsString(), out);
   }
   Put(ChecksumOf(out), out);
   return out;
@@ -176,21 +216,8 @@ std::string EncodeSpoolCursor(const SpoolCursor& cursor) {
 
 absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes) {
   Reader reader(bytes);
-  if (reader.TakeBytes(kCursorMagic.size()) != kCursorMagic) {
-    return DataLoss("it does not begin as a cursor file does");
-  }
-  const auto version = reader.Take<uint32_t>();
-  if (reader.good() && version > kSpoolVersion) {
-    return MakeStatus(absl::StatusCode::kUnimplemented,
-                      "it was written by a later version of neurontrace-agent (format {})",
-                      version);
-  }
-  if (bytes.size() < kChecksumBytes) return DataLoss("it is cut short");
-  const std::string_view covered = bytes.substr(0, bytes.size() - kChecksumBytes);
-  Reader end(bytes.substr(covered.size()));
-  if (version == 0 || end.Take<uint32_t>() != ChecksumOf(covered)) {
-    return DataLoss("it is damaged");
-  }
+  RETURN_IF_ERROR(CheckWhole(bytes, kCursorMagic, kCursorVersion, reader));
+  const bool has_behind = bytes[kCursorMagic.size()] > 1;
   const auto streams = reader.Take<uint32_t>();
   SpoolCursor cursor;
   cursor.synced_segment = reader.Take<uint64_t>();
@@ -211,11 +238,70 @@ absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes) {
     if (gone.place() != v1::LOSS_PLACE_UNSPECIFIED) {
       ASSIGN_OR_RETURN(stream.gone, FromProto(gone));
     }
-    cursor.streams.insert_or_assign(std::move(identity), stream);
+    const std::string_view behind =
+        has_behind ? reader.TakeBytes(reader.Take<uint32_t>()) : std::string_view();
+    if (!behind.empty()) {
+      ASSIGN_OR_RETURN(stream.behind, TakeBehind(behind, identity));
+    }
+    cursor.streams.insert_or_assign(std::move(identity), std::move(stream));
   }
   reader.TakeBytes(kChecksumBytes);
   if (!reader.good() || !reader.at_end()) return DataLoss("its length is not what it says");
   return cursor;
+}
+
+std::string EncodeSpoolRunning(const SpoolRunning& running) {
+  std::string out(kRunningMagic);
+  Put(kRunningVersion, out);
+  PutText(running.boot_id, out);
+  Put(static_cast<uint32_t>(running.captures.size()), out);
+  for (const auto& [capture_id, spec] : running.captures) {
+    out.append(capture_id.bytes());
+    v1::CaptureSpec message;
+    ToProto(spec, &message);
+    PutText(message.SerializeAsString(), out);
+  }
+  Put(ChecksumOf(out), out);
+  return out;
+}
+
+absl::StatusOr<SpoolRunning> DecodeSpoolRunning(std::string_view bytes) {
+  Reader reader(bytes);
+  RETURN_IF_ERROR(CheckWhole(bytes, kRunningMagic, kRunningVersion, reader));
+  SpoolRunning running;
+  running.boot_id = reader.TakeBytes(reader.Take<uint32_t>());
+  const auto captures = reader.Take<uint32_t>();
+  if (captures > limits::kSpoolRunningMax) return DataLoss("it names {} captures", captures);
+  for (uint32_t i = 0; i < captures && reader.good(); ++i) {
+    const auto capture_id = CaptureId::FromBytes(reader.TakeBytes(CaptureId::kBytes));
+    const std::string_view spec = reader.TakeBytes(reader.Take<uint32_t>());
+    v1::CaptureSpec message;
+    if (!reader.good() || !capture_id.ok() ||
+        !message.ParseFromArray(spec.data(), static_cast<int>(spec.size()))) {
+      return DataLoss("what capture {} records is damaged", i);
+    }
+    ASSIGN_OR_RETURN(running.captures[*capture_id], FromProto(message));
+  }
+  reader.TakeBytes(kChecksumBytes);
+  if (!reader.good() || !reader.at_end()) return DataLoss("its length is not what it says");
+  return running;
+}
+
+std::string EncodeSpoolAggregator(std::string_view aggregator_id) {
+  std::string out(kAggregatorMagic);
+  Put(kAggregatorVersion, out);
+  PutText(aggregator_id, out);
+  Put(ChecksumOf(out), out);
+  return out;
+}
+
+absl::StatusOr<std::string> DecodeSpoolAggregator(std::string_view bytes) {
+  Reader reader(bytes);
+  RETURN_IF_ERROR(CheckWhole(bytes, kAggregatorMagic, kAggregatorVersion, reader));
+  const std::string_view id = reader.TakeBytes(reader.Take<uint32_t>());
+  reader.TakeBytes(kChecksumBytes);
+  if (!reader.good() || !reader.at_end()) return DataLoss("its length is not what it says");
+  return std::string(id);
 }
 
 std::string SegmentName(uint64_t segment) {

@@ -9,14 +9,19 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "trace/capture_spec.h"
 #include "trace/chunk_header.h"
 #include "trace/ids.h"
+#include "trace/worker_info.h"
 
 // What is in the spool's files; docs/formats/spool.md has it byte by byte. Everything is little
 // endian. Version 1 stays readable for ever. Pure functions, any thread.
 namespace neurontrace {
 
-inline constexpr uint32_t kSpoolVersion = 1;
+inline constexpr uint32_t kSpoolVersion = 1;   // of segments
+inline constexpr uint32_t kCursorVersion = 2;  // of cursors; 1 had no StreamCursor
+inline constexpr uint32_t kRunningVersion = 1;
+inline constexpr uint32_t kAggregatorVersion = 1;
 inline constexpr size_t kSegmentHeaderBytesMax = 4'096;
 inline constexpr size_t kRecordHeadBytes = 32;
 inline constexpr std::string_view kRecordMagic = "NTrc";
@@ -67,6 +72,8 @@ struct SpoolCursor {
   struct Stream {
     uint64_t next_sequence = 0;      // all below is stored by the aggregator, or given up
     std::optional<GoneBefore> gone;  // the chunks before the first one left were given up
+    // Where the stream stands behind the last chunk that is durable, here or at the aggregator.
+    std::optional<StreamCursor> behind;
     friend bool operator==(const Stream&, const Stream&) = default;
   };
   // So many bytes of this segment are known to be synced; earlier segments are, all of them.
@@ -79,6 +86,22 @@ struct SpoolCursor {
 std::string EncodeSpoolCursor(const SpoolCursor& cursor);
 // DATA_LOSS: not a cursor file, or damaged. UNIMPLEMENTED: of a later version.
 absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes);
+
+// What the `running` file says: the captures that go on at the next start of an agent, though it
+// cannot ask the aggregator. It holds for one boot of the machine alone.
+struct SpoolRunning {
+  std::string boot_id;
+  std::map<CaptureId, CaptureSpec> captures;
+
+  friend bool operator==(const SpoolRunning&, const SpoolRunning&) = default;
+};
+std::string EncodeSpoolRunning(const SpoolRunning& running);
+// Errors as DecodeSpoolCursor's.
+absl::StatusOr<SpoolRunning> DecodeSpoolRunning(std::string_view bytes);
+
+// The `aggregator` file: the id of the aggregator that the spool is for.
+std::string EncodeSpoolAggregator(std::string_view aggregator_id);
+absl::StatusOr<std::string> DecodeSpoolAggregator(std::string_view bytes);
 
 // "00000017.seg" and back; nothing for other names.
 std::string SegmentName(uint64_t segment);

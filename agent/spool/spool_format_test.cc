@@ -68,6 +68,11 @@ SpoolCursor Cursor() {
   stream.nc_idx = 3;
   cursor.streams[stream] = {.next_sequence = 7,
                             .gone = GoneBefore{LossPlace::kSpool, LossReason::kOverwritten}};
+  StreamCursor behind{.stream = stream, .next_sequence = 9, .source_position = 77};
+  behind.events_before = 1'000;
+  behind.losses_before.push_back(
+      {.place = LossPlace::kRuntimeRing, .reason = LossReason::kOverwritten, .events = 3});
+  cursor.streams[stream].behind = behind;
   return cursor;
 }
 
@@ -183,6 +188,41 @@ TEST(SpoolCursorTest, DamageAtAnyByteIsSeen) {
     EXPECT_FALSE(DecodeSpoolCursor(good.substr(0, at)).ok()) << at;
   }
   EXPECT_FALSE(DecodeSpoolCursor(good + "x").ok());
+}
+
+SpoolRunning Running() {
+  SpoolRunning running{"boot-1", {}};
+  running.captures[Capture()] = {.name = "all", .neuron_cores = {1, 2}, .duration_ns = 5};
+  running.captures[*CaptureId::FromBytes("fedcba9876543210")] = {};
+  return running;
+}
+
+TEST(SpoolRunningTest, ComesBack) {
+  const auto back = DecodeSpoolRunning(EncodeSpoolRunning(Running()));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(*back, Running());
+}
+
+TEST(SpoolRunningTest, DamageAtAnyByteIsSeen) {
+  const std::string good = EncodeSpoolRunning(Running());
+  for (size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 0x10);
+    EXPECT_FALSE(DecodeSpoolRunning(bad).ok()) << at;
+    EXPECT_FALSE(DecodeSpoolRunning(good.substr(0, at)).ok()) << at;
+  }
+  EXPECT_FALSE(DecodeSpoolRunning(good + "x").ok());
+}
+
+TEST(SpoolAggregatorTest, ComesBackOrIsSeenToBeDamaged) {
+  const std::string good = EncodeSpoolAggregator("agg-1");
+  EXPECT_EQ(*DecodeSpoolAggregator(good), "agg-1");
+  for (size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 0x10);
+    EXPECT_FALSE(DecodeSpoolAggregator(bad).ok()) << at;
+    EXPECT_FALSE(DecodeSpoolAggregator(good.substr(0, at)).ok()) << at;
+  }
 }
 
 TEST(SegmentNameTest, OnlyNamesOfSegmentsAreNumbers) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,6 +47,7 @@ struct SpoolJob {
   struct Cursor {
     std::string directory;
     std::string bytes;
+    bool create = false;  // the directory, where it is not there
   };
   struct Removal {  // of a segment
     std::string directory;
@@ -58,21 +60,30 @@ struct SpoolJob {
   };
 
   bool probe = false;  // try whether the disk takes a file
+  // The `running` file, before anything else: without the captures that are over; empty: it goes.
+  std::optional<std::string> running_left;
   std::vector<Directory> directories;
   std::vector<Append> appends;
   std::vector<Aside> aside;
   std::vector<Cursor> cursors;
   std::vector<Removal> removals;
+  // The `running` file, if all of the above went well.
+  std::optional<std::string> running;
+  std::optional<std::string> aggregator;  // the file of that name
 
   bool empty() const {
-    return !probe && directories.empty() && appends.empty() && aside.empty() && cursors.empty() &&
-           removals.empty();
+    return !probe && !running_left && !running && !aggregator && directories.empty() &&
+           appends.empty() && aside.empty() && cursors.empty() && removals.empty();
   }
 };
 
 struct SpoolJobResult {
   absl::Status appended;  // all chunks are durable, or none is said to be
-  absl::Status tidied;    // cursors, removals, the probe
+  absl::Status tidied;    // cursors, removals, the probe, files of the spool as a whole
+  // What became of the `running` file. Where anything failed it is gone: what comes next may be
+  // sent without being on this disk, and then the cursors here would be wrong.
+  enum class Running { kAsItWas, kLeft, kWritten, kGone, kStuck };
+  Running running = Running::kAsItWas;
   std::vector<SpoolJob::Removal> not_removed;
   std::vector<SpoolJob::Directory> not_emptied;
 };

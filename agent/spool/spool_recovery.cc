@@ -55,6 +55,7 @@ absl::StatusOr<uint64_t> SoundBytes(FileSystem::File& file, uint64_t known_synce
 
 absl::Status SpoolRecovery::Run(const Visitor& visitor, Summary& summary) {
   summary = {};
+  exact_.clear();
   ASSIGN_OR_RETURN(const auto entries, files_.List(root_, limits::kSpoolFilesPerDirectoryMax));
   const auto aside = files_.List(QuarantineOf(root_), limits::kSpoolFilesPerDirectoryMax);
   if (aside.ok()) {
@@ -66,6 +67,8 @@ absl::Status SpoolRecovery::Run(const Visitor& visitor, Summary& summary) {
     if (!entry.is_directory || !capture_id.ok() || capture_id->ToString() != entry.name) continue;
     RETURN_IF_ERROR(ReadCapture(*capture_id, root_ + "/" + entry.name, visitor, summary));
   }
+  RETURN_IF_ERROR(ReadRunning(summary));
+  RETURN_IF_ERROR(ReadAggregator(summary));
   for (const auto& [number, segment] : summary.segments) {
     summary.bytes += segment.bytes;
     summary.chunks += segment.records;
@@ -80,7 +83,7 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
   for (const FileSystem::Entry& entry : entries) {
     if (const auto segment = ParseSegmentName(entry.name)) segments[*segment] = entry;
   }
-  ASSIGN_OR_RETURN(const SpoolCursor cursor, ReadCursor(directory, summary));
+  ASSIGN_OR_RETURN(const SpoolCursor cursor, ReadCursor(capture_id, directory, summary));
   visitor.on_capture(capture_id, cursor);
   for (const auto& [segment, entry] : segments) {
     summary.last_segment = std::max(summary.last_segment, segment);
@@ -95,6 +98,7 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
       ++summary.segments_left_alone;
     } else if (absl::IsDataLoss(status)) {
       SetAside(entry, capture_id, status, summary);
+      exact_.erase(capture_id);
       // The last one may never have been synced: then nothing in it was said to be kept.
       const bool never_synced = last && cursor.synced_segment != segment;
       if (!never_synced) summary.doubtful.insert(capture_id);
@@ -111,20 +115,65 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
   return absl::OkStatus();
 }
 
-absl::StatusOr<SpoolCursor> SpoolRecovery::ReadCursor(const std::string& directory,
+absl::StatusOr<std::string> SpoolRecovery::ReadWhole(const std::string& path, size_t bytes_max) {
+  ASSIGN_OR_RETURN(const auto file, files_.OpenForReading(path));
+  return file->Read(0, bytes_max);
+}
+
+absl::Status SpoolRecovery::ReadRunning(Summary& summary) {
+  const std::string path = RunningFileOf(root_);
+  const auto bytes = ReadWhole(path, limits::kSpoolRunningBytesMax);
+  if (absl::IsNotFound(bytes.status())) return absl::OkStatus();
+  summary.running_stale = true;
+  if (!bytes.ok() && !gives_up_) return bytes.status();
+  if (!bytes.ok()) ++summary.files_unreadable;
+  absl::StatusOr<SpoolRunning> running =
+      bytes.ok() ? DecodeSpoolRunning(*bytes) : absl::StatusOr<SpoolRunning>(bytes.status());
+  if (!running.ok()) {
+    spdlog::warn("spool: {} is not used: {}", path, std::string(running.status().message()));
+    return absl::OkStatus();
+  }
+  if (boot_id_.empty() || running->boot_id != boot_id_) return absl::OkStatus();
+  for (auto& [capture_id, spec] : running->captures) {
+    const bool exact = exact_.contains(capture_id) && !summary.doubtful.contains(capture_id) &&
+                       !summary.left_alone.contains(capture_id);
+    if (exact) summary.running.emplace(capture_id, std::move(spec));
+  }
+  summary.running_stale = summary.running.size() != running->captures.size();
+  return absl::OkStatus();
+}
+
+absl::Status SpoolRecovery::ReadAggregator(Summary& summary) {
+  const std::string path = AggregatorFileOf(root_);
+  const auto bytes = ReadWhole(path, limits::kSpoolRunningBytesMax);
+  if (absl::IsNotFound(bytes.status())) return absl::OkStatus();
+  if (!bytes.ok() && !gives_up_) return bytes.status();
+  if (!bytes.ok()) ++summary.files_unreadable;
+  absl::StatusOr<std::string> id =
+      bytes.ok() ? DecodeSpoolAggregator(*bytes) : absl::StatusOr<std::string>(bytes.status());
+  if (id.ok()) {
+    summary.aggregator_id = *std::move(id);
+  } else {
+    spdlog::warn("spool: {} is not used: {}", path, std::string(id.status().message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SpoolCursor> SpoolRecovery::ReadCursor(const CaptureId& capture_id,
+                                                      const std::string& directory,
                                                       Summary& summary) {
   const std::string path = directory + "/cursor";
-  const auto bytes = [&]() -> absl::StatusOr<std::string> {
-    ASSIGN_OR_RETURN(const auto file, files_.OpenForReading(path));
-    return file->Read(0, limits::kSpoolCursorBytesMax);
-  }();
+  const auto bytes = ReadWhole(path, limits::kSpoolCursorBytesMax);
   // Without it chunks that the aggregator has are sent once more, which costs only that.
   if (absl::IsNotFound(bytes.status())) return SpoolCursor();
   if (!bytes.ok() && !gives_up_) return bytes.status();
   if (!bytes.ok()) ++summary.files_unreadable;
   absl::StatusOr<SpoolCursor> cursor =
       bytes.ok() ? DecodeSpoolCursor(*bytes) : absl::StatusOr<SpoolCursor>(bytes.status());
-  if (cursor.ok()) return cursor;
+  if (cursor.ok()) {
+    exact_.insert(capture_id);
+    return cursor;
+  }
   spdlog::warn("spool: {} is not used: {}", path, std::string(cursor.status().message()));
   return SpoolCursor();
 }
@@ -164,6 +213,7 @@ absl::Status SpoolRecovery::ReadOne(const CaptureId& capture_id, const std::stri
   ASSIGN_OR_RETURN(const SegmentSummary walked, ReadSegment(*file, visit));
   summary.segments[segment] = {capture_id, walked.file_bytes, records};
   summary.damaged_places += walked.damaged_places + unfit;
+  if (walked.damaged_places + unfit > 0) exact_.erase(capture_id);
   summary.torn_bytes += walked.file_bytes - std::min(walked.file_bytes, sound);
   if (sound == ~uint64_t{0} && walked.torn_bytes > 0) {
     // The end of a segment that others follow: a write that failed, and was made again there.

@@ -11,6 +11,7 @@
 #include "agent/spool/segment_reader.h"
 #include "agent/spool/spool_job.h"
 #include "base/file_system.h"
+#include "trace/capture_spec.h"
 #include "trace/chunk_header.h"
 #include "trace/ids.h"
 
@@ -40,6 +41,10 @@ class SpoolRecovery {
     std::map<uint64_t, FoundSegment> segments;
     // Captures of which whole segments are gone, nobody knows with what in them.
     std::set<CaptureId> doubtful;
+    // Captures that go on without asking: of this boot, with every file sound.
+    std::map<CaptureId, CaptureSpec> running;
+    bool running_stale = false;  // the file that says so names others too, or nonsense
+    std::string aggregator_id;   // that the spool is for; empty: not known
     // Names in captures' directories that have to stay.
     std::map<CaptureId, std::set<std::string>> left_alone;
   };
@@ -51,10 +56,12 @@ class SpoolRecovery {
   };
 
   // `gives_up`: files that the disk does not give are passed over.
-  SpoolRecovery(FileSystem& files, std::string root, std::string agent_id, bool gives_up)
+  SpoolRecovery(FileSystem& files, std::string root, std::string agent_id, std::string boot_id,
+                bool gives_up)
       : files_(files),
         root_(std::move(root)),
         agent_id_(std::move(agent_id)),
+        boot_id_(std::move(boot_id)),
         gives_up_(gives_up) {}
 
   // Errors are the disk's, about a directory or a file: to be tried again.
@@ -63,7 +70,12 @@ class SpoolRecovery {
  private:
   absl::Status ReadCapture(const CaptureId& capture_id, const std::string& directory,
                            const Visitor& visitor, Summary& summary);
-  absl::StatusOr<SpoolCursor> ReadCursor(const std::string& directory, Summary& summary);
+  // A file that is read whole. NOT_FOUND: it is not there.
+  absl::StatusOr<std::string> ReadWhole(const std::string& path, size_t bytes_max);
+  absl::Status ReadRunning(Summary& summary);
+  absl::Status ReadAggregator(Summary& summary);
+  absl::StatusOr<SpoolCursor> ReadCursor(const CaptureId& capture_id, const std::string& directory,
+                                         Summary& summary);
   // `cursor` for the last segment of its capture, whose end may be torn.
   absl::Status ReadOne(const CaptureId& capture_id, const std::string& path, uint64_t segment,
                        const SpoolCursor* cursor, const Visitor& visitor, Summary& summary);
@@ -73,7 +85,9 @@ class SpoolRecovery {
   FileSystem& files_;
   const std::string root_;
   const std::string agent_id_;
+  const std::string boot_id_;
   const bool gives_up_;
+  std::set<CaptureId> exact_;  // captures whose cursors are all there
 };
 
 }  // namespace neurontrace

@@ -133,6 +133,7 @@ void DeliveryQueue::OnKept(const SpoolTicket& ticket, const SpoolPlace& place) {
   entry.place = place;
   cached_bytes_ += entry.envelope_bytes;
   ++counters_.chunks_kept;
+  stream.safe_header = entry.envelope->header();
   // Half of the budget is for what need not be read back. A stand-in for a refused chunk, which
   // the spool does not know, stays.
   const bool same = entry.envelope->header().size() == place.header_bytes &&
@@ -188,6 +189,12 @@ void DeliveryQueue::StandInForLast(StreamNumber number, const GoneBefore& gone) 
 std::map<StreamIdentity, SpoolCursor::Stream> DeliveryQueue::StreamsOf(
     const CaptureId& capture_id) {
   std::map<StreamIdentity, SpoolCursor::Stream> cursors;
+  for (const StreamNumber number : StreamsIn(capture_id)) LearnFrom(streams_[number]);
+  if (const auto behind = behind_.find(capture_id); behind != behind_.end()) {
+    for (const auto& [identity, cursor] : behind->second) {
+      cursors[identity] = {cursor.next_sequence, std::nullopt, cursor};
+    }
+  }
   for (const StreamNumber number : StreamsIn(capture_id)) {
     const Stream& stream = streams_[number];
     SpoolCursor::Stream& cursor = cursors[std::get<StreamIdentity>(stream.key)];
@@ -244,6 +251,10 @@ bool DeliveryQueue::PopStored(StreamNumber number) {
   stream.entries.pop_front();
   --stream.ready;
   stream.stored_before = entry.sequence + 1;
+  // Sent while the disk failed; a chunk that is kept was taken note of before.
+  if (entry.place.segment == 0 && entry.envelope != nullptr) {
+    stream.safe_header = entry.envelope->header();
+  }
   TakeOut(entry);
   const bool goes_on = !entry.end_of_stream || !stream.entries.empty();
   if (!goes_on) Forget(number);
@@ -286,6 +297,8 @@ void DeliveryQueue::Replace(StreamNumber stream, Entry& entry, Chunk chunk) {
 
 void DeliveryQueue::ForgetCapture(const CaptureId& capture_id) {
   by_capture_.erase(capture_id);
+  behind_.erase(capture_id);
+  resumed_.erase(capture_id);
   if (spool_ != nullptr) spool_->Forget(capture_id);
 }
 
@@ -329,6 +342,7 @@ void DeliveryQueue::CountCore(const ChunkHeader& header) {
 
 void DeliveryQueue::Forget(StreamNumber number) {
   const auto it = streams_.find(number);
+  LearnFrom(it->second);
   const auto capture = by_capture_.find(std::get<CaptureId>(it->second.key));
   if (capture != by_capture_.end()) capture->second.erase(number);
   numbers_.erase(it->second.key);

@@ -19,6 +19,7 @@
 #include "agent/spool/spool.h"
 #include "agent/upload/ack_window.h"
 #include "neurontrace/v1/chunk.pb.h"
+#include "trace/capture_spec.h"
 #include "trace/ids.h"
 #include "trace/limits.h"
 #include "trace/worker_info.h"
@@ -80,6 +81,20 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   // Adds what this node keeps to where the aggregator says that streams of a capture stand: the
   // sources go on behind both.
   void MergeCursors(const CaptureId& capture_id, std::vector<StreamCursor>& cursors);
+  // Captures that go on from the spool, before the aggregator is asked, with where their streams
+  // stand; after Recover, once.
+  struct Resumed {
+    CaptureId capture_id;
+    CaptureSpec spec;
+    std::vector<StreamCursor> cursors;
+  };
+  std::vector<Resumed> TakeRunning();
+  // The capture runs here: the next agent is to go on with it likewise.
+  void NoteRunning(const CaptureId& capture_id, const CaptureSpec& spec);
+  // True if the aggregator has chunks of a stream that was resumed before they were made: what was
+  // made since has their numbers, and cannot be sent. The capture has to be forgotten here and
+  // begun again; that nobody knows what it lost is told then. To be asked before MergeCursors.
+  bool WasWrong(const CaptureId& capture_id, const std::vector<StreamCursor>& cursors);
   // True while something of the capture is not acknowledged.
   bool Holds(const CaptureId& capture_id) const;
   // Captures of which the spool or the queue knows.
@@ -151,6 +166,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   void OnHealth(const absl::Status& health) override;
   void OnSegmentDropped(const CaptureId& capture_id, uint64_t segment) override;
   std::map<StreamIdentity, SpoolCursor::Stream> StreamsOf(const CaptureId& capture_id) override;
+  bool CursorsAreExact() override;
 
  private:
   using StreamKey = std::tuple<CaptureId, StreamIdentity>;
@@ -159,6 +175,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
     std::deque<Entry> entries;
     size_t ready = 0;         // the first so many may be sent
     std::string last_header;  // of the last chunk there was, serialized
+    std::string safe_header;  // of the last that is kept or stored, where `behind_` lags; or empty
     uint64_t next_sequence = 0;
     uint64_t stored_before = 0;
   };
@@ -174,6 +191,10 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   // False if it is to be tried again.
   bool TakeOneLoaded(StreamNumber number, uint64_t sequence, const LoadedChunk& loaded);
   void LoseUnreadable(StreamNumber number, size_t index, const absl::Status& why);
+  static StreamCursor CursorBehind(const ChunkHeader& header);
+  // Takes note of where a stream surely stands.
+  void Learn(const CaptureId& capture_id, const StreamCursor& cursor);
+  void LearnFrom(Stream& stream);
   void StandInForLast(StreamNumber number, const GoneBefore& gone);
   // Adds a chunk that says of the stream that nobody knows what it lost.
   void TellUnknown(const CaptureId& capture_id, StreamCursor& cursor);
@@ -189,6 +210,10 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   absl::flat_hash_map<StreamKey, StreamNumber> numbers_;
   std::map<StreamNumber, Stream> streams_;  // in order, so that what happens to all repeats itself
   std::map<CaptureId, std::set<StreamNumber>> by_capture_;
+  // Where streams stand behind what is kept here or stored by the aggregator, also those that have
+  // ended or of which nothing is here.
+  std::map<CaptureId, std::map<StreamIdentity, StreamCursor>> behind_;
+  std::map<CaptureId, std::map<StreamIdentity, uint64_t>> resumed_;  // at which sequence
   std::set<CaptureId> doubtful_;  // nobody knows what the spool lost of them: to be told
   StreamNumber last_number_ = 0;
   size_t unkept_bytes_ = 0;  // of chunks that are in memory alone

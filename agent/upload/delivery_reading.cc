@@ -25,6 +25,7 @@ absl::Status DeliveryQueue::Recover() {
   numbers_.clear();
   streams_.clear();
   by_capture_.clear();
+  behind_.clear();
   chunks_ = 0;
   counters_.chunks_recovered = 0;
   SpoolCursor cursor;
@@ -33,6 +34,9 @@ absl::Status DeliveryQueue::Recover() {
            [&](const CaptureId& capture_id, const SpoolCursor& found) {
              by_capture_[capture_id];
              cursor = found;
+             for (const auto& [identity, stream] : found.streams) {
+               if (stream.behind) Learn(capture_id, *stream.behind);
+             }
            },
        .on_chunk = [&](const ChunkHeader& header,
                        const SpoolPlace& place) { TakeFound(cursor, header, place); }}));
@@ -53,7 +57,7 @@ void DeliveryQueue::TakeFound(const SpoolCursor& cursor, const ChunkHeader& head
   const bool again =
       index < stream.entries.size() && stream.entries[index].sequence == header.sequence;
   if (header.sequence >= stream.next_sequence || (again && index + 1 == stream.entries.size())) {
-    stream.last_header = SerializeChunkHeader(header);
+    stream.safe_header = stream.last_header = SerializeChunkHeader(header);
   }
   stream.next_sequence = std::max(stream.next_sequence, header.sequence + 1);
   if (header.sequence < first || (!again && index < stream.entries.size())) {
@@ -79,60 +83,6 @@ void DeliveryQueue::TakeFound(const SpoolCursor& cursor, const ChunkHeader& head
   entry.place = place;
   entry.envelope_bytes =
       static_cast<uint32_t>(sizeof(Entry) + sizeof(v1::ChunkEnvelope)) + place.record_bytes();
-}
-
-void DeliveryQueue::MergeCursors(const CaptureId& capture_id, std::vector<StreamCursor>& cursors) {
-  for (const StreamNumber number : StreamsIn(capture_id)) {
-    const auto it = streams_.find(number);
-    const auto header = ParseChunkHeader(it->second.last_header);
-    if (!header.ok()) continue;
-    StreamCursor ours;
-    ours.stream = header->stream;
-    ours.next_sequence = header->sequence + 1;
-    ours.source_position = header->source_position;
-    ours.source_skip = header->source_skip;
-    ours.ended = header->end_of_stream;
-    ours.events_before = header->events_before + header->events_accounted();
-    ours.losses_before = header->losses_before;
-    ours.sequence_mark = header->sequence_mark;
-    for (const Loss& loss : header->losses) {
-      AddLoss({.place = loss.place,
-               .reason = loss.reason,
-               .events = loss.events,
-               .events_unknown = loss.events_unknown},
-              ours.losses_before);
-    }
-    const auto theirs = std::find_if(cursors.begin(), cursors.end(), [&](const StreamCursor& c) {
-      return c.stream == ours.stream;
-    });
-    if (theirs == cursors.end()) {
-      cursors.push_back(std::move(ours));
-    } else if (theirs->next_sequence < ours.next_sequence) {
-      *theirs = std::move(ours);
-    }
-  }
-  if (doubtful_.erase(capture_id) == 0) return;
-  for (StreamCursor& cursor : cursors) {
-    if (!cursor.ended) TellUnknown(capture_id, cursor);
-  }
-}
-
-void DeliveryQueue::TellUnknown(const CaptureId& capture_id, StreamCursor& cursor) {
-  const Loss loss{
-      .place = LossPlace::kSpool, .reason = LossReason::kUnknown, .events_unknown = true};
-  Chunk chunk;
-  chunk.header.capture_id = capture_id;
-  chunk.header.stream = cursor.stream;
-  chunk.header.sequence = cursor.next_sequence++;
-  chunk.header.source_position = cursor.source_position;
-  chunk.header.source_skip = cursor.source_skip;
-  chunk.header.events_before = cursor.events_before;
-  chunk.header.losses_before = cursor.losses_before;
-  chunk.header.losses.push_back(loss);
-  chunk.header.losses.back().detail = "the agent's disk did not give back what was kept on it";
-  AddLoss(loss, cursor.losses_before);
-  spdlog::error("spool: {} lost what nobody knows", ToString(cursor.stream));
-  Submit(std::move(chunk), [](const Receipt&) {});
 }
 
 void DeliveryQueue::Load(StreamNumber number, size_t index) {

@@ -47,9 +47,29 @@ class FakeNode {
     spool.reset();
     runner.RunUntilIdle();  // tasks that find nobody
   }
+  // Goes on before the aggregator is asked, if the spool can vouch for it.
+  bool GoOn() {
+    bool any = false;
+    for (const DeliveryQueue::Resumed& resumed : queue->TakeRunning()) {
+      EXPECT_EQ(resumed.capture_id, capture);
+      any = true;
+      for (auto& [name, source] : sources) {
+        uint64_t next = 0;
+        for (const StreamCursor& cursor : resumed.cursors) {
+          if (cursor.stream.name != name) continue;
+          next = cursor.next_sequence;
+          EXPECT_EQ(cursor.source_position, next);
+          EXPECT_EQ(cursor.events_before, next * kEventsPerChunk);
+        }
+        if (!source.running) Resume(name, source, next);
+      }
+    }
+    return any;
+  }
   // The aggregator's welcome: where streams stand, and the sources go on from there.
   void Welcome() {
     std::vector<StreamCursor> cursors = aggregator.Cursors();
+    EXPECT_FALSE(queue->WasWrong(capture, cursors));
     uploader->TakeCursors(capture, cursors);
     queue->MergeCursors(capture, cursors);
     for (auto& [name, source] : sources) {
@@ -59,6 +79,7 @@ class FakeNode {
       }
       if (!source.running) Resume(name, source, next);
     }
+    queue->NoteRunning(capture, CaptureSpec{.name = "running"});
     uploader->ForgetAllBut({capture});
     uploader->SetEnabled(true);
   }

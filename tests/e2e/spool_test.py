@@ -13,6 +13,7 @@ from fleet_case import FleetCase
 from ground_truth import compare, read_capture_log
 
 INSTANCE = "i-0001"
+TAP_BUFFER_BYTES = 1 << 20  # the least there is
 
 
 class SpoolTest(FleetCase):
@@ -45,7 +46,6 @@ class SpoolTest(FleetCase):
     def test_agent_killed_with_a_full_spool_delivers_everything_once(self):
         worker, capture_id = self.begin()
         self.wait_for_spool(20)
-        # Until an aggregator tells it to, an agent that starts reads no tap; what it has is not touched.
         for _ in range(3):
             self.fleet.agents[INSTANCE].kill()
             self.fleet.start_agent(INSTANCE).wait_for_line("spool: ")
@@ -57,6 +57,68 @@ class SpoolTest(FleetCase):
         self.assertEqual(capture["state"], "CAPTURE_STATE_COMPLETE", capture)
         self.check_whole(capture_id)
         wait_until(lambda: self.spool_check()["segments"] == [], "the spool to be empty")
+
+    def test_agent_that_starts_without_an_aggregator_goes_on(self):
+        self.start_instances(INSTANCE)
+        worker = self.fleet.start_worker(INSTANCE, "--cores", 2, "--rank-start", 0, "--world-size", 2, "--mix", "graph",
+                                         "--executions-per-second", 400,
+                                         env={"NEURONTRACE_TAP_BUFFER_BYTES": str(TAP_BUFFER_BYTES)})
+        self.fleet.wait_for_workers(1)
+        capture_id = self.start_capture("--name", "alone")
+        self.wait_for_events(capture_id, 1_000)
+        self.fleet.aggregator.kill()
+        for _ in range(3):
+            self.fleet.agents[INSTANCE].kill()
+            self.fleet.start_agent(INSTANCE).wait_for_line("goes on")
+            # More than twice of what the tap could hold for an agent that does not read.
+            wait_until(lambda: self.metrics()["neurontrace_agent_document_bytes_total"] > 2 * TAP_BUFFER_BYTES,
+                       "the tap to be read", 120)
+        self.fleet.start_aggregator()
+        self.fleet.wait_for_workers(1, "WORKER_STATE_STREAMING")
+        self.wait_for_more_work([worker])
+        capture = self.stop_capture(capture_id)
+        self.assertEqual(capture["state"], "CAPTURE_STATE_COMPLETE", capture)
+        self.check_whole(capture_id)
+        wait_until(lambda: self.spool_check()["segments"] == [], "the spool to be empty")
+
+    def test_aggregator_with_another_store_gets_nothing_and_costs_nothing(self):
+        worker, capture_id = self.begin()
+        self.wait_for_spool(10)
+        first = self.spool_check()["aggregator_id"]
+        store, aside = self.fleet.dir / "store", self.fleet.dir / "aside"
+        store.rename(aside)
+        self.fleet.start_aggregator()
+        agent = self.fleet.agents[INSTANCE]
+        agent.wait_for_line("which has another store")
+        wait_until(lambda: self.metrics()["neurontrace_agent_aggregators_refused_total"] >= 2, "a second try", 30)
+        self.assertGreaterEqual(self.spooled_chunks(), 10)
+        agent.kill()
+        self.fleet.start_agent(INSTANCE).wait_for_line("which has another store")
+        self.assertEqual(self.spool_check()["aggregator_id"], first)
+        # Back with its store, and elsewhere: another address is the same aggregator.
+        self.fleet.aggregator.kill()
+        shutil.rmtree(store)
+        aside.rename(store)
+        self.fleet.address = None
+        self.fleet.start_aggregator()
+        self.fleet.agents[INSTANCE].kill()
+        self.fleet.start_agent(INSTANCE)
+        self.fleet.wait_for_workers(1, "WORKER_STATE_STREAMING")
+        self.wait_for_more_work([worker])
+        self.assertEqual(self.stop_capture(capture_id)["state"], "CAPTURE_STATE_COMPLETE")
+        self.check_whole(capture_id)
+
+    def test_another_store_is_adopted_where_the_agent_is_told_to(self):
+        self.begin()
+        self.wait_for_spool(10)
+        first = self.spool_check()["aggregator_id"]
+        shutil.rmtree(self.fleet.dir / "store")
+        self.fleet.start_aggregator()
+        self.fleet.agents[INSTANCE].kill()
+        self.fleet.start_agent(INSTANCE, "--spool-adopt")
+        wait_until(lambda: self.spool_check()["segments"] == [], "the spool to be empty")
+        self.assertNotIn(self.spool_check()["aggregator_id"], ("", first))
+        self.fleet.wait_for_workers(1)
 
     def test_worker_that_ended_meanwhile_is_delivered_by_the_next_agent(self):
         worker, capture_id = self.begin()

@@ -28,6 +28,15 @@ SimAgent::SimAgent(SimWorld& world, SimLedger& ledger, SimNetwork& network, SimH
                       uploader_.SetEnabled(true);
                     },
                 .on_lost = [this] { uploader_.SetEnabled(false); },
+                .was_wrong =
+                    [this](const CaptureResume& resume) {
+                      const bool wrong = queue_.WasWrong(resume.capture_id, resume.cursors);
+                      if (wrong)
+                        world_.trace.Violate("{} resumed what was old", host_.info.agent_id);
+                      return wrong;
+                    },
+                .on_running = [this](const CaptureId& id,
+                                     const CaptureSpec& spec) { queue_.NoteRunning(id, spec); },
                 .on_capture_over = [this](const CaptureId& id) { uploader_.ForgetCapture(id); },
                 .on_resume =
                     [this](CaptureResume& resume) {
@@ -50,6 +59,7 @@ std::unique_ptr<Spool> SimAgent::MakeSpool(SimWorld& world, SimHost& host, const
   Spool::Options spool = options.spool;
   spool.directory = "/var/lib/neurontrace/spool";
   spool.agent_id = host.info.agent_id;
+  spool.boot_id = host.info.boot_id;
   return std::make_unique<Spool>(spool, host.disk, disk_runner_, runner_, world.clock,
                                  world.random);
 }
@@ -69,6 +79,10 @@ void SimAgent::OpenSpool() {
     return;
   }
   world_.trace.Note("{} has {} chunks in its spool", host_.info.agent_id, queue_.chunks());
+  for (const DeliveryQueue::Resumed& capture : queue_.TakeRunning()) {
+    world_.trace.Note("{} goes on with {}", host_.info.agent_id, capture.capture_id.ToString());
+    control_.GoOn({capture.capture_id, capture.spec, false, capture.cursors});
+  }
   control_.Start();
 }
 

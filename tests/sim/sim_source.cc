@@ -159,7 +159,7 @@ void SimSource::Commit(Known& known) {
 void SimSource::Command(Known& known, const CaptureId& id, WorkerCapture& capture) {
   SimWorker& worker = *known.worker;
   const auto own = captures_.find(id);
-  if (own == captures_.end()) return;
+  if (own == captures_.end() || own->second.unconfirmed) return;
   if (own->second.stopping) {
     if (capture.ended() || !known.stop_sent.insert(id).second) return;
     capture.Stop(nullptr);
@@ -195,13 +195,15 @@ void SimSource::JoinIfMatching(Known& known, Capture& capture) {
       capture.cursors.begin(), capture.cursors.end(),
       [&](const StreamCursor& cursor) { return cursor.stream.worker == known.worker->identity(); });
   const bool records_it = known.worker->running() == id;
-  if (!has_streams && !records_it && capture.stopping) return;
+  if (!has_streams && !records_it && (capture.stopping || capture.unconfirmed)) return;
   auto& joined = known.captures[id];
   if (joined == nullptr) {
     joined = std::make_unique<WorkerCapture>(surroundings_, listener_, capture.plan,
                                              known.worker->identity());
   }
   joined->Resume(capture.cursors);
+  if (!capture.unconfirmed) joined->Confirm();
+  if (capture.unconfirmed && records_it) joined->OnRunning();
 }
 
 void SimSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
@@ -210,7 +212,18 @@ void SimSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spe
   capture.plan.id = capture_id;
   capture.plan.spec = spec;
   capture.cursors.assign(cursors.begin(), cursors.end());
+  capture.unconfirmed = false;
   if (capture.stopping) return;
+  for (const auto& known : known_) JoinIfMatching(*known, capture);
+}
+
+void SimSource::GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
+                     std::span<const StreamCursor> cursors) {
+  Capture& capture = captures_[capture_id];
+  capture.plan.id = capture_id;
+  capture.plan.spec = spec;
+  capture.cursors.assign(cursors.begin(), cursors.end());
+  capture.unconfirmed = true;
   for (const auto& known : known_) JoinIfMatching(*known, capture);
 }
 

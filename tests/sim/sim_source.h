@@ -35,6 +35,8 @@ class SimSource final : public Source {
 
   void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                     std::span<const StreamCursor> cursors) override;
+  void GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
+            std::span<const StreamCursor> cursors) override;
   void StopCapture(const CaptureId& capture_id) override;
   bool CaptureFinished(const CaptureId& capture_id) const override;
   void Flush() override;
@@ -44,6 +46,7 @@ class SimSource final : public Source {
   struct Capture {
     CapturePlan plan;
     std::vector<StreamCursor> cursors;
+    bool unconfirmed = false;
     bool stopping = false;
     std::vector<std::unique_ptr<StreamWriter>> orphans;
   };

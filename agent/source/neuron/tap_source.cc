@@ -166,7 +166,17 @@ void TapSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spe
                              std::span<const StreamCursor> cursors) {
   if (!spec.include_neuron) return;
   Capture& capture = AddCapture(capture_id, spec, cursors);
+  capture.unconfirmed = false;
   if (capture.stopping) return;
+  for (const auto& worker : workers_) JoinIfMatching(*worker, capture);
+  ScheduleTurn(0);
+}
+
+void TapSource::GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
+                     std::span<const StreamCursor> cursors) {
+  if (!spec.include_neuron) return;
+  Capture& capture = AddCapture(capture_id, spec, cursors);
+  capture.unconfirmed = true;
   for (const auto& worker : workers_) JoinIfMatching(*worker, capture);
   ScheduleTurn(0);
 }
@@ -175,6 +185,7 @@ void TapSource::ResumeStopping(const CaptureId& capture_id, const CaptureSpec& s
                                std::span<const StreamCursor> cursors) {
   if (!spec.include_neuron) return;
   Capture& capture = AddCapture(capture_id, spec, cursors);
+  capture.unconfirmed = false;
   if (capture.stopping) return;
   capture.stopping = true;
   for (const auto& worker : workers_) JoinIfMatching(*worker, capture);
@@ -188,8 +199,9 @@ void TapSource::JoinIfMatching(TapWorker& worker, Capture& capture) {
       [&](const StreamCursor& cursor) { return cursor.stream.worker == worker.identity(); });
   const bool records_it = worker.tap_capture() == capture.plan.id;
   const bool is_new = !has_streams && !records_it;
-  if (is_new && (capture.stopping || !worker.Matches(capture.plan.spec))) return;
-  worker.Join(capture.plan, capture.cursors);
+  const bool begins_nothing = capture.stopping || capture.unconfirmed;
+  if (is_new && (begins_nothing || !worker.Matches(capture.plan.spec))) return;
+  worker.Join(capture.plan, capture.cursors, !capture.unconfirmed);
   if (capture.stopping) worker.Stop(capture.plan.id);
 }
 

@@ -58,6 +58,8 @@ class TapSource final : public Source, private TapSession::Listener {
   // Source
   void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                     std::span<const StreamCursor> cursors) override;
+  void GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
+            std::span<const StreamCursor> cursors) override;
   void ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
                       std::span<const StreamCursor> cursors) override;
   void StopCapture(const CaptureId& capture_id) override;
@@ -74,6 +76,7 @@ class TapSource final : public Source, private TapSession::Listener {
   struct Capture {
     CapturePlan plan;
     std::vector<StreamCursor> cursors;
+    bool unconfirmed = false;  // goes on from the agent before: nothing is begun
     bool stopping = false;
     bool awaits_workers = false;  // stopping, and workers with streams may yet come back
     // Streams of workers that are not there any more, to be ended.

@@ -121,6 +121,72 @@ TEST_F(TapSourceRestartTest, WaitsForTheCursorsBeforeItReads) {
   EXPECT_EQ(metrics_.documents.load(), 1u);
 }
 
+TEST_F(TapSourceRestartTest, GoesOnByItselfWithWhatATapRecordsAndTellsItNothing) {
+  tap_.WriteStarted(capture_);
+  tap_.WriteDocument(Document(0, 0, 3), capture_);
+  tap_.SetState(TapState::kStreaming);
+  source_->GoOn(capture_, {}, {});
+  Connect(capture_);
+  Pass(5'000);
+  EXPECT_EQ(metrics_.documents.load(), 1u);
+  EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
+  EXPECT_FALSE(tap_.ReadCommand());
+  sink_.StoreAll();
+  Pass(600);
+  EXPECT_EQ(tap_.read_pos(), tap_.write_pos()) << "released";
+  source_->StartCapture(capture_, {}, {});
+  Pass(300);
+  const auto start = tap_.ReadCommand();
+  ASSERT_TRUE(start);
+  EXPECT_EQ(start->type, TapMessageType::kStart);
+}
+
+TEST_F(TapSourceRestartTest, BeginsNothingByItself) {
+  source_->GoOn(capture_, {}, {});
+  Connect();
+  Pass(5'000);
+  EXPECT_FALSE(tap_.ReadCommand());
+  EXPECT_TRUE(listener_.statuses.empty());
+  source_->StopCapture(capture_);
+  Pass(300);
+  EXPECT_FALSE(tap_.ReadCommand());
+}
+
+TEST_F(TapSourceRestartTest, RecordsOfOtherCapturesWaitThoughOneGoesOnByItself) {
+  tap_.WriteStarted(capture_);
+  tap_.WriteDocument(Document(0, 0, 3), capture_);
+  tap_.WriteStopped(capture_, TapStopReason::kCommand);
+  tap_.WriteStarted(other_);
+  tap_.WriteDocument(Document(0, 0, 2), other_);
+  tap_.SetState(TapState::kStreaming);
+  StreamCursor cursor;  // of the first there is something, so that the worker takes part in it
+  cursor.stream.agent_id = "agent";
+  cursor.stream.kind = StreamKind::kNeuronCore;
+  Connect(other_);
+  cursor.stream.worker = listener_.workers.begin()->first;
+  cursor.next_sequence = 1;
+  source_->GoOn(capture_, {}, {&cursor, 1});
+  Pass(10'000);
+  EXPECT_EQ(metrics_.documents.load(), 1u);
+  EXPECT_EQ(metrics_.records_unknown.load(), 0u);
+  EXPECT_FALSE(tap_.ReadCommand()) << "nobody said that the other is over";
+  source_->StartCapture(other_, {}, {});
+  Pass(300);
+  EXPECT_EQ(metrics_.documents.load(), 2u);
+}
+
+TEST_F(TapSourceRestartTest, WhatWentOnByItselfAndIsOverIsStopped) {
+  tap_.WriteStarted(capture_);
+  tap_.SetState(TapState::kStreaming);
+  source_->GoOn(capture_, {}, {});
+  Connect(capture_);
+  Pass(300);
+  source_->ForgetCapture(capture_);
+  const auto stop = tap_.ReadCommand();
+  ASSERT_TRUE(stop);
+  EXPECT_EQ(stop->type, TapMessageType::kStop);
+}
+
 TEST_F(TapSourceRestartTest, ClearsAwayACaptureThatIsOver) {
   tap_.WriteStarted(other_);
   tap_.WriteDocument(Document(0, 0, 3), other_);

@@ -90,7 +90,8 @@ bool TapWorker::Matches(const CaptureSpec& spec) const {
                      [this](uint32_t core) { return core < facts_.visible_cores; });
 }
 
-void TapWorker::Join(const CapturePlan& plan, const std::vector<StreamCursor>& cursors) {
+void TapWorker::Join(const CapturePlan& plan, const std::vector<StreamCursor>& cursors,
+                     bool confirmed) {
   auto& capture = captures_[plan.id];
   const bool is_new = capture == nullptr;
   if (is_new) {
@@ -100,6 +101,8 @@ void TapWorker::Join(const CapturePlan& plan, const std::vector<StreamCursor>& c
     }
   }
   capture->Resume(cursors);
+  if (confirmed) capture->Confirm();
+  if (!confirmed && tap_capture_ == plan.id) capture->OnRunning();
   if (is_new && broken_)
     capture->EndBecauseBroken(reader_->position(), "the buffer is not readable");
   if (is_new && session_ != nullptr) capture->TryStart(*session_, tap_state_, facts_);

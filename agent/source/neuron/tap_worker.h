@@ -58,8 +58,9 @@ class TapWorker {
   // Nothing more comes from it.
   void DeclareGone() { process_gone_ = true; }
 
-  // Captures. Join again with the same id takes note of the cursors.
-  void Join(const CapturePlan& plan, const std::vector<StreamCursor>& cursors);
+  // Captures. Join again with the same id takes note of the cursors. Unless it is `confirmed` by
+  // the aggregator, the tap is told nothing.
+  void Join(const CapturePlan& plan, const std::vector<StreamCursor>& cursors, bool confirmed);
   void Stop(const CaptureId& capture_id);
   void Forget(const CaptureId& capture_id);
   bool Matches(const CaptureSpec& spec) const;

@@ -120,7 +120,6 @@ WorkerCapture::WorkerCapture(const StreamSurroundings& surroundings, SourceListe
       listener_(listener),
       plan_(plan),
       worker_(worker),
-      joined_ns_(surroundings.clock.MonotonicNs()),
       streams_(std::make_unique<CaptureStreams>(
           surroundings, plan.id, worker, EventSelection{plan.filter, plan.spec.neuron_cores})) {
   Enter(CaptureWorkerState::kStarting, "");
@@ -153,7 +152,7 @@ void WorkerCapture::ReportCounts() {
 }
 
 void WorkerCapture::TryStart(TapSession& session, TapState state, const WorkerFacts& facts) {
-  if (start_sent_ || stop_wanted_ || ended_ || NowNs() < next_start_ns_) return;
+  if (!confirmed_ns_ || start_sent_ || stop_wanted_ || ended_ || NowNs() < next_start_ns_) return;
   // Groups of event types cannot be resolved before the runtime has said what types it has.
   if (state == TapState::kNotInitialised && facts.event_types.empty() &&
       !plan_.filter.selects_all()) {
@@ -167,6 +166,12 @@ void WorkerCapture::TryStart(TapSession& session, TapState state, const WorkerFa
     return;
   }
   start_sent_ = session.SendStart(*order).ok();
+}
+
+void WorkerCapture::OnRunning() {
+  if (stop_wanted_ || ended_) return;
+  recorded_ = tracing_ = true;
+  Enter(CaptureWorkerState::kRecording, "");
 }
 
 void WorkerCapture::Stop(TapSession* session) {

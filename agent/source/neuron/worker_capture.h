@@ -42,10 +42,17 @@ class WorkerCapture {
   CaptureStreams& streams() { return *streams_; }
   const CaptureStreams& streams() const { return *streams_; }
   const CapturePlan& plan() const { return plan_; }
-  uint64_t joined_ns() const { return joined_ns_; }
+  // When the aggregator spoke of it, monotonic; now, where it has not.
+  uint64_t joined_ns() const { return confirmed_ns_.value_or(NowNs()); }
   // Of each core's ring in the runtime, as START asks for it.
   uint64_t ring_events() const;
 
+  // The aggregator wants it: before that the tap is told nothing.
+  void Confirm() {
+    if (!confirmed_ns_) confirmed_ns_ = NowNs();
+  }
+  // The tap records it, for an agent before this one.
+  void OnRunning();
   // The commands. TryStart sends a START if it is time for one; Stop sends a STOP.
   void TryStart(TapSession& session, TapState state, const WorkerFacts& facts);
   void Stop(TapSession* session);
@@ -85,7 +92,7 @@ class WorkerCapture {
   SourceListener& listener_;
   const CapturePlan plan_;
   const WorkerIdentity worker_;
-  const uint64_t joined_ns_;
+  std::optional<uint64_t> confirmed_ns_;
   std::unique_ptr<CaptureStreams> streams_;
 
   CaptureWorkerState state_ = CaptureWorkerState::kUnspecified;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which captures go on at the next start of an agent, and which aggregator the spool is for
-// (docs/decisions/0014-captures-go-on-without-the-aggregator.md).
+// (docs/decisions/0012-captures-go-on-without-the-aggregator.md).
 #include <spdlog/spdlog.h>
 
 #include <algorithm>

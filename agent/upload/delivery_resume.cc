@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where streams go on: by what the aggregator says, by what lies here, or, before the aggregator is
-// asked, by that alone (docs/decisions/0014-captures-go-on-without-the-aggregator.md).
+// asked, by that alone (docs/decisions/0012-captures-go-on-without-the-aggregator.md).
 #include <spdlog/spdlog.h>
 
 #include <algorithm>

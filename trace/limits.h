@@ -53,6 +53,9 @@ inline constexpr uint64_t kCanaryFirstNs = 2'000'000'000;  // after the stream's
 inline constexpr uint64_t kCanaryIntervalNs = 60'000'000'000;
 inline constexpr uint64_t kCanaryAgeMaxNs = 180'000'000'000;
 static_assert(kCanaryAgeMaxNs > 2 * kCanaryIntervalNs);  // one may be lost or late
+// Whose canaries an aggregator watches: of further ones it does not say how old they are, and
+// neurontrace_aggregator_streams_live stands still.
+inline constexpr size_t kCanaryStreamsMax = 65'536;
 // Agent: chunks sent and not yet acknowledged; beyond: sending waits.
 inline constexpr uint32_t kUnackedChunksMax = 256;
 // Agent: bytes of encoded chunks held in memory; beyond: sources are not read (they keep what they

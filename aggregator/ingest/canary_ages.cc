@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "trace/limits.h"
+
 namespace neurontrace {
 
 void CanaryAges::OnStored(const ChunkHeader& header, uint64_t realtime_ns, uint64_t monotonic_ns) {
@@ -17,7 +19,7 @@ void CanaryAges::OnStored(const ChunkHeader& header, uint64_t realtime_ns, uint6
   if (!header.is_canary()) {
     const auto capture = captures_.find(header.capture_id);
     const bool is_known = capture != captures_.end() && capture->second.contains(header.stream);
-    if (is_known || streams_ >= kStreamsMax) return;
+    if (is_known || streams_ >= limits::kCanaryStreamsMax) return;
     captures_[header.capture_id].try_emplace(header.stream, monotonic_ns);
     ++streams_;
     return;
@@ -29,7 +31,7 @@ void CanaryAges::OnStored(const ChunkHeader& header, uint64_t realtime_ns, uint6
   Streams& streams = captures_[header.capture_id];
   if (const auto known = streams.find(header.stream); known != streams.end()) {
     known->second = sent_ns;
-  } else if (streams_ < kStreamsMax) {
+  } else if (streams_ < limits::kCanaryStreamsMax) {
     streams.emplace(header.stream, sent_ns);
     ++streams_;
   }

@@ -16,12 +16,10 @@ namespace neurontrace {
 
 // When the last canary of each live stream was sent that is stored here: what says that data flows,
 // seen from this end. A stream is live from its first chunk to its last; before its first canary it
-// counts as if one had been sent with that chunk. Any thread.
+// counts as if one had been sent with that chunk. Beyond limits::kCanaryStreamsMax they are not
+// watched. Any thread.
 class CanaryAges {
  public:
-  // Further ones are not watched; neurontrace_aggregator_streams_live then stands still.
-  static constexpr size_t kStreamsMax = 65'536;
-
   // A chunk is durable. Both times are now.
   void OnStored(const ChunkHeader& header, uint64_t realtime_ns, uint64_t monotonic_ns);
   // Lets go of captures that do not go on: of their streams nothing is due any more.

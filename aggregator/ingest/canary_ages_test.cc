@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "trace/limits.h"
+
 namespace neurontrace {
 namespace {
 
@@ -90,10 +92,10 @@ TEST_F(CanaryAgesTest, CapturesThatDoNotGoOnAreForgotten) {
 }
 
 TEST_F(CanaryAgesTest, WatchesSoManyStreamsAndNoMore) {
-  for (uint32_t core = 0; core < CanaryAges::kStreamsMax; ++core) Store(Header(core), 50);
-  Store(Header(CanaryAges::kStreamsMax), 1);
-  StoreCanary(CanaryAges::kStreamsMax, 1, 1);
-  EXPECT_EQ(ages_.streams(), CanaryAges::kStreamsMax);
+  for (uint32_t core = 0; core < limits::kCanaryStreamsMax; ++core) Store(Header(core), 50);
+  Store(Header(limits::kCanaryStreamsMax), 1);
+  StoreCanary(limits::kCanaryStreamsMax, 1, 1);
+  EXPECT_EQ(ages_.streams(), limits::kCanaryStreamsMax);
   EXPECT_EQ(OldestAt(60), 10);
 }
 

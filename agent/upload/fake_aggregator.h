@@ -51,6 +51,8 @@ class FakeUploadAggregator {
   uint64_t received_bytes = 0;
   int calls = 0;
   std::map<std::string, Stream> streams;  // by name
+  // While it says so nothing is heard.
+  std::function<bool()> is_cut_off;
   // Refuses a chunk for good if it says so.
   std::function<bool(const ChunkHeader&)> refuses;
 
@@ -69,6 +71,7 @@ class FakeUploadAggregator {
     void Write(std::shared_ptr<const v1::ChunkEnvelope> envelope) override {
       aggregator_.runner_.PostTask([this, alive = alive_, envelope] {
         if (!*alive || aggregator_.budget == 0) return;
+        if (aggregator_.is_cut_off && aggregator_.is_cut_off()) return;
         --aggregator_.budget;
         const v1::UploadAck ack = aggregator_.Handle(*envelope);
         listener_.OnAck(ack);

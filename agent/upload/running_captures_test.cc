@@ -253,6 +253,8 @@ void Revive(FakeNode& node, bool asks) {
 }
 
 void Live(FakeNode& node) {
+  // A machine without power sends nothing either.
+  node.aggregator.is_cut_off = [&node] { return node.disk.powered_off(); };
   if (!node.Begin()) Revive(node, true);
   node.Welcome();
   for (const uint64_t budget : {6, 0, 9}) {

@@ -13,7 +13,7 @@ from fleet_case import FleetCase
 from ground_truth import compare, read_capture_log
 
 INSTANCE = "i-0001"
-TAP_BUFFER_BYTES = 1 << 20  # the least there is
+TAP_BUFFER_BYTES = 16 << 20  # some seconds: longer than a tap takes to find its next agent
 
 
 class SpoolTest(FleetCase):
@@ -61,7 +61,7 @@ class SpoolTest(FleetCase):
     def test_agent_that_starts_without_an_aggregator_goes_on(self):
         self.start_instances(INSTANCE)
         worker = self.fleet.start_worker(INSTANCE, "--cores", 2, "--rank-start", 0, "--world-size", 2, "--mix", "graph",
-                                         "--executions-per-second", 400,
+                                         "--executions-per-second", 50,
                                          env={"NEURONTRACE_TAP_BUFFER_BYTES": str(TAP_BUFFER_BYTES)})
         self.fleet.wait_for_workers(1)
         capture_id = self.start_capture("--name", "alone")
@@ -118,7 +118,7 @@ class SpoolTest(FleetCase):
         self.fleet.start_agent(INSTANCE, "--spool-adopt")
         wait_until(lambda: self.spool_check()["segments"] == [], "the spool to be empty")
         self.assertNotIn(self.spool_check()["aggregator_id"], ("", first))
-        self.fleet.wait_for_workers(1)
+        self.fleet.wait_for_status(1)
 
     def test_worker_that_ended_meanwhile_is_delivered_by_the_next_agent(self):
         worker, capture_id = self.begin()

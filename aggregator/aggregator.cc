@@ -126,7 +126,11 @@ Aggregator::~Aggregator() {
 void Aggregator::OnStoreHealth(const absl::Status& status) {
   health_.Set(kStoreCondition, status.ok(), std::string(status.message()));
   const bool passes = status.ok() || absl::IsResourceExhausted(status);
-  store_failing_since_ns_ = passes ? 0 : clock_.MonotonicNs();
+  if (passes) {
+    store_failing_since_ns_ = 0;
+  } else if (store_failing_since_ns_ == 0) {
+    store_failing_since_ns_ = clock_.MonotonicNs();
+  }
 }
 
 void Aggregator::LookAtStore() {
@@ -145,6 +149,7 @@ CoordinatorOutputs Aggregator::MakeOutputs() {
       .persist =
           [this](const CaptureRecord& record, bool durable) {
             const absl::Status status = store_->captures().Put(record, durable);
+            OnStoreHealth(status);  // there may be no chunks that would show it
             if (status.ok() && HasEnded(record.state)) store_->chunks().Forget(record.id);
             if (status.ok() && HasEnded(record.state) && durable) {
               SPDLOG_INFO("capture {} ended {} with {} warnings", record.id.ToString(),

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/database.h"
 
+#include <rocksdb/convenience.h>
 #include <rocksdb/options.h>
 #include <rocksdb/sst_file_reader.h>
 
 #include <algorithm>
 #include <charconv>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "base/status.h"
@@ -172,7 +176,7 @@ absl::Status Database::Put(Family of, std::string_view key, std::string_view val
 
 absl::Status Database::Write(rocksdb::WriteBatch& batch, bool sync, std::string_view doing) {
   if (failed_) {
-    RETURN_IF_ERROR(FromRocksDb(db_->Resume(), "resuming after a failed write"));
+    RETURN_IF_ERROR(Resume());
     RETURN_IF_ERROR(Anchor());
   }
   rocksdb::WriteOptions options;
@@ -180,6 +184,31 @@ absl::Status Database::Write(rocksdb::WriteBatch& batch, bool sync, std::string_
   const rocksdb::Status status = db_->Write(options, &batch);
   failed_ = !status.ok();
   return FromRocksDb(status, doing);
+}
+
+// RocksDB's Resume waits for a flush of each family. A flush that was scheduled before the error
+// and whose turn came after it is taken off RocksDB's count, but not out of its queue: one that is
+// asked for then is never scheduled, and Resume would wait for ever. Ending its background work is
+// what makes it return.
+absl::Status Database::Resume() {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  bool given_up = false;
+  std::thread watch([&] {
+    std::unique_lock lock(mutex);
+    given_up = !changed.wait_for(lock, resume_patience_, [&] { return done; });
+    if (given_up) rocksdb::CancelAllBackgroundWork(db_.get(), /*wait=*/false);
+  });
+  const rocksdb::Status status = db_->Resume();
+  {
+    const std::lock_guard lock(mutex);
+    done = true;
+  }
+  changed.notify_one();
+  watch.join();
+  if (given_up) return Unavailable("the store does not go on after a failed write: open it anew");
+  return FromRocksDb(status, "resuming after a failed write");
 }
 
 // RocksDB begins a new log, in place of one that it could not write, only as it flushes a memtable

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -50,11 +51,15 @@ class Database {
   absl::StatusOr<std::string> Get(Family family, std::string_view key) const;
   absl::Status Put(Family family, std::string_view key, std::string_view value, bool sync);
   // All writes go through here. RocksDB stops after one that failed; the next one first has it try
-  // again, so that a disk that was full is used as soon as there is room.
+  // again, so that a disk that was full is used as soon as there is room. UNAVAILABLE, and no write
+  // succeeds any more, when that has not come to an end within the patience: the database has then
+  // to be opened anew.
   absl::Status Write(rocksdb::WriteBatch& batch, bool sync, std::string_view doing);
 
   // Removes [begin, end) of a family and compacts what is left there.
   absl::Status DeleteRange(Family family, std::string_view begin, std::string_view end);
+
+  void SetResumePatience(std::chrono::nanoseconds patience) { resume_patience_ = patience; }
 
   // After deleting: lets go of the log and of every file that is not needed any more.
   absl::Status GiveSpaceBack();
@@ -92,6 +97,7 @@ class Database {
                                                           rocksdb::Env* env, bool to_read);
   rocksdb::Status TryOpen(rocksdb::WALRecoveryMode mode, bool to_read);
   absl::Status KeepOthersAway();
+  absl::Status Resume();
   absl::Status Anchor();
   absl::Status RememberWalDamage();
   absl::Status CheckFormat(bool to_read);
@@ -103,6 +109,8 @@ class Database {
   bool has_wal_damage_ = false;
   std::unique_ptr<rocksdb::DB> db_;
   std::atomic<bool> failed_ = false;  // the last write
+  // Longer than it takes to write all of the memtables to a slow disk.
+  std::chrono::nanoseconds resume_patience_ = std::chrono::seconds(30);
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
 };
 

@@ -13,6 +13,7 @@ namespace neurontrace {
 namespace {
 
 constexpr uint64_t kTickNs = 20'000'000;
+constexpr uint64_t kStorePatienceNs = 10'000'000'000;
 
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(rocksdb::Env* env, ChunkDoor& door) {
   return Store::Open(SimAggregator::kStorePath,
@@ -59,7 +60,8 @@ SimAggregator::SimAggregator(SimWorld& world, SimLedger& ledger, std::unique_ptr
       reports_(std::make_unique<AgentReports>(*coordinator_, store_->chunks(), connections_,
                                               store_->aggregator_id())),
       budget_(options.budget_bytes),
-      committer_(store_->chunks(), budget_, metrics_, world.clock, [](const absl::Status&) {}),
+      committer_(store_->chunks(), budget_, metrics_, world.clock,
+                 [this](const absl::Status& status) { OnStoreHealth(status); }),
       submit_([this](ReceivedChunk chunk, ChunkCommitter::Done done) {
         Gather(std::move(chunk), std::move(done));
       }) {
@@ -75,6 +77,7 @@ CoordinatorOutputs SimAggregator::MakeOutputs() {
       .persist =
           [this](const CaptureRecord& record, bool durable) {
             const absl::Status status = store_->captures().Put(record, durable);
+            OnStoreHealth(status);
             if (status.ok() && HasEnded(record.state)) store_->chunks().Forget(record.id);
             return status;
           },
@@ -111,6 +114,19 @@ absl::Status SimAggregator::Restore() {
   return absl::OkStatus();
 }
 
+void SimAggregator::OnStoreHealth(const absl::Status& status) {
+  if (status.ok() || absl::IsResourceExhausted(status)) {
+    store_failing_since_ns_ = 0;
+  } else if (store_failing_since_ns_ == 0) {
+    store_failing_since_ns_ = world_.clock.MonotonicNs();
+  }
+}
+
+bool SimAggregator::CannotGoOn() const {
+  return store_failing_since_ns_ != 0 &&
+         world_.clock.MonotonicNs() >= store_failing_since_ns_ + kStorePatienceNs;
+}
+
 void SimAggregator::Tick() {
   coordinator_->Tick();
   runner_.PostDelayedTask([this] { Tick(); }, kTickNs);
@@ -121,6 +137,12 @@ void SimAggregator::Tick() {
 void SimAggregator::Gather(ReceivedChunk chunk, ChunkCommitter::Done done) {
   gathering_.dones.push_back([this, header = chunk.header, columns = chunk.columns,
                               done = std::move(done)](const absl::StatusOr<PutResult>& result) {
+    world_.trace.Note("chunk {} of {} with {} rows: {}", header.sequence, ToString(header.stream),
+                      header.event_count,
+                      result.ok()
+                          ? fmt::format("outcome {}, next {}", static_cast<int>(result->outcome),
+                                        result->next_sequence)
+                          : std::string(result.status().message()));
     if (result.ok() && result->outcome == PutOutcome::kStored) ledger_.OnStored(header, columns);
     done(result);
   });

@@ -53,6 +53,8 @@ class SimAggregator final : public SimServer {
 
   Coordinator& coordinator() { return *coordinator_; }
   Store& store() { return *store_; }
+  // As Aggregator::LookAtStore: its store takes no writes, and only opening it anew can help.
+  bool CannotGoOn() const;
   size_t bytes_in_flight() const { return budget_.bytes(); }
   // Slow disks commit late.
   void SetCommitNs(uint64_t ns) { options_.commit_ns = ns; }
@@ -61,6 +63,7 @@ class SimAggregator final : public SimServer {
   SimAggregator(SimWorld& world, SimLedger& ledger, std::unique_ptr<Store> store,
                 const Options& options);
   absl::Status Restore();
+  void OnStoreHealth(const absl::Status& status);
   CoordinatorOutputs MakeOutputs();
   void Tick();
   void Gather(ReceivedChunk chunk, ChunkCommitter::Done done);
@@ -82,6 +85,7 @@ class SimAggregator final : public SimServer {
   Submit submit_;
   ChunkCommitter::Group gathering_;
   bool commit_due_ = false;
+  uint64_t store_failing_since_ns_ = 0;
 };
 
 }  // namespace neurontrace

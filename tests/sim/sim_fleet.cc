@@ -83,9 +83,12 @@ void SimFleet::Step() {
   if (disk_heals_ns_ != 0 && now_ns >= disk_heals_ns_) {
     disk_heals_ns_ = 0;
     world_.trace.Note("the store's disk works again");
-    // RocksDB does not write a log again that met an error other than a full disk.
-    if (disk_.fault() == CrashDisk::Fault::kIoError) CrashAggregator(false);
     disk_.SetFault(CrashDisk::Fault::kNone);
+  }
+  // RocksDB does not write a log again that met an error other than a full disk.
+  if (aggregator_ != nullptr && aggregator_->CannotGoOn()) {
+    world_.trace.Note("the aggregator ends, as its store takes no writes");
+    CrashAggregator(false);
   }
   if (commit_heals_ns_ != 0 && now_ns >= commit_heals_ns_) {
     if (aggregator_ != nullptr) aggregator_->SetCommitNs(profile_.aggregator.commit_ns);

@@ -86,6 +86,7 @@ class World final : public Spool::Listener {
   }
   void OnSegmentDropped(const CaptureId&, uint64_t) override { std::abort(); }
   std::map<StreamIdentity, SpoolCursor::Stream> StreamsOf(const CaptureId&) override { return {}; }
+  bool CursorsAreExact() override { return true; }
 
  private:
   void Next() {

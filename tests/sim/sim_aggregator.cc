@@ -65,7 +65,7 @@ SimAggregator::SimAggregator(SimWorld& world, SimLedger& ledger, std::unique_ptr
       submit_([this](ReceivedChunk chunk, ChunkCommitter::Done done) {
         Gather(std::move(chunk), std::move(done));
       }) {
-  if (options_.wrap_submit) submit_ = options_.wrap_submit(std::move(submit_));
+  if (options_.wrap_submit) submit_ = options_.wrap_submit(std::move(submit_), budget_);
 }
 
 SimAggregator::~SimAggregator() { runner_.Kill(); }

@@ -35,7 +35,7 @@ class SimAggregator final : public SimServer {
     size_t budget_bytes = limits::kIngestBytesInFlightMax;
     uint64_t commit_ns = 2'000'000;  // from a chunk's arrival at the writer to its group's commit
     // Stands between validation and the writer; for simulations that are to fail.
-    std::function<Submit(Submit)> wrap_submit;
+    std::function<Submit(Submit, IngestBudget&)> wrap_submit;
   };
 
   // A disk's files after a first start that has written nothing but its store: most of the time of

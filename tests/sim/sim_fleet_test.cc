@@ -49,7 +49,7 @@ TEST_F(SimFleetTest, RepeatsItselfFromASeed) {
 TEST_F(SimFleetTest, CatchesAnAggregatorThatAcknowledgesBeforeTheWrite) {
   const auto violations = FirstViolations([](SimProfile& profile) {
     profile.aggregator_crash = 5'000;
-    profile.aggregator.wrap_submit = [](SimAggregator::Submit submit) {
+    profile.aggregator.wrap_submit = [](SimAggregator::Submit submit, IngestBudget&) {
       return [submit = std::move(submit)](ReceivedChunk chunk, ChunkCommitter::Done done) {
         done(PutResult{.outcome = PutOutcome::kStored, .next_sequence = chunk.header.sequence + 1});
         submit(std::move(chunk), [](const auto&) {});
@@ -117,10 +117,11 @@ TEST_F(SimFleetTest, CatchesAWriterThatCountsALossTwice) {
 // Every chunk a second time, under the next number.
 TEST_F(SimFleetTest, CatchesAnAggregatorThatStoresTwice) {
   const auto violations = FirstViolations([](SimProfile& profile) {
-    profile.aggregator.wrap_submit = [](SimAggregator::Submit submit) {
-      return [submit = std::move(submit)](ReceivedChunk chunk, ChunkCommitter::Done done) {
+    profile.aggregator.wrap_submit = [](SimAggregator::Submit submit, IngestBudget& budget) {
+      return [submit = std::move(submit), &budget](ReceivedChunk chunk, ChunkCommitter::Done done) {
         ReceivedChunk again = chunk;
         ++again.header.sequence;
+        budget.Take(again.header.stream.agent_id, again.bytes());
         submit(std::move(chunk), std::move(done));
         submit(std::move(again), [](const auto&) {});
       };
@@ -131,7 +132,7 @@ TEST_F(SimFleetTest, CatchesAnAggregatorThatStoresTwice) {
 
 TEST_F(SimFleetTest, CatchesAnAggregatorThatNeverAnswers) {
   const auto violations = FirstViolations([](SimProfile& profile) {
-    profile.aggregator.wrap_submit = [](SimAggregator::Submit submit) {
+    profile.aggregator.wrap_submit = [](SimAggregator::Submit submit, IngestBudget&) {
       return [submit = std::move(submit)](ReceivedChunk chunk, ChunkCommitter::Done) {
         submit(std::move(chunk), [](const auto&) {});
       };

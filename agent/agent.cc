@@ -96,6 +96,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
                {.on_welcome =
                     [this](const std::set<CaptureId>& captures) {
                       health_.Set(kAggregatorCondition, true);
+                      welcomed_ = true;
                       uploader_.ForgetAllBut(captures);
                       uploader_.SetEnabled(true);
                     },
@@ -197,10 +198,15 @@ void Agent::OpenSpool() {
                  spool_->bytes());
   }
   started_ = true;
+  control_.Start();
+  loop_.PostDelayedTask([this] { GoOnAlone(); }, ControlSession::kGoOnAloneAfterNs);
+}
+
+void Agent::GoOnAlone() {
+  if (welcomed_ || ending_) return;
   for (DeliveryQueue::Resumed& capture : queue_.TakeRunning()) {
     control_.GoOn({capture.capture_id, std::move(capture.spec), false, std::move(capture.cursors)});
   }
-  control_.Start();
 }
 
 absl::Status Agent::CheckAggregator(const std::string& aggregator_id) {

@@ -55,6 +55,8 @@ class Agent {
   // Begins to work once the spool is read; a directory that cannot be read, or that another agent
   // uses, is waited for.
   void OpenSpool();
+  // Goes on with what the spool says was running, if no aggregator has said it by now.
+  void GoOnAlone();
   // Anything but OK: what lies in the spool is for an aggregator with another store.
   absl::Status CheckAggregator(const std::string& aggregator_id);
   void OnSignal(int signal_fd);
@@ -86,6 +88,7 @@ class Agent {
   AgentMetrics metrics_;
   std::unique_ptr<HealthServer> health_server_;
   bool ending_ = false;
+  bool welcomed_ = false;  // once, by the right aggregator
   bool started_ = false;
   std::string spool_problem_;  // as it was logged last
 };

@@ -109,14 +109,14 @@ void TestAgent::ReportWorker(const std::string& job, uint32_t pid) {
 }
 
 void TestAgent::ReportStatus(const CaptureId& capture, CaptureWorkerState state,
-                             uint64_t events_read) {
+                             uint64_t events_read, uint32_t streams) {
   v1::AgentReport report;
   ToProto(CaptureWorkerStatus{.capture_id = capture,
                               .worker = TestWorker(agent_id_),
                               .state = state,
                               .events_read = events_read,
                               .events_stored = events_read,
-                              .streams = 1},
+                              .streams = streams},
           report.mutable_capture_worker());
   Report(report);
 }

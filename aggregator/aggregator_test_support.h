@@ -33,7 +33,8 @@ class TestAgent {
   v1::AgentOrder ReadOrder();
   void Report(const v1::AgentReport& report);
   void ReportWorker(const std::string& job, uint32_t pid = 4711);
-  void ReportStatus(const CaptureId& capture, CaptureWorkerState state, uint64_t events_read = 0);
+  void ReportStatus(const CaptureId& capture, CaptureWorkerState state, uint64_t events_read = 0,
+                    uint32_t streams = 1);
   void ReportAgent(const CaptureId& capture, uint32_t matched_workers, bool finished);
   grpc::Status EndControl();
 

@@ -61,8 +61,10 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   // Sources outlive the session, or its Stop. They are added before Start.
   void AddSource(Source& source) { sources_.push_back(&source); }
   void Start();
-  // Before Start: a capture that the agent before this one ran goes on until the aggregator says
-  // what became of it.
+  // How long to wait after Start for the first welcome before GoOn.
+  static constexpr uint64_t kGoOnAloneAfterNs = 2'000'000'000;
+  // Before the first welcome: a capture that the agent before this one ran goes on until the
+  // aggregator says what became of it.
   void GoOn(const CaptureResume& resume);
   // Ends the call; nothing is reported any more.
   void Stop();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
@@ -28,7 +29,11 @@ void ChunkCommitter::Commit(Group& group) {
   metrics_.commit_seconds.Observe(static_cast<double>(end_ns - begin_ns) * 1e-9);
   metrics_.commit_chunks.Observe(static_cast<double>(group.chunks.size()));
   if (!results.ok()) metrics_.store_errors.Increment();
-  NoteHealth(results.status());
+  // Where all of it was a duplicate or came too early, nothing was written, and nothing is known.
+  const bool wrote = results.ok() && std::any_of(results->begin(), results->end(), [](auto& each) {
+                       return each.outcome == PutOutcome::kStored;
+                     });
+  if (wrote || !results.ok()) NoteHealth(results.status());
   std::map<std::string_view, size_t> bytes;  // by agent; in an order that a run repeats
   for (size_t i = 0; i < group.chunks.size(); ++i) {
     const ReceivedChunk& chunk = group.chunks[i];

@@ -193,7 +193,7 @@ TEST_F(AggregatorRestart, ACaptureThatWasStoppingEndsAfterwards) {
   const v1::AgentOrder order = agent.Connect();
   ASSERT_EQ(order.welcome().captures_size(), 1);
   EXPECT_TRUE(order.welcome().captures(0).stopping());
-  agent.ReportStatus(capture_, CaptureWorkerState::kComplete);
+  agent.ReportStatus(capture_, CaptureWorkerState::kComplete, 0, 0);
   agent.ReportAgent(capture_, 1, true);
   const v1::Capture capture = TestOperator(process_->address()).WatchToEnd(capture_);
   EXPECT_EQ(capture.state(), v1::CAPTURE_STATE_COMPLETE) << capture.ShortDebugString();

@@ -98,7 +98,7 @@ class SlowAgent(TapTestCase):
         counters = connection.buffer.counters
         self.assertGreater(counters["refused_documents"], 0)
         records = connection.buffer.read()
-        losses = [struct.unpack("<7Q", r.payload) for r in records if r.type == LOSS]
+        losses = [struct.unpack("<8Q", r.payload) for r in records if r.type == LOSS]
         self.assertEqual({r.nc_idx for r in records if r.type == LOSS}, {0})
         self.assertEqual(sum(loss[0] for loss in losses), counters["refused_documents"])
         self.assertEqual(sum(loss[2] for loss in losses), counters["refused_events"])

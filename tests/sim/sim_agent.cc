@@ -24,6 +24,7 @@ SimAgent::SimAgent(SimWorld& world, SimLedger& ledger, SimNetwork& network, SimH
                world.random,
                {.on_welcome =
                     [this](const std::set<CaptureId>& captures) {
+                      welcomed_ = true;
                       uploader_.ForgetAllBut(captures);
                       uploader_.SetEnabled(true);
                     },
@@ -31,7 +32,7 @@ SimAgent::SimAgent(SimWorld& world, SimLedger& ledger, SimNetwork& network, SimH
                 .was_wrong =
                     [this](const CaptureResume& resume) {
                       const bool wrong = queue_.WasWrong(resume.capture_id, resume.cursors);
-                      if (wrong)
+                      if (wrong && !host_.was_read_only)
                         world_.trace.Violate("{} resumed what was old", host_.info.agent_id);
                       return wrong;
                     },
@@ -79,11 +80,16 @@ void SimAgent::OpenSpool() {
     return;
   }
   world_.trace.Note("{} has {} chunks in its spool", host_.info.agent_id, queue_.chunks());
+  control_.Start();
+  runner_.PostDelayedTask([this] { GoOnAlone(); }, ControlSession::kGoOnAloneAfterNs);
+}
+
+void SimAgent::GoOnAlone() {
+  if (welcomed_) return;
   for (const DeliveryQueue::Resumed& capture : queue_.TakeRunning()) {
     world_.trace.Note("{} goes on with {}", host_.info.agent_id, capture.capture_id.ToString());
     control_.GoOn({capture.capture_id, capture.spec, false, capture.cursors});
   }
-  control_.Start();
 }
 
 }  // namespace neurontrace

@@ -26,6 +26,7 @@ struct SimHost {
   SimLink link;
   FakeFileSystem disk;
   uint64_t disk_operation_ns = 0;
+  bool was_read_only = false;  // the disk, at some time: the file `running` may be wrong then
   SimSource::Workers workers;
 };
 
@@ -60,6 +61,7 @@ class SimAgent {
   std::unique_ptr<Spool> MakeSpool(SimWorld& world, SimHost& host, const Options& options);
   // As Agent::OpenSpool.
   void OpenSpool();
+  void GoOnAlone();
 
   SimWorld& world_;
   SimHost& host_;
@@ -71,6 +73,7 @@ class SimAgent {
   WatchingSink sink_;
   Uploader uploader_;
   ControlSession control_;
+  bool welcomed_ = false;
   SimSource source_;
 };
 

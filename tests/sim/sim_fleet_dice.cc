@@ -89,6 +89,7 @@ void SimFleet::RollForDisk(Host& host) {
       break;
     case 2:
       disk.SetReadOnly(true);
+      host.host.was_read_only = true;
       break;
     case 3:
       fails(Operation::kAppend);

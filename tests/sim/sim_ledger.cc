@@ -232,7 +232,14 @@ void SimLedger::CheckPart(const Certificate& certificate, const Part& part,
   if (told_before + told_after + stored > truth.produced) {
     world_.trace.Violate("losses are counted too high: {}", account());
   }
-  const bool unknowable = truth.died + truth.memory_lost + truth.in_runtime > 0;
+  // Of a worker that began while the aggregator was away and died with its agent nobody is left to
+  // tell.
+  const auto& workers = certificate.workers;
+  const bool heard_of = !part.memory_lost ||
+                        std::any_of(workers.begin(), workers.end(), [&](const auto& each) {
+                          return each.worker == part.worker;
+                        });
+  const bool unknowable = heard_of && truth.died + truth.memory_lost + truth.in_runtime > 0;
   if (certificate.complete && (unknowable || truth.in_tap > 0)) {
     world_.trace.Violate("complete, but rows are gone that nobody tells of: {}", account());
   }

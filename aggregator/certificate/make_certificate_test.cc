@@ -218,6 +218,7 @@ TEST(MakeCertificate, TellsTheParts) {
     CaptureWorkerStatus& status = world.Status(1, test.state);
     status.worker_state = test.worker_state;
     status.events_read = test.stored;
+    status.streams = test.has_stream ? 1 : 0;
     if (test.has_stream) world.Stream(1, test.stored, test.losses);
     const Certificate certificate = world.Make();
     ASSERT_EQ(certificate.workers.size(), 1u);
@@ -240,6 +241,17 @@ TEST(MakeCertificate, AStreamWithoutAnEndIsNotComplete) {
   EXPECT_THAT(certificate.findings,
               Contains(HasSubstr("i-a pid 1 vanished before all of it was here: only 1 of its 2 "
                                  "streams came to their end here; 30 events are stored")));
+}
+
+// Agent and worker died at once, before the agent's first word about the worker was here.
+TEST(MakeCertificate, AWorkerOfWhichNoAgentSaidAWordIsNotComplete) {
+  World world;
+  world.Stream(1, 30);
+  const Certificate certificate = world.Make();
+  EXPECT_FALSE(certificate.complete);
+  ASSERT_EQ(certificate.workers.size(), 1u);
+  EXPECT_EQ(certificate.workers[0].part, WorkerPart::kVanished);
+  EXPECT_TRUE(certificate.account.lost_unknown);
 }
 
 // The aggregator refused all of it, say: nothing of it is here, and its agent has finished.
@@ -292,7 +304,9 @@ TEST(MakeCertificate, AnAgentThatIsAwayIsWaitedFor) {
                             .instance_id = "i-a",
                             .vanished = true,
                             .away_since_realtime_ns = 1'763'700'000 * kSecondNs};
-  world.Status(1, CaptureWorkerState::kRecording).events_read = 12;
+  CaptureWorkerStatus& status = world.Status(1, CaptureWorkerState::kRecording);
+  status.events_read = 12;
+  status.streams = 1;
   world.Stream(1, 10).ended = false;
   Certificate certificate = world.Make();
   ASSERT_EQ(certificate.agents.size(), 1u);

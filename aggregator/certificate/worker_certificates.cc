@@ -175,10 +175,11 @@ class Drafts {
   // Whether more may have been there than arrived, and nobody is left to say so.
   static bool HasVanished(const Draft& draft, CaptureWorkerState state) {
     const bool has_last_word = draft.agent != nullptr && draft.agent->finished;
-    const bool has_streams = !draft.certificate.streams.empty();
+    // Without a word of how many streams there were, others may never have come.
+    const bool has_all = draft.status != nullptr && draft.status->streams > 0 &&
+                         draft.streams_ended && !LacksStreams(draft);
     if (state == CaptureWorkerState::kLost) {
-      return !has_streams || !draft.streams_ended || LacksStreams(draft) ||
-             draft.certificate.account.lost_unknown;
+      return !has_all || draft.certificate.account.lost_unknown;
     }
     if (state == CaptureWorkerState::kComplete) {
       // A stream without an end was given up by somebody on the way, whatever its worker says.
@@ -189,7 +190,7 @@ class Drafts {
       return !draft.streams_ended ||
              (!has_last_word && (draft.certificate.events_read_differs || LacksStreams(draft)));
     }
-    return !has_streams || !draft.streams_ended;
+    return !has_all;
   }
 
   static void BookUnknown(WorkerCertificate& worker) {

@@ -30,10 +30,11 @@ SimAgent::SimAgent(SimWorld& world, SimLedger& ledger, SimNetwork& network, SimH
                     },
                 .on_lost = [this] { uploader_.SetEnabled(false); },
                 .was_wrong =
-                    [this](const CaptureResume& resume) {
+                    [this, &ledger](const CaptureResume& resume) {
                       const bool wrong = queue_.WasWrong(resume.capture_id, resume.cursors);
                       if (wrong && !host_.was_read_only)
                         world_.trace.Violate("{} resumed what was old", host_.info.agent_id);
+                      if (wrong) ledger.OnResumedWrongly(host_.info.instance_id);
                       return wrong;
                     },
                 .on_running = [this](const CaptureId& id,

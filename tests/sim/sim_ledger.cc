@@ -236,9 +236,8 @@ void SimLedger::CheckPart(const Certificate& certificate, const Part& part,
   // tell.
   const auto& workers = certificate.workers;
   const bool heard_of = !part.memory_lost ||
-                        std::any_of(workers.begin(), workers.end(), [&](const auto& each) {
-                          return each.worker == part.worker;
-                        });
+                        std::any_of(workers.begin(), workers.end(),
+                                    [&](const auto& each) { return each.worker == part.worker; });
   const bool unknowable = heard_of && truth.died + truth.memory_lost + truth.in_runtime > 0;
   if (certificate.complete && (unknowable || truth.in_tap > 0)) {
     world_.trace.Violate("complete, but rows are gone that nobody tells of: {}", account());
@@ -250,6 +249,7 @@ void SimLedger::CheckPart(const Certificate& certificate, const Part& part,
     }
     return;
   }
+  if (told_unknown && resumed_wrongly_.contains(part.worker.instance_id)) return;
   if (finished && truth.kept_missing > told_after) {
     world_.trace.Violate("{} rows that an agent had kept are gone, and nobody tells of them: {}",
                          truth.kept_missing - told_after, account());

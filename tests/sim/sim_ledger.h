@@ -42,6 +42,9 @@ class SimLedger {
   void SetFate(uint64_t row, Fate fate);
   // What a worker left in memory is gone, and what nobody had read of it cannot be known.
   void OnMemoryLost(const WorkerIdentity& worker);
+  // An agent went on from an old state, as its disk took no removal: what it lost is told, but its
+  // place and number cannot be.
+  void OnResumedWrongly(const std::string& instance_id) { resumed_wrongly_.insert(instance_id); }
 
   // --- What the agents do ---
   std::vector<uint64_t> RowsOf(const Chunk& chunk);
@@ -107,6 +110,7 @@ class SimLedger {
   const uint64_t uncounted_max_;
   std::vector<Row> rows_;
   std::vector<Part> parts_;
+  std::set<std::string> resumed_wrongly_;  // instances
   std::map<std::pair<CaptureId, WorkerIdentity>, uint32_t> part_at_;
   std::map<StreamKey, Stream> streams_;
   std::map<CaptureId, bool> deleted_;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace neurontrace {
 
@@ -13,16 +14,17 @@ class AnswerWatch {
   // Now and then. `answers`: how many there were; `chunks`: those that are not answered, sent or
   // not.
   void Look(uint64_t monotonic_ns, uint64_t answers, size_t chunks) {
-    if (answers != answers_ || chunks == 0) since_ns_ = monotonic_ns;
+    // What was there before the first look has waited for nobody knows how long.
+    if (!since_ns_ || answers != answers_ || chunks == 0) since_ns_ = monotonic_ns;
     answers_ = answers;
-    waited_ns_ = monotonic_ns - since_ns_;
+    waited_ns_ = monotonic_ns - *since_ns_;
   }
 
   uint64_t waited_ns() const { return waited_ns_; }  // when it was last looked
 
  private:
   uint64_t answers_ = 0;
-  uint64_t since_ns_ = 0;
+  std::optional<uint64_t> since_ns_;
   uint64_t waited_ns_ = 0;
 };
 

@@ -22,5 +22,14 @@ TEST(AnswerWatch, CountsOnlyWhileChunksWaitAndNothingIsAnswered) {
   EXPECT_EQ(watch.waited_ns(), 0u);
 }
 
+// Chunks of an earlier run are there before anybody looks.
+TEST(AnswerWatch, BeginsToCountAtTheFirstLook) {
+  AnswerWatch watch;
+  watch.Look(9'000'000, 0, 12);
+  EXPECT_EQ(watch.waited_ns(), 0u);
+  watch.Look(9'000'500, 0, 12);
+  EXPECT_EQ(watch.waited_ns(), 500u);
+}
+
 }  // namespace
 }  // namespace neurontrace

@@ -217,11 +217,9 @@ absl::Status Agent::CheckAggregator(const std::string& aggregator_id) {
     if (!spool_adopts_) {
       return FailedPrecondition(
           "this is aggregator {}, and {} chunks in the spool are for aggregator {}, which has "
-          "another "
-          "store: nothing is sent and nothing removed. Lead the agent to that aggregator again, or "
-          "stop it and move the spool's directory away, or start it with --spool-adopt, which "
-          "gives "
-          "up what {} does not know",
+          "another store: nothing is sent and nothing removed. Lead the agent to that aggregator "
+          "again, or stop it and move the spool's directory away, or start it with --spool-adopt, "
+          "which gives up what {} does not know",
           aggregator_id, queue_.chunks(), known, aggregator_id);
     }
     spdlog::warn("spool: it was for aggregator {}; from now on it is for {}, as --spool-adopt says",

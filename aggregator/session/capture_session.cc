@@ -127,12 +127,13 @@ bool CaptureSession::Join(const AgentInfo& agent, const SessionTime& now) {
   return Awaits(agent.agent_id);
 }
 
-void CaptureSession::Leave(std::string_view agent_id, const SessionTime& now) {
+bool CaptureSession::Leave(std::string_view agent_id, const SessionTime& now) {
   const auto it = presence_.find(agent_id);
-  if (it == presence_.end()) return;
+  if (it == presence_.end()) return false;
   it->second.connected = false;
   it->second.changed_monotonic_ns = now.monotonic_ns;
   FindPart(agent_id)->away_since_realtime_ns = now.realtime_ns;
+  return true;
 }
 
 bool CaptureSession::OnWorkerStatus(std::string_view agent_id, const CaptureWorkerStatus& status,

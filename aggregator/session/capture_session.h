@@ -61,7 +61,8 @@ class CaptureSession {
   // The agent is connected. True if it is to be told to record (or to stop, when stopping): it
   // takes part already, or the capture is recording and selects it.
   bool Join(const AgentInfo& agent, const SessionTime& now);
-  void Leave(std::string_view agent_id, const SessionTime& now);
+  // True if it has a part.
+  bool Leave(std::string_view agent_id, const SessionTime& now);
 
   // What exists while it records, whether it is to be recorded or not: those without a part are
   // remembered with the reason. True if something changed.

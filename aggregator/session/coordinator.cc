@@ -99,8 +99,7 @@ void Coordinator::Disconnect(const std::string& agent_id, ConnectionId from) {
   outputs_.agent_changed(*registry_.Find(agent_id));
   for (Sessions* const sessions : {&running_, &late_}) {
     for (const auto& [id, session] : *sessions) {
-      session->state.Leave(agent_id, now);
-      session->unsaved = true;
+      if (session->state.Leave(agent_id, now)) session->unsaved = true;
     }
   }
 }
@@ -296,8 +295,8 @@ void Coordinator::TickLate(const SessionTime& now) {
 
 void Coordinator::Forget(const CaptureId& capture) { late_.erase(capture); }
 
-Coordinator::Session* Coordinator::FindSession(const CaptureId& capture) {
-  for (Sessions* const sessions : {&running_, &late_}) {
+Coordinator::Session* Coordinator::FindSession(const CaptureId& capture) const {
+  for (const Sessions* const sessions : {&running_, &late_}) {
     const auto it = sessions->find(capture);
     if (it != sessions->end()) return it->second.get();
   }
@@ -305,7 +304,7 @@ Coordinator::Session* Coordinator::FindSession(const CaptureId& capture) {
 }
 
 const CaptureRecord* Coordinator::Find(const CaptureId& capture) const {
-  const Session* const session = const_cast<Coordinator*>(this)->FindSession(capture);
+  const Session* const session = FindSession(capture);
   return session == nullptr ? nullptr : &session->state.record();
 }
 

@@ -113,7 +113,7 @@ class Coordinator {
 
   SessionTime Now() const;
   absl::Status CheckCurrent(const std::string& agent_id, ConnectionId from) const;
-  Session* FindSession(const CaptureId& capture);
+  Session* FindSession(const CaptureId& capture) const;
   // No agent is told before it is on disk: after a restart the capture would go on, and those that
   // were started again meanwhile would begin anew. Fails with what persisting returned.
   absl::Status Stop(Session& session);

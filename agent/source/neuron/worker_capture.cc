@@ -238,12 +238,10 @@ void WorkerCapture::OnStateChange(const TapReport& report) {
 void WorkerCapture::Resume(const std::vector<StreamCursor>& cursors) {
   const bool knows_better = streams_->stream_count() > 0;  // by having read it
   streams_->Resume(cursors);
-  for (const StreamCursor& cursor : cursors) {
-    if (knows_better || cursor.stream.worker != worker_ || cursor.next_sequence == 0 ||
-        cursor.ended)
-      continue;
-    recorded_ = tracing_ = true;
-  }
+  const bool goes_on = std::any_of(cursors.begin(), cursors.end(), [&](const auto& cursor) {
+    return cursor.stream.worker == worker_ && cursor.next_sequence > 0 && !cursor.ended;
+  });
+  if (goes_on && !knows_better) recorded_ = tracing_ = true;
 }
 
 void WorkerCapture::OnTraceStarted(const TapRecord& record) {

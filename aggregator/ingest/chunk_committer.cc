@@ -70,11 +70,12 @@ void ChunkCommitter::NoteConflict(const ChunkHeader& header) {
   if (on_conflict_) on_conflict_(header.capture_id, what);
 }
 
-// A full disk fails many times a second: only the changes are said.
+// A full disk fails many times a second: only the changes are said. From a full disk, which passes,
+// to one that fails, which does not, is a change too.
 void ChunkCommitter::NoteHealth(const absl::Status& status) {
-  if (status.ok() == healthy_) return;
-  healthy_ = status.ok();
-  if (healthy_) {
+  if (status.code() == health_) return;
+  health_ = status.code();
+  if (status.ok()) {
     SPDLOG_INFO("chunks are stored again");
   } else {
     SPDLOG_WARN("chunks are not stored, and their agents asked to send them again: {}",

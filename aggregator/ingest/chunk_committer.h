@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/ingest/canary_ages.h"
 #include "aggregator/ingest/ingest_budget.h"
@@ -21,7 +22,7 @@ class ChunkCommitter {
  public:
   // The result of ChunkStore::PutBatch for this chunk; the error of its whole group otherwise.
   using Done = std::function<void(const absl::StatusOr<PutResult>&)>;
-  // Told when writing begins to fail, and when it works again.
+  // Told when writing begins to fail, begins to fail in another way, and works again.
   using OnHealth = std::function<void(const absl::Status&)>;
 
   // Told of a chunk that came again with other contents than what is stored; once in a row for each
@@ -57,7 +58,7 @@ class ChunkCommitter {
   const OnConflict on_conflict_;
   CanaryAges canary_ages_;
   std::optional<StreamIdentity> last_conflict_;
-  bool healthy_ = true;
+  absl::StatusCode health_ = absl::StatusCode::kOk;
 };
 
 }  // namespace neurontrace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a disk that has only so much room.
+// For tests: a disk that has only so much room, or fails.
 #pragma once
 
 #include <rocksdb/env.h>
@@ -24,12 +24,13 @@ class FullDisk final : public rocksdb::FileSystemWrapper {
   const char* Name() const override { return "FullDisk"; }
   void SetRoom(int64_t bytes) { *room_ = bytes; }
   void SetUnlimited() { SetRoom(INT64_MAX / 2); }
+  void SetFails(bool fails) { *fails_ = fails; }
 
   rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* file,
                                     rocksdb::IODebugContext* context) override {
     rocksdb::IOStatus status = target()->NewWritableFile(name, options, file, context);
-    if (status.ok()) *file = std::make_unique<File>(std::move(*file), room_);
+    if (status.ok()) *file = std::make_unique<File>(std::move(*file), room_, fails_);
     return status;
   }
   rocksdb::IOStatus GetFreeSpace(const std::string&, const rocksdb::IOOptions&, uint64_t* bytes,
@@ -41,12 +42,16 @@ class FullDisk final : public rocksdb::FileSystemWrapper {
  private:
   class File final : public rocksdb::FSWritableFileOwnerWrapper {
    public:
-    File(std::unique_ptr<rocksdb::FSWritableFile> file, std::shared_ptr<std::atomic<int64_t>> room)
-        : FSWritableFileOwnerWrapper(std::move(file)), room_(std::move(room)) {}
+    File(std::unique_ptr<rocksdb::FSWritableFile> file, std::shared_ptr<std::atomic<int64_t>> room,
+         std::shared_ptr<std::atomic<bool>> fails)
+        : FSWritableFileOwnerWrapper(std::move(file)),
+          room_(std::move(room)),
+          fails_(std::move(fails)) {}
 
     using FSWritableFileOwnerWrapper::Append;
     rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
                              rocksdb::IODebugContext* context) override {
+      if (*fails_) return rocksdb::IOStatus::IOError("Input/output error");
       const int64_t bytes = static_cast<int64_t>(data.size());
       const int64_t before = room_->fetch_sub(bytes);
       if (before >= bytes) return FSWritableFileOwnerWrapper::Append(data, options, context);
@@ -67,10 +72,12 @@ class FullDisk final : public rocksdb::FileSystemWrapper {
 
    private:
     const std::shared_ptr<std::atomic<int64_t>> room_;
+    const std::shared_ptr<std::atomic<bool>> fails_;
   };
 
   const std::shared_ptr<std::atomic<int64_t>> room_ =
       std::make_shared<std::atomic<int64_t>>(INT64_MAX / 2);
+  const std::shared_ptr<std::atomic<bool>> fails_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace neurontrace

@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/sim_profile.h"
 
+#include <algorithm>
+
 namespace neurontrace {
 namespace {
 
 // A fault is there in about half of the seeds, so that each is also seen without the others.
 uint32_t Maybe(SimRandom& random, uint32_t most) {
   return random.Chance(500) ? static_cast<uint32_t>(random.Between(1, most)) : 0;
+}
+
+// Where no fault is meant to happen, what is made between two drains has to fit into the runtime's
+// ring, and what waits for an agent into the tap's buffer.
+void MakeRoom(SimWorker::Options& worker) {
+  const uint64_t between_ns = worker.drain_ns + 100 * kSimMs;
+  worker.runtime_ring_rows =
+      std::max<size_t>(worker.runtime_ring_rows, worker.rows_per_second * between_ns / kSimSecond);
+  worker.tap_bytes = std::max(worker.tap_bytes, SimWorker::Options().tap_bytes);
 }
 
 }  // namespace
@@ -42,6 +53,7 @@ SimProfile MakeProfile(uint64_t seed) {
   profile.disk_operation_ns = random.Between(10'000, 20 * kSimMs);
   if (seed % 16 == 0) {
     profile.calm = true;
+    MakeRoom(profile.worker);
     return profile;
   }
   profile.agent_crash = Maybe(random, 2'000);

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "trace/limits.h"
+#include "trace/stream_cursor.h"
 #include "wire/agent_hello.h"
 #include "wire/conversions.h"
 

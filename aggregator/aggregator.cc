@@ -28,10 +28,6 @@ constexpr std::chrono::milliseconds kShutdownPatience{500};
 // Workers that were not seen for so long are forgotten when their agent next connects.
 constexpr uint64_t kWorkerMemoryNs = 30ull * 24 * 3600 * 1'000'000'000;
 
-// What gRPC may hold for all connections. Beyond: it makes their windows smaller, and ends calls
-// when that is not enough.
-constexpr size_t kGrpcBytesMax = size_t{256} << 20;
-
 constexpr char kStoreCondition[] = "store";
 constexpr char kStoreFilesCondition[] = "store files";
 constexpr char kServingCondition[] = "serving";
@@ -215,7 +211,7 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   int port = 0;
   ConfigureServer(builder, config.listen, {}, &port);
   grpc::ResourceQuota quota("aggregator");
-  builder.SetResourceQuota(quota.Resize(kGrpcBytesMax));
+  builder.SetResourceQuota(quota.Resize(limits::kGrpcBytesMax));
   builder.RegisterService(&gateway_);
   builder.RegisterService(&operator_service_);
   server_ = builder.BuildAndStart();

@@ -53,6 +53,11 @@ inline constexpr uint64_t kCanaryFirstNs = 2'000'000'000;  // after the stream's
 inline constexpr uint64_t kCanaryIntervalNs = 60'000'000'000;
 inline constexpr uint64_t kCanaryAgeMaxNs = 180'000'000'000;
 static_assert(kCanaryAgeMaxNs > 2 * kCanaryIntervalNs);  // one may be lost or late
+// What gRPC may hold for all of an aggregator's connections. Beyond: it makes their windows
+// smaller, and ends calls when that is not enough.
+inline constexpr size_t kGrpcBytesMax = size_t{256} << 20;
+// Memory of a store's write that is kept for the next one; what grew larger is given back.
+inline constexpr size_t kStoreBatchBytesKept = size_t{16} << 20;
 // Whose canaries an aggregator watches: of further ones it does not say how old they are, and
 // neurontrace_aggregator_streams_live stands still.
 inline constexpr size_t kCanaryStreamsMax = 65'536;

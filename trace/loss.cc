@@ -5,6 +5,13 @@
 
 namespace neurontrace {
 
+Loss WithoutTimes(const Loss& loss) {
+  return {.place = loss.place,
+          .reason = loss.reason,
+          .events = loss.events,
+          .events_unknown = loss.events_unknown};
+}
+
 void AddLoss(const Loss& loss, std::vector<Loss>& sums) {
   const auto same = std::find_if(sums.begin(), sums.end(), [&](const Loss& other) {
     return other.place == loss.place && other.reason == loss.reason;

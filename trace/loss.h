@@ -43,6 +43,9 @@ struct Loss {
   friend bool operator==(const Loss&, const Loss&) = default;
 };
 
+// Its place, reason and number: what running sums are made of.
+Loss WithoutTimes(const Loss& loss);
+
 // Adds `loss` to `sums`, which has one entry for each place and reason: events, unknown, the widest
 // times and the latest words. Sums saturate, as they may come from a hostile producer.
 void AddLoss(const Loss& loss, std::vector<Loss>& sums);

@@ -11,6 +11,7 @@
 #include "trace/ids.h"
 #include "trace/loss.h"
 #include "trace/rank_evidence.h"
+#include "trace/stream_cursor.h"
 #include "trace/worker_info.h"
 
 // Between messages and the values of trace/. ToProto cannot fail and, for values with known enums,

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "trace/event_filter.h"
 #include "trace/limits.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "base/clean_text.h"
 #include "trace/limits.h"
+#include "trace/stream_cursor.h"
 #include "wire/conversions.h"
 
 // What is made here passes FromProto: text that came from outside (command lines, file names, what

@@ -9,6 +9,7 @@
 
 #include "base/fake_task_runner.h"
 #include "trace/limits.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 namespace {

@@ -9,6 +9,7 @@
 #include "agent/source/chunk_sink.h"
 #include "trace/event_chunk.h"
 #include "trace/event_json.h"
+#include "trace/stream_cursor.h"
 #include "trace/worker_info.h"
 
 namespace neurontrace {
@@ -49,17 +50,7 @@ class RecordingSink final : public ChunkSink {
     std::map<StreamIdentity, StreamCursor> cursors;
     for (const Entry& entry : entries) {
       if (!entry.stored) continue;
-      const ChunkHeader& header = entry.chunk.header;
-      StreamCursor& cursor = cursors[header.stream];
-      cursor = {.stream = header.stream,
-                .next_sequence = header.sequence + 1,
-                .source_position = header.source_position,
-                .source_skip = header.source_skip,
-                .ended = header.end_of_stream,
-                .events_before = header.events_before + header.events_accounted(),
-                .losses_before = header.losses_before,
-                .sequence_mark = header.sequence_mark};
-      for (const Loss& loss : header.losses) AddLoss(loss, cursor.losses_before);
+      cursors[entry.chunk.header.stream] = CursorBehind(entry.chunk.header);
     }
     std::vector<StreamCursor> result;
     for (const auto& [stream, cursor] : cursors) result.push_back(cursor);

@@ -5,6 +5,7 @@
 
 #include "trace/capture_spec.h"
 #include "trace/ids.h"
+#include "trace/stream_cursor.h"
 #include "trace/worker_info.h"
 
 namespace neurontrace {

@@ -294,11 +294,7 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
   header.columns_bytes = static_cast<uint32_t>(encoded.bytes.size());
   events_before_ += encoded.event_count;
   for (const Loss& loss : header.losses) {
-    neurontrace::AddLoss({.place = loss.place,
-                          .reason = loss.reason,
-                          .events = loss.events,
-                          .events_unknown = loss.events_unknown},
-                         losses_before_);
+    neurontrace::AddLoss(WithoutTimes(loss), losses_before_);
   }
   in_flight_.push_back({next_sequence_, first_position_.value_or(position), false});
   first_position_.reset();

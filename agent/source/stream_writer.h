@@ -15,6 +15,7 @@
 #include "trace/chunk_header.h"
 #include "trace/event_chunk.h"
 #include "trace/limits.h"
+#include "trace/stream_cursor.h"
 #include "trace/worker_info.h"
 
 namespace neurontrace {

@@ -7,6 +7,7 @@
 
 #include "agent/source/recording_sink.h"
 #include "agent/source/shape_cache.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 namespace {

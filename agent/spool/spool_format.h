@@ -12,6 +12,7 @@
 #include "trace/capture_spec.h"
 #include "trace/chunk_header.h"
 #include "trace/ids.h"
+#include "trace/stream_cursor.h"
 #include "trace/worker_info.h"
 
 // What is in the spool's files; docs/formats/spool.md has it byte by byte. Everything is little

@@ -12,6 +12,7 @@
 #include "agent/spool/segment_reader.h"
 #include "base/crc32c.h"
 #include "base/fake_file_system.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 namespace {

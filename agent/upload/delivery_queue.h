@@ -22,6 +22,7 @@
 #include "trace/capture_spec.h"
 #include "trace/ids.h"
 #include "trace/limits.h"
+#include "trace/stream_cursor.h"
 #include "trace/worker_info.h"
 
 namespace neurontrace {
@@ -191,7 +192,6 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   // False if it is to be tried again.
   bool TakeOneLoaded(StreamNumber number, uint64_t sequence, const LoadedChunk& loaded);
   void LoseUnreadable(StreamNumber number, size_t index, const absl::Status& why);
-  static StreamCursor CursorBehind(const ChunkHeader& header);
   // Takes note of where a stream surely stands.
   void Learn(const CaptureId& capture_id, const StreamCursor& cursor);
   void LearnFrom(Stream& stream);

@@ -8,29 +8,10 @@
 
 #include "agent/upload/delivery_queue.h"
 #include "base/status.h"
+#include "trace/stream_cursor.h"
 #include "wire/chunk_envelope.h"
 
 namespace neurontrace {
-
-StreamCursor DeliveryQueue::CursorBehind(const ChunkHeader& header) {
-  StreamCursor cursor;
-  cursor.stream = header.stream;
-  cursor.next_sequence = header.sequence + 1;
-  cursor.source_position = header.source_position;
-  cursor.source_skip = header.source_skip;
-  cursor.ended = header.end_of_stream;
-  cursor.events_before = header.events_before + header.events_accounted();
-  cursor.losses_before = header.losses_before;
-  cursor.sequence_mark = header.sequence_mark;
-  for (const Loss& loss : header.losses) {
-    AddLoss({.place = loss.place,
-             .reason = loss.reason,
-             .events = loss.events,
-             .events_unknown = loss.events_unknown},
-            cursor.losses_before);
-  }
-  return cursor;
-}
 
 void DeliveryQueue::Learn(const CaptureId& capture_id, const StreamCursor& cursor) {
   auto& streams = behind_[capture_id];

@@ -11,6 +11,7 @@
 
 #include "agent/upload/upload_stream.h"
 #include "base/fake_task_runner.h"
+#include "trace/stream_cursor.h"
 #include "trace/worker_info.h"
 #include "wire/chunk_envelope.h"
 #include "wire/conversions.h"

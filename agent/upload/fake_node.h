@@ -15,6 +15,7 @@
 #include "agent/upload/uploader.h"
 #include "base/fake_file_system.h"
 #include "base/fake_task_runner.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 

@@ -10,6 +10,7 @@
 
 #include "agent/spool/spool_disk.h"
 #include "agent/upload/fake_node.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 namespace {

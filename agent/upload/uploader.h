@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "base/task_runner.h"
 #include "trace/ids.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 

@@ -14,12 +14,6 @@
 #include "trace/limits.h"
 
 namespace neurontrace {
-namespace {
-
-// A write larger than this gives its memory back.
-constexpr size_t kBatchBytesKept = size_t{16} << 20;
-
-}  // namespace
 
 // What is known of the streams of one capture. A record is durable once it has a chunk.
 struct ChunkStore::CaptureStreams {
@@ -187,7 +181,8 @@ absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const Rece
                                       : batch.Add(chunk, *live));
   }
   const absl::Status status = batch.Commit(durability_);
-  if (scratch_->batch.GetDataSize() > kBatchBytesKept) scratch_->batch = rocksdb::WriteBatch();
+  if (scratch_->batch.GetDataSize() > limits::kStoreBatchBytesKept)
+    scratch_->batch = rocksdb::WriteBatch();
   RETURN_IF_ERROR(status);
   return results;
 }

@@ -19,6 +19,7 @@
 #include "aggregator/store/stream_record.h"
 #include "trace/chunk_header.h"
 #include "trace/ids.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 

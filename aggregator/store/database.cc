@@ -233,12 +233,16 @@ absl::Status Database::DeleteRange(Family of, std::string_view begin, std::strin
   return FromRocksDb(db_->CompactRange(compact, family(of), &from, &to), doing);
 }
 
-absl::Status Database::GiveSpaceBack() {
-  // The log holds what was deleted as long as one family has not written its part of it to a file.
+// The log holds what was written as long as one family has not put its part of it into a file.
+absl::Status Database::Flush() {
   std::vector<rocksdb::ColumnFamilyHandle*> all = handles_;
   all.push_back(db_->DefaultColumnFamily());
   RETURN_IF_ERROR(FromRocksDb(db_->Flush({}, all), "letting go of the log"));
-  RETURN_IF_ERROR(Anchor());
+  return Anchor();
+}
+
+absl::Status Database::GiveSpaceBack() {
+  RETURN_IF_ERROR(Flush());
   // Files nobody needs go now, not when RocksDB next looks for them.
   RETURN_IF_ERROR(FromRocksDb(db_->DisableFileDeletions(), "deleting files"));
   return FromRocksDb(db_->EnableFileDeletions(true), "deleting files");

@@ -61,6 +61,8 @@ class Database {
 
   void SetResumePatience(std::chrono::nanoseconds patience) { resume_patience_ = patience; }
 
+  // Everything written so far stands in files, and in no log.
+  absl::Status Flush();
   // After deleting: lets go of the log and of every file that is not needed any more.
   absl::Status GiveSpaceBack();
 

@@ -86,14 +86,6 @@ absl::StatusOr<std::set<std::pair<CaptureId, uint32_t>>> StreamsIn(const Databas
   return streams;
 }
 
-absl::Status FlushAll(Database& database) {
-  for (size_t i = 0; i < kFamilyCount; ++i) {
-    RETURN_IF_ERROR(
-        FromRocksDb(database.db().Flush({}, database.family(static_cast<Family>(i))), "flushing"));
-  }
-  return absl::OkStatus();
-}
-
 // Copies what the old files hold into the new database.
 absl::StatusOr<SalvagedRecords> FillFromFiles(const std::string& path, rocksdb::Env& env,
                                               Database& database) {
@@ -154,7 +146,7 @@ absl::Status Fill(const std::string& path, rocksdb::Env& env, Database& database
   }
   notes.push_back(fmt::format("rebuilt: {} captures, {} streams; {} places could not be read",
                               records.captures.size(), streams.size(), records.damaged));
-  return FlushAll(database);
+  return database.Flush();
 }
 
 absl::Status Rebuild(const std::string& path, rocksdb::Env& env, const ExamineChunk& examine,
@@ -191,7 +183,7 @@ absl::Status Reconcile(Database& database, const ExamineChunk& examine,
     ASSIGN_OR_RETURN(const bool whole, IsStreamWhole(database, capture, record));
     if (!whole) RETURN_IF_ERROR(repairs.Stream(capture, stream, record));
   }
-  RETURN_IF_ERROR(FlushAll(database));
+  RETURN_IF_ERROR(database.Flush());
   return database.ForgetWalDamage();
 }
 

@@ -25,13 +25,6 @@ uint64_t LengthNs(const Loss& loss) {
              : loss.last_timestamp_ns - loss.first_timestamp_ns;
 }
 
-Loss WithoutTimes(const Loss& loss) {
-  return {.place = loss.place,
-          .reason = loss.reason,
-          .events = loss.events,
-          .events_unknown = loss.events_unknown};
-}
-
 }  // namespace
 
 uint64_t StreamRecord::events_lost() const {

@@ -12,6 +12,7 @@
 #include "trace/ids.h"
 #include "trace/loss.h"
 #include "trace/rank_evidence.h"
+#include "trace/stream_cursor.h"
 #include "trace/worker_info.h"
 
 namespace neurontrace {

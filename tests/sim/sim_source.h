@@ -13,6 +13,7 @@
 #include "agent/source/source_metrics.h"
 #include "base/task_runner.h"
 #include "tests/sim/sim_worker.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 

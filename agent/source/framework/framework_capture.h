@@ -15,6 +15,7 @@
 #include "agent/source/stream_writer.h"
 #include "trace/capture_spec.h"
 #include "trace/ids.h"
+#include "trace/stream_cursor.h"
 #include "trace/worker_info.h"
 
 namespace neurontrace {

@@ -8,6 +8,7 @@
 #include "agent/source/framework/framework_capture.h"
 #include "agent/source/source.h"
 #include "base/task_runner.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 

@@ -15,6 +15,7 @@
 
 #include "agent/source/recording_sink.h"
 #include "base/fake_task_runner.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 namespace {

@@ -16,6 +16,7 @@
 #include "agent/source/stream_writer.h"
 #include "base/fill_rate.h"
 #include "trace/event_filter.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 

@@ -14,6 +14,7 @@
 #include "agent/source/neuron/tap_worker.h"
 #include "agent/source/source.h"
 #include "base/task_runner.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 

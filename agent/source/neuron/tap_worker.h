@@ -18,6 +18,7 @@
 #include "agent/source/neuron/worker_facts.h"
 #include "agent/source/source.h"
 #include "base/fill_rate.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 

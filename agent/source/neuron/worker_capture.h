@@ -14,6 +14,7 @@
 #include "agent/source/source.h"
 #include "trace/capture_spec.h"
 #include "trace/event_filter.h"
+#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 

@@ -107,6 +107,7 @@ class FakeSource final : public Source {
     calls.push_back(fmt::format("resume {} {}", spec.name, cursors.size()));
     running[id] = true;
   }
+  void OnAllTold() override { running_when_all_told = running; }
   void StopCapture(const CaptureId& id) override {
     calls.emplace_back("stop");
     running[id] = false;
@@ -123,6 +124,7 @@ class FakeSource final : public Source {
 
   bool drained = true;
   std::map<CaptureId, bool> running;
+  std::optional<std::map<CaptureId, bool>> running_when_all_told;
   std::vector<std::string> calls;
 };
 
@@ -333,6 +335,14 @@ TEST_F(ControlSessionTest, CapturesThatAWelcomeDoesNotListAreOver) {
 TEST_F(ControlSessionTest, AgentThatComesBackGoesOnWithWhatIsRunning) {
   EXPECT_THAT(Begin({Resume(true)}), Contains("agent 0"));
   EXPECT_THAT(source_.calls, ElementsAre("resume demo 2", "stop"));
+}
+
+TEST_F(ControlSessionTest, SourcesHearWhenAWelcomeHasToldThemAll) {
+  source_.drained = false;
+  EXPECT_FALSE(source_.running_when_all_told);
+  Begin({Resume(false)});
+  ASSERT_TRUE(source_.running_when_all_told);
+  EXPECT_THAT(*source_.running_when_all_told, ElementsAre(std::pair(capture_, true)));
 }
 
 TEST_F(ControlSessionTest, WhatGoesOnByItselfIsConfirmedStoppedOrForgottenByTheWelcome) {

@@ -45,6 +45,10 @@ class Source {
     StartCapture(capture_id, spec, cursors);
   }
 
+  // The aggregator has told of every capture that this agent has a part in: what still records
+  // another one, for an agent before this one, records it for nobody.
+  virtual void OnAllTold() {}
+
   // Stops recording, reads what is left and ends every stream of the capture. Again: no effect.
   virtual void StopCapture(const CaptureId& capture_id) = 0;
 

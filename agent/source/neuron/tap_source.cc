@@ -101,6 +101,7 @@ absl::Status TapSource::OnGreeting(TapSession& session, TapGreeting greeting) {
   (*worker)->Attach(session, greeting);
   ResolveRanks();
   for (auto& [id, capture] : captures_) JoinIfMatching(**worker, capture);
+  ForgetStranger(**worker);
   spdlog::info("worker {} connected, tap {}", ToString((*worker)->identity()),
                greeting.tap_version);
   ScheduleTurn(0);
@@ -203,6 +204,17 @@ void TapSource::JoinIfMatching(TapWorker& worker, Capture& capture) {
   if (is_new && (begins_nothing || !worker.Matches(capture.plan.spec))) return;
   worker.Join(capture.plan, capture.cursors, !capture.unconfirmed);
   if (capture.stopping) worker.Stop(capture.plan.id);
+}
+
+void TapSource::OnAllTold() {
+  all_told_ = true;
+  for (const auto& worker : workers_) ForgetStranger(*worker);
+  ScheduleTurn(0);
+}
+
+void TapSource::ForgetStranger(TapWorker& worker) {
+  const CaptureId recorded = worker.tap_capture();
+  if (all_told_ && !recorded.empty() && !captures_.contains(recorded)) worker.Forget(recorded);
 }
 
 void TapSource::StopCapture(const CaptureId& capture_id) {

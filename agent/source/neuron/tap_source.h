@@ -63,6 +63,7 @@ class TapSource final : public Source, private TapSession::Listener {
             std::span<const StreamCursor> cursors) override;
   void ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
                       std::span<const StreamCursor> cursors) override;
+  void OnAllTold() override;
   void StopCapture(const CaptureId& capture_id) override;
   bool CaptureFinished(const CaptureId& capture_id) const override;
   void Flush() override;
@@ -94,6 +95,8 @@ class TapSource final : public Source, private TapSession::Listener {
   Capture& AddCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                       std::span<const StreamCursor> cursors);
   void JoinIfMatching(TapWorker& worker, Capture& capture);
+  // Ends what the worker's tap records if nobody wants it any more.
+  void ForgetStranger(TapWorker& worker);
   // The agent is so young that a worker of the agent before it may not have found it yet.
   bool MayReturn(const WorkerIdentity& worker) const;
   void EndOrphans(Capture& capture);
@@ -118,6 +121,7 @@ class TapSource final : public Source, private TapSession::Listener {
   TapWorker::Shared shared_;
   std::string boot_id_;
   const uint64_t started_ns_;
+  bool all_told_ = false;  // by the aggregator, which captures this agent has a part in
 
   std::unique_ptr<TapServer> server_;
   std::map<TapSession*, Connection> connections_;

@@ -213,6 +213,37 @@ TEST_F(TapSourceRestartTest, ClearsAwayACaptureThatIsOver) {
   EXPECT_EQ(tap_.read_pos(), tap_.write_pos());
 }
 
+// Its agent died, it is over, and the next agent heard so before or after the tap had found it.
+TEST_F(TapSourceRestartTest, ATapThatRecordsACaptureThatIsOverIsStoppedWithoutAnother) {
+  for (const bool told_first : {true, false}) {
+    SCOPED_TRACE(told_first);
+    MakeSource();
+    tap_.HangUp();
+    tap_.SetState(TapState::kStreaming);
+    tap_.WriteStarted(other_);
+    tap_.WriteDocument(Document(0, 0, 3), other_);
+    if (told_first) source_->OnAllTold();
+    Connect(other_);
+    if (!told_first) {
+      Pass(1'500);
+      EXPECT_FALSE(tap_.ReadCommand()) << "it may yet be told of";
+      EXPECT_LT(tap_.read_pos(), tap_.write_pos());
+      source_->OnAllTold();
+    }
+    Pass(1'500);
+    const auto stop = tap_.ReadCommand();
+    ASSERT_TRUE(stop);
+    EXPECT_EQ(stop->type, TapMessageType::kStop);
+    EXPECT_EQ(stop->capture_id, other_);
+    tap_.WriteStopped(other_, TapStopReason::kCommand);
+    tap_.Answer(TapMessageType::kStop, TapResult::kOk, other_);
+    Deliver();
+    Pass(1'500);
+    EXPECT_FALSE(tap_.ReadCommand());
+    EXPECT_EQ(tap_.read_pos(), tap_.write_pos());
+  }
+}
+
 TEST_F(TapSourceRestartTest, GoesOnOverANewConnectionOfTheSameTap) {
   Connect();
   StartAndRecord();

@@ -8,7 +8,7 @@ import unittest
 
 from fleet import wait_until
 from fleet_case import FleetCase
-from ground_truth import read_events, read_truth
+from ground_truth import read_capture_log, read_events, read_truth
 
 PID_NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
@@ -130,9 +130,12 @@ class OtherProfiler(FleetCase):
         self.stop_capture(capture_id, code=None)
         report = self.assert_unharmed(worker)
         # Of the process's traces the second was the profiler's: the capture holds the first and the third.
-        theirs = sum(row["capture"] == 2 for row in read_truth(worker.truth))
-        self.assertEqual(report["profiler_fetched"], theirs)
-        self.assertGreater(theirs, 0)
+        theirs = [sums for (trace, _), sums in read_capture_log(worker.capture_log).items() if trace == 2]
+        self.assertEqual(sum(row["capture"] == 2 for row in read_truth(worker.truth)),
+                         sum(sums["accepted"] for sums in theirs))
+        # What it had not fetched when it stopped went with the rings; all else it fetched itself.
+        self.assertEqual(report["profiler_fetched"], sum(sums["accepted"] - sums["lost_at_stop"] for sums in theirs))
+        self.assertGreater(report["profiler_fetched"], 0)
         self.check_whole(capture_id, traces={1, 3})
 
 

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/clock_sim/host_score.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace neurontrace {
+namespace {
+
+double Minus(uint64_t a, uint64_t b) { return static_cast<double>(static_cast<int64_t>(a - b)); }
+
+// Whether the model says of this time that something is amiss: a finding, or between two segments.
+bool IsFlagged(const ClockModel& model, uint64_t x_ns) {
+  for (const ClockFinding& finding : model.findings) {
+    if (x_ns >= finding.x_begin_ns && x_ns <= finding.x_end_ns) return true;
+  }
+  for (size_t i = 1; i < model.segments.size(); ++i) {
+    if (x_ns >= model.segments[i - 1].knots.back().x_ns &&
+        x_ns <= model.segments[i].knots.front().x_ns) {
+      return true;
+    }
+  }
+  return false;
+}
+
+struct Break {
+  uint64_t begin_ns;
+  uint64_t end_ns;
+};
+
+// Where the model breaks for a reason in the host, not in the reference.
+std::vector<Break> BreaksOf(const ClockModel& model) {
+  std::vector<Break> breaks;
+  for (size_t i = 1; i < model.segments.size(); ++i) {
+    if (model.segments[i].cause == SegmentCause::kReferenceEpoch) continue;
+    breaks.push_back(
+        {model.segments[i - 1].knots.back().x_ns, model.segments[i].knots.front().x_ns});
+  }
+  return breaks;
+}
+
+void ScoreBreaks(const HostPlan& plan, const Host& host, const ReferenceClock& reference,
+                 const ClockModel& model, HostScore& score) {
+  constexpr double kLocatedNs = 0.5e9;
+  constexpr double kRelatedNs = 5e9;
+  if (model.segments.empty()) return;
+  const std::vector<Break> breaks = BreaksOf(model);
+  const auto distance = [](const Break& at, uint64_t x_ns) {
+    return std::max(std::abs(Minus(at.begin_ns, x_ns)), std::abs(Minus(at.end_ns, x_ns)));
+  };
+  std::vector<uint64_t> excused;
+  for (const ClockJump& jump : plan.clock.jumps) {
+    const uint64_t before = host.truth.raw.Read(jump.at_ns - 1);
+    double nearest = 1e30;
+    for (const Break& at : breaks) {
+      // The step itself is within the break: neither reading of raw around it counts as far.
+      const uint64_t after = host.truth.raw.Read(host.truth.raw.WhenRunning(jump.at_ns));
+      nearest = std::min(nearest, std::min(distance(at, before), distance(at, after)));
+    }
+    score.steps_located.Add(nearest <= kLocatedNs);
+    score.step_distance.Add(nearest);
+    excused.push_back(before);
+  }
+  for (const HostFault& fault : plan.faults) excused.push_back(host.truth.raw.Read(fault.at_ns));
+  for (const ReferenceClock::Restart& restart : reference.restarts()) {
+    excused.push_back(host.truth.raw.Read(restart.at_ns));
+  }
+  for (const Break& at : breaks) {
+    const bool is_true = std::any_of(excused.begin(), excused.end(), [&](uint64_t x_ns) {
+      return Minus(at.begin_ns, x_ns) < kRelatedNs && Minus(x_ns, at.end_ns) < kRelatedNs;
+    });
+    score.false_breaks += is_true ? 0 : 1;
+  }
+}
+
+// At these the answer is not one: the reference is down, the agent is not, or nothing runs.
+bool MayStamp(const Host& host, const ReferenceClock& reference, int64_t true_ns) {
+  for (const ReferenceClock::Restart& restart : reference.restarts()) {
+    if (true_ns >= restart.at_ns - kSecond && true_ns < restart.at_ns + restart.down_ns + kSecond) {
+      return false;
+    }
+  }
+  return host.truth.raw.WhenRunning(true_ns) == true_ns;
+}
+
+}  // namespace
+
+void HostScore::Merge(const HostScore& other) {
+  own.Merge(other.own);
+  pair.Merge(other.pair);
+  spread.Merge(other.spread);
+  beyond.Merge(other.beyond);
+  bound.Merge(other.bound);
+  likely_bound.Merge(other.likely_bound);
+  covered.Merge(other.covered);
+  likely_covered.Merge(other.likely_covered);
+  pairs_covered.Merge(other.pairs_covered);
+  pairs_likely_covered.Merge(other.pairs_likely_covered);
+  misses_flagged.Merge(other.misses_flagged);
+  steps_located.Merge(other.steps_located);
+  step_distance.Merge(other.step_distance);
+  false_breaks += other.false_breaks;
+  gave_up += other.gave_up;
+  hosts += other.hosts;
+  exchanges += other.exchanges;
+  knots += other.knots;
+  fit_ns += other.fit_ns;
+  refits.Merge(other.refits);
+  host_seconds += other.host_seconds;
+}
+
+HostErrors ScoreHost(const HostScenario& scenario, const HostPlan& plan, const Host& host,
+                     const ReferenceClock& reference, std::span<const int64_t> instants,
+                     std::span<const Stamp> stamps, const HostMapping& mapping, HostScore& score) {
+  HostErrors errors;
+  errors.error_ns.resize(instants.size(), HostErrors::kAbsent);
+  errors.bound_ns.resize(instants.size());
+  errors.likely_bound_ns.resize(instants.size());
+  for (size_t i = 0; i < instants.size(); ++i) {
+    if (!MayStamp(host, reference, instants[i])) continue;
+    const Mapped& mapped = mapping.mapped[i];
+    const double error = Minus(mapped.reference_ns, reference.Read(instants[i]));
+    errors.error_ns[i] = error;
+    errors.bound_ns[i] = mapped.bound_ns;
+    errors.likely_bound_ns[i] = mapped.likely_bound_ns;
+    const double asymmetry =
+        static_cast<double>(host.truth.path.LeastDelayNs(Way::kForward, instants[i]) -
+                            host.truth.path.LeastDelayNs(Way::kBackward, instants[i]));
+    score.own.Add(error);
+    score.beyond.Add(std::max(0.0, std::abs(error) - std::abs(asymmetry) / 2));
+    score.bound.Add(mapped.bound_ns);
+    score.likely_bound.Add(mapped.likely_bound_ns);
+    score.covered.Add(std::abs(error) <= mapped.bound_ns);
+    score.likely_covered.Add(std::abs(error) <= mapped.likely_bound_ns);
+    if (std::abs(error) > mapped.bound_ns) {
+      score.misses_flagged.Add(IsFlagged(mapping.model, stamps[i].raw_ns));
+    }
+  }
+  ScoreBreaks(plan, host, reference, mapping.model, score);
+  ++score.hosts;
+  score.gave_up += mapping.gave_up ? 1 : 0;
+  score.exchanges += host.records.evidence.exchanges.size();
+  for (const ClockSegment& segment : mapping.model.segments) score.knots += segment.knots.size();
+  score.fit_ns += mapping.fit_ns;
+  score.refits.Add(mapping.repeats);
+  score.host_seconds += static_cast<double>(scenario.duration_ns) * 1e-9;
+  return errors;
+}
+
+void ScorePairs(std::span<const HostErrors> hosts, Dice dice, HostScore& score) {
+  constexpr size_t kAllPairs = 64;
+  constexpr size_t kDrawn = 2000;
+  if (hosts.empty()) return;
+  const auto compare = [&](const HostErrors& a, const HostErrors& b, size_t i) {
+    if (a.error_ns[i] == HostErrors::kAbsent || b.error_ns[i] == HostErrors::kAbsent) return;
+    const double error = std::abs(a.error_ns[i] - b.error_ns[i]);
+    score.pair.Add(error);
+    score.pairs_covered.Add(error <= a.bound_ns[i] + b.bound_ns[i]);
+    score.pairs_likely_covered.Add(error <= a.likely_bound_ns[i] + b.likely_bound_ns[i]);
+  };
+  for (size_t i = 0; i < hosts.front().error_ns.size(); ++i) {
+    double least = HostErrors::kAbsent;
+    double most = -HostErrors::kAbsent;
+    for (const HostErrors& host : hosts) {
+      if (host.error_ns[i] == HostErrors::kAbsent) continue;
+      least = std::min(least, host.error_ns[i]);
+      most = std::max(most, host.error_ns[i]);
+    }
+    if (most > least) score.spread.Add(most - least);
+    if (hosts.size() <= kAllPairs) {
+      for (size_t a = 0; a < hosts.size(); ++a) {
+        for (size_t b = a + 1; b < hosts.size(); ++b) compare(hosts[a], hosts[b], i);
+      }
+      continue;
+    }
+    for (size_t drawn = 0; drawn < kDrawn; ++drawn) {
+      const size_t a = dice.Next64() % hosts.size();
+      const size_t b = dice.Next64() % hosts.size();
+      if (a != b) compare(hosts[a], hosts[b], i);
+    }
+  }
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/clock_sim/host_score.h"
+
+namespace neurontrace {
+
+struct SimulationOptions {
+  uint64_t first_seed = 1001;
+  uint32_t seeds = 20;
+  uint32_t jobs = 1;
+  bool quick = false;                  // leaves out what takes long
+  std::vector<std::string> scenarios;  // empty: all
+};
+
+// One scenario's scores, all seeds together; one a method, the product's last.
+struct HostRow {
+  const HostScenario* scenario = nullptr;
+  std::vector<HostScore> scores;
+};
+
+struct SimulationResult {
+  SimulationOptions options;
+  std::vector<std::string> host_methods;
+  std::vector<HostRow> host_rows;
+};
+
+// Called after each run, from any thread but never twice at a time.
+using Progress = std::function<void(size_t done, size_t all, std::string_view name)>;
+
+// Plays every scenario with every seed. The same options but for `jobs` give the same result, but
+// for processor times.
+SimulationResult Simulate(const SimulationOptions& options, const Progress& progress);
+
+}  // namespace neurontrace

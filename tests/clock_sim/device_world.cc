@@ -47,9 +47,10 @@ class Core {
       : scenario_(scenario),
         dice_(seed, kCoreDice),
         host_reads_after_(dice_.Chance(0.5)),
-        reset_at_ns_(scenario.resets ? static_cast<int64_t>(static_cast<double>(scenario.duration_ns) *
-                                                            dice_.Between(0.3, 0.7))
-                                     : scenario.duration_ns * 2),
+        reset_at_ns_(scenario.resets
+                         ? static_cast<int64_t>(static_cast<double>(scenario.duration_ns) *
+                                                dice_.Between(0.3, 0.7))
+                         : scenario.duration_ns * 2),
         counter_(MakeCounter(seed)) {}
 
   Device Play();
@@ -107,8 +108,8 @@ void Core::Execute(int64_t submit_ns, int64_t start_ns, int64_t end_ns, Device& 
   const size_t index = device.records.executions.size();
   std::vector<int64_t> times = {start_ns, end_ns};
   for (size_t i = 0; i < kInside; ++i) {
-    times.push_back(start_ns + static_cast<int64_t>(dice_.Unit() *
-                                                    static_cast<double>(end_ns - start_ns)));
+    times.push_back(start_ns +
+                    static_cast<int64_t>(dice_.Unit() * static_cast<double>(end_ns - start_ns)));
   }
   std::sort(times.begin(), times.end());
   for (const int64_t at : times) {
@@ -132,8 +133,8 @@ Device Core::Play() {
                                 static_cast<double>(scenario_.execution_least_ns));
   while (true) {
     const int64_t submit_ns =
-        free_ns + static_cast<int64_t>(
-                      dice_.Exponential(static_cast<double>(scenario_.pause_mean_ns)));
+        free_ns +
+        static_cast<int64_t>(dice_.Exponential(static_cast<double>(scenario_.pause_mean_ns)));
     const int64_t start_ns = submit_ns + Bracket();
     const int64_t end_ns =
         start_ns + static_cast<int64_t>(static_cast<double>(scenario_.execution_least_ns) *

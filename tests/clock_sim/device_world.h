@@ -43,10 +43,10 @@ struct DeviceRecords {
   };
   struct Execution {
     uint64_t exec_id = 0;
-    uint64_t submit_ns = 0;    // host: submitted not after
-    uint64_t complete_ns = 0;  // host: known to be complete not before
-    uint64_t start_ns = 0;     // device
-    uint64_t end_ns = 0;       // device
+    uint64_t submit_ns = 0;         // host: submitted not after
+    uint64_t complete_ns = 0;       // host: known to be complete not before
+    uint64_t start_ns = 0;          // device
+    uint64_t end_ns = 0;            // device
     std::optional<SyncPoint> sync;  // what came in this place of the ring
   };
   std::vector<Execution> executions;

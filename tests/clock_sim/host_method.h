@@ -35,7 +35,6 @@ struct HostMapping {
   bool gave_up = false;        // the method says itself that it does not fit
   ClockModel model = {};       // of a method that makes one
   uint64_t fit_ns = 0;         // processor time that the model took
-  bool repeats = true;         // a second fit gave the same model, bit for bit; if it was tried
 };
 
 // Stamps ascend in raw.
@@ -47,7 +46,7 @@ struct HostMethod {
   MapHost map = nullptr;
 };
 
-// The product. The first host of each run is fitted twice, to compare.
+// The product.
 HostMapping MapByProduct(const HostRecords& records, bool realtime_stamps,
                          std::span<const Stamp> stamps);
 // The peers, as their sources or RFCs say, on one line each in docs/clock_accuracy.md.

@@ -142,7 +142,6 @@ HostErrors ScoreHost(const HostScenario& scenario, const HostPlan& plan, const H
   score.exchanges += host.records.evidence.exchanges.size();
   for (const ClockSegment& segment : mapping.model.segments) score.knots += segment.knots.size();
   score.fit_ns += mapping.fit_ns;
-  score.refits.Add(mapping.repeats);
   score.host_seconds += static_cast<double>(scenario.duration_ns) * 1e-9;
   return errors;
 }

@@ -44,6 +44,9 @@ std::vector<HostScore> RunHostTrial(const HostScenario& scenario,
       const HostMapping mapping = methods[i].map(host.records, scenario.realtime_stamps, stamps);
       errors[i].push_back(
           ScoreHost(scenario, plan, host, reference, instants, stamps, mapping, scores[i]));
+      if (member > 0 || mapping.model.segments.empty()) continue;
+      const HostMapping again = methods[i].map(host.records, scenario.realtime_stamps, stamps);
+      scores[i].refits.Add(again.model == mapping.model);
     }
   }
   for (size_t i = 0; i < methods.size(); ++i) {

@@ -44,6 +44,7 @@ SimulationResult Simulate(const SimulationOptions& options, const Progress& prog
   constexpr uint32_t kQuickHosts = 16;
   SimulationResult result{.options = options, .host_methods = {}, .host_rows = {}};
   std::vector<HostMethod> methods(HostBaselines().begin(), HostBaselines().end());
+  methods.push_back({.name = "neurontrace", .map = MapByProduct});
   for (const HostMethod& method : methods) result.host_methods.emplace_back(method.name);
 
   for (const HostScenario& scenario : HostScenarios()) {

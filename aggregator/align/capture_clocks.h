@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "aggregator/align/clock_map.h"
+#include "aggregator/align/clock_model.h"
+
+namespace neurontrace {
+
+// The clocks of one machine in one boot, as one capture needs them. A plain value.
+struct InstanceClock {
+  std::string instance_id;
+  std::string boot_id;
+  ClockModel model;   // raw to reference
+  ClockMap realtime;  // REALTIME to reference: what the stamps of its events go through
+  // At the end of the capture: how far the reference is ahead of REALTIME, and how much further it
+  // gets in every second of it.
+  int64_t offset_ns = 0;
+  int64_t drift_ppb = 0;
+  uint64_t bound_ns = 0;             // the largest in the capture
+  uint64_t likely_bound_ns = 0;      // the largest of these
+  uint64_t exchanges = 0;            // probes that were answered
+  std::vector<std::string> sources;  // "udp", "grpc", "phc", ...: which evidence there is
+};
+
+// The clocks of a capture. An instance without evidence is not among them; its stamps are taken for
+// what they are, without a bound.
+struct CaptureClocks {
+  std::vector<InstanceClock> instances;  // by instance id, boot id
+  ClockMaps maps;                        // the same ones' `realtime`
+
+  // nullptr: nothing is known of its clocks.
+  const InstanceClock* Find(const WorkerIdentity& worker) const;
+};
+
+}  // namespace neurontrace

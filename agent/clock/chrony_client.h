@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "agent/clock/chrony_tracking.h"
+#include "base/random.h"
+#include "base/task_runner.h"
+#include "base/unique_fd.h"
+
+namespace neurontrace {
+
+// Where chronyd listens; others are for tests.
+struct ChronyPaths {
+  std::string directory = "/run/chrony";  // its socket chronyd.sock, and ours beside it
+  uint16_t port = 323;                    // on 127.0.0.1; 0: not tried
+};
+
+// Asks chronyd, over its unix socket where that is allowed and over UDP on this machine otherwise.
+// Lives on the sequence of its runner, which outlives it; nothing blocks.
+class ChronyClient {
+ public:
+  using OnAnswer = std::function<void(const ChronyTracking&)>;
+  ChronyClient(ChronyPaths paths, TaskRunner& runner, Random& random, OnAnswer on_answer);
+  ~ChronyClient();
+  ChronyClient(const ChronyClient&) = delete;
+  ChronyClient& operator=(const ChronyClient&) = delete;
+
+  // Puts the question; the answer comes by on_answer, or never. False where there is nobody to ask.
+  bool Ask();
+
+  uint64_t refused() const { return refused_; }  // packets that were no answer
+
+ private:
+  bool Connect();
+  bool ConnectUnix();
+  bool ConnectUdp();
+  void Disconnect();
+  void OnReadable();
+
+  const ChronyPaths paths_;
+  TaskRunner& runner_;
+  Random& random_;
+  const OnAnswer on_answer_;
+  UniqueFd socket_;
+  std::string own_path_;  // of our end, to be removed
+  uint32_t sequence_ = 0;
+  bool waiting_ = false;  // for an answer
+  bool try_udp_ = false;  // the unix socket did not answer
+  uint64_t refused_ = 0;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// All of it together on clocks that the test moves, and on this machine's own for a moment.
+#include "agent/clock/clock_collector.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "base/fake_file_system.h"
+#include "base/fake_task_runner.h"
+#include "clock/fake_host_clocks.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr char kClockSource[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+ClockPaths Paths() {
+  ClockPaths paths;
+  paths.utc.chrony = {.directory = "/nowhere", .port = 0};
+  return paths;
+}
+
+class ClockCollectorTest : public testing::Test {
+ protected:
+  void SetVmClock(uint64_t marker) {
+    std::string page(104, '\0');
+    memcpy(page.data(), "VCLK\0\x10\0\0\x01\0\x01\0", 12);
+    memcpy(page.data() + 16, &marker, sizeof(marker));
+    files_.SetContents(VmClock::kPath, page);
+  }
+  void Beat(int beats) {
+    for (int i = 0; i < beats; ++i) {
+      host_.AdvanceNs(HostClockWatch::kBeatNs);
+      collector_.Beat();
+    }
+  }
+  std::vector<ClockEvent> Events() const {
+    std::vector<ClockEvent> events;
+    for (const ClockEvidence& batch : batches_) {
+      events.insert(events.end(), batch.events.begin(), batch.events.end());
+    }
+    return events;
+  }
+
+  FakeClock clock_;
+  FakeTaskRunner runner_{clock_};
+  FakeHostClocks host_;
+  FakeFileSystem files_;
+  SeededRandom random_{1};
+  std::vector<ClockEvidence> batches_;
+  int breaks_ = 0;
+  ClockCollector collector_{{runner_, host_, files_, random_},
+                            Paths(),
+                            {.on_batch = [this](ClockEvidence b) { batches_.push_back(b); },
+                             .on_break = [this] { ++breaks_; }}};
+};
+
+TEST_F(ClockCollectorTest, GivesBatchesOfWhatThereIs) {
+  Beat(200);  // 10 s
+  EXPECT_GE(batches_.size(), 1u);
+  EXPECT_LE(batches_.size(), 6u) << "those with nothing in them are not given";
+  ASSERT_FALSE(batches_.empty());
+  EXPECT_EQ(batches_[0].snapshots.size(), 1u);
+  EXPECT_TRUE(Events().empty());
+  EXPECT_EQ(breaks_, 0);
+}
+
+TEST_F(ClockCollectorTest, PutsExchangesInOrder) {
+  collector_.Add({.send_raw_ns = 20});
+  collector_.Add({.send_raw_ns = 10});
+  collector_.Flush();
+  ASSERT_EQ(batches_.size(), 1u);
+  ASSERT_EQ(batches_[0].exchanges.size(), 2u);
+  EXPECT_EQ(batches_[0].exchanges[0].send_raw_ns, 10u);
+  collector_.Flush();
+  EXPECT_EQ(batches_.size(), 1u);
+}
+
+TEST_F(ClockCollectorTest, GivesABatchEarlyWhenThereIsALot) {
+  for (size_t i = 0; i < ClockCollector::kBatchEntriesMax; ++i) collector_.Add({});
+  Beat(1);
+  EXPECT_EQ(batches_.size(), 1u);
+}
+
+TEST_F(ClockCollectorTest, TellsOfAMigration) {
+  SetVmClock(1);
+  ASSERT_TRUE(collector_.Start().ok());
+  ASSERT_TRUE(collector_.has_vm_clock());
+  Beat(55);
+  EXPECT_EQ(breaks_, 0);
+  const uint64_t before = host_.RawNs();
+  ASSERT_TRUE(files_.FlipBit(VmClock::kPath, 16 * 8 + 1));  // the marker
+  Beat(20);
+  collector_.Flush();
+  ASSERT_EQ(Events().size(), 1u);
+  EXPECT_EQ(Events()[0].kind, ClockEventKind::kMigration);
+  EXPECT_LE(Events()[0].raw_begin_ns, before);
+  EXPECT_GE(Events()[0].raw_end_ns, before);
+  EXPECT_EQ(breaks_, 1);
+  EXPECT_EQ(collector_.counters().migrations, 1u);
+}
+
+TEST_F(ClockCollectorTest, TellsOfAnotherClockSource) {
+  files_.SetContents(kClockSource, "tsc\n");
+  Beat(1'100);
+  files_.SetContents(kClockSource, "hpet\n");
+  Beat(1'100);
+  ASSERT_EQ(Events().size(), 1u);
+  EXPECT_EQ(Events()[0].kind, ClockEventKind::kClockSource);
+  EXPECT_EQ(breaks_, 1);
+}
+
+TEST_F(ClockCollectorTest, TellsOfPausesAndSuspends) {
+  Beat(50);
+  host_.AdvanceNs(5'000'000'000);
+  Beat(50);
+  host_.SuspendNs(60'000'000'000);
+  Beat(250);
+  ASSERT_EQ(Events().size(), 2u);
+  EXPECT_EQ(Events()[0].kind, ClockEventKind::kPause);
+  EXPECT_EQ(Events()[1].kind, ClockEventKind::kSuspend);
+  EXPECT_EQ(collector_.counters().pauses, 1u);
+  EXPECT_EQ(collector_.counters().suspends, 1u);
+  EXPECT_EQ(breaks_, 2);
+}
+
+TEST(ClockCollector, WorksOnThisMachine) {
+  EventLoop loop;
+  const SystemHostClocks host;
+  SystemFileSystem files;
+  SystemRandom random;
+  std::vector<ClockEvidence> batches;
+  int beats = 0;
+  std::unique_ptr<ClockCollector> collector;
+  collector = std::make_unique<ClockCollector>(
+      ClockCollector::Deps{loop, host, files, random}, ClockPaths{},
+      ClockCollector::Hooks{.on_batch = [&](ClockEvidence batch) { batches.push_back(batch); },
+                            .on_beat =
+                                [&] {
+                                  if (++beats < 6) return;
+                                  collector->Flush();
+                                  loop.Quit();
+                                }});
+  loop.PostTask([&] { ASSERT_TRUE(collector->Start().ok()); });
+  loop.Run();
+  ASSERT_FALSE(batches.empty());
+  EXPECT_FALSE(batches[0].snapshots.empty());
+}
+
+}  // namespace
+}  // namespace neurontrace

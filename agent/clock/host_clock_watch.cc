@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/clock/host_clock_watch.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "base/unique_fd.h"
+
+namespace neurontrace {
+namespace {
+
+// BOOTTIME beyond MONOTONIC by which a suspend is told: nothing sleeps for less.
+constexpr int64_t kSuspendMinNs = 1'000'000;
+// From one beat to the next REALTIME is not slewed further than this by the kernel's own means, at
+// 500 ppm; a smaller step is taken for one between the last two readings.
+constexpr int64_t kStepMinNs = 40'000;
+constexpr size_t kReadingsMax = 32;
+
+}  // namespace
+
+HostClockWatch::HostClockWatch(const HostClocks& clocks, std::function<uint64_t()> waited_ns,
+                               ClockEvidence& out)
+    : clocks_(clocks), waited_ns_(std::move(waited_ns)), out_(out) {}
+
+void HostClockWatch::Remember(const ClockSnapshot& snapshot) {
+  readings_.push_back({.raw_begin_ns = snapshot.raw_begin_ns,
+                       .raw_end_ns = snapshot.raw_end_ns,
+                       .realtime_minus_raw = RealtimeMinusRaw(snapshot)});
+  if (readings_.size() > kReadingsMax) readings_.pop_front();
+}
+
+bool HostClockWatch::TakeSnapshot(bool keep) {
+  const ClockSnapshot snapshot = ReadHostClocks(clocks_);
+  beats_to_snapshot_ = kBeatsPerSnapshot;
+  waited_at_snapshot_ns_ = waited_ns_ ? waited_ns_() : 0;
+  bool slept = false;
+  if (const ClockSnapshot* const before = filter_.last()) {
+    const uint64_t asleep = snapshot.boottime_ns - snapshot.monotonic_ns;
+    const uint64_t asleep_before = before->boottime_ns - before->monotonic_ns;
+    const auto amount = static_cast<int64_t>(asleep - asleep_before);
+    slept = amount > kSuspendMinNs;
+    if (slept) {
+      out_.events.push_back({.kind = ClockEventKind::kSuspend,
+                             .raw_begin_ns = raw_ns(),
+                             .raw_end_ns = snapshot.raw_end_ns,
+                             .amount_ns = amount});
+    }
+  }
+  if (keep || slept) {
+    filter_.Keep(snapshot, out_.snapshots);
+  } else {
+    filter_.Add(snapshot, out_.snapshots);
+  }
+  Remember(snapshot);
+  return slept;
+}
+
+bool HostClockWatch::Beat() {
+  const ClockSnapshot now = clocks_.ReadOnce();
+  const uint64_t last_ns = raw_ns();
+  bool paused = false;
+  if (last_ns != 0 && now.raw_begin_ns > last_ns + kBeatNs + kLateMaxNs) {
+    uint64_t late_ns = now.raw_begin_ns - last_ns - kBeatNs;
+    const uint64_t waited_ns = waited_ns_ ? waited_ns_() - waited_at_snapshot_ns_ : 0;
+    late_ns -= std::min(late_ns, waited_ns);
+    paused = late_ns > kLateMaxNs;
+    if (paused) {
+      out_.events.push_back({.kind = ClockEventKind::kPause,
+                             .raw_begin_ns = last_ns,
+                             .raw_end_ns = now.raw_begin_ns});
+    }
+  }
+  if (paused || --beats_to_snapshot_ <= 0) return TakeSnapshot(paused) || paused;
+  Remember(now);
+  return false;
+}
+
+void HostClockWatch::OnRealtimeSet() {
+  TakeSnapshot(/*keep=*/true);
+  const double rate = SteeringRate(out_.snapshots.back());
+  const auto jump_ns = [&](size_t at) {
+    const Reading& before = readings_[at - 1];
+    const Reading& after = readings_[at];
+    const auto passed_ns = static_cast<double>(after.raw_begin_ns - before.raw_begin_ns);
+    return after.realtime_minus_raw - before.realtime_minus_raw -
+           static_cast<int64_t>(std::llround(passed_ns * rate));
+  };
+  // The kernel's word may come behind a beat that saw the step; and behind several steps.
+  bool found = false;
+  for (size_t at = 1; at < readings_.size(); ++at) {
+    const bool is_last = at + 1 == readings_.size();
+    const int64_t amount_ns = jump_ns(at);
+    if (std::abs(amount_ns) < kStepMinNs && !(is_last && !found)) continue;
+    found = true;
+    out_.events.push_back({.kind = ClockEventKind::kRealtimeStep,
+                           .raw_begin_ns = readings_[at - 1].raw_begin_ns,
+                           .raw_end_ns = readings_[at].raw_end_ns,
+                           .amount_ns = amount_ns});
+  }
+  readings_.erase(readings_.begin(), readings_.end() - 1);  // told, once
+}
+
+void HostClockWatch::OnBreak(ClockEventKind kind, uint64_t since_raw_ns) {
+  TakeSnapshot(/*keep=*/true);
+  out_.events.push_back(
+      {.kind = kind, .raw_begin_ns = since_raw_ns, .raw_end_ns = out_.snapshots.back().raw_end_ns});
+}
+
+std::function<uint64_t()> MakeProcessorWait() {
+  return [file = std::make_shared<UniqueFd>()]() -> uint64_t {
+    if (!file->valid()) {
+      *file = UniqueFd(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
+    }
+    // "ran waited slices": ns, ns, a count.
+    char text[128];
+    const ssize_t bytes = pread(file->get(), text, sizeof(text), 0);
+    const char* const end = text + std::max<ssize_t>(bytes, 0);
+    uint64_t ran_ns = 0;
+    uint64_t waited_ns = 0;
+    const auto [space, error] = std::from_chars(text, end, ran_ns);
+    if (error != std::errc() || space == end) return 0;
+    std::from_chars(space + 1, end, waited_ns);
+    return waited_ns;
+  };
+}
+
+}  // namespace neurontrace

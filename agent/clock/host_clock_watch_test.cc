@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to the clocks is told, where it happened and how much; what does not is not.
+#include "agent/clock/host_clock_watch.h"
+
+#include <gtest/gtest.h>
+
+#include "clock/fake_host_clocks.h"
+
+namespace neurontrace {
+namespace {
+
+class HostClockWatchTest : public testing::Test {
+ protected:
+  void Beat(int beats) {
+    for (int i = 0; i < beats; ++i) {
+      clocks_.AdvanceNs(HostClockWatch::kBeatNs);
+      watch_.Beat();
+    }
+  }
+
+  FakeHostClocks clocks_;
+  uint64_t waited_ns_ = 0;
+  ClockEvidence evidence_;
+  HostClockWatch watch_{clocks_, [this] { return waited_ns_; }, evidence_};
+};
+
+TEST_F(HostClockWatchTest, TellsNothingOfAQuietMachine) {
+  clocks_.SteerPpm(-30);
+  Beat(600);
+  EXPECT_TRUE(evidence_.events.empty());
+  EXPECT_GE(evidence_.snapshots.size(), 3u);
+  EXPECT_LE(evidence_.snapshots.size(), 5u);
+}
+
+TEST_F(HostClockWatchTest, TellsOfAPause) {
+  Beat(25);
+  const uint64_t before = clocks_.RawNs();
+  clocks_.AdvanceNs(400'000'000);
+  EXPECT_TRUE(watch_.Beat());
+  ASSERT_EQ(evidence_.events.size(), 1u);
+  EXPECT_EQ(evidence_.events[0].kind, ClockEventKind::kPause);
+  EXPECT_EQ(evidence_.events[0].raw_begin_ns, before);
+  EXPECT_EQ(evidence_.events[0].raw_end_ns, clocks_.RawNs());
+  Beat(100);
+  EXPECT_EQ(evidence_.events.size(), 1u);
+}
+
+TEST_F(HostClockWatchTest, DoesNotTakeABusyProcessorForAPause) {
+  Beat(25);
+  waited_ns_ += 350'000'000;
+  clocks_.AdvanceNs(400'000'000);
+  EXPECT_FALSE(watch_.Beat());
+  EXPECT_TRUE(evidence_.events.empty());
+}
+
+TEST_F(HostClockWatchTest, TellsOfASuspend) {
+  Beat(25);
+  clocks_.SuspendNs(7'000'000'000);
+  Beat(10);
+  ASSERT_EQ(evidence_.events.size(), 1u);
+  EXPECT_EQ(evidence_.events[0].kind, ClockEventKind::kSuspend);
+  EXPECT_EQ(evidence_.events[0].amount_ns, 7'000'000'000);
+}
+
+TEST_F(HostClockWatchTest, PlacesAStepBetweenTwoBeatsAndSaysHowMuch) {
+  for (const int64_t step_ns : {-8'000'000, 250'000, 1'000'000'000}) {
+    evidence_ = {};
+    clocks_.SteerPpm(40);
+    Beat(37);
+    clocks_.AdvanceNs(4'000'000);
+    const uint64_t when = clocks_.RawNs();
+    clocks_.StepRealtimeNs(step_ns);
+    clocks_.AdvanceNs(30'000);
+    watch_.OnRealtimeSet();
+    ASSERT_EQ(evidence_.events.size(), 1u);
+    const ClockEvent& event = evidence_.events[0];
+    EXPECT_EQ(event.kind, ClockEventKind::kRealtimeStep);
+    EXPECT_LE(event.raw_begin_ns, when);
+    EXPECT_GE(event.raw_begin_ns + HostClockWatch::kBeatNs, when);
+    EXPECT_GE(event.raw_end_ns, when);
+    EXPECT_LE(event.raw_end_ns, when + 50'000);
+    EXPECT_NEAR(static_cast<double>(event.amount_ns), static_cast<double>(step_ns), 150);
+    EXPECT_EQ(evidence_.snapshots.back().raw_end_ns, event.raw_end_ns);
+  }
+}
+
+TEST_F(HostClockWatchTest, PlacesAStepThatABeatSawFirst) {
+  Beat(33);
+  const uint64_t when = clocks_.RawNs();
+  clocks_.StepRealtimeNs(2'000'000);
+  Beat(2);  // the timer's word comes late
+  watch_.OnRealtimeSet();
+  ASSERT_EQ(evidence_.events.size(), 1u);
+  EXPECT_EQ(evidence_.events[0].raw_begin_ns, when);
+  EXPECT_EQ(evidence_.events[0].amount_ns, 2'000'000);
+}
+
+TEST_F(HostClockWatchTest, KeepsASnapshotAtABreak) {
+  Beat(25);
+  const uint64_t since = watch_.raw_ns();
+  const size_t snapshots = evidence_.snapshots.size();
+  clocks_.AdvanceNs(5'000'000);
+  watch_.OnBreak(ClockEventKind::kMigration, since);
+  ASSERT_EQ(evidence_.events.size(), 1u);
+  EXPECT_EQ(evidence_.events[0].raw_begin_ns, since);
+  EXPECT_GT(evidence_.snapshots.size(), snapshots);
+}
+
+TEST(ProcessorWait, GrowsAndIsReadable) {
+  const auto waited = MakeProcessorWait();
+  const uint64_t first = waited();
+  EXPECT_GE(waited(), first);
+}
+
+}  // namespace
+}  // namespace neurontrace

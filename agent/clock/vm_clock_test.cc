@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of the hypervisor, as it may be and as it may not.
+#include "agent/clock/vm_clock.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "base/fake_file_system.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr char kPath[] = "/dev/vmclock0";
+
+std::string Page(uint32_t sequence, uint64_t marker) {
+  std::string page(104, '\0');
+  const uint32_t size = 4'096;
+  const uint16_t version = 1;
+  memcpy(page.data(), "VCLK", 4);
+  memcpy(page.data() + 4, &size, sizeof(size));
+  memcpy(page.data() + 8, &version, sizeof(version));
+  page[10] = 1;
+  memcpy(page.data() + 12, &sequence, sizeof(sequence));
+  memcpy(page.data() + 16, &marker, sizeof(marker));
+  return page;
+}
+
+TEST(VmClock, ReadsTheMarkerAsItChanges) {
+  FakeFileSystem files;
+  files.SetContents(kPath, Page(2, 0x1122334455667788));
+  auto clock = VmClock::Open(files, kPath);
+  ASSERT_TRUE(clock.ok()) << clock.status();
+  EXPECT_EQ(clock->DisruptionMarker(), 0x1122334455667788u);
+}
+
+TEST(VmClock, SaysNothingWhileItIsBeingWritten) {
+  FakeFileSystem files;
+  files.SetContents(kPath, Page(3, 1));
+  auto clock = VmClock::Open(files, kPath);
+  ASSERT_TRUE(clock.ok());
+  EXPECT_EQ(clock->DisruptionMarker(), std::nullopt);
+}
+
+TEST(VmClock, RefusesWhatIsNoPage) {
+  FakeFileSystem files;
+  EXPECT_TRUE(absl::IsNotFound(VmClock::Open(files, kPath).status()));
+  std::string other_version = Page(2, 1);
+  other_version[8] = 2;
+  std::string other_magic = Page(2, 1);
+  other_magic[0] = 'X';
+  for (const std::string& page : {std::string(), Page(2, 1).substr(0, 23), other_version,
+                                  other_magic, std::string(104, '\0')}) {
+    files.SetContents(kPath, page);
+    EXPECT_TRUE(absl::IsInvalidArgument(VmClock::Open(files, kPath).status()));
+  }
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -9,10 +9,6 @@ namespace {
 
 using Outcome = WanderFilter::Outcome;
 
-// Before anything is known: a thousand seconds on either side of what the first constraint says.
-// The first constraint on a side leaves nothing of it.
-constexpr double kAnyOffset = 1e12;
-
 }  // namespace
 
 PairOrigin PairOrigin::Of(const ClockConstraint& constraint) {
@@ -46,7 +42,8 @@ ClockEstimate EstimateOf(const PairOrigin& origin, uint64_t x_ns, Interval possi
 WanderFilter UnknownOffset(const PairOrigin& origin, uint64_t x_ns,
                            const PairParameters& parameters) {
   return WanderFilter(origin.Seconds(x_ns),
-                      WanderPolygon({-kAnyOffset, kAnyOffset}, parameters.rate), parameters.wander);
+                      WanderPolygon({-kAnyOffsetNs, kAnyOffsetNs}, parameters.rate),
+                      parameters.wander);
 }
 
 Outcome AddPossible(const PairOrigin& origin, const ClockConstraint& constraint,

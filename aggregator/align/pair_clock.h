@@ -83,6 +83,10 @@ class PairClock {
   WanderFilter likely_;
 };
 
+// Before anything is known: a thousand seconds on either side of what the first constraint says.
+// The first on a side leaves nothing of it.
+inline constexpr double kAnyOffsetNs = 1e12;
+
 // The filter of a pass that begins at x and knows nothing but the limits of the rate.
 WanderFilter UnknownOffset(const PairOrigin& origin, uint64_t x_ns,
                            const PairParameters& parameters);

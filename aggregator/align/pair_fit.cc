@@ -3,95 +3,37 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "aggregator/align/clock_strip.h"
+#include "aggregator/align/wander_track.h"
 
 namespace neurontrace {
 namespace {
-
-using Outcome = WanderFilter::Outcome;
-using Contradiction = PairFit::Contradiction;
-
-// What is left out, by constraint: neither pass uses it from then on.
-struct Verdicts {
-  std::vector<bool> out;         // altogether
-  std::vector<bool> likely_out;  // its likely sides
-  std::vector<Contradiction> found;
-};
-
-// Both filters, going one way through time.
-struct Pass {
-  WanderFilter possible;
-  WanderFilter likely;
-};
-
-struct GridState {
-  WanderPolygon possible;
-  WanderPolygon likely;
-};
 
 class PairFitter {
  public:
   PairFitter(std::span<const ClockConstraint> constraints, const PairFitParameters& parameters)
       : constraints_(constraints),
         parameters_(parameters),
-        origin_(PairOrigin::Of(constraints.front())) {
-    verdicts_.out.resize(constraints.size());
-    verdicts_.likely_out.resize(constraints.size());
-  }
+        origin_(PairOrigin::Of(constraints.front())),
+        verdicts_(constraints.size()) {}
 
   PairFit Run();
 
  private:
-  Pass Begin(uint64_t x_ns) const;
-  void Add(size_t i, Pass& pass);
   void MakeGrid();
   void AddReach();
-  StripPoint Join(uint64_t x_ns, const GridState& forward, const GridState& backward);
-  GridState StateOf(const Pass& pass, uint64_t x_ns) const;
-  void ForwardPass();
-  void BackwardPass();
+  std::vector<TrackSide> PossibleSides() const;
+  std::vector<TrackSide> LikelySides() const;
+  void AddSide(size_t i, uint64_t y_ns, bool is_most, std::vector<TrackSide>& sides) const;
+  TrackResult Smooth(const std::vector<TrackSide>& sides, double tolerance);
 
   std::span<const ClockConstraint> constraints_;
   const PairFitParameters& parameters_;
   PairOrigin origin_;
-  Verdicts verdicts_;
-  std::vector<uint64_t> grid_;      // ascending
-  std::vector<GridState> forward_;  // at each
-  std::vector<StripPoint> strip_;   // at each
-  PairFit fit_;
+  TrackVerdicts verdicts_;
+  std::vector<uint64_t> grid_;  // ascending
 };
-
-Pass PairFitter::Begin(uint64_t x_ns) const {
-  const WanderFilter nothing = UnknownOffset(origin_, x_ns, parameters_.pair);
-  return {nothing, nothing};
-}
-
-void PairFitter::Add(size_t i, Pass& pass) {
-  if (verdicts_.out[i]) return;
-  const ClockConstraint& constraint = constraints_[i];
-  const Interval range = pass.possible.OffsetAt(origin_.Seconds(constraint.x_ns));
-  if (AddPossible(origin_, constraint, pass.possible) == Outcome::kContradiction) {
-    verdicts_.out[i] = true;
-    double amount = 0;
-    if (constraint.y_max_ns != ClockConstraint::kNoMax) {
-      amount = origin_.Offset(constraint.x_ns, constraint.y_max_ns) - range.min;
-    }
-    if (constraint.y_min_ns != ClockConstraint::kNoMin) {
-      const double above = origin_.Offset(constraint.x_ns, constraint.y_min_ns) - range.max;
-      if (above > 0) amount = above;
-    }
-    verdicts_.found.push_back({i, amount, false});
-    return;
-  }
-  if (verdicts_.likely_out[i]) return;
-  if (AddLikely(origin_, constraint, parameters_.pair.likely_tolerance_ns, pass.likely) ==
-      Outcome::kContradiction) {
-    verdicts_.likely_out[i] = true;
-    verdicts_.found.push_back({i, 0, true});
-  }
-}
 
 // Times about a grid step apart, at constraints; in a gap without any, sixteen at most.
 void PairFitter::MakeGrid() {
@@ -114,7 +56,7 @@ void PairFitter::MakeGrid() {
   AddReach();
 }
 
-// On either side, times at distances that double.
+// On either side, times at distances that grow fourfold.
 void PairFitter::AddReach() {
   std::vector<uint64_t> before;
   const uint64_t first = grid_.front();
@@ -122,7 +64,7 @@ void PairFitter::AddReach() {
   const auto most_ns = static_cast<uint64_t>(parameters_.reach_s * 1e9);
   const auto fill = [most_ns](uint64_t room, auto add) {
     room = std::min(room, most_ns);
-    for (uint64_t reach = 250'000'000; reach < room; reach *= 2) add(reach);
+    for (uint64_t reach = 500'000'000; reach < room; reach *= 4) add(reach);
     if (room > 0) add(room);
   };
   if (parameters_.x_begin_ns < first) {
@@ -134,59 +76,67 @@ void PairFitter::AddReach() {
   grid_.insert(grid_.begin(), before.rbegin(), before.rend());
 }
 
-GridState PairFitter::StateOf(const Pass& pass, uint64_t x_ns) const {
-  const double seconds = origin_.Seconds(x_ns);
-  return {pass.possible.At(seconds), pass.likely.At(seconds)};
+void PairFitter::AddSide(size_t i, uint64_t y_ns, bool is_most,
+                         std::vector<TrackSide>& sides) const {
+  const uint64_t x_ns = constraints_[i].x_ns;
+  sides.push_back(
+      {origin_.Seconds(x_ns), origin_.Offset(x_ns, y_ns), static_cast<uint32_t>(i), is_most});
 }
 
-void PairFitter::ForwardPass() {
-  Pass pass = Begin(constraints_.front().x_ns);
-  size_t next = 0;
-  forward_.reserve(grid_.size());
-  for (const uint64_t x_ns : grid_) {
-    while (next < constraints_.size() && constraints_[next].x_ns <= x_ns) Add(next++, pass);
-    forward_.push_back(StateOf(pass, x_ns));
+std::vector<TrackSide> PairFitter::PossibleSides() const {
+  std::vector<TrackSide> sides;
+  for (size_t i = 0; i < constraints_.size(); ++i) {
+    const ClockConstraint& c = constraints_[i];
+    if (c.y_max_ns != ClockConstraint::kNoMax) AddSide(i, c.y_max_ns, true, sides);
+    if (c.y_min_ns != ClockConstraint::kNoMin) AddSide(i, c.y_min_ns, false, sides);
   }
-  fit_.rate = pass.likely.At(origin_.Seconds(constraints_.back().x_ns)).Rate();
+  return DropImplied(sides, parameters_.pair.rate);
 }
 
-void PairFitter::BackwardPass() {
-  Pass pass = Begin(constraints_.back().x_ns);
-  size_t left = constraints_.size();
-  strip_.resize(grid_.size());
-  for (size_t g = grid_.size(); g-- > 0;) {
-    while (left > 0 && constraints_[left - 1].x_ns >= grid_[g]) Add(--left, pass);
-    strip_[g] = Join(grid_[g], forward_[g], StateOf(pass, grid_[g]));
+std::vector<TrackSide> PairFitter::LikelySides() const {
+  std::vector<TrackSide> sides;
+  for (size_t i = 0; i < constraints_.size(); ++i) {
+    if (verdicts_.IsOut(i)) continue;
+    const ClockConstraint& c = constraints_[i];
+    const uint64_t most = std::min(c.y_max_ns, c.likely_max_ns);
+    const uint64_t least = std::max(c.y_min_ns, c.likely_min_ns);
+    if (most != ClockConstraint::kNoMax) AddSide(i, most, true, sides);
+    if (least != ClockConstraint::kNoMin) AddSide(i, least, false, sides);
   }
+  return DropImplied(sides, parameters_.pair.rate);
 }
 
-StripPoint PairFitter::Join(uint64_t x_ns, const GridState& forward, const GridState& backward) {
-  bool torn = false;
-  const auto join = [&torn](const WanderPolygon& one, const WanderPolygon& other) {
-    const std::optional<Interval> common = one.CommonOffset(other);
-    if (common.has_value()) return *common;
-    torn = true;
-    const Interval a = one.Offset();
-    const Interval b = other.Offset();
-    return Interval{std::min(a.min, b.min), std::max(a.max, b.max)};
-  };
-  StripPoint point{x_ns, join(forward.possible, backward.possible), {}};
-  if (torn) fit_.torn_ns.push_back(x_ns);
-  point.likely = join(forward.likely, backward.likely);
-  return point;
+TrackResult PairFitter::Smooth(const std::vector<TrackSide>& sides, double tolerance) {
+  std::vector<double> grid;
+  grid.reserve(grid_.size());
+  for (const uint64_t x_ns : grid_) grid.push_back(origin_.Seconds(x_ns));
+  const WanderPolygon anything({-kAnyOffsetNs, kAnyOffsetNs}, parameters_.pair.rate);
+  if (sides.empty()) return {std::vector<TrackPoint>(grid.size(), {anything.Offset(), false}), {}};
+  return SmoothTrack(sides, grid, anything, parameters_.pair.wander, tolerance, verdicts_);
 }
 
 PairFit PairFitter::Run() {
   MakeGrid();
-  ForwardPass();
-  BackwardPass();
-  std::reverse(fit_.torn_ns.begin(), fit_.torn_ns.end());
-  std::sort(
-      verdicts_.found.begin(), verdicts_.found.end(),
-      [](const Contradiction& a, const Contradiction& b) { return a.constraint < b.constraint; });
-  fit_.contradictions = std::move(verdicts_.found);
-  fit_.knots = KnotsOf(strip_, origin_, parameters_.pair.wander, parameters_.line_tolerance_ns);
-  return std::move(fit_);
+  PairFit fit;
+  const TrackResult possible = Smooth(PossibleSides(), 0);
+  const size_t impossible = verdicts_.found().size();
+  const TrackResult likely = Smooth(LikelySides(), parameters_.pair.likely_tolerance_ns);
+  for (size_t i = 0; i < verdicts_.found().size(); ++i) {
+    const TrackContradiction& found = verdicts_.found()[i];
+    fit.contradictions.push_back({found.constraint, found.amount_ns, i >= impossible});
+  }
+  std::sort(fit.contradictions.begin(), fit.contradictions.end(),
+            [](const PairFit::Contradiction& a, const PairFit::Contradiction& b) {
+              return a.constraint < b.constraint;
+            });
+  std::vector<StripPoint> strip;
+  for (size_t i = 0; i < grid_.size(); ++i) {
+    strip.push_back({grid_[i], possible.points[i].offset, likely.points[i].offset});
+    if (possible.points[i].is_torn) fit.torn_ns.push_back(grid_[i]);
+  }
+  fit.rate = likely.rate;
+  fit.knots = KnotsOf(strip, origin_, parameters_.pair.wander, parameters_.line_tolerance_ns);
+  return fit;
 }
 
 }  // namespace

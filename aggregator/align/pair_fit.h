@@ -13,9 +13,9 @@ namespace neurontrace {
 struct PairFitParameters {
   PairParameters pair;
   // How far apart the times are at which both passes are brought together.
-  double grid_s = 1;
+  double grid_s = 2;
   // How far a line between two knots may be from the estimate. Bounds grow by as much as it is.
-  double line_tolerance_ns = 50;
+  double line_tolerance_ns = 100;
   // The knots reach so far beyond the first and the last constraint, with bounds that grow.
   double reach_s = 1'024;
   // ... but not beyond these times of x.
@@ -26,7 +26,7 @@ struct PairFitParameters {
 struct PairFit {
   struct Contradiction {
     size_t constraint = 0;  // its index
-    double amount_ns = 0;   // how far it was from what is possible; likely: 0, it was not measured
+    double amount_ns = 0;   // by how much it was beyond what else was known, with its sign
     bool likely = false;    // only its likely sides were left out
   };
 

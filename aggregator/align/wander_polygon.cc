@@ -43,7 +43,7 @@ double WanderLimits::Sag(double seconds) const {
 WanderPolygon::WanderPolygon(Interval offset, Interval rate) { SetBox(offset, rate); }
 
 void WanderPolygon::SetBox(Interval offset, Interval rate) {
-  // Never without an area: AddSegment needs a left and a right.
+  // Never without an area: sums and cuts need a left and a right.
   const double a0 = offset.min - kOffsetMargin, a1 = offset.max + kOffsetMargin;
   const double b0 = rate.min - kRateMargin, b1 = rate.max + kRateMargin;
   size_ = 4;
@@ -57,64 +57,63 @@ void WanderPolygon::Shear(double seconds) {
 
 // What a wander w can do in t seconds is a lens: with a rate changed by s*w*t, |s| <= 1, the offset
 // is s*w*t*t/2 +- w*t*t/4*(1-s*s) from where the old rate would have carried it. Sheared by half
-// the time it lies upright, and fits closely into a hexagon, which is the sum of three segments.
+// the time it stands upright, and fits into a box.
 void WanderPolygon::Propagate(double seconds, const WanderLimits& limits) {
   if (seconds == 0) return;
   const double t = std::abs(seconds);
   const double w = limits.wander_ns_per_s2;
   if (w * t <= limits.rate_change_ns_per_s) {
     Shear(seconds / 2);
-    AddSegment(w * t * t / 8, w * t / 4);
-    AddSegment(-w * t * t / 8, w * t / 4);
-    AddSegment(0, w * t / 2 + kRateMargin);
-    AddSegment(kOffsetMargin, 0);
+    Widen(w * t * t / 4, w * t);
     Shear(seconds / 2);
   } else {
     Shear(seconds);
-    AddSegment(limits.Reach(t) + kOffsetMargin, 0);
-    AddSegment(0, limits.rate_change_ns_per_s + kRateMargin);
+    Widen(limits.Reach(t), limits.rate_change_ns_per_s);
   }
-  Reduce();
 }
 
+// The sum of the set and a box: of the corners between two of the four that are the farthest out,
+// each moves with one corner of the box, and each of the four with two.
 void WanderPolygon::Widen(double offset, double rate) {
-  AddSegment(offset + kOffsetMargin, 0);
-  AddSegment(0, rate + kRateMargin);
   Reduce();
-}
-
-// The sum of the set and all that lies between (-offset, -rate) and (offset, rate): the corners on
-// its one side move there, those on the other side the other way, and the two between do both.
-void WanderPolygon::AddSegment(double offset, double rate) {
-  int low = 0;
-  int high = 0;
-  double least = kNever;
-  double most = -kNever;
-  for (int i = 0; i < size_; ++i) {
-    const double side = Cross(offset, rate, offset_[i], rate_[i]);
-    if (side < least) least = side, low = i;
-    if (side > most) most = side, high = i;
-  }
-  if (low == high) {  // flatter than numbers can tell
-    SetBox(Offset(), Rate());
-    return AddSegment(offset, rate);
-  }
+  offset += kOffsetMargin;
+  rate += kRateMargin;
   Row offsets;
   Row rates;
   int n = 0;
-  for (int i = low;; i = Next(i)) {
-    offsets[n] = offset_[i] + offset;
-    rates[n++] = rate_[i] + rate;
-    if (i == high) break;
+  const Farthest far = FindFarthest();
+  double across = offset;
+  double up = -rate;
+  const auto add = [&](int i) {
+    offsets[n] = offset_[i] + across;
+    rates[n++] = rate_[i] + up;
+  };
+  int i = far.bottom;
+  for (int left = size_; left > 0; --left, i = Next(i)) {
+    add(i);
+    if (i == far.right) up = rate, add(i);
+    if (i == far.top) across = -offset, add(i);
+    if (i == far.left && i != far.bottom) up = -rate, add(i);
   }
-  for (int i = high;; i = Next(i)) {
-    offsets[n] = offset_[i] - offset;
-    rates[n++] = rate_[i] - rate;
-    if (i == low) break;
+  if (far.left == far.bottom) {
+    add(i);
+    up = -rate;
   }
+  add(i);
   offset_ = offsets;
   rate_ = rates;
   size_ = n;
+}
+
+WanderPolygon::Farthest WanderPolygon::FindFarthest() const {
+  Farthest far;
+  for (int i = 1; i < size_; ++i) {
+    if (rate_[i] < rate_[far.bottom]) far.bottom = i;
+    if (offset_[i] > offset_[far.right]) far.right = i;
+    if (rate_[i] > rate_[far.top]) far.top = i;
+    if (offset_[i] < offset_[far.left]) far.left = i;
+  }
+  return far;
 }
 
 bool WanderPolygon::ClipAtMost(double offset) { return Clip(1, offset); }
@@ -126,8 +125,8 @@ bool WanderPolygon::Clip(double sign, double offset) {
   const double least = sign > 0 ? Offset().min : -Offset().max;
   if (!(least <= sign * offset)) return false;
   const double most = sign * offset + kOffsetMargin;
-  Row offsets;
-  Row rates;
+  std::array<double, 2 * kCapacity> offsets;
+  std::array<double, 2 * kCapacity> rates;
   int n = 0;
   double before = sign * offset_[size_ - 1] - most;
   double before_rate = rate_[size_ - 1];
@@ -144,10 +143,11 @@ bool WanderPolygon::Clip(double sign, double offset) {
     before = beyond;
     before_rate = rate_[i];
   }
-  offset_ = offsets;
-  rate_ = rates;
+  // One more corner than there was, unless rounding has bent a side: then whatever contains it.
+  if (n > kCapacity) return true;
   size_ = n;
-  Reduce();
+  std::copy_n(offsets.begin(), n, offset_.begin());
+  std::copy_n(rates.begin(), n, rate_.begin());
   return true;
 }
 
@@ -173,9 +173,9 @@ Interval WanderPolygon::OffsetAfter(double seconds, const WanderLimits& limits) 
 }
 
 std::optional<Interval> WanderPolygon::CommonOffset(const WanderPolygon& other) const {
-  // Each edge that is cut adds a corner at most.
-  std::array<double, 2 * kCapacity> a[2];
-  std::array<double, 2 * kCapacity> b[2];
+  // Each edge that cuts adds a corner at most, unless rounding has bent a side.
+  std::array<double, 4 * kCapacity> a[2];
+  std::array<double, 4 * kCapacity> b[2];
   int from = 0;
   int n = size_;
   std::copy_n(offset_.begin(), n, a[0].begin());
@@ -186,6 +186,7 @@ std::optional<Interval> WanderPolygon::CommonOffset(const WanderPolygon& other) 
                     other.offset_[end] - other.offset_[edge], other.rate_[end] - other.rate_[edge],
                     0};
     plane.margin = kOffsetMargin * (std::abs(plane.d_offset) + std::abs(plane.d_rate));
+    if (n + 2 > 2 * kCapacity) break;
     const int to = 1 - from;
     int kept = 0;
     int last = n - 1;
@@ -211,13 +212,13 @@ std::optional<Interval> WanderPolygon::CommonOffset(const WanderPolygon& other) 
   return Interval{*least - kOffsetMargin, *most + kOffsetMargin};
 }
 
-// The edge from corner i is removed by extending its two neighbours until they meet: the least area
-// that this adds is the least that the set loses in sharpness.
+// An edge is removed by extending its two neighbours until they meet. The least area that this adds
+// is the least that the set loses in sharpness.
 void WanderPolygon::Reduce() {
   if (size_ <= kVerticesMax) return;
   Row cost;
   for (int i = 0; i < size_; ++i) cost[i] = EdgeCost(i);
-  while (size_ > kVerticesMax) {
+  while (size_ > kVerticesFew) {
     const int cheapest =
         static_cast<int>(std::min_element(cost.begin(), cost.begin() + size_) - cost.begin());
     if (cost[cheapest] == kNever) return SetBox(Offset(), Rate());
@@ -231,7 +232,7 @@ void WanderPolygon::Reduce() {
   }
 }
 
-// Where the neighbours of edge i meet is `before`'s end plus t times it.
+// The area of the triangle on edge i that its neighbours' extensions enclose.
 double WanderPolygon::EdgeCost(int i) const {
   const int p = Previous(i), j = Next(i), q = Next(j);
   const double a1 = offset_[i] - offset_[p], b1 = rate_[i] - rate_[p];

@@ -36,8 +36,6 @@ struct WanderLimits {
 // that Propagate adds. A value; flat, without allocations.
 class WanderPolygon {
  public:
-  static constexpr int kVerticesMax = 12;
-
   WanderPolygon(Interval offset, Interval rate);
 
   // What the clock can be `seconds` later, or earlier if they are negative.
@@ -50,7 +48,7 @@ class WanderPolygon {
 
   Interval Offset() const;
   Interval Rate() const;
-  // Offset() after Propagate(seconds, limits), in a fraction of the time.
+  // What Offset() can be so much later: no more than after Propagate(), in a fraction of the time.
   Interval OffsetAfter(double seconds, const WanderLimits& limits) const;
   // The offsets of what both contain; nullopt if that is nothing.
   std::optional<Interval> CommonOffset(const WanderPolygon& other) const;
@@ -58,15 +56,21 @@ class WanderPolygon {
   int vertex_count() const { return size_; }
 
  private:
-  // A sum with a segment adds two corners, and a propagation adds three segments.
-  static constexpr int kCapacity = kVerticesMax + 6 + 2;
+  // With more corners than the most it gets few again, before the sum with a box adds four. Cuts,
+  // which come after it, leave more often fewer corners than more: so most sums need none removed.
+  static constexpr int kVerticesFew = 12;
+  static constexpr int kVerticesMax = 16;
+  static constexpr int kCapacity = kVerticesMax + 4 + 4;
   using Row = std::array<double, kCapacity>;
 
   int Next(int i) const { return i + 1 == size_ ? 0 : i + 1; }
   int Previous(int i) const { return i == 0 ? size_ - 1 : i - 1; }
   void SetBox(Interval offset, Interval rate);
   void Shear(double seconds);
-  void AddSegment(double offset, double rate);
+  struct Farthest {
+    int bottom = 0, right = 0, top = 0, left = 0;
+  };
+  Farthest FindFarthest() const;
   bool Clip(double sign, double offset);
   void Reduce();
   double EdgeCost(int i) const;

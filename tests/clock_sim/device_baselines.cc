@@ -13,8 +13,20 @@ using SyncPoint = DeviceRecords::SyncPoint;
 
 double Minus(uint64_t a, uint64_t b) { return static_cast<double>(static_cast<int64_t>(a - b)); }
 
+const SyncPoint& NearestTo(const std::map<uint64_t, SyncPoint>& points, uint64_t exec_id,
+                           uint64_t device_ns) {
+  const auto after = points.lower_bound(exec_id);
+  if (after != points.end() && after->first == exec_id) return after->second;
+  if (after == points.end()) return std::prev(after)->second;
+  if (after == points.begin()) return after->second;
+  const auto before = std::prev(after);
+  const double to_before = std::abs(Minus(device_ns, before->second.device_ns));
+  return to_before <= std::abs(Minus(device_ns, after->second.device_ns)) ? before->second
+                                                                         : after->second;
+}
+
 // B4, the vendor's: the distance on the device's clock from the sync point with the execution's
-// exec_id; without one, from the last before.
+// exec_id; without one, from that of the execution before or after, whichever is nearer.
 DeviceMapping MapByOnePoint(const DeviceRecords& records, std::span<const DeviceStamp> stamps) {
   std::map<uint64_t, SyncPoint> of_execution;
   for (const DeviceRecords::Execution& execution : records.executions) {
@@ -22,9 +34,8 @@ DeviceMapping MapByOnePoint(const DeviceRecords& records, std::span<const Device
   }
   DeviceMapping mapping;
   for (const DeviceStamp& stamp : stamps) {
-    const auto after = of_execution.upper_bound(records.executions[stamp.execution].exec_id);
-    const SyncPoint point =
-        after == of_execution.begin() ? after->second : std::prev(after)->second;
+    const uint64_t exec_id = records.executions[stamp.execution].exec_id;
+    const SyncPoint& point = NearestTo(of_execution, exec_id, stamp.device_ns);
     mapping.mapped.push_back({.reference_ns = point.host_ns + (stamp.device_ns - point.device_ns)});
   }
   return mapping;

@@ -167,6 +167,10 @@ void Pauses(Dice& dice, Dice, uint32_t member, HostPlan& plan) {
 
 constexpr HostScenario kScenarios[] = {
     {.name = "S1", .words = "benign", .plan = Benign},
+    {.name = "S1-live",
+     .words = "S1, mapped when its last event came",
+     .after_ns = 0,
+     .plan = Benign},
     {.name = "S1-1", .words = "S1 at 1 probe/s", .plan = OneProbe},
     {.name = "S1-32", .words = "S1 at 32 probes/s", .plan = ManyProbes},
     {.name = "S2", .words = "heavy jitter, loss, stronger wander", .plan = HeavyJitter},

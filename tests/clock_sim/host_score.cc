@@ -58,7 +58,7 @@ void ScoreBreaks(const HostPlan& plan, const Host& host, const ReferenceClock& r
       nearest = std::min(nearest, std::min(distance(at, before), distance(at, after)));
     }
     score.steps_located.Add(nearest <= kLocatedNs);
-    score.step_distance.Add(nearest);
+    if (nearest <= kLocatedNs) score.step_distance.Add(nearest);
     excused.push_back(before);
   }
   for (const HostFault& fault : plan.faults) excused.push_back(host.truth.raw.Read(fault.at_ns));
@@ -142,7 +142,7 @@ HostErrors ScoreHost(const HostScenario& scenario, const HostPlan& plan, const H
   score.exchanges += host.records.evidence.exchanges.size();
   for (const ClockSegment& segment : mapping.model.segments) score.knots += segment.knots.size();
   score.fit_ns += mapping.fit_ns;
-  score.host_seconds += static_cast<double>(scenario.duration_ns) * 1e-9;
+  score.host_seconds += static_cast<double>(scenario.duration_ns + scenario.after_ns) * 1e-9;
   return errors;
 }
 

@@ -44,7 +44,7 @@ struct HostScore {
   Share pairs_likely_covered;
   Share misses_flagged;
   Share steps_located;         // of the counter, within half a second
-  LogHistogram step_distance;  // from a step to the farther end of where the model breaks for it
+  LogHistogram step_distance;  // of those: to the farther end of where the model breaks
   uint64_t false_breaks = 0;
   uint64_t gave_up = 0;  // hosts
   uint64_t hosts = 0;

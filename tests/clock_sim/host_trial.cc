@@ -38,7 +38,8 @@ std::vector<HostScore> RunHostTrial(const HostScenario& scenario,
   std::vector<std::vector<HostErrors>> errors(methods.size());
   for (uint32_t member = 0; member < scenario.hosts; ++member) {
     const HostPlan plan = PlanHost(scenario, seed, member);
-    const Host host = PlayHost(plan, reference, scenario.duration_ns, seed, member);
+    const Host host =
+        PlayHost(plan, reference, scenario.duration_ns + scenario.after_ns, seed, member);
     const std::vector<Stamp> stamps = TakeStamps(host, instants);
     for (size_t i = 0; i < methods.size(); ++i) {
       const HostMapping mapping = methods[i].map(host.records, scenario.realtime_stamps, stamps);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/clock_sim/device_report.h"
 #include "tests/clock_sim/host_report.h"
 #include "tests/clock_sim/simulation.h"
 
@@ -42,7 +43,7 @@ int Run(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   const SimulationResult result = Simulate(options, ShowProgress);
   fmt::print("Seeds {} to {}.\n\n", options.first_seed, options.first_seed + options.seeds - 1);
-  fmt::print("{}", HostTables(result));
+  fmt::print("{}", HostTables(result) + DeviceTable(result));
   return 0;
 }
 

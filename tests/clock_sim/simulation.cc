@@ -11,11 +11,6 @@
 namespace neurontrace {
 namespace {
 
-bool IsWanted(const SimulationOptions& options, std::string_view name) {
-  return options.scenarios.empty() || std::find(options.scenarios.begin(), options.scenarios.end(),
-                                                name) != options.scenarios.end();
-}
-
 struct Task {
   std::string_view name;
   std::function<void()> run;
@@ -38,40 +33,93 @@ void RunAll(const std::vector<Task>& tasks, uint32_t jobs, const Progress& progr
   for (std::thread& thread : threads) thread.join();
 }
 
+bool IsWanted(const SimulationOptions& options, std::string_view name) {
+  return options.scenarios.empty() || std::find(options.scenarios.begin(), options.scenarios.end(),
+                                                name) != options.scenarios.end();
+}
+
+// The runs of one kind of scenario. `Score` merges, and `trial` gives one a method.
+template <typename Row, typename Score, typename Scenario>
+class Trials {
+ public:
+  using Trial = std::function<std::vector<Score>(const Scenario& scenario, uint64_t seed)>;
+
+  Trials(const SimulationOptions& options, size_t methods, Trial trial)
+      : options_(options), methods_(methods), trial_(std::move(trial)) {}
+
+  void Take(const Scenario& scenario) {
+    if (IsWanted(options_, scenario.name)) scenarios_.push_back(&scenario);
+  }
+  // The tasks refer to this object.
+  void AddTasks(std::vector<Task>& tasks) {
+    scores_.resize(scenarios_.size() * options_.seeds);
+    for (size_t i = 0; i < scores_.size(); ++i) {
+      const Scenario& scenario = *scenarios_[i / options_.seeds];
+      const uint64_t seed = options_.first_seed + i % options_.seeds;
+      tasks.push_back({.name = scenario.name,
+                       .run = [this, &scenario, seed, i] { scores_[i] = trial_(scenario, seed); }});
+    }
+  }
+  // After all tasks have run.
+  std::vector<Row> Rows() const {
+    std::vector<Row> rows;
+    for (size_t i = 0; i < scores_.size(); ++i) {
+      if (i % options_.seeds == 0) {
+        rows.push_back(
+            {.scenario = scenarios_[i / options_.seeds], .scores = std::vector<Score>(methods_)});
+      }
+      for (size_t method = 0; method < methods_; ++method) {
+        rows.back().scores[method].Merge(scores_[i][method]);
+      }
+    }
+    return rows;
+  }
+
+ private:
+  const SimulationOptions& options_;
+  const size_t methods_;
+  const Trial trial_;
+  std::vector<const Scenario*> scenarios_;
+  std::vector<std::vector<Score>> scores_;
+};
+
+template <typename Method>
+std::vector<std::string> NamesOf(const std::vector<Method>& methods) {
+  std::vector<std::string> names;
+  for (const Method& method : methods) names.emplace_back(method.name);
+  return names;
+}
+
 }  // namespace
 
 SimulationResult Simulate(const SimulationOptions& options, const Progress& progress) {
   constexpr uint32_t kQuickHosts = 16;
-  SimulationResult result{.options = options, .host_methods = {}, .host_rows = {}};
-  std::vector<HostMethod> methods(HostBaselines().begin(), HostBaselines().end());
-  methods.push_back({.name = "neurontrace", .map = MapByProduct});
-  for (const HostMethod& method : methods) result.host_methods.emplace_back(method.name);
-
+  std::vector<HostMethod> host_methods(HostBaselines().begin(), HostBaselines().end());
+  host_methods.push_back({.name = "neurontrace", .map = MapByProduct});
+  Trials<HostRow, HostScore, HostScenario> hosts(
+      options, host_methods.size(), [&](const HostScenario& scenario, uint64_t seed) {
+        return RunHostTrial(scenario, host_methods, seed);
+      });
   for (const HostScenario& scenario : HostScenarios()) {
-    if (!IsWanted(options, scenario.name)) continue;
-    if (options.quick && scenario.hosts > kQuickHosts) continue;
-    result.host_rows.push_back(
-        {.scenario = &scenario, .scores = std::vector<HostScore>(methods.size())});
+    if (!options.quick || scenario.hosts <= kQuickHosts) hosts.Take(scenario);
   }
+  const std::vector<DeviceMethod> device_methods(DeviceBaselines().begin(),
+                                                 DeviceBaselines().end());
+  Trials<DeviceRow, DeviceScore, DeviceScenario> devices(
+      options, device_methods.size(), [&](const DeviceScenario& scenario, uint64_t seed) {
+        return RunDeviceTrial(scenario, device_methods, seed);
+      });
+  for (const DeviceScenario& scenario : DeviceScenarios()) devices.Take(scenario);
+
   std::vector<Task> tasks;
-  std::vector<std::vector<HostScore>> scores(result.host_rows.size() * options.seeds);
-  for (size_t row = 0; row < result.host_rows.size(); ++row) {
-    for (uint32_t i = 0; i < options.seeds; ++i) {
-      const HostScenario& scenario = *result.host_rows[row].scenario;
-      std::vector<HostScore>& into = scores[row * options.seeds + i];
-      const uint64_t seed = options.first_seed + i;
-      tasks.push_back({.name = scenario.name, .run = [&scenario, &methods, &into, seed] {
-                         into = RunHostTrial(scenario, methods, seed);
-                       }});
-    }
-  }
+  hosts.AddTasks(tasks);
+  devices.AddTasks(tasks);
   RunAll(tasks, std::max(1u, options.jobs), progress);
-  for (size_t task = 0; task < scores.size(); ++task) {
-    std::vector<HostScore>& into = result.host_rows[task / options.seeds].scores;
-    for (size_t method = 0; method < into.size(); ++method)
-      into[method].Merge(scores[task][method]);
-  }
-  return result;
+  return {.options = options,
+          .host_methods = NamesOf(host_methods),
+          .host_rows = hosts.Rows(),
+          .device_methods = NamesOf(device_methods),
+          .device_rows = devices.Rows()};
 }
 
 }  // namespace neurontrace

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/clock_sim/device_trial.h"
 #include "tests/clock_sim/host_score.h"
 
 namespace neurontrace {
@@ -24,10 +25,17 @@ struct HostRow {
   std::vector<HostScore> scores;
 };
 
+struct DeviceRow {
+  const DeviceScenario* scenario = nullptr;
+  std::vector<DeviceScore> scores;
+};
+
 struct SimulationResult {
   SimulationOptions options;
   std::vector<std::string> host_methods;
   std::vector<HostRow> host_rows;
+  std::vector<std::string> device_methods;
+  std::vector<DeviceRow> device_rows;
 };
 
 // Called after each run, from any thread but never twice at a time.

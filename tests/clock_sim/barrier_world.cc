@@ -87,9 +87,8 @@ std::vector<Barrier> PlayBarriers(const BarrierScenario& scenario, std::span<con
                                          dice.Exponential(scenario.latency_jitter_ns));
       if (dice.Chance(scenario.missing_chance)) continue;
       const TrueClock& raw = hosts[host].truth.raw;
-      barrier.members.push_back({.host = host,
-                                 .enter_raw_ns = raw.Read(enters[host]),
-                                 .exit_raw_ns = raw.Read(exit_ns)});
+      barrier.members.push_back(
+          {.host = host, .enter_raw_ns = raw.Read(enters[host]), .exit_raw_ns = raw.Read(exit_ns)});
     }
     if (barrier.members.size() >= 2) barriers.push_back(std::move(barrier));
   }

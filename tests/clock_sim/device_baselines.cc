@@ -22,7 +22,7 @@ const SyncPoint& NearestTo(const std::map<uint64_t, SyncPoint>& points, uint64_t
   const auto before = std::prev(after);
   const double to_before = std::abs(Minus(device_ns, before->second.device_ns));
   return to_before <= std::abs(Minus(device_ns, after->second.device_ns)) ? before->second
-                                                                         : after->second;
+                                                                          : after->second;
 }
 
 // B4, the vendor's: the distance on the device's clock from the sync point with the execution's

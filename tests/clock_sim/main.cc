@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "tests/clock_sim/device_report.h"
+#include "tests/clock_sim/goals.h"
 #include "tests/clock_sim/host_report.h"
 #include "tests/clock_sim/simulation.h"
 
@@ -44,7 +47,10 @@ int Run(int argc, char** argv) {
   const SimulationResult result = Simulate(options, ShowProgress);
   fmt::print("Seeds {} to {}.\n\n", options.first_seed, options.first_seed + options.seeds - 1);
   fmt::print("{}", HostTables(result) + DeviceTable(result));
-  return 0;
+  const std::vector<GoalCheck> checks = CheckGoals(result);
+  fmt::print("{}", GoalTable(checks));
+  return std::all_of(checks.begin(), checks.end(), [](const GoalCheck& c) { return c.met; }) ? 0
+                                                                                             : 1;
 }
 
 }  // namespace

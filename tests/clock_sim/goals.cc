@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/clock_sim/goals.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/clock_sim/markdown.h"
+
+namespace neurontrace {
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const SimulationResult& result) : result_(result) {}
+
+  void Coverage();
+  void HostErrors();
+  void Asymmetry();
+  void Devices();
+  void Steps();
+  void Models();
+  std::vector<GoalCheck> Take() { return std::move(checks_); }
+
+ private:
+  void Add(std::string goal, std::string asked, std::string measured, bool met) {
+    checks_.push_back({std::move(goal), std::move(asked), std::move(measured), met});
+  }
+  const HostRow* Row(std::string_view name) const {
+    const auto row = std::find_if(result_.host_rows.begin(), result_.host_rows.end(),
+                                  [&](const HostRow& r) { return r.scenario->name == name; });
+    return row == result_.host_rows.end() ? nullptr : &*row;
+  }
+  void Error(std::string_view scenario, double p99_us, double max_us);
+  void Better(std::string_view scenario, double times);
+
+  const SimulationResult& result_;
+  std::vector<GoalCheck> checks_;
+};
+
+std::string Missed(const Share& share) {
+  return fmt::format("{} of {} missed", share.of - share.held, share.of);
+}
+
+void Checker::Coverage() {
+  Share sighted;
+  Share blind;
+  Share flagged;
+  Share pairs;
+  Share likely;
+  for (const HostRow& row : result_.host_rows) {
+    const HostScore& score = row.scores.back();
+    (row.scenario->blind ? blind : sighted).Merge(score.covered);
+    if (row.scenario->blind) flagged.Merge(score.misses_flagged);
+    if (!row.scenario->blind) pairs.Merge(score.pairs_covered);
+    if (row.scenario->symmetric && !row.scenario->blind) likely.Merge(score.likely_covered);
+  }
+  if (sighted.of > 0) {
+    Add("G1", "every stamp within its bound, faults told or none", Missed(sighted),
+        sighted.held == sighted.of);
+    Add("G1", "every pair of stamps within their bounds, likewise", Missed(pairs),
+        pairs.held == pairs.of);
+  }
+  if (likely.of > 0) {
+    Add("G1", "99.9 % within the likely bound where paths are symmetric", Missed(likely),
+        likely.Percent() >= 99.9);
+  }
+  if (blind.of > 0) {
+    Add("G1", "99.9 % within the bound where nobody tells of faults", Missed(blind),
+        blind.Percent() >= 99.9);
+    Add("G1", "... and the model flags where the others are",
+        fmt::format("{} of {} misses flagged", flagged.held, flagged.of),
+        flagged.held == flagged.of);
+  }
+}
+
+void Checker::Error(std::string_view scenario, double p99_us, double max_us) {
+  const HostRow* row = Row(scenario);
+  if (row == nullptr) return;
+  const LogHistogram& pair = row->scores.back().pair;
+  Add("G2", fmt::format("{}: p99 of pairs at most {} us, max {} us", scenario, p99_us, max_us),
+      fmt::format("{} / {}", Microseconds(pair.Quantile(0.99)), Microseconds(pair.max())),
+      pair.Quantile(0.99) <= p99_us * 1e3 && pair.max() <= max_us * 1e3);
+}
+
+// Than NTP's min-of-8.
+void Checker::Better(std::string_view scenario, double times) {
+  constexpr size_t kClockFilter = 1;
+  const HostRow* row = Row(scenario);
+  if (row == nullptr) return;
+  const double ratio = row->scores[kClockFilter].pair.Quantile(0.99) /
+                       std::max(1.0, row->scores.back().pair.Quantile(0.99));
+  Add("G2",
+      fmt::format("{}: p99 {} times better than {}", scenario, times,
+                  result_.host_methods[kClockFilter]),
+      fmt::format("{:.0f} times", ratio), ratio >= times);
+}
+
+void Checker::HostErrors() {
+  for (const std::string_view scenario : {"S1", "S4", "S6", "S6-fast", "S6-leap"}) {
+    Error(scenario, 0.5, 1);
+  }
+  Error("S2", 1.5, 3);
+  Better("S1", 50);
+  Better("S4", 500);
+  if (const HostRow* row = Row("N1000"); row != nullptr) {
+    const double spread = row->scores.back().spread.Quantile(0.999);
+    Add("G2", "1,000 hosts: all within 3 us of each other at 99.9 % of the instants",
+        Microseconds(spread), spread <= 3e3);
+  }
+}
+
+void Checker::Asymmetry() {
+  const HostRow* row = Row("S3");
+  if (row == nullptr) return;
+  const HostScore& score = row->scores.back();
+  Add("G3", "S3: error at most half of the asymmetry and 1 us", Microseconds(score.beyond.max()),
+      score.beyond.max() <= 1e3);
+  constexpr double kRoundTripFloor = 60e3;
+  const double most = kRoundTripFloor / 2 * 1.05 + 500;
+  Add("G3", fmt::format("S3: median bound at most {} us", Microseconds(most)),
+      Microseconds(score.bound.Quantile(0.5)), score.bound.Quantile(0.5) <= most);
+}
+
+void Checker::Devices() {
+  if (result_.device_methods.empty() || result_.device_methods.back() != "neurontrace") return;
+  Share brackets;
+  Share ascends;
+  Share covered;
+  for (const DeviceRow& row : result_.device_rows) {
+    const DeviceScore& score = row.scores.back();
+    brackets.Merge(score.brackets);
+    ascends.Merge(score.ascends);
+    covered.Merge(score.covered);
+    const bool is_long = row.scenario->execution_least_ns >= 2 * kSecond;
+    const double p99_us = is_long ? 10 : 1;
+    const double max_us = is_long ? 20 : 3;
+    Add("G4", fmt::format("{}: p99 at most {} us, max {} us", row.scenario->name, p99_us, max_us),
+        fmt::format("{} / {}", Microseconds(score.error.Quantile(0.99)),
+                    Microseconds(score.error.max())),
+        score.error.Quantile(0.99) <= p99_us * 1e3 && score.error.max() <= max_us * 1e3);
+    const double ratio =
+        row.scores.front().error.Quantile(0.99) / std::max(1.0, score.error.Quantile(0.99));
+    if (is_long) continue;
+    Add("G4", fmt::format("{}: p99 50 times better than the vendor's", row.scenario->name),
+        fmt::format("{:.0f} times", ratio), ratio >= 50);
+  }
+  if (brackets.of == 0) return;
+  Add("G4", "no execution outside of its bracket", Missed(brackets), brackets.held == brackets.of);
+  Add("G4", "the events of a core ascend", Missed(ascends), ascends.held == ascends.of);
+  Add("G1", "every hardware event within its bound", Missed(covered), covered.held == covered.of);
+}
+
+void Checker::Steps() {
+  Share located;
+  uint64_t false_breaks = 0;
+  double host_seconds = 0;
+  for (const HostRow& row : result_.host_rows) {
+    const HostScore& score = row.scores.back();
+    if (row.scenario->blind) located.Merge(score.steps_located);
+    false_breaks += score.false_breaks;
+    host_seconds += score.host_seconds;
+  }
+  if (located.of > 0) {
+    Add("G6", "steps of 20 us and more that nobody tells of: located within 0.5 s",
+        fmt::format("{} of {}", located.held, located.of), located.held == located.of);
+  }
+  if (host_seconds > 0) {
+    const double days = host_seconds / 86'400;
+    Add("G6", "at most one false break a host and day",
+        fmt::format("{} in {:.1f} host-days", false_breaks, days),
+        static_cast<double>(false_breaks) <= days);
+  }
+}
+
+void Checker::Models() {
+  Share refits;
+  double most = 0;
+  std::string_view name;
+  for (const HostRow& row : result_.host_rows) {
+    const HostScore& score = row.scores.back();
+    refits.Merge(score.refits);
+    const double rate = static_cast<double>(score.knots) / score.host_seconds;
+    if (row.scenario->name != "S8" && rate > most) {
+      most = rate;
+      name = row.scenario->name;
+    }
+  }
+  if (refits.of == 0) return;
+  Add("G8", "a second fit gives the same model, bit for bit", Missed(refits),
+      refits.held == refits.of);
+  Add("G8", "at most 0.2 knots a second and clock", fmt::format("{:.2f} in {}", most, name),
+      most <= 0.2);
+}
+
+}  // namespace
+
+std::vector<GoalCheck> CheckGoals(const SimulationResult& result) {
+  Checker checker(result);
+  checker.Coverage();
+  checker.HostErrors();
+  checker.Asymmetry();
+  checker.Devices();
+  checker.Steps();
+  checker.Models();
+  std::vector<GoalCheck> checks = checker.Take();
+  std::stable_sort(checks.begin(), checks.end(),
+                   [](const GoalCheck& a, const GoalCheck& b) { return a.goal < b.goal; });
+  return checks;
+}
+
+std::string GoalTable(const std::vector<GoalCheck>& checks) {
+  if (checks.empty()) return "";
+  MarkdownTable table({"goal", "asked", "measured", "met"});
+  for (const GoalCheck& check : checks) {
+    table.AddRow({check.goal, check.asked, check.measured, check.met ? "yes" : "NO"});
+  }
+  return table.ToText();
+}
+
+}  // namespace neurontrace

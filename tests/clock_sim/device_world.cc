@@ -149,7 +149,7 @@ Device Core::Play() {
   }
   std::vector<DeviceRecords::Execution>& executions = device.records.executions;
   for (size_t i = 0; i + 1 < executions.size(); ++i) {
-    if (!dice_.Chance(scenario_.swapped_chance)) continue;
+    if (!dice_.Chance(scenario_.swapped_chance) || device.reset == i + 1) continue;
     if (executions[i].sync && executions[i + 1].sync) {
       std::swap(executions[i].sync->exec_id, executions[i + 1].sync->exec_id);
     }

@@ -20,6 +20,7 @@ class Checker {
   void Asymmetry();
   void Devices();
   void Steps();
+  void Costs();
   void Models();
   std::vector<GoalCheck> Take() { return std::move(checks_); }
 
@@ -174,6 +175,23 @@ void Checker::Steps() {
   }
 }
 
+void Checker::Costs() {
+  if (!result_.costs) return;
+  constexpr double kFleet = 1000;
+  const neurontrace::Costs& costs = *result_.costs;
+  Add("G7", "live view: at most 2 us an exchange",
+      fmt::format("{:.2f} us", costs.LiveNsAnExchange() / 1e3), costs.LiveNsAnExchange() <= 2000);
+  Add("G7", "live view: at most 4 KiB a clock", fmt::format("{} B", costs.live_bytes),
+      costs.live_bytes <= 4096);
+  Add("G7", "conversion: at most 5 ns an event", fmt::format("{:.2f} ns", costs.ConversionNs()),
+      costs.ConversionNs() <= 5);
+  const double fleet_s = static_cast<double>(costs.fit_ns) * 1e-9 * kFleet / costs.hosts;
+  Add("G7", "final fit of 1,000 hosts and an hour, on one core: at most 30 s",
+      fmt::format("{:.1f} s ({:.2f} us an exchange, from {} hosts)", fleet_s,
+                  costs.FitNsAnExchange() / 1e3, costs.hosts),
+      fleet_s <= 30);
+}
+
 void Checker::Models() {
   Share refits;
   double most = 0;
@@ -203,6 +221,7 @@ std::vector<GoalCheck> CheckGoals(const SimulationResult& result) {
   checker.Asymmetry();
   checker.Devices();
   checker.Steps();
+  checker.Costs();
   checker.Models();
   std::vector<GoalCheck> checks = checker.Take();
   std::stable_sort(checks.begin(), checks.end(),

@@ -11,6 +11,7 @@
 #include "tests/clock_sim/device_report.h"
 #include "tests/clock_sim/goals.h"
 #include "tests/clock_sim/host_report.h"
+#include "tests/clock_sim/json_report.h"
 #include "tests/clock_sim/simulation.h"
 
 namespace neurontrace {
@@ -26,31 +27,59 @@ constexpr char kFooter[] =
 
 void ShowProgress(size_t done, size_t all, std::string_view name) {
   if (done % 16 != 0 && done != all) return;
-  fmt::print(stderr, "\rclock_sim: {} of {} runs, {:<10}", done, all, name);
-  if (done == all) fmt::print(stderr, "\n");
+  fmt::print(stderr, "\rclock_sim: {} of {} runs, {:<10}{}", done, all, name,
+             done == all ? "\n" : "");
   std::fflush(stderr);
+}
+
+bool IsScenario(std::string_view name) {
+  const auto has = [&](auto scenarios) {
+    return std::any_of(scenarios.begin(), scenarios.end(),
+                       [&](const auto& scenario) { return scenario.name == name; });
+  };
+  return has(HostScenarios()) || has(DeviceScenarios());
 }
 
 int Run(int argc, char** argv) {
   CLI::App app("Measures how true a timeline of simulated clocks is, beside what others do.");
   SimulationOptions options;
   bool table = false;
+  bool json = false;
   app.add_flag("--table", table, "print the tables in Markdown (what it does anyway)");
-  app.add_option("--seeds", options.seeds, "runs of each scenario")->capture_default_str();
+  app.add_flag("--json", json, "print JSON instead");
+  app.add_option("--seeds", options.seeds, "runs of each scenario")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
   app.add_option("--first-seed", options.first_seed, "their seeds go up from here")
       ->capture_default_str();
   app.add_option("--scenario", options.scenarios, "only these");
-  app.add_option("--jobs", options.jobs, "threads")->capture_default_str();
+  app.add_option("--jobs", options.jobs, "threads")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   app.add_flag("--quick", options.quick, "leave out what takes long, and costs");
   app.footer(kFooter);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  for (const std::string& name : options.scenarios) {
+    if (IsScenario(name)) continue;
+    fmt::print(stderr, "clock_sim: there is no scenario {}; the tables name all\n", name);
+    return 2;
+  }
   const SimulationResult result = Simulate(options, ShowProgress);
-  fmt::print("Seeds {} to {}.\n\n", options.first_seed, options.first_seed + options.seeds - 1);
-  fmt::print("{}", HostTables(result) + DeviceTable(result));
   const std::vector<GoalCheck> checks = CheckGoals(result);
-  fmt::print("{}", GoalTable(checks));
-  return std::all_of(checks.begin(), checks.end(), [](const GoalCheck& c) { return c.met; }) ? 0
-                                                                                             : 1;
+  if (json) {
+    fmt::print("{}", JsonReport(result, checks));
+  } else {
+    fmt::print("Seeds {} to {}.\n\n{}{}{}", options.first_seed,
+               options.first_seed + options.seeds - 1, HostTables(result), DeviceTable(result),
+               GoalTable(checks));
+  }
+  const bool all_met =
+      std::all_of(checks.begin(), checks.end(), [](const GoalCheck& check) { return check.met; });
+  return all_met ? 0 : 1;
 }
 
 }  // namespace

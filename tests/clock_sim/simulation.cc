@@ -115,11 +115,18 @@ SimulationResult Simulate(const SimulationOptions& options, const Progress& prog
   hosts.AddTasks(tasks);
   devices.AddTasks(tasks);
   RunAll(tasks, std::max(1u, options.jobs), progress);
+  // Alone on its thread, after all else.
+  constexpr uint32_t kCostHosts = 20;
+  std::optional<Costs> costs;
+  if (!options.quick && options.scenarios.empty()) {
+    costs = MeasureCosts(options.first_seed, kCostHosts);
+  }
   return {.options = options,
           .host_methods = NamesOf(host_methods),
           .host_rows = hosts.Rows(),
           .device_methods = NamesOf(device_methods),
-          .device_rows = devices.Rows()};
+          .device_rows = devices.Rows(),
+          .costs = costs};
 }
 
 }  // namespace neurontrace

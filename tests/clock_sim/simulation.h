@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tests/clock_sim/cost.h"
 #include "tests/clock_sim/device_trial.h"
 #include "tests/clock_sim/host_score.h"
 
@@ -36,6 +38,7 @@ struct SimulationResult {
   std::vector<HostRow> host_rows;
   std::vector<std::string> device_methods;
   std::vector<DeviceRow> device_rows;
+  std::optional<Costs> costs;  // of a whole table
 };
 
 // Called after each run, from any thread but never twice at a time.

@@ -1,60 +1,194 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/align/host_fit.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "aggregator/align/clock_reading.h"
+#include "aggregator/align/host_cut.h"
 
 namespace neurontrace {
 namespace {
 
 constexpr uint32_t kAlgorithmVersion = 1;
+// Findings of one model; further ones are counted in the last.
+constexpr size_t kFindingsMax = 256;
 
-bool IsSane(const ClockExchange& e) {
-  constexpr uint64_t kTimeMax = uint64_t{1} << 62;
-  return e.send_raw_ns <= e.receive_raw_ns && e.reference_receive_ns <= e.reference_send_ns &&
-         e.receive_raw_ns < kTimeMax && e.reference_send_ns < kTimeMax &&
-         // 1 ns and 200 ppm: the two clocks count differently.
-         (e.receive_raw_ns - e.send_raw_ns) + 1 + (e.receive_raw_ns - e.send_raw_ns) / 5'000 >=
-             e.reference_send_ns - e.reference_receive_ns;
+std::string Microseconds(double ns) { return fmt::format("{:+.1f} us", ns / 1e3); }
+
+class HostFitter {
+ public:
+  HostFitter(const ClockEvidence& evidence, const HostFitParameters& parameters)
+      : evidence_(evidence), parameters_(parameters) {}
+
+  ClockModel Run();
+
+ private:
+  void ReadExchanges();
+  void FindCuts();
+  void FitStretches();
+  void FitStretch(size_t number, std::span<const HostSide> sides);
+  void TellUnknown(size_t number);
+  void Tell(ClockFindingKind kind, uint64_t begin_ns, uint64_t end_ns, double amount_ns,
+            std::string words);
+  void TellRoutes();
+  void TellRejected();
+
+  const ClockEvidence& evidence_;
+  const HostFitParameters& parameters_;
+  std::vector<HostExchange> exchanges_;
+  std::vector<HostSide> sides_;
+  ProbeRoutes routes_;
+  std::vector<HostCut> cuts_;
+  std::vector<std::span<const HostSide>> stretches_;
+  ClockModel model_;
+};
+
+void HostFitter::ReadExchanges() {
+  for (const ClockExchange& raw : evidence_.exchanges) {
+    HostExchange exchange;
+    if (ReadExchange(raw, exchange)) {
+      exchanges_.push_back(exchange);
+    } else {
+      ++model_.evidence_rejected;
+    }
+  }
+  // By all that tells exchanges apart, so that the order in which they came in does not matter.
+  std::sort(exchanges_.begin(), exchanges_.end(), [](const HostExchange& a, const HostExchange& b) {
+    return std::tie(a.receive_ns, a.send_ns, a.y_min_ns, a.y_max_ns, a.epoch, a.path) <
+           std::tie(b.receive_ns, b.send_ns, b.y_min_ns, b.y_max_ns, b.epoch, b.path);
+  });
+  for (size_t i = 0; i < exchanges_.size(); ++i) {
+    const auto number = static_cast<uint32_t>(i);
+    sides_.push_back({exchanges_[i].send_ns, number, true});
+    sides_.push_back({exchanges_[i].receive_ns, number, false});
+  }
+  std::sort(sides_.begin(), sides_.end(), [](const HostSide& a, const HostSide& b) {
+    return std::tie(a.x_ns, a.exchange, a.is_most) < std::tie(b.x_ns, b.exchange, b.is_most);
+  });
 }
 
-double RoundTripOf(const ClockExchange& e) {
-  return static_cast<double>(static_cast<int64_t>((e.receive_raw_ns - e.send_raw_ns) -
-                                                  (e.reference_send_ns - e.reference_receive_ns)));
+void HostFitter::FindCuts() {
+  cuts_ = ToldCuts(evidence_.events, sides_, exchanges_);
+  std::vector<HostCut> found;
+  for (const std::span<const HostSide> stretch : StretchesBetween(sides_, cuts_)) {
+    for (const ClockStep& step : FindSteps(stretch, parameters_.step, exchanges_, routes_.routes)) {
+      const HostSide& first = stretch[step.first_after];
+      // What is longer than a whole round trip cannot be explained by delays.
+      const bool is_plain = std::abs(step.amount_ns) > exchanges_[first.exchange].round_trip_ns;
+      found.push_back({stretch[step.last_before].x_ns, first.x_ns,
+                       is_plain ? SegmentCause::kContradiction : SegmentCause::kDetected,
+                       std::llround(step.amount_ns),
+                       fmt::format("the probes show a step of {}, of which nobody told",
+                                   Microseconds(step.amount_ns))});
+    }
+  }
+  cuts_.insert(cuts_.end(), found.begin(), found.end());
+  cuts_ = MergeCuts(std::move(cuts_));
+  stretches_ = StretchesBetween(sides_, cuts_);
+}
+
+void HostFitter::FitStretch(size_t number, std::span<const HostSide> sides) {
+  PairFitParameters pair = parameters_.pair;
+  pair.x_begin_ns = number == 0 ? 0 : cuts_[number - 1].x_end_ns;
+  pair.x_end_ns = number == cuts_.size() ? UINT64_MAX : cuts_[number].x_begin_ns;
+  std::vector<ClockConstraint> constraints;
+  constraints.reserve(sides.size());
+  for (const HostSide& side : sides) {
+    if (exchanges_[side.exchange].is_rejected) continue;
+    constraints.push_back(ConstraintOf(side, exchanges_, routes_.routes));
+  }
+  if (constraints.empty()) return TellUnknown(number);
+  PairFit fit = FitPair(constraints, pair);
+  size_t impossible = 0;
+  for (const PairFit::Contradiction& contradiction : fit.contradictions) {
+    if (contradiction.likely) continue;
+    ++impossible;
+    const ClockConstraint& constraint = constraints[contradiction.constraint];
+    Tell(
+        ClockFindingKind::kRejectedEvidence, constraint.x_ns, constraint.x_ns,
+        contradiction.amount_ns,
+        fmt::format("a probe contradicts the others by {}", Microseconds(contradiction.amount_ns)));
+  }
+  model_.evidence_used += constraints.size() - impossible;
+  model_.evidence_rejected += impossible;
+  if (!fit.torn_ns.empty()) {
+    Tell(ClockFindingKind::kInconsistent, fit.torn_ns.front(), fit.torn_ns.back(), 0,
+         "the probes before and after do not agree: both are within the bounds");
+  }
+  const SegmentCause cause = number == 0 ? SegmentCause::kBegin : cuts_[number - 1].cause;
+  model_.segments.push_back({cause, std::move(fit.knots)});
+}
+
+// Of a stretch without evidence nothing is known but that time went on in it.
+void HostFitter::TellUnknown(size_t number) {
+  if (number == 0) return;
+  const HostCut& cut = cuts_[number - 1];
+  const uint64_t y_ns = EvaluateClock(model_, cut.x_end_ns).estimate.y_ns;
+  model_.segments.push_back({cut.cause, {{cut.x_end_ns, y_ns, kNoBound, kNoBound}}});
+}
+
+void HostFitter::FitStretches() {
+  for (size_t s = 0; s < stretches_.size(); ++s) FitStretch(s, stretches_[s]);
+  for (const HostCut& cut : cuts_) {
+    Tell(ClockFindingKind::kBreak, cut.x_begin_ns, cut.x_end_ns, static_cast<double>(cut.amount_ns),
+         cut.words);
+  }
+}
+
+void HostFitter::Tell(ClockFindingKind kind, uint64_t begin_ns, uint64_t end_ns, double amount_ns,
+                      std::string words) {
+  model_.findings.push_back({kind, begin_ns, end_ns, std::llround(amount_ns), std::move(words)});
+}
+
+void HostFitter::TellRoutes() {
+  for (const RouteChange& change : routes_.changes) {
+    const ProbeRoute& route = routes_.routes[change.route];
+    Tell(ClockFindingKind::kRouteChange, change.x_begin_ns, change.x_end_ns,
+         change.round_trip_change_ns,
+         fmt::format("the shortest round trip changed by {}, to {:.1f} us",
+                     Microseconds(change.round_trip_change_ns), route.round_trip_ns / 1e3));
+  }
+}
+
+void HostFitter::TellRejected() {
+  for (const HostExchange& exchange : exchanges_) {
+    if (!exchange.is_rejected) continue;
+    ++model_.evidence_rejected;
+    Tell(ClockFindingKind::kRejectedEvidence, exchange.send_ns, exchange.receive_ns, 0,
+         "a probe contradicts those around it");
+  }
+  std::stable_sort(model_.findings.begin(), model_.findings.end(),
+                   [](const ClockFinding& a, const ClockFinding& b) {
+                     return std::tie(a.x_begin_ns, a.x_end_ns) < std::tie(b.x_begin_ns, b.x_end_ns);
+                   });
+  if (model_.findings.size() <= kFindingsMax) return;
+  const size_t more = model_.findings.size() - (kFindingsMax - 1);
+  const uint64_t end_ns = model_.findings.back().x_end_ns;
+  model_.findings.resize(kFindingsMax - 1);
+  Tell(ClockFindingKind::kInconsistent, model_.findings.back().x_begin_ns, end_ns, 0,
+       fmt::format("{} more findings", more));
+}
+
+ClockModel HostFitter::Run() {
+  model_.algorithm_version = kAlgorithmVersion;
+  ReadExchanges();
+  if (exchanges_.empty()) return std::move(model_);
+  routes_ = FindRoutes(exchanges_, parameters_.route);
+  FindCuts();
+  FitStretches();
+  TellRoutes();
+  TellRejected();
+  return std::move(model_);
 }
 
 }  // namespace
 
 ClockModel FitHostClock(const ClockEvidence& evidence, const HostFitParameters& parameters) {
-  ClockModel model;
-  model.algorithm_version = kAlgorithmVersion;
-  std::vector<ClockConstraint> constraints;
-  double least = 1e18;
-  for (const ClockExchange& e : evidence.exchanges) {
-    if (IsSane(e)) least = std::min(least, RoundTripOf(e));
-  }
-  const auto floor_ns =
-      static_cast<uint64_t>(std::max(0.0, least / 2 - parameters.floor_margin_ns));
-  for (const ClockExchange& e : evidence.exchanges) {
-    if (!IsSane(e)) {
-      ++model.evidence_rejected;
-      continue;
-    }
-    constraints.push_back({.x_ns = e.send_raw_ns,
-                           .y_max_ns = e.reference_receive_ns,
-                           .likely_max_ns = e.reference_receive_ns - floor_ns});
-    constraints.push_back({.x_ns = e.receive_raw_ns,
-                           .y_min_ns = e.reference_send_ns,
-                           .likely_min_ns = e.reference_send_ns + floor_ns});
-  }
-  std::stable_sort(
-      constraints.begin(), constraints.end(),
-      [](const ClockConstraint& a, const ClockConstraint& b) { return a.x_ns < b.x_ns; });
-  if (constraints.empty()) return model;
-  PairFit fit = FitPair(constraints, parameters.pair);
-  model.evidence_used = constraints.size() - fit.contradictions.size();
-  model.evidence_rejected += fit.contradictions.size();
-  model.segments.push_back({SegmentCause::kBegin, std::move(fit.knots)});
-  return model;
+  return HostFitter(evidence, parameters).Run();
 }
 
 }  // namespace neurontrace

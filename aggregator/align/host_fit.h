@@ -3,22 +3,28 @@
 
 #include "aggregator/align/clock_model.h"
 #include "aggregator/align/pair_fit.h"
+#include "aggregator/align/probe_route.h"
+#include "aggregator/align/step_search.h"
 #include "trace/clock_evidence.h"
 
 namespace neurontrace {
 
 struct HostFitParameters {
-  PairFitParameters pair;
-  // By how much the least delay of each direction may be smaller than half of the least round trip
-  // that was seen, for the likely bound to hold.
-  double floor_margin_ns = 2'000;
+  PairFitParameters pair;  // the sides' own limits of x are not used
+  ProbeRouteParameters route;
+  StepSearchParameters step;
 };
 
 // The model of a host's raw clock (x) by the reference (y), from all that is known of it.
 //
 // An exchange is two inequalities, each true at its own instant however long the packets were under
 // way; the possible strip is made of nothing else. The likely strip supposes besides that the least
-// delay was the same in both directions when the path was first seen.
+// delay was the same in both directions when a path was first seen; routes that follow on it are
+// measured by the clock, which runs on.
+//
+// A segment ends where the host tells of something that its raw clock may have felt, where the
+// reference begins anew, and where the probes themselves show a step. The same evidence gives the
+// same model, bit for bit. What cannot be used is counted and told in the findings.
 ClockModel FitHostClock(const ClockEvidence& evidence, const HostFitParameters& parameters);
 
 }  // namespace neurontrace

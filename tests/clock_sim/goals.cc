@@ -18,6 +18,7 @@ class Checker {
   void Coverage();
   void HostErrors();
   void Asymmetry();
+  void Causality();
   void Devices();
   void Steps();
   void Costs();
@@ -124,6 +125,42 @@ void Checker::Asymmetry() {
       Microseconds(score.bound.Quantile(0.5)), score.bound.Quantile(0.5) <= most);
 }
 
+void Checker::Causality() {
+  Share in_order;
+  Share accepted;
+  Share covered;
+  uint64_t refused = 0;
+  for (const CausalRow& row : result_.causal_rows) {
+    const CausalScore& score = row.scores.front();
+    in_order.Merge(score.after.in_order);
+    if (!row.scenario->mislabels) accepted.Merge(score.accepted);
+    covered.Merge(score.after.pairs_covered);
+    covered.Merge(score.after.stamps_covered);
+    refused += score.runs_refused;
+    const double least = row.scenario->latency_least_ns;
+    const double bound = score.after.bound.Quantile(0.5);
+    Add("G3",
+        fmt::format("{}: median bound of a pair at most 1.25 times the least latency, {} us",
+                    row.scenario->name, Microseconds(1.25 * least)),
+        Microseconds(bound), bound <= 1.25 * least);
+    const double p99 = score.after.pair.Quantile(0.99);
+    Add("G3",
+        fmt::format("{}: p99 of pairs at most {} us", row.scenario->name,
+                    Microseconds(1.25 * least / 2)),
+        Microseconds(p99), p99 <= 1.25 * least / 2);
+  }
+  if (in_order.of == 0) return;
+  Add("G1", "every stamp and pair within its bound after the causal pass", Missed(covered),
+      covered.held == covered.of);
+  Add("G5", "no accepted barrier out of order in the final stamps",
+      fmt::format("{} of {}, {} runs refused", in_order.of - in_order.held, in_order.of, refused),
+      in_order.held == in_order.of && refused == 0);
+  if (accepted.of == 0) return;
+  Add("G5", "at most 0.01 % rejected of barriers that are what they say",
+      fmt::format("{} of {}", accepted.of - accepted.held, accepted.of),
+      accepted.Percent() >= 99.99);
+}
+
 void Checker::Devices() {
   if (result_.device_methods.empty() || result_.device_methods.back() != "neurontrace") return;
   Share brackets;
@@ -219,6 +256,7 @@ std::vector<GoalCheck> CheckGoals(const SimulationResult& result) {
   checker.Coverage();
   checker.HostErrors();
   checker.Asymmetry();
+  checker.Causality();
   checker.Devices();
   checker.Steps();
   checker.Costs();

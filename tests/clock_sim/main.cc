@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/clock_sim/causal_report.h"
 #include "tests/clock_sim/device_report.h"
 #include "tests/clock_sim/goals.h"
 #include "tests/clock_sim/host_report.h"
@@ -37,7 +38,7 @@ bool IsScenario(std::string_view name) {
     return std::any_of(scenarios.begin(), scenarios.end(),
                        [&](const auto& scenario) { return scenario.name == name; });
   };
-  return has(HostScenarios()) || has(DeviceScenarios());
+  return has(HostScenarios()) || has(DeviceScenarios()) || has(BarrierScenarios());
 }
 
 int Run(int argc, char** argv) {
@@ -73,9 +74,9 @@ int Run(int argc, char** argv) {
   if (json) {
     fmt::print("{}", JsonReport(result, checks));
   } else {
-    fmt::print("Seeds {} to {}.\n\n{}{}{}", options.first_seed,
+    fmt::print("Seeds {} to {}.\n\n{}{}{}{}", options.first_seed,
                options.first_seed + options.seeds - 1, HostTables(result), DeviceTable(result),
-               GoalTable(checks));
+               CausalTable(result), GoalTable(checks));
   }
   const bool all_met =
       std::all_of(checks.begin(), checks.end(), [](const GoalCheck& check) { return check.met; });

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/clock/clock_prober.h"
+
+#include <spdlog/spdlog.h>
+
+namespace neurontrace {
+
+ClockProber::ClockProber(ProbeMode mode, UdpProber& udp, StreamProber& stream, Random& random)
+    : mode_(mode), udp_(udp), stream_(stream), schedule_(random.Next64()) {}
+
+void ClockProber::OnWelcome(const std::optional<ProbeAccess>& access) {
+  if (mode_ == ProbeMode::kOff) return;
+  OnLost();
+  welcomed_ = true;
+  use_stream_ = mode_ == ProbeMode::kGrpc;
+  if (mode_ != ProbeMode::kGrpc) {
+    const absl::Status status =
+        access ? udp_.Connect(*access)
+               : absl::UnavailableError("the aggregator answers no probes over UDP");
+    if (!status.ok()) {
+      spdlog::info("clock: {}", status.ToString());
+      use_stream_ = mode_ == ProbeMode::kAuto;
+    }
+  }
+  answered_beat_ = beats_;
+  schedule_.Rush();
+}
+
+void ClockProber::OnLost() {
+  welcomed_ = false;
+  udp_.Disconnect();
+  stream_.Disconnect();
+}
+
+// Looks whether UDP gets answers.
+void ClockProber::Choose() {
+  if (mode_ != ProbeMode::kAuto || !udp_.connected()) return;
+  if (udp_.counters().answered != answered_) {
+    answered_ = udp_.counters().answered;
+    answered_beat_ = beats_;
+    if (use_stream_) {
+      spdlog::info("clock: probes over UDP are answered");
+      use_stream_ = false;
+      stream_.Disconnect();
+    }
+  } else if (!use_stream_ && beats_ - answered_beat_ > kUnansweredBeatsMax) {
+    spdlog::info("clock: probes over UDP get no answer; asking in a gRPC call instead");
+    use_stream_ = true;
+    schedule_.Rush();
+  }
+}
+
+void ClockProber::Beat() {
+  ++beats_;
+  if (!welcomed_) return;
+  Choose();
+  const int probes = schedule_.Beat();
+  if (probes == 0) return;
+  if (!use_stream_) return udp_.Send(probes);
+  stream_.Send(probes);
+  if (udp_.connected() && beats_ % kRetryBeats < ProbeSchedule::kBeatsPerBurst) udp_.Send(probes);
+}
+
+}  // namespace neurontrace

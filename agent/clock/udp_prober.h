@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "agent/clock/probe_access.h"
+#include "base/task_runner.h"
+#include "base/unique_fd.h"
+#include "clock/host_clocks.h"
+#include "clock/probe_packet.h"
+#include "clock/receive_stamps.h"
+#include "trace/clock_evidence.h"
+
+namespace neurontrace {
+
+// Asks an aggregator for the time over UDP. A question is stamped the moment before it is sent; an
+// answer is received when the kernel received it, and counts once, if it is the aggregator's own
+// answer to a question that is not older than a second. Lives on the sequence of its runner, which
+// outlives it; nothing blocks.
+class UdpProber {
+ public:
+  static constexpr uint64_t kAnswerMaxNs = 1'000'000'000;
+
+  struct Counters {
+    uint64_t sent = 0;
+    uint64_t answered = 0;
+    uint64_t refused = 0;  // packets that were no answer of the aggregator's
+    uint64_t late = 0;     // answers of it that came too late, or twice
+    uint64_t send_errors = 0;
+  };
+  using OnExchange = std::function<void(const ClockExchange&)>;
+
+  UdpProber(const HostClocks& clocks, TaskRunner& runner, OnExchange on_exchange);
+  ~UdpProber();
+  UdpProber(const UdpProber&) = delete;
+  UdpProber& operator=(const UdpProber&) = delete;
+
+  // From now on these are asked; UNAVAILABLE where there is no socket that could.
+  absl::Status Connect(const ProbeAccess& access);
+  void Disconnect();
+  bool connected() const { return socket_.valid(); }
+
+  // Asks so many times, at once.
+  void Send(int probes);
+
+  const Counters& counters() const { return counters_; }
+  uint64_t without_kernel_stamp() const { return stamps_.without_kernel(); }
+
+ private:
+  struct Question {
+    uint64_t sequence = 0;  // 0: answered, or never asked
+    uint64_t send_raw_ns = 0;
+  };
+  static constexpr size_t kQuestionsMax = 256;
+
+  void OnReadable();
+  void OnPacket(std::string_view packet, uint64_t receive_raw_ns);
+
+  const HostClocks& clocks_;
+  TaskRunner& runner_;
+  const OnExchange on_exchange_;
+  UniqueFd socket_;
+  uint64_t key_id_ = 0;
+  std::optional<ProbeCipher> cipher_;
+  ReceiveStamps stamps_;
+  uint64_t sequence_ = 0;  // of the last question
+  std::array<Question, kQuestionsMax> questions_{};
+  Counters counters_;
+};
+
+}  // namespace neurontrace

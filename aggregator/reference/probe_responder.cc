@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/reference/probe_responder.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/status.h"
+#include "clock/receive_stamps.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kAtOnceMax = 64;
+constexpr int kLookIntervalMs = 1'000;
+// One more than a packet has, so that a longer one shows.
+constexpr size_t kPacketBytesMax = kProbePacketBytes + 1;
+// Agents ask twice a second, each at a time of its own, but all of them anew when this starts.
+constexpr int kReceiveBufferBytes = 4 << 20;
+
+// Of one received packet: all that recvmmsg fills, and what goes back.
+struct Slot {
+  char packet[kPacketBytesMax];
+  sockaddr_storage from;
+  iovec buffer;
+  alignas(cmsghdr) char control[256];
+};
+
+// The address that the packet went to, as control data for the answer; its length in `to`.
+size_t CopyDestination(const msghdr& message, char (&to)[64]) {
+  for (cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
+       control = CMSG_NXTHDR(const_cast<msghdr*>(&message), control)) {
+    const bool is_v4 = control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_PKTINFO;
+    const bool is_v6 = control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_PKTINFO;
+    if (!is_v4 && !is_v6) continue;
+    const size_t bytes = CMSG_ALIGN(control->cmsg_len);
+    if (bytes > sizeof(to)) return 0;
+    memcpy(to, control, control->cmsg_len);
+    // Which way the answer takes is the routing table's business.
+    if (is_v4) {
+      auto* const info = reinterpret_cast<in_pktinfo*>(CMSG_DATA(reinterpret_cast<cmsghdr*>(to)));
+      info->ipi_ifindex = 0;
+    }
+    return bytes;
+  }
+  return 0;
+}
+
+class Receiver {
+ public:
+  Receiver(int socket, const ProbeResponder::Deps& deps)
+      : socket_(socket), deps_(deps), stamps_(deps.clocks) {
+    Look();
+  }
+
+  // So that what the next packet's stamp is compared with is not old.
+  void Look() { stamps_.Look(); }
+
+  // Takes what is there and answers it.
+  void Work() {
+    for (size_t i = 0; i < kAtOnceMax; ++i) {
+      slots_[i].buffer = {.iov_base = slots_[i].packet, .iov_len = kPacketBytesMax};
+      messages_[i] = {};
+      messages_[i].msg_hdr = {.msg_name = &slots_[i].from,
+                              .msg_namelen = sizeof(slots_[i].from),
+                              .msg_iov = &slots_[i].buffer,
+                              .msg_iovlen = 1,
+                              .msg_control = slots_[i].control,
+                              .msg_controllen = sizeof(slots_[i].control)};
+    }
+    const int received = recvmmsg(socket_, messages_.data(), kAtOnceMax, MSG_DONTWAIT, nullptr);
+    if (received <= 0) return;
+    stamps_.Look();
+    for (int i = 0; i < received; ++i) {
+      Answer(messages_[static_cast<size_t>(i)], slots_[static_cast<size_t>(i)]);
+    }
+  }
+
+ private:
+  void Answer(const mmsghdr& message, Slot& slot) {
+    ProbeQuestion question;
+    const auto verdict = deps_.keys.Check({slot.packet, message.msg_len}, question);
+    if (verdict != ProbeKeys::Verdict::kGenuine) return CountRefused(verdict);
+    const uint64_t without_kernel = stamps_.without_kernel();
+    const uint64_t receive_raw_ns = stamps_.OnRaw(ReceiveStampNs(message.msg_hdr));
+    if (stamps_.without_kernel() != without_kernel) deps_.metrics.without_kernel_stamp.Increment();
+    const auto packet =
+        deps_.keys.Encode({.key_id = question.key_id,
+                           .sequence = question.sequence,
+                           .reference_receive_ns = deps_.timescale.FromRaw(receive_raw_ns),
+                           .reference_send_ns = deps_.timescale.NowNs(),
+                           .reference_epoch = deps_.timescale.epoch()});
+    if (!packet) return;
+    Send(message.msg_hdr, slot, *packet);
+  }
+
+  void Send(const msghdr& question, Slot& slot, const ProbePacket& packet) {
+    alignas(cmsghdr) char control[64] = {};
+    iovec buffer{.iov_base = const_cast<uint8_t*>(packet.data()), .iov_len = packet.size()};
+    msghdr answer{.msg_name = &slot.from,
+                  .msg_namelen = question.msg_namelen,
+                  .msg_iov = &buffer,
+                  .msg_iovlen = 1};
+    answer.msg_controllen = CopyDestination(question, control);
+    if (answer.msg_controllen != 0) answer.msg_control = control;
+    if (sendmsg(socket_, &answer, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+        static_cast<ssize_t>(packet.size())) {
+      deps_.metrics.answered.Increment();
+    } else {
+      deps_.metrics.send_errors.Increment();
+    }
+  }
+
+  void CountRefused(ProbeKeys::Verdict verdict) {
+    switch (verdict) {
+      case ProbeKeys::Verdict::kMalformed:
+        return deps_.metrics.refused_malformed.Increment();
+      case ProbeKeys::Verdict::kUnknownKey:
+        return deps_.metrics.refused_unknown_key.Increment();
+      case ProbeKeys::Verdict::kForged:
+        return deps_.metrics.refused_forged.Increment();
+      case ProbeKeys::Verdict::kReplayed:
+        return deps_.metrics.refused_replayed.Increment();
+      case ProbeKeys::Verdict::kGenuine:
+        return;
+    }
+  }
+
+  const int socket_;
+  const ProbeResponder::Deps& deps_;
+  ReceiveStamps stamps_;
+  std::array<Slot, kAtOnceMax> slots_;
+  std::array<mmsghdr, kAtOnceMax> messages_;
+};
+
+absl::StatusOr<UniqueFd> Bind(const addrinfo& address) {
+  UniqueFd fd(socket(address.ai_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return Unavailable("socket: {}", strerror(errno));
+  const int on = 1;
+  const int off = 0;
+  if (address.ai_family == AF_INET6) {
+    setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    setsockopt(fd.get(), IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
+  } else {
+    setsockopt(fd.get(), IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
+  }
+  setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &kReceiveBufferBytes, sizeof(kReceiveBufferBytes));
+  if (bind(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {
+    return Unavailable("bind: {}", strerror(errno));
+  }
+  // Without the kernel's stamps probes are answered all the same, with wider ones.
+  EnableReceiveStamps(fd.get()).IgnoreError();
+  return fd;
+}
+
+uint16_t PortOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
+  const in_port_t port = address.ss_family == AF_INET6
+                             ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                             : reinterpret_cast<sockaddr_in&>(address).sin_port;
+  return ntohs(port);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ProbeResponder>> ProbeResponder::Start(const std::string& host,
+                                                                      uint16_t port,
+                                                                      const Deps& deps) {
+  std::string name = host;
+  if (name.starts_with('[') && name.ends_with(']')) name = name.substr(1, name.size() - 2);
+  addrinfo hints{};
+  hints.ai_flags = AI_PASSIVE;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(name.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (error != 0 || found == nullptr) {
+    return FailedPrecondition("{} is no address of this machine: {}", host, gai_strerror(error));
+  }
+  absl::StatusOr<UniqueFd> socket = Bind(*found);
+  freeaddrinfo(found);
+  UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!socket.ok() || !stop.valid()) {
+    return FailedPrecondition(
+        "cannot answer clock probes at {} port {} (UDP): {}; is another program there? Choose "
+        "another with --probe-port",
+        host, port, socket.ok() ? "no descriptors" : std::string(socket.status().message()));
+  }
+  const uint16_t bound = PortOf(socket->get());
+  std::unique_ptr<ProbeResponder> responder(
+      new ProbeResponder(deps, *std::move(socket), std::move(stop), bound));
+  responder->thread_ = std::thread([self = responder.get()] { self->Run(); });
+  return responder;
+}
+
+ProbeResponder::ProbeResponder(const Deps& deps, UniqueFd socket, UniqueFd stop, uint16_t port)
+    : deps_(deps), socket_(std::move(socket)), stop_(std::move(stop)), port_(port) {}
+
+ProbeResponder::~ProbeResponder() {
+  const uint64_t one = 1;
+  // An eventfd that is full is readable, which is all that is wanted.
+  [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof(one));
+  if (thread_.joinable()) thread_.join();
+}
+
+void ProbeResponder::Run() {
+  const auto receiver = std::make_unique<Receiver>(socket_.get(), deps_);
+  for (;;) {
+    pollfd ready[] = {{.fd = socket_.get(), .events = POLLIN, .revents = 0},
+                      {.fd = stop_.get(), .events = POLLIN, .revents = 0}};
+    const int count = poll(ready, 2, kLookIntervalMs);
+    if (count < 0 && errno != EINTR) return;
+    if (count <= 0) {
+      receiver->Look();
+      continue;
+    }
+    if (ready[1].revents != 0) return;
+    if (ready[0].revents != 0) receiver->Work();
+  }
+}
+
+}  // namespace neurontrace

@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kRejectedMin = 10;
 constexpr uint64_t kRejectedOneIn = 100;
 // Rounds of dropping likely bounds, then of raising margins: few are ever needed.
-constexpr size_t kDoubtRoundsMax = 8;
+constexpr size_t kDoubtRoundsMax = 12;
 constexpr size_t kTightenRoundsMax = 4;
 
 }  // namespace
@@ -26,29 +26,24 @@ constexpr size_t kTightenRoundsMax = 4;
 CausalEstimator::CausalEstimator(const std::vector<CausalClock>& clocks,
                                  const CausalInstances& instances, const CausalGrid& grid,
                                  const CausalLimitsPair& limits)
-    : clocks_(clocks),
-      instances_(instances),
-      grid_(grid),
-      limits_(limits),
-      belief_(clocks.size(), Belief::kAll) {}
+    : clocks_(clocks), instances_(instances), grid_(grid), limits_(limits) {}
 
 CausalCorrections CausalEstimator::Run(std::vector<bool> taken, CausalReport& report) {
   selection_.taken = std::move(taken);
   selection_.margin_ns.assign(instances_.size(), 0);
-  std::fill(belief_.begin(), belief_.end(), Belief::kAll);
   CausalSystem system(instances_, selection_, limits_.hard, grid_, CausalPurpose::kCurves);
+  CausalBeliefs beliefs(limits_, grid_, instances_, selection_.taken);
   CausalCorrections corrections(grid_, clocks_.size());
   for (size_t round = 0; round <= kTightenRoundsMax + 1; ++round) {
     CausalSolver hard(system, limits_.hard);
     SolveHard(hard, system, report);
     if (Distrust(report)) return {};
-    DoubtWhatCannotBe(hard);
-    if (!SolveLikely(system, corrections, report)) Shift(hard, corrections);
+    beliefs.DoubtImpossible(hard);
+    if (!SolveLikely(system, beliefs, corrections, report)) Shift(hard, corrections);
     if (!TightenViolated(system, corrections, round >= kTightenRoundsMax, report)) break;
   }
-  report.unlikely_clocks = static_cast<uint64_t>(std::count_if(
-      belief_.begin(), belief_.end(), [](Belief belief) { return belief != Belief::kAll; }));
-  FillBounds(corrections);
+  report.unlikely_clocks = beliefs.doubted();
+  FillBounds(beliefs, corrections);
   return corrections;
 }
 
@@ -130,66 +125,23 @@ bool CausalEstimator::Distrust(CausalReport& report) const {
   return any;
 }
 
-CausalLimits CausalEstimator::Believed() const {
-  CausalLimits limits = limits_.likely;
-  for (size_t clock = 0; clock < clocks_.size(); ++clock) {
-    if (belief_[clock] == Belief::kAll) continue;
-    for (size_t knot = 0; knot < grid_.knots(); ++knot) {
-      limits.Bound(knot, clock) = limits_.hard.Bound(knot, clock);
-      if (belief_[clock] != Belief::kNothing || knot == grid_.epochs) continue;
-      limits.Slope(knot, clock) = limits_.hard.Slope(knot, clock);
-    }
-  }
-  return limits;
-}
-
-// No solution has such an error, whatever is believed of the others.
-void CausalEstimator::DoubtWhatCannotBe(const CausalSolver& hard) {
-  for (size_t knot = 0; knot < grid_.knots(); ++knot) {
-    for (size_t clock = 0; clock < clocks_.size(); ++clock) {
-      const int64_t likely = limits_.likely.Bound(knot, clock);
-      if (belief_[clock] != Belief::kAll) continue;
-      if (hard.Low(knot, clock) > likely || hard.High(knot, clock) < -likely) {
-        belief_[clock] = Belief::kSlopes;
-      }
-    }
-  }
-}
-
-// One clock that is off stands in conflict with many that are not, so it is in most cycles.
-void CausalEstimator::DoubtMostBlamed(const std::vector<CausalCycle>& cycles) {
-  std::vector<uint32_t> blamed(clocks_.size(), 0);
-  for (const CausalCycle& cycle : cycles) {
-    for (const CausalStep& step : cycle.steps) {
-      if (step.kind == CausalStep::Kind::kConstraint) continue;
-      const uint32_t clock = step.from == CausalStep::kReference ? step.to : step.from;
-      const bool counts = step.kind == CausalStep::Kind::kBound
-                              ? belief_[clock] == Belief::kAll
-                              : belief_[clock] != Belief::kNothing;
-      if (counts) ++blamed[clock];
-    }
-  }
-  const uint32_t most = *std::max_element(blamed.begin(), blamed.end());
-  for (size_t clock = 0; clock < clocks_.size(); ++clock) {
-    if (blamed[clock] == 0 || blamed[clock] * 2 < most) continue;
-    belief_[clock] = belief_[clock] == Belief::kAll ? Belief::kSlopes : Belief::kNothing;
-  }
-}
-
-bool CausalEstimator::SolveLikely(CausalSystem& system, CausalCorrections& into,
-                                  CausalReport& report) {
-  for (size_t round = 0; round < kDoubtRoundsMax; ++round) {
+// False: no estimate was found that all which is still believed allows.
+bool CausalEstimator::SolveLikely(CausalSystem& system, CausalBeliefs& beliefs,
+                                  CausalCorrections& into, CausalReport& report) {
+  for (size_t round = 1; round <= kDoubtRoundsMax; ++round) {
     ++report.rounds;
-    const CausalLimits believed = Believed();
+    const CausalLimits believed = beliefs.ForCurves();
     CausalSolver solver(system, believed);
     const std::vector<CausalCycle> cycles = solver.Solve();
     if (cycles.empty()) {
       Shift(solver, into);
-      return true;
+      if (beliefs.Settle(into)) return true;
+    } else if (round == kDoubtRoundsMax / 2) {
+      beliefs.DoubtAll();
+    } else {
+      beliefs.DoubtMostBlamed(cycles);
     }
-    DoubtMostBlamed(cycles);
   }
-  std::fill(belief_.begin(), belief_.end(), Belief::kNothing);
   return false;
 }
 
@@ -221,11 +173,13 @@ bool CausalEstimator::TightenViolated(CausalSystem& system, const CausalCorrecti
   return !changed.empty();
 }
 
-void CausalEstimator::FillBounds(CausalCorrections& corrections) const {
+void CausalEstimator::FillBounds(const CausalBeliefs& beliefs,
+                                 CausalCorrections& corrections) const {
   const CausalSystem system(instances_, selection_, limits_.hard, grid_, CausalPurpose::kBounds);
   const auto fill = [&](const CausalLimits& limits, auto&& into) {
     CausalSolver solver(system, limits);
-    // Never, as the shifts satisfy all of it; if it were so, nothing would be known.
+    // Where shifts had to be found without all that is believed, it may be so: then these bounds
+    // are not known.
     if (!solver.Solve().empty()) return;
     const auto away = [&](size_t knot, size_t clock) {
       const int64_t shift = corrections.At(knot, clock).shift_ns;
@@ -241,7 +195,7 @@ void CausalEstimator::FillBounds(CausalCorrections& corrections) const {
     }
   };
   fill(limits_.hard, [](CausalEpoch& epoch) -> uint64_t& { return epoch.bound_ns; });
-  fill(Believed(), [](CausalEpoch& epoch) -> uint64_t& { return epoch.likely_bound_ns; });
+  fill(beliefs.ForBounds(), [](CausalEpoch& epoch) -> uint64_t& { return epoch.likely_bound_ns; });
 }
 
 std::string CausalEstimator::Describe(uint32_t instance, const CausalCycle& cycle) const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "aggregator/align/causal_belief.h"
 #include "aggregator/align/causal_clock.h"
 #include "aggregator/align/causal_constraint.h"
 #include "aggregator/align/causal_correction.h"
@@ -17,12 +18,12 @@ namespace neurontrace {
 // Works out how far to shift each clock so that a set of instances holds, and leaves out of the set
 // what cannot hold together.
 //
-// The estimate is the middle of what remains possible. Possible is at first what the likely bounds
-// say, so that a clock whose model nothing contradicts moves no further than they are wide. Where
-// constraints contradict a clock's likely bounds, these are dropped (they assume that its probes
-// take as long there as back), and its hard bounds hold alone. Constraints that contradict hard
+// The estimate is the middle of what remains possible if all is as the clocks' likely bounds say,
+// so that a clock whose model nothing contradicts moves no further than they are wide. Where
+// constraints contradict them, they are doubted (causal_belief.h). Constraints that contradict hard
 // bounds or each other are rejected, the least trusted of a cycle first, among equals the one that
-// asks the most.
+// asks the most. Hard bounds are never given up: they follow from what was measured, without a word
+// about what a collective is.
 class CausalEstimator {
  public:
   // All arguments outlive the estimator.
@@ -36,24 +37,19 @@ class CausalEstimator {
   std::vector<bool> Rejected(const std::vector<bool>& taken) const;
 
  private:
-  // What of a clock's likely limits still counts.
-  enum class Belief : uint8_t { kAll, kSlopes, kNothing };
-
   void SolveHard(CausalSolver& solver, CausalSystem& system, CausalReport& report);
   bool RejectOneOf(const CausalCycle& cycle, std::vector<uint32_t>& rejected, CausalReport& report);
   void RejectAllAt(const CausalCycle& cycle, std::vector<uint32_t>& rejected, CausalReport& report);
   void Reject(uint32_t instance, const CausalCycle& cycle, CausalReport& report);
   bool Distrust(CausalReport& report) const;
 
-  CausalLimits Believed() const;
-  void DoubtWhatCannotBe(const CausalSolver& hard);
-  void DoubtMostBlamed(const std::vector<CausalCycle>& cycles);
-  bool SolveLikely(CausalSystem& system, CausalCorrections& into, CausalReport& report);
+  bool SolveLikely(CausalSystem& system, CausalBeliefs& beliefs, CausalCorrections& into,
+                   CausalReport& report);
   void Shift(const CausalSolver& solver, CausalCorrections& into) const;
   // Raises the margin of what the shifted stamps still violate. False: nothing is violated.
   bool TightenViolated(CausalSystem& system, const CausalCorrections& corrections, bool give_up,
                        CausalReport& report);
-  void FillBounds(CausalCorrections& corrections) const;
+  void FillBounds(const CausalBeliefs& beliefs, CausalCorrections& corrections) const;
   std::string Describe(uint32_t instance, const CausalCycle& cycle) const;
 
   const std::vector<CausalClock>& clocks_;
@@ -61,7 +57,6 @@ class CausalEstimator {
   const CausalGrid& grid_;
   const CausalLimitsPair& limits_;
   CausalSelection selection_;
-  std::vector<Belief> belief_;  // by clock
 };
 
 }  // namespace neurontrace

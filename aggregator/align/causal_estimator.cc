@@ -36,8 +36,7 @@ CausalCorrections CausalEstimator::Run(std::vector<bool> taken, CausalReport& re
   CausalCorrections corrections(grid_, clocks_.size());
   for (size_t round = 0; round <= kTightenRoundsMax + 1; ++round) {
     CausalSolver hard(system, limits_.hard);
-    SolveHard(hard, system, report);
-    if (Distrust(report)) return {};
+    if (!SolveHard(hard, system, report)) return {};
     beliefs.DoubtImpossible(hard);
     if (!SolveLikely(system, beliefs, corrections, report)) Shift(hard, corrections);
     if (!TightenViolated(system, corrections, round >= kTightenRoundsMax, report)) break;
@@ -53,12 +52,12 @@ std::vector<bool> CausalEstimator::Rejected(const std::vector<bool>& taken) cons
   return rejected;
 }
 
-// Until what is taken can be true together.
-void CausalEstimator::SolveHard(CausalSolver& solver, CausalSystem& system, CausalReport& report) {
+// Until what is taken can be true together. False: a class is distrusted.
+bool CausalEstimator::SolveHard(CausalSolver& solver, CausalSystem& system, CausalReport& report) {
   for (size_t round = 1;; ++round) {
     ++report.rounds;
     const std::vector<CausalCycle> cycles = solver.Solve();
-    if (cycles.empty()) return;
+    if (cycles.empty()) return true;
     std::vector<uint32_t> rejected;
     for (const CausalCycle& cycle : cycles) {
       if (round < limits::kCausalRoundsMax) {
@@ -67,7 +66,7 @@ void CausalEstimator::SolveHard(CausalSolver& solver, CausalSystem& system, Caus
         RejectAllAt(cycle, rejected, report);
       }
     }
-    if (Distrust(report)) return;
+    if (Distrust(report)) return false;
     for (const uint32_t instance : rejected) system.RebuildOf(instance);
   }
 }

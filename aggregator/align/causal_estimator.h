@@ -37,7 +37,7 @@ class CausalEstimator {
   std::vector<bool> Rejected(const std::vector<bool>& taken) const;
 
  private:
-  void SolveHard(CausalSolver& solver, CausalSystem& system, CausalReport& report);
+  bool SolveHard(CausalSolver& solver, CausalSystem& system, CausalReport& report);
   bool RejectOneOf(const CausalCycle& cycle, std::vector<uint32_t>& rejected, CausalReport& report);
   void RejectAllAt(const CausalCycle& cycle, std::vector<uint32_t>& rejected, CausalReport& report);
   void Reject(uint32_t instance, const CausalCycle& cycle, CausalReport& report);

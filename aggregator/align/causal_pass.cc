@@ -16,37 +16,6 @@ namespace {
 
 constexpr uint64_t kTimeMaxNs = uint64_t{1} << 62;
 
-absl::Status Validate(const std::vector<CausalClock>& clocks, const CausalInstances& instances,
-                      const CausalParameters& parameters) {
-  if (parameters.epoch_ns == 0) return InvalidArgument("causal pass: an epoch of no length");
-  if (clocks.size() > limits::kCausalVariablesMax / 2) {
-    return InvalidArgument("causal pass: {} clocks are more than {}", clocks.size(),
-                           limits::kCausalVariablesMax / 2);
-  }
-  for (const CausalClock& clock : clocks) {
-    if (clock.knots.empty()) return InvalidArgument("causal pass: {} has no knot", clock.name);
-    for (size_t i = 0; i < clock.knots.size(); ++i) {
-      const ClockKnot& knot = clock.knots[i];
-      const bool ascends =
-          i == 0 || (knot.x_ns > clock.knots[i - 1].x_ns && knot.y_ns > clock.knots[i - 1].y_ns);
-      if (!ascends || knot.y_ns > kTimeMaxNs) {
-        return InvalidArgument("causal pass: {}: knot {} does not ascend, or is no time",
-                               clock.name, i);
-      }
-    }
-  }
-  for (size_t i = 0; i < instances.size(); ++i) {
-    const CausalInstances::Entry& entry = instances[i];
-    for (const auto stamps : {instances.Causes(entry), instances.Effects(entry)}) {
-      for (const CausalStamp& stamp : stamps) {
-        if (stamp.clock < clocks.size()) continue;
-        return InvalidArgument("causal pass: instance {}: there is no clock {}", i, stamp.clock);
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
 bool IsBeyondBounds(const CausalViolation& violation, const std::vector<CausalClock>& clocks) {
   const auto bound = [&clocks](const CausalStamp& stamp) {
     return static_cast<unsigned __int128>(BoundAt(clocks[stamp.clock].knots, stamp.reference_ns)) +
@@ -181,10 +150,42 @@ void ReportDistrusted(CausalReport& report) {
 
 }  // namespace
 
+absl::Status ValidateCausalPass(const std::vector<CausalClock>& clocks,
+                                const CausalInstances& instances,
+                                const CausalParameters& parameters) {
+  if (parameters.epoch_ns == 0) return InvalidArgument("causal pass: an epoch of no length");
+  if (clocks.size() > limits::kCausalVariablesMax / 2) {
+    return InvalidArgument("causal pass: {} clocks are more than {}", clocks.size(),
+                           limits::kCausalVariablesMax / 2);
+  }
+  for (const CausalClock& clock : clocks) {
+    if (clock.knots.empty()) return InvalidArgument("causal pass: {} has no knot", clock.name);
+    for (size_t i = 0; i < clock.knots.size(); ++i) {
+      const ClockKnot& knot = clock.knots[i];
+      const bool ascends =
+          i == 0 || (knot.x_ns > clock.knots[i - 1].x_ns && knot.y_ns > clock.knots[i - 1].y_ns);
+      if (!ascends || knot.y_ns > kTimeMaxNs) {
+        return InvalidArgument("causal pass: {}: knot {} does not ascend, or is no time",
+                               clock.name, i);
+      }
+    }
+  }
+  for (size_t i = 0; i < instances.size(); ++i) {
+    const CausalInstances::Entry& entry = instances[i];
+    for (const auto stamps : {instances.Causes(entry), instances.Effects(entry)}) {
+      for (const CausalStamp& stamp : stamps) {
+        if (stamp.clock < clocks.size()) continue;
+        return InvalidArgument("causal pass: instance {}: there is no clock {}", i, stamp.clock);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<CausalResult> RunCausalPass(const std::vector<CausalClock>& clocks,
                                            const CausalInstances& instances,
                                            const CausalParameters& parameters) {
-  RETURN_IF_ERROR(Validate(clocks, instances, parameters));
+  RETURN_IF_ERROR(ValidateCausalPass(clocks, instances, parameters));
   CausalResult result;
   for (size_t i = 0; i < kCausalClassCount; ++i) {
     result.report.classes[i].mode = parameters.modes[i];

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/align/causal_clock.h"
 #include "aggregator/align/causal_constraint.h"
@@ -42,5 +43,9 @@ struct CausalResult {
 absl::StatusOr<CausalResult> RunCausalPass(const std::vector<CausalClock>& clocks,
                                            const CausalInstances& instances,
                                            const CausalParameters& parameters);
+
+absl::Status ValidateCausalPass(const std::vector<CausalClock>& clocks,
+                                const CausalInstances& instances,
+                                const CausalParameters& parameters);
 
 }  // namespace neurontrace

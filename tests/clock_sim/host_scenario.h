@@ -27,6 +27,9 @@ struct HostScenario {
   bool blind = false;
   // Both directions have the same least delay, so that likely bounds have to hold, too.
   bool symmetric = true;
+  // Its clocks do what a fit need not expect: bounds have to hold all the same, but they may be
+  // wide and the model may break.
+  bool beyond_assumptions = false;
   // Plans host `member`. What all hosts of a run share is drawn from `run`, the same for each.
   void (*plan)(Dice& dice, Dice run, uint32_t member, HostPlan& plan) = nullptr;
   std::vector<ReferenceClock::Restart> (*restarts)(Dice run) = nullptr;

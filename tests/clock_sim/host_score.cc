@@ -46,7 +46,7 @@ void ScoreBreaks(const HostPlan& plan, const Host& host, const ReferenceClock& r
   if (model.segments.empty()) return;
   const std::vector<Break> breaks = BreaksOf(model);
   const auto distance = [](const Break& at, uint64_t x_ns) {
-    return std::max(std::abs(Minus(at.begin_ns, x_ns)), std::abs(Minus(at.end_ns, x_ns)));
+    return std::abs(Minus(at.begin_ns, x_ns) + Minus(at.end_ns, x_ns)) / 2;
   };
   std::vector<uint64_t> excused;
   for (const ClockJump& jump : plan.clock.jumps) {
@@ -73,14 +73,27 @@ void ScoreBreaks(const HostPlan& plan, const Host& host, const ReferenceClock& r
   }
 }
 
-// At these the answer is not one: the reference is down, the agent is not, or nothing runs.
-bool MayStamp(const Host& host, const ReferenceClock& reference, int64_t true_ns) {
-  for (const ReferenceClock::Restart& restart : reference.restarts()) {
+// False where the answer is not one: the reference is down, or nothing runs on the host.
+bool MayStamp(const MappedHost& of, int64_t true_ns) {
+  for (const ReferenceClock::Restart& restart : of.reference.restarts()) {
     if (true_ns >= restart.at_ns - kSecond && true_ns < restart.at_ns + restart.down_ns + kSecond) {
       return false;
     }
   }
-  return host.truth.raw.WhenRunning(true_ns) == true_ns;
+  return of.host.truth.raw.WhenRunning(true_ns) == true_ns && !IsWithin(of.plan.paused, true_ns);
+}
+
+void ScoreShared(const MappedHost& of, int64_t true_ns, const Mapped& mapped, double error,
+                 HostScore& score) {
+  const NetworkPath& path = of.host.truth.path;
+  const double asymmetry = static_cast<double>(path.LeastDelayNs(Way::kForward, true_ns) -
+                                               path.LeastDelayNs(Way::kBackward, true_ns));
+  score.own.Add(error);
+  score.beyond.Add(std::max(0.0, std::abs(error) - std::abs(asymmetry) / 2));
+  score.bound.Add(mapped.bound_ns);
+  score.likely_bound.Add(mapped.likely_bound_ns);
+  score.covered.Add(std::abs(error) <= mapped.bound_ns);
+  score.likely_covered.Add(std::abs(error) <= mapped.likely_bound_ns);
 }
 
 }  // namespace
@@ -97,6 +110,9 @@ void HostScore::Merge(const HostScore& other) {
   pairs_covered.Merge(other.pairs_covered);
   pairs_likely_covered.Merge(other.pairs_likely_covered);
   misses_flagged.Merge(other.misses_flagged);
+  near_error.Merge(other.near_error);
+  near_covered.Merge(other.near_covered);
+  near_misses_flagged.Merge(other.near_misses_flagged);
   steps_located.Merge(other.steps_located);
   step_distance.Merge(other.step_distance);
   false_breaks += other.false_breaks;
@@ -109,40 +125,38 @@ void HostScore::Merge(const HostScore& other) {
   host_seconds += other.host_seconds;
 }
 
-HostErrors ScoreHost(const HostScenario& scenario, const HostPlan& plan, const Host& host,
-                     const ReferenceClock& reference, std::span<const int64_t> instants,
-                     std::span<const Stamp> stamps, const HostMapping& mapping, HostScore& score) {
+HostErrors ScoreHost(const MappedHost& of, const HostMapping& mapping, HostScore& score) {
   HostErrors errors;
-  errors.error_ns.resize(instants.size(), HostErrors::kAbsent);
-  errors.bound_ns.resize(instants.size());
-  errors.likely_bound_ns.resize(instants.size());
-  for (size_t i = 0; i < instants.size(); ++i) {
-    if (!MayStamp(host, reference, instants[i])) continue;
+  for (size_t i = 0; i < of.instants.size(); ++i) {
+    const Instant& instant = of.instants[i];
     const Mapped& mapped = mapping.mapped[i];
-    const double error = Minus(mapped.reference_ns, reference.Read(instants[i]));
-    errors.error_ns[i] = error;
-    errors.bound_ns[i] = mapped.bound_ns;
-    errors.likely_bound_ns[i] = mapped.likely_bound_ns;
-    const double asymmetry =
-        static_cast<double>(host.truth.path.LeastDelayNs(Way::kForward, instants[i]) -
-                            host.truth.path.LeastDelayNs(Way::kBackward, instants[i]));
-    score.own.Add(error);
-    score.beyond.Add(std::max(0.0, std::abs(error) - std::abs(asymmetry) / 2));
-    score.bound.Add(mapped.bound_ns);
-    score.likely_bound.Add(mapped.likely_bound_ns);
-    score.covered.Add(std::abs(error) <= mapped.bound_ns);
-    score.likely_covered.Add(std::abs(error) <= mapped.likely_bound_ns);
-    if (std::abs(error) > mapped.bound_ns) {
-      score.misses_flagged.Add(IsFlagged(mapping.model, stamps[i].raw_ns));
+    const bool stamps = MayStamp(of, instant.true_ns);
+    const double error = Minus(mapped.reference_ns, of.reference.Read(instant.true_ns));
+    if (instant.is_shared) {
+      errors.error_ns.push_back(stamps ? error : HostErrors::kAbsent);
+      errors.bound_ns.push_back(mapped.bound_ns);
+      errors.likely_bound_ns.push_back(mapped.likely_bound_ns);
+    }
+    if (!stamps) continue;
+    const bool is_covered = std::abs(error) <= mapped.bound_ns;
+    if (instant.is_shared) {
+      ScoreShared(of, instant.true_ns, mapped, error, score);
+    } else {
+      score.near_error.Add(error);
+      score.near_covered.Add(is_covered);
+    }
+    if (!is_covered) {
+      (instant.is_shared ? score.misses_flagged : score.near_misses_flagged)
+          .Add(IsFlagged(mapping.model, of.stamps[i].raw_ns));
     }
   }
-  ScoreBreaks(plan, host, reference, mapping.model, score);
+  ScoreBreaks(of.plan, of.host, of.reference, mapping.model, score);
   ++score.hosts;
   score.gave_up += mapping.gave_up ? 1 : 0;
-  score.exchanges += host.records.evidence.exchanges.size();
+  score.exchanges += of.host.records.evidence.exchanges.size();
   for (const ClockSegment& segment : mapping.model.segments) score.knots += segment.knots.size();
   score.fit_ns += mapping.fit_ns;
-  score.host_seconds += static_cast<double>(scenario.duration_ns + scenario.after_ns) * 1e-9;
+  score.host_seconds += static_cast<double>(of.scenario.duration_ns + of.scenario.after_ns) * 1e-9;
   return errors;
 }
 

@@ -43,6 +43,10 @@ struct HostScore {
   Share pairs_covered;
   Share pairs_likely_covered;
   Share misses_flagged;
+  // At times close to a fault of the host, drawn besides: none of the figures above has them.
+  LogHistogram near_error;
+  Share near_covered;
+  Share near_misses_flagged;
   Share steps_located;         // of the counter, within half a second
   LogHistogram step_distance;  // of those: to the farther end of where the model breaks
   uint64_t false_breaks = 0;
@@ -65,10 +69,25 @@ struct HostErrors {
   std::vector<double> likely_bound_ns;
 };
 
-// Takes one host's answers into `score`; gives what the comparison of hosts needs.
-HostErrors ScoreHost(const HostScenario& scenario, const HostPlan& plan, const Host& host,
-                     const ReferenceClock& reference, std::span<const int64_t> instants,
-                     std::span<const Stamp> stamps, const HostMapping& mapping, HostScore& score);
+// When a host stamps, in ascending order of time.
+struct Instant {
+  int64_t true_ns = 0;
+  bool is_shared = true;  // by all hosts of a run; else it is close to a fault of this one
+};
+
+// What is known of a host when a method has mapped its stamps. All outlive it.
+struct MappedHost {
+  const HostScenario& scenario;
+  const HostPlan& plan;
+  const Host& host;
+  const ReferenceClock& reference;
+  std::span<const Instant> instants;
+  std::span<const Stamp> stamps;  // one an instant
+};
+
+// Takes one host's answers into `score`; gives what the comparison of hosts needs, of the instants
+// that they share.
+HostErrors ScoreHost(const MappedHost& mapped_host, const HostMapping& mapping, HostScore& score);
 
 // Compares the hosts of a run with each other: all pairs of up to 64 hosts, of more some drawn.
 void ScorePairs(std::span<const HostErrors> hosts, Dice dice, HostScore& score);

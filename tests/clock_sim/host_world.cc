@@ -179,6 +179,12 @@ void TellFaults(const HostPlan& plan, const HostTruth& truth, Dice dice,
 
 }  // namespace
 
+bool IsWithin(std::span<const TimeSpan> spans, int64_t true_ns) {
+  return std::any_of(spans.begin(), spans.end(), [&](const TimeSpan& span) {
+    return true_ns >= span.begin_ns && true_ns < span.end_ns;
+  });
+}
+
 Host PlayHost(const HostPlan& plan, const ReferenceClock& reference, int64_t duration_ns,
               uint64_t seed, uint64_t member, bool keep_flights) {
   TrueClock raw(plan.clock, duration_ns, Dice(seed, kClockDice, member));

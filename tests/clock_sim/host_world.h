@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tests/clock_sim/network_path.h"
@@ -25,6 +26,8 @@ struct TimeSpan {
   int64_t end_ns = 0;
 };
 
+bool IsWithin(std::span<const TimeSpan> spans, int64_t true_ns);
+
 // A host fault that its agent notices, or not.
 struct HostFault {
   ClockEventKind kind = ClockEventKind::kUnspecified;
@@ -40,6 +43,8 @@ struct HostPlan {
   std::vector<Steering> steering;  // raw_ns: since the begin of the run, on raw
   int64_t snapshot_interval_ns = kSecond;
   std::vector<TimeSpan> agent_down;
+  // Nothing runs on the host, but its counter goes on.
+  std::vector<TimeSpan> paused;
   std::vector<HostFault> faults;
 };
 

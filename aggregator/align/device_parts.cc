@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/align/device_parts.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "aggregator/align/device_segments.h"
+
+namespace neurontrace {
+namespace {
+
+// Where executions are numbered in another way than by their order, numbers cannot tell which of
+// them is out of place.
+constexpr double kOutOfOrderMost = 0.2;
+// Beyond which no time is a time.
+constexpr uint64_t kTimeMax = uint64_t{1} << 62;
+constexpr DeviceSegmentRange kEmptyRange = {UINT64_MAX, 0, UINT64_MAX, 0, UINT64_MAX, 0};
+
+bool IsTime(const std::optional<uint64_t>& time) { return !time.has_value() || *time < kTimeMax; }
+
+bool IsSane(const DeviceExecution& e) {
+  const bool ends_early = e.device_start_ns.has_value() && e.device_end_ns.has_value() &&
+                          *e.device_end_ns < *e.device_start_ns;
+  return IsTime(e.host_before_ns) && IsTime(e.host_after_ns) && IsTime(e.device_start_ns) &&
+         IsTime(e.device_end_ns) && !ends_early;
+}
+
+bool IsSane(const DeviceSyncPoint& p) {
+  return p.device_ns < kTimeMax && p.host_ns < kTimeMax && IsTime(p.recorded_ns);
+}
+
+bool HasStart(const DeviceExecution& e) { return e.host_before_ns && e.device_start_ns; }
+bool HasEnd(const DeviceExecution& e) { return e.host_after_ns && e.device_end_ns; }
+
+ClockConstraint StartOf(const DeviceExecution& e) {
+  return {.x_ns = *e.device_start_ns, .y_min_ns = *e.host_before_ns};
+}
+
+ClockConstraint EndOf(const DeviceExecution& e) {
+  return {.x_ns = *e.device_end_ns, .y_max_ns = *e.host_after_ns};
+}
+
+void Extend(DeviceSegmentRange& range, uint64_t first, uint64_t last, uint64_t exec_id) {
+  range.first_sequence = std::min(range.first_sequence, first);
+  range.last_sequence = std::max(range.last_sequence, last);
+  range.first_exec_id = std::min(range.first_exec_id, exec_id);
+  range.last_exec_id = std::max(range.last_exec_id, exec_id);
+}
+
+std::vector<bool> OutOfOrderIds(std::span<const uint64_t> ids) {
+  std::vector<bool> out = OutOfOrder(ids);
+  const auto count = static_cast<double>(std::count(out.begin(), out.end(), true));
+  if (count > kOutOfOrderMost * static_cast<double>(ids.size())) out.assign(ids.size(), false);
+  return out;
+}
+
+class Parter {
+ public:
+  Parter(const DeviceEvidence& evidence, const DevicePartParameters& parameters,
+         DeviceFaults& faults)
+      : evidence_(evidence), parameters_(parameters), faults_(faults) {}
+
+  std::vector<DevicePart> Run() {
+    if (PartByBrackets()) {
+      PlacePartialBrackets();
+    } else {
+      PartBySyncPoints();
+    }
+    PlaceSyncPoints();
+    for (DevicePart& part : parts_) {
+      SortSyncPoints(part);
+      for (const ClockConstraint& constraint : part.hard) {
+        part.range.x_begin_ns = std::min(part.range.x_begin_ns, constraint.x_ns);
+        part.range.x_end_ns = std::max(part.range.x_end_ns, constraint.x_ns);
+      }
+    }
+    return std::move(parts_);
+  }
+
+ private:
+  bool PartByBrackets();
+  void AddBrackets(std::span<const size_t> executions, DevicePart& part);
+  void PlacePartialBrackets();
+  void PartBySyncPoints();
+  void PlaceSyncPoints();
+  void SortSyncPoints(DevicePart& part);
+  DevicePart* PartOf(uint64_t sequence, uint64_t exec_id);
+
+  const DeviceEvidence& evidence_;
+  const DevicePartParameters& parameters_;
+  DeviceFaults& faults_;
+  std::vector<DevicePart> parts_;
+};
+
+// False if there are too few executions with both brackets to go by.
+bool Parter::PartByBrackets() {
+  std::vector<ClockAnchor> anchors;
+  std::vector<size_t> execution_of;
+  for (size_t i = 0; i < evidence_.executions.size(); ++i) {
+    const DeviceExecution& e = evidence_.executions[i];
+    if (!IsSane(e)) {
+      faults_.Add(DeviceFault::kImpossible, e.device_start_ns.value_or(0));
+    } else if (HasStart(e) && HasEnd(e)) {
+      anchors.push_back({StartOf(e), EndOf(e), e.first_sequence});
+      execution_of.push_back(i);
+    }
+  }
+  if (anchors.size() < 2) return false;
+  const AnchorSegments parted = PartAnchors(anchors, parameters_.pair);
+  if (parted.segments.empty()) return false;
+  for (const size_t anchor : parted.rejected) {
+    faults_.Add(DeviceFault::kFitsNothing, anchors[anchor].first.x_ns);
+  }
+  for (const AnchorSegments::Segment& segment : parted.segments) {
+    DevicePart& part = parts_.emplace_back();
+    part.cause = segment.cause;
+    part.range = kEmptyRange;
+    std::vector<size_t> executions;
+    for (const size_t anchor : segment.anchors) executions.push_back(execution_of[anchor]);
+    AddBrackets(executions, part);
+  }
+  return true;
+}
+
+void Parter::AddBrackets(std::span<const size_t> executions, DevicePart& part) {
+  std::vector<uint64_t> ids;
+  std::vector<uint64_t> begins;
+  for (const size_t i : executions) {
+    ids.push_back(evidence_.executions[i].exec_id);
+    begins.push_back(*evidence_.executions[i].host_before_ns);
+  }
+  const std::vector<bool> id_out = OutOfOrderIds(ids);
+  const std::vector<bool> begin_out = OutOfOrder(begins);
+  for (size_t k = 0; k < executions.size(); ++k) {
+    const DeviceExecution& e = evidence_.executions[executions[k]];
+    if (id_out[k] || begin_out[k]) {
+      faults_.Add(DeviceFault::kOutOfOrder, *e.device_start_ns);
+      continue;
+    }
+    part.hard.push_back(StartOf(e));
+    part.hard.push_back(EndOf(e));
+    Extend(part.range, e.first_sequence, e.last_sequence, e.exec_id);
+  }
+}
+
+// What has one side only.
+void Parter::PlacePartialBrackets() {
+  for (const DeviceExecution& e : evidence_.executions) {
+    if (!IsSane(e) || HasStart(e) == HasEnd(e)) continue;
+    DevicePart* part = PartOf(e.first_sequence, e.exec_id);
+    if (part != nullptr) part->hard.push_back(HasStart(e) ? StartOf(e) : EndOf(e));
+  }
+}
+
+// Without brackets the sync points hold each other.
+void Parter::PartBySyncPoints() {
+  std::vector<ClockAnchor> anchors;
+  std::vector<size_t> point_of;
+  for (size_t i = 0; i < evidence_.sync_points.size(); ++i) {
+    const DeviceSyncPoint& p = evidence_.sync_points[i];
+    if (!IsSane(p)) continue;
+    const uint64_t reach = std::min(parameters_.apart_most_ns, p.host_ns);
+    const ClockConstraint both{
+        .x_ns = p.device_ns, .y_min_ns = p.host_ns - reach, .y_max_ns = p.host_ns + reach};
+    anchors.push_back({both, both, p.sequence});
+    point_of.push_back(i);
+  }
+  const AnchorSegments parted = PartAnchors(anchors, parameters_.pair);
+  for (const AnchorSegments::Segment& segment : parted.segments) {
+    DevicePart& part = parts_.emplace_back();
+    part.cause = segment.cause;
+    part.range = kEmptyRange;
+    for (const size_t anchor : segment.anchors) {
+      const DeviceSyncPoint& p = evidence_.sync_points[point_of[anchor]];
+      part.hard.push_back(anchors[anchor].first);
+      Extend(part.range, p.sequence, p.sequence, p.exec_id);
+    }
+  }
+}
+
+void Parter::PlaceSyncPoints() {
+  for (const DeviceSyncPoint& p : evidence_.sync_points) {
+    if (!IsSane(p)) {
+      faults_.Add(DeviceFault::kImpossible, 0);
+      continue;
+    }
+    DevicePart* part = PartOf(p.sequence, p.exec_id);
+    if (part == nullptr) {
+      faults_.Add(DeviceFault::kNowhere, p.device_ns);
+    } else {
+      part->sync_points.push_back(p);
+    }
+  }
+}
+
+// By the ring; between two parts, by the execution.
+DevicePart* Parter::PartOf(uint64_t sequence, uint64_t exec_id) {
+  const auto after = std::upper_bound(
+      parts_.begin(), parts_.end(), sequence,
+      [](uint64_t s, const DevicePart& part) { return s < part.range.first_sequence; });
+  if (after == parts_.begin()) return parts_.empty() ? nullptr : &parts_.front();
+  DevicePart* before = &*(after - 1);
+  if (after == parts_.end() || sequence <= before->range.last_sequence) return before;
+  if (exec_id <= before->range.last_exec_id) return before;
+  if (exec_id >= after->range.first_exec_id) return &*after;
+  return nullptr;
+}
+
+// Their order must be the same by either clock and by number.
+void Parter::SortSyncPoints(DevicePart& part) {
+  std::vector<DeviceSyncPoint>& points = part.sync_points;
+  std::stable_sort(
+      points.begin(), points.end(),
+      [](const DeviceSyncPoint& a, const DeviceSyncPoint& b) { return a.device_ns < b.device_ns; });
+  const auto drop = [&](const std::vector<bool>& out) {
+    size_t kept = 0;
+    for (size_t i = 0; i < points.size(); ++i) {
+      if (out[i]) {
+        faults_.Add(DeviceFault::kOutOfOrder, points[i].device_ns);
+      } else {
+        points[kept++] = points[i];
+      }
+    }
+    points.resize(kept);
+  };
+  std::vector<uint64_t> values;
+  for (const DeviceSyncPoint& p : points) values.push_back(p.host_ns);
+  drop(OutOfOrder(values));
+  values.clear();
+  for (const DeviceSyncPoint& p : points) values.push_back(p.exec_id);
+  drop(OutOfOrderIds(values));
+}
+
+}  // namespace
+
+std::vector<DevicePart> PartDevice(const DeviceEvidence& evidence,
+                                   const DevicePartParameters& parameters, DeviceFaults& faults) {
+  return Parter(evidence, parameters, faults).Run();
+}
+
+}  // namespace neurontrace

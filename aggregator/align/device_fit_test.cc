@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "aggregator/align/device_test_world.h"
+#include "aggregator/align/device_world_test_support.h"
 
 namespace neurontrace {
 namespace {

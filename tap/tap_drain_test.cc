@@ -13,24 +13,24 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint32_t kCores = 16;
+constexpr uint32_t kDrainCores = 16;
 constexpr uint32_t kLoudCore = 11;
-constexpr uint64_t kRingEvents = 8192;
-constexpr uint64_t kSlowFetchNs = 10 * kNsPerMs;
+constexpr uint64_t kDrainRingEvents = 8192;
+constexpr uint64_t kSlowDrainFetchNs = 10 * kNsPerMs;
 constexpr uint64_t kQuietRate = 1'000;  // events a second
 constexpr uint64_t kLoudRate = 50 * kQuietRate;
 
 class TapDrainTest : public TapTest {
  protected:
   TapDrainTest() {
-    runtime_.cores = kCores;
-    runtime_.ring_events = kRingEvents;
+    runtime_.cores = kDrainCores;
+    runtime_.ring_events = kDrainRingEvents;
     runtime_.event_bytes = 100;
     runtime_.during_fetch = [this](uint32_t core) {
       order_.push_back(core);
-      Pass(kSlowFetchNs);
+      Pass(kSlowDrainFetchNs);
     };
-    for (uint32_t core = 0; core < kCores; ++core) rates_[core] = kQuietRate;
+    for (uint32_t core = 0; core < kDrainCores; ++core) rates_[core] = kQuietRate;
     rates_[kLoudCore] = kLoudRate;
   }
 
@@ -40,7 +40,7 @@ class TapDrainTest : public TapTest {
     Step();
     ASSERT_TRUE(agent_.Accept());
     TapTestStart start;
-    start.start.max_events_per_nc = kRingEvents;
+    start.start.max_events_per_nc = kDrainRingEvents;
     agent_.Send(start.Packet());
     Step();
     ASSERT_EQ(State(), TapState::kStreaming);
@@ -48,7 +48,7 @@ class TapDrainTest : public TapTest {
 
   void Pass(uint64_t ns) {
     Advance(ns);
-    for (uint32_t core = 0; core < kCores; ++core) {
+    for (uint32_t core = 0; core < kDrainCores; ++core) {
       owed_[core] += rates_[core] * ns;
       runtime_.Emit(core, owed_[core] / kNsPerSecond);
       owed_[core] %= kNsPerSecond;
@@ -87,10 +87,10 @@ TEST_F(TapDrainTest, OneLoudCoreOfManyLosesNothingAndStarvesNoneOfThem) {
   InitAndStart();
   Run(10 * kNsPerSecond);
   EXPECT_EQ(runtime_.overwritten, 0u);
-  EXPECT_EQ(read_ns_.size(), kCores);
+  EXPECT_EQ(read_ns_.size(), kDrainCores);
   // Each core comes by within the time that DrainSchedule promises.
-  EXPECT_LE(longest_gap_ns_,
-            DrainSchedule::kIntervalMaxNs + DrainSchedule::kOverdueNs + 2 * kCores * kSlowFetchNs);
+  EXPECT_LE(longest_gap_ns_, DrainSchedule::kIntervalMaxNs + DrainSchedule::kOverdueNs +
+                                 2 * kDrainCores * kSlowDrainFetchNs);
   EXPECT_EQ(runtime_.misuses, 0);
 }
 
@@ -99,7 +99,7 @@ TEST_F(TapDrainTest, AStopIsServedWithinARoundWhateverWaits) {
   InitAndStart();
   const uint64_t begin_ns = now_ns_;
   tap_->Step();
-  EXPECT_LE(now_ns_ - begin_ns, RuntimeTrace::kRoundBudgetNs + kSlowFetchNs);
+  EXPECT_LE(now_ns_ - begin_ns, RuntimeTrace::kRoundBudgetNs + kSlowDrainFetchNs);
   EXPECT_GT(runtime_.overwritten, 0u);
 }
 
@@ -111,11 +111,11 @@ TEST_F(TapDrainTest, TheLastDrainTakesTheNearestFirstAndTheLoudestLast) {
   Step();
   Read();
   EXPECT_FALSE(runtime_.running);
-  ASSERT_GE(order_.size(), 2 * kCores);
+  ASSERT_GE(order_.size(), 2 * kDrainCores);
   EXPECT_EQ(order_.front(), kLoudCore);
   EXPECT_EQ(order_.back(), kLoudCore);
   // All that the loud core recorded but for the time of its own last fetch is there.
-  EXPECT_LE(runtime_.backlog[kLoudCore], kLoudRate * kSlowFetchNs / kNsPerSecond);
+  EXPECT_LE(runtime_.backlog[kLoudCore], kLoudRate * kSlowDrainFetchNs / kNsPerSecond);
   TapTraceStopped stopped;
   memcpy(&stopped, records_.back().payload.data(), sizeof stopped);
   EXPECT_EQ(stopped.final_drain_complete, 1u);
@@ -130,10 +130,10 @@ TEST_F(TapDrainTest, TheLastDrainIsBoundedInTimeAndFairWithinIt) {
   agent_.Send(TapTestStopPacket(1));
   Step();
   Read();
-  EXPECT_LE(now_ns_ - begin_ns, RuntimeTrace::kFinalDrainBudgetNs + kSlowFetchNs);
+  EXPECT_LE(now_ns_ - begin_ns, RuntimeTrace::kFinalDrainBudgetNs + kSlowDrainFetchNs);
   std::map<uint32_t, int> fetches;
   for (const uint32_t core : order_) ++fetches[core];
-  EXPECT_EQ(fetches.size(), kCores);
+  EXPECT_EQ(fetches.size(), kDrainCores);
   for (const auto& [core, count] : fetches) EXPECT_GE(count, 4) << core;
   TapTraceStopped stopped;
   memcpy(&stopped, records_.back().payload.data(), sizeof stopped);
@@ -152,7 +152,7 @@ TEST_F(TapDrainTest, AFailedFetchIsToldBeforeTheCoresNextDocument) {
     TapLoss loss;
     memcpy(&loss, record.payload.data(), sizeof loss);
     EXPECT_EQ(loss.refused_documents, 0u);
-    EXPECT_LT(record.header.nc_idx, kCores);
+    EXPECT_LT(record.header.nc_idx, kDrainCores);
     failed += loss.failed_fetches;
   }
   EXPECT_EQ(failed, 3u);

@@ -11,7 +11,7 @@ namespace neurontrace {
 namespace {
 
 // Numbers are big endian. Of the request all else is zero.
-constexpr uint8_t kVersion = 6;
+constexpr uint8_t kChronyVersion = 6;
 constexpr uint8_t kRequest = 1;
 constexpr uint8_t kReply = 2;
 constexpr uint16_t kTrackingCommand = 33;
@@ -63,7 +63,7 @@ double GetFloat(std::string_view packet, size_t at) {
 
 std::string EncodeTrackingRequest(uint32_t sequence) {
   std::string packet(kChronyPacketBytes, '\0');
-  packet[0] = static_cast<char>(kVersion);
+  packet[0] = static_cast<char>(kChronyVersion);
   packet[1] = static_cast<char>(kRequest);
   Put(packet, kRequestCommandAt, kTrackingCommand);
   Put(packet, kRequestSequenceAt, sequence);
@@ -71,7 +71,7 @@ std::string EncodeTrackingRequest(uint32_t sequence) {
 }
 
 absl::StatusOr<ChronyTracking> DecodeTrackingReply(std::string_view packet, uint32_t sequence) {
-  if (packet.size() < kStratumAt || packet[0] != kVersion || packet[1] != kReply ||
+  if (packet.size() < kStratumAt || packet[0] != kChronyVersion || packet[1] != kReply ||
       Get<uint16_t>(packet, kReplyCommandAt) != kTrackingCommand ||
       Get<uint32_t>(packet, kReplySequenceAt) != sequence) {
     return InvalidArgument("{} bytes that are no answer of chronyd", packet.size());

@@ -28,7 +28,7 @@ struct Memory {
 };
 static_assert(sizeof(Memory) == 80);
 constexpr uint32_t kMagic[2] = {0x414d5a4e, 0x43420200};
-constexpr uint16_t kVersion = 2;
+constexpr uint16_t kShmVersion = 2;
 constexpr int32_t kSynchronized = 1;
 constexpr int kTriesMax = 8;
 constexpr int64_t kSecondsMax = int64_t{1} << 33;
@@ -60,9 +60,9 @@ absl::StatusOr<Memory> ReadMemory(FileSystem& files, const std::string& path) {
 
 absl::StatusOr<ClockBoundPromise> ClockBound::Read(FileSystem& files, const std::string& path) {
   ASSIGN_OR_RETURN(const Memory memory, ReadMemory(files, path));
-  if (memcmp(memory.magic, kMagic, sizeof(kMagic)) != 0 || memory.version != kVersion ||
+  if (memcmp(memory.magic, kMagic, sizeof(kMagic)) != 0 || memory.version != kShmVersion ||
       memory.bytes < sizeof(memory)) {
-    return InvalidArgument("{} is no memory of ClockBound of version {}", path, kVersion);
+    return InvalidArgument("{} is no memory of ClockBound of version {}", path, kShmVersion);
   }
   const auto as_of_ns = Nanoseconds(memory.as_of_s, memory.as_of_ns);
   const auto void_after_ns = Nanoseconds(memory.void_after_s, memory.void_after_ns);

@@ -12,8 +12,6 @@
 namespace neurontrace {
 namespace {
 
-constexpr char kPath[] = "/var/run/clockbound/shm0";
-
 struct Fields {
   uint32_t magic[2] = {0x414d5a4e, 0x43420200};
   uint32_t bytes = 80;
@@ -32,8 +30,9 @@ static_assert(sizeof(Fields) == 80);
 
 absl::StatusOr<ClockBoundPromise> ReadBack(const Fields& fields) {
   FakeFileSystem files;
-  files.SetContents(kPath, std::string(reinterpret_cast<const char*>(&fields), sizeof(fields)));
-  return ClockBound::Read(files, kPath);
+  files.SetContents(ClockBound::kPath,
+                    std::string(reinterpret_cast<const char*>(&fields), sizeof(fields)));
+  return ClockBound::Read(files, ClockBound::kPath);
 }
 
 ClockSnapshot At(uint64_t monotonic_ns) {
@@ -87,9 +86,9 @@ TEST(ClockBound, RefusesWhatMakesNoSense) {
   EXPECT_TRUE(absl::IsUnavailable(ReadBack({.generation = 5}).status()));
   EXPECT_TRUE(absl::IsUnavailable(ReadBack({.generation = 0}).status()));
   FakeFileSystem files;
-  EXPECT_TRUE(absl::IsNotFound(ClockBound::Read(files, kPath).status()));
-  files.SetContents(kPath, "short");
-  EXPECT_TRUE(absl::IsInvalidArgument(ClockBound::Read(files, kPath).status()));
+  EXPECT_TRUE(absl::IsNotFound(ClockBound::Read(files, ClockBound::kPath).status()));
+  files.SetContents(ClockBound::kPath, "short");
+  EXPECT_TRUE(absl::IsInvalidArgument(ClockBound::Read(files, ClockBound::kPath).status()));
 }
 
 }  // namespace

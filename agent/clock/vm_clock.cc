@@ -21,7 +21,7 @@ struct VmClockHead {
 };
 static_assert(sizeof(VmClockHead) == 24);
 constexpr uint32_t kMagic = 0x4b4c4356;  // "VCLK"
-constexpr uint16_t kVersion = 1;
+constexpr uint16_t kAbiVersion = 1;
 constexpr int kTriesMax = 8;
 
 bool ReadHead(FileSystem::File& file, VmClockHead& head) {
@@ -37,8 +37,8 @@ absl::StatusOr<VmClock> VmClock::Open(FileSystem& files, const std::string& path
   ASSIGN_OR_RETURN(std::unique_ptr<FileSystem::File> file, files.OpenForReading(path));
   VmClockHead head;
   if (!ReadHead(*file, head) || head.magic != kMagic || head.size < sizeof(head) ||
-      head.version != kVersion) {
-    return InvalidArgument("{} holds no vmclock page of version {}", path, kVersion);
+      head.version != kAbiVersion) {
+    return InvalidArgument("{} holds no vmclock page of version {}", path, kAbiVersion);
   }
   return VmClock(std::move(file));
 }

@@ -12,8 +12,6 @@
 namespace neurontrace {
 namespace {
 
-constexpr char kPath[] = "/dev/vmclock0";
-
 std::string Page(uint32_t sequence, uint64_t marker) {
   std::string page(104, '\0');
   const uint32_t size = 4'096;
@@ -29,31 +27,31 @@ std::string Page(uint32_t sequence, uint64_t marker) {
 
 TEST(VmClock, ReadsTheMarkerAsItChanges) {
   FakeFileSystem files;
-  files.SetContents(kPath, Page(2, 0x1122334455667788));
-  auto clock = VmClock::Open(files, kPath);
+  files.SetContents(VmClock::kPath, Page(2, 0x1122334455667788));
+  auto clock = VmClock::Open(files, VmClock::kPath);
   ASSERT_TRUE(clock.ok()) << clock.status();
   EXPECT_EQ(clock->DisruptionMarker(), 0x1122334455667788u);
 }
 
 TEST(VmClock, SaysNothingWhileItIsBeingWritten) {
   FakeFileSystem files;
-  files.SetContents(kPath, Page(3, 1));
-  auto clock = VmClock::Open(files, kPath);
+  files.SetContents(VmClock::kPath, Page(3, 1));
+  auto clock = VmClock::Open(files, VmClock::kPath);
   ASSERT_TRUE(clock.ok());
   EXPECT_EQ(clock->DisruptionMarker(), std::nullopt);
 }
 
 TEST(VmClock, RefusesWhatIsNoPage) {
   FakeFileSystem files;
-  EXPECT_TRUE(absl::IsNotFound(VmClock::Open(files, kPath).status()));
+  EXPECT_TRUE(absl::IsNotFound(VmClock::Open(files, VmClock::kPath).status()));
   std::string other_version = Page(2, 1);
   other_version[8] = 2;
   std::string other_magic = Page(2, 1);
   other_magic[0] = 'X';
   for (const std::string& page : {std::string(), Page(2, 1).substr(0, 23), other_version,
                                   other_magic, std::string(104, '\0')}) {
-    files.SetContents(kPath, page);
-    EXPECT_TRUE(absl::IsInvalidArgument(VmClock::Open(files, kPath).status()));
+    files.SetContents(VmClock::kPath, page);
+    EXPECT_TRUE(absl::IsInvalidArgument(VmClock::Open(files, VmClock::kPath).status()));
   }
 }
 

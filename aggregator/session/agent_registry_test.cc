@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-AgentInfo Agent(const std::string& id, uint32_t protocol_version = kProtocolVersion) {
+AgentInfo AgentOf(const std::string& id, uint32_t protocol_version = kProtocolVersion) {
   return {.protocol_version = protocol_version, .agent_id = id, .instance_id = "i-" + id};
 }
 
@@ -22,10 +22,10 @@ WorkerInfo Worker(const std::string& instance_id, uint32_t pid) {
 
 TEST(AgentRegistry, AcceptsOneProtocolVersionOlderAndNewer) {
   AgentRegistry registry;
-  EXPECT_TRUE(registry.Connect(Agent("older", kProtocolVersion - 1), 1, 10).ok());
-  EXPECT_TRUE(registry.Connect(Agent("same"), 2, 10).ok());
-  EXPECT_TRUE(registry.Connect(Agent("newer", kProtocolVersion + 1), 3, 10).ok());
-  const absl::Status status = registry.Connect(Agent("far", kProtocolVersion + 2), 4, 10);
+  EXPECT_TRUE(registry.Connect(AgentOf("older", kProtocolVersion - 1), 1, 10).ok());
+  EXPECT_TRUE(registry.Connect(AgentOf("same"), 2, 10).ok());
+  EXPECT_TRUE(registry.Connect(AgentOf("newer", kProtocolVersion + 1), 3, 10).ok());
+  const absl::Status status = registry.Connect(AgentOf("far", kProtocolVersion + 2), 4, 10);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("update the aggregator"));
   EXPECT_EQ(registry.connected(), 3u);
@@ -33,8 +33,8 @@ TEST(AgentRegistry, AcceptsOneProtocolVersionOlderAndNewer) {
 
 TEST(AgentRegistry, RefusesAHelloWithoutIds) {
   AgentRegistry registry;
-  EXPECT_EQ(registry.Connect(Agent(""), 1, 10).code(), absl::StatusCode::kInvalidArgument);
-  AgentInfo info = Agent("a");
+  EXPECT_EQ(registry.Connect(AgentOf(""), 1, 10).code(), absl::StatusCode::kInvalidArgument);
+  AgentInfo info = AgentOf("a");
   info.instance_id.clear();
   EXPECT_EQ(registry.Connect(info, 1, 10).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(registry.connected(), 0u);
@@ -42,9 +42,9 @@ TEST(AgentRegistry, RefusesAHelloWithoutIds) {
 
 TEST(AgentRegistry, ANewConnectionSupersedesTheOldOne) {
   AgentRegistry registry;
-  ASSERT_TRUE(registry.Connect(Agent("a"), 1, 10).ok());
+  ASSERT_TRUE(registry.Connect(AgentOf("a"), 1, 10).ok());
   ASSERT_TRUE(registry.PutWorker("a", Worker("i-a", 7)).ok());
-  ASSERT_TRUE(registry.Connect(Agent("a"), 2, 20).ok());
+  ASSERT_TRUE(registry.Connect(AgentOf("a"), 2, 20).ok());
   EXPECT_EQ(registry.connected(), 1u);
   EXPECT_EQ(registry.workers(), 0u);  // told anew
   EXPECT_FALSE(registry.IsCurrent("a", 1));
@@ -58,7 +58,7 @@ TEST(AgentRegistry, ANewConnectionSupersedesTheOldOne) {
 
 TEST(AgentRegistry, BoundsTheWorkersOfAnAgentAndChecksTheirInstance) {
   AgentRegistry registry;
-  ASSERT_TRUE(registry.Connect(Agent("a"), 1, 10).ok());
+  ASSERT_TRUE(registry.Connect(AgentOf("a"), 1, 10).ok());
   EXPECT_EQ(registry.PutWorker("a", Worker("i-other", 1)).code(),
             absl::StatusCode::kInvalidArgument);
   for (uint32_t pid = 0; pid < limits::kWorkersPerAgentMax; ++pid) {
@@ -74,10 +74,10 @@ TEST(AgentRegistry, BoundsTheWorkersOfAnAgentAndChecksTheirInstance) {
 TEST(AgentRegistry, ForgetsTheLongestGoneWhenThereAreTooMany) {
   AgentRegistry registry;
   for (uint32_t i = 0; i < limits::kAgentsMax; ++i) {
-    registry.Restore(Agent(std::to_string(i)), 1, 1'000 + i);
+    registry.Restore(AgentOf(std::to_string(i)), 1, 1'000 + i);
   }
-  ASSERT_TRUE(registry.Connect(Agent("0"), 1, 9'999).ok());
-  ASSERT_TRUE(registry.Connect(Agent("new"), 2, 10'000).ok());
+  ASSERT_TRUE(registry.Connect(AgentOf("0"), 1, 9'999).ok());
+  ASSERT_TRUE(registry.Connect(AgentOf("new"), 2, 10'000).ok());
   EXPECT_EQ(registry.agents().size(), limits::kAgentsMax);
   EXPECT_NE(registry.Find("0"), nullptr);
   EXPECT_EQ(registry.Find("1"), nullptr);

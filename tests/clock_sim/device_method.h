@@ -26,6 +26,9 @@ struct DeviceMethod {
   DeviceMapping (*map)(const DeviceRecords& records, std::span<const DeviceStamp> stamps) = nullptr;
 };
 
+// The product.
+DeviceMapping MapDeviceByProduct(const DeviceRecords& records, std::span<const DeviceStamp> stamps);
+// The peers, as docs/clock_accuracy.md says.
 std::span<const DeviceMethod> DeviceBaselines();
 
 }  // namespace neurontrace

@@ -174,7 +174,6 @@ void Checker::Causality() {
 }
 
 void Checker::Devices() {
-  if (result_.device_methods.empty() || result_.device_methods.back() != "neurontrace") return;
   Share brackets;
   Share ascends;
   Share covered;

@@ -103,8 +103,8 @@ SimulationResult Simulate(const SimulationOptions& options, const Progress& prog
   for (const HostScenario& scenario : HostScenarios()) {
     if (!options.quick || scenario.hosts <= kQuickHosts) hosts.Take(scenario);
   }
-  const std::vector<DeviceMethod> device_methods(DeviceBaselines().begin(),
-                                                 DeviceBaselines().end());
+  std::vector<DeviceMethod> device_methods(DeviceBaselines().begin(), DeviceBaselines().end());
+  device_methods.push_back({.name = "neurontrace", .map = MapDeviceByProduct});
   Trials<DeviceRow, DeviceScore, DeviceScenario> devices(
       options, device_methods.size(), [&](const DeviceScenario& scenario, uint64_t seed) {
         return RunDeviceTrial(scenario, device_methods, seed);

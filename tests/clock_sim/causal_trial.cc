@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "aggregator/align/causal_pair_bound.h"
 #include "aggregator/align/causal_pass.h"
 #include "aggregator/align/clock_reading.h"
 #include "aggregator/align/host_fit.h"
@@ -24,6 +25,10 @@ class CausalRun {
   CausalStamp StampOf(uint32_t host, uint64_t raw_ns) const;
   CausalInstances Instances() const;
   void CompareHosts(const std::vector<ClockModel>& models, CausalState& state) const;
+  // One host against all others, at some times.
+  void CompareJointly(const std::vector<ClockModel>& corrected, const CausalInstances& instances,
+                      const CausalParameters& parameters, const CausalResult& result,
+                      CausalScore& score) const;
   // Of barriers that `rejected` does not name.
   void CheckOrder(const std::vector<ClockModel>& models, const std::vector<bool>& rejected,
                   CausalState& state) const;
@@ -104,6 +109,40 @@ void CausalRun::CompareHosts(const std::vector<ClockModel>& models, CausalState&
   }
 }
 
+void CausalRun::CompareJointly(const std::vector<ClockModel>& corrected,
+                               const CausalInstances& instances, const CausalParameters& parameters,
+                               const CausalResult& result, CausalScore& score) const {
+  constexpr size_t kTimes = 5;
+  for (size_t i = 0; i < kTimes; ++i) {
+    const int64_t instant = instants_[i * instants_.size() / kTimes];
+    std::vector<CausalStamp> stamps;  // as the pass got them
+    std::vector<double> errors;
+    for (uint32_t host = 0; host < hosts_.size(); ++host) {
+      const uint64_t raw_ns = hosts_[host].truth.raw.Read(instant);
+      const uint64_t shown_ns = EvaluateClock(corrected[host], raw_ns).estimate.y_ns;
+      stamps.push_back(StampOf(host, raw_ns));
+      errors.push_back(
+          static_cast<double>(static_cast<int64_t>(shown_ns - reference_.Read(instant))));
+    }
+    const uint32_t first = static_cast<uint32_t>(i * hosts_.size() / kTimes);
+    const absl::StatusOr<std::vector<CausalPairBound>> bounds = CausalPairBounds(
+        clocks_, instances, parameters, result,
+        {.clock = stamps[first].clock, .reference_ns = stamps[first].reference_ns});
+    if (!bounds.ok()) {
+      ++score.runs_refused;
+      return;
+    }
+    for (uint32_t host = 0; host < hosts_.size(); ++host) {
+      if (host == first) continue;
+      const CausalPairBound& bound = (*bounds)[stamps[host].clock];
+      const double needed_ns = errors[first] - errors[host];
+      score.joint_bound.Add(static_cast<double>(bound.most_ns - bound.least_ns) / 2);
+      score.joint_covered.Add(needed_ns >= static_cast<double>(bound.least_ns) &&
+                              needed_ns <= static_cast<double>(bound.most_ns));
+    }
+  }
+}
+
 void CausalRun::CheckOrder(const std::vector<ClockModel>& models, const std::vector<bool>& rejected,
                            CausalState& state) const {
   for (size_t i = 0; i < barriers_.size(); ++i) {
@@ -147,6 +186,7 @@ CausalScore CausalRun::Score() {
   }
   CompareHosts(models_, score.before);
   CompareHosts(corrected, score.after);
+  CompareJointly(corrected, instances, parameters, *result, score);
   CheckOrder(models_, {}, score.before);
   CheckOrder(corrected, result->rejected, score.after);
   return score;
@@ -166,6 +206,8 @@ void MergeState(const CausalState& from, CausalState& into) {
 void CausalScore::Merge(const CausalScore& other) {
   MergeState(other.before, before);
   MergeState(other.after, after);
+  joint_bound.Merge(other.joint_bound);
+  joint_covered.Merge(other.joint_covered);
   accepted.Merge(other.accepted);
   mislabelled_rejected.Merge(other.mislabelled_rejected);
   stamps += other.stamps;

@@ -23,6 +23,10 @@ struct CausalState {
 struct CausalScore {
   CausalState before;
   CausalState after;
+  // Of pairs as the constraints that connect them tell, after the pass: half of what is open, and
+  // whether the truth is in it.
+  LogHistogram joint_bound;
+  Share joint_covered;
   Share accepted;              // barriers that were what their events say
   Share mislabelled_rejected;  // barriers that were not
   uint64_t stamps = 0;         // of barriers

@@ -148,9 +148,10 @@ void Checker::Causality() {
     if (!row.scenario->mislabels) accepted.Merge(score.accepted);
     covered.Merge(score.after.pairs_covered);
     covered.Merge(score.after.stamps_covered);
+    covered.Merge(score.joint_covered);
     refused += score.runs_refused;
     const double least = row.scenario->latency_least_ns;
-    const double bound = score.after.bound.Quantile(0.5);
+    const double bound = score.joint_bound.Quantile(0.5);
     Add("G3",
         fmt::format("{}: median bound of a pair at most 1.25 times the least latency, {} us",
                     row.scenario->name, Microseconds(1.25 * least)),

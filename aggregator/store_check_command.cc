@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kExitSound = 0;
 constexpr int kExitDamaged = 1;
-constexpr int kExitUsage = 2;
+constexpr int kExitWrongFlags = 2;
 constexpr int kBarWidth = 40;
 
 // One line that is drawn over and over, only on a terminal.
@@ -105,7 +105,7 @@ int RunStoreCheck(const AggregatorConfig& config, FILE* out, FILE* err) {
   }
   if (!report.ok()) {
     fmt::print(err, "neurontrace-aggregator: {}\n", std::string(report.status().message()));
-    return kExitUsage;
+    return kExitWrongFlags;
   }
   fmt::print(
       out, "{}",

@@ -17,7 +17,7 @@ namespace {
 
 using Operation = FakeFileSystem::Operation;
 
-constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kSecondNs = 1'000'000'000;
 
 class RunningCapturesTest : public ::testing::Test {
  protected:
@@ -49,7 +49,7 @@ class RunningCapturesTest : public ::testing::Test {
     node_.aggregator.budget = ~uint64_t{0};
     node_.uploader->SetEnabled(false);
     node_.Welcome();
-    node_.Run(10 * kSecond);
+    node_.Run(10 * kSecondNs);
     EXPECT_EQ(node_.queue->chunks(), 0u);
     node_.ExpectConservation("at the end");
     EXPECT_EQ(node_.LostEvents(), 0u);
@@ -185,7 +185,7 @@ TEST_F(RunningCapturesTest, SaysNothingOfTheKindWhileItsDiskFails) {
       EXPECT_FALSE(node_.GoOn());
     }
     node_.Welcome();
-    node_.Run(40 * kSecond);
+    node_.Run(40 * kSecondNs);
     EXPECT_TRUE(SaysSo());
   }
   Kill();
@@ -202,7 +202,7 @@ TEST_F(RunningCapturesTest, SaysSoAgainOnceTheDiskIsWell) {
   Produce(5);
   EXPECT_FALSE(SaysSo());
   node_.disk.SetCapacity(~uint64_t{0});
-  node_.Run(40 * kSecond);
+  node_.Run(40 * kSecondNs);
   EXPECT_TRUE(SaysSo());
   Kill();
   ASSERT_TRUE(node_.Begin());
@@ -253,7 +253,7 @@ void Revive(FakeNode& node, bool asks) {
   node.Run();
 }
 
-void Live(FakeNode& node) {
+void LiveOn(FakeNode& node) {
   // A machine without power sends nothing either.
   node.aggregator.is_cut_off = [&node] { return node.disk.powered_off(); };
   if (!node.Begin()) Revive(node, true);
@@ -299,7 +299,7 @@ void Live(FakeNode& node) {
 TEST_F(RunningCapturesTest, NoCrashMakesItGoOnWrongly) {
   node_.columns_bytes = 40'000;
   node_.options.capture_bytes_max = 4u << 20;
-  Live(node_);
+  LiveOn(node_);
   node_.ExpectConservation("without a crash");
   const uint64_t operations = node_.disk.changes();
   ASSERT_GT(operations, 80u);
@@ -309,7 +309,7 @@ TEST_F(RunningCapturesTest, NoCrashMakesItGoOnWrongly) {
     node.columns_bytes = 40'000;
     node.options.capture_bytes_max = 4u << 20;
     node.disk.PowerOffAt(at);
-    Live(node);
+    LiveOn(node);
     const std::string when = "crash in operation " + std::to_string(at);
     node.ExpectConservation(when);
     EXPECT_EQ(node.LostEvents(), 0u) << when;

@@ -22,7 +22,7 @@ constexpr size_t kFileHeaderBytes = 30;
 constexpr size_t kFooterBytes = 32;
 constexpr size_t kRecordHeaderBytes = 32;
 constexpr uint32_t kMagic = 2'395'959;
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kBlobVersion = 1;
 // Keys of family chunks are of one length, which tells a record's beginning from other bytes.
 constexpr uint64_t kKeyBytes = CaptureId::kBytes + 4 + 8;
 constexpr uint64_t kValueBytesMax = limits::kGrpcMessageBytesMax;
@@ -139,7 +139,7 @@ absl::Status CheckBlobFileEnds(const std::string& file, rocksdb::Env& env) {
   // be.
   const std::string_view rest(header.data() + 12, kFileHeaderBytes - 12);
   if (header.size() < kFileHeaderBytes || Little<uint32_t>(header.data()) != kMagic ||
-      Little<uint32_t>(header.data() + 4) != kVersion ||
+      Little<uint32_t>(header.data() + 4) != kBlobVersion ||
       Little<uint32_t>(header.data() + 8) != static_cast<uint32_t>(Family::kChunks) + 1 ||
       rest.find_first_not_of('\0') != std::string_view::npos) {
     return DataLoss("{}: its header is damaged", doing);

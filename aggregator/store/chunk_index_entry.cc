@@ -8,12 +8,12 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kEntryVersion = 1;
 
 }  // namespace
 
 std::string EncodeChunkIndexValue(const ChunkHeader& header, const ForeignStops& stops) {
-  StoredBytesWriter out(kVersion);
+  StoredBytesWriter out(kEntryVersion);
   out.Uint(header.first_timestamp_ns);
   out.Uint(header.event_count);
   out.Uint(stops.event_types.size());
@@ -34,8 +34,8 @@ std::string EncodeChunkIndexValue(const ChunkHeader& header, const ForeignStops&
 absl::Status DecodeChunkIndexValue(std::string_view value, ChunkIndexEntry& entry,
                                    ForeignStops* stops) {
   StoredBytesReader in(value);
-  if (const uint64_t version = in.Uint(); version != kVersion) {
-    return DataLoss("chunk index: version {} where {} is known", version, kVersion);
+  if (const uint64_t version = in.Uint(); version != kEntryVersion) {
+    return DataLoss("chunk index: version {} where {} is known", version, kEntryVersion);
   }
   entry.first_timestamp_ns = in.Uint();
   entry.event_count = in.Uint32();

@@ -8,14 +8,14 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kVersion = 1;  // of agent and worker records
+constexpr uint64_t kInventoryVersion = 1;  // of agent and worker records
 // 2 added how agents were away, workers that had no part, and the warnings of the end.
 constexpr uint64_t kCaptureVersion = 2;
 
 absl::Status CheckVersion(StoredBytesReader& in, std::string_view what) {
   const uint64_t version = in.Uint();
-  if (version == kVersion) return absl::OkStatus();
-  return DataLoss("{} record: version {} where {} is known", what, version, kVersion);
+  if (version == kInventoryVersion) return absl::OkStatus();
+  return DataLoss("{} record: version {} where {} is known", what, version, kInventoryVersion);
 }
 
 absl::Status CheckFinished(const StoredBytesReader& in, std::string_view what, size_t bytes) {
@@ -226,7 +226,7 @@ absl::StatusOr<CaptureRecord> DecodeCaptureRecord(const CaptureId& id, std::stri
 }
 
 std::string EncodeAgentRecord(const AgentRecord& record) {
-  StoredBytesWriter out(kVersion);
+  StoredBytesWriter out(kInventoryVersion);
   out.Uint(record.info.protocol_version);
   out.String(record.info.agent_id);
   out.String(record.info.agent_version);
@@ -259,7 +259,7 @@ absl::StatusOr<AgentRecord> DecodeAgentRecord(std::string_view value) {
 }
 
 std::string EncodeWorkerRecord(const WorkerRecord& record) {
-  StoredBytesWriter out(kVersion);
+  StoredBytesWriter out(kInventoryVersion);
   WriteWorkerInfo(record.info, out);
   out.String(record.agent_id);
   out.Uint(record.first_seen_realtime_ns);

@@ -12,7 +12,7 @@ namespace neurontrace {
 namespace {
 
 // 2 added the account, captured and told, and the last canary. 3 added gaps, 4 the mark.
-constexpr uint64_t kVersion = 4;
+constexpr uint64_t kStreamVersion = 4;
 
 // Saturates: a hostile producer must not make a sum wrap to something small.
 void AddTo(uint64_t& sum, uint64_t more) {
@@ -149,7 +149,7 @@ void MergeEvidence(const std::vector<RankEvidence>& more, std::vector<RankEviden
 }
 
 std::string EncodeStreamRecord(const StreamRecord& record) {
-  StoredBytesWriter out(kVersion);
+  StoredBytesWriter out(kStreamVersion);
   WriteStreamIdentity(record.identity, out);
   out.Uint(record.next_sequence);
   out.Uint(record.source_position);
@@ -178,9 +178,9 @@ std::string EncodeStreamRecord(const StreamRecord& record) {
 absl::StatusOr<StreamRecord> DecodeStreamRecord(uint32_t number, std::string_view value) {
   StoredBytesReader in(value);
   const uint64_t version = in.Uint();
-  if (version < 1 || version > kVersion) {
+  if (version < 1 || version > kStreamVersion) {
     return DataLoss("stream record {}: version {} where 1 to {} are known", number, version,
-                    kVersion);
+                    kStreamVersion);
   }
   StreamRecord record;
   record.number = number;

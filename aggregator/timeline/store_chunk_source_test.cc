@@ -11,7 +11,7 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kBase = 1'750'000'000'000'000'000u;
+constexpr uint64_t kStoredBase = 1'750'000'000'000'000'000u;
 
 class StoreChunkSourceTest : public ::testing::Test {
  protected:
@@ -50,13 +50,13 @@ class StoreChunkSourceTest : public ::testing::Test {
 TEST_F(StoreChunkSourceTest, ReadsSpansThatCrossChunksFromTheStore) {
   constexpr uint64_t kChunks = 100;  // more than one read of the index
   for (uint64_t sequence = 0; sequence < kChunks; ++sequence) {
-    const uint64_t at = kBase + sequence * 1'000;
+    const uint64_t at = kStoredBase + sequence * 1'000;
     if (sequence > 0) script_.Add({"outer", Phase::kStop, at, sequence, 7});
     script_.Span("inner", at + 10, at + 20, sequence + 1);
     if (sequence + 1 < kChunks) script_.Add({"outer", Phase::kStart, at + 30, sequence + 1, 7});
     Put(0, sequence);
   }
-  script_.Span("other", kBase + 5, kBase + 6, 1);
+  script_.Span("other", kStoredBase + 5, kStoredBase + 6, 1);
   Put(1, 0);
 
   StoreChunkSource source(store_->OpenCapture(TestCaptureId(1)), TestCapture(1));

@@ -8,7 +8,7 @@
 namespace neurontrace {
 namespace {
 
-constexpr size_t kEntriesPerRead = 32;
+constexpr size_t kIndexEntriesPerRead = 32;
 
 bool ComesLater(const StreamIndex::Chunk& a, const StreamIndex::Chunk& b) {
   return std::pair(a.first_timestamp_ns, a.sequence) > std::pair(b.first_timestamp_ns, b.sequence);
@@ -26,9 +26,9 @@ StreamIndex::StreamIndex(ChunkSource& source, const StreamDescription& stream, u
 
 absl::Status StreamIndex::FillBuffer() {
   if (buffer_at_ < buffer_.size() || fetched_all_) return absl::OkStatus();
-  RETURN_IF_ERROR(source_.ReadIndex(stream_, position_, kEntriesPerRead, buffer_));
+  RETURN_IF_ERROR(source_.ReadIndex(stream_, position_, kIndexEntriesPerRead, buffer_));
   buffer_at_ = 0;
-  fetched_all_ = buffer_.size() < kEntriesPerRead;
+  fetched_all_ = buffer_.size() < kIndexEntriesPerRead;
   if (!buffer_.empty()) {
     position_ = {buffer_.back().last_timestamp_ns, buffer_.back().sequence + 1};
   }

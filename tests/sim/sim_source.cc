@@ -7,7 +7,7 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kTickNs = 20'000'000;
+constexpr uint64_t kSourceTickNs = 20'000'000;
 constexpr uint64_t kStartAgainNs = 1'000'000'000;
 // As in TapWorker: a capture that nobody has told of by then is over.
 constexpr uint64_t kStrangerPatienceNs = 1'000'000'000;
@@ -62,7 +62,7 @@ void SimSource::Tick() {
       [this, alive = std::weak_ptr<bool>(alive_)] {
         if (!alive.expired()) Tick();
       },
-      kTickNs);
+      kSourceTickNs);
 }
 
 void SimSource::Attach() {

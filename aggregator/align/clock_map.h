@@ -26,8 +26,8 @@ class ClockMap {
     std::optional<uint64_t> error_bound_ns = {};  // nullopt: not known
   };
   static constexpr int kRateBits = 40;
-  // 0.1: no clock worth the name drifts that much, and within it no product overflows.
-  static constexpr int64_t kRateMax = (int64_t{1} << kRateBits) / 10;
+  // A clock that stands still, to one that runs twice as fast; within it no product overflows.
+  static constexpr int64_t kRateMax = int64_t{1} << kRateBits;
 
   // The identity, with an unknown bound.
   ClockMap();

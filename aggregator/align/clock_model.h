@@ -64,7 +64,8 @@ struct ClockModel {
   uint32_t algorithm_version = 0;  // equal versions and evidence give equal models, bit for bit
   std::vector<ClockSegment> segments;
   std::vector<ClockFinding> findings;
-  uint64_t evidence_used = 0;  // constraints
+  uint32_t wander_ns_per_s2 = 0;  // the bounds hold while the rate changes no faster than this
+  uint64_t evidence_used = 0;     // constraints
   uint64_t evidence_rejected = 0;
   friend bool operator==(const ClockModel&, const ClockModel&) = default;
 };

@@ -10,8 +10,9 @@ namespace {
 // y is rounded down at the knots, and once more where it is read.
 constexpr double kRounding = 2;
 
-double MiddleOf(const StripPoint& point) {
-  return std::clamp(point.likely.middle(), point.possible.min, point.possible.max);
+double EstimateAt(const StripPoint& point) {
+  const double likely = std::clamp(point.estimate, point.likely.min, point.likely.max);
+  return std::clamp(likely, point.possible.min, point.possible.max);
 }
 
 // Whether one line may span points of widths as different as these: it has one bound, the largest.
@@ -50,7 +51,7 @@ std::vector<size_t> ChooseKnots(std::span<const StripPoint> strip, const PairOri
   };
   const auto slope = [&](size_t i, double beside) {
     const StripPoint& from = strip[chosen.back()];
-    return (MiddleOf(strip[i]) + beside - MiddleOf(from)) /
+    return (EstimateAt(strip[i]) + beside - EstimateAt(from)) /
            (origin.Seconds(strip[i].x_ns) - origin.Seconds(from.x_ns));
   };
   begin(0);
@@ -83,9 +84,9 @@ struct Bounds {
 Bounds BoundsOf(std::span<const StripPoint> strip, size_t first, size_t last,
                 const PairOrigin& origin, const WanderLimits& limits) {
   const double x0 = origin.Seconds(strip[first].x_ns);
-  const double y0 = MiddleOf(strip[first]);
+  const double y0 = EstimateAt(strip[first]);
   const double slope =
-      first == last ? 0 : (MiddleOf(strip[last]) - y0) / (origin.Seconds(strip[last].x_ns) - x0);
+      first == last ? 0 : (EstimateAt(strip[last]) - y0) / (origin.Seconds(strip[last].x_ns) - x0);
   Bounds bounds;
   double sag = 0;
   for (size_t i = first; i <= last; ++i) {
@@ -124,7 +125,7 @@ std::vector<ClockKnot> KnotsOf(std::span<const StripPoint> strip, const PairOrig
   std::vector<ClockKnot> knots;
   for (size_t k = 0; k < chosen.size(); ++k) {
     const StripPoint& point = strip[chosen[k]];
-    knots.push_back({point.x_ns, origin.Y(point.x_ns, MiddleOf(point)),
+    knots.push_back({point.x_ns, origin.Y(point.x_ns, EstimateAt(point)),
                      static_cast<uint64_t>(std::ceil(bounds[k].possible + kRounding)),
                      static_cast<uint64_t>(std::ceil(bounds[k].likely + kRounding))});
   }

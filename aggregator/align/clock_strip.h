@@ -14,9 +14,10 @@ struct StripPoint {
   uint64_t x_ns = 0;
   Interval possible;
   Interval likely;
+  double estimate = 0;  // as far as it is likely, and possible
 };
 
-// Knots whose lines follow the middle of the likely strip to `tolerance_ns`, and whose bounds hold
+// Knots whose lines follow the estimates to `tolerance_ns`, and whose bounds hold
 // for the whole of the strip between the points too, where the clock may sag as `limits` say.
 // The points are in ascending order of x, without two at one.
 std::vector<ClockKnot> KnotsOf(std::span<const StripPoint> strip, const PairOrigin& origin,

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <tuple>
 
 #include "aggregator/align/clock_reading.h"
 #include "aggregator/align/host_cut.h"
+#include "aggregator/align/host_search.h"
 
 namespace neurontrace {
 namespace {
@@ -22,7 +24,7 @@ std::string Microseconds(double ns) { return fmt::format("{:+.1f} us", ns / 1e3)
 class HostFitter {
  public:
   HostFitter(const ClockEvidence& evidence, const HostFitParameters& parameters)
-      : evidence_(evidence), parameters_(parameters) {}
+      : evidence_(evidence), parameters_(parameters), wander_(parameters.pair.pair.wander) {}
 
   ClockModel Run();
 
@@ -31,7 +33,7 @@ class HostFitter {
   void FindCuts();
   void FitStretches();
   void FitStretch(size_t number, std::span<const HostSide> sides);
-  void TellUnknown(size_t number);
+  void FillUnknown();
   void Tell(ClockFindingKind kind, uint64_t begin_ns, uint64_t end_ns, double amount_ns,
             std::string words);
   void TellRoutes();
@@ -39,6 +41,7 @@ class HostFitter {
 
   const ClockEvidence& evidence_;
   const HostFitParameters& parameters_;
+  WanderLimits wander_;
   std::vector<HostExchange> exchanges_;
   std::vector<HostSide> sides_;
   ProbeRoutes routes_;
@@ -73,26 +76,22 @@ void HostFitter::ReadExchanges() {
 
 void HostFitter::FindCuts() {
   cuts_ = ToldCuts(evidence_.events, sides_, exchanges_);
-  std::vector<HostCut> found;
-  for (const std::span<const HostSide> stretch : StretchesBetween(sides_, cuts_)) {
-    for (const ClockStep& step : FindSteps(stretch, parameters_.step, exchanges_, routes_.routes)) {
-      const HostSide& first = stretch[step.first_after];
-      // What is longer than a whole round trip cannot be explained by delays.
-      const bool is_plain = std::abs(step.amount_ns) > exchanges_[first.exchange].round_trip_ns;
-      found.push_back({stretch[step.last_before].x_ns, first.x_ns,
-                       is_plain ? SegmentCause::kContradiction : SegmentCause::kDetected,
-                       std::llround(step.amount_ns),
-                       fmt::format("the probes show a step of {}, of which nobody told",
-                                   Microseconds(step.amount_ns))});
-    }
-  }
-  cuts_.insert(cuts_.end(), found.begin(), found.end());
+  HostSearch search =
+      SearchHost(StretchesBetween(sides_, cuts_), exchanges_, routes_.routes, parameters_.step);
+  exchanges_ = std::move(search.exchanges);
+  routes_.routes = std::move(search.routes);
+  wander_.wander_ns_per_s2 *= search.wander_scale;
+  wander_.rate_change_ns_per_s *= search.wander_scale;
+  model_.wander_ns_per_s2 = static_cast<uint32_t>(std::ceil(wander_.wander_ns_per_s2));
+  cuts_.insert(cuts_.end(), std::make_move_iterator(search.steps.begin()),
+               std::make_move_iterator(search.steps.end()));
   cuts_ = MergeCuts(std::move(cuts_));
   stretches_ = StretchesBetween(sides_, cuts_);
 }
 
 void HostFitter::FitStretch(size_t number, std::span<const HostSide> sides) {
   PairFitParameters pair = parameters_.pair;
+  pair.pair.wander = wander_;
   pair.x_begin_ns = number == 0 ? 0 : cuts_[number - 1].x_end_ns;
   pair.x_end_ns = number == cuts_.size() ? UINT64_MAX : cuts_[number].x_begin_ns;
   std::vector<ClockConstraint> constraints;
@@ -101,7 +100,7 @@ void HostFitter::FitStretch(size_t number, std::span<const HostSide> sides) {
     if (exchanges_[side.exchange].is_rejected) continue;
     constraints.push_back(ConstraintOf(side, exchanges_, routes_.routes));
   }
-  if (constraints.empty()) return TellUnknown(number);
+  // Without any: FillUnknown.
   PairFit fit = FitPair(constraints, pair);
   size_t impossible = 0;
   for (const PairFit::Contradiction& contradiction : fit.contradictions) {
@@ -123,16 +122,44 @@ void HostFitter::FitStretch(size_t number, std::span<const HostSide> sides) {
   model_.segments.push_back({cause, std::move(fit.knots)});
 }
 
-// Of a stretch without evidence nothing is known but that time went on in it.
-void HostFitter::TellUnknown(size_t number) {
-  if (number == 0) return;
-  const HostCut& cut = cuts_[number - 1];
-  const uint64_t y_ns = EvaluateClock(model_, cut.x_end_ns).estimate.y_ns;
-  model_.segments.push_back({cut.cause, {{cut.x_end_ns, y_ns, kNoBound, kNoBound}}});
+// Of a stretch without evidence nothing is known but that time went on from what was known before
+// it to what was known after.
+void HostFitter::FillUnknown() {
+  for (size_t s = 0; s < model_.segments.size(); ++s) {
+    ClockSegment& segment = model_.segments[s];
+    if (!segment.knots.empty()) continue;
+    const bool is_last = s == cuts_.size();
+    const uint64_t first_ns = is_last ? sides_.front().x_ns : cuts_[s].x_begin_ns;
+    const uint64_t begin_ns = s == 0 ? first_ns : cuts_[s - 1].x_end_ns;
+    const uint64_t end_ns = is_last ? begin_ns : cuts_[s].x_begin_ns;
+    const bool has_before = s > 0;
+    const bool has_after = s + 1 < model_.segments.size() && !model_.segments[s + 1].knots.empty();
+    uint64_t bound_ns = kNoBound;
+    uint64_t y_ns = 0;
+    if (has_before) {
+      const ClockKnot& last = model_.segments[s - 1].knots.back();
+      y_ns = last.y_ns + (begin_ns - last.x_ns);
+      if (has_after && last.bound_ns != kNoBound) {
+        const ClockKnot& next = model_.segments[s + 1].knots.front();
+        const uint64_t low_ns = last.y_ns - std::min(last.y_ns, last.bound_ns);
+        const uint64_t high_ns = std::max(next.y_ns + next.bound_ns, low_ns);
+        y_ns = low_ns + (high_ns - low_ns) / 2;
+        bound_ns = (high_ns - low_ns) / 2 + 1 + (end_ns - begin_ns);
+      }
+    } else if (has_after) {
+      const ClockKnot& next = model_.segments[s + 1].knots.front();
+      y_ns = next.y_ns - std::min(next.y_ns, next.x_ns - begin_ns);
+    }
+    segment.knots.push_back({begin_ns, y_ns, bound_ns, bound_ns});
+    if (end_ns > begin_ns) {
+      segment.knots.push_back({end_ns, y_ns + (end_ns - begin_ns), bound_ns, bound_ns});
+    }
+  }
 }
 
 void HostFitter::FitStretches() {
   for (size_t s = 0; s < stretches_.size(); ++s) FitStretch(s, stretches_[s]);
+  FillUnknown();
   for (const HostCut& cut : cuts_) {
     Tell(ClockFindingKind::kBreak, cut.x_begin_ns, cut.x_end_ns, static_cast<double>(cut.amount_ns),
          cut.words);

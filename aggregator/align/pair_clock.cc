@@ -39,11 +39,10 @@ ClockEstimate EstimateOf(const PairOrigin& origin, uint64_t x_ns, Interval possi
   return estimate;
 }
 
-WanderFilter UnknownOffset(const PairOrigin& origin, uint64_t x_ns,
-                           const PairParameters& parameters) {
-  return WanderFilter(origin.Seconds(x_ns),
-                      WanderPolygon({-kAnyOffsetNs, kAnyOffsetNs}, parameters.rate),
-                      parameters.wander);
+WanderFilter UnknownOffset(const PairOrigin& origin, uint64_t x_ns, Interval rate,
+                           const WanderLimits& limits) {
+  return WanderFilter(origin.Seconds(x_ns), WanderPolygon({-kAnyOffsetNs, kAnyOffsetNs}, rate),
+                      limits);
 }
 
 Outcome AddPossible(const PairOrigin& origin, const ClockConstraint& constraint,
@@ -79,7 +78,7 @@ Outcome AddLikely(const PairOrigin& origin, const ClockConstraint& constraint, d
 PairClock::PairClock(const ClockConstraint& first, const PairParameters& parameters)
     : origin_(PairOrigin::Of(first)),
       likely_tolerance_ns_(parameters.likely_tolerance_ns),
-      possible_(UnknownOffset(origin_, first.x_ns, parameters)),
+      possible_(UnknownOffset(origin_, first.x_ns, parameters.rate, parameters.wander)),
       likely_(possible_) {
   Add(first);
 }

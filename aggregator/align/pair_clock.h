@@ -87,9 +87,9 @@ class PairClock {
 // The first on a side leaves nothing of it.
 inline constexpr double kAnyOffsetNs = 1e12;
 
-// The filter of a pass that begins at x and knows nothing but the limits of the rate.
-WanderFilter UnknownOffset(const PairOrigin& origin, uint64_t x_ns,
-                           const PairParameters& parameters);
+// The filter of a pass that begins at x and knows nothing but the limits.
+WanderFilter UnknownOffset(const PairOrigin& origin, uint64_t x_ns, Interval rate,
+                           const WanderLimits& limits);
 
 // One constraint into the filters of a pass, in either direction of time.
 WanderFilter::Outcome AddPossible(const PairOrigin& origin, const ClockConstraint& constraint,

@@ -26,7 +26,10 @@ class PairFitter {
   std::vector<TrackSide> PossibleSides() const;
   std::vector<TrackSide> LikelySides() const;
   void AddSide(size_t i, uint64_t y_ns, bool is_most, std::vector<TrackSide>& sides) const;
-  TrackResult Smooth(const std::vector<TrackSide>& sides, double tolerance);
+  TrackResult Smooth(const std::vector<TrackSide>& sides, const WanderLimits& limits,
+                     double tolerance);
+  WanderLimits CalmWander(const TrackResult& likely) const;
+  double Seconds(size_t grid) const { return origin_.Seconds(grid_[grid]); }
 
   std::span<const ClockConstraint> constraints_;
   const PairFitParameters& parameters_;
@@ -106,21 +109,53 @@ std::vector<TrackSide> PairFitter::LikelySides() const {
   return DropImplied(sides, parameters_.pair.rate);
 }
 
-TrackResult PairFitter::Smooth(const std::vector<TrackSide>& sides, double tolerance) {
+TrackResult PairFitter::Smooth(const std::vector<TrackSide>& sides, const WanderLimits& limits,
+                               double tolerance) {
   std::vector<double> grid;
   grid.reserve(grid_.size());
   for (const uint64_t x_ns : grid_) grid.push_back(origin_.Seconds(x_ns));
   const WanderPolygon anything({-kAnyOffsetNs, kAnyOffsetNs}, parameters_.pair.rate);
   if (sides.empty()) return {std::vector<TrackPoint>(grid.size(), {anything.Offset(), false}), {}};
-  return SmoothTrack(sides, grid, anything, parameters_.pair.wander, tolerance, verdicts_);
+  return SmoothTrack(sides, grid, anything, limits, tolerance, verdicts_);
+}
+
+// The wander that there was: how much the curve bends over half a minute, mostly.
+WanderLimits PairFitter::CalmWander(const TrackResult& likely) const {
+  constexpr size_t kSteps = 8;
+  constexpr double kUneven = 1.2;
+  constexpr double kLongestSeconds = 60;
+  constexpr size_t kBendsMin = 8;
+  std::vector<double> bends;
+  for (size_t i = kSteps; i + kSteps < grid_.size(); ++i) {
+    const double before = Seconds(i) - Seconds(i - kSteps);
+    const double after = Seconds(i + kSteps) - Seconds(i);
+    if (before > kUneven * after || after > kUneven * before || before > kLongestSeconds) continue;
+    const auto middle = [&](size_t at) { return likely.points[at].offset.middle(); };
+    const double bend =
+        (middle(i + kSteps) - middle(i)) / after - (middle(i) - middle(i - kSteps)) / before;
+    bends.push_back(std::abs(bend) * 2 / (before + after));
+  }
+  const WanderLimits& limits = parameters_.pair.wander;
+  double share = 1;
+  if (bends.size() >= kBendsMin) {
+    const auto usual = bends.begin() + static_cast<ptrdiff_t>(bends.size() * 3 / 4);
+    std::nth_element(bends.begin(), usual, bends.end());
+    share = std::clamp(parameters_.calm_factor * *usual / limits.wander_ns_per_s2, 0.1, 1.0);
+  }
+  return {limits.wander_ns_per_s2 * share, limits.rate_change_ns_per_s * share};
 }
 
 PairFit PairFitter::Run() {
   MakeGrid();
   PairFit fit;
-  const TrackResult possible = Smooth(PossibleSides(), 0);
+  const TrackResult possible = Smooth(PossibleSides(), parameters_.pair.wander, 0);
   const size_t impossible = verdicts_.found().size();
-  const TrackResult likely = Smooth(LikelySides(), parameters_.pair.likely_tolerance_ns);
+  const std::vector<TrackSide> sides = LikelySides();
+  const double tolerance = parameters_.pair.likely_tolerance_ns;
+  const TrackResult likely = Smooth(sides, parameters_.pair.wander, tolerance);
+  const TrackVerdicts verdicts = verdicts_;
+  const TrackResult calm = Smooth(sides, CalmWander(likely), tolerance);
+  verdicts_ = verdicts;
   for (size_t i = 0; i < verdicts_.found().size(); ++i) {
     const TrackContradiction& found = verdicts_.found()[i];
     fit.contradictions.push_back({found.constraint, found.amount_ns, i >= impossible});
@@ -131,7 +166,8 @@ PairFit PairFitter::Run() {
             });
   std::vector<StripPoint> strip;
   for (size_t i = 0; i < grid_.size(); ++i) {
-    strip.push_back({grid_[i], possible.points[i].offset, likely.points[i].offset});
+    strip.push_back({grid_[i], possible.points[i].offset, likely.points[i].offset,
+                     calm.points[i].offset.middle()});
     if (possible.points[i].is_torn) fit.torn_ns.push_back(grid_[i]);
   }
   fit.rate = likely.rate;

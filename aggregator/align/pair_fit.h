@@ -12,6 +12,10 @@ namespace neurontrace {
 
 struct PairFitParameters {
   PairParameters pair;
+  // Most clocks are much calmer than the limits. The estimate supposes that this one goes on as
+  // calmly as it did on the whole, times this: it halves the error, and where one direction tells
+  // nothing for a while it makes it a third. The bounds do not.
+  double calm_factor = 2;
   // How far apart the times are at which both passes are brought together.
   double grid_s = 2;
   // How far a line between two knots may be from the estimate. Bounds grow by as much as it is.

@@ -26,7 +26,7 @@ class StepSearch {
   HostExchange& ExchangeOf(size_t i) { return exchanges_[sides_[i].exchange]; }
   double SecondsOf(size_t i) const { return origin_.Seconds(sides_[i].x_ns); }
   WanderFilter Anything(size_t i) const {
-    return UnknownOffset(origin_, sides_[i].x_ns, parameters_.pair);
+    return UnknownOffset(origin_, sides_[i].x_ns, parameters_.pair.rate, parameters_.pair.wander);
   }
   Outcome Add(size_t i, WanderFilter& filter) const {
     return AddLikely(origin_, ConstraintOf(sides_[i], exchanges_, routes_),

@@ -30,7 +30,8 @@ WanderFilter::Outcome WanderFilter::AtMostWithin(double tolerance, double second
   MoveTo(seconds);
   // A rate that is wrong by so much in a second would explain it too.
   if (beyond > 0) polygon_.Widen(beyond, beyond);
-  return polygon_.ClipAtMost(offset) ? Outcome::kTightened : Outcome::kContradiction;
+  if (!polygon_.ClipAtMost(offset)) return Outcome::kContradiction;
+  return beyond > 0 ? Outcome::kStretched : Outcome::kTightened;
 }
 
 WanderFilter::Outcome WanderFilter::AtLeastWithin(double tolerance, double seconds, double offset) {
@@ -40,7 +41,8 @@ WanderFilter::Outcome WanderFilter::AtLeastWithin(double tolerance, double secon
   if (beyond > tolerance) return Outcome::kContradiction;
   MoveTo(seconds);
   if (beyond > 0) polygon_.Widen(beyond, beyond);
-  return polygon_.ClipAtLeast(offset) ? Outcome::kTightened : Outcome::kContradiction;
+  if (!polygon_.ClipAtLeast(offset)) return Outcome::kContradiction;
+  return beyond > 0 ? Outcome::kStretched : Outcome::kTightened;
 }
 
 }  // namespace neurontrace

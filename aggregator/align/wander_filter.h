@@ -15,6 +15,7 @@ class WanderFilter {
   enum class Outcome : uint8_t {
     kSlack,          // known already
     kTightened,      // something was ruled out
+    kStretched,      // everything was, but for the tolerance
     kContradiction,  // it would have ruled out everything: left out
   };
 

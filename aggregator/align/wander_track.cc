@@ -61,15 +61,18 @@ class TrackPass {
     const Outcome outcome = side.is_most
                                 ? filter_.AtMostWithin(tolerance_, side.seconds, side.offset)
                                 : filter_.AtLeastWithin(tolerance_, side.seconds, side.offset);
+    if (outcome == Outcome::kStretched) ++stretched_;
     if (outcome != Outcome::kContradiction) return;
     const Interval range = filter_.OffsetAt(side.seconds);
     verdicts_.Reject(side.constraint,
                      side.is_most ? side.offset - range.min : side.offset - range.max);
   }
   const WanderFilter& filter() const { return filter_; }
+  size_t stretched() const { return stretched_; }
 
  private:
   WanderFilter filter_;
+  size_t stretched_ = 0;
   double tolerance_;
   TrackVerdicts& verdicts_;
 };
@@ -111,6 +114,7 @@ TrackResult SmoothTrack(std::span<const TrackSide> sides, std::span<const double
     while (left > 0 && sides[left - 1].seconds >= grid[i]) backward.Add(sides[--left]);
     result.points[i] = Join(before[i], backward.filter().At(grid[i]));
   }
+  result.stretched = forward.stretched() + backward.stretched();
   return result;
 }
 

@@ -53,7 +53,8 @@ struct TrackPoint {
 };
 struct TrackResult {
   std::vector<TrackPoint> points;
-  Interval rate;  // after the last side, from those before it
+  Interval rate;         // after the last side, from those before it
+  size_t stretched = 0;  // sides that contradicted within the tolerance
 };
 // `begin` knows nothing but the limits of the rate. A side that contradicts by no more than
 // `tolerance` widens what is possible, any other is rejected.

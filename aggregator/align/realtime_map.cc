@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/align/realtime_map.h"
+
+#include <algorithm>
+
+#include "aggregator/align/clock_reading.h"
+#include "aggregator/align/snapshot_chain.h"
+
+namespace neurontrace {
+namespace {
+
+// Raw may be so far off as REALTIME is: an eighth more, for slews.
+uint64_t WithSnapshots(uint64_t model_bound_ns, uint64_t snapshot_bound_ns) {
+  if (model_bound_ns == kNoBound) return kNoBound;
+  return model_bound_ns + snapshot_bound_ns + snapshot_bound_ns / 8 + 2;
+}
+
+// The line of raw to REALTIME turned round, and continued by those of raw to the reference.
+void Compose(const ClockLine& realtime, std::span<const ClockLine> model,
+             std::vector<ClockLine>& lines) {
+  auto part = std::upper_bound(model.begin(), model.end(), realtime.x_begin_ns,
+                               [](uint64_t x, const ClockLine& line) { return x < line.x_end_ns; });
+  for (; part != model.end() && part->x_begin_ns < realtime.x_end_ns; ++part) {
+    const uint64_t begin = std::max(part->x_begin_ns, realtime.x_begin_ns);
+    const uint64_t end = std::min(part->x_end_ns, realtime.x_end_ns);
+    const ClockLine line{realtime.At(begin), realtime.At(end), part->At(begin), part->At(end),
+                         WithSnapshots(part->bound_ns, realtime.bound_ns)};
+    if (line.x_begin_ns < line.x_end_ns) lines.push_back(line);
+  }
+}
+
+}  // namespace
+
+std::vector<RealtimeStretch> RealtimeStretchesOf(const ClockModel& model,
+                                                 std::span<const ClockSnapshot> snapshots,
+                                                 std::span<const ClockEvent> events) {
+  const std::vector<ClockLine> raw = LinesOf(model);
+  std::vector<RealtimeStretch> stretches;
+  for (const SnapshotChain& chain : ChainsOf(snapshots, events)) {
+    RealtimeStretch stretch{chain.raw_begin_ns, chain.raw_end_ns, {}};
+    for (const ClockLine& line : chain.lines) Compose(line, raw, stretch.lines);
+    if (!stretch.lines.empty()) stretches.push_back(std::move(stretch));
+  }
+  return stretches;
+}
+
+ClockMap RealtimeMapOf(const ClockModel& model, std::span<const ClockSnapshot> snapshots,
+                       std::span<const ClockEvent> events) {
+  std::vector<ClockLine> lines;
+  for (const RealtimeStretch& stretch : RealtimeStretchesOf(model, snapshots, events)) {
+    lines = UnionOf(lines, stretch.lines);
+  }
+  return MapAlong(lines);
+}
+
+}  // namespace neurontrace

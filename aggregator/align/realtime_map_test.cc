@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: stamps of REALTIME come to the reference within their bounds, through slews and steps, and
+// maps never run backwards. Method: a model that is exact, and snapshots of a REALTIME that is
+// known.
+#include "aggregator/align/realtime_map.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kRaw = 1'000'000'000'000;
+constexpr uint64_t kRealtime = 1'700'000'000'000'000'000;
+constexpr uint64_t kReference = 1'750'000'000'000'000'000;
+constexpr uint64_t kSecond = 1'000'000'000;
+
+// The reference runs like raw; REALTIME 10 ppm faster, by 500 ppm more from second 20 to 36, and is
+// set ahead by `step_ns` at second 50.03.
+struct World {
+  int64_t step_ns = 0;
+
+  uint64_t RealtimeAt(uint64_t raw) const {
+    const double s = static_cast<double>(raw - kRaw) * 1e-9;
+    const double slewed = std::clamp(s - 20, 0.0, 16.0);
+    const int64_t step = s >= 50.03 ? step_ns : 0;
+    return kRealtime + (raw - kRaw) +
+           static_cast<uint64_t>(std::llround(10e3 * s + 500e3 * slewed) + step);
+  }
+  uint64_t ReferenceAt(uint64_t raw) const { return kReference + (raw - kRaw); }
+
+  ClockModel Model() const {
+    ClockModel model;
+    model.segments.push_back({SegmentCause::kBegin,
+                              {{kRaw, kReference, 100, 100},
+                               {kRaw + 60 * kSecond, kReference + 60 * kSecond, 100, 100}}});
+    return model;
+  }
+  std::vector<ClockSnapshot> Snapshots() const {
+    std::vector<ClockSnapshot> snapshots;
+    for (uint64_t raw = kRaw; raw <= kRaw + 60 * kSecond; raw += kSecond / 10) {
+      snapshots.push_back(
+          {.raw_begin_ns = raw - 50, .raw_end_ns = raw + 50, .realtime_ns = RealtimeAt(raw)});
+    }
+    return snapshots;
+  }
+  std::vector<ClockEvent> Events() const {
+    if (step_ns == 0) return {};
+    const uint64_t at = kRaw + 50'030'000'000;
+    return {{ClockEventKind::kRealtimeStep, at - 1'000'000, at + 80'000, step_ns}};
+  }
+};
+
+double Minus(uint64_t a, uint64_t b) { return static_cast<double>(static_cast<int64_t>(a - b)); }
+
+void ExpectHolds(const World& world, const ClockMap& map) {
+  uint64_t last = 0;
+  uint64_t last_stamp = 0;
+  for (uint64_t raw = kRaw; raw < kRaw + 60 * kSecond; raw += 7'654'321) {
+    const uint64_t stamp = world.RealtimeAt(raw);
+    const uint64_t mapped = map.ToReference(stamp);
+    const auto bound = map.ErrorBoundNs(stamp);
+    ASSERT_TRUE(bound.has_value()) << raw - kRaw;
+    ASSERT_LE(std::abs(Minus(mapped, world.ReferenceAt(raw))), static_cast<double>(*bound))
+        << raw - kRaw;
+    if (stamp > last_stamp) {
+      ASSERT_GE(mapped, last) << raw - kRaw;
+      last = mapped;
+      last_stamp = stamp;
+    }
+  }
+}
+
+TEST(RealtimeMapTest, HoldsThroughASlewThatNobodyTold) {
+  const World world;
+  const ClockMap map = RealtimeMapOf(world.Model(), world.Snapshots(), {});
+  ExpectHolds(world, map);
+  // Far from where the rate changes it is nearly as good as the readings.
+  for (const uint64_t s : {10, 28, 45}) {
+    EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(kRaw + s * kSecond)), 600u) << s;
+  }
+}
+
+TEST(RealtimeMapTest, StampsThatComeTwiceAreWithinTheBound) {
+  const World world{-5'000'000};
+  const ClockMap map = RealtimeMapOf(world.Model(), world.Snapshots(), world.Events());
+  ExpectHolds(world, map);
+  const uint64_t twice = world.RealtimeAt(kRaw + 50'030'000'000) + 2'000'000;
+  EXPECT_NEAR(static_cast<double>(*map.ErrorBoundNs(twice)), 2'500'000, 600'000);
+  EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(kRaw + 55 * kSecond)), 600u);
+}
+
+TEST(RealtimeMapTest, WhoKnowsTheSideOfAStepHasNoDoubt) {
+  const World world{-5'000'000};
+  const auto stretches = RealtimeStretchesOf(world.Model(), world.Snapshots(), world.Events());
+  ASSERT_EQ(stretches.size(), 2u);
+  for (const uint64_t raw : {kRaw + 50'020'000'000, kRaw + 50'040'000'000}) {
+    const RealtimeStretch& stretch = stretches[raw < kRaw + 50'030'000'000 ? 0 : 1];
+    const ClockMap map = MapAlong(stretch.lines);
+    const uint64_t stamp = world.RealtimeAt(raw);
+    const uint64_t bound = map.ErrorBoundNs(stamp).value();
+    EXPECT_LE(std::abs(Minus(map.ToReference(stamp), world.ReferenceAt(raw))),
+              static_cast<double>(bound));
+    EXPECT_LT(bound, 200'000u);
+  }
+}
+
+TEST(RealtimeMapTest, HoldsThroughAStepAhead) {
+  const World world{8'000'000};
+  ExpectHolds(world, RealtimeMapOf(world.Model(), world.Snapshots(), world.Events()));
+}
+
+TEST(RealtimeMapTest, SeesAStepThatNobodyTold) {
+  const World world{3'000'000'000};
+  ExpectHolds(world, RealtimeMapOf(world.Model(), world.Snapshots(), {}));
+}
+
+TEST(RealtimeMapTest, IsTheIdentityWithoutEvidence) {
+  const World world;
+  EXPECT_TRUE(RealtimeMapOf(world.Model(), {}, {}).is_identity());
+  EXPECT_TRUE(RealtimeMapOf({}, world.Snapshots(), {}).is_identity());
+}
+
+TEST(MapOfTest, SaysWhatTheModelSaysAndNeverRunsBackwards) {
+  ClockModel model = World().Model();
+  // A segment that begins 70 us earlier than the one before would have gone on.
+  const uint64_t x = kRaw + 61 * kSecond;
+  model.segments.push_back({SegmentCause::kDetected,
+                            {{x, kReference + 61 * kSecond - 70'000, 200, 200},
+                             {x + kSecond, kReference + 62 * kSecond - 70'000, 300, 300}}});
+  const ClockMap map = MapOf(model);
+  uint64_t last = 0;
+  for (uint64_t raw = kRaw - kSecond; raw < x + 2 * kSecond; raw += 12'345) {
+    const uint64_t mapped = map.ToReference(raw);
+    ASSERT_GE(mapped, last);
+    last = mapped;
+  }
+  EXPECT_NEAR(Minus(map.ToReference(kRaw + 5'000), kReference + 5'000), 0, 2);
+  EXPECT_LE(map.ErrorBoundNs(kRaw + 5'000).value(), 105u);
+  EXPECT_GE(map.ErrorBoundNs(kRaw + 60 * kSecond + kSecond / 2).value(), 35'000u);
+  EXPECT_LE(map.ErrorBoundNs(x + kSecond / 2).value(), 305u);
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/align/snapshot_chain.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace neurontrace {
+namespace {
+
+// No kernel slews faster (tick of adjtimex(2) allows 10 %).
+constexpr double kSlewMost = 0.1;
+// What a slew by adjtime(3) or by the kernel's own loop does at most, which adjtimex does not show.
+constexpr double kQuietSlew = 500e-6;
+constexpr double kSameRate = 1e-6;
+// A reading that took longer is of no use: something else ran in between.
+constexpr uint64_t kReadingNsMax = 1'000'000;
+// Neighbouring lines become one while no reading is farther from it.
+constexpr double kLineToleranceNs = 100;
+constexpr size_t kLineSnapshotsMax = 64;
+constexpr uint64_t kReachNs = 3'600'000'000'000;
+
+// REALTIME was `realtime_ns` when raw was within `half_ns` of `raw_ns`.
+struct Tie {
+  uint64_t raw_ns = 0;
+  uint64_t realtime_ns = 0;
+  uint64_t half_ns = 0;
+};
+
+double Between(uint64_t from, uint64_t to) {
+  return static_cast<double>(static_cast<int64_t>(to - from));
+}
+
+// How much faster REALTIME was than raw.
+double Rate(const Tie& a, const Tie& b) {
+  return (Between(a.realtime_ns, b.realtime_ns) - Between(a.raw_ns, b.raw_ns)) /
+         Between(a.raw_ns, b.raw_ns);
+}
+
+std::vector<Tie> ReadTies(std::span<const ClockSnapshot> snapshots) {
+  std::vector<Tie> ties;
+  for (const ClockSnapshot& s : snapshots) {
+    if (s.raw_end_ns < s.raw_begin_ns || s.raw_end_ns - s.raw_begin_ns > kReadingNsMax) continue;
+    const uint64_t half = (s.raw_end_ns - s.raw_begin_ns + 1) / 2;
+    const Tie tie{s.raw_begin_ns + half, s.realtime_ns, half};
+    if (!ties.empty() && tie.raw_ns <= ties.back().raw_ns) continue;
+    ties.push_back(tie);
+  }
+  return ties;
+}
+
+// Ties of one chain, and how far beyond them it may go.
+class ChainMaker {
+ public:
+  ChainMaker(std::span<const Tie> ties, uint64_t raw_begin_ns, uint64_t raw_end_ns)
+      : ties_(ties), raw_begin_ns_(raw_begin_ns), raw_end_ns_(raw_end_ns) {}
+
+  SnapshotChain Run();
+
+ private:
+  double RateAfter(size_t i) const { return Rate(ties_[i], ties_[i + 1]); }
+  double NoiseAfter(size_t i) const {
+    return static_cast<double>(ties_[i].half_ns + ties_[i + 1].half_ns) /
+           Between(ties_[i].raw_ns, ties_[i + 1].raw_ns);
+  }
+  double SagAfter(size_t i) const;
+  double OffLine(size_t first, size_t last) const;
+  size_t EndOfLine(size_t first) const;
+  void AddReach(bool before, SnapshotChain& chain) const;
+
+  std::span<const Tie> ties_;
+  uint64_t raw_begin_ns_;
+  uint64_t raw_end_ns_;
+};
+
+// How far REALTIME can be from the straight line between tie i and the next, if its rate was never
+// beyond those before, between and after. A rate between that is beyond both neighbours' shows a
+// slew that began and ended there, and was faster still.
+double ChainMaker::SagAfter(size_t i) const {
+  const double rate = RateAfter(i);
+  const double noise = NoiseAfter(i) + kSameRate;
+  double low = rate;
+  double high = rate;
+  if (ties_.size() > 2) {
+    const double one = i > 0 ? RateAfter(i - 1) : RateAfter(i + 1);
+    const double other = i + 2 < ties_.size() ? RateAfter(i + 1) : one;
+    low = std::min(one, other);
+    high = std::max(one, other);
+  }
+  const auto peak = [](double beyond) { return beyond > kQuietSlew ? kSlewMost : kQuietSlew; };
+  if (rate > high + 2 * noise || ties_.size() == 2) high += peak(rate - high);
+  if (rate < low - 2 * noise || ties_.size() == 2) low -= peak(low - rate);
+  high = std::max(high, rate) + noise;
+  low = std::min(low, rate) - noise;
+  return (high - rate) * (rate - low) / (high - low) *
+         Between(ties_[i].raw_ns, ties_[i + 1].raw_ns);
+}
+
+// How far REALTIME can be from the line from one tie to another.
+double ChainMaker::OffLine(size_t first, size_t last) const {
+  const double rate = Rate(ties_[first], ties_[last]);
+  double off = 0;
+  double before = 0;
+  for (size_t i = first; i < last; ++i) {
+    const Tie& next = ties_[i + 1];
+    const double elapsed = Between(ties_[first].raw_ns, next.raw_ns);
+    const double beside =
+        std::abs(Between(ties_[first].realtime_ns, next.realtime_ns) - elapsed - elapsed * rate);
+    const double half = static_cast<double>(std::max(ties_[i].half_ns, next.half_ns));
+    off = std::max(off, std::max(before, beside) + half + SagAfter(i));
+    before = beside;
+  }
+  return off;
+}
+
+size_t ChainMaker::EndOfLine(size_t first) const {
+  size_t last = first + 1;
+  const double least = OffLine(first, last);
+  const size_t most = std::min(ties_.size() - 1, first + kLineSnapshotsMax);
+  while (last < most && OffLine(first, last + 1) <= least + kLineToleranceNs) ++last;
+  return last;
+}
+
+// Beyond the outermost tie the rate goes on, as far as quiet slews let it.
+void ChainMaker::AddReach(bool before, SnapshotChain& chain) const {
+  const Tie& tie = before ? ties_.front() : ties_.back();
+  double rate = 0;
+  if (ties_.size() > 1) rate = before ? RateAfter(0) : RateAfter(ties_.size() - 2);
+  const uint64_t room =
+      std::min(kReachNs, before ? tie.raw_ns - raw_begin_ns_ : raw_end_ns_ - tie.raw_ns);
+  std::vector<ClockLine> lines;
+  uint64_t from = 0;
+  for (uint64_t to = 100'000'000; from < room; to *= 4) {
+    const uint64_t end = std::min(to, room);
+    const auto moved = [&](uint64_t distance) {
+      const auto ahead = static_cast<uint64_t>(static_cast<int64_t>(distance) +
+                                               std::llround(static_cast<double>(distance) * rate));
+      return before ? tie.realtime_ns - ahead : tie.realtime_ns + ahead;
+    };
+    const auto bound = static_cast<uint64_t>(
+        std::ceil(static_cast<double>(tie.half_ns) + 2 * kQuietSlew * static_cast<double>(end)));
+    if (before) {
+      lines.insert(lines.begin(),
+                   {tie.raw_ns - end, tie.raw_ns - from, moved(end), moved(from), bound});
+    } else {
+      lines.push_back({tie.raw_ns + from, tie.raw_ns + end, moved(from), moved(end), bound});
+    }
+    from = end;
+  }
+  chain.lines.insert(chain.lines.end(), lines.begin(), lines.end());
+}
+
+SnapshotChain ChainMaker::Run() {
+  SnapshotChain chain{raw_begin_ns_, raw_end_ns_, {}};
+  AddReach(true, chain);
+  for (size_t i = 0; i + 1 < ties_.size();) {
+    const size_t end = EndOfLine(i);
+    chain.lines.push_back({ties_[i].raw_ns, ties_[end].raw_ns, ties_[i].realtime_ns,
+                           ties_[end].realtime_ns,
+                           static_cast<uint64_t>(std::ceil(OffLine(i, end))) + 1});
+    i = end;
+  }
+  AddReach(false, chain);
+  return chain;
+}
+
+struct Step {
+  uint64_t raw_begin_ns = 0;
+  uint64_t raw_end_ns = 0;
+};
+
+// Between two snapshots REALTIME was set: when, as far as the host told, and between the two if it
+// did not.
+bool FindStep(const Tie& a, const Tie& b, std::span<const ClockEvent> events, Step& step) {
+  bool told = false;
+  for (const ClockEvent& event : events) {
+    const bool between = event.raw_begin_ns < b.raw_ns && event.raw_end_ns > a.raw_ns;
+    if (event.kind != ClockEventKind::kRealtimeStep || !between) continue;
+    const uint64_t begin = std::max(event.raw_begin_ns, a.raw_ns);
+    const uint64_t end = std::clamp(event.raw_end_ns, begin, b.raw_ns);
+    // Of several the whole from the first to the last.
+    step = told ? Step{step.raw_begin_ns, end} : Step{begin, end};
+    told = true;
+  }
+  if (told) return true;
+  step = {a.raw_ns, b.raw_ns};
+  return std::abs(Rate(a, b)) > kSlewMost;
+}
+
+}  // namespace
+
+std::vector<SnapshotChain> ChainsOf(std::span<const ClockSnapshot> snapshots,
+                                    std::span<const ClockEvent> events) {
+  const std::vector<Tie> ties = ReadTies(snapshots);
+  std::vector<SnapshotChain> chains;
+  size_t begin = 0;
+  uint64_t raw_begin_ns = 0;
+  for (size_t i = 0; i < ties.size(); ++i) {
+    Step step;
+    const bool is_last = i + 1 == ties.size();
+    if (!is_last && !FindStep(ties[i], ties[i + 1], events, step)) continue;
+    const uint64_t raw_end_ns = is_last ? UINT64_MAX : step.raw_end_ns;
+    const std::span<const Tie> own(ties.data() + begin, i + 1 - begin);
+    chains.push_back(ChainMaker(own, raw_begin_ns, raw_end_ns).Run());
+    begin = i + 1;
+    raw_begin_ns = step.raw_begin_ns;
+  }
+  return chains;
+}
+
+}  // namespace neurontrace

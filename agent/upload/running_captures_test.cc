@@ -164,14 +164,14 @@ TEST_F(RunningCapturesTest, SaysNothingOfTheKindWhileItsDiskFails) {
   Produce(2);
   node_.Run();
   ASSERT_TRUE(SaysSo());
+  bool sent_too_early = false;
+  node_.aggregator.refuses = [&](const ChunkHeader&) {
+    sent_too_early = sent_too_early || (SaysSo() && node_.queue->unkept_chunks() > 0);
+    return false;
+  };
   for (const Operation operation : {Operation::kAppend, Operation::kSync, Operation::kCreate}) {
     node_.disk.Fail(operation, absl::UnavailableError("input/output error"));
     const uint64_t received = node_.aggregator.received;
-    bool sent_too_early = false;
-    node_.aggregator.refuses = [&](const ChunkHeader&) {
-      sent_too_early = sent_too_early || (SaysSo() && node_.queue->unkept_chunks() > 0);
-      return false;
-    };
     Produce(5);
     EXPECT_FALSE(sent_too_early);
     if (operation != Operation::kCreate) {

@@ -14,6 +14,7 @@ struct GoalCheck {
   std::string asked;
   std::string measured;
   bool met = false;
+  std::string why = {};  // not, where that is understood
 };
 
 // Every check whose scenarios have run, in the order of the goals in docs/clock_accuracy.md.

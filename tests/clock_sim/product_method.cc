@@ -2,6 +2,7 @@
 #include "aggregator/align/clock_reading.h"
 #include "aggregator/align/device_fit.h"
 #include "aggregator/align/host_fit.h"
+#include "aggregator/align/realtime_map.h"
 #include "tests/clock_sim/device_method.h"
 #include "tests/clock_sim/host_method.h"
 #include "tests/clock_sim/processor_time.h"
@@ -17,6 +18,21 @@ Mapped MappedTo(const ClockEstimate& estimate) {
   return {.reference_ns = estimate.y_ns,
           .bound_ns = static_cast<double>(estimate.bound_ns),
           .likely_bound_ns = static_cast<double>(estimate.likely_bound_ns)};
+}
+
+// A map has no likely bounds.
+std::vector<Mapped> MapRealtime(const ClockEvidence& evidence, const ClockModel& model,
+                                std::span<const Stamp> stamps) {
+  const ClockMap map = RealtimeMapOf(model, evidence.snapshots, evidence.events);
+  std::vector<Mapped> mapped;
+  for (const Stamp& stamp : stamps) {
+    mapped.push_back({.reference_ns = map.ToReference(stamp.realtime_ns)});
+    if (const std::optional<uint64_t> bound = map.ErrorBoundNs(stamp.realtime_ns)) {
+      mapped.back().bound_ns = static_cast<double>(*bound);
+      mapped.back().likely_bound_ns = mapped.back().bound_ns;
+    }
+  }
+  return mapped;
 }
 
 DeviceEvidence EvidenceOf(const DeviceRecords& records) {
@@ -41,12 +57,16 @@ DeviceEvidence EvidenceOf(const DeviceRecords& records) {
 
 }  // namespace
 
-HostMapping MapByProduct(const HostRecords& records, bool /*realtime_stamps*/,
+HostMapping MapByProduct(const HostRecords& records, bool realtime_stamps,
                          std::span<const Stamp> stamps) {
   HostMapping mapping;
   const uint64_t begin_ns = ProcessorTimeNs();
   mapping.model = FitHostClock(records.evidence, HostFitParameters{});
   mapping.fit_ns = ProcessorTimeNs() - begin_ns;
+  if (realtime_stamps) {
+    mapping.mapped = MapRealtime(records.evidence, mapping.model, stamps);
+    return mapping;
+  }
   for (const Stamp& stamp : stamps) {
     mapping.mapped.push_back(MappedTo(EvaluateClock(mapping.model, stamp.raw_ns).estimate));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/conversions.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,13 @@ absl::Status CheckText(std::string_view field, const std::string& text, size_t b
   return InvalidArgument("{} has {} bytes; the limit is {}", field, text.size(), bytes_max);
 }
 
+// Identities are compared with what comes back, so nothing in them may be what ToProto would not
+// send. That they are UTF-8 the parser has checked.
 absl::Status CheckIdentityText(std::string_view field, const std::string& text) {
+  const bool has_control = std::any_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+  });
+  if (has_control) return InvalidArgument("{} has a control character", field);
   return CheckText(field, text, limits::kIdentityStringBytesMax);
 }
 

@@ -218,6 +218,9 @@ TEST(ConversionsTest, RefusesByNameWhatIdentityMayNotBe) {
   refused([&](Stream& m) { m.set_name(long_text); }, "stream.name");
   refused([&](Stream& m) { m.mutable_worker()->set_boot_id(long_text); }, "worker.boot_id");
   refused([&](Stream& m) { m.mutable_worker()->set_container_id(long_text); }, "container_id");
+  refused([](Stream& m) { m.set_agent_id("age\x01nt"); },
+          "stream.agent_id has a control character");
+  refused([](Stream& m) { m.set_name("a\nb"); }, "stream.name has a control character");
   refused([](Stream& m) { m.mutable_worker()->clear_instance_id(); },
           "worker.instance_id is empty");
   refused([](Stream& m) { m.clear_kind(); }, "stream.kind");

@@ -17,16 +17,19 @@ constexpr uint64_t kReference = 1'750'000'000'000'000'000;
 constexpr uint64_t kSecond = 1'000'000'000;
 
 // The reference runs like raw; REALTIME 10 ppm faster, by 500 ppm more from second 20 to 36, and is
-// set ahead by `step_ns` at second 50.03.
+// set ahead by `step_ns` at second 50.03. chrony slews it by 8 ms and 83,333 ppm from
+// `fast_slew_s` on, if that is not 0.
 struct World {
   int64_t step_ns = 0;
+  double fast_slew_s = 0;
 
   uint64_t RealtimeAt(uint64_t raw) const {
     const double s = static_cast<double>(raw - kRaw) * 1e-9;
     const double slewed = std::clamp(s - 20, 0.0, 16.0);
+    const double fast = fast_slew_s == 0 ? 0 : 83'333e3 * std::clamp(s - fast_slew_s, 0.0, 0.096);
     const int64_t step = s >= 50.03 ? step_ns : 0;
     return kRealtime + (raw - kRaw) +
-           static_cast<uint64_t>(std::llround(10e3 * s + 500e3 * slewed) + step);
+           static_cast<uint64_t>(std::llround(10e3 * s + 500e3 * slewed + fast) + step);
   }
   uint64_t ReferenceAt(uint64_t raw) const { return kReference + (raw - kRaw); }
 
@@ -79,6 +82,24 @@ TEST(RealtimeMapTest, HoldsThroughASlewThatNobodyTold) {
   // Far from where the rate changes it is nearly as good as the readings.
   for (const uint64_t s : {10, 28, 45}) {
     EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(kRaw + s * kSecond)), 600u) << s;
+  }
+}
+
+TEST(RealtimeMapTest, HoldsThroughAFastSlewWhereverItsSnapshotsAre) {
+  for (int i = 0; i < 50; ++i) {
+    World world;
+    world.fast_slew_s = 40 + 0.0021 * i;
+    SCOPED_TRACE(world.fast_slew_s);
+    const ClockMap map = RealtimeMapOf(world.Model(), world.Snapshots(), {});
+    ExpectHolds(world, map);
+    for (uint64_t ms = 39'800; ms < 40'500; ++ms) {
+      const uint64_t raw = kRaw + ms * 1'000'000;
+      const uint64_t stamp = world.RealtimeAt(raw);
+      ASSERT_LE(std::abs(Minus(map.ToReference(stamp), world.ReferenceAt(raw))),
+                static_cast<double>(map.ErrorBoundNs(stamp).value()))
+          << ms;
+    }
+    EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(kRaw + 45 * kSecond)), 600u);
   }
 }
 

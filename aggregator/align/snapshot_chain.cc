@@ -17,6 +17,7 @@ constexpr uint64_t kReadingNsMax = 1'000'000;
 // Neighbouring lines become one while no reading is farther from it.
 constexpr double kLineToleranceNs = 100;
 constexpr size_t kLineSnapshotsMax = 64;
+constexpr double kBentNs = 1'000;
 constexpr uint64_t kReachNs = 3'600'000'000'000;
 
 // REALTIME was `realtime_ns` when raw was within `half_ns` of `raw_ns`.
@@ -74,7 +75,9 @@ class ChainMaker {
 
 // How far REALTIME can be from the straight line between tie i and the next, if its rate was never
 // beyond those before, between and after. A rate between that is beyond both neighbours' shows a
-// slew that began and ended there, and was faster still.
+// slew that began and ended there, and was faster still. Where a fast slew begins between these
+// ties and ends between the next, each rate is of a part of it, and the slew itself beyond both; it
+// can have been ahead or back, as any of the rates may be the usual one.
 double ChainMaker::SagAfter(size_t i) const {
   const double rate = RateAfter(i);
   const double noise = NoiseAfter(i) + kSameRate;
@@ -87,6 +90,13 @@ double ChainMaker::SagAfter(size_t i) const {
     high = std::max(one, other);
   }
   const auto peak = [](double beyond) { return beyond > kQuietSlew ? kSlewMost : kQuietSlew; };
+  const bool is_beyond = rate > high + kQuietSlew || rate < low - kQuietSlew;
+  const double least = std::min(low, rate);
+  const double most = std::max(high, rate);
+  if (!is_beyond && most - least > kQuietSlew + 2 * noise) {
+    high = least + kSlewMost;
+    low = most - kSlewMost;
+  }
   if (rate > high + 2 * noise || ties_.size() == 2) high += peak(rate - high);
   if (rate < low - 2 * noise || ties_.size() == 2) low -= peak(low - rate);
   high = std::max(high, rate) + noise;
@@ -115,6 +125,8 @@ double ChainMaker::OffLine(size_t first, size_t last) const {
 size_t ChainMaker::EndOfLine(size_t first) const {
   size_t last = first + 1;
   const double least = OffLine(first, last);
+  // What can have bent is a line of its own: its neighbours are better known.
+  if (least > kBentNs) return last;
   const size_t most = std::min(ties_.size() - 1, first + kLineSnapshotsMax);
   while (last < most && OffLine(first, last + 1) <= least + kLineToleranceNs) ++last;
   return last;

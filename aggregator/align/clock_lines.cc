@@ -6,21 +6,14 @@
 #include <utility>
 
 #include "aggregator/align/clock_reading.h"
+#include "aggregator/align/wide.h"
 
 namespace neurontrace {
 namespace {
 
-using Wide = __int128;
-
 constexpr uint64_t kMarginNs = 3'600'000'000'000;
 // Where a map reads a line, it rounds the rate down, and the time.
 constexpr uint64_t kRoundingNs = 2;
-
-uint64_t Saturate(Wide value) {
-  if (value < 0) return 0;
-  if (value > Wide{UINT64_MAX}) return UINT64_MAX;
-  return static_cast<uint64_t>(value);
-}
 
 uint64_t SaturatingAdd(uint64_t a, uint64_t b) { return Saturate(Wide{a} + Wide{b}); }
 

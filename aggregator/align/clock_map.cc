@@ -4,21 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "aggregator/align/wide.h"
 #include "base/status.h"
 
 namespace neurontrace {
-namespace {
-
-using Wide = __int128;
-
-uint64_t Saturate(Wide value) {
-  if (value < 0) return 0;
-  if (value > Wide{UINT64_MAX}) return UINT64_MAX;
-  return static_cast<uint64_t>(value);
-}
-
-}  // namespace
-
 ClockMap::ClockMap() : pieces_(1) {}
 
 absl::StatusOr<ClockMap> ClockMap::FromPieces(std::vector<Piece> pieces) {

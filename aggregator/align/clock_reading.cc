@@ -4,16 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "aggregator/align/wide.h"
+
 namespace neurontrace {
 namespace {
-
-using Wide = __int128;
-
-uint64_t Saturate(Wide value) {
-  if (value < 0) return 0;
-  if (value > Wide{UINT64_MAX}) return UINT64_MAX;
-  return static_cast<uint64_t>(value);
-}
 
 // value * numerator / denominator, rounded down.
 Wide FloorRatio(Wide value, Wide numerator, Wide denominator) {

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "aggregator/align/wide.h"
+
 namespace neurontrace {
 namespace {
-
-using Wide = __int128;
 
 // The segments that an event may lie in: one, or two that follow each other.
 struct Candidates {
@@ -61,11 +61,6 @@ Range RangeOf(const ClockEstimate& estimate, uint64_t bound_ns) {
 }
 
 Range Union(Range a, Range b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
-
-uint64_t Saturate(Wide value) {
-  if (value < 0) return 0;
-  return value > Wide{UINT64_MAX} ? UINT64_MAX : static_cast<uint64_t>(value);
-}
 
 ClockReading ReadBetween(const DeviceClockModel& model, Candidates candidates, uint64_t x_ns) {
   const auto& segments = model.clock.segments;

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace neurontrace {
+
+// Holds every sum and difference of nanoseconds, and their products with a rate.
+using Wide = __int128;
+
+// As nanoseconds: the nearest that there are.
+inline uint64_t Saturate(Wide value) {
+  if (value < 0) return 0;
+  if (value > Wide{UINT64_MAX}) return UINT64_MAX;
+  return static_cast<uint64_t>(value);
+}
+
+}  // namespace neurontrace

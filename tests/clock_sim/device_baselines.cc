@@ -5,13 +5,12 @@
 #include <optional>
 
 #include "tests/clock_sim/device_method.h"
+#include "tests/clock_sim/minus.h"
 
 namespace neurontrace {
 namespace {
 
 using SyncPoint = DeviceRecords::SyncPoint;
-
-double Minus(uint64_t a, uint64_t b) { return static_cast<double>(static_cast<int64_t>(a - b)); }
 
 const SyncPoint& NearestTo(const std::map<uint64_t, SyncPoint>& points, uint64_t exec_id,
                            uint64_t device_ns) {

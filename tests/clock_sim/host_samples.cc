@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/clock_sim/minus.h"
+
 namespace neurontrace {
 namespace {
-
-double Minus(uint64_t a, uint64_t b) { return static_cast<double>(static_cast<int64_t>(a - b)); }
 
 struct Origin {
   uint64_t local = 0;

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/clock_sim/minus.h"
+
 namespace neurontrace {
 namespace {
-
-double Minus(uint64_t a, uint64_t b) { return static_cast<double>(static_cast<int64_t>(a - b)); }
 
 // Whether the model says of this time that something is amiss: a finding, or between two segments.
 bool IsFlagged(const ClockModel& model, uint64_t x_ns) {

@@ -181,8 +181,9 @@ absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const Rece
                                       : batch.Add(chunk, *live));
   }
   const absl::Status status = batch.Commit(durability_);
-  if (scratch_->batch.GetDataSize() > limits::kStoreBatchBytesKept)
+  if (scratch_->batch.GetDataSize() > limits::kStoreBatchBytesKept) {
     scratch_->batch = rocksdb::WriteBatch();
+  }
   RETURN_IF_ERROR(status);
   return results;
 }

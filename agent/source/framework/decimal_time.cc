@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/source/framework/decimal_time.h"
 
+#include "absl/strings/ascii.h"
+
 namespace neurontrace {
 namespace {
-
-bool IsDecimalDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Appends a digit; false when it would not fit.
 bool AppendDigit(uint64_t& value, unsigned digit) {
@@ -22,7 +22,7 @@ struct NumberParts {
 
 std::string_view TakeDigits(std::string_view& text) {
   size_t n = 0;
-  while (n < text.size() && IsDecimalDigit(text[n])) ++n;
+  while (n < text.size() && absl::ascii_isdigit(text[n])) ++n;
   const std::string_view digits = text.substr(0, n);
   text.remove_prefix(n);
   return digits;

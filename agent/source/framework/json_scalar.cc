@@ -6,15 +6,15 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+
 namespace neurontrace {
 namespace {
 
 constexpr size_t kNestingMax = 64;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 size_t SkipDigits(std::string_view text, size_t at) {
-  while (at < text.size() && IsDigit(text[at])) ++at;
+  while (at < text.size() && absl::ascii_isdigit(text[at])) ++at;
   return at;
 }
 
@@ -183,7 +183,7 @@ class JsonChecker {
         for (int i = 0; i < 4; ++i) {
           ++at_;
           const char h = Peek();
-          if (!IsDigit(h) && !(h >= 'a' && h <= 'f') && !(h >= 'A' && h <= 'F')) return false;
+          if (!absl::ascii_isxdigit(h)) return false;
         }
       } else if (escape == '\0' ||
                  std::string_view("\"\\/bfnrt").find(escape) == std::string_view::npos) {

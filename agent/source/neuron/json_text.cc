@@ -5,32 +5,32 @@
 #include <optional>
 #include <system_error>
 
+#include "absl/strings/ascii.h"
+
 namespace neurontrace {
 namespace {
 
 constexpr uint64_t kInt64MinMagnitude = uint64_t{1} << 63;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 // number = [ "-" ] int [ frac ] [ exp ] of RFC 8259, and all of the text.
 bool IsJsonNumber(const char* p, const char* end) {
   if (p < end && *p == '-') ++p;
-  if (p == end || !IsDigit(*p)) return false;
+  if (p == end || !absl::ascii_isdigit(*p)) return false;
   if (*p == '0') {
     ++p;
   } else {
-    while (p < end && IsDigit(*p)) ++p;
+    while (p < end && absl::ascii_isdigit(*p)) ++p;
   }
   if (p < end && *p == '.') {
     ++p;
-    if (p == end || !IsDigit(*p)) return false;
-    while (p < end && IsDigit(*p)) ++p;
+    if (p == end || !absl::ascii_isdigit(*p)) return false;
+    while (p < end && absl::ascii_isdigit(*p)) ++p;
   }
   if (p < end && (*p == 'e' || *p == 'E')) {
     ++p;
     if (p < end && (*p == '+' || *p == '-')) ++p;
-    if (p == end || !IsDigit(*p)) return false;
-    while (p < end && IsDigit(*p)) ++p;
+    if (p == end || !absl::ascii_isdigit(*p)) return false;
+    while (p < end && absl::ascii_isdigit(*p)) ++p;
   }
   return p == end;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/export/json/json_text.h"
 
+#include "absl/strings/ascii.h"
 #include "base/clean_text.h"
 #include "trace/event_json.h"
 
@@ -8,9 +9,6 @@ namespace neurontrace {
 namespace {
 
 constexpr int kDepthMax = 64;
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsHexDigit(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 bool IsUtf8(std::string_view text) {
   while (!text.empty()) {
@@ -49,8 +47,8 @@ class Checker {
     }
   }
   bool Digits() {
-    if (text_.empty() || !IsDigit(text_.front())) return false;
-    while (!text_.empty() && IsDigit(text_.front())) text_.remove_prefix(1);
+    if (text_.empty() || !absl::ascii_isdigit(text_.front())) return false;
+    while (!text_.empty() && absl::ascii_isdigit(text_.front())) text_.remove_prefix(1);
     return true;
   }
   bool Number() {
@@ -69,7 +67,7 @@ class Checker {
       return is_known;
     }
     for (int i = 0; i < 4; ++i) {
-      if (text_.empty() || !IsHexDigit(text_.front())) return false;
+      if (text_.empty() || !absl::ascii_isxdigit(text_.front())) return false;
       text_.remove_prefix(1);
     }
     return true;

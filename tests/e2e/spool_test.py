@@ -199,6 +199,7 @@ class SpoolTest(FleetCase):
 
     def test_two_agents_cannot_share_a_spool(self):
         self.start_instances(INSTANCE)
+        self.fleet.agents[INSTANCE].wait_for_line("spool: 0 chunks")
         second = self.fleet.start_agent("i-0002", "--spool", self.fleet.spool_of(INSTANCE))
         second.wait_for_line("held by another process")
         self.assertTrue(second.running())

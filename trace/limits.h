@@ -164,6 +164,15 @@ inline constexpr size_t kCausalCycleStepsMax = 12;  // named in words; further o
 // Export: bytes of one message to the CLI.
 inline constexpr size_t kExportMessageBytes = 1u << 20;
 
+// Clock evidence of one logical core: executions under way, and spans without their stops; the
+// oldest are forgotten. What is kept of a capture for each of its physical cores; beyond: every
+// second execution or sync point, then every fourth ...
+inline constexpr size_t kDeviceExecutionsOpenMax = 256;
+inline constexpr size_t kDeviceSpansOpenMax = 4'096;
+inline constexpr size_t kDeviceCoresMax = 8;
+inline constexpr size_t kDeviceExecutionsMax = 65'536;
+inline constexpr size_t kDeviceSyncPointsMax = 65'536;
+
 static_assert(kChunkEventsTarget <= kChunkEventsMax);
 static_assert(kChunkBytesTarget <= kChunkBytesMax);
 static_assert(kChunkBytesMax < kGrpcMessageBytesMax, "an envelope must fit into a message");

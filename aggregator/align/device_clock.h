@@ -39,6 +39,12 @@ struct DeviceClockModel {
   friend bool operator==(const DeviceClockModel&, const DeviceClockModel&) = default;
 };
 
+// Whether an execution is of a segment or of the next, by its number. Numbers that start again tell
+// nothing.
+enum class DeviceSegmentSide : uint8_t { kUnknown, kBefore, kAfter };
+DeviceSegmentSide SideOf(const DeviceSegmentRange& before, const DeviceSegmentRange& after,
+                         uint64_t exec_id);
+
 // A stamp of the device's counter, and where it stood.
 struct DeviceTime {
   uint64_t x_ns = 0;

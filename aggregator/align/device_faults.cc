@@ -10,7 +10,7 @@
 namespace neurontrace {
 namespace {
 
-std::string_view WordsOf(DeviceFault fault) {
+std::string_view FaultWords(DeviceFault fault) {
   switch (fault) {
     case DeviceFault::kImpossible:
       return "no times at all, or ended before they began";
@@ -49,7 +49,7 @@ void DeviceFaults::WriteTo(ClockModel& model) const {
                               .x_begin_ns = entry.begin_ns,
                               .x_end_ns = entry.end_ns,
                               .amount_ns = static_cast<int64_t>(entry.most_ns),
-                              .words = fmt::format("{}: {}", WordsOf(fault), entry.count)});
+                              .words = fmt::format("{}: {}", FaultWords(fault), entry.count)});
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -12,15 +13,18 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint32_t kAlgorithmVersion = 1;
+constexpr uint32_t kDeviceAlgorithmVersion = 1;
 
 // What becomes of one part.
 struct Work {
+  explicit Work(DevicePart from) : part(std::move(from)) {}
+
   DevicePart part;
   PairOrigin origin;
   ClockSegment outline;  // by what cannot be otherwise
   // Of the part's sync points, which are the ones that the gate let through.
   std::vector<SyncSample> samples;
+  SyncJudgement judgement;
 };
 
 class DeviceFitter {
@@ -98,7 +102,8 @@ void DeviceFitter::Gate(Work& work) {
 
 // Turns what the sync points say into constraints.
 void DeviceFitter::AddSyncPoints(Work& work) {
-  const SyncJudgement judgement = JudgeSyncPoints(work.samples, order_, parameters_.sync);
+  const SyncJudgement& judgement = work.judgement =
+      JudgeSyncPoints(work.samples, order_, parameters_.sync);
   const auto y = [&work](uint64_t x_ns, double offset, uint64_t unknown) {
     return std::isinf(offset) ? unknown : work.origin.Y(x_ns, offset);
   };
@@ -131,6 +136,62 @@ void DeviceFitter::AddSyncPoints(Work& work) {
   SortByX(work.part.hard);
 }
 
+// Where few sync points speak, what is likely is a little more than they say.
+void Allow(const Work& work, std::vector<ClockKnot>& knots) {
+  if (work.samples.empty()) return;
+  for (ClockKnot& knot : knots) {
+    const double seconds = work.origin.Seconds(knot.x_ns);
+    const auto after =
+        std::lower_bound(work.samples.begin(), work.samples.end(), seconds,
+                         [](const SyncSample& sample, double s) { return sample.seconds < s; });
+    const auto i = static_cast<size_t>(after - work.samples.begin());
+    double allowance = 0;
+    if (i < work.samples.size()) allowance = work.judgement.allowance[i];
+    if (i > 0) allowance = std::max(allowance, work.judgement.allowance[i - 1]);
+    knot.likely_bound_ns =
+        std::min(knot.bound_ns, knot.likely_bound_ns + static_cast<uint64_t>(std::ceil(allowance)));
+  }
+}
+
+// A line between knots comes near what cannot be otherwise, give or take its tolerance: where it
+// goes beyond, a knot is put there.
+void HoldTo(std::span<const ClockConstraint> constraints, ClockSegment& segment) {
+  std::vector<ClockKnot> added;
+  for (const ClockConstraint& constraint : constraints) {
+    const ClockEstimate estimate = EvaluateSegment(segment, constraint.x_ns);
+    const uint64_t y = std::clamp(estimate.y_ns, constraint.y_min_ns, constraint.y_max_ns);
+    if (y == estimate.y_ns) continue;
+    const uint64_t moved = y > estimate.y_ns ? y - estimate.y_ns : estimate.y_ns - y;
+    if (moved > estimate.bound_ns) continue;  // it contradicted, and was left out
+    if (!added.empty() && added.back().x_ns == constraint.x_ns) continue;
+    added.push_back({constraint.x_ns, y, estimate.bound_ns + moved,
+                     std::min(estimate.bound_ns, estimate.likely_bound_ns) + moved});
+  }
+  std::vector<ClockKnot>& knots = segment.knots;
+  std::vector<ClockKnot> merged;
+  std::merge(knots.begin(), knots.end(), added.begin(), added.end(), std::back_inserter(merged),
+             [](const ClockKnot& a, const ClockKnot& b) { return a.x_ns < b.x_ns; });
+  knots.clear();
+  for (const ClockKnot& knot : merged) {
+    if (knots.empty() || knots.back().x_ns < knot.x_ns) {
+      knots.push_back(knot);
+    } else {
+      knots.back() = knot;  // the added one, which comes second
+    }
+  }
+}
+
+// Of two times the later is never shown as the earlier.
+void MakeAscend(std::vector<ClockKnot>& knots) {
+  for (size_t i = 1; i < knots.size(); ++i) {
+    if (knots[i].y_ns >= knots[i - 1].y_ns) continue;
+    const uint64_t moved = knots[i - 1].y_ns - knots[i].y_ns;
+    knots[i].y_ns += moved;
+    knots[i].bound_ns += moved;
+    knots[i].likely_bound_ns += moved;
+  }
+}
+
 void DeviceFitter::Fit(Work& work) {
   AddSyncPoints(work);
   const std::vector<ClockConstraint>& constraints = work.part.hard;
@@ -150,16 +211,20 @@ void DeviceFitter::Fit(Work& work) {
                                            ? "the counter started again"
                                            : "the counter stepped, or its host's clock"});
   }
-  clock.segments.push_back({work.part.cause, std::move(fit.knots)});
+  Allow(work, fit.knots);
+  ClockSegment segment{work.part.cause, std::move(fit.knots)};
+  HoldTo(constraints, segment);
+  MakeAscend(segment.knots);
+  clock.segments.push_back(std::move(segment));
   model_.ranges.push_back(work.part.range);
 }
 
 DeviceClockModel DeviceFitter::Run() {
-  model_.clock.algorithm_version = kAlgorithmVersion;
+  model_.clock.algorithm_version = kDeviceAlgorithmVersion;
   std::vector<Work> all;
   for (DevicePart& part :
        PartDevice(evidence_, {parameters_.pair.pair, parameters_.apart_most_ns}, faults_)) {
-    all.push_back({.part = std::move(part)});
+    all.emplace_back(std::move(part));
   }
   SyncOrderVote vote;
   for (Work& work : all) {
@@ -178,8 +243,8 @@ DeviceClockModel DeviceFitter::Run() {
 
 PairFitParameters DeviceFitParameters::DefaultPair() {
   PairFitParameters pair;
-  // Two oscillators, of which the device's may be a poor one.
-  pair.pair.rate = {-300'000, 300'000};
+  // Two oscillators, of which the device's may be a poor one; and a REALTIME that is being slewed.
+  pair.pair.rate = {-600'000, 600'000};
   pair.line_tolerance_ns = 10;
   pair.reach_s = 64;
   return pair;

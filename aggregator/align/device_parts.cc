@@ -55,10 +55,10 @@ std::vector<bool> OutOfOrderIds(std::span<const uint64_t> ids) {
   return out;
 }
 
-class Parter {
+class DeviceParter {
  public:
-  Parter(const DeviceEvidence& evidence, const DevicePartParameters& parameters,
-         DeviceFaults& faults)
+  DeviceParter(const DeviceEvidence& evidence, const DevicePartParameters& parameters,
+               DeviceFaults& faults)
       : evidence_(evidence), parameters_(parameters), faults_(faults) {}
 
   std::vector<DevicePart> Run() {
@@ -94,7 +94,7 @@ class Parter {
 };
 
 // False if there are too few executions with both brackets to go by.
-bool Parter::PartByBrackets() {
+bool DeviceParter::PartByBrackets() {
   std::vector<ClockAnchor> anchors;
   std::vector<size_t> execution_of;
   for (size_t i = 0; i < evidence_.executions.size(); ++i) {
@@ -123,7 +123,7 @@ bool Parter::PartByBrackets() {
   return true;
 }
 
-void Parter::AddBrackets(std::span<const size_t> executions, DevicePart& part) {
+void DeviceParter::AddBrackets(std::span<const size_t> executions, DevicePart& part) {
   std::vector<uint64_t> ids;
   std::vector<uint64_t> begins;
   for (const size_t i : executions) {
@@ -145,7 +145,7 @@ void Parter::AddBrackets(std::span<const size_t> executions, DevicePart& part) {
 }
 
 // What has one side only.
-void Parter::PlacePartialBrackets() {
+void DeviceParter::PlacePartialBrackets() {
   for (const DeviceExecution& e : evidence_.executions) {
     if (!IsSane(e) || HasStart(e) == HasEnd(e)) continue;
     DevicePart* part = PartOf(e.first_sequence, e.exec_id);
@@ -154,7 +154,7 @@ void Parter::PlacePartialBrackets() {
 }
 
 // Without brackets the sync points hold each other.
-void Parter::PartBySyncPoints() {
+void DeviceParter::PartBySyncPoints() {
   std::vector<ClockAnchor> anchors;
   std::vector<size_t> point_of;
   for (size_t i = 0; i < evidence_.sync_points.size(); ++i) {
@@ -179,7 +179,7 @@ void Parter::PartBySyncPoints() {
   }
 }
 
-void Parter::PlaceSyncPoints() {
+void DeviceParter::PlaceSyncPoints() {
   for (const DeviceSyncPoint& p : evidence_.sync_points) {
     if (!IsSane(p)) {
       faults_.Add(DeviceFault::kImpossible, 0);
@@ -195,20 +195,25 @@ void Parter::PlaceSyncPoints() {
 }
 
 // By the ring; between two parts, by the execution.
-DevicePart* Parter::PartOf(uint64_t sequence, uint64_t exec_id) {
+DevicePart* DeviceParter::PartOf(uint64_t sequence, uint64_t exec_id) {
   const auto after = std::upper_bound(
       parts_.begin(), parts_.end(), sequence,
       [](uint64_t s, const DevicePart& part) { return s < part.range.first_sequence; });
   if (after == parts_.begin()) return parts_.empty() ? nullptr : &parts_.front();
   DevicePart* before = &*(after - 1);
   if (after == parts_.end() || sequence <= before->range.last_sequence) return before;
-  if (exec_id <= before->range.last_exec_id) return before;
-  if (exec_id >= after->range.first_exec_id) return &*after;
-  return nullptr;
+  switch (SideOf(before->range, after->range, exec_id)) {
+    case DeviceSegmentSide::kBefore:
+      return before;
+    case DeviceSegmentSide::kAfter:
+      return &*after;
+    default:
+      return nullptr;
+  }
 }
 
 // Their order must be the same by either clock and by number.
-void Parter::SortSyncPoints(DevicePart& part) {
+void DeviceParter::SortSyncPoints(DevicePart& part) {
   std::vector<DeviceSyncPoint>& points = part.sync_points;
   std::stable_sort(
       points.begin(), points.end(),
@@ -236,7 +241,7 @@ void Parter::SortSyncPoints(DevicePart& part) {
 
 std::vector<DevicePart> PartDevice(const DeviceEvidence& evidence,
                                    const DevicePartParameters& parameters, DeviceFaults& faults) {
-  return Parter(evidence, parameters, faults).Run();
+  return DeviceParter(evidence, parameters, faults).Run();
 }
 
 }  // namespace neurontrace

@@ -41,9 +41,9 @@ class Group {
   std::vector<size_t> members_;
 };
 
-class Parter {
+class AnchorParter {
  public:
-  Parter(std::span<const ClockAnchor> anchors, const PairParameters& parameters)
+  AnchorParter(std::span<const ClockAnchor> anchors, const PairParameters& parameters)
       : anchors_(anchors), parameters_(parameters), current_(parameters), held_(parameters) {}
 
   AnchorSegments Run() {
@@ -105,7 +105,7 @@ class Parter {
 }  // namespace
 
 AnchorSegments PartAnchors(std::span<const ClockAnchor> anchors, const PairParameters& parameters) {
-  return Parter(anchors, parameters).Run();
+  return AnchorParter(anchors, parameters).Run();
 }
 
 std::vector<bool> OutOfOrder(std::span<const uint64_t> values) {

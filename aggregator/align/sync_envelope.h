@@ -16,7 +16,7 @@ struct SyncSample {
 
 struct EnvelopeParameters {
   double wander_ns_per_s2 = 50;
-  Interval rate{-300'000, 300'000};
+  Interval rate{-600'000, 600'000};
 };
 
 // For each sample, how high a curve can be there that lies above none, without bending more than

@@ -30,12 +30,29 @@ EnvelopeParameters Mirror(const EnvelopeParameters& parameters) {
   return {parameters.wander_ns_per_s2, {-parameters.rate.max, -parameters.rate.min}};
 }
 
-// The mean delay beyond the least, from how far the middle one is above the envelope.
-double MeanDelay(std::span<const SyncSample> samples, const std::vector<double>& envelope) {
-  std::vector<double> beyond(samples.size());
-  for (size_t i = 0; i < samples.size(); ++i) beyond[i] = samples[i].offset - envelope[i];
-  return std::max(kNoiseMinNs, QuantileOf(std::move(beyond), 0.5) / std::numbers::ln2);
-}
+// How far an envelope is above the curve that it is of: with n samples that speak of it, each late
+// by an exponential time of the mean m, it is 2 m/n on average, and hardly ever 6 m/n.
+class EnvelopeNoise {
+ public:
+  EnvelopeNoise(std::span<const SyncSample> samples, const std::vector<double>& envelope,
+                double apart_least_ns, const EnvelopeParameters& parameters) {
+    std::vector<double> beyond(samples.size());
+    for (size_t i = 0; i < samples.size(); ++i) beyond[i] = samples[i].offset - envelope[i];
+    const double mean = QuantileOf(std::move(beyond), 0.5) / std::numbers::ln2;
+    support_ = EnvelopeSupport(samples, apart_least_ns + mean, parameters);
+    const double speaking = 1 + 2 * QuantileOf(support_, 0.5);
+    // What the envelope is above the curve is missing in what samples are above the envelope.
+    mean_ = std::max(kNoiseMinNs, mean / std::max(0.3, 1 - 2 / speaking));
+  }
+  double mean() const { return mean_; }
+  bool IsSupported(size_t i) const { return support_[i] >= kSupportMin; }
+  double Expected(size_t i) const { return 2 * mean_ / (1 + 2 * support_[i]); }
+  double Most(size_t i) const { return 3 * Expected(i); }
+
+ private:
+  std::vector<double> support_;
+  double mean_ = 0;
+};
 
 // Delays that make the offset larger.
 SyncJudgement JudgeLate(std::span<const SyncSample> samples, double apart_least_ns,
@@ -43,31 +60,28 @@ SyncJudgement JudgeLate(std::span<const SyncSample> samples, double apart_least_
   SyncJudgement judgement;
   judgement.rejected.assign(samples.size(), false);
   judgement.likely.assign(samples.size(), {-kInfinity, kInfinity});
-  std::vector<double> envelope = LowerEnvelope(samples, parameters);
-  double mean = MeanDelay(samples, envelope);
-  std::vector<double> support = EnvelopeSupport(samples, apart_least_ns + mean, parameters);
+  judgement.allowance.assign(samples.size(), 0);
+  const EnvelopeNoise noise(samples, LowerEnvelope(samples, parameters), apart_least_ns,
+                            parameters);
   // One that is far below where all others would have it was not read when it says it was.
   const std::vector<double> others = LowerEnvelopeOfOthers(samples, parameters);
   std::vector<SyncSample> kept;
   std::vector<size_t> index;
   for (size_t i = 0; i < samples.size(); ++i) {
-    judgement.rejected[i] =
-        support[i] >= kSupportMin && samples[i].offset < others[i] - 2 * apart_least_ns - 8 * mean;
+    judgement.rejected[i] = noise.IsSupported(i) &&
+                            samples[i].offset < others[i] - 2 * apart_least_ns - 8 * noise.mean();
     if (judgement.rejected[i]) continue;
     kept.push_back(samples[i]);
     index.push_back(i);
   }
-  if (kept.size() < samples.size()) {
-    envelope = LowerEnvelope(kept, parameters);
-    mean = MeanDelay(kept, envelope);
-    support = EnvelopeSupport(kept, apart_least_ns + mean, parameters);
-  }
+  const std::vector<double> envelope = LowerEnvelope(kept, parameters);
+  const EnvelopeNoise left(kept, envelope, apart_least_ns, parameters);
   for (size_t k = 0; k < kept.size(); ++k) {
     Interval& likely = judgement.likely[index[k]];
     likely.max = kept[k].offset;
-    // The envelope itself is above the quickest possible by about a share of the mean delay.
-    if (support[k] < kSupportMin) continue;
-    likely.min = envelope[k] - apart_least_ns - 2 * mean / (1 + 2 * support[k]);
+    if (!left.IsSupported(k)) continue;
+    likely.min = envelope[k] - apart_least_ns - left.Expected(k);
+    judgement.allowance[index[k]] = left.Most(k) - left.Expected(k);
   }
   return judgement;
 }
@@ -76,6 +90,7 @@ SyncJudgement JudgeSymmetric(std::span<const SyncSample> samples,
                              const SyncParameters& parameters) {
   SyncJudgement judgement;
   judgement.rejected.assign(samples.size(), false);
+  judgement.allowance.assign(samples.size(), 0);
   const std::vector<double> lower = LowerEnvelope(samples, parameters.envelope);
   const std::vector<double> upper = UpperEnvelope(samples, parameters.envelope);
   std::vector<double> beside(samples.size());

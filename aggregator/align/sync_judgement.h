@@ -37,6 +37,8 @@ class SyncOrderVote {
 struct SyncJudgement {
   // Of each sample: between these is the curve, if the assumption holds; infinite: not known.
   std::vector<Interval> likely;
+  // Of each sample: how far the curve may be beyond that after all, as few others speak of it.
+  std::vector<double> allowance;
   // Samples that cannot be what they should be: they say nothing.
   std::vector<bool> rejected;
 };

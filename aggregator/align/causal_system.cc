@@ -185,8 +185,12 @@ int64_t CausalSystem::Movement(uint32_t clock, uint64_t from_ns, uint64_t to_ns)
   const size_t last = grid_.EpochOf(to_ns);
   if (last - first > kEpochsAwayMax) return kFar;
   const auto part = [this, clock](size_t epoch, uint64_t length_ns) {
-    const auto slope = static_cast<unsigned __int128>(limits_.Slope(epoch, clock));
-    return static_cast<int64_t>((slope * length_ns + grid_.epoch_ns - 1) / grid_.epoch_ns);
+    const auto slope = static_cast<uint64_t>(limits_.Slope(epoch, clock));
+    if ((slope | length_ns) >> 31 == 0) {
+      return static_cast<int64_t>((slope * length_ns + grid_.epoch_ns - 1) / grid_.epoch_ns);
+    }
+    return static_cast<int64_t>(
+        (static_cast<unsigned __int128>(slope) * length_ns + grid_.epoch_ns - 1) / grid_.epoch_ns);
   };
   if (first == last) return part(first, to_ns - from_ns);
   int64_t movement =

@@ -85,6 +85,11 @@ class CellBuilder {
   }
 
   void Finish() {
+    // Along a chain of clocks, whichever way it goes, one reading of the pairs in this order or in
+    // reverse takes a bound from one end to the other (Yen's order).
+    std::sort(pairs_.begin(), pairs_.end(), [](const Pair& a, const Pair& b) {
+      return std::pair(a.effect, a.cause) < std::pair(b.effect, b.cause);
+    });
     for (const Pair& pair : pairs_) {
       Begin(pair.instance);
       cell_.causes.push_back({pair.cause, 0});
@@ -125,7 +130,7 @@ class CellBuilder {
   }
 
   CausalCell& cell_;
-  std::vector<Pair> pairs_;  // in the order of their first instance
+  std::vector<Pair> pairs_;
   absl::flat_hash_map<uint64_t, size_t> pair_at_;
 };
 

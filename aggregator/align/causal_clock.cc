@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "aggregator/align/clock_reading.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -95,8 +96,10 @@ double SlopeOf(ModelReader& model, uint64_t begin_ns, uint64_t end_ns, bool like
     mean = (model.Theta(to) - model.Theta(from)) / length;
     const double away = (before * before + behind * behind) / (2 * length);
     const double inside = Difference(end_ns, begin_ns);
+    const uint64_t center = begin_ns + (end_ns - begin_ns) / 2;
+    const double beyond = Difference(std::max(center, middle), std::min(center, middle));
     uncertain = (model.Bound(from, likely) + model.Bound(to, likely)) / length +
-                parameters.wander_per_ns * (away + inside);
+                parameters.wander_per_ns * (away + inside + beyond);
   }
   uncertain = std::min(uncertain, parameters.rate_max);
   return std::min(uncertain + model.RateSpread(begin_ns, end_ns, mean), kSlopeMax);
@@ -112,6 +115,22 @@ std::vector<CausalClock> CausalClocksOf(std::string_view name, const ClockModel&
          .knots = model.segments[i].knots});
   }
   return clocks;
+}
+
+std::optional<CausalStamp> CausalStampOf(const ClockModel& model, uint32_t first_clock,
+                                         uint64_t x_ns) {
+  const std::vector<ClockSegment>& segments = model.segments;
+  if (segments.empty()) return std::nullopt;
+  const auto after =
+      std::upper_bound(segments.begin(), segments.end(), x_ns,
+                       [](uint64_t x, const ClockSegment& s) { return x < s.knots.front().x_ns; });
+  if (after == segments.begin()) {
+    return CausalStamp{EvaluateSegment(segments.front(), x_ns).y_ns, first_clock};
+  }
+  const auto segment = std::prev(after);
+  if (after != segments.end() && x_ns > segment->knots.back().x_ns) return std::nullopt;
+  return CausalStamp{EvaluateSegment(*segment, x_ns).y_ns,
+                     first_clock + static_cast<uint32_t>(segment - segments.begin())};
 }
 
 size_t CausalGrid::EpochOf(uint64_t reference_ns) const {
@@ -144,10 +163,7 @@ CausalLimitsPair LimitsOf(const std::vector<CausalClock>& clocks, const CausalGr
       const uint64_t y = grid.KnotNs(k);
       const uint64_t inside = std::clamp(y, model.begin_ns(), model.end_ns());
       double bound = model.Bound(inside, likely);
-      // Beyond its ends the model says nothing of its bound.
-      const double beyond = Difference(std::max(y, inside), std::min(y, inside));
-      const int64_t slope = grid.epochs == 0 ? 0 : into.Slope(std::min(k, grid.epochs - 1), clock);
-      bound += beyond * static_cast<double>(slope) / epoch_ns;
+      bound += Difference(std::max(y, inside), std::min(y, inside)) * parameters.rate_max;
       into.Bound(k, clock) = static_cast<int64_t>(std::ceil(bound));
     }
   };

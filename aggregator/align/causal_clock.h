@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "aggregator/align/causal_constraint.h"
 #include "aggregator/align/clock_model.h"
 
 // What the causal pass knows of each clock beforehand: how far its model can be off, and how fast
@@ -22,6 +24,11 @@ struct CausalClock {
 
 // One for each segment of the model, in their order.
 std::vector<CausalClock> CausalClocksOf(std::string_view name, const ClockModel& model);
+
+// What a model says of the time x, as a stamp of its segment's clock, of which the first segment's
+// is `first_clock`. nullopt between two segments, where it is not known which of them holds.
+std::optional<CausalStamp> CausalStampOf(const ClockModel& model, uint32_t first_clock,
+                                         uint64_t x_ns);
 
 // Reference time in pieces of equal length. Knots stand at the ends of the pieces: one more than
 // there are pieces.

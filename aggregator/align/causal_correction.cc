@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "aggregator/align/clock_reading.h"
+
 namespace neurontrace {
 namespace {
 
@@ -11,10 +13,15 @@ using Wide = __int128;
 
 // Rounds down.
 int64_t Part(int64_t whole, uint64_t numerator, uint64_t denominator) {
+  constexpr int64_t kSmall = int64_t{1} << 31;
+  if (whole > -kSmall && whole < kSmall && (numerator | denominator) >> 31 == 0) {
+    const int64_t product = whole * static_cast<int64_t>(numerator);
+    const auto divisor = static_cast<int64_t>(denominator);
+    return product / divisor - (product % divisor < 0 ? 1 : 0);
+  }
   const Wide product = Wide{whole} * Wide{numerator};
   const Wide divisor{denominator};
-  const Wide quotient = product / divisor;
-  return static_cast<int64_t>(product % divisor < 0 ? quotient - 1 : quotient);
+  return static_cast<int64_t>(product / divisor) - (product % divisor < 0 ? 1 : 0);
 }
 
 uint64_t Shifted(uint64_t time_ns, int64_t shift_ns) {
@@ -36,17 +43,27 @@ uint64_t ReferenceAt(const ClockKnot& a, const ClockKnot& b, uint64_t x_ns) {
                       Part(static_cast<int64_t>(b.y_ns - a.y_ns), x_ns - a.x_ns, b.x_ns - a.x_ns));
 }
 
+// How far x goes while y goes so far on the line through two knots; on that of one knot as far.
+uint64_t Reach(const ClockKnot& a, const ClockKnot& b, uint64_t y_distance_ns) {
+  if (b.y_ns <= a.y_ns) return y_distance_ns;
+  return static_cast<uint64_t>(
+      Part(static_cast<int64_t>(b.x_ns - a.x_ns), y_distance_ns, b.y_ns - a.y_ns));
+}
+
 class SegmentCorrector {
  public:
   SegmentCorrector(const CausalCorrections& corrections, size_t clock)
       : corrections_(corrections), clock_(clock) {}
 
-  ClockSegment Correct(const ClockSegment& segment) const {
+  // `first`, `last`: of the model's segments.
+  ClockSegment Correct(const ClockSegment& segment, bool first, bool last) const {
     ClockSegment corrected{.cause = segment.cause, .knots = {}};
+    if (first) AddShiftKnotsBefore(segment, corrected.knots);
     for (size_t i = 0; i < segment.knots.size(); ++i) {
       if (i > 0) AddShiftKnots(segment.knots[i - 1], segment.knots[i], corrected.knots);
       Add(segment.knots[i], corrected.knots);
     }
+    if (last) AddShiftKnotsBehind(segment, corrected.knots);
     return corrected;
   }
 
@@ -69,6 +86,37 @@ class SegmentCorrector {
            .likely_bound_ns = std::max(a.likely_bound_ns, b.likely_bound_ns)},
           into);
     }
+  }
+
+  // Beyond the model's ends its outermost line goes on, but the shift need not.
+  void AddShiftKnotsBefore(const ClockSegment& segment, std::vector<ClockKnot>& into) const {
+    const CausalGrid& grid = corrections_.grid();
+    const ClockKnot& front = segment.knots.front();
+    for (size_t k = 0; k < grid.knots() && grid.KnotNs(k) < front.y_ns; ++k) {
+      const size_t next = segment.knots.size() > 1 ? 1 : 0;
+      const uint64_t away = Reach(front, segment.knots[next], front.y_ns - grid.KnotNs(k));
+      if (!BendsAt(k) || away >= front.x_ns) continue;
+      AddBeyond(segment, front.x_ns - away, into);
+    }
+  }
+  void AddShiftKnotsBehind(const ClockSegment& segment, std::vector<ClockKnot>& into) const {
+    const CausalGrid& grid = corrections_.grid();
+    const ClockKnot& back = segment.knots.back();
+    for (size_t k = grid.EpochOf(back.y_ns); k < grid.knots(); ++k) {
+      if (!BendsAt(k) || grid.KnotNs(k) <= back.y_ns) continue;
+      const size_t before = segment.knots.size() > 1 ? segment.knots.size() - 2 : 0;
+      AddBeyond(segment, back.x_ns + Reach(segment.knots[before], back, grid.KnotNs(k) - back.y_ns),
+                into);
+    }
+  }
+  void AddBeyond(const ClockSegment& segment, uint64_t x_ns, std::vector<ClockKnot>& into) const {
+    const ClockEstimate estimate = EvaluateSegment(segment, x_ns);
+    if (!into.empty() && x_ns <= into.back().x_ns) return;
+    Add({.x_ns = x_ns,
+         .y_ns = estimate.y_ns,
+         .bound_ns = estimate.bound_ns,
+         .likely_bound_ns = estimate.likely_bound_ns},
+        into);
   }
 
   bool BendsAt(size_t knot) const {
@@ -157,7 +205,8 @@ ClockModel ApplyCorrections(const ClockModel& model, const CausalCorrections& co
   for (size_t i = 0; i < model.segments.size(); ++i) {
     const size_t clock = first_clock + i;
     if (!corrections.Concerns(clock)) continue;
-    corrected.segments[i] = SegmentCorrector(corrections, clock).Correct(model.segments[i]);
+    corrected.segments[i] = SegmentCorrector(corrections, clock)
+                                .Correct(model.segments[i], i == 0, i + 1 == model.segments.size());
   }
   return corrected;
 }

@@ -106,11 +106,15 @@ void CausalEstimator::Reject(uint32_t instance, const CausalCycle& cycle, Causal
     ++report.findings_omitted;
     return;
   }
-  report.findings.push_back({.kind = entry.instance.kind,
-                             .reference_ns = instances_.Causes(entry).front().reference_ns,
-                             .instance = instance,
-                             .cycle = cycle,
-                             .words = Describe(instance, cycle)});
+  CausalFinding finding{.kind = entry.instance.kind,
+                        .reference_ns = instances_.Causes(entry).front().reference_ns,
+                        .instance = instance,
+                        .cycle = cycle,
+                        .words = Describe(instance, cycle)};
+  if (finding.cycle.steps.size() > limits::kCausalCycleStepsKeptMax) {
+    finding.cycle.steps.resize(limits::kCausalCycleStepsKeptMax);
+  }
+  report.findings.push_back(std::move(finding));
 }
 
 bool CausalEstimator::Distrust(CausalReport& report) const {

@@ -14,6 +14,9 @@
 
 namespace neurontrace {
 
+// Equal versions, parameters and arguments give equal results, bit for bit.
+inline constexpr uint32_t kCausalAlgorithmVersion = 1;
+
 struct CausalParameters {
   // By CausalClass. Only once it is known of a runtime that its collectives begin and end when the
   // events say, and which belong together, may these move clocks: kCheck until then.

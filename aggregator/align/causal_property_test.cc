@@ -73,7 +73,12 @@ void ExpectPairBoundsCover(const CausalWorld& world, const std::vector<ClockMode
   }
 }
 
-class CausalWorldTest : public testing::TestWithParam<double> {};
+struct WorldParameter {
+  double asymmetry_us;
+  double skew_us;  // of collectives, which no estimate can see
+};
+
+class CausalWorldTest : public testing::TestWithParam<WorldParameter> {};
 
 TEST_P(CausalWorldTest, NoViolationRemainsAndBoundsCoverTheTruth) {
   Errors before;
@@ -81,11 +86,13 @@ TEST_P(CausalWorldTest, NoViolationRemainsAndBoundsCoverTheTruth) {
   uint64_t rejected = 0;
   uint64_t instances_seen = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ", asymmetry " << GetParam() << " us");
+    SCOPED_TRACE(testing::Message()
+                 << "seed " << seed << ", asymmetry " << GetParam().asymmetry_us << " us");
     CausalWorld world({.seed = seed,
                        .clocks = static_cast<uint32_t>(2 + seed % 14),
                        .barriers_per_s = 10 + seed % 3 * 40,
-                       .asymmetry_max_us = GetParam()});
+                       .asymmetry_max_us = GetParam().asymmetry_us,
+                       .latency_skew_max_us = GetParam().skew_us});
     const CausalInstances instances = world.Instances();
     const auto result = RunCausalPass(world.Clocks(), instances, Applying());
     ASSERT_TRUE(result.ok()) << result.status();
@@ -123,14 +130,46 @@ TEST_P(CausalWorldTest, NoViolationRemainsAndBoundsCoverTheTruth) {
     after.Add(PairErrors(world, corrected));
   }
   std::printf(
-      "%lu worlds, asymmetry up to %2.0f us: pair error p50 %.2f -> %.2f us, p99 %.2f -> "
+      "%lu worlds, asymmetry up to %2.0f us, skew up to %1.0f us: pair error p50 %.2f -> %.2f us, "
+      "p99 %.2f -> "
       "%.2f us, max %.2f -> %.2f us\n",
-      kSeeds, GetParam(), before.Microseconds(.5), after.Microseconds(.5), before.Microseconds(.99),
-      after.Microseconds(.99), before.Microseconds(1), after.Microseconds(1));
+      kSeeds, GetParam().asymmetry_us, GetParam().skew_us, before.Microseconds(.5),
+      after.Microseconds(.5), before.Microseconds(.99), after.Microseconds(.99),
+      before.Microseconds(1), after.Microseconds(1));
   EXPECT_LE(rejected * 10'000, instances_seen);
 }
 
-INSTANTIATE_TEST_SUITE_P(Asymmetry, CausalWorldTest, testing::Values(0.0, 20.0, 60.0));
+INSTANTIATE_TEST_SUITE_P(Worlds, CausalWorldTest,
+                         testing::Values(WorldParameter{0, 0}, WorldParameter{20, 0},
+                                         WorldParameter{60, 0}, WorldParameter{60, 8}));
+
+TEST(CausalPairBoundsTest, FurtherConstraintsNeverWidenThem) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const CausalWorld world({.seed = seed, .clocks = 5, .seconds = 8, .asymmetry_max_us = 30});
+    const CausalInstances all = world.Instances();
+    CausalInstances some;
+    for (size_t i = 0; i < all.size(); i += 3) {
+      ASSERT_TRUE(some.Add(all[i].instance, all.Causes(all[i]), all.Effects(all[i])).ok());
+    }
+    const auto of_all = RunCausalPass(world.Clocks(), all, Applying());
+    const auto of_some = RunCausalPass(world.Clocks(), some, Applying());
+    ASSERT_TRUE(of_all.ok() && of_some.ok());
+    for (uint64_t second = 1; second < 8; ++second) {
+      const CausalMoment moment{.clock = 1,
+                                .reference_ns = CausalWorld::kEpochNs + second * 1'000'000'000};
+      const auto tight = CausalPairBounds(world.Clocks(), all, Applying(), *of_all, moment);
+      const auto wide = CausalPairBounds(world.Clocks(), some, Applying(), *of_some, moment);
+      ASSERT_TRUE(tight.ok() && wide.ok());
+      for (size_t c = 0; c < tight->size(); ++c) {
+        EXPECT_LE((*tight)[c].most_ns - (*tight)[c].least_ns,
+                  (*wide)[c].most_ns - (*wide)[c].least_ns);
+        // Half of it is at most 1.25 times the least latency, here at 50 barriers a second.
+        EXPECT_LE((*tight)[c].most_ns - (*tight)[c].least_ns, 2 * 15'000) << second;
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace neurontrace

@@ -40,7 +40,8 @@ struct CausalFinding {
   CausalClass kind = CausalClass::kBarrier;
   uint64_t reference_ns = 0;
   uint32_t instance = UINT32_MAX;  // UINT32_MAX: the class as a whole
-  CausalCycle cycle;               // of a rejected instance; instances by index
+  // Of a rejected instance; instances by index. Its first limits::kCausalCycleStepsKeptMax steps.
+  CausalCycle cycle;
   std::string words;
 };
 

@@ -89,7 +89,7 @@ void CausalSolver::VisitKnot(size_t knot) {
   active_[knot] = false;
   if (failed_[knot]) return;
   worked_[knot] = true;
-  for (size_t round = 1; RelaxKnot(knot); ++round) {
+  for (size_t round = 1; RelaxKnot(knot, round % 2 == 0); ++round) {
     if (round % kRoundsPerLoopSearch != 0) continue;
     if (std::optional<CausalCycle> loop = LoopAt(knot)) {
       cycles_.push_back(*std::move(loop));
@@ -99,11 +99,14 @@ void CausalSolver::VisitKnot(size_t knot) {
   }
 }
 
-bool CausalSolver::RelaxKnot(size_t knot) {
+bool CausalSolver::RelaxKnot(size_t knot, bool backwards) {
   bool changed = false;
   crossed_.reset();
   for (uint32_t which = 0; which < system_.CellsAt(knot); ++which) {
-    changed |= RelaxCell(system_.Cell(system_.CellIndex(knot, which)), knot, which);
+    const CausalCell& cell = system_.Cell(system_.CellIndex(knot, which));
+    for (size_t i = 0; i < cell.size(); ++i) {
+      changed |= RelaxConstraint(cell, backwards ? cell.size() - 1 - i : i, knot, which);
+    }
     if (crossed_) {
       Fail(knot, *crossed_);
       return false;
@@ -112,56 +115,55 @@ bool CausalSolver::RelaxKnot(size_t knot) {
   return changed;
 }
 
-bool CausalSolver::RelaxCell(const CausalCell& cell, size_t knot, uint32_t which) {
+bool CausalSolver::RelaxConstraint(const CausalCell& cell, size_t constraint, size_t knot,
+                                   uint32_t which) {
   bool changed = false;
   const int64_t* const high = high_.value.data() + knot * clocks_;
   const int64_t* const low = low_.value.data() + knot * clocks_;
-  for (size_t c = 0; c < cell.size(); ++c) {
-    const CausalCell::Constraint& at = cell.constraints[c];
-    const CausalCell::Constraint& end = cell.constraints[c + 1];
-    Extremes effects;  // when the virtual node is at the latest
-    for (uint32_t i = at.effect_begin; i < end.effect_begin; ++i) {
-      const CausalCell::Term& term = cell.effects[i];
-      effects.Add(term.time_ns + high[term.clock], term.clock, i);
+  const CausalCell::Constraint& at = cell.constraints[constraint];
+  const CausalCell::Constraint& end = cell.constraints[constraint + 1];
+  Extremes effects;  // when the virtual node is at the latest
+  for (uint32_t i = at.effect_begin; i < end.effect_begin; ++i) {
+    const CausalCell::Term& term = cell.effects[i];
+    effects.Add(term.time_ns + high[term.clock], term.clock, i);
+  }
+  Extremes causes;  // when it is at the earliest, negated
+  for (uint32_t i = at.cause_begin; i < end.cause_begin; ++i) {
+    const CausalCell::Term& term = cell.causes[i];
+    const bool own = term.clock == effects.best_clock;
+    const int64_t latest = (own ? effects.second : effects.best) - term.time_ns;
+    if (latest < high[term.clock]) {
+      const uint32_t by = own ? effects.second_at : effects.best_at;
+      LowerHigh(knot, term.clock, latest, by * 2 + which);
+      changed = true;
     }
-    Extremes causes;  // when it is at the earliest, negated
-    for (uint32_t i = at.cause_begin; i < end.cause_begin; ++i) {
-      const CausalCell::Term& term = cell.causes[i];
-      const bool own = term.clock == effects.best_clock;
-      const int64_t latest = (own ? effects.second : effects.best) - term.time_ns;
-      if (latest < high[term.clock]) {
-        const uint32_t by = own ? effects.second_at : effects.best_at;
-        changed |= LowerHigh(knot, term.clock, latest, by * 2 + which);
-      }
-      causes.Add(-(term.time_ns + low[term.clock]), term.clock, i);
-    }
-    for (uint32_t i = at.effect_begin; i < end.effect_begin; ++i) {
-      const CausalCell::Term& term = cell.effects[i];
-      const bool own = term.clock == causes.best_clock;
-      const int64_t earliest = -(own ? causes.second : causes.best) - term.time_ns;
-      if (earliest > low[term.clock]) {
-        const uint32_t by = own ? causes.second_at : causes.best_at;
-        changed |= RaiseLow(knot, term.clock, earliest, by * 2 + which);
-      }
+    causes.Add(-(term.time_ns + low[term.clock]), term.clock, i);
+  }
+  for (uint32_t i = at.effect_begin; i < end.effect_begin; ++i) {
+    const CausalCell::Term& term = cell.effects[i];
+    const bool own = term.clock == causes.best_clock;
+    const int64_t earliest = -(own ? causes.second : causes.best) - term.time_ns;
+    if (earliest > low[term.clock]) {
+      const uint32_t by = own ? causes.second_at : causes.best_at;
+      RaiseLow(knot, term.clock, earliest, by * 2 + which);
+      changed = true;
     }
   }
   return changed;
 }
 
-bool CausalSolver::LowerHigh(size_t knot, uint32_t clock, int64_t value, uint32_t parent) {
+void CausalSolver::LowerHigh(size_t knot, uint32_t clock, int64_t value, uint32_t parent) {
   const size_t at = knot * clocks_ + clock;
   high_.value[at] = value;
   high_.parent[at] = parent;
   if (value < low_.value[at] && !crossed_) crossed_ = clock;
-  return true;
 }
 
-bool CausalSolver::RaiseLow(size_t knot, uint32_t clock, int64_t value, uint32_t parent) {
+void CausalSolver::RaiseLow(size_t knot, uint32_t clock, int64_t value, uint32_t parent) {
   const size_t at = knot * clocks_ + clock;
   low_.value[at] = value;
   low_.parent[at] = parent;
   if (value > high_.value[at] && !crossed_) crossed_ = clock;
-  return true;
 }
 
 void CausalSolver::Spread(size_t from_knot, size_t to_knot) {
@@ -176,8 +178,14 @@ void CausalSolver::Spread(size_t from_knot, size_t to_knot) {
     const int64_t slope = limits_.Slope(epoch, clock);
     const int64_t high = high_.value[from + clock] + slope;
     const int64_t low = low_.value[from + clock] - slope;
-    if (high < high_.value[to + clock]) changed |= LowerHigh(to_knot, clock, high, parent);
-    if (low > low_.value[to + clock]) changed |= RaiseLow(to_knot, clock, low, parent);
+    if (high < high_.value[to + clock]) {
+      LowerHigh(to_knot, clock, high, parent);
+      changed = true;
+    }
+    if (low > low_.value[to + clock]) {
+      RaiseLow(to_knot, clock, low, parent);
+      changed = true;
+    }
   }
   if (changed) active_[to_knot] = true;
   if (crossed_) Fail(to_knot, *crossed_);

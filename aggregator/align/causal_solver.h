@@ -63,10 +63,10 @@ class CausalSolver {
   };
 
   void Reset();
-  bool RelaxKnot(size_t knot);
-  bool RelaxCell(const CausalCell& cell, size_t knot, uint32_t which);
-  bool LowerHigh(size_t knot, uint32_t clock, int64_t value, uint32_t parent);
-  bool RaiseLow(size_t knot, uint32_t clock, int64_t value, uint32_t parent);
+  bool RelaxKnot(size_t knot, bool backwards);
+  bool RelaxConstraint(const CausalCell& cell, size_t constraint, size_t knot, uint32_t which);
+  void LowerHigh(size_t knot, uint32_t clock, int64_t value, uint32_t parent);
+  void RaiseLow(size_t knot, uint32_t clock, int64_t value, uint32_t parent);
   void Spread(size_t from_knot, size_t to_knot);
   void VisitKnot(size_t knot);
   void Fail(size_t knot, uint32_t clock);

@@ -85,6 +85,11 @@ class CellBuilder {
   }
 
   void Finish() {
+    // Along a chain of clocks, whichever way it goes, one reading of the pairs in this order or in
+    // reverse takes a bound from one end to the other (Yen's order).
+    std::sort(pairs_.begin(), pairs_.end(), [](const Pair& a, const Pair& b) {
+      return std::pair(a.effect, a.cause) < std::pair(b.effect, b.cause);
+    });
     for (const Pair& pair : pairs_) {
       Begin(pair.instance);
       cell_.causes.push_back({pair.cause, 0});
@@ -125,7 +130,7 @@ class CellBuilder {
   }
 
   CausalCell& cell_;
-  std::vector<Pair> pairs_;  // in the order of their first instance
+  std::vector<Pair> pairs_;
   absl::flat_hash_map<uint64_t, size_t> pair_at_;
 };
 
@@ -185,8 +190,12 @@ int64_t CausalSystem::Movement(uint32_t clock, uint64_t from_ns, uint64_t to_ns)
   const size_t last = grid_.EpochOf(to_ns);
   if (last - first > kEpochsAwayMax) return kFar;
   const auto part = [this, clock](size_t epoch, uint64_t length_ns) {
-    const auto slope = static_cast<unsigned __int128>(limits_.Slope(epoch, clock));
-    return static_cast<int64_t>((slope * length_ns + grid_.epoch_ns - 1) / grid_.epoch_ns);
+    const auto slope = static_cast<uint64_t>(limits_.Slope(epoch, clock));
+    if ((slope | length_ns) >> 31 == 0) {
+      return static_cast<int64_t>((slope * length_ns + grid_.epoch_ns - 1) / grid_.epoch_ns);
+    }
+    return static_cast<int64_t>(
+        (static_cast<unsigned __int128>(slope) * length_ns + grid_.epoch_ns - 1) / grid_.epoch_ns);
   };
   if (first == last) return part(first, to_ns - from_ns);
   int64_t movement =

@@ -19,6 +19,7 @@ struct CausalWorldOptions {
   double straggler_us = 500;    // mean time by which members come late
   double latency_min_us = 12;
   double latency_tail_us = 4;
+  double latency_skew_max_us = 0;  // by which each clock always leaves later, at most
   uint64_t bound_ns = 33'000;
   uint64_t likely_bound_ns = 700;
 };
@@ -106,6 +107,7 @@ class CausalWorld {
   };
 
   void AddClock() {
+    skews_us_.push_back(Uniform(0, options_.latency_skew_max_us));
     oscillators_.push_back({.begin_ns = static_cast<int64_t>(Uniform(1e9, 1e15)),
                             .rate = Uniform(-3e-5, 3e-5),
                             .wave = Uniform(0, 3e-7),
@@ -137,7 +139,8 @@ class CausalWorld {
       last = std::max(last, barrier.enters.back());
     }
     for (uint32_t c = 0; c < options_.clocks; ++c) {
-      const double latency = options_.latency_min_us + Exponential(options_.latency_tail_us);
+      const double latency =
+          options_.latency_min_us + skews_us_[c] + Exponential(options_.latency_tail_us);
       barrier.exits.push_back(last + static_cast<int64_t>(latency * 1000));
     }
     barriers_.push_back(std::move(barrier));
@@ -146,6 +149,7 @@ class CausalWorld {
   const CausalWorldOptions options_;
   std::mt19937_64 random_;
   std::vector<Oscillator> oscillators_;
+  std::vector<double> skews_us_;
   std::vector<ClockModel> models_;
   std::vector<Barrier> barriers_;
 };

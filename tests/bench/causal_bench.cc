@@ -58,7 +58,8 @@ class Fleet {
   CausalInstances Flows(uint64_t count) {
     CausalInstances instances;
     for (uint64_t f = 0; f < count; ++f) {
-      const double sent = Uniform() * static_cast<double>(seconds_ * kSecondNs);
+      const double sent = (static_cast<double>(f) + Uniform()) / static_cast<double>(count) *
+                          static_cast<double>(seconds_ * kSecondNs);
       const auto from = static_cast<uint32_t>(random_() % clocks_.size());
       const auto to = static_cast<uint32_t>((from + 1 + random_() % 8) % clocks_.size());
       Add(instances, {CausalClass::kFlow, 1, f}, {Stamp(from, sent)},

@@ -16,7 +16,7 @@ namespace neurontrace {
 namespace {
 
 // What the test sees of the calls.
-struct Calls {
+struct ReportCalls {
   int begun = 0;
   int open = 0;
   std::vector<EvidenceBatch> sent;
@@ -25,12 +25,12 @@ struct Calls {
 
 class FakeEvidenceStream final : public EvidenceStream {
  public:
-  explicit FakeEvidenceStream(Calls& calls) : calls_(calls) { ++calls_.open; }
+  explicit FakeEvidenceStream(ReportCalls& calls) : calls_(calls) { ++calls_.open; }
   ~FakeEvidenceStream() override { --calls_.open; }
   void Send(const EvidenceBatch& batch) override { calls_.sent.push_back(batch); }
 
  private:
-  Calls& calls_;
+  ReportCalls& calls_;
 };
 
 class EvidenceLinkTest : public testing::Test {
@@ -60,7 +60,7 @@ class EvidenceLinkTest : public testing::Test {
   FakeTaskRunner runner_{clock_};
   FakeHostClocks host_;
   SeededRandom random_{1};
-  Calls calls_;
+  ReportCalls calls_;
   int accesses_ = 0;
   int losses_ = 0;
   EvidenceLink link_{[this](EvidenceStream::Events events) {

@@ -18,11 +18,11 @@ namespace {
 constexpr size_t kTailBytes = 8 + 4;  // of a key: time and checksum
 constexpr uint64_t kEpochVersion = 1;
 
-void PutBigEndian(std::string& out, uint64_t value, int bytes) {
+void AppendBigEndian(std::string& out, uint64_t value, int bytes) {
   for (int i = bytes - 1; i >= 0; --i) out.push_back(static_cast<char>(value >> (8 * i)));
 }
 
-uint64_t GetBigEndian(std::string_view bytes) {
+uint64_t ReadBigEndian(std::string_view bytes) {
   uint64_t value = 0;
   for (const char byte : bytes) value = (value << 8) | static_cast<uint8_t>(byte);
   return value;
@@ -35,14 +35,14 @@ std::string HostPrefix(const HostBoot& host) {
 
 std::string HostAt(const HostBoot& host, uint64_t measured_realtime_ns) {
   std::string key = HostPrefix(host);
-  PutBigEndian(key, measured_realtime_ns, 8);
+  AppendBigEndian(key, measured_realtime_ns, 8);
   return key;
 }
 
 // Takes a string with its length off the front.
 std::optional<std::string> TakeString(std::string_view& key) {
   if (key.size() < 2) return std::nullopt;
-  const auto bytes = static_cast<size_t>(GetBigEndian(key.substr(0, 2)));
+  const auto bytes = static_cast<size_t>(ReadBigEndian(key.substr(0, 2)));
   if (key.size() < 2 + bytes) return std::nullopt;
   std::string text(key.substr(2, bytes));
   key.remove_prefix(2 + bytes);
@@ -57,7 +57,7 @@ std::optional<HostBoot> HostOfKey(std::string_view key) {
 }
 
 uint64_t MeasuredOfKey(std::string_view key) {
-  return GetBigEndian(key.substr(key.size() - kTailBytes, 8));
+  return ReadBigEndian(key.substr(key.size() - kTailBytes, 8));
 }
 
 template <typename Entry, typename Raw>
@@ -83,7 +83,7 @@ void Append(std::vector<Entry>& to, const std::vector<Entry>& from) {
 
 std::string EpochKey(uint32_t number) {
   std::string key("reference_epoch/");
-  PutBigEndian(key, number, 4);
+  AppendBigEndian(key, number, 4);
   return key;
 }
 
@@ -114,7 +114,7 @@ absl::Status ClockEvidenceStore::Put(const std::vector<ClockEvidenceBatch>& batc
   rocksdb::WriteBatch writes;
   for (const ClockEvidenceBatch& batch : batches) {
     std::string key = HostAt(batch.host, batch.measured_realtime_ns);
-    PutBigEndian(key, Crc32c(batch.observations.data(), batch.observations.size()), 4);
+    AppendBigEndian(key, Crc32c(batch.observations.data(), batch.observations.size()), 4);
     writes.Put(database_.family(Family::kClockObservations), key, batch.observations);
   }
   return database_.Write(writes, durability_ == Durability::kSynced, "storing clock evidence");

@@ -54,7 +54,7 @@ class EvidenceLinkTest : public testing::Test {
     for (const EvidenceBatch& batch : calls_.sent) numbers.push_back(batch.number);
     return numbers;
   }
-  using Numbers_ = std::vector<uint64_t>;
+  using NumberList = std::vector<uint64_t>;
 
   FakeClock clock_;
   FakeTaskRunner runner_{clock_};
@@ -82,11 +82,11 @@ TEST_F(EvidenceLinkTest, SendsInOrderOnceThereIsAccess) {
   EXPECT_TRUE(calls_.sent.empty());
   calls_.events.on_access(std::nullopt);
   EXPECT_EQ(accesses_, 1);
-  EXPECT_EQ(Numbers(), Numbers_{1}) << "one at a time";
+  EXPECT_EQ(Numbers(), NumberList{1}) << "one at a time";
   EXPECT_EQ(calls_.sent[0].age_ns, 7'000u);
   EXPECT_TRUE(DecodeClockEvidence(calls_.sent[0].observations).ok());
   Write();
-  EXPECT_EQ(Numbers(), (Numbers_{1, 2}));
+  EXPECT_EQ(Numbers(), (NumberList{1, 2}));
   calls_.events.on_receipt(2);
   EXPECT_EQ(link_.backlog_batches(), 0u);
   EXPECT_EQ(link_.backlog_bytes(), 0u);
@@ -107,7 +107,7 @@ TEST_F(EvidenceLinkTest, SendsAgainWhatHasNoReceipt) {
   calls_.sent.clear();
   calls_.events.on_access(std::nullopt);
   Write();
-  EXPECT_EQ(Numbers(), (Numbers_{3, 4, 5}));
+  EXPECT_EQ(Numbers(), (NumberList{3, 4, 5}));
 }
 
 TEST_F(EvidenceLinkTest, HasFewOnTheirWay) {

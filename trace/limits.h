@@ -160,7 +160,6 @@ inline constexpr size_t kCausalConflictsPerRoundMax = 256;
 inline constexpr size_t kCausalRoundsMax = 64;
 inline constexpr size_t kCausalFindingsMax = 256;
 inline constexpr size_t kCausalCycleStepsMax = 12;  // named in words; further ones are counted
-inline constexpr size_t kCausalCycleStepsKeptMax = 1'024;
 
 // Export: bytes of one message to the CLI.
 inline constexpr size_t kExportMessageBytes = 1u << 20;

@@ -27,10 +27,10 @@ struct Memory {
   uint8_t padding[7];
 };
 static_assert(sizeof(Memory) == 80);
-constexpr uint32_t kMagic[2] = {0x414d5a4e, 0x43420200};
+constexpr uint32_t kClockBoundMagic[2] = {0x414d5a4e, 0x43420200};
 constexpr uint16_t kShmVersion = 2;
 constexpr int32_t kSynchronized = 1;
-constexpr int kTriesMax = 8;
+constexpr int kClockBoundTriesMax = 8;
 constexpr int64_t kSecondsMax = int64_t{1} << 33;
 
 // Nanoseconds of a timespec; nullopt for what is none.
@@ -43,7 +43,7 @@ std::optional<uint64_t> Nanoseconds(int64_t seconds, int64_t nanoseconds) {
 absl::StatusOr<Memory> ReadMemory(FileSystem& files, const std::string& path) {
   // Opened anew each time: a daemon that starts again makes a new file.
   ASSIGN_OR_RETURN(const std::unique_ptr<FileSystem::File> file, files.OpenForReading(path));
-  for (int tries = 0; tries < kTriesMax; ++tries) {
+  for (int tries = 0; tries < kClockBoundTriesMax; ++tries) {
     ASSIGN_OR_RETURN(const std::string first, file->Read(0, sizeof(Memory)));
     ASSIGN_OR_RETURN(const std::string second, file->Read(0, sizeof(Memory)));
     Memory memory;
@@ -60,8 +60,8 @@ absl::StatusOr<Memory> ReadMemory(FileSystem& files, const std::string& path) {
 
 absl::StatusOr<ClockBoundPromise> ClockBound::Read(FileSystem& files, const std::string& path) {
   ASSIGN_OR_RETURN(const Memory memory, ReadMemory(files, path));
-  if (memcmp(memory.magic, kMagic, sizeof(kMagic)) != 0 || memory.version != kShmVersion ||
-      memory.bytes < sizeof(memory)) {
+  if (memcmp(memory.magic, kClockBoundMagic, sizeof(kClockBoundMagic)) != 0 ||
+      memory.version != kShmVersion || memory.bytes < sizeof(memory)) {
     return InvalidArgument("{} is no memory of ClockBound of version {}", path, kShmVersion);
   }
   const auto as_of_ns = Nanoseconds(memory.as_of_s, memory.as_of_ns);

@@ -43,8 +43,8 @@ absl::Status ClockCollector::Start() {
     spdlog::warn("clock: steps of REALTIME are found between snapshots only: {}",
                  step_watch.status().ToString());
   }
-  ASSIGN_OR_RETURN(heartbeat_,
-                   Heartbeat::Start(deps_.runner, HostClockWatch::kBeatNs, [this] { Beat(); }));
+  ASSIGN_OR_RETURN(beat_timer_,
+                   BeatTimer::Start(deps_.runner, HostClockWatch::kBeatNs, [this] { Beat(); }));
   return absl::OkStatus();
 }
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/clock/heartbeat.h"
+#include "agent/clock/beat_timer.h"
 #include "agent/clock/host_clock_watch.h"
 #include "agent/clock/realtime_step_watch.h"
 #include "agent/clock/utc_sources.h"
@@ -98,7 +98,7 @@ class ClockCollector {
   uint64_t clock_source_raw_ns_ = 0;
   uint64_t beats_ = 0;
   uint64_t batch_beat_ = 0;  // of the last batch
-  std::unique_ptr<Heartbeat> heartbeat_;
+  std::unique_ptr<BeatTimer> beat_timer_;
   std::unique_ptr<RealtimeStepWatch> step_watch_;
   Counters counters_;
 };

@@ -20,9 +20,9 @@ struct VmClockHead {
   uint64_t disruption_marker;
 };
 static_assert(sizeof(VmClockHead) == 24);
-constexpr uint32_t kMagic = 0x4b4c4356;  // "VCLK"
+constexpr uint32_t kVmClockMagic = 0x4b4c4356;  // "VCLK"
 constexpr uint16_t kAbiVersion = 1;
-constexpr int kTriesMax = 8;
+constexpr int kVmClockTriesMax = 8;
 
 bool ReadHead(FileSystem::File& file, VmClockHead& head) {
   const auto bytes = file.Read(0, sizeof(head));
@@ -36,7 +36,7 @@ bool ReadHead(FileSystem::File& file, VmClockHead& head) {
 absl::StatusOr<VmClock> VmClock::Open(FileSystem& files, const std::string& path) {
   ASSIGN_OR_RETURN(std::unique_ptr<FileSystem::File> file, files.OpenForReading(path));
   VmClockHead head;
-  if (!ReadHead(*file, head) || head.magic != kMagic || head.size < sizeof(head) ||
+  if (!ReadHead(*file, head) || head.magic != kVmClockMagic || head.size < sizeof(head) ||
       head.version != kAbiVersion) {
     return InvalidArgument("{} holds no vmclock page of version {}", path, kAbiVersion);
   }
@@ -46,7 +46,7 @@ absl::StatusOr<VmClock> VmClock::Open(FileSystem& files, const std::string& path
 std::optional<uint64_t> VmClock::DisruptionMarker() {
   VmClockHead first;
   VmClockHead second;
-  for (int tries = 0; tries < kTriesMax; ++tries) {
+  for (int tries = 0; tries < kVmClockTriesMax; ++tries) {
     if (!ReadHead(*file_, first) || !ReadHead(*file_, second)) return std::nullopt;
     if (first.sequence % 2 == 0 && memcmp(&first, &second, sizeof(first)) == 0) {
       return first.disruption_marker;

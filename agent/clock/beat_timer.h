@@ -13,19 +13,19 @@ namespace neurontrace {
 
 // Calls back at a fixed beat (timerfd_create(2), CLOCK_MONOTONIC); beats that were missed are not
 // made up for. Lives on the sequence of its runner, which outlives it.
-class Heartbeat {
+class BeatTimer {
  public:
   // UNAVAILABLE where the kernel gives no timer.
-  static absl::StatusOr<std::unique_ptr<Heartbeat>> Start(TaskRunner& runner, uint64_t interval_ns,
+  static absl::StatusOr<std::unique_ptr<BeatTimer>> Start(TaskRunner& runner, uint64_t interval_ns,
                                                           std::function<void()> on_beat);
-  ~Heartbeat();
-  Heartbeat(const Heartbeat&) = delete;
-  Heartbeat& operator=(const Heartbeat&) = delete;
+  ~BeatTimer();
+  BeatTimer(const BeatTimer&) = delete;
+  BeatTimer& operator=(const BeatTimer&) = delete;
 
   int fd() const { return timer_.get(); }
 
  private:
-  Heartbeat(TaskRunner& runner, UniqueFd timer) : runner_(runner), timer_(std::move(timer)) {}
+  BeatTimer(TaskRunner& runner, UniqueFd timer) : runner_(runner), timer_(std::move(timer)) {}
 
   TaskRunner& runner_;
   const UniqueFd timer_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/clock/heartbeat.h"
+#include "agent/clock/beat_timer.h"
 
 #include <sys/timerfd.h>
 
@@ -11,7 +11,7 @@
 
 namespace neurontrace {
 
-absl::StatusOr<std::unique_ptr<Heartbeat>> Heartbeat::Start(TaskRunner& runner,
+absl::StatusOr<std::unique_ptr<BeatTimer>> BeatTimer::Start(TaskRunner& runner,
                                                             uint64_t interval_ns,
                                                             std::function<void()> on_beat) {
   UniqueFd timer(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
@@ -22,15 +22,15 @@ absl::StatusOr<std::unique_ptr<Heartbeat>> Heartbeat::Start(TaskRunner& runner,
   if (timerfd_settime(timer.get(), 0, &times, nullptr) != 0) {
     return Unavailable("timerfd_settime: {}", strerror(errno));
   }
-  std::unique_ptr<Heartbeat> heartbeat(new Heartbeat(runner, std::move(timer)));
-  const int fd = heartbeat->fd();
+  std::unique_ptr<BeatTimer> beat(new BeatTimer(runner, std::move(timer)));
+  const int fd = beat->fd();
   runner.AddReadableWatch(fd, [fd, on_beat = std::move(on_beat)] {
     uint64_t beats = 0;
     if (read(fd, &beats, sizeof(beats)) == sizeof(beats)) on_beat();
   });
-  return heartbeat;
+  return beat;
 }
 
-Heartbeat::~Heartbeat() { runner_.RemoveReadableWatch(timer_.get()); }
+BeatTimer::~BeatTimer() { runner_.RemoveReadableWatch(timer_.get()); }
 
 }  // namespace neurontrace

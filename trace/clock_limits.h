@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// The limits of clock evidence, with what happens at each; trace/limits.h has all others.
+namespace neurontrace::limits {
+
+// One batch of evidence. An agent gives a batch well before it has so many entries; a received one
+// beyond either is refused, with the call.
+inline constexpr size_t kClockBatchEntriesMax = 4'096;
+inline constexpr size_t kClockBatchBytesMax = 256u << 10;  // encoded
+// Agent: batches that wait for an aggregator; at half a hundred bytes a second without one they
+// last for most of a day. Beyond: the oldest are dropped, and counted.
+inline constexpr size_t kClockBacklogBytesMax = size_t{4} << 20;
+inline constexpr size_t kClockBacklogBatchesMax = 65'536;
+// Aggregator: calls of the ClockGateway that report, at once; beyond: refused.
+inline constexpr size_t kClockCallsMax = 32'768;
+
+// Evidence of one logical core's device clocks: executions under way, and spans without their
+// stops; the oldest are forgotten. What is kept of a capture for each of its physical cores;
+// beyond: every second execution or sync point, then every fourth ...
+inline constexpr size_t kDeviceExecutionsOpenMax = 256;
+inline constexpr size_t kDeviceSpansOpenMax = 4'096;
+inline constexpr size_t kDeviceCoresMax = 8;
+inline constexpr size_t kDeviceExecutionsMax = 65'536;
+inline constexpr size_t kDeviceSyncPointsMax = 65'536;
+// Causal pass: steps of a cycle that are kept for its finding; it is told in the words of
+// kCausalCycleStepsMax, and the others are counted.
+inline constexpr size_t kCausalCycleStepsKeptMax = 1'024;
+
+static_assert(kClockBatchBytesMax < kClockBacklogBytesMax, "a backlog holds any batch");
+
+}  // namespace neurontrace::limits

@@ -26,6 +26,8 @@ struct ExportOptions {
   std::vector<std::string> secondary_group;
   std::string from;
   std::string to;
+  std::string clock = "aligned";
+  bool clock_arguments = false;
 };
 
 // Earliest timestamp of the capture's streams; 0 without events.
@@ -68,6 +70,8 @@ absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options,
   ASSIGN_OR_RETURN(const uint64_t from_ns, ParseTime(options.from, first_ns));
   ASSIGN_OR_RETURN(const uint64_t to_ns, ParseTime(options.to, first_ns));
   if (to_ns != 0 && to_ns <= from_ns) return InvalidArgument("--to must lie after --from");
+  request.set_raw_clocks(options.clock == "raw");
+  request.set_clock_arguments(options.clock_arguments);
   request.set_window_start_ns(from_ns);
   request.set_window_end_ns(to_ns);
   return request;
@@ -129,6 +133,12 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
   command->add_option("--from", options->from,
                       "Start of the window: since the first event (1.5s), or an epoch in ns");
   command->add_option("--to", options->to, "End of the window, likewise");
+  command
+      ->add_option("--clock", options->clock,
+                   "aligned: on the reference timeline; raw: each instance's own stamps")
+      ->check(CLI::IsMember({"aligned", "raw"}));
+  command->add_flag("--clock-arguments", options->clock_arguments,
+                    "Raw stamp and bound (eps_ns) beside every event");
   command->footer(
       "Examples:\n"
       "  neurontrace export 01JD -o trace.pftrace\n"

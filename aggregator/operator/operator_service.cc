@@ -11,6 +11,7 @@
 #include "aggregator/certificate/read_certificate.h"
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
+#include "aggregator/operator/clock_message.h"
 #include "base/status.h"
 #include "wire/agent_hello.h"
 #include "wire/conversions.h"
@@ -58,6 +59,9 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext*, const v1::GetStatu
     for (const auto& [id, agent] : registry.agents()) ToMessage(agent, *reply->add_agents());
     return true;
   });
+  const auto clocks = deps_.clocks(nullptr);
+  if (!clocks.ok()) return ToGrpcStatus(clocks.status());
+  for (const InstanceClock& clock : clocks->instances) *reply->add_clocks() = ToBriefMessage(clock);
   return grpc::Status::OK;
 }
 
@@ -89,6 +93,29 @@ grpc::Status OperatorService::ListWorkers(grpc::ServerContext*,
     }
     return true;
   });
+  return grpc::Status::OK;
+}
+
+grpc::Status OperatorService::ListClocks(grpc::ServerContext*, const v1::ListClocksRequest* request,
+                                         v1::ListClocksReply* reply) {
+  std::optional<CaptureRecord> capture;
+  if (!request->capture_id().empty()) {
+    const auto id = Find(request->capture_id());
+    if (!id.ok()) return ToGrpcStatus(id.status());
+    auto record = Record(*id);
+    if (!record.ok()) return ToGrpcStatus(record.status());
+    capture = *std::move(record);
+  }
+  const auto clocks = deps_.clocks(capture ? &*capture : nullptr);
+  if (!clocks.ok()) return ToGrpcStatus(clocks.status());
+  const auto& instances = request->instance_ids();
+  for (const InstanceClock& clock : clocks->instances) {
+    if (!instances.empty() &&
+        std::find(instances.begin(), instances.end(), clock.instance_id) == instances.end()) {
+      continue;
+    }
+    *reply->add_clocks() = neurontrace::ToMessage(clock);
+  }
   return grpc::Status::OK;
 }
 

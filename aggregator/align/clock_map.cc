@@ -24,9 +24,9 @@ ClockMap::ClockMap() : pieces_(1) {}
 absl::StatusOr<ClockMap> ClockMap::FromPieces(std::vector<Piece> pieces) {
   if (pieces.empty()) return InvalidArgument("clock map: it has no piece");
   for (size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].rate > kRateMax || pieces[i].rate < -kRateMax) {
-      return InvalidArgument("clock map: piece {}: rate {} is beyond {}", i, pieces[i].rate,
-                             kRateMax);
+    if (pieces[i].rate > kRateMax || pieces[i].rate < kRateMin) {
+      return InvalidArgument("clock map: piece {}: rate {} is not between {} and {}", i,
+                             pieces[i].rate, kRateMin, kRateMax);
     }
     if (i == 0) continue;
     if (pieces[i].raw_begin_ns <= pieces[i - 1].raw_begin_ns) {

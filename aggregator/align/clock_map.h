@@ -28,10 +28,12 @@ class ClockMap {
   static constexpr int kRateBits = 40;
   // 0.1: no clock worth the name drifts that much, and within it no product overflows.
   static constexpr int64_t kRateMax = (int64_t{1} << kRateBits) / 10;
+  // The reference stands still: for raw times that never were.
+  static constexpr int64_t kRateMin = -(int64_t{1} << kRateBits);
 
   // The identity, with an unknown bound.
   ClockMap();
-  // INVALID_ARGUMENT for no piece, a rate beyond kRateMax, pieces that are not in ascending order
+  // INVALID_ARGUMENT for no piece, a rate beyond kRateMax or kRateMin, pieces that are not in ascending order
   // of raw time, or a map that would step backwards from one piece to the next.
   static absl::StatusOr<ClockMap> FromPieces(std::vector<Piece> pieces);
 

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "neurontrace/v1/clock_gateway.grpc.pb.h"
@@ -28,7 +29,8 @@ class GrpcEvidenceStream final : public EvidenceStream {
               {.on_message = [this](const v1::ClockOrder& order) { OnOrder(order); },
                .on_written =
                    [this] {
-                     if (std::exchange(said_hello_, true)) events_.on_written();
+                     if (std::exchange(said_hello_, true)) return events_.on_written();
+                     TellAccess();
                    },
                .on_closed =
                    [this](const absl::Status& status) {
@@ -59,13 +61,23 @@ class GrpcEvidenceStream final : public EvidenceStream {
       return events_.on_closed(grant.status());
     }
     const auto address = ProbeAddressOfPeer(call_.peer(), grant->udp_port);
-    if (grant->udp_port == 0 || !address.ok()) return events_.on_access(std::nullopt);
-    events_.on_access(ProbeAccess{.address = *address, .key_id = grant->key_id, .key = grant->key});
+    has_access_ = true;
+    if (grant->udp_port != 0 && address.ok()) {
+      access_ = ProbeAccess{.address = *address, .key_id = grant->key_id, .key = grant->key};
+    }
+    TellAccess();
+  }
+
+  // Once the hello is written too, as batches may be sent from then on.
+  void TellAccess() {
+    if (said_hello_ && std::exchange(has_access_, false)) events_.on_access(access_);
   }
 
   const Events events_;
   bool said_hello_ = false;
-  bool closed_ = false;  // by an order that makes no sense
+  bool closed_ = false;      // by an order that makes no sense
+  bool has_access_ = false;  // and has not told it yet
+  std::optional<ProbeAccess> access_;
   Call call_;
 };
 

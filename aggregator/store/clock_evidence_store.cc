@@ -197,6 +197,7 @@ absl::Status ClockEvidenceStore::PruneHost(const HostBoot& host, uint64_t before
     it->Next();
   }
   RETURN_IF_ERROR(FromRocksDb(it->status(), "pruning clock evidence"));
+  if (writes.Count() == 0) return absl::OkStatus();
   // What a crash brings back is pruned again.
   return database_.Write(writes, /*sync=*/false, "pruning clock evidence");
 }

@@ -27,6 +27,7 @@ constexpr char kUploadCondition[] = "upload";
 // An aggregator that answers nothing for so long is called slow.
 constexpr uint64_t kAnswerWaitMaxNs = 10'000'000'000;
 constexpr uint64_t kSpoolAgainNs = 1'000'000'000;
+constexpr uint64_t kLastEvidenceNs = 1'000'000'000;
 constexpr uint64_t kLastCursorsNs = 2'000'000'000;
 
 // Sources may not look at agent/ranks, so the two meet here.
@@ -134,9 +135,10 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
                   .files = config.framework_files,
                   .directory = config.framework_directory},
                  clock_, loop_, queue_, control_, source_metrics_),
+      clocks_(config.aggregator, info, config.clock_probes),
       metrics_(*registry_, info.instance_id,
                {source_metrics_, queue_, uploader_, control_, taps_, spool_.get(), clock_,
-                answer_watch_}) {
+                answer_watch_, clocks_}) {
   health_.Declare(kAggregatorCondition, HealthState::Severity::kReadiness, "not connected yet");
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
   health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not looked at yet");
@@ -240,6 +242,8 @@ void Agent::OnSignal(int signal_fd) {
   spdlog::info("signal {}: ending, {} chunks wait for the aggregator", signal.ssi_signo,
                queue_.chunks());
   health_.Set(kSocketCondition, false, "shutting down");
+  clocks_.Flush();
+  clocks_deadline_ns_ = clock_.MonotonicNs() + kLastEvidenceNs;
   queue_.Close();
   taps_.Flush();
   framework_.Flush();
@@ -251,7 +255,9 @@ void Agent::Drain(uint64_t deadline_ns) {
   // Without an aggregator there is nobody to wait for but the disk.
   const bool keeps = spool_ != nullptr && spool_->health().ok() && queue_.unkept_chunks() > 0;
   const bool wait = !drained && (uploader_.connected() || keeps);
-  if (wait && clock_.MonotonicNs() < deadline_ns) {
+  const uint64_t now_ns = clock_.MonotonicNs();
+  const bool clocks_wait = !clocks_.settled() && now_ns < clocks_deadline_ns_;
+  if ((wait || clocks_wait) && now_ns < deadline_ns) {
     loop_.PostDelayedTask([this, deadline_ns] { Drain(deadline_ns); }, kDrainLookNs);
     return;
   }

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/agent_clocks.h"
 #include "agent/agent_metrics.h"
 #include "agent/config.h"
 #include "agent/control/control_session.h"
@@ -85,9 +86,11 @@ class Agent {
   TapSource taps_;
   FrameworkSource framework_;
   AnswerWatch answer_watch_;
+  AgentClocks clocks_;  // works beside all of this
   AgentMetrics metrics_;
   std::unique_ptr<HealthServer> health_server_;
   bool ending_ = false;
+  uint64_t clocks_deadline_ns_ = 0;  // once it ends: for the last evidence
   bool welcomed_ = false;  // once, by the right aggregator
   bool started_ = false;
   std::string spool_problem_;  // as it was logged last

@@ -51,6 +51,7 @@ AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& in
   AddSourceCounters();
   AddDeliveryMetrics();
   AddControlMetrics();
+  AddClockMetrics();
   if (watched_.spool != nullptr) AddSpoolMetrics(*watched_.spool);
 }
 
@@ -191,6 +192,53 @@ void AgentMetrics::AddControlMetrics() {
              [&control] { return control.counters().workers_refused; });
 }
 
+void AgentMetrics::AddClockMetrics() {
+  const AgentClocks::Stats& clocks = clock_stats_;
+  AddGauge("neurontrace_agent_clock_connected",
+           "1 while the aggregator takes what is measured of clocks",
+           [&clocks] { return clocks.connected ? 1 : 0; });
+  AddGauge("neurontrace_agent_clock_probes_in_call",
+           "1 while the time is asked for in a gRPC call, as UDP gets no answers",
+           [&clocks] { return clocks.uses_stream ? 1 : 0; });
+  AddGauge("neurontrace_agent_clock_backlog_bytes", "Evidence that the aggregator has not got",
+           [&clocks] { return clocks.backlog_bytes; });
+  AddCounter("neurontrace_agent_clock_batches_stored_total",
+             "Batches of clock evidence that the aggregator has stored",
+             [&clocks] { return clocks.link.batches_stored; });
+  AddCounter("neurontrace_agent_clock_batches_dropped_total",
+             "Batches dropped because the aggregator was away for too long",
+             [&clocks] { return clocks.link.batches_dropped; });
+  AddCounter("neurontrace_agent_clock_bytes_sent_total", "Bytes of clock evidence sent",
+             [&clocks] { return clocks.link.bytes_sent; });
+  AddCounter("neurontrace_agent_clock_snapshots_total", "Snapshots of the host's clocks kept",
+             [&clocks] { return clocks.collector.snapshots; });
+  AddCounter("neurontrace_agent_clock_snapshots_let_go_total",
+             "Snapshots that said something and were too many to keep",
+             [&clocks] { return clocks.snapshots_let_go; });
+  AddCounter("neurontrace_agent_clock_exchanges_total", "Clock probes that were answered",
+             [&clocks] { return clocks.collector.exchanges; });
+  AddCounter("neurontrace_agent_clock_probes_sent_total", "Clock probes sent over UDP",
+             [&clocks] { return clocks.udp.sent; });
+  AddCounter("neurontrace_agent_clock_probes_refused_total",
+             "Packets that were no answer of the aggregator's to a question still open",
+             [&clocks] { return clocks.udp.refused + clocks.udp.late; });
+  AddCounter("neurontrace_agent_clock_probes_without_kernel_stamp_total",
+             "Answers whose receipt the kernel did not stamp",
+             [&clocks] { return clocks.udp_without_kernel_stamp; });
+  AddCounter("neurontrace_agent_clock_questions_sent_total", "Clock probes sent in gRPC calls",
+             [&clocks] { return clocks.stream.sent; });
+  AddCounter("neurontrace_agent_clock_realtime_steps_total", "Times that CLOCK_REALTIME was set",
+             [&clocks] { return clocks.collector.realtime_steps; });
+  AddCounter("neurontrace_agent_clock_breaks_total",
+             "Pauses, suspends, migrations and changes of the clock source", [&clocks] {
+               return clocks.collector.pauses + clocks.collector.suspends +
+                      clocks.collector.migrations + clocks.collector.clock_source_changes;
+             });
+  AddCounter("neurontrace_agent_clock_utc_readings_total",
+             "Promises of UTC by a PHC, ClockBound or chronyd",
+             [&clocks] { return clocks.collector.utc_readings; });
+}
+
 void AgentMetrics::AddSpoolMetrics(const Spool& spool) {
   const DeliveryQueue& queue = watched_.queue;
   AddGauge("neurontrace_agent_spool_bytes", "Bytes of the spool's segments",
@@ -238,6 +286,7 @@ void AgentMetrics::AddSpoolMetrics(const Spool& spool) {
 }
 
 void AgentMetrics::Publish() {
+  clock_stats_ = watched_.clocks.stats();
   for (const auto& counter : counters_) RaiseTo(*counter.metric, counter.read());
   for (const auto& gauge : gauges_) gauge.metric->Set(static_cast<double>(gauge.read()));
   PublishCores();

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/agent_clocks.h"
 #include "agent/control/control_session.h"
 #include "agent/source/neuron/tap_source.h"
 #include "agent/source/source_metrics.h"
@@ -38,6 +39,7 @@ class AgentMetrics {
     const Spool* spool;  // may be null
     const Clock& clock;
     const AnswerWatch& answers;
+    const AgentClocks& clocks;
   };
 
   // The registry owns the metrics.
@@ -54,6 +56,7 @@ class AgentMetrics {
   void AddDeliveryMetrics();
   void AddControlMetrics();
   void AddSpoolMetrics(const Spool& spool);
+  void AddClockMetrics();
   void PublishCores();
   void PublishHeadroom();
   void PublishCanaries();
@@ -76,6 +79,7 @@ class AgentMetrics {
   prometheus::Registry& registry_;
   const prometheus::Labels labels_;
   const Watched watched_;
+  AgentClocks::Stats clock_stats_;  // as of the last Publish
   std::vector<Published<prometheus::Counter>> counters_;
   std::vector<Published<prometheus::Gauge>> gauges_;
   prometheus::Family<prometheus::Counter>& core_events_;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iostream>
+#include <map>
 
 namespace neurontrace {
 namespace {
@@ -125,7 +126,23 @@ void AddSpoolOptions(CLI::App& app, AgentConfig& config, SpoolWords& words) {
       ->capture_default_str();
 }
 
+std::map<std::string, ProbeMode> ProbeModes() {
+  return {{"auto", ProbeMode::kAuto},
+          {"udp", ProbeMode::kUdp},
+          {"grpc", ProbeMode::kGrpc},
+          {"off", ProbeMode::kOff}};
+}
+
 void AddDaemonOptions(CLI::App& app, AgentConfig& config) {
+  app.add_option_function<std::string>(
+         "--clock-probes",
+         [&config](const std::string& word) { config.clock_probes = ProbeModes().at(word); },
+         "How the aggregator is asked for the time: auto (over UDP, in a gRPC call for as long as "
+         "UDP gets no answers), udp, grpc, or off: instances are then put on one timeline by what "
+         "their clocks promise")
+      ->envname("NEURONTRACE_CLOCK_PROBES")
+      ->check(CLI::IsMember({"auto", "udp", "grpc", "off"}))
+      ->default_str("auto");
   app.add_option("--health-address", config.health_address,
                  "Address of /metrics, /healthz and /readyz; port 0: any free one")
       ->check(CheckAddress)

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/clock/clock_prober.h"
 #include "agent/ranks/rank_resolver.h"
 #include "trace/limits.h"
 
@@ -30,6 +31,7 @@ struct AgentConfig {
   bool spool_syncs = true;           // else the kernel writes when it likes
   std::string spool_check;           // not empty: check this directory, and nothing else
   bool spool_check_json = false;
+  ProbeMode clock_probes = ProbeMode::kAuto;
   uint32_t drain_seconds = 20;  // how long an agent that is told to end waits for answers
 };
 

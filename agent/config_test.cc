@@ -60,6 +60,19 @@ TEST_F(AgentConfigTest, TheSpoolIsSyncedUnlessTold) {
   EXPECT_EQ(Parse({"--aggregator", "a:1", "--spool-durability", "maybe"}).exit_code, 2);
 }
 
+TEST_F(AgentConfigTest, ProbesTheAggregatorAsItIsTold) {
+  EXPECT_EQ(Parse({"--aggregator", "a:1"}).config->clock_probes, ProbeMode::kAuto);
+  EXPECT_EQ(Parse({"--aggregator", "a:1", "--clock-probes", "auto"}).config->clock_probes,
+            ProbeMode::kAuto);
+  EXPECT_EQ(Parse({"--aggregator", "a:1", "--clock-probes", "udp"}).config->clock_probes,
+            ProbeMode::kUdp);
+  EXPECT_EQ(Parse({"--aggregator", "a:1", "--clock-probes", "grpc"}).config->clock_probes,
+            ProbeMode::kGrpc);
+  EXPECT_EQ(Parse({"--aggregator", "a:1", "--clock-probes", "off"}).config->clock_probes,
+            ProbeMode::kOff);
+  EXPECT_EQ(Parse({"--aggregator", "a:1", "--clock-probes", "maybe"}).exit_code, 2);
+}
+
 TEST_F(AgentConfigTest, ReadsEveryOption) {
   const Parsed parsed = Parse({"--aggregator",       "[::1]:1",
                                "--socket",           "/tmp/s",

@@ -197,6 +197,7 @@ absl::Status Aggregator::RestoreSessions() {
 }
 
 absl::Status Aggregator::Serve(const AggregatorConfig& config) {
+  ASSIGN_OR_RETURN(clocks_, ClockService::Start(config, {*store_, *registry_, random_, clock_}));
   ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, registry_, health_));
   loop_thread_ = std::thread([this] { loop_.Run(); });
   loop_.PostTask([this] { Tick(); });
@@ -213,6 +214,7 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   grpc::ResourceQuota quota("aggregator");
   builder.SetResourceQuota(quota.Resize(limits::kGrpcBytesMax));
   builder.RegisterService(&gateway_);
+  builder.RegisterService(&clocks_->gateway());
   builder.RegisterService(&operator_service_);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) {

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/aggregator_metrics.h"
+#include "aggregator/clock_service.h"
 #include "aggregator/config.h"
 #include "aggregator/ingest/agent_gateway.h"
 #include "aggregator/ingest/agent_reports.h"
@@ -46,6 +47,8 @@ class Aggregator {
   // HOST:PORT, with the real port.
   const std::string& address() const { return address_; }
   int health_port() const { return health_server_->port(); }
+  // UDP, of clock probes; 0: there is none.
+  uint16_t probe_port() const { return clocks_->probe_port(); }
   // True when the store has refused every write for a while and only opening it anew can help: the
   // program is to end, so that whoever looks after it starts it again. The log has said why.
   bool cannot_go_on() const { return cannot_go_on_; }
@@ -84,6 +87,7 @@ class Aggregator {
   ChunkWriter writer_;
   AgentGateway gateway_;
   OperatorService operator_service_;
+  std::unique_ptr<ClockService> clocks_;
   std::unique_ptr<HealthServer> health_server_;
   std::thread loop_thread_;
   std::unique_ptr<grpc::Server> server_;

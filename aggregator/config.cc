@@ -53,6 +53,17 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
                  "Address of /metrics, /healthz and /readyz")
       ->check(CheckAddress)
       ->capture_default_str();
+  app.add_option("--probe-port", config.probe_port,
+                 "UDP port at which the clock probes of agents are answered, at the host of "
+                 "--listen; 0: any free one. Default: the number of --listen's port")
+      ->check(CLI::Range(0, 65'535));
+  app.add_flag("!--no-udp-probes", config.udp_probes,
+               "Answer no probes over UDP; agents then ask in gRPC calls, with wider bounds");
+  app.add_option("--clock-evidence-hours", config.clock_evidence_hours,
+                 "How long what agents measured of their clocks is kept where no capture needs it; "
+                 "about 0.5 MB an hour of an agent")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
   std::string output = "text";
   auto* const check = app.add_flag(
       "--store-check", config.store_check,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,10 @@ struct AggregatorConfig {
   std::string listen = "127.0.0.1:9400";          // gRPC, HOST:PORT; port 0 picks a free one
   std::string health_address = "127.0.0.1:9402";  // HTTP, likewise
   std::string store = "/var/lib/neurontrace/aggregator";
+  // UDP, for clock probes; nullopt: the number of the gRPC port, or, where that is taken, none.
+  std::optional<uint16_t> probe_port;
+  bool udp_probes = true;
+  uint32_t clock_evidence_hours = 24;  // how long it is kept where no capture needs it
   Durability durability = Durability::kSynced;
   bool store_check = false;  // verify the store and end
   bool json = false;         // what store_check prints

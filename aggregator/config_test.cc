@@ -26,6 +26,18 @@ TEST(AggregatorConfig, AcknowledgesOnlyWhatIsOnDiskUnlessTold) {
   EXPECT_EQ(Parse({"--durability", "page-cache"}, exit_code)->durability, Durability::kPageCache);
 }
 
+TEST(AggregatorConfig, AnswersProbesAtThePortThatItIsTold) {
+  int exit_code = -1;
+  EXPECT_FALSE(Parse({}, exit_code)->probe_port.has_value());
+  EXPECT_TRUE(Parse({}, exit_code)->udp_probes);
+  EXPECT_EQ(Parse({"--probe-port", "9500"}, exit_code)->probe_port, 9'500);
+  EXPECT_EQ(Parse({"--probe-port", "0"}, exit_code)->probe_port, 0);
+  EXPECT_FALSE(Parse({"--no-udp-probes"}, exit_code)->udp_probes);
+  EXPECT_FALSE(Parse({"--probe-port", "70000"}, exit_code).has_value());
+  EXPECT_EQ(Parse({}, exit_code)->clock_evidence_hours, 24u);
+  EXPECT_EQ(Parse({"--clock-evidence-hours", "48"}, exit_code)->clock_evidence_hours, 48u);
+}
+
 TEST(AggregatorConfig, RefusesADurabilityThatItDoesNotKnow) {
   int exit_code = -1;
   ::testing::internal::CaptureStderr();

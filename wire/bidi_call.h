@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -28,6 +29,9 @@ class BidiCall {
     std::function<void(const Response&)> on_message;
     std::function<void()> on_written;             // the next Write may follow
     std::function<void(absl::Status)> on_closed;  // the last event
+    // A message is there, its on_message follows; null, or called on a thread of gRPC's the moment
+    // it is so, even when the owner is about to go.
+    std::function<void()> on_arrival = {};
   };
   using Reactor = grpc::ClientBidiReactor<Request, Response>;
   // Binds the reactor to a method of the service: async()->Method(context, reactor).
@@ -56,6 +60,9 @@ class BidiCall {
     call_->self.reset();
   }
 
+  // Whom the call goes to, as gRPC names it; known once anything was heard.
+  std::string peer() const { return call_->context->peer(); }
+
   // One at a time: on_written comes between two, or on_closed instead.
   void Write(std::shared_ptr<const Request> request) {
     std::lock_guard lock(call_->mutex);
@@ -82,6 +89,7 @@ class BidiCall {
         this->RemoveHold();  // OnDone follows.
         return;
       }
+      if (events.on_arrival) events.on_arrival();
       auto message = std::make_shared<Response>();
       message->Swap(&response);
       Post([message](const Events& e) { e.on_message(*message); });

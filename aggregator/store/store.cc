@@ -45,6 +45,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
   store->chunks_ = std::make_unique<ChunkStore>(database, options.durability);
   RETURN_IF_ERROR(store->chunks_->FinishDeletions());
   store->inventory_ = std::make_unique<InventoryStore>(database);
+  store->clocks_ = std::make_unique<ClockEvidenceStore>(database, options.durability);
   return store;
 }
 

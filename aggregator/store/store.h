@@ -10,6 +10,7 @@
 #include "aggregator/store/capture_reader.h"
 #include "aggregator/store/capture_store.h"
 #include "aggregator/store/chunk_store.h"
+#include "aggregator/store/clock_evidence_store.h"
 #include "aggregator/store/durability.h"
 #include "aggregator/store/inventory_store.h"
 #include "aggregator/store/store_check.h"
@@ -56,6 +57,8 @@ class Store {
   ChunkStore& chunks() { return *chunks_; }
   InventoryStore& inventory() { return *inventory_; }
   const InventoryStore& inventory() const { return *inventory_; }
+  ClockEvidenceStore& clocks() { return *clocks_; }
+  const ClockEvidenceStore& clocks() const { return *clocks_; }
 
   // Reads a capture, which need not have ended nor exist (it then has no streams).
   CaptureReader OpenCapture(const CaptureId& id) const { return {*database_, *chunks_, id}; }
@@ -77,6 +80,7 @@ class Store {
   std::unique_ptr<CaptureStore> captures_;
   std::unique_ptr<ChunkStore> chunks_;
   std::unique_ptr<InventoryStore> inventory_;
+  std::unique_ptr<ClockEvidenceStore> clocks_;
   std::string aggregator_id_;
   std::vector<std::string> notes_;
 };

@@ -97,14 +97,26 @@ absl::StatusOr<SalvagedRecords> FillFromFiles(const std::string& path, rocksdb::
     batch.Clear();
     return status;
   };
+  const auto put = [&](Family family, std::string_view key, std::string_view value) {
+    batch.Put(database.family(family), ToSlice(key), ToSlice(value));
+    return batch.GetDataSize() < kWriteBytes ? absl::OkStatus() : write();
+  };
   ASSIGN_OR_RETURN(SalvagedRecords records,
-                   SalvageFiles(path, env, [&](std::string_view key, std::string_view value) {
-                     if (!keys::ParseChunk(key)) return absl::OkStatus();
-                     batch.Put(database.family(Family::kChunks), ToSlice(key), ToSlice(value));
-                     return batch.GetDataSize() < kWriteBytes ? absl::OkStatus() : write();
-                   }));
+                   SalvageFiles(path, env,
+                                {.chunk =
+                                     [&](std::string_view key, std::string_view value) {
+                                       if (!keys::ParseChunk(key)) return absl::OkStatus();
+                                       return put(Family::kChunks, key, value);
+                                     },
+                                 .clock_evidence =
+                                     [&](std::string_view key, std::string_view value) {
+                                       return put(Family::kClockObservations, key, value);
+                                     }}));
   if (!records.aggregator_id.empty()) {
     batch.Put(database.family(Family::kMeta), "aggregator_id", records.aggregator_id);
+  }
+  for (const auto& [key, value] : records.epochs) {
+    batch.Put(database.family(Family::kMeta), key, value);
   }
   for (const auto& [key, value] : records.agents) {
     batch.Put(database.family(Family::kAgents), key, value);

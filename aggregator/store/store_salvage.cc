@@ -20,8 +20,6 @@
 namespace neurontrace {
 namespace {
 
-using TakeChunk = std::function<absl::Status(std::string_view key, std::string_view value)>;
-
 std::optional<Family> FamilyOf(std::string_view name) {
   for (size_t i = 0; i < kFamilyCount; ++i) {
     if (FamilyName(static_cast<Family>(i)) == name) return static_cast<Family>(i);
@@ -31,10 +29,13 @@ std::optional<Family> FamilyOf(std::string_view name) {
 
 // One key and value of a family, from wherever.
 absl::Status TakeEntry(Family family, std::string_view key, std::string_view value,
-                       const TakeChunk& chunk, SalvagedRecords& records) {
+                       const SalvageSinks& sinks, SalvagedRecords& records) {
   switch (family) {
     case Family::kMeta:
       if (key == "aggregator_id") records.aggregator_id = std::string(value);
+      if (key.starts_with("reference_epoch/")) {
+        records.epochs[std::string(key)] = std::string(value);
+      }
       return absl::OkStatus();
     case Family::kCaptures:
       if (const auto id = CaptureId::FromBytes(key); id.ok()) {
@@ -55,7 +56,9 @@ absl::Status TakeEntry(Family family, std::string_view key, std::string_view val
       }
       return absl::OkStatus();
     case Family::kChunks:
-      return chunk(key, value);
+      return sinks.chunk(key, value);
+    case Family::kClockObservations:
+      return sinks.clock_evidence(key, value);
     default:
       return absl::OkStatus();  // made again from the chunks, or empty in this format
   }
@@ -64,13 +67,14 @@ absl::Status TakeEntry(Family family, std::string_view key, std::string_view val
 // The writes of the log, in their order. Families have the numbers they were made with.
 class LogReplay final : public rocksdb::WriteBatch::Handler {
  public:
-  LogReplay(const TakeChunk& chunk, SalvagedRecords& records) : chunk_(chunk), records_(records) {}
+  LogReplay(const SalvageSinks& sinks, SalvagedRecords& records)
+      : sinks_(sinks), records_(records) {}
 
   rocksdb::Status PutCF(uint32_t number, const rocksdb::Slice& key,
                         const rocksdb::Slice& value) override {
     if (number == 0 || number > kFamilyCount) return rocksdb::Status::OK();
     failed_ =
-        TakeEntry(static_cast<Family>(number - 1), ToView(key), ToView(value), chunk_, records_);
+        TakeEntry(static_cast<Family>(number - 1), ToView(key), ToView(value), sinks_, records_);
     return failed_.ok() ? rocksdb::Status::OK() : rocksdb::Status::Aborted();
   }
   rocksdb::Status DeleteCF(uint32_t number, const rocksdb::Slice& key) override {
@@ -86,12 +90,13 @@ class LogReplay final : public rocksdb::WriteBatch::Handler {
   const absl::Status& failed() const { return failed_; }
 
  private:
-  const TakeChunk& chunk_;
+  const SalvageSinks& sinks_;
   SalvagedRecords& records_;
   absl::Status failed_;
 };
 
-void ReadTable(const std::string& file, rocksdb::Env& env, SalvagedRecords& records) {
+void ReadTable(const std::string& file, rocksdb::Env& env, const SalvageSinks& sinks,
+               SalvagedRecords& records) {
   rocksdb::SstFileReader reader(rocksdb::Options(DatabaseOptions(&env), {}));
   if (!reader.Open(file).ok()) {
     ++records.damaged;
@@ -100,10 +105,11 @@ void ReadTable(const std::string& file, rocksdb::Env& env, SalvagedRecords& reco
   }
   const auto family = FamilyOf(reader.GetTableProperties()->column_family_name);
   if (!family || *family == Family::kChunks) return;  // values lie in blob files
-  const TakeChunk none = [](std::string_view, std::string_view) { return absl::OkStatus(); };
   const std::unique_ptr<rocksdb::Iterator> it(reader.NewIterator({}));
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
-    TakeEntry(*family, ToView(it->key()), ToView(it->value()), none, records).IgnoreError();
+    if (!TakeEntry(*family, ToView(it->key()), ToView(it->value()), sinks, records).ok()) {
+      ++records.damaged;
+    }
   }
   if (it->status().ok()) return;
   ++records.damaged;
@@ -127,22 +133,22 @@ void SalvagedRecords::Take(CaptureId capture, StreamRecord record) {
 }
 
 absl::StatusOr<SalvagedRecords> SalvageFiles(const std::string& path, rocksdb::Env& env,
-                                             const TakeChunk& chunk) {
+                                             const SalvageSinks& sinks) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(FromRocksDb(env.GetChildren(path, &names), fmt::format("reading {}", path)));
   std::sort(names.begin(), names.end());  // later files have later records
   SalvagedRecords records;
   for (const std::string& name : names) {
-    if (name.ends_with(".sst")) ReadTable(path + "/" + name, env, records);
+    if (name.ends_with(".sst")) ReadTable(path + "/" + name, env, sinks, records);
   }
   for (const std::string& name : names) {
     if (!name.ends_with(".blob")) continue;
-    ASSIGN_OR_RETURN(const BlobScan scan, ScanBlobFile(path + "/" + name, env, chunk));
+    ASSIGN_OR_RETURN(const BlobScan scan, ScanBlobFile(path + "/" + name, env, sinks.chunk));
     records.damaged += scan.damaged;
   }
   ASSIGN_OR_RETURN(const std::vector<WalDamage> damage,
                    ScanWal(path, env, [&](std::string_view bytes) {
-                     LogReplay replay(chunk, records);
+                     LogReplay replay(sinks, records);
                      rocksdb::WriteBatch batch{std::string(bytes)};
                      const rocksdb::Status read = batch.Iterate(&replay);
                      if (!read.ok() && replay.failed().ok()) ++records.damaged;

@@ -25,6 +25,7 @@ struct SalvagedRecords {
   std::map<CaptureId, CaptureRecord> captures;
   std::map<std::string, std::string> agents;   // values, by key
   std::map<std::string, std::string> workers;  // likewise
+  std::map<std::string, std::string> epochs;   // of the reference timescale, likewise
   std::map<std::pair<CaptureId, uint32_t>, StreamRecord> streams;
   bool captures_complete = true;  // no part of family captures was unreadable
   uint64_t damaged = 0;           // files and places in them that could not be read
@@ -34,12 +35,18 @@ struct SalvagedRecords {
   void Take(CaptureId capture, StreamRecord record);
 };
 
+// Where what is too much for memory goes: keys and values, some more than once. An error ends it.
+struct SalvageSinks {
+  using Take = std::function<absl::Status(std::string_view key, std::string_view value)>;
+  Take chunk;
+  Take clock_evidence;
+};
+
 // Reads the files of a database one by one, without what says how they belong together: chunks out
 // of blob files, everything else out of tables, and then all of the log over it. A record that was
 // deleted can come back where the table with the old one is still there; chunks of a capture whose
-// record is gone do not matter. `chunk` gets each chunk's key and value, some more than once.
-absl::StatusOr<SalvagedRecords> SalvageFiles(
-    const std::string& path, rocksdb::Env& env,
-    const std::function<absl::Status(std::string_view key, std::string_view value)>& chunk);
+// record is gone do not matter.
+absl::StatusOr<SalvagedRecords> SalvageFiles(const std::string& path, rocksdb::Env& env,
+                                             const SalvageSinks& sinks);
 
 }  // namespace neurontrace

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/agent_clocks.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "agent/grpc_clock_streams.h"
+#include "wire/grpc_channel.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kBeatsPerPublish = 4;
+
+}  // namespace
+
+AgentClocks::AgentClocks(const std::string& aggregator, const AgentInfo& info, ProbeMode mode) {
+  loop_.PostTask([this, aggregator, info, mode] { Start(aggregator, info, mode); });
+  thread_ = std::thread([this] { loop_.Run(); });
+}
+
+AgentClocks::~AgentClocks() {
+  loop_.PostTask([this] {
+    collector_.reset();
+    link_.reset();
+    prober_.reset();
+    stream_.reset();
+    udp_.reset();
+    loop_.Quit();
+  });
+  thread_.join();
+}
+
+void AgentClocks::Start(const std::string& aggregator, const AgentInfo& info, ProbeMode mode) {
+  const auto on_exchange = [this](const ClockExchange& exchange) { collector_->Add(exchange); };
+  udp_ = std::make_unique<UdpProber>(host_clocks_, loop_, on_exchange);
+  // A connection each, so that probes wait behind nothing.
+  stream_ = std::make_unique<StreamProber>(
+      MakeGrpcProbeConnector(MakeChannel(aggregator, {}), loop_, host_clocks_), host_clocks_, loop_,
+      on_exchange);
+  prober_ = std::make_unique<ClockProber>(mode, *udp_, *stream_, random_);
+  link_ = std::make_unique<EvidenceLink>(
+      MakeGrpcEvidenceConnector(MakeChannel(aggregator, {}), info, loop_), host_clocks_, loop_,
+      random_,
+      EvidenceLink::Hooks{
+          .on_access =
+              [this](const std::optional<ProbeAccess>& access) { prober_->OnWelcome(access); },
+          .on_lost = [this] { prober_->OnLost(); }});
+  collector_ = std::make_unique<ClockCollector>(
+      ClockCollector::Deps{loop_, host_clocks_, files_, random_}, ClockPaths{},
+      ClockCollector::Hooks{.on_batch = [this](const ClockEvidence& batch) { link_->Put(batch); },
+                            .on_break = [this] { prober_->OnBreak(); },
+                            .on_beat =
+                                [this, beats = uint64_t{0}]() mutable {
+                                  prober_->Beat();
+                                  if (++beats % kBeatsPerPublish == 0) Publish();
+                                }});
+  if (const absl::Status status = collector_->Start(); !status.ok()) {
+    spdlog::error("clock: nothing is measured: {}", status.ToString());
+    return;
+  }
+  link_->Start();
+}
+
+void AgentClocks::Publish() {
+  Stats stats{.collector = collector_->counters(),
+              .utc = collector_->utc_counters(),
+              .snapshots_let_go = collector_->snapshots_let_go(),
+              .udp = udp_->counters(),
+              .udp_without_kernel_stamp = udp_->without_kernel_stamp(),
+              .stream = stream_->counters(),
+              .link = link_->counters(),
+              .backlog_batches = link_->backlog_batches(),
+              .backlog_bytes = link_->backlog_bytes(),
+              .connected = link_->connected(),
+              .uses_stream = prober_->uses_stream()};
+  const std::lock_guard lock(mutex_);
+  stats_ = stats;
+}
+
+void AgentClocks::Flush() {
+  {
+    const std::lock_guard lock(mutex_);
+    flushing_ = true;
+  }
+  loop_.PostTask([this] {
+    if (collector_ == nullptr) return;
+    collector_->Flush();
+    Publish();
+    const std::lock_guard lock(mutex_);
+    flushing_ = false;
+  });
+}
+
+bool AgentClocks::settled() const {
+  const std::lock_guard lock(mutex_);
+  return !flushing_ && (stats_.backlog_batches == 0 || !stats_.connected);
+}
+
+AgentClocks::Stats AgentClocks::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+}  // namespace neurontrace

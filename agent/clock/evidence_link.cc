@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/clock/evidence_link.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trace/clock_evidence_codec.h"
+#include "trace/clock_limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kReconnectFirstNs = 200'000'000;
+constexpr uint64_t kReconnectLongestNs = 15'000'000'000;
+constexpr uint64_t kUnansweredMax = 8;  // batches on their way
+constexpr size_t kBatchOverheadBytes = 64;
+
+uint64_t LastRaw(const ClockEvidence& evidence) {
+  uint64_t raw_ns = 0;
+  for (const auto& s : evidence.snapshots) raw_ns = std::max(raw_ns, s.raw_end_ns);
+  for (const auto& e : evidence.exchanges) raw_ns = std::max(raw_ns, e.receive_raw_ns);
+  for (const auto& e : evidence.events) raw_ns = std::max(raw_ns, e.raw_end_ns);
+  for (const auto& r : evidence.utc) raw_ns = std::max(raw_ns, r.raw_ns);
+  return raw_ns;
+}
+
+}  // namespace
+
+EvidenceLink::EvidenceLink(EvidenceConnector connector, const HostClocks& clocks,
+                           TaskRunner& runner, Random& random, Hooks hooks)
+    : connector_(std::move(connector)),
+      clocks_(clocks),
+      runner_(runner),
+      hooks_(std::move(hooks)),
+      backoff_(random, kReconnectFirstNs, kReconnectLongestNs) {}
+
+EvidenceLink::~EvidenceLink() = default;
+
+void EvidenceLink::Start() { Connect(); }
+
+void EvidenceLink::Connect() {
+  if (stream_ != nullptr) return;
+  ++counters_.calls;
+  writing_ = false;
+  sent_number_ = 0;
+  stream_ = connector_(
+      {.on_access = [this](const std::optional<ProbeAccess>& access) { OnAccess(access); },
+       .on_receipt = [this](uint64_t number) { OnReceipt(number); },
+       .on_written =
+           [this] {
+             writing_ = false;
+             Pump();
+           },
+       .on_closed = [this](const absl::Status& status) { OnClosed(status); }});
+}
+
+void EvidenceLink::OnAccess(const std::optional<ProbeAccess>& access) {
+  if (has_access_) return;
+  has_access_ = true;
+  backoff_.Reset();
+  if (hooks_.on_access) hooks_.on_access(access);
+  Pump();
+}
+
+void EvidenceLink::OnReceipt(uint64_t number) {
+  if (number > sent_number_) return;  // of nothing that was sent
+  while (!backlog_.empty() && backlog_.front().number <= number) {
+    backlog_bytes_ -= backlog_.front().observations.size() + kBatchOverheadBytes;
+    backlog_.pop_front();
+    ++counters_.batches_stored;
+  }
+  Pump();
+}
+
+void EvidenceLink::OnClosed(const absl::Status& status) {
+  spdlog::debug("clock: the report call ended: {}", status.ToString());
+  if (std::exchange(has_access_, false) && hooks_.on_lost) hooks_.on_lost();
+  // The call cannot be ended from within what it says.
+  runner_.PostTask([this, alive = std::weak_ptr<bool>(alive_), call = counters_.calls] {
+    if (!alive.expired() && call == counters_.calls) stream_.reset();
+  });
+  runner_.PostDelayedTask(
+      [this, alive = std::weak_ptr<bool>(alive_)] {
+        if (!alive.expired()) Connect();
+      },
+      backoff_.NextDelayNs());
+}
+
+void EvidenceLink::Put(const ClockEvidence& batch) {
+  backlog_.push_back({.number = ++last_number_,
+                      .raw_ns = LastRaw(batch),
+                      .observations = EncodeClockEvidence(batch)});
+  backlog_bytes_ += backlog_.back().observations.size() + kBatchOverheadBytes;
+  while (backlog_.size() > 1 && (backlog_bytes_ > limits::kClockBacklogBytesMax ||
+                                 backlog_.size() > limits::kClockBacklogBatchesMax)) {
+    backlog_bytes_ -= backlog_.front().observations.size() + kBatchOverheadBytes;
+    backlog_.pop_front();
+    ++counters_.batches_dropped;
+  }
+  Pump();
+}
+
+void EvidenceLink::Pump() {
+  if (stream_ == nullptr || !has_access_ || writing_ || backlog_.empty()) return;
+  const uint64_t first = backlog_.front().number;
+  const uint64_t next = std::max(sent_number_ + 1, first);
+  if (next > backlog_.back().number || next >= first + kUnansweredMax) return;
+  const Kept& kept = backlog_[next - first];
+  const uint64_t now_ns = clocks_.RawNs();
+  writing_ = true;
+  sent_number_ = next;
+  ++counters_.batches_sent;
+  counters_.bytes_sent += kept.observations.size();
+  stream_->Send({.number = kept.number,
+                 .age_ns = now_ns - std::min(now_ns, kept.raw_ns),
+                 .observations = kept.observations});
+}
+
+}  // namespace neurontrace

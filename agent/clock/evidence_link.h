@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/clock/evidence_stream.h"
+#include "base/backoff.h"
+#include "base/random.h"
+#include "base/task_runner.h"
+#include "clock/host_clocks.h"
+#include "trace/clock_evidence.h"
+
+namespace neurontrace {
+
+// Brings evidence to the aggregator: keeps every batch until its receipt is there, and keeps trying
+// to reach the aggregator for as long as it lives. While there is none the backlog grows to
+// limits::kClockBacklogBytesMax; beyond, the oldest batches are dropped. Lives on the sequence of
+// its runner, which outlives it.
+class EvidenceLink {
+ public:
+  struct Hooks {
+    std::function<void(const std::optional<ProbeAccess>&)> on_access;
+    std::function<void()> on_lost;  // of the aggregator that gave access
+  };
+  struct Counters {
+    uint64_t calls = 0;
+    uint64_t batches_sent = 0;
+    uint64_t bytes_sent = 0;
+    uint64_t batches_stored = 0;
+    uint64_t batches_dropped = 0;
+  };
+
+  EvidenceLink(EvidenceConnector connector, const HostClocks& clocks, TaskRunner& runner,
+               Random& random, Hooks hooks);
+  ~EvidenceLink();
+
+  void Start();
+  void Put(const ClockEvidence& batch);
+
+  bool connected() const { return has_access_; }
+  size_t backlog_batches() const { return backlog_.size(); }
+  size_t backlog_bytes() const { return backlog_bytes_; }
+  const Counters& counters() const { return counters_; }
+
+ private:
+  struct Kept {
+    uint64_t number = 0;
+    uint64_t raw_ns = 0;  // of the last entry
+    std::string observations;
+  };
+  void Connect();
+  void OnAccess(const std::optional<ProbeAccess>& access);
+  void OnReceipt(uint64_t number);
+  void OnClosed(const absl::Status& status);
+  void Pump();
+
+  const EvidenceConnector connector_;
+  const HostClocks& clocks_;
+  TaskRunner& runner_;
+  const Hooks hooks_;
+  Backoff backoff_;
+  std::unique_ptr<EvidenceStream> stream_;
+  bool has_access_ = false;
+  bool writing_ = false;
+  uint64_t last_number_ = 0;
+  uint64_t sent_number_ = 0;  // the last one in this call
+  std::deque<Kept> backlog_;  // numbers without a hole
+  size_t backlog_bytes_ = 0;
+  Counters counters_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace neurontrace

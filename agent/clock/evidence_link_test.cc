@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evidence is kept until its receipt is there, sent again in another call, and bounded; the test
+// plays the aggregator.
+#include "agent/clock/evidence_link.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/fake_task_runner.h"
+#include "clock/fake_host_clocks.h"
+#include "trace/clock_evidence_codec.h"
+#include "trace/clock_limits.h"
+
+namespace neurontrace {
+namespace {
+
+// What the test sees of the calls.
+struct Calls {
+  int begun = 0;
+  int open = 0;
+  std::vector<EvidenceBatch> sent;
+  EvidenceStream::Events events;  // of the last call
+};
+
+class FakeEvidenceStream final : public EvidenceStream {
+ public:
+  explicit FakeEvidenceStream(Calls& calls) : calls_(calls) { ++calls_.open; }
+  ~FakeEvidenceStream() override { --calls_.open; }
+  void Send(const EvidenceBatch& batch) override { calls_.sent.push_back(batch); }
+
+ private:
+  Calls& calls_;
+};
+
+class EvidenceLinkTest : public testing::Test {
+ protected:
+  EvidenceLinkTest() { link_.Start(); }
+
+  void Put(size_t entries = 1) {
+    ClockEvidence evidence;
+    evidence.events.resize(entries, {ClockEventKind::kPause, host_.RawNs(), host_.RawNs(), 0});
+    link_.Put(evidence);
+  }
+  // Has everything written that may be.
+  void Write() {
+    for (size_t sent = 0; sent != calls_.sent.size();) {
+      sent = calls_.sent.size();
+      calls_.events.on_written();
+    }
+  }
+  std::vector<uint64_t> Numbers() const {
+    std::vector<uint64_t> numbers;
+    for (const EvidenceBatch& batch : calls_.sent) numbers.push_back(batch.number);
+    return numbers;
+  }
+  using Numbers_ = std::vector<uint64_t>;
+
+  FakeClock clock_;
+  FakeTaskRunner runner_{clock_};
+  FakeHostClocks host_;
+  SeededRandom random_{1};
+  Calls calls_;
+  int accesses_ = 0;
+  int losses_ = 0;
+  EvidenceLink link_{[this](EvidenceStream::Events events) {
+                       ++calls_.begun;
+                       calls_.events = std::move(events);
+                       return std::make_unique<FakeEvidenceStream>(calls_);
+                     },
+                     host_,
+                     runner_,
+                     random_,
+                     {.on_access = [this](const std::optional<ProbeAccess>&) { ++accesses_; },
+                      .on_lost = [this] { ++losses_; }}};
+};
+
+TEST_F(EvidenceLinkTest, SendsInOrderOnceThereIsAccess) {
+  Put();
+  host_.AdvanceNs(7'000);
+  Put();
+  EXPECT_TRUE(calls_.sent.empty());
+  calls_.events.on_access(std::nullopt);
+  EXPECT_EQ(accesses_, 1);
+  EXPECT_EQ(Numbers(), Numbers_{1}) << "one at a time";
+  EXPECT_EQ(calls_.sent[0].age_ns, 7'000u);
+  EXPECT_TRUE(DecodeClockEvidence(calls_.sent[0].observations).ok());
+  Write();
+  EXPECT_EQ(Numbers(), (Numbers_{1, 2}));
+  calls_.events.on_receipt(2);
+  EXPECT_EQ(link_.backlog_batches(), 0u);
+  EXPECT_EQ(link_.backlog_bytes(), 0u);
+}
+
+TEST_F(EvidenceLinkTest, SendsAgainWhatHasNoReceipt) {
+  for (int i = 0; i < 4; ++i) Put();
+  calls_.events.on_access(std::nullopt);
+  Write();
+  calls_.events.on_receipt(2);
+  calls_.events.on_closed(absl::UnavailableError("gone"));
+  EXPECT_EQ(losses_, 1);
+  runner_.RunUntilIdle();
+  EXPECT_EQ(calls_.open, 0);
+  Put();
+  runner_.AdvanceNs(30'000'000'000);
+  EXPECT_EQ(calls_.begun, 2);
+  calls_.sent.clear();
+  calls_.events.on_access(std::nullopt);
+  Write();
+  EXPECT_EQ(Numbers(), (Numbers_{3, 4, 5}));
+}
+
+TEST_F(EvidenceLinkTest, HasFewOnTheirWay) {
+  for (int i = 0; i < 30; ++i) Put();
+  calls_.events.on_access(std::nullopt);
+  Write();
+  EXPECT_EQ(calls_.sent.size(), 8u);
+  calls_.events.on_receipt(5);
+  Write();
+  EXPECT_EQ(calls_.sent.size(), 13u);
+}
+
+TEST_F(EvidenceLinkTest, BelievesNoReceiptOfWhatItDidNotSend) {
+  Put();
+  Put();
+  calls_.events.on_access(std::nullopt);
+  calls_.events.on_receipt(2);
+  calls_.events.on_receipt(~uint64_t{0});
+  EXPECT_EQ(link_.backlog_batches(), 2u);
+}
+
+TEST_F(EvidenceLinkTest, DropsTheOldestWhenNobodyComes) {
+  constexpr size_t kEntries = 4'000;
+  for (int i = 0; i < 1'000; ++i) Put(kEntries);
+  EXPECT_GT(link_.counters().batches_dropped, 100u);
+  EXPECT_LE(link_.backlog_bytes(), limits::kClockBacklogBytesMax);
+  EXPECT_EQ(link_.backlog_batches() + link_.counters().batches_dropped, 1'000u);
+  calls_.events.on_access(std::nullopt);
+  EXPECT_EQ(calls_.sent[0].number, link_.counters().batches_dropped + 1);
+}
+
+TEST_F(EvidenceLinkTest, DropsWhatIsOnItsWayWhenItMust) {
+  Put(1'000);
+  calls_.events.on_access(std::nullopt);
+  for (int i = 0; i < 1'000; ++i) Put(4'000);
+  calls_.events.on_receipt(1);
+  Write();
+  for (size_t i = 1; i < calls_.sent.size(); ++i) {
+    EXPECT_GT(calls_.sent[i].number, calls_.sent[i - 1].number);
+  }
+  EXPECT_GT(calls_.sent.size(), 1u);
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/grpc_clock_streams.h"
+
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "neurontrace/v1/clock_gateway.grpc.pb.h"
+#include "wire/bidi_call.h"
+#include "wire/clock_messages.h"
+
+namespace neurontrace {
+namespace {
+
+using StubPointer = std::shared_ptr<v1::ClockGateway::Stub>;
+
+class GrpcEvidenceStream final : public EvidenceStream {
+ public:
+  using Call = BidiCall<v1::ClockReport, v1::ClockOrder>;
+
+  GrpcEvidenceStream(v1::ClockGateway::Stub& stub, const ClockIdentity& identity,
+                     TaskRunner& runner, Events events)
+      : events_(std::move(events)),
+        call_(runner, std::make_unique<grpc::ClientContext>(),
+              [&stub](grpc::ClientContext* context, Call::Reactor* reactor) {
+                stub.async()->Report(context, reactor);
+              },
+              {.on_message = [this](const v1::ClockOrder& order) { OnOrder(order); },
+               .on_written =
+                   [this] {
+                     if (std::exchange(said_hello_, true)) return events_.on_written();
+                     TellAccess();
+                   },
+               .on_closed =
+                   [this](const absl::Status& status) {
+                     if (!closed_) events_.on_closed(status);
+                   }}) {
+    auto report = std::make_shared<v1::ClockReport>();
+    ToProto(identity, report->mutable_hello());
+    call_.Write(std::move(report));
+  }
+
+  void Send(const EvidenceBatch& batch) override {
+    auto report = std::make_shared<v1::ClockReport>();
+    v1::ClockEvidenceBatch& evidence = *report->mutable_evidence();
+    evidence.set_number(batch.number);
+    evidence.set_age_ns(batch.age_ns);
+    evidence.set_observations(batch.observations);
+    call_.Write(std::move(report));
+  }
+
+ private:
+  void OnOrder(const v1::ClockOrder& order) {
+    if (closed_) return;
+    if (order.has_receipt()) return events_.on_receipt(order.receipt().number());
+    if (!order.has_access()) return;  // of a newer aggregator
+    const auto grant = FromProto(order.access());
+    if (!grant.ok()) {
+      closed_ = true;
+      return events_.on_closed(grant.status());
+    }
+    const auto address = ProbeAddressOfPeer(call_.peer(), grant->udp_port);
+    has_access_ = true;
+    if (grant->udp_port != 0 && address.ok()) {
+      access_ = ProbeAccess{.address = *address, .key_id = grant->key_id, .key = grant->key};
+    }
+    TellAccess();
+  }
+
+  // Once the hello is written too, as batches may be sent from then on.
+  void TellAccess() {
+    if (said_hello_ && std::exchange(has_access_, false)) events_.on_access(access_);
+  }
+
+  const Events events_;
+  bool said_hello_ = false;
+  bool closed_ = false;      // by an order that makes no sense
+  bool has_access_ = false;  // and has not told it yet
+  std::optional<ProbeAccess> access_;
+  Call call_;
+};
+
+class GrpcProbeStream final : public ProbeStream {
+ public:
+  using Call = BidiCall<v1::ClockQuestion, v1::ClockAnswer>;
+
+  GrpcProbeStream(v1::ClockGateway::Stub& stub, TaskRunner& runner, const HostClocks& clocks,
+                  Events events)
+      : clocks_(clocks),
+        events_(std::move(events)),
+        call_(runner, std::make_unique<grpc::ClientContext>(),
+              [&stub](grpc::ClientContext* context, Call::Reactor* reactor) {
+                stub.async()->Ask(context, reactor);
+              },
+              {.on_message = [this](const v1::ClockAnswer& answer) { OnAnswer(answer); },
+               .on_written = [this] { events_.on_written(); },
+               .on_closed = [this](const absl::Status& status) { events_.on_closed(status); },
+               .on_arrival =
+                   [this] {
+                     const uint64_t raw_ns = clocks_.RawNs();
+                     const std::lock_guard lock(mutex_);
+                     arrivals_.push_back(raw_ns);
+                   }}) {}
+
+  void Send(uint64_t sequence) override {
+    auto question = std::make_shared<v1::ClockQuestion>();
+    question->set_sequence(sequence);
+    call_.Write(std::move(question));
+  }
+
+ private:
+  void OnAnswer(const v1::ClockAnswer& answer) {
+    ProbeReply reply{.sequence = answer.sequence(),
+                     .reference_receive_ns = answer.reference_receive_ns(),
+                     .reference_send_ns = answer.reference_send_ns(),
+                     .reference_epoch = answer.reference_epoch()};
+    {
+      const std::lock_guard lock(mutex_);
+      reply.receive_raw_ns = arrivals_.front();
+      arrivals_.pop_front();
+    }
+    events_.on_reply(reply);
+  }
+
+  const HostClocks& clocks_;
+  const Events events_;
+  std::mutex mutex_;
+  std::deque<uint64_t> arrivals_;  // guarded by mutex_; of the answers not told yet
+  Call call_;                      // the last: it ends before what it tells
+};
+
+}  // namespace
+
+EvidenceConnector MakeGrpcEvidenceConnector(std::shared_ptr<grpc::Channel> channel,
+                                            const AgentInfo& info, TaskRunner& runner) {
+  StubPointer stub = v1::ClockGateway::NewStub(channel);
+  const ClockIdentity identity{info.agent_id, info.instance_id, info.boot_id};
+  return [stub = std::move(stub), identity,
+          &runner](EvidenceStream::Events events) -> std::unique_ptr<EvidenceStream> {
+    return std::make_unique<GrpcEvidenceStream>(*stub, identity, runner, std::move(events));
+  };
+}
+
+ProbeConnector MakeGrpcProbeConnector(std::shared_ptr<grpc::Channel> channel, TaskRunner& runner,
+                                      const HostClocks& clocks) {
+  StubPointer stub = v1::ClockGateway::NewStub(channel);
+  return [stub = std::move(stub), &runner,
+          &clocks](ProbeStream::Events events) -> std::unique_ptr<ProbeStream> {
+    return std::make_unique<GrpcProbeStream>(*stub, runner, clocks, std::move(events));
+  };
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/clock_service.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kHourNs = 3'600'000'000'000;
+constexpr uint64_t kPruneIntervalNs = kHourNs / 6;
+// Evidence from before and after a capture makes its models better.
+constexpr uint64_t kCaptureMarginNs = kHourNs / 4;
+
+std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+uint16_t PortOf(const std::string& address) {
+  uint16_t port = 0;
+  const char* const end = address.data() + address.size();
+  std::from_chars(address.data() + address.rfind(':') + 1, end, port);
+  return port;
+}
+
+// The stretch of time whose evidence a capture needs.
+RealtimeWindow WindowOf(const CaptureRecord& capture) {
+  const uint64_t begin_ns = capture.started_realtime_ns;
+  RealtimeWindow window{.begin_ns = begin_ns - std::min(begin_ns, kCaptureMarginNs)};
+  if (HasEnded(capture.state)) window.end_ns = capture.ended_realtime_ns + kCaptureMarginNs;
+  return window;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ClockService>> ClockService::Start(const AggregatorConfig& config,
+                                                                  const Deps& deps) {
+  const SystemHostClocks clocks;
+  const uint64_t now_ns = deps.clock.RealtimeNs();
+  ASSIGN_OR_RETURN(const ReferenceEpoch epoch,
+                   deps.store.clocks().TakeEpoch(RawOrigin(), now_ns - clocks.RawNs(), now_ns));
+  std::unique_ptr<ClockService> service(new ClockService(config, deps, epoch));
+  RETURN_IF_ERROR(service->Listen(config));
+  return service;
+}
+
+ClockService::ClockService(const AggregatorConfig& config, const Deps& deps,
+                           const ReferenceEpoch& epoch)
+    : retention_ns_(config.clock_evidence_hours * kHourNs),
+      store_(deps.store),
+      clock_(deps.clock),
+      timescale_(host_clocks_, epoch.number, epoch.offset_ns),
+      keys_(deps.random),
+      probe_metrics_(deps.registry),
+      metrics_(deps.registry),
+      writer_(deps.store.clocks(), metrics_) {
+  metrics_.reference_epoch.Set(epoch.number);
+  SPDLOG_INFO("reference timescale: epoch {}", epoch.number);
+}
+
+ClockService::~ClockService() {
+  pruning_.Quit();
+  if (pruning_thread_.joinable()) pruning_thread_.join();
+}
+
+void ClockService::PruneAndAgain() {
+  if (const absl::Status status = Prune(); !status.ok()) {
+    SPDLOG_WARN("old clock evidence: {}", std::string(status.message()));
+  }
+  pruning_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
+}
+
+absl::Status ClockService::Listen(const AggregatorConfig& config) {
+  if (config.udp_probes) {
+    auto responder = ProbeResponder::Start(HostOf(config.listen),
+                                           config.probe_port.value_or(PortOf(config.listen)),
+                                           {host_clocks_, timescale_, keys_, probe_metrics_});
+    if (responder.ok()) {
+      responder_ = *std::move(responder);
+    } else if (config.probe_port) {
+      return responder.status();
+    } else {
+      SPDLOG_WARN("{}; agents ask in gRPC calls", std::string(responder.status().message()));
+    }
+  }
+  gateway_ = std::make_unique<ClockGateway>(
+      ClockGateway::Deps{keys_, probe_port(), timescale_, writer_, metrics_, clock_});
+  pruning_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
+  pruning_thread_ = std::thread([this] { pruning_.Run(); });
+  return absl::OkStatus();
+}
+
+absl::Status ClockService::Prune() {
+  ASSIGN_OR_RETURN(const std::vector<CaptureRecord> captures, store_.captures().List());
+  std::vector<RealtimeWindow> keep;
+  keep.reserve(captures.size());
+  for (const CaptureRecord& capture : captures) keep.push_back(WindowOf(capture));
+  const uint64_t now_ns = clock_.RealtimeNs();
+  ASSIGN_OR_RETURN(const ClockEvidenceStore::Pruned pruned,
+                   store_.clocks().Prune(now_ns - std::min(now_ns, retention_ns_), keep));
+  metrics_.batches_pruned.Increment(static_cast<double>(pruned.batches));
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

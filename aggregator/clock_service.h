@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/registry.h>
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "aggregator/config.h"
+#include "aggregator/ingest/clock_evidence_writer.h"
+#include "aggregator/ingest/clock_gateway.h"
+#include "aggregator/ingest/clock_metrics.h"
+#include "aggregator/reference/probe_keys.h"
+#include "aggregator/reference/probe_metrics.h"
+#include "aggregator/reference/probe_responder.h"
+#include "aggregator/reference/reference_timescale.h"
+#include "aggregator/store/store.h"
+#include "base/clock.h"
+#include "base/event_loop.h"
+#include "base/random.h"
+#include "clock/host_clocks.h"
+
+namespace neurontrace {
+
+// Everything of an aggregator that is about the clocks of its agents: the reference timescale, who
+// answers probes with it, and what stores the evidence. Builds it, connects it and owns it.
+class ClockService {
+ public:
+  struct Deps {
+    Store& store;
+    prometheus::Registry& registry;
+    Random& random;
+    const Clock& clock;
+  };
+
+  // Answers probes from here on; what is in `deps` outlives this. Errors of the store, and of a UDP
+  // port that was asked for by its number, as they are said to people.
+  static absl::StatusOr<std::unique_ptr<ClockService>> Start(const AggregatorConfig& config,
+                                                             const Deps& deps);
+  ~ClockService();
+  ClockService(const ClockService&) = delete;
+  ClockService& operator=(const ClockService&) = delete;
+
+  // To be registered with a server, which this outlives.
+  ClockGateway& gateway() { return *gateway_; }
+  // Where probes are answered over UDP; 0: nowhere.
+  uint16_t probe_port() const { return responder_ == nullptr ? 0 : responder_->port(); }
+  const ReferenceTimescale& timescale() const { return timescale_; }
+
+  // Removes evidence that is older than the configuration says and that no capture needs. May take
+  // as long as reading it does. Any thread.
+  absl::Status Prune();
+
+ private:
+  ClockService(const AggregatorConfig& config, const Deps& deps, const ReferenceEpoch& epoch);
+  absl::Status Listen(const AggregatorConfig& config);
+  void PruneAndAgain();
+
+  const uint64_t retention_ns_;
+  Store& store_;
+  const Clock& clock_;
+  SystemHostClocks host_clocks_;
+  ReferenceTimescale timescale_;
+  ProbeKeys keys_;
+  ProbeMetrics probe_metrics_;
+  ClockMetrics metrics_;
+  ClockEvidenceWriter writer_;
+  std::unique_ptr<ProbeResponder> responder_;  // null: no UDP
+  std::unique_ptr<ClockGateway> gateway_;
+  EventLoop pruning_;
+  std::thread pruning_thread_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "aggregator/ingest/clock_metrics.h"
+#include "aggregator/store/clock_evidence_store.h"
+
+namespace neurontrace {
+
+// The one thread that writes clock evidence. What gathers for a tenth of a second is one write, so
+// that thousands of agents cost few syncs. Bounded by its callers: each waits for its batch.
+class ClockEvidenceWriter {
+ public:
+  using Done = std::function<void(const absl::Status&)>;
+
+  // Both outlive this.
+  ClockEvidenceWriter(ClockEvidenceStore& store, ClockMetrics& metrics);
+  // Writes what was submitted, then ends.
+  ~ClockEvidenceWriter();
+  ClockEvidenceWriter(const ClockEvidenceWriter&) = delete;
+  ClockEvidenceWriter& operator=(const ClockEvidenceWriter&) = delete;
+
+  // Any thread. `done` is called on the writer's, once the batch is durable or could not be written,
+  // and must be quick.
+  void Submit(ClockEvidenceBatch batch, Done done);
+
+ private:
+  void Run();
+
+  ClockEvidenceStore& store_;
+  ClockMetrics& metrics_;
+
+  std::mutex mutex_;
+  std::condition_variable submitted_;
+  std::vector<ClockEvidenceBatch> batches_;  // guarded by mutex_
+  std::vector<Done> dones_;                  // guarded by mutex_; one for each batch
+  bool closing_ = false;                     // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/ingest/clock_metrics.h"
+
+namespace neurontrace {
+namespace {
+
+prometheus::Counter& MakeCounter(prometheus::Registry& registry, const char* name,
+                                 const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
+}
+
+prometheus::Gauge& MakeGauge(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add({});
+}
+
+}  // namespace
+
+ClockMetrics::ClockMetrics(prometheus::Registry& registry)
+    : batches_stored(MakeCounter(registry, "neurontrace_aggregator_clock_batches_stored_total",
+                                 "Batches of clock evidence stored durably")),
+      bytes_stored(MakeCounter(registry, "neurontrace_aggregator_clock_bytes_stored_total",
+                               "Bytes of these")),
+      batches_refused(MakeCounter(registry, "neurontrace_aggregator_clock_batches_refused_total",
+                                  "Batches of clock evidence that made no sense")),
+      batches_pruned(MakeCounter(registry, "neurontrace_aggregator_clock_batches_pruned_total",
+                                 "Batches of clock evidence removed because of their age")),
+      store_errors(MakeCounter(registry, "neurontrace_aggregator_clock_store_errors_total",
+                               "Writes of clock evidence that the store refused")),
+      questions_answered(MakeCounter(registry,
+                                     "neurontrace_aggregator_clock_questions_answered_total",
+                                     "Clock probes answered in gRPC calls")),
+      calls(MakeGauge(registry, "neurontrace_aggregator_clock_calls",
+                      "Agents that report about their clocks now")),
+      reference_epoch(MakeGauge(registry, "neurontrace_aggregator_reference_epoch",
+                                "Which run of the reference timescale this is")) {}
+
+}  // namespace neurontrace

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/ingest/clock_report_call.h"
+
+#include <spdlog/spdlog.h>
+
+#include <optional>
+#include <utility>
+
+#include "base/status.h"
+#include "trace/clock_limits.h"
+#include "wire/clock_messages.h"
+#include "wire/grpc_status.h"
+
+namespace neurontrace {
+
+ClockReportCall::ClockReportCall(const ClockDeps& deps) : deps_(deps) {
+  const size_t calls = ++deps_.calls;
+  deps_.metrics.calls.Set(static_cast<double>(calls));
+  if (calls > limits::kClockCallsMax) {
+    End(ResourceExhausted("{} agents report about their clocks already", calls - 1));
+    return;
+  }
+  StartRead(&report_);
+}
+
+void ClockReportCall::OnReadDone(bool ok) {
+  if (!ok) return Finish(grpc::Status::OK);
+  if (!welcomed_) {
+    if (!report_.has_hello()) {
+      return End(InvalidArgument("the first message of a clock report is a hello"));
+    }
+    return OnHello(report_.hello());
+  }
+  if (report_.has_evidence()) return OnBatch(report_.evidence());
+  if (report_.has_hello()) return End(InvalidArgument("a second hello in one call"));
+  StartRead(&report_);  // of a newer agent
+}
+
+void ClockReportCall::OnHello(const v1::ClockHello& hello) {
+  auto identity = FromProto(hello);
+  if (!identity.ok()) return End(identity.status());
+  host_ = {std::move(identity->instance_id), std::move(identity->boot_id)};
+  const std::optional<ProbeKeys::Given> given = deps_.keys.Give();
+  if (!given) return End(ResourceExhausted("no more probe keys"));
+  key_id_ = given->key_id;
+  has_key_ = welcomed_ = true;
+  ToProto(ProbeGrant{deps_.probe_port, given->key_id, given->key}, order_.mutable_access());
+  StartWrite(&order_);
+}
+
+void ClockReportCall::OnBatch(const v1::ClockEvidenceBatch& message) {
+  auto batch = FromProto(message);
+  if (!batch.ok()) {
+    // It will never be better; the receipt has the agent let go of it.
+    deps_.metrics.batches_refused.Increment();
+    SPDLOG_WARN("clock evidence of {}: {}", host_.instance_id,
+                std::string(batch.status().message()));
+    if (message.number() == 0) return End(batch.status());
+    return OnStored(message.number(), absl::OkStatus());
+  }
+  const uint64_t now_ns = deps_.clock.RealtimeNs();
+  deps_.writer.Submit({host_, now_ns - std::min(now_ns, batch->age_ns),
+                       std::move(batch->observations)},
+                      [this, number = batch->number](const absl::Status& status) {
+                        OnStored(number, status);
+                      });
+}
+
+void ClockReportCall::OnStored(uint64_t number, const absl::Status& status) {
+  if (!status.ok()) return End(Unavailable("{}", std::string(status.message())));
+  order_.mutable_receipt()->set_number(number);
+  StartWrite(&order_);
+}
+
+void ClockReportCall::OnWriteDone(bool ok) {
+  if (!ok) return Finish(grpc::Status::OK);
+  StartRead(&report_);
+}
+
+void ClockReportCall::End(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
+
+void ClockReportCall::OnDone() {
+  if (has_key_) deps_.keys.TakeBack(key_id_);
+  deps_.metrics.calls.Set(static_cast<double>(--deps_.calls));
+  delete this;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/clock_evidence_store.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "aggregator/store/database.h"
+#include "aggregator/store/keys.h"
+#include "aggregator/store/stored_bytes.h"
+#include "base/crc32c.h"
+#include "base/status.h"
+#include "trace/clock_evidence_codec.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kTailBytes = 8 + 4;  // of a key: time and checksum
+constexpr uint64_t kEpochVersion = 1;
+
+void PutBigEndian(std::string& out, uint64_t value, int bytes) {
+  for (int i = bytes - 1; i >= 0; --i) out.push_back(static_cast<char>(value >> (8 * i)));
+}
+
+uint64_t GetBigEndian(std::string_view bytes) {
+  uint64_t value = 0;
+  for (const char byte : bytes) value = (value << 8) | static_cast<uint8_t>(byte);
+  return value;
+}
+
+// Instance id and boot id, each with its length (u16) before it.
+std::string HostPrefix(const HostBoot& host) {
+  return keys::WorkerPrefix(host.instance_id) + keys::WorkerPrefix(host.boot_id);
+}
+
+std::string HostAt(const HostBoot& host, uint64_t measured_realtime_ns) {
+  std::string key = HostPrefix(host);
+  PutBigEndian(key, measured_realtime_ns, 8);
+  return key;
+}
+
+// Takes a string with its length off the front.
+std::optional<std::string> TakeString(std::string_view& key) {
+  if (key.size() < 2) return std::nullopt;
+  const auto bytes = static_cast<size_t>(GetBigEndian(key.substr(0, 2)));
+  if (key.size() < 2 + bytes) return std::nullopt;
+  std::string text(key.substr(2, bytes));
+  key.remove_prefix(2 + bytes);
+  return text;
+}
+
+std::optional<HostBoot> HostOfKey(std::string_view key) {
+  auto instance_id = TakeString(key);
+  auto boot_id = instance_id ? TakeString(key) : std::nullopt;
+  if (!boot_id || key.size() != kTailBytes) return std::nullopt;
+  return HostBoot{*std::move(instance_id), *std::move(boot_id)};
+}
+
+uint64_t MeasuredOfKey(std::string_view key) {
+  return GetBigEndian(key.substr(key.size() - kTailBytes, 8));
+}
+
+template <typename Entry, typename Raw>
+void SortOnce(std::vector<Entry>& entries, Raw raw) {
+  std::ranges::stable_sort(entries, {}, raw);
+  // What came twice stands side by side, but for others of the same moment between.
+  std::vector<Entry> once;
+  once.reserve(entries.size());
+  for (const Entry& entry : entries) {
+    bool known = false;
+    for (size_t i = once.size(); i > 0 && once[i - 1].*raw == entry.*raw && !known; --i) {
+      known = once[i - 1] == entry;
+    }
+    if (!known) once.push_back(entry);
+  }
+  entries = std::move(once);
+}
+
+template <typename Entry>
+void Append(std::vector<Entry>& to, const std::vector<Entry>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+std::string EpochKey(uint32_t number) {
+  std::string key("reference_epoch/");
+  PutBigEndian(key, number, 4);
+  return key;
+}
+
+std::string EncodeEpoch(const ReferenceEpoch& epoch) {
+  StoredBytesWriter out(kEpochVersion);
+  out.Uint(epoch.number);
+  out.String(epoch.raw_origin);
+  out.Uint(epoch.offset_ns);
+  out.Uint(epoch.begun_realtime_ns);
+  return out.Take();
+}
+
+absl::StatusOr<ReferenceEpoch> DecodeEpoch(std::string_view value) {
+  StoredBytesReader in(value);
+  const uint64_t version = in.Uint();
+  ReferenceEpoch epoch;
+  epoch.number = in.Uint32();
+  epoch.raw_origin = in.String();
+  epoch.offset_ns = in.Uint();
+  epoch.begun_realtime_ns = in.Uint();
+  if (version != kEpochVersion || !in.Finished()) return DataLoss("a reference epoch does not fit");
+  return epoch;
+}
+
+}  // namespace
+
+absl::Status ClockEvidenceStore::Put(const std::vector<ClockEvidenceBatch>& batches) {
+  rocksdb::WriteBatch writes;
+  for (const ClockEvidenceBatch& batch : batches) {
+    std::string key = HostAt(batch.host, batch.measured_realtime_ns);
+    PutBigEndian(key, Crc32c(batch.observations.data(), batch.observations.size()), 4);
+    writes.Put(database_.family(Family::kClockObservations), key, batch.observations);
+  }
+  return database_.Write(writes, durability_ == Durability::kSynced, "storing clock evidence");
+}
+
+absl::StatusOr<ClockEvidence> ClockEvidenceStore::Read(const HostBoot& host,
+                                                       const RealtimeWindow& window) const {
+  const std::string prefix = HostPrefix(host);
+  ClockEvidence evidence;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      database_.db().NewIterator({}, database_.family(Family::kClockObservations)));
+  for (it->Seek(HostAt(host, window.begin_ns)); it->Valid() && it->key().starts_with(prefix);
+       it->Next()) {
+    const std::string_view key = ToView(it->key());
+    if (key.size() != prefix.size() + kTailBytes) return DataLoss("a key of another form");
+    if (MeasuredOfKey(key) > window.end_ns) break;
+    const auto batch = DecodeClockEvidence(ToView(it->value()));
+    if (!batch.ok()) {
+      return DataLoss("clock evidence of {}: {}", host.instance_id,
+                      std::string(batch.status().message()));
+    }
+    Append(evidence.snapshots, batch->snapshots);
+    Append(evidence.exchanges, batch->exchanges);
+    Append(evidence.events, batch->events);
+    Append(evidence.utc, batch->utc);
+  }
+  RETURN_IF_ERROR(FromRocksDb(it->status(), "reading clock evidence"));
+  SortOnce(evidence.snapshots, &ClockSnapshot::raw_begin_ns);
+  SortOnce(evidence.exchanges, &ClockExchange::send_raw_ns);
+  SortOnce(evidence.events, &ClockEvent::raw_begin_ns);
+  SortOnce(evidence.utc, &UtcReading::raw_ns);
+  return evidence;
+}
+
+absl::StatusOr<std::vector<HostBoot>> ClockEvidenceStore::Hosts() const {
+  std::vector<HostBoot> hosts;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      database_.db().NewIterator({}, database_.family(Family::kClockObservations)));
+  it->SeekToFirst();
+  while (it->Valid()) {
+    auto host = HostOfKey(ToView(it->key()));
+    if (!host)
+      return DataLoss("a key of another form in {}", FamilyName(Family::kClockObservations));
+    it->Seek(keys::PrefixEnd(HostPrefix(*host)));
+    hosts.push_back(*std::move(host));
+  }
+  RETURN_IF_ERROR(FromRocksDb(it->status(), "reading clock evidence"));
+  return hosts;
+}
+
+absl::StatusOr<ClockEvidenceStore::Pruned> ClockEvidenceStore::Prune(
+    uint64_t before_ns, std::vector<RealtimeWindow> keep) {
+  std::ranges::sort(keep, {}, &RealtimeWindow::begin_ns);
+  ASSIGN_OR_RETURN(const std::vector<HostBoot> hosts, Hosts());
+  Pruned pruned;
+  for (const HostBoot& host : hosts) RETURN_IF_ERROR(PruneHost(host, before_ns, keep, pruned));
+  return pruned;
+}
+
+absl::Status ClockEvidenceStore::PruneHost(const HostBoot& host, uint64_t before_ns,
+                                           const std::vector<RealtimeWindow>& keep,
+                                           Pruned& pruned) {
+  const std::string prefix = HostPrefix(host);
+  rocksdb::WriteBatch writes;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      database_.db().NewIterator({}, database_.family(Family::kClockObservations)));
+  it->Seek(prefix);
+  for (size_t next = 0; it->Valid() && it->key().starts_with(prefix);) {
+    const uint64_t measured_ns = MeasuredOfKey(ToView(it->key()));
+    if (measured_ns >= before_ns) break;
+    while (next < keep.size() && keep[next].end_ns < measured_ns) ++next;
+    if (next < keep.size() && keep[next].begin_ns <= measured_ns) {
+      if (keep[next].end_ns == ~uint64_t{0}) break;
+      it->Seek(HostAt(host, keep[next].end_ns + 1));
+      continue;
+    }
+    ++pruned.batches;
+    pruned.bytes += it->key().size() + it->value().size();
+    writes.Delete(database_.family(Family::kClockObservations), it->key());
+    it->Next();
+  }
+  RETURN_IF_ERROR(FromRocksDb(it->status(), "pruning clock evidence"));
+  if (writes.Count() == 0) return absl::OkStatus();
+  // What a crash brings back is pruned again.
+  return database_.Write(writes, /*sync=*/false, "pruning clock evidence");
+}
+
+absl::StatusOr<std::vector<ReferenceEpoch>> ClockEvidenceStore::Epochs() const {
+  std::vector<ReferenceEpoch> epochs;
+  RETURN_IF_ERROR(database_.ForEach(Family::kMeta, "reference_epoch/",
+                                    [&](std::string_view, std::string_view value) {
+                                      auto epoch = DecodeEpoch(value);
+                                      if (epoch.ok()) epochs.push_back(*std::move(epoch));
+                                      return epoch.status();
+                                    }));
+  return epochs;
+}
+
+absl::StatusOr<ReferenceEpoch> ClockEvidenceStore::TakeEpoch(std::string_view raw_origin,
+                                                             uint64_t offset_ns,
+                                                             uint64_t now_realtime_ns) {
+  ASSIGN_OR_RETURN(const std::vector<ReferenceEpoch> epochs, Epochs());
+  if (!epochs.empty() && !raw_origin.empty() && epochs.back().raw_origin == raw_origin) {
+    return epochs.back();
+  }
+  const ReferenceEpoch epoch{.number = epochs.empty() ? 1 : epochs.back().number + 1,
+                             .raw_origin = std::string(raw_origin),
+                             .offset_ns = offset_ns,
+                             .begun_realtime_ns = now_realtime_ns};
+  RETURN_IF_ERROR(
+      database_.Put(Family::kMeta, EpochKey(epoch.number), EncodeEpoch(epoch), /*sync=*/true));
+  return epoch;
+}
+
+}  // namespace neurontrace

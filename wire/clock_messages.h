@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "neurontrace/v1/clock_gateway.pb.h"
+
+// Between the messages of the ClockGateway and values. FromProto is where what a peer sent is
+// checked: INVALID_ARGUMENT names the field. Pure functions, any thread.
+namespace neurontrace {
+
+// Whose clocks a call is about.
+struct ClockIdentity {
+  std::string agent_id;
+  std::string instance_id;
+  std::string boot_id;
+};
+void ToProto(const ClockIdentity& value, v1::ClockHello* message);
+// Every text is there, and not longer than an identity may be.
+absl::StatusOr<ClockIdentity> FromProto(const v1::ClockHello& message);
+
+// A batch as it came, its observations decoded once and found good.
+struct ReceivedClockBatch {
+  uint64_t number = 0;
+  uint64_t age_ns = 0;
+  std::string observations;
+};
+absl::StatusOr<ReceivedClockBatch> FromProto(const v1::ClockEvidenceBatch& message);
+
+// How to probe over UDP, without the address.
+struct ProbeGrant {
+  uint16_t udp_port = 0;  // 0: not at all
+  uint64_t key_id = 0;
+  std::array<uint8_t, 32> key{};
+};
+void ToProto(const ProbeGrant& value, v1::ProbeAccess* message);
+absl::StatusOr<ProbeGrant> FromProto(const v1::ProbeAccess& message);
+
+}  // namespace neurontrace

@@ -14,8 +14,9 @@ uint64_t Before(uint64_t ns, uint64_t by_ns) { return ns > by_ns ? ns - by_ns : 
 
 }  // namespace
 
-absl::StatusOr<CaptureClocks> ClockBook::OfCapture(
-    const CaptureRecord& record, const std::vector<StreamRecord>& streams) const {
+absl::StatusOr<CaptureClocks> ClockBook::OfCapture(const CaptureRecord& record) const {
+  ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams,
+                   store_.OpenCapture(record.id).Streams());
   std::set<HostBoot> hosts;
   for (const StreamRecord& stream : streams) {
     const WorkerIdentity& worker = stream.identity.worker;
@@ -27,7 +28,7 @@ absl::StatusOr<CaptureClocks> ClockBook::OfCapture(
 }
 
 absl::StatusOr<CaptureClocks> ClockBook::Now(uint64_t now_realtime_ns) const {
-  ASSIGN_OR_RETURN(const std::vector<HostBoot> hosts, evidence_.Hosts());
+  ASSIGN_OR_RETURN(const std::vector<HostBoot> hosts, store_.clocks().Hosts());
   return Fit(hosts, {.begin_ns = Before(now_realtime_ns, kNowNs)});
 }
 
@@ -35,7 +36,7 @@ absl::StatusOr<CaptureClocks> ClockBook::Fit(const std::vector<HostBoot>& hosts,
                                              const RealtimeWindow& window) const {
   CaptureClocks clocks;
   for (const HostBoot& host : hosts) {  // in order
-    ASSIGN_OR_RETURN(const ClockEvidence evidence, evidence_.Read(host, window));
+    ASSIGN_OR_RETURN(const ClockEvidence evidence, store_.clocks().Read(host, window));
     if (evidence.exchanges.empty()) continue;
     InstanceClock clock = FitInstanceClock(host.instance_id, host.boot_id, evidence);
     WorkerIdentity machine;

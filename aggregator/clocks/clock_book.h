@@ -5,8 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "aggregator/align/capture_clocks.h"
-#include "aggregator/store/clock_evidence_store.h"
-#include "aggregator/store/stream_record.h"
+#include "aggregator/store/store.h"
 #include "trace/capture_record.h"
 
 namespace neurontrace {
@@ -21,11 +20,10 @@ class ClockBook {
   // As long is what is said of now.
   static constexpr uint64_t kNowNs = 120'000'000'000;
 
-  explicit ClockBook(const ClockEvidenceStore& evidence) : evidence_(evidence) {}
+  explicit ClockBook(const Store& store) : store_(store) {}
 
   // Of the machines that have streams in a capture. Errors of the store.
-  absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record,
-                                          const std::vector<StreamRecord>& streams) const;
+  absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record) const;
   // Of every machine that has told anything in the last minutes, as they are now.
   absl::StatusOr<CaptureClocks> Now(uint64_t now_realtime_ns) const;
 
@@ -33,7 +31,7 @@ class ClockBook {
   absl::StatusOr<CaptureClocks> Fit(const std::vector<HostBoot>& hosts,
                                     const RealtimeWindow& window) const;
 
-  const ClockEvidenceStore& evidence_;
+  const Store& store_;
 };
 
 }  // namespace neurontrace

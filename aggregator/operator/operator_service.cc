@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "aggregator/certificate/clock_judgement.h"
 #include "aggregator/certificate/read_certificate.h"
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
@@ -148,7 +149,9 @@ absl::StatusOr<v1::Capture> OperatorService::DescribeFully(const CaptureRecord& 
   const CaptureReader reader = deps_.store.OpenCapture(record.id);
   ASSIGN_OR_RETURN(const CaptureReader::Totals totals, reader.Sum());
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
-  ASSIGN_OR_RETURN(const Certificate certificate, ReadCertificate(deps_.store, record, streams));
+  ASSIGN_OR_RETURN(Certificate certificate, ReadCertificate(deps_.store, record, streams));
+  ASSIGN_OR_RETURN(const CaptureClocks clocks, deps_.clocks(&record));
+  JudgeClocks(clocks, certificate);
   v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
   AddStreams(streams, message);
   SetStateBy(certificate, message);

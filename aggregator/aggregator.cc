@@ -97,6 +97,11 @@ Aggregator::Aggregator(std::unique_ptr<Store> store)
                              [this](const auto& record, const auto& request, const auto& write) {
                                return ExportCapture(record, request, write);
                              },
+                         .clocks =
+                             [this](const CaptureRecord* capture) {
+                               return capture == nullptr ? clock_book_.Now(clock_.RealtimeNs())
+                                                         : clock_book_.OfCapture(*capture);
+                             },
                          .started_realtime_ns = clock_.RealtimeNs()}) {
   health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");
   health_.Declare(kStoreFilesCondition, HealthState::Severity::kLiveness, "");
@@ -256,7 +261,9 @@ absl::Status Aggregator::ExportCapture(const CaptureRecord& record,
                                        const v1::ExportRequest& request,
                                        const ExportWriter& write) {
   metrics_.exports.Increment();
-  const absl::Status status = ExportStoredCapture(*store_, record, request, write);
+  const auto clocks = clock_book_.OfCapture(record);
+  const absl::Status status =
+      clocks.ok() ? ExportStoredCapture(*store_, record, request, *clocks, write) : clocks.status();
   if (!status.ok()) metrics_.exports_failed.Increment();
   return status;
 }

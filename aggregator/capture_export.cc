@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/certificate/clock_judgement.h"
 #include "aggregator/certificate/read_certificate.h"
 #include "aggregator/export/events/event_lines.h"
 #include "aggregator/export/exporter.h"
@@ -19,14 +20,29 @@
 namespace neurontrace {
 namespace {
 
-absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request) {
+// Where the timeline begins; 0 without an event.
+uint64_t FirstEventNs(const std::vector<StreamRecord>& streams, const ClockMaps& maps) {
+  uint64_t first_ns = UINT64_MAX;
+  for (const StreamRecord& stream : streams) {
+    if (stream.events == 0) continue;
+    const ClockMap& map = maps.For(stream.identity.worker, ClockDomain::kHostRealtime);
+    first_ns = std::min(first_ns, map.ToReference(stream.first_timestamp_ns));
+  }
+  return first_ns == UINT64_MAX ? 0 : first_ns;
+}
+
+absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64_t first_ns) {
   TimelineFilter filter;
   filter.instance_ids.assign(request.instance_ids().begin(), request.instance_ids().end());
   filter.neuron_cores.assign(request.neuron_cores().begin(), request.neuron_cores().end());
   ASSIGN_OR_RETURN(filter.event_types, EventFilter::Parse({request.event_types().begin(),
                                                            request.event_types().end()}));
-  filter.window_start_ns = request.window_start_ns();
-  if (request.window_end_ns() != 0) filter.window_end_ns = request.window_end_ns();
+  filter.window_start_ns =
+      request.window_start_ns() + (request.window_start_is_relative() ? first_ns : 0);
+  if (request.window_end_ns() != 0) {
+    filter.window_end_ns =
+        request.window_end_ns() + (request.window_end_is_relative() ? first_ns : 0);
+  }
   if (filter.window_end_ns <= filter.window_start_ns) {
     return InvalidArgument("window_end_ns must lie after window_start_ns");
   }
@@ -124,10 +140,12 @@ absl::Status ExportEvents(ChunkSource& source, const TimelineFilter& filter,
 
 absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
                             TimelineFilter filter, const v1::ExportRequest& request,
-                            const Judgement& judgement, const ExportWriter& write) {
+                            const CaptureClocks& clocks, const Judgement& judgement,
+                            const ExportWriter& write) {
   ASSIGN_OR_RETURN(const ExportFormat* format, FindExportFormat(format_name));
   neurontrace::ExportRequest timeline;
   timeline.filter = std::move(filter);
+  timeline.clocks = &clocks.maps;
   timeline.certificate = &judgement.certificate;
   timeline.certificate_json = judgement.json;
   timeline.primary_group.assign(request.primary_group().begin(), request.primary_group().end());
@@ -164,10 +182,16 @@ absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
 }  // namespace
 
 absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record,
-                                 const v1::ExportRequest& request, const ExportWriter& write) {
-  ASSIGN_OR_RETURN(TimelineFilter filter, FilterOf(request));
+                                 const v1::ExportRequest& request, const CaptureClocks& clocks,
+                                 const ExportWriter& write) {
+  const CaptureReader reader = store.OpenCapture(record.id);
+  ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
+  const CaptureClocks no_clocks;
+  const CaptureClocks& shown = request.raw_clocks() ? no_clocks : clocks;
+  ASSIGN_OR_RETURN(TimelineFilter filter, FilterOf(request, FirstEventNs(streams, shown.maps)));
   Judgement judgement;
-  ASSIGN_OR_RETURN(judgement.certificate, ReadCertificate(store, record));
+  ASSIGN_OR_RETURN(judgement.certificate, ReadCertificate(store, record, streams));
+  JudgeClocks(clocks, judgement.certificate);
   judgement.json = ToJson(ToMessage(judgement.certificate));
   const bool holds_nothing = judgement.certificate.account.captured == 0 && record.workers.empty();
   if (HasEnded(record.state) && holds_nothing &&
@@ -175,14 +199,15 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
     return FailedPrecondition("there is nothing to export: capture {} is {}", record.id.ToString(),
                               judgement.certificate.verdict);
   }
-  StoreChunkSource source(store.OpenCapture(record.id), record);
+  StoreChunkSource source(reader, record);
   switch (request.format()) {
     case v1::EXPORT_FORMAT_EVENTS:
       return ExportEvents(source, filter, judgement, write);
     case v1::EXPORT_FORMAT_PERFETTO:
-      return ExportTimeline(source, "perfetto", std::move(filter), request, judgement, write);
+      return ExportTimeline(source, "perfetto", std::move(filter), request, shown, judgement,
+                            write);
     case v1::EXPORT_FORMAT_JSON:
-      return ExportTimeline(source, "json", std::move(filter), request, judgement, write);
+      return ExportTimeline(source, "json", std::move(filter), request, shown, judgement, write);
     case v1::EXPORT_FORMAT_SUMMARY_JSON:
       return ExportSummaryJson(record, judgement, write);
     default:

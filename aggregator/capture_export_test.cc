@@ -49,7 +49,7 @@ class CaptureExportTest : public StoreDamageTest {
     v1::ExportDone done;
     file_.clear();
     const absl::Status status =
-        ExportStoredCapture(store, record_, request, [&](const v1::ExportReply& reply) {
+        ExportStoredCapture(store, record_, request, clocks_, [&](const v1::ExportReply& reply) {
           file_ += reply.data();
           if (reply.has_done()) done = reply.done();
           return true;
@@ -59,6 +59,7 @@ class CaptureExportTest : public StoreDamageTest {
   }
 
   CaptureRecord record_;
+  CaptureClocks clocks_;
   std::string file_;
 };
 

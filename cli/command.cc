@@ -71,6 +71,7 @@ int RunCommandLine(int argc, const char* const* argv, Context& context) {
   Run run;
   AddStatusCommand(app, context, run);
   AddWorkersCommand(app, context, run);
+  AddClocksCommand(app, context, run);
   AddCaptureCommand(app, context, run);
   AddCapturesCommand(app, context, run);
   AddExportCommand(app, context, run);

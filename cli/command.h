@@ -39,6 +39,7 @@ struct Context {
 using Run = std::function<int()>;
 void AddStatusCommand(CLI::App& app, Context& context, Run& run);
 void AddWorkersCommand(CLI::App& app, Context& context, Run& run);
+void AddClocksCommand(CLI::App& app, Context& context, Run& run);
 void AddCaptureCommand(CLI::App& app, Context& context, Run& run);
 void AddCapturesCommand(CLI::App& app, Context& context, Run& run);
 void AddExportCommand(CLI::App& app, Context& context, Run& run);

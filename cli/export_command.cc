@@ -26,26 +26,24 @@ struct ExportOptions {
   std::vector<std::string> secondary_group;
   std::string from;
   std::string to;
+  std::string clock = "aligned";
+  bool clock_arguments = false;
 };
 
-// Earliest timestamp of the capture's streams; 0 without events.
-uint64_t FirstTimestamp(const v1::Capture& capture) {
-  uint64_t first = std::numeric_limits<uint64_t>::max();
-  for (const v1::CaptureStream& stream : capture.streams()) {
-    if (stream.events() != 0) first = std::min(first, stream.first_timestamp_ns());
-  }
-  return first == std::numeric_limits<uint64_t>::max() ? 0 : first;
-}
+struct WindowEdge {
+  uint64_t ns = 0;  // 0: open
+  bool is_relative = false;
+};
 
 // A time is an epoch in ns (16 digits or more) or a duration since the capture's first event.
-absl::StatusOr<uint64_t> ParseTime(const std::string& text, uint64_t first_ns) {
-  if (text.empty()) return uint64_t{0};
+absl::StatusOr<WindowEdge> ParseTime(const std::string& text) {
+  if (text.empty()) return WindowEdge();
   if (text.size() >= 16 && text.find_first_not_of("0123456789") == std::string::npos) {
     if (text.size() > 19) return InvalidArgument("{} is too large for a time in ns", text);
-    return std::stoull(text);
+    return WindowEdge{std::stoull(text), false};
   }
-  ASSIGN_OR_RETURN(const uint64_t offset, ParseDuration(text));
-  return first_ns + offset;
+  ASSIGN_OR_RETURN(const uint64_t offset_ns, ParseDuration(text));
+  return WindowEdge{offset_ns, true};
 }
 
 absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options,
@@ -64,12 +62,17 @@ absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options,
   for (const auto& type : types) request.add_event_types(type);
   for (const auto& field : SplitList(options.primary_group)) request.add_primary_group(field);
   for (const auto& field : SplitList(options.secondary_group)) request.add_secondary_group(field);
-  const uint64_t first_ns = FirstTimestamp(capture);
-  ASSIGN_OR_RETURN(const uint64_t from_ns, ParseTime(options.from, first_ns));
-  ASSIGN_OR_RETURN(const uint64_t to_ns, ParseTime(options.to, first_ns));
-  if (to_ns != 0 && to_ns <= from_ns) return InvalidArgument("--to must lie after --from");
-  request.set_window_start_ns(from_ns);
-  request.set_window_end_ns(to_ns);
+  ASSIGN_OR_RETURN(const WindowEdge from, ParseTime(options.from));
+  ASSIGN_OR_RETURN(const WindowEdge to, ParseTime(options.to));
+  if (to.ns != 0 && from.is_relative == to.is_relative && to.ns <= from.ns) {
+    return InvalidArgument("--to must lie after --from");
+  }
+  request.set_raw_clocks(options.clock == "raw");
+  request.set_clock_arguments(options.clock_arguments);
+  request.set_window_start_ns(from.ns);
+  request.set_window_start_is_relative(from.is_relative);
+  request.set_window_end_ns(to.ns);
+  request.set_window_end_is_relative(to.is_relative);
   return request;
 }
 
@@ -129,6 +132,12 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
   command->add_option("--from", options->from,
                       "Start of the window: since the first event (1.5s), or an epoch in ns");
   command->add_option("--to", options->to, "End of the window, likewise");
+  command
+      ->add_option("--clock", options->clock,
+                   "aligned: on the reference timeline; raw: each instance's own stamps")
+      ->check(CLI::IsMember({"aligned", "raw"}));
+  command->add_flag("--clock-arguments", options->clock_arguments,
+                    "Raw stamp and bound (eps_ns) beside every event");
   command->footer(
       "Examples:\n"
       "  neurontrace export 01JD -o trace.pftrace\n"

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <map>
+
 #include "cli/capture_view.h"
+#include "cli/clocks_view.h"
 #include "cli/command.h"
 #include "cli/text.h"
 
@@ -32,14 +35,22 @@ int ShowStatus(Context& context) {
         "--aggregator pointing here.\n");
     return kExitDone;
   }
+  std::map<std::string, std::string> clocks;  // by instance
+  for (const v1::InstanceClock& clock : reply.clocks()) {
+    clocks[clock.instance_id()] = FormatBound(clock);
+  }
   std::vector<std::vector<std::string>> rows;
   for (const v1::Agent& agent : reply.agents()) {
     rows.push_back({agent.hello().instance_id(), agent.hello().host_name(),
                     agent.hello().agent_version(), agent.connected() ? "connected" : "away",
-                    FormatTime(agent.last_seen_realtime_ns()), std::to_string(agent.workers())});
+                    FormatTime(agent.last_seen_realtime_ns()), std::to_string(agent.workers()),
+                    clocks.contains(agent.hello().instance_id())
+                        ? clocks.at(agent.hello().instance_id())
+                        : "-"});
   }
-  fmt::print("{}",
-             FormatTable({"INSTANCE", "HOST", "AGENT", "STATE", "LAST SEEN", "WORKERS"}, rows));
+  fmt::print("{}", FormatTable({"INSTANCE", "HOST", "AGENT", "STATE", "LAST SEEN", "WORKERS",
+                                "CLOCK WITHIN"},
+                               rows));
   return kExitDone;
 }
 

@@ -44,6 +44,7 @@ enum class AgentPart : uint8_t {
 struct ClockQuality {
   bool aligned = false;
   uint64_t bound_ns = 0;
+  uint64_t likely_bound_ns = 0;
   std::string words = "not aligned";
 };
 

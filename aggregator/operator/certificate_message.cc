@@ -47,6 +47,7 @@ void ToMessage(const WorkerCertificate& worker, v1::WorkerCertificate& message) 
   message.set_events_read_differs(worker.events_read_differs);
   message.mutable_clock()->set_aligned(worker.clock.aligned);
   message.mutable_clock()->set_bound_ns(worker.clock.bound_ns);
+  message.mutable_clock()->set_likely_bound_ns(worker.clock.likely_bound_ns);
   message.mutable_clock()->set_words(worker.clock.words);
   for (const Gap& gap : worker.longest_gaps) {
     v1::Gap& told = *message.add_longest_gaps();

@@ -8,9 +8,11 @@
 #include <optional>
 #include <utility>
 
+#include "aggregator/certificate/clock_judgement.h"
 #include "aggregator/certificate/read_certificate.h"
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
+#include "aggregator/operator/clock_message.h"
 #include "base/status.h"
 #include "wire/agent_hello.h"
 #include "wire/conversions.h"
@@ -58,6 +60,9 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext*, const v1::GetStatu
     for (const auto& [id, agent] : registry.agents()) ToMessage(agent, *reply->add_agents());
     return true;
   });
+  const auto clocks = deps_.clocks(nullptr);
+  if (!clocks.ok()) return ToGrpcStatus(clocks.status());
+  for (const InstanceClock& clock : clocks->instances) *reply->add_clocks() = ToBriefMessage(clock);
   return grpc::Status::OK;
 }
 
@@ -92,6 +97,29 @@ grpc::Status OperatorService::ListWorkers(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
+grpc::Status OperatorService::ListClocks(grpc::ServerContext*, const v1::ListClocksRequest* request,
+                                         v1::ListClocksReply* reply) {
+  std::optional<CaptureRecord> capture;
+  if (!request->capture_id().empty()) {
+    const auto id = Find(request->capture_id());
+    if (!id.ok()) return ToGrpcStatus(id.status());
+    auto record = Record(*id);
+    if (!record.ok()) return ToGrpcStatus(record.status());
+    capture = *std::move(record);
+  }
+  const auto clocks = deps_.clocks(capture ? &*capture : nullptr);
+  if (!clocks.ok()) return ToGrpcStatus(clocks.status());
+  const auto& instances = request->instance_ids();
+  for (const InstanceClock& clock : clocks->instances) {
+    if (!instances.empty() &&
+        std::find(instances.begin(), instances.end(), clock.instance_id) == instances.end()) {
+      continue;
+    }
+    *reply->add_clocks() = neurontrace::ToMessage(clock);
+  }
+  return grpc::Status::OK;
+}
+
 absl::StatusOr<CaptureId> OperatorService::Find(const std::string& text) const {
   return deps_.store.captures().Find(text);
 }
@@ -121,7 +149,9 @@ absl::StatusOr<v1::Capture> OperatorService::DescribeFully(const CaptureRecord& 
   const CaptureReader reader = deps_.store.OpenCapture(record.id);
   ASSIGN_OR_RETURN(const CaptureReader::Totals totals, reader.Sum());
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
-  ASSIGN_OR_RETURN(const Certificate certificate, ReadCertificate(deps_.store, record, streams));
+  ASSIGN_OR_RETURN(Certificate certificate, ReadCertificate(deps_.store, record, streams));
+  ASSIGN_OR_RETURN(const CaptureClocks clocks, deps_.clocks(&record));
+  JudgeClocks(clocks, certificate);
   v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
   AddStreams(streams, message);
   SetStateBy(certificate, message);

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "aggregator/align/capture_clocks.h"
 #include "aggregator/operator/capture_watch.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/store/store.h"
@@ -24,6 +25,9 @@ using ExportWriter = std::function<bool(const v1::ExportReply&)>;
 using ExportFunction = std::function<absl::Status(const CaptureRecord&, const v1::ExportRequest&,
                                                   const ExportWriter&)>;
 
+// The clocks of a capture, or, without one, of the instances as they are now.
+using ClocksFunction = std::function<absl::StatusOr<CaptureClocks>(const CaptureRecord* capture)>;
+
 // What the operators' service stands on; all of it outlives the service. `coordinator` is used on
 // `sequence` only.
 struct OperatorDeps {
@@ -33,6 +37,7 @@ struct OperatorDeps {
   const CaptureWatch& watch;
   const Clock& clock;
   ExportFunction export_capture;
+  ClocksFunction clocks;
   uint64_t started_realtime_ns = 0;
 };
 
@@ -50,6 +55,8 @@ class OperatorService final : public v1::OperatorService::Service {
                           v1::ListAgentsReply* reply) override;
   grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest* request,
                            v1::ListWorkersReply* reply) override;
+  grpc::Status ListClocks(grpc::ServerContext*, const v1::ListClocksRequest* request,
+                          v1::ListClocksReply* reply) override;
   grpc::Status StartCapture(grpc::ServerContext*, const v1::StartCaptureRequest* request,
                             v1::Capture* reply) override;
   grpc::Status StopCapture(grpc::ServerContext*, const v1::CaptureReference* request,

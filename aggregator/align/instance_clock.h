@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "aggregator/align/capture_clocks.h"
+#include "trace/clock_evidence.h"
+
+namespace neurontrace {
+
+// All that `evidence` says of the clocks of one machine in one boot. Without exchanges a model
+// without segments, and REALTIME taken for the reference. Pure.
+InstanceClock FitInstanceClock(const std::string& instance_id, const std::string& boot_id,
+                               const ClockEvidence& evidence);
+
+}  // namespace neurontrace

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/clocks/clock_book.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "aggregator/store/store_test_support.h"
+#include "trace/clock_evidence_codec.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::Contains;
+using ::testing::IsEmpty;
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kStart = 1'700'000'000 * kSecond;  // raw 0, by the reference
+
+class ClockBookTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    record_ = TestCapture(1);
+    record_.started_realtime_ns = kStart + 40 * kSecond;
+    record_.ended_realtime_ns = kStart + 50 * kSecond;
+    ASSERT_TRUE(store_->captures().Put(record_, true).ok());
+  }
+  void AddStream(const std::string& agent_id) {
+    const ReceivedChunk chunk = TestChunk(1, TestStream(0, agent_id), 0);
+    ASSERT_TRUE(store_->chunks().PutBatch({&chunk, 1}).ok());
+  }
+  // A host whose REALTIME is so far ahead of the reference, probed twice a second over ways of 30
+  // us each from second `from` on.
+  void AddEvidence(const std::string& instance_id, int64_t ahead_ns, uint64_t from, uint64_t to) {
+    for (uint64_t s = from; s < to; s += 2) {
+      ClockEvidence evidence;
+      for (uint64_t raw = s * kSecond; raw < (s + 2) * kSecond; raw += kSecond / 2) {
+        evidence.exchanges.push_back({.send_raw_ns = raw,
+                                      .reference_receive_ns = kStart + raw + 30'000,
+                                      .reference_send_ns = kStart + raw + 31'000,
+                                      .receive_raw_ns = raw + 61'000,
+                                      .reference_epoch = 1,
+                                      .path = ProbePath::kUdp});
+      }
+      evidence.snapshots.push_back(
+          {.raw_begin_ns = s * kSecond,
+           .raw_end_ns = s * kSecond + 100,
+           .realtime_ns = kStart + s * kSecond + 50 + static_cast<uint64_t>(ahead_ns),
+           .monotonic_ns = s * kSecond + 50,
+           .boottime_ns = s * kSecond + 50,
+           .tick_us = 10'000});
+      ASSERT_TRUE(store_->clocks()
+                      .Put({{.host = {instance_id, "boot"},
+                             .measured_realtime_ns = kStart + (s + 2) * kSecond,
+                             .observations = EncodeClockEvidence(evidence)}})
+                      .ok());
+    }
+  }
+
+  const TemporaryDirectory directory_;
+  const std::unique_ptr<Store> store_ = Store::Open(directory_.path(), {}).value();
+  const ClockBook book_{*store_};
+  CaptureRecord record_;
+};
+
+TEST_F(ClockBookTest, TakesTheStampsOfACaptureToTheReference) {
+  AddStream("agent-a");
+  AddStream("agent-b");
+  AddEvidence("i-agent-a", 2 * static_cast<int64_t>(kSecond), 20, 70);
+  AddEvidence("i-agent-b", -3 * static_cast<int64_t>(kSecond), 20, 70);
+  const auto clocks = book_.OfCapture(record_);
+  ASSERT_TRUE(clocks.ok()) << clocks.status();
+  ASSERT_EQ(clocks->instances.size(), 2u);
+  for (const auto& [agent_id, ahead_ns] :
+       {std::pair("agent-a", 2'000'000'000), std::pair("agent-b", -3'000'000'000LL)}) {
+    const WorkerIdentity worker = TestStream(0, agent_id).worker;
+    const ClockMap& map = clocks->maps.For(worker, ClockDomain::kHostRealtime);
+    const uint64_t true_ns = kStart + 45 * kSecond;
+    const uint64_t stamp_ns = true_ns + static_cast<uint64_t>(ahead_ns);
+    const auto error_ns = static_cast<int64_t>(map.ToReference(stamp_ns) - true_ns);
+    EXPECT_LE(std::abs(error_ns), 1'000) << agent_id;
+    ASSERT_TRUE(map.ErrorBoundNs(stamp_ns)) << agent_id;
+    EXPECT_LE(*map.ErrorBoundNs(stamp_ns), 35'000u) << agent_id;
+    EXPECT_GE(*map.ErrorBoundNs(stamp_ns), 30'000u) << agent_id;
+    const InstanceClock* clock = clocks->Find(worker);
+    ASSERT_NE(clock, nullptr);
+    EXPECT_NEAR(static_cast<double>(clock->offset_ns), static_cast<double>(-ahead_ns), 1'000);
+    EXPECT_NEAR(static_cast<double>(clock->drift_ppb), 0, 200);
+    EXPECT_THAT(clock->sources, Contains("udp"));
+  }
+}
+
+TEST_F(ClockBookTest, LeavesWhatHasNoEvidenceAsItIs) {
+  AddStream("agent-a");
+  const auto clocks = book_.OfCapture(record_);
+  ASSERT_TRUE(clocks.ok()) << clocks.status();
+  EXPECT_THAT(clocks->instances, IsEmpty());
+  const WorkerIdentity worker = TestStream(0, "agent-a").worker;
+  EXPECT_TRUE(clocks->maps.For(worker, ClockDomain::kHostRealtime).is_identity());
+}
+
+TEST_F(ClockBookTest, TheSameEvidenceGivesTheSameClocks) {
+  AddStream("agent-a");
+  AddEvidence("i-agent-a", 12'345'678, 20, 70);
+  const auto once = book_.OfCapture(record_);
+  const auto again = book_.OfCapture(record_);
+  ASSERT_TRUE(once.ok() && again.ok());
+  ASSERT_EQ(once->instances.size(), 1u);
+  EXPECT_EQ(once->instances[0].model, again->instances[0].model);
+}
+
+TEST_F(ClockBookTest, KnowsTheClocksOfNowWithoutACapture) {
+  AddEvidence("i-agent-a", 500, 20, 70);
+  AddEvidence("i-of-yesterday", 500, 20, 30);
+  const auto clocks = book_.Now(kStart + 70 * kSecond + ClockBook::kNowNs - 20 * kSecond);
+  ASSERT_TRUE(clocks.ok()) << clocks.status();
+  ASSERT_EQ(clocks->instances.size(), 1u);
+  EXPECT_EQ(clocks->instances[0].instance_id, "i-agent-a");
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/clocks_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "cli/text.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr int kFindingsShown = 20;
+
+std::string Magnitude(double ns) {
+  if (ns < 999'500) return fmt::format("{:.1f} us", ns / 1e3);
+  if (ns < 999'500'000) return fmt::format("{:.3f} ms", ns / 1e6);
+  return fmt::format("{:.3f} s", ns / 1e9);
+}
+
+std::string FormatSources(const v1::InstanceClock& clock) {
+  std::string text;
+  for (const std::string& source : clock.sources()) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", source);
+  }
+  return text.empty() ? "-" : text;
+}
+
+int64_t Count(const v1::InstanceClock& clock, v1::ClockFindingKind kind) {
+  return std::count_if(clock.findings().begin(), clock.findings().end(),
+                       [&](const v1::ClockFinding& finding) { return finding.kind() == kind; });
+}
+
+std::string FormatFindings(const v1::InstanceClock& clock, int& left) {
+  std::string out;
+  for (const v1::ClockFinding& finding : clock.findings()) {
+    if (left-- <= 0) break;
+    out += fmt::format(
+        "{}  {}  {}{}\n", clock.instance_id(), FormatTime(finding.begin_ns()), finding.words(),
+        finding.amount_ns() == 0 ? "" : fmt::format(" ({})", FormatOffset(finding.amount_ns())));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string FormatOffset(int64_t ns) {
+  const double magnitude = std::abs(static_cast<double>(ns));
+  return fmt::format("{}{}", ns > 0 ? "+" : ns < 0 ? "-" : "", Magnitude(magnitude));
+}
+
+std::string FormatBound(const v1::InstanceClock& clock) {
+  if (!clock.aligned()) return "not aligned";
+  return fmt::format("{} (likely {})", Magnitude(static_cast<double>(clock.bound_ns())),
+                     Magnitude(static_cast<double>(clock.likely_bound_ns())));
+}
+
+std::string FormatClocks(const google::protobuf::RepeatedPtrField<v1::InstanceClock>& clocks) {
+  std::vector<std::vector<std::string>> rows;
+  std::string findings;
+  int left = kFindingsShown;
+  const v1::InstanceClock* worst = nullptr;
+  for (const v1::InstanceClock& clock : clocks) {
+    const bool known = clock.aligned();
+    rows.push_back(
+        {clock.instance_id(), known ? FormatOffset(clock.offset_ns()) : "-",
+         known ? fmt::format("{:+.3f} ppm", static_cast<double>(clock.drift_ppb()) / 1e3) : "-",
+         FormatBound(clock), FormatSources(clock), FormatCount(clock.exchanges()),
+         FormatCount(static_cast<uint64_t>(Count(clock, v1::CLOCK_FINDING_KIND_BREAK))),
+         FormatCount(
+             static_cast<uint64_t>(Count(clock, v1::CLOCK_FINDING_KIND_REJECTED_EVIDENCE)))});
+    findings += FormatFindings(clock, left);
+    if (known && (worst == nullptr || clock.bound_ns() > worst->bound_ns())) worst = &clock;
+  }
+  std::string out = FormatTable(
+      {"INSTANCE", "OFFSET", "DRIFT", "BOUND", "EVIDENCE", "PROBES", "BREAKS", "REJECTED"}, rows);
+  if (!findings.empty()) out += "\n" + findings;
+  if (left < 0) out += fmt::format("({} more: --output json has all)\n", -left);
+  if (worst != nullptr) {
+    out += fmt::format("\nTimes of one instance are within {} of the reference everywhere.\n",
+                       Magnitude(static_cast<double>(worst->bound_ns())));
+  }
+  return out;
+}
+
+}  // namespace neurontrace::cli

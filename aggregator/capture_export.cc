@@ -121,8 +121,11 @@ absl::Status ExportSummaryJson(const CaptureRecord& record, const Judgement& jud
 absl::Status ExportEvents(ChunkSource& source, const TimelineFilter& filter,
                           const Judgement& judgement, const ExportWriter& write) {
   ReplySink sink(write);
+  EventLinesRequest request;
+  request.filter = filter;
+  request.certificate_json = judgement.json;
   const auto total = WriteEventLines(
-      source, filter, judgement.json, [&sink](std::string_view bytes) { return sink.Write(bytes); },
+      source, request, [&sink](std::string_view bytes) { return sink.Write(bytes); },
       [&write](const EventLinesTotal& now) {
         v1::ExportReply reply;
         *reply.mutable_progress() = ProgressOf(now);

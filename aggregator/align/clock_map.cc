@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/align/clock_map.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -68,6 +70,18 @@ void ClockMapCursor::Seek(uint64_t raw_ns) {
   piece_ = map_->PieceIndex(raw_ns);
   begin_ = piece_ == 0 ? 0 : pieces[piece_].raw_begin_ns;
   end_ = piece_ + 1 == pieces.size() ? UINT64_MAX : pieces[piece_ + 1].raw_begin_ns;
+  const ClockMap::Piece& piece = pieces[piece_];
+  plain_begin_ = piece.raw_begin_ns;
+  // Half of what is left: the rate adds less than a tenth.
+  plain_length_ = std::min(end_ > piece.raw_begin_ns ? end_ - piece.raw_begin_ns : 0,
+                           (UINT64_MAX - piece.reference_begin_ns) / 2);
+  reference_begin_ = piece.reference_begin_ns;
+  rate_ = piece.rate;
+}
+
+uint64_t ClockMapCursor::ToReferenceBeyond(uint64_t raw_ns) {
+  if (raw_ns < begin_ || raw_ns >= end_) Seek(raw_ns);
+  return ClockMap::Apply(map_->pieces_[piece_], raw_ns);
 }
 
 ClockMaps::Key ClockMaps::KeyOf(const WorkerIdentity& host, ClockDomain domain) {
@@ -81,6 +95,25 @@ void ClockMaps::Set(const WorkerIdentity& host, ClockDomain domain, ClockMap map
 const ClockMap& ClockMaps::For(const WorkerIdentity& host, ClockDomain domain) const {
   const auto it = maps_.find(KeyOf(host, domain));
   return it == maps_.end() ? identity_ : it->second;
+}
+
+namespace {
+
+std::string WorkerKey(const WorkerIdentity& worker) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}", worker.instance_id, worker.boot_id, worker.pid,
+                     worker.start_time_ticks, worker.container_id);
+}
+
+}  // namespace
+
+void ClockMaps::SetDevice(const WorkerIdentity& worker, uint64_t core, ClockMap map) {
+  devices_.insert_or_assign({WorkerKey(worker), core}, std::move(map));
+}
+
+const ClockMap* ClockMaps::Device(const WorkerIdentity& worker, uint64_t core) const {
+  if (devices_.empty()) return nullptr;
+  const auto it = devices_.find({WorkerKey(worker), core});
+  return it == devices_.end() ? nullptr : &it->second;
 }
 
 }  // namespace neurontrace

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -36,6 +38,7 @@ class ClockMap {
   static absl::StatusOr<ClockMap> FromPieces(std::vector<Piece> pieces);
 
   bool is_identity() const { return is_identity_; }
+  std::span<const Piece> pieces() const { return pieces_; }
   uint64_t ToReference(uint64_t raw_ns) const { return Apply(PieceFor(raw_ns), raw_ns); }
   // The smallest raw time that maps to `reference_ns` or later.
   uint64_t ToRaw(uint64_t reference_ns) const;
@@ -62,19 +65,31 @@ class ClockMapCursor {
   explicit ClockMapCursor(const ClockMap& map) : map_(&map) {}
 
   uint64_t ToReference(uint64_t raw_ns) {
-    if (map_->is_identity_) return raw_ns;
+    const uint64_t elapsed = raw_ns - plain_begin_;
+    if (elapsed >= plain_length_) [[unlikely]]
+      return ToReferenceBeyond(raw_ns);
+    return reference_begin_ + elapsed +
+           static_cast<uint64_t>((__int128{elapsed} * rate_) >> ClockMap::kRateBits);
+  }
+  std::optional<uint64_t> ErrorBoundNs(uint64_t raw_ns) {
     if (raw_ns < begin_ || raw_ns >= end_) [[unlikely]]
       Seek(raw_ns);
-    return ClockMap::Apply(map_->pieces_[piece_], raw_ns);
+    return map_->pieces_[piece_].error_bound_ns;
   }
 
  private:
   void Seek(uint64_t raw_ns);
+  uint64_t ToReferenceBeyond(uint64_t raw_ns);
 
   const ClockMap* map_;
   size_t piece_ = 0;
   uint64_t begin_ = 1;  // of the piece at hand; empty at first
   uint64_t end_ = 0;
+  // Of it, what lies after its own begin and far from the end of the scale: it needs no saturation.
+  uint64_t plain_begin_ = 0;
+  uint64_t plain_length_ = 0;
+  uint64_t reference_begin_ = 0;
+  int64_t rate_ = 0;
 };
 
 // The clocks of a capture: a map for each clock that has a model, the identity for every other.
@@ -84,6 +99,15 @@ class ClockMaps {
   void Set(const WorkerIdentity& host, ClockDomain domain, ClockMap map);
   // The map of this clock on the machine (and its boot) that the worker runs on.
   const ClockMap& For(const WorkerIdentity& host, ClockDomain domain) const;
+
+  // A device's clock, for what it stamped while this worker had it: from its time to the host's
+  // REALTIME, whose map leads on to the reference. `core` is the physical core where an event names
+  // it, else the stream's nc_idx. A piece without a bound: its times may belong to several
+  // segments, or to none, and are not mapped.
+  void SetDevice(const WorkerIdentity& worker, uint64_t core, ClockMap map);
+  // nullptr: there is no model of it.
+  const ClockMap* Device(const WorkerIdentity& worker, uint64_t core) const;
+  bool has_devices() const { return !devices_.empty(); }
 
  private:
   struct Key {
@@ -99,6 +123,7 @@ class ClockMaps {
   static Key KeyOf(const WorkerIdentity& host, ClockDomain domain);
 
   absl::flat_hash_map<Key, ClockMap> maps_;
+  absl::flat_hash_map<std::pair<std::string, uint64_t>, ClockMap> devices_;  // by worker and core
   ClockMap identity_;
 };
 

@@ -57,6 +57,24 @@ TEST(ClockMapTest, NeverRunsBackwardsAndInverts) {
   }
 }
 
+TEST(ClockMapTest, ACursorSaysWhatItsMapSaysWhereverItJumps) {
+  const ClockMap identity;
+  const ClockMap two = TwoPieces();
+  const ClockMap fast = *ClockMap::FromPieces(
+      {{kEpoch, 10, -ClockMap::kRateMax, 5}, {2 * kEpoch, 2 * kEpoch, ClockMap::kRateMax, 6}});
+  std::mt19937_64 random(9);
+  for (const ClockMap* map : {&identity, &two, &fast}) {
+    ClockMapCursor cursor(*map);
+    for (int i = 0; i < 10'000; ++i) {
+      uint64_t raw = random() >> (random() % 64);
+      if (i % 3 == 1) raw = kEpoch - 1'000'000 + random() % 2'000'000'000;
+      if (i % 100 == 2) raw = UINT64_MAX - random() % 3;
+      EXPECT_EQ(cursor.ToReference(raw), map->ToReference(raw)) << raw;
+      EXPECT_EQ(cursor.ErrorBoundNs(raw), map->ErrorBoundNs(raw)) << raw;
+    }
+  }
+}
+
 TEST(ClockMapTest, SaturatesAtTheEndsOfTheScale) {
   const auto map = ClockMap::FromPieces({{kEpoch, 10, 0}});
   ASSERT_TRUE(map.ok());
@@ -82,6 +100,21 @@ TEST(ClockMapsTest, KnowsClocksByMachineAndBoot) {
   EXPECT_FALSE(maps.For(neighbour, ClockDomain::kHostRealtime).is_identity());
   neighbour.boot_id = "boot-2";
   EXPECT_TRUE(maps.For(neighbour, ClockDomain::kHostRealtime).is_identity());
+}
+
+TEST(ClockMapsTest, KnowsDevicesByWorkerAndCore) {
+  ClockMaps maps;
+  const WorkerIdentity worker{"i-a", "boot-1", 1, 2, "c"};
+  EXPECT_FALSE(maps.has_devices());
+  EXPECT_EQ(maps.Device(worker, 4), nullptr);
+  maps.SetDevice(worker, 4, TwoPieces());
+  EXPECT_TRUE(maps.has_devices());
+  ASSERT_NE(maps.Device(worker, 4), nullptr);
+  EXPECT_FALSE(maps.Device(worker, 4)->is_identity());
+  EXPECT_EQ(maps.Device(worker, 5), nullptr);
+  WorkerIdentity next = worker;
+  next.start_time_ticks = 3;  // may have had the core reset
+  EXPECT_EQ(maps.Device(next, 4), nullptr);
 }
 
 }  // namespace

@@ -49,6 +49,9 @@ absl::StatusOr<TimelineHeader> HeaderOf(ChunkSource& source, const TimelineReade
   header.warnings = reader.warnings();
   header.begin_ns = reader.begin_ns();
   header.filter = &request.filter;
+  header.clocks = request.clocks;
+  header.raw_clocks = request.raw_clocks;
+  header.clock_arguments = request.clock_arguments;
   header.certificate = request.certificate;
   header.certificate_json = request.certificate_json;
   header.framework_names.resize(header.streams.size());
@@ -79,7 +82,7 @@ absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFor
   ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter, format.make(request, sink));
   TimelineOptions options;
   options.filter = request.filter;
-  options.clocks = request.clocks;
+  if (request.clocks != nullptr && !request.raw_clocks) options.clocks = &request.clocks->maps;
   ASSIGN_OR_RETURN(const std::unique_ptr<TimelineReader> reader,
                    TimelineReader::Open(source, std::move(options)));
   ASSIGN_OR_RETURN(const TimelineHeader header, HeaderOf(source, *reader, request));

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "aggregator/align/capture_clocks.h"
 #include "aggregator/certificate/certificate.h"
 #include "aggregator/export/byte_sink.h"
 #include "aggregator/timeline/chunk_source.h"
@@ -21,7 +22,10 @@ namespace neurontrace {
 
 struct ExportRequest {
   TimelineFilter filter;
-  const ClockMaps* clocks = nullptr;         // nullptr: every clock is true
+  const CaptureClocks* clocks = nullptr;  // nullptr: nothing is known of any clock
+  // Every time as its host stamped it, whatever is known; the filter's window, too, is of those.
+  bool raw_clocks = false;
+  bool clock_arguments = false;              // each event with its raw stamp and its bound
   std::vector<std::string> primary_group;    // empty: the vendor's default; see grouping.h
   std::vector<std::string> secondary_group;  // likewise
   const Certificate* certificate = nullptr;  // of the whole capture; nullptr: none is written
@@ -47,8 +51,11 @@ struct TimelineHeader {
   std::span<const TimelineStream> streams;
   std::vector<FrameworkNames> framework_names;  // one a stream, empty for other kinds
   std::vector<std::string> warnings;            // known so far
-  uint64_t begin_ns = 0;                        // reference time of the first event, about
+  uint64_t begin_ns = 0;                        // time of the first event, about
   const TimelineFilter* filter = nullptr;
+  const CaptureClocks* clocks = nullptr;  // see ExportRequest
+  bool raw_clocks = false;
+  bool clock_arguments = false;
   const Certificate* certificate = nullptr;  // see ExportRequest
   std::string_view certificate_json;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "aggregator/timeline/device_stamp.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -13,6 +14,8 @@ namespace {
 constexpr std::string_view kDurationKey = "dur_ns";
 
 uint64_t AddSaturating(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+uint64_t SubtractSaturating(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 uint64_t Reference(ClockMapCursor& clock, uint64_t raw_ns) {
   return std::min(clock.ToReference(raw_ns), kTimeMaxNs);
@@ -57,6 +60,8 @@ RecordExtractor::ShapePlan RecordExtractor::PlanShape(const Shape& shape) const 
   if (shape.phase == Phase::kMetadata || !filter_.event_types.Selects(shape.event_type))
     return plan;
   plan.has_nrta_seq_id = (shape.present & FieldBit(Field::kNrtaSeqId)) != 0;
+  plan.device_key = DeviceStampKey(shape);
+  plan.core_key = DeviceCoreKey(shape);
   plan.type_hash = HashEventType(shape.event_type);
   plan.kind = KindOf(shape.phase);
   switch (shape.phase) {
@@ -72,7 +77,9 @@ RecordExtractor::ShapePlan RecordExtractor::PlanShape(const Shape& shape) const 
       for (uint32_t key = 0; key < shape.keys.size(); ++key) {
         if (shape.keys[key].name != kDurationKey || shape.keys[key].type != ValueType::kUint)
           continue;
-        plan = {Action::kComplete, RecordKind::kSpan, plan.has_nrta_seq_id, key, plan.type_hash};
+        plan.action = Action::kComplete;
+        plan.kind = RecordKind::kSpan;
+        plan.duration_key = key;
         return plan;
       }
       [[fallthrough]];
@@ -106,11 +113,13 @@ absl::StatusOr<std::shared_ptr<ChunkWindow>> RecordExtractor::Extract(
   values_.clear();
   value_offsets_.clear();
   ClockMapCursor clock(*stream.clock);
+  devices_.Begin(stream.clocks, stream.identity->worker);
   size_t event = first_event;
   for (; event < chunk_.size(); ++event) {
     if (event - first_event >= events_max && timestamps[event] != timestamps[event - 1]) break;
     if (plans_[chunk_.shape_of()[event]].action == Action::kSkip) continue;
-    if (Reference(clock, timestamps[event]) >= filter_.window_end_ns) {
+    const uint64_t earliest_raw_ns = SubtractSaturating(timestamps[event], stream.shift_max_ns);
+    if (Reference(clock, earliest_raw_ns) >= filter_.window_end_ns) {
       event = chunk_.size();
       break;
     }
@@ -125,6 +134,10 @@ absl::StatusOr<std::shared_ptr<ChunkWindow>> RecordExtractor::Extract(
     window->records[i].values = window->values.data() + value_offsets_[i];
   }
   window->names = std::move(names);
+  if (stream.shift_max_ns > 0) {
+    std::stable_sort(window->records.begin(), window->records.end(),
+                     [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+  }
   return window;
 }
 
@@ -164,32 +177,93 @@ absl::Status RecordExtractor::ExtractEvent(const StreamContext& stream, const Ch
     record.flags |= kHasNrtaSeqId;
     values_.push_back(chunk_.nrta_seq_id()[event]);
   }
-  if (plan.action == Action::kStop) record.span_id = chunk_.tracking_id()[event];
+  if (!stream.clock->is_identity()) {
+    record.flags |= kHasRawStart;
+    values_.push_back(raw_ns);
+  }
+  if (plan.device_key && stream.clocks != nullptr) {
+    UseDeviceClock(stream, event, values_begin, clock, record);
+  }
+  if (plan.action == Action::kStop) {
+    record.span_id = chunk_.tracking_id()[event];
+    const auto end_ns = stream.index->CarriedEnd({plan.type_hash, record.span_id}, raw_ns);
+    if (end_ns) record.start_ns = record.end_ns = *end_ns;
+  }
   if (plan.action == Action::kStart && !is_paired) {
-    return FinishStart(stream, event, clock, record);
+    return FinishStart(stream, event, values_begin, clock, record);
   }
   Keep(record, values_begin);
   return absl::OkStatus();
 }
 
+uint64_t RecordExtractor::CoreOf(const StreamContext& stream, size_t event) const {
+  const ShapePlan& plan = plans_[chunk_.shape_of()[event]];
+  return plan.core_key ? ValueOf(event, *plan.core_key) : stream.identity->nc_idx;
+}
+
+std::optional<DeviceTimes::HostTime> RecordExtractor::DeviceEnd(const StreamContext& stream,
+                                                                size_t event, uint64_t raw_ns) {
+  const uint64_t start_device_ns = ValueOf(event, *plans_[chunk_.shape_of()[event]].device_key);
+  const uint64_t length_ns = SubtractSaturating(raw_ns, chunk_.timestamp_ns()[event]);
+  return devices_.Map(CoreOf(stream, event), AddSaturating(start_device_ns, length_ns), raw_ns);
+}
+
+void RecordExtractor::UseDeviceClock(const StreamContext& stream, size_t event, size_t values_begin,
+                                     ClockMapCursor& clock, TimelineRecord& record) {
+  record.flags |= kVendorClock;
+  if (stream.shift_max_ns == 0) return;  // no device has a map
+  const uint64_t raw_ns = chunk_.timestamp_ns()[event];
+  const ShapePlan& plan = plans_[chunk_.shape_of()[event]];
+  const uint64_t core = CoreOf(stream, event);
+  const auto start = devices_.Map(core, values_[values_begin + *plan.device_key], raw_ns);
+  // A bare stop stands where its span ends.
+  if (!start || plan.action == Action::kStop) return;
+  std::optional<DeviceTimes::HostTime> end = start;
+  if (record.has_stop()) {
+    const uint16_t stop = pairing_.partner()[event];
+    const auto stop_key = plans_[chunk_.shape_of()[stop]].device_key;
+    const uint64_t stop_raw_ns = chunk_.timestamp_ns()[stop];
+    end = stop_key ? devices_.Map(core, ValueOf(stop, *stop_key), stop_raw_ns)
+                   : DeviceEnd(stream, event, stop_raw_ns);
+  } else if (plan.action == Action::kComplete) {
+    end =
+        DeviceEnd(stream, event, AddSaturating(raw_ns, values_[values_begin + plan.duration_key]));
+  }
+  if (!end) return;
+  record.start_ns = Reference(clock, start->host_ns);
+  record.end_ns = std::max(record.start_ns, Reference(clock, end->host_ns));
+  record.flags = static_cast<uint8_t>((record.flags & ~kVendorClock) | kDeviceClock | kHasRawStart);
+  if (stream.clock->is_identity()) values_.push_back(raw_ns);
+  values_.push_back(start->host_ns);
+  values_.push_back(start->bound_ns);
+}
+
 absl::Status RecordExtractor::FinishStart(const StreamContext& stream, size_t event,
-                                          ClockMapCursor& clock, TimelineRecord& record) {
-  const Shape& shape = record.start();
-  const size_t values_begin =
-      values_.size() - shape.keys.size() - ((record.flags & kHasNrtaSeqId) != 0 ? 1 : 0);
+                                          size_t values_begin, ClockMapCursor& clock,
+                                          TimelineRecord& record) {
   const StreamIndex::SpanKey key{plans_[chunk_.shape_of()[event]].type_hash,
                                  chunk_.tracking_id()[event]};
   ASSIGN_OR_RETURN(const StreamIndex::StopSearch search,
                    stream.index->TakeStop(key, chunk_.timestamp_ns()[event]));
   record.span_id = next_span_id_++;
+  std::optional<uint64_t> device_end_ns;
   if (search.stop_raw_ns) {
     record.end_ns = Reference(clock, *search.stop_raw_ns);
     record.flags |= kStopFollows;
+    if ((record.flags & kDeviceClock) != 0) {
+      if (const auto end = DeviceEnd(stream, event, *search.stop_raw_ns)) {
+        record.end_ns = std::max(record.start_ns, Reference(clock, end->host_ns));
+        device_end_ns = record.end_ns;
+      } else {
+        record.start_ns = Reference(clock, chunk_.timestamp_ns()[event]);
+        record.flags = static_cast<uint8_t>((record.flags & ~kDeviceClock) | kVendorClock);
+      }
+    }
   } else {
     record.end_ns = std::max(record.start_ns, stream.known_until_ns);
     record.flags |= kOpen;
   }
-  stream.index->Carry(key, record.span_id, search);
+  stream.index->Carry(key, record.span_id, search, device_end_ns);
   const bool is_kept = Keep(record, values_begin);
   if (is_kept && !search.stop_raw_ns) ++counts_.open_spans;
   if (search.given_up) ++counts_.pairing_given_up;

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "aggregator/align/clock_map.h"
 #include "aggregator/timeline/chunk_window.h"
+#include "aggregator/timeline/device_times.h"
 #include "aggregator/timeline/shape_table.h"
 #include "aggregator/timeline/span_pairing.h"
 #include "aggregator/timeline/stream_index.h"
@@ -33,9 +35,13 @@ struct TimelineCounts {
 
 // What the extraction of one stream's chunks needs to know of the stream.
 struct StreamContext {
-  uint32_t number = 0;          // index into TimelineReader::streams()
-  uint64_t known_until_ns = 0;  // reference time of its last event: where open spans end
-  const ClockMap* clock = nullptr;
+  uint32_t number = 0;                // index into TimelineReader::streams()
+  uint64_t known_until_ns = 0;        // reference time of its last event: where open spans end
+  const ClockMap* clock = nullptr;    // of the host
+  const ClockMaps* clocks = nullptr;  // where its devices' are; nullptr: no clock is known
+  const StreamIdentity* identity = nullptr;
+  // A record may begin so much before or after its event's raw time.
+  uint64_t shift_max_ns = 0;
   StreamIndex* index = nullptr;
 };
 
@@ -73,6 +79,8 @@ class RecordExtractor {
     RecordKind kind = RecordKind::kOther;
     bool has_nrta_seq_id = false;
     uint32_t duration_key = 0;
+    std::optional<uint32_t> device_key;  // what the device stamped
+    std::optional<uint32_t> core_key;
     uint64_t type_hash = 0;
   };
 
@@ -80,8 +88,19 @@ class RecordExtractor {
   ShapePlan PlanShape(const Shape& shape) const;
   absl::Status ExtractEvent(const StreamContext& stream, const ChunkNames& names, size_t event,
                             ClockMapCursor& clock);
-  absl::Status FinishStart(const StreamContext& stream, size_t event, ClockMapCursor& clock,
-                           TimelineRecord& record);
+  // Times by the device's clock, where both of the record's are known by it; marks the record.
+  void UseDeviceClock(const StreamContext& stream, size_t event, size_t values_begin,
+                      ClockMapCursor& clock, TimelineRecord& record);
+  // What the device would have stamped at `raw_ns`, a later raw time of the same span: the runtime
+  // moves both of a span's stamps by the same synchronisation point.
+  std::optional<DeviceTimes::HostTime> DeviceEnd(const StreamContext& stream, size_t event,
+                                                 uint64_t raw_ns);
+  uint64_t CoreOf(const StreamContext& stream, size_t event) const;
+  uint64_t ValueOf(size_t event, uint32_t key) const {
+    return chunk_.column(chunk_.shape_of()[event], key)[chunk_.row_of()[event]];
+  }
+  absl::Status FinishStart(const StreamContext& stream, size_t event, size_t values_begin,
+                           ClockMapCursor& clock, TimelineRecord& record);
   void AppendValues(size_t event);
   // Adds the record unless it lies outside the time window; its values begin at `values_begin`.
   bool Keep(TimelineRecord& record, size_t values_begin);
@@ -94,6 +113,7 @@ class RecordExtractor {
   std::string columns_;
   DecodedChunk chunk_;
   SpanPairing pairing_;
+  DeviceTimes devices_;
   std::vector<ShapePlan> plans_;
   std::vector<TimelineRecord> records_;  // of the window at hand; `values` are offsets until done
   std::vector<size_t> value_offsets_;

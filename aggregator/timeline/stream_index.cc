@@ -103,14 +103,22 @@ absl::StatusOr<StreamIndex::StopSearch> StreamIndex::TakeStop(const SpanKey& key
   }
 }
 
-void StreamIndex::Carry(const SpanKey& key, uint64_t span_id, const StopSearch& search) {
+void StreamIndex::Carry(const SpanKey& key, uint64_t span_id, const StopSearch& search,
+                        std::optional<uint64_t> end_ns) {
   if (!search.stop_raw_ns && !search.given_up) return;
   if (carried_.size() >= kCarriedSpansMax) {
     absl::erase_if(carried_,
                    [this](const auto& span) { return span.second.stop_raw_ns < popped_raw_ns_; });
     if (carried_.size() >= kCarriedSpansMax) return;
   }
-  carried_.insert_or_assign(key, CarriedSpan{span_id, search.stop_raw_ns.value_or(0)});
+  carried_.insert_or_assign(key, CarriedSpan{span_id, search.stop_raw_ns.value_or(0), end_ns});
+}
+
+std::optional<uint64_t> StreamIndex::CarriedEnd(const SpanKey& key, uint64_t stop_raw_ns) const {
+  if (carried_.empty()) return std::nullopt;
+  const auto it = carried_.find(key);
+  if (it == carried_.end() || it->second.stop_raw_ns != stop_raw_ns) return std::nullopt;
+  return it->second.end_ns;
 }
 
 std::optional<uint64_t> StreamIndex::TakeCarried(const SpanKey& key) {

@@ -60,8 +60,11 @@ class StreamIndex {
   absl::StatusOr<StopSearch> TakeStop(const SpanKey& key, uint64_t start_raw_ns);
 
   // Remembers that a span was yielded whose stop is or may be still to come, and finds it again
-  // when the stop comes.
-  void Carry(const SpanKey& key, uint64_t span_id, const StopSearch& search);
+  // when the stop comes. `end_ns`: the reference time of its end, where that is not the stop's.
+  void Carry(const SpanKey& key, uint64_t span_id, const StopSearch& search,
+             std::optional<uint64_t> end_ns);
+  // That time, of the span that this stop ends.
+  std::optional<uint64_t> CarriedEnd(const SpanKey& key, uint64_t stop_raw_ns) const;
   std::optional<uint64_t> TakeCarried(const SpanKey& key);
 
   uint64_t chunks_passed_over() const { return chunks_passed_over_; }
@@ -89,6 +92,7 @@ class StreamIndex {
   struct CarriedSpan {
     uint64_t span_id = 0;
     uint64_t stop_raw_ns = 0;  // 0: not known
+    std::optional<uint64_t> end_ns;
   };
   absl::flat_hash_map<SpanKey, CarriedSpan> carried_;
   uint64_t chunks_passed_over_ = 0;

@@ -27,11 +27,17 @@ uint64_t Reference(const ClockMap& clock, uint64_t raw_ns) {
 }
 
 uint64_t AddSaturating(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+uint64_t SubtractSaturating(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 }  // namespace
 
 TimelineReader::TimelineReader(ChunkSource& source, TimelineOptions options)
-    : source_(source), options_(std::move(options)), extractor_(options_.filter, counts_) {}
+    : source_(source),
+      options_(std::move(options)),
+      shift_max_ns_(options_.clocks != nullptr && options_.clocks->has_devices()
+                        ? DeviceTimes::kShiftMaxNs
+                        : 0),
+      extractor_(options_.filter, counts_) {}
 
 absl::StatusOr<std::unique_ptr<TimelineReader>> TimelineReader::Open(ChunkSource& source,
                                                                      TimelineOptions options) {
@@ -64,7 +70,9 @@ absl::Status TimelineReader::SelectStreams() {
     counts_.chunks_total += stream.chunks;
     if (stream.events > 0) {
       events += stream.events;
-      begin_ns_ = std::min(begin_ns_, Reference(*clock, stream.first_timestamp_ns));
+      begin_ns_ =
+          std::min(begin_ns_,
+                   Reference(*clock, SubtractSaturating(stream.first_timestamp_ns, shift_max_ns_)));
       end_ns = std::max(end_ns, Reference(*clock, stream.last_timestamp_ns));
     }
     streams_.push_back({std::move(selected[i]), std::move(bindings[i]), clock});
@@ -87,11 +95,16 @@ absl::Status TimelineReader::OpenStream(uint32_t stream) {
   const uint64_t start_ns = options_.filter.window_start_ns;
   const uint64_t from_ns = start_ns > options_.lookback_ns ? start_ns - options_.lookback_ns : 0;
   const uint64_t end_ns = options_.filter.window_end_ns;
-  indexes_.emplace_back(source_, opened.description, from_ns == 0 ? 0 : clock.ToRaw(from_ns),
-                        end_ns == UINT64_MAX ? UINT64_MAX : clock.ToRaw(end_ns));
+  indexes_.emplace_back(
+      source_, opened.description,
+      from_ns == 0 ? 0 : SubtractSaturating(clock.ToRaw(from_ns), shift_max_ns_),
+      end_ns == UINT64_MAX ? UINT64_MAX : AddSaturating(clock.ToRaw(end_ns), shift_max_ns_));
   contexts_.push_back({.number = stream,
                        .known_until_ns = Reference(clock, opened.description.last_timestamp_ns),
                        .clock = &clock,
+                       .clocks = options_.clocks,
+                       .identity = &opened.description.identity,
+                       .shift_max_ns = shift_max_ns_,
                        .index = &indexes_.back()});
   return PushNextChunk(stream);
 }
@@ -100,11 +113,15 @@ absl::Status TimelineReader::PushNextChunk(uint32_t stream) {
   RETURN_IF_ERROR(indexes_[stream].Settle());
   const StreamIndex::Chunk* next = indexes_[stream].next();
   if (next == nullptr) return absl::OkStatus();
-  next_chunks_.push_back({Reference(*streams_[stream].clock, next->first_timestamp_ns), stream});
+  next_chunks_.push_back({EarliestNs(stream, next->first_timestamp_ns), stream});
   std::push_heap(next_chunks_.begin(), next_chunks_.end(), [](const auto& a, const auto& b) {
     return ComesLater(a.first_ns, a.stream, b.first_ns, b.stream);
   });
   return absl::OkStatus();
+}
+
+uint64_t TimelineReader::EarliestNs(uint32_t stream, uint64_t raw_ns) const {
+  return Reference(*streams_[stream].clock, SubtractSaturating(raw_ns, shift_max_ns_));
 }
 
 size_t TimelineReader::WindowEventsMax(size_t chunk_events) const {
@@ -117,7 +134,7 @@ size_t TimelineReader::WindowEventsMax(size_t chunk_events) const {
 }
 
 absl::Status TimelineReader::LoadWindow(Cursor& cursor) {
-  const size_t first_event = cursor.windows.empty() ? 0 : cursor.windows.back()->next_event;
+  const size_t first_event = cursor.windows.empty() ? 0 : cursor.windows.back().window->next_event;
   std::string columns;
   RETURN_IF_ERROR(
       source_.ReadColumns(streams_[cursor.stream].description.number, cursor.sequence, columns));
@@ -127,11 +144,10 @@ absl::Status TimelineReader::LoadWindow(Cursor& cursor) {
                    extractor_.Extract(contexts_[cursor.stream], cursor.names, first_event,
                                       WindowEventsMax(extractor_.events())));
   cursor.limit_ns = window->next_event < extractor_.events()
-                        ? Reference(*streams_[cursor.stream].clock,
-                                    extractor_.raw_timestamp_ns(window->next_event))
+                        ? EarliestNs(cursor.stream, extractor_.raw_timestamp_ns(window->next_event))
                         : UINT64_MAX;
   room_ -= std::min(room_, window->next_event - first_event);
-  cursor.windows.push_back(std::move(window));
+  cursor.windows.push_back({std::move(window)});
   return absl::OkStatus();
 }
 
@@ -202,22 +218,20 @@ absl::Status TimelineReader::ActivateChunks(uint64_t& end_ns) {
 }
 
 void TimelineReader::GatherFrom(Cursor& cursor, TimelineBatch& batch) {
-  size_t done = 0;
-  for (auto& window : cursor.windows) {
-    auto& records = window->records;
-    const size_t first = cursor.next_record;
-    while (cursor.next_record < records.size() &&
-           records[cursor.next_record].start_ns < batch.end_ns) {
-      batch.records.push_back(&records[cursor.next_record++]);
+  for (OpenWindow& open : cursor.windows) {
+    auto& records = open.window->records;
+    const size_t first = open.next_record;
+    while (!open.is_exhausted() && records[open.next_record].start_ns < batch.end_ns) {
+      batch.records.push_back(&records[open.next_record++]);
     }
-    if (cursor.next_record > first) batch.windows.push_back(window);
-    if (cursor.next_record < records.size()) break;
-    // The last window stays: it says where the chunk goes on.
-    if (window == cursor.windows.back()) break;
-    cursor.next_record = 0;
-    ++done;
+    if (open.next_record > first) batch.windows.push_back(open.window);
   }
-  cursor.windows.erase(cursor.windows.begin(), cursor.windows.begin() + static_cast<long>(done));
+  if (cursor.windows.size() < 2) return;
+  // The last window stays: it says where the chunk goes on.
+  OpenWindow last = std::move(cursor.windows.back());
+  cursor.windows.pop_back();
+  std::erase_if(cursor.windows, [](const OpenWindow& open) { return open.is_exhausted(); });
+  cursor.windows.push_back(std::move(last));
 }
 
 // A stop that stands without its start can be judged when everything before it has been loaded.
@@ -225,7 +239,8 @@ void TimelineReader::Gather(TimelineBatch& batch) {
   for (Cursor& cursor : cursors_) GatherFrom(cursor, batch);
   std::erase_if(cursors_, [](const Cursor& cursor) {
     return cursor.limit_ns == UINT64_MAX &&
-           (cursor.windows.empty() || cursor.next_record == cursor.windows.back()->records.size());
+           std::all_of(cursor.windows.begin(), cursor.windows.end(),
+                       [](const OpenWindow& open) { return open.is_exhausted(); });
   });
   for (TimelineRecord* record : batch.records) {
     if (record->start_ns >= batch.begin_ns) continue;

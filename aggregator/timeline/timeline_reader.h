@@ -80,12 +80,17 @@ class TimelineReader {
   absl::StatusOr<bool> Next(TimelineBatch& batch);
 
  private:
+  struct OpenWindow {
+    std::shared_ptr<ChunkWindow> window;
+    size_t next_record = 0;
+    bool is_exhausted() const { return next_record == window->records.size(); }
+  };
   struct Cursor {
     uint32_t stream = 0;
     uint64_t sequence = 0;
     std::shared_ptr<const ChunkNames> names;
-    std::vector<std::shared_ptr<ChunkWindow>> windows;  // one, more only while a slice is made
-    size_t next_record = 0;                             // of the first window
+    // One; more while a slice is made, and where device clocks mix the order of records.
+    std::vector<OpenWindow> windows;
     // The windows have every record that starts before this; UINT64_MAX: the chunk has no more.
     uint64_t limit_ns = 0;
   };
@@ -108,11 +113,14 @@ class TimelineReader {
   absl::Status PassOverChunk(Cursor& cursor, const absl::Status& status);
   void Gather(TimelineBatch& batch);
   static void GatherFrom(Cursor& cursor, TimelineBatch& batch);
+  // The earliest reference time of a record whose event has this raw time, or a later one.
+  uint64_t EarliestNs(uint32_t stream, uint64_t raw_ns) const;
   size_t WindowEventsMax(size_t chunk_events) const;
   void AdaptSlice(size_t records);
 
   ChunkSource& source_;
   const TimelineOptions options_;
+  const uint64_t shift_max_ns_;  // how far device clocks may move a record from its raw time
   const ClockMap identity_;
   CaptureDescription capture_;
   std::vector<TimelineStream> streams_;

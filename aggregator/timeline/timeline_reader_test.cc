@@ -241,8 +241,8 @@ TEST_F(TimelineReaderTest, MapsTimeThroughTheClockOfTheStreamsMachine) {
              *ClockMap::FromPieces({{kBase, kBase + 500, 0, 10}}));
   TimelineOptions options;
   options.clocks = &clocks;
-  EXPECT_THAT(Read(options),
-              ElementsAre(Seen{"span", kBase + 500, kBase + 1'000'500, 7, kSpanKind, 0}));
+  EXPECT_THAT(Read(options), ElementsAre(Seen{"span", kBase + 500, kBase + 1'000'500, 7, kSpanKind,
+                                              kHasRawStart}));
 }
 
 TEST_F(TimelineReaderTest, ManyEventsAtOneInstantDoNotStopIt) {

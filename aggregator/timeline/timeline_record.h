@@ -51,6 +51,12 @@ inline constexpr uint8_t kOpen = 1;         // no stop is known: ends where its 
 inline constexpr uint8_t kStartLost = 2;    // only the stop is known: no length, its attributes
 inline constexpr uint8_t kStopFollows = 4;  // the stop lies in another chunk: kStopAttributes come
 inline constexpr uint8_t kHasNrtaSeqId = 8;
+inline constexpr uint8_t kHasRawStart = 16;  // its clock has a map: the stamp is not start_ns
+// A device stamped it, and its times come from there through the device's map.
+inline constexpr uint8_t kDeviceClock = 32;
+// A device stamped it, and its times are what the runtime made of that: no bound is known of them.
+// Only where clocks are known at all.
+inline constexpr uint8_t kVendorClock = 64;
 
 // One thing on the timeline. Lives as long as the batch that it came in.
 struct TimelineRecord {
@@ -78,7 +84,20 @@ struct TimelineRecord {
   }
   std::string_view text(uint64_t value) const { return names->strings[value]; }
   // With kHasNrtaSeqId.
-  uint64_t nrta_seq_id() const { return values[start().keys.size() + stop_values().size()]; }
+  uint64_t nrta_seq_id() const { return values[attributes()]; }
+
+  // The stamp of the start as it was recorded.
+  uint64_t raw_start_ns() const {
+    return (flags & kHasRawStart) != 0 ? values[clock_values()] : start_ns;
+  }
+  // With kDeviceClock: the start by the host's clock, and how far that can be from the truth
+  // because of the device's.
+  uint64_t host_start_ns() const { return values[clock_values() + 1]; }
+  uint64_t device_bound_ns() const { return values[clock_values() + 2]; }
+
+ private:
+  size_t attributes() const { return start().keys.size() + stop_values().size(); }
+  size_t clock_values() const { return attributes() + ((flags & kHasNrtaSeqId) != 0 ? 1 : 0); }
 };
 
 }  // namespace neurontrace

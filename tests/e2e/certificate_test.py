@@ -125,7 +125,7 @@ class CertificateTest(FleetCase):
         self.assertEqual(summary["capture"]["capture_id"], capture_id)
 
         with open(self.export(capture_id, "events.jsonl"), encoding="utf-8") as lines:
-            self.assertEqual(json.loads(next(lines)), {"certificate": certificate})
+            self.assertEqual(json.loads(next(lines))["certificate"], certificate)
 
         account = certificate["account"]
         trace = json.loads(self.export(capture_id, "trace.json").read_text())

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
+#include "aggregator/export/clock_report.h"
+#include "aggregator/timeline/device_stamp.h"
 #include "aggregator/timeline/rank_binding.h"
 #include "base/status.h"
 #include "trace/event_json.h"
@@ -30,22 +33,45 @@ std::string LineHead(const StreamDescription& stream, const RankBinding& rank) {
     head += ",\"file\":";
     AppendJsonString(identity.name, head);
   }
-  head += ",\"event\":";
   return head;
 }
 
+// What is said of a stream's times; nothing where its map is the identity and has no bound.
+class LineClock {
+ public:
+  LineClock(const StreamDescription& stream, const EventLinesRequest& request) {
+    if (request.clocks == nullptr || request.raw_clocks) return;
+    if (request.clocks->Find(stream.identity.worker) == nullptr) return;
+    cursor_.emplace(request.clocks->maps.For(stream.identity.worker, stream.clock_domain));
+  }
+
+  void Append(uint64_t raw_ns, bool is_device_stamped, std::string& out) {
+    if (!cursor_) return;
+    out += fmt::format(",\"reference_ns\":{}", cursor_->ToReference(raw_ns));
+    if (is_device_stamped) return;
+    if (const auto bound_ns = cursor_->ErrorBoundNs(raw_ns)) {
+      out += fmt::format(",\"eps_ns\":{}", *bound_ns);
+    }
+  }
+
+ private:
+  std::optional<ClockMapCursor> cursor_;
+};
+
 class EventLines {
  public:
-  EventLines(ChunkSource& source, const TimelineFilter& filter,
+  EventLines(ChunkSource& source, const EventLinesRequest& request,
              const std::function<absl::Status(std::string_view)>& write,
              const std::function<bool(const EventLinesTotal&)>& progress)
-      : source_(source), filter_(filter), write_(write), progress_(progress) {}
+      : source_(source),
+        request_(request),
+        filter_(request.filter),
+        write_(write),
+        progress_(progress) {}
 
-  absl::StatusOr<EventLinesTotal> Run(std::string_view certificate_json) {
-    if (!certificate_json.empty()) {
-      text_ += fmt::format("{{\"certificate\":{}}}\n", certificate_json);
-    }
+  absl::StatusOr<EventLinesTotal> Run() {
     ASSIGN_OR_RETURN(const CaptureDescription capture, source_.Describe());
+    WriteHead(capture);
     total_.warnings = capture.warnings;
     const std::vector<RankBinding> ranks = BindRanks(capture.streams, total_.warnings);
     for (const StreamDescription& stream : capture.streams) {
@@ -60,8 +86,26 @@ class EventLines {
   }
 
  private:
+  void WriteHead(const CaptureDescription& capture) {
+    if (!request_.certificate_json.empty()) {
+      text_ += fmt::format(",\"certificate\":{}", request_.certificate_json);
+    }
+    if (request_.clocks != nullptr) {
+      std::vector<const StreamIdentity*> streams;
+      for (const StreamDescription& stream : capture.streams) {
+        if (filter_.SelectsStream(stream.identity)) streams.push_back(&stream.identity);
+      }
+      const ClockReport clocks(request_.clocks, request_.raw_clocks, streams);
+      text_ += fmt::format(",\"clocks\":{}", clocks.Json());
+    }
+    if (text_.empty()) return;
+    text_.front() = '{';
+    text_ += "}\n";
+  }
+
   absl::Status WriteStream(const StreamDescription& stream, const RankBinding& rank) {
     const std::string head = LineHead(stream, rank);
+    LineClock clock(stream, request_);
     IndexPosition from{.last_timestamp_ns = filter_.window_start_ns, .sequence = 0};
     std::vector<ChunkEntry> entries;
     do {
@@ -69,14 +113,14 @@ class EventLines {
       for (const ChunkEntry& entry : entries) {
         from = {.last_timestamp_ns = entry.last_timestamp_ns, .sequence = entry.sequence + 1};
         if (entry.first_timestamp_ns >= filter_.window_end_ns) continue;
-        RETURN_IF_ERROR(WriteChunk(stream, entry.sequence, head));
+        RETURN_IF_ERROR(WriteChunk(stream, entry.sequence, head, clock));
       }
     } while (entries.size() == kEntriesAtOnce);
     return absl::OkStatus();
   }
 
   absl::Status WriteChunk(const StreamDescription& stream, uint64_t sequence,
-                          const std::string& head) {
+                          const std::string& head, LineClock& clock) {
     absl::Status status = source_.ReadColumns(stream.number, sequence, columns_);
     if (status.ok()) status = chunk_.Decode(columns_);
     if (!status.ok()) {
@@ -87,14 +131,19 @@ class EventLines {
     }
     ++total_.chunks_read;
     std::vector<bool> wanted;
+    std::vector<bool> is_device_stamped;
     for (const Shape& shape : chunk_.shapes()) {
       wanted.push_back(filter_.event_types.Selects(shape.event_type));
+      is_device_stamped.push_back(DeviceStampKey(shape).has_value());
     }
     for (size_t event = 0; event < chunk_.size(); ++event) {
       const uint64_t time_ns = chunk_.timestamp_ns()[event];
       if (time_ns < filter_.window_start_ns || time_ns >= filter_.window_end_ns) continue;
-      if (!wanted[chunk_.shape_of()[event]]) continue;
+      const uint16_t shape = chunk_.shape_of()[event];
+      if (!wanted[shape]) continue;
       text_ += head;
+      clock.Append(time_ns, is_device_stamped[shape], text_);
+      text_ += ",\"event\":";
       const size_t begin = text_.size();
       AppendEventJson(chunk_, event, stream.identity.nc_idx, text_);
       // Nested values keep the layout of their source. In strings, line ends are escaped.
@@ -123,6 +172,7 @@ class EventLines {
   }
 
   ChunkSource& source_;
+  const EventLinesRequest& request_;
   const TimelineFilter& filter_;
   const std::function<absl::Status(std::string_view)>& write_;
   const std::function<bool(const EventLinesTotal&)>& progress_;
@@ -135,10 +185,10 @@ class EventLines {
 }  // namespace
 
 absl::StatusOr<EventLinesTotal> WriteEventLines(
-    ChunkSource& source, const TimelineFilter& filter, std::string_view certificate_json,
+    ChunkSource& source, const EventLinesRequest& request,
     const std::function<absl::Status(std::string_view)>& write,
     const std::function<bool(const EventLinesTotal&)>& progress) {
-  return EventLines(source, filter, write, progress).Run(certificate_json);
+  return EventLines(source, request, write, progress).Run();
 }
 
 }  // namespace neurontrace

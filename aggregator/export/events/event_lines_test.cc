@@ -34,7 +34,7 @@ class EventLinesTest : public ::testing::Test {
   std::vector<std::string> Write(const TimelineFilter& filter = {}) {
     std::string text;
     const auto total = WriteEventLines(
-        source_, filter, certificate_,
+        source_, {filter, certificate_, clocks_, raw_clocks_},
         [&text](std::string_view piece) {
           text += piece;
           return absl::OkStatus();
@@ -55,6 +55,8 @@ class EventLinesTest : public ::testing::Test {
 
   FakeChunkSource source_;
   std::string certificate_;
+  const CaptureClocks* clocks_ = nullptr;
+  bool raw_clocks_ = false;
   EventChunkBuilder builder_;
   EventScript script_{builder_};
   EventLinesTotal total_;
@@ -83,6 +85,39 @@ TEST_F(EventLinesTest, EveryEventIsALineWithItsStream) {
   EXPECT_THAT(lines[0], HasSubstr(R"("data":{"model_name":"a\"b"})"));
   EXPECT_THAT(lines[1], HasSubstr(R"("phase":"stop")"));
   EXPECT_EQ(total_.events, 2u);
+}
+
+TEST_F(EventLinesTest, WhereTheClockIsKnownALineSaysTheTimeByTheReferenceAndItsBound) {
+  const uint32_t known = source_.AddStream(Core("i-a", 1, 0));
+  const uint32_t unknown = source_.AddStream(Core("i-b", 1, 0));
+  AddInstant("nrt_execute", 1'000);
+  script_.Add({"hw_notify", Phase::kInstant, 1'005, 0, 7, {{"nc_timestamp_ns", uint64_t{3}}}});
+  source_.AddChunk(known, builder_);
+  AddInstant("nrt_execute", 1'000);
+  source_.AddChunk(unknown, builder_);
+  CaptureClocks clocks;
+  InstanceClock& clock = clocks.instances.emplace_back();
+  clock.instance_id = "i-a";
+  clock.boot_id = "b";
+  clock.realtime = *ClockMap::FromPieces({{1'000, 1'200, 0, 30}});
+  clock.bound_ns = 30;
+  clocks.maps.Set(source_.stream(known).identity.worker, ClockDomain::kHostRealtime,
+                  clock.realtime);
+  clocks_ = &clocks;
+  auto lines = Write();
+  ASSERT_THAT(lines, SizeIs(4));
+  EXPECT_THAT(lines[0], HasSubstr(R"({"clocks":{"timestamps":"reference")"));
+  EXPECT_THAT(lines[0], HasSubstr(R"("bound_max_ns":30,"instances":[{"instance_id":"i-a",)"));
+  EXPECT_THAT(lines[0], HasSubstr(R"("unknown":["i-b"]})"));
+  EXPECT_THAT(lines[1], HasSubstr(R"(,"reference_ns":1200,"eps_ns":30,"event":{)"));
+  EXPECT_THAT(lines[1], HasSubstr(R"("timestamp_ns":1000)"));
+  // The runtime made a device's time: how well is not known.
+  EXPECT_THAT(lines[2], HasSubstr(R"(,"reference_ns":1205,"event":{)"));
+  EXPECT_THAT(lines[3], HasSubstr(R"("worker_gid":-1,"event":{)"));
+  raw_clocks_ = true;
+  lines = Write();
+  EXPECT_THAT(lines[0], HasSubstr(R"({"clocks":{"timestamps":"recorded")"));
+  EXPECT_THAT(lines[1], HasSubstr(R"("worker_gid":-1,"event":{)"));
 }
 
 TEST_F(EventLinesTest, AFrameworkFileHasANameAndNoCore) {
@@ -163,10 +198,10 @@ TEST_F(EventLinesTest, EndsWhenTheReceiverFailsOrNobodyListens) {
   const auto take = [](std::string_view) { return absl::OkStatus(); };
   const auto refuse = [](std::string_view) { return DataLoss("the disk is full"); };
   const auto failed =
-      WriteEventLines(source_, {}, "", refuse, [](const EventLinesTotal&) { return true; });
+      WriteEventLines(source_, {}, refuse, [](const EventLinesTotal&) { return true; });
   EXPECT_EQ(failed.status(), DataLoss("the disk is full"));
   const auto left =
-      WriteEventLines(source_, {}, "", take, [](const EventLinesTotal&) { return false; });
+      WriteEventLines(source_, {}, take, [](const EventLinesTotal&) { return false; });
   EXPECT_EQ(left.status().code(), absl::StatusCode::kCancelled);
 }
 

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <ctime>
 
+#include "aggregator/export/clock_report.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/row_source.h"
 #include "base/status.h"
@@ -19,10 +20,11 @@ namespace {
 constexpr size_t kFlushBytes = 256u << 10;
 
 // Keys of the vendor's that an attribute of the same name must not take.
-constexpr std::array<std::string_view, 16> kOwnKeys = {
-    "name",       "timestamp", "duration",           "timestamp_unit", "id",       "instance_id",
-    "nc_idx",     "lnc_idx",   "process_id",         "thread_id",      "category", "phase",
-    "worker_gid", "open",      "trace_event_source", "start_lost"};
+constexpr std::array<std::string_view, 19> kOwnKeys = {
+    "name",        "timestamp", "duration",   "timestamp_unit", "id",
+    "instance_id", "nc_idx",    "lnc_idx",    "process_id",     "thread_id",
+    "category",    "phase",     "worker_gid", "open",           "trace_event_source",
+    "start_lost",  "clock",     "eps_ns",     "ts_raw_ns"};
 // Attributes of framework events that have become something else.
 constexpr std::array<std::string_view, 4> kFrameworkStructure = {"name", "pid", "tid", "dur_ns"};
 
@@ -107,6 +109,11 @@ bool IsTaken(std::string_view name, const Shape* start, std::string_view object)
 absl::Status JsonExporter::Begin(const TimelineHeader& header) {
   header_ = &header;
   stream_fields_.resize(header.streams.size());
+  const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
+  clocks_json_ = clocks.Json();
+  if (clocks.is_aligned() || (header.clock_arguments && !header.raw_clocks)) {
+    bounds_.emplace(header.streams);
+  }
   out_ = "{\"trace_event\":[";
   return Flush();
 }
@@ -192,6 +199,13 @@ void JsonExporter::AppendEvent(const TimelineRecord& record, std::string& out) {
   if ((record.flags & kHasNrtaSeqId) != 0) AppendNumber("nrta_seq_id", record.nrta_seq_id(), out);
   if ((record.flags & kOpen) != 0) out += ",\"open\":true";
   if ((record.flags & kStartLost) != 0) out += ",\"start_lost\":true";
+  if (bounds_) AppendClock(record, out);
+}
+
+void JsonExporter::AppendClock(const TimelineRecord& record, std::string& out) {
+  if ((record.flags & kVendorClock) != 0) AppendText("clock", "vendor", out);
+  if (const auto bound_ns = bounds_->Of(record)) AppendNumber("eps_ns", *bound_ns, out);
+  if (header_->clock_arguments) AppendNumber("ts_raw_ns", record.raw_start_ns(), out);
 }
 
 void JsonExporter::AppendFrameworkFields(const TimelineRecord& record, std::string& out) {
@@ -314,6 +328,8 @@ void JsonExporter::AppendMetadata() {
   AppendText("last_ts", TimeText(last_ns_), out_);
   AppendText("first_ts_ns", fmt::format("{}", first_ns), out_);
   AppendText("last_ts_ns", fmt::format("{}", last_ns_), out_);
+  AppendKey("clocks", out_);
+  out_ += clocks_json_;
   if (!header_->certificate_json.empty()) {
     AppendKey("certificate", out_);
     out_ += header_->certificate_json;

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "aggregator/export/exporter.h"
 #include "aggregator/timeline/model_names.h"
+#include "aggregator/timeline/record_bounds.h"
 
 namespace neurontrace {
 
@@ -38,6 +40,7 @@ class JsonExporter : public Exporter {
   void AppendStopAttributes(const Shape& shape, std::span<const uint64_t> values,
                             const TimelineRecord& record, const Shape* start, std::string& out);
   void AppendModel(const TimelineRecord& record, std::string& out);
+  void AppendClock(const TimelineRecord& record, std::string& out);
   void EmitObject(std::string_view object);
   void AppendWarnings(const std::vector<std::string>& warnings);
   void AppendMetadata();
@@ -48,6 +51,8 @@ class JsonExporter : public Exporter {
 
   ByteSink& sink_;
   const TimelineHeader* header_ = nullptr;
+  std::string clocks_json_;
+  std::optional<RecordBounds> bounds_;  // nullopt: nothing is said of clocks
   std::string out_;
   std::string object_;
   uint64_t bytes_flushed_ = 0;

@@ -47,23 +47,36 @@ PftraceExporter::PftraceExporter(Options options, ByteSink& sink)
 absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
   header_ = &header;
   arguments_.Begin(header);
+  const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
   CollectLosses();
   uint64_t begin_ns = header.begin_ns;
   if (!losses_.empty()) begin_ns = std::min(begin_ns, losses_.front().at_ns);
   out_.Begin(begin_ns);
-  WriteTraceAttributes();
+  WriteTraceAttributes(clocks);
   tracks_.Begin(header);
+  clocks_.Begin(header, clocks, tracks_);
   if (header.certificate != nullptr) WriteCertificate(begin_ns);
   return out_.Flush();
 }
 
-void PftraceExporter::WriteTraceAttributes() {
+void PftraceExporter::WriteTraceAttributes(const ClockReport& clocks) {
   std::string body;
   protozero::pbf_writer attributes(body);
   AddAttribute(attributes, "io.neurontrace.version", NEURONTRACE_VERSION);
   AddAttribute(attributes, "io.neurontrace.capture_id", header_->capture->id.ToString());
   if (!header_->capture->name.empty()) {
     AddAttribute(attributes, "io.neurontrace.capture_name", header_->capture->name);
+  }
+  AddAttribute(attributes, "io.neurontrace.clock", clocks.timescale());
+  AddAttribute(attributes, "io.neurontrace.clock.words", clocks.Words());
+  if (!clocks.known().empty()) {
+    AddAttribute(attributes, "io.neurontrace.clock.algorithm_version",
+                 fmt::format("{}", clocks.algorithm_version()));
+    AddAttribute(attributes, "io.neurontrace.clock.instances",
+                 fmt::format("{} of {}", clocks.known().size(), clocks.instances()));
+  }
+  if (const auto bound_ns = clocks.bound_max_ns()) {
+    AddAttribute(attributes, "io.neurontrace.clock.bound_max_ns", fmt::format("{}", *bound_ns));
   }
   if (header_->certificate != nullptr) {
     AddAttribute(attributes, "io.neurontrace.verdict", header_->certificate->verdict);
@@ -230,17 +243,28 @@ void PftraceExporter::PlaceFlow(const TimelineRecord& record, Placement& placeme
 void PftraceExporter::WriteUntil(uint64_t until_ns) {
   while (true) {
     const PendingEnds::End* end = ends_.next();
-    const bool has_loss = next_loss_ < losses_.size() && losses_[next_loss_].at_ns <= until_ns;
-    if (end != nullptr && end->key <= until_ns &&
-        (!has_loss || end->key <= losses_[next_loss_].at_ns)) {
-      WriteEnd(*end);
-      ends_.Pop();
-    } else if (has_loss) {
-      WriteLoss(losses_[next_loss_++]);
-    } else {
-      return;
-    }
+    if (end == nullptr || end->key > until_ns) break;
+    if (end->key > 0 && WriteOther(end->key - 1)) continue;
+    WriteEnd(*end);
+    ends_.Pop();
   }
+  while (WriteOther(until_ns)) {
+  }
+}
+
+bool PftraceExporter::WriteOther(uint64_t until_ns) {
+  const uint64_t loss_ns = next_loss_ < losses_.size() ? losses_[next_loss_].at_ns : UINT64_MAX;
+  const uint64_t clock_ns = clocks_.next_ns();
+  if (std::min(loss_ns, clock_ns) > until_ns) return false;
+  if (next_loss_ < losses_.size() && loss_ns <= clock_ns) {
+    WriteLoss(losses_[next_loss_++]);
+    return true;
+  }
+  if (!clocks_.has_next()) return false;
+  out_.StartOverIfDue();
+  clocks_.Take(interner_, fields_);
+  out_.Event(clock_ns, fields_.bytes());
+  return true;
 }
 
 void PftraceExporter::AddFlows(absl::flat_hash_map<uint64_t, std::vector<uint64_t>>& flows,

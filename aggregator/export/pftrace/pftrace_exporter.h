@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "aggregator/export/clock_report.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/grouping.h"
+#include "aggregator/export/pftrace/clock_tracks.h"
 #include "aggregator/export/pftrace/flow_links.h"
 #include "aggregator/export/pftrace/interner.h"
 #include "aggregator/export/pftrace/packet_writer.h"
@@ -56,14 +58,15 @@ class PftraceExporter : public Exporter {
 
   void CollectLosses();
   void WriteWarnings(const std::vector<std::string>& warnings, uint64_t at_ns);
-  void WriteTraceAttributes();
+  void WriteTraceAttributes(const ClockReport& clocks);
   void WriteCertificate(uint64_t at_ns);
 
   void PlaceRecord(const TimelineRecord& record, Placement& placement);
   uint32_t RowOf(const TimelineRecord& record, const ShapePlan& plan);
   void PlaceFlow(const TimelineRecord& record, Placement& placement);
 
-  void WriteUntil(uint64_t until_ns);  // ends and losses that are due
+  void WriteUntil(uint64_t until_ns);  // ends, losses and what clocks did that are due
+  bool WriteOther(uint64_t until_ns);  // the next but an end; false: none is due
   void WriteEnd(const PendingEnds::End& end);
   void WriteLoss(const LossInstant& loss);
   void WriteRecord(const TimelineRecord& record, const Placement& placement, uint64_t number);
@@ -80,6 +83,7 @@ class PftraceExporter : public Exporter {
   SliceArguments arguments_;
   FlowLinks flows_;
   TrackEventFields fields_;
+  ClockTracks clocks_;
 
   std::vector<LossInstant> losses_;  // by time
   size_t next_loss_ = 0;

@@ -9,8 +9,11 @@ namespace neurontrace {
 namespace {
 
 // What every event has as an argument besides its own attributes.
-constexpr std::array<std::string_view, 14> kOwnArguments = {"device_profile",
+constexpr std::array<std::string_view, 18> kOwnArguments = {"clock",
+                                                            "device_profile",
                                                             "duration",
+                                                            "eps_ns",
+                                                            "eps_unknown",
                                                             "id",
                                                             "instance_id",
                                                             "lnc_idx",
@@ -22,7 +25,8 @@ constexpr std::array<std::string_view, 14> kOwnArguments = {"device_profile",
                                                             "thread_id",
                                                             "timestamp",
                                                             "timestamp_unit",
-                                                            "trace_event_source"};
+                                                            "trace_event_source",
+                                                            "ts_raw_ns"};
 // Attributes of framework events that have become something else: a row, a name, a length, an
 // arrow.
 constexpr std::array<std::string_view, 8> kFrameworkStructure = {"name",    "pid", "tid", "dur_ns",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "aggregator/export/clock_report.h"
 #include "aggregator/timeline/framework_names.h"
 
 namespace neurontrace {
@@ -25,6 +26,14 @@ void WriteId(uint32_t name_iid, const std::string& id, Interner& interner, Track
 }
 
 }  // namespace
+
+void SliceArguments::Begin(const TimelineHeader& header) {
+  header_ = &header;
+  const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
+  if (clocks.is_aligned() || (header.clock_arguments && !header.raw_clocks)) {
+    bounds_.emplace(header.streams);
+  }
+}
 
 const SliceArguments::Names& SliceArguments::names() {
   if (names_.generation == interner_.generation()) return names_;
@@ -47,6 +56,10 @@ const SliceArguments::Names& SliceArguments::names() {
   names_.start_lost = intern("start_lost");
   names_.squeezed = intern("squeezed");
   names_.nrta_seq_id = intern("nrta_seq_id");
+  names_.clock = intern("clock");
+  names_.eps_ns = intern("eps_ns");
+  names_.eps_unknown = intern("eps_unknown");
+  names_.ts_raw_ns = intern("ts_raw_ns");
   names_.generation = interner_.generation();
   return names_;
 }
@@ -217,6 +230,22 @@ void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, EventPla
   if ((record.flags & kOpen) != 0) out.Bool(names.open, true);
   if ((record.flags & kStartLost) != 0) out.Bool(names.start_lost, true);
   if (is_squeezed) out.Bool(names.squeezed, true);
+  if (bounds_) WriteClock(record, out);
+}
+
+void SliceArguments::WriteClock(const TimelineRecord& record, TrackEventFields& out) {
+  const bool is_vendor = (record.flags & kVendorClock) != 0;
+  if (is_vendor) out.InternedString(names_.clock, interner_.StringValue("vendor"));
+  const std::optional<uint64_t> bound_ns = bounds_->Of(record);
+  if (!header_->clock_arguments && (is_vendor || (bound_ns && *bound_ns <= kTellingBoundNs))) {
+    return;
+  }
+  out.Uint(names_.ts_raw_ns, record.raw_start_ns());
+  if (bound_ns) {
+    out.Uint(names_.eps_ns, *bound_ns);
+  } else {
+    out.Bool(names_.eps_unknown, true);
+  }
 }
 
 void SliceArguments::WriteStop(const TimelineRecord& stop, EventPlans& plans,

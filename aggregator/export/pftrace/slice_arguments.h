@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,13 @@
 #include "aggregator/export/pftrace/shape_plan.h"
 #include "aggregator/export/pftrace/track_table.h"
 #include "aggregator/timeline/model_names.h"
+#include "aggregator/timeline/record_bounds.h"
 #include "aggregator/timeline/timeline_record.h"
 
 namespace neurontrace {
+
+// A time that may be this wrong or more is told to be, even if nobody asked.
+inline constexpr uint64_t kTellingBoundNs = 10'000;
 
 // How much is told of each slice.
 enum class ArgumentDetail : uint8_t {
@@ -26,7 +31,7 @@ class SliceArguments {
  public:
   SliceArguments(ArgumentDetail detail, Interner& interner)
       : detail_(detail), interner_(interner) {}
-  void Begin(const TimelineHeader& header) { header_ = &header; }
+  void Begin(const TimelineHeader& header);
 
   // Name, category and annotations of a span or instant on this row.
   void Write(const TimelineRecord& record, TraceRow& row, EventPlans& plans, bool is_squeezed,
@@ -41,7 +46,7 @@ class SliceArguments {
     uint64_t generation = 0;
     uint32_t device_profile, duration, id, instance_id, lnc_idx, model_name, name, nc_idx,
         process_id, thread_id, timestamp, timestamp_unit, trace_event_source, worker_gid, open,
-        start_lost, squeezed, nrta_seq_id;
+        start_lost, squeezed, nrta_seq_id, clock, eps_ns, eps_unknown, ts_raw_ns;
   };
   const Names& names();
   void RefreshRow(const TimelineRecord& record, TraceRow& row);
@@ -52,6 +57,7 @@ class SliceArguments {
                  TrackEventFields& out);
   void WriteValues(const std::vector<ArgumentPlan>& arguments, const uint64_t* values,
                    const TimelineRecord& record, EventPlans& plans, TrackEventFields& out);
+  void WriteClock(const TimelineRecord& record, TrackEventFields& out);
   void WriteText(uint32_t name_iid, uint64_t string, const TimelineRecord& record,
                  EventPlans& plans, TrackEventFields& out);
   // The model of an event: what it says itself, else what its execution is known to run.
@@ -60,6 +66,7 @@ class SliceArguments {
   const ArgumentDetail detail_;
   Interner& interner_;
   const TimelineHeader* header_ = nullptr;
+  std::optional<RecordBounds> bounds_;  // nullopt: nothing is said of clocks
   Names names_;
   ModelNames models_;
   struct Profile {

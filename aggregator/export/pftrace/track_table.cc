@@ -62,13 +62,13 @@ void TrackTable::Begin(const TimelineHeader& header) {
   writer.add_enum(fields::kThreadOrdering, fields::kOrderingExplicit);
   out_.TrackDescriptor(root);
 
-  std::vector<uint32_t> order(header.streams.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+  order_.resize(header.streams.size());
+  std::iota(order_.begin(), order_.end(), 0u);
+  std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) {
     return DisplayKey(header.streams[a]) < DisplayKey(header.streams[b]);
   });
   const bool are_known = !grouping_.primary_has(Grouping::Part::kThreadId);
-  for (const uint32_t stream : order) {
+  for (const uint32_t stream : order_) {
     if (header.streams[stream].description.identity.kind == StreamKind::kFramework) {
       for (const auto& [process_id, names] : header.framework_names[stream].processes) {
         FrameworkProcess(stream, process_id);
@@ -81,8 +81,8 @@ void TrackTable::Begin(const TimelineHeader& header) {
   int64_t first_tid = 100;
   while (first_tid <= next_pid_) first_tid *= 10;
   next_pid_ = kLatePid;
-  tids_.resize(order.size());
-  for (const uint32_t stream : order) {
+  tids_.resize(order_.size());
+  for (const uint32_t stream : order_) {
     tids_[stream].first = first_tid;
     first_tid += kRuntimeTids + kHardwareTids;
   }
@@ -234,15 +234,24 @@ uint32_t TrackTable::FrameworkRow(const TimelineRecord& record) {
   return row;
 }
 
-uint32_t TrackTable::DescribeChild(uint32_t parent_uuid, const std::string& name, bool is_counter) {
+uint32_t TrackTable::DescribeChild(const Child& child) {
   const uint32_t uuid = next_uuid_++;
   std::string body;
   protozero::pbf_writer writer(body);
   writer.add_uint64(fields::kUuid, uuid);
-  writer.add_string(fields::kName, name);
-  if (parent_uuid != 0) writer.add_uint64(fields::kParentUuid, parent_uuid);
+  writer.add_string(fields::kName, child.name);
+  if (child.parent_uuid != 0) writer.add_uint64(fields::kParentUuid, child.parent_uuid);
   writer.add_enum(fields::kSiblingMergeBehavior, fields::kMergeNone);
-  if (is_counter) writer.add_message(fields::kCounter, std::string());
+  if (!child.description.empty()) {
+    writer.add_string(fields::kDescription, child.description.data(), child.description.size());
+  }
+  if (child.is_counter) {
+    std::string counter;  // also where it says nothing more
+    if (child.is_in_ns) {
+      protozero::pbf_writer(counter).add_enum(fields::kCounterUnit, fields::kCounterUnitNs);
+    }
+    writer.add_message(fields::kCounter, counter);
+  }
   out_.TrackDescriptor(body);
   return uuid;
 }
@@ -250,9 +259,9 @@ uint32_t TrackTable::DescribeChild(uint32_t parent_uuid, const std::string& name
 uint32_t TrackTable::LaneUuid(uint32_t row, uint32_t lane) {
   TraceRow& about = rows_[row];
   while (lane >= about.lane_uuids.size()) {
-    about.lane_uuids.push_back(
-        DescribeChild(about.lane_uuids.front(),
-                      fmt::format("{} (lane {})", about.name, about.lane_uuids.size() + 1), false));
+    about.lane_uuids.push_back(DescribeChild(
+        {.parent_uuid = about.lane_uuids.front(),
+         .name = fmt::format("{} (lane {})", about.name, about.lane_uuids.size() + 1)}));
   }
   return about.lane_uuids[lane];
 }
@@ -262,7 +271,10 @@ uint32_t TrackTable::CounterUuid(uint32_t row, const std::string& name) {
   const bool is_too_many = counters_.size() >= kRowsMax;
   const auto [known, is_new] =
       counters_.try_emplace({process, is_too_many ? "further counters" : name}, 0);
-  if (is_new) known->second = DescribeChild(processes_[process].uuid, known->first.second, true);
+  if (is_new) {
+    known->second = DescribeChild(
+        {.parent_uuid = processes_[process].uuid, .name = known->first.second, .is_counter = true});
+  }
   return known->second;
 }
 
@@ -278,12 +290,51 @@ uint32_t TrackTable::LossUuid(uint32_t stream) {
   } else {
     name += identity.name.empty() ? "worker" : identity.name;
   }
-  known->second = DescribeChild(processes_[ProcessOf(stream, 0)].uuid, name + "-losses", false);
+  known->second = DescribeChild(
+      {.parent_uuid = processes_[ProcessOf(stream, 0)].uuid, .name = name + "-losses"});
   return known->second;
 }
 
+uint32_t TrackTable::FirstProcess(uint32_t stream) {
+  if (header_->streams[stream].description.identity.kind == StreamKind::kFramework) {
+    const auto& named = header_->framework_names[stream].processes;
+    if (!named.empty()) return FrameworkProcess(stream, named.begin()->first);
+  }
+  return ProcessOf(stream, 0);
+}
+
+ClockTrackUuids TrackTable::DescribeClock(const std::string& instance_id,
+                                          const std::string& boot_id) {
+  const auto is_here = [&](uint32_t stream) {
+    const WorkerIdentity& worker = header_->streams[stream].description.identity.worker;
+    return worker.instance_id == instance_id && worker.boot_id == boot_id;
+  };
+  const auto first = std::find_if(order_.begin(), order_.end(), is_here);
+  if (first == order_.end()) return {};
+  const uint32_t process = FirstProcess(*first);
+  // Instances that the grouping does not tell apart, or boots of one, share a process.
+  std::string about = clock_counts_[process]++ == 0 ? "" : " " + instance_id;
+  ClockTrackUuids uuids;
+  uuids.findings = DescribeChild({.parent_uuid = processes_[process].uuid,
+                                  .name = "clock" + about,
+                                  .description = "what was found out about the instance's clock"});
+  uuids.bound = DescribeChild({.parent_uuid = uuids.findings,
+                               .name = "clock bound" + about,
+                               .is_counter = true,
+                               .is_in_ns = true,
+                               .description = "how far the instance's times can be from the "
+                                              "truth, in ns; -1: not known"});
+  uuids.correction = DescribeChild({.parent_uuid = uuids.findings,
+                                    .name = "clock correction" + about,
+                                    .is_counter = true,
+                                    .is_in_ns = true,
+                                    .description = "reference clock minus the instance's "
+                                                   "CLOCK_REALTIME, in ns"});
+  return uuids;
+}
+
 uint32_t TrackTable::WarningUuid() {
-  if (warning_uuid_ == 0) warning_uuid_ = DescribeChild(0, "neurontrace warnings", false);
+  if (warning_uuid_ == 0) warning_uuid_ = DescribeChild({.name = "neurontrace warnings"});
   return warning_uuid_;
 }
 

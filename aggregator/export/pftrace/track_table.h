@@ -34,6 +34,13 @@ struct TraceRow {
   std::string arguments;  // those that every event of the row has, serialized
 };
 
+// The tracks of one instance's clock.
+struct ClockTrackUuids {
+  uint32_t findings = 0;
+  uint32_t bound = 0;
+  uint32_t correction = 0;
+};
+
 // The tracks of a trace: processes, thread rows, lanes and counters. Each is described in the file
 // before its first use, what it hangs from before it. Process and thread numbers in the file are
 // our own, in the order in which rows should stand: real ones recur on other instances. One thread
@@ -60,6 +67,8 @@ class TrackTable {
   uint32_t CounterUuid(uint32_t row, const std::string& name);
   // A track for what concerns a whole stream, below its process: what was lost of it.
   uint32_t LossUuid(uint32_t stream);
+  // New tracks for the clock of an instance, below its first process.
+  ClockTrackUuids DescribeClock(const std::string& instance_id, const std::string& boot_id);
   // A track for what concerns the whole trace.
   uint32_t WarningUuid();
 
@@ -104,7 +113,15 @@ class TrackTable {
                   size_t core_number, std::optional<uint64_t> core);
   uint32_t RowForCore(std::vector<CoreRow>& rows, const RowKey& key, std::optional<uint64_t> core);
   int64_t NextTid(uint32_t stream, RowSource source);
-  uint32_t DescribeChild(uint32_t parent_uuid, const std::string& name, bool is_counter);
+  struct Child {
+    uint32_t parent_uuid = 0;
+    std::string name;
+    bool is_counter = false;
+    bool is_in_ns = false;  // a counter
+    std::string_view description = {};
+  };
+  uint32_t DescribeChild(const Child& child);
+  uint32_t FirstProcess(uint32_t stream);
 
   const Grouping grouping_;
   PacketWriter& out_;
@@ -117,6 +134,8 @@ class TrackTable {
   absl::flat_hash_map<std::string, uint32_t> row_of_label_;
   absl::flat_hash_map<std::pair<uint32_t, std::string>, uint32_t> counters_;  // by process, name
   absl::flat_hash_map<uint32_t, uint32_t> losses_;                            // by stream
+  absl::flat_hash_map<uint32_t, uint32_t> clock_counts_;  // of clocks, by process
+  std::vector<uint32_t> order_;                           // streams as they are displayed
   std::vector<std::pair<RowKey, uint32_t>> latest_;  // by stream and source: rows without cores
   std::vector<StreamTids> tids_;
   int64_t next_tid_ = 0;  // behind all blocks

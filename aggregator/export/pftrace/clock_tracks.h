@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "aggregator/export/clock_report.h"
+#include "aggregator/export/exporter.h"
+#include "aggregator/export/pftrace/clock_points.h"
+#include "aggregator/export/pftrace/event_fields.h"
+#include "aggregator/export/pftrace/interner.h"
+#include "aggregator/export/pftrace/track_table.h"
+
+namespace neurontrace {
+
+// What a trace shows of its instances' clocks: for each a counter of its bound, one of the
+// correction that was made, and its findings as instants. Everything is prepared by Begin, then
+// taken in the order of time. One thread at a time.
+class ClockTracks {
+ public:
+  // Points of one counter, and of all; findings of one instance.
+  static constexpr size_t kPointsPerCounterMax = 2'048;
+  static constexpr size_t kPointsMax = 131'072;
+  static constexpr size_t kFindingsMax = 64;
+
+  // Refers to the header. Describes the tracks.
+  void Begin(const TimelineHeader& header, const ClockReport& report, TrackTable& tracks);
+
+  // UINT64_MAX: no more.
+  uint64_t next_ns() const { return next_ < items_.size() ? items_[next_].at_ns : UINT64_MAX; }
+  bool has_next() const { return next_ < items_.size(); }
+  // The event at next_ns().
+  void Take(Interner& interner, TrackEventFields& out);
+
+ private:
+  struct Item {
+    uint64_t at_ns = 0;
+    uint32_t track_uuid = 0;
+    int64_t value = 0;                      // of a counter
+    const ClockFinding* finding = nullptr;  // of an instant
+    const InstanceClock* clock = nullptr;
+    size_t further_findings = 0;
+  };
+  void AddCounter(const std::vector<ClockPoint>& points, uint32_t track_uuid);
+  void AddFindings(const InstanceClock& clock, const ClockStretch& stretch, uint32_t track_uuid);
+
+  std::vector<Item> items_;  // by time
+  size_t next_ = 0;
+};
+
+}  // namespace neurontrace

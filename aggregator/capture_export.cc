@@ -118,14 +118,16 @@ absl::Status ExportSummaryJson(const CaptureRecord& record, const Judgement& jud
   return absl::OkStatus();
 }
 
-absl::Status ExportEvents(ChunkSource& source, const TimelineFilter& filter,
+absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
+                          const v1::ExportRequest& request, const CaptureClocks& clocks,
                           const Judgement& judgement, const ExportWriter& write) {
   ReplySink sink(write);
-  EventLinesRequest request;
-  request.filter = filter;
-  request.certificate_json = judgement.json;
+  const EventLinesRequest lines{.filter = std::move(filter),
+                                .certificate_json = judgement.json,
+                                .clocks = &clocks,
+                                .raw_clocks = request.raw_clocks()};
   const auto total = WriteEventLines(
-      source, request, [&sink](std::string_view bytes) { return sink.Write(bytes); },
+      source, lines, [&sink](std::string_view bytes) { return sink.Write(bytes); },
       [&write](const EventLinesTotal& now) {
         v1::ExportReply reply;
         *reply.mutable_progress() = ProgressOf(now);
@@ -148,7 +150,9 @@ absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
   ASSIGN_OR_RETURN(const ExportFormat* format, FindExportFormat(format_name));
   neurontrace::ExportRequest timeline;
   timeline.filter = std::move(filter);
-  timeline.clocks = &clocks.maps;
+  timeline.clocks = &clocks;
+  timeline.raw_clocks = request.raw_clocks();
+  timeline.clock_arguments = request.clock_arguments();
   timeline.certificate = &judgement.certificate;
   timeline.certificate_json = judgement.json;
   timeline.primary_group.assign(request.primary_group().begin(), request.primary_group().end());
@@ -189,9 +193,9 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
                                  const ExportWriter& write) {
   const CaptureReader reader = store.OpenCapture(record.id);
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
-  const CaptureClocks no_clocks;
-  const CaptureClocks& shown = request.raw_clocks() ? no_clocks : clocks;
-  ASSIGN_OR_RETURN(TimelineFilter filter, FilterOf(request, FirstEventNs(streams, shown.maps)));
+  const bool raw_window = request.raw_clocks() || request.format() == v1::EXPORT_FORMAT_EVENTS;
+  const uint64_t first_ns = FirstEventNs(streams, raw_window ? ClockMaps() : clocks.maps);
+  ASSIGN_OR_RETURN(TimelineFilter filter, FilterOf(request, first_ns));
   Judgement judgement;
   ASSIGN_OR_RETURN(judgement.certificate, ReadCertificate(store, record, streams));
   JudgeClocks(clocks, judgement.certificate);
@@ -205,12 +209,12 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
   StoreChunkSource source(reader, record);
   switch (request.format()) {
     case v1::EXPORT_FORMAT_EVENTS:
-      return ExportEvents(source, filter, judgement, write);
+      return ExportEvents(source, std::move(filter), request, clocks, judgement, write);
     case v1::EXPORT_FORMAT_PERFETTO:
-      return ExportTimeline(source, "perfetto", std::move(filter), request, shown, judgement,
+      return ExportTimeline(source, "perfetto", std::move(filter), request, clocks, judgement,
                             write);
     case v1::EXPORT_FORMAT_JSON:
-      return ExportTimeline(source, "json", std::move(filter), request, shown, judgement, write);
+      return ExportTimeline(source, "json", std::move(filter), request, clocks, judgement, write);
     case v1::EXPORT_FORMAT_SUMMARY_JSON:
       return ExportSummaryJson(record, judgement, write);
     default:

@@ -36,7 +36,7 @@ int64_t Count(const v1::InstanceClock& clock, v1::ClockFindingKind kind) {
 std::string FormatFindings(const v1::InstanceClock& clock, int& left) {
   std::string out;
   for (const v1::ClockFinding& finding : clock.findings()) {
-    if (left-- <= 0) break;
+    if (left-- <= 0) continue;
     out += fmt::format(
         "{}  {}  {}{}\n", clock.instance_id(), FormatTime(finding.begin_ns()), finding.words(),
         finding.amount_ns() == 0 ? "" : fmt::format(" ({})", FormatOffset(finding.amount_ns())));

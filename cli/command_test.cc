@@ -267,7 +267,7 @@ TEST_F(CommandLineTest, RefusesWrongUsageWithCodeTwo) {
 }
 
 TEST_F(CommandLineTest, HelpOfEveryCommandHasAnExample) {
-  for (const char* command : {"status", "workers", "capture", "captures", "export", "completion"}) {
+  for (const char* command : {"status", "workers", "clocks", "capture", "captures", "export", "completion"}) {
     EXPECT_EQ(RunCli({command, "--help"}), kExitDone) << command;
     EXPECT_THAT(out_, HasSubstr("Example")) << command;
   }
@@ -282,8 +282,10 @@ TEST_F(CommandLineTest, ExportWritesTheWholeFileUnderItsName) {
   content << std::ifstream(path).rdbuf();
   EXPECT_EQ(content.str(), "first second");
   EXPECT_EQ(service_.export_request.format(), v1::EXPORT_FORMAT_JSON);  // by the file's ending
-  EXPECT_EQ(service_.export_request.window_start_ns(), 1'755'115'508'555'000'000u);
+  EXPECT_EQ(service_.export_request.window_start_ns(), 1'000'000'000u);
+  EXPECT_TRUE(service_.export_request.window_start_is_relative());
   EXPECT_EQ(service_.export_request.window_end_ns(), 1'755'115'509'000'000'000u);
+  EXPECT_FALSE(service_.export_request.window_end_is_relative());
 }
 
 TEST_F(CommandLineTest, ExportThatBreaksOffLeavesNoFile) {

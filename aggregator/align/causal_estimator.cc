@@ -8,6 +8,7 @@
 
 #include "aggregator/align/causal_violation.h"
 #include "base/status.h"
+#include "trace/clock_limits.h"
 #include "trace/limits.h"
 
 namespace neurontrace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "trace/limits.h"
+#include "trace/clock_limits.h"
 
 namespace neurontrace {
 namespace {

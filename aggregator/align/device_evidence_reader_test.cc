@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "trace/limits.h"
+#include "trace/clock_limits.h"
 
 namespace neurontrace {
 namespace {

@@ -74,7 +74,7 @@ TEST_F(ClockBookTest, TakesTheStampsOfACaptureToTheReference) {
   ASSERT_TRUE(clocks.ok()) << clocks.status();
   ASSERT_EQ(clocks->instances.size(), 2u);
   for (const auto& [agent_id, ahead_ns] :
-       {std::pair("agent-a", 2'000'000'000), std::pair("agent-b", -3'000'000'000LL)}) {
+       {std::pair("agent-a", 2'000'000'000LL), std::pair("agent-b", -3'000'000'000LL)}) {
     const WorkerIdentity worker = TestStream(0, agent_id).worker;
     const ClockMap& map = clocks->maps.For(worker, ClockDomain::kHostRealtime);
     const uint64_t true_ns = kStart + 45 * kSecond;

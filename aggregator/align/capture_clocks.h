@@ -26,11 +26,26 @@ struct InstanceClock {
   std::vector<std::string> sources;  // "udp", "grpc", "phc", ...: which evidence there is
 };
 
+// The clock of a device's core, while one worker had it. A plain value.
+struct DeviceClock {
+  WorkerIdentity worker;
+  uint64_t core = 0;  // as for ClockMaps::SetDevice
+  ClockMap map;       // its counter to its host's REALTIME, as set there
+  uint64_t bound_ns = 0;
+  uint64_t likely_bound_ns = 0;
+  uint64_t executions = 0;             // whose brackets it rests on
+  uint64_t sync_points = 0;            // likewise
+  std::vector<ClockFinding> findings;  // their x is the counter
+};
+
 // The clocks of a capture. An instance without evidence is not among them; its stamps are taken for
 // what they are, without a bound.
 struct CaptureClocks {
   std::vector<InstanceClock> instances;  // by instance id, boot id
-  ClockMaps maps;                        // the same ones' `realtime`
+  std::vector<DeviceClock> devices;      // by worker, core
+  ClockMaps maps;                        // the same ones' `realtime` and `map`
+  uint32_t version = 0;                  // of this capture: 0: fitted while it runs, and not stored
+  bool is_final = false;                 // all the evidence that helps is in it
 
   // nullptr: nothing is known of its clocks.
   const InstanceClock* Find(const WorkerIdentity& worker) const;

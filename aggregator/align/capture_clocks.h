@@ -29,9 +29,9 @@ struct InstanceClock {
 // The clock of a device's core, while one worker had it. A plain value.
 struct DeviceClock {
   WorkerIdentity worker;
-  uint64_t core = 0;  // as for ClockMaps::SetDevice
-  ClockMap map;       // its counter to its host's REALTIME, as set there
-  uint64_t bound_ns = 0;
+  DeviceCore core;
+  DeviceMap map;          // its counter to its host's REALTIME, as set for ClockMaps
+  uint64_t bound_ns = 0;  // the largest where there is evidence
   uint64_t likely_bound_ns = 0;
   uint64_t executions = 0;             // whose brackets it rests on
   uint64_t sync_points = 0;            // likewise

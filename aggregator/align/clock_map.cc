@@ -97,23 +97,43 @@ const ClockMap& ClockMaps::For(const WorkerIdentity& host, ClockDomain domain) c
   return it == maps_.end() ? identity_ : it->second;
 }
 
-namespace {
-
-std::string WorkerKey(const WorkerIdentity& worker) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}", worker.instance_id, worker.boot_id, worker.pid,
-                     worker.start_time_ticks, worker.container_id);
+const DeviceMapPart* DeviceMap::For(const DevicePlace& place) const {
+  if (parts.size() <= 1) return parts.empty() ? nullptr : &parts.front();
+  if (!place.sequence) return nullptr;
+  const auto after = std::upper_bound(
+      parts.begin(), parts.end(), *place.sequence,
+      [](uint64_t sequence, const DeviceMapPart& part) { return sequence < part.first_sequence; });
+  if (after == parts.begin()) return &parts.front();
+  const auto begun = after - 1;
+  // Numbers of executions that start again tell nothing.
+  const auto ascend = [](const DeviceMapPart& a, const DeviceMapPart& b) {
+    return a.last_exec_id < b.first_exec_id;
+  };
+  if (begun != parts.begin() && place.exec_id && ascend(*(begun - 1), *begun) &&
+      *place.exec_id <= (begun - 1)->last_exec_id) {
+    return &*(begun - 1);  // written down late
+  }
+  if (after == parts.end() || *place.sequence <= begun->last_sequence) return &*begun;
+  if (!place.exec_id || !ascend(*begun, *after)) return nullptr;
+  if (*place.exec_id <= begun->last_exec_id) return &*begun;
+  return *place.exec_id >= after->first_exec_id ? &*after : nullptr;
 }
 
-}  // namespace
-
-void ClockMaps::SetDevice(const WorkerIdentity& worker, uint64_t core, ClockMap map) {
-  devices_.insert_or_assign({WorkerKey(worker), core}, std::move(map));
+void ClockMaps::SetDevice(const WorkerIdentity& worker, const DeviceCore& core, DeviceMap map) {
+  std::vector<Device>& devices = devices_[{worker, core.nc_idx}];
+  for (Device& device : devices) {
+    if (device.physical != core.physical) continue;
+    device.map = std::move(map);
+    return;
+  }
+  devices.push_back({core.physical, std::move(map)});
 }
 
-const ClockMap* ClockMaps::Device(const WorkerIdentity& worker, uint64_t core) const {
-  if (devices_.empty()) return nullptr;
-  const auto it = devices_.find({WorkerKey(worker), core});
-  return it == devices_.end() ? nullptr : &it->second;
+std::span<const ClockMaps::Device> ClockMaps::Devices(const WorkerIdentity& worker,
+                                                      uint32_t nc_idx) const {
+  const auto it = devices_.find({worker, nc_idx});
+  if (it == devices_.end()) return {};
+  return it->second;
 }
 
 }  // namespace neurontrace

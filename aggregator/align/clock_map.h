@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -92,21 +94,58 @@ class ClockMapCursor {
   int64_t rate_ = 0;
 };
 
+// A device core, as the events of one worker's stream name it.
+struct DeviceCore {
+  uint32_t nc_idx = 0;                    // the stream's: the logical core
+  std::optional<uint64_t> physical = {};  // device_core_idx; nullopt: they name none
+  friend auto operator<=>(const DeviceCore&, const DeviceCore&) = default;
+};
+
+// Where an event stood in its core's ring: its nc_local_id, and which execution it was of.
+struct DevicePlace {
+  std::optional<uint64_t> sequence = {};
+  std::optional<uint64_t> exec_id = {};
+};
+
+// A core's counter to its host's REALTIME, while it ran on without starting again and nobody set
+// either. What it was made of lies between these, ends included.
+struct DeviceMapPart {
+  uint64_t first_sequence = 0;
+  uint64_t last_sequence = 0;
+  uint64_t first_exec_id = 0;
+  uint64_t last_exec_id = 0;
+  ClockMap map;
+};
+
+// Ascending in sequence. As a counter may say the same time twice, an event's place tells which
+// part holds. No part: nothing is known of that core.
+struct DeviceMap {
+  std::vector<DeviceMapPart> parts;
+
+  // nullptr: none, or it is not known which: of an event between two parts. Before the first and
+  // behind the last these do. Without a sequence: if there is but one.
+  const DeviceMapPart* For(const DevicePlace& place) const;
+};
+
 // The clocks of a capture: a map for each clock that has a model, the identity for every other.
 // One thread fills it, then any thread may read it.
 class ClockMaps {
  public:
+  struct Device {
+    std::optional<uint64_t> physical;
+    DeviceMap map;
+  };
+
   void Set(const WorkerIdentity& host, ClockDomain domain, ClockMap map);
   // The map of this clock on the machine (and its boot) that the worker runs on.
   const ClockMap& For(const WorkerIdentity& host, ClockDomain domain) const;
 
   // A device's clock, for what it stamped while this worker had it: from its time to the host's
-  // REALTIME, whose map leads on to the reference. `core` is the physical core where an event names
-  // it, else the stream's nc_idx. A piece without a bound: its times may belong to several
-  // segments, or to none, and are not mapped.
-  void SetDevice(const WorkerIdentity& worker, uint64_t core, ClockMap map);
-  // nullptr: there is no model of it.
-  const ClockMap* Device(const WorkerIdentity& worker, uint64_t core) const;
+  // REALTIME, whose map leads on to the reference. To be set also for a core of which nothing is
+  // known, so that nobody takes an event of its for another core's.
+  void SetDevice(const WorkerIdentity& worker, const DeviceCore& core, DeviceMap map);
+  // The physical cores of a logical one, in the order in which they were set.
+  std::span<const Device> Devices(const WorkerIdentity& worker, uint32_t nc_idx) const;
   bool has_devices() const { return !devices_.empty(); }
 
  private:
@@ -123,7 +162,7 @@ class ClockMaps {
   static Key KeyOf(const WorkerIdentity& host, ClockDomain domain);
 
   absl::flat_hash_map<Key, ClockMap> maps_;
-  absl::flat_hash_map<std::pair<std::string, uint64_t>, ClockMap> devices_;  // by worker and core
+  absl::flat_hash_map<std::pair<WorkerIdentity, uint32_t>, std::vector<Device>> devices_;
   ClockMap identity_;
 };
 

@@ -106,15 +106,41 @@ TEST(ClockMapsTest, KnowsDevicesByWorkerAndCore) {
   ClockMaps maps;
   const WorkerIdentity worker{"i-a", "boot-1", 1, 2, "c"};
   EXPECT_FALSE(maps.has_devices());
-  EXPECT_EQ(maps.Device(worker, 4), nullptr);
-  maps.SetDevice(worker, 4, TwoPieces());
+  EXPECT_TRUE(maps.Devices(worker, 4).empty());
+  maps.SetDevice(worker, {4, 8}, {{{0, 9, 1, 2, TwoPieces()}}});
+  maps.SetDevice(worker, {4, 9}, {});
   EXPECT_TRUE(maps.has_devices());
-  ASSERT_NE(maps.Device(worker, 4), nullptr);
-  EXPECT_FALSE(maps.Device(worker, 4)->is_identity());
-  EXPECT_EQ(maps.Device(worker, 5), nullptr);
+  ASSERT_EQ(maps.Devices(worker, 4).size(), 2u);
+  EXPECT_EQ(maps.Devices(worker, 4)[0].physical, 8u);
+  EXPECT_FALSE(maps.Devices(worker, 4)[0].map.parts[0].map.is_identity());
+  EXPECT_TRUE(maps.Devices(worker, 4)[1].map.parts.empty());
+  EXPECT_TRUE(maps.Devices(worker, 8).empty()) << "a logical core, not a physical one";
+  maps.SetDevice(worker, {4, 8}, {});  // replaced
+  EXPECT_EQ(maps.Devices(worker, 4).size(), 2u);
+  EXPECT_TRUE(maps.Devices(worker, 4)[0].map.parts.empty());
   WorkerIdentity next = worker;
   next.start_time_ticks = 3;  // may have had the core reset
-  EXPECT_EQ(maps.Device(next, 4), nullptr);
+  EXPECT_TRUE(maps.Devices(next, 4).empty());
+}
+
+TEST(DeviceMapTest, TellsTheRunsOfACounterApartByTheRing) {
+  const DeviceMap map{{{10, 20, 1, 5, TwoPieces()}, {30, 40, 1, 6, TwoPieces()}}};
+  for (const uint64_t sequence : {0, 10, 20}) EXPECT_EQ(map.For({sequence}), &map.parts[0]);
+  for (const uint64_t sequence : {30, 40, 50}) EXPECT_EQ(map.For({sequence}), &map.parts[1]);
+  EXPECT_EQ(map.For({25}), nullptr);
+  EXPECT_EQ(map.For({25, 5}), nullptr) << "executions are numbered anew";
+  EXPECT_EQ(map.For({}), nullptr);
+  const DeviceMap once{{{10, 20, 1, 5, TwoPieces()}}};
+  EXPECT_EQ(once.For({}), &once.parts[0]);
+  EXPECT_EQ(DeviceMap{}.For({15}), nullptr);
+}
+
+TEST(DeviceMapTest, TellsThemApartByTheExecutionWhereTheRingLeavesItOpen) {
+  const DeviceMap map{{{10, 20, 1, 5, TwoPieces()}, {30, 40, 8, 9, TwoPieces()}}};
+  EXPECT_EQ(map.For({25, 5}), &map.parts[0]);
+  EXPECT_EQ(map.For({25, 8}), &map.parts[1]);
+  EXPECT_EQ(map.For({25, 6}), nullptr);
+  EXPECT_EQ(map.For({31, 5}), &map.parts[0]) << "written down late";
 }
 
 }  // namespace

@@ -26,4 +26,8 @@ std::optional<uint32_t> DeviceCoreKey(const Shape& shape) {
   return NumberKey(shape, "device_core_idx");
 }
 
+std::optional<uint32_t> DeviceExecutionKey(const Shape& shape) {
+  return NumberKey(shape, "exec_id");
+}
+
 }  // namespace neurontrace

@@ -17,4 +17,7 @@ std::optional<uint32_t> DeviceStampKey(const Shape& shape);
 // Index of the attribute that names the physical core (`device_core_idx`), where there is one.
 std::optional<uint32_t> DeviceCoreKey(const Shape& shape);
 
+// Index of the attribute that names the execution (`exec_id`), where there is one.
+std::optional<uint32_t> DeviceExecutionKey(const Shape& shape);
+
 }  // namespace neurontrace

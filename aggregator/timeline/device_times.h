@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <utility>
+#include <span>
 #include <vector>
 
 #include "aggregator/align/clock_map.h"
@@ -19,27 +19,39 @@ class DeviceTimes {
   // An event is not moved further than this from where the runtime put it: a reader holds as much
   // in memory. Beyond, the runtime's time is kept.
   static constexpr uint64_t kShiftMaxNs = 5'000'000;
-  // Cores whose maps are remembered; honest workers have a few. Beyond, all are looked up anew.
-  static constexpr size_t kCoresMax = 64;
+  // Parts of maps that are remembered; most streams have one. Beyond, all are looked up anew.
+  static constexpr size_t kPartsMax = 64;
 
   struct HostTime {
     uint64_t host_ns = 0;
     uint64_t bound_ns = 0;  // because of the device's clock
   };
 
-  // Both must live until the next Begin. `clocks` may be nullptr: nothing is mapped.
-  void Begin(const ClockMaps* clocks, const WorkerIdentity& worker);
+  // Where an event is from.
+  struct Place {
+    std::optional<uint64_t> physical;  // its device_core_idx
+    DevicePlace ring;
+  };
 
-  // `runtime_ns`: where the runtime put it. nullopt: the core has no map, the map does not know
-  // this time, or it is too far away.
-  std::optional<HostTime> Map(uint64_t core, uint64_t device_ns, uint64_t runtime_ns);
+  // Both must live until the next Begin. `clocks` may be nullptr: nothing is mapped.
+  void Begin(const ClockMaps* clocks, const StreamIdentity& stream);
+
+  // `runtime_ns`: where the runtime put it. nullopt: nothing is known of the core's clock at this
+  // time; or it is too far away; or it may be another core's, or of before or after its counter
+  // started again. An event that does not name its core is of the one that it is near to.
+  std::optional<HostTime> Map(const Place& place, uint64_t device_ns, uint64_t runtime_ns);
 
  private:
-  ClockMapCursor* CursorOf(uint64_t core);
+  struct Part {
+    const DeviceMapPart* part;
+    ClockMapCursor cursor;
+  };
+  std::optional<HostTime> MapOn(const ClockMaps::Device& device, const Place& place,
+                                uint64_t device_ns, uint64_t runtime_ns);
+  ClockMapCursor& CursorOf(const DeviceMapPart& part);
 
-  const ClockMaps* clocks_ = nullptr;
-  const WorkerIdentity* worker_ = nullptr;
-  std::vector<std::pair<uint64_t, std::optional<ClockMapCursor>>> cursors_;  // by core
+  std::span<const ClockMaps::Device> devices_;  // of the stream's logical core
+  std::vector<Part> parts_;                     // those seen
 };
 
 }  // namespace neurontrace

@@ -53,11 +53,12 @@ class DeviceTimesTest : public ::testing::Test {
     return source_.AddStream(identity);
   }
   // Device time kDeviceBase is host time kBase, and the device runs 20 ppm slow.
-  void AddDevice(const std::string& instance, uint64_t core, uint64_t known_from_ns = 0) {
+  void AddDevice(const std::string& instance, const DeviceCore& core, uint64_t known_from_ns = 0) {
     std::vector<ClockMap::Piece> pieces;
     if (known_from_ns > 0) pieces.push_back({0, 0, 0, std::nullopt});
     pieces.push_back({kDeviceBase + known_from_ns, kBase + known_from_ns, kRate, kDeviceBound});
-    clocks_.SetDevice(Core(instance, 0).worker, core, *ClockMap::FromPieces(pieces));
+    clocks_.SetDevice(Core(instance, 0).worker, core,
+                      {{{0, 0, 0, 0, *ClockMap::FromPieces(pieces)}}});
   }
   static uint64_t Host(uint64_t device_ns) {
     const uint64_t elapsed = device_ns - kDeviceBase;
@@ -98,7 +99,7 @@ TEST_F(DeviceTimesTest, OrderIsThatOfTheDevicesClockWhateverTheRuntimeMadeOfIt) 
   std::map<uint64_t, size_t> expected;  // by reference time
   for (uint32_t core = 0; core < 3; ++core) {
     const uint32_t stream = AddStream("i-a", core);
-    AddDevice("i-a", core);
+    AddDevice("i-a", {core});
     std::map<uint64_t, uint64_t> events;  // device time by the runtime's
     for (uint64_t i = 0; i < 3'000; ++i) {
       const uint64_t device_ns = kDeviceBase + 10'000'000 + i * 20'000 + random() % 20'000;
@@ -130,7 +131,7 @@ TEST_F(DeviceTimesTest, OrderIsThatOfTheDevicesClockWhateverTheRuntimeMadeOfIt) 
 
 TEST_F(DeviceTimesTest, AWindowShowsWhatTheDevicesClockPutsIntoIt) {
   const uint32_t stream = AddStream("i-a", 0);
-  AddDevice("i-a", 0);
+  AddDevice("i-a", {0});
   for (uint64_t i = 0; i < 10; ++i) {  // the runtime puts them 2 ms late
     const uint64_t device_ns = kDeviceBase + i * 1'000'000;
     script_.Add({"hw_notify",
@@ -151,7 +152,7 @@ TEST_F(DeviceTimesTest, AWindowShowsWhatTheDevicesClockPutsIntoIt) {
 
 TEST_F(DeviceTimesTest, SpansBeginAndEndByTheClockOfTheirCore) {
   const uint32_t stream = AddStream("i-a", 0);
-  AddDevice("i-a", 4);
+  AddDevice("i-a", {0, 4});
   const uint64_t late_ns = 40'000;  // the synchronisation point of both was read late
   const auto at = [&](uint64_t device_ns) { return Host(kDeviceBase) + device_ns + late_ns; };
   const auto start = [&](uint64_t device_ns, uint64_t id) {
@@ -194,7 +195,7 @@ TEST_F(DeviceTimesTest, SpansBeginAndEndByTheClockOfTheirCore) {
 
 TEST_F(DeviceTimesTest, WhatItsClockDoesNotKnowStaysWhereTheRuntimePutIt) {
   const uint32_t stream = AddStream("i-a", 0);
-  AddDevice("i-a", 4, 1'000'000);
+  AddDevice("i-a", {0, 4}, 1'000'000);
   const auto add = [&](const std::string& type, uint64_t core, uint64_t device_ns, uint64_t raw) {
     script_.Add({type,
                  Phase::kInstant,
@@ -225,7 +226,7 @@ TEST_F(DeviceTimesTest, WhatItsClockDoesNotKnowStaysWhereTheRuntimePutIt) {
 TEST_F(DeviceTimesTest, TheOrderOfTwoRecordsOfOneHostNeedsNoBoundOfItsClock) {
   for (const char* instance : {"i-a", "i-b"}) {
     const uint32_t stream = AddStream(instance, 0);
-    AddDevice(instance, 0);
+    AddDevice(instance, {0});
     script_.Add({"nrt_execute", Phase::kInstant, kBase + 10'000, 0, 7});
     script_.Add({"hw_notify",
                  Phase::kInstant,

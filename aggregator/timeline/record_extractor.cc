@@ -60,8 +60,10 @@ RecordExtractor::ShapePlan RecordExtractor::PlanShape(const Shape& shape) const 
   if (shape.phase == Phase::kMetadata || !filter_.event_types.Selects(shape.event_type))
     return plan;
   plan.has_nrta_seq_id = (shape.present & FieldBit(Field::kNrtaSeqId)) != 0;
+  plan.has_sequence = (shape.present & FieldBit(Field::kNcLocalId)) != 0;
   plan.device_key = DeviceStampKey(shape);
   plan.core_key = DeviceCoreKey(shape);
+  plan.execution_key = DeviceExecutionKey(shape);
   plan.type_hash = HashEventType(shape.event_type);
   plan.kind = KindOf(shape.phase);
   switch (shape.phase) {
@@ -113,7 +115,7 @@ absl::StatusOr<std::shared_ptr<ChunkWindow>> RecordExtractor::Extract(
   values_.clear();
   value_offsets_.clear();
   ClockMapCursor clock(*stream.clock);
-  devices_.Begin(stream.clocks, stream.identity->worker);
+  devices_.Begin(stream.clocks, *stream.identity);
   size_t event = first_event;
   for (; event < chunk_.size(); ++event) {
     if (event - first_event >= events_max && timestamps[event] != timestamps[event - 1]) break;
@@ -196,16 +198,19 @@ absl::Status RecordExtractor::ExtractEvent(const StreamContext& stream, const Ch
   return absl::OkStatus();
 }
 
-uint64_t RecordExtractor::CoreOf(const StreamContext& stream, size_t event) const {
+DeviceTimes::Place RecordExtractor::PlaceOf(size_t event) const {
   const ShapePlan& plan = plans_[chunk_.shape_of()[event]];
-  return plan.core_key ? ValueOf(event, *plan.core_key) : stream.identity->nc_idx;
+  DeviceTimes::Place place;
+  if (plan.core_key) place.physical = ValueOf(event, *plan.core_key);
+  if (plan.has_sequence) place.ring.sequence = chunk_.nc_local_id()[event];
+  if (plan.execution_key) place.ring.exec_id = ValueOf(event, *plan.execution_key);
+  return place;
 }
 
-std::optional<DeviceTimes::HostTime> RecordExtractor::DeviceEnd(const StreamContext& stream,
-                                                                size_t event, uint64_t raw_ns) {
+std::optional<DeviceTimes::HostTime> RecordExtractor::DeviceEnd(size_t event, uint64_t raw_ns) {
   const uint64_t start_device_ns = ValueOf(event, *plans_[chunk_.shape_of()[event]].device_key);
   const uint64_t length_ns = SubtractSaturating(raw_ns, chunk_.timestamp_ns()[event]);
-  return devices_.Map(CoreOf(stream, event), AddSaturating(start_device_ns, length_ns), raw_ns);
+  return devices_.Map(PlaceOf(event), AddSaturating(start_device_ns, length_ns), raw_ns);
 }
 
 void RecordExtractor::UseDeviceClock(const StreamContext& stream, size_t event, size_t values_begin,
@@ -214,8 +219,8 @@ void RecordExtractor::UseDeviceClock(const StreamContext& stream, size_t event, 
   if (stream.shift_max_ns == 0) return;  // no device has a map
   const uint64_t raw_ns = chunk_.timestamp_ns()[event];
   const ShapePlan& plan = plans_[chunk_.shape_of()[event]];
-  const uint64_t core = CoreOf(stream, event);
-  const auto start = devices_.Map(core, values_[values_begin + *plan.device_key], raw_ns);
+  const DeviceTimes::Place place = PlaceOf(event);
+  const auto start = devices_.Map(place, values_[values_begin + *plan.device_key], raw_ns);
   // A bare stop stands where its span ends.
   if (!start || plan.action == Action::kStop) return;
   std::optional<DeviceTimes::HostTime> end = start;
@@ -223,11 +228,10 @@ void RecordExtractor::UseDeviceClock(const StreamContext& stream, size_t event, 
     const uint16_t stop = pairing_.partner()[event];
     const auto stop_key = plans_[chunk_.shape_of()[stop]].device_key;
     const uint64_t stop_raw_ns = chunk_.timestamp_ns()[stop];
-    end = stop_key ? devices_.Map(core, ValueOf(stop, *stop_key), stop_raw_ns)
-                   : DeviceEnd(stream, event, stop_raw_ns);
+    end = stop_key ? devices_.Map(place, ValueOf(stop, *stop_key), stop_raw_ns)
+                   : DeviceEnd(event, stop_raw_ns);
   } else if (plan.action == Action::kComplete) {
-    end =
-        DeviceEnd(stream, event, AddSaturating(raw_ns, values_[values_begin + plan.duration_key]));
+    end = DeviceEnd(event, AddSaturating(raw_ns, values_[values_begin + plan.duration_key]));
   }
   if (!end) return;
   record.start_ns = Reference(clock, start->host_ns);
@@ -251,7 +255,7 @@ absl::Status RecordExtractor::FinishStart(const StreamContext& stream, size_t ev
     record.end_ns = Reference(clock, *search.stop_raw_ns);
     record.flags |= kStopFollows;
     if ((record.flags & kDeviceClock) != 0) {
-      if (const auto end = DeviceEnd(stream, event, *search.stop_raw_ns)) {
+      if (const auto end = DeviceEnd(event, *search.stop_raw_ns)) {
         record.end_ns = std::max(record.start_ns, Reference(clock, end->host_ns));
         device_end_ns = record.end_ns;
       } else {

@@ -78,9 +78,11 @@ class RecordExtractor {
     Action action = Action::kSkip;
     RecordKind kind = RecordKind::kOther;
     bool has_nrta_seq_id = false;
+    bool has_sequence = false;  // nc_local_id
     uint32_t duration_key = 0;
     std::optional<uint32_t> device_key;  // what the device stamped
     std::optional<uint32_t> core_key;
+    std::optional<uint32_t> execution_key;
     uint64_t type_hash = 0;
   };
 
@@ -93,9 +95,8 @@ class RecordExtractor {
                       ClockMapCursor& clock, TimelineRecord& record);
   // What the device would have stamped at `raw_ns`, a later raw time of the same span: the runtime
   // moves both of a span's stamps by the same synchronisation point.
-  std::optional<DeviceTimes::HostTime> DeviceEnd(const StreamContext& stream, size_t event,
-                                                 uint64_t raw_ns);
-  uint64_t CoreOf(const StreamContext& stream, size_t event) const;
+  std::optional<DeviceTimes::HostTime> DeviceEnd(size_t event, uint64_t raw_ns);
+  DeviceTimes::Place PlaceOf(size_t event) const;
   uint64_t ValueOf(size_t event, uint32_t key) const {
     return chunk_.column(chunk_.shape_of()[event], key)[chunk_.row_of()[event]];
   }

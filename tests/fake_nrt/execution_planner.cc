@@ -21,7 +21,7 @@ constexpr uint64_t kNrtaSeqBase = 9007199254740993;  // beyond what a double can
 ExecutionPlanner::ExecutionPlanner(const Schedule& schedule, const WorkloadForms& forms,
                                    const PlannerOptions& options)
     : schedule_(schedule), forms_(forms), options_(options) {
-  const SeededRandom& random = schedule.random();
+  const PlacedRandom& random = schedule.random();
   for (uint64_t i = 0; i < options.physical_per_logical; ++i) {
     device_clocks_.push_back(
         {.base_ns = static_cast<int64_t>(random.Between(1e9, 2e11, {kDeviceBase, options.rank, i})),
@@ -68,7 +68,7 @@ void ExecutionPlanner::DeviceSpan(const SpanForms& forms, uint32_t physical, int
 }
 
 int64_t ExecutionPlanner::TakeSyncPairs(uint64_t step, int64_t latched_ns) {
-  const SeededRandom& random = schedule_.random();
+  const PlacedRandom& random = schedule_.random();
   const double scale = static_cast<double>(schedule_.host_unit_ns()) / 10e6;
   sync_.clear();
   int64_t seen_ns = latched_ns;

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "tests/fake_nrt/seeded_random.h"
+#include "tests/fake_nrt/placed_random.h"
 
 namespace neurontrace {
 
@@ -55,7 +55,7 @@ class Schedule {
   uint64_t FirstStepFrom(int64_t true_ns) const;
 
   RankStep Rank(uint64_t step, uint32_t rank) const;
-  const SeededRandom& random() const { return random_; }
+  const PlacedRandom& random() const { return random_; }
 
  private:
   // For each barrier of a step the moment from which members may leave.
@@ -70,7 +70,7 @@ class Schedule {
   int64_t Lateness(uint32_t rank) const;
 
   const ScheduleOptions options_;
-  const SeededRandom random_;
+  const PlacedRandom random_;
   const int64_t host_unit_ns_;
   const int64_t period_ns_;
   mutable std::mutex mutex_;

@@ -8,9 +8,9 @@ namespace neurontrace {
 
 // Numbers that depend on a seed and a place (step, barrier, rank …) and on nothing else: every
 // process that asks for the same place gets the same number, in whatever order it asks.
-class SeededRandom {
+class PlacedRandom {
  public:
-  explicit SeededRandom(uint64_t seed) : seed_(seed) {}
+  explicit PlacedRandom(uint64_t seed) : seed_(seed) {}
 
   uint64_t Bits(std::initializer_list<uint64_t> place) const {
     uint64_t hash = seed_;

@@ -148,6 +148,8 @@ class Fleet:
         self._sockets = tempfile.TemporaryDirectory(prefix="nt-")
         self.aggregator = None
         self.address = None  # where it listens
+        self.true_time = None  # a TrueTime: every process has shifted clocks …
+        self.host_clocks = {}  # … those of an instance by its HostClock, where it has one
         self.agents = {}
         self.workers = []
         self._started = []  # every process there ever was, for shut_down
@@ -167,8 +169,8 @@ class Fleet:
         """Starts it, or starts it again on the same port and store."""
         self.aggregator = self._start(Process(
             "aggregator",
-            [self.program("neurontrace-aggregator"), "--listen", self.address or self.listen, "--store",
-             self.dir / "store", "--health-address", "127.0.0.1:0", *options], self.logs))
+            [*self._dress(None), self.program("neurontrace-aggregator"), "--listen", self.address or self.listen,
+             "--store", self.dir / "store", "--health-address", "127.0.0.1:0", *options], self.logs))
         line = self.aggregator.wait_for_line("listening on ")
         self.address = line.split("listening on ", 1)[1].split()[0]
         return self.aggregator
@@ -189,9 +191,9 @@ class Fleet:
             options = ("--spool", self.spool_of(instance_id), *options)
         agent = self._start(Process(
             f"agent-{instance_id}",
-            [*prefix, self.program("neurontrace-agent"), "--aggregator", aggregator or self.address, "--socket",
-             self.socket_of(instance_id), "--instance-id", instance_id, "--agent-id",
-             f"agent-{instance_id}", "--health-address", "127.0.0.1:0", *options], self.logs,
+            [*prefix, *self._dress(instance_id), self.program("neurontrace-agent"), "--aggregator",
+             aggregator or self.address, "--socket", self.socket_of(instance_id), "--instance-id", instance_id,
+             "--agent-id", f"agent-{instance_id}", "--health-address", "127.0.0.1:0", *options], self.logs,
             wrapped=bool(prefix) if wrapped is None else wrapped))
         self.agents[instance_id] = agent
         return agent
@@ -201,20 +203,32 @@ class Fleet:
         runs it."""
         name = name or f"worker-{len(self.workers)}"
         truth, capture_log = self.dir / f"truth-{name}.tsv", self.dir / f"captures-{name}.tsv"
-        tap = self.build / "lib" / "libneurontrace_tap.so"
         environment = {
             "NEURONTRACE_AGENT_SOCKET": str(self.socket_of(instance_id)),
             "FAKE_NRT_CAPTURE_LOG": str(capture_log),
         }
         environment.update(env or {})
-        command = [*prefix, "env", f"LD_PRELOAD={tap}",
-                   self.build / "tests" / "fake_nrt" / "sim_worker", "--print-ready", "--ground-truth", truth, *options]
+        tap = self.build / "lib" / "libneurontrace_tap.so"
+        command = [*prefix, *self._dress(instance_id, tap), self.build / "tests" / "fake_nrt" / "sim_worker",
+                   "--print-ready", "--ground-truth", truth, *options]
         worker = self._start(Worker(name, command, self.logs, environment, bool(prefix), instance_id, truth,
                                     capture_log))
         self.workers.append(worker)
         if ready:
             worker.wait_for_line("ready")
         return worker
+
+    def _dress(self, instance_id, *preloads):
+        """A command that runs a program with these libraries, and the clocks of its instance, in its place."""
+        variables = []
+        if self.true_time is not None:
+            preloads = (self.build / "tests" / "libshifted_clock.so", *preloads)
+            variables.append(f"NEURONTRACE_TRUE_MINUS_RAW={self.true_time.minus_raw_ns}")
+            if instance_id in self.host_clocks:
+                variables.append(f"NEURONTRACE_HOST_CLOCK={self.host_clocks[instance_id].words()}")
+        if preloads:
+            variables.append("LD_PRELOAD=" + ":".join(map(str, preloads)))
+        return ("env", *variables) if variables else ()
 
     def _start(self, process):
         self._started.append(process)

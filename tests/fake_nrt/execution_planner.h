@@ -7,7 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "tests/fake_nrt/sim_clock.h"
+#include "tests/fake_nrt/device_clock.h"
+#include "tests/fake_nrt/host_clock.h"
 #include "tests/fake_nrt/sim_schedule.h"
 #include "tests/fake_nrt/workload_forms.h"
 #include "tests/fake_nrt/workload_mix.h"

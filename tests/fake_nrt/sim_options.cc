@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <optional>
 
 namespace neurontrace {
 namespace {
@@ -39,15 +40,24 @@ void AddWorkload(CLI::App& app, SimOptions& options) {
                "Hardware events enter the ring behind their sync point, not in order of time");
 }
 
-void AddClock(CLI::App& app, SimOptions& options) {
+void AddClock(CLI::App& app, SimOptions& options, HostClock::Step& step) {
+  app.add_option_function<std::string>(
+         "--host-clock",
+         [&options](const std::string& text) {
+           const std::optional<HostClock> clock = HostClock::Parse(text);
+           if (!clock) throw CLI::ValidationError("--host-clock", "is not as host_clock.h says");
+           options.host_clock = *clock;
+         },
+         "The clocks of this instance, in the words of host_clock.h")
+      ->envname("NEURONTRACE_HOST_CLOCK");
   app.add_option("--start-at", options.start_at_ns,
                  "Epoch nanoseconds at which the job's schedule begins; the same for all workers");
-  app.add_option("--clock-offset-ns", options.clock_offset_ns,
+  app.add_option("--clock-offset-ns", options.host_clock.offset_ns,
                  "Error of this instance's wall clock at --start-at");
-  app.add_option("--clock-drift-ppm", options.clock_drift_ppm, "Its growth from there on")
+  app.add_option("--clock-drift-ppm", options.host_clock.drift_ppm, "Its growth from there on")
       ->check(CLI::Range(-1000.0, 1000.0));
-  app.add_option("--clock-step-ns", options.clock_step_ns, "Somebody sets it by so much");
-  app.add_option("--clock-step-at", options.clock_step_at_ns, "Epoch nanoseconds of that");
+  app.add_option("--clock-step-ns", step.by_ns, "Somebody sets it by so much");
+  app.add_option("--clock-step-at", step.at_ns, "Epoch nanoseconds of that");
   app.add_option("--ground-truth", options.ground_truth,
                  "File for one line per event that entered a ring");
 }
@@ -93,13 +103,14 @@ void AddLifeCycle(CLI::App& app, SimOptions& options) {
 
 SimOptions SimOptions::FromCommandLine(int argc, char** argv) {
   SimOptions options;
+  HostClock::Step step;
   double profiler_delay_s = 0;
   double profiler_duration_s = 0;
   CLI::App app(
       "Runs a seeded, distributed workload on the simulated Neuron Runtime, in real time.\n"
       "Example: sim_worker --cores 4 --rank-start 4 --world-size 8 --duration 5 --print-ready");
   AddWorkload(app, options);
-  AddClock(app, options);
+  AddClock(app, options, step);
   AddLifeCycle(app, options);
   app.add_option("--profiler-delay", profiler_delay_s, "Seconds of work before it starts");
   app.add_option("--profiler-duration", profiler_duration_s, "Seconds; 0: to the end");
@@ -121,6 +132,7 @@ SimOptions SimOptions::FromCommandLine(int argc, char** argv) {
     const double rate = options.events_per_second / options.mix.EventsPerExecution(options.lnc);
     options.executions_per_second = std::clamp(rate, 0.01, kExecutionsPerSecondMax);
   }
+  if (step.by_ns != 0) options.host_clock.steps.push_back(step);
   options.profiler.delay_ns = static_cast<int64_t>(profiler_delay_s * 1e9);
   if (profiler_duration_s > 0) {
     options.profiler.duration_ns = static_cast<int64_t>(profiler_duration_s * 1e9);

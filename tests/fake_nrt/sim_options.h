@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "tests/fake_nrt/host_clock.h"
 #include "tests/fake_nrt/own_profiler.h"
 #include "tests/fake_nrt/workload_mix.h"
 
@@ -31,10 +32,7 @@ struct SimOptions {
   int64_t start_at_ns = 0;       // 0: now
   int64_t straggler_rank = -1;
   int64_t straggler_extra_us = 0;
-  int64_t clock_offset_ns = 0;
-  double clock_drift_ppm = 0;
-  int64_t clock_step_ns = 0;
-  int64_t clock_step_at_ns = 0;
+  HostClock host_clock;  // without an origin: from start_at_ns on
   std::string ground_truth;
   CommunicatorTime communicator = CommunicatorTime::kEarly;
   CommunicatorCall communicator_call = CommunicatorCall::kBuild;

@@ -20,6 +20,7 @@ namespace {
 
 SimOptions WithStart(SimOptions options) {
   if (options.start_at_ns == 0) options.start_at_ns = TrueNow();
+  if (options.host_clock.origin_ns == 0) options.host_clock.origin_ns = options.start_at_ns;
   return options;
 }
 
@@ -119,11 +120,7 @@ void SimWorker::BuildCores() {
   for (uint32_t nc = 0; nc < options_.cores; ++nc) {
     SimCoreOptions core;
     core.planner = {.mix = options_.mix,
-                    .host_clock = {.offset_ns = options_.clock_offset_ns,
-                                   .drift_ppm = options_.clock_drift_ppm,
-                                   .origin_ns = options_.start_at_ns,
-                                   .step_ns = options_.clock_step_ns,
-                                   .step_at_ns = options_.clock_step_at_ns},
+                    .host_clock = options_.host_clock,
                     .rank = options_.rank_start + nc,
                     .nc_idx = nc,
                     .physical_per_logical = options_.lnc,

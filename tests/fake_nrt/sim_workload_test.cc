@@ -89,6 +89,32 @@ TEST(HostClockTest, StampsWithOffsetAndDrift) {
   EXPECT_EQ(clock.Stamp(kStart + 1'000'000'000), kStart + 1'000'000'000 - 500 + 20'000);
 }
 
+TEST(HostClockTest, IsSetAndSlewed) {
+  const auto clock = HostClock::Parse(
+      "origin_ns=1000000000 raw_drift_ppm=-10 step=2000000000:50 step=5000000000:-50 "
+      "slew=3000000000:4000000000:300 hidden_slew=6000000000:7000000000:-500");
+  ASSERT_TRUE(clock);
+  constexpr int64_t kSecond = 1'000'000'000;
+  EXPECT_EQ(clock->Stamp(2 * kSecond - 1), 2 * kSecond - 1);
+  EXPECT_EQ(clock->Stamp(2 * kSecond), 2 * kSecond + 50);
+  EXPECT_EQ(clock->Stamp(7 * kSecond / 2), 7 * kSecond / 2 + 50 + 150'000);
+  EXPECT_EQ(clock->Stamp(5 * kSecond), 5 * kSecond + 300'000);
+  EXPECT_EQ(clock->GainedNs(8 * kSecond), 300'000 - 500'000);
+  EXPECT_EQ(clock->RawGainedNs(2 * kSecond), -10'000);
+  EXPECT_NEAR(clock->ShownPpm(7 * kSecond / 2), 310, 0.01);
+  EXPECT_NEAR(clock->ShownPpm(13 * kSecond / 2), 10, 0.01);
+  EXPECT_EQ(clock->NextStepAfter(0), 2 * kSecond);
+  EXPECT_EQ(clock->NextStepAfter(2 * kSecond), 5 * kSecond);
+  EXPECT_EQ(clock->NextStepAfter(5 * kSecond), std::nullopt);
+}
+
+TEST(HostClockTest, RefusesWhatItDoesNotKnow) {
+  EXPECT_TRUE(HostClock::Parse(""));
+  for (const char* text : {"offset", "offset_ns=", "offset_ns=1s", "step=5", "slew=1:2", "x=1"}) {
+    EXPECT_FALSE(HostClock::Parse(text)) << text;
+  }
+}
+
 struct PlanCase {
   const char* mix;
   int64_t period_ns;

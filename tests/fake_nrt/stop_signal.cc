@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fake_nrt/stop_signal.h"
 
+#include <dlfcn.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -12,6 +13,9 @@
 namespace neurontrace {
 
 int64_t TrueNow() {
+  using Reader = int64_t (*)();
+  static const auto given = reinterpret_cast<Reader>(dlsym(RTLD_DEFAULT, "neurontrace_true_ns"));
+  if (given != nullptr) return given();
   timespec now = {};
   clock_gettime(CLOCK_REALTIME, &now);
   return now.tv_sec * 1'000'000'000 + now.tv_nsec;

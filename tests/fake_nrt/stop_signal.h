@@ -5,7 +5,8 @@
 
 namespace neurontrace {
 
-// Nanoseconds of CLOCK_REALTIME: the true time of the simulation.
+// The true time of the simulation, in ns: what the process was given as that
+// (tests/e2e/clocks/shifted_clock.cc), or else CLOCK_REALTIME.
 int64_t TrueNow();
 
 // Waits that one Raise() ends for all threads, for good. Any thread may call.

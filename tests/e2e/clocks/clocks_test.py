@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instances whose clocks are seconds apart and drift by tens of ppm, merged: every event is where it truly happened, to
+within what is said of it, and barriers that no instance's own clock shows stand upright."""
+
+import unittest
+
+from clock_case import INSTANCES, SECOND, ClockCase
+
+
+class Clocks(ClockCase):
+    def test_seconds_apart(self):
+        self.start_instances(*INSTANCES)
+        self.start_job()
+        self.wait_for_clocks()
+        capture_id = self.start_capture("--name", "apart")
+        self.work_until(self.true_after(4))
+        self.end_job(capture_id)
+        alignment = self.aligned(capture_id)
+        self.check_within_bounds(alignment)
+        report = self.check_barriers(alignment)
+        self.assertGreater(report.raw_apart_ns, 5 * SECOND)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -120,7 +120,11 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
                     },
                 .on_running = [this](const CaptureId& id,
                                      const CaptureSpec& spec) { queue_.NoteRunning(id, spec); },
-                .on_capture_over = [this](const CaptureId& id) { uploader_.ForgetCapture(id); },
+                .on_capture_over =
+                    [this](const CaptureId& id) {
+                      uploader_.ForgetCapture(id);
+                      clocks_.Flush();  // who exports it at once needs them until its end
+                    },
                 .on_resume =
                     [this](CaptureResume& resume) {
                       uploader_.TakeCursors(resume.capture_id, resume.cursors);

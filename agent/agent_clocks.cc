@@ -86,7 +86,7 @@ void AgentClocks::Flush() {
   }
   loop_.PostTask([this] {
     if (collector_ == nullptr) return;
-    collector_->Flush();
+    collector_->FlushNow();
     Publish();
     const std::lock_guard lock(mutex_);
     flushing_ = false;

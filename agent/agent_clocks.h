@@ -44,7 +44,7 @@ class AgentClocks {
   AgentClocks(const AgentClocks&) = delete;
   AgentClocks& operator=(const AgentClocks&) = delete;
 
-  // Any thread: has what was measured so far sent.
+  // Any thread: has what was measured so far sent, with how the clocks are now.
   void Flush();
   // Any thread: nothing waits that an aggregator could take.
   bool settled() const;

@@ -11,8 +11,8 @@ namespace neurontrace::limits {
 // beyond either is refused, with the call.
 inline constexpr size_t kClockBatchEntriesMax = 4'096;
 inline constexpr size_t kClockBatchBytesMax = 256u << 10;  // encoded
-// Agent: batches that wait for an aggregator; at half a hundred bytes a second without one they
-// last for most of a day. Beyond: the oldest are dropped, and counted.
+// Agent: batches that wait for an aggregator; at some eighty bytes a second without one they
+// last for half a day. Beyond: the oldest are dropped, and counted.
 inline constexpr size_t kClockBacklogBytesMax = size_t{4} << 20;
 inline constexpr size_t kClockBacklogBatchesMax = 65'536;
 // Aggregator: calls of the ClockGateway that report, at once; beyond: refused.

@@ -117,6 +117,11 @@ void ClockCollector::Add(const ClockExchange& exchange) {
   batch_.exchanges.push_back(exchange);
 }
 
+void ClockCollector::FlushNow() {
+  watch_.KeepSnapshot();
+  Flush();
+}
+
 void ClockCollector::Flush() {
   batch_beat_ = beats_;
   if (Entries(batch_) == 0) return;

@@ -70,6 +70,8 @@ class ClockCollector {
   void Add(const ClockExchange& exchange);
   // Gives what there is now, if there is anything.
   void Flush();
+  // The same, with how the clocks are at this moment.
+  void FlushNow();
 
   // What a beat does; public for tests, which have no kernel that beats.
   void Beat();

@@ -63,7 +63,8 @@ TEST_F(ClockCollectorTest, GivesBatchesOfWhatThereIs) {
   EXPECT_GE(batches_.size(), 1u);
   EXPECT_LE(batches_.size(), 6u) << "those with nothing in them are not given";
   ASSERT_FALSE(batches_.empty());
-  EXPECT_EQ(batches_[0].snapshots.size(), 1u);
+  EXPECT_GE(batches_[0].snapshots.size(), 3u);
+  EXPECT_LE(batches_[0].snapshots.size(), 6u);
   EXPECT_TRUE(Events().empty());
   EXPECT_EQ(breaks_, 0);
 }

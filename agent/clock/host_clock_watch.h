@@ -31,6 +31,8 @@ class HostClockWatch {
   // Every kBeatNs. Returns true when the clocks may not be what they were: after a pause or a
   // suspend.
   bool Beat();
+  // One that is kept, whatever it says.
+  void KeepSnapshot() { TakeSnapshot(/*keep=*/true); }
   // REALTIME was set a moment ago.
   void OnRealtimeSet();
   // Something happened to raw itself since `since_raw_ns`: a snapshot is kept now.

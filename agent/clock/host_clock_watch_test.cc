@@ -26,10 +26,10 @@ class HostClockWatchTest : public testing::Test {
 
 TEST_F(HostClockWatchTest, TellsNothingOfAQuietMachine) {
   clocks_.SteerPpm(-30);
-  Beat(600);
+  Beat(600);  // 30 s
   EXPECT_TRUE(evidence_.events.empty());
-  EXPECT_GE(evidence_.snapshots.size(), 3u);
-  EXPECT_LE(evidence_.snapshots.size(), 5u);
+  EXPECT_GE(evidence_.snapshots.size(), 28u);
+  EXPECT_LE(evidence_.snapshots.size(), 35u);
 }
 
 TEST_F(HostClockWatchTest, TellsOfAPause) {

@@ -67,7 +67,9 @@ void SnapshotFilter::Add(const ClockSnapshot& snapshot, std::vector<ClockSnapsho
   if (SaysSomething(snapshot)) {
     if (allowance_ >= 2) return Keep(snapshot, kept);
     ++let_go_;
-  } else if (Middle(snapshot) - Middle(*kept_) >= kIntervalMaxNs) {
+  } else if (kept_at_first_ + 1 < kKeptAtFirst ||
+             Middle(snapshot) - Middle(*kept_) >= kIntervalMaxNs) {
+    kept_at_first_ = std::min(kept_at_first_ + 1, kKeptAtFirst);
     allowance_ = std::max(allowance_ - 1, 0.0);
     kept.push_back(snapshot);
     Begin(snapshot);

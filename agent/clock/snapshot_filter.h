@@ -11,13 +11,16 @@ namespace neurontrace {
 
 // Of many snapshots those that say something: what was between two kept ones lies on the straight
 // line from one to the other, to within its own bracket and 50 ns, and the kernel steered the same
-// way all the time. At least one is kept every ten seconds of raw, at most kKeptPerSecond on
-// average; what is let go beyond that is counted. A plain value.
+// way all the time. The first are kept, then at least one every second of raw: who reads them does
+// not know of those let go, and trusts REALTIME only as far as a slew that nobody saw can have
+// taken it between two kept ones. At most kKeptPerSecond on average; what is let go beyond that is
+// counted. A plain value.
 class SnapshotFilter {
  public:
   static constexpr double kKeptPerSecond = 2;
   static constexpr double kKeptAtOnceMax = 32;
-  static constexpr uint64_t kIntervalMaxNs = 10'000'000'000;
+  static constexpr uint64_t kIntervalMaxNs = 1'000'000'000;
+  static constexpr uint64_t kKeptAtFirst = 3;  // a rate is known by its neighbours
 
   // Appends to `kept` what is worth it now that `snapshot` is there: nothing, it, or the one before
   // and it.
@@ -51,6 +54,7 @@ class SnapshotFilter {
   Cone realtime_;
   Cone monotonic_;
   double allowance_ = kKeptAtOnceMax;
+  uint64_t kept_at_first_ = 0;
   uint64_t let_go_ = 0;
 };
 

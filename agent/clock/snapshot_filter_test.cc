@@ -2,6 +2,7 @@
 // What is kept is enough to know the rest by, and no more than may be stored.
 #include "agent/clock/snapshot_filter.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,6 +12,8 @@
 
 namespace neurontrace {
 namespace {
+
+using ::testing::Contains;
 
 constexpr uint64_t kStepNs = 100'000'000;
 
@@ -48,11 +51,12 @@ class SnapshotFilterTest : public testing::Test {
   std::vector<ClockSnapshot> kept_;
 };
 
-TEST_F(SnapshotFilterTest, KeepsOneInTenSecondsOfASteadyClock) {
+TEST_F(SnapshotFilterTest, KeepsTheFirstAndThenOneASecondOfASteadyClock) {
   clocks_.SteerPpm(12.5);
   Run(1'000);
-  EXPECT_GE(kept_.size(), 10u);
-  EXPECT_LE(kept_.size(), 12u);
+  EXPECT_GE(kept_.size(), 98u);
+  EXPECT_LE(kept_.size(), 104u);
+  EXPECT_EQ(kept_[2], all_[2]);
   EXPECT_EQ(kept_.front(), all_.front());
   EXPECT_LE(WorstNs(), 150);
 }
@@ -61,9 +65,9 @@ TEST_F(SnapshotFilterTest, KeepsBothSidesOfAChangeOfSteering) {
   Run(20);
   clocks_.SteerPpm(300);
   Run(20);
-  ASSERT_EQ(kept_.size(), 3u);
-  EXPECT_EQ(kept_[1], all_[19]);
-  EXPECT_EQ(kept_[2], all_[20]);
+  EXPECT_LE(kept_.size(), 8u);
+  EXPECT_THAT(kept_, Contains(all_[19]));
+  EXPECT_THAT(kept_, Contains(all_[20]));
 }
 
 TEST_F(SnapshotFilterTest, FollowsASlewThatNobodyTellsOf) {
@@ -74,7 +78,7 @@ TEST_F(SnapshotFilterTest, FollowsASlewThatNobodyTellsOf) {
   Run(20);
   filter_.Keep(all_.back(), kept_);
   EXPECT_LE(WorstNs(), 250);  // 50 and the brackets
-  EXPECT_LT(kept_.size(), 12u);
+  EXPECT_LT(kept_.size(), 16u);
 }
 
 TEST_F(SnapshotFilterTest, KeepsBothSidesOfAStep) {
@@ -83,9 +87,8 @@ TEST_F(SnapshotFilterTest, KeepsBothSidesOfAStep) {
   Run(20);
   filter_.Keep(all_.back(), kept_);
   EXPECT_LE(WorstNs(), 250);
-  ASSERT_GE(kept_.size(), 3u);
-  EXPECT_EQ(kept_[1], all_[19]);
-  EXPECT_EQ(kept_[2], all_[20]);
+  EXPECT_THAT(kept_, Contains(all_[19]));
+  EXPECT_THAT(kept_, Contains(all_[20]));
 }
 
 TEST_F(SnapshotFilterTest, LetsGoOfWhatIsTooMuchAndCountsIt) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "aggregator/align/clock_bounds.h"
 #include "aggregator/align/clock_map.h"
 #include "aggregator/align/clock_model.h"
 
@@ -20,7 +21,7 @@ struct InstanceClock {
   // gets in every second of it.
   int64_t offset_ns = 0;
   int64_t drift_ppb = 0;
-  uint64_t bound_ns = 0;             // the largest in the capture
+  uint64_t bound_ns = 0;             // the largest in the window
   uint64_t likely_bound_ns = 0;      // the largest of these
   uint64_t exchanges = 0;            // probes that were answered
   std::vector<std::string> sources;  // "udp", "grpc", "phc", ...: which evidence there is
@@ -43,6 +44,7 @@ struct DeviceClock {
 struct CaptureClocks {
   std::vector<InstanceClock> instances;  // by instance id, boot id
   std::vector<DeviceClock> devices;      // by worker, core
+  ReferenceWindow window;                // the capture's; a moment, where it is about now
   ClockMaps maps;                        // the same ones' `realtime` and `map`
   uint32_t version = 0;                  // of this capture: 0: fitted while it runs, and not stored
   bool is_final = false;                 // all the evidence that helps is in it

@@ -41,20 +41,27 @@ void AddSource(std::vector<std::string>& sources, std::string_view name) {
   if (std::find(sources.begin(), sources.end(), name) == sources.end()) sources.emplace_back(name);
 }
 
-// The largest bounds between the first and the last exchange: what lies outside was extrapolated.
-void FindWorst(const ClockModel& model, InstanceClock& clock) {
+// By how much less than the bound the likely one is, at the least, in a window and around it.
+uint64_t LikelyLess(const ClockModel& model, const ReferenceWindow& window) {
+  uint64_t least = UINT64_MAX;
   for (const ClockSegment& segment : model.segments) {
-    for (const ClockKnot& knot : segment.knots) {
-      clock.bound_ns = std::max(clock.bound_ns, knot.bound_ns);
-      clock.likely_bound_ns = std::max(clock.likely_bound_ns, knot.likely_bound_ns);
+    for (size_t i = 0; i < segment.knots.size(); ++i) {
+      const bool is_before =
+          i + 1 < segment.knots.size() && segment.knots[i + 1].y_ns < window.begin_ns;
+      const bool is_behind = i > 0 && segment.knots[i - 1].y_ns > window.end_ns;
+      if (is_before || is_behind) continue;
+      const ClockKnot& knot = segment.knots[i];
+      least = std::min(least, knot.bound_ns - std::min(knot.bound_ns, knot.likely_bound_ns));
     }
   }
+  return least;
 }
 
 }  // namespace
 
 InstanceClock FitInstanceClock(const std::string& instance_id, const std::string& boot_id,
-                               const ClockEvidence& evidence) {
+                               const ClockEvidence& evidence,
+                               const std::optional<ReferenceWindow>& window) {
   InstanceClock clock;
   clock.instance_id = instance_id;
   clock.boot_id = boot_id;
@@ -69,7 +76,6 @@ InstanceClock FitInstanceClock(const std::string& instance_id, const std::string
     return clock;
   }
   clock.realtime = RealtimeMapOf(clock.model, evidence.snapshots, evidence.events);
-  FindWorst(clock.model, clock);
   // The last snapshot, and one second before it.
   constexpr uint64_t kSecondNs = 1'000'000'000;
   const uint64_t now_ns = evidence.snapshots.back().realtime_ns;
@@ -78,6 +84,12 @@ InstanceClock FitInstanceClock(const std::string& instance_id, const std::string
   };
   clock.offset_ns = offset_ns(now_ns);
   clock.drift_ppb = now_ns < kSecondNs ? 0 : clock.offset_ns - offset_ns(now_ns - kSecondNs);
+  const uint64_t reference_ns = clock.realtime.ToReference(now_ns - std::min<uint64_t>(now_ns, 1));
+  const ReferenceWindow in = window.value_or(ReferenceWindow{reference_ns, reference_ns});
+  for (const ClockBound& bound : BoundsIn(clock.realtime, in)) {
+    clock.bound_ns = std::max(clock.bound_ns, bound.bound_ns);
+  }
+  clock.likely_bound_ns = clock.bound_ns - std::min(clock.bound_ns, LikelyLess(clock.model, in));
   return clock;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "aggregator/align/capture_clocks.h"
@@ -8,9 +9,11 @@
 
 namespace neurontrace {
 
-// All that `evidence` says of the clocks of one machine in one boot. Without exchanges a model
-// without segments, and REALTIME taken for the reference. Pure.
+// All that `evidence`, which may reach far beyond `window`, says of the clocks of one machine in
+// one boot; nullopt: the moment of its last snapshot. Without exchanges a model without segments,
+// and REALTIME taken for the reference. Pure.
 InstanceClock FitInstanceClock(const std::string& instance_id, const std::string& boot_id,
-                               const ClockEvidence& evidence);
+                               const ClockEvidence& evidence,
+                               const std::optional<ReferenceWindow>& window);
 
 }  // namespace neurontrace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "aggregator/align/clock_bounds.h"
 #include "aggregator/align/clock_reading.h"
 
 namespace neurontrace {
@@ -13,61 +14,42 @@ namespace {
 
 constexpr size_t kNotesMax = 16;
 
-// A time on the reference in which one clock is known badly, and how badly.
-struct Doubt {
-  uint64_t begin_ns = 0;
-  uint64_t end_ns = 0;
-  uint64_t bound_ns = 0;
-};
-
-void Extend(std::vector<Doubt>& doubts, const Doubt& doubt) {
-  if (!doubts.empty() && doubts.back().end_ns >= doubt.begin_ns) {
-    doubts.back().end_ns = std::max(doubts.back().end_ns, doubt.end_ns);
-    doubts.back().bound_ns = std::max(doubts.back().bound_ns, doubt.bound_ns);
-  } else {
-    doubts.push_back(doubt);
-  }
-}
-
-std::vector<Doubt> DoubtsOf(const ClockModel& model) {
-  std::vector<Doubt> doubts;
-  const ClockKnot* before = nullptr;
-  for (const ClockSegment& segment : model.segments) {
-    bool is_first = true;
-    for (const ClockKnot& knot : segment.knots) {
-      uint64_t bound_ns = knot.bound_ns;
-      if (before != nullptr && is_first) {  // between two segments
-        const uint64_t middle_ns = before->x_ns + (knot.x_ns - before->x_ns) / 2;
-        bound_ns = EvaluateClock(model, middle_ns).estimate.bound_ns;
-      } else if (before != nullptr) {
-        bound_ns = std::max(bound_ns, before->bound_ns);
-      }
-      if (bound_ns > kOrderUnknownNs) {
-        Extend(doubts, {before == nullptr ? knot.y_ns : before->y_ns, knot.y_ns, bound_ns});
-      }
-      before = &knot;
-      is_first = false;
+std::vector<ClockBound> DoubtsOf(const ClockMap& map, const ReferenceWindow& window) {
+  std::vector<ClockBound> doubts;
+  for (const ClockBound& bound : BoundsIn(map, window)) {
+    if (bound.bound_ns <= kOrderUnknownNs) continue;
+    if (!doubts.empty() && doubts.back().end_ns >= bound.begin_ns) {
+      doubts.back().end_ns = bound.end_ns;
+      doubts.back().bound_ns = std::max(doubts.back().bound_ns, bound.bound_ns);
+    } else {
+      doubts.push_back(bound);
     }
   }
   return doubts;
 }
 
-void NoteDoubts(const InstanceClock& clock, std::vector<std::string>& notes, size_t& further) {
-  for (const Doubt& doubt : DoubtsOf(clock.model)) {
+void NoteDoubts(const InstanceClock& clock, const ReferenceWindow& window,
+                std::vector<std::string>& notes, size_t& further) {
+  const auto seconds = [&window](uint64_t ns) {
+    return static_cast<double>(ns - window.begin_ns) / 1e9;
+  };
+  for (const ClockBound& doubt : DoubtsOf(clock.realtime, window)) {
     if (notes.size() >= kNotesMax) {
       ++further;
       continue;
     }
     notes.push_back(fmt::format(
-        "from {} to {} the clock of {} is known to {} only: the order of its events and those of "
-        "other instances is not, where they are nearer than that",
-        doubt.begin_ns, doubt.end_ns, clock.instance_id, ClockWords(doubt.bound_ns)));
+        "from {:.3f} s to {:.3f} s of the capture the clock of {} is known to {} only: the order "
+        "of its events and those of other instances is not, where they are nearer than that",
+        seconds(doubt.begin_ns), seconds(doubt.end_ns), clock.instance_id,
+        ClockWords(doubt.bound_ns)));
   }
 }
 
 }  // namespace
 
 std::string ClockWords(uint64_t ns) {
+  if (ns == kNoBound) return "nothing";
   const auto value = static_cast<double>(ns);
   if (ns < 999'500) return fmt::format("{:.1f} us", value / 1e3);
   if (ns < 999'500'000) return fmt::format("{:.3f} ms", value / 1e6);
@@ -92,7 +74,9 @@ void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate) {
       ClockWords(worst->bound_ns), ClockWords(worst->likely_bound_ns), worst->instance_id));
   std::vector<std::string> doubts;
   size_t further = 0;
-  for (const InstanceClock& clock : clocks.instances) NoteDoubts(clock, doubts, further);
+  for (const InstanceClock& clock : clocks.instances) {
+    NoteDoubts(clock, clocks.window, doubts, further);
+  }
   if (further > 0) doubts.push_back(fmt::format("and {} more such times", further));
   certificate.notes.insert(certificate.notes.end(), doubts.begin(), doubts.end());
 }

@@ -24,21 +24,27 @@ absl::StatusOr<CaptureClocks> ClockBook::OfCapture(const CaptureRecord& record) 
   }
   RealtimeWindow window{.begin_ns = Before(record.started_realtime_ns, kMarginNs)};
   if (record.ended_realtime_ns != 0) window.end_ns = record.ended_realtime_ns + kMarginNs;
-  return Fit({hosts.begin(), hosts.end()}, window);
+  // The reference began as REALTIME, and a capture is short.
+  const uint64_t end_ns =
+      record.ended_realtime_ns != 0 ? record.ended_realtime_ns : record.started_realtime_ns;
+  return Fit({hosts.begin(), hosts.end()}, window,
+             ReferenceWindow{record.started_realtime_ns, end_ns});
 }
 
 absl::StatusOr<CaptureClocks> ClockBook::Now(uint64_t now_realtime_ns) const {
   ASSIGN_OR_RETURN(const std::vector<HostBoot> hosts, store_.clocks().Hosts());
-  return Fit(hosts, {.begin_ns = Before(now_realtime_ns, kNowNs)});
+  return Fit(hosts, {.begin_ns = Before(now_realtime_ns, kNowNs)}, std::nullopt);
 }
 
 absl::StatusOr<CaptureClocks> ClockBook::Fit(const std::vector<HostBoot>& hosts,
-                                             const RealtimeWindow& window) const {
+                                             const RealtimeWindow& evidence_of,
+                                             const std::optional<ReferenceWindow>& window) const {
   CaptureClocks clocks;
+  if (window) clocks.window = *window;
   for (const HostBoot& host : hosts) {  // in order
-    ASSIGN_OR_RETURN(const ClockEvidence evidence, store_.clocks().Read(host, window));
+    ASSIGN_OR_RETURN(const ClockEvidence evidence, store_.clocks().Read(host, evidence_of));
     if (evidence.exchanges.empty()) continue;
-    InstanceClock clock = FitInstanceClock(host.instance_id, host.boot_id, evidence);
+    InstanceClock clock = FitInstanceClock(host.instance_id, host.boot_id, evidence, window);
     WorkerIdentity machine;
     machine.instance_id = host.instance_id;
     machine.boot_id = host.boot_id;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -29,7 +30,8 @@ class ClockBook {
 
  private:
   absl::StatusOr<CaptureClocks> Fit(const std::vector<HostBoot>& hosts,
-                                    const RealtimeWindow& window) const;
+                                    const RealtimeWindow& evidence_of,
+                                    const std::optional<ReferenceWindow>& window) const;
 
   const Store& store_;
 };

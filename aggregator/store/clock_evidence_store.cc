@@ -149,6 +149,17 @@ absl::StatusOr<ClockEvidence> ClockEvidenceStore::Read(const HostBoot& host,
   return evidence;
 }
 
+absl::StatusOr<uint64_t> ClockEvidenceStore::LastMeasuredNs(const HostBoot& host) const {
+  const std::string prefix = HostPrefix(host);
+  const std::unique_ptr<rocksdb::Iterator> it(
+      database_.db().NewIterator({}, database_.family(Family::kClockObservations)));
+  it->SeekForPrev(HostAt(host, ~uint64_t{0}) + std::string(4, '\xff'));
+  RETURN_IF_ERROR(FromRocksDb(it->status(), "reading clock evidence"));
+  if (!it->Valid() || !it->key().starts_with(prefix)) return uint64_t{0};
+  if (it->key().size() != prefix.size() + kTailBytes) return DataLoss("a key of another form");
+  return MeasuredOfKey(ToView(it->key()));
+}
+
 absl::StatusOr<std::vector<HostBoot>> ClockEvidenceStore::Hosts() const {
   std::vector<HostBoot> hosts;
   const std::unique_ptr<rocksdb::Iterator> it(

@@ -68,6 +68,8 @@ class ClockEvidenceStore {
   // What was measured of a host in a window, each list in order of raw and without what is twice;
   // empty where nothing was. DATA_LOSS for bytes that Put did not write.
   absl::StatusOr<ClockEvidence> Read(const HostBoot& host, const RealtimeWindow& window) const;
+  // When the last of a host was measured, as for RealtimeWindow; 0 where nothing was.
+  absl::StatusOr<uint64_t> LastMeasuredNs(const HostBoot& host) const;
   // The hosts of which there is anything.
   absl::StatusOr<std::vector<HostBoot>> Hosts() const;
 

@@ -68,6 +68,9 @@ TEST_F(ClockEvidenceStoreTest, GivesBackWhatWasMeasuredOfEachHostAndBoot) {
   EXPECT_EQ(RawOf(kHost), (Raws{7, 8}));
   EXPECT_EQ(RawOf(other_boot), Raws{1});
   EXPECT_EQ(RawOf(longer), Raws{2});
+  EXPECT_EQ(evidence_->LastMeasuredNs(kHost).value(), 200u);
+  EXPECT_EQ(evidence_->LastMeasuredNs(other_boot).value(), 150u);
+  EXPECT_EQ(evidence_->LastMeasuredNs({"i-a", "boot-3"}).value(), 0u);
   EXPECT_EQ(RawOf({"i-a", "boot"}), Raws{});
   const auto hosts = evidence_->Hosts();
   ASSERT_TRUE(hosts.ok());

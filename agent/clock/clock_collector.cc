@@ -14,6 +14,9 @@ namespace {
 constexpr uint64_t kBeatsPerLook = HostClockWatch::kBeatsPerSnapshot;
 constexpr uint64_t kBeatsPerUtc = UtcSources::kIntervalNs / HostClockWatch::kBeatNs;
 constexpr uint64_t kBeatsPerBatch = ClockCollector::kBatchNs / HostClockWatch::kBeatNs;
+// The first are worth most: who captures right after the start knows the clocks by them alone.
+constexpr uint64_t kBatchesAtFirst = 4;
+constexpr uint64_t kBeatsPerFirstBatch = kBeatsPerBatch / 4;
 constexpr size_t kClockSourceBytesMax = 64;
 
 size_t Entries(const ClockEvidence& evidence) {
@@ -62,7 +65,9 @@ void ClockCollector::Beat() {
   }
   ++beats_;
   if (hooks_.on_beat) hooks_.on_beat();
-  if (beats_ - batch_beat_ >= kBeatsPerBatch || Entries(batch_) >= kBatchEntriesMax) Flush();
+  const uint64_t beats =
+      counters_.batches < kBatchesAtFirst ? kBeatsPerFirstBatch : kBeatsPerBatch;
+  if (beats_ - batch_beat_ >= beats || Entries(batch_) >= kBatchEntriesMax) Flush();
 }
 
 void ClockCollector::Broke() {

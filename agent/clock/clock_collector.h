@@ -54,7 +54,8 @@ class ClockCollector {
     Random& random;
   };
   struct Hooks {
-    // Every kBatchNs, and when there is a lot; never empty, each list in order of raw.
+    // Every kBatchNs, at first more often, and when there is a lot; never empty, each list in
+    // order of raw.
     std::function<void(ClockEvidence batch)> on_batch;
     // Raw may not be what it was: probes are worth more now. Null: nobody wants to know.
     std::function<void()> on_break;

@@ -20,6 +20,13 @@ def short(name):
     return name
 
 
+def without_clocks(certificate):
+    """But for how well clocks are known, which more evidence may have made better meanwhile."""
+    workers = [{key: value for key, value in worker.items() if key != "clock"} for worker in certificate["workers"]]
+    notes = [note for note in certificate.get("notes", []) if "of the reference" not in note and "the clock of" not in note]
+    return {**certificate, "workers": workers, "notes": notes}
+
+
 class CertificateTest(FleetCase):
     def parts(self, certificate):
         """(part, absence) by pid."""
@@ -109,7 +116,12 @@ class CertificateTest(FleetCase):
         self.assertTrue(vanished["lost_unknown"])
         self.assertEqual(vanished["conserved"], "CONSERVATION_CANNOT_SAY")
         self.assertEqual(certificate["workers"][0]["worker"]["pid"], alone.pid, "worst first")
-        self.assertEqual({w["clock"]["words"] for w in certificate["workers"]}, {"not aligned"})
+        for worker in certificate["workers"]:
+            if worker["worker"]["instance_id"] == "i-0002":
+                continue  # its agent may have been killed before it had told anything of its clocks
+            self.assertTrue(worker["clock"]["aligned"], worker)
+            self.assertGreater(int(worker["clock"]["bound_ns"]), 0, worker)
+            self.assertTrue(worker["clock"]["words"].startswith("within "), worker)
         agents = {agent["instance_id"]: short(agent["part"]) for agent in certificate["agents"]}
         self.assertEqual(agents, {"i-0001": "FINISHED", "i-0002": "AWAITED"})
         ranks, = certificate["ranks"]
@@ -120,16 +132,17 @@ class CertificateTest(FleetCase):
             self.assertIn(words, shown)
 
     def check_exports(self, capture_id, certificate, lossy):
+        certificate = without_clocks(certificate)
         summary = json.loads(self.export(capture_id, "summary.json").read_text())
-        self.assertEqual(summary["certificate"], certificate)
+        self.assertEqual(without_clocks(summary["certificate"]), certificate)
         self.assertEqual(summary["capture"]["capture_id"], capture_id)
 
         with open(self.export(capture_id, "events.jsonl"), encoding="utf-8") as lines:
-            self.assertEqual(json.loads(next(lines))["certificate"], certificate)
+            self.assertEqual(without_clocks(json.loads(next(lines))["certificate"]), certificate)
 
         account = certificate["account"]
         trace = json.loads(self.export(capture_id, "trace.json").read_text())
-        self.assertEqual(trace["system_profile_metadata"][0]["certificate"], certificate)
+        self.assertEqual(without_clocks(trace["system_profile_metadata"][0]["certificate"]), certificate)
         sentence = (f"{account['lost']} or more trace events were dropped during capture (stored {account['stored']} "
                     f"out of at least {account['expected']} total events). Consider increasing buffer size, reducing "
                     "trace duration, or filtering events.")
@@ -138,7 +151,7 @@ class CertificateTest(FleetCase):
         path = self.export(capture_id, "trace.pftrace")
         self.check_sound(path)
         perfetto = Pftrace(path)
-        self.assertEqual(perfetto.certificate(), certificate)
+        self.assertEqual(without_clocks(perfetto.certificate()), certificate)
         told = self.by_pid(certificate, lossy.pid)["account"]
         losses = perfetto.losses()
         self.assertEqual({key[1:]: events for key, events in losses.items() if "gid1-nc0-losses" in key[0]},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "aggregator/align/instance_clock.h"
+#include "aggregator/clocks/device_clocks.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -27,8 +28,10 @@ absl::StatusOr<CaptureClocks> ClockBook::OfCapture(const CaptureRecord& record) 
   // The reference began as REALTIME, and a capture is short.
   const uint64_t end_ns =
       record.ended_realtime_ns != 0 ? record.ended_realtime_ns : record.started_realtime_ns;
-  return Fit({hosts.begin(), hosts.end()}, window,
-             ReferenceWindow{record.started_realtime_ns, end_ns});
+  ASSIGN_OR_RETURN(CaptureClocks clocks, Fit({hosts.begin(), hosts.end()}, window,
+                                             ReferenceWindow{record.started_realtime_ns, end_ns}));
+  RETURN_IF_ERROR(AddDeviceClocks(store_.OpenCapture(record.id), streams, clocks));
+  return clocks;
 }
 
 absl::StatusOr<CaptureClocks> ClockBook::Now(uint64_t now_realtime_ns) const {

@@ -11,11 +11,12 @@
 #include "aggregator/align/clock_reading.h"
 #include "aggregator/align/host_cut.h"
 #include "aggregator/align/host_search.h"
+#include "aggregator/align/host_utc.h"
 
 namespace neurontrace {
 namespace {
 
-constexpr uint32_t kAlgorithmVersion = 1;
+constexpr uint32_t kAlgorithmVersion = 2;
 // Findings of one model; further ones are counted in the last.
 constexpr size_t kFindingsMax = 256;
 
@@ -23,8 +24,12 @@ std::string Microseconds(double ns) { return fmt::format("{:+.1f} us", ns / 1e3)
 
 class HostFitter {
  public:
-  HostFitter(const ClockEvidence& evidence, const HostFitParameters& parameters)
-      : evidence_(evidence), parameters_(parameters), wander_(parameters.pair.pair.wander) {}
+  HostFitter(const ClockEvidence& evidence, const HostFitParameters& parameters,
+             const ReferenceUtc& reference_utc)
+      : evidence_(evidence),
+        parameters_(parameters),
+        reference_utc_(reference_utc),
+        wander_(parameters.pair.pair.wander) {}
 
   ClockModel Run();
 
@@ -33,6 +38,9 @@ class HostFitter {
   void FindCuts();
   void FitStretches();
   void FitStretch(size_t number, std::span<const HostSide> sides);
+  bool HearUtc(const PairFitParameters& pair, std::span<const HostSide> sides,
+               const ClockSegment& by_probes, std::vector<ClockConstraint>& constraints);
+  void TellContradictions(const PairFit& fit, std::span<const ClockConstraint> constraints);
   void FillUnknown();
   void Tell(ClockFindingKind kind, uint64_t begin_ns, uint64_t end_ns, double amount_ns,
             std::string words);
@@ -41,6 +49,7 @@ class HostFitter {
 
   const ClockEvidence& evidence_;
   const HostFitParameters& parameters_;
+  const ReferenceUtc& reference_utc_;
   WanderLimits wander_;
   std::vector<HostExchange> exchanges_;
   std::vector<HostSide> sides_;
@@ -102,24 +111,55 @@ void HostFitter::FitStretch(size_t number, std::span<const HostSide> sides) {
   }
   // Without any: FillUnknown.
   PairFit fit = FitPair(constraints, pair);
-  size_t impossible = 0;
-  for (const PairFit::Contradiction& contradiction : fit.contradictions) {
-    if (contradiction.likely) continue;
-    ++impossible;
-    const ClockConstraint& constraint = constraints[contradiction.constraint];
-    Tell(
-        ClockFindingKind::kRejectedEvidence, constraint.x_ns, constraint.x_ns,
-        contradiction.amount_ns,
-        fmt::format("a probe contradicts the others by {}", Microseconds(contradiction.amount_ns)));
+  const SegmentCause cause = number == 0 ? SegmentCause::kBegin : cuts_[number - 1].cause;
+  ClockSegment segment{cause, std::move(fit.knots)};
+  if (HearUtc(pair, sides, segment, constraints)) {
+    fit = FitPair(constraints, pair);
+    segment.knots = std::move(fit.knots);
   }
-  model_.evidence_used += constraints.size() - impossible;
-  model_.evidence_rejected += impossible;
+  TellContradictions(fit, constraints);
   if (!fit.torn_ns.empty()) {
     Tell(ClockFindingKind::kInconsistent, fit.torn_ns.front(), fit.torn_ns.back(), 0,
          "the probes before and after do not agree: both are within the bounds");
   }
-  const SegmentCause cause = number == 0 ? SegmentCause::kBegin : cuts_[number - 1].cause;
-  model_.segments.push_back({cause, std::move(fit.knots)});
+  model_.segments.push_back(std::move(segment));
+}
+
+// Adds what UTC says of a stretch to its constraints. False: nothing that the probes did not say.
+bool HostFitter::HearUtc(const PairFitParameters& pair, std::span<const HostSide> sides,
+                         const ClockSegment& by_probes, std::vector<ClockConstraint>& constraints) {
+  if (sides.empty() || evidence_.utc.empty()) return false;
+  const ReferenceUtc::Epoch* epoch = reference_utc_.Find(exchanges_[sides.front().exchange].epoch);
+  if (epoch == nullptr) return false;
+  HostUtcJudgement utc =
+      JudgeUtc(HostReadingsOf(evidence_.utc, *epoch, pair.x_begin_ns, pair.x_end_ns), by_probes,
+               epoch->sources);
+  std::move(utc.findings.begin(), utc.findings.end(), std::back_inserter(model_.findings));
+  model_.evidence_rejected += utc.rejected;
+  if (utc.says_more) {
+    constraints = WithUtc(std::move(constraints), utc);
+  } else {
+    model_.evidence_used += utc.constraints.size();
+  }
+  return utc.says_more;
+}
+
+void HostFitter::TellContradictions(const PairFit& fit,
+                                    std::span<const ClockConstraint> constraints) {
+  size_t impossible = 0;
+  for (const PairFit::Contradiction& contradiction : fit.contradictions) {
+    const ClockConstraint& constraint = constraints[contradiction.constraint];
+    const bool is_utc = constraint.source == HostUtcJudgement::kSource;
+    if (contradiction.likely && !is_utc) continue;
+    ++impossible;
+    Tell(ClockFindingKind::kRejectedEvidence, constraint.x_ns, constraint.x_ns,
+         contradiction.amount_ns,
+         fmt::format("{} contradicts {} by {}", is_utc ? "a reading of UTC" : "a probe",
+                     is_utc ? "what the probes around it make likely" : "the others",
+                     Microseconds(contradiction.amount_ns)));
+  }
+  model_.evidence_used += constraints.size() - impossible;
+  model_.evidence_rejected += impossible;
 }
 
 // Of a stretch without evidence nothing is known but that time went on from what was known before
@@ -214,8 +254,9 @@ ClockModel HostFitter::Run() {
 
 }  // namespace
 
-ClockModel FitHostClock(const ClockEvidence& evidence, const HostFitParameters& parameters) {
-  return HostFitter(evidence, parameters).Run();
+ClockModel FitHostClock(const ClockEvidence& evidence, const HostFitParameters& parameters,
+                        const ReferenceUtc& reference_utc) {
+  return HostFitter(evidence, parameters, reference_utc).Run();
 }
 
 }  // namespace neurontrace

@@ -4,6 +4,7 @@
 #include "aggregator/align/clock_model.h"
 #include "aggregator/align/pair_fit.h"
 #include "aggregator/align/probe_route.h"
+#include "aggregator/align/reference_utc.h"
 #include "aggregator/align/step_search.h"
 #include "trace/clock_evidence.h"
 
@@ -22,9 +23,14 @@ struct HostFitParameters {
 // delay was the same in both directions when a path was first seen; routes that follow on it are
 // measured by the clock, which runs on.
 //
+// Where the host and the reference's keeper both have UTC, from whatever source, it narrows what is
+// likely, and shows by how much ways differ if they do by more than promises leave open (host_utc.h
+// says how); what is possible stays what probes prove.
+//
 // A segment ends where the host tells of something that its raw clock may have felt, where the
 // reference begins anew, and where the probes themselves show a step. The same evidence gives the
 // same model, bit for bit. What cannot be used is counted and told in the findings.
-ClockModel FitHostClock(const ClockEvidence& evidence, const HostFitParameters& parameters);
+ClockModel FitHostClock(const ClockEvidence& evidence, const HostFitParameters& parameters,
+                        const ReferenceUtc& reference_utc = {});
 
 }  // namespace neurontrace

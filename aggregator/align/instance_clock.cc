@@ -5,6 +5,7 @@
 
 #include "aggregator/align/host_fit.h"
 #include "aggregator/align/realtime_map.h"
+#include "aggregator/align/utc_trust.h"
 
 namespace neurontrace {
 namespace {
@@ -21,20 +22,6 @@ std::string_view NameOf(ProbePath path) {
       break;
   }
   return "probes";
-}
-
-std::string_view NameOf(UtcSource source) {
-  switch (source) {
-    case UtcSource::kPhc:
-      return "phc";
-    case UtcSource::kClockBound:
-      return "clockbound";
-    case UtcSource::kChrony:
-      return "chrony";
-    case UtcSource::kUnspecified:
-      break;
-  }
-  return "utc";
 }
 
 void AddSource(std::vector<std::string>& sources, std::string_view name) {
@@ -61,7 +48,8 @@ uint64_t LikelyLess(const ClockModel& model, const ReferenceWindow& window) {
 
 InstanceClock FitInstanceClock(const std::string& instance_id, const std::string& boot_id,
                                const ClockEvidence& evidence,
-                               const std::optional<ReferenceWindow>& window) {
+                               const std::optional<ReferenceWindow>& window,
+                               const ReferenceUtc& reference_utc) {
   InstanceClock clock;
   clock.instance_id = instance_id;
   clock.boot_id = boot_id;
@@ -70,7 +58,7 @@ InstanceClock FitInstanceClock(const std::string& instance_id, const std::string
     AddSource(clock.sources, NameOf(exchange.path));
   }
   for (const UtcReading& reading : evidence.utc) AddSource(clock.sources, NameOf(reading.source));
-  clock.model = FitHostClock(evidence, {});
+  clock.model = FitHostClock(evidence, {}, reference_utc);
   if (clock.model.segments.empty() || evidence.snapshots.empty()) {
     clock.model.segments.clear();
     return clock;

@@ -5,15 +5,18 @@
 #include <string>
 
 #include "aggregator/align/capture_clocks.h"
+#include "aggregator/align/reference_utc.h"
 #include "trace/clock_evidence.h"
 
 namespace neurontrace {
 
 // All that `evidence`, which may reach far beyond `window`, says of the clocks of one machine in
 // one boot; nullopt: the moment of its last snapshot. Without exchanges a model without segments,
-// and REALTIME taken for the reference. Pure.
+// and REALTIME taken for the reference. `reference_utc`: what the reference's keeper knows of UTC.
+// Pure.
 InstanceClock FitInstanceClock(const std::string& instance_id, const std::string& boot_id,
                                const ClockEvidence& evidence,
-                               const std::optional<ReferenceWindow>& window);
+                               const std::optional<ReferenceWindow>& window,
+                               const ReferenceUtc& reference_utc = {});
 
 }  // namespace neurontrace

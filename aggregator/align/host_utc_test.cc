@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: UTC helps where it tells the truth, and does no harm where it does not. Method: hosts and a
+// keeper of the reference of which the truth is known, by seeds that a failure prints.
+#include "aggregator/align/host_utc.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "aggregator/align/clock_reading.h"
+#include "aggregator/align/host_fit.h"
+#include "aggregator/align/utc_world_test_support.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr double kSeconds = 40;
+
+template <typename Check>
+void AtTimes(const HostWorld& world, Check check) {
+  for (double s = 0; s < kSeconds + 2; s += 0.377) check(world.RawAt(s));
+}
+
+void ExpectHolds(const HostWorld& world, const ClockModel& model) {
+  AtTimes(world, [&](uint64_t raw) {
+    const ClockEstimate estimate = EvaluateClock(model, raw).estimate;
+    ASSERT_LE(std::abs(world.ErrorOf(raw, estimate.y_ns)), static_cast<double>(estimate.bound_ns))
+        << "at raw " << raw - HostWorld::kRawBegin;
+  });
+}
+
+auto Words(const std::string& words) { return Field(&ClockFinding::words, HasSubstr(words)); }
+
+ReferenceUtc OwnUtc(UtcWorld& utc, UtcSource source = UtcSource::kPhc, double lie_ns = 0) {
+  ClockEvidence own;
+  utc.ReadOwn(source, kSeconds, own, lie_ns);
+  return ReferenceUtcOf({&own, 1});
+}
+
+TEST(HostUtcTest, ShowsTheAsymmetryThatProbesCannot) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    HostWorld world(seed);
+    UtcWorld utc(seed);
+    world.forward_ns = seed % 2 == 0 ? 230'000 : 30'000;
+    world.backward_ns = seed % 2 == 0 ? 30'000 : 230'000;
+    ClockEvidence evidence = world.Evidence(kSeconds);
+    const ReferenceUtc reference = OwnUtc(utc);
+    const ClockModel without = FitHostClock(evidence, {}, reference);
+    utc.Read(world, UtcSource::kPhc, kSeconds, evidence);
+    const ClockModel with = FitHostClock(evidence, {}, reference);
+    ExpectHolds(world, with);
+    AtTimes(world, [&](uint64_t raw) {
+      if (raw > world.RawAt(kSeconds)) return;
+      const ClockEstimate before = EvaluateClock(without, raw).estimate;
+      const ClockEstimate after = EvaluateClock(with, raw).estimate;
+      EXPECT_GE(std::abs(world.ErrorOf(raw, before.y_ns)), 90'000);
+      EXPECT_LE(std::abs(world.ErrorOf(raw, after.y_ns)), 6'000);
+      EXPECT_LE(std::abs(world.ErrorOf(raw, after.y_ns)),
+                static_cast<double>(after.likely_bound_ns));
+      EXPECT_LE(after.likely_bound_ns, 20'000u);
+    });
+    EXPECT_THAT(with.findings, Contains(Words(seed % 2 == 0 ? "longer to the reference than back"
+                                                            : "less to the reference than back")));
+    EXPECT_EQ(with.evidence_rejected, 0u);
+  }
+}
+
+TEST(HostUtcTest, SaysNothingWhereTheReferenceHasNone) {
+  HostWorld world(3);
+  UtcWorld utc(3);
+  ClockEvidence evidence = world.Evidence(kSeconds);
+  const ClockModel without = FitHostClock(evidence, {});
+  utc.Read(world, UtcSource::kPhc, kSeconds, evidence);
+  EXPECT_EQ(FitHostClock(evidence, {}), without);
+}
+
+// Any lie, of anybody, at any time.
+TEST(HostUtcTest, ASourceThatLiesNeverBreaksABound) {
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    SCOPED_TRACE(seed);
+    HostWorld world(seed);
+    UtcWorld utc(seed);
+    std::uniform_real_distribution<double> unit(0, 1);
+    world.forward_ns = 20'000 + 80'000 * unit(world.random);
+    const auto lie = [&] {
+      if (unit(world.random) < 0.3) return 0.0;
+      const double by_ns = std::pow(10, 3 + 7 * unit(world.random));
+      return unit(world.random) < 0.5 ? by_ns : -by_ns;
+    };
+    ClockEvidence evidence = world.Evidence(kSeconds);
+    ClockEvidence own;
+    for (const UtcSource source :
+         {UtcSource::kPhc, UtcSource::kClockBound, UtcSource::kChrony, UtcSource::kUnspecified}) {
+      utc.bound_ns = std::pow(10, 2 + 4 * unit(world.random));
+      if (unit(world.random) < 0.7) utc.ReadOwn(source, kSeconds, own, lie());
+      if (unit(world.random) < 0.7) utc.Read(world, source, kSeconds, evidence, lie());
+      if (unit(world.random) < 0.3) utc.Read(world, source, kSeconds, evidence, lie());
+    }
+    for (UtcReading& reading : evidence.utc) {  // and nonsense
+      if (unit(world.random) < 0.05) reading.utc_earliest_ns = world.random();
+      if (unit(world.random) < 0.05) reading.utc_latest_ns = world.random();
+      if (unit(world.random) < 0.02) reading.raw_ns = world.random();
+    }
+    ExpectHolds(world, FitHostClock(evidence, {}, ReferenceUtcOf({&own, 1})));
+  }
+}
+
+TEST(HostUtcTest, LeavesOutWhatProbesDisproveAndSaysSo) {
+  for (const double lie_ns : {-90'000.0, 500'000.0, 37e9}) {
+    HostWorld world(4);
+    UtcWorld utc(4);
+    ClockEvidence evidence = world.Evidence(kSeconds);
+    const ClockModel without = FitHostClock(evidence, {});
+    utc.Read(world, UtcSource::kClockBound, kSeconds, evidence, lie_ns);
+    const ClockModel with = FitHostClock(evidence, {}, OwnUtc(utc));
+    EXPECT_EQ(with.segments, without.segments);
+    EXPECT_EQ(with.evidence_rejected, evidence.utc.size());
+    ASSERT_EQ(with.findings.size(), 1u);
+    EXPECT_THAT(
+        with.findings,
+        ElementsAre(AllOf(Field(&ClockFinding::kind, ClockFindingKind::kRejectedEvidence),
+                          Words("UTC by clockbound (the reference's by phc) contradicts what the "
+                                "probes prove"))));
+    // What the promises and the round trip allow it to be off is not counted.
+    EXPECT_NEAR(static_cast<double>(with.findings[0].amount_ns), lie_ns,
+                60'000 + 2e-5 * std::abs(lie_ns));
+  }
+}
+
+TEST(HostUtcTest, BelievesTheMoreTrustedSource) {
+  HostWorld world(5);
+  UtcWorld utc(5);
+  ClockEvidence evidence = world.Evidence(kSeconds);
+  const ReferenceUtc reference = OwnUtc(utc);
+  utc.Read(world, UtcSource::kPhc, kSeconds, evidence);
+  const ClockModel with_phc = FitHostClock(evidence, {}, reference);
+  utc.Read(world, UtcSource::kChrony, kSeconds, evidence, 25'000);  // probes would let it pass
+  const ClockModel model = FitHostClock(evidence, {}, reference);
+  EXPECT_EQ(model.segments, with_phc.segments);
+  EXPECT_THAT(model.findings,
+              ElementsAre(Words("UTC by chrony (the reference's by phc) contradicts UTC by phc")));
+}
+
+TEST(HostUtcTest, AWrongReadingAmongRightOnesIsLeftOut) {
+  HostWorld world(6);
+  UtcWorld utc(6);
+  world.forward_ns = 130'000;
+  ClockEvidence evidence = world.Evidence(kSeconds);
+  const ReferenceUtc reference = OwnUtc(utc);
+  utc.Read(world, UtcSource::kPhc, kSeconds, evidence);
+  evidence.utc.front().utc_earliest_ns +=
+      70'000;  // the first: what follows must not be judged by it
+  evidence.utc.front().utc_latest_ns += 70'000;
+  const ClockModel model = FitHostClock(evidence, {}, reference);
+  EXPECT_EQ(model.evidence_rejected, 1u);
+  EXPECT_THAT(model.findings, Contains(Words("contradicts its other readings")));
+  const uint64_t raw = world.RawAt(kSeconds / 2);
+  EXPECT_LE(std::abs(world.ErrorOf(raw, EvaluateClock(model, raw).estimate.y_ns)), 6'000);
+}
+
+// Of ways that are equally long honest UTC, however good, takes nothing away.
+TEST(HostUtcTest, HonestUtcNeverWidens) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    HostWorld world(seed);
+    UtcWorld utc(seed);
+    utc.bound_ns = std::pow(10, 2 + 0.06 * static_cast<double>(seed));
+    ClockEvidence evidence = world.Evidence(kSeconds);
+    ClockModel less = FitHostClock(evidence, {});
+    const ReferenceUtc reference = OwnUtc(utc);
+    for (const UtcSource source : {UtcSource::kChrony, UtcSource::kPhc}) {
+      utc.Read(world, source, kSeconds, evidence);
+      const ClockModel more = FitHostClock(evidence, {}, reference);
+      EXPECT_THAT(more.findings, IsEmpty());
+      ExpectHolds(world, more);
+      AtTimes(world, [&](uint64_t raw) {
+        const ClockEstimate a = EvaluateClock(less, raw).estimate;
+        const ClockEstimate b = EvaluateClock(more, raw).estimate;
+        const double moved = std::abs(static_cast<double>(static_cast<int64_t>(b.y_ns - a.y_ns)));
+        // But for where knots lie: a line has the bound of its worst place.
+        EXPECT_LE(static_cast<double>(b.bound_ns), 1.1 * static_cast<double>(a.bound_ns) + moved);
+        EXPECT_LE(static_cast<double>(b.likely_bound_ns),
+                  1.3 * static_cast<double>(a.likely_bound_ns) + 500);
+        EXPECT_LE(moved, static_cast<double>(a.likely_bound_ns));
+      });
+      less = more;
+    }
+  }
+}
+
+TEST(HostUtcTest, KnowsMoreWhileNoProbeComesBack) {
+  HostWorld world(7);
+  UtcWorld utc(7);
+  ClockEvidence evidence;
+  world.Probe(0, 10, evidence);
+  world.Probe(kSeconds - 10, kSeconds, evidence);
+  const uint64_t raw = world.RawAt(kSeconds / 2);
+  const ReferenceUtc reference = OwnUtc(utc);
+  const ClockEstimate without = EvaluateClock(FitHostClock(evidence, {}, reference), raw).estimate;
+  utc.interval_s = 2;
+  utc.bound_ns = 1'000;
+  utc.Read(world, UtcSource::kPhc, kSeconds, evidence);
+  const ClockModel model = FitHostClock(evidence, {}, reference);
+  ExpectHolds(world, model);
+  EXPECT_LE(EvaluateClock(model, raw).estimate.likely_bound_ns * 10, without.likely_bound_ns * 9);
+}
+
+TEST(HostUtcTest, TheOrderOfArrivalChangesNothing) {
+  HostWorld world(8);
+  UtcWorld utc(8);
+  world.forward_ns = 130'000;
+  ClockEvidence evidence = world.Evidence(kSeconds);
+  utc.Read(world, UtcSource::kPhc, kSeconds, evidence);
+  utc.Read(world, UtcSource::kChrony, kSeconds, evidence, 31'000);
+  ClockEvidence own;
+  utc.ReadOwn(UtcSource::kPhc, kSeconds, own);
+  utc.ReadOwn(UtcSource::kChrony, kSeconds, own);
+  const ClockModel model = FitHostClock(evidence, {}, ReferenceUtcOf({&own, 1}));
+  for (int i = 0; i < 5; ++i) {
+    std::shuffle(evidence.utc.begin(), evidence.utc.end(), utc.random);
+    std::shuffle(own.utc.begin(), own.utc.end(), utc.random);
+    std::shuffle(own.exchanges.begin(), own.exchanges.end(), utc.random);
+    EXPECT_EQ(FitHostClock(evidence, {}, ReferenceUtcOf({&own, 1})), model);
+  }
+}
+
+TEST(HostUtcTest, ShiftedClocksGiveTheShiftedModel) {
+  constexpr uint64_t kRawShift = 123'456'789'012'345;
+  constexpr uint64_t kReferenceShift = 98'765'432'109'876'543;
+  constexpr uint64_t kUtcShift = 37'000'000'017;
+  HostWorld world(9);
+  UtcWorld utc(9);
+  world.forward_ns = 130'000;
+  ClockEvidence evidence = world.Evidence(kSeconds);
+  utc.Read(world, UtcSource::kPhc, kSeconds, evidence);
+  ClockEvidence own;
+  utc.ReadOwn(UtcSource::kPhc, kSeconds, own);
+  ClockModel model = FitHostClock(evidence, {}, ReferenceUtcOf({&own, 1}));
+  for (ClockExchange& e : evidence.exchanges) {
+    e.send_raw_ns += kRawShift;
+    e.receive_raw_ns += kRawShift;
+    e.reference_receive_ns += kReferenceShift;
+    e.reference_send_ns += kReferenceShift;
+  }
+  for (ClockExchange& e : own.exchanges) {
+    e.reference_receive_ns += kReferenceShift;
+    e.reference_send_ns += kReferenceShift;
+  }
+  for (ClockEvidence* of : {&evidence, &own}) {
+    for (UtcReading& reading : of->utc) {
+      reading.raw_ns += of == &evidence ? kRawShift : 0;
+      reading.utc_earliest_ns += kUtcShift;
+      reading.utc_latest_ns += kUtcShift;
+    }
+  }
+  for (ClockKnot& knot : model.segments.front().knots) {
+    knot.x_ns += kRawShift;
+    knot.y_ns += kReferenceShift;
+  }
+  for (ClockFinding& finding : model.findings) {
+    finding.x_begin_ns += kRawShift;
+    finding.x_end_ns += kRawShift;
+  }
+  EXPECT_EQ(FitHostClock(evidence, {}, ReferenceUtcOf({&own, 1})), model);
+}
+
+TEST(ReferenceUtcTest, IsTheStripThatThePromisesLeave) {
+  UtcWorld utc(1);
+  ClockEvidence own;
+  utc.ReadOwn(UtcSource::kPhc, kSeconds, own);
+  const ReferenceUtc reference = ReferenceUtcOf({&own, 1});
+  ASSERT_EQ(reference.epochs.size(), 1u);
+  EXPECT_THAT(reference.epochs[0].sources, ElementsAre(UtcSource::kPhc));
+  EXPECT_THAT(reference.epochs[0].utc.findings, IsEmpty());
+  for (double s = 0; s < kSeconds; s += 0.77) {
+    const uint64_t y = HostWorld::kReferenceBegin + static_cast<uint64_t>(s * 1e9);
+    const uint64_t at = UtcWorld::UtcAt(y);
+    const auto times =
+        ReferenceTimesOf(reference.epochs[0], {UtcSource::kPhc, 1, at - 50, at + 50});
+    ASSERT_TRUE(times.has_value());
+    EXPECT_LE(times->earliest_ns, y);
+    EXPECT_GE(times->latest_ns, y);
+    EXPECT_LE(times->latest_ns - times->earliest_ns, 13'000u);
+  }
+  // A year away nobody knows.
+  const uint64_t far = UtcWorld::UtcAt(HostWorld::kReferenceBegin) + 31'536'000'000'000'000;
+  EXPECT_FALSE(ReferenceTimesOf(reference.epochs[0], {UtcSource::kPhc, 1, far, far}).has_value());
+}
+
+TEST(ReferenceUtcTest, LeavesOutALessTrustedSourceThatContradicts) {
+  UtcWorld utc(2);
+  ClockEvidence own;
+  utc.ReadOwn(UtcSource::kPhc, kSeconds, own);
+  const ReferenceUtc alone = ReferenceUtcOf({&own, 1});
+  utc.ReadOwn(UtcSource::kChrony, kSeconds, own, 1e6);
+  own.utc.front().utc_latest_ns += 80'000;  // and the first of the trusted one is off
+  own.utc.front().utc_earliest_ns += 80'000;
+  const ReferenceUtc both = ReferenceUtcOf({&own, 1});
+  ASSERT_EQ(both.epochs.size(), 1u);
+  EXPECT_THAT(both.epochs[0].sources, ElementsAre(UtcSource::kPhc));
+  EXPECT_THAT(both.epochs[0].utc.findings, Contains(Words("readings of UTC by chrony left out")));
+  const uint64_t y = HostWorld::kReferenceBegin + 20'000'000'000;
+  EXPECT_NEAR(static_cast<double>(EvaluateClock(both.epochs[0].utc, y).estimate.y_ns -
+                                  UtcWorld::UtcAt(y) + 100'000),
+              1e5, 5'000);
+}
+
+TEST(ReferenceUtcTest, MoreReadingsNeverWiden) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    UtcWorld utc(seed);
+    ClockEvidence own;
+    utc.ReadOwn(UtcSource::kPhc, kSeconds, own);
+    ClockEvidence fewer = own;
+    std::erase_if(fewer.utc, [&, first = own.utc.front()](const UtcReading& reading) {
+      return reading != first && reading != own.utc.back() && utc.random() % 2 == 0;
+    });
+    const ReferenceUtc few = ReferenceUtcOf({&fewer, 1});
+    const ReferenceUtc many = ReferenceUtcOf({&own, 1});
+    for (double s = 0; s < kSeconds; s += 0.77) {
+      const uint64_t at =
+          UtcWorld::UtcAt(HostWorld::kReferenceBegin + static_cast<uint64_t>(s * 1e9));
+      const auto a = ReferenceTimesOf(few.epochs[0], {UtcSource::kPhc, 1, at, at});
+      const auto b = ReferenceTimesOf(many.epochs[0], {UtcSource::kPhc, 1, at, at});
+      ASSERT_TRUE(a.has_value() && b.has_value());
+      EXPECT_LE(b->latest_ns - b->earliest_ns, a->latest_ns - a->earliest_ns + 500);
+    }
+  }
+}
+
+TEST(ReferenceUtcTest, KeepsEpochsApart) {
+  UtcWorld utc(3);
+  ClockEvidence own;
+  utc.ReadOwn(UtcSource::kPhc, kSeconds, own);
+  const size_t half = own.exchanges.size() / 2;
+  for (size_t i = half; i < own.exchanges.size(); ++i) {  // an aggregator with another offset
+    own.exchanges[i].reference_epoch = 2;
+    own.exchanges[i].reference_receive_ns += 1'000'000;
+    own.exchanges[i].reference_send_ns += 1'000'000;
+  }
+  const ReferenceUtc reference = ReferenceUtcOf({&own, 1});
+  ASSERT_EQ(reference.epochs.size(), 2u);
+  EXPECT_EQ(reference.Find(3), nullptr);
+  const uint64_t y = HostWorld::kReferenceBegin + 20'000'000'000;
+  for (const uint32_t epoch : {1u, 2u}) {
+    ASSERT_NE(reference.Find(epoch), nullptr);
+    EXPECT_THAT(reference.Find(epoch)->utc.findings, IsEmpty());
+    const auto of = static_cast<double>(
+        EvaluateClock(reference.Find(epoch)->utc, y + (epoch - 1) * 1'000'000).estimate.y_ns -
+        UtcWorld::UtcAt(y) + 100'000);
+    EXPECT_NEAR(of, 1e5, 10'000);
+  }
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -19,7 +19,7 @@ struct ProbeRouteParameters {
   // A longer way for less than this is congestion, and changes nothing: delays only ever add.
   double longer_s = 30;
   // How far the least delay of one direction may be below half of the least round trip; more where
-  // few round trips are nearly as short as the shortest.
+  // few round trips are nearly as short as the shortest, and all of that half in a gRPC call.
   double margin_ns = 2'000;
 };
 

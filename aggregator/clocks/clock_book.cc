@@ -6,6 +6,8 @@
 
 #include "aggregator/align/instance_clock.h"
 #include "aggregator/clocks/device_clocks.h"
+#include "aggregator/clocks/reference_reading.h"
+#include "aggregator/store/reference_keeper.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -44,10 +46,14 @@ absl::StatusOr<CaptureClocks> ClockBook::Fit(const std::vector<HostBoot>& hosts,
                                              const std::optional<ReferenceWindow>& window) const {
   CaptureClocks clocks;
   if (window) clocks.window = *window;
+  ASSIGN_OR_RETURN(const ReferenceUtc reference_utc,
+                   ReadReferenceUtc(store_.clocks(), evidence_of));
   for (const HostBoot& host : hosts) {  // in order
+    if (IsReferenceKeeper(host)) continue;
     ASSIGN_OR_RETURN(const ClockEvidence evidence, store_.clocks().Read(host, evidence_of));
     if (evidence.exchanges.empty()) continue;
-    InstanceClock clock = FitInstanceClock(host.instance_id, host.boot_id, evidence, window);
+    InstanceClock clock =
+        FitInstanceClock(host.instance_id, host.boot_id, evidence, window, reference_utc);
     WorkerIdentity machine;
     machine.instance_id = host.instance_id;
     machine.boot_id = host.boot_id;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "aggregator/store/reference_keeper.h"
 #include "aggregator/store/store_test_support.h"
 #include "trace/clock_evidence_codec.h"
 
@@ -118,6 +119,48 @@ TEST_F(ClockBookTest, KnowsTheClocksOfNowWithoutACapture) {
   ASSERT_TRUE(clocks.ok()) << clocks.status();
   ASSERT_EQ(clocks->instances.size(), 1u);
   EXPECT_EQ(clocks->instances[0].instance_id, "i-agent-a");
+}
+
+// The way there is 200 us longer than the way back, which probes cannot see. Both have a clock in
+// hardware that keeps UTC.
+TEST_F(ClockBookTest, TheReferencesOwnUtcShowsWhatProbesCannot) {
+  AddStream("agent-a");
+  const auto utc = [](uint64_t raw_ns, uint64_t true_ns) {
+    return UtcReading{UtcSource::kPhc, raw_ns, true_ns + 37'000'000 - 3'000,
+                      true_ns + 37'000'000 + 3'000};
+  };
+  constexpr uint64_t kOwnRaw = 5'000 * kSecond;  // at kStart
+  for (uint64_t s = 0; s < 70; s += 2) {
+    ClockEvidence host;
+    ClockEvidence own;
+    for (uint64_t raw = s * kSecond; raw < (s + 2) * kSecond; raw += kSecond / 4) {
+      host.exchanges.push_back({.send_raw_ns = raw,
+                                .reference_receive_ns = kStart + raw + 230'000,
+                                .reference_send_ns = kStart + raw + 231'000,
+                                .receive_raw_ns = raw + 261'000,
+                                .reference_epoch = 1,
+                                .path = ProbePath::kUdp});
+    }
+    const uint64_t at = s * kSecond;
+    host.snapshots.push_back({at, at + 100, kStart + at + 50, at + 50, at + 50, 0, 10'000, 0, 0});
+    host.utc.push_back(utc(at + 1'000, kStart + at + 1'000));
+    own.exchanges.push_back(
+        {kOwnRaw + at, kStart + at, kStart + at, kOwnRaw + at, 1, ProbePath::kPeer});
+    own.utc.push_back(utc(kOwnRaw + at + 7'000, kStart + at + 7'000));
+    ASSERT_TRUE(store_->clocks()
+                    .Put({{{"i-agent-a", "boot"}, kStart + at, EncodeClockEvidence(host)},
+                          {ReferenceKeeper("boot"), kStart + at, EncodeClockEvidence(own)}})
+                    .ok());
+  }
+  const auto clocks = book_.OfCapture(record_);
+  ASSERT_TRUE(clocks.ok()) << clocks.status();
+  ASSERT_EQ(clocks->instances.size(), 1u);
+  EXPECT_THAT(clocks->instances[0].sources, Contains("phc"));
+  EXPECT_NEAR(static_cast<double>(clocks->instances[0].offset_ns), 0, 1'000);
+  EXPECT_LE(clocks->instances[0].likely_bound_ns, 12'000u);
+  const auto now = book_.Now(kStart + 70 * kSecond);
+  ASSERT_TRUE(now.ok()) << now.status();
+  EXPECT_EQ(now->instances.size(), 1u);  // the keeper is none of them
 }
 
 }  // namespace

@@ -28,6 +28,14 @@ TEST(ClockBoundsTest, TheFirstAndTheLastHoldBeyond) {
   EXPECT_THAT(BoundsIn(Map(), {90'000, 95'000}), ElementsAre(ClockBound{90'000, 95'000, 40}));
 }
 
+// REALTIME was set ahead: from 2,000 to 3,000 it never was, and that took no time.
+TEST(ClockBoundsTest, AreNotOfStampsThatNeverWere) {
+  const ClockMap map = *ClockMap::FromPieces(
+      {{1'000, 51'000, 0, 30}, {2'000, 52'000, -ClockMap::kRateMax, {}}, {3'000, 52'000, 0, 40}});
+  EXPECT_THAT(BoundsIn(map, {51'500, 53'500}),
+              ElementsAre(ClockBound{51'500, 52'000, 30}, ClockBound{52'000, 53'500, 40}));
+}
+
 TEST(ClockBoundsTest, OfAMomentAndOfAMapThatKnowsNothing) {
   EXPECT_THAT(BoundsIn(Map(), {52'000, 52'000}), ElementsAre(ClockBound{52'000, 52'000, kNoBound}));
   EXPECT_THAT(BoundsIn(ClockMap(), {5, 6}), ElementsAre(ClockBound{5, 6, kNoBound}));

@@ -2,6 +2,8 @@
 #include "aggregator/align/instance_clock.h"
 
 #include <algorithm>
+#include <span>
+#include <tuple>
 
 #include "aggregator/align/host_fit.h"
 #include "aggregator/align/realtime_map.h"
@@ -9,6 +11,8 @@
 
 namespace neurontrace {
 namespace {
+
+constexpr size_t kStepsToldMax = 64;
 
 std::string_view NameOf(ProbePath path) {
   switch (path) {
@@ -44,6 +48,21 @@ uint64_t LikelyLess(const ClockModel& model, const ReferenceWindow& window) {
   return least;
 }
 
+// Raw goes on when somebody sets REALTIME, and the model with it; people want to know all the same.
+void TellSteps(std::span<const ClockEvent> events, std::vector<ClockFinding>& findings) {
+  size_t told = 0;
+  for (const ClockEvent& event : events) {
+    if (event.kind != ClockEventKind::kRealtimeStep || told == kStepsToldMax) continue;
+    ++told;
+    findings.push_back({ClockFindingKind::kBreak, event.raw_begin_ns, event.raw_end_ns,
+                        event.amount_ns, "REALTIME was set"});
+  }
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const ClockFinding& a, const ClockFinding& b) {
+                     return std::tie(a.x_begin_ns, a.x_end_ns) < std::tie(b.x_begin_ns, b.x_end_ns);
+                   });
+}
+
 }  // namespace
 
 InstanceClock FitInstanceClock(const std::string& instance_id, const std::string& boot_id,
@@ -64,6 +83,7 @@ InstanceClock FitInstanceClock(const std::string& instance_id, const std::string
     return clock;
   }
   clock.realtime = RealtimeMapOf(clock.model, evidence.snapshots, evidence.events);
+  TellSteps(evidence.events, clock.model.findings);
   // The last snapshot, and one second before it.
   constexpr uint64_t kSecondNs = 1'000'000'000;
   const uint64_t now_ns = evidence.snapshots.back().realtime_ns;

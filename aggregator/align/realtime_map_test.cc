@@ -112,6 +112,33 @@ TEST(RealtimeMapTest, StampsThatComeTwiceAreWithinTheBound) {
   EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(kRaw + 55 * kSecond)), 600u);
 }
 
+// As agents tell of a step: from the begin of the reading before it to the end of the one after it,
+// both of which are kept.
+TEST(RealtimeMapTest, KnowsBothSidesOfAStepThatItsNeighboursTellOf) {
+  for (const int64_t step_ns : {-5'000'000, 8'000'000}) {
+    const World world{step_ns};
+    std::vector<ClockSnapshot> snapshots;
+    for (const ClockSnapshot& snapshot : world.Snapshots()) {
+      if ((snapshot.raw_begin_ns + 50 - kRaw) % kSecond == 0) snapshots.push_back(snapshot);
+    }
+    const uint64_t step = kRaw + 50'030'000'000;
+    const uint64_t around[] = {step - 10'000'000, step + 80'000};
+    auto at = snapshots.begin() + 51;
+    for (const uint64_t raw : around) {
+      at = 1 + snapshots.insert(at, {.raw_begin_ns = raw - 50,
+                                     .raw_end_ns = raw + 50,
+                                     .realtime_ns = world.RealtimeAt(raw)});
+    }
+    const std::vector<ClockEvent> events = {
+        {ClockEventKind::kRealtimeStep, around[0] - 50, around[1] + 50, step_ns}};
+    const ClockMap map = RealtimeMapOf(world.Model(), snapshots, events);
+    ExpectHolds(world, map);
+    EXPECT_EQ(RealtimeStretchesOf(world.Model(), snapshots, events).size(), 2u);
+    EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(step - 20'000'000)), 2'000u) << step_ns;
+    EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(step + 20'000'000)), 2'000u) << step_ns;
+  }
+}
+
 TEST(RealtimeMapTest, WhoKnowsTheSideOfAStepHasNoDoubt) {
   const World world{-5'000'000};
   const auto stretches = RealtimeStretchesOf(world.Model(), world.Snapshots(), world.Events());

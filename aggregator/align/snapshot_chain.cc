@@ -25,6 +25,9 @@ struct Tie {
   uint64_t raw_ns = 0;
   uint64_t realtime_ns = 0;
   uint64_t half_ns = 0;
+
+  uint64_t begin_ns() const { return raw_ns - half_ns; }
+  uint64_t end_ns() const { return raw_ns + half_ns; }
 };
 
 double Between(uint64_t from, uint64_t to) {
@@ -185,7 +188,9 @@ struct Step {
 bool FindStep(const Tie& a, const Tie& b, std::span<const ClockEvent> events, Step& step) {
   bool told = false;
   for (const ClockEvent& event : events) {
-    const bool between = event.raw_begin_ns < b.raw_ns && event.raw_end_ns > a.raw_ns;
+    // It was told from the begin of the reading before it to the end of the one after: these two
+    // may be a and b themselves, and it is not between one of them and a third.
+    const bool between = event.raw_begin_ns < b.begin_ns() && event.raw_end_ns > a.end_ns();
     if (event.kind != ClockEventKind::kRealtimeStep || !between) continue;
     const uint64_t begin = std::max(event.raw_begin_ns, a.raw_ns);
     const uint64_t end = std::clamp(event.raw_end_ns, begin, b.raw_ns);

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: what people are told of a machine's clocks. Method: probes that took as long there as back,
+// and a REALTIME that somebody sets.
+#include "aggregator/align/instance_clock.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "aggregator/align/clock_reading.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kReference = 1'700'000'000 * kSecond;  // at raw 0
+constexpr uint64_t kStepRaw = 20 * kSecond + kSecond / 2;
+
+uint64_t RealtimeAt(uint64_t raw_ns, int64_t step_ns) {
+  return kReference + raw_ns + (raw_ns < kStepRaw ? 0 : static_cast<uint64_t>(step_ns));
+}
+
+ClockEvidence Evidence(int64_t step_ns) {
+  ClockEvidence evidence;
+  for (uint64_t raw = 10 * kSecond; raw < 30 * kSecond; raw += kSecond / 4) {
+    evidence.exchanges.push_back({.send_raw_ns = raw,
+                                  .reference_receive_ns = kReference + raw + 30'000,
+                                  .reference_send_ns = kReference + raw + 31'000,
+                                  .receive_raw_ns = raw + 61'000,
+                                  .reference_epoch = 1,
+                                  .path = ProbePath::kUdp});
+  }
+  const auto add_snapshot = [&](uint64_t raw) {
+    evidence.snapshots.push_back({.raw_begin_ns = raw,
+                                  .raw_end_ns = raw + 100,
+                                  .realtime_ns = RealtimeAt(raw, step_ns) + 50,
+                                  .monotonic_ns = raw + 50,
+                                  .boottime_ns = raw + 50,
+                                  .tick_us = 10'000});
+  };
+  for (uint64_t s = 10; s < 30; ++s) {
+    add_snapshot(s * kSecond);
+    if (s != 20 || step_ns == 0) continue;
+    add_snapshot(kStepRaw - 10'000'000);
+    add_snapshot(kStepRaw + 10'000);
+    evidence.events.push_back({.kind = ClockEventKind::kRealtimeStep,
+                               .raw_begin_ns = kStepRaw - 10'000'000,
+                               .raw_end_ns = kStepRaw + 10'100,
+                               .amount_ns = step_ns});
+  }
+  return evidence;
+}
+
+InstanceClock Fit(int64_t step_ns) {
+  return FitInstanceClock("i-a", "boot", Evidence(step_ns),
+                          ReferenceWindow{kReference + 15 * kSecond, kReference + 25 * kSecond});
+}
+
+TEST(InstanceClockTest, NothingIsToldOfAClockThatGoesOn) {
+  const InstanceClock clock = Fit(0);
+  EXPECT_THAT(clock.model.findings, IsEmpty());
+  EXPECT_LT(clock.bound_ns, 35'000u);
+}
+
+TEST(InstanceClockTest, TellsThatRealtimeWasSetAhead) {
+  const InstanceClock clock = Fit(300'000'000);
+  EXPECT_THAT(clock.model.findings,
+              ElementsAre(ClockFinding{ClockFindingKind::kBreak, kStepRaw - 10'000'000,
+                                       kStepRaw + 10'100, 300'000'000, "REALTIME was set"}));
+  EXPECT_EQ(clock.model.segments.size(), 1u);
+  // When it was is known to within two readings; no stamp lies in what was skipped.
+  EXPECT_LT(clock.bound_ns, 10'100'000u);
+}
+
+TEST(InstanceClockTest, StampsThatWereTwiceAreKnownNoBetterThanThat) {
+  const InstanceClock clock = Fit(-300'000'000);
+  EXPECT_EQ(clock.model.findings.size(), 1u);
+  EXPECT_GT(clock.bound_ns, 150'000'000u);
+  EXPECT_LT(clock.bound_ns, 160'000'000u);
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -3,13 +3,14 @@
 
 import time
 
-from alignment import align, between, percentile, report_barriers, seconds
+from alignment import align, percentile, report_barriers, seconds
 from fleet import wait_until
 from fleet_case import FleetCase
 from ground_truth import read_truth
 from host_clock import HostClock, TrueTime
 
 SECOND = 1_000_000_000
+MILLISECOND = 1_000_000
 INSTANCES = ["i-0001", "i-0002", "i-0003"]
 EXECUTIONS_PER_SECOND = 20
 PERIOD_NS = SECOND // EXECUTIONS_PER_SECOND
@@ -22,7 +23,8 @@ class ClockCase(FleetCase):
         super().setUp()
         self.fleet.true_time = TrueTime()
         self.origin_ns = self.fleet.true_time.now_ns()
-        errors = {"i-0001": (0, 0.0, 11.0), "i-0002": (3_200_000_000, 37.0, -18.0), "i-0003": (-2_700_000_000, -52.0, 24.0)}
+        errors = {"i-0001": (0, 0.0, 11.0), "i-0002": (3_200_000_000, 37.0, -18.0),
+                  "i-0003": (-2_700_000_000, -52.0, 24.0)}  # ns, ppm, ppm
         for number, (instance, (offset, drift, raw_drift)) in enumerate(errors.items()):
             # A counter of each boot's own: some hours to some days.
             self.fleet.host_clocks[instance] = HostClock(
@@ -72,8 +74,8 @@ class ClockCase(FleetCase):
         self.assertGreater(len(result.events), 1000)
         return result
 
-    def check_within_bounds(self, alignment, what=""):
-        """Every stamp of a host is within what is stated of it, and all have something stated."""
+    def check_within_bounds(self, alignment, what="", bound_usual_ns=MILLISECOND):
+        """Every stamp of a host is within what is stated of it."""
         bounded = alignment.bounded()
         beyond = alignment.beyond_bounds()
         errors = [abs(event.error_ns) for event in bounded]
@@ -82,6 +84,8 @@ class ClockCase(FleetCase):
               f"worst {seconds(max(errors))}; bound half {seconds(percentile(bounds, .5))}, widest "
               f"{seconds(max(bounds))}", flush=True)
         self.assertEqual(beyond[:3], [], f"{len(beyond)} of {len(bounded)} events")
+        # Loopback and short links are fast; half of all is not measured in the worst moments.
+        self.assertLess(percentile(bounds, .5), bound_usual_ns)
         return errors, bounds
 
     def check_barriers(self, alignment, what=""):

@@ -8,9 +8,10 @@
 //   namespace
 //
 // Prints "link PID" when it carries packets; /proc/PID/ns/net is the far namespace. Lines on stdin
-// change the link at once: "loss 0.05", "duplicate 0.01", "delay_us 20000", "jitter_us 5000" (which
-// reorders), "cut 1". The line "count" is answered with the packets carried, dropped and twice. The
-// end of stdin ends it, and the namespace goes with it.
+// change the link at once: "loss 0.05", "duplicate 0.01", "delay_us 20000", "near_us 3000" (more
+// delay, of what comes to the near end alone), "jitter_us 5000" (which reorders), "cut 1". The line
+// "count" is answered with the packets carried, dropped and twice. The end of stdin ends it, and
+// the namespace goes with it.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -21,6 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -106,7 +108,9 @@ class Link {
   void Run() {
     while (true) {
       pollfd polls[] = {{near_, POLLIN, 0}, {far_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-      if (poll(polls, 3, Timeout()) < 0 && errno != EINTR) Fail("poll");
+      const timespec left = Left();
+      const bool is_due = !packets_.empty();
+      if (ppoll(polls, 3, is_due ? &left : nullptr, nullptr) < 0 && errno != EINTR) Fail("poll");
       if (polls[0].revents != 0) Take(near_, far_);
       if (polls[1].revents != 0) Take(far_, near_);
       if (polls[2].revents != 0 && !TakeCommands()) return;
@@ -119,11 +123,12 @@ class Link {
     return std::uniform_real_distribution<>(0, 1)(random_) < settings_[setting];
   }
 
-  int Timeout() const {
-    if (packets_.empty()) return -1;
+  // Until the next packet is due, if there is one.
+  timespec Left() const {
     const uint64_t now = NowUs();
-    if (packets_.top().due_us <= now) return 0;
-    return static_cast<int>((packets_.top().due_us - now) / 1000) + 1;
+    const uint64_t due = packets_.empty() ? now : std::max(packets_.top().due_us, now);
+    const auto left = static_cast<int64_t>(due - now);
+    return {.tv_sec = left / 1'000'000, .tv_nsec = left % 1'000'000 * 1000};
   }
 
   void Take(int from, int to) {
@@ -143,7 +148,8 @@ class Link {
 
   void Enqueue(int to, const char* bytes, size_t size) {
     const double jitter = std::uniform_real_distribution<>(0, 1)(random_) * settings_["jitter_us"];
-    const auto late = static_cast<uint64_t>(settings_["delay_us"] + jitter);
+    const double more = to == near_ ? settings_["near_us"] : 0;
+    const auto late = static_cast<uint64_t>(settings_["delay_us"] + more + jitter);
     packets_.push({NowUs() + late, next_++, to, {bytes, bytes + size}});
   }
 

@@ -101,7 +101,8 @@ class Link:
         self.prefix = ("nsenter", f"--net=/proc/{pid}/ns/net")
 
     def set(self, **settings):
-        """loss, duplicate (shares of one), delay_us, jitter_us, cut (0 or 1)."""
+        """loss, duplicate (shares of one), delay_us, near_us (more on the way to the near end), jitter_us, cut (0 or
+        1)."""
         for name, value in settings.items():
             self._process.popen.stdin.write(f"{name} {value}\n")
         self._process.popen.stdin.flush()
@@ -114,7 +115,7 @@ class Link:
 
     def mend(self):
         """A good link again."""
-        self.set(cut=0, loss=0, duplicate=0, delay_us=0, jitter_us=0)
+        self.set(cut=0, loss=0, duplicate=0, delay_us=0, near_us=0, jitter_us=0)
 
     def close(self):
         self._process.popen.stdin.close()

@@ -37,6 +37,12 @@ class Demo(unittest.TestCase):
             self.assertEqual(summary[name], 0, name)
         self.assertEqual(summary["straggler_found"], summary["planted_straggler"])
         self.assertLess(summary["bytes_per_event"], 20)
+        clocks = summary["clocks"]
+        self.assertGreater(clocks["barriers"], 20)
+        self.assertGreater(clocks["raw_apart_ns"], 3_000_000_000, "as they were planted")
+        self.assertLessEqual(clocks["aligned_apart_ns"], clocks["bound_ns"])
+        self.assertLess(clocks["aligned_usual_ns"], 1_000_000)
+        self.assertEqual((clocks["beyond"], clocks["events_beyond_their_bound"]), (0, 0))
 
     def check_files(self, out, summary):
         checker = Path(os.environ["NT_BUILD_DIR"]) / "tests" / "pftrace_check"

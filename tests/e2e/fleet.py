@@ -270,6 +270,12 @@ class Fleet:
             return sum(bool(core["rank_evidence"]) for worker in self.list_workers() for core in worker["cores"])
         wait_until(lambda: known() == count, f"the ranks of {count} cores", seconds)
 
+    def wait_for_clocks(self, count, seconds=20.0):
+        """Until the clocks of as many instances are known."""
+        def known():
+            return sum(bool(clock.get("aligned")) for clock in self.cli_json("clocks").get("clocks", []))
+        wait_until(lambda: known() == count, f"the clocks of {count} instances", seconds)
+
     def show_capture(self, capture_id):
         return self.cli_json("captures", "show", capture_id, codes=(0, 3))
 

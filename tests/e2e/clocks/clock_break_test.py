@@ -16,7 +16,7 @@ class Breaks(ClockCase):
     def start_capture_of_job(self):
         self.start_instances(*INSTANCES)
         self.start_job()
-        self.wait_for_clocks()
+        self.fleet.wait_for_clocks(len(INSTANCES))
         return self.start_capture("--name", "breaks")
 
     def test_set_and_slewed(self):

@@ -55,13 +55,6 @@ class ClockCase(FleetCase):
         for worker in self.fleet.workers:
             wait_until(lambda w=worker: newest(w) > true_ns, f"{worker.name} to work on")
 
-    def wait_for_clocks(self):
-        """Until the clocks of all instances are known."""
-        def known():
-            clocks = self.fleet.cli_json("clocks").get("clocks", [])
-            return len([c for c in clocks if c.get("aligned")]) == len(INSTANCES)
-        wait_until(known, "clocks of all instances")
-
     def end_job(self, capture_id):
         capture = self.stop_capture(capture_id)
         for worker in self.fleet.workers:

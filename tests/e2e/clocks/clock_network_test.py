@@ -32,7 +32,7 @@ class ClocksOverNetworks(ClockCase):
     def test_late_irregular_lopsided_and_lost(self):
         self.start_behind_links()
         self.start_job()
-        self.wait_for_clocks()
+        self.fleet.wait_for_clocks(len(INSTANCES))
         capture_id = self.start_capture("--name", "networks")
         self.work_until(self.true_after(6))
         self.end_job(capture_id)

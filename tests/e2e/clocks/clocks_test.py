@@ -11,7 +11,7 @@ class Clocks(ClockCase):
     def test_seconds_apart(self):
         self.start_instances(*INSTANCES)
         self.start_job()
-        self.wait_for_clocks()
+        self.fleet.wait_for_clocks(len(INSTANCES))
         capture_id = self.start_capture("--name", "apart")
         self.work_until(self.true_after(4))
         self.end_job(capture_id)

@@ -79,8 +79,8 @@ std::string FormatClocks(const google::protobuf::RepeatedPtrField<v1::InstanceCl
   if (!findings.empty()) out += "\n" + findings;
   if (left < 0) out += fmt::format("({} more: --output json has all)\n", -left);
   if (worst != nullptr) {
-    out += fmt::format("\nTimes of one instance are within {} of the reference everywhere.\n",
-                       Magnitude(static_cast<double>(worst->bound_ns())));
+    out += fmt::format("\nEvery aligned time is within {} of the reference (worst: {}).\n",
+                       Magnitude(static_cast<double>(worst->bound_ns())), worst->instance_id());
   }
   return out;
 }

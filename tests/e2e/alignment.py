@@ -91,7 +91,7 @@ def seconds(ns):
     for unit, size in (("s", 1e9), ("ms", 1e6)):
         if abs(ns) >= size:
             return f"{ns / size:.3f} {unit}"
-    return f"{ns / 1e3:.1f} us"
+    return f"{ns / 1e3:.1f} us" if abs(ns) >= 1e3 else f"{ns} ns"
 
 
 def report_barriers(groups):
@@ -109,11 +109,14 @@ def report_barriers(groups):
     return BarrierReport(len(groups), max(raw), max(aligned), sorted(aligned)[len(aligned) // 2], max(bounds), beyond)
 
 
-def align(workers, events_path):
-    """The Alignment of what `fleet.export_events` wrote. The workers have ended."""
+def align(workers, events_path, event_types=None):
+    """The Alignment of what `fleet.export_events` wrote, which are events of these types (None: any). The workers have
+    ended."""
     truth = {}
     for worker in workers:
         for row in read_truth(worker.truth):
+            if event_types is not None and row["event_type"] not in event_types:
+                continue
             core = (worker.instance_id, worker.reported_pid, row["nc_idx"])
             truth[(core, key_of(row))] = row
     result = Alignment()

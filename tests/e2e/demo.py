@@ -28,6 +28,7 @@ EXECUTIONS_PER_SECOND = 20
 WORKERS_PER_INSTANCE = 2
 CORES_PER_WORKER = 4
 WORLD = len(INSTANCES) * WORKERS_PER_INSTANCE * CORES_PER_WORKER
+BARRIER = "enc_barrier"
 STRAGGLER, STRAGGLER_US = 13, 1500
 
 
@@ -60,16 +61,17 @@ def barrier_waits(trace):
     """Mean time that each worker_gid spends waiting in barriers; the straggler waits least."""
     sums = collections.defaultdict(lambda: [0, 0])
     for span in trace["trace_event"]:
-        if span["name"] == "enc_barrier" and "worker_gid" in span:
+        if span["name"] == BARRIER and "worker_gid" in span:
             entry = sums[int(span["worker_gid"])]
             entry[0] += int(span["duration"])
             entry[1] += 1
     return {gid: total / count for gid, (total, count) in sums.items() if count}
 
 
-def barrier_order(fleet, events_path):
+def barrier_order(fleet, capture_id):
     """How far the ranks of barriers are from where they truly stood to each other: in what was merged, and without."""
-    alignment = align(fleet.workers, events_path)
+    events = fleet.export_events(capture_id, "--event-type", BARRIER)
+    alignment = align(fleet.workers, events, {BARRIER})
     report = report_barriers(alignment.barriers(1_000_000_000 // EXECUTIONS_PER_SECOND))
     return {"events_beyond_their_bound": len(alignment.beyond_bounds()), **dataclasses.asdict(report)}
 
@@ -128,7 +130,7 @@ Summary
 {summary['ground_truth_extra']} that it does not know{after_end(summary)}
   clocks, before   the ranks of a barrier are up to {seconds(clocks['raw_apart_ns'])} apart by their instances' own clocks
   clocks, merged   they line up within {seconds(clocks['aligned_apart_ns'])} of the truth, half of {clocks['barriers']} barriers within {seconds(clocks['aligned_usual_ns'])}
-                   (stated bound: {seconds(clocks['bound_ns'])}; {clocks['events_beyond_their_bound']} events are beyond theirs)
+                   (stated bound: {seconds(clocks['bound_ns'])}; {clocks['events_beyond_their_bound']} of their events are beyond it)
   straggler        worker_gid {found} waits {waits.get(str(found), 0):,.0f} us in a barrier, the others \
 {sum(others) / max(1, len(others)):,.0f} us (planted: {summary['planted_straggler']})
   files            {summary['files']['system_profile.pftrace']}
@@ -163,11 +165,10 @@ def run(arguments):
         print(f"$ neurontrace {' '.join(command)} own_clocks.pftrace", flush=True)
         print(f"$ neurontrace clocks --capture {capture_id}", flush=True)
         print(fleet.cli("clocks", "--capture", capture_id).stdout, flush=True)
-        events = fleet.export_events(capture_id)
-        check = compare(fleet.workers, events)
+        check = compare(fleet.workers, fleet.export_events(capture_id))
         with open(out / "system_profile.json", encoding="utf-8") as file:
             trace = json.load(file)
-        summary = summarise(capture, check, trace, barrier_order(fleet, events), out)
+        summary = summarise(capture, check, trace, barrier_order(fleet, capture_id), out)
     with open(out / "summary.json", "w", encoding="utf-8") as file:
         json.dump(summary, file, indent=2)
         file.write("\n")

@@ -93,44 +93,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
                 MakeGrpcUploadConnector(MakeChannel(config.aggregator, {}), info.agent_id, loop_),
                 loop_, random_),
       control_(info, MakeGrpcControlConnector(MakeChannel(config.aggregator, {}), loop_), clock_,
-               loop_, random_,
-               {.on_welcome =
-                    [this](const std::set<CaptureId>& captures) {
-                      health_.Set(kAggregatorCondition, true);
-                      welcomed_ = true;
-                      uploader_.ForgetAllBut(captures);
-                      uploader_.SetEnabled(true);
-                    },
-                .on_lost =
-                    [this] {
-                      health_.Set(kAggregatorCondition, false, "the connection is lost");
-                      uploader_.SetEnabled(false);
-                    },
-                .check_aggregator =
-                    [this](const std::string& id) {
-                      absl::Status status = CheckAggregator(id);
-                      if (!status.ok()) {
-                        health_.Set(kAggregatorCondition, false, std::string(status.message()));
-                      }
-                      return status;
-                    },
-                .was_wrong =
-                    [this](const CaptureResume& resume) {
-                      return queue_.WasWrong(resume.capture_id, resume.cursors);
-                    },
-                .on_running = [this](const CaptureId& id,
-                                     const CaptureSpec& spec) { queue_.NoteRunning(id, spec); },
-                .on_capture_over =
-                    [this](const CaptureId& id) {
-                      uploader_.ForgetCapture(id);
-                      clocks_.Flush();  // who exports it at once needs them until its end
-                    },
-                .on_resume =
-                    [this](CaptureResume& resume) {
-                      uploader_.TakeCursors(resume.capture_id, resume.cursors);
-                      queue_.MergeCursors(resume.capture_id, resume.cursors);
-                    },
-                .is_delivered = [this](const CaptureId& id) { return !queue_.Holds(id); }}),
+               loop_, random_, MakeControlHooks()),
       taps_(TapOptions(config, info), loop_, clock_, queue_, control_,
             MakeRankResolver(config.ranks), source_metrics_),
       framework_({.agent_id = info.agent_id,
@@ -152,6 +115,48 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
   }
   control_.AddSource(taps_);
   control_.AddSource(framework_);
+}
+
+ControlSession::Hooks Agent::MakeControlHooks() {
+  return {.on_welcome =
+              [this](const std::set<CaptureId>& captures) {
+                health_.Set(kAggregatorCondition, true);
+                welcomed_ = true;
+                uploader_.ForgetAllBut(captures);
+                uploader_.SetEnabled(true);
+              },
+          .on_lost =
+              [this] {
+                health_.Set(kAggregatorCondition, false, "the connection is lost");
+                uploader_.SetEnabled(false);
+              },
+          .check_aggregator =
+              [this](const std::string& id) {
+                absl::Status status = CheckAggregator(id);
+                if (!status.ok()) {
+                  health_.Set(kAggregatorCondition, false, std::string(status.message()));
+                }
+                return status;
+              },
+          .was_wrong =
+              [this](const CaptureResume& resume) {
+                return queue_.WasWrong(resume.capture_id, resume.cursors);
+              },
+          .on_running = [this](const CaptureId& id,
+                               const CaptureSpec& spec) { queue_.NoteRunning(id, spec); },
+          // Who exports it as soon as it has ended needs the clocks of until then.
+          .on_capture_stopping = [this] { clocks_.Flush(); },
+          .on_capture_over =
+              [this](const CaptureId& id) {
+                uploader_.ForgetCapture(id);
+                clocks_.Flush();
+              },
+          .on_resume =
+              [this](CaptureResume& resume) {
+                uploader_.TakeCursors(resume.capture_id, resume.cursors);
+                queue_.MergeCursors(resume.capture_id, resume.cursors);
+              },
+          .is_delivered = [this](const CaptureId& id) { return !queue_.Holds(id); }};
 }
 
 Agent::~Agent() {

@@ -52,6 +52,7 @@ class Agent {
 
  private:
   Agent(const AgentConfig& config, const AgentInfo& info);
+  ControlSession::Hooks MakeControlHooks();
   absl::Status Start(const AgentConfig& config);
   // Begins to work once the spool is read; a directory that cannot be read, or that another agent
   // uses, is waited for.

@@ -174,6 +174,7 @@ void ControlSession::StopCapture(const CaptureId& capture_id) {
   Capture& capture = captures_[capture_id];
   capture.stopping = true;
   for (Source* source : sources_) source->StopCapture(capture_id);
+  if (hooks_.on_capture_stopping) hooks_.on_capture_stopping();
 }
 
 void ControlSession::ForgetCapture(const CaptureId& capture_id) {

@@ -38,6 +38,8 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     std::function<bool(const CaptureResume&)> was_wrong;
     // The capture runs here from now on.
     std::function<void(const CaptureId&, const CaptureSpec&)> on_running;
+    // It is to end: what is not recorded by now will not be.
+    std::function<void()> on_capture_stopping;
     // Nothing more of it is wanted, or everything of it is delivered.
     std::function<void(const CaptureId&)> on_capture_over;
     // Before sources hear where the streams of a capture stand: adds what this node itself keeps.

@@ -150,6 +150,7 @@ class ControlSessionTest : public ::testing::Test {
             .was_wrong = [this](const CaptureResume&) { return was_wrong_; },
             .on_running = [this](const CaptureId&,
                                  const CaptureSpec& spec) { running_.push_back(spec.name); },
+            .on_capture_stopping = [this] { ++stopping_; },
             .on_capture_over = [this](const CaptureId&) { hooks_.emplace_back("over"); }};
   }
   // Connects and is welcomed with `captures`; returns what is said after the hello.
@@ -190,6 +191,7 @@ class ControlSessionTest : public ::testing::Test {
   FakeAggregator aggregator_;
   FakeSource source_;
   std::vector<std::string> hooks_;
+  int stopping_ = 0;
   std::vector<std::string> running_;
   bool was_wrong_ = false;
   bool right_aggregator_ = true;
@@ -238,8 +240,10 @@ TEST_F(ControlSessionTest, CarriesOutOrdersAndReportsTheEndLast) {
   runner_.AdvanceNs(600 * kMs);
   EXPECT_THAT(aggregator_.Hear(), ElementsAre("status 7 state 2 read 50", "agent 1"));
 
+  EXPECT_EQ(stopping_, 0);
   aggregator_.listener().OnStopCapture(capture_);
   EXPECT_THAT(source_.calls, ElementsAre("start demo 0", "stop"));
+  EXPECT_EQ(stopping_, 1);
   runner_.AdvanceNs(200 * kMs);
   EXPECT_THAT(aggregator_.Hear(), Not(Contains(HasSubstr("finished"))));
   TellStatus(7, CaptureWorkerState::kComplete, 60);

@@ -144,7 +144,7 @@ void ChainMaker::AddReach(bool before, SnapshotChain& chain) const {
       std::min(kReachNs, before ? tie.raw_ns - raw_begin_ns_ : raw_end_ns_ - tie.raw_ns);
   std::vector<ClockLine> lines;
   uint64_t from = 0;
-  for (uint64_t to = 100'000'000; from < room; to *= 4) {
+  for (uint64_t to = 5'000'000; from < room; to *= 4) {
     const uint64_t end = std::min(to, room);
     const auto moved = [&](uint64_t distance) {
       const auto ahead = static_cast<uint64_t>(static_cast<int64_t>(distance) +

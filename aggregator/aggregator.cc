@@ -56,6 +56,18 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const AggregatorConfig& config,
   return store;
 }
 
+// What who exports a capture right after its end is to know; empty: nothing.
+std::string NoteOf(const CaptureRecord& record, const CaptureClocks& clocks, uint64_t now_ns) {
+  if (!HasEnded(record.state) || clocks.instances.empty() || clocks.is_final) return {};
+  const uint64_t final_ns = ClockBook::FinalAtNs(record);
+  if (clocks.version == 0 || now_ns >= final_ns) return {};
+  constexpr uint64_t kSecondNs = 1'000'000'000;
+  return fmt::format(
+      "the models of the clocks are not final yet: an export in {} s has the best "
+      "bounds",
+      (final_ns - now_ns) / kSecondNs + 1);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorConfig& config) {
@@ -99,8 +111,9 @@ Aggregator::Aggregator(std::unique_ptr<Store> store)
                              },
                          .clocks =
                              [this](const CaptureRecord* capture) {
-                               return capture == nullptr ? clock_book_.Now(clock_.RealtimeNs())
-                                                         : clock_book_.OfCapture(*capture);
+                               ClockBook& book = clocks_->book();
+                               return capture == nullptr ? book.Now(clock_.RealtimeNs())
+                                                         : book.OfCapture(*capture);
                              },
                          .started_realtime_ns = clock_.RealtimeNs()}) {
   health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");
@@ -110,6 +123,7 @@ Aggregator::Aggregator(std::unique_ptr<Store> store)
 }
 
 Aggregator::~Aggregator() {
+  if (clocks_ != nullptr) clocks_->book().Close();
   if (server_ != nullptr) {
     health_.Set(kServingCondition, false, "shutting down");
     server_->GetHealthCheckService()->Shutdown();
@@ -261,9 +275,19 @@ absl::Status Aggregator::ExportCapture(const CaptureRecord& record,
                                        const v1::ExportRequest& request,
                                        const ExportWriter& write) {
   metrics_.exports.Increment();
-  const auto clocks = clock_book_.OfCapture(record);
+  const auto clocks = clocks_->book().OfCapture(record);
+  const std::string note = clocks.ok() && !request.raw_clocks()
+                               ? NoteOf(record, *clocks, clock_.RealtimeNs())
+                               : std::string();
+  const auto write_with_note = [&](const v1::ExportReply& reply) {
+    if (!reply.has_done() || note.empty()) return write(reply);
+    v1::ExportReply noted = reply;
+    noted.mutable_done()->add_notes(note);
+    return write(noted);
+  };
   const absl::Status status =
-      clocks.ok() ? ExportStoredCapture(*store_, record, request, *clocks, write) : clocks.status();
+      clocks.ok() ? ExportStoredCapture(*store_, record, request, *clocks, write_with_note)
+                  : clocks.status();
   if (!status.ok()) metrics_.exports_failed.Increment();
   return status;
 }

@@ -14,7 +14,6 @@
 #include "absl/status/statusor.h"
 #include "aggregator/aggregator_metrics.h"
 #include "aggregator/clock_service.h"
-#include "aggregator/clocks/clock_book.h"
 #include "aggregator/config.h"
 #include "aggregator/ingest/agent_gateway.h"
 #include "aggregator/ingest/agent_reports.h"
@@ -87,7 +86,6 @@ class Aggregator {
   ChunkCommitter committer_;  // used by the writer alone
   ChunkWriter writer_;
   AgentGateway gateway_;
-  const ClockBook clock_book_{*store_};
   OperatorService operator_service_;
   std::unique_ptr<ClockService> clocks_;
   std::unique_ptr<HealthServer> health_server_;

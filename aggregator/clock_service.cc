@@ -15,6 +15,7 @@ namespace {
 
 constexpr uint64_t kHourNs = 3'600'000'000'000;
 constexpr uint64_t kPruneIntervalNs = kHourNs / 6;
+constexpr uint64_t kFinalizeIntervalNs = 5'000'000'000;
 // Evidence from before and after a capture makes its models better.
 constexpr uint64_t kCaptureMarginNs = kHourNs / 4;
 
@@ -57,21 +58,33 @@ ClockService::ClockService(const AggregatorConfig& config, const Deps& deps,
       keys_(deps.random),
       probe_metrics_(deps.registry),
       metrics_(deps.registry),
-      writer_(deps.store.clocks(), metrics_) {
+      writer_(deps.store.clocks(), metrics_),
+      book_metrics_(deps.registry),
+      book_(deps.store, deps.clock, book_metrics_),
+      finalizer_(deps.store, book_) {
   metrics_.reference_epoch.Set(epoch.number);
   SPDLOG_INFO("reference timescale: epoch {}", epoch.number);
 }
 
 ClockService::~ClockService() {
-  pruning_.Quit();
-  if (pruning_thread_.joinable()) pruning_thread_.join();
+  book_.Close();
+  background_.Quit();
+  if (background_thread_.joinable()) background_thread_.join();
 }
 
 void ClockService::PruneAndAgain() {
   if (const absl::Status status = Prune(); !status.ok()) {
     SPDLOG_WARN("old clock evidence: {}", std::string(status.message()));
   }
-  pruning_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
+  background_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
+}
+
+void ClockService::FinalizeAndAgain() {
+  const absl::Status status = finalizer_.Run();
+  if (!status.ok() && !absl::IsCancelled(status)) {
+    SPDLOG_WARN("final models of captures' clocks: {}", std::string(status.message()));
+  }
+  background_.PostDelayedTask([this] { FinalizeAndAgain(); }, kFinalizeIntervalNs);
 }
 
 absl::Status ClockService::Listen(const AggregatorConfig& config) {
@@ -89,8 +102,9 @@ absl::Status ClockService::Listen(const AggregatorConfig& config) {
   }
   gateway_ = std::make_unique<ClockGateway>(
       ClockGateway::Deps{keys_, probe_port(), timescale_, writer_, metrics_, clock_});
-  pruning_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
-  pruning_thread_ = std::thread([this] { pruning_.Run(); });
+  background_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
+  background_.PostTask([this] { FinalizeAndAgain(); });
+  background_thread_ = std::thread([this] { background_.Run(); });
   return absl::OkStatus();
 }
 

@@ -8,6 +8,9 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "aggregator/clocks/clock_book.h"
+#include "aggregator/clocks/clock_book_metrics.h"
+#include "aggregator/clocks/clock_finalizer.h"
 #include "aggregator/config.h"
 #include "aggregator/ingest/clock_evidence_writer.h"
 #include "aggregator/ingest/clock_gateway.h"
@@ -25,7 +28,8 @@
 namespace neurontrace {
 
 // Everything of an aggregator that is about the clocks of its agents: the reference timescale, who
-// answers probes with it, and what stores the evidence. Builds it, connects it and owns it.
+// answers probes with it, what stores the evidence, and what makes models of it. Builds it,
+// connects it and owns it.
 class ClockService {
  public:
   struct Deps {
@@ -48,6 +52,7 @@ class ClockService {
   // Where probes are answered over UDP; 0: nowhere.
   uint16_t probe_port() const { return responder_ == nullptr ? 0 : responder_->port(); }
   const ReferenceTimescale& timescale() const { return timescale_; }
+  ClockBook& book() { return book_; }
 
   // Removes evidence that is older than the configuration says and that no capture needs. May take
   // as long as reading it does. Any thread.
@@ -57,6 +62,7 @@ class ClockService {
   ClockService(const AggregatorConfig& config, const Deps& deps, const ReferenceEpoch& epoch);
   absl::Status Listen(const AggregatorConfig& config);
   void PruneAndAgain();
+  void FinalizeAndAgain();
 
   const uint64_t retention_ns_;
   Store& store_;
@@ -67,10 +73,13 @@ class ClockService {
   ProbeMetrics probe_metrics_;
   ClockMetrics metrics_;
   ClockEvidenceWriter writer_;
+  ClockBookMetrics book_metrics_;
+  ClockBook book_;
+  ClockFinalizer finalizer_;                   // used on background_ only
   std::unique_ptr<ProbeResponder> responder_;  // null: no UDP
   std::unique_ptr<ClockGateway> gateway_;
-  EventLoop pruning_;
-  std::thread pruning_thread_;
+  EventLoop background_;
+  std::thread background_thread_;
 };
 
 }  // namespace neurontrace

@@ -37,6 +37,7 @@ int ListClocks(Context& context, const ClocksOptions& options) {
     return kExitDone;
   }
   fmt::print("{}", FormatClocks(reply.clocks()));
+  if (!options.capture_id.empty()) fmt::print("{}", FormatClockVersion(reply));
   return kExitDone;
 }
 

@@ -85,4 +85,10 @@ std::string FormatClocks(const google::protobuf::RepeatedPtrField<v1::InstanceCl
   return out;
 }
 
+std::string FormatClockVersion(const v1::ListClocksReply& reply) {
+  if (reply.version() == 0) return "This version is not kept: another call may have better ones.\n";
+  return fmt::format("Version {} of this capture's clocks, {}.\n", reply.version(),
+                     reply.final() ? "final" : "not final yet");
+}
+
 }  // namespace neurontrace::cli

@@ -19,4 +19,7 @@ std::string FormatBound(const v1::InstanceClock& clock);
 // One line an instance, then what happened to each clock, and the worst bound.
 std::string FormatClocks(const google::protobuf::RepeatedPtrField<v1::InstanceClock>& clocks);
 
+// A sentence on the version of a capture's clocks, with the end of its line.
+std::string FormatClockVersion(const v1::ListClocksReply& reply);
+
 }  // namespace neurontrace::cli

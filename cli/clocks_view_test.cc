@@ -49,6 +49,16 @@ TEST(ClocksViewTest, ShowsWhatEachClockIsAndWhatHappenedToIt) {
   EXPECT_THAT(text, HasSubstr("within 31.2 us of the reference"));
 }
 
+TEST(ClocksViewTest, SaysWhichVersionACapturesClocksAreOf) {
+  v1::ListClocksReply reply;
+  EXPECT_THAT(FormatClockVersion(reply), HasSubstr("is not kept"));
+  reply.set_version(1);
+  EXPECT_EQ(FormatClockVersion(reply), "Version 1 of this capture's clocks, not final yet.\n");
+  reply.set_version(2);
+  reply.set_final(true);
+  EXPECT_EQ(FormatClockVersion(reply), "Version 2 of this capture's clocks, final.\n");
+}
+
 TEST(ClocksViewTest, KeepsLongListsOfFindingsShort) {
   google::protobuf::RepeatedPtrField<v1::InstanceClock> clocks;
   *clocks.Add() = Aligned();

@@ -92,6 +92,7 @@ void Report(const Context& context, const v1::ExportDone& done, bool is_summary,
                FormatCount(done.open_spans()), FormatCount(done.start_lost_spans()));
   }
   for (const std::string& warning : done.warnings()) fmt::print(out, "warning: {}\n", warning);
+  for (const std::string& note : done.notes()) fmt::print(out, "note: {}\n", note);
   if (done.capture_incomplete()) fmt::print(out, "capture {}\n", done.verdict());
 }
 

@@ -30,6 +30,11 @@ inline constexpr size_t kDeviceSyncPointsMax = 65'536;
 // kCausalCycleStepsMax, and the others are counted.
 inline constexpr size_t kCausalCycleStepsKeptMax = 1'024;
 
+// Models of a capture's clocks, as they are stored: one row a machine and one a device core; beyond
+// either they are not stored, and fitted anew each time they are asked for.
+inline constexpr size_t kClockModelRowsMax = size_t{1} << 20;
+inline constexpr size_t kClockModelBytesMax = size_t{256} << 20;  // of all rows
+
 static_assert(kClockBatchBytesMax < kClockBacklogBytesMax, "a backlog holds any batch");
 
 }  // namespace neurontrace::limits

@@ -13,8 +13,6 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint32_t kDeviceAlgorithmVersion = 1;
-
 // What becomes of one part.
 struct Work {
   explicit Work(DevicePart from) : part(std::move(from)) {}

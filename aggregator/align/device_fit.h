@@ -8,6 +8,9 @@
 
 namespace neurontrace {
 
+// As kHostAlgorithmVersion, for what the same events give.
+inline constexpr uint32_t kDeviceAlgorithmVersion = 1;
+
 struct DeviceFitParameters {
   PairFitParameters pair = DefaultPair();
   SyncParameters sync;

@@ -16,7 +16,6 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint32_t kAlgorithmVersion = 2;
 // Findings of one model; further ones are counted in the last.
 constexpr size_t kFindingsMax = 256;
 
@@ -241,7 +240,7 @@ void HostFitter::TellRejected() {
 }
 
 ClockModel HostFitter::Run() {
-  model_.algorithm_version = kAlgorithmVersion;
+  model_.algorithm_version = kHostAlgorithmVersion;
   ReadExchanges();
   if (exchanges_.empty()) return std::move(model_);
   routes_ = FindRoutes(exchanges_, parameters_.route);

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/clocks/clock_book.h"
 
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <iterator>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "aggregator/align/instance_clock.h"
+#include "aggregator/clocks/clock_rows.h"
 #include "aggregator/clocks/device_clocks.h"
 #include "aggregator/clocks/reference_reading.h"
 #include "aggregator/store/reference_keeper.h"
@@ -15,43 +22,191 @@ namespace {
 
 uint64_t Before(uint64_t ns, uint64_t by_ns) { return ns > by_ns ? ns - by_ns : 0; }
 
+// The reference began as REALTIME, and a capture is short.
+ReferenceWindow WindowOf(const CaptureRecord& record) {
+  const uint64_t end_ns =
+      record.ended_realtime_ns != 0 ? record.ended_realtime_ns : record.started_realtime_ns;
+  return {record.started_realtime_ns, end_ns};
+}
+
+// Whether a stored version is to be given out, rather than one fitted out of what is there now.
+bool Holds(const ClockFitRecord& stored, const ClockFitRecord& now) {
+  if (HasLessEvidence(now, stored)) return true;
+  if (!stored.IsOfThisBuild() || HasMoreOfCapture(now, stored)) return false;
+  // Until it can be final, the version of the first who asked is everybody's.
+  return stored.is_final ? !HasMoreEvidence(now, stored) : !now.is_final;
+}
+
 }  // namespace
 
-absl::StatusOr<CaptureClocks> ClockBook::OfCapture(const CaptureRecord& record) const {
+class ClockBook::Turn {
+ public:
+  Turn(ClockBook& book, const CaptureId& id) : book_(book), id_(id) {
+    std::unique_lock lock(book_.mutex_);
+    book_.turn_ended_.wait(lock, [&] { return !book_.busy_.contains(id_); });
+    book_.busy_.insert(id_);
+  }
+  ~Turn() {
+    {
+      const std::lock_guard lock(book_.mutex_);
+      book_.busy_.erase(id_);
+    }
+    book_.turn_ended_.notify_all();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  ClockBook& book_;
+  const CaptureId id_;
+};
+
+uint64_t ClockBook::FinalAtNs(const CaptureRecord& record) {
+  return record.ended_realtime_ns + kMarginNs + kArrivalNs;
+}
+
+absl::StatusOr<CaptureClocks> ClockBook::OfCapture(const CaptureRecord& record) {
+  if (HasEnded(record.state)) {
+    const Turn turn(*this, record.id);
+    return OfEnded(record);
+  }
+  ASSIGN_OR_RETURN(ClockFitRecord fit, Survey(record));
+  return FitCapture(record, fit);
+}
+
+absl::StatusOr<bool> ClockBook::Finalize(const CaptureRecord& record) {
+  if (!HasEnded(record.state) || clock_.RealtimeNs() < FinalAtNs(record)) return false;
+  // Whether it could be better still is asked when somebody wants it.
+  ASSIGN_OR_RETURN(const std::optional<std::string> header,
+                   store_.clock_models().NewestHeader(record.id));
+  const auto stored = header ? DecodeClockFitRecord(*header) : ClockFitRecord();
+  if (stored.ok() && stored->is_final) return true;
+  ASSIGN_OR_RETURN(const CaptureClocks clocks, OfCapture(record));
+  return clocks.is_final;
+}
+
+absl::StatusOr<CaptureClocks> ClockBook::OfEnded(const CaptureRecord& record) {
+  ASSIGN_OR_RETURN(ClockFitRecord fit, Survey(record));
+  fit.is_final = clock_.RealtimeNs() >= FinalAtNs(record);
+  const auto stored = ReadStored(record.id);
+  if (!stored.ok()) {
+    TellNotStored(record.id, stored.status());
+    return FitCapture(record, fit);
+  }
+  uint32_t version = 1;
+  if (*stored) {
+    const Stored& known = **stored;
+    version = known.models.version + 1;
+    auto clocks = DecodeClockRows(known.models.rows);
+    if (!clocks.ok()) {
+      SPDLOG_WARN("capture {}: version {} of its clocks: {}; fitting them anew",
+                  record.id.ToString(), known.models.version,
+                  std::string(clocks.status().message()));
+    } else if (Holds(known.fit, fit)) {
+      clocks->window = WindowOf(record);
+      clocks->version = known.models.version;
+      clocks->is_final = known.fit.is_final;
+      // Evidence is gone, and what is stored is all that there will be.
+      if (fit.is_final && !known.fit.is_final) {
+        fit = known.fit;
+        fit.is_final = true;
+        StoreAs(record.id, fit, {version, {}, known.models.rows}, *clocks);
+      }
+      return clocks;
+    }
+  }
+  ASSIGN_OR_RETURN(CaptureClocks clocks, FitCapture(record, fit));
+  ClockModelVersion models{version, {}, EncodeClockRows(clocks)};
+  // Later evidence that changed nothing makes no new version of it.
+  if (*stored && (*stored)->fit.is_final == fit.is_final && (*stored)->models.rows == models.rows) {
+    models.version = (*stored)->models.version;
+  }
+  StoreAs(record.id, fit, std::move(models), clocks);
+  return clocks;
+}
+
+absl::StatusOr<std::optional<ClockBook::Stored>> ClockBook::ReadStored(const CaptureId& id) const {
+  ASSIGN_OR_RETURN(std::optional<ClockModelVersion> models, store_.clock_models().Newest(id));
+  if (!models) return std::nullopt;
+  auto fit = DecodeClockFitRecord(models->header);
+  // Of a newer build, or damaged: as if it had been fitted out of nothing.
+  return Stored{fit.ok() ? *std::move(fit) : ClockFitRecord(), *std::move(models)};
+}
+
+void ClockBook::StoreAs(const CaptureId& id, const ClockFitRecord& fit, ClockModelVersion models,
+                        CaptureClocks& clocks) {
+  // Deleted while its clocks were fitted.
+  if (absl::IsNotFound(store_.captures().Get(id).status())) return;
+  models.header = EncodeClockFitRecord(fit);
+  if (const absl::Status status = store_.clock_models().Put(id, models); !status.ok()) {
+    TellNotStored(id, status);
+    return;
+  }
+  metrics_.versions_stored.Increment();
+  clocks.version = models.version;
+  clocks.is_final = fit.is_final;
+}
+
+void ClockBook::TellNotStored(const CaptureId& id, const absl::Status& status) const {
+  metrics_.versions_not_stored.Increment();
+  SPDLOG_WARN("capture {}: the models of its clocks are not stored, and fitted anew next time: {}",
+              id.ToString(), std::string(status.message()));
+}
+
+absl::StatusOr<ClockFitRecord> ClockBook::Survey(const CaptureRecord& record) const {
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams,
                    store_.OpenCapture(record.id).Streams());
+  ClockFitRecord fit = FitRecordOfThisBuild();
+  fit.window.begin_ns = Before(record.started_realtime_ns, kMarginNs);
+  if (record.ended_realtime_ns != 0) fit.window.end_ns = record.ended_realtime_ns + kMarginNs;
   std::set<HostBoot> hosts;
   for (const StreamRecord& stream : streams) {
     const WorkerIdentity& worker = stream.identity.worker;
     hosts.insert({worker.instance_id, worker.boot_id});
+    fit.chunks += stream.chunks;
   }
-  RealtimeWindow window{.begin_ns = Before(record.started_realtime_ns, kMarginNs)};
-  if (record.ended_realtime_ns != 0) window.end_ns = record.ended_realtime_ns + kMarginNs;
-  // The reference began as REALTIME, and a capture is short.
-  const uint64_t end_ns =
-      record.ended_realtime_ns != 0 ? record.ended_realtime_ns : record.started_realtime_ns;
-  ASSIGN_OR_RETURN(CaptureClocks clocks, Fit({hosts.begin(), hosts.end()}, window,
-                                             ReferenceWindow{record.started_realtime_ns, end_ns}));
-  RETURN_IF_ERROR(AddDeviceClocks(store_.OpenCapture(record.id), streams, clocks));
+  ASSIGN_OR_RETURN(const std::vector<HostBoot> all, store_.clocks().Hosts());
+  std::ranges::copy_if(all, std::inserter(hosts, hosts.end()), IsReferenceKeeper);
+  for (const HostBoot& host : hosts) {
+    ASSIGN_OR_RETURN(const auto extent, store_.clocks().ExtentOf(host, fit.window));
+    if (IsReferenceKeeper(host) && extent.batches == 0) continue;
+    fit.evidence.push_back({host, extent});
+  }
+  return fit;
+}
+
+absl::StatusOr<CaptureClocks> ClockBook::FitCapture(const CaptureRecord& record,
+                                                    ClockFitRecord& fit) const {
+  const uint64_t begun_ns = clock_.MonotonicNs();
+  const CaptureReader reader = store_.OpenCapture(record.id);
+  ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
+  ASSIGN_OR_RETURN(CaptureClocks clocks, Fit(fit, WindowOf(record)));
+  RETURN_IF_ERROR(AddDeviceClocks(reader, streams, clocks));
+  metrics_.fits.Increment();
+  metrics_.fit_seconds.Increment(static_cast<double>(clock_.MonotonicNs() - begun_ns) / 1e9);
   return clocks;
 }
 
 absl::StatusOr<CaptureClocks> ClockBook::Now(uint64_t now_realtime_ns) const {
   ASSIGN_OR_RETURN(const std::vector<HostBoot> hosts, store_.clocks().Hosts());
-  return Fit(hosts, {.begin_ns = Before(now_realtime_ns, kNowNs)}, std::nullopt);
+  ClockFitRecord fit;
+  fit.window.begin_ns = Before(now_realtime_ns, kNowNs);
+  for (const HostBoot& host : hosts) fit.evidence.push_back({.host = host});
+  return Fit(fit, std::nullopt);
 }
 
-absl::StatusOr<CaptureClocks> ClockBook::Fit(const std::vector<HostBoot>& hosts,
-                                             const RealtimeWindow& evidence_of,
+absl::StatusOr<CaptureClocks> ClockBook::Fit(ClockFitRecord& fit,
                                              const std::optional<ReferenceWindow>& window) const {
   CaptureClocks clocks;
   if (window) clocks.window = *window;
-  ASSIGN_OR_RETURN(const ReferenceUtc reference_utc,
-                   ReadReferenceUtc(store_.clocks(), evidence_of));
-  for (const HostBoot& host : hosts) {  // in order
+  ASSIGN_OR_RETURN(const ReferenceUtc reference_utc, ReadReferenceUtc(store_.clocks(), fit.window));
+  for (ClockWatermark& mark : fit.evidence) {  // in order
+    if (is_closed_) return absl::Status(absl::StatusCode::kCancelled, "the aggregator is ending");
+    const HostBoot& host = mark.host;
     if (IsReferenceKeeper(host)) continue;
-    ASSIGN_OR_RETURN(const ClockEvidence evidence, store_.clocks().Read(host, evidence_of));
+    ASSIGN_OR_RETURN(const ClockEvidence evidence, store_.clocks().Read(host, fit.window));
     if (evidence.exchanges.empty()) continue;
+    mark.last_raw_ns = evidence.exchanges.back().receive_raw_ns;
     InstanceClock clock =
         FitInstanceClock(host.instance_id, host.boot_id, evidence, window, reference_utc);
     WorkerIdentity machine;

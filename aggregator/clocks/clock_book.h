@@ -1,39 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
 #include <optional>
-#include <vector>
+#include <set>
 
 #include "absl/status/statusor.h"
 #include "aggregator/align/capture_clocks.h"
+#include "aggregator/clocks/clock_book_metrics.h"
+#include "aggregator/clocks/clock_fit_record.h"
 #include "aggregator/store/store.h"
+#include "base/clock.h"
 #include "trace/capture_record.h"
 
 namespace neurontrace {
 
-// The clocks of captures, and of now, out of the evidence that is stored: fitted when asked for, so
-// that better evidence, or a better fit, serves old captures too. The same evidence gives the same
-// clocks, to the bit. Any thread; a call takes some 10 us for each second and machine.
+// The clocks of captures, and of now, out of the evidence that is stored.
+//
+// While a capture runs its clocks are fitted each time, and that is version 0. After it they are
+// fitted once and stored: whoever asks again gets the same. When all evidence that helps has had
+// the time to arrive, they are fitted once more, and that version is final: it stays until evidence
+// comes that is later still, or a build that fits otherwise (docs/decisions/0015). The same
+// evidence gives the same clocks, to the bit.
+//
+// Any thread; a fit takes some 10 us for each second and machine. Of one capture one caller works
+// at a time, the others wait and get what it made.
 class ClockBook {
  public:
   // Evidence of so long before and after a capture helps to know its clocks.
   static constexpr uint64_t kMarginNs = 30'000'000'000;
+  // So much later the last of it is stored: agents send theirs every two seconds.
+  static constexpr uint64_t kArrivalNs = 5'000'000'000;
   // As long is what is said of now.
   static constexpr uint64_t kNowNs = 120'000'000'000;
 
-  explicit ClockBook(const Store& store) : store_(store) {}
+  // All of them outlive this.
+  ClockBook(Store& store, const Clock& clock, ClockBookMetrics& metrics)
+      : store_(store), clock_(clock), metrics_(metrics) {}
+  ClockBook(const ClockBook&) = delete;
+  ClockBook& operator=(const ClockBook&) = delete;
 
-  // Of the machines that have streams in a capture. Errors of the store.
-  absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record) const;
+  // From when on the models of a capture that has ended can be final, by the aggregator's REALTIME.
+  static uint64_t FinalAtNs(const CaptureRecord& record);
+
+  // Of the machines that have streams in a capture. Errors of reading streams and evidence;
+  // CANCELLED after Close. Models that cannot be stored are given all the same, as version 0.
+  absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
+  // Sees to it that a final version is stored, if it is time. False: there is none yet.
+  absl::StatusOr<bool> Finalize(const CaptureRecord& record);
   // Of every machine that has told anything in the last minutes, as they are now.
   absl::StatusOr<CaptureClocks> Now(uint64_t now_realtime_ns) const;
 
- private:
-  absl::StatusOr<CaptureClocks> Fit(const std::vector<HostBoot>& hosts,
-                                    const RealtimeWindow& evidence_of,
-                                    const std::optional<ReferenceWindow>& window) const;
+  // What is being fitted ends soon with CANCELLED, and so does what comes after.
+  void Close() { is_closed_ = true; }
 
-  const Store& store_;
+ private:
+  // A stored version, with what it was fitted out of.
+  struct Stored {
+    ClockFitRecord fit;
+    ClockModelVersion models;
+  };
+  // While it lives no other caller works on this capture.
+  class Turn;
+
+  absl::StatusOr<ClockFitRecord> Survey(const CaptureRecord& record) const;
+  absl::StatusOr<CaptureClocks> Fit(ClockFitRecord& fit,
+                                    const std::optional<ReferenceWindow>& window) const;
+  absl::StatusOr<CaptureClocks> FitCapture(const CaptureRecord& record, ClockFitRecord& fit) const;
+  absl::StatusOr<CaptureClocks> OfEnded(const CaptureRecord& record);
+  absl::StatusOr<std::optional<Stored>> ReadStored(const CaptureId& id) const;
+  void StoreAs(const CaptureId& id, const ClockFitRecord& fit, ClockModelVersion models,
+               CaptureClocks& clocks);
+  void TellNotStored(const CaptureId& id, const absl::Status& status) const;
+
+  Store& store_;
+  const Clock& clock_;
+  ClockBookMetrics& metrics_;
+  std::atomic<bool> is_closed_ = false;
+  std::mutex mutex_;
+  std::condition_variable turn_ended_;
+  std::set<CaptureId> busy_;  // guarded by mutex_
 };
 
 }  // namespace neurontrace

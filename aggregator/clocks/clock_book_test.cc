@@ -62,7 +62,10 @@ class ClockBookTest : public ::testing::Test {
 
   const TemporaryDirectory directory_;
   const std::unique_ptr<Store> store_ = Store::Open(directory_.path(), {}).value();
-  const ClockBook book_{*store_};
+  FakeClock clock_{kStart + 60 * kSecond};
+  prometheus::Registry registry_;
+  ClockBookMetrics metrics_{registry_};
+  ClockBook book_{*store_, clock_, metrics_};
   CaptureRecord record_;
 };
 

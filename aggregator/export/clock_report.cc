@@ -112,6 +112,10 @@ TimedFindings FindingsOf(const InstanceClock& clock, size_t findings_max) {
 ClockReport::ClockReport(const CaptureClocks* clocks, bool is_raw,
                          std::span<const StreamIdentity* const> streams)
     : is_raw_(is_raw) {
+  if (clocks != nullptr) {
+    version_ = clocks->version;
+    is_final_ = clocks->is_final;
+  }
   std::set<std::pair<std::string, std::string>> seen;
   for (const StreamIdentity* stream : streams) {
     if (!seen.emplace(stream->worker.instance_id, stream->worker.boot_id).second) continue;
@@ -181,7 +185,10 @@ std::string ClockReport::Words() const {
 std::string ClockReport::Json() const {
   std::string out = fmt::format("{{\"timestamps\":\"{}\",\"words\":", timescale());
   AppendJsonString(Words(), out);
-  if (!known_.empty()) out += fmt::format(",\"algorithm_version\":{}", algorithm_version());
+  if (!known_.empty()) {
+    out += fmt::format(",\"version\":{},\"final\":{},\"algorithm_version\":{}", version_, is_final_,
+                       algorithm_version());
+  }
   if (const auto bound_ns = bound_max_ns()) out += fmt::format(",\"bound_max_ns\":{}", *bound_ns);
   out += ",\"instances\":[";
   for (const InstanceClock* clock : known_) {

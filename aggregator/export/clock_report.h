@@ -47,6 +47,9 @@ class ClockReport {
   size_t instances() const { return instances_; }
   // Of the models, the largest; 0: there is none.
   uint32_t algorithm_version() const;
+  // Of the capture's models: see CaptureClocks.
+  uint32_t version() const { return version_; }
+  bool is_final() const { return is_final_; }
   // The largest of the known instances; nullopt: there is none, or one has no bound.
   std::optional<uint64_t> bound_max_ns() const;
 
@@ -57,6 +60,8 @@ class ClockReport {
 
  private:
   bool is_raw_ = false;
+  uint32_t version_ = 0;
+  bool is_final_ = false;
   std::vector<const InstanceClock*> known_;
   std::vector<std::string> unknown_;  // instance ids
   size_t instances_ = 0;

@@ -109,6 +109,8 @@ grpc::Status OperatorService::ListClocks(grpc::ServerContext*, const v1::ListClo
   }
   const auto clocks = deps_.clocks(capture ? &*capture : nullptr);
   if (!clocks.ok()) return ToGrpcStatus(clocks.status());
+  reply->set_version(clocks->version);
+  reply->set_final(clocks->is_final);
   const auto& instances = request->instance_ids();
   for (const InstanceClock& clock : clocks->instances) {
     if (!instances.empty() &&

@@ -56,6 +56,11 @@ absl::StatusOr<std::vector<CaptureRecord>> CaptureStore::List() const {
   return records;
 }
 
+std::vector<CaptureId> CaptureStore::Ids() const {
+  const std::lock_guard lock(mutex_);
+  return {ids_.begin(), ids_.end()};
+}
+
 size_t CaptureStore::size() const {
   const std::lock_guard lock(mutex_);
   return ids_.size();

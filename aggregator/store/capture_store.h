@@ -30,6 +30,7 @@ class CaptureStore {
   absl::StatusOr<CaptureRecord> Get(const CaptureId& id) const;
   // Oldest first.
   absl::StatusOr<std::vector<CaptureRecord>> List() const;
+  std::vector<CaptureId> Ids() const;  // likewise
   size_t size() const;
 
   // The one capture whose id, as text, is or begins with `text`, either case. INVALID_ARGUMENT when

@@ -60,6 +60,23 @@ uint64_t MeasuredOfKey(std::string_view key) {
   return ReadBigEndian(key.substr(key.size() - kTailBytes, 8));
 }
 
+// Calls `visit(measured realtime, value)` for each batch of a host in a window, until it fails.
+template <typename Visit>
+absl::Status ForEachBatch(const Database& database, const HostBoot& host,
+                          const RealtimeWindow& window, Visit visit) {
+  const std::string prefix = HostPrefix(host);
+  const std::unique_ptr<rocksdb::Iterator> it(
+      database.db().NewIterator({}, database.family(Family::kClockObservations)));
+  for (it->Seek(HostAt(host, window.begin_ns)); it->Valid() && it->key().starts_with(prefix);
+       it->Next()) {
+    const std::string_view key = ToView(it->key());
+    if (key.size() != prefix.size() + kTailBytes) return DataLoss("a key of another form");
+    if (MeasuredOfKey(key) > window.end_ns) break;
+    RETURN_IF_ERROR(visit(MeasuredOfKey(key), ToView(it->value())));
+  }
+  return FromRocksDb(it->status(), "reading clock evidence");
+}
+
 template <typename Entry, typename Raw>
 void SortOnce(std::vector<Entry>& entries, Raw raw) {
   std::ranges::stable_sort(entries, {}, raw);
@@ -120,28 +137,35 @@ absl::Status ClockEvidenceStore::Put(const std::vector<ClockEvidenceBatch>& batc
   return database_.Write(writes, durability_ == Durability::kSynced, "storing clock evidence");
 }
 
+absl::StatusOr<ClockEvidenceStore::Extent> ClockEvidenceStore::ExtentOf(
+    const HostBoot& host, const RealtimeWindow& window) const {
+  Extent extent;
+  RETURN_IF_ERROR(ForEachBatch(database_, host, window,
+                               [&](uint64_t measured_realtime_ns, std::string_view value) {
+                                 ++extent.batches;
+                                 extent.bytes += value.size();
+                                 extent.last_measured_realtime_ns = measured_realtime_ns;
+                                 return absl::OkStatus();
+                               }));
+  return extent;
+}
+
 absl::StatusOr<ClockEvidence> ClockEvidenceStore::Read(const HostBoot& host,
                                                        const RealtimeWindow& window) const {
-  const std::string prefix = HostPrefix(host);
   ClockEvidence evidence;
-  const std::unique_ptr<rocksdb::Iterator> it(
-      database_.db().NewIterator({}, database_.family(Family::kClockObservations)));
-  for (it->Seek(HostAt(host, window.begin_ns)); it->Valid() && it->key().starts_with(prefix);
-       it->Next()) {
-    const std::string_view key = ToView(it->key());
-    if (key.size() != prefix.size() + kTailBytes) return DataLoss("a key of another form");
-    if (MeasuredOfKey(key) > window.end_ns) break;
-    const auto batch = DecodeClockEvidence(ToView(it->value()));
-    if (!batch.ok()) {
-      return DataLoss("clock evidence of {}: {}", host.instance_id,
-                      std::string(batch.status().message()));
-    }
-    Append(evidence.snapshots, batch->snapshots);
-    Append(evidence.exchanges, batch->exchanges);
-    Append(evidence.events, batch->events);
-    Append(evidence.utc, batch->utc);
-  }
-  RETURN_IF_ERROR(FromRocksDb(it->status(), "reading clock evidence"));
+  RETURN_IF_ERROR(
+      ForEachBatch(database_, host, window, [&](uint64_t, std::string_view value) -> absl::Status {
+        const auto batch = DecodeClockEvidence(value);
+        if (!batch.ok()) {
+          return DataLoss("clock evidence of {}: {}", host.instance_id,
+                          std::string(batch.status().message()));
+        }
+        Append(evidence.snapshots, batch->snapshots);
+        Append(evidence.exchanges, batch->exchanges);
+        Append(evidence.events, batch->events);
+        Append(evidence.utc, batch->utc);
+        return absl::OkStatus();
+      }));
   SortOnce(evidence.snapshots, &ClockSnapshot::raw_begin_ns);
   SortOnce(evidence.exchanges, &ClockExchange::send_raw_ns);
   SortOnce(evidence.events, &ClockEvent::raw_begin_ns);

@@ -28,6 +28,7 @@ struct HostBoot {
 struct RealtimeWindow {
   uint64_t begin_ns = 0;
   uint64_t end_ns = ~uint64_t{0};
+  friend bool operator==(const RealtimeWindow&, const RealtimeWindow&) = default;
 };
 
 // One batch of a host's clock evidence (trace/clock_evidence_codec.h), as it came.
@@ -51,6 +52,13 @@ struct ReferenceEpoch {
 // What was measured of clocks, raw and for ever, or until it is pruned. Any thread.
 class ClockEvidenceStore {
  public:
+  // How much there is of a host in a window.
+  struct Extent {
+    uint64_t batches = 0;
+    uint64_t bytes = 0;
+    uint64_t last_measured_realtime_ns = 0;  // 0 without a batch
+    friend bool operator==(const Extent&, const Extent&) = default;
+  };
   struct Pruned {
     uint64_t batches = 0;
     uint64_t bytes = 0;
@@ -70,6 +78,7 @@ class ClockEvidenceStore {
   absl::StatusOr<ClockEvidence> Read(const HostBoot& host, const RealtimeWindow& window) const;
   // When the last of a host was measured, as for RealtimeWindow; 0 where nothing was.
   absl::StatusOr<uint64_t> LastMeasuredNs(const HostBoot& host) const;
+  absl::StatusOr<Extent> ExtentOf(const HostBoot& host, const RealtimeWindow& window) const;
   // The hosts of which there is anything.
   absl::StatusOr<std::vector<HostBoot>> Hosts() const;
 

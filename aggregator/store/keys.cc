@@ -67,6 +67,16 @@ std::string WorkerPrefix(std::string_view instance_id) {
   return key;
 }
 
+std::string ClockModelVersion(const CaptureId& capture, uint32_t version) {
+  return Stream(capture, version);  // the same form
+}
+
+std::string ClockModel(const CaptureId& capture, uint32_t version, uint32_t row) {
+  std::string key = ClockModelVersion(capture, version);
+  PutBigEndian(key, row);
+  return key;
+}
+
 std::string PrefixEnd(std::string_view prefix) {
   std::string end(prefix);
   while (!end.empty() && static_cast<uint8_t>(end.back()) == 0xff) end.pop_back();
@@ -93,6 +103,13 @@ std::optional<ChunkIndexKey> ParseChunkIndex(std::string_view key) {
   return ChunkIndexKey{stream->capture, stream->stream,
                        GetBigEndian<uint64_t>(key.substr(kStreamKeyBytes)),
                        GetBigEndian<uint64_t>(key.substr(kStreamKeyBytes + 8))};
+}
+
+std::optional<ClockModelKey> ParseClockModel(std::string_view key) {
+  if (key.size() != kStreamKeyBytes + 4) return std::nullopt;
+  const auto version = ParseStream(key.substr(0, kStreamKeyBytes));
+  return ClockModelKey{version->capture, version->stream,
+                       GetBigEndian<uint32_t>(key.substr(kStreamKeyBytes))};
 }
 
 }  // namespace neurontrace::keys

@@ -13,7 +13,7 @@
 // functions are pure.
 namespace neurontrace::keys {
 
-// `captures`: the capture id. `streams`, `chunks` and `chunk_index` begin with it.
+// `captures`: the capture id. `streams`, `chunks`, `chunk_index` and `clock_models` begin with it.
 std::string Capture(const CaptureId& capture);
 
 // `streams`: capture id, stream number u32.
@@ -27,6 +27,10 @@ std::string ChunkIndex(const CaptureId& capture, uint32_t stream, uint64_t last_
 // u64, container id with its length. All workers of one instance share WorkerPrefix.
 std::string Worker(const WorkerIdentity& worker);
 std::string WorkerPrefix(std::string_view instance_id);
+// `clock_models`: capture id, version u32, row u32. All rows of one version share
+// ClockModelVersion.
+std::string ClockModel(const CaptureId& capture, uint32_t version, uint32_t row);
+std::string ClockModelVersion(const CaptureId& capture, uint32_t version);
 
 // The smallest key that is greater than every key with this prefix; empty where there is none.
 std::string PrefixEnd(std::string_view prefix);
@@ -47,8 +51,14 @@ struct ChunkIndexKey {
   uint64_t last_timestamp_ns = 0;
   uint64_t sequence = 0;
 };
+struct ClockModelKey {
+  CaptureId capture;
+  uint32_t version = 0;
+  uint32_t row = 0;
+};
 std::optional<StreamKey> ParseStream(std::string_view key);
 std::optional<ChunkKey> ParseChunk(std::string_view key);
 std::optional<ChunkIndexKey> ParseChunkIndex(std::string_view key);
+std::optional<ClockModelKey> ParseClockModel(std::string_view key);
 
 }  // namespace neurontrace::keys

@@ -43,11 +43,17 @@ TEST(Keys, AreReadBack) {
   EXPECT_EQ(index->last_timestamp_ns, 19u);
   EXPECT_EQ(index->sequence, 20u);
   EXPECT_EQ(ParseStream(Stream(id, 21))->stream, 21u);
+  const auto model = ParseClockModel(ClockModel(id, 22, 23));
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->capture, id);
+  EXPECT_EQ(model->version, 22u);
+  EXPECT_EQ(model->row, 23u);
 }
 
 TEST(Keys, OfAnotherLengthAreRefused) {
   EXPECT_FALSE(ParseStream("short"));
   EXPECT_FALSE(ParseChunk(Stream(TestCaptureId(1), 1)));
+  EXPECT_FALSE(ParseClockModel(Stream(TestCaptureId(1), 1)));
   EXPECT_FALSE(ParseChunkIndex(Chunk(TestCaptureId(1), 1, 1)));
 }
 

@@ -46,13 +46,16 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
   RETURN_IF_ERROR(store->chunks_->FinishDeletions());
   store->inventory_ = std::make_unique<InventoryStore>(database);
   store->clocks_ = std::make_unique<ClockEvidenceStore>(database, options.durability);
+  store->clock_models_ = std::make_unique<ClockModelStore>(database, options.durability);
+  RETURN_IF_ERROR(store->clock_models_->FinishDeletions());
   return store;
 }
 
 absl::StatusOr<ChunkStore::Deleted> Store::DeleteCapture(const CaptureId& id) {
   if (const auto record = captures_->Get(id); !record.ok()) return record.status();
-  // A crash in between leaves chunks that no record names; FinishDeletions removes them.
+  // A crash in between leaves chunks and models that no record names; FinishDeletions removes them.
   RETURN_IF_ERROR(captures_->Delete(id));
+  RETURN_IF_ERROR(clock_models_->Delete(id));
   return chunks_->DeleteCapture(id);
 }
 

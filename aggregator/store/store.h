@@ -11,6 +11,7 @@
 #include "aggregator/store/capture_store.h"
 #include "aggregator/store/chunk_store.h"
 #include "aggregator/store/clock_evidence_store.h"
+#include "aggregator/store/clock_model_store.h"
 #include "aggregator/store/durability.h"
 #include "aggregator/store/inventory_store.h"
 #include "aggregator/store/store_check.h"
@@ -59,6 +60,8 @@ class Store {
   const InventoryStore& inventory() const { return *inventory_; }
   ClockEvidenceStore& clocks() { return *clocks_; }
   const ClockEvidenceStore& clocks() const { return *clocks_; }
+  ClockModelStore& clock_models() { return *clock_models_; }
+  const ClockModelStore& clock_models() const { return *clock_models_; }
 
   // Reads a capture, which need not have ended nor exist (it then has no streams).
   CaptureReader OpenCapture(const CaptureId& id) const { return {*database_, *chunks_, id}; }
@@ -81,6 +84,7 @@ class Store {
   std::unique_ptr<ChunkStore> chunks_;
   std::unique_ptr<InventoryStore> inventory_;
   std::unique_ptr<ClockEvidenceStore> clocks_;
+  std::unique_ptr<ClockModelStore> clock_models_;
   std::string aggregator_id_;
   std::vector<std::string> notes_;
 };

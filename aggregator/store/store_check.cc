@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "aggregator/store/clock_model_store.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/record_codec.h"
@@ -28,6 +29,7 @@ class StoreCheck {
     for (const Family family : {Family::kStreams, Family::kChunks, Family::kChunkIndex}) {
       ids.merge(Ids(family));
     }
+    ClockModels();
     CountChunks();
     for (const CaptureId& id : ids) Capture(id);
     if (options_.progress) options_.progress(total_, total_);
@@ -76,6 +78,17 @@ class StoreCheck {
     decode(Family::kWorkers, [](std::string_view, std::string_view value) {
       return DecodeWorkerRecord(value).status();
     });
+  }
+
+  // Versions that are whole. Of a capture that is no more nothing is looked at: it is being
+  // deleted.
+  void ClockModels() {
+    for (const CaptureId& id : Ids(Family::kClockModels)) {
+      const auto faults = CheckClockModels(database_, id);
+      Fault(faults.status());
+      if (!faults.ok()) continue;
+      for (const std::string& fault : *faults) Fault({.what = fault});
+    }
   }
 
   // The captures that keys of a family name, without reading all of them.

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "aggregator/store/clock_model_store.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/rebuild_swap.h"
 #include "aggregator/store/record_codec.h"
@@ -111,6 +112,12 @@ absl::StatusOr<SalvagedRecords> FillFromFiles(const std::string& path, rocksdb::
                                  .clock_evidence =
                                      [&](std::string_view key, std::string_view value) {
                                        return put(Family::kClockObservations, key, value);
+                                     },
+                                 // Which versions are whole is seen when they are read.
+                                 .clock_model =
+                                     [&](std::string_view key, std::string_view value) {
+                                       if (!keys::ParseClockModel(key)) return absl::OkStatus();
+                                       return put(Family::kClockModels, key, value);
                                      }}));
   if (!records.aggregator_id.empty()) {
     batch.Put(database.family(Family::kMeta), "aggregator_id", records.aggregator_id);
@@ -156,6 +163,7 @@ absl::Status Fill(const std::string& path, rocksdb::Env& env, Database& database
         capture, stream,
         known == records.streams.end() ? std::nullopt : std::optional(known->second)));
   }
+  RETURN_IF_ERROR(DropBrokenClockModels(database));
   notes.push_back(fmt::format("rebuilt: {} captures, {} streams; {} places could not be read",
                               records.captures.size(), streams.size(), records.damaged));
   return database.Flush();

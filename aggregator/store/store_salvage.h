@@ -40,6 +40,7 @@ struct SalvageSinks {
   using Take = std::function<absl::Status(std::string_view key, std::string_view value)>;
   Take chunk;
   Take clock_evidence;
+  Take clock_model;
 };
 
 // Reads the files of a database one by one, without what says how they belong together: chunks out

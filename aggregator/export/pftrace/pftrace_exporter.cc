@@ -72,6 +72,8 @@ void PftraceExporter::WriteTraceAttributes(const ClockReport& clocks) {
   if (!clocks.known().empty()) {
     AddAttribute(attributes, "io.neurontrace.clock.algorithm_version",
                  fmt::format("{}", clocks.algorithm_version()));
+    AddAttribute(attributes, "io.neurontrace.clock.version", fmt::format("{}", clocks.version()));
+    AddAttribute(attributes, "io.neurontrace.clock.final", clocks.is_final() ? "true" : "false");
     AddAttribute(attributes, "io.neurontrace.clock.instances",
                  fmt::format("{} of {}", clocks.known().size(), clocks.instances()));
   }

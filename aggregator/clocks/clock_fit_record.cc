@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/clocks/clock_fit_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "aggregator/align/device_fit.h"
+#include "aggregator/align/host_fit.h"
+#include "aggregator/store/identity_codec.h"
+#include "aggregator/store/reference_keeper.h"
+#include "aggregator/store/stored_bytes.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kVersion = 1;
+
+void Add(std::vector<std::string>& to, std::string_view name, double value) {
+  to.push_back(fmt::format("{}={}", name, value));
+}
+
+void Add(std::vector<std::string>& to, std::string_view of, const PairFitParameters& parameters) {
+  const auto add = [&](std::string_view name, double value) {
+    Add(to, fmt::format("{}.{}", of, name), value);
+  };
+  add("wander_ns_per_s2", parameters.pair.wander.wander_ns_per_s2);
+  add("rate_change_ns_per_s", parameters.pair.wander.rate_change_ns_per_s);
+  add("rate_min_ns_per_s", parameters.pair.rate.min);
+  add("rate_max_ns_per_s", parameters.pair.rate.max);
+  add("likely_tolerance_ns", parameters.pair.likely_tolerance_ns);
+  add("calm_factor", parameters.calm_factor);
+  add("grid_s", parameters.grid_s);
+  add("line_tolerance_ns", parameters.line_tolerance_ns);
+  add("reach_s", parameters.reach_s);
+}
+
+std::vector<std::string> Parameters() {
+  std::vector<std::string> all;
+  const HostFitParameters host;
+  Add(all, "host", host.pair);
+  Add(all, "host.route.bin_s", host.route.bin_s);
+  Add(all, "host.route.differ_ns", host.route.differ_ns);
+  Add(all, "host.route.longer_s", host.route.longer_s);
+  Add(all, "host.route.margin_ns", host.route.margin_ns);
+  Add(all, "host.step.contradictions", static_cast<double>(host.step.contradictions));
+  Add(all, "host.step.horizon_s", host.step.horizon_s);
+  const DeviceFitParameters device;
+  Add(all, "device", device.pair);
+  Add(all, "device.apart_most_ns", static_cast<double>(device.apart_most_ns));
+  return all;
+}
+
+const ClockWatermark* Find(const ClockFitRecord& record, const HostBoot& host) {
+  const auto found = std::ranges::lower_bound(record.evidence, host, {}, &ClockWatermark::host);
+  return found != record.evidence.end() && found->host == host ? &*found : nullptr;
+}
+
+template <typename Test>
+bool AnyMachine(const ClockFitRecord& record, Test test) {
+  return std::ranges::any_of(record.evidence, test);
+}
+
+}  // namespace
+
+ClockFitRecord FitRecordOfThisBuild() {
+  ClockFitRecord record;
+  record.host_algorithm = kHostAlgorithmVersion;
+  record.device_algorithm = kDeviceAlgorithmVersion;
+  record.parameters = Parameters();
+  return record;
+}
+
+bool ClockFitRecord::IsOfThisBuild() const {
+  const ClockFitRecord ours = FitRecordOfThisBuild();
+  return host_algorithm == ours.host_algorithm && device_algorithm == ours.device_algorithm &&
+         parameters == ours.parameters;
+}
+
+bool HasMoreOfCapture(const ClockFitRecord& now, const ClockFitRecord& then) {
+  return now.window != then.window || now.chunks > then.chunks ||
+         AnyMachine(now, [&](const ClockWatermark& mark) {
+           return !IsReferenceKeeper(mark.host) && Find(then, mark.host) == nullptr;
+         });
+}
+
+bool HasMoreEvidence(const ClockFitRecord& now, const ClockFitRecord& then) {
+  return AnyMachine(now, [&](const ClockWatermark& mark) {
+    const ClockWatermark* const before = Find(then, mark.host);
+    return mark.stored.batches > (before == nullptr ? 0 : before->stored.batches);
+  });
+}
+
+bool HasLessEvidence(const ClockFitRecord& now, const ClockFitRecord& then) {
+  return HasMoreEvidence(then, now);
+}
+
+std::string EncodeClockFitRecord(const ClockFitRecord& record) {
+  StoredBytesWriter out(kVersion);
+  out.Bool(record.is_final);
+  out.Uint(record.host_algorithm);
+  out.Uint(record.device_algorithm);
+  WriteStrings(record.parameters, out);
+  out.Uint(record.window.begin_ns);
+  out.Uint(record.window.end_ns);
+  out.Uint(record.chunks);
+  out.Uint(record.evidence.size());
+  for (const ClockWatermark& mark : record.evidence) {
+    out.String(mark.host.instance_id);
+    out.String(mark.host.boot_id);
+    out.Uint(mark.stored.batches);
+    out.Uint(mark.stored.bytes);
+    out.Uint(mark.stored.last_measured_realtime_ns);
+    out.Uint(mark.last_raw_ns);
+  }
+  return out.Take();
+}
+
+absl::StatusOr<ClockFitRecord> DecodeClockFitRecord(std::string_view bytes) {
+  StoredBytesReader in(bytes);
+  if (const uint64_t version = in.Uint(); version != kVersion) {
+    return InvalidArgument("clock fit: version {} where {} is known", version, kVersion);
+  }
+  ClockFitRecord record;
+  record.is_final = in.Bool();
+  record.host_algorithm = in.Uint32();
+  record.device_algorithm = in.Uint32();
+  record.parameters = ReadStrings(in);
+  record.window.begin_ns = in.Uint();
+  record.window.end_ns = in.Uint();
+  record.chunks = in.Uint();
+  for (size_t left = in.Count(); left > 0 && in.ok(); --left) {
+    ClockWatermark mark;
+    mark.host.instance_id = in.String();
+    mark.host.boot_id = in.String();
+    mark.stored.batches = in.Uint();
+    mark.stored.bytes = in.Uint();
+    mark.stored.last_measured_realtime_ns = in.Uint();
+    mark.last_raw_ns = in.Uint();
+    if (!record.evidence.empty() && record.evidence.back().host >= mark.host) {
+      return InvalidArgument("clock fit: its machines are not in order");
+    }
+    record.evidence.push_back(std::move(mark));
+  }
+  if (!in.Finished()) return InvalidArgument("clock fit: its {} bytes do not fit", bytes.size());
+  return record;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record of a fit comes back as it was, and two of them say whether evidence came or went.
+#include "aggregator/clocks/clock_fit_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace neurontrace {
+namespace {
+
+ClockFitRecord Record() {
+  ClockFitRecord record = FitRecordOfThisBuild();
+  record.is_final = true;
+  record.window = {1'000, 2'000};
+  record.chunks = 77;
+  record.evidence = {{{"i-a", "boot"}, {3, 300, 1'500}, 99}, {{"i-b", "boot"}, {0, 0, 0}, 0}};
+  return record;
+}
+
+TEST(ClockFitRecord, ComesBackAsItWas) {
+  const ClockFitRecord record = Record();
+  const auto again = DecodeClockFitRecord(EncodeClockFitRecord(record));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, record);
+  EXPECT_TRUE(again->IsOfThisBuild());
+  EXPECT_THAT(again->parameters, testing::Contains("host.wander_ns_per_s2=50"));
+}
+
+TEST(ClockFitRecord, RefusesOtherBytes) {
+  const std::string bytes = EncodeClockFitRecord(Record());
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeClockFitRecord(bytes.substr(0, size)).status()));
+  }
+  EXPECT_FALSE(DecodeClockFitRecord(bytes + 'x').ok());
+  ClockFitRecord record = Record();
+  std::swap(record.evidence[0], record.evidence[1]);
+  EXPECT_FALSE(DecodeClockFitRecord(EncodeClockFitRecord(record)).ok());
+}
+
+TEST(ClockFitRecord, KnowsAnotherBuild) {
+  ClockFitRecord record = Record();
+  ++record.host_algorithm;
+  EXPECT_FALSE(record.IsOfThisBuild());
+  record = Record();
+  ++record.device_algorithm;
+  EXPECT_FALSE(record.IsOfThisBuild());
+  record = Record();
+  record.parameters[0] += "1";
+  EXPECT_FALSE(record.IsOfThisBuild());
+}
+
+TEST(ClockFitRecord, SaysWhatCameAndWhatWent) {
+  const ClockFitRecord then = Record();
+  ClockFitRecord now = Record();
+  EXPECT_FALSE(HasMoreOfCapture(now, then) || HasMoreEvidence(now, then) ||
+               HasLessEvidence(now, then));
+  now.evidence[1].stored.batches = 1;
+  EXPECT_TRUE(HasMoreEvidence(now, then));
+  EXPECT_FALSE(HasLessEvidence(now, then) || HasMoreOfCapture(now, then));
+  now.evidence[0].stored.batches = 2;
+  EXPECT_TRUE(HasLessEvidence(now, then));
+  now = Record();
+  now.evidence.push_back({{"i-c", "boot"}, {}, 0});
+  EXPECT_TRUE(HasMoreOfCapture(now, then));
+  now = Record();
+  ++now.chunks;
+  EXPECT_TRUE(HasMoreOfCapture(now, then));
+  EXPECT_FALSE(HasMoreOfCapture(then, now));
+  now = Record();
+  ++now.window.end_ns;
+  EXPECT_TRUE(HasMoreOfCapture(now, then));
+}
+
+}  // namespace
+}  // namespace neurontrace

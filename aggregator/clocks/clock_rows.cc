@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/clocks/clock_rows.h"
+
+#include <tuple>
+#include <utility>
+
+#include "aggregator/store/identity_codec.h"
+#include "aggregator/store/stored_bytes.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kRowVersion = 1;
+enum class RowKind : uint8_t { kInstance = 0, kDevice = 1 };
+
+// Between two knots no farther, so that no product on the line through them overflows.
+constexpr uint64_t kKnotsApartMaxNs = uint64_t{1} << 62;
+
+// Differences modulo 2^64 from the value before, of one column.
+class Column {
+ public:
+  void Write(uint64_t value, StoredBytesWriter& out) {
+    out.Int(static_cast<int64_t>(value - last_));
+    last_ = value;
+  }
+  uint64_t Read(StoredBytesReader& in) { return last_ += static_cast<uint64_t>(in.Int()); }
+
+ private:
+  uint64_t last_ = 0;
+};
+
+void WriteFindings(const std::vector<ClockFinding>& findings, StoredBytesWriter& out) {
+  out.Uint(findings.size());
+  Column begin;
+  for (const ClockFinding& finding : findings) {
+    out.Uint(static_cast<uint64_t>(finding.kind));
+    begin.Write(finding.x_begin_ns, out);
+    out.Int(static_cast<int64_t>(finding.x_end_ns - finding.x_begin_ns));
+    out.Int(finding.amount_ns);
+    out.String(finding.words);
+  }
+}
+
+std::vector<ClockFinding> ReadFindings(StoredBytesReader& in) {
+  std::vector<ClockFinding> findings;
+  Column begin;
+  for (size_t left = in.Count(); left > 0 && in.ok(); --left) {
+    ClockFinding& finding = findings.emplace_back();
+    finding.kind = in.EnumUpTo(ClockFindingKind::kInconsistent);
+    finding.x_begin_ns = begin.Read(in);
+    finding.x_end_ns = finding.x_begin_ns + static_cast<uint64_t>(in.Int());
+    finding.amount_ns = in.Int();
+    finding.words = in.String();
+  }
+  return findings;
+}
+
+void WriteSegment(const ClockSegment& segment, StoredBytesWriter& out) {
+  out.Uint(static_cast<uint64_t>(segment.cause));
+  out.Uint(segment.knots.size());
+  Column x, ahead, bound, likely;
+  for (const ClockKnot& knot : segment.knots) {
+    x.Write(knot.x_ns, out);
+    ahead.Write(knot.y_ns - knot.x_ns, out);
+    bound.Write(knot.bound_ns, out);
+    likely.Write(knot.likely_bound_ns, out);
+  }
+}
+
+ClockSegment ReadSegment(StoredBytesReader& in) {
+  ClockSegment segment;
+  segment.cause = in.EnumUpTo(SegmentCause::kReferenceEpoch);
+  Column x, ahead, bound, likely;
+  for (size_t left = in.Count(); left > 0 && in.ok(); --left) {
+    ClockKnot& knot = segment.knots.emplace_back();
+    knot.x_ns = x.Read(in);
+    knot.y_ns = knot.x_ns + ahead.Read(in);
+    knot.bound_ns = bound.Read(in);
+    knot.likely_bound_ns = likely.Read(in);
+  }
+  return segment;
+}
+
+void WriteModel(const ClockModel& model, StoredBytesWriter& out) {
+  out.Uint(model.algorithm_version);
+  out.Uint(model.wander_ns_per_s2);
+  out.Uint(model.evidence_used);
+  out.Uint(model.evidence_rejected);
+  out.Uint(model.segments.size());
+  for (const ClockSegment& segment : model.segments) WriteSegment(segment, out);
+  WriteFindings(model.findings, out);
+}
+
+ClockModel ReadModel(StoredBytesReader& in) {
+  ClockModel model;
+  model.algorithm_version = in.Uint32();
+  model.wander_ns_per_s2 = in.Uint32();
+  model.evidence_used = in.Uint();
+  model.evidence_rejected = in.Uint();
+  for (size_t left = in.Count(); left > 0 && in.ok(); --left) {
+    model.segments.push_back(ReadSegment(in));
+  }
+  model.findings = ReadFindings(in);
+  return model;
+}
+
+void WriteMap(const ClockMap& map, StoredBytesWriter& out) {
+  out.Uint(map.pieces().size());
+  Column raw, ahead, rate, bound;
+  for (const ClockMap::Piece& piece : map.pieces()) {
+    raw.Write(piece.raw_begin_ns, out);
+    ahead.Write(piece.reference_begin_ns - piece.raw_begin_ns, out);
+    rate.Write(static_cast<uint64_t>(piece.rate), out);
+    out.Bool(piece.error_bound_ns.has_value());
+    if (piece.error_bound_ns) bound.Write(*piece.error_bound_ns, out);
+  }
+}
+
+// Without pieces where they do not fit; ClockMap::FromPieces refuses that as well.
+std::vector<ClockMap::Piece> ReadPieces(StoredBytesReader& in) {
+  std::vector<ClockMap::Piece> pieces;
+  Column raw, ahead, rate, bound;
+  for (size_t left = in.Count(); left > 0 && in.ok(); --left) {
+    ClockMap::Piece& piece = pieces.emplace_back();
+    piece.raw_begin_ns = raw.Read(in);
+    piece.reference_begin_ns = piece.raw_begin_ns + ahead.Read(in);
+    piece.rate = static_cast<int64_t>(rate.Read(in));
+    if (in.Bool()) piece.error_bound_ns = bound.Read(in);
+  }
+  return pieces;
+}
+
+void WriteDeviceMap(const DeviceMap& map, StoredBytesWriter& out) {
+  out.Uint(map.parts.size());
+  for (const DeviceMapPart& part : map.parts) {
+    out.Uint(part.first_sequence);
+    out.Uint(part.last_sequence);
+    out.Uint(part.first_exec_id);
+    out.Uint(part.last_exec_id);
+    WriteMap(part.map, out);
+  }
+}
+
+absl::Status ReadDeviceMap(StoredBytesReader& in, DeviceMap& map) {
+  for (size_t left = in.Count(); left > 0 && in.ok(); --left) {
+    DeviceMapPart& part = map.parts.emplace_back();
+    part.first_sequence = in.Uint();
+    part.last_sequence = in.Uint();
+    part.first_exec_id = in.Uint();
+    part.last_exec_id = in.Uint();
+    ASSIGN_OR_RETURN(part.map, ClockMap::FromPieces(ReadPieces(in)));
+    const bool follows = map.parts.size() < 2 ||
+                         part.first_sequence >= map.parts[map.parts.size() - 2].first_sequence;
+    if (!follows) return InvalidArgument("parts of a device's map are not in order");
+  }
+  return absl::OkStatus();
+}
+
+std::string EncodeRow(const InstanceClock& clock) {
+  StoredBytesWriter out(kRowVersion);
+  out.Uint(static_cast<uint64_t>(RowKind::kInstance));
+  out.String(clock.instance_id);
+  out.String(clock.boot_id);
+  WriteModel(clock.model, out);
+  WriteMap(clock.realtime, out);
+  out.Int(clock.offset_ns);
+  out.Int(clock.drift_ppb);
+  out.Uint(clock.bound_ns);
+  out.Uint(clock.likely_bound_ns);
+  out.Uint(clock.exchanges);
+  WriteStrings(clock.sources, out);
+  return out.Take();
+}
+
+std::string EncodeRow(const DeviceClock& clock) {
+  StoredBytesWriter out(kRowVersion);
+  out.Uint(static_cast<uint64_t>(RowKind::kDevice));
+  WriteWorkerIdentity(clock.worker, out);
+  out.Uint(clock.core.nc_idx);
+  out.Bool(clock.core.physical.has_value());
+  if (clock.core.physical) out.Uint(*clock.core.physical);
+  WriteDeviceMap(clock.map, out);
+  out.Uint(clock.bound_ns);
+  out.Uint(clock.likely_bound_ns);
+  out.Uint(clock.executions);
+  out.Uint(clock.sync_points);
+  WriteFindings(clock.findings, out);
+  return out.Take();
+}
+
+absl::Status Check(const std::vector<ClockFinding>& findings) {
+  for (const ClockFinding& finding : findings) {
+    if (finding.x_end_ns < finding.x_begin_ns) {
+      return InvalidArgument("a finding ends before it begins");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Check(const ClockModel& model) {
+  const ClockKnot* before = nullptr;
+  for (const ClockSegment& segment : model.segments) {
+    if (segment.knots.empty()) return InvalidArgument("a segment has no knot");
+    for (const ClockKnot& knot : segment.knots) {
+      const bool is_first = &knot == &segment.knots.front();
+      if (knot.likely_bound_ns > knot.bound_ns) {
+        return InvalidArgument("a likely bound is larger than the bound");
+      }
+      if (before != nullptr &&
+          (knot.x_ns < before->x_ns || (!is_first && knot.x_ns == before->x_ns))) {
+        return InvalidArgument("knots are not in order");
+      }
+      if (before != nullptr && !is_first) {
+        const uint64_t apart_ns = knot.x_ns - before->x_ns;
+        const __int128 rise = (__int128{knot.y_ns} - before->y_ns) - apart_ns;
+        if (apart_ns >= kKnotsApartMaxNs || rise > apart_ns || -rise > apart_ns) {
+          return InvalidArgument("a line between two knots is too long or too steep");
+        }
+      }
+      before = &knot;
+    }
+  }
+  return Check(model.findings);
+}
+
+absl::Status TakeInstance(StoredBytesReader& in, CaptureClocks& clocks) {
+  InstanceClock clock;
+  clock.instance_id = in.String();
+  clock.boot_id = in.String();
+  clock.model = ReadModel(in);
+  auto map = ClockMap::FromPieces(ReadPieces(in));
+  clock.offset_ns = in.Int();
+  clock.drift_ppb = in.Int();
+  clock.bound_ns = in.Uint();
+  clock.likely_bound_ns = in.Uint();
+  clock.exchanges = in.Uint();
+  clock.sources = ReadStrings(in);
+  if (!in.Finished()) return InvalidArgument("it does not fit");
+  if (!map.ok()) return map.status();
+  RETURN_IF_ERROR(Check(clock.model));
+  if (!clocks.devices.empty()) return InvalidArgument("an instance comes after a device");
+  const auto key = [](const InstanceClock& of) { return std::tie(of.instance_id, of.boot_id); };
+  if (!clocks.instances.empty() && key(clocks.instances.back()) >= key(clock)) {
+    return InvalidArgument("instances are not in order");
+  }
+  clock.realtime = *std::move(map);
+  WorkerIdentity machine;
+  machine.instance_id = clock.instance_id;
+  machine.boot_id = clock.boot_id;
+  clocks.maps.Set(machine, ClockDomain::kHostRealtime, clock.realtime);
+  clocks.instances.push_back(std::move(clock));
+  return absl::OkStatus();
+}
+
+absl::Status TakeDevice(StoredBytesReader& in, CaptureClocks& clocks) {
+  DeviceClock clock;
+  clock.worker = ReadWorkerIdentity(in);
+  clock.core.nc_idx = in.Uint32();
+  if (in.Bool()) clock.core.physical = in.Uint();
+  RETURN_IF_ERROR(ReadDeviceMap(in, clock.map));
+  clock.bound_ns = in.Uint();
+  clock.likely_bound_ns = in.Uint();
+  clock.executions = in.Uint();
+  clock.sync_points = in.Uint();
+  clock.findings = ReadFindings(in);
+  if (!in.Finished()) return InvalidArgument("it does not fit");
+  RETURN_IF_ERROR(Check(clock.findings));
+  // Physical cores of one logical core are in the order in which its events named them.
+  const auto key = [](const DeviceClock& of) { return std::tie(of.worker, of.core.nc_idx); };
+  if (!clocks.devices.empty() &&
+      (key(clocks.devices.back()) > key(clock) ||
+       (key(clocks.devices.back()) == key(clock) && clocks.devices.back().core == clock.core))) {
+    return InvalidArgument("devices are not in order");
+  }
+  clocks.maps.SetDevice(clock.worker, clock.core, clock.map);
+  clocks.devices.push_back(std::move(clock));
+  return absl::OkStatus();
+}
+
+absl::Status TakeRow(std::string_view row, CaptureClocks& clocks) {
+  StoredBytesReader in(row);
+  if (const uint64_t version = in.Uint(); version != kRowVersion) {
+    return InvalidArgument("version {} where {} is known", version, kRowVersion);
+  }
+  switch (in.EnumUpTo(RowKind::kDevice)) {
+    case RowKind::kInstance:
+      return TakeInstance(in, clocks);
+    case RowKind::kDevice:
+      return TakeDevice(in, clocks);
+  }
+  return InvalidArgument("it is of no kind");
+}
+
+}  // namespace
+
+std::vector<std::string> EncodeClockRows(const CaptureClocks& clocks) {
+  std::vector<std::string> rows;
+  rows.reserve(clocks.instances.size() + clocks.devices.size());
+  for (const InstanceClock& clock : clocks.instances) rows.push_back(EncodeRow(clock));
+  for (const DeviceClock& clock : clocks.devices) rows.push_back(EncodeRow(clock));
+  return rows;
+}
+
+absl::StatusOr<CaptureClocks> DecodeClockRows(const std::vector<std::string>& rows) {
+  CaptureClocks clocks;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (const absl::Status status = TakeRow(rows[i], clocks); !status.ok()) {
+      return InvalidArgument("clock row {}: {}", i, std::string(status.message()));
+    }
+  }
+  return clocks;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/align/capture_clocks.h"
+
+// The clocks of a capture as bytes, a row a machine and a row a device core, as they are stored;
+// docs/formats/store.md has the layout. They stand here because the store knows no clocks and align
+// no store. What is given comes back to the letter; equal clocks give equal bytes. Pure functions,
+// any thread.
+namespace neurontrace {
+
+// Of each instance, then of each device, in their order. Version and is_final are not in them.
+std::vector<std::string> EncodeClockRows(const CaptureClocks& clocks);
+
+// With `maps`. INVALID_ARGUMENT, with the place, for anything that encoding does not write, and for
+// clocks that no fit can have given: such that cannot be read at every time without overflow.
+absl::StatusOr<CaptureClocks> DecodeClockRows(const std::vector<std::string>& rows);
+
+}  // namespace neurontrace

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/clock_model_store.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "aggregator/store/database.h"
+#include "aggregator/store/keys.h"
+#include "aggregator/store/stored_bytes.h"
+#include "base/crc32c.h"
+#include "base/status.h"
+#include "trace/clock_limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kFrameVersion = 1;
+// Behind every row: a header that is there says how many rows stand before it.
+constexpr uint32_t kHeaderRow = UINT32_MAX;
+
+uint32_t Crc(const std::vector<std::string>& rows) {
+  uint32_t crc = 0;
+  for (const std::string& row : rows) crc = ExtendCrc32c(crc, row.data(), row.size());
+  return crc;
+}
+
+struct HeaderFrame {
+  uint64_t rows = 0;
+  uint32_t crc32c = 0;  // of all rows, one after the other
+  std::string header;
+};
+
+std::string EncodeFrame(const ClockModelVersion& models) {
+  StoredBytesWriter out(kFrameVersion);
+  out.Uint(models.rows.size());
+  out.Uint(Crc(models.rows));
+  out.String(models.header);
+  return out.Take();
+}
+
+std::optional<HeaderFrame> DecodeFrame(std::string_view value) {
+  StoredBytesReader in(value);
+  const uint64_t version = in.Uint();
+  HeaderFrame frame;
+  frame.rows = in.Uint();
+  frame.crc32c = in.Uint32();
+  frame.header = in.String();
+  if (version != kFrameVersion || !in.Finished()) return std::nullopt;
+  return frame;
+}
+
+absl::StatusOr<std::vector<uint32_t>> VersionsIn(const Database& database,
+                                                 const CaptureId& capture) {
+  std::vector<uint32_t> versions;
+  const std::string prefix = keys::Capture(capture);
+  const std::unique_ptr<rocksdb::Iterator> it(
+      database.db().NewIterator({}, database.family(Family::kClockModels)));
+  it->Seek(ToSlice(prefix));
+  while (it->Valid() && it->key().starts_with(ToSlice(prefix))) {
+    const auto key = keys::ParseClockModel(ToView(it->key()));
+    if (!key) return DataLoss("a key of another form in {}", FamilyName(Family::kClockModels));
+    versions.push_back(key->version);
+    it->Seek(ToSlice(keys::ClockModel(capture, key->version, kHeaderRow)));
+    if (it->Valid() && ToView(it->key()) == keys::ClockModel(capture, key->version, kHeaderRow)) {
+      it->Next();
+    }
+  }
+  RETURN_IF_ERROR(FromRocksDb(it->status(), "reading clock models"));
+  return versions;
+}
+
+absl::StatusOr<ClockModelVersion> ReadIn(const Database& database, const CaptureId& capture,
+                                         uint32_t version) {
+  ClockModelVersion models{.version = version};
+  std::optional<HeaderFrame> frame;
+  bool any = false;
+  RETURN_IF_ERROR(database.ForEach(Family::kClockModels, keys::ClockModelVersion(capture, version),
+                                   [&](std::string_view key, std::string_view value) {
+                                     any = true;
+                                     const auto parsed = keys::ParseClockModel(key);
+                                     if (parsed && parsed->row == kHeaderRow) {
+                                       frame = DecodeFrame(value);
+                                     } else if (parsed && parsed->row == models.rows.size()) {
+                                       models.rows.emplace_back(value);
+                                     }
+                                     return absl::OkStatus();
+                                   }));
+  if (!any)
+    return NotFound("capture {} has no version {} of its clocks", capture.ToString(), version);
+  if (!frame || frame->rows != models.rows.size() || frame->crc32c != Crc(models.rows)) {
+    return DataLoss("capture {}: version {} of its clocks is not whole", capture.ToString(),
+                    version);
+  }
+  models.header = std::move(frame->header);
+  return models;
+}
+
+absl::StatusOr<std::vector<CaptureId>> CapturesIn(const Database& database) {
+  std::vector<CaptureId> captures;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      database.db().NewIterator({}, database.family(Family::kClockModels)));
+  it->SeekToFirst();
+  while (it->Valid()) {
+    const auto key = keys::ParseClockModel(ToView(it->key()));
+    if (!key) return DataLoss("a key of another form in {}", FamilyName(Family::kClockModels));
+    captures.push_back(key->capture);
+    it->Seek(ToSlice(keys::PrefixEnd(keys::Capture(key->capture))));
+  }
+  RETURN_IF_ERROR(FromRocksDb(it->status(), "reading clock models"));
+  return captures;
+}
+
+}  // namespace
+
+absl::Status ClockModelStore::Put(const CaptureId& capture, const ClockModelVersion& models) {
+  if (models.version == 0) return InvalidArgument("clock models: versions begin at 1");
+  if (models.rows.size() > limits::kClockModelRowsMax) {
+    return InvalidArgument("clock models: {} rows are more than {}", models.rows.size(),
+                           limits::kClockModelRowsMax);
+  }
+  size_t bytes = 0;
+  for (const std::string& row : models.rows) bytes += row.size();
+  if (bytes > limits::kClockModelBytesMax) {
+    return InvalidArgument("clock models: {} bytes are more than {}", bytes,
+                           limits::kClockModelBytesMax);
+  }
+  rocksdb::WriteBatch writes;
+  rocksdb::ColumnFamilyHandle* const family = database_.family(Family::kClockModels);
+  const uint32_t oldest =
+      models.version > kVersionsKept - 1 ? models.version - (kVersionsKept - 1) : 0;
+  writes.DeleteRange(family, keys::ClockModelVersion(capture, 0),
+                     keys::ClockModelVersion(capture, oldest));
+  writes.DeleteRange(family, keys::ClockModelVersion(capture, models.version),
+                     keys::ClockModel(capture, models.version, kHeaderRow));
+  for (size_t row = 0; row < models.rows.size(); ++row) {
+    writes.Put(family, keys::ClockModel(capture, models.version, static_cast<uint32_t>(row)),
+               models.rows[row]);
+  }
+  writes.Put(family, keys::ClockModel(capture, models.version, kHeaderRow), EncodeFrame(models));
+  return database_.Write(writes, durability_ == Durability::kSynced, "storing clock models");
+}
+
+absl::StatusOr<std::optional<ClockModelVersion>> ClockModelStore::Newest(
+    const CaptureId& capture) const {
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> versions, Versions(capture));
+  for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
+    auto models = Read(capture, *version);
+    if (models.ok()) return *std::move(models);
+    if (!absl::IsDataLoss(models.status())) return models.status();
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::vector<uint32_t>> ClockModelStore::Versions(const CaptureId& capture) const {
+  return VersionsIn(database_, capture);
+}
+
+absl::StatusOr<ClockModelVersion> ClockModelStore::Read(const CaptureId& capture,
+                                                        uint32_t version) const {
+  return ReadIn(database_, capture, version);
+}
+
+absl::StatusOr<std::optional<std::string>> ClockModelStore::NewestHeader(
+    const CaptureId& capture) const {
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> versions, Versions(capture));
+  for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
+    const auto value =
+        database_.Get(Family::kClockModels, keys::ClockModel(capture, *version, kHeaderRow));
+    if (!value.ok() && !absl::IsNotFound(value.status())) return value.status();
+    auto frame = value.ok() ? DecodeFrame(*value) : std::nullopt;
+    if (frame) return std::move(frame->header);
+  }
+  return std::nullopt;
+}
+
+absl::Status ClockModelStore::Delete(const CaptureId& capture) {
+  const std::string begin = keys::Capture(capture);
+  rocksdb::WriteBatch writes;
+  writes.DeleteRange(database_.family(Family::kClockModels), begin, keys::PrefixEnd(begin));
+  // What a crash brings back belongs to no capture, and goes at the next start.
+  return database_.Write(writes, /*sync=*/false, "deleting clock models");
+}
+
+absl::Status ClockModelStore::FinishDeletions() {
+  ASSIGN_OR_RETURN(const std::vector<CaptureId> captures, CapturesIn(database_));
+  for (const CaptureId& capture : captures) {
+    const auto record = database_.Get(Family::kCaptures, keys::Capture(capture));
+    if (record.ok()) continue;
+    if (!absl::IsNotFound(record.status())) return record.status();
+    RETURN_IF_ERROR(Delete(capture));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> CheckClockModels(const Database& database,
+                                                          const CaptureId& capture) {
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> versions, VersionsIn(database, capture));
+  std::vector<std::string> faults;
+  for (const uint32_t version : versions) {
+    const auto models = ReadIn(database, capture, version);
+    if (models.ok()) continue;
+    if (!absl::IsDataLoss(models.status())) return models.status();
+    faults.push_back(std::string(models.status().message()));
+  }
+  return faults;
+}
+
+absl::Status DropBrokenClockModels(Database& database) {
+  ASSIGN_OR_RETURN(const std::vector<CaptureId> captures, CapturesIn(database));
+  rocksdb::WriteBatch writes;
+  for (const CaptureId& capture : captures) {
+    ASSIGN_OR_RETURN(const std::vector<uint32_t> versions, VersionsIn(database, capture));
+    for (const uint32_t version : versions) {
+      const absl::Status status = ReadIn(database, capture, version).status();
+      if (status.ok()) continue;
+      if (!absl::IsDataLoss(status)) return status;
+      const std::string begin = keys::ClockModelVersion(capture, version);
+      writes.DeleteRange(database.family(Family::kClockModels), begin, keys::PrefixEnd(begin));
+    }
+  }
+  return database.Write(writes, /*sync=*/false, "dropping clock models that are not whole");
+}
+
+}  // namespace neurontrace

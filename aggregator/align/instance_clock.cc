@@ -94,11 +94,18 @@ InstanceClock FitInstanceClock(const std::string& instance_id, const std::string
   clock.drift_ppb = now_ns < kSecondNs ? 0 : clock.offset_ns - offset_ns(now_ns - kSecondNs);
   const uint64_t reference_ns = clock.realtime.ToReference(now_ns - std::min<uint64_t>(now_ns, 1));
   const ReferenceWindow in = window.value_or(ReferenceWindow{reference_ns, reference_ns});
-  for (const ClockBound& bound : BoundsIn(clock.realtime, in)) {
+  SetBoundsIn(in, clock);
+  return clock;
+}
+
+void SetBoundsIn(const ReferenceWindow& window, InstanceClock& clock) {
+  if (clock.model.segments.empty()) return;
+  clock.bound_ns = 0;
+  for (const ClockBound& bound : BoundsIn(clock.realtime, window)) {
     clock.bound_ns = std::max(clock.bound_ns, bound.bound_ns);
   }
-  clock.likely_bound_ns = clock.bound_ns - std::min(clock.bound_ns, LikelyLess(clock.model, in));
-  return clock;
+  const uint64_t less_ns = LikelyLess(clock.model, window);
+  clock.likely_bound_ns = clock.bound_ns - std::min(clock.bound_ns, less_ns);
 }
 
 }  // namespace neurontrace

@@ -19,4 +19,7 @@ InstanceClock FitInstanceClock(const std::string& instance_id, const std::string
                                const std::optional<ReferenceWindow>& window,
                                const ReferenceUtc& reference_utc = {});
 
+// Has it say the bounds of another window.
+void SetBoundsIn(const ReferenceWindow& window, InstanceClock& clock);
+
 }  // namespace neurontrace

@@ -81,5 +81,12 @@ TEST(InstanceClockTest, StampsThatWereTwiceAreKnownNoBetterThanThat) {
   EXPECT_LT(clock.bound_ns, 160'000'000u);
 }
 
+TEST(InstanceClockTest, SaysTheBoundsOfTheWindowThatIsAskedFor) {
+  InstanceClock clock = Fit(-300'000'000);
+  SetBoundsIn({kReference + 15 * kSecond, kReference + 20 * kSecond}, clock);
+  EXPECT_LT(clock.bound_ns, 35'000u);
+  EXPECT_LE(clock.likely_bound_ns, clock.bound_ns);
+}
+
 }  // namespace
 }  // namespace neurontrace

@@ -14,6 +14,7 @@
 #include "aggregator/clocks/clock_rows.h"
 #include "aggregator/clocks/device_clocks.h"
 #include "aggregator/clocks/reference_reading.h"
+#include "aggregator/clocks/stamp_window.h"
 #include "aggregator/store/reference_keeper.h"
 #include "base/status.h"
 
@@ -104,6 +105,8 @@ absl::StatusOr<CaptureClocks> ClockBook::OfEnded(const CaptureRecord& record) {
                   std::string(clocks.status().message()));
     } else if (Holds(known.fit, fit)) {
       clocks->window = WindowOf(record);
+      ASSIGN_OR_RETURN(const auto streams, store_.OpenCapture(record.id).Streams());
+      EndWithEvents(streams, *clocks);
       clocks->version = known.models.version;
       clocks->is_final = known.fit.is_final;
       // Evidence is gone, and what is stored is all that there will be.
@@ -181,6 +184,7 @@ absl::StatusOr<CaptureClocks> ClockBook::FitCapture(const CaptureRecord& record,
   const CaptureReader reader = store_.OpenCapture(record.id);
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
   ASSIGN_OR_RETURN(CaptureClocks clocks, Fit(fit, WindowOf(record)));
+  EndWithEvents(streams, clocks);
   RETURN_IF_ERROR(AddDeviceClocks(reader, streams, clocks));
   metrics_.fits.Increment();
   metrics_.fit_seconds.Increment(static_cast<double>(clock_.MonotonicNs() - begun_ns) / 1e9);

@@ -46,12 +46,16 @@ class ClockCase(FleetCase):
             worker.wait_for_line("ready")
         self.fleet.wait_for_workers(len(INSTANCES))
 
+    def pass_true_time(self, seconds_from_now):
+        """Lets agents go on measuring."""
+        end_ns = self.true_after(seconds_from_now)
+        wait_until(lambda: self.fleet.true_time.now_ns() > end_ns, "true time", seconds_from_now + 5)
+
     def work_until(self, true_ns):
         """Until every worker has worked beyond this true time."""
         def newest(worker):
             return max((row["true_ns"] for row in read_truth(worker.truth)), default=0)
-        left = max(0.0, (true_ns - self.fleet.true_time.now_ns()) / 1e9)
-        wait_until(lambda: self.fleet.true_time.now_ns() > true_ns, "true time", left + 5)
+        self.pass_true_time(max(0.0, (true_ns - self.fleet.true_time.now_ns()) / SECOND))
         for worker in self.fleet.workers:
             wait_until(lambda w=worker: newest(w) > true_ns, f"{worker.name} to work on")
 

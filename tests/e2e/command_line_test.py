@@ -144,6 +144,11 @@ class Walk(FleetCase):
                                 ("x.bin", ["--format", "perfetto"]), ("y.bin", ["--format", "json"])):
             done = self.fleet.cli("export", capture_id, *arguments, "-o", self.fleet.dir / name)
             self.assertIn(f"wrote {self.fleet.dir / name}", done.stdout)
+        clocks = self.fleet.cli_json("clocks", "--capture", capture_id)
+        told = json.loads((self.fleet.dir / "trace.json").read_text())["system_profile_metadata"][0]["clocks"]
+        if told["instances"]:
+            self.assertEqual((clocks["version"], clocks["final"]), (told["version"], told["final"]))
+            self.assertGreaterEqual(told["version"], 1, "the models of a capture that has ended are stored")
         read = [(self.fleet.dir / name).read_bytes() for name in ("trace.pftrace", "again.pftrace", "x.bin")]
         self.assertEqual(read[0], read[1], "an export is the same each time")
         self.assertEqual(read[0], read[2])

@@ -91,6 +91,8 @@ TEST_F(ClockTest, ShowsBoundAndCorrectionOfEachInstance) {
   EXPECT_THAT(vague.arguments, Contains(Pair("ts_raw_ns", fmt::format("{}", kBase - 500'000))));
   EXPECT_THAT(report.attributes, Contains(Pair("io.neurontrace.clock", "reference")));
   EXPECT_THAT(report.attributes, Contains(Pair("io.neurontrace.clock.algorithm_version", "3")));
+  EXPECT_THAT(report.attributes, Contains(Pair("io.neurontrace.clock.version", "0")));
+  EXPECT_THAT(report.attributes, Contains(Pair("io.neurontrace.clock.final", "false")));
   EXPECT_THAT(report.attributes, Contains(Pair("io.neurontrace.clock.bound_max_ns", "25000")));
   EXPECT_THAT(report.attributes, Contains(Pair("io.neurontrace.clock.instances", "2 of 2")));
   EXPECT_THAT(report.attributes, Contains(Pair("io.neurontrace.clock.words",
@@ -213,11 +215,14 @@ TEST_F(ClockTest, TimesThatTheRuntimeMadeOfADevicesAreMarked) {
 
 TEST_F(ClockTest, JsonSaysTheBoundOfEachEventAndDescribesTheClocks) {
   AddTwoInstances();
+  clocks_.version = 2;
+  clocks_.is_final = true;
   ExportRequest request = Aligned();
   std::string json = Export("json", request);
   EXPECT_THAT(json, HasSubstr(R"("trace_event_source":"neuron_rt","eps_ns":4000})"));
   EXPECT_THAT(json, HasSubstr(R"("clocks":{"timestamps":"reference","words":"times are those)"));
-  EXPECT_THAT(json, HasSubstr(R"("algorithm_version":3,"bound_max_ns":25000,"instances":[)"
+  EXPECT_THAT(json, HasSubstr(R"("version":2,"final":true,"algorithm_version":3,)"
+                              R"("bound_max_ns":25000,"instances":[)"
                               R"({"instance_id":"i-a","boot_id":"boot","bound_ns":4000,)"));
   request.clock_arguments = true;
   json = Export("json", request);

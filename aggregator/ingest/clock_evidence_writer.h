@@ -26,8 +26,8 @@ class ClockEvidenceWriter {
   ClockEvidenceWriter(const ClockEvidenceWriter&) = delete;
   ClockEvidenceWriter& operator=(const ClockEvidenceWriter&) = delete;
 
-  // Any thread. `done` is called on the writer's, once the batch is durable or could not be written,
-  // and must be quick.
+  // Any thread. `done` is called on the writer's, once the batch is durable or could not be
+  // written, and must be quick.
   void Submit(ClockEvidenceBatch batch, Done done);
 
  private:

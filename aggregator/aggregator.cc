@@ -111,9 +111,8 @@ Aggregator::Aggregator(std::unique_ptr<Store> store)
                              },
                          .clocks =
                              [this](const CaptureRecord* capture) {
-                               ClockBook& book = clocks_->book();
-                               return capture == nullptr ? book.Now(clock_.RealtimeNs())
-                                                         : book.OfCapture(*capture);
+                               return capture == nullptr ? clocks_->book().Now(clock_.RealtimeNs())
+                                                         : clocks_->OfCapture(*capture);
                              },
                          .started_realtime_ns = clock_.RealtimeNs()}) {
   health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");
@@ -275,7 +274,7 @@ absl::Status Aggregator::ExportCapture(const CaptureRecord& record,
                                        const v1::ExportRequest& request,
                                        const ExportWriter& write) {
   metrics_.exports.Increment();
-  const auto clocks = clocks_->book().OfCapture(record);
+  const auto clocks = clocks_->OfCapture(record);
   const std::string note = clocks.ok() && !request.raw_clocks()
                                ? NoteOf(record, *clocks, clock_.RealtimeNs())
                                : std::string();

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "aggregator/clocks/evidence_reach.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -16,6 +19,9 @@ namespace {
 constexpr uint64_t kHourNs = 3'600'000'000'000;
 constexpr uint64_t kPruneIntervalNs = kHourNs / 6;
 constexpr uint64_t kFinalizeIntervalNs = 5'000'000'000;
+// Agents send what they measured when a capture ends; where one is gone nothing comes.
+constexpr uint64_t kLastEvidenceNs = 3'000'000'000;
+constexpr std::chrono::milliseconds kLookAgain(20);
 // Evidence from before and after a capture makes its models better.
 constexpr uint64_t kCaptureMarginNs = kHourNs / 4;
 
@@ -106,6 +112,16 @@ absl::Status ClockService::Listen(const AggregatorConfig& config) {
   background_.PostTask([this] { FinalizeAndAgain(); });
   background_thread_ = std::thread([this] { background_.Run(); });
   return absl::OkStatus();
+}
+
+absl::StatusOr<CaptureClocks> ClockService::OfCapture(const CaptureRecord& record) {
+  while (HasEnded(record.state) &&
+         clock_.RealtimeNs() < record.ended_realtime_ns + kLastEvidenceNs) {
+    ASSIGN_OR_RETURN(const bool reaches, EvidenceReachesEnd(store_, record));
+    if (reaches) break;
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  return book_.OfCapture(record);
 }
 
 absl::Status ClockService::Prune() {

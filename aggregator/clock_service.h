@@ -53,6 +53,9 @@ class ClockService {
   uint16_t probe_port() const { return responder_ == nullptr ? 0 : responder_->port(); }
   const ReferenceTimescale& timescale() const { return timescale_; }
   ClockBook& book() { return book_; }
+  // What the book says of a capture. Of one that has just ended the last evidence may be on its
+  // way: blocks until it has come, for three seconds from the end at the most. Any thread.
+  absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
 
   // Removes evidence that is older than the configuration says and that no capture needs. May take
   // as long as reading it does. Any thread.

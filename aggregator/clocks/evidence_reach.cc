@@ -23,8 +23,7 @@ absl::StatusOr<bool> Reaches(const ClockEvidenceStore& store, const HostBoot& ho
 }  // namespace
 
 absl::StatusOr<bool> EvidenceReachesEnd(const Store& store, const CaptureRecord& record) {
-  ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams,
-                   store.OpenCapture(record.id).Streams());
+  ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, store.OpenCapture(record.id).Streams());
   std::map<HostBoot, uint64_t> last_event_ns;
   for (const StreamRecord& stream : streams) {
     const WorkerIdentity& worker = stream.identity.worker;

@@ -15,13 +15,16 @@ namespace {
 
 class EvidenceReachTest : public ::testing::Test {
  protected:
+  void SetUp() override { ASSERT_TRUE(store_->captures().Put(record_, true).ok()); }
   void AddStream(const std::string& agent_id) {
     const ReceivedChunk chunk = TestChunk(1, TestStream(0, agent_id), 0);
     ASSERT_TRUE(store_->chunks().PutBatch({&chunk, 1}).ok());
   }
   uint64_t LastEventNs() const {
     uint64_t last_ns = 0;
-    for (const StreamRecord& stream : *store_->OpenCapture(record_.id).Streams()) {
+    const auto streams = store_->OpenCapture(record_.id).Streams();
+    EXPECT_TRUE(streams.ok()) << streams.status();
+    for (const StreamRecord& stream : *streams) {
       last_ns = std::max(last_ns, stream.last_timestamp_ns);
     }
     return last_ns;
@@ -49,6 +52,7 @@ TEST_F(EvidenceReachTest, ReachesWhenEachMachineHasASnapshotBehindItsLastEvent) 
   AddStream("agent-b");
   AddSnapshot("i-agent-a", LastEventNs() - 1);
   AddSnapshot("i-agent-b", LastEventNs() + 7);
+  ASSERT_GT(LastEventNs(), 0u);
   EXPECT_FALSE(Reaches());
   AddSnapshot("i-agent-a", LastEventNs());
   EXPECT_TRUE(Reaches());

@@ -32,7 +32,9 @@ class EvidenceReachTest : public ::testing::Test {
   // A batch whose one snapshot was made at this time of the host's.
   void AddSnapshot(const std::string& instance_id, uint64_t realtime_ns) {
     ClockEvidence evidence;
-    evidence.snapshots = {{.raw_begin_ns = ++measured_, .realtime_ns = realtime_ns}};
+    ++measured_;
+    evidence.snapshots = {
+        {.raw_begin_ns = measured_, .raw_end_ns = measured_, .realtime_ns = realtime_ns}};
     ASSERT_TRUE(store_->clocks()
                     .Put({{.host = {instance_id, "boot"},
                            .measured_realtime_ns = measured_,

@@ -49,6 +49,8 @@ class Demo(unittest.TestCase):
         done = subprocess.run([checker, out / "system_profile.pftrace"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-4000:])
         trace = Pftrace(out / "system_profile.pftrace")
+        for counter in ("clock bound", "clock correction"):
+            self.assertEqual(sum(track.name.startswith(counter) for track in trace.tracks.values()), 3, counter)
         self.assertEqual(len(trace.events()), summary["spans"])
         processes = {trace.process_of(entry.track)[0] for entry in trace.events()}
         self.assertEqual(len(processes), 6, processes)

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "aggregator/store/reference_keeper.h"
+
 namespace neurontrace {
 namespace {
 
@@ -69,6 +71,16 @@ TEST(ClockFitRecord, SaysWhatCameAndWhatWent) {
   now = Record();
   ++now.window.end_ns;
   EXPECT_TRUE(HasMoreOfCapture(now, then));
+}
+
+// What the aggregator measured of itself comes and goes with evidence, not with the capture.
+TEST(ClockFitRecord, TheReferencesKeeperIsNoMachineOfTheCapture) {
+  const ClockFitRecord then = Record();
+  ClockFitRecord now = Record();
+  now.evidence.insert(now.evidence.begin(), {ReferenceKeeper("boot"), {2, 20, 1'600}, 7});
+  EXPECT_FALSE(HasMoreOfCapture(now, then));
+  EXPECT_TRUE(HasMoreEvidence(now, then));
+  EXPECT_TRUE(HasLessEvidence(then, now));
 }
 
 }  // namespace

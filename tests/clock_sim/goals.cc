@@ -22,6 +22,7 @@ class Checker {
   void Coverage();
   void HostErrors();
   void Asymmetry();
+  void Utc();
   void Causality();
   void Devices();
   void Steps();
@@ -146,6 +147,15 @@ void Checker::Asymmetry() {
   const double most = kRoundTripFloor / 2 * 1.05 + 500;
   Add("G3", fmt::format("S3: median bound at most {} us", Microseconds(most)),
       Microseconds(score.bound.Quantile(0.5)), score.bound.Quantile(0.5) <= most);
+}
+
+// Two promises of 5 us each, and what a fit that follows them is off besides.
+void Checker::Utc() {
+  const HostRow* row = Row("U1");
+  if (row == nullptr) return;
+  const LogHistogram& own = row->scores.back().own;
+  Add("G3", "U1: error at most what two promises of 5 us leave open, and 2 us",
+      Microseconds(own.max()), own.max() <= 12e3);
 }
 
 void Checker::Causality() {
@@ -311,6 +321,7 @@ std::vector<GoalCheck> CheckGoals(const SimulationResult& result) {
   checker.Coverage();
   checker.HostErrors();
   checker.Asymmetry();
+  checker.Utc();
   checker.Causality();
   checker.Devices();
   checker.Steps();

@@ -165,6 +165,27 @@ void Pauses(Dice& dice, Dice, uint32_t member, HostPlan& plan) {
        .noticed = true});
 }
 
+// Ways as between zones, which differ by up to 200 us; every machine has a clock in hardware that
+// keeps UTC to 5 us.
+void AsymmetryAndUtc(Dice& dice, Dice, uint32_t, HostPlan& plan) {
+  const int64_t half_ns = Draw(dice, -100 * kMicrosecond, 100 * kMicrosecond);
+  plan.path.forward_ns = 250 * kMicrosecond + half_ns;
+  plan.path.backward_ns = 250 * kMicrosecond - half_ns;
+  plan.utc.push_back({});
+  plan.keeper_utc.push_back({});
+}
+
+// The same, but two of three such clocks break their promise: by more than probes leave open, or by
+// so little that nobody can tell. Every host has chrony, too, and some of these lie as well.
+void LyingUtc(Dice& dice, Dice run, uint32_t member, HostPlan& plan) {
+  AsymmetryAndUtc(dice, run, member, plan);
+  const double sign = dice.Chance(0.5) ? 1 : -1;
+  if (member % 3 == 1) plan.utc.front().lie_ns = sign * dice.Between(1e6, 1e9);
+  if (member % 3 == 2) plan.utc.front().lie_ns = sign * dice.Between(20e3, 200e3);
+  plan.utc.push_back({.source = UtcSource::kChrony, .bound_ns = 100e3});
+  if (dice.Chance(0.5)) plan.utc.back().lie_ns = -sign * dice.Between(100e3, 1e6);
+}
+
 constexpr HostScenario kScenarios[] = {
     {.name = "S1", .words = "benign", .plan = Benign},
     {.name = "S1-live",
@@ -210,6 +231,14 @@ constexpr HostScenario kScenarios[] = {
      .plan = Restarts,
      .restarts = OneRestart},
     {.name = "S10", .words = "pauses of 0.3 to 3 s; told", .plan = Pauses},
+    {.name = "U1",
+     .words = "ways differ by up to 200 us; a PHC on every machine",
+     .symmetric = false,
+     .plan = AsymmetryAndUtc},
+    {.name = "U2",
+     .words = "U1, but most sources of UTC lie",
+     .symmetric = false,
+     .plan = LyingUtc},
     {.name = "N1", .words = "S1 with 1 host", .hosts = 1, .plan = Benign},
     {.name = "N2", .words = "S1 with 2 hosts", .hosts = 2, .plan = Benign},
     {.name = "N16", .words = "S1 with 16 hosts", .hosts = 16, .plan = Benign},

@@ -9,7 +9,13 @@
 namespace neurontrace {
 namespace {
 
-enum DicePart : uint64_t { kClockDice = 1, kProbeDice = 2, kSnapshotDice = 3, kEventDice = 4 };
+enum DicePart : uint64_t {
+  kClockDice = 1,
+  kProbeDice = 2,
+  kSnapshotDice = 3,
+  kEventDice = 4,
+  kUtcDice = 5
+};
 
 bool AgentIsUp(const HostPlan& plan, int64_t true_ns) {
   return std::none_of(plan.agent_down.begin(), plan.agent_down.end(), [&](const TimeSpan& down) {
@@ -199,6 +205,11 @@ Host PlayHost(const HostPlan& plan, const ReferenceClock& reference, int64_t dur
   TakeSnapshots(plan, duration_ns, host.truth, Dice(seed, kSnapshotDice, member),
                 host.records.evidence.snapshots);
   TellFaults(plan, host.truth, Dice(seed, kEventDice, member), host.records.evidence.events);
+  if (!plan.utc.empty() || !plan.keeper_utc.empty()) {
+    const UtcWorld utc(seed, duration_ns);
+    host.records.evidence.utc = utc.Read(plan.utc, host.truth.raw, Dice(seed, kUtcDice, member));
+    host.records.keeper = utc.ReadKeeper(plan.keeper_utc, reference);
+  }
   return host;
 }
 

@@ -11,6 +11,7 @@
 #include "tests/clock_sim/reference_clock.h"
 #include "tests/clock_sim/steered_clock.h"
 #include "tests/clock_sim/true_clock.h"
+#include "tests/clock_sim/utc_world.h"
 #include "trace/clock_evidence.h"
 
 namespace neurontrace {
@@ -46,6 +47,8 @@ struct HostPlan {
   // Nothing runs on the host, but its counter goes on.
   std::vector<TimeSpan> paused;
   std::vector<HostFault> faults;
+  std::vector<UtcPlan> utc;
+  std::vector<UtcPlan> keeper_utc;  // of the reference's keeper: the same for all hosts of a run
 };
 
 // What a fit may read: what an agent would have found out, and no more.
@@ -56,6 +59,7 @@ struct HostRecords {
   };
 
   ClockEvidence evidence;
+  ClockEvidence keeper;  // of the reference's keeper
   // What each of evidence.exchanges would say had it been stamped with REALTIME: for methods that
   // know no other clock.
   std::vector<RealtimeStamps> realtime;

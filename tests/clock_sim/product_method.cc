@@ -61,7 +61,8 @@ HostMapping MapByProduct(const HostRecords& records, bool realtime_stamps,
                          std::span<const Stamp> stamps) {
   HostMapping mapping;
   const uint64_t begin_ns = ProcessorTimeNs();
-  mapping.model = FitHostClock(records.evidence, HostFitParameters{});
+  mapping.model =
+      FitHostClock(records.evidence, HostFitParameters{}, ReferenceUtcOf({&records.keeper, 1}));
   mapping.fit_ns = ProcessorTimeNs() - begin_ns;
   if (realtime_stamps) {
     mapping.mapped = MapRealtime(records.evidence, mapping.model, stamps);

@@ -52,6 +52,8 @@ absl::StatusOr<std::unique_ptr<ClockService>> ClockService::Start(const Aggregat
                    deps.store.clocks().TakeEpoch(RawOrigin(), now_ns - clocks.RawNs(), now_ns));
   std::unique_ptr<ClockService> service(new ClockService(config, deps, epoch));
   RETURN_IF_ERROR(service->Listen(config));
+  service->keeper_ = std::make_unique<KeeperClocks>(
+      KeeperClocks::Deps{service->timescale_, service->writer_, service->clock_}, epoch.raw_origin);
   return service;
 }
 

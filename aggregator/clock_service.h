@@ -15,6 +15,7 @@
 #include "aggregator/ingest/clock_evidence_writer.h"
 #include "aggregator/ingest/clock_gateway.h"
 #include "aggregator/ingest/clock_metrics.h"
+#include "aggregator/keeper_clocks.h"
 #include "aggregator/reference/probe_keys.h"
 #include "aggregator/reference/probe_metrics.h"
 #include "aggregator/reference/probe_responder.h"
@@ -27,9 +28,9 @@
 
 namespace neurontrace {
 
-// Everything of an aggregator that is about the clocks of its agents: the reference timescale, who
-// answers probes with it, what stores the evidence, and what makes models of it. Builds it,
-// connects it and owns it.
+// Everything of an aggregator that is about clocks: the reference timescale, who answers probes
+// with it, what stores the evidence of agents, what collects that of its own host, and what makes
+// models of it. Builds it, connects it and owns it.
 class ClockService {
  public:
   struct Deps {
@@ -81,6 +82,7 @@ class ClockService {
   ClockFinalizer finalizer_;                   // used on background_ only
   std::unique_ptr<ProbeResponder> responder_;  // null: no UDP
   std::unique_ptr<ClockGateway> gateway_;
+  std::unique_ptr<KeeperClocks> keeper_;
   EventLoop background_;
   std::thread background_thread_;
 };

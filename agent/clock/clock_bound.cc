@@ -58,7 +58,8 @@ absl::StatusOr<Memory> ReadMemory(FileSystem& files, const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<ClockBoundPromise> ClockBound::Read(FileSystem& files, const std::string& path) {
+absl::StatusOr<ClockBoundPromise> ClockBoundMemory::Read(FileSystem& files,
+                                                         const std::string& path) {
   ASSIGN_OR_RETURN(const Memory memory, ReadMemory(files, path));
   if (memcmp(memory.magic, kClockBoundMagic, sizeof(kClockBoundMagic)) != 0 ||
       memory.version != kShmVersion || memory.bytes < sizeof(memory)) {
@@ -78,9 +79,9 @@ absl::StatusOr<ClockBoundPromise> ClockBound::Read(FileSystem& files, const std:
   return promise;
 }
 
-std::optional<UtcReading> ClockBound::Utc(const ClockBoundPromise& promise,
-                                          const ClockSnapshot& now,
-                                          std::optional<uint64_t> disruption_marker) {
+std::optional<UtcReading> ClockBoundMemory::Utc(const ClockBoundPromise& promise,
+                                                const ClockSnapshot& now,
+                                                std::optional<uint64_t> disruption_marker) {
   if (!promise.synchronized || now.monotonic_ns > promise.void_after_ns) return std::nullopt;
   if (promise.disruption_marker && disruption_marker &&
       *promise.disruption_marker != *disruption_marker) {

@@ -24,7 +24,7 @@ struct ClockBoundPromise {
   std::optional<uint64_t> disruption_marker;
 };
 
-class ClockBound {
+class ClockBoundMemory {
  public:
   static constexpr char kPath[] = "/var/run/clockbound/shm0";
   // NOT_FOUND where there is none; INVALID_ARGUMENT for what is no such memory, or another version;

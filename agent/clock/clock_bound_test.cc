@@ -30,9 +30,9 @@ static_assert(sizeof(Fields) == 80);
 
 absl::StatusOr<ClockBoundPromise> ReadBack(const Fields& fields) {
   FakeFileSystem files;
-  files.SetContents(ClockBound::kPath,
+  files.SetContents(ClockBoundMemory::kPath,
                     std::string(reinterpret_cast<const char*>(&fields), sizeof(fields)));
-  return ClockBound::Read(files, ClockBound::kPath);
+  return ClockBoundMemory::Read(files, ClockBoundMemory::kPath);
 }
 
 ClockSnapshot At(uint64_t monotonic_ns) {
@@ -56,7 +56,7 @@ TEST(ClockBound, LetsTheBoundGrowWithAge) {
   const auto promise = ReadBack({});
   ASSERT_TRUE(promise.ok());
   // 10 s later at 50 ppm: 500 us; and half of the bracket.
-  const auto reading = ClockBound::Utc(*promise, At(1'010'000'000'500), 77);
+  const auto reading = ClockBoundMemory::Utc(*promise, At(1'010'000'000'500), 77);
   ASSERT_TRUE(reading.has_value());
   EXPECT_EQ(reading->source, UtcSource::kClockBound);
   EXPECT_EQ(reading->raw_ns, 1'050u);
@@ -66,13 +66,13 @@ TEST(ClockBound, LetsTheBoundGrowWithAge) {
 
 TEST(ClockBound, PromisesNothingWhenItCannot) {
   const uint64_t now = 1'001'000'000'000;
-  EXPECT_FALSE(ClockBound::Utc(*ReadBack({.status = 2}), At(now), 77));
-  EXPECT_FALSE(ClockBound::Utc(*ReadBack({.status = 3}), At(now), 77));
-  EXPECT_FALSE(ClockBound::Utc(*ReadBack({}), At(2'000'000'000'001), 77)) << "expired";
-  EXPECT_FALSE(ClockBound::Utc(*ReadBack({}), At(now), 78)) << "of before the migration";
-  EXPECT_TRUE(ClockBound::Utc(*ReadBack({.looks_at_vmclock = 0}), At(now), 78));
-  EXPECT_TRUE(ClockBound::Utc(*ReadBack({}), At(now), std::nullopt));
-  EXPECT_FALSE(ClockBound::Utc(*ReadBack({.bound_ns = 2'000'000'000}), At(now), 77)) << "too wide";
+  EXPECT_FALSE(ClockBoundMemory::Utc(*ReadBack({.status = 2}), At(now), 77));
+  EXPECT_FALSE(ClockBoundMemory::Utc(*ReadBack({.status = 3}), At(now), 77));
+  EXPECT_FALSE(ClockBoundMemory::Utc(*ReadBack({}), At(2'000'000'000'001), 77)) << "expired";
+  EXPECT_FALSE(ClockBoundMemory::Utc(*ReadBack({}), At(now), 78)) << "of before the migration";
+  EXPECT_TRUE(ClockBoundMemory::Utc(*ReadBack({.looks_at_vmclock = 0}), At(now), 78));
+  EXPECT_TRUE(ClockBoundMemory::Utc(*ReadBack({}), At(now), std::nullopt));
+  EXPECT_FALSE(ClockBoundMemory::Utc(*ReadBack({.bound_ns = 2'000'000'000}), At(now), 77)) << "too wide";
 }
 
 TEST(ClockBound, RefusesWhatMakesNoSense) {
@@ -86,9 +86,9 @@ TEST(ClockBound, RefusesWhatMakesNoSense) {
   EXPECT_TRUE(absl::IsUnavailable(ReadBack({.generation = 5}).status()));
   EXPECT_TRUE(absl::IsUnavailable(ReadBack({.generation = 0}).status()));
   FakeFileSystem files;
-  EXPECT_TRUE(absl::IsNotFound(ClockBound::Read(files, ClockBound::kPath).status()));
-  files.SetContents(ClockBound::kPath, "short");
-  EXPECT_TRUE(absl::IsInvalidArgument(ClockBound::Read(files, ClockBound::kPath).status()));
+  EXPECT_TRUE(absl::IsNotFound(ClockBoundMemory::Read(files, ClockBoundMemory::kPath).status()));
+  files.SetContents(ClockBoundMemory::kPath, "short");
+  EXPECT_TRUE(absl::IsInvalidArgument(ClockBoundMemory::Read(files, ClockBoundMemory::kPath).status()));
 }
 
 }  // namespace

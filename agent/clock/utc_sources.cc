@@ -50,14 +50,14 @@ void UtcSources::AskPhc() {
 }
 
 void UtcSources::AskClockBound(std::optional<uint64_t> disruption_marker) {
-  const auto promise = ClockBound::Read(deps_.files, paths_.clock_bound);
+  const auto promise = ClockBoundMemory::Read(deps_.files, paths_.clock_bound);
   if (absl::IsNotFound(promise.status())) return;
   if (!promise.ok()) {
     ++counters_.refused;
     return;
   }
   const ClockSnapshot now = ReadHostClocks(deps_.clocks);
-  Take(ClockBound::Utc(*promise, now, disruption_marker), counters_.clock_bound);
+  Take(ClockBoundMemory::Utc(*promise, now, disruption_marker), counters_.clock_bound);
 }
 
 void UtcSources::OnChrony(const ChronyTracking& tracking) {

@@ -20,7 +20,7 @@ namespace neurontrace {
 // Where the sources of UTC are looked for.
 struct UtcPaths {
   PhcPaths phc;
-  std::string clock_bound = ClockBound::kPath;
+  std::string clock_bound = ClockBoundMemory::kPath;
   ChronyPaths chrony;
 };
 

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "aggregator/store/reference_keeper.h"
 #include "aggregator/store/store.h"
 #include "base/unique_fd.h"
 
@@ -154,15 +155,24 @@ class ClockEvidenceTest : public testing::Test {
     if (!opened.ok()) return {};
     const ClockEvidenceStore& clocks = (*opened)->clocks();
     const auto hosts = clocks.Hosts();
-    EXPECT_TRUE(hosts.ok() && hosts->size() == 1);
-    if (!hosts.ok() || hosts->size() != 1) return {};
-    EXPECT_EQ((*hosts)[0].instance_id, "i-clocks");
+    // The aggregator's own, and the agent's.
+    EXPECT_TRUE(hosts.ok() && hosts->size() == 2);
+    if (!hosts.ok() || hosts->size() != 2) return {};
+    EXPECT_TRUE(IsReferenceKeeper((*hosts)[0]));
+    EXPECT_EQ((*hosts)[1].instance_id, "i-clocks");
     const auto epochs = clocks.Epochs();
     EXPECT_TRUE(epochs.ok() && epochs->size() == 1) << "one boot of this machine";
-    const auto evidence = clocks.Read((*hosts)[0], {});
+    const auto evidence = clocks.Read((*hosts)[1], {});
     EXPECT_TRUE(evidence.ok()) << evidence.status();
     if (!evidence.ok() || !epochs.ok() || epochs->empty()) return {};
     const uint64_t offset_ns = (*epochs)[0].offset_ns;
+    const auto own = clocks.Read((*hosts)[0], {});
+    EXPECT_TRUE(own.ok() && !own->snapshots.empty() && !own->exchanges.empty()) << own.status();
+    if (!own.ok()) return {};
+    for (const ClockExchange& exchange : own->exchanges) {
+      EXPECT_EQ(exchange.reference_epoch, (*epochs)[0].number);
+      EXPECT_EQ(exchange.reference_send_ns - exchange.receive_raw_ns, offset_ns);
+    }
     for (const ClockExchange& exchange : evidence->exchanges) {
       EXPECT_EQ(exchange.reference_epoch, (*epochs)[0].number);
       EXPECT_LE(exchange.reference_send_ns - exchange.receive_raw_ns, offset_ns);

@@ -36,7 +36,7 @@ int ListClocks(Context& context, const ClocksOptions& options) {
         "unless it runs with --clock-probes off.\n");
     return kExitDone;
   }
-  fmt::print("{}", FormatClocks(reply.clocks()));
+  fmt::print("{}{}", FormatClocks(reply.clocks()), FormatDevicesAndOrder(reply));
   if (!options.capture_id.empty()) fmt::print("{}", FormatClockVersion(reply));
   return kExitDone;
 }

@@ -44,6 +44,10 @@ std::string FormatFindings(const v1::InstanceClock& clock, int& left) {
   return out;
 }
 
+std::string Counted(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", FormatCount(count), noun, count == 1 ? "" : "s");
+}
+
 }  // namespace
 
 std::string FormatOffset(int64_t ns) {
@@ -89,6 +93,28 @@ std::string FormatClockVersion(const v1::ListClocksReply& reply) {
   if (reply.version() == 0) return "This version is not kept: another call may have better ones.\n";
   return fmt::format("Version {} of this capture's clocks, {}.\n", reply.version(),
                      reply.final() ? "final" : "not final yet");
+}
+
+std::string FormatDevicesAndOrder(const v1::ListClocksReply& reply) {
+  std::string out;
+  const v1::DeviceClocks& devices = reply.devices();
+  if (devices.known() > 0) {
+    out += fmt::format(
+        "\nEvents of {} are where the cores' own counters say, within {} (likely {}) of their "
+        "hosts' clocks.\n",
+        Counted(devices.known(), "device core"), Magnitude(static_cast<double>(devices.bound_ns())),
+        Magnitude(static_cast<double>(devices.likely_bound_ns())));
+  }
+  if (devices.unknown() > 0) {
+    out += fmt::format("Events of {} keep the runtime's own times.\n",
+                       Counted(devices.unknown(), "device core"));
+  }
+  if (reply.order_size() > 0) out += "\nOrder of what instances did together:\n";
+  for (const v1::OrderCheck& check : reply.order()) {
+    const std::string job = check.job().empty() ? "" : fmt::format("job {}: ", check.job());
+    out += fmt::format("  {}{}\n", job, check.words());
+  }
+  return out;
 }
 
 }  // namespace neurontrace::cli

@@ -22,4 +22,8 @@ std::string FormatClocks(const google::protobuf::RepeatedPtrField<v1::InstanceCl
 // A sentence on the version of a capture's clocks, with the end of its line.
 std::string FormatClockVersion(const v1::ListClocksReply& reply);
 
+// What the clocks of a capture's devices are worth, and whether what instances did together is
+// shown in an order that it can have had. Empty where nothing is known of either.
+std::string FormatDevicesAndOrder(const v1::ListClocksReply& reply);
+
 }  // namespace neurontrace::cli

@@ -59,6 +59,23 @@ TEST(ClocksViewTest, SaysWhichVersionACapturesClocksAreOf) {
   EXPECT_EQ(FormatClockVersion(reply), "Version 2 of this capture's clocks, final.\n");
 }
 
+TEST(ClocksViewTest, SaysWhatIsKnownOfDevicesAndWhetherOrderHolds) {
+  v1::ListClocksReply reply;
+  EXPECT_EQ(FormatDevicesAndOrder(reply), "");
+  reply.mutable_devices()->set_known(24);
+  reply.mutable_devices()->set_unknown(1);
+  reply.mutable_devices()->set_bound_ns(9'500);
+  reply.mutable_devices()->set_likely_bound_ns(1'200);
+  v1::OrderCheck& check = *reply.add_order();
+  check.set_job("slurm 7");
+  check.set_words("0 of 240 cc_running of several instances are shown left ...");
+  const std::string text = FormatDevicesAndOrder(reply);
+  EXPECT_THAT(text, HasSubstr("Events of 24 device cores are where the cores' own counters say, "
+                              "within 9.5 us (likely 1.2 us) of their hosts' clocks.\n"));
+  EXPECT_THAT(text, HasSubstr("Events of 1 device core keep the runtime's own times.\n"));
+  EXPECT_THAT(text, HasSubstr("  job slurm 7: 0 of 240 cc_running"));
+}
+
 TEST(ClocksViewTest, KeepsLongListsOfFindingsShort) {
   google::protobuf::RepeatedPtrField<v1::InstanceClock> clocks;
   *clocks.Add() = Aligned();

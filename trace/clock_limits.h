@@ -35,6 +35,12 @@ inline constexpr size_t kCausalCycleStepsKeptMax = 1'024;
 inline constexpr size_t kClockModelRowsMax = size_t{1} << 20;
 inline constexpr size_t kClockModelBytesMax = size_t{256} << 20;  // of all rows
 
+// Check of the order of what happened on several instances: parts in collectives and barriers that
+// are held of a capture; beyond: those of every second execution, every fourth ... are left out.
+// The worst that are kept to be shown, of each kind; the others are counted.
+inline constexpr size_t kOrderEventsMax = size_t{1} << 20;
+inline constexpr size_t kOrderViolationsShownMax = 16;
+
 static_assert(kClockBatchBytesMax < kClockBacklogBytesMax, "a backlog holds any batch");
 
 }  // namespace neurontrace::limits

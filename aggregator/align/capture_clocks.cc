@@ -14,4 +14,21 @@ const InstanceClock* CaptureClocks::Find(const WorkerIdentity& worker) const {
   return found != instances.end() && key(*found) == key(worker) ? &*found : nullptr;
 }
 
+DeviceSummary SummaryOf(const std::vector<DeviceClock>& devices) {
+  DeviceSummary sum;
+  for (const DeviceClock& device : devices) {
+    if (device.map.parts.empty()) {
+      ++sum.unknown;
+      continue;
+    }
+    ++sum.known;
+    sum.bound_ns = std::max(sum.bound_ns, device.bound_ns);
+    sum.likely_bound_ns = std::max(sum.likely_bound_ns, device.likely_bound_ns);
+    sum.executions += device.executions;
+    sum.sync_points += device.sync_points;
+    sum.restarts += device.map.parts.size() - 1;
+  }
+  return sum;
+}
+
 }  // namespace neurontrace

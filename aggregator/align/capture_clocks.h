@@ -8,6 +8,7 @@
 #include "aggregator/align/clock_bounds.h"
 #include "aggregator/align/clock_map.h"
 #include "aggregator/align/clock_model.h"
+#include "aggregator/align/order_check.h"
 
 namespace neurontrace {
 
@@ -39,11 +40,24 @@ struct DeviceClock {
   std::vector<ClockFinding> findings;  // their x is the counter
 };
 
+// Of all devices of a capture.
+struct DeviceSummary {
+  uint64_t known = 0;    // cores with a map
+  uint64_t unknown = 0;  // cores whose events keep the runtime's times
+  uint64_t bound_ns = 0;
+  uint64_t likely_bound_ns = 0;
+  uint64_t executions = 0;
+  uint64_t sync_points = 0;
+  uint64_t restarts = 0;  // parts of maps but the first
+};
+DeviceSummary SummaryOf(const std::vector<DeviceClock>& devices);
+
 // The clocks of a capture. An instance without evidence is not among them; its stamps are taken for
 // what they are, without a bound.
 struct CaptureClocks {
   std::vector<InstanceClock> instances;  // by instance id, boot id
   std::vector<DeviceClock> devices;      // by worker, core
+  std::vector<OrderCheck> order;         // by job, event type; of captures alone
   ReferenceWindow window;                // the capture's; a moment, where it is about now
   ClockMaps maps;                        // the same ones' `realtime` and `map`
   uint32_t version = 0;                  // of this capture: 0: fitted while it runs, and not stored

@@ -13,8 +13,8 @@ namespace {
 constexpr std::pair<std::string_view, DeviceEventType> kTypes[] = {
     {"nc_exec_running", DeviceEventType::kRunning},
     {"device_exec", DeviceEventType::kRunning},
-    {"cc_running", DeviceEventType::kDevice},
-    {"cc_exec", DeviceEventType::kDevice},
+    {"cc_running", DeviceEventType::kCollective},
+    {"cc_exec", DeviceEventType::kCollective},
     {"cc_exec_barrier", DeviceEventType::kDevice},
     {"nc_model_switch", DeviceEventType::kDevice},
     {"numerical_err", DeviceEventType::kDevice},
@@ -25,11 +25,20 @@ constexpr std::pair<std::string_view, DeviceEventType> kTypes[] = {
     {"kbl_exec_wait", DeviceEventType::kWait},
     {"kbl_infer_exec_wait", DeviceEventType::kWait},
     {"kbl_exec_post", DeviceEventType::kFinish},
+    {"enc_barrier", DeviceEventType::kBarrier},
 };
 
-enum Attribute : size_t { kExecId, kDeviceTime, kHostTime, kCoreIndex, kAttributes };
-constexpr std::string_view kNames[kAttributes] = {"exec_id", "nc_timestamp_ns", "cpu_timestamp_ns",
-                                                  "device_core_idx"};
+enum Attribute : size_t {
+  kExecId,
+  kDeviceTime,
+  kHostTime,
+  kCoreIndex,
+  kOperation,
+  kPeer,
+  kAttributes
+};
+constexpr std::string_view kNames[kAttributes] = {
+    "exec_id", "nc_timestamp_ns", "cpu_timestamp_ns", "device_core_idx", "op_id", "peer_id"};
 
 struct ShapeColumns {
   DeviceEventType type = DeviceEventType::kOther;
@@ -69,6 +78,15 @@ std::optional<uint64_t> NumberOf(const DecodedChunk& chunk, const ShapeColumns& 
   return number;
 }
 
+std::optional<uint64_t> OperationOf(const DecodedChunk& chunk, const ShapeColumns& columns,
+                                    uint32_t row) {
+  if (columns.type == DeviceEventType::kCollective) {
+    return NumberOf(chunk, columns, kOperation, row);
+  }
+  if (columns.type == DeviceEventType::kBarrier) return NumberOf(chunk, columns, kPeer, row);
+  return std::nullopt;
+}
+
 }  // namespace
 
 DeviceEventType DeviceEventTypeOf(std::string_view event_type) {
@@ -94,7 +112,8 @@ std::vector<DeviceEvent> DeviceEventsOf(const DecodedChunk& chunk) {
                       .exec_id = NumberOf(chunk, shape, kExecId, row),
                       .nc_timestamp_ns = NumberOf(chunk, shape, kDeviceTime, row),
                       .cpu_timestamp_ns = NumberOf(chunk, shape, kHostTime, row),
-                      .device_core_idx = NumberOf(chunk, shape, kCoreIndex, row)});
+                      .device_core_idx = NumberOf(chunk, shape, kCoreIndex, row),
+                      .operation = OperationOf(chunk, shape, row)});
   }
   std::stable_sort(events.begin(), events.end(), [](const DeviceEvent& a, const DeviceEvent& b) {
     return a.sequence < b.sequence;

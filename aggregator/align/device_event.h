@@ -13,15 +13,17 @@ namespace neurontrace {
 
 // What an event of a runtime's ring tells about the clocks of a core.
 enum class DeviceEventType : uint8_t {
-  kOther,      // nothing
-  kRunning,    // the device runs an execution
-  kDevice,     // anything else that is stamped by the device's counter
-  kSyncPoint,  // both clocks
+  kOther,       // nothing
+  kRunning,     // the device runs an execution
+  kDevice,      // anything else that is stamped by the device's counter
+  kCollective,  // likewise: the device takes part in one
+  kSyncPoint,   // both clocks
   // The host, around an execution, in this order:
   kPrepare,  // before it submits
   kCore,     // submits, and waits
   kWait,
-  kFinish,  // after it knows of the end
+  kFinish,   // after it knows of the end
+  kBarrier,  // meets the other hosts
 };
 
 // Knows the names that other versions of the runtime use too.
@@ -38,6 +40,8 @@ struct DeviceEvent {
   std::optional<uint64_t> nc_timestamp_ns = {};
   std::optional<uint64_t> cpu_timestamp_ns = {};
   std::optional<uint64_t> device_core_idx = {};
+  // Of a collective: which of the execution's. Of a barrier: the one peer that it is with.
+  std::optional<uint64_t> operation = {};
   friend bool operator==(const DeviceEvent&, const DeviceEvent&) = default;
 };
 

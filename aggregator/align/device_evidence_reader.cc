@@ -51,6 +51,8 @@ void DeviceEvidenceReader::Add(const DeviceEvent& event) {
   switch (event.type) {
     case DeviceEventType::kOther:
     case DeviceEventType::kDevice:
+    case DeviceEventType::kCollective:
+    case DeviceEventType::kBarrier:
       return;
     case DeviceEventType::kSyncPoint:
       return AddSyncPoint(event);

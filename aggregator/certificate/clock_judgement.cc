@@ -57,6 +57,10 @@ std::string ClockWords(uint64_t ns) {
 }
 
 void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate) {
+  // What could not be compared tells nothing, and stands among the clocks alone.
+  for (const OrderCheck& check : clocks.order) {
+    if (check.violated > 0) certificate.notes.push_back(check.words);
+  }
   const InstanceClock* worst = nullptr;
   for (WorkerCertificate& worker : certificate.workers) {
     const InstanceClock* clock = clocks.Find(worker.worker);

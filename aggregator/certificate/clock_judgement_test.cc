@@ -47,6 +47,15 @@ TEST(ClockJudgementTest, SaysHowWellEachClockIsKnownAndWhichIsTheWorst) {
                           "reference, likely within 4.0 us (worst: i-b)"));
 }
 
+TEST(ClockJudgementTest, SaysWhereOrderIsShownThatCannotBe) {
+  CaptureClocks clocks;
+  clocks.order = {{.event_type = "cc_running", .instances = 9, .words = "all in order"},
+                  {.event_type = "enc_barrier", .instances = 9, .violated = 1, .words = "1 of 9"}};
+  Certificate certificate;
+  JudgeClocks(clocks, certificate);
+  EXPECT_THAT(certificate.notes, ElementsAre("1 of 9"));
+}
+
 constexpr uint64_t kMillisecond = 1'000'000;
 
 // From 0 of the reference on, each for a millisecond.

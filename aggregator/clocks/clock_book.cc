@@ -12,7 +12,7 @@
 
 #include "aggregator/align/instance_clock.h"
 #include "aggregator/clocks/clock_rows.h"
-#include "aggregator/clocks/device_clocks.h"
+#include "aggregator/clocks/event_clocks.h"
 #include "aggregator/clocks/reference_reading.h"
 #include "aggregator/clocks/stamp_window.h"
 #include "aggregator/store/reference_keeper.h"
@@ -185,7 +185,7 @@ absl::StatusOr<CaptureClocks> ClockBook::FitCapture(const CaptureRecord& record,
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
   ASSIGN_OR_RETURN(CaptureClocks clocks, Fit(fit, WindowOf(record)));
   EndWithEvents(streams, clocks);
-  RETURN_IF_ERROR(AddDeviceClocks(reader, streams, clocks));
+  RETURN_IF_ERROR(AddEventClocks(reader, streams, {}, clocks));
   metrics_.fits.Increment();
   metrics_.fit_seconds.Increment(static_cast<double>(clock_.MonotonicNs() - begun_ns) / 1e9);
   return clocks;

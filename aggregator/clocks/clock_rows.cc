@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "aggregator/clocks/order_row.h"
 #include "aggregator/store/identity_codec.h"
 #include "aggregator/store/stored_bytes.h"
 #include "base/status.h"
@@ -12,7 +13,7 @@ namespace neurontrace {
 namespace {
 
 constexpr uint64_t kRowVersion = 1;
-enum class RowKind : uint8_t { kInstance = 0, kDevice = 1 };
+enum class RowKind : uint8_t { kInstance = 0, kDevice = 1, kOrder = 2 };
 
 // Between two knots no farther, so that no product on the line through them overflows.
 constexpr uint64_t kKnotsApartMaxNs = uint64_t{1} << 62;
@@ -189,6 +190,13 @@ std::string EncodeRow(const DeviceClock& clock) {
   return out.Take();
 }
 
+std::string EncodeRow(const OrderCheck& check) {
+  StoredBytesWriter out(kRowVersion);
+  out.Uint(static_cast<uint64_t>(RowKind::kOrder));
+  WriteOrderCheck(check, out);
+  return out.Take();
+}
+
 absl::Status Check(const std::vector<ClockFinding>& findings) {
   for (const ClockFinding& finding : findings) {
     if (finding.x_end_ns < finding.x_begin_ns) {
@@ -239,7 +247,9 @@ absl::Status TakeInstance(StoredBytesReader& in, CaptureClocks& clocks) {
   if (!in.Finished()) return InvalidArgument("it does not fit");
   if (!map.ok()) return map.status();
   RETURN_IF_ERROR(Check(clock.model));
-  if (!clocks.devices.empty()) return InvalidArgument("an instance comes after a device");
+  if (!clocks.devices.empty() || !clocks.order.empty()) {
+    return InvalidArgument("an instance comes after a device");
+  }
   const auto key = [](const InstanceClock& of) { return std::tie(of.instance_id, of.boot_id); };
   if (!clocks.instances.empty() && key(clocks.instances.back()) >= key(clock)) {
     return InvalidArgument("instances are not in order");
@@ -254,6 +264,7 @@ absl::Status TakeInstance(StoredBytesReader& in, CaptureClocks& clocks) {
 }
 
 absl::Status TakeDevice(StoredBytesReader& in, CaptureClocks& clocks) {
+  if (!clocks.order.empty()) return InvalidArgument("a device comes after a check of order");
   DeviceClock clock;
   clock.worker = ReadWorkerIdentity(in);
   clock.core.nc_idx = in.Uint32();
@@ -278,16 +289,24 @@ absl::Status TakeDevice(StoredBytesReader& in, CaptureClocks& clocks) {
   return absl::OkStatus();
 }
 
+absl::Status TakeOrder(StoredBytesReader& in, CaptureClocks& clocks) {
+  ASSIGN_OR_RETURN(OrderCheck check, ReadOrderCheck(in));
+  clocks.order.push_back(std::move(check));
+  return absl::OkStatus();
+}
+
 absl::Status TakeRow(std::string_view row, CaptureClocks& clocks) {
   StoredBytesReader in(row);
   if (const uint64_t version = in.Uint(); version != kRowVersion) {
     return InvalidArgument("version {} where {} is known", version, kRowVersion);
   }
-  switch (in.EnumUpTo(RowKind::kDevice)) {
+  switch (in.EnumUpTo(RowKind::kOrder)) {
     case RowKind::kInstance:
       return TakeInstance(in, clocks);
     case RowKind::kDevice:
       return TakeDevice(in, clocks);
+    case RowKind::kOrder:
+      return TakeOrder(in, clocks);
   }
   return InvalidArgument("it is of no kind");
 }
@@ -296,9 +315,10 @@ absl::Status TakeRow(std::string_view row, CaptureClocks& clocks) {
 
 std::vector<std::string> EncodeClockRows(const CaptureClocks& clocks) {
   std::vector<std::string> rows;
-  rows.reserve(clocks.instances.size() + clocks.devices.size());
+  rows.reserve(clocks.instances.size() + clocks.devices.size() + clocks.order.size());
   for (const InstanceClock& clock : clocks.instances) rows.push_back(EncodeRow(clock));
   for (const DeviceClock& clock : clocks.devices) rows.push_back(EncodeRow(clock));
+  for (const OrderCheck& check : clocks.order) rows.push_back(EncodeRow(check));
   return rows;
 }
 

@@ -9,13 +9,14 @@
 #include "absl/status/statusor.h"
 #include "aggregator/align/capture_clocks.h"
 
-// The clocks of a capture as bytes, a row a machine and a row a device core, as they are stored;
+// The clocks of a capture as bytes, a row a machine, a device core and a check of order, as stored;
 // docs/formats/store.md has the layout. They stand here because the store knows no clocks and align
 // no store. What is given comes back to the letter; equal clocks give equal bytes. Pure functions,
 // any thread.
 namespace neurontrace {
 
-// Of each instance, then of each device, in their order. Version and is_final are not in them.
+// Of each instance, then of each device, then of each check, in their order. Version and is_final
+// are not in them.
 std::vector<std::string> EncodeClockRows(const CaptureClocks& clocks);
 
 // With `maps`. INVALID_ARGUMENT, with the place, for anything that encoding does not write, and for

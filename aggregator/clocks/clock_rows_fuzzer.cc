@@ -30,7 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const auto clocks = DecodeClockRows({bytes});
   if (!clocks.ok()) return 0;
-  Check(clocks->instances.size() + clocks->devices.size() == 1, "a row is of one clock");
+  Check(clocks->instances.size() + clocks->devices.size() + clocks->order.size() == 1,
+        "a row is of one clock, or check");
   for (const InstanceClock& clock : clocks->instances) ReadEverywhere(clock);
   const auto rows = EncodeClockRows(*clocks);
   const auto again = DecodeClockRows(rows);

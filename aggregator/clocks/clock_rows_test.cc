@@ -40,10 +40,11 @@ void ExpectEqual(const DeviceMap& a, const DeviceMap& b) {
 TEST(ClockRows, GiveBackEverything) {
   const CaptureClocks clocks = OneOfEach();
   const auto rows = EncodeClockRows(clocks);
-  ASSERT_EQ(rows.size(), clocks.instances.size() + clocks.devices.size());
+  ASSERT_EQ(rows.size(), clocks.instances.size() + clocks.devices.size() + clocks.order.size());
   const auto again = DecodeClockRows(rows);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(EncodeClockRows(*again), rows);
+  EXPECT_EQ(again->order, clocks.order);
   ASSERT_EQ(again->instances.size(), clocks.instances.size());
   for (size_t i = 0; i < clocks.instances.size(); ++i) {
     const InstanceClock& a = clocks.instances[i];

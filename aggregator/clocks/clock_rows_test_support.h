@@ -54,6 +54,18 @@ inline CaptureClocks OneOfEach() {
   clocks.devices.push_back(device);
   // Of which nothing is known.
   clocks.devices.push_back({.worker = device.worker, .core = {.nc_idx = 18}, .map = {}});
+  clocks.order.push_back({.job = "slurm 7",
+                          .world_size = 8,
+                          .event_type = "cc_running",
+                          .events = 20,
+                          .left_out = 2,
+                          .instances = 9,
+                          .violated = 3,
+                          .beyond_bounds = 1,
+                          .worst_ns = 70,
+                          .is_conclusive = true,
+                          .violations = {{kTestStart, 70, 80, 5, 6, "i-b", "i-a"}},
+                          .words = "3 of 9"});
   return clocks;
 }
 

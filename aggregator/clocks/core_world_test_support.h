@@ -31,6 +31,12 @@ class TestCoreWorld {
     double counter_ppm = 40;
     bool has_sync_points = true;
     bool has_host_events = true;
+    int64_t rank = 0;
+    int64_t world_size = 0;  // 0: nobody says what rank it is
+  };
+  struct Meeting {
+    int64_t enter_ns = 0;
+    int64_t exit_ns = 0;
   };
   struct Stamped {
     std::optional<uint64_t> physical;
@@ -58,9 +64,9 @@ class TestCoreWorld {
   // The ring begins anew.
   void RestartRing() { sequence_ = 0; }
 
-  // An execution from `start_ns` on; with collectives inside, each (enter, exit).
-  void Execute(int64_t start_ns, int64_t length_ns,
-               const std::vector<std::pair<int64_t, int64_t>>& collectives = {}) {
+  // An execution from `start_ns` on; with collectives inside, and a barrier of the hosts before.
+  void Execute(int64_t start_ns, int64_t length_ns, const std::vector<Meeting>& collectives = {},
+               std::optional<Meeting> barrier = {}) {
     ++exec_id_;
     const int64_t end_ns = start_ns + length_ns;
     const int64_t submit_ns = start_ns - 4'000 - Late(6'000);
@@ -74,10 +80,12 @@ class TestCoreWorld {
     for (size_t i = 0; i < options_.physical.size(); ++i) {
       DeviceSpan("nc_exec_running", i, start_ns, end_ns, {});
       uint64_t operation = 0;
-      for (const auto& [enter_ns, exit_ns] : collectives) {
-        DeviceSpan("cc_running", i, enter_ns, exit_ns, {{"gid", 5}, {"op_id", operation++}});
+      for (const Meeting& meeting : collectives) {
+        DeviceSpan("cc_running", i, meeting.enter_ns, meeting.exit_ns,
+                   {{"gid", 5}, {"op_id", operation++}});
       }
     }
+    if (barrier) HostSpan("enc_barrier", barrier->enter_ns, barrier->exit_ns, 2);
     HostSpan("kbl_exec_wait", submit_ns + 1'000, known_ns);
     for (size_t i = 0; options_.has_sync_points && i < options_.physical.size(); ++i) {
       Add("timestamp_sync_point", Phase::kInstant, Host(latched_ns_ + sync_late_ns_ + 10'000), 0,
@@ -97,6 +105,10 @@ class TestCoreWorld {
     chunk.header.last_timestamp_ns = columns.last_timestamp_ns;
     chunk.header.columns_bytes = static_cast<uint32_t>(columns.bytes.size());
     chunk.columns = CompressColumns(columns.bytes);
+    if (options_.world_size > 0) {
+      chunk.header.rank_evidence = {
+          {RankSource::kCommunicator, options_.rank, options_.world_size, ""}};
+    }
     const auto results = store.chunks().PutBatch({&chunk, 1});
     ASSERT_TRUE(results.ok()) << results.status();
     ASSERT_EQ(results->front().outcome, PutOutcome::kStored);
@@ -139,10 +151,10 @@ class TestCoreWorld {
                              .tracking_id = exec_id_ * 64 + span};
     ASSERT_TRUE(builder_.Append(*id, fields, values).ok());
   }
-  void HostSpan(std::string_view type, int64_t start_ns, int64_t stop_ns) {
+  void HostSpan(std::string_view type, int64_t start_ns, int64_t stop_ns, uint64_t span = 1) {
     if (!options_.has_host_events) return;
-    Add(type, Phase::kStart, Host(start_ns), 1, {{"exec_id", exec_id_}});
-    Add(type, Phase::kStop, Host(stop_ns), 1, {});
+    Add(type, Phase::kStart, Host(start_ns), span, {{"exec_id", exec_id_}});
+    Add(type, Phase::kStop, Host(stop_ns), span, {});
   }
   void Device(std::string_view type, Phase phase, size_t core, int64_t ns, uint64_t span,
               Attributes attributes) {

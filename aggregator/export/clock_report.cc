@@ -75,6 +75,39 @@ void AppendInstance(const InstanceClock& clock, std::string& out) {
   out += fmt::format("],\"findings_left_out\":{}}}", findings.left_out);
 }
 
+void AppendDevices(const DeviceSummary& devices, std::string& out) {
+  out += fmt::format(
+      ",\"devices\":{{\"known\":{},\"unknown\":{},\"bound_max_ns\":{},\"likely_bound_max_ns\":{},"
+      "\"executions\":{},\"sync_points\":{},\"restarts\":{}}}",
+      devices.known, devices.unknown, devices.bound_ns, devices.likely_bound_ns, devices.executions,
+      devices.sync_points, devices.restarts);
+}
+
+void AppendOrder(const OrderCheck& check, std::string& out) {
+  out += "{\"job\":";
+  AppendJsonString(check.job, out);
+  out += fmt::format(
+      ",\"world_size\":{},\"event_type\":\"{}\",\"events\":{},\"left_out\":{},\"instances\":{},"
+      "\"violated\":{},\"beyond_bounds\":{},\"worst_ns\":{},\"conclusive\":{},\"words\":",
+      check.world_size, check.event_type, check.events, check.left_out, check.instances,
+      check.violated, check.beyond_bounds, check.worst_ns, check.is_conclusive);
+  AppendJsonString(check.words, out);
+  out += ",\"violations\":[";
+  for (const OrderViolation& violation : check.violations) {
+    if (out.back() != '[') out += ',';
+    out += fmt::format(
+        "{{\"at_ns\":{},\"amount_ns\":{},\"bound_ns\":{},\"exec_id\":{},\"op_id\":{},"
+        "\"entered_by\":",
+        violation.reference_ns, violation.amount_ns, violation.bound_ns, violation.exec_id,
+        violation.operation);
+    AppendJsonString(violation.entered_by, out);
+    out += ",\"left_by\":";
+    AppendJsonString(violation.left_by, out);
+    out += '}';
+  }
+  out += "]}";
+}
+
 }  // namespace
 
 std::string_view ToString(ClockFindingKind kind) {
@@ -111,7 +144,7 @@ TimedFindings FindingsOf(const InstanceClock& clock, size_t findings_max) {
 
 ClockReport::ClockReport(const CaptureClocks* clocks, bool is_raw,
                          std::span<const StreamIdentity* const> streams)
-    : is_raw_(is_raw) {
+    : clocks_(clocks), is_raw_(is_raw) {
   if (clocks != nullptr) {
     version_ = clocks->version;
     is_final_ = clocks->is_final;
@@ -138,6 +171,11 @@ ClockReport ClockReport::Of(const CaptureClocks* clocks, bool is_raw,
   identities.reserve(streams.size());
   for (const TimelineStream& stream : streams) identities.push_back(&stream.description.identity);
   return ClockReport(clocks, is_raw, identities);
+}
+
+std::span<const OrderCheck> ClockReport::order() const {
+  if (clocks_ == nullptr) return {};
+  return clocks_->order;
 }
 
 uint32_t ClockReport::algorithm_version() const {
@@ -199,6 +237,15 @@ std::string ClockReport::Json() const {
   for (const std::string& instance : unknown_) {
     if (out.back() != '[') out += ',';
     AppendJsonString(instance, out);
+  }
+  out += ']';
+  if (clocks_ != nullptr && !clocks_->devices.empty()) {
+    AppendDevices(SummaryOf(clocks_->devices), out);
+  }
+  out += ",\"order\":[";
+  for (const OrderCheck& check : order()) {
+    if (out.back() != '[') out += ',';
+    AppendOrder(check, out);
   }
   return out + "]}";
 }

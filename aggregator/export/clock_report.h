@@ -50,6 +50,8 @@ class ClockReport {
   // Of the capture's models: see CaptureClocks.
   uint32_t version() const { return version_; }
   bool is_final() const { return is_final_; }
+  // Whether the order of what instances did together is as it can have been.
+  std::span<const OrderCheck> order() const;
   // The largest of the known instances; nullopt: there is none, or one has no bound.
   std::optional<uint64_t> bound_max_ns() const;
 
@@ -59,6 +61,7 @@ class ClockReport {
   std::string Json() const;
 
  private:
+  const CaptureClocks* clocks_;
   bool is_raw_ = false;
   uint32_t version_ = 0;
   bool is_final_ = false;

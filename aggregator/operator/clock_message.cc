@@ -36,4 +36,42 @@ v1::InstanceClock ToMessage(const InstanceClock& clock) {
   return message;
 }
 
+v1::OrderCheck ToMessage(const OrderCheck& check) {
+  v1::OrderCheck message;
+  message.set_job(check.job);
+  message.set_world_size(check.world_size);
+  message.set_event_type(check.event_type);
+  message.set_events(check.events);
+  message.set_left_out(check.left_out);
+  message.set_instances(check.instances);
+  message.set_violated(check.violated);
+  message.set_beyond_bounds(check.beyond_bounds);
+  message.set_worst_ns(check.worst_ns);
+  message.set_is_conclusive(check.is_conclusive);
+  message.set_words(check.words);
+  for (const OrderViolation& violation : check.violations) {
+    v1::OrderViolation& told = *message.add_violations();
+    told.set_reference_ns(violation.reference_ns);
+    told.set_amount_ns(violation.amount_ns);
+    told.set_bound_ns(violation.bound_ns);
+    told.set_exec_id(violation.exec_id);
+    told.set_operation(violation.operation);
+    told.set_entered_by(violation.entered_by);
+    told.set_left_by(violation.left_by);
+  }
+  return message;
+}
+
+v1::DeviceClocks ToMessage(const DeviceSummary& devices) {
+  v1::DeviceClocks message;
+  message.set_known(devices.known);
+  message.set_unknown(devices.unknown);
+  message.set_bound_ns(devices.bound_ns);
+  message.set_likely_bound_ns(devices.likely_bound_ns);
+  message.set_executions(devices.executions);
+  message.set_sync_points(devices.sync_points);
+  message.set_restarts(devices.restarts);
+  return message;
+}
+
 }  // namespace neurontrace

@@ -10,5 +10,8 @@ namespace neurontrace {
 v1::InstanceClock ToMessage(const InstanceClock& clock);
 // Without what happened to it.
 v1::InstanceClock ToBriefMessage(const InstanceClock& clock);
+v1::OrderCheck ToMessage(const OrderCheck& check);
+// What is known of all devices together.
+v1::DeviceClocks ToMessage(const DeviceSummary& devices);
 
 }  // namespace neurontrace

@@ -119,6 +119,11 @@ grpc::Status OperatorService::ListClocks(grpc::ServerContext*, const v1::ListClo
     }
     *reply->add_clocks() = neurontrace::ToMessage(clock);
   }
+  if (!capture) return grpc::Status::OK;
+  for (const OrderCheck& check : clocks->order) {
+    *reply->add_order() = neurontrace::ToMessage(check);
+  }
+  *reply->mutable_devices() = neurontrace::ToMessage(SummaryOf(clocks->devices));
   return grpc::Status::OK;
 }
 

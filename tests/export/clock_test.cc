@@ -174,6 +174,46 @@ TEST_F(ClockTest, ShowsWhatWasFoundOut) {
                                     kBase + 400)));
 }
 
+TEST_F(ClockTest, ShowsWhatIsLeftBeforeItIsEntered) {
+  const uint32_t stream = AddCore("i-a", 1, 0, 0);
+  script_.Span("span", kBase, kBase + 1'000, 1);
+  Close(stream);
+  AddClock("i-a", {{kBase, kBase, 0, 40}}, 40);
+  OrderCheck& check = clocks_.order.emplace_back();
+  check.world_size = 2;
+  check.event_type = "cc_running";
+  check.events = 20;
+  check.instances = 10;
+  check.violated = 1;
+  check.worst_ns = 70;
+  check.is_conclusive = true;
+  check.words = "1 of 10";
+  check.violations = {{kBase + 300, 70, 80, 5, 6, "i-b", "i-a"},
+                      {kBase + 400, 60, 80, 6, 6, "i-a", "i-b"}};
+  DeviceClock& device = clocks_.devices.emplace_back();
+  device.map.parts.resize(2);
+  device.bound_ns = 900;
+  const Report report = ExportAndCheck(Aligned());
+  const Track* track = Find(report, "i-a-pid1", "clock");
+  ASSERT_NE(track, nullptr);
+  ASSERT_THAT(track->instants, SizeIs(1)) << "the other stands where that instance is shown";
+  EXPECT_EQ(track->instants[0].name, "cc_running left before it was entered");
+  EXPECT_EQ(track->instants[0].start_ns, kBase + 300);
+  EXPECT_THAT(track->instants[0].arguments, Contains(Pair("amount_ns", "70")));
+  EXPECT_THAT(track->instants[0].arguments, Contains(Pair("entered_by", "i-b")));
+  const std::string json = Export("json", Aligned());
+  EXPECT_THAT(json, HasSubstr(R"("devices":{"known":1,"unknown":0,"bound_max_ns":900,)"));
+  EXPECT_THAT(json, HasSubstr(R"("restarts":1})"));
+  EXPECT_THAT(json, HasSubstr(R"("order":[{"job":"","world_size":2,"event_type":"cc_running",)"
+                              R"("events":20,"left_out":0,"instances":10,"violated":1,)"
+                              R"("beyond_bounds":0,"worst_ns":70,"conclusive":true,)"
+                              R"("words":"1 of 10","violations":[)"));
+  EXPECT_THAT(json, HasSubstr(fmt::format(R"({{"at_ns":{},"amount_ns":70,"bound_ns":80,)"
+                                          R"("exec_id":5,"op_id":6,"entered_by":"i-b",)"
+                                          R"("left_by":"i-a"}})",
+                                          kBase + 300)));
+}
+
 TEST_F(ClockTest, ManyFindingsAreThinnedToTheWorst) {
   const uint32_t stream = AddCore("i-a", 1, 0, 0);
   script_.Span("span", kBase, kBase + 100'000, 1);

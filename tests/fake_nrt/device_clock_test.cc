@@ -14,7 +14,7 @@
 #include "aggregator/align/device_evidence_reader.h"
 #include "aggregator/align/device_fit.h"
 #include "aggregator/align/device_map.h"
-#include "aggregator/timeline/device_times.h"
+#include "aggregator/align/device_times.h"
 #include "tests/fake_nrt/event_form.h"
 #include "tests/fake_nrt/execution_planner.h"
 

@@ -35,6 +35,7 @@ void ClockTracks::Begin(const TimelineHeader& header, const ClockReport& report,
     AddCounter(BoundPoints(clock->realtime, stretch, points_max), uuids.bound);
     AddCounter(CorrectionPoints(clock->realtime, stretch, points_max), uuids.correction);
     AddFindings(*clock, stretch, uuids.findings);
+    AddViolations(report.order(), *clock, stretch, uuids.findings);
   }
   std::stable_sort(items_.begin(), items_.end(),
                    [](const Item& a, const Item& b) { return a.at_ns < b.at_ns; });
@@ -61,8 +62,42 @@ void ClockTracks::AddFindings(const InstanceClock& clock, const ClockStretch& st
   }
 }
 
+// On the track of the instance that is shown to leave too early.
+void ClockTracks::AddViolations(std::span<const OrderCheck> order, const InstanceClock& clock,
+                                const ClockStretch& stretch, uint32_t track_uuid) {
+  for (const OrderCheck& check : order) {
+    for (const OrderViolation& violation : check.violations) {
+      if (violation.left_by != clock.instance_id) continue;
+      const uint64_t at_ns =
+          stretch.is_raw ? clock.realtime.ToRaw(violation.reference_ns) : violation.reference_ns;
+      if (at_ns < stretch.begin_ns || at_ns >= stretch.end_ns) continue;
+      items_.push_back({.at_ns = at_ns,
+                        .track_uuid = track_uuid,
+                        .violation = &violation,
+                        .check = &check,
+                        .clock = &clock});
+    }
+  }
+}
+
+void ClockTracks::TakeViolation(const Item& item, Interner& interner, TrackEventFields& out) {
+  const OrderViolation& violation = *item.violation;
+  const auto name = [&interner](std::string_view text) { return interner.AnnotationName(text); };
+  out.Start(perfetto::EventType::kInstant, item.track_uuid);
+  out.Name(
+      interner.EventName(fmt::format("{} left before it was entered", item.check->event_type)));
+  out.InternedString(name("left_by"), interner.StringValue(violation.left_by));
+  out.InternedString(name("entered_by"), interner.StringValue(violation.entered_by));
+  out.Int(name("amount_ns"), violation.amount_ns);
+  out.Uint(name("bound_ns"), violation.bound_ns);
+  out.Uint(name("exec_id"), violation.exec_id);
+  out.Uint(name("op_id"), violation.operation);
+  out.String(name("words"), item.check->words);
+}
+
 void ClockTracks::Take(Interner& interner, TrackEventFields& out) {
   const Item& item = items_[next_++];
+  if (item.violation != nullptr) return TakeViolation(item, interner, out);
   if (item.finding == nullptr) {
     out.Start(perfetto::EventType::kCounter, item.track_uuid);
     out.CounterValue(item.value);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "aggregator/export/clock_report.h"
@@ -37,13 +38,18 @@ class ClockTracks {
   struct Item {
     uint64_t at_ns = 0;
     uint32_t track_uuid = 0;
-    int64_t value = 0;                      // of a counter
-    const ClockFinding* finding = nullptr;  // of an instant
+    int64_t value = 0;                          // of a counter
+    const ClockFinding* finding = nullptr;      // of an instant
+    const OrderViolation* violation = nullptr;  // likewise
+    const OrderCheck* check = nullptr;          // its
     const InstanceClock* clock = nullptr;
     size_t further_findings = 0;
   };
   void AddCounter(const std::vector<ClockPoint>& points, uint32_t track_uuid);
   void AddFindings(const InstanceClock& clock, const ClockStretch& stretch, uint32_t track_uuid);
+  void AddViolations(std::span<const OrderCheck> order, const InstanceClock& clock,
+                     const ClockStretch& stretch, uint32_t track_uuid);
+  static void TakeViolation(const Item& item, Interner& interner, TrackEventFields& out);
 
   std::vector<Item> items_;  // by time
   size_t next_ = 0;

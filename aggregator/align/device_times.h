@@ -24,7 +24,8 @@ class DeviceTimes {
 
   struct HostTime {
     uint64_t host_ns = 0;
-    uint64_t bound_ns = 0;  // because of the device's clock
+    uint64_t bound_ns = 0;                  // because of the device's clock
+    std::optional<uint64_t> physical = {};  // the core that it is of, as far as that has a number
   };
 
   // Where an event is from.

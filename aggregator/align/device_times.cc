@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/timeline/device_times.h"
+#include "aggregator/align/device_times.h"
 
 namespace neurontrace {
 
@@ -28,7 +28,7 @@ std::optional<DeviceTimes::HostTime> DeviceTimes::MapOn(const ClockMaps::Device&
   const uint64_t host_ns = cursor.ToReference(device_ns);
   const uint64_t shift_ns = host_ns > runtime_ns ? host_ns - runtime_ns : runtime_ns - host_ns;
   if (shift_ns > kShiftMaxNs) return std::nullopt;
-  return HostTime{host_ns, *bound_ns};
+  return HostTime{host_ns, *bound_ns, device.physical};
 }
 
 std::optional<DeviceTimes::HostTime> DeviceTimes::Map(const Place& place, uint64_t device_ns,

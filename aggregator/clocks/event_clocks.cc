@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/clocks/device_clocks.h"
+#include "aggregator/clocks/event_clocks.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
+#include "aggregator/align/clock_reading.h"
 #include "aggregator/align/device_evidence_reader.h"
 #include "aggregator/align/device_fit.h"
 #include "aggregator/align/device_map.h"
@@ -19,6 +20,9 @@ using LogicalCore = std::pair<WorkerIdentity, uint32_t>;  // and its nc_idx
 // Of one logical core: all that its chunks tell.
 class CoreEvidence {
  public:
+  explicit CoreEvidence(const OrderChecker& order)
+      : with_collectives_(order.is_needed()), collectives_(order.ReaderForCore()) {}
+
   void Add(const DecodedChunk& chunk) {
     const std::vector<DeviceEvent> events = DeviceEventsOf(chunk);
     if (events.empty()) return;
@@ -27,15 +31,40 @@ class CoreEvidence {
     began_anew_ = began_anew_ || events.back().sequence < last_sequence_;
     last_sequence_ = std::max(last_sequence_, events.back().sequence);
     reader_.Add(events);
+    if (with_collectives_) collectives_.Add(events);
   }
   std::vector<DeviceCoreEvidence> Finish() { return reader_.Finish().cores; }
   bool began_anew() const { return began_anew_; }
+  CollectiveReader& collectives() { return collectives_; }
 
  private:
   DeviceEvidenceReader reader_;
+  const bool with_collectives_;
+  CollectiveReader collectives_;
   uint64_t last_sequence_ = 0;
   bool began_anew_ = false;
 };
+
+// The largest bounds from the first evidence of each run to its last: beyond, they are of times at
+// which nothing has happened.
+void FindWorst(const DeviceClockModel& model, DeviceClock& clock) {
+  const auto add = [&clock](uint64_t bound_ns, uint64_t likely_bound_ns) {
+    clock.bound_ns = std::max(clock.bound_ns, bound_ns);
+    clock.likely_bound_ns = std::max(clock.likely_bound_ns, likely_bound_ns);
+  };
+  for (size_t i = 0; i < model.clock.segments.size(); ++i) {
+    const ClockSegment& segment = model.clock.segments[i];
+    const DeviceSegmentRange& range = model.ranges[i];
+    for (const uint64_t end_ns : {range.x_begin_ns, range.x_end_ns}) {
+      const ClockEstimate estimate = EvaluateSegment(segment, end_ns);
+      add(estimate.bound_ns, estimate.likely_bound_ns);
+    }
+    for (const ClockKnot& knot : segment.knots) {
+      if (knot.x_ns < range.x_begin_ns || knot.x_ns > range.x_end_ns) continue;
+      add(knot.bound_ns, knot.likely_bound_ns);
+    }
+  }
+}
 
 DeviceClock FitCore(const LogicalCore& core, const DeviceCoreEvidence& found, bool began_anew) {
   DeviceClock clock;
@@ -52,38 +81,40 @@ DeviceClock FitCore(const LogicalCore& core, const DeviceCoreEvidence& found, bo
   DeviceClockModel model = FitDeviceClock(found.evidence, {});
   clock.map = DeviceMapOf(model);
   clock.findings = std::move(model.clock.findings);
-  for (const ClockSegment& segment : model.clock.segments) {
-    for (const ClockKnot& knot : segment.knots) {
-      clock.bound_ns = std::max(clock.bound_ns, knot.bound_ns);
-      clock.likely_bound_ns = std::max(clock.likely_bound_ns, knot.likely_bound_ns);
-    }
+  // A counter that starts again goes back: what it says behind that is no end of what was before.
+  for (ClockFinding& finding : clock.findings) {
+    finding.x_end_ns = std::max(finding.x_begin_ns, finding.x_end_ns);
   }
+  FindWorst(model, clock);
   return clock;
 }
 
 }  // namespace
 
-absl::Status AddDeviceClocks(const CaptureReader& reader, const std::vector<StreamRecord>& streams,
-                             CaptureClocks& clocks) {
+absl::Status AddEventClocks(const CaptureReader& reader, const std::vector<StreamRecord>& streams,
+                            const OrderClasses& order, CaptureClocks& clocks) {
   // A core has two streams where another agent took over from the first.
-  std::map<LogicalCore, std::vector<uint32_t>> cores;
+  std::map<LogicalCore, std::vector<const StreamRecord*>> cores;
   for (const StreamRecord& stream : streams) {
     if (!stream.identity.has_core() || stream.events == 0) continue;
-    cores[{stream.identity.worker, stream.identity.nc_idx}].push_back(stream.number);
+    cores[{stream.identity.worker, stream.identity.nc_idx}].push_back(&stream);
   }
   CoreChunks chunks(reader);
-  for (const auto& [core, numbers] : cores) {
-    CoreEvidence evidence;
-    for (const uint32_t number : numbers) {
+  OrderChecker checker(clocks, order);
+  for (const auto& [core, of_core] : cores) {
+    CoreEvidence evidence(checker);
+    for (const StreamRecord* stream : of_core) {
       RETURN_IF_ERROR(
-          chunks.ForEach(number, [&](const DecodedChunk& chunk) { evidence.Add(chunk); }));
+          chunks.ForEach(stream->number, [&](const DecodedChunk& chunk) { evidence.Add(chunk); }));
     }
     for (const DeviceCoreEvidence& found : evidence.Finish()) {
       DeviceClock clock = FitCore(core, found, evidence.began_anew());
       clocks.maps.SetDevice(clock.worker, clock.core, clock.map);
       clocks.devices.push_back(std::move(clock));
     }
+    checker.AddCore(*of_core.front(), evidence.collectives());
   }
+  clocks.order = checker.Finish();
   return absl::OkStatus();
 }
 

@@ -5,20 +5,26 @@
 
 #include "absl/status/status.h"
 #include "aggregator/align/capture_clocks.h"
+#include "aggregator/clocks/order_checker.h"
 #include "aggregator/store/capture_reader.h"
 #include "aggregator/store/stream_record.h"
 
 namespace neurontrace {
 
-// The clocks of the devices of a capture, out of its events: one for each physical core that any
+// What the events of a capture tell of its clocks.
+//
+// The clocks of its devices: one for each physical core that any
 // event names, or for a logical core none of whose events names one. Put to clocks.devices and
 // clocks.maps, also where nothing can be said of a core, which its findings then tell.
 //
 // Reads every chunk of the cores once, and holds no more than one chunk and the evidence of one
 // logical core at a time: some 10 MB for each of its physical cores at the most
-// (trace/clock_limits.h). What a fit finds does not depend on the host's clocks. Errors of the
-// store.
-absl::Status AddDeviceClocks(const CaptureReader& reader, const std::vector<StreamRecord>& streams,
-                             CaptureClocks& clocks);
+// (trace/clock_limits.h). What a fit finds does not depend on the host's clocks.
+//
+// And whether collectives and barriers of several instances, whose clocks are in clocks.instances
+// already, are shown in an order that they can have had: put to clocks.order. Some 100 MB at the
+// most. Errors of the store.
+absl::Status AddEventClocks(const CaptureReader& reader, const std::vector<StreamRecord>& streams,
+                            const OrderClasses& order, CaptureClocks& clocks);
 
 }  // namespace neurontrace

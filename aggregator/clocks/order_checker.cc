@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/clocks/order_checker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "aggregator/align/causal_pass.h"
+#include "aggregator/align/causal_violation.h"
+#include "aggregator/align/device_times.h"
+#include "trace/clock_limits.h"
+#include "trace/rank_evidence.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kTimeMaxNs = uint64_t{1} << 62;
+
+std::string_view NameOf(DeviceEventType type) {
+  return type == DeviceEventType::kBarrier ? "enc_barrier" : "cc_running";
+}
+
+double Microseconds(int64_t ns) { return static_cast<double>(ns) / 1e3; }
+
+// Stamps come with all that they can be off by, so that to the pass their clocks are right.
+std::vector<CausalClock> ClocksOf(const std::vector<InstanceClock>& instances) {
+  std::vector<CausalClock> clocks;
+  for (const InstanceClock& instance : instances) {
+    clocks.push_back({instance.instance_id, {{0, 0, 0, 0}, {kTimeMaxNs, kTimeMaxNs, 0, 0}}});
+  }
+  return clocks;
+}
+
+// More than one in a hundred cannot be as it is shown, whatever the clocks: then these are not the
+// same collectives, or do not have to wait for each other.
+bool AreOfOne(const CausalClassReport& report) {
+  if (report.beyond_bounds * 100 <= report.instances) return true;
+  return report.beyond_bounds <= 10 && report.beyond_bounds * 2 <= report.instances;
+}
+
+std::string WordsOf(const OrderCheck& check, const std::string& reason) {
+  if (!reason.empty()) return fmt::format("{} could not be compared: {}", check.event_type, reason);
+  if (!check.is_conclusive) {
+    return fmt::format(
+        "{} of {} {} contradict the clocks by more than their bounds explain, by up to {:.3f} us: "
+        "either executions are not numbered alike on all cores of the job, or these do not all "
+        "wait for each other; nothing is concluded about clocks",
+        check.beyond_bounds, check.instances, check.event_type, Microseconds(check.worst_ns));
+  }
+  std::string words = fmt::format(
+      "{} of {} {} of several instances are shown left by one before another has entered",
+      check.violated, check.instances, check.event_type);
+  if (check.violated == 0) return words;
+  words += fmt::format(", by up to {:.3f} us", Microseconds(check.worst_ns));
+  if (check.beyond_bounds == 0) return words + ", which the clocks' bounds explain";
+  return words +
+         fmt::format("; {} of them by more than the clocks' bounds explain", check.beyond_bounds);
+}
+
+}  // namespace
+
+// From a core's stamps to the reference.
+struct OrderChecker::Times {
+  DeviceTimes devices;
+  ClockMapCursor realtime;
+  uint32_t clock = 0;
+  uint64_t core = 0;
+
+  struct Time {
+    uint64_t reference_ns = 0;
+    uint64_t bound_ns = 0;
+    uint64_t physical = 0;
+  };
+  std::optional<Time> At(const CollectivePart& part, const std::optional<uint64_t>& counter_ns,
+                         uint64_t runtime_ns) {
+    DeviceTimes::HostTime host{runtime_ns, 0};
+    if (part.type == DeviceEventType::kCollective) {
+      if (!counter_ns) return std::nullopt;
+      const auto mapped =
+          devices.Map({part.physical, {part.sequence, part.exec_id}}, *counter_ns, runtime_ns);
+      if (!mapped) return std::nullopt;
+      host = *mapped;
+    }
+    const std::optional<uint64_t> bound_ns = realtime.ErrorBoundNs(host.host_ns);
+    if (!bound_ns || *bound_ns > UINT32_MAX || host.bound_ns > UINT32_MAX) return std::nullopt;
+    return Time{realtime.ToReference(host.host_ns), *bound_ns + host.bound_ns,
+                host.physical.value_or(0)};
+  }
+};
+
+CollectiveReader OrderChecker::ReaderForCore() const {
+  return CollectiveReader(stride_, limits::kOrderEventsMax);
+}
+
+bool OrderChecker::TakePart(const CollectivePart& part, Times& times, CausalEvent& event) const {
+  if (!classes_.Has(part.type) || part.operation > UINT32_MAX) return false;
+  const auto enter = times.At(part, part.enter_counter_ns, part.enter_ns);
+  const auto exit = times.At(part, part.exit_counter_ns, part.exit_ns);
+  if (!enter || !exit || enter->physical != exit->physical) return false;
+  const uint64_t bound_ns = std::max(enter->bound_ns, exit->bound_ns);
+  if (bound_ns > UINT32_MAX) return false;
+  event = {.kind = CausalClass::kBarrier,
+           .role = CausalRole::kBoth,
+           .clock = times.clock,
+           .stamp_bound_ns = static_cast<uint32_t>(bound_ns),
+           .group = part.operation,
+           .sequence = part.exec_id,
+           .member = times.core << 8 | (enter->physical & 0xff),
+           .enter_ns = enter->reference_ns,
+           .exit_ns = exit->reference_ns};
+  return true;
+}
+
+void OrderChecker::Thin(uint64_t stride) {
+  stride_ = std::max(stride_, stride);
+  events_ = 0;
+  for (auto& [key, group] : groups_) {
+    std::erase_if(group.events, [this](const CausalEvent& e) { return e.sequence % stride_ != 0; });
+    events_ += group.events.size();
+  }
+}
+
+void OrderChecker::AddCore(const StreamRecord& stream, CollectiveReader& reader) {
+  const uint64_t core = cores_++;
+  const RankEvidence* rank = BestEvidence(stream.evidence);
+  const int64_t world_size = rank == nullptr ? 0 : rank->world_size;
+  const InstanceClock* clock = clocks_.Find(stream.identity.worker);
+  const ClockMap nothing;
+  const bool is_known = clock != nullptr && !clock->model.segments.empty();
+  Times times{.devices = {},
+              .realtime = ClockMapCursor(is_known ? clock->realtime : nothing),
+              .clock = is_known ? static_cast<uint32_t>(clock - clocks_.instances.data()) : 0,
+              .core = core};
+  times.devices.Begin(&clocks_.maps, stream.identity);
+  if (reader.stride() > stride_) Thin(reader.stride());
+  for (const CollectivePart& part : reader.Take()) {
+    if (!classes_.Has(part.type) || part.exec_id % stride_ != 0) continue;
+    Group& group = groups_[{stream.job, world_size, std::string(NameOf(part.type))}];
+    ++group.seen;
+    if (rank != nullptr &&
+        group.core_of.try_emplace(rank->worker_gid, core).first->second != core) {
+      group.is_ambiguous = true;
+    }
+    CausalEvent event;
+    if (!is_known || !TakePart(part, times, event)) {
+      ++group.left_out;
+      continue;
+    }
+    group.events.push_back(event);
+    if (++events_ > limits::kOrderEventsMax) Thin(stride_ * 2);
+  }
+}
+
+void OrderChecker::Compare(Group& group, OrderCheck& check) const {
+  const CausalMatches matches = MatchCausalEvents(group.events);
+  check.left_out += group.events.size() - matches.instances.stamps() / 2;
+  check.instances = matches.instances.size();
+  const auto pass = RunCausalPass(ClocksOf(clocks_.instances), matches.instances, {});
+  if (!pass.ok() || check.instances == 0) return;
+  const CausalClassReport& report = pass->report[CausalClass::kBarrier];
+  check.violated = report.violated_before;
+  check.beyond_bounds = report.beyond_bounds;
+  check.worst_ns = report.worst_before_ns;
+  check.is_conclusive = AreOfOne(report);
+  if (!check.is_conclusive) return;
+  std::vector<OrderViolation>& worst = check.violations;
+  const auto is_worse = [](const OrderViolation& a, const OrderViolation& b) {
+    return a.amount_ns > b.amount_ns;
+  };
+  for (size_t i = 0; i < matches.instances.size(); ++i) {
+    const CausalInstances::Entry& entry = matches.instances[i];
+    const auto violation = ViolationOf(matches.instances, entry, CausalCorrections());
+    if (!violation) continue;
+    worst.push_back({.reference_ns = violation->effect.reference_ns,
+                     .amount_ns = violation->amount_ns,
+                     .bound_ns = uint64_t{violation->cause.bound_ns} + violation->effect.bound_ns,
+                     .exec_id = entry.instance.sequence,
+                     .operation = entry.instance.group,
+                     .entered_by = clocks_.instances[violation->cause.clock].instance_id,
+                     .left_by = clocks_.instances[violation->effect.clock].instance_id});
+    std::push_heap(worst.begin(), worst.end(), is_worse);  // the least on top
+    if (worst.size() <= limits::kOrderViolationsShownMax) continue;
+    std::pop_heap(worst.begin(), worst.end(), is_worse);
+    worst.pop_back();
+  }
+  std::sort(worst.begin(), worst.end(), [](const OrderViolation& a, const OrderViolation& b) {
+    return std::tie(a.reference_ns, a.exec_id, a.operation) <
+           std::tie(b.reference_ns, b.exec_id, b.operation);
+  });
+}
+
+OrderCheck OrderChecker::Check(const Key& key, Group& group) const {
+  OrderCheck check;
+  std::tie(check.job, check.world_size, check.event_type) = key;
+  check.events = group.seen;
+  check.left_out = group.left_out;
+  std::string reason;
+  if (check.world_size == 0) {
+    reason = "it is not known which cores are ranks of one job";
+  } else if (group.is_ambiguous) {
+    reason = fmt::format("several cores are the same rank of {} and none tells its job",
+                         check.world_size);
+    if (!check.job.empty()) {
+      reason = fmt::format("several cores of job {} are the same rank", check.job);
+    }
+  } else {
+    Compare(group, check);
+    if (check.instances == 0) {
+      reason = "none has a known time and the same number on several instances";
+    }
+  }
+  if (!reason.empty()) check.left_out = check.events;
+  check.words = WordsOf(check, reason);
+  return check;
+}
+
+std::vector<OrderCheck> OrderChecker::Finish() {
+  std::vector<OrderCheck> checks;
+  for (auto& [key, group] : groups_) {
+    if (std::get<1>(key) == 1) continue;  // a job of one core
+    checks.push_back(Check(key, group));
+  }
+  return checks;
+}
+
+}  // namespace neurontrace

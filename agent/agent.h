@@ -92,7 +92,7 @@ class Agent {
   std::unique_ptr<HealthServer> health_server_;
   bool ending_ = false;
   uint64_t clocks_deadline_ns_ = 0;  // once it ends: for the last evidence
-  bool welcomed_ = false;  // once, by the right aggregator
+  bool welcomed_ = false;            // once, by the right aggregator
   bool started_ = false;
   std::string spool_problem_;  // as it was logged last
 };

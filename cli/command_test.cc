@@ -267,7 +267,8 @@ TEST_F(CommandLineTest, RefusesWrongUsageWithCodeTwo) {
 }
 
 TEST_F(CommandLineTest, HelpOfEveryCommandHasAnExample) {
-  for (const char* command : {"status", "workers", "clocks", "capture", "captures", "export", "completion"}) {
+  for (const char* command :
+       {"status", "workers", "clocks", "capture", "captures", "export", "completion"}) {
     EXPECT_EQ(RunCli({command, "--help"}), kExitDone) << command;
     EXPECT_THAT(out_, HasSubstr("Example")) << command;
   }

@@ -72,7 +72,8 @@ TEST(ClockBound, PromisesNothingWhenItCannot) {
   EXPECT_FALSE(ClockBoundMemory::Utc(*ReadBack({}), At(now), 78)) << "of before the migration";
   EXPECT_TRUE(ClockBoundMemory::Utc(*ReadBack({.looks_at_vmclock = 0}), At(now), 78));
   EXPECT_TRUE(ClockBoundMemory::Utc(*ReadBack({}), At(now), std::nullopt));
-  EXPECT_FALSE(ClockBoundMemory::Utc(*ReadBack({.bound_ns = 2'000'000'000}), At(now), 77)) << "too wide";
+  EXPECT_FALSE(ClockBoundMemory::Utc(*ReadBack({.bound_ns = 2'000'000'000}), At(now), 77))
+      << "too wide";
 }
 
 TEST(ClockBound, RefusesWhatMakesNoSense) {
@@ -88,7 +89,8 @@ TEST(ClockBound, RefusesWhatMakesNoSense) {
   FakeFileSystem files;
   EXPECT_TRUE(absl::IsNotFound(ClockBoundMemory::Read(files, ClockBoundMemory::kPath).status()));
   files.SetContents(ClockBoundMemory::kPath, "short");
-  EXPECT_TRUE(absl::IsInvalidArgument(ClockBoundMemory::Read(files, ClockBoundMemory::kPath).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(ClockBoundMemory::Read(files, ClockBoundMemory::kPath).status()));
 }
 
 }  // namespace

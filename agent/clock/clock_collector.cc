@@ -65,8 +65,7 @@ void ClockCollector::Beat() {
   }
   ++beats_;
   if (hooks_.on_beat) hooks_.on_beat();
-  const uint64_t beats =
-      counters_.batches < kBatchesAtFirst ? kBeatsPerFirstBatch : kBeatsPerBatch;
+  const uint64_t beats = counters_.batches < kBatchesAtFirst ? kBeatsPerFirstBatch : kBeatsPerBatch;
   if (beats_ - batch_beat_ >= beats || Entries(batch_) >= kBatchEntriesMax) Flush();
 }
 

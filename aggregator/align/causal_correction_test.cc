@@ -80,8 +80,8 @@ TEST(ApplyCorrectionsTest, TheCurveIsShiftedEverywhereAndNeverRunsBack) {
     const auto moved = static_cast<uint64_t>(std::abs(corrections.ShiftAt(1, old.y_ns)));
     ASSERT_GE(now.bound_ns, old.bound_ns + moved) << x;
     // Beyond the model's ends a bound grows by 200 ppm, and that of a knot's far end holds.
-    const bool is_beyond = x < model.segments[0].knots.front().x_ns ||
-                           x > model.segments[0].knots.back().x_ns;
+    const bool is_beyond =
+        x < model.segments[0].knots.front().x_ns || x > model.segments[0].knots.back().x_ns;
     ASSERT_LE(now.bound_ns, old.bound_ns + (is_beyond ? 205'000 : 5'000)) << x;
     ASSERT_GE(now.likely_bound_ns, old.likely_bound_ns + moved) << x;
   }

@@ -60,11 +60,9 @@ void ClockReportCall::OnBatch(const v1::ClockEvidenceBatch& message) {
     return OnStored(message.number(), absl::OkStatus());
   }
   const uint64_t now_ns = deps_.clock.RealtimeNs();
-  deps_.writer.Submit({host_, now_ns - std::min(now_ns, batch->age_ns),
-                       std::move(batch->observations)},
-                      [this, number = batch->number](const absl::Status& status) {
-                        OnStored(number, status);
-                      });
+  deps_.writer.Submit(
+      {host_, now_ns - std::min(now_ns, batch->age_ns), std::move(batch->observations)},
+      [this, number = batch->number](const absl::Status& status) { OnStored(number, status); });
 }
 
 void ClockReportCall::OnStored(uint64_t number, const absl::Status& status) {

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "aggregator/align/clock_map.h"
-#include "aggregator/timeline/chunk_window.h"
 #include "aggregator/align/device_times.h"
+#include "aggregator/timeline/chunk_window.h"
 #include "aggregator/timeline/shape_table.h"
 #include "aggregator/timeline/span_pairing.h"
 #include "aggregator/timeline/stream_index.h"

@@ -100,21 +100,24 @@ Aggregator::Aggregator(std::unique_ptr<Store> store)
                 .budget = budget_,
                 .metrics = ingest_metrics_},
                clock_),
-      operator_service_({.sequence = loop_,
-                         .coordinator = coordinator_,
-                         .store = *store_,
-                         .watch = watch_,
-                         .clock = clock_,
-                         .export_capture =
-                             [this](const auto& record, const auto& request, const auto& write) {
-                               return ExportCapture(record, request, write);
-                             },
-                         .clocks =
-                             [this](const CaptureRecord* capture) {
-                               return capture == nullptr ? clocks_->book().Now(clock_.RealtimeNs())
-                                                         : clocks_->OfCapture(*capture);
-                             },
-                         .started_realtime_ns = clock_.RealtimeNs()}) {
+      operator_service_(
+          {.sequence = loop_,
+           .coordinator = coordinator_,
+           .store = *store_,
+           .watch = watch_,
+           .clock = clock_,
+           .export_capture =
+               [this](const auto& record, const auto& request, const auto& write) {
+                 return ExportCapture(record, request, write);
+               },
+           .clocks =
+               [this](const CaptureRecord* capture) {
+                 return capture == nullptr ? clocks_->book().Now(clock_.RealtimeNs())
+                                           : clocks_->OfCapture(*capture);
+               },
+           .host_clocks =
+               [this](const CaptureRecord& capture) { return clocks_->HostsOfCapture(capture); },
+           .started_realtime_ns = clock_.RealtimeNs()}) {
   health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");
   health_.Declare(kStoreFilesCondition, HealthState::Severity::kLiveness, "");
   health_.Declare(kServingCondition, HealthState::Severity::kReadiness, "not listening");

@@ -116,14 +116,24 @@ absl::Status ClockService::Listen(const AggregatorConfig& config) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<CaptureClocks> ClockService::OfCapture(const CaptureRecord& record) {
+absl::Status ClockService::AwaitEvidence(const CaptureRecord& record) const {
   while (HasEnded(record.state) &&
          clock_.RealtimeNs() < record.ended_realtime_ns + kLastEvidenceNs) {
     ASSIGN_OR_RETURN(const bool reaches, EvidenceReachesEnd(store_, record));
     if (reaches) break;
     std::this_thread::sleep_for(kLookAgain);
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CaptureClocks> ClockService::OfCapture(const CaptureRecord& record) {
+  RETURN_IF_ERROR(AwaitEvidence(record));
   return book_.OfCapture(record);
+}
+
+absl::StatusOr<CaptureClocks> ClockService::HostsOfCapture(const CaptureRecord& record) const {
+  RETURN_IF_ERROR(AwaitEvidence(record));
+  return book_.HostsOfCapture(record);
 }
 
 absl::Status ClockService::Prune() {

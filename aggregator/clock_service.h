@@ -57,12 +57,14 @@ class ClockService {
   // What the book says of a capture. Of one that has just ended the last evidence may be on its
   // way: blocks until it has come, for three seconds from the end at the most. Any thread.
   absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
+  absl::StatusOr<CaptureClocks> HostsOfCapture(const CaptureRecord& record) const;
 
   // Removes evidence that is older than the configuration says and that no capture needs. May take
   // as long as reading it does. Any thread.
   absl::Status Prune();
 
  private:
+  absl::Status AwaitEvidence(const CaptureRecord& record) const;
   ClockService(const AggregatorConfig& config, const Deps& deps, const ReferenceEpoch& epoch);
   absl::Status Listen(const AggregatorConfig& config);
   void PruneAndAgain();

@@ -2,6 +2,8 @@
 #include "aggregator/align/realtime_map.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "aggregator/align/clock_reading.h"
 #include "aggregator/align/snapshot_chain.h"
@@ -29,6 +31,22 @@ void Compose(const ClockLine& realtime, std::span<const ClockLine> model,
   }
 }
 
+// Of stamps from long before all evidence, as files of other days have them, nothing is known: they
+// stay what they are, rather than where a drift would have taken them in a year.
+ClockMap AsRecordedBefore(const ClockMap& map) {
+  if (map.is_identity()) return map;
+  const ClockMap::Piece& first = map.pieces().front();
+  std::vector<ClockMap::Piece> pieces = {{0, 0, 0, std::nullopt}};
+  if (first.reference_begin_ns < first.raw_begin_ns) {  // waits for the map, as none runs back
+    pieces.push_back(
+        {first.reference_begin_ns, first.reference_begin_ns, -ClockMap::kRateMax, std::nullopt});
+  }
+  if (first.raw_begin_ns <= pieces.back().raw_begin_ns) return map;
+  pieces.insert(pieces.end(), map.pieces().begin(), map.pieces().end());
+  absl::StatusOr<ClockMap> whole = ClockMap::FromPieces(std::move(pieces));
+  return whole.ok() ? *std::move(whole) : map;
+}
+
 }  // namespace
 
 std::vector<RealtimeStretch> RealtimeStretchesOf(const ClockModel& model,
@@ -50,7 +68,7 @@ ClockMap RealtimeMapOf(const ClockModel& model, std::span<const ClockSnapshot> s
   for (const RealtimeStretch& stretch : RealtimeStretchesOf(model, snapshots, events)) {
     lines = UnionOf(lines, stretch.lines);
   }
-  return MapAlong(lines);
+  return AsRecordedBefore(MapAlong(lines));
 }
 
 }  // namespace neurontrace

@@ -26,7 +26,8 @@ std::vector<RealtimeStretch> RealtimeStretchesOf(const ClockModel& model,
                                                  std::span<const ClockSnapshot> snapshots,
                                                  std::span<const ClockEvent> events);
 
-// For who does not know: of stamps that come twice the bound includes both. Without snapshots or
+// For who does not know: of stamps that come twice the bound includes both. Stamps from more than
+// an hour before the evidence are taken as they are, without a bound. Without snapshots or
 // without a model: the identity, with an unknown bound.
 ClockMap RealtimeMapOf(const ClockModel& model, std::span<const ClockSnapshot> snapshots,
                        std::span<const ClockEvent> events);

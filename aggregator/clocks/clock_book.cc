@@ -98,24 +98,15 @@ absl::StatusOr<CaptureClocks> ClockBook::OfEnded(const CaptureRecord& record) {
   if (*stored) {
     const Stored& known = **stored;
     version = known.models.version + 1;
-    auto clocks = DecodeClockRows(known.models.rows);
-    if (!clocks.ok()) {
-      SPDLOG_WARN("capture {}: version {} of its clocks: {}; fitting them anew",
-                  record.id.ToString(), known.models.version,
-                  std::string(clocks.status().message()));
-    } else if (Holds(known.fit, fit)) {
-      clocks->window = WindowOf(record);
-      ASSIGN_OR_RETURN(const auto streams, store_.OpenCapture(record.id).Streams());
-      EndWithEvents(streams, *clocks);
-      clocks->version = known.models.version;
-      clocks->is_final = known.fit.is_final;
+    ASSIGN_OR_RETURN(std::optional<CaptureClocks> clocks, Held(record, known, fit));
+    if (clocks) {
       // Evidence is gone, and what is stored is all that there will be.
       if (fit.is_final && !known.fit.is_final) {
         fit = known.fit;
         fit.is_final = true;
         StoreAs(record.id, fit, {version, {}, known.models.rows}, *clocks);
       }
-      return clocks;
+      return *std::move(clocks);
     }
   }
   ASSIGN_OR_RETURN(CaptureClocks clocks, FitCapture(record, fit));
@@ -126,6 +117,37 @@ absl::StatusOr<CaptureClocks> ClockBook::OfEnded(const CaptureRecord& record) {
   }
   StoreAs(record.id, fit, std::move(models), clocks);
   return clocks;
+}
+
+absl::StatusOr<std::optional<CaptureClocks>> ClockBook::Held(const CaptureRecord& record,
+                                                             const Stored& stored,
+                                                             const ClockFitRecord& now) const {
+  auto clocks = DecodeClockRows(stored.models.rows);
+  if (!clocks.ok()) {
+    SPDLOG_WARN("capture {}: version {} of its clocks: {}; fitting them anew", record.id.ToString(),
+                stored.models.version, std::string(clocks.status().message()));
+    return std::nullopt;
+  }
+  if (!Holds(stored.fit, now)) return std::nullopt;
+  clocks->window = WindowOf(record);
+  ASSIGN_OR_RETURN(const auto streams, store_.OpenCapture(record.id).Streams());
+  EndWithEvents(streams, *clocks);
+  clocks->version = stored.models.version;
+  clocks->is_final = stored.fit.is_final;
+  return *std::move(clocks);
+}
+
+absl::StatusOr<CaptureClocks> ClockBook::HostsOfCapture(const CaptureRecord& record) const {
+  ASSIGN_OR_RETURN(ClockFitRecord fit, Survey(record));
+  if (HasEnded(record.state)) {
+    fit.is_final = clock_.RealtimeNs() >= FinalAtNs(record);
+    const auto stored = ReadStored(record.id);
+    if (stored.ok() && *stored) {
+      ASSIGN_OR_RETURN(std::optional<CaptureClocks> clocks, Held(record, **stored, fit));
+      if (clocks) return *std::move(clocks);
+    }
+  }
+  return FitHosts(record, fit);
 }
 
 absl::StatusOr<std::optional<ClockBook::Stored>> ClockBook::ReadStored(const CaptureId& id) const {
@@ -178,13 +200,20 @@ absl::StatusOr<ClockFitRecord> ClockBook::Survey(const CaptureRecord& record) co
   return fit;
 }
 
+absl::StatusOr<CaptureClocks> ClockBook::FitHosts(const CaptureRecord& record,
+                                                  ClockFitRecord& fit) const {
+  ASSIGN_OR_RETURN(const auto streams, store_.OpenCapture(record.id).Streams());
+  ASSIGN_OR_RETURN(CaptureClocks clocks, Fit(fit, WindowOf(record)));
+  EndWithEvents(streams, clocks);
+  return clocks;
+}
+
 absl::StatusOr<CaptureClocks> ClockBook::FitCapture(const CaptureRecord& record,
                                                     ClockFitRecord& fit) const {
   const uint64_t begun_ns = clock_.MonotonicNs();
   const CaptureReader reader = store_.OpenCapture(record.id);
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
-  ASSIGN_OR_RETURN(CaptureClocks clocks, Fit(fit, WindowOf(record)));
-  EndWithEvents(streams, clocks);
+  ASSIGN_OR_RETURN(CaptureClocks clocks, FitHosts(record, fit));
   RETURN_IF_ERROR(AddEventClocks(reader, streams, {}, clocks));
   metrics_.fits.Increment();
   metrics_.fit_seconds.Increment(static_cast<double>(clock_.MonotonicNs() - begun_ns) / 1e9);

@@ -49,6 +49,9 @@ class ClockBook {
   // Of the machines that have streams in a capture. Errors of reading streams and evidence;
   // CANCELLED after Close. Models that cannot be stored are given all the same, as version 0.
   absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
+  // The same without what events tell of devices and of order, unless a stored version has it:
+  // reads none of them, and stores nothing. For who only looks.
+  absl::StatusOr<CaptureClocks> HostsOfCapture(const CaptureRecord& record) const;
   // Sees to it that a final version is stored, if it is time. False: there is none yet.
   absl::StatusOr<bool> Finalize(const CaptureRecord& record);
   // Of every machine that has told anything in the last minutes, as they are now.
@@ -69,8 +72,13 @@ class ClockBook {
   absl::StatusOr<ClockFitRecord> Survey(const CaptureRecord& record) const;
   absl::StatusOr<CaptureClocks> Fit(ClockFitRecord& fit,
                                     const std::optional<ReferenceWindow>& window) const;
+  absl::StatusOr<CaptureClocks> FitHosts(const CaptureRecord& record, ClockFitRecord& fit) const;
   absl::StatusOr<CaptureClocks> FitCapture(const CaptureRecord& record, ClockFitRecord& fit) const;
   absl::StatusOr<CaptureClocks> OfEnded(const CaptureRecord& record);
+  // A stored version as it is to be given out; nullopt where a new fit is due.
+  absl::StatusOr<std::optional<CaptureClocks>> Held(const CaptureRecord& record,
+                                                    const Stored& stored,
+                                                    const ClockFitRecord& now) const;
   absl::StatusOr<std::optional<Stored>> ReadStored(const CaptureId& id) const;
   void StoreAs(const CaptureId& id, const ClockFitRecord& fit, ClockModelVersion models,
                CaptureClocks& clocks);

@@ -157,7 +157,7 @@ absl::StatusOr<v1::Capture> OperatorService::DescribeFully(const CaptureRecord& 
   ASSIGN_OR_RETURN(const CaptureReader::Totals totals, reader.Sum());
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
   ASSIGN_OR_RETURN(Certificate certificate, ReadCertificate(deps_.store, record, streams));
-  ASSIGN_OR_RETURN(const CaptureClocks clocks, deps_.clocks(&record));
+  ASSIGN_OR_RETURN(const CaptureClocks clocks, deps_.host_clocks(record));
   JudgeClocks(clocks, certificate);
   v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
   AddStreams(streams, message);

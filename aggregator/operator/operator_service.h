@@ -38,6 +38,8 @@ struct OperatorDeps {
   const Clock& clock;
   ExportFunction export_capture;
   ClocksFunction clocks;
+  // Of a capture, without what its events tell: quick, also of one that goes on.
+  std::function<absl::StatusOr<CaptureClocks>(const CaptureRecord& capture)> host_clocks;
   uint64_t started_realtime_ns = 0;
 };
 

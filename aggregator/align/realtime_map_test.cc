@@ -112,6 +112,23 @@ TEST(RealtimeMapTest, StampsThatComeTwiceAreWithinTheBound) {
   EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(kRaw + 55 * kSecond)), 600u);
 }
 
+TEST(RealtimeMapTest, StampsFromLongBeforeStayAsRecorded) {
+  for (const int64_t step_ns : {-5'000'000, 5'000'000}) {
+    const World world{step_ns};
+    const ClockMap map = RealtimeMapOf(world.Model(), world.Snapshots(), world.Events());
+    const uint64_t long_ago = world.RealtimeAt(kRaw) - 300 * 86'400 * kSecond;
+    EXPECT_EQ(map.ToReference(long_ago), long_ago);
+    EXPECT_FALSE(map.ErrorBoundNs(long_ago).has_value());
+    // And in between nothing runs back.
+    uint64_t before = 0;
+    for (uint64_t ago_s = 20'000; ago_s > 0; ago_s -= 100) {
+      const uint64_t at = map.ToReference(world.RealtimeAt(kRaw) - ago_s * kSecond);
+      EXPECT_GE(at, before) << ago_s;
+      before = at;
+    }
+  }
+}
+
 // As agents tell of a step: from the begin of the reading before it to the end of the one after it,
 // both of which are kept.
 TEST(RealtimeMapTest, KnowsBothSidesOfAStepThatItsNeighboursTellOf) {

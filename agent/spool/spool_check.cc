@@ -33,6 +33,8 @@ std::string Quoted(const std::string& text) {
 absl::Status CheckSegment(FileSystem& files, const std::string& path,
                           SpoolCheckReport::Segment& report) {
   ASSIGN_OR_RETURN(const auto file, files.OpenForReading(path));
+  ASSIGN_OR_RETURN(report.bytes, file->Size());
+  if (report.bytes == 0) return absl::OkStatus();  // made, and not yet begun
   absl::Status broken;
   const auto visit = [&](const FoundRecord& found) {
     const auto header = ParseChunkHeader(found.chunk_header);
@@ -57,19 +59,43 @@ absl::Status CheckSegment(FileSystem& files, const std::string& path,
   return broken;
 }
 
-SpoolCheckReport::Cursor CheckCursor(FileSystem& files, const std::string& path) {
-  SpoolCheckReport::Cursor report;
-  const auto cursor = [&]() -> absl::StatusOr<SpoolCursor> {
-    ASSIGN_OR_RETURN(const auto file, files.OpenForReading(path));
-    ASSIGN_OR_RETURN(const std::string bytes, file->Read(0, limits::kSpoolCursorBytesMax));
-    return DecodeSpoolCursor(bytes);
-  }();
-  if (cursor.ok()) {
-    report.streams = cursor->streams.size();
-  } else {
-    report.problem = std::string(cursor.status().message());
+absl::Status CheckCursor(FileSystem& files, const std::string& path,
+                         SpoolCheckReport::Cursor& report) {
+  ASSIGN_OR_RETURN(const auto file, files.OpenForReading(path));
+  ASSIGN_OR_RETURN(const std::string bytes, file->Read(0, limits::kSpoolCursorBytesMax));
+  ASSIGN_OR_RETURN(const SpoolCursor cursor, DecodeSpoolCursor(bytes));
+  report.streams = cursor.streams.size();
+  return absl::OkStatus();
+}
+
+// What stands in the directory of a capture. A running agent may remove any of it, and the whole
+// of it, between its being listed and its being opened: what is gone is no part of the spool.
+absl::Status CheckCapture(FileSystem& files, const std::string& root, const std::string& capture,
+                          SpoolCheckReport& report) {
+  const auto entries = files.List(root + "/" + capture, limits::kSpoolFilesPerDirectoryMax);
+  if (absl::IsNotFound(entries.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(entries.status());
+  for (const FileSystem::Entry& entry : *entries) {
+    const std::string path = capture + "/" + entry.name;
+    if (entry.name == "cursor") {
+      SpoolCheckReport::Cursor cursor;
+      cursor.path = path;
+      const absl::Status status = CheckCursor(files, root + "/" + path, cursor);
+      if (absl::IsNotFound(status)) continue;
+      cursor.problem = std::string(status.message());
+      report.cursors.push_back(std::move(cursor));
+    } else if (ParseSegmentName(entry.name)) {
+      SpoolCheckReport::Segment segment;
+      segment.path = path;
+      segment.bytes = entry.bytes;
+      const absl::Status status = CheckSegment(files, root + "/" + path, segment);
+      if (absl::IsNotFound(status)) continue;
+      segment.later_version = absl::IsUnimplemented(status);
+      segment.problem = std::string(status.message());
+      report.segments.push_back(std::move(segment));
+    }
   }
-  return report;
+  return absl::OkStatus();
 }
 
 // The files of the spool as a whole.
@@ -107,24 +133,7 @@ absl::StatusOr<SpoolCheckReport> CheckSpool(FileSystem& files, const std::string
   report.problem = std::string(CheckWhole(files, root, report).message());
   for (const FileSystem::Entry& capture : captures) {
     if (!capture.is_directory || !CaptureId::Parse(capture.name).ok()) continue;
-    const std::string directory = root + "/" + capture.name;
-    ASSIGN_OR_RETURN(const auto entries, files.List(directory, limits::kSpoolFilesPerDirectoryMax));
-    for (const FileSystem::Entry& entry : entries) {
-      const std::string path = capture.name + "/" + entry.name;
-      if (entry.name == "cursor") {
-        SpoolCheckReport::Cursor cursor = CheckCursor(files, root + "/" + path);
-        cursor.path = path;
-        report.cursors.push_back(std::move(cursor));
-      } else if (ParseSegmentName(entry.name)) {
-        SpoolCheckReport::Segment segment;
-        segment.path = path;
-        segment.bytes = entry.bytes;
-        const absl::Status status = CheckSegment(files, root + "/" + path, segment);
-        segment.later_version = absl::IsUnimplemented(status);
-        segment.problem = std::string(status.message());
-        report.segments.push_back(std::move(segment));
-      }
-    }
+    RETURN_IF_ERROR(CheckCapture(files, root, capture.name, report));
   }
   return report;
 }

@@ -11,7 +11,8 @@
 namespace neurontrace {
 
 // What a spool holds and what is wrong with it, for people and scripts: every segment is read,
-// every checksum compared, and nothing is changed.
+// every checksum compared, and nothing is changed. The agent may be running: what it removes
+// meanwhile is passed over.
 struct SpoolCheckReport {
   struct Segment {
     std::string path;  // in the spool's directory

@@ -53,7 +53,8 @@ absl::StatusOr<std::unique_ptr<ClockService>> ClockService::Start(const Aggregat
   std::unique_ptr<ClockService> service(new ClockService(config, deps, epoch));
   RETURN_IF_ERROR(service->Listen(config));
   service->keeper_ = std::make_unique<KeeperClocks>(
-      KeeperClocks::Deps{service->timescale_, service->writer_, service->clock_}, epoch.raw_origin);
+      KeeperClocks::Deps{service->timescale_, service->writer_, service->metrics_, service->clock_},
+      epoch.raw_origin);
   return service;
 }
 
@@ -68,7 +69,7 @@ ClockService::ClockService(const AggregatorConfig& config, const Deps& deps,
       metrics_(deps.registry),
       writer_(deps.store.clocks(), metrics_),
       book_metrics_(deps.registry),
-      book_(deps.store, deps.clock, book_metrics_),
+      book_(deps.store, deps.clock, book_metrics_, config.order_checks),
       finalizer_(deps.store, book_) {
   metrics_.reference_epoch.Set(epoch.number);
   SPDLOG_INFO("reference timescale: epoch {}", epoch.number);
@@ -117,9 +118,14 @@ absl::Status ClockService::Listen(const AggregatorConfig& config) {
 }
 
 absl::Status ClockService::AwaitEvidence(const CaptureRecord& record) const {
-  while (HasEnded(record.state) &&
-         clock_.RealtimeNs() < record.ended_realtime_ns + kLastEvidenceNs) {
-    ASSIGN_OR_RETURN(const bool reaches, EvidenceReachesEnd(store_, record));
+  const auto goes_on = [&] {
+    return HasEnded(record.state) && !book_.is_closed() &&
+           clock_.RealtimeNs() < record.ended_realtime_ns + kLastEvidenceNs;
+  };
+  if (!goes_on()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const LastEvents last_events, LastEventsOf(store_, record));
+  while (goes_on()) {
+    ASSIGN_OR_RETURN(const bool reaches, EvidenceReaches(store_.clocks(), last_events));
     if (reaches) break;
     std::this_thread::sleep_for(kLookAgain);
   }

@@ -2,7 +2,10 @@
 #include "aggregator/config.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
+#include <string_view>
+#include <vector>
 
 namespace neurontrace {
 namespace {
@@ -23,6 +26,38 @@ std::string CheckAddress(const std::string& address) {
     return "'" + address + "': the port is a number from 0 to 65535";
   }
   return "";
+}
+
+void AddClockOptions(CLI::App& app, AggregatorConfig& config,
+                     std::vector<std::string>& order_checks) {
+  app.add_option("--probe-port", config.probe_port,
+                 "UDP port at which the clock probes of agents are answered, at the host of "
+                 "--listen; 0: any free one. Default: the number of --listen's port")
+      ->check(CLI::Range(0, 65'535));
+  app.add_flag("!--no-udp-probes", config.udp_probes,
+               "Answer no probes over UDP; agents then ask in gRPC calls, with wider bounds");
+  app.add_option("--clock-evidence-hours", config.clock_evidence_hours,
+                 "How long what agents measured of their clocks is kept where no capture needs it; "
+                 "about 0.5 MB an hour of an agent")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  app.add_option("--order-checks", order_checks,
+                 "What instances do together, of which it is checked whether their clocks show it "
+                 "in an order that it can have had: collectives, barriers, or none")
+      ->check(CLI::IsMember({"collectives", "barriers", "none"}))
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->default_str("collectives,barriers");
+}
+
+// False where `none` does not stand alone.
+bool TakeOrderChecks(const std::vector<std::string>& names, OrderClasses& classes) {
+  const auto has = [&](std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (has("none") && names.size() > 1) return false;
+  classes = {.collectives = has("collectives"), .barriers = has("barriers")};
+  return true;
 }
 
 }  // namespace
@@ -53,17 +88,8 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
                  "Address of /metrics, /healthz and /readyz")
       ->check(CheckAddress)
       ->capture_default_str();
-  app.add_option("--probe-port", config.probe_port,
-                 "UDP port at which the clock probes of agents are answered, at the host of "
-                 "--listen; 0: any free one. Default: the number of --listen's port")
-      ->check(CLI::Range(0, 65'535));
-  app.add_flag("!--no-udp-probes", config.udp_probes,
-               "Answer no probes over UDP; agents then ask in gRPC calls, with wider bounds");
-  app.add_option("--clock-evidence-hours", config.clock_evidence_hours,
-                 "How long what agents measured of their clocks is kept where no capture needs it; "
-                 "about 0.5 MB an hour of an agent")
-      ->check(CLI::Range(1, 100'000))
-      ->capture_default_str();
+  std::vector<std::string> order_checks = {"collectives", "barriers"};
+  AddClockOptions(app, config, order_checks);
   std::string output = "text";
   auto* const check = app.add_flag(
       "--store-check", config.store_check,
@@ -83,6 +109,11 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error) == 0 ? 0 : kExitUsage;
+    return std::nullopt;
+  }
+  if (!TakeOrderChecks(order_checks, config.order_checks)) {
+    std::cerr << "--order-checks: none stands alone\n";
+    exit_code = kExitUsage;
     return std::nullopt;
   }
   if (durability == "page-cache") config.durability = Durability::kPageCache;

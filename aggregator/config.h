@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "aggregator/clocks/order_classes.h"
 #include "aggregator/store/durability.h"
 
 namespace neurontrace {
@@ -18,6 +19,7 @@ struct AggregatorConfig {
   std::optional<uint16_t> probe_port;
   bool udp_probes = true;
   uint32_t clock_evidence_hours = 24;  // how long it is kept where no capture needs it
+  OrderClasses order_checks;           // of exports and certificates
   Durability durability = Durability::kSynced;
   bool store_check = false;  // verify the store and end
   bool json = false;         // what store_check prints

@@ -38,6 +38,21 @@ TEST(AggregatorConfig, AnswersProbesAtThePortThatItIsTold) {
   EXPECT_EQ(Parse({"--clock-evidence-hours", "48"}, exit_code)->clock_evidence_hours, 48u);
 }
 
+TEST(AggregatorConfig, ChecksTheOrderOfWhatItIsTold) {
+  int exit_code = -1;
+  EXPECT_TRUE(Parse({}, exit_code)->order_checks.collectives);
+  EXPECT_TRUE(Parse({}, exit_code)->order_checks.barriers);
+  EXPECT_FALSE(Parse({"--order-checks", "barriers"}, exit_code)->order_checks.collectives);
+  EXPECT_TRUE(Parse({"--order-checks", "barriers"}, exit_code)->order_checks.barriers);
+  EXPECT_TRUE(Parse({"--order-checks=barriers,collectives"}, exit_code)->order_checks.collectives);
+  EXPECT_FALSE(Parse({"--order-checks", "none"}, exit_code)->order_checks.any());
+  ::testing::internal::CaptureStderr();
+  EXPECT_FALSE(Parse({"--order-checks", "none,barriers"}, exit_code).has_value());
+  EXPECT_EQ(exit_code, 2);
+  EXPECT_FALSE(Parse({"--order-checks", "steps"}, exit_code).has_value());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("--order-checks"));
+}
+
 TEST(AggregatorConfig, RefusesADurabilityThatItDoesNotKnow) {
   int exit_code = -1;
   ::testing::internal::CaptureStderr();

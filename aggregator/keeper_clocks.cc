@@ -37,7 +37,8 @@ void KeeperClocks::Start() {
 
 void KeeperClocks::Store(ClockEvidence batch) {
   if (*waiting_ >= kBatchesWaitingMax) {
-    if (batches_dropped_++ == 0) {
+    deps_.metrics.own_batches_dropped.Increment();
+    if (!std::exchange(has_dropped_, true)) {
       SPDLOG_WARN("evidence of the reference's own clocks is dropped: the store takes none");
     }
     return;

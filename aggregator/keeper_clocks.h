@@ -9,6 +9,7 @@
 
 #include "agent/clock/clock_collector.h"
 #include "aggregator/ingest/clock_evidence_writer.h"
+#include "aggregator/ingest/clock_metrics.h"
 #include "aggregator/reference/reference_timescale.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
@@ -32,6 +33,7 @@ class KeeperClocks {
   struct Deps {
     const ReferenceTimescale& timescale;
     ClockEvidenceWriter& writer;
+    ClockMetrics& metrics;
     const Clock& clock;
   };
   // Begins to work at once. `raw_origin`: what the timescale's raw counts from.
@@ -40,8 +42,6 @@ class KeeperClocks {
   ~KeeperClocks();
   KeeperClocks(const KeeperClocks&) = delete;
   KeeperClocks& operator=(const KeeperClocks&) = delete;
-
-  uint64_t batches_dropped() const { return batches_dropped_; }
 
  private:
   void Start();
@@ -56,7 +56,7 @@ class KeeperClocks {
   std::unique_ptr<ClockCollector> collector_;  // made, used and destroyed on loop_'s sequence
   // The writer may call back when this is gone.
   const std::shared_ptr<std::atomic<int>> waiting_ = std::make_shared<std::atomic<int>>(0);
-  std::atomic<uint64_t> batches_dropped_ = 0;
+  bool has_dropped_ = false;  // on loop_'s sequence
   std::thread thread_;
 };
 

@@ -33,7 +33,7 @@ ReferenceWindow WindowOf(const CaptureRecord& record) {
 // Whether a stored version is to be given out, rather than one fitted out of what is there now.
 bool Holds(const ClockFitRecord& stored, const ClockFitRecord& now) {
   if (HasLessEvidence(now, stored)) return true;
-  if (!stored.IsOfThisBuild() || HasMoreOfCapture(now, stored)) return false;
+  if (!AreFittedAlike(stored, now) || HasMoreOfCapture(now, stored)) return false;
   // Until it can be final, the version of the first who asked is everybody's.
   return stored.is_final ? !HasMoreEvidence(now, stored) : !now.is_final;
 }
@@ -181,7 +181,7 @@ void ClockBook::TellNotStored(const CaptureId& id, const absl::Status& status) c
 absl::StatusOr<ClockFitRecord> ClockBook::Survey(const CaptureRecord& record) const {
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams,
                    store_.OpenCapture(record.id).Streams());
-  ClockFitRecord fit = FitRecordOfThisBuild();
+  ClockFitRecord fit = FitRecordOfThisBuild(order_);
   fit.window.begin_ns = Before(record.started_realtime_ns, kMarginNs);
   if (record.ended_realtime_ns != 0) fit.window.end_ns = record.ended_realtime_ns + kMarginNs;
   std::set<HostBoot> hosts;
@@ -214,7 +214,7 @@ absl::StatusOr<CaptureClocks> ClockBook::FitCapture(const CaptureRecord& record,
   const CaptureReader reader = store_.OpenCapture(record.id);
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
   ASSIGN_OR_RETURN(CaptureClocks clocks, FitHosts(record, fit));
-  RETURN_IF_ERROR(AddEventClocks(reader, streams, {}, clocks));
+  RETURN_IF_ERROR(AddEventClocks(reader, streams, order_, clocks));
   metrics_.fits.Increment();
   metrics_.fit_seconds.Increment(static_cast<double>(clock_.MonotonicNs() - begun_ns) / 1e9);
   return clocks;

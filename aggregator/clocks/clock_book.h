@@ -12,6 +12,7 @@
 #include "aggregator/align/capture_clocks.h"
 #include "aggregator/clocks/clock_book_metrics.h"
 #include "aggregator/clocks/clock_fit_record.h"
+#include "aggregator/clocks/order_classes.h"
 #include "aggregator/store/store.h"
 #include "base/clock.h"
 #include "trace/capture_record.h"
@@ -37,9 +38,9 @@ class ClockBook {
   // As long is what is said of now.
   static constexpr uint64_t kNowNs = 120'000'000'000;
 
-  // All of them outlive this.
-  ClockBook(Store& store, const Clock& clock, ClockBookMetrics& metrics)
-      : store_(store), clock_(clock), metrics_(metrics) {}
+  // All but `order` outlive this.
+  ClockBook(Store& store, const Clock& clock, ClockBookMetrics& metrics, OrderClasses order = {})
+      : store_(store), clock_(clock), metrics_(metrics), order_(order) {}
   ClockBook(const ClockBook&) = delete;
   ClockBook& operator=(const ClockBook&) = delete;
 
@@ -59,6 +60,7 @@ class ClockBook {
 
   // What is being fitted ends soon with CANCELLED, and so does what comes after.
   void Close() { is_closed_ = true; }
+  bool is_closed() const { return is_closed_; }
 
  private:
   // A stored version, with what it was fitted out of.
@@ -87,6 +89,7 @@ class ClockBook {
   Store& store_;
   const Clock& clock_;
   ClockBookMetrics& metrics_;
+  const OrderClasses order_;
   std::atomic<bool> is_closed_ = false;
   std::mutex mutex_;
   std::condition_variable turn_ended_;

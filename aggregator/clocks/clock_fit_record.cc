@@ -37,7 +37,7 @@ void Add(std::vector<std::string>& to, std::string_view of, const PairFitParamet
   add("reach_s", parameters.reach_s);
 }
 
-std::vector<std::string> Parameters() {
+std::vector<std::string> Parameters(const OrderClasses& order) {
   std::vector<std::string> all;
   const HostFitParameters host;
   Add(all, "host", host.pair);
@@ -50,6 +50,8 @@ std::vector<std::string> Parameters() {
   const DeviceFitParameters device;
   Add(all, "device", device.pair);
   Add(all, "device.apart_most_ns", static_cast<double>(device.apart_most_ns));
+  Add(all, "order.collectives", order.collectives);
+  Add(all, "order.barriers", order.barriers);
   return all;
 }
 
@@ -65,18 +67,17 @@ bool AnyMachine(const ClockFitRecord& record, Test test) {
 
 }  // namespace
 
-ClockFitRecord FitRecordOfThisBuild() {
+ClockFitRecord FitRecordOfThisBuild(const OrderClasses& order) {
   ClockFitRecord record;
   record.host_algorithm = kHostAlgorithmVersion;
   record.device_algorithm = kDeviceAlgorithmVersion;
-  record.parameters = Parameters();
+  record.parameters = Parameters(order);
   return record;
 }
 
-bool ClockFitRecord::IsOfThisBuild() const {
-  const ClockFitRecord ours = FitRecordOfThisBuild();
-  return host_algorithm == ours.host_algorithm && device_algorithm == ours.device_algorithm &&
-         parameters == ours.parameters;
+bool AreFittedAlike(const ClockFitRecord& a, const ClockFitRecord& b) {
+  return a.host_algorithm == b.host_algorithm && a.device_algorithm == b.device_algorithm &&
+         a.parameters == b.parameters;
 }
 
 bool HasMoreOfCapture(const ClockFitRecord& now, const ClockFitRecord& then) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "aggregator/clocks/order_classes.h"
 #include "aggregator/store/clock_evidence_store.h"
 
 namespace neurontrace {
@@ -31,14 +32,13 @@ struct ClockFitRecord {
   // Of every machine of the capture and of the reference's keeper, by host.
   std::vector<ClockWatermark> evidence;
   friend bool operator==(const ClockFitRecord&, const ClockFitRecord&) = default;
-
-  // Whether the same evidence would give this build the same models.
-  bool IsOfThisBuild() const;
 };
 
-// Algorithms and parameters of this build, nothing else.
-ClockFitRecord FitRecordOfThisBuild();
+// Algorithms and parameters of this build, told to compare so, and nothing else.
+ClockFitRecord FitRecordOfThisBuild(const OrderClasses& order);
 
+// Whether both would make the same models of the same evidence.
+bool AreFittedAlike(const ClockFitRecord& a, const ClockFitRecord& b);
 // Of two records of one capture: what the capture itself has at `now` and had not `then`: machines,
 // chunks, another stretch of time.
 bool HasMoreOfCapture(const ClockFitRecord& now, const ClockFitRecord& then);

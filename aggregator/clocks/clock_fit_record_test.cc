@@ -11,7 +11,7 @@ namespace neurontrace {
 namespace {
 
 ClockFitRecord Record() {
-  ClockFitRecord record = FitRecordOfThisBuild();
+  ClockFitRecord record = FitRecordOfThisBuild({});
   record.is_final = true;
   record.window = {1'000, 2'000};
   record.chunks = 77;
@@ -24,7 +24,7 @@ TEST(ClockFitRecord, ComesBackAsItWas) {
   const auto again = DecodeClockFitRecord(EncodeClockFitRecord(record));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, record);
-  EXPECT_TRUE(again->IsOfThisBuild());
+  EXPECT_TRUE(AreFittedAlike(*again, FitRecordOfThisBuild({})));
   EXPECT_THAT(again->parameters, testing::Contains("host.wander_ns_per_s2=50"));
 }
 
@@ -42,13 +42,13 @@ TEST(ClockFitRecord, RefusesOtherBytes) {
 TEST(ClockFitRecord, KnowsAnotherBuild) {
   ClockFitRecord record = Record();
   ++record.host_algorithm;
-  EXPECT_FALSE(record.IsOfThisBuild());
+  EXPECT_FALSE(AreFittedAlike(record, FitRecordOfThisBuild({})));
   record = Record();
   ++record.device_algorithm;
-  EXPECT_FALSE(record.IsOfThisBuild());
+  EXPECT_FALSE(AreFittedAlike(record, FitRecordOfThisBuild({})));
   record = Record();
   record.parameters[0] += "1";
-  EXPECT_FALSE(record.IsOfThisBuild());
+  EXPECT_FALSE(AreFittedAlike(record, FitRecordOfThisBuild({})));
 }
 
 TEST(ClockFitRecord, SaysWhatCameAndWhatWent) {

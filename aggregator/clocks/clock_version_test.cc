@@ -153,7 +153,7 @@ TEST_F(ClockVersionTest, SaysOutOfWhatItWasFitted) {
   const auto record = DecodeClockFitRecord(**store_->clock_models().NewestHeader(record_.id));
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_TRUE(record->is_final);
-  EXPECT_TRUE(record->IsOfThisBuild());
+  EXPECT_TRUE(AreFittedAlike(*record, FitRecordOfThisBuild({})));
   EXPECT_EQ(record->window.begin_ns, record_.started_realtime_ns - ClockBook::kMarginNs);
   EXPECT_EQ(record->window.end_ns, kEnd + ClockBook::kMarginNs);
   EXPECT_EQ(record->chunks, 1u);

@@ -25,7 +25,6 @@ absl::Status CoreChunks::ForEach(uint32_t stream,
       continue;
     }
     RETURN_IF_ERROR(read);
-    events_ += chunk_.size();
     visit(chunk_);
   }
   return absl::OkStatus();

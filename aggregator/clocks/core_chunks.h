@@ -21,8 +21,7 @@ class CoreChunks {
   // Chunks that are damaged are passed over. Errors of the store.
   absl::Status ForEach(uint32_t stream, const std::function<void(const DecodedChunk&)>& visit);
 
-  uint64_t events() const { return events_; }          // seen in all streams
-  uint64_t unreadable() const { return unreadable_; }  // chunks, likewise
+  uint64_t unreadable() const { return unreadable_; }  // chunks of all streams
 
  private:
   const CaptureReader& reader_;
@@ -30,7 +29,6 @@ class CoreChunks {
   StoredChunk stored_;
   std::string columns_;
   DecodedChunk chunk_;
-  uint64_t events_ = 0;
   uint64_t unreadable_ = 0;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/clocks/event_clocks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -89,6 +91,13 @@ DeviceClock FitCore(const LogicalCore& core, const DeviceCoreEvidence& found, bo
   return clock;
 }
 
+ClockFinding UnreadChunks(uint64_t chunks) {
+  return {.kind = ClockFindingKind::kInconsistent,
+          .words = fmt::format("{} chunks of its core are damaged: what they tell of its clock is "
+                               "not known",
+                               chunks)};
+}
+
 }  // namespace
 
 absl::Status AddEventClocks(const CaptureReader& reader, const std::vector<StreamRecord>& streams,
@@ -103,12 +112,16 @@ absl::Status AddEventClocks(const CaptureReader& reader, const std::vector<Strea
   OrderChecker checker(clocks, order);
   for (const auto& [core, of_core] : cores) {
     CoreEvidence evidence(checker);
+    const uint64_t unreadable_before = chunks.unreadable();
     for (const StreamRecord* stream : of_core) {
       RETURN_IF_ERROR(
           chunks.ForEach(stream->number, [&](const DecodedChunk& chunk) { evidence.Add(chunk); }));
     }
     for (const DeviceCoreEvidence& found : evidence.Finish()) {
       DeviceClock clock = FitCore(core, found, evidence.began_anew());
+      if (chunks.unreadable() > unreadable_before) {
+        clock.findings.push_back(UnreadChunks(chunks.unreadable() - unreadable_before));
+      }
       clocks.maps.SetDevice(clock.worker, clock.core, clock.map);
       clocks.devices.push_back(std::move(clock));
     }

@@ -21,6 +21,7 @@ using ::testing::Contains;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 constexpr int64_t kMs = 1'000'000;
 
@@ -102,6 +103,19 @@ TEST_F(EventClocksTest, ACounterThatDriftsIsWithinItsBoundWhereTheRuntimesStamps
   EXPECT_LE(clocks.devices[0].bound_ns, 12'000u) << "the extrapolation's are no one's";
   EXPECT_LE(clocks.devices[0].likely_bound_ns, clocks.devices[0].bound_ns);
   EXPECT_GE(outcome.runtime_worst_ns, 10 * outcome.worst_ns);
+}
+
+TEST_F(EventClocksTest, ADamagedChunkIsTold) {
+  TestCoreWorld world({});
+  Run(world, 50);
+  world.Put(*store_, 1, TestStream(3));
+  const ReceivedChunk damaged = TestChunk(1, TestStream(3), 1);
+  ASSERT_TRUE(store_->chunks().PutBatch({&damaged, 1}).ok());
+  const CaptureClocks clocks = Clocks();
+  ASSERT_EQ(clocks.devices.size(), 1u);
+  EXPECT_EQ(clocks.devices[0].executions, 50u) << "what can be read is used";
+  ASSERT_THAT(clocks.devices[0].findings, SizeIs(1));
+  EXPECT_THAT(clocks.devices[0].findings[0].words, HasSubstr("1 chunks of its core are damaged"));
 }
 
 TEST_F(EventClocksTest, WithoutHostEventsItRestsOnSyncPointsAndSaysHowFarTheyAreWorth) {

@@ -2,7 +2,7 @@
 #include "aggregator/clocks/evidence_reach.h"
 
 #include <algorithm>
-#include <map>
+#include <vector>
 
 #include "base/status.h"
 
@@ -22,16 +22,20 @@ absl::StatusOr<bool> Reaches(const ClockEvidenceStore& store, const HostBoot& ho
 
 }  // namespace
 
-absl::StatusOr<bool> EvidenceReachesEnd(const Store& store, const CaptureRecord& record) {
+absl::StatusOr<LastEvents> LastEventsOf(const Store& store, const CaptureRecord& record) {
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, store.OpenCapture(record.id).Streams());
-  std::map<HostBoot, uint64_t> last_event_ns;
+  LastEvents events;
   for (const StreamRecord& stream : streams) {
     const WorkerIdentity& worker = stream.identity.worker;
-    uint64_t& last_ns = last_event_ns[{worker.instance_id, worker.boot_id}];
+    uint64_t& last_ns = events[{worker.instance_id, worker.boot_id}];
     last_ns = std::max(last_ns, stream.last_timestamp_ns);
   }
-  for (const auto& [host, last_ns] : last_event_ns) {
-    ASSIGN_OR_RETURN(const bool reaches, Reaches(store.clocks(), host, last_ns));
+  return events;
+}
+
+absl::StatusOr<bool> EvidenceReaches(const ClockEvidenceStore& store, const LastEvents& events) {
+  for (const auto& [host, last_ns] : events) {
+    ASSIGN_OR_RETURN(const bool reaches, Reaches(store, host, last_ns));
     if (!reaches) return false;
   }
   return true;

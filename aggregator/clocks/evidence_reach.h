@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <map>
+
 #include "absl/status/statusor.h"
 #include "aggregator/store/store.h"
 #include "trace/capture_record.h"
 
 namespace neurontrace {
 
+// When each machine of a capture had its last event, by its own REALTIME.
+using LastEvents = std::map<HostBoot, uint64_t>;
+absl::StatusOr<LastEvents> LastEventsOf(const Store& store, const CaptureRecord& record);
+
 // Whether what is stored about the clocks of a capture's machines reaches as far as its events do:
 // what comes later makes models better, but nothing has to be continued beyond what was seen. Of a
 // machine without any evidence there is nothing to wait for. Reads little of each machine. Errors
 // of the store. Any thread.
-absl::StatusOr<bool> EvidenceReachesEnd(const Store& store, const CaptureRecord& record);
+absl::StatusOr<bool> EvidenceReaches(const ClockEvidenceStore& store, const LastEvents& events);
 
 }  // namespace neurontrace

@@ -41,7 +41,9 @@ class EvidenceReachTest : public ::testing::Test {
                            .observations = EncodeClockEvidence(evidence)}})
                     .ok());
   }
-  bool Reaches() const { return EvidenceReachesEnd(*store_, record_).value(); }
+  bool Reaches() const {
+    return EvidenceReaches(store_->clocks(), LastEventsOf(*store_, record_).value()).value();
+  }
 
   const TemporaryDirectory directory_;
   const std::unique_ptr<Store> store_ = Store::Open(directory_.path(), {}).value();

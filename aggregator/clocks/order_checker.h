@@ -10,20 +10,10 @@
 #include "aggregator/align/capture_clocks.h"
 #include "aggregator/align/causal_matcher.h"
 #include "aggregator/clocks/collective_reader.h"
+#include "aggregator/clocks/order_classes.h"
 #include "aggregator/store/stream_record.h"
 
 namespace neurontrace {
-
-// What is compared. A class that is off costs nothing.
-struct OrderClasses {
-  bool collectives = true;  // cc_running
-  bool barriers = true;     // enc_barrier
-
-  bool Has(DeviceEventType type) const {
-    return type == DeviceEventType::kBarrier ? barriers : collectives;
-  }
-  bool any() const { return collectives || barriers; }
-};
 
 // Compares the times of what several instances did together, by their clocks, with the order in
 // which it can have been. It moves nothing. Cores of one job belong together, as far as each is

@@ -24,6 +24,10 @@ ClockMetrics::ClockMetrics(prometheus::Registry& registry)
                                   "Batches of clock evidence that made no sense")),
       batches_pruned(MakeCounter(registry, "neurontrace_aggregator_clock_batches_pruned_total",
                                  "Batches of clock evidence removed because of their age")),
+      own_batches_dropped(
+          MakeCounter(registry, "neurontrace_aggregator_clock_own_batches_dropped_total",
+                      "Batches of evidence of the aggregator's own clocks that its store took "
+                      "none of")),
       store_errors(MakeCounter(registry, "neurontrace_aggregator_clock_store_errors_total",
                                "Writes of clock evidence that the store refused")),
       questions_answered(MakeCounter(registry,

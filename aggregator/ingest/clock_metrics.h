@@ -16,6 +16,7 @@ struct ClockMetrics {
   prometheus::Counter& bytes_stored;
   prometheus::Counter& batches_refused;
   prometheus::Counter& batches_pruned;
+  prometheus::Counter& own_batches_dropped;  // of the aggregator's own clocks
   prometheus::Counter& store_errors;
   prometheus::Counter& questions_answered;  // in gRPC calls
   prometheus::Gauge& calls;

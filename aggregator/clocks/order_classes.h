@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "aggregator/align/device_evidence_reader.h"
+
+namespace neurontrace {
+
+// Which things that several instances do together have their order compared. A class that is off
+// costs nothing. A plain value.
+struct OrderClasses {
+  bool collectives = true;  // cc_running
+  bool barriers = true;     // enc_barrier
+
+  bool Has(DeviceEventType type) const {
+    return type == DeviceEventType::kBarrier ? barriers : collectives;
+  }
+  bool any() const { return collectives || barriers; }
+};
+
+}  // namespace neurontrace

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "trace/capture_begin.h"
 #include "trace/capture_spec.h"
 #include "trace/ids.h"
 #include "trace/worker_info.h"
@@ -18,10 +20,13 @@ enum class CaptureState : uint8_t {
   kStopping = 2,    // waiting until every chunk is stored
   kComplete = 3,    // every worker delivered everything it read
   kIncomplete = 4,  // ended, but see the workers and warnings
+  kArming = 5,      // asking who can take part
+  kNotBegun = 6,    // ended: fewer were armed than it requires
 };
 
 constexpr bool HasEnded(CaptureState state) {
-  return state == CaptureState::kComplete || state == CaptureState::kIncomplete;
+  return state == CaptureState::kComplete || state == CaptureState::kIncomplete ||
+         state == CaptureState::kNotBegun;
 }
 
 // One agent's part in a capture.
@@ -66,6 +71,8 @@ struct CaptureRecord {
   std::vector<CaptureBystander> bystanders;
   std::vector<std::string> warnings;
   std::vector<std::string> end_warnings;  // said at its end, and anew when a late agent finishes
+  std::optional<CaptureBegin> begin;      // what all were told, but host_raw_ns; nothing before
+  uint64_t armed_realtime_ns = 0;         // the last answer was there, or not waited for any more
   friend bool operator==(const CaptureRecord&, const CaptureRecord&) = default;
 };
 

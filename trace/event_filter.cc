@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <numeric>
+#include <optional>
+#include <utility>
 
 #include "base/status.h"
 #include "trace/limits.h"
@@ -14,6 +17,9 @@ namespace {
 constexpr size_t kItemsMax = 1'024;
 constexpr std::string_view kHardware = "hardware";
 constexpr std::string_view kSoftware = "software";
+constexpr char kAnyEnd = '*';
+// Of a name, in looking for the one that is most like it.
+constexpr size_t kComparedBytesMax = 64;
 
 // Both of the vendor's lists of hardware events, which differ in one name (nrt_model_switch in one,
 // nc_model_switch in the other).
@@ -42,10 +48,15 @@ std::string_view RealName(std::string_view name) {
   return name;
 }
 
+bool IsGroup(std::string_view item) { return item == kHardware || item == kSoftware; }
+
+// `item` of a parsed filter; an older runtime emits the older name of a type.
 bool Matches(std::string_view item, std::string_view event_type) {
-  if (item == kHardware) return IsHardwareEventType(event_type);
-  if (item == kSoftware) return !IsHardwareEventType(event_type);
-  return item == event_type;
+  if (IsGroup(item)) return (item == kHardware) == IsHardwareEventType(event_type);
+  const std::string_view real = RealName(event_type);
+  if (!item.ends_with(kAnyEnd)) return item == real;
+  item.remove_suffix(1);
+  return real.starts_with(item) || event_type.starts_with(item);
 }
 
 absl::Status CheckName(std::string_view item, std::string_view name) {
@@ -63,7 +74,56 @@ absl::Status CheckName(std::string_view item, std::string_view name) {
         "event type filter '{}': unexpected '{}'; write names, hardware, software or ^name", item,
         *wrong);
   }
+  if (name.find(kAnyEnd) < name.size() - 1) {
+    return InvalidArgument("event type filter '{}': a * can only end a name", item);
+  }
   return absl::OkStatus();
+}
+
+struct Item {
+  bool exclude = false;
+  std::string_view name;
+};
+absl::StatusOr<Item> ReadItem(std::string_view text) {
+  const bool exclude = text.starts_with('^');
+  const Item item{exclude, text.substr(exclude ? 1 : 0)};
+  RETURN_IF_ERROR(CheckName(text, item.name));
+  return Item{exclude, RealName(item.name)};
+}
+
+// How many letters make one of the other; of a `wanted` that ends in *, of the beginning.
+size_t EditDistance(std::string_view wanted, std::string_view name) {
+  const bool any_end = wanted.ends_with(kAnyEnd);
+  if (any_end) wanted.remove_suffix(1);
+  wanted = wanted.substr(0, kComparedBytesMax);
+  name = name.substr(0, kComparedBytesMax);
+  std::array<size_t, kComparedBytesMax + 1> row;
+  const auto row_end = row.begin() + name.size() + 1;
+  std::iota(row.begin(), row_end, size_t{0});
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < name.size(); ++j) {
+      const size_t replaced = diagonal + (wanted[i] == name[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+    }
+  }
+  return any_end ? *std::min_element(row.begin(), row_end) : row[name.size()];
+}
+
+std::string_view Nearest(std::string_view wanted, std::span<const std::string> known) {
+  std::optional<size_t> least;
+  std::string_view nearest;
+  const auto try_name = [&](std::string_view name) {
+    const size_t distance = EditDistance(wanted, name);
+    if (least && distance >= *least) return;
+    least = distance;
+    nearest = name;
+  };
+  for (const std::string& name : known) try_name(name);
+  try_name(kHardware);
+  try_name(kSoftware);
+  return nearest;
 }
 
 }  // namespace
@@ -73,20 +133,36 @@ absl::StatusOr<EventFilter> EventFilter::Parse(const std::vector<std::string>& i
     return InvalidArgument("event type filter: {} items; the limit is {}", items.size(), kItemsMax);
   }
   EventFilter filter;
-  for (const std::string& item : items) {
-    const bool exclude = item.starts_with('^');
-    const std::string_view name = std::string_view(item).substr(exclude ? 1 : 0);
-    RETURN_IF_ERROR(CheckName(item, name));
-    (exclude ? filter.exclude_ : filter.include_).emplace_back(RealName(name));
+  for (const std::string& text : items) {
+    ASSIGN_OR_RETURN(const Item item, ReadItem(text));
+    (item.exclude ? filter.exclude_ : filter.include_).emplace_back(item.name);
   }
   return filter;
 }
 
 bool EventFilter::Selects(std::string_view event_type) const {
-  const std::string_view real = RealName(event_type);  // an older runtime emits the older name
-  const auto matches = [real](const std::string& item) { return Matches(item, real); };
+  const auto matches = [event_type](const std::string& item) { return Matches(item, event_type); };
   return (include_.empty() || std::any_of(include_.begin(), include_.end(), matches)) &&
          std::none_of(exclude_.begin(), exclude_.end(), matches);
+}
+
+std::vector<UnknownEventType> UnknownEventTypes(std::span<const std::string> items,
+                                                std::span<const std::string> known) {
+  std::vector<UnknownEventType> unknown;
+  if (known.empty()) return unknown;
+  for (const std::string& text : items) {
+    const absl::StatusOr<Item> item = ReadItem(text);
+    if (!item.ok() || IsGroup(item->name)) continue;
+    const bool matches = std::any_of(known.begin(), known.end(), [&](const std::string& type) {
+      return Matches(item->name, type);
+    });
+    if (matches) continue;
+    if (unknown.size() == kUnknownEventTypesMax) break;
+    // What was written, and not what it stands for, is like the name that was meant.
+    const std::string_view written = std::string_view(text).substr(item->exclude ? 1 : 0);
+    unknown.push_back({text, std::string(Nearest(written, known))});
+  }
+  return unknown;
 }
 
 bool IsHardwareEventType(std::string_view event_type) {

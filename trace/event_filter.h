@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +17,8 @@ namespace neurontrace {
 // `hardware` and `software`, and exclusions with `^`, applied together: something is selected when
 // no positive item is given or one matches it, and no exclusion matches it. `hardware,^cc_running`
 // is all hardware events but one. Old and documented names are understood as the real ones
-// (`cc_exec` is cc_running, `device_exec` is nc_exec_running, …). A plain value.
+// (`cc_exec` is cc_running, `device_exec` is nc_exec_running, …). Beyond the vendor's grammar a
+// name may end in `*`: `nrt_tensor_*` is all that begin so. A plain value.
 class EventFilter {
  public:
   // INVALID_ARGUMENT names the item that is empty, too long or has a character that no name has.
@@ -27,6 +31,24 @@ class EventFilter {
   std::vector<std::string> include_;
   std::vector<std::string> exclude_;
 };
+
+// What a capture that names no event types leaves out: the noise of allocations, which can be half
+// of all events. Items of the grammar above.
+inline constexpr std::array<std::string_view, 4> kDefaultEventTypeItems = {
+    "^nrt_tensor_free", "^nrt_tensor_allocate", "^nrt_dma_mem_alloc", "^nrt_dma_mem_dealloc"};
+
+struct UnknownEventType {
+  std::string item;     // as it was given
+  std::string nearest;  // the known name that is most like it; empty where none is known
+  friend bool operator==(const UnknownEventType&, const UnknownEventType&) = default;
+};
+// At most so many are named.
+inline constexpr size_t kUnknownEventTypesMax = 16;
+// The items that match none of the `known` types, in their order: slips of the pen, most likely.
+// The groups are always known; nothing is said where no type is known, nor of items that Parse
+// refuses. Pure.
+std::vector<UnknownEventType> UnknownEventTypes(std::span<const std::string> items,
+                                                std::span<const std::string> known);
 
 // True for the events that the runtime's documentation counts as the hardware's.
 bool IsHardwareEventType(std::string_view event_type);

@@ -22,6 +22,12 @@ TEST(EventFilter, FollowsTheVendorsGrammar) {
       {{"hardware", "nrt_tensor_write"}, {"cc_running", "nrt_tensor_write"}, {"nrt_tensor_read"}},
       {{"^nrt_tensor_free"}, {"nrt_execute"}, {"nrt_tensor_free"}},
       {{"^hardware"}, {"nrt_execute"}, {"cc_running"}},
+      {{"nrt_tensor_*"}, {"nrt_tensor_read", "nrt_tensor_free", "tensor_read"}, {"nrt_execute"}},
+      {{"tensor_*"}, {"tensor_read"}, {"nrt_tensor_read"}},
+      {{"^nrt_dma_*"}, {"nrt_execute"}, {"nrt_dma_mem_alloc", "nrt_dma_"}},
+      {{"hardware", "^cc_*"}, {"nc_exec_running"}, {"cc_running", "cc_exec_barrier", "nrt_load"}},
+      {{"*"}, {"nrt_execute", ""}, {}},
+      {{"^*"}, {}, {"nrt_execute"}},
   };
   for (const Case& c : cases) {
     const auto filter = EventFilter::Parse(c.items);
@@ -50,6 +56,55 @@ TEST(EventFilter, RefusesSlipsByName) {
   EXPECT_FALSE(EventFilter::Parse({"^^a"}).ok());
   EXPECT_FALSE(EventFilter::Parse({"a,b"}).ok());
   EXPECT_FALSE(EventFilter::Parse({std::string(1000, 'a')}).ok());
+  EXPECT_EQ(EventFilter::Parse({"nrt_*_read"}).status().message(),
+            "event type filter 'nrt_*_read': a * can only end a name");
+  EXPECT_FALSE(EventFilter::Parse({"a**"}).ok());
+}
+
+TEST(EventFilter, LeavesAllocationsOutByDefault) {
+  const auto filter =
+      EventFilter::Parse({kDefaultEventTypeItems.begin(), kDefaultEventTypeItems.end()});
+  ASSERT_TRUE(filter.ok()) << filter.status();
+  EXPECT_FALSE(filter->Selects("nrt_tensor_free"));
+  EXPECT_FALSE(filter->Selects("nrt_dma_mem_dealloc"));
+  EXPECT_TRUE(filter->Selects("nrt_tensor_read"));
+  EXPECT_TRUE(filter->Selects("some_future_event"));
+}
+
+using Unknown = std::vector<UnknownEventType>;
+const std::vector<std::string> kKnown = {"cc_running",  "kmgr_exec_core",  "nc_exec_running",
+                                         "nrt_execute", "nrt_tensor_read", "nrt_tensor_write"};
+
+TEST(UnknownEventTypes, NamesTheNearest) {
+  const std::vector<std::string> items = {"nrt_exceute", "^cc_runing", "nrt_tensr_*", "hardwear"};
+  EXPECT_EQ(UnknownEventTypes(items, kKnown), (Unknown{{"nrt_exceute", "nrt_execute"},
+                                                       {"^cc_runing", "cc_running"},
+                                                       {"nrt_tensr_*", "nrt_tensor_read"},
+                                                       {"hardwear", "hardware"}}));
+}
+
+TEST(UnknownEventTypes, KnowsGroupsAliasesAndBeginnings) {
+  const std::vector<std::string> items = {"hardware",     "^software", "cc_exec", "tensor_read",
+                                          "nrt_tensor_*", "*",         "^cc_*",   "device_exec"};
+  EXPECT_EQ(UnknownEventTypes(items, kKnown), Unknown());
+  // An older runtime's list.
+  const std::vector<std::string> older = {"dlr_infer"};
+  EXPECT_EQ(UnknownEventTypes(std::vector<std::string>{"kmgr_exec_core"}, older), Unknown());
+}
+
+TEST(UnknownEventTypes, SaysNothingWhereNothingIsKnownOrNothingIsMeant) {
+  const std::vector<std::string> slip = {"nrt_exceute"};
+  EXPECT_EQ(UnknownEventTypes(slip, {}), Unknown());
+  EXPECT_EQ(UnknownEventTypes({}, kKnown), Unknown());
+  EXPECT_EQ(UnknownEventTypes(std::vector<std::string>{"", "^", "a,b", "a*b"}, kKnown), Unknown());
+}
+
+TEST(UnknownEventTypes, HasLimits) {
+  const std::vector<std::string> many(1'000, std::string(512, 'x'));
+  const std::vector<std::string> known = {std::string(70'000, 'y'), "xy"};
+  const Unknown unknown = UnknownEventTypes(many, known);
+  ASSERT_EQ(unknown.size(), kUnknownEventTypesMax);
+  EXPECT_EQ(unknown[0].nearest, "xy");
 }
 
 TEST(ParseCoreList, TakesNumbersAndRanges) {

@@ -40,7 +40,9 @@ inline constexpr uint32_t kCoresPerWorkerMax = 256;
 inline constexpr uint32_t kStreamsPerWorkerMax =
     kCoresPerWorkerMax + 1;  // and one for events without a core
 inline constexpr uint32_t kWorkersPerAgentMax = 1'024;
-inline constexpr uint32_t kWorkerWarningsMax = 64;  // further ones are not reported
+inline constexpr uint32_t kWorkerWarningsMax = 64;     // further ones are not reported
+inline constexpr uint32_t kWorkerEventTypesMax = 512;  // likewise
+inline constexpr uint32_t kWorkerJobFactsMax = 64;     // likewise
 inline constexpr uint32_t kAgentsMax = 16'384;
 inline constexpr uint32_t kStreamsPerCaptureMax = 1u << 20;
 inline constexpr uint32_t kCapturesRunningMax = 16;
@@ -101,6 +103,18 @@ inline constexpr size_t kSpoolQuarantineFilesMax = 1'000;
 inline constexpr uint64_t kRingEventsPerCoreDefault = 65'536;
 inline constexpr uint64_t kRingEventsPerCoreMin = 1'024;
 inline constexpr uint64_t kRingEventsPerCoreMax = uint64_t{1} << 22;
+
+// What a capture may ask for: items of one selection, labels, and rules of triggers. Beyond:
+// refused.
+inline constexpr uint32_t kSelectionItemsMax = 4'096;
+inline constexpr uint32_t kCaptureLabelsMax = 64;
+inline constexpr uint32_t kTriggerRulesMax = 256;
+
+// Arming: how long the answers of agents are waited for, and the least and the most time from the
+// order to begin to the beginning. A worker that has not answered by then joins late.
+inline constexpr uint64_t kArmPatienceNs = 2'000'000'000;
+inline constexpr uint64_t kBeginLeadMinNs = 20'000'000;
+inline constexpr uint64_t kBeginLeadMaxNs = 500'000'000;
 
 // Framework trace files.
 inline constexpr size_t kFrameworkFileBytesMax = size_t{8} << 30;  // uncompressed

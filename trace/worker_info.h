@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/capture_spec.h"
 #include "trace/ids.h"
 #include "trace/loss.h"
 #include "trace/rank_evidence.h"
@@ -21,6 +22,7 @@ enum class WorkerState : uint8_t {
   kRuntimeTooOld = 5,
   kClosed = 6,
   kFailed = 7,
+  kNoTap = 8,  // it uses the runtime, and has no tap loaded
 };
 enum class CaptureWorkerState : uint8_t {
   kUnspecified = 0,
@@ -30,6 +32,23 @@ enum class CaptureWorkerState : uint8_t {
   kComplete = 4,
   kRefused = 5,
   kLost = 6,
+  kArmed = 7,
+  kSuspended = 8,  // a standing capture that gives way to another one meanwhile
+};
+// Why a worker does not take part. Values as above.
+enum class CaptureObstacle : uint8_t {
+  kNone = 0,
+  kOtherProfiler = 1,
+  kRuntimeTooOld = 2,
+  kNoTap = 3,
+  kNotInitialised = 4,
+  kAgentLost = 5,
+  kOtherCapture = 6,
+  kNoEventType = 7,  // its runtime has none of those asked for
+  kRuntimeRefused = 8,
+  kNotArmed = 9,  // a snapshot: its rings were not kept
+  kEnded = 10,    // the process ended first
+  kNoAnswer = 11,
 };
 
 struct CoreInfo {
@@ -49,6 +68,11 @@ struct WorkerInfo {
   std::string runtime_version;
   bool pid_claimed = false;
   std::vector<std::string> warnings;
+  std::vector<std::string> event_types;  // that its runtime knows; empty: not known
+  // Sorted. Keys: "job", "slurm", "torchelastic", "comm", "namespace", "pod", "label:KEY".
+  std::vector<KeyValue> job_facts;
+  bool can_begin_at = false;  // its tap can begin and stop at a given time, and hold rings
+  CaptureId tap_capture;      // what its tap records now; empty: nothing
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
 };
 
@@ -66,6 +90,15 @@ struct CaptureWorkerStatus {
   uint32_t streams = 0;
   // Set by the aggregator: how the worker was when it last did not record.
   WorkerState worker_state = WorkerState::kUnspecified;
+  CaptureObstacle obstacle = CaptureObstacle::kNone;
+  uint64_t bytes_read = 0;         // of chunks, encoded
+  uint64_t begun_realtime_ns = 0;  // of its host's clock; 0: it has not, or it is not known
+  int64_t begin_offset_ns = 0;     // how much later than planned; only with begun_as_planned
+  bool begun_as_planned = false;   // it was told a time
+  uint64_t first_execution = 0;    // the lowest of its cores' first; 0: none seen
+  uint64_t newest_execution = 0;   // the highest of its cores' newest
+  uint64_t reaches_back_ns = 0;    // kSnapshot: from the cut to its youngest core's first event
+  bool joined_late = false;        // after the others had begun
   friend bool operator==(const CaptureWorkerStatus&, const CaptureWorkerStatus&) = default;
 };
 

@@ -6,6 +6,7 @@
 #include "neurontrace/v1/agent_gateway.pb.h"
 #include "neurontrace/v1/chunk.pb.h"
 #include "neurontrace/v1/vocabulary.pb.h"
+#include "trace/capture_begin.h"
 #include "trace/capture_spec.h"
 #include "trace/chunk_header.h"
 #include "trace/ids.h"
@@ -24,7 +25,9 @@ void ToProto(const WorkerIdentity& value, v1::WorkerIdentity* message);
 void ToProto(const StreamIdentity& value, v1::StreamIdentity* message);
 void ToProto(const RankEvidence& value, v1::RankEvidence* message);
 void ToProto(const Loss& value, v1::Loss* message);
+void ToProto(const KeyValue& value, v1::KeyValue* message);
 void ToProto(const CaptureSpec& value, v1::CaptureSpec* message);
+void ToProto(const CaptureBegin& value, v1::CaptureBegin* message);
 void ToProto(const WorkerInfo& value, v1::WorkerInventory* message);
 void ToProto(const CaptureWorkerStatus& value, v1::CaptureWorkerStatus* message);
 void ToProto(const StreamCursor& value, v1::StreamCursor* message);
@@ -35,7 +38,9 @@ absl::StatusOr<WorkerIdentity> FromProto(const v1::WorkerIdentity& message);
 absl::StatusOr<StreamIdentity> FromProto(const v1::StreamIdentity& message);
 absl::StatusOr<RankEvidence> FromProto(const v1::RankEvidence& message);
 absl::StatusOr<Loss> FromProto(const v1::Loss& message);
+absl::StatusOr<KeyValue> FromProto(const v1::KeyValue& message);
 absl::StatusOr<CaptureSpec> FromProto(const v1::CaptureSpec& message);
+absl::StatusOr<CaptureBegin> FromProto(const v1::CaptureBegin& message);
 absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message);
 absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& message);
 absl::StatusOr<StreamCursor> FromProto(const v1::StreamCursor& message);

@@ -7,45 +7,12 @@
 #include <vector>
 
 #include "base/status.h"
-#include "trace/event_filter.h"
 #include "trace/limits.h"
 #include "trace/stream_cursor.h"
+#include "wire/field_checks.h"
 
 namespace neurontrace {
 namespace {
-
-// What a capture may ask for at most; beyond: refused.
-constexpr int kSelectionItemsMax = 4'096;
-
-absl::Status CheckText(std::string_view field, const std::string& text, size_t bytes_max) {
-  if (text.size() <= bytes_max) return absl::OkStatus();
-  return InvalidArgument("{} has {} bytes; the limit is {}", field, text.size(), bytes_max);
-}
-
-// Identities are compared with what comes back, so nothing in them may be what ToProto would not
-// send. That they are UTF-8 the parser has checked.
-absl::Status CheckIdentityText(std::string_view field, const std::string& text) {
-  const bool has_control = std::any_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-  });
-  if (has_control) return InvalidArgument("{} has a control character", field);
-  return CheckText(field, text, limits::kIdentityStringBytesMax);
-}
-
-absl::Status CheckDetail(std::string_view field, const std::string& text) {
-  return CheckText(field, text, limits::kDetailBytesMax);
-}
-
-absl::Status CheckCount(std::string_view field, int count, int64_t most) {
-  if (count <= most) return absl::OkStatus();
-  return InvalidArgument("{} has {} entries; the limit is {}", field, count, most);
-}
-
-// A value that this version does not know, from a newer peer or a hostile one.
-absl::Status CheckEnum(std::string_view field, int value, int least, int most) {
-  if (value >= least && value <= most) return absl::OkStatus();
-  return InvalidArgument("{} has the unknown value {}", field, value);
-}
 
 template <typename Message, typename Value>
 absl::Status FromProtoList(const google::protobuf::RepeatedPtrField<Message>& messages,
@@ -119,49 +86,9 @@ absl::StatusOr<Loss> FromProto(const v1::Loss& message) {
               .detail = message.detail()};
 }
 
-absl::StatusOr<CaptureSpec> FromProto(const v1::CaptureSpec& message) {
-  RETURN_IF_ERROR(CheckIdentityText("spec.name", message.name()));
-  RETURN_IF_ERROR(CheckIdentityText("spec.job", message.job()));
-  RETURN_IF_ERROR(CheckCount("spec.instance_ids", message.instance_ids_size(), kSelectionItemsMax));
-  RETURN_IF_ERROR(
-      CheckCount("spec.neuron_cores", message.neuron_cores_size(), limits::kCoresPerWorkerMax));
-  RETURN_IF_ERROR(CheckCount("spec.event_types", message.event_types_size(), kSelectionItemsMax));
-  CaptureSpec value;
-  value.name = message.name();
-  value.job = message.job();
-  for (const auto& id : message.instance_ids()) {
-    RETURN_IF_ERROR(CheckIdentityText("spec.instance_ids", id));
-    value.instance_ids.push_back(id);
-  }
-  for (const uint32_t core : message.neuron_cores()) {
-    if (core >= limits::kCoresPerWorkerMax) {
-      return InvalidArgument("spec.neuron_cores has core {}; the highest possible is {}", core,
-                             limits::kCoresPerWorkerMax - 1);
-    }
-    value.neuron_cores.push_back(core);
-  }
-  value.event_types.assign(message.event_types().begin(), message.event_types().end());
-  RETURN_IF_ERROR(EventFilter::Parse(value.event_types).status());
-  const uint64_t ring = message.ring_events_per_core();
-  if (ring != 0 && (ring < limits::kRingEventsPerCoreMin || ring > limits::kRingEventsPerCoreMax)) {
-    return InvalidArgument("spec.ring_events_per_core is {}; it may be {} to {}", ring,
-                           limits::kRingEventsPerCoreMin, limits::kRingEventsPerCoreMax);
-  }
-  value.duration_ns = message.duration_ns();
-  value.ring_events_per_core = ring;
-  value.include_neuron = message.include_neuron();
-  value.include_framework = message.include_framework();
-  if (!value.include_neuron && !value.include_framework) {
-    return InvalidArgument(
-        "the capture leaves out both the runtime's events and framework files: "
-        "nothing is left to record");
-  }
-  return value;
-}
-
 absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message) {
   RETURN_IF_ERROR(CheckEnum("worker.state", message.state(), v1::WORKER_STATE_NOT_INITIALISED,
-                            v1::WORKER_STATE_FAILED));
+                            v1::WORKER_STATE_NO_TAP));
   RETURN_IF_ERROR(CheckDetail("worker.detail", message.detail()));
   RETURN_IF_ERROR(CheckDetail("worker.command", message.command()));
   RETURN_IF_ERROR(CheckDetail("worker.job", message.job()));
@@ -192,12 +119,27 @@ absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message) {
     RETURN_IF_ERROR(CheckDetail("worker.warnings", warning));
     value.warnings.push_back(warning);
   }
+  RETURN_IF_ERROR(
+      CheckCount("worker.event_types", message.event_types_size(), limits::kWorkerEventTypesMax));
+  for (const auto& type : message.event_types()) {
+    RETURN_IF_ERROR(CheckIdentityText("worker.event_types", type));
+    value.event_types.push_back(type);
+  }
+  RETURN_IF_ERROR(
+      CheckCount("worker.job_facts", message.job_facts_size(), limits::kWorkerJobFactsMax));
+  RETURN_IF_ERROR(FromProtoList(message.job_facts(), value.job_facts));
+  value.can_begin_at = message.can_begin_at();
+  if (!message.tap_capture_id().empty()) {
+    ASSIGN_OR_RETURN(value.tap_capture, CaptureId::FromBytes(message.tap_capture_id()));
+  }
   return value;
 }
 
 absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& message) {
   RETURN_IF_ERROR(CheckEnum("capture_worker.state", message.state(),
-                            v1::CAPTURE_WORKER_STATE_STARTING, v1::CAPTURE_WORKER_STATE_LOST));
+                            v1::CAPTURE_WORKER_STATE_STARTING, v1::CAPTURE_WORKER_STATE_SUSPENDED));
+  RETURN_IF_ERROR(CheckEnum("capture_worker.obstacle", message.obstacle(),
+                            v1::CAPTURE_OBSTACLE_NONE, v1::CAPTURE_OBSTACLE_NO_ANSWER));
   RETURN_IF_ERROR(CheckDetail("capture_worker.detail", message.detail()));
   CaptureWorkerStatus value;
   ASSIGN_OR_RETURN(value.capture_id, CaptureId::FromBytes(message.capture_id()));
@@ -209,6 +151,15 @@ absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& mes
   value.events_lost = message.events_lost();
   value.framework = message.framework();
   value.streams = message.streams();
+  value.obstacle = static_cast<CaptureObstacle>(message.obstacle());
+  value.bytes_read = message.bytes_read();
+  value.begun_realtime_ns = message.begun_realtime_ns();
+  value.begin_offset_ns = message.begin_offset_ns();
+  value.begun_as_planned = message.begun_as_planned();
+  value.first_execution = message.first_execution();
+  value.newest_execution = message.newest_execution();
+  value.reaches_back_ns = message.reaches_back_ns();
+  value.joined_late = message.joined_late();
   return value;
 }
 

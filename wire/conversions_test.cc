@@ -67,7 +67,8 @@ static_assert(Same(WorkerState::kBusyOtherProfiler, v1::WORKER_STATE_BUSY_OTHER_
 static_assert(Same(WorkerState::kRuntimeTooOld, v1::WORKER_STATE_RUNTIME_TOO_OLD));
 static_assert(Same(WorkerState::kClosed, v1::WORKER_STATE_CLOSED));
 static_assert(Same(WorkerState::kFailed, v1::WORKER_STATE_FAILED));
-static_assert(v1::WorkerState_MAX == v1::WORKER_STATE_FAILED);
+static_assert(Same(WorkerState::kNoTap, v1::WORKER_STATE_NO_TAP));
+static_assert(v1::WorkerState_MAX == v1::WORKER_STATE_NO_TAP);
 
 static_assert(Same(CaptureWorkerState::kUnspecified, v1::CAPTURE_WORKER_STATE_UNSPECIFIED));
 static_assert(Same(CaptureWorkerState::kStarting, v1::CAPTURE_WORKER_STATE_STARTING));
@@ -76,7 +77,30 @@ static_assert(Same(CaptureWorkerState::kStopping, v1::CAPTURE_WORKER_STATE_STOPP
 static_assert(Same(CaptureWorkerState::kComplete, v1::CAPTURE_WORKER_STATE_COMPLETE));
 static_assert(Same(CaptureWorkerState::kRefused, v1::CAPTURE_WORKER_STATE_REFUSED));
 static_assert(Same(CaptureWorkerState::kLost, v1::CAPTURE_WORKER_STATE_LOST));
-static_assert(v1::CaptureWorkerState_MAX == v1::CAPTURE_WORKER_STATE_LOST);
+static_assert(Same(CaptureWorkerState::kArmed, v1::CAPTURE_WORKER_STATE_ARMED));
+static_assert(Same(CaptureWorkerState::kSuspended, v1::CAPTURE_WORKER_STATE_SUSPENDED));
+static_assert(v1::CaptureWorkerState_MAX == v1::CAPTURE_WORKER_STATE_SUSPENDED);
+
+static_assert(Same(CaptureObstacle::kNone, v1::CAPTURE_OBSTACLE_NONE));
+static_assert(Same(CaptureObstacle::kOtherProfiler, v1::CAPTURE_OBSTACLE_OTHER_PROFILER));
+static_assert(Same(CaptureObstacle::kRuntimeTooOld, v1::CAPTURE_OBSTACLE_RUNTIME_TOO_OLD));
+static_assert(Same(CaptureObstacle::kNoTap, v1::CAPTURE_OBSTACLE_NO_TAP));
+static_assert(Same(CaptureObstacle::kNotInitialised, v1::CAPTURE_OBSTACLE_NOT_INITIALISED));
+static_assert(Same(CaptureObstacle::kAgentLost, v1::CAPTURE_OBSTACLE_AGENT_LOST));
+static_assert(Same(CaptureObstacle::kOtherCapture, v1::CAPTURE_OBSTACLE_OTHER_CAPTURE));
+static_assert(Same(CaptureObstacle::kNoEventType, v1::CAPTURE_OBSTACLE_NO_EVENT_TYPE));
+static_assert(Same(CaptureObstacle::kRuntimeRefused, v1::CAPTURE_OBSTACLE_RUNTIME_REFUSED));
+static_assert(Same(CaptureObstacle::kNotArmed, v1::CAPTURE_OBSTACLE_NOT_ARMED));
+static_assert(Same(CaptureObstacle::kEnded, v1::CAPTURE_OBSTACLE_ENDED));
+static_assert(Same(CaptureObstacle::kNoAnswer, v1::CAPTURE_OBSTACLE_NO_ANSWER));
+static_assert(v1::CaptureObstacle_MAX == v1::CAPTURE_OBSTACLE_NO_ANSWER);
+
+static_assert(Same(CaptureMode::kStream, v1::CAPTURE_MODE_STREAM));
+static_assert(Same(CaptureMode::kFlightRecorder, v1::CAPTURE_MODE_FLIGHT_RECORDER));
+static_assert(Same(CaptureMode::kSnapshot, v1::CAPTURE_MODE_SNAPSHOT));
+static_assert(Same(CaptureMode::kContinuous, v1::CAPTURE_MODE_CONTINUOUS));
+static_assert(Same(CaptureMode::kPreview, v1::CAPTURE_MODE_PREVIEW));
+static_assert(v1::CaptureMode_MAX == v1::CAPTURE_MODE_PREVIEW);
 
 static_assert(Same(ClockDomain::kUnspecified, v1::CLOCK_DOMAIN_UNSPECIFIED));
 static_assert(Same(ClockDomain::kHostRealtime, v1::CLOCK_DOMAIN_HOST_REALTIME));
@@ -108,6 +132,10 @@ WorkerInfo SomeWorkerInfo() {
   info.runtime_version = "2.31.24.0";
   info.pid_claimed = true;
   info.warnings = {"a warning"};
+  info.event_types = {"nrt_execute", "nc_exec_running"};
+  info.job_facts = {{"label:team", "nlp"}, {"slurm", "4711"}};
+  info.can_begin_at = true;
+  info.tap_capture = SomeCapture();
   return info;
 }
 
@@ -120,6 +148,20 @@ CaptureSpec SomeSpec() {
   spec.event_types = {"hardware", "^cc_running"};
   spec.duration_ns = 5'000'000'000;
   spec.ring_events_per_core = limits::kRingEventsPerCoreMax;
+  spec.job_facts = {{"slurm", "4711"}};
+  spec.worker_gids = {{0, 7}, {64, 64}};
+  spec.all_events = true;
+  spec.labels = {{"ticket", "T-1"}};
+  spec.require_percent = 90;
+  spec.at_next_execution = true;
+  spec.at_execution = 5;
+  spec.executions = 6;
+  spec.bytes_max = 7;
+  spec.retention_ns = 8;
+  spec.retention_bytes = 9;
+  spec.budget_core_ppm = 10'000;
+  spec.budget_bytes_per_second = 11;
+  spec.cause = "slow";
   return spec;
 }
 
@@ -132,6 +174,24 @@ TEST(ConversionsTest, ValuesSurviveTheWire) {
   ExpectSame<v1::WorkerInventory>(SomeWorkerInfo());
   ExpectSame<v1::CaptureWorkerStatus>(CaptureWorkerStatus{
       SomeCapture(), SomeWorker(), CaptureWorkerState::kLost, "killed", 10, 9, 1, true, 4});
+  ExpectSame<v1::CaptureWorkerStatus>(CaptureWorkerStatus{.capture_id = SomeCapture(),
+                                                          .worker = SomeWorker(),
+                                                          .state = CaptureWorkerState::kArmed,
+                                                          .obstacle = CaptureObstacle::kNoAnswer,
+                                                          .bytes_read = 1,
+                                                          .begun_realtime_ns = 2,
+                                                          .begin_offset_ns = -3,
+                                                          .begun_as_planned = true,
+                                                          .first_execution = 4,
+                                                          .newest_execution = 5,
+                                                          .reaches_back_ns = 6,
+                                                          .joined_late = true});
+  CaptureSpec snapshot;
+  snapshot.mode = CaptureMode::kSnapshot;
+  snapshot.last_ns = 20'000'000'000;
+  snapshot.flight_recorder = SomeCapture();
+  ExpectSame<v1::CaptureSpec>(snapshot);
+  ExpectSame<v1::CaptureBegin>(CaptureBegin{1, 2, 3, 4, 5});
   ExpectSame<v1::StreamCursor>(StreamCursor{SomeStream(), 9, 1 << 30, 3, true, 70'000,
                                             SomeChunk().header.losses_before, 71'001});
   ExpectSame<v1::GoneBefore>(GoneBefore{LossPlace::kSpool, LossReason::kFull});
@@ -287,6 +347,12 @@ TEST(ConversionsTest, RefusesByNameWhatNobodyMayAskFor) {
   refused([](Spec& m) { m.add_neuron_cores(256); }, "spec.neuron_cores has core 256");
   refused([](Spec& m) { m.add_event_types("^"); }, "event type filter");
   refused([](Spec& m) { m.set_ring_events_per_core(1); }, "spec.ring_events_per_core is 1");
+  refused([](Spec& m) { m.set_require_percent(101); }, "spec.require_percent is 101");
+  refused([](Spec& m) { m.set_mode(static_cast<v1::CaptureMode>(9)); }, "spec.mode");
+  refused([](Spec& m) { m.set_mode(v1::CAPTURE_MODE_CONTINUOUS); }, "executions");
+  refused([](Spec& m) { m.add_job_facts()->set_value("4711"); }, "a key is empty");
+  refused([](Spec& m) { m.add_worker_gids()->set_first(-1); }, "spec.worker_gids");
+  refused([](Spec& m) { m.set_flight_recorder("short"); }, "16");
   refused([](Spec& m) { m.add_instance_ids(std::string(600, 'x')); }, "spec.instance_ids");
   refused(
       [](Spec& m) {

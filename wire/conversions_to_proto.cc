@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,11 +23,6 @@ std::string Identity(std::string_view text) {
   return CleanText(text, limits::kIdentityStringBytesMax);
 }
 std::string Detail(std::string_view text) { return CleanText(text, limits::kDetailBytesMax); }
-// What a person asked for is not cut but refused, with a message.
-std::string Whole(std::string_view text) {
-  return CleanText(text, std::numeric_limits<size_t>::max());
-}
-
 template <typename Value>
 std::span<const Value> AtMost(const std::vector<Value>& values, size_t most) {
   return std::span(values).first(std::min(values.size(), most));
@@ -91,18 +85,6 @@ void ToProto(const Loss& value, v1::Loss* message) {
   message->set_detail(Detail(value.detail));
 }
 
-void ToProto(const CaptureSpec& value, v1::CaptureSpec* message) {
-  message->set_name(Whole(value.name));
-  message->set_job(Whole(value.job));
-  for (const auto& id : value.instance_ids) message->add_instance_ids(Whole(id));
-  for (const uint32_t core : value.neuron_cores) message->add_neuron_cores(core);
-  for (const auto& type : value.event_types) message->add_event_types(Whole(type));
-  message->set_duration_ns(value.duration_ns);
-  message->set_ring_events_per_core(value.ring_events_per_core);
-  message->set_include_neuron(value.include_neuron);
-  message->set_include_framework(value.include_framework);
-}
-
 void ToProto(const WorkerInfo& value, v1::WorkerInventory* message) {
   ToProto(value.identity, message->mutable_identity());
   message->set_state(static_cast<v1::WorkerState>(value.state));
@@ -119,6 +101,16 @@ void ToProto(const WorkerInfo& value, v1::WorkerInventory* message) {
   for (const auto& warning : AtMost(value.warnings, limits::kWorkerWarningsMax)) {
     message->add_warnings(Detail(warning));
   }
+  for (const auto& type : AtMost(value.event_types, limits::kWorkerEventTypesMax)) {
+    message->add_event_types(Identity(type));
+  }
+  for (const KeyValue& fact : AtMost(value.job_facts, limits::kWorkerJobFactsMax)) {
+    ToProto(fact, message->add_job_facts());
+  }
+  message->set_can_begin_at(value.can_begin_at);
+  if (!value.tap_capture.empty()) {
+    message->set_tap_capture_id(std::string(value.tap_capture.bytes()));
+  }
 }
 
 void ToProto(const CaptureWorkerStatus& value, v1::CaptureWorkerStatus* message) {
@@ -132,6 +124,15 @@ void ToProto(const CaptureWorkerStatus& value, v1::CaptureWorkerStatus* message)
   message->set_framework(value.framework);
   message->set_streams(value.streams);
   message->set_worker_state(static_cast<v1::WorkerState>(value.worker_state));
+  message->set_obstacle(static_cast<v1::CaptureObstacle>(value.obstacle));
+  message->set_bytes_read(value.bytes_read);
+  message->set_begun_realtime_ns(value.begun_realtime_ns);
+  message->set_begin_offset_ns(value.begin_offset_ns);
+  message->set_begun_as_planned(value.begun_as_planned);
+  message->set_first_execution(value.first_execution);
+  message->set_newest_execution(value.newest_execution);
+  message->set_reaches_back_ns(value.reaches_back_ns);
+  message->set_joined_late(value.joined_late);
 }
 
 void ToProto(const StreamCursor& value, v1::StreamCursor* message) {

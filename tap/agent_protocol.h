@@ -5,12 +5,22 @@
 //   tap -> agent   HELLO   once after each connect, with two descriptors (SCM_RIGHTS): the memfd of
 //                          tap/buffer_format.h, and the wake descriptor, which becomes readable
 //                          (8 bytes a wake-up) when data came while `consumer_waiting` was 1
-//   agent -> tap   START   start (or go on with) a capture; STOP: end it
+//   agent -> tap   START   start (or go on with) a capture; STOP: end it; both now or at a time.
+//                          COLLECT: what the rings of a capture that holds them have at a time
 //   tap -> agent   STATUS  the answer to each command, and each change of state
 //
 // START of the running capture and STOP of one that does not run change nothing and succeed. A
-// START that cannot take effect yet (before nrt_init, while another profiler works) is kept and
-// takes effect when it can. One capture at a time: START of a second is refused.
+// START that cannot take effect yet (before its time or nrt_init, while another profiler works) is
+// kept and takes effect when it can. One capture at a time: START of a second is refused.
+//
+// A START that holds begins the runtime's trace and fetches nothing: the rings keep the newest, and
+// the tap sleeps. COLLECT then drains them once, as a capture of its own between TRACE_STARTED
+// (kTapRecordFlagCollected) and TRACE_STOPPED, and the first one holds on. COLLECT of what has been
+// collected succeeds and does nothing.
+//
+// The version in a message's header is that of its layout. What taps send has been the same since
+// version 1; commands of version 2 have times, and are for taps whose HELLO says protocol_newest 2
+// or more. So a tap and an agent work together where one is a version older than the other.
 //
 // A wrong, oversized or too frequent command costs the agent its connection, never the worker
 // anything. When the socket dies the trace goes on into the ring; a capture whose agent has not
@@ -25,17 +35,28 @@ inline constexpr char kTapAgentSocketEnv[] = "NEURONTRACE_AGENT_SOCKET";
 inline constexpr char kTapAgentSocketDefault[] = "/run/neurontrace/agent.sock";
 
 inline constexpr uint32_t kTapMessageMagic = 0x5041'544e;  // "NTAP" in memory
-inline constexpr uint16_t kTapProtocolVersion = 1;
+inline constexpr uint16_t kTapProtocolVersion = 2;
+inline constexpr uint16_t kTapProtocolVersionOldest = 1;
 inline constexpr uint32_t kTapMessageBytesMax = 16 * 1024;
 inline constexpr uint32_t kTapEventNamesMax = 256;
 inline constexpr uint32_t kTapEventNameBytesMax = 127;  // without the NUL
 inline constexpr uint32_t kTapStatusDetailBytesMax = 256;
 inline constexpr uint32_t kTapOrphanTimeoutSeconds = 60;
+// A command for a time further ahead is refused; one for a time that is past is done at once.
+inline constexpr uint32_t kTapAheadMaxSeconds = 60;
+// COLLECTs that wait for their time; one more is refused.
+inline constexpr uint32_t kTapCollectsMax = 4;
 // A START outside these limits of events per core ring is refused (120 bytes a slot in the worker).
 inline constexpr uint64_t kTapEventsPerCoreMin = 1024;
 inline constexpr uint64_t kTapEventsPerCoreMax = uint64_t{1} << 22;
 
-enum class TapMessageType : uint16_t { kHello = 1, kStart = 2, kStop = 3, kStatus = 4 };
+enum class TapMessageType : uint16_t {
+  kHello = 1,
+  kStart = 2,
+  kStop = 3,
+  kStatus = 4,
+  kCollect = 5,  // since version 2
+};
 
 struct TapMessageHeader {
   uint32_t magic;
@@ -51,9 +72,10 @@ struct TapHello {
   uint32_t claimed_pid;
   uint32_t claimed_uid;
   uint64_t process_start_ticks;
-  uint64_t buffer_bytes;  // size of the memfd
-  uint32_t state;         // TapState
-  uint32_t reserved;
+  uint64_t buffer_bytes;     // size of the memfd
+  uint32_t state;            // TapState
+  uint16_t protocol_newest;  // version of commands that the tap takes; 0: 1
+  uint16_t reserved;
   uint8_t capture_id[kTapCaptureIdBytes];  // the capture wanted or running; zero: none
   char tap_version[32];
 };
@@ -66,25 +88,50 @@ struct TapStart {
   uint64_t nc_bitmap[4];  // as in TapTraceStarted
   uint32_t event_rule;    // TapEventRule
   uint32_t name_count;
-  uint32_t flags;        // 0
+  uint32_t flags;        // of kTapStartFlag*; in version 1: 0
   uint32_t names_bytes;  // NUL-terminated names follow; this is all of them
 };
 static_assert(sizeof(TapStart) == 88);
+inline constexpr uint32_t kTapStartFlagHold = 1;  // begin the trace, and fetch nothing
+// Version 2: this, then the names.
+struct TapStartAt {
+  TapStart start;
+  uint64_t begin_at_monotonic_ns;  // of CLOCK_MONOTONIC; 0: at once
+};
+static_assert(sizeof(TapStartAt) == 96);
 
 struct TapStop {
   TapMessageHeader header;
   uint8_t capture_id[kTapCaptureIdBytes];
 };
 static_assert(sizeof(TapStop) == 32);
+// Version 2.
+struct TapStopAt {
+  TapStop stop;
+  uint64_t stop_at_monotonic_ns;  // 0: at once
+};
+static_assert(sizeof(TapStopAt) == 40);
+
+struct TapCollect {
+  TapMessageHeader header;
+  uint8_t capture_id[kTapCaptureIdBytes];   // that what is collected is recorded under
+  uint8_t recorder_id[kTapCaptureIdBytes];  // of the capture that holds the rings
+  uint64_t at_monotonic_ns;                 // 0: at once
+};
+static_assert(sizeof(TapCollect) == 56);
 
 enum class TapResult : uint32_t {
-  kNone = 0,            // not an answer: the state changed
-  kOk = 1,              // done: the capture runs, or does not run any more
-  kAccepted = 2,        // kept until the runtime is initialised, free or willing; see `state`
-  kAnotherCapture = 3,  // another capture runs (its id is in capture_id)
+  kNone = 0,      // not an answer: the state changed
+  kOk = 1,        // done: the capture runs, or does not run any more
+  kAccepted = 2,  // kept until its time, or until the runtime is initialised, free or willing:
+                  // see `state`. STOP and COLLECT are answered again, with kOk, once done
+  kAnotherCapture = 3,  // another capture runs (its id is in capture_id). COLLECT: too many wait,
+                        // and capture_id is the one asked for
   kNotRunning = 4,      // STOP of a capture that is not running here
   kUnsupported = 5,     // the runtime lacks what this needs
   kInvalid = 6,         // not understood; the connection ends
+  kTooFarAhead = 7,     // its time is more than kTapAheadMaxSeconds ahead
+  kNothingHeld = 8,     // COLLECT: the rings are not held, or no longer were at its time
 };
 
 struct TapStatus {

@@ -52,7 +52,14 @@ enum class TapState : uint32_t {
   kClosed = 6,             // nrt_close was called; nrt_init may follow
   kExited = 7,             // the process is in exit(); nothing more will come
   kStartFailed = 8,        // the runtime refused the last start for another reason; retried
+  kHolding = 9,            // our trace runs, and its events stay in the runtime's rings
 };
+
+// The fact that names the state in which the facts were written, and the names of those states in
+// which nothing is known of the runtime: a reader tells by them that its facts have yet to come.
+inline constexpr char kTapStateFact[] = "tap.state";
+inline constexpr char kTapNameNotInitialised[] = "not initialised";
+inline constexpr char kTapNameClosed[] = "closed";
 
 // Counters only grow. Written by the tap alone with relaxed order; the agent reads them at any
 // time.
@@ -141,6 +148,9 @@ inline constexpr uint64_t kTapRecordCrcOffset = 8;  // the checksum covers from 
 inline constexpr uint16_t kTapRecordFlagFinalDrain = 1;  // fetched after the decision to stop
 inline constexpr uint16_t kTapRecordFlagResumed = 2;     // TRACE_STARTED: same capture goes on
 inline constexpr uint16_t kTapRecordFlagMore = 4;        // FETCH: came back full, more may wait
+// TRACE_STARTED: what follows comes from rings that were held, perhaps for long. Sequence numbers
+// go on, and what is missing before a core's first one was overwritten meanwhile: no loss.
+inline constexpr uint16_t kTapRecordFlagCollected = 8;
 
 enum class TapEventRule : uint32_t { kAll = 0, kOnlyThese = 1, kAllButThese = 2 };
 
@@ -159,6 +169,7 @@ enum class TapStopReason : uint32_t {
   kYielded = 4,        // the application starts or stops a profiler; resumed afterwards
   kOrphaned = 5,       // no agent for kTapOrphanTimeoutSeconds
   kFetchFailed = 6,    // the runtime refused fetch after fetch: somebody else ended the trace
+  kCollected = 7,      // what the rings held is here; they are held on
 };
 
 struct TapTraceStopped {

@@ -26,12 +26,16 @@ const char* CheckNames(const char* names, uint32_t bytes, uint32_t count) {
   return at == bytes ? nullptr : "bytes follow the last event type name";
 }
 
-const char* ParseStart(const uint8_t* data, size_t size, CaptureSpec* spec) {
-  TapStart start;
-  if (size < sizeof start) return "START is too short";
-  memcpy(&start, data, sizeof start);
-  if (size - sizeof start != start.names_bytes) return "START's names are cut off";
-  if (start.flags != 0) return "START has flags this tap does not know";
+const char* ParseStart(const uint8_t* data, size_t size, uint16_t version, AgentCommand* command) {
+  TapStartAt at = {};
+  const size_t fixed = version == 1 ? sizeof at.start : sizeof at;
+  if (size < fixed) return "START is too short";
+  memcpy(&at, data, fixed);
+  const TapStart& start = at.start;
+  if (size - fixed != start.names_bytes) return "START's names are cut off";
+  if ((start.flags & ~(version == 1 ? 0u : kTapStartFlagHold)) != 0) {
+    return "START has flags this tap does not know";
+  }
   if (start.event_rule > static_cast<uint32_t>(TapEventRule::kAllButThese)) {
     return "START has an event rule this tap does not know";
   }
@@ -41,23 +45,42 @@ const char* ParseStart(const uint8_t* data, size_t size, CaptureSpec* spec) {
     return "START's events per core are out of bounds";
   }
   if (IsZero(start.capture_id)) return "START has no capture id";
-  const char* names = reinterpret_cast<const char*>(data) + sizeof start;
+  const char* names = reinterpret_cast<const char*>(data) + fixed;
   if (const char* wrong = CheckNames(names, start.names_bytes, start.name_count)) return wrong;
+  CaptureSpec* const spec = &command->spec;
   memcpy(spec->capture_id, start.capture_id, sizeof spec->capture_id);
   spec->max_events_per_nc = start.max_events_per_nc;
   memcpy(spec->nc_bitmap, start.nc_bitmap, sizeof spec->nc_bitmap);
   spec->event_rule = static_cast<TapEventRule>(start.event_rule);
+  spec->holds = (start.flags & kTapStartFlagHold) != 0;
   spec->name_count = start.name_count;
   spec->names_bytes = start.names_bytes;
   memcpy(spec->names, names, start.names_bytes);
+  command->at_ns = at.begin_at_monotonic_ns;
   return nullptr;
 }
 
-const char* ParseStop(const uint8_t* data, size_t size, CaptureSpec* spec) {
-  TapStop stop;
-  if (size != sizeof stop) return "STOP has a wrong size";
-  memcpy(&stop, data, sizeof stop);
-  memcpy(spec->capture_id, stop.capture_id, sizeof spec->capture_id);
+const char* ParseStop(const uint8_t* data, size_t size, uint16_t version, AgentCommand* command) {
+  TapStopAt at = {};
+  if (size != (version == 1 ? sizeof at.stop : sizeof at)) return "STOP has a wrong size";
+  memcpy(&at, data, size);
+  memcpy(command->spec.capture_id, at.stop.capture_id, sizeof at.stop.capture_id);
+  command->at_ns = at.stop_at_monotonic_ns;
+  return nullptr;
+}
+
+const char* ParseCollect(const uint8_t* data, size_t size, AgentCommand* command) {
+  TapCollect collect;
+  if (size != sizeof collect) return "COLLECT has a wrong size";
+  memcpy(&collect, data, sizeof collect);
+  if (IsZero(collect.capture_id) || IsZero(collect.recorder_id))
+    return "COLLECT lacks a capture id";
+  if (SameCaptureId(collect.capture_id, collect.recorder_id)) {
+    return "COLLECT names the capture that holds as the one that is collected";
+  }
+  memcpy(command->spec.capture_id, collect.capture_id, sizeof collect.capture_id);
+  memcpy(command->recorder_id, collect.recorder_id, sizeof command->recorder_id);
+  command->at_ns = collect.at_monotonic_ns;
   return nullptr;
 }
 
@@ -85,17 +108,23 @@ const char* ParseCommand(const uint8_t* data, size_t size, AgentCommand* command
   if (size > kTapMessageBytesMax) return "the message is too long";
   memcpy(&header, data, sizeof header);
   if (header.magic != kTapMessageMagic) return "the message has a wrong magic";
-  if (header.version != kTapProtocolVersion) return "the protocol version is not known";
+  if (header.version < kTapProtocolVersionOldest || header.version > kTapProtocolVersion) {
+    return "the protocol version is not known";
+  }
   if (header.length != size) return "the message's length is not the packet's";
   command->type = static_cast<TapMessageType>(header.type);
   switch (command->type) {
     case TapMessageType::kStart:
-      return ParseStart(data, size, &command->spec);
+      return ParseStart(data, size, header.version, command);
     case TapMessageType::kStop:
-      return ParseStop(data, size, &command->spec);
+      return ParseStop(data, size, header.version, command);
+    case TapMessageType::kCollect:
+      if (header.version >= 2) return ParseCollect(data, size, command);
+      break;
     default:
-      return "the message is no command";
+      break;
   }
+  return "the message is no command";
 }
 
 }  // namespace neurontrace

@@ -14,6 +14,7 @@ struct CaptureSpec {
   uint64_t max_events_per_nc;
   uint64_t nc_bitmap[4];
   TapEventRule event_rule;
+  bool holds;  // its events stay in the runtime's rings
   uint32_t name_count;
   uint32_t names_bytes;
   char names[kTapMessageBytesMax];  // NUL-terminated, one after the other
@@ -34,11 +35,14 @@ const char* NextName(const CaptureSpec& spec, const char* name);
 bool NamesEventType(const CaptureSpec& spec, const char* event_type);
 
 struct AgentCommand {
-  TapMessageType type;  // kStart or kStop
-  CaptureSpec spec;     // kStop: only capture_id
+  TapMessageType type;                      // kStart, kStop or kCollect
+  CaptureSpec spec;                         // but for kStart only capture_id
+  uint64_t at_ns;                           // monotonic; 0: at once
+  uint8_t recorder_id[kTapCaptureIdBytes];  // kCollect
 };
 
-// Reads one packet into `command`. Null if it is valid, else what is wrong with it.
+// Reads one packet of any version that is known into `command`. Null if it is valid, else what is
+// wrong with it.
 const char* ParseCommand(const uint8_t* data, size_t size, AgentCommand* command);
 
 }  // namespace neurontrace

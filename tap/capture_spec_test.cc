@@ -52,6 +52,57 @@ TEST(CaptureSpecTest, ReadsStop) {
   EXPECT_EQ(command.spec.capture_id[0], 9);
 }
 
+TEST(CaptureSpecTest, ReadsTimesOfVersion2AndNoneOfVersion1) {
+  AgentCommand command;
+  TapTestStart start = TapTestStartAt(3, 123, true);
+  start.names = {"cc_running"};
+  ASSERT_EQ(Parse(start.Packet(), &command), nullptr);
+  EXPECT_EQ(command.at_ns, 123u);
+  EXPECT_TRUE(command.spec.holds);
+  EXPECT_TRUE(NamesEventType(command.spec, "cc_running"));
+  ASSERT_EQ(Parse(TapTestStart().Packet(), &command), nullptr);
+  EXPECT_EQ(command.at_ns, 0u);
+  EXPECT_FALSE(command.spec.holds);
+  ASSERT_EQ(Parse(TapTestStopAtPacket(3, 77), &command), nullptr);
+  EXPECT_EQ(command.at_ns, 77u);
+  ASSERT_EQ(Parse(TapTestStopPacket(3), &command), nullptr);
+  EXPECT_EQ(command.at_ns, 0u);
+}
+
+TEST(CaptureSpecTest, ReadsCollect) {
+  AgentCommand command;
+  ASSERT_EQ(Parse(TapTestCollectPacket(4, 5, 99), &command), nullptr);
+  EXPECT_EQ(command.type, TapMessageType::kCollect);
+  EXPECT_EQ(command.recorder_id[0], 4);
+  EXPECT_EQ(command.spec.capture_id[0], 5);
+  EXPECT_EQ(command.at_ns, 99u);
+  EXPECT_THAT(Parse(TapTestCollectPacket(0, 5), &command), StrEq("COLLECT lacks a capture id"));
+  EXPECT_THAT(Parse(TapTestCollectPacket(5, 0), &command), StrEq("COLLECT lacks a capture id"));
+  EXPECT_THAT(Parse(TapTestCollectPacket(5, 5), &command),
+              StrEq("COLLECT names the capture that holds as the one that is collected"));
+  std::vector<uint8_t> packet = TapTestCollectPacket(4, 5);
+  packet[4] = 1;  // the version
+  EXPECT_THAT(Parse(packet, &command), StrEq("the message is no command"));
+  packet[4] = 3;
+  EXPECT_THAT(Parse(packet, &command), StrEq("the protocol version is not known"));
+}
+
+TEST(CaptureSpecTest, AVersionHasTheOthersLayoutNever) {
+  AgentCommand command;
+  std::vector<uint8_t> packet = TapTestStart().Packet();
+  packet[4] = 2;
+  EXPECT_THAT(Parse(packet, &command), StrEq("START is too short"));
+  packet = TapTestStartAt(1, 5).Packet();
+  packet[4] = 1;
+  EXPECT_THAT(Parse(packet, &command), StrEq("START's names are cut off"));
+  packet = TapTestStopPacket(1);
+  packet[4] = 2;
+  EXPECT_THAT(Parse(packet, &command), StrEq("STOP has a wrong size"));
+  TapTestStart start;
+  start.start.flags = kTapStartFlagHold;
+  EXPECT_THAT(Parse(start.Packet(), &command), StrEq("START has flags this tap does not know"));
+}
+
 TEST(CaptureSpecTest, RefusesWhatIsOutOfBounds) {
   AgentCommand command;
   TapTestStart start;
@@ -100,7 +151,7 @@ TEST(CaptureSpecTest, RefusesBrokenHeaders) {
   packet[0] ^= 1;
   EXPECT_THAT(Parse(packet, &command), StrEq("the message has a wrong magic"));
   packet = TapTestStopPacket(9);
-  packet[4] = 2;
+  packet[4] = 3;
   EXPECT_THAT(Parse(packet, &command), StrEq("the protocol version is not known"));
   packet = TapTestStopPacket(9);
   packet[6] = static_cast<uint8_t>(TapMessageType::kHello);

@@ -99,6 +99,7 @@ constexpr const char* kNames[] = {
     "PET_NPROC_PER_NODE",
     // neurontrace's own.
     "NEURONTRACE_JOB",
+    "NEURONTRACE_LABELS",
     "NEURONTRACE_WORKER_START_ID",
     "NEURONTRACE_WORKERS_PER_NODE",
     "NEURONTRACE_WORKER_COUNT",

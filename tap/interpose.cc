@@ -157,6 +157,10 @@ NEURONTRACE_EXPORT int nrt_inspect_stop() {
   return CallProfiler<int()>(&real_inspect_stop, Profiler::kInspect, false);
 }
 
+// Read from the file, by `neurontrace doctor`.
+NEURONTRACE_EXPORT const char neurontrace_tap_version[];
+const char neurontrace_tap_version[] = NEURONTRACE_VERSION;
+
 // For a host whose own calls the tap cannot see, because it got them by dlsym from a handle of
 // libnrt.so.1 (Python's ctypes) or loaded the tap after the runtime: "nrt_init has succeeded".
 // Returns 0 if the tap found the runtime and serves it from now on, else 1.

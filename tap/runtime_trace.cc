@@ -104,13 +104,16 @@ RuntimeTrace::Start RuntimeTrace::Begin(const CaptureSpec& spec, bool resumed) {
   if (start.status != kNrtSuccess) return start;
 
   running_ = true;
+  holds_ = spec.holds;
+  ring_events_ = spec.max_events_per_nc;
   errors_in_a_row_ = 0;
   last_error_ = kNrtSuccess;
   PrepareFetch(spec);
-  ring_->SetCapture(spec.capture_id);
+  memcpy(capture_id_, spec.capture_id, sizeof capture_id_);
+  ring_->SetCapture(capture_id_);
   documents_at_start_ = ring_->documents();
   refused_at_start_ = ring_->refused_documents();
-  WriteStarted(spec, resumed);
+  WriteStarted(spec, resumed ? kTapRecordFlagResumed : 0);
   return start;
 }
 
@@ -194,15 +197,14 @@ void RuntimeTrace::PrepareFetch(const CaptureSpec& spec) {
   schedule_.Begin(clock_->monotonic_ns(), slot_count_, spec.max_events_per_nc, events_per_fetch_);
 }
 
-void RuntimeTrace::WriteStarted(const CaptureSpec& spec, bool resumed) {
+void RuntimeTrace::WriteStarted(const CaptureSpec& spec, uint16_t flags) {
   TapTraceStarted started = {};
   started.max_events_per_nc = spec.max_events_per_nc;
   memcpy(started.nc_bitmap, spec.nc_bitmap, sizeof started.nc_bitmap);
   started.event_rule = static_cast<uint32_t>(spec.event_rule);
   started.name_count = spec.name_count;
-  ring_->AppendControl(TapRecordType::kTraceStarted, resumed ? kTapRecordFlagResumed : 0,
-                       clock_->realtime_ns(), &started, sizeof started, spec.names,
-                       spec.names_bytes);
+  ring_->AppendControl(TapRecordType::kTraceStarted, flags, clock_->realtime_ns(), &started,
+                       sizeof started, spec.names, spec.names_bytes);
 }
 
 uint64_t RuntimeTrace::ReservedBytes() const {
@@ -338,23 +340,32 @@ bool RuntimeTrace::DrainEveryCore() {
   return round > 1;
 }
 
+void RuntimeTrace::WriteStopped(TapTraceStopped stopped, uint64_t documents_at_start,
+                                uint64_t refused_at_start) {
+  stopped.documents = ring_->documents() - documents_at_start;
+  stopped.refused_documents = ring_->refused_documents() - refused_at_start;
+  const uint64_t realtime_ns = clock_->realtime_ns();
+  ring_->FlushLosses(realtime_ns);
+  ring_->AppendControl(TapRecordType::kTraceStopped, 0, realtime_ns, &stopped, sizeof stopped);
+}
+
 void RuntimeTrace::End(TapStopReason reason, bool call_stop) {
   if (!running_) return;
   TapTraceStopped stopped = {};
   stopped.reason = static_cast<uint32_t>(reason);
   // A trace that somebody else ended has nothing to fetch; what there is may be theirs.
   if (reason != TapStopReason::kFetchFailed) {
-    stopped.final_drain_complete = DrainEveryCore() ? 1 : 0;
+    stopped.final_drain_complete = (holds_ && !collecting_) || DrainEveryCore() ? 1 : 0;
   }
   if (options_ != nullptr) library_->fetch_options_free(options_);
   options_ = nullptr;
   if (call_stop) stopped.nrt_status = library_->trace_stop();
   running_ = false;
-  stopped.documents = ring_->documents() - documents_at_start_;
-  stopped.refused_documents = ring_->refused_documents() - refused_at_start_;
-  const uint64_t realtime_ns = clock_->realtime_ns();
-  ring_->FlushLosses(realtime_ns);
-  ring_->AppendControl(TapRecordType::kTraceStopped, 0, realtime_ns, &stopped, sizeof stopped);
+  if (collecting_) {
+    collected_all_ = stopped.final_drain_complete != 0;
+    EndCollection(reason);
+  }
+  WriteStopped(stopped, documents_at_start_, refused_at_start_);
   ring_->SetCapture(nullptr);
 }
 

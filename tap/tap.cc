@@ -28,7 +28,7 @@ uint64_t Earlier(uint64_t a, uint64_t b) { return a < b ? a : b; }
 const char* TapStateName(TapState state) {
   switch (state) {
     case TapState::kNotInitialised:
-      return "not initialised";
+      return kTapNameNotInitialised;
     case TapState::kIdle:
       return "idle";
     case TapState::kStreaming:
@@ -38,11 +38,13 @@ const char* TapStateName(TapState state) {
     case TapState::kRuntimeTooOld:
       return "runtime too old";
     case TapState::kClosed:
-      return "closed";
+      return kTapNameClosed;
     case TapState::kExited:
       return "exited";
     case TapState::kStartFailed:
       return "start failed";
+    case TapState::kHolding:
+      return "holding";
   }
   return "unknown";
 }
@@ -74,10 +76,15 @@ uint64_t Tap::Step() {
   const uint64_t now_ns = clock_->monotonic_ns();
   ServeAgent(now_ns);
   StopOrphan(now_ns);
+  StopIfDue(now_ns);
   StartIfWanted(now_ns);
   DrainIfDue(now_ns);
-  PublishState(now_ns);
-  NotifyConsumer();
+  CollectIfDue(now_ns);
+  if (now_ns >= quiet_until_ns_) {
+    quiet_until_ns_ = 0;
+    PublishState(now_ns);
+    NotifyConsumer();
+  }
   GiveMemoryBack(now_ns);
   if (exit_told_) gate_->AcknowledgeExit();
   return NextDeadlineNs();
@@ -149,10 +156,13 @@ void Tap::StopOrphan(uint64_t now_ns) {
 }
 
 void Tap::StartIfWanted(uint64_t now_ns) {
-  if (!wanted_ || trace_.running() || now_ns < start_at_ns_ || !library_->CanTrace()) return;
+  if (!wanted_ || trace_.running() || !library_->CanTrace()) return;
+  if (now_ns < start_at_ns_ || now_ns < begin_at_ns_) return;
   if (!gate_->Enter()) return;
   const RuntimeTrace::Start start = trace_.Begin(spec_, resumed_);
   gate_->Leave(trace_.running());
+  if (now_ns - begin_at_ns_ < kQuietAfterBeginNs)
+    quiet_until_ns_ = begin_at_ns_ + kQuietAfterBeginNs;
   NoteStart(start, now_ns);
 }
 
@@ -204,10 +214,11 @@ void Tap::StopTrace(TapStopReason reason) {
   }
   NotifyConsumer();
   gate_->Leave(false);
+  ForgetCollections(clock_->monotonic_ns());
 }
 
 void Tap::DrainIfDue(uint64_t now_ns) {
-  if (!trace_.running() || trace_.NextDueNs() > now_ns) return;
+  if (!trace_.running() || trace_.holds() || trace_.NextDueNs() > now_ns) return;
   if (!gate_->Enter()) return;  // claimed: the next step gives the runtime back
   const bool there = trace_.DrainDue(gate_->waiting());
   gate_->Leave(true);
@@ -222,6 +233,7 @@ void Tap::LoseTrace(uint64_t now_ns) {
   const bool ours = !closed && !view_.vouched && gate_->EnterToRelease();
   trace_.End(TapStopReason::kFetchFailed, ours);
   gate_->Leave(false);
+  ForgetCollections(now_ns);
   if (closed) {
     gate_->SetRuntimeGone();
     return;
@@ -237,7 +249,7 @@ TapState Tap::CurrentState() const {
     return view_.inits == 0 ? TapState::kNotInitialised : TapState::kClosed;
   }
   if (!library_->CanTrace()) return TapState::kRuntimeTooOld;
-  if (trace_.running()) return TapState::kStreaming;
+  if (trace_.running()) return trace_.holds() ? TapState::kHolding : TapState::kStreaming;
   const bool yields = view_.claimed && view_.claim == RuntimeGate::Claim::kYield;
   if (view_.profilers != 0 || yields) return TapState::kBusyOtherProfiler;
   if (refusal_ == Refusal::kBusy) return TapState::kBusyOtherProfiler;
@@ -270,22 +282,23 @@ void Tap::ExplainState() {
     snprintf(detail_, sizeof detail_,
              "the application profiles itself (nrt_sys_trace_start, nrt_inspect_begin or "
              "NEURON_RT_INSPECT_ENABLE): waiting until it has ended that");
-  } else if (state_ != TapState::kStreaming && refusal_ == Refusal::kNone) {
+  } else if (!trace_.running() && refusal_ == Refusal::kNone) {
     detail_[0] = '\0';
   }
 }
 
 void Tap::PublishFacts() {
-  facts_stale_ = false;
   facts_version_ = worker_facts_->version();
   facts_.Begin();
-  facts_.Add("tap.state", TapStateName(state_));
+  facts_.Add(kTapStateFact, TapStateName(state_));
   if (detail_[0] != '\0') facts_.Add("tap.detail", detail_);
   worker_facts_->AddTo(&facts_);
   if (!runtime_facts_.complete && gate_->EnterForFacts()) {
     runtime_facts_.Gather(*library_);
     gate_->Leave(trace_.running());
   }
+  // Where the application is about to close, or to profile, its call goes first.
+  facts_stale_ = view_.initialised && !view_.exiting && !runtime_facts_.complete;
   runtime_facts_.AddTo(&facts_);
   AddProcessFacts(&facts_);
   facts_.Publish();
@@ -303,7 +316,9 @@ void Tap::NotifyConsumer() {
 }
 
 void Tap::GiveMemoryBack(uint64_t now_ns) {
-  if (wanted_ || trace_.running()) {
+  // A trace that holds writes nothing for as long as nobody asks.
+  const bool holds = trace_.holds() && !trace_.collecting();
+  if ((wanted_ || trace_.running()) && !holds) {
     give_back_at_ns_ = now_ns + kGiveBackFirstNs;
     give_back_pause_ns_ = kGiveBackFirstNs;
     return;
@@ -321,11 +336,16 @@ void Tap::GiveMemoryBack(uint64_t now_ns) {
 
 uint64_t Tap::NextDeadlineNs() const {
   uint64_t next = Earlier(connection_.RetryAtNs(), trace_.NextDueNs());
-  if (!wanted_ && !trace_.running()) next = Earlier(next, give_back_at_ns_);
+  if (quiet_until_ns_ != 0) next = Earlier(next, quiet_until_ns_);
+  const bool holds = trace_.holds() && !trace_.collecting();
+  if ((!wanted_ && !trace_.running()) || holds) next = Earlier(next, give_back_at_ns_);
   if (!wanted_) return next;
+  next = Earlier(next, Earlier(stop_at_ns_, NextCollectionNs()));
   const bool may_start = view_.initialised && !view_.exiting && !view_.claimed &&
                          view_.profilers == 0 && library_->CanTrace();
-  if (!trace_.running() && may_start) next = Earlier(next, start_at_ns_);
+  if (!trace_.running() && may_start) {
+    next = Earlier(next, start_at_ns_ > begin_at_ns_ ? start_at_ns_ : begin_at_ns_);
+  }
   if (!connection_.connected()) {
     next = Earlier(next, connection_.disconnected_since_ns() + kOrphanTimeoutNs);
   }

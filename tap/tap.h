@@ -28,6 +28,10 @@ class Tap {
   static constexpr uint64_t kGiveBackFirstNs = kNsPerSecond;
   static constexpr uint64_t kGiveBackMaxNs = 64 * kNsPerSecond;
   static constexpr uint32_t kCommandsPerStep = 16;
+  static constexpr uint64_t kAheadMaxNs = kTapAheadMaxSeconds * kNsPerSecond;
+  // Who begins at a moment tells its agent this long after it: the taps of one machine wake at the
+  // same moment, and none is to wait for a processor behind what agents do with the others' news.
+  static constexpr uint64_t kQuietAfterBeginNs = 5 * kNsPerMs;
 
   Tap() = default;
   ~Tap();
@@ -51,6 +55,10 @@ class Tap {
 
  private:
   enum class Refusal : uint8_t { kNone, kBusy, kFailed };
+  struct Collection {
+    uint8_t capture_id[kTapCaptureIdBytes];
+    uint64_t at_ns;
+  };
 
   void ReleaseIfAsked();
   void FollowLifecycle();
@@ -59,7 +67,19 @@ class Tap {
   void ServePacket(long size, uint64_t now_ns);
   void HandleStart(uint64_t now_ns);
   void HandleStop(uint64_t now_ns);
+  void HandleCollect(uint64_t now_ns);
+  bool StopCollection(const uint8_t* capture_id, uint64_t now_ns);
   void Answer(TapResult result, const uint8_t* capture_id, const char* detail, uint64_t now_ns);
+  void Tell(TapMessageType command, TapResult result, const uint8_t* capture_id, const char* detail,
+            uint64_t now_ns);
+  void StopCapture(uint64_t now_ns);
+  void StopIfDue(uint64_t now_ns);
+  void CollectIfDue(uint64_t now_ns);
+  void NoteCollected(uint64_t now_ns);
+  void ForgetCollections(uint64_t now_ns);
+  bool IsWaiting(const uint8_t* capture_id) const;
+  bool WasCollected(const uint8_t* capture_id) const;
+  uint64_t NextCollectionNs() const;
   void StopOrphan(uint64_t now_ns);
   void StartIfWanted(uint64_t now_ns);
   void NoteStart(const RuntimeTrace::Start& start, uint64_t now_ns);
@@ -96,10 +116,20 @@ class Tap {
   bool wanted_ = false;   // the agent wants spec_ recorded
   bool resumed_ = false;  // spec_'s trace ran before
   Refusal refusal_ = Refusal::kNone;
+  uint64_t begin_at_ns_ = 0;        // not before
+  uint64_t quiet_until_ns_ = 0;     // nobody is told of anything before
+  uint64_t stop_at_ns_ = kNeverNs;  // of what is wanted
   uint64_t start_at_ns_ = 0;
   uint64_t start_pause_ns_ = kStartRetryFirstNs;
   NrtStatus nrt_status_ = kNrtSuccess;
   CaptureSpec spec_;  // valid while wanted_
+
+  uint32_t collection_count_ = 0;
+  Collection collections_[kTapCollectsMax] = {};  // that wait for their time
+  Collection collecting_ = {};                    // while trace_ does
+  // So that what is asked again by an agent that came back is not done again.
+  uint32_t collected_next_ = 0;
+  uint8_t collected_[kTapCollectsMax][kTapCaptureIdBytes] = {};
 
   TapState state_ = TapState::kNotInitialised;
   bool state_published_ = false;

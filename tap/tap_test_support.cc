@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <thread>
 
 namespace neurontrace {
 
@@ -260,6 +261,20 @@ void TapTest::StartCapture(uint8_t capture) {
   agent_.Send(TapTestStart(capture).Packet());
   Step();
   ASSERT_EQ(State(), TapState::kStreaming);
+}
+
+void TapTest::TakeBack(RuntimeGate::Claim claim, const std::function<void()>& call) {
+  std::atomic<bool> done = false;  // at once, where the tap holds nothing
+  std::thread application([&] {
+    gate_.TakeBack(claim, 0);
+    call();
+    gate_.GiveBack(claim);
+    done = true;
+  });
+  while (gate_.waiting().load() == 0 && !done) std::this_thread::yield();  // tidy: poll
+  Step();
+  application.join();
+  Step();
 }
 
 std::vector<TapTestRecord> TapTest::ReadOfType(TapRecordType type) {

@@ -125,6 +125,16 @@ class TapTest : public ::testing::Test {
   // nrt_init as the application would have called it, and an agent that has accepted the tap.
   void InitAndConnect();
   void StartCapture(uint8_t capture = 1);
+  // The answers to commands that came so far, in order; changes of state left out.
+  std::vector<TapResult> Answers() {
+    std::vector<TapResult> answers;
+    for (const TapStatus& status : agent_.ReadStatuses()) {
+      if (status.command != 0) answers.push_back(static_cast<TapResult>(status.result));
+    }
+    return answers;
+  }
+  // An application thread takes the runtime back for `call`; stepped until it has it.
+  void TakeBack(RuntimeGate::Claim claim, const std::function<void()>& call);
   TapState State() { return static_cast<TapState>(tap_->buffer().header()->state.load()); }
   std::vector<TapTestRecord> ReadOfType(TapRecordType type);
 

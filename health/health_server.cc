@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -43,6 +44,92 @@ class Page final : public CivetHandler {
   std::function<Answer()> make_;
 };
 
+const char* ReasonOf(int code) {
+  switch (code) {
+    case 200:
+      return "OK";
+    case 202:
+      return "Accepted";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 409:
+      return "Conflict";
+    case 413:
+      return "Content Too Large";
+    case 429:
+      return "Too Many Requests";
+    default:
+      return "Service Unavailable";
+  }
+}
+
+class PostHandler final : public CivetHandler {
+ public:
+  explicit PostHandler(PostPage page) : page_(std::move(page)) {}
+
+  bool handlePost(CivetServer*, mg_connection* connection) override {
+    Say(connection, AnswerTo(connection));
+    return true;
+  }
+  bool handleGet(CivetServer*, mg_connection* connection) override {
+    Say(connection, {405, "POST to it\n"});
+    return true;
+  }
+
+  const std::string& prefix() const { return page_.prefix; }
+
+ private:
+  static bool IsLocal(const mg_request_info& request) {
+    const std::string from = request.remote_addr;
+    return from.starts_with("127.") || from == "::1" || from.starts_with("::ffff:127.");
+  }
+
+  PostAnswer AnswerTo(mg_connection* connection) const {
+    const mg_request_info& request = *mg_get_request_info(connection);
+    if (!page_.is_for_anybody && !IsLocal(request)) {
+      return {403, "only from this machine\n"};
+    }
+    // Browsers say for whose page they ask.
+    if (mg_get_header(connection, "Origin") != nullptr) return {403, "not for web pages\n"};
+    if (request.content_length > static_cast<long long>(page_.body_bytes_max)) {
+      return {413, "at most " + std::to_string(page_.body_bytes_max) + " bytes\n"};
+    }
+    PostRequest post;
+    post.body.resize(page_.body_bytes_max + 1);
+    size_t size = 0;
+    while (size < post.body.size()) {
+      const int got = mg_read(connection, post.body.data() + size, post.body.size() - size);
+      if (got <= 0) break;
+      size += static_cast<size_t>(got);
+    }
+    if (size > page_.body_bytes_max) {
+      return {413, "at most " + std::to_string(page_.body_bytes_max) + " bytes\n"};
+    }
+    post.body.resize(size);
+    const std::string path = request.local_uri == nullptr ? "" : request.local_uri;
+    post.name = path.substr(std::min(page_.prefix.size(), path.size()));
+    return page_.take(post);
+  }
+
+  static void Say(mg_connection* connection, const PostAnswer& answer) {
+    const std::string retry =
+        answer.retry_after_seconds == 0
+            ? ""
+            : "Retry-After: " + std::to_string(answer.retry_after_seconds) + "\r\n";
+    mg_printf(connection,
+              "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
+              "Content-Length: %zu\r\n%sCache-Control: no-store\r\nConnection: close\r\n\r\n",
+              answer.code, ReasonOf(answer.code), answer.body.size(), retry.c_str());
+    mg_write(connection, answer.body.data(), answer.body.size());
+  }
+
+  const PostPage page_;
+};
+
 // Connects to an IPv4 listener and hangs up. Whether that works does not matter.
 void Knock(const std::string& host, int port) {
   sockaddr_in to{};
@@ -77,6 +164,7 @@ struct HealthServer::Impl {
   Page healthz;
   Page readyz;
   Page index;
+  std::vector<std::unique_ptr<PostHandler>> posts;
   std::unique_ptr<CivetServer> server;  // destroyed first: it calls the pages
   std::string host;
   int port = 0;
@@ -116,6 +204,12 @@ HealthServer::~HealthServer() {
   do {
     Knock(impl_->host, impl_->port);
   } while (stopped.wait_for(std::chrono::milliseconds(5)) != std::future_status::ready);
+}
+
+void HealthServer::AddPostPage(PostPage page) {
+  impl_->posts.push_back(std::make_unique<PostHandler>(std::move(page)));
+  PostHandler& handler = *impl_->posts.back();
+  impl_->server->addHandler(handler.prefix(), &handler);  // and all that begins with it
 }
 
 int HealthServer::port() const { return impl_->port; }

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "health/health_state.h"
+#include "health/post_page.h"
 
 namespace neurontrace {
 
@@ -26,6 +27,10 @@ class HealthServer {
   HealthServer& operator=(const HealthServer&) = delete;
 
   int port() const;
+
+  // From now on takes POSTs too. Those that a browser sends for a page that it shows are refused
+  // with 403.
+  void AddPostPage(PostPage page);
 
  private:
   struct Impl;

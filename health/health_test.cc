@@ -20,20 +20,59 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-std::string Get(int port, const std::string& path) {
+std::string Ask(int port, const std::string& request) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<uint16_t>(port));
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
-  const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
   EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
   std::string reply;
   char buffer[4096];
   for (ssize_t n; (n = read(fd, buffer, sizeof(buffer))) > 0;) reply.append(buffer, n);
   close(fd);
   return reply;
+}
+
+std::string Get(int port, const std::string& path) {
+  return Ask(port, "GET " + path + " HTTP/1.0\r\n\r\n");
+}
+
+std::string Post(int port, const std::string& path, const std::string& body,
+                 const std::string& headers = "") {
+  return Ask(port, "POST " + path + " HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) +
+                       "\r\n" + headers + "\r\n" + body);
+}
+
+TEST(HealthServer, TakesPostsUnderAPrefixWithinReason) {
+  auto registry = std::make_shared<prometheus::Registry>();
+  HealthState state;
+  auto server = HealthServer::Start("127.0.0.1:0", registry, state);
+  ASSERT_TRUE(server.ok()) << server.status();
+  std::atomic<int> taken = 0;
+  (*server)->AddPostPage({.prefix = "/triggers/",
+                          .body_bytes_max = 8,
+                          .take = [&taken](const PostRequest& request) -> PostAnswer {
+                            ++taken;
+                            if (request.name != "a") return {429, "later\n", 7};
+                            return {202, request.name + " " + request.body};
+                          }});
+  const int port = (*server)->port();
+  EXPECT_THAT(Post(port, "/triggers/a", "why"), StartsWith("HTTP/1.1 202 Accepted"));
+  EXPECT_THAT(Post(port, "/triggers/a", "why"), HasSubstr("\r\n\r\na why"));
+  EXPECT_THAT(Post(port, "/triggers/a", ""), HasSubstr("\r\n\r\na "));
+  EXPECT_THAT(Post(port, "/triggers/a", "12345678"), StartsWith("HTTP/1.1 202"));
+  EXPECT_THAT(Post(port, "/triggers/b", ""), HasSubstr("429 Too Many Requests"));
+  EXPECT_THAT(Post(port, "/triggers/b", ""), HasSubstr("Retry-After: 7\r\n"));
+  EXPECT_EQ(taken, 6);
+  EXPECT_THAT(Post(port, "/triggers/a", "123456789"), StartsWith("HTTP/1.1 413"));
+  EXPECT_THAT(Post(port, "/triggers/a", "", "Origin: http://evil.example\r\n"),
+              StartsWith("HTTP/1.1 403"));
+  EXPECT_THAT(Get(port, "/triggers/a"), StartsWith("HTTP/1.1 405"));
+  EXPECT_THAT(Post(port, "/triggersx", ""), HasSubstr(" 404 "));
+  EXPECT_EQ(taken, 6);
+  EXPECT_THAT(Get(port, "/healthz"), StartsWith("HTTP/1.1 200"));
 }
 
 TEST(HealthServer, ServesMetricsAndConditionsOnOnePort) {

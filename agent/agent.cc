@@ -6,12 +6,17 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "agent/grpc_control_stream.h"
 #include "agent/ranks/rank_resolver.h"
 #include "agent/upload/grpc_upload_stream.h"
+#include "base/call_on.h"
 #include "base/status.h"
+#include "trace/trigger_limits.h"
 #include "wire/grpc_channel.h"
 
 namespace neurontrace {
@@ -29,6 +34,7 @@ constexpr uint64_t kAnswerWaitMaxNs = 10'000'000'000;
 constexpr uint64_t kSpoolAgainNs = 1'000'000'000;
 constexpr uint64_t kLastEvidenceNs = 1'000'000'000;
 constexpr uint64_t kLastCursorsNs = 2'000'000'000;
+constexpr std::chrono::milliseconds kPostPatience{5'000};
 
 // Sources may not look at agent/ranks, so the two meet here.
 RankResolver MakeRankResolver(const ConfiguredRanks& configured) {
@@ -80,6 +86,46 @@ std::unique_ptr<Spool> MakeSpool(const AgentConfig& config, const AgentInfo& inf
   return std::make_unique<Spool>(options, files, io, runner, clock, random);
 }
 
+// Where it lies beside the agent, as it is installed; else its name.
+std::string FindTapLibrary() {
+  constexpr std::string_view kName = "libneurontrace_tap.so";
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto library = program.parent_path().parent_path() / "lib" / kName;
+  return !error && std::filesystem::exists(library, error) ? library.string() : std::string(kName);
+}
+
+std::unique_ptr<UntappedWorkers> MakeUntappedWorkers(const AgentConfig& config,
+                                                     const AgentInfo& info, TaskRunner& runner,
+                                                     const Clock& clock, SourceListener& listener,
+                                                     const TapSource& taps) {
+  if (!config.scans_processes) return nullptr;
+  return std::make_unique<UntappedWorkers>(
+      UntappedWorkers::Options{.instance_id = info.instance_id,
+                               .boot_id = info.boot_id,
+                               .socket = config.socket,
+                               .tap_library = FindTapLibrary()},
+      runner, clock, listener,
+      [&taps](uint32_t pid, uint64_t start) { return taps.HasWorker(pid, start); });
+}
+
+PostAnswer AnswerOf(const AgentTriggers::PostOutcome& outcome) {
+  using Posted = AgentTriggers::Posted;
+  switch (outcome.posted) {
+    case Posted::kTold:
+      return {202, "told the aggregator: neurontrace triggers list shows what came of it\n"};
+    case Posted::kNoRule:
+      return {404, "there is no such rule\n"};
+    case Posted::kNotPosted:
+      return {404, "only rules of `when = post` take a POST\n"};
+    case Posted::kCoolsDown:
+      return {429, "it cools down\n", outcome.retry_ns / 1'000'000'000 + 1};
+    case Posted::kUnheard:
+      return {503, "there is no aggregator now\n", 10};
+  }
+  return {503, ""};
+}
+
 }  // namespace
 
 Agent::Agent(const AgentConfig& config, const AgentInfo& info)
@@ -94,8 +140,14 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
                 loop_, random_),
       control_(info, MakeGrpcControlConnector(MakeChannel(config.aggregator, {}), loop_), clock_,
                loop_, random_, MakeControlHooks()),
+      triggers_(
+          info.instance_id, clock_, loop_,
+          [this](const TriggerFired& fired) { return control_.ReportTrigger(fired); },
+          [this](const std::vector<std::string>& paths) { file_watch_.SetPaths(paths); }),
+      file_watch_(loop_, [this](const std::string& path) { triggers_.FileAppeared(path); }),
       taps_(TapOptions(config, info), loop_, clock_, queue_, control_,
             MakeRankResolver(config.ranks), source_metrics_),
+      untapped_(MakeUntappedWorkers(config, info, loop_, clock_, control_, taps_)),
       framework_({.agent_id = info.agent_id,
                   .instance_id = info.instance_id,
                   .boot_id = info.boot_id,
@@ -105,7 +157,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
       clocks_(config.aggregator, info, config.clock_probes),
       metrics_(*registry_, info.instance_id,
                {source_metrics_, queue_, uploader_, control_, taps_, spool_.get(), clock_,
-                answer_watch_, clocks_}) {
+                answer_watch_, clocks_, triggers_}) {
   health_.Declare(kAggregatorCondition, HealthState::Severity::kReadiness, "not connected yet");
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
   health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not looked at yet");
@@ -113,7 +165,9 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
   if (spool_ != nullptr) {
     health_.Declare(kSpoolCondition, HealthState::Severity::kReadiness, "not read yet");
   }
+  taps_.SetWatch(triggers_);
   control_.AddSource(taps_);
+  if (untapped_ != nullptr) control_.AddSource(*untapped_);
   control_.AddSource(framework_);
 }
 
@@ -156,7 +210,9 @@ ControlSession::Hooks Agent::MakeControlHooks() {
                 uploader_.TakeCursors(resume.capture_id, resume.cursors);
                 queue_.MergeCursors(resume.capture_id, resume.cursors);
               },
-          .is_delivered = [this](const CaptureId& id) { return !queue_.Holds(id); }};
+          .is_delivered = [this](const CaptureId& id) { return !queue_.Holds(id); },
+          .on_triggers = [this](const std::vector<TriggerRule>& rules,
+                                uint64_t) { triggers_.SetRules(rules); }};
 }
 
 Agent::~Agent() {
@@ -177,7 +233,20 @@ absl::Status Agent::Start(const AgentConfig& config) {
   RETURN_IF_ERROR(taps_.Start());
   health_.Set(kSocketCondition, true);
   ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, registry_, health_));
+  health_server_->AddPostPage(MakeTriggerPage(config));
   return absl::OkStatus();
+}
+
+PostPage Agent::MakeTriggerPage(const AgentConfig& config) {
+  return {.prefix = "/triggers/",
+          .body_bytes_max = limits::kTriggerBodyBytesMax,
+          .is_for_anybody = config.trigger_posts_from_anywhere,
+          .take = [this](const PostRequest& request) {
+            const auto outcome = CallOn(loop_, kPostPatience, [this, &request] {
+              return triggers_.Post(request.name, request.body);
+            });
+            return outcome ? AnswerOf(*outcome) : PostAnswer{503, "busy: try again\n", 1};
+          }};
 }
 
 void Agent::Run(int signal_fd) {

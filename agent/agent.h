@@ -16,8 +16,11 @@
 #include "agent/control/control_session.h"
 #include "agent/source/framework/framework_source.h"
 #include "agent/source/neuron/tap_source.h"
+#include "agent/source/neuron/untapped_workers.h"
 #include "agent/source/source_metrics.h"
 #include "agent/spool/spool.h"
+#include "agent/triggers/agent_triggers.h"
+#include "agent/triggers/file_watch.h"
 #include "agent/upload/answer_watch.h"
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
@@ -65,6 +68,7 @@ class Agent {
   void Drain(uint64_t deadline_ns);
   void LookAtUpload();
   void PublishMetrics();
+  PostPage MakeTriggerPage(const AgentConfig& config);
 
   const uint64_t drain_ns_;
   const bool spool_adopts_;
@@ -84,7 +88,10 @@ class Agent {
   DeliveryQueue queue_;
   Uploader uploader_;
   ControlSession control_;
+  AgentTriggers triggers_;
+  FileWatch file_watch_;  // of the triggers' rules
   TapSource taps_;
+  std::unique_ptr<UntappedWorkers> untapped_;  // null: not looked for
   FrameworkSource framework_;
   AnswerWatch answer_watch_;
   AgentClocks clocks_;  // works beside all of this

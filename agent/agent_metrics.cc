@@ -35,6 +35,7 @@ AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& in
                               "overwrites if no other follows; the least over all workers")
                         .Labels(labels_)
                         .Register(registry)),
+      worker_loads_(registry, labels_),
       buffer_seconds_(MakeOptionalGauge(
           "neurontrace_agent_tap_buffer_seconds_to_full",
           "How long the fullest tap's buffer takes what comes if nothing of it is released")),
@@ -52,6 +53,7 @@ AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& in
   AddDeliveryMetrics();
   AddControlMetrics();
   AddClockMetrics();
+  AddTriggerMetrics();
   if (watched_.spool != nullptr) AddSpoolMetrics(*watched_.spool);
 }
 
@@ -82,6 +84,12 @@ void AgentMetrics::AddSourceCounters() {
       {"neurontrace_agent_events_decoded_total", "Events decoded", watched_.sources.events_decoded},
       {"neurontrace_agent_events_filtered_total", "Events decoded and not selected by the capture",
        watched_.sources.events_filtered},
+      {"neurontrace_agent_events_left_out_total",
+       "Events decoded and left out by the agent to keep to a budget",
+       watched_.sources.events_left_out},
+      {"neurontrace_agent_fidelity_changes_total",
+       "Changes of what a worker's capture leaves out to keep to its budget",
+       watched_.sources.fidelity_changes},
       {"neurontrace_agent_events_unfit_total", "Events beyond a limit, lost",
        watched_.sources.events_unfit},
       {"neurontrace_agent_documents_malformed_total", "Documents whose rest could not be read",
@@ -192,6 +200,30 @@ void AgentMetrics::AddControlMetrics() {
              [&control] { return control.counters().workers_refused; });
 }
 
+void AgentMetrics::AddTriggerMetrics() {
+  const AgentTriggers& triggers = watched_.triggers;
+  AddGauge("neurontrace_agent_trigger_rules", "Rules of triggers that the aggregator sent",
+           [&triggers] { return triggers.rules(); });
+  AddCounter("neurontrace_agent_trigger_rules_refused_total", "Rules that make no sense",
+             [&triggers] { return triggers.counters().rules_refused; });
+  AddCounter("neurontrace_agent_triggers_fired_total", "Triggers told to the aggregator",
+             [&triggers] { return triggers.reports().fired; });
+  AddCounter("neurontrace_agent_triggers_suppressed_total",
+             "Triggers not told, within a second of another of the same rule and worker",
+             [&triggers] { return triggers.reports().suppressed; });
+  AddCounter("neurontrace_agent_triggers_unheard_total",
+             "Triggers of which nothing came, as there was no aggregator",
+             [&triggers] { return triggers.reports().unheard; });
+  AddCounter("neurontrace_agent_trigger_events_total", "Events that rules looked at",
+             [&triggers] { return triggers.counters().events; });
+  AddCounter("neurontrace_agent_trigger_documents_stale_total",
+             "Documents that rules did not look at, as they were fetched long ago",
+             [&triggers] { return triggers.counters().stale; });
+  AddCounter("neurontrace_agent_trigger_looking_nanoseconds_total",
+             "Time spent on rules that are judged by the clock",
+             [&triggers] { return triggers.counters().looking_ns; });
+}
+
 void AgentMetrics::AddClockMetrics() {
   const AgentClocks::Stats& clocks = clock_stats_;
   AddGauge("neurontrace_agent_clock_connected",
@@ -292,6 +324,7 @@ void AgentMetrics::Publish() {
   PublishCores();
   PublishHeadroom();
   PublishCanaries();
+  worker_loads_.Publish(watched_.taps.loads());
   answer_wait_seconds_.SetNs(watched_.answers.waited_ns());
 }
 

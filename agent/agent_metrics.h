@@ -18,9 +18,11 @@
 #include "agent/source/neuron/tap_source.h"
 #include "agent/source/source_metrics.h"
 #include "agent/spool/spool.h"
+#include "agent/triggers/agent_triggers.h"
 #include "agent/upload/answer_watch.h"
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
+#include "agent/worker_load_metrics.h"
 #include "base/clock.h"
 
 namespace neurontrace {
@@ -40,6 +42,7 @@ class AgentMetrics {
     const Clock& clock;
     const AnswerWatch& answers;
     const AgentClocks& clocks;
+    const AgentTriggers& triggers;
   };
 
   // The registry owns the metrics.
@@ -57,6 +60,7 @@ class AgentMetrics {
   void AddControlMetrics();
   void AddSpoolMetrics(const Spool& spool);
   void AddClockMetrics();
+  void AddTriggerMetrics();
   void PublishCores();
   void PublishHeadroom();
   void PublishCanaries();
@@ -86,6 +90,7 @@ class AgentMetrics {
   prometheus::Family<prometheus::Counter>& core_events_lost_;
   prometheus::Family<prometheus::Gauge>& ring_seconds_;
   std::map<uint32_t, prometheus::Gauge*> ring_gauges_;  // by nc_idx, those that are known
+  WorkerLoadMetrics worker_loads_;
   OptionalGauge buffer_seconds_;
   OptionalGauge canary_age_seconds_;
   OptionalGauge canary_round_trip_seconds_;

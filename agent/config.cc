@@ -67,6 +67,9 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
   app.add_option("--framework-dir", config.framework_directory,
                  "Directory to watch for such files while a capture runs")
       ->check(CLI::ExistingDirectory);
+  app.add_flag("--process-scan,!--no-process-scan", config.scans_processes,
+               "Look through /proc every few seconds for processes that use the Neuron runtime "
+               "without a tap, or whose tap has not connected; done unless told otherwise");
   const CLI::Range rank(int64_t{0}, kRankMax);
   const CLI::Range count(int64_t{1}, kRankMax);
   app.add_option("--worker-start-id", config.ranks.worker_start_id,
@@ -134,6 +137,15 @@ std::map<std::string, ProbeMode> ProbeModes() {
 }
 
 void AddDaemonOptions(CLI::App& app, AgentConfig& config) {
+  app.add_option_function<std::string>(
+         "--trigger-posts",
+         [&config](const std::string& who) {
+           config.trigger_posts_from_anywhere = who == "anybody";
+         },
+         "Whose POST /triggers/NAME at --health-address is heard: this-machine, or anybody who "
+         "reaches it")
+      ->check(CLI::IsMember({"this-machine", "anybody"}))
+      ->default_str("this-machine");
   app.add_option_function<std::string>(
          "--clock-probes",
          [&config](const std::string& word) { config.clock_probes = ProbeModes().at(word); },

@@ -20,6 +20,7 @@ struct AgentConfig {
   std::string agent_id;     // empty: derived
   std::vector<std::string> framework_files;
   std::string framework_directory;  // empty: none
+  bool scans_processes = true;      // for workers that no tap speaks for
   ConfiguredRanks ranks;
   std::string health_address = "127.0.0.1:9401";  // HTTP, HOST:PORT; port 0 picks a free one
   std::string log_level = "info";
@@ -32,6 +33,7 @@ struct AgentConfig {
   std::string spool_check;           // not empty: check this directory, and nothing else
   bool spool_check_json = false;
   ProbeMode clock_probes = ProbeMode::kAuto;
+  bool trigger_posts_from_anywhere = false;
   uint32_t drain_seconds = 20;  // how long an agent that is told to end waits for answers
 };
 

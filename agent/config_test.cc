@@ -73,6 +73,12 @@ TEST_F(AgentConfigTest, ProbesTheAggregatorAsItIsTold) {
   EXPECT_EQ(Parse({"--aggregator", "a:1", "--clock-probes", "maybe"}).exit_code, 2);
 }
 
+TEST_F(AgentConfigTest, LooksThroughProcessesUnlessTold) {
+  EXPECT_TRUE(Parse({"--aggregator", "h:1"}).config->scans_processes);
+  EXPECT_TRUE(Parse({"--aggregator", "h:1", "--process-scan"}).config->scans_processes);
+  EXPECT_FALSE(Parse({"--aggregator", "h:1", "--no-process-scan"}).config->scans_processes);
+}
+
 TEST_F(AgentConfigTest, ReadsEveryOption) {
   const Parsed parsed = Parse({"--aggregator",       "[::1]:1",
                                "--socket",           "/tmp/s",

@@ -10,6 +10,7 @@
 #include "trace/stream_cursor.h"
 #include "wire/agent_hello.h"
 #include "wire/conversions.h"
+#include "wire/trigger_messages.h"
 
 namespace neurontrace {
 namespace {
@@ -18,6 +19,10 @@ absl::StatusOr<CaptureResume> FromMessage(const v1::StartCaptureOrder& order) {
   CaptureResume resume;
   ASSIGN_OR_RETURN(resume.capture_id, CaptureId::FromBytes(order.capture_id()));
   ASSIGN_OR_RETURN(resume.spec, FromProto(order.spec()));
+  resume.arm = order.arm();
+  if (order.has_begin()) {
+    ASSIGN_OR_RETURN(resume.begin, FromProto(order.begin()));
+  }
   return resume;
 }
 
@@ -36,6 +41,18 @@ absl::StatusOr<Welcome> FromMessage(const v1::Welcome& message) {
     welcome.captures.push_back(std::move(resume));
   }
   return welcome;
+}
+
+absl::StatusOr<std::vector<TriggerRule>> FromMessage(const v1::SetTriggersOrder& order) {
+  if (order.rules_size() > static_cast<int>(limits::kTriggerRulesMax)) {
+    return InvalidArgument("{} rules of triggers, and {} is the most", order.rules_size(),
+                           limits::kTriggerRulesMax);
+  }
+  std::vector<TriggerRule> rules;
+  for (const v1::TriggerRule& rule : order.rules()) {
+    ASSIGN_OR_RETURN(rules.emplace_back(), FromProto(rule));
+  }
+  return rules;
 }
 
 }  // namespace
@@ -60,6 +77,9 @@ v1::AgentReport ToMessage(const AgentReport& report) {
     void operator()(const Heartbeat& heartbeat) const {
       message.mutable_heartbeat()->set_host_realtime_ns(heartbeat.host_realtime_ns);
     }
+    void operator()(const TriggerFired& fired) const {
+      ToProto(fired, message.mutable_trigger_fired());
+    }
   };
   v1::AgentReport message;
   std::visit(Visitor{message}, report);
@@ -72,10 +92,17 @@ absl::Status TellOrder(const v1::AgentOrder& order, ControlStream::Listener& lis
     listener.OnWelcome(welcome);
   } else if (order.has_start_capture()) {
     ASSIGN_OR_RETURN(const CaptureResume resume, FromMessage(order.start_capture()));
-    listener.OnStartCapture(resume.capture_id, resume.spec);
+    listener.OnStartCapture(resume);
+  } else if (order.has_begin_capture()) {
+    ASSIGN_OR_RETURN(const CaptureId id, CaptureId::FromBytes(order.begin_capture().capture_id()));
+    ASSIGN_OR_RETURN(const CaptureBegin begin, FromProto(order.begin_capture().begin()));
+    listener.OnBeginCapture(id, begin);
   } else if (order.has_stop_capture()) {
     ASSIGN_OR_RETURN(const CaptureId id, CaptureId::FromBytes(order.stop_capture().capture_id()));
-    listener.OnStopCapture(id);
+    listener.OnStopCapture(id, order.stop_capture().host_raw_ns());
+  } else if (order.has_set_triggers()) {
+    ASSIGN_OR_RETURN(const std::vector<TriggerRule> rules, FromMessage(order.set_triggers()));
+    listener.OnSetTriggers(rules, order.set_triggers().version());
   }
   return absl::OkStatus();  // What a later version orders is passed over.
 }

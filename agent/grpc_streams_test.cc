@@ -77,10 +77,18 @@ class Listener final : public UploadStream::Listener, public ControlStream::List
   void OnWelcome(const Welcome& welcome) override {
     Note("welcome " + welcome.aggregator_id + " " + std::to_string(welcome.captures.size()));
   }
-  void OnStartCapture(const CaptureId&, const CaptureSpec& spec) override {
-    Note("start " + spec.name);
+  void OnStartCapture(const CaptureResume& capture) override {
+    Note((capture.arm ? "arm " : "start ") + capture.spec.name);
   }
-  void OnStopCapture(const CaptureId&) override { Note("stop"); }
+  void OnBeginCapture(const CaptureId&, const CaptureBegin& begin) override {
+    Note("begin " + std::to_string(begin.host_raw_ns));
+  }
+  void OnStopCapture(const CaptureId&, uint64_t host_raw_ns) override {
+    Note(host_raw_ns == 0 ? "stop" : "stop " + std::to_string(host_raw_ns));
+  }
+  void OnSetTriggers(const std::vector<TriggerRule>& rules, uint64_t version) override {
+    Note("triggers " + std::to_string(rules.size()) + " " + std::to_string(version));
+  }
   void OnClosed(const absl::Status& status) override {
     closed = status;
     Note("closed");

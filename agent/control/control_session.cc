@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "trace/limits.h"
+#include "trace/trigger_limits.h"
 
 namespace neurontrace {
 namespace {
@@ -24,6 +25,13 @@ constexpr size_t kWorkersPerCaptureMax = 4 * limits::kWorkersPerAgentMax;
 bool IsFinal(CaptureWorkerState state) {
   return state == CaptureWorkerState::kComplete || state == CaptureWorkerState::kRefused ||
          state == CaptureWorkerState::kLost;
+}
+
+// Of some only the aggregator knows which events are theirs (those before a cut, those from an
+// execution on): their records wait for it.
+bool GoesOnAlone(const CaptureSpec& spec) {
+  return spec.mode != CaptureMode::kSnapshot && spec.mode != CaptureMode::kPreview &&
+         !spec.by_execution();
 }
 
 }  // namespace
@@ -55,7 +63,7 @@ void ControlSession::Connect() {
   if (!running_ || stream_ != nullptr) return;
   ++counters_.calls;
   connected_ns_ = clock_.MonotonicNs();
-  pending_.Clear();
+  pending_.ClearButTriggers();
   stream_ = connector_(*this);
   writing_ = true;
   ++counters_.reports_sent;
@@ -70,6 +78,7 @@ void ControlSession::OnClosed(const absl::Status& status) {
 void ControlSession::Disconnected() {
   stream_.reset();
   writing_ = false;
+  if (trigger_on_its_way_) pending_.Put(*std::exchange(trigger_on_its_way_, std::nullopt));
   const bool was_welcomed = std::exchange(welcomed_, false);
   if (was_welcomed && hooks_.on_lost) hooks_.on_lost();
   After(backoff_.NextDelayNs(), [this] { Connect(); });
@@ -89,6 +98,7 @@ bool ControlSession::Refuses(const Welcome& welcome) {
 }
 
 void ControlSession::GoOn(const CaptureResume& resume) {
+  if (!GoesOnAlone(resume.spec)) return;
   spdlog::info("control: capture {} goes on", resume.capture_id.ToString());
   captures_[resume.capture_id].unconfirmed = true;
   for (Source* source : sources_) source->GoOn(resume.capture_id, resume.spec, resume.cursors);
@@ -110,12 +120,17 @@ void ControlSession::OnWelcome(const Welcome& welcome) {
   for (const CaptureId& capture_id : over) ForgetCapture(capture_id);
 
   welcomed_ = true;
+  protocol_version_ = welcome.protocol_version;
+  ForgetStaleTriggers();
+  Pump();
   backoff_.Reset();
   for (const auto& [identity, worker] : workers_) Report(worker);
   for (CaptureResume resume : welcome.captures) {
     if (hooks_.was_wrong && hooks_.was_wrong(resume)) ForgetCapture(resume.capture_id);
     if (hooks_.on_resume) hooks_.on_resume(resume);
-    if (resume.stopping) {
+    // A snapshot ends by itself, once what was cut is delivered.
+    const bool is_cut = resume.spec.mode == CaptureMode::kSnapshot && resume.begin;
+    if (resume.stopping && !is_cut) {
       ResumeStopping(resume);
     } else {
       StartCapture(resume);
@@ -126,16 +141,31 @@ void ControlSession::OnWelcome(const Welcome& welcome) {
   if (hooks_.on_welcome) hooks_.on_welcome(listed);
 }
 
-void ControlSession::OnStartCapture(const CaptureId& capture_id, const CaptureSpec& spec) {
+void ControlSession::OnStartCapture(const CaptureResume& capture) {
   ++counters_.orders;
-  spdlog::info("control: capture {} starts", capture_id.ToString());
-  StartCapture({capture_id, spec, false, {}});
+  spdlog::info("control: capture {} {}", capture.capture_id.ToString(),
+               capture.arm ? "is armed" : "starts");
+  StartCapture(capture);
 }
 
-void ControlSession::OnStopCapture(const CaptureId& capture_id) {
+void ControlSession::OnBeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) {
+  ++counters_.orders;
+  const auto it = captures_.find(capture_id);
+  if (it == captures_.end() || it->second.finished) return;
+  spdlog::info("control: capture {} begins", capture_id.ToString());
+  it->second.ends_itself = it->second.mode == CaptureMode::kSnapshot;
+  for (Source* source : sources_) source->BeginCapture(capture_id, begin);
+}
+
+void ControlSession::OnStopCapture(const CaptureId& capture_id, uint64_t host_raw_ns) {
   ++counters_.orders;
   spdlog::info("control: capture {} stops", capture_id.ToString());
-  StopCapture(capture_id);
+  StopCapture(capture_id, host_raw_ns);
+}
+
+void ControlSession::OnSetTriggers(const std::vector<TriggerRule>& rules, uint64_t version) {
+  ++counters_.orders;
+  if (hooks_.on_triggers) hooks_.on_triggers(rules, version);
 }
 
 void ControlSession::StartCapture(const CaptureResume& resume) {
@@ -148,11 +178,27 @@ void ControlSession::StartCapture(const CaptureResume& resume) {
   // The report that it is finished was lost, or is told again; its sources have let go of it.
   if (capture.finished) return;
   capture.unconfirmed = false;
-  if (hooks_.on_running) hooks_.on_running(resume.capture_id, resume.spec);
-  for (Source* source : sources_) {
-    source->StartCapture(resume.capture_id, resume.spec, resume.cursors);
+  capture.mode = resume.spec.mode;
+  capture.by_execution = resume.spec.by_execution();
+  if (hooks_.on_running && GoesOnAlone(resume.spec)) {
+    hooks_.on_running(resume.capture_id, resume.spec);
   }
+  TellSources(resume);
   ReportCapture(resume.capture_id, capture, false);
+}
+
+void ControlSession::TellSources(const CaptureResume& resume) {
+  const CaptureId& id = resume.capture_id;
+  for (Source* source : sources_) {
+    if (resume.begin) {
+      source->JoinCapture(id, resume.spec, resume.cursors, *resume.begin);
+    } else if (resume.arm) {
+      source->ArmCapture(id, resume.spec, resume.cursors);
+    } else {
+      source->StartCapture(id, resume.spec, resume.cursors);
+    }
+  }
+  if (resume.begin) captures_[id].ends_itself = resume.spec.mode == CaptureMode::kSnapshot;
 }
 
 void ControlSession::ResumeStopping(const CaptureResume& resume) {
@@ -161,19 +207,27 @@ void ControlSession::ResumeStopping(const CaptureResume& resume) {
     StartCapture(resume);  // it takes note of the cursors
   } else {
     captures_[resume.capture_id].unconfirmed = false;
-    if (hooks_.on_running) hooks_.on_running(resume.capture_id, resume.spec);
+    if (hooks_.on_running && GoesOnAlone(resume.spec)) {
+      hooks_.on_running(resume.capture_id, resume.spec);
+    }
     for (Source* source : sources_) {
-      source->ResumeStopping(resume.capture_id, resume.spec, resume.cursors);
+      source->ResumeStopping(resume.capture_id, resume.spec, resume.cursors, resume.begin);
     }
   }
-  StopCapture(resume.capture_id);
+  StopCapture(resume.capture_id, 0);
 }
 
-void ControlSession::StopCapture(const CaptureId& capture_id) {
+void ControlSession::StopCapture(const CaptureId& capture_id, uint64_t host_raw_ns) {
   // One that was never started here has nothing to stop, and says so by being finished.
   Capture& capture = captures_[capture_id];
   capture.stopping = true;
-  for (Source* source : sources_) source->StopCapture(capture_id);
+  for (Source* source : sources_) {
+    if (host_raw_ns == 0) {
+      source->StopCapture(capture_id);
+    } else {
+      source->StopCaptureAt(capture_id, host_raw_ns);
+    }
+  }
   if (hooks_.on_capture_stopping) hooks_.on_capture_stopping();
 }
 
@@ -224,7 +278,10 @@ void ControlSession::OnCaptureWorker(const CaptureWorkerStatus& status) {
     return;
   }
   CaptureWorkerStatus& known = capture.workers[key];
-  const bool state_changed = known.state != status.state || known.detail != status.detail;
+  const bool state_changed =
+      known.state != status.state || known.detail != status.detail ||
+      known.obstacle != status.obstacle || known.begun_realtime_ns != status.begun_realtime_ns ||
+      (capture.by_execution && known.newest_execution != status.newest_execution);
   known = status;
   capture.changed.insert(key);
   // Counts can wait for the next progress report; states are told at once.
@@ -248,7 +305,7 @@ void ControlSession::Tick() {
   if (progress) progress_ns_ = now;
   for (auto& [capture_id, capture] : captures_) {
     if (capture.finished) continue;
-    capture.finished = capture.stopping && IsFinished(capture_id, capture);
+    capture.finished = (capture.stopping || capture.ends_itself) && IsFinished(capture_id, capture);
     if (capture.finished) {
       spdlog::info("control: capture {} is finished here", capture_id.ToString());
       for (Source* source : sources_) source->ForgetCapture(capture_id);
@@ -290,15 +347,30 @@ void ControlSession::ReportCapture(const CaptureId& capture_id, Capture& capture
   Report(CaptureAgentStatus{capture_id, matched, capture.finished});
 }
 
+bool ControlSession::ReportTrigger(const TriggerFired& fired) {
+  if (!welcomed_ || !IsKnownTo(protocol_version_, fired)) return false;
+  Report(fired);
+  return true;
+}
+
 void ControlSession::Report(AgentReport report) {
   // Without a connection nothing is kept: on the next one all is told again.
-  if (!welcomed_) return;
+  if (!welcomed_ || !IsKnownTo(protocol_version_, report)) return;
   pending_.Put(std::move(report));
   Pump();
 }
 
+// What fired while no aggregator was there to hear it is told by now, or never.
+void ControlSession::ForgetStaleTriggers() {
+  const uint64_t now_ns = clock_.RealtimeNs();
+  const bool hears = IsKnownTo(protocol_version_, TriggerFired());
+  const uint64_t stale_ns = now_ns - std::min(now_ns, limits::kTriggerStaleNs);
+  pending_.ForgetTriggersBefore(hears ? stale_ns : UINT64_MAX);
+}
+
 void ControlSession::OnWritten() {
   writing_ = false;
+  trigger_on_its_way_.reset();
   Pump();
 }
 
@@ -307,6 +379,7 @@ void ControlSession::Pump() {
   if (auto report = pending_.Take()) {
     writing_ = true;
     ++counters_.reports_sent;
+    if (const auto* fired = std::get_if<TriggerFired>(&*report)) trigger_on_its_way_ = *fired;
     stream_->Send(*report);
   }
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -46,6 +47,8 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     std::function<void(CaptureResume&)> on_resume;
     // True once nothing of the capture is on its way any more; null: sources know it all.
     std::function<bool(const CaptureId&)> is_delivered;
+    // These rules take the place of all before.
+    std::function<void(const std::vector<TriggerRule>& rules, uint64_t version)> on_triggers;
   };
   struct Counters {
     uint64_t calls = 0;
@@ -70,6 +73,9 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   void GoOn(const CaptureResume& resume);
   // Ends the call; nothing is reported any more.
   void Stop();
+  // A trigger has fired. Without an aggregator nothing comes of it: false. Else it is told, over a
+  // new connection if this one breaks, unless that takes longer than limits::kTriggerStaleNs.
+  bool ReportTrigger(const TriggerFired& fired);
 
   bool welcomed() const { return welcomed_; }
   size_t captures() const { return captures_.size(); }
@@ -83,15 +89,20 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   // ControlStream::Listener
   void OnWritten() override;
   void OnWelcome(const Welcome& welcome) override;
-  void OnStartCapture(const CaptureId& capture_id, const CaptureSpec& spec) override;
-  void OnStopCapture(const CaptureId& capture_id) override;
+  void OnStartCapture(const CaptureResume& capture) override;
+  void OnBeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) override;
+  void OnStopCapture(const CaptureId& capture_id, uint64_t host_raw_ns) override;
+  void OnSetTriggers(const std::vector<TriggerRule>& rules, uint64_t version) override;
   void OnClosed(const absl::Status& status) override;
 
  private:
   struct Capture {
     bool stopping = false;
-    bool unconfirmed = false;  // goes on from an earlier run; the aggregator has not said so
-    bool finished = false;     // and said so
+    bool unconfirmed = false;   // goes on from an earlier run; the aggregator has not said so
+    bool finished = false;      // and said so
+    bool ends_itself = false;   // a snapshot that was cut
+    bool by_execution = false;  // how far its cores are is told at once
+    CaptureMode mode = CaptureMode::kStream;
     uint64_t sources_finished_ns = 0;  // monotonic, when they first said so; 0: not yet
     std::map<std::pair<WorkerIdentity, bool>, CaptureWorkerStatus> workers;
     std::set<std::pair<WorkerIdentity, bool>> changed;  // since they were last reported
@@ -102,7 +113,8 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   bool Refuses(const Welcome& welcome);
   void StartCapture(const CaptureResume& resume);
   void ResumeStopping(const CaptureResume& resume);
-  void StopCapture(const CaptureId& capture_id);
+  void TellSources(const CaptureResume& resume);
+  void StopCapture(const CaptureId& capture_id, uint64_t host_raw_ns);
   void ForgetCapture(const CaptureId& capture_id);
   void ForgetOldestFinished();
   size_t unfinished() const;
@@ -110,6 +122,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   bool IsFinished(const CaptureId& capture_id, Capture& capture) const;
   void ReportCapture(const CaptureId& capture_id, Capture& capture, bool all);
   void Report(AgentReport report);
+  void ForgetStaleTriggers();
   void Pump();
   void After(uint64_t delay_ns, std::function<void()> task);  // unless destroyed by then
 
@@ -125,10 +138,12 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   bool running_ = false;
   bool welcomed_ = false;
   bool writing_ = false;
-  uint64_t connected_ns_ = 0;  // monotonic
-  uint64_t heartbeat_ns_ = 0;  // of the last one
-  uint64_t progress_ns_ = 0;   // of the last progress reports
+  uint32_t protocol_version_ = 0;  // of the aggregator, once welcomed
+  uint64_t connected_ns_ = 0;      // monotonic
+  uint64_t heartbeat_ns_ = 0;      // of the last one
+  uint64_t progress_ns_ = 0;       // of the last progress reports
   PendingReports pending_;
+  std::optional<TriggerFired> trigger_on_its_way_;  // being written
   std::map<WorkerIdentity, WorkerInfo> workers_;
   std::map<CaptureId, Capture> captures_;
   Counters counters_;

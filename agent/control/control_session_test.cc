@@ -3,200 +3,18 @@
 // which order, and that all of it is told again after a lost connection.
 #include "agent/control/control_session.h"
 
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "base/fake_task_runner.h"
-#include "trace/limits.h"
-#include "trace/stream_cursor.h"
+#include "agent/control/control_session_fixture.h"
 
 namespace neurontrace {
 namespace {
 
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-constexpr uint64_t kMs = 1'000'000;
-
-std::string Words(const AgentReport& report) {
-  struct Visitor {
-    std::string operator()(const AgentInfo& info) const { return "hello " + info.agent_id; }
-    std::string operator()(const WorkerInfo& worker) const {
-      return fmt::format("worker {} {}", worker.identity.pid, worker.detail);
-    }
-    std::string operator()(const WorkerGone& gone) const {
-      return fmt::format("gone {}", gone.worker.pid);
-    }
-    std::string operator()(const CaptureWorkerStatus& status) const {
-      return fmt::format("status {} state {} read {}", status.worker.pid,
-                         static_cast<int>(status.state), status.events_read);
-    }
-    std::string operator()(const CaptureAgentStatus& status) const {
-      return fmt::format("agent {}{}", status.matched_workers, status.finished ? " finished" : "");
-    }
-    std::string operator()(const Heartbeat&) const { return "heartbeat"; }
-  };
-  return std::visit(Visitor(), report);
-}
-
-class FakeAggregator {
- public:
-  ControlConnector connector() {
-    return [this](ControlStream::Listener& listener) -> std::unique_ptr<ControlStream> {
-      ++calls;
-      ended = false;
-      listener_ = &listener;
-      return std::make_unique<Call>(*this);
-    };
-  }
-  ControlStream::Listener& listener() { return *listener_; }
-  // What was sent and not heard yet, with every write done.
-  std::vector<std::string> Hear() {
-    std::vector<std::string> heard;
-    while (!ended && !sent_.empty()) {
-      heard.push_back(sent_);
-      sent_.clear();
-      listener_->OnWritten();
-    }
-    return heard;
-  }
-
-  int calls = 0;
-  bool ended = false;  // the agent ended the call
-
- private:
-  class Call final : public ControlStream {
-   public:
-    explicit Call(FakeAggregator& aggregator) : aggregator_(aggregator) {}
-    ~Call() override {
-      aggregator_.ended = true;
-      aggregator_.sent_.clear();
-    }
-    void Send(const AgentReport& report) override {
-      ASSERT_THAT(aggregator_.sent_, IsEmpty()) << "one at a time";
-      aggregator_.sent_ = Words(report);
-    }
-
-   private:
-    FakeAggregator& aggregator_;
-  };
-
-  ControlStream::Listener* listener_ = nullptr;
-  std::string sent_;
-};
-
-// Keeps captures as a source does.
-class FakeSource final : public Source {
- public:
-  void StartCapture(const CaptureId& id, const CaptureSpec& spec,
-                    std::span<const StreamCursor> cursors) override {
-    calls.push_back(fmt::format("start {} {}", spec.name, cursors.size()));
-    running[id] = true;
-  }
-  void GoOn(const CaptureId& id, const CaptureSpec& spec,
-            std::span<const StreamCursor> cursors) override {
-    calls.push_back(fmt::format("go on {} {}", spec.name, cursors.size()));
-    running[id] = true;
-  }
-  void ResumeStopping(const CaptureId& id, const CaptureSpec& spec,
-                      std::span<const StreamCursor> cursors) override {
-    calls.push_back(fmt::format("resume {} {}", spec.name, cursors.size()));
-    running[id] = true;
-  }
-  void OnAllTold() override { running_when_all_told = running; }
-  void StopCapture(const CaptureId& id) override {
-    calls.emplace_back("stop");
-    running[id] = false;
-  }
-  bool CaptureFinished(const CaptureId& id) const override {
-    const auto it = running.find(id);
-    return drained && it != running.end() && !it->second;
-  }
-  void Flush() override {}
-  void ForgetCapture(const CaptureId& id) override {
-    calls.emplace_back("forget");
-    running.erase(id);
-  }
-
-  bool drained = true;
-  std::map<CaptureId, bool> running;
-  std::optional<std::map<CaptureId, bool>> running_when_all_told;
-  std::vector<std::string> calls;
-};
-
-class ControlSessionTest : public ::testing::Test {
- protected:
-  ControlSessionTest() {
-    session_.AddSource(source_);
-    spec_.name = "demo";
-  }
-  static AgentInfo Info() {
-    AgentInfo info;
-    info.agent_id = "agent-1";
-    return info;
-  }
-  ControlSession::Hooks Hooks() {
-    return {.on_welcome = [this](const std::set<CaptureId>&) { hooks_.emplace_back("welcome"); },
-            .on_lost = [this] { hooks_.emplace_back("lost"); },
-            .check_aggregator =
-                [this](const std::string&) {
-                  return right_aggregator_ ? absl::OkStatus()
-                                           : absl::FailedPreconditionError("another one");
-                },
-            .was_wrong = [this](const CaptureResume&) { return was_wrong_; },
-            .on_running = [this](const CaptureId&,
-                                 const CaptureSpec& spec) { running_.push_back(spec.name); },
-            .on_capture_stopping = [this] { ++stopping_; },
-            .on_capture_over = [this](const CaptureId&) { hooks_.emplace_back("over"); }};
-  }
-  // Connects and is welcomed with `captures`; returns what is said after the hello.
-  std::vector<std::string> Begin(std::vector<CaptureResume> captures = {}) {
-    session_.Start();
-    return WelcomeNow(std::move(captures));
-  }
-  std::vector<std::string> WelcomeNow(std::vector<CaptureResume> captures = {}) {
-    EXPECT_THAT(aggregator_.Hear(), ElementsAre("hello agent-1"));
-    Welcome welcome;
-    welcome.captures = std::move(captures);
-    aggregator_.listener().OnWelcome(welcome);
-    return aggregator_.Hear();
-  }
-  void TellWorker(uint32_t pid, std::string detail = "") {
-    WorkerInfo info;
-    info.identity.pid = pid;
-    info.detail = std::move(detail);
-    session_.OnWorker(info);
-  }
-  void TellStatus(uint32_t pid, CaptureWorkerState state, uint64_t read) {
-    CaptureWorkerStatus status;
-    status.capture_id = capture_;
-    status.worker.pid = pid;
-    status.state = state;
-    status.events_read = read;
-    session_.OnCaptureWorker(status);
-  }
-  CaptureResume Resume(bool stopping) {
-    return {capture_, spec_, stopping, std::vector<StreamCursor>(2)};
-  }
-
-  FakeClock clock_;
-  FakeTaskRunner runner_{clock_};
-  SeededRandom random_{1};
-  CaptureId capture_ = CaptureId::Make(clock_, random_);
-  CaptureSpec spec_;
-  FakeAggregator aggregator_;
-  FakeSource source_;
-  std::vector<std::string> hooks_;
-  int stopping_ = 0;
-  std::vector<std::string> running_;
-  bool was_wrong_ = false;
-  bool right_aggregator_ = true;
-  ControlSession session_{Info(), aggregator_.connector(), clock_, runner_, random_, Hooks()};
-};
+using ::testing::StartsWith;
 
 TEST_F(ControlSessionTest, SaysNothingButHelloBeforeItIsWelcome) {
   TellWorker(1);
@@ -220,6 +38,26 @@ TEST_F(ControlSessionTest, TellsItsWorkersAndTheirChanges) {
   EXPECT_THAT(aggregator_.Hear(), ElementsAre("worker 1 new", "gone 2"));
 }
 
+// It would refuse the report and end the call, and so every call.
+TEST_F(ControlSessionTest, AnOlderAggregatorIsNotToldWhatItDoesNotKnow) {
+  protocol_version_ = 1;
+  WorkerInfo untapped{.identity = {.pid = 7}, .state = WorkerState::kNoTap};
+  session_.OnWorker(untapped);
+  TellWorker(8);
+  EXPECT_THAT(Begin(), ElementsAre("worker 8 "));
+  untapped.detail = "again";
+  session_.OnWorker(untapped);
+  EXPECT_FALSE(session_.ReportTrigger({.rule = "of another aggregator"}));
+  source_.drained = false;
+  aggregator_.listener().OnStartCapture({capture_, spec_});
+  TellStatus(8, CaptureWorkerState::kSuspended, 0);
+  EXPECT_THAT(aggregator_.Hear(), Each(StartsWith("agent ")));
+  protocol_version_ = 2;
+  aggregator_.listener().OnClosed(absl::UnavailableError("upgraded"));
+  runner_.AdvanceNs(200 * kMs);
+  EXPECT_THAT(WelcomeNow(), Contains("worker 7 again"));
+}
+
 TEST_F(ControlSessionTest, SlowConnectionsGetTheLatestNewsOnly) {
   Begin();
   for (int i = 0; i < 100; ++i) TellWorker(1, std::to_string(i));
@@ -230,7 +68,7 @@ TEST_F(ControlSessionTest, SlowConnectionsGetTheLatestNewsOnly) {
 TEST_F(ControlSessionTest, CarriesOutOrdersAndReportsTheEndLast) {
   Begin();
   source_.drained = false;
-  aggregator_.listener().OnStartCapture(capture_, spec_);
+  aggregator_.listener().OnStartCapture({capture_, spec_});
   EXPECT_THAT(aggregator_.Hear(), ElementsAre("agent 0"));
   TellStatus(7, CaptureWorkerState::kRecording, 0);
   EXPECT_THAT(aggregator_.Hear(), ElementsAre("status 7 state 2 read 0"));
@@ -241,7 +79,7 @@ TEST_F(ControlSessionTest, CarriesOutOrdersAndReportsTheEndLast) {
   EXPECT_THAT(aggregator_.Hear(), ElementsAre("status 7 state 2 read 50", "agent 1"));
 
   EXPECT_EQ(stopping_, 0);
-  aggregator_.listener().OnStopCapture(capture_);
+  aggregator_.listener().OnStopCapture(capture_, 0);
   EXPECT_THAT(source_.calls, ElementsAre("start demo 0", "stop"));
   EXPECT_EQ(stopping_, 1);
   runner_.AdvanceNs(200 * kMs);
@@ -255,9 +93,9 @@ TEST_F(ControlSessionTest, CarriesOutOrdersAndReportsTheEndLast) {
 
 TEST_F(ControlSessionTest, EndIsReportedAfterWhatWaitsOnASlowConnection) {
   Begin();
-  aggregator_.listener().OnStartCapture(capture_, spec_);  // "agent 0" is under way from here
-  runner_.AdvanceNs(600 * kMs);                            // a second one waits
-  aggregator_.listener().OnStopCapture(capture_);
+  aggregator_.listener().OnStartCapture({capture_, spec_});  // "agent 0" is under way from here
+  runner_.AdvanceNs(600 * kMs);                              // a second one waits
+  aggregator_.listener().OnStopCapture(capture_, 0);
   TellStatus(7, CaptureWorkerState::kComplete, 5);
   runner_.AdvanceNs(100 * kMs);
   EXPECT_THAT(aggregator_.Hear(),
@@ -266,9 +104,9 @@ TEST_F(ControlSessionTest, EndIsReportedAfterWhatWaitsOnASlowConnection) {
 
 TEST_F(ControlSessionTest, WaitsForTheLastWordsOfWorkersButNotForEver) {
   Begin();
-  aggregator_.listener().OnStartCapture(capture_, spec_);
+  aggregator_.listener().OnStartCapture({capture_, spec_});
   TellStatus(7, CaptureWorkerState::kRecording, 5);
-  aggregator_.listener().OnStopCapture(capture_);
+  aggregator_.listener().OnStopCapture(capture_, 0);
   runner_.AdvanceNs(1'000 * kMs);
   EXPECT_THAT(aggregator_.Hear(), Not(Contains(HasSubstr("finished"))));
   runner_.AdvanceNs(1'100 * kMs);
@@ -277,12 +115,12 @@ TEST_F(ControlSessionTest, WaitsForTheLastWordsOfWorkersButNotForEver) {
 
 TEST_F(ControlSessionTest, RepeatedOrdersChangeNothing) {
   Begin();
-  aggregator_.listener().OnStartCapture(capture_, spec_);
-  aggregator_.listener().OnStartCapture(capture_, spec_);
-  aggregator_.listener().OnStopCapture(capture_);
+  aggregator_.listener().OnStartCapture({capture_, spec_});
+  aggregator_.listener().OnStartCapture({capture_, spec_});
+  aggregator_.listener().OnStopCapture(capture_, 0);
   runner_.AdvanceNs(100 * kMs);
   const auto calls = source_.calls;
-  aggregator_.listener().OnStartCapture(capture_, spec_);
+  aggregator_.listener().OnStartCapture({capture_, spec_});
   EXPECT_EQ(source_.calls, calls) << "a finished capture does not begin again";
   aggregator_.Hear();
   runner_.AdvanceNs(1'000 * kMs);
@@ -291,7 +129,7 @@ TEST_F(ControlSessionTest, RepeatedOrdersChangeNothing) {
 
 TEST_F(ControlSessionTest, StopOfACaptureNeverStartedIsFinishedAtOnce) {
   Begin();
-  aggregator_.listener().OnStopCapture(capture_);
+  aggregator_.listener().OnStopCapture(capture_, 0);
   runner_.AdvanceNs(100 * kMs);
   EXPECT_THAT(aggregator_.Hear(), Contains("agent 0 finished"));
 }
@@ -300,7 +138,7 @@ TEST_F(ControlSessionTest, ReconnectsLaterAndLaterAndTellsAllAgain) {
   TellWorker(1);
   Begin();
   source_.drained = false;
-  aggregator_.listener().OnStartCapture(capture_, spec_);
+  aggregator_.listener().OnStartCapture({capture_, spec_});
   TellStatus(1, CaptureWorkerState::kRecording, 3);
   aggregator_.listener().OnClosed(absl::UnavailableError("gone"));
   EXPECT_THAT(hooks_, ElementsAre("welcome", "lost"));
@@ -316,8 +154,8 @@ TEST_F(ControlSessionTest, ReconnectsLaterAndLaterAndTellsAllAgain) {
 
 TEST_F(ControlSessionTest, FinishedCaptureSaysSoAgainAfterAReconnect) {
   Begin();
-  aggregator_.listener().OnStartCapture(capture_, spec_);
-  aggregator_.listener().OnStopCapture(capture_);
+  aggregator_.listener().OnStartCapture({capture_, spec_});
+  aggregator_.listener().OnStopCapture(capture_, 0);
   runner_.AdvanceNs(100 * kMs);
   aggregator_.listener().OnClosed(absl::UnavailableError("gone"));
   runner_.AdvanceNs(200 * kMs);
@@ -327,7 +165,7 @@ TEST_F(ControlSessionTest, FinishedCaptureSaysSoAgainAfterAReconnect) {
 
 TEST_F(ControlSessionTest, CapturesThatAWelcomeDoesNotListAreOver) {
   Begin();
-  aggregator_.listener().OnStartCapture(capture_, spec_);
+  aggregator_.listener().OnStartCapture({capture_, spec_});
   aggregator_.listener().OnClosed(absl::UnavailableError("gone"));
   runner_.AdvanceNs(200 * kMs);
   WelcomeNow();
@@ -339,6 +177,13 @@ TEST_F(ControlSessionTest, CapturesThatAWelcomeDoesNotListAreOver) {
 TEST_F(ControlSessionTest, AgentThatComesBackGoesOnWithWhatIsRunning) {
   EXPECT_THAT(Begin({Resume(true)}), Contains("agent 0"));
   EXPECT_THAT(source_.calls, ElementsAre("resume demo 2", "stop"));
+}
+
+TEST_F(ControlSessionTest, OneThatIsStoppingKeepsItsExecutions) {
+  CaptureResume resume = Resume(true);
+  resume.begin = CaptureBegin{.host_raw_ns = 7, .first_execution = 40, .last_execution = 49};
+  Begin({resume});
+  EXPECT_THAT(source_.calls, ElementsAre("resume demo 2 from 40", "stop"));
 }
 
 TEST_F(ControlSessionTest, SourcesHearWhenAWelcomeHasToldThemAll) {
@@ -421,7 +266,7 @@ TEST_F(ControlSessionTest, RunningCapturesAreBounded) {
   Begin();
   source_.drained = false;
   for (uint32_t i = 0; i < limits::kCapturesRunningMax + 5; ++i) {
-    aggregator_.listener().OnStartCapture(CaptureId::Make(clock_, random_), spec_);
+    aggregator_.listener().OnStartCapture({CaptureId::Make(clock_, random_), spec_});
   }
   EXPECT_EQ(session_.captures(), limits::kCapturesRunningMax);
 }
@@ -430,22 +275,13 @@ TEST_F(ControlSessionTest, FinishedCapturesAreForgottenInTime) {
   Begin();
   for (int i = 0; i < 200; ++i) {
     const CaptureId id = CaptureId::Make(clock_, random_);
-    aggregator_.listener().OnStartCapture(id, spec_);
-    aggregator_.listener().OnStopCapture(id);
+    aggregator_.listener().OnStartCapture({id, spec_});
+    aggregator_.listener().OnStopCapture(id, 0);
     runner_.AdvanceNs(100 * kMs);
     aggregator_.Hear();
   }
   EXPECT_LE(session_.captures(), 65u);
   EXPECT_THAT(source_.running, IsEmpty());
-}
-
-TEST_F(ControlSessionTest, StoppedSessionSaysNothingMore) {
-  Begin();
-  session_.Stop();
-  TellWorker(1);
-  runner_.AdvanceNs(60'000 * kMs);
-  EXPECT_EQ(aggregator_.calls, 1);
-  EXPECT_TRUE(aggregator_.ended);
 }
 
 }  // namespace

@@ -4,15 +4,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "trace/agent_info.h"
+#include "trace/capture_begin.h"
 #include "trace/capture_spec.h"
 #include "trace/ids.h"
 #include "trace/stream_cursor.h"
+#include "trace/trigger_rule.h"
 #include "trace/worker_info.h"
 
 namespace neurontrace {
@@ -30,14 +33,17 @@ struct Heartbeat {
   uint64_t host_realtime_ns = 0;
 };
 using AgentReport = std::variant<AgentInfo, WorkerInfo, WorkerGone, CaptureWorkerStatus,
-                                 CaptureAgentStatus, Heartbeat>;
+                                 CaptureAgentStatus, Heartbeat, TriggerFired>;
 
-// What comes down first on each call.
+// A capture that is to be armed, begun or gone on with. What comes down first on each call has all
+// of them.
 struct CaptureResume {
   CaptureId capture_id;
   CaptureSpec spec;
   bool stopping = false;
-  std::vector<StreamCursor> cursors;  // of this agent's streams
+  std::vector<StreamCursor> cursors = {};  // of this agent's streams
+  bool arm = false;                        // begin nothing before OnBeginCapture
+  std::optional<CaptureBegin> begin = {};  // of one that has begun
 };
 struct Welcome {
   uint32_t protocol_version = 0;
@@ -55,8 +61,11 @@ class ControlStream {
     virtual ~Listener() = default;
     virtual void OnWritten() = 0;  // the next Send may follow
     virtual void OnWelcome(const Welcome& welcome) = 0;
-    virtual void OnStartCapture(const CaptureId& capture_id, const CaptureSpec& spec) = 0;
-    virtual void OnStopCapture(const CaptureId& capture_id) = 0;
+    virtual void OnStartCapture(const CaptureResume& capture) = 0;
+    virtual void OnBeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) = 0;
+    // On the host's CLOCK_MONOTONIC_RAW; 0: at once.
+    virtual void OnStopCapture(const CaptureId& capture_id, uint64_t host_raw_ns) = 0;
+    virtual void OnSetTriggers(const std::vector<TriggerRule>& rules, uint64_t version) = 0;
     virtual void OnClosed(const absl::Status& status) = 0;  // the last event
   };
 

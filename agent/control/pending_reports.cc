@@ -2,6 +2,23 @@
 #include "agent/control/pending_reports.h"
 
 namespace neurontrace {
+namespace {
+
+// From which on an aggregator knows workers without a tap, and triggers.
+constexpr uint32_t kProtocolOfArming = 2;
+
+}  // namespace
+
+bool IsKnownTo(uint32_t protocol_version, const AgentReport& report) {
+  if (protocol_version >= kProtocolOfArming) return true;
+  if (const auto* worker = std::get_if<WorkerInfo>(&report)) {
+    return worker->state <= WorkerState::kFailed;
+  }
+  if (const auto* status = std::get_if<CaptureWorkerStatus>(&report)) {
+    return status->state <= CaptureWorkerState::kLost;
+  }
+  return !std::holds_alternative<TriggerFired>(report);
+}
 
 PendingReports::Topic PendingReports::TopicOf(const AgentReport& report) {
   Topic topic;
@@ -16,6 +33,9 @@ PendingReports::Topic PendingReports::TopicOf(const AgentReport& report) {
     topic.framework = status->framework;
   } else if (const auto* agent = std::get_if<CaptureAgentStatus>(&report)) {
     topic.capture_id = agent->capture_id;
+  } else if (const auto* fired = std::get_if<TriggerFired>(&report)) {
+    topic.rule = fired->rule;
+    topic.worker = fired->worker;
   }
   return topic;
 }
@@ -48,9 +68,18 @@ std::optional<AgentReport> PendingReports::Take() {
   return std::nullopt;
 }
 
-void PendingReports::Clear() {
-  reports_.clear();
-  line_.clear();
+void PendingReports::ClearButTriggers() {
+  std::erase_if(reports_, [](const auto& item) {
+    return !std::holds_alternative<TriggerFired>(item.second);
+  });
+  std::erase_if(line_, [this](const Topic& topic) { return !reports_.contains(topic); });
+}
+
+void PendingReports::ForgetTriggersBefore(uint64_t host_realtime_ns) {
+  std::erase_if(reports_, [host_realtime_ns](const auto& item) {
+    const auto* fired = std::get_if<TriggerFired>(&item.second);
+    return fired != nullptr && fired->host_realtime_ns < host_realtime_ns;
+  });
 }
 
 void PendingReports::ForgetCapture(const CaptureId& capture_id) {

@@ -2,15 +2,21 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "agent/control/control_stream.h"
 #include "trace/ids.h"
 
 namespace neurontrace {
+
+// Whether an aggregator of that protocol knows what it says. An older one refuses such a report,
+// and ends the call; told again on the next one, it would never keep this agent.
+bool IsKnownTo(uint32_t protocol_version, const AgentReport& report);
 
 // Reports that wait to be sent, at most one for each thing they are about: a newer one takes the
 // place of an older one that has not been sent, at its place in line (a CaptureAgentStatus at the
@@ -21,17 +27,21 @@ class PendingReports {
   void Put(AgentReport report);
   // The longest waiting, which is then no longer here.
   std::optional<AgentReport> Take();
-  void Clear();
+  // All but triggers that have fired: those cannot be told again by who told them.
+  void ClearButTriggers();
+  // Triggers that fired before that time, or all (UINT64_MAX): they would record what is over.
+  void ForgetTriggersBefore(uint64_t host_realtime_ns);
   void ForgetCapture(const CaptureId& capture_id);
   size_t size() const { return reports_.size(); }
 
  private:
-  // What a report is about: kind, worker (or none), capture (or none).
+  // What a report is about: kind, worker, capture, rule of a trigger (or none of each).
   struct Topic {
     size_t kind = 0;
     WorkerIdentity worker;
     CaptureId capture_id;
     bool framework = false;
+    std::string rule;
     friend auto operator<=>(const Topic&, const Topic&) = default;
   };
   static Topic TopicOf(const AgentReport& report);

@@ -21,6 +21,18 @@ size_t TextBytes(std::span<const AttributeValue> values) {
   return bytes;
 }
 
+// Of a header as it travels, within a few dozen bytes: numbers, keys and lengths are short.
+size_t ApproximateBytes(const ChunkHeader& header) {
+  constexpr size_t kNumbers = 96;
+  const WorkerIdentity& worker = header.stream.worker;
+  size_t bytes = kNumbers + header.stream.agent_id.size() + worker.instance_id.size() +
+                 worker.boot_id.size() + worker.container_id.size() + header.stream.name.size() +
+                 header.producer_version.size();
+  for (const RankEvidence& evidence : header.rank_evidence) bytes += 12 + evidence.detail.size();
+  for (const Loss& loss : header.losses) bytes += 32 + loss.detail.size();
+  return bytes + 12 * header.losses_before.size();
+}
+
 bool SameKind(const Loss& a, const Loss& b) {
   return a.place == b.place && a.reason == b.reason && a.events_unknown == b.events_unknown &&
          a.detail == b.detail;
@@ -88,12 +100,16 @@ void StreamWriter::SetRankEvidence(std::vector<RankEvidence> evidence) {
   rank_evidence_ = std::move(evidence);
 }
 
-bool StreamWriter::AdmitRow(uint64_t position) {
+void StreamWriter::CountRow(uint64_t position) {
   if (position != row_position_) {
     row_position_ = position;
     rows_in_record_ = 0;
   }
   ++rows_in_record_;
+}
+
+bool StreamWriter::AdmitRow(uint64_t position) {
+  CountRow(position);
   if (position < resume_position_ ||
       (position == resume_position_ && rows_in_record_ <= resume_skip_)) {
     AgentSourceMetrics::Add(metrics_.events_skipped);
@@ -307,6 +323,7 @@ void StreamWriter::Submit(ChunkHeader header, std::string columns) {
   header.sequence = sequence;
   AgentSourceMetrics::Add(metrics_.chunks);
   AgentSourceMetrics::Add(metrics_.chunk_bytes, columns.size());
+  counts_.bytes += ApproximateBytes(header) + columns.size();
   const std::weak_ptr<StreamWriter*> self = self_;
   const uint32_t events = header.event_count;
   ++unsettled_chunks_;

@@ -44,6 +44,7 @@ class StreamWriter {
   struct Counts {
     uint64_t read = 0;    // rows taken, by an earlier run of the agent, too
     uint64_t stored = 0;  // of these, in chunks that the aggregator has stored
+    uint64_t bytes = 0;   // of chunks, encoded; by this run of the agent
     uint64_t lost = 0;    // in losses of a known number, and in refused chunks
     bool lost_unknown = false;
     // Given up on the way with the chunk that ends it: nothing tells the aggregator what is gone.
@@ -70,6 +71,9 @@ class StreamWriter {
               std::span<const AttributeValue> values);
   // In place of a row: an event that no chunk can hold.
   void LoseEvent(uint64_t position, uint64_t timestamp_ns, std::string_view why);
+  // In place of a row: an event that is not wanted now. When the record is read again, it may be
+  // wanted: a row is told from the others of its record by its place among all of them.
+  void PassOver(uint64_t position) { CountRow(position); }
   // After the rows of the record at `position`.
   void AddLoss(uint64_t position, Loss loss);
   // Where the source's own numbering stands behind the record at `position`, for cursors: it goes
@@ -102,6 +106,7 @@ class StreamWriter {
 
   // Counts the next row of a record; false if it is to be passed over.
   bool AdmitRow(uint64_t position);
+  void CountRow(uint64_t position);
   absl::Status TryAppend(const CachedShape& shape, const EventFields& fields,
                          std::span<const AttributeValue> values);
   void NoteOpen(uint64_t position);

@@ -31,17 +31,59 @@ void FrameworkSource::StartCapture(const CaptureId& capture_id, const CaptureSpe
 }
 
 void FrameworkSource::ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
-                                     std::span<const StreamCursor> cursors) {
+                                     std::span<const StreamCursor> cursors,
+                                     const std::optional<CaptureBegin>&) {
   Begin(capture_id, spec, cursors, true);
+}
+
+// Flight recorders and what is cut out of them, and previews, are of the runtime's events alone.
+bool FrameworkSource::Selects(const CaptureSpec& spec) const {
+  if (files_.files.empty() && files_.directory.empty()) return false;
+  if (spec.mode != CaptureMode::kStream && spec.mode != CaptureMode::kContinuous) return false;
+  const auto& instances = spec.instance_ids;
+  return spec.include_framework &&
+         (instances.empty() ||
+          std::find(instances.begin(), instances.end(), files_.instance_id) != instances.end());
+}
+
+void FrameworkSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                                 std::span<const StreamCursor> cursors) {
+  if (!Selects(spec) || captures_.contains(capture_id)) return;
+  armed_[capture_id] = {spec, {cursors.begin(), cursors.end()}};
+  TellPlainly(capture_id, CaptureWorkerState::kArmed, "");
+}
+
+void FrameworkSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin&) {
+  const auto armed = armed_.find(capture_id);
+  if (armed == armed_.end()) return;
+  const Armed found = std::move(armed->second);
+  Begin(capture_id, found.spec, found.cursors, false);
+  TellPlainly(capture_id, CaptureWorkerState::kRecording, "no trace file yet");
+}
+
+void FrameworkSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                                  std::span<const StreamCursor> cursors, const CaptureBegin&) {
+  Begin(capture_id, spec, cursors, false);
+}
+
+// While there is no file whose reading says more.
+void FrameworkSource::TellPlainly(const CaptureId& capture_id, CaptureWorkerState state,
+                                  const char* detail) {
+  CaptureWorkerStatus status{
+      .capture_id = capture_id,
+      .worker = {.instance_id = files_.instance_id, .boot_id = files_.boot_id},
+      .state = state,
+      .detail = detail,
+      .framework = true};
+  listener_.OnCaptureWorker(status);
+  const auto capture = captures_.find(capture_id);
+  if (capture != captures_.end()) capture->second.told = std::move(status);
 }
 
 void FrameworkSource::Begin(const CaptureId& capture_id, const CaptureSpec& spec,
                             std::span<const StreamCursor> cursors, bool is_over) {
-  const bool has_any = !files_.files.empty() || !files_.directory.empty();
-  const auto& instances = spec.instance_ids;
-  const bool selected = instances.empty() || std::find(instances.begin(), instances.end(),
-                                                       files_.instance_id) != instances.end();
-  if (!has_any || !spec.include_framework || !selected || captures_.contains(capture_id)) return;
+  armed_.erase(capture_id);
+  if (!Selects(spec) || captures_.contains(capture_id)) return;
   std::vector<StreamCursor> own;
   for (const StreamCursor& cursor : cursors) {
     if (cursor.stream.kind == StreamKind::kFramework) own.push_back(cursor);
@@ -54,6 +96,9 @@ void FrameworkSource::Begin(const CaptureId& capture_id, const CaptureSpec& spec
 }
 
 void FrameworkSource::StopCapture(const CaptureId& capture_id) {
+  if (armed_.erase(capture_id) != 0) {
+    TellPlainly(capture_id, CaptureWorkerState::kComplete, "stopped before it began");
+  }
   const auto it = captures_.find(capture_id);
   if (it == captures_.end()) return;
   it->second.files->Stop();
@@ -66,14 +111,18 @@ bool FrameworkSource::CaptureFinished(const CaptureId& capture_id) const {
   const Capture& capture = it->second;
   // Not before the listener has heard how it ended.
   return capture.files->finished() &&
-         (!capture.files->has_files() || capture.told == capture.files->status());
+         (capture.files->has_files() ? capture.told == capture.files->status()
+                                     : capture.told.state != CaptureWorkerState::kRecording);
 }
 
 void FrameworkSource::Flush() {
   for (const auto& [capture_id, capture] : captures_) capture.files->Flush();
 }
 
-void FrameworkSource::ForgetCapture(const CaptureId& capture_id) { captures_.erase(capture_id); }
+void FrameworkSource::ForgetCapture(const CaptureId& capture_id) {
+  captures_.erase(capture_id);
+  armed_.erase(capture_id);
+}
 
 void FrameworkSource::Work() {
   work_scheduled_ = false;
@@ -119,7 +168,13 @@ void FrameworkSource::ScheduleLook() {
 }
 
 void FrameworkSource::Tell(Capture& capture) {
-  if (!capture.files->has_files()) return;
+  if (!capture.files->has_files()) {
+    // It was said that it takes part, so it is said how that ended.
+    if (capture.told.state == CaptureWorkerState::kRecording && capture.files->finished()) {
+      TellPlainly(capture.told.capture_id, CaptureWorkerState::kComplete, "no trace file came");
+    }
+    return;
+  }
   CaptureWorkerStatus status = capture.files->status();
   if (status == capture.told) return;
   capture.told = std::move(status);

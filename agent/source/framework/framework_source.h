@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "agent/source/framework/framework_capture.h"
 #include "agent/source/source.h"
@@ -27,8 +28,15 @@ class FrameworkSource final : public Source {
 
   void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                     std::span<const StreamCursor> cursors) override;
+  // There is nothing to arm: it says so where the capture selects it.
+  void ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                  std::span<const StreamCursor> cursors) override;
+  void BeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) override;
+  void JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                   std::span<const StreamCursor> cursors, const CaptureBegin& begin) override;
   void ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
-                      std::span<const StreamCursor> cursors) override;
+                      std::span<const StreamCursor> cursors,
+                      const std::optional<CaptureBegin>& begin) override;
   void StopCapture(const CaptureId& capture_id) override;
   bool CaptureFinished(const CaptureId& capture_id) const override;
   void Flush() override;
@@ -40,6 +48,13 @@ class FrameworkSource final : public Source {
     CaptureWorkerStatus told;  // the listener
   };
 
+  struct Armed {
+    CaptureSpec spec;
+    std::vector<StreamCursor> cursors;
+  };
+
+  bool Selects(const CaptureSpec& spec) const;
+  void TellPlainly(const CaptureId& capture_id, CaptureWorkerState state, const char* detail);
   void Begin(const CaptureId& capture_id, const CaptureSpec& spec,
              std::span<const StreamCursor> cursors, bool is_over);
   void Work();  // a piece of every capture's work, then again if there is more
@@ -57,6 +72,7 @@ class FrameworkSource final : public Source {
   AgentSourceMetrics& metrics_;
   ShapeCache shapes_;
   std::map<CaptureId, Capture> captures_;
+  std::map<CaptureId, Armed> armed_;  // that have not begun
   bool work_scheduled_ = false;
   bool look_scheduled_ = false;
   uint64_t looked_ns_ = 0;  // monotonic

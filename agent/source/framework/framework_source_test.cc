@@ -287,7 +287,7 @@ TEST_F(FrameworkSourceTest, ACaptureThatIsOverFinishesWhatWasBegunAndBeginsNothi
   sink_ = RecordingSink();
   Write(watched_ + "/later.trace.json", TraceText(0, 2), 3);
   MakeSource({folder_ + "/a.trace.json", Write(folder_ + "/b.trace.json", TraceText(0, 5))}, true);
-  source_->ResumeStopping(capture_, spec_, cursors);
+  source_->ResumeStopping(capture_, spec_, cursors, std::nullopt);
   source_->StopCapture(capture_);
   Pass(2'000);
   sink_.StoreAll();
@@ -299,6 +299,53 @@ TEST_F(FrameworkSourceTest, ACaptureThatIsOverFinishesWhatWasBegunAndBeginsNothi
   }
   EXPECT_EQ(sink_.entries[0].chunk.header.sequence, 1u);
   EXPECT_EQ(status().events_read, 20'000u);
+}
+
+TEST_F(FrameworkSourceTest, ArmedItReadsNothingBeforeItBegins) {
+  MakeSource({Write(folder_ + "/a.json", TraceText(0, 3))});
+  capture_ = CaptureId::Make(clock_, random_);
+  source_->ArmCapture(capture_, spec_, {});
+  ASSERT_EQ(listener_.statuses.size(), 1u);
+  EXPECT_EQ(listener_.statuses[0].state, CaptureWorkerState::kArmed);
+  EXPECT_TRUE(listener_.statuses[0].framework);
+  Pass(2'000);
+  EXPECT_THAT(sink_.entries, IsEmpty());
+  source_->BeginCapture(capture_, {});
+  Pass(2'000);
+  EXPECT_THAT(Chunks(), testing::SizeIs(testing::Ge(1u)));
+}
+
+TEST_F(FrameworkSourceTest, ArmedForADirectoryIntoWhichNothingComesItEndsAllTheSame) {
+  MakeSource({}, true);
+  capture_ = CaptureId::Make(clock_, random_);
+  source_->ArmCapture(capture_, spec_, {});
+  source_->BeginCapture(capture_, {});
+  Pass(1'000);
+  source_->StopCapture(capture_);
+  Pass(20'000);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_EQ(listener_.statuses.back().state, CaptureWorkerState::kComplete);
+  capture_ = CaptureId::Make(clock_, random_);
+  source_->ArmCapture(capture_, spec_, {});
+  source_->StopCapture(capture_);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_THAT(listener_.statuses.back().detail, HasSubstr("before it began"));
+}
+
+TEST_F(FrameworkSourceTest, FlightRecordersSnapshotsAndPreviewsAreNotItsOwn) {
+  MakeSource({Write(folder_ + "/a.json", TraceText(0, 3))});
+  for (const CaptureMode mode :
+       {CaptureMode::kFlightRecorder, CaptureMode::kSnapshot, CaptureMode::kPreview}) {
+    spec_.mode = mode;
+    capture_ = CaptureId::Make(clock_, random_);
+    source_->ArmCapture(capture_, spec_, {});
+    source_->BeginCapture(capture_, {});
+    source_->JoinCapture(capture_, spec_, {}, {});
+    Pass(1'000);
+    EXPECT_TRUE(source_->CaptureFinished(capture_));
+  }
+  EXPECT_THAT(listener_.statuses, IsEmpty());
+  EXPECT_THAT(sink_.entries, IsEmpty());
 }
 
 TEST_F(FrameworkSourceTest, ForgottenCaptureLeavesNothingBehind) {

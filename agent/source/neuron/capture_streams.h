@@ -10,11 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include "agent/source/neuron/execution_gate.h"
+#include "agent/source/neuron/fidelity_note.h"
 #include "agent/source/neuron/nrt_event_decoder.h"
 #include "agent/source/neuron/sequence_gaps.h"
+#include "agent/source/neuron/snapshot_window.h"
 #include "agent/source/neuron/tap_buffer_reader.h"
 #include "agent/source/stream_writer.h"
 #include "base/fill_rate.h"
+#include "trace/capture_spec.h"
 #include "trace/event_filter.h"
 #include "trace/stream_cursor.h"
 
@@ -31,13 +35,17 @@ struct StreamSurroundings {
 // Which events of a worker a capture wants, over what the runtime was already asked to leave out.
 struct EventSelection {
   EventFilter filter;
-  std::vector<uint32_t> cores;  // empty: all
+  std::vector<uint32_t> cores;             // empty: all
+  bool by_execution = false;               // nothing before SetExecutions
+  std::vector<GidRange> worker_gids = {};  // empty: all; else cores whose rank is known
+  bool collected = false;                  // from rings that were held: a snapshot
 
   bool SelectsCore(uint32_t nc_idx) const;
 };
 
 // The streams of one worker in one capture, one for each core (and one for events without): rows go
-// to their core's stream, holes in its sequence become losses. On the agent's sequence.
+// to their core's stream, holes in its sequence become losses. What comes after End is counted and
+// dropped. On the agent's sequence.
 class CaptureStreams final : public NrtEventSink {
  public:
   CaptureStreams(const StreamSurroundings& surroundings, const CaptureId& capture_id,
@@ -45,6 +53,19 @@ class CaptureStreams final : public NrtEventSink {
 
   // Where this worker's streams continue; those named are opened, so that they will be ended.
   void Resume(const std::vector<StreamCursor>& cursors);
+  // Which executions are recorded, in a capture by execution. At any time; the newest counts.
+  void SetExecutions(const ExecutionBounds& bounds);
+  ExecutionProgress executions() const;
+  // True while a capture by execution passes over what its cores do.
+  bool holds_back() const;
+  // Events of no core in particular are recorded: a core is between its first and its last.
+  bool AnyPassing() const;
+  // Which events of a snapshot are its own; before its first record.
+  void SetWindow(SnapshotWindow window) { window_ = window; }
+  uint64_t reaches_back_ns() const { return window_ ? window_->reaches_back_ns() : 0; }
+  // From the next record on, only what `note.level` leaves; every core's stream tells it, as an
+  // instant behind the record at hand. Between records.
+  void SetFidelity(FidelityNote note);
   // Best first. For streams opened later as well.
   void SetRankEvidence(uint32_t nc_idx, const std::vector<RankEvidence>& evidence);
 
@@ -106,11 +127,21 @@ class CaptureStreams final : public NrtEventSink {
     int64_t gid = -1;
     uint64_t first_timestamp_ns = 0;  // of the document at hand, or the loss
     uint64_t last_timestamp_ns = 0;
+    uint64_t earliest_timestamp_ns = 0;
+    uint64_t lowest_id = 0;
     uint64_t events = 0;           // of it
     bool touched = false;          // by it
     bool fetch_failed = false;     // since the last document
     std::optional<FillRate> fill;  // while a trace runs
     uint64_t fetched_ns = 0;       // realtime of the last document
+    ExecutionGate gate;
+    bool of_ranks = true;        // that the capture selects
+    uint64_t fidelity_told = 0;  // of fidelity_changes_
+    explicit Core(bool by_execution) : gate(by_execution) {}
+  };
+  struct ShapeNote {
+    uint8_t selected = 0;  // 0 not asked yet, 1 no, 2 yes, 3 yes but left out for the budget
+    int8_t execution = 0;  // the value that is its number; below 0: none
   };
   static constexpr uint32_t kSlots = limits::kStreamsPerWorkerMax;
 
@@ -119,9 +150,14 @@ class CaptureStreams final : public NrtEventSink {
   }
   Core& CoreAt(uint32_t slot);
   Core& Touch(uint32_t nc_idx, const EventFields& fields, uint32_t present);
-  bool Selected(const CachedShape& shape);
+  const ShapeNote& NoteOf(const CachedShape& shape);
+  bool Admits(Core& core, const NrtEvent& event, const ShapeNote& note);
+  void TellLoss(Core& core, uint64_t position, Loss loss);
   void EndDocumentOf(Core& core, const TapRecord& record);
   void AddHoles(Core& core, uint64_t position, const SequenceGaps::Holes& holes);
+  bool SelectsRanks(uint32_t slot) const;
+  void TellFidelity();
+  void TellLeftOut(uint64_t now_ns);
 
   const StreamSurroundings surroundings_;
   const CaptureId capture_id_;
@@ -132,20 +168,29 @@ class CaptureStreams final : public NrtEventSink {
   uint32_t stream_count_ = 0;
   std::array<std::vector<RankEvidence>, kSlots> evidence_;
   std::map<uint32_t, StreamCursor> cursors_;  // by slot
+  ExecutionBounds executions_;
+  std::optional<SnapshotWindow> window_;
   std::map<uint32_t, int64_t> event_gids_;
   bool gids_changed_ = false;
   std::optional<uint64_t> trace_begun_;  // where, if this agent saw it
   uint64_t trace_begun_ns_ = 0;          // realtime
   bool ended_ = false;
+  uint64_t end_position_ = 0;
   bool begins_with_zero_ = false;  // this runtime's sequence numbers do
   uint64_t refused_of_any_ = 0;    // by the tap, of cores it could not tell, and not told yet
   uint64_t refused_of_any_position_ = 0;  // of the first record that told of those
+
+  // What the budget leaves out.
+  FidelityNote fidelity_;
+  uint64_t fidelity_changes_ = 0;
+  uint64_t left_out_since_ns_ = 0;         // realtime, and not told yet; 0: nothing is
+  std::optional<uint64_t> told_position_;  // of the last record that rows can follow
 
   // The document at hand.
   uint64_t position_ = 0;
   std::vector<uint32_t> touched_;
 
-  std::vector<uint8_t> selected_;  // by CachedShape::number: 0 not asked yet, 1 no, 2 yes
+  std::vector<ShapeNote> shape_notes_;  // by CachedShape::number
   uint32_t shape_generation_ = 0;
 };
 

@@ -20,7 +20,7 @@ void Check(bool ok) {
 }
 
 TapMessageHeader MakeHeader(TapMessageType type, size_t length) {
-  return {kTapMessageMagic, kTapProtocolVersion, static_cast<uint16_t>(type),
+  return {kTapMessageMagic, kTapProtocolVersionOldest, static_cast<uint16_t>(type),
           static_cast<uint32_t>(length), 0};
 }
 
@@ -65,6 +65,7 @@ UniqueFd FakeTap::Connect(const CaptureId& running) {
   hello.claimed_pid = static_cast<uint32_t>(getpid());
   hello.buffer_bytes = kFileBytes;
   hello.state = static_cast<uint32_t>(state());
+  hello.protocol_newest = protocol;
   std::memcpy(hello.capture_id, running.bytes().data(), sizeof hello.capture_id);
   iovec part = {&hello, sizeof hello};
   alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
@@ -97,12 +98,27 @@ std::optional<FakeTap::Command> FakeTap::ReadCommand() {
   Command command;
   command.type = static_cast<TapMessageType>(head.type);
   command.capture_id = *CaptureId::FromBytes({data + sizeof head, kTapCaptureIdBytes});
+  const bool timed = head.version >= 2;
   if (command.type == TapMessageType::kStart) {
-    std::memcpy(&command.start, data, sizeof command.start);
-    for (const char* name = data + sizeof command.start; name < data + size;
+    TapStartAt at = {};
+    const size_t fixed = timed ? sizeof at : sizeof at.start;
+    std::memcpy(&at, data, fixed);
+    command.start = at.start;
+    command.at_ns = at.begin_at_monotonic_ns;
+    for (const char* name = data + fixed; name < data + size;
          name += command.names.back().size() + 1) {
       command.names.emplace_back(name);
     }
+  } else if (command.type == TapMessageType::kStop && timed) {
+    TapStopAt at = {};
+    std::memcpy(&at, data, sizeof at);
+    command.at_ns = at.stop_at_monotonic_ns;
+  } else if (command.type == TapMessageType::kCollect) {
+    TapCollect collect = {};
+    std::memcpy(&collect, data, sizeof collect);
+    command.at_ns = collect.at_monotonic_ns;
+    command.recorder_id = *CaptureId::FromBytes(
+        {reinterpret_cast<const char*>(collect.recorder_id), sizeof collect.recorder_id});
   }
   return command;
 }
@@ -155,9 +171,9 @@ uint64_t FakeTap::WriteLoss(const TapLoss& loss, const CaptureId& capture_id, ui
   return Write(TapRecordType::kLoss, AsText(loss), capture_id, nc_idx);
 }
 
-uint64_t FakeTap::WriteStarted(const CaptureId& capture_id) {
+uint64_t FakeTap::WriteStarted(const CaptureId& capture_id, uint16_t flags) {
   const TapTraceStarted started = {.max_events_per_nc = 65'536};
-  return Write(TapRecordType::kTraceStarted, AsText(started), capture_id);
+  return Write(TapRecordType::kTraceStarted, AsText(started), capture_id, kTapNoCore, flags);
 }
 
 uint64_t FakeTap::WriteStopped(const CaptureId& capture_id, TapStopReason reason, bool drained) {

@@ -34,6 +34,8 @@ class FakeTap {
     TapMessageType type = TapMessageType::kStop;
     CaptureId capture_id;
     TapStart start = {};
+    uint64_t at_ns = 0;     // begin, stop or collect
+    CaptureId recorder_id;  // of a COLLECT
     std::vector<std::string> names;
   };
   // The agent's next command, if there is one.
@@ -48,7 +50,7 @@ class FakeTap {
                  uint32_t nc_idx = kTapNoCore, uint16_t flags = 0);
   uint64_t WriteDocument(std::string_view json, const CaptureId& capture_id, uint32_t nc_idx = 0);
   uint64_t WriteLoss(const TapLoss& loss, const CaptureId& capture_id, uint32_t nc_idx);
-  uint64_t WriteStarted(const CaptureId& capture_id);
+  uint64_t WriteStarted(const CaptureId& capture_id, uint16_t flags = 0);
   uint64_t WriteStopped(const CaptureId& capture_id, TapStopReason reason, bool drained = true);
 
   void SetFacts(const std::map<std::string, std::string>& facts);
@@ -59,6 +61,7 @@ class FakeTap {
   uint64_t write_pos() { return header().write_pos.load(); }
   uint64_t read_pos() { return header().read_pos.load(); }
 
+  uint16_t protocol = kTapProtocolVersion;           // that it says it takes
   uint64_t realtime_ns = 1'700'000'000'000'000'000;  // of the next record
 
   // Of the memory file; set before Connect.

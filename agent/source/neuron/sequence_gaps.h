@@ -25,6 +25,12 @@ class SequenceGaps {
   // A trace begins with empty rings. It is the state at first, too: a core of which nothing was
   // ever told has lost all that came before what is seen of it.
   void BeginTrace() { trace_begins_ = true; }
+  // What comes was held in rings for as long as they lasted: what was before the first is no hole.
+  void BeginAnywhere() {
+    trace_begins_ = false;
+    known_ = false;
+    next_ = 0;
+  }
 
   // The state between documents: one more than the highest id of this trace, 0 before the first.
   uint64_t mark() const { return trace_begins_ ? 0 : next_; }

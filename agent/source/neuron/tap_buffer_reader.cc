@@ -183,6 +183,10 @@ uint64_t TapBufferReader::deferred_fetches() const {
   return header().counters.deferred_fetches.load(std::memory_order_relaxed);
 }
 
+uint64_t TapBufferReader::drain_ns() const {
+  return header().counters.drain_ns.load(std::memory_order_relaxed);
+}
+
 uint64_t TapBufferReader::refused_control_records() const {
   return header().counters.refused_control_records.load(std::memory_order_relaxed);
 }

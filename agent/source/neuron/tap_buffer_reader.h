@@ -75,6 +75,7 @@ class TapBufferReader {
   // Counters of the tap that only grow, any value at all.
   uint64_t deferred_fetches() const;
   uint64_t refused_control_records() const;
+  uint64_t drain_ns() const;
   uint32_t claimed_pid() const { return claimed_pid_; }
   uint64_t process_start_ticks() const { return process_start_ticks_; }
 

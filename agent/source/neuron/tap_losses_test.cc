@@ -287,5 +287,22 @@ TEST_F(TapHeadroomTest, ABufferThatNobodyReleasesFills) {
   EXPECT_LT(*source_->headroom().buffer, *before);
 }
 
+TEST_F(TapLossesTest, RecordsWithoutRoomAreNoLossOfWhatHasNotBegun) {
+  Connect();
+  source_->ArmCapture(capture_, {}, {});
+  CaptureSpec spec;
+  spec.mode = CaptureMode::kFlightRecorder;
+  source_->StartCapture(other_, spec, {});
+  ASSERT_TRUE(tap_.ReadCommand());
+  tap_.SetState(TapState::kHolding);
+  tap_.WriteStarted(other_);
+  tap_.Answer(TapMessageType::kStart, TapResult::kOk, other_);
+  Deliver();
+  tap_.header().counters.refused_control_records.store(1);
+  Pass(1'000);
+  source_->Flush();
+  EXPECT_THAT(sink_.entries, IsEmpty());
+}
+
 }  // namespace
 }  // namespace neurontrace

@@ -23,7 +23,8 @@ struct TapGreeting {
   uint32_t claimed_pid = 0;
   uint64_t process_start_ticks = 0;
   TapState state = TapState::kNotInitialised;
-  CaptureId capture_id;  // wanted or running; empty: none
+  CaptureId capture_id;                           // wanted or running; empty: none
+  uint32_t protocol = kTapProtocolVersionOldest;  // of commands that both sides know
   std::string tap_version;
   UniqueFd buffer;
   UniqueFd wake;
@@ -46,6 +47,9 @@ struct TapStartOrder {
   uint64_t core_bitmap[4] = {};
   TapEventRule rule = TapEventRule::kAll;
   std::vector<std::string> names;
+  // Only for a tap of protocol 2; one before begins at once, and fetches.
+  bool holds = false;
+  uint64_t begin_at_monotonic_ns = 0;  // 0: at once
 };
 
 // One tap's connection: the messages of tap/agent_protocol.h, each checked before anything is done
@@ -76,7 +80,13 @@ class TapSession {
 
   // UNAVAILABLE when the tap does not read, or is gone; OnClosed follows for the latter.
   absl::Status SendStart(const TapStartOrder& order);
-  absl::Status SendStop(const CaptureId& capture_id);
+  // At `stop_at_monotonic_ns`, or, by a tap of protocol 1 and with 0, at once.
+  absl::Status SendStop(const CaptureId& capture_id, uint64_t stop_at_monotonic_ns = 0);
+  // UNIMPLEMENTED by a tap of protocol 1.
+  absl::Status SendCollect(const CaptureId& capture_id, const CaptureId& recorder_id,
+                           uint64_t at_monotonic_ns);
+  // Of the commands that are sent.
+  uint32_t protocol() const { return protocol_; }
 
  private:
   void OnReadable();
@@ -95,6 +105,7 @@ class TapSession {
   const uint64_t connected_ns_;
 
   bool greeted_ = false;
+  uint32_t protocol_ = kTapProtocolVersionOldest;
   uint32_t tokens_;
   uint64_t tokens_ns_;
 };

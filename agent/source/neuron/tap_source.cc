@@ -25,7 +25,14 @@ TapSource::TapSource(Options options, TaskRunner& runner, const Clock& clock, Ch
       clock_(clock),
       metrics_(metrics),
       ranks_(std::move(ranks)),
-      shared_{{options_.agent_id, clock, sink, metrics}, listener, proc_, {}, {}},
+      counting_sink_(runner),
+      shared_{{options_.agent_id, clock, sink, metrics},
+              {options_.agent_id, clock, counting_sink_, metrics},
+              listener,
+              proc_,
+              {},
+              {},
+              options_.read_thread_cpu_ns},
       boot_id_(options_.boot_id.empty() ? proc_.BootId() : options_.boot_id),
       started_ns_(clock.MonotonicNs()),
       self_(std::make_shared<TapSource*>(this)) {
@@ -100,7 +107,7 @@ absl::Status TapSource::OnGreeting(TapSession& session, TapGreeting greeting) {
   membership_changed_ = true;
   (*worker)->Attach(session, greeting);
   ResolveRanks();
-  for (auto& [id, capture] : captures_) JoinIfMatching(**worker, capture);
+  for (auto& [id, capture] : captures_) JoinIfMatching(**worker, capture, true);
   ForgetStranger(**worker);
   spdlog::info("worker {} connected, tap {}", ToString((*worker)->identity()),
                greeting.tap_version);
@@ -163,47 +170,10 @@ TapSource::Capture& TapSource::AddCapture(const CaptureId& capture_id, const Cap
   return capture;
 }
 
-void TapSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
-                             std::span<const StreamCursor> cursors) {
-  if (!spec.include_neuron) return;
-  Capture& capture = AddCapture(capture_id, spec, cursors);
-  capture.unconfirmed = false;
-  if (capture.stopping) return;
-  for (const auto& worker : workers_) JoinIfMatching(*worker, capture);
-  ScheduleTurn(0);
-}
-
-void TapSource::GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
-                     std::span<const StreamCursor> cursors) {
-  if (!spec.include_neuron) return;
-  Capture& capture = AddCapture(capture_id, spec, cursors);
-  capture.unconfirmed = true;
-  for (const auto& worker : workers_) JoinIfMatching(*worker, capture);
-  ScheduleTurn(0);
-}
-
-void TapSource::ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
-                               std::span<const StreamCursor> cursors) {
-  if (!spec.include_neuron) return;
-  Capture& capture = AddCapture(capture_id, spec, cursors);
-  capture.unconfirmed = false;
-  if (capture.stopping) return;
-  capture.stopping = true;
-  for (const auto& worker : workers_) JoinIfMatching(*worker, capture);
-  EndOrphans(capture);
-  ScheduleTurn(0);
-}
-
-void TapSource::JoinIfMatching(TapWorker& worker, Capture& capture) {
-  const bool has_streams = std::any_of(
-      capture.cursors.begin(), capture.cursors.end(),
-      [&](const StreamCursor& cursor) { return cursor.stream.worker == worker.identity(); });
-  const bool records_it = worker.tap_capture() == capture.plan.id;
-  const bool is_new = !has_streams && !records_it;
-  const bool begins_nothing = capture.stopping || capture.unconfirmed;
-  if (is_new && (begins_nothing || !worker.Matches(capture.plan.spec))) return;
-  worker.Join(capture.plan, capture.cursors, !capture.unconfirmed);
-  if (capture.stopping) worker.Stop(capture.plan.id);
+bool TapSource::HasWorker(uint32_t pid, uint64_t start_time_ticks) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
+    return worker->identity().pid == pid && worker->identity().start_time_ticks == start_time_ticks;
+  });
 }
 
 void TapSource::OnAllTold() {
@@ -215,15 +185,6 @@ void TapSource::OnAllTold() {
 void TapSource::ForgetStranger(TapWorker& worker) {
   const CaptureId recorded = worker.tap_capture();
   if (all_told_ && !recorded.empty() && !captures_.contains(recorded)) worker.Forget(recorded);
-}
-
-void TapSource::StopCapture(const CaptureId& capture_id) {
-  const auto found = captures_.find(capture_id);
-  if (found == captures_.end() || found->second.stopping) return;
-  found->second.stopping = true;
-  for (const auto& worker : workers_) worker->Stop(capture_id);
-  EndOrphans(found->second);
-  ScheduleTurn(0);
 }
 
 bool TapSource::MayReturn(const WorkerIdentity& worker) const {
@@ -279,17 +240,6 @@ void TapSource::EndOrphans(Capture& capture) {
     capture.orphans.push_back(std::move(writer));
   }
   for (const auto& [worker, status] : lost) shared_.listener.OnCaptureWorker(status);
-}
-
-bool TapSource::CaptureFinished(const CaptureId& capture_id) const {
-  const auto found = captures_.find(capture_id);
-  if (found == captures_.end()) return true;
-  const Capture& capture = found->second;
-  return capture.stopping && !capture.awaits_workers &&
-         std::all_of(workers_.begin(), workers_.end(),
-                     [&](const auto& worker) { return worker->CaptureFinished(capture_id); }) &&
-         std::all_of(capture.orphans.begin(), capture.orphans.end(),
-                     [](const auto& orphan) { return orphan->finished(); });
 }
 
 void TapSource::ForgetCapture(const CaptureId& capture_id) {

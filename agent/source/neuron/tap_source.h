@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,6 +10,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "agent/source/counting_sink.h"
+#include "agent/source/host_instant.h"
 #include "agent/source/neuron/tap_server.h"
 #include "agent/source/neuron/tap_session.h"
 #include "agent/source/neuron/tap_worker.h"
@@ -38,11 +41,17 @@ class TapSource final : public Source, private TapSession::Listener {
     std::string instance_id;
     std::string boot_id;  // empty: the kernel's
     std::string proc_root = "/proc";
+    // The clocks of this host; for tests, which have others.
+    std::function<HostInstant()> read_host_instant = ReadHostInstant;
+    std::function<uint64_t()> read_thread_cpu_ns = ReadThreadCpuNs;
   };
   // All but the options outlive the source.
   TapSource(Options options, TaskRunner& runner, const Clock& clock, ChunkSink& sink,
             SourceListener& listener, RankResolver ranks, AgentSourceMetrics& metrics);
   ~TapSource() override;
+
+  // Who looks on, before Start; outlives the source.
+  void SetWatch(WorkerWatch& watch) { shared_.watch = &watch; }
 
   // Begins to listen; an error names what is wrong with the socket.
   absl::Status Start();
@@ -53,18 +62,31 @@ class TapSource final : public Source, private TapSession::Listener {
   };
   Headroom headroom() const;
 
+  // Whether the process is a worker here.
+  bool HasWorker(uint32_t pid, uint64_t start_time_ticks) const;
+
+  // What each worker costs, by pid.
+  std::map<uint32_t, TapWorker::Load> loads() const;
+
   // For tests: as if a tap had connected.
   void AddConnection(UniqueFd socket);
 
   // Source
   void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                     std::span<const StreamCursor> cursors) override;
+  void ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                  std::span<const StreamCursor> cursors) override;
+  void BeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) override;
+  void JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                   std::span<const StreamCursor> cursors, const CaptureBegin& begin) override;
   void GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
             std::span<const StreamCursor> cursors) override;
   void ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
-                      std::span<const StreamCursor> cursors) override;
+                      std::span<const StreamCursor> cursors,
+                      const std::optional<CaptureBegin>& begin) override;
   void OnAllTold() override;
   void StopCapture(const CaptureId& capture_id) override;
+  void StopCaptureAt(const CaptureId& capture_id, uint64_t host_raw_ns) override;
   bool CaptureFinished(const CaptureId& capture_id) const override;
   void Flush() override;
   void ForgetCapture(const CaptureId& capture_id) override;
@@ -78,7 +100,10 @@ class TapSource final : public Source, private TapSession::Listener {
   struct Capture {
     CapturePlan plan;
     std::vector<StreamCursor> cursors;
-    bool unconfirmed = false;  // goes on from the agent before: nothing is begun
+    bool unconfirmed = false;             // goes on from the agent before: nothing is begun
+    bool arming = false;                  // nothing is begun before BeginCapture
+    std::optional<PlannedMoment> moment;  // once it is to begin
+    ExecutionBounds executions;
     bool stopping = false;
     bool awaits_workers = false;  // stopping, and workers with streams may yet come back
     // Streams of workers that are not there any more, to be ended.
@@ -94,7 +119,14 @@ class TapSource final : public Source, private TapSession::Listener {
                                              const TapGreeting& greeting);
   Capture& AddCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                       std::span<const StreamCursor> cursors);
-  void JoinIfMatching(TapWorker& worker, Capture& capture);
+  // When it begins, unless that is known. `joins`: it has begun elsewhere.
+  void SetMoment(Capture& capture, const CaptureBegin& begin, bool joins);
+  // `late`: the worker or this agent came to it after others had begun.
+  void JoinIfMatching(TapWorker& worker, Capture& capture, bool late);
+  void JoinAll(Capture& capture, bool late);
+  void JoinWhatChanged();
+  void TellTaps();
+  void ReportExecutions();
   // Ends what the worker's tap records if nobody wants it any more.
   void ForgetStranger(TapWorker& worker);
   // The agent is so young that a worker of the agent before it may not have found it yet.
@@ -118,6 +150,7 @@ class TapSource final : public Source, private TapSession::Listener {
   const Clock& clock_;
   AgentSourceMetrics& metrics_;
   const RankResolver ranks_;
+  CountingSink counting_sink_;
   TapWorker::Shared shared_;
   std::string boot_id_;
   const uint64_t started_ns_;
@@ -130,7 +163,9 @@ class TapSource final : public Source, private TapSession::Listener {
   uint64_t turn_ = 0;
   bool turn_scheduled_ = false;
   bool membership_changed_ = false;
-  std::shared_ptr<TapSource*> self_;  // tasks hold it weakly
+  bool executions_scheduled_ = false;
+  std::map<const TapWorker*, uint64_t> info_seen_;  // versions
+  std::shared_ptr<TapSource*> self_;                // tasks hold it weakly
 };
 
 }  // namespace neurontrace

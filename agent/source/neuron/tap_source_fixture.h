@@ -77,9 +77,25 @@ class TapSourceTest : public ::testing::Test {
       return resolved;
     };
     source_ = std::make_unique<TapSource>(
-        TapSource::Options{
-            .agent_id = "agent", .instance_id = "i-0abc", .boot_id = "boot", .proc_root = proc_},
+        TapSource::Options{.agent_id = "agent",
+                           .instance_id = "i-0abc",
+                           .boot_id = "boot",
+                           .proc_root = proc_,
+                           .read_host_instant = [this] { return Now(); },
+                           .read_thread_cpu_ns = [this] { return thread_cpu_ns_ += turn_cpu_ns_; }},
         runner_, clock_, sink_, listener_, ranks, metrics_);
+  }
+
+  // Raw runs beside monotonic, as on a machine that was suspended once.
+  static constexpr uint64_t kRawBehindNs = 400'000'000;
+  HostInstant Now() const {
+    return {.raw_ns = clock_.MonotonicNs() - kRawBehindNs,
+            .monotonic_ns = clock_.MonotonicNs(),
+            .realtime_ns = clock_.RealtimeNs()};
+  }
+  // A moment so far from now, as the aggregator names it.
+  CaptureBegin In(int64_t ms) const {
+    return {.host_raw_ns = Now().raw_ns + static_cast<uint64_t>(ms * 1'000'000)};
   }
 
   void SetProcessAlive(bool alive) {
@@ -161,6 +177,8 @@ class TapSourceTest : public ::testing::Test {
   RecordingListener listener_;
   AgentSourceMetrics metrics_;
   FakeTap tap_;
+  uint64_t thread_cpu_ns_ = 0;
+  uint64_t turn_cpu_ns_ = 0;  // that each turn of the agent takes
   int agent_fd_ = -1;
   CaptureId capture_ = *CaptureId::FromBytes("0123456789abcdef");
   CaptureId other_ = *CaptureId::FromBytes("fedcba9876543210");

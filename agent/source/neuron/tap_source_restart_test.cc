@@ -371,6 +371,52 @@ TEST_F(TapSourceRestartTest, SaysThatAWorkerOfWhichNothingWasStoredIsLost) {
   EXPECT_TRUE(sink_.entries.empty());
 }
 
+// The ring is full of what nobody has read when the agent comes back after the stop: all of the
+// executions asked for reach the store, of cores with stored events and of cores without, and no
+// others.
+TEST_F(TapSourceRestartTest, WhatACaptureByExecutionHadNotReadIsReadAfterItsStop) {
+  const auto executions = [](uint32_t core, uint64_t first, uint64_t last) {
+    std::string json = R"({"events":[)";
+    for (uint64_t number = first; number <= last; ++number) {
+      json += number > first ? "," : "";
+      json += R"({"event_type":"kbl_exec_pre","phase":"instant","nc_idx":)" + std::to_string(core) +
+              R"(,"nc_local_id":)" + std::to_string(number) + R"(,"data":{"exec_id":)" +
+              std::to_string(number) + R"(},"timestamp_ns":)" + std::to_string(number) + "}";
+    }
+    return json + "]}";
+  };
+  CaptureSpec spec;
+  spec.at_execution = 40;
+  spec.executions = 10;
+  CaptureBegin begin = In(0);
+  begin.first_execution = 40;
+  begin.last_execution = 49;
+  Connect();
+  source_->ArmCapture(capture_, spec, {});
+  source_->BeginCapture(capture_, begin);
+  ASSERT_TRUE(tap_.ReadCommand());
+  tap_.WriteStarted(capture_);
+  tap_.Answer(TapMessageType::kStart, TapResult::kOk, capture_);
+  Deliver();
+  tap_.WriteDocument(executions(0, 38, 42), capture_, 0);
+  Pass(600);
+  sink_.StoreAll();
+  ASSERT_THAT(sink_.Events(), SizeIs(3));
+  MakeSource();
+  tap_.WriteDocument(executions(0, 43, 55), capture_, 0);
+  tap_.WriteDocument(executions(1, 38, 55), capture_, 1);
+  Connect(capture_);
+  source_->ResumeStopping(capture_, spec, sink_.Cursors(), begin);
+  source_->StopCapture(capture_);
+  AnswerStop();
+  Pass(600);
+  sink_.StoreAll();
+  Pass(600);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_THAT(sink_.Events(true), SizeIs(20));
+  EXPECT_TRUE(sink_.Losses().empty());
+}
+
 TEST_F(TapSourceRestartTest, GivesUpOnAWorkerThatLivesAndDoesNotReturn) {
   Connect();
   StartAndRecord();

@@ -97,7 +97,7 @@ TEST_F(TapSourceTest, PassesOverWorkersThatACaptureDoesNotWant) {
 
 TEST_F(TapSourceTest, BeginsNothingForACaptureThatIsOver) {
   Connect();
-  source_->ResumeStopping(capture_, {}, {});
+  source_->ResumeStopping(capture_, {}, {}, std::nullopt);
   source_->StopCapture(capture_);
   EXPECT_FALSE(tap_.ReadCommand());
   EXPECT_TRUE(source_->CaptureFinished(capture_));
@@ -111,6 +111,26 @@ TEST_F(TapSourceTest, HasAWorkerJoinThatComesLate) {
   ASSERT_TRUE(command);
   EXPECT_EQ(command->type, TapMessageType::kStart);
   EXPECT_EQ(status().state, CaptureWorkerState::kStarting);
+}
+
+// A tap tells that the runtime is up a moment before it has asked it for its event types.
+TEST_F(TapSourceTest, WaitsForTheEventTypesOfARuntimeThatHasJustComeUp) {
+  tap_.SetFacts({{"tap.state", "not initialised"}});
+  tap_.SetState(TapState::kIdle);
+  CaptureSpec spec;
+  spec.event_types = {"^nrt_tensor_free"};
+  source_->StartCapture(capture_, spec, {});
+  Connect();
+  EXPECT_FALSE(tap_.ReadCommand());
+  EXPECT_EQ(status().obstacle, CaptureObstacle::kNotInitialised);
+  tap_.SetFacts({{"tap.state", "idle"}, {"runtime.event_types", "nrt_execute,nrt_tensor_free"}});
+  tap_.Answer(TapMessageType::kStart, TapResult::kNone, CaptureId());
+  Deliver();
+  Pass(3'000);
+  const auto command = tap_.ReadCommand();
+  ASSERT_TRUE(command);
+  EXPECT_EQ(command->type, TapMessageType::kStart);
+  EXPECT_THAT(command->names, ElementsAre("nrt_tensor_free"));
 }
 
 TEST_F(TapSourceTest, SaysInWordsWhyAWorkerDoesNotRecord) {
@@ -288,6 +308,46 @@ TEST_F(TapSourceTest, StopsACaptureThatIsForgotten) {
   Pass(300);
   EXPECT_EQ(tap_.read_pos(), tap_.write_pos()) << "its records are thrown away";
   EXPECT_TRUE(source_->CaptureFinished(capture_));
+}
+
+// Counts what is said of workers.
+class CountingWatch final : public WorkerWatch {
+ public:
+  bool BeginDocument(const WorkerIdentity&, const std::string&, uint64_t) override {
+    ++documents;
+    return true;
+  }
+  void OnEvent(const NrtEvent&) override {}
+  void OnTraceEdge(const WorkerIdentity&) override {}
+  void OnLookedAt(const WorkerIdentity&, bool) override {}
+  void OnDied(const WorkerIdentity&, const std::string&) override { ++died; }
+  void OnGone(const WorkerIdentity&) override { ++gone; }
+  int documents = 0;
+  int died = 0;
+  int gone = 0;
+};
+
+// Its ring is read on after its death, and who looks on has forgotten it by then.
+TEST_F(TapSourceTest, NothingIsSaidOfAWorkerThatIsGone) {
+  CountingWatch watch;
+  source_->SetWatch(watch);
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 0, 2), capture_);
+  Pass(300);
+  EXPECT_EQ(watch.documents, 1);
+  sink_.has_room = false;
+  tap_.WriteDocument(Document(0, 2, 2), capture_);
+  tap_.HangUp();
+  SetProcessAlive(false);
+  Deliver();
+  Pass(600);
+  EXPECT_EQ(watch.died, 1);
+  EXPECT_EQ(watch.gone, 1);
+  sink_.has_room = true;
+  Pass(600);
+  EXPECT_EQ(metrics_.documents.load(), 2u);
+  EXPECT_EQ(watch.documents, 1);
 }
 
 }  // namespace

@@ -60,6 +60,12 @@ TapSource::Headroom TapSource::headroom() const {
   return headroom;
 }
 
+std::map<uint32_t, TapWorker::Load> TapSource::loads() const {
+  std::map<uint32_t, TapWorker::Load> loads;
+  for (const auto& worker : workers_) loads[worker->identity().pid] = worker->load();
+  return loads;
+}
+
 void TapSource::Turn() {
   turn_scheduled_ = false;
   bool more = false;
@@ -99,6 +105,7 @@ void TapSource::Tick() {
     if (capture.awaits_workers) EndOrphans(capture);
   }
   ResolveRanks();
+  JoinWhatChanged();
   RemoveDoneWorkers();
   ScheduleTurn(0);
 }

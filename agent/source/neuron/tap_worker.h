@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,7 +16,9 @@
 #include "agent/source/neuron/tap_buffer_reader.h"
 #include "agent/source/neuron/tap_session.h"
 #include "agent/source/neuron/worker_capture.h"
+#include "agent/source/neuron/worker_cost.h"
 #include "agent/source/neuron/worker_facts.h"
+#include "agent/source/neuron/worker_watch.h"
 #include "agent/source/source.h"
 #include "base/fill_rate.h"
 #include "trace/stream_cursor.h"
@@ -34,10 +37,13 @@ class TapWorker {
   // What all workers of an agent share; outlives them.
   struct Shared {
     StreamSurroundings streams;
+    StreamSurroundings preview_streams;  // whose chunks are only counted
     SourceListener& listener;
     const ProcFiles& proc;
     NrtEventDecoder decoder;
     RecordBuffer buffer;
+    std::function<uint64_t()> read_thread_cpu_ns;
+    WorkerWatch* watch = nullptr;  // null: nobody looks on
   };
 
   TapWorker(Shared& shared, WorkerIdentity identity, bool pid_claimed,
@@ -50,6 +56,8 @@ class TapWorker {
   const CaptureId& tap_capture() const { return tap_capture_; }
   bool connected() const { return session_ != nullptr; }
   // Its tap may come back over a new connection.
+  // Nobody has to tell its tap at the moment at which it is to begin.
+  bool CanWait() const;
   bool can_attach() const { return session_ == nullptr && !broken_; }
 
   // The connection; `session` outlives the worker or its Detach.
@@ -59,10 +67,25 @@ class TapWorker {
   // Nothing more comes from it.
   void DeclareGone() { process_gone_ = true; }
 
-  // Captures. Join again with the same id takes note of the cursors. Unless it is `confirmed` by
-  // the aggregator, the tap is told nothing.
-  void Join(const CapturePlan& plan, const std::vector<StreamCursor>& cursors, bool confirmed);
-  void Stop(const CaptureId& capture_id);
+  // How a worker takes part in a capture: unless it is `confirmed` by the aggregator, the tap is
+  // told nothing; without a moment it only says whether it could begin.
+  struct Joining {
+    bool confirmed = false;
+    bool arm = false;
+    std::optional<PlannedMoment> moment;
+    bool late = false;
+    ExecutionBounds executions;
+  };
+  // Captures. Join again with the same id takes note of what is new.
+  void Join(const CapturePlan& plan, const std::vector<StreamCursor>& cursors,
+            const Joining& joining);
+  // At `stop_at_ns`, monotonic; 0: at once.
+  void Stop(const CaptureId& capture_id, uint64_t stop_at_ns = 0);
+  bool has(const CaptureId& capture_id) const { return captures_.contains(capture_id); }
+  // Tells the tap what it is time for.
+  void TellDue();
+  // Reports how far captures by execution are; false if there is none that waits.
+  bool ReportExecutions();
   void Forget(const CaptureId& capture_id);
   bool Matches(const CaptureSpec& spec) const;
   bool CaptureFinished(const CaptureId& capture_id) const;
@@ -81,11 +104,20 @@ class TapWorker {
   uint64_t NsToBufferFull() const;
   // The headroom of the runtime's rings: the least of each core goes into `nearest`, in ns.
   void AddRingHeadroom(std::map<uint32_t, uint64_t>& nearest) const;
+  // What it costs, over the last second or so, and how much of what was asked for is recorded.
+  struct Load {
+    std::optional<OverheadCost> cost;
+    std::optional<uint32_t> fidelity;  // of its capture with a budget
+  };
+  Load load() const;
   // When it was read last, in turns of the source.
   void NoteTurn(uint64_t turn) { last_turn_ = turn; }
   uint64_t last_turn() const { return last_turn_; }
   // Asks to be woken by the tap; true if something came in between.
   bool WaitForMore() { return !broken_ && reader_->WaitForMore(); }
+
+  // Grows with every change of what is reported of the worker.
+  uint64_t info_version() const { return info_version_; }
 
   // Ranks. Inputs without local_ordinal and workers_on_node, which only the node knows.
   RankInputs rank_inputs() const;
@@ -97,9 +129,11 @@ class TapWorker {
   bool done() const;
 
  private:
+  absl::StatusOr<bool> ReadRecords(size_t bytes);
   absl::StatusOr<bool> ReadOne();
   void TakeRecord(const TapRecord& record);
   void TakeDocument(const TapRecord& record, WorkerCapture& capture);
+  bool IsWatched(const TapRecord& record, const WorkerCapture& capture);
   void TakeTapLoss(const TapRecord& record, WorkerCapture& capture);
   bool MustWaitFor(const CaptureId& capture_id) const;
   WorkerCapture* FindCapture(const CaptureId& capture_id);
@@ -107,10 +141,17 @@ class TapWorker {
   void TellRefusedRecords();
   void RefreshFacts();
   void CheckLife();
+  void ObserveCost();
+  void Govern();
   void StopStrangers();
   void Commit();
   void ReportInfo();
   WorkerInfo MakeInfo() const;
+  void SettlePrecedence();
+  TapView View() const;
+  // With what another capture has been promised in the place of what the tap runs: who is armed
+  // begins, and a second one that arms meanwhile finds the tap taken.
+  TapView ViewOf(const CaptureId& asking) const;
 
   Shared& shared_;
   const WorkerIdentity identity_;
@@ -120,6 +161,7 @@ class TapWorker {
   TapSession* session_ = nullptr;
   TapState tap_state_ = TapState::kNotInitialised;
   CaptureId tap_capture_;  // that the tap runs, as far as it said
+  CaptureId reading_;      // of the last record: a snapshot, or what the tap ran before
   uint64_t connection_changed_ns_ = 0;
   bool process_gone_ = false;
   bool memory_released_ = false;
@@ -140,6 +182,10 @@ class TapWorker {
   ResolvedRanks ranks_;
   bool ranks_changed_ = true;
   std::optional<WorkerInfo> reported_;
+  uint64_t info_version_ = 0;
+
+  WorkerCost cost_;
+  HeldRings held_rings_;
 
   std::map<CaptureId, std::unique_ptr<WorkerCapture>> captures_;
   std::set<CaptureId> forgotten_;

@@ -14,7 +14,6 @@ constexpr uint64_t kReconnectPatienceNs = 12'000'000'000;
 // Part of the ring that may be kept, though durable, so that an agent that comes back knows what
 // the tap refused of no core in particular.
 constexpr uint64_t kKeptRingPart = 8;
-constexpr size_t kCommandBytesMax = 1'024;
 
 WorkerState ToWorkerState(TapState state) {
   switch (state) {
@@ -23,6 +22,7 @@ WorkerState ToWorkerState(TapState state) {
     case TapState::kIdle:
       return WorkerState::kIdle;
     case TapState::kStreaming:
+    case TapState::kHolding:
       return WorkerState::kStreaming;
     case TapState::kBusyOtherProfiler:
       return WorkerState::kBusyOtherProfiler;
@@ -52,15 +52,37 @@ void TapWorker::Tick() {
     TellRefusedRecords();
   }
   StopStrangers();
+  SettlePrecedence();
+  const uint64_t begin_ns = shared_.read_thread_cpu_ns();
   const bool drained = broken_ || !reader_->HasMore();
   for (const auto& [id, capture] : captures_) {
-    if (session_ != nullptr) capture->TryStart(*session_, tap_state_, facts_);
     if (process_gone_ && drained) capture->EndBecauseGone(reader_->position(), said_goodbye_);
     capture->Tick(reader_->position(), drained);
     capture->ReportCounts();
   }
+  cost_.AddAgent(shared_.read_thread_cpu_ns() - begin_ns);
   if (!broken_) Commit();
+  if (!broken_) Govern();
   ReportInfo();
+}
+
+void TapWorker::ObserveCost() {
+  uint64_t bytes = 0;
+  for (const auto& [id, capture] : captures_) bytes += capture->streams().counts().bytes;
+  cost_.Observe(shared_.streams.clock.MonotonicNs(), reader_->drain_ns(), bytes);
+}
+
+void TapWorker::Govern() {
+  ObserveCost();
+  for (const auto& [id, capture] : captures_) capture->Govern(View(), cost_.core_ns());
+}
+
+TapWorker::Load TapWorker::load() const {
+  Load load{.cost = cost_.recent(), .fidelity = {}};
+  for (const auto& [id, capture] : captures_) {
+    if (!capture->ended()) load.fidelity = std::max(load.fidelity, capture->fidelity());
+  }
+  return load;
 }
 
 void TapWorker::ObserveFilling() {
@@ -71,17 +93,22 @@ void TapWorker::ObserveFilling() {
   const uint64_t before = std::exchange(written_seen_, written);
   buffer_fill_.Took(clock.MonotonicNs(), written > before ? written - before : 0, true);
   const bool drained = !stalled_ && !reader_->HasMore();
+  if (shared_.watch != nullptr) {
+    shared_.watch->OnLookedAt(identity_, drained && session_ != nullptr);
+  }
   for (const auto& [id, capture] : captures_) {
     capture->streams().ObserveRings(clock.RealtimeNs(), drained);
   }
 }
 
-// A trace's beginning or end, or a loss, that found no room: what is missing cannot be told.
+// A trace's beginning or end, or a loss, that found no room: what is missing cannot be told. Of a
+// capture that has not begun nothing is missing, nor of rings that are held.
 void TapWorker::TellRefusedRecords() {
   const uint64_t refused = reader_->refused_control_records();
   if (std::exchange(control_refused_seen_, refused) == refused) return;
   for (const auto& [id, capture] : captures_) {
-    if (capture->ended()) continue;
+    if (!capture->has_recorded() || capture->ended()) continue;
+    if (capture->plan().spec.mode == CaptureMode::kFlightRecorder) continue;
     capture->streams().AddLoss(
         reader_->position(),
         {.place = LossPlace::kTapBuffer,
@@ -129,6 +156,11 @@ void TapWorker::CheckLife() {
       (pid_claimed_
            ? shared_.streams.clock.MonotonicNs() - connection_changed_ns_ >= kReconnectPatienceNs
            : shared_.proc.StartTimeTicks(identity_.pid) != identity_.start_time_ticks);
+  const bool was_in_use =
+      reader_->state() != TapState::kClosed && reader_->state() != TapState::kNotInitialised;
+  if (process_gone_ && !said_goodbye_ && was_in_use && shared_.watch != nullptr) {
+    shared_.watch->OnDied(identity_, facts_.job);
+  }
 }
 
 // A capture that the tap runs and that no longer exists (an agent before this one had started it)
@@ -185,12 +217,16 @@ WorkerInfo TapWorker::MakeInfo() const {
   WorkerInfo info{.identity = identity_,
                   .state = ToWorkerState(tap_state_),
                   .detail = facts_.detail,
-                  .command = CleanText(facts_.command, kCommandBytesMax),
+                  .command = CleanText(facts_.command, kWorkerCommandBytesMax),
                   .job = facts_.job,
                   .cores = ranks_.cores,
                   .runtime_version = facts_.runtime_version,
                   .pid_claimed = pid_claimed_,
-                  .warnings = ranks_.warnings};
+                  .warnings = ranks_.warnings,
+                  .event_types = facts_.event_types,
+                  .job_facts = facts_.job_facts,
+                  .can_begin_at = session_ != nullptr && session_->protocol() >= 2,
+                  .tap_capture = tap_capture_};
   if (info.state == WorkerState::kUnspecified) {
     info.state = WorkerState::kFailed;
     info.detail = "the tap is in a state this agent does not know";
@@ -202,12 +238,14 @@ void TapWorker::ReportInfo() {
   if (gone_reported_) return;
   if (process_gone_ || broken_) {
     gone_reported_ = true;
+    if (shared_.watch != nullptr) shared_.watch->OnGone(identity_);
     AgentSourceMetrics::Add(shared_.streams.metrics.workers_gone);
     if (reported_) shared_.listener.OnWorkerGone(identity_);
     return;
   }
   WorkerInfo info = MakeInfo();
   if (reported_ == info) return;
+  ++info_version_;
   reported_ = std::move(info);
   shared_.listener.OnWorker(*reported_);
 }

@@ -9,110 +9,6 @@
 #include "base/status.h"
 
 namespace neurontrace {
-namespace {
-
-constexpr uint64_t kStartAgainNs = 1'000'000'000;
-// From the STOP, or the last record read since, to giving up on the tap's answer.
-constexpr uint64_t kStopPatienceNs = 10'000'000'000;
-
-size_t NameBytes(const std::vector<std::string>& names) {
-  size_t bytes = 0;
-  for (const std::string& name : names) bytes += name.size() + 1;
-  return bytes;
-}
-
-bool FitsStart(const std::vector<std::string>& names) {
-  return names.size() <= kTapEventNamesMax &&
-         NameBytes(names) + sizeof(TapStart) <= kTapMessageBytesMax &&
-         std::all_of(names.begin(), names.end(),
-                     [](const std::string& name) { return name.size() <= kTapEventNameBytesMax; });
-}
-
-uint64_t RingEventsPerCore(const CaptureSpec& spec) {
-  const uint64_t events = spec.ring_events_per_core;
-  return std::clamp(events == 0 ? limits::kRingEventsPerCoreDefault : events, kTapEventsPerCoreMin,
-                    kTapEventsPerCoreMax);
-}
-
-std::string DescribeStop(TapStopReason reason) {
-  switch (reason) {
-    case TapStopReason::kCommand:
-      return "";
-    case TapStopReason::kRuntimeClosed:
-      return "the worker closed the runtime; recording goes on when it is initialised again";
-    case TapStopReason::kProcessExit:
-      return "the worker ended";
-    case TapStopReason::kYielded:
-      return "gave way to another profiler; recording goes on when that ends";
-    case TapStopReason::kOrphaned:
-      return "stopped because no agent was there for a minute";
-    case TapStopReason::kFetchFailed:
-      return "somebody else ended the runtime's trace; recording goes on when it can";
-  }
-  return "stopped for a reason this agent does not know";
-}
-
-}  // namespace
-
-absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const WorkerFacts& worker) {
-  TapStartOrder order;
-  order.capture_id = plan.id;
-  order.events_per_core = RingEventsPerCore(plan.spec);
-  for (const uint32_t core : plan.spec.neuron_cores) {
-    if (core < limits::kCoresPerWorkerMax) order.core_bitmap[core / 64] |= uint64_t{1} << core % 64;
-  }
-  if (plan.filter.selects_all() || worker.event_types.empty()) return order;
-  std::vector<std::string> wanted;
-  std::vector<std::string> unwanted;
-  for (const std::string& type : worker.event_types) {
-    (plan.filter.Selects(type) ? wanted : unwanted).push_back(type);
-  }
-  if (wanted.empty()) {
-    return InvalidArgument("none of the runtime's {} event types is selected",
-                           worker.event_types.size());
-  }
-  if (unwanted.empty()) return order;
-  // Leaving out rather than picking, where that is no longer: types that the list does not name
-  // are then recorded, and the agent's filter has the last word.
-  if (unwanted.size() <= wanted.size() && FitsStart(unwanted)) {
-    order.rule = TapEventRule::kAllButThese;
-    order.names = std::move(unwanted);
-  } else if (FitsStart(wanted)) {
-    order.rule = TapEventRule::kOnlyThese;
-    order.names = std::move(wanted);
-  }
-  return order;
-}
-
-std::string DescribeForCapture(TapState state, int32_t nrt_status, const std::string& detail) {
-  std::string words;
-  switch (state) {
-    case TapState::kNotInitialised:
-      words = "the runtime is not initialised yet; recording begins when it is";
-      break;
-    case TapState::kBusyOtherProfiler:
-      words = "another profiler is at work; recording begins when it ends";
-      break;
-    case TapState::kRuntimeTooOld:
-      words = "the runtime is too old: it lacks the trace calls of Neuron SDK 2.22";
-      break;
-    case TapState::kClosed:
-      words = "the runtime is closed; recording begins when it is initialised again";
-      break;
-    case TapState::kExited:
-      words = "the process is ending";
-      break;
-    case TapState::kStartFailed:
-      words =
-          fmt::format("the runtime refused to start a trace (status {}); tried again", nrt_status);
-      break;
-    case TapState::kIdle:
-    case TapState::kStreaming:
-      break;
-  }
-  if (!detail.empty()) words += (words.empty() ? "" : ": ") + detail;
-  return words;
-}
 
 WorkerCapture::WorkerCapture(const StreamSurroundings& surroundings, SourceListener& listener,
                              const CapturePlan& plan, const WorkerIdentity& worker)
@@ -121,118 +17,57 @@ WorkerCapture::WorkerCapture(const StreamSurroundings& surroundings, SourceListe
       plan_(plan),
       worker_(worker),
       streams_(std::make_unique<CaptureStreams>(
-          surroundings, plan.id, worker, EventSelection{plan.filter, plan.spec.neuron_cores})) {
-  Enter(CaptureWorkerState::kStarting, "");
+          surroundings, plan.id, worker,
+          EventSelection{plan.filter, plan.spec.neuron_cores, plan.spec.by_execution(),
+                         plan.spec.worker_gids, is_snapshot()})) {
+  if (WorkerFidelity::IsFor(plan_.spec)) fidelity_.emplace(plan_);
 }
 
 uint64_t WorkerCapture::ring_events() const { return RingEventsPerCore(plan_.spec); }
 
-void WorkerCapture::Enter(CaptureWorkerState state, std::string detail) {
-  if (state == state_ && detail == detail_) return;
+void WorkerCapture::Enter(CaptureWorkerState state, std::string detail, CaptureObstacle obstacle) {
+  if (detail.size() > limits::kDetailBytesMax) detail.resize(limits::kDetailBytesMax);
+  if (state == CaptureWorkerState::kRefused && moment_) refused_since_ = true;
+  if (state == state_ && detail == detail_ && obstacle == obstacle_) return;
   state_ = state;
   detail_ = std::move(detail);
-  if (detail_.size() > limits::kDetailBytesMax) detail_.resize(limits::kDetailBytesMax);
+  obstacle_ = obstacle;
   ReportCounts();
 }
 
-void WorkerCapture::ReportCounts() {
+CaptureWorkerStatus WorkerCapture::MakeStatus() const {
   const StreamWriter::Counts counts = streams_->counts();
+  const ExecutionProgress executions = streams_->executions();
+  const bool is_preview = plan_.spec.mode == CaptureMode::kPreview;
   CaptureWorkerStatus status{.capture_id = plan_.id,
                              .worker = worker_,
                              .state = state_,
                              .detail = detail_,
                              .events_read = counts.read,
-                             .events_stored = counts.stored,
+                             .events_stored = is_preview ? 0 : counts.stored,
                              .events_lost = counts.lost,
                              .framework = false,
-                             .streams = streams_->stream_count()};
+                             .streams = streams_->stream_count(),
+                             .obstacle = obstacle_,
+                             .bytes_read = counts.bytes,
+                             .begun_realtime_ns = begun_realtime_ns_,
+                             .first_execution = executions.first,
+                             .newest_execution = executions.newest,
+                             .reaches_back_ns = streams_->reaches_back_ns()};
+  if (begun_realtime_ns_ == 0 || !moment_) return status;
+  const auto offset_ns = static_cast<int64_t>(begun_realtime_ns_ - moment_->realtime_ns);
+  status.joined_late = late_ || (refused_since_ && offset_ns > 0);
+  status.begun_as_planned = moment_->named && !status.joined_late;
+  if (status.begun_as_planned) status.begin_offset_ns = offset_ns;
+  return status;
+}
+
+void WorkerCapture::ReportCounts() {
+  if (state_ == CaptureWorkerState::kUnspecified) return;
+  CaptureWorkerStatus status = MakeStatus();
   if (reported_ == status) return;
-  reported_ = status;
-  listener_.OnCaptureWorker(status);
-}
-
-void WorkerCapture::TryStart(TapSession& session, TapState state, const WorkerFacts& facts) {
-  if (!confirmed_ns_ || start_sent_ || stop_wanted_ || ended_ || NowNs() < next_start_ns_) return;
-  // Groups of event types cannot be resolved before the runtime has said what types it has.
-  if (state == TapState::kNotInitialised && facts.event_types.empty() &&
-      !plan_.filter.selects_all()) {
-    Enter(CaptureWorkerState::kRefused, DescribeForCapture(state, 0, facts.detail));
-    return;
-  }
-  next_start_ns_ = NowNs() + kStartAgainNs;
-  const absl::StatusOr<TapStartOrder> order = MakeStartOrder(plan_, facts);
-  if (!order.ok()) {
-    Enter(CaptureWorkerState::kRefused, std::string(order.status().message()));
-    return;
-  }
-  start_sent_ = session.SendStart(*order).ok();
-}
-
-void WorkerCapture::OnRunning() {
-  if (stop_wanted_ || ended_) return;
-  recorded_ = tracing_ = true;
-  Enter(CaptureWorkerState::kRecording, "");
-}
-
-void WorkerCapture::Stop(TapSession* session) {
-  if (ended_) return;
-  if (!stop_wanted_) stop_deadline_ns_ = NowNs() + kStopPatienceNs;
-  stop_wanted_ = true;
-  if (state_ != CaptureWorkerState::kRefused) Enter(CaptureWorkerState::kStopping, detail_);
-  if (session != nullptr && !session->SendStop(plan_.id).ok()) {
-    // The deadline ends the streams if the connection does not come back before.
-    stop_deadline_ns_ = NowNs() + kStopPatienceNs;
-  }
-}
-
-void WorkerCapture::Reconnect(TapSession& session, TapState state, const WorkerFacts& facts) {
-  start_sent_ = false;
-  next_start_ns_ = 0;
-  if (stop_wanted_) {
-    Stop(&session);
-  } else {
-    TryStart(session, state, facts);
-  }
-}
-
-void WorkerCapture::OnStartAnswer(const TapReport& report) {
-  if (stop_wanted_ || ended_) return;
-  switch (report.result) {
-    case TapResult::kOk:
-      recorded_ = tracing_ = true;
-      Enter(CaptureWorkerState::kRecording, "");
-      return;
-    case TapResult::kAccepted:
-      Enter(CaptureWorkerState::kRefused,
-            DescribeForCapture(report.state, report.nrt_status, report.detail));
-      return;
-    case TapResult::kAnotherCapture:
-      start_sent_ = false;  // tried again
-      next_start_ns_ = NowNs() + kStartAgainNs;
-      Enter(CaptureWorkerState::kRefused,
-            fmt::format("capture {} runs on this worker", report.capture_id.ToString()));
-      return;
-    default:
-      Enter(CaptureWorkerState::kRefused,
-            DescribeForCapture(report.state, report.nrt_status, report.detail));
-  }
-}
-
-void WorkerCapture::OnStopAnswer(uint64_t write_position) {
-  // The tap drains before it answers: what there is of this capture stands before this place.
-  if (stop_wanted_ && !end_position_) end_position_ = write_position;
-}
-
-void WorkerCapture::OnStateChange(const TapReport& report) {
-  if (stop_wanted_ || ended_ || !start_sent_) return;
-  if (report.state == TapState::kStreaming) {
-    recorded_ = tracing_ = true;
-    Enter(CaptureWorkerState::kRecording, "");
-  } else {
-    // A worker that has recorded stays "recording": what it gave is kept, and it may go on.
-    Enter(recorded_ ? CaptureWorkerState::kRecording : CaptureWorkerState::kRefused,
-          DescribeForCapture(report.state, report.nrt_status, report.detail));
-  }
+  reported_ = std::move(status);
+  listener_.OnCaptureWorker(*reported_);
 }
 
 void WorkerCapture::Resume(const std::vector<StreamCursor>& cursors) {
@@ -241,22 +76,45 @@ void WorkerCapture::Resume(const std::vector<StreamCursor>& cursors) {
   const bool goes_on = std::any_of(cursors.begin(), cursors.end(), [&](const auto& cursor) {
     return cursor.stream.worker == worker_ && cursor.next_sequence > 0 && !cursor.ended;
   });
-  if (goes_on && !knows_better) recorded_ = tracing_ = true;
+  if (goes_on && !knows_better) recorded_ = tracing_ = began_unseen_ = true;
 }
 
-void WorkerCapture::OnTraceStarted(const TapRecord& record) {
+void WorkerCapture::OnTraceStarted(const TapRecord& record, const WorkerFacts& facts) {
+  if (ended_) return;
   streams_->BeginTrace(record);
+  restart_stops_ = 0;
+  if (fidelity_) {
+    if (std::optional<FidelityNote> note = fidelity_->OnTraceStarted(record, facts)) {
+      streams_->SetFidelity(*std::move(note));
+      streams_->Flush(record.next_position);
+    }
+  }
+  if (is_continuous()) {
+    if (std::optional<Loss> gap = given_way_.TraceStarted(record.host_realtime_ns)) {
+      streams_->AddLoss(record.position, *std::move(gap));
+    }
+  }
   recorded_ = tracing_ = true;
-  if (!stop_wanted_ && !ended_) Enter(CaptureWorkerState::kRecording, "");
+  NoteBegun(record);
+  if (!stop_wanted_ && !ended_ && !suspended_for_) Enter(CaptureWorkerState::kRecording, "");
+  ReportCounts();
+}
+
+void WorkerCapture::NoteBegun(const TapRecord& record) {
+  const bool goes_on = began_unseen_ || (record.flags & kTapRecordFlagResumed) != 0;
+  if (begun_realtime_ns_ != 0 || goes_on) return;
+  begun_realtime_ns_ = record.host_realtime_ns;
 }
 
 void WorkerCapture::OnTraceStopped(const TapRecord& record) {
+  if (ended_) return;
   TapTraceStopped stopped = {};
   if (record.payload_bytes < sizeof stopped) return;
   std::memcpy(&stopped, record.payload, sizeof stopped);
   tracing_ = false;
   streams_->EndTrace(record);
-  if (stopped.final_drain_complete == 0) {
+  if (fidelity_) fidelity_->OnTraceStopped(record);
+  if (stopped.final_drain_complete == 0 && streams_->AnyPassing()) {
     streams_->AddLoss(record.position, {.place = LossPlace::kRuntimeRing,
                                         .reason = LossReason::kUnknown,
                                         .events_unknown = true,
@@ -265,29 +123,43 @@ void WorkerCapture::OnTraceStopped(const TapRecord& record) {
                                         .detail = "the last drain of the rings was not complete"});
   }
   const auto reason = static_cast<TapStopReason>(stopped.reason);
-  if (stop_wanted_) {
+  if (reason == TapStopReason::kCommand && restart_stops_ > 0) {
+    --restart_stops_;
+    return;
+  }
+  // With a budget, a trace of an agent before this one may have begun anew there.
+  if (is_continuous() && reason == TapStopReason::kCommand && !stop_wanted_ && !ended_ &&
+      (suspended_for_ || !fidelity_)) {
+    streams_->AddLoss(record.position, given_way_.TraceStopped(record.host_realtime_ns));
+  }
+  if (is_snapshot()) {
+    if (!end_position_) end_position_ = record.next_position;
+  } else if (stop_wanted_) {
     if (reason == TapStopReason::kCommand && !end_position_) end_position_ = record.next_position;
-  } else if (!ended_) {
+  } else if (!ended_ && !suspended_for_) {
     Enter(state_, DescribeStop(reason));
   }
 }
 
 void WorkerCapture::Tick(uint64_t position, bool drained) {
   if (!ended_ && end_position_ && position >= *end_position_) {
-    End(position);
-  } else if (!ended_ && stop_wanted_) {
-    if (!drained) stop_deadline_ns_ = NowNs() + kStopPatienceNs;
+    EndAsAsked(position);
+  } else if (!ended_ && stop_deadline_ns_ != 0) {
+    const uint64_t patience_ns = is_snapshot() ? kCollectPatienceNs : kStopPatienceNs;
+    if (!drained) stop_deadline_ns_ = std::max(stop_deadline_ns_, NowNs() + patience_ns);
     if (NowNs() >= stop_deadline_ns_) {
       if (recorded_) {
         streams_->AddLoss(position, {.place = LossPlace::kTapBuffer,
                                      .reason = LossReason::kUnknown,
                                      .events_unknown = true,
-                                     .detail = "the tap did not answer STOP"});
+                                     .detail = is_snapshot() ? "the tap did not answer COLLECT"
+                                                             : "the tap did not answer STOP"});
       }
-      End(position);
+      EndAsAsked(position);
     }
   }
   if (!ended_) {
+    TellGivenWay(position, false);
     streams_->Tick(position);
   } else if (finished() && state_ == CaptureWorkerState::kStopping) {
     if (streams_->counts().given_up) {
@@ -299,10 +171,37 @@ void WorkerCapture::Tick(uint64_t position, bool drained) {
   }
 }
 
+// By what the tap said, or because it said nothing for too long.
+void WorkerCapture::EndAsAsked(uint64_t position) {
+  // A tap that has collected may have found nothing.
+  const bool was_to_begin = is_snapshot() && moment_ ? !end_position_ : was_to_begin_;
+  if (was_to_begin && !has_part()) {
+    Enter(CaptureWorkerState::kRefused,
+          !start_sent_    ? "its tap was not connected when it was to begin"
+          : is_snapshot() ? "its tap was told to collect, and did not answer"
+                          : "its tap was told to begin, and never said that it had",
+          CaptureObstacle::kNoAnswer);
+  }
+  End(position);
+}
+
+void WorkerCapture::TellGivenWay(uint64_t position, bool is_last) {
+  if (!is_continuous()) return;
+  for (Loss& gap : given_way_.Take(surroundings_.clock.RealtimeNs(), is_last)) {
+    streams_->AddLoss(position, std::move(gap));
+  }
+}
+
 void WorkerCapture::End(uint64_t position) {
   if (ended_) return;
+  TellGivenWay(position, true);
   streams_->End(position);
   ended_ = true;
+  // A snapshot is nobody's to stop.
+  if (is_snapshot() &&
+      (state_ == CaptureWorkerState::kRecording || state_ == CaptureWorkerState::kStarting)) {
+    Enter(CaptureWorkerState::kStopping, detail_);
+  }
 }
 
 void WorkerCapture::EndBecauseGone(uint64_t position, bool said_goodbye) {
@@ -316,7 +215,8 @@ void WorkerCapture::EndBecauseGone(uint64_t position, bool said_goodbye) {
   }
   End(position);
   if (!recorded_) {
-    Enter(CaptureWorkerState::kRefused, "the worker ended before anything was recorded");
+    Enter(CaptureWorkerState::kRefused, "the worker ended before anything was recorded",
+          CaptureObstacle::kEnded);
   } else if (tracing_ && !said_goodbye) {
     Enter(CaptureWorkerState::kLost, "the worker died; what it had handed over is kept");
   } else {

@@ -5,19 +5,16 @@
 #include <optional>
 #include <string_view>
 
+#include "base/clean_text.h"
+#include "tap/buffer_format.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
 
+constexpr size_t kEventTypeBytesMax = limits::kIdentityStringBytesMax;
 constexpr std::string_view kEnvironmentPrefix = "env.";
 constexpr std::string_view kCommunicatorPrefix = "communicator.";
-// A job's name, from the most to the least telling.
-constexpr std::string_view kJobVariables[] = {"NEURONTRACE_JOB", "SLURM_JOB_ID",
-                                              "TORCHELASTIC_RUN_ID", "PET_RDZV_ID",
-                                              "NEURON_RT_ROOT_COMM_ID"};
-// What torchrun sets where nobody gave a run id.
-constexpr std::string_view kNoRunId = "none";
 
 template <typename Number>
 std::optional<Number> ParseNumber(std::string_view text) {
@@ -48,16 +45,6 @@ void AddCommunicator(std::string_view core, std::string_view value, WorkerFacts&
   }
 }
 
-std::string FindJob(const WorkerFacts& facts) {
-  for (const std::string_view name : kJobVariables) {
-    const auto found = facts.environment.find(name);
-    if (found == facts.environment.end() || found->second.empty()) continue;
-    if (found->second == kNoRunId) continue;
-    return found->second.substr(0, limits::kIdentityStringBytesMax);
-  }
-  return {};
-}
-
 }  // namespace
 
 WorkerFacts SortFacts(const TapBufferReader::Facts& facts) {
@@ -70,12 +57,14 @@ WorkerFacts SortFacts(const TapBufferReader::Facts& facts) {
   if (sorted.command.empty()) sorted.command = text("process.executable");
   sorted.runtime_version = text("runtime.version");
   sorted.detail = text("tap.detail");
+  const std::string_view state = text(kTapStateFact);
+  sorted.runtime_known = state != kTapNameNotInitialised && state != kTapNameClosed;
   const uint32_t cores = ParseNumber<uint32_t>(text("runtime.visible_cores")).value_or(0);
   sorted.visible_cores = cores <= limits::kCoresPerWorkerMax ? cores : 0;
   std::string_view types = text("runtime.event_types");
-  while (!types.empty()) {
+  while (!types.empty() && sorted.event_types.size() < limits::kWorkerEventTypesMax) {
     const std::string_view name = TakeWord(types, ',');
-    if (!name.empty()) sorted.event_types.emplace_back(name);
+    if (!name.empty()) sorted.event_types.push_back(CleanText(name, kEventTypeBytesMax));
   }
   // "any" sorts behind every number, so that what is said of a core stands.
   for (const auto& [key, value] : facts) {
@@ -85,7 +74,8 @@ WorkerFacts SortFacts(const TapBufferReader::Facts& facts) {
       AddCommunicator(std::string_view(key).substr(kCommunicatorPrefix.size()), value, sorted);
     }
   }
-  sorted.job = FindJob(sorted);
+  sorted.job = FindJob(sorted.environment);
+  sorted.job_facts = FindJobFacts(sorted.environment);
   return sorted;
 }
 

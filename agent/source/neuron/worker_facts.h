@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "agent/source/neuron/job_facts.h"
 #include "agent/source/neuron/tap_buffer_reader.h"
 #include "trace/worker_info.h"
 
 namespace neurontrace {
+
+// Of a worker's command line that is reported.
+inline constexpr size_t kWorkerCommandBytesMax = 1'024;
 
 // What an observed communicator call said about one core.
 struct ObservedRank {
@@ -22,12 +27,14 @@ struct ObservedRank {
 // A worker's facts, as its tap wrote them, sorted out. A plain value.
 struct WorkerFacts {
   std::string command;
-  std::string job;  // empty where nothing names one
+  std::string job;                  // empty where nothing names one
+  std::vector<KeyValue> job_facts;  // as WorkerInfo has them
   std::string runtime_version;
   std::string detail;                    // what is wrong there, in words
   std::vector<std::string> event_types;  // that the runtime knows; empty: not known yet
   uint32_t visible_cores = 0;            // 0: not known yet
-  std::map<std::string, std::string, std::less<>> environment;
+  bool runtime_known = false;            // read, and written while the runtime was initialised
+  Environment environment;
   std::map<uint32_t, ObservedRank> communicators;  // by nc_idx
   friend bool operator==(const WorkerFacts&, const WorkerFacts&) = default;
 };
@@ -36,7 +43,7 @@ WorkerFacts SortFacts(const TapBufferReader::Facts& facts);
 
 // Everything that can tell the global ranks of a worker's cores.
 struct RankInputs {
-  std::map<std::string, std::string, std::less<>> environment;
+  Environment environment;
   std::map<uint32_t, ObservedRank> communicators;
   std::map<uint32_t, int64_t> event_gids;  // worker_gid >= 0 of events, by nc_idx
   uint32_t visible_cores = 0;

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/control/control_session.h"
+#include "base/fake_task_runner.h"
+#include "trace/limits.h"
+#include "trace/stream_cursor.h"
+
+namespace neurontrace {
+
+inline constexpr uint64_t kMs = 1'000'000;
+
+// For tests: what a report says.
+inline std::string Words(const AgentReport& report) {
+  struct Visitor {
+    std::string operator()(const AgentInfo& info) const { return "hello " + info.agent_id; }
+    std::string operator()(const WorkerInfo& worker) const {
+      return fmt::format("worker {} {}", worker.identity.pid, worker.detail);
+    }
+    std::string operator()(const WorkerGone& gone) const {
+      return fmt::format("gone {}", gone.worker.pid);
+    }
+    std::string operator()(const CaptureWorkerStatus& status) const {
+      return fmt::format("status {} state {} read {}", status.worker.pid,
+                         static_cast<int>(status.state), status.events_read);
+    }
+    std::string operator()(const CaptureAgentStatus& status) const {
+      return fmt::format("agent {}{}", status.matched_workers, status.finished ? " finished" : "");
+    }
+    std::string operator()(const Heartbeat&) const { return "heartbeat"; }
+    std::string operator()(const TriggerFired& fired) const { return "fired " + fired.rule; }
+  };
+  return std::visit(Visitor(), report);
+}
+
+class FakeAggregator {
+ public:
+  ControlConnector connector() {
+    return [this](ControlStream::Listener& listener) -> std::unique_ptr<ControlStream> {
+      ++calls;
+      ended = false;
+      listener_ = &listener;
+      return std::make_unique<Call>(*this);
+    };
+  }
+  ControlStream::Listener& listener() { return *listener_; }
+  // What was sent and not heard yet, with every write done.
+  std::vector<std::string> Hear() {
+    std::vector<std::string> heard;
+    while (!ended && !sent_.empty()) {
+      heard.push_back(sent_);
+      sent_.clear();
+      listener_->OnWritten();
+    }
+    return heard;
+  }
+
+  int calls = 0;
+  bool ended = false;  // the agent ended the call
+
+ private:
+  class Call final : public ControlStream {
+   public:
+    explicit Call(FakeAggregator& aggregator) : aggregator_(aggregator) {}
+    ~Call() override {
+      aggregator_.ended = true;
+      aggregator_.sent_.clear();
+    }
+    void Send(const AgentReport& report) override {
+      ASSERT_THAT(aggregator_.sent_, ::testing::IsEmpty()) << "one at a time";
+      aggregator_.sent_ = Words(report);
+    }
+
+   private:
+    FakeAggregator& aggregator_;
+  };
+
+  ControlStream::Listener* listener_ = nullptr;
+  std::string sent_;
+};
+
+// Keeps captures as a source does.
+class FakeSource final : public Source {
+ public:
+  void StartCapture(const CaptureId& id, const CaptureSpec& spec,
+                    std::span<const StreamCursor> cursors) override {
+    calls.push_back(fmt::format("start {} {}", spec.name, cursors.size()));
+    running[id] = true;
+  }
+  void ArmCapture(const CaptureId& id, const CaptureSpec& spec,
+                  std::span<const StreamCursor> cursors) override {
+    calls.push_back(fmt::format("arm {} {}", spec.name, cursors.size()));
+    running[id] = true;
+  }
+  void BeginCapture(const CaptureId&, const CaptureBegin& begin) override {
+    calls.push_back(fmt::format("begin {} {}", begin.host_raw_ns, begin.first_execution));
+  }
+  void JoinCapture(const CaptureId& id, const CaptureSpec& spec,
+                   std::span<const StreamCursor> cursors, const CaptureBegin& begin) override {
+    calls.push_back(fmt::format("join {} {} {}", spec.name, cursors.size(), begin.host_raw_ns));
+    running[id] = !ends_itself;
+  }
+  void StopCaptureAt(const CaptureId& id, uint64_t host_raw_ns) override {
+    calls.push_back(fmt::format("stop at {}", host_raw_ns));
+    running[id] = false;
+  }
+  void GoOn(const CaptureId& id, const CaptureSpec& spec,
+            std::span<const StreamCursor> cursors) override {
+    calls.push_back(fmt::format("go on {} {}", spec.name, cursors.size()));
+    running[id] = true;
+  }
+  void ResumeStopping(const CaptureId& id, const CaptureSpec& spec,
+                      std::span<const StreamCursor> cursors,
+                      const std::optional<CaptureBegin>& begin) override {
+    calls.push_back(fmt::format("resume {} {}", spec.name, cursors.size()));
+    if (begin) calls.back() += fmt::format(" from {}", begin->first_execution);
+    running[id] = true;
+  }
+  void OnAllTold() override { running_when_all_told = running; }
+  void StopCapture(const CaptureId& id) override {
+    calls.emplace_back("stop");
+    running[id] = false;
+  }
+  bool CaptureFinished(const CaptureId& id) const override {
+    const auto it = running.find(id);
+    return drained && it != running.end() && !it->second;
+  }
+  void Flush() override {}
+  void ForgetCapture(const CaptureId& id) override {
+    calls.emplace_back("forget");
+    running.erase(id);
+  }
+
+  bool drained = true;
+  bool ends_itself = false;  // what is joined is a snapshot, and cut
+  std::map<CaptureId, bool> running;
+  std::optional<std::map<CaptureId, bool>> running_when_all_told;
+  std::vector<std::string> calls;
+};
+
+class ControlSessionTest : public ::testing::Test {
+ protected:
+  ControlSessionTest() {
+    session_.AddSource(source_);
+    spec_.name = "demo";
+  }
+  static AgentInfo Info() {
+    AgentInfo info;
+    info.agent_id = "agent-1";
+    return info;
+  }
+  ControlSession::Hooks Hooks() {
+    return {.on_welcome = [this](const std::set<CaptureId>&) { hooks_.emplace_back("welcome"); },
+            .on_lost = [this] { hooks_.emplace_back("lost"); },
+            .check_aggregator =
+                [this](const std::string&) {
+                  return right_aggregator_ ? absl::OkStatus()
+                                           : absl::FailedPreconditionError("another one");
+                },
+            .was_wrong = [this](const CaptureResume&) { return was_wrong_; },
+            .on_running = [this](const CaptureId&,
+                                 const CaptureSpec& spec) { running_.push_back(spec.name); },
+            .on_capture_stopping = [this] { ++stopping_; },
+            .on_capture_over = [this](const CaptureId&) { hooks_.emplace_back("over"); }};
+  }
+  // Connects and is welcomed with `captures`; returns what is said after the hello.
+  std::vector<std::string> Begin(std::vector<CaptureResume> captures = {}) {
+    session_.Start();
+    return WelcomeNow(std::move(captures));
+  }
+  std::vector<std::string> WelcomeNow(std::vector<CaptureResume> captures = {}) {
+    EXPECT_THAT(aggregator_.Hear(), ::testing::ElementsAre("hello agent-1"));
+    Welcome welcome{.protocol_version = protocol_version_};
+    welcome.captures = std::move(captures);
+    aggregator_.listener().OnWelcome(welcome);
+    return aggregator_.Hear();
+  }
+  void TellWorker(uint32_t pid, std::string detail = "") {
+    WorkerInfo info;
+    info.identity.pid = pid;
+    info.detail = std::move(detail);
+    session_.OnWorker(info);
+  }
+  void TellStatus(uint32_t pid, CaptureWorkerState state, uint64_t read) {
+    CaptureWorkerStatus status;
+    status.capture_id = capture_;
+    status.worker.pid = pid;
+    status.state = state;
+    status.events_read = read;
+    session_.OnCaptureWorker(status);
+  }
+  CaptureResume Resume(bool stopping) {
+    return {capture_, spec_, stopping, std::vector<StreamCursor>(2)};
+  }
+
+  FakeClock clock_;
+  FakeTaskRunner runner_{clock_};
+  SeededRandom random_{1};
+  CaptureId capture_ = CaptureId::Make(clock_, random_);
+  CaptureSpec spec_;
+  FakeAggregator aggregator_;
+  FakeSource source_;
+  std::vector<std::string> hooks_;
+  int stopping_ = 0;
+  std::vector<std::string> running_;
+  bool was_wrong_ = false;
+  bool right_aggregator_ = true;
+  uint32_t protocol_version_ = kProtocolVersion;
+  ControlSession session_{Info(), aggregator_.connector(), clock_, runner_, random_, Hooks()};
+};
+
+}  // namespace neurontrace

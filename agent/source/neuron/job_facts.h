@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/capture_spec.h"
+
+namespace neurontrace {
+
+using Environment = std::map<std::string, std::string, std::less<>>;
+
+// Whether a variable is one that the two below look at.
+bool IsJobVariable(std::string_view name);
+
+// What a process's environment says of the job it belongs to, as WorkerInfo::job_facts has it:
+// sorted, cleaned, at most limits::kWorkerJobFactsMax. Of NEURONTRACE_LABELS ("team=search,run=7")
+// each item with a name is the fact "label:NAME"; others are passed over. A task of a Slurm array
+// has two facts "slurm", its own number and ARRAY_TASK. Pure.
+std::vector<KeyValue> FindJobFacts(const Environment& environment);
+
+// The job's name, for people and for telling a node's jobs apart: the most telling of those facts;
+// empty where nothing names one. Pure.
+std::string FindJob(const Environment& environment);
+
+}  // namespace neurontrace

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a worker is found by whatever name its job has, and a hostile environment names nothing
+// that does not fit a message.
+#include "agent/source/neuron/job_facts.h"
+
+#include <gtest/gtest.h>
+
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+using Facts = std::vector<KeyValue>;
+
+TEST(JobFacts, ComeFromWhatSchedulersAndPeopleSet) {
+  const Environment environment = {{"NEURONTRACE_JOB", "llama"},
+                                   {"NEURONTRACE_LABELS", "team=search, run = 7,=x,odd,empty="},
+                                   {"SLURM_JOB_ID", "4711"},
+                                   {"SLURM_ARRAY_JOB_ID", "4700"},
+                                   {"SLURM_ARRAY_TASK_ID", "11"},
+                                   {"TORCHELASTIC_RUN_ID", "a1"},
+                                   {"NEURON_RT_ROOT_COMM_ID", "10.0.0.1:46820"},
+                                   {"POD_NAMESPACE", "training"},
+                                   {"POD_NAME", "llama-0"},
+                                   {"PATH", "/bin"}};
+  EXPECT_EQ(FindJobFacts(environment), (Facts{{"comm", "10.0.0.1:46820"},
+                                              {"job", "llama"},
+                                              {"label:empty", ""},
+                                              {"label:run", "7"},
+                                              {"label:team", "search"},
+                                              {"namespace", "training"},
+                                              {"pod", "llama-0"},
+                                              {"slurm", "4700_11"},
+                                              {"slurm", "4711"},
+                                              {"torchelastic", "a1"}}));
+  EXPECT_EQ(FindJob(environment), "llama");
+  for (const auto& [name, value] : environment) EXPECT_EQ(IsJobVariable(name), name != "PATH");
+}
+
+TEST(JobFacts, ARunWithoutANameIsNoFact) {
+  EXPECT_EQ(FindJobFacts({{"TORCHELASTIC_RUN_ID", "none"}, {"PET_RDZV_ID", "run7"}}),
+            (Facts{{"torchelastic", "run7"}}));
+  EXPECT_EQ(FindJobFacts({{"TORCHELASTIC_RUN_ID", "run7"}, {"PET_RDZV_ID", "run7"}}),
+            (Facts{{"torchelastic", "run7"}}));
+  EXPECT_EQ(FindJobFacts({{"SLURM_JOB_ID", ""}, {"SLURM_ARRAY_TASK_ID", "3"}}), Facts());
+  EXPECT_EQ(FindJob({{"TORCHELASTIC_RUN_ID", "none"}}), "");
+  // A pod's name says nothing of what else belongs to its job.
+  EXPECT_EQ(FindJob({{"POD_NAME", "llama-0"}}), "");
+}
+
+TEST(JobFacts, AreBoundedAndClean) {
+  std::string labels;
+  for (int i = 0; i < 1'000; ++i) labels += "k" + std::to_string(i) + "=v,";
+  Facts facts = FindJobFacts({{"NEURONTRACE_LABELS", labels},
+                              {"POD_NAME",
+                               "a\x01\xff"
+                               "b"}});
+  EXPECT_EQ(facts.size(), limits::kWorkerJobFactsMax);
+  EXPECT_EQ(facts.back(), (KeyValue{"pod", "a??b"}));
+  facts = FindJobFacts(
+      {{"NEURONTRACE_LABELS", std::string(9'000, 'k') + "=" + std::string(9'000, 'v')}});
+  ASSERT_EQ(facts.size(), 1u);
+  EXPECT_LE(facts[0].key.size(), limits::kIdentityStringBytesMax);
+  EXPECT_LE(facts[0].value.size(), limits::kIdentityStringBytesMax);
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: captures are armed, begun and stopped at a moment, and it is told how well that was kept.
+// Method: as tap_source_test.cc; what a tap does at its time is played by the fake.
+#include "agent/source/neuron/tap_source.h"
+#include "agent/source/neuron/tap_source_fixture.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class TapSourceBeginTest : public TapSourceTest {
+ protected:
+  void Arm(const CaptureSpec& spec = {}) { source_->ArmCapture(capture_, spec, {}); }
+  void ExpectRefused(CaptureObstacle obstacle, const std::string& words) {
+    EXPECT_EQ(status().state, CaptureWorkerState::kRefused);
+    EXPECT_EQ(status().obstacle, obstacle) << static_cast<int>(status().obstacle);
+    EXPECT_THAT(status().detail, HasSubstr(words));
+  }
+  void TellState(TapState state, const CaptureId& capture = CaptureId()) {
+    tap_.SetState(state);
+    tap_.Answer(TapMessageType::kStart, TapResult::kNone, capture);
+    Deliver();
+  }
+  FakeTap::Command Command() {
+    auto command = tap_.ReadCommand();
+    EXPECT_TRUE(command);
+    return command.value_or(FakeTap::Command{});
+  }
+  // The tap's trace begins now.
+  void Started(uint16_t flags = 0) {
+    tap_.realtime_ns = clock_.RealtimeNs();
+    tap_.SetState(TapState::kStreaming);
+    tap_.WriteStarted(capture_, flags);
+    tap_.Answer(TapMessageType::kStart, TapResult::kNone, capture_);
+    Deliver();
+  }
+};
+
+TEST_F(TapSourceBeginTest, ArmingSaysSoAndTellsTheTapNothing) {
+  Connect();
+  Arm();
+  EXPECT_EQ(status().state, CaptureWorkerState::kArmed);
+  EXPECT_EQ(status().obstacle, CaptureObstacle::kNone);
+  Pass(3'000);
+  EXPECT_FALSE(tap_.ReadCommand());
+  EXPECT_THAT(sink_.entries, IsEmpty());
+  EXPECT_TRUE(listener_.workers.begin()->second.can_begin_at);
+}
+
+TEST_F(TapSourceBeginTest, EveryObstacleIsNamed) {
+  struct Row {
+    TapState state;
+    CaptureObstacle obstacle;
+    const char* words;
+  };
+  for (const Row& row :
+       {Row{TapState::kBusyOtherProfiler, CaptureObstacle::kOtherProfiler, "another profiler"},
+        Row{TapState::kRuntimeTooOld, CaptureObstacle::kRuntimeTooOld, "too old"},
+        Row{TapState::kNotInitialised, CaptureObstacle::kNotInitialised, "not initialised"},
+        Row{TapState::kClosed, CaptureObstacle::kNotInitialised, "closed"},
+        Row{TapState::kExited, CaptureObstacle::kEnded, "ending"},
+        Row{TapState::kStartFailed, CaptureObstacle::kRuntimeRefused, "refused"}}) {
+    SCOPED_TRACE(row.words);
+    MakeSource();
+    tap_.SetState(row.state);
+    Connect();
+    Arm();
+    ExpectRefused(row.obstacle, row.words);
+    EXPECT_FALSE(tap_.ReadCommand());
+    tap_.HangUp();
+    Deliver();
+  }
+}
+
+TEST_F(TapSourceBeginTest, ARuntimeWithoutAWantedEventTypeIsRefusedForGood) {
+  Connect();
+  CaptureSpec spec;
+  spec.event_types = {"no_such_type"};
+  Arm(spec);
+  ExpectRefused(CaptureObstacle::kNoEventType, "event types");
+  source_->BeginCapture(capture_, In(100));
+  EXPECT_FALSE(tap_.ReadCommand());
+  ExpectRefused(CaptureObstacle::kNoEventType, "event types");
+}
+
+TEST_F(TapSourceBeginTest, ATapThatIsAwayDoesNotAnswer) {
+  Connect();
+  tap_.HangUp();
+  Deliver();
+  Arm();
+  ExpectRefused(CaptureObstacle::kNoAnswer, "not connected");
+}
+
+TEST_F(TapSourceBeginTest, WhatIsArmedFollowsTheTapUntilItBegins) {
+  Connect();
+  Arm();
+  TellState(TapState::kBusyOtherProfiler);
+  ExpectRefused(CaptureObstacle::kOtherProfiler, "another profiler");
+  TellState(TapState::kIdle);
+  EXPECT_EQ(status().state, CaptureWorkerState::kArmed);
+  EXPECT_FALSE(tap_.ReadCommand());
+}
+
+TEST_F(TapSourceBeginTest, BeginsAtTheMomentNamedAndSaysHowWellItWasKept) {
+  Connect();
+  Arm();
+  source_->BeginCapture(capture_, In(100));
+  const FakeTap::Command start = Command();
+  EXPECT_EQ(start.type, TapMessageType::kStart);
+  EXPECT_EQ(start.at_ns, clock_.MonotonicNs() + 100'000'000);
+  EXPECT_EQ(start.start.flags, 0u);
+  tap_.Answer(TapMessageType::kStart, TapResult::kAccepted, capture_);
+  Deliver();
+  EXPECT_EQ(status().state, CaptureWorkerState::kArmed) << "its time has not come";
+  Pass(103);
+  Started();
+  EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
+  EXPECT_EQ(status().begun_realtime_ns, clock_.RealtimeNs());
+  EXPECT_TRUE(status().begun_as_planned);
+  EXPECT_EQ(status().begin_offset_ns, 3'000'000);
+  EXPECT_FALSE(status().joined_late);
+}
+
+TEST_F(TapSourceBeginTest, ATraceThatBeginsEarlyHasANegativeOffset) {
+  Connect();
+  Arm();
+  source_->BeginCapture(capture_, In(100));
+  Pass(99);
+  Started();
+  EXPECT_EQ(status().begin_offset_ns, -1'000'000);
+  EXPECT_TRUE(status().begun_as_planned);
+}
+
+TEST_F(TapSourceBeginTest, AMomentOfThePastOrNoneIsAtOnce) {
+  Connect();
+  Arm();
+  source_->BeginCapture(capture_, In(-30));
+  EXPECT_EQ(Command().at_ns, 0u);
+  Started();
+  EXPECT_EQ(status().begin_offset_ns, 30'000'000);
+  EXPECT_TRUE(status().begun_as_planned);
+  MakeSource();
+  Connect();
+  Arm();
+  source_->BeginCapture(capture_, CaptureBegin{});
+  EXPECT_EQ(Command().at_ns, 0u);
+  Started();
+  Pass(300);
+  EXPECT_FALSE(status().begun_as_planned) << "no moment was named";
+  EXPECT_EQ(status().begin_offset_ns, 0);
+  EXPECT_GT(status().begun_realtime_ns, 0u);
+}
+
+TEST_F(TapSourceBeginTest, AProfilerThatEndsAfterTheMomentMakesItsWorkerLate) {
+  tap_.SetState(TapState::kBusyOtherProfiler);
+  Connect();
+  Arm();
+  source_->BeginCapture(capture_, In(100));
+  EXPECT_EQ(Command().type, TapMessageType::kStart) << "kept by the tap until it is free";
+  tap_.Answer(TapMessageType::kStart, TapResult::kAccepted, capture_);
+  Deliver();
+  ExpectRefused(CaptureObstacle::kOtherProfiler, "another profiler");
+  Pass(5'000);
+  Started();
+  EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
+  EXPECT_EQ(status().obstacle, CaptureObstacle::kNone);
+  EXPECT_TRUE(status().joined_late);
+  EXPECT_FALSE(status().begun_as_planned);
+  EXPECT_EQ(status().begun_realtime_ns, clock_.RealtimeNs());
+}
+
+TEST_F(TapSourceBeginTest, AWorkerOrAnAgentThatComesLaterIsLate) {
+  Arm();
+  source_->BeginCapture(capture_, In(100));
+  Pass(1'000);
+  Connect();
+  EXPECT_EQ(Command().at_ns, 0u);
+  Started();
+  EXPECT_TRUE(status().joined_late);
+  tap_.HangUp();
+  Deliver();
+  MakeSource();
+  Connect();
+  source_->JoinCapture(other_, {}, {}, In(-10'000));
+  EXPECT_EQ(Command().at_ns, 0u);
+  tap_.WriteStarted(other_);
+  tap_.Answer(TapMessageType::kStart, TapResult::kOk, other_);
+  Deliver();
+  Pass(2'000);  // records of a capture that this agent was not told of stand before
+  EXPECT_TRUE(listener_.statuses[other_].joined_late);
+}
+
+TEST_F(TapSourceBeginTest, AWorkerThatComesBeforeTheMomentIsNotLate) {
+  Arm();
+  source_->BeginCapture(capture_, In(100));
+  Pass(50);
+  Connect();
+  EXPECT_EQ(Command().at_ns, clock_.MonotonicNs() + 50'000'000);
+  Pass(50);
+  Started();
+  EXPECT_TRUE(status().begun_as_planned);
+  EXPECT_FALSE(status().joined_late);
+}
+
+TEST_F(TapSourceBeginTest, AConnectionLostBetweenArmingAndBeginningTakesTheOrderAfterIt) {
+  Connect();
+  Arm();
+  tap_.HangUp();
+  Deliver();
+  source_->BeginCapture(capture_, In(500));
+  Pass(200);
+  Connect();
+  const FakeTap::Command start = Command();
+  EXPECT_EQ(start.type, TapMessageType::kStart);
+  EXPECT_EQ(start.at_ns, clock_.MonotonicNs() + 300'000'000);
+}
+
+TEST_F(TapSourceBeginTest, StopsAtTheMomentNamed) {
+  Connect();
+  StartAndRecord();
+  source_->StopCaptureAt(capture_, In(100).host_raw_ns);
+  const FakeTap::Command stop = Command();
+  EXPECT_EQ(stop.type, TapMessageType::kStop);
+  EXPECT_EQ(stop.at_ns, clock_.MonotonicNs() + 100'000'000);
+  tap_.Answer(TapMessageType::kStop, TapResult::kAccepted, capture_);
+  Deliver();
+  tap_.WriteDocument(Document(0, 0, 2), capture_);
+  Pass(300);
+  EXPECT_NE(status().state, CaptureWorkerState::kComplete) << "accepted is not done";
+  tap_.WriteDocument(Document(0, 2, 2), capture_);
+  tap_.WriteStopped(capture_, TapStopReason::kCommand);
+  tap_.SetState(TapState::kIdle);
+  tap_.Answer(TapMessageType::kStop, TapResult::kOk, capture_);
+  Deliver();
+  Pass(300);
+  sink_.StoreAll();
+  Pass(300);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
+  EXPECT_EQ(status().events_stored, 4u);
+  EXPECT_GT(status().bytes_read, 0u);
+}
+
+TEST_F(TapSourceBeginTest, AStopBeforeTheBeginningEndsWhatWasArmed) {
+  Connect();
+  Arm();
+  source_->StopCapture(capture_);
+  EXPECT_EQ(Command().type, TapMessageType::kStop);
+  tap_.Answer(TapMessageType::kStop, TapResult::kNotRunning, capture_);
+  Deliver();
+  Pass(300);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
+  EXPECT_THAT(status().detail, HasSubstr("before it began"));
+  source_->BeginCapture(capture_, In(10));
+  EXPECT_FALSE(tap_.ReadCommand());
+}
+
+TEST_F(TapSourceBeginTest, AWorkerThatIsFrozenFromTheOrderToTheEndTookNoPart) {
+  Connect();
+  Arm();
+  source_->BeginCapture(capture_, In(100));
+  Pass(5'000);
+  source_->StopCapture(capture_);
+  EXPECT_NE(status().detail, "stopped before it began");
+  Pass(WorkerCapture::kStopPatienceNs / 1'000'000 + 500);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  ExpectRefused(CaptureObstacle::kNoAnswer, "told to begin");
+  EXPECT_THAT(sink_.entries, IsEmpty());
+}
+
+TEST_F(TapSourceBeginTest, AnOrderThatTheTapNeverGotIsNoPartEither) {
+  Connect();
+  Arm();
+  source_->BeginCapture(capture_, In(100));
+  Command();
+  Pass(5'000);
+  source_->StopCapture(capture_);
+  Command();
+  tap_.Answer(TapMessageType::kStop, TapResult::kNotRunning, capture_);
+  Deliver();
+  Pass(300);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  ExpectRefused(CaptureObstacle::kNoAnswer, "never said");
+}
+
+TEST_F(TapSourceBeginTest, ATapThatIsAwayFromArmingToTheEndTookNoPart) {
+  Connect();
+  Arm();
+  tap_.HangUp();
+  Deliver();
+  source_->BeginCapture(capture_, In(100));
+  Pass(5'000);
+  source_->StopCapture(capture_);
+  Pass(WorkerCapture::kStopPatienceNs / 1'000'000 + 500);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  ExpectRefused(CaptureObstacle::kNoAnswer, "not connected");
+}
+
+TEST_F(TapSourceBeginTest, OneThatIsFrozenAndStoppedBeforeItsMomentMissesNothing) {
+  Connect();
+  Arm();
+  source_->BeginCapture(capture_, In(5'000));
+  Pass(1'000);
+  source_->StopCapture(capture_);
+  Pass(WorkerCapture::kStopPatienceNs / 1'000'000 + 500);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
+  EXPECT_THAT(status().detail, HasSubstr("before it began"));
+}
+
+TEST_F(TapSourceBeginTest, AStopRightBehindTheBeginningIsAPart) {
+  Connect();
+  source_->StartCapture(capture_, {}, {});
+  Command();
+  source_->StopCapture(capture_);
+  Command();
+  tap_.Answer(TapMessageType::kStart, TapResult::kOk, capture_);
+  tap_.Answer(TapMessageType::kStop, TapResult::kOk, capture_);
+  Deliver();
+  Pass(300);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_EQ(status().state, CaptureWorkerState::kComplete) << status().detail;
+}
+
+TEST_F(TapSourceBeginTest, AnAnswerThatIsReadAfterTheMomentIsNoObstacle) {
+  Connect();
+  Arm();
+  source_->BeginCapture(capture_, In(20));
+  Command();
+  tap_.Answer(TapMessageType::kStart, TapResult::kAccepted, capture_);
+  Pass(25);
+  Deliver();
+  EXPECT_EQ(status().state, CaptureWorkerState::kStarting);
+  EXPECT_EQ(status().obstacle, CaptureObstacle::kNone);
+  TellState(TapState::kIdle, capture_);
+  EXPECT_EQ(status().state, CaptureWorkerState::kStarting);
+  Started();
+  EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
+  EXPECT_TRUE(status().begun_as_planned);
+  EXPECT_FALSE(status().joined_late);
+  EXPECT_EQ(status().begin_offset_ns, 5'000'000);
+}
+
+TEST_F(TapSourceBeginTest, WhatHasRecordedIsNotRefusedByWhatComesAfter) {
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 0, 3), capture_);
+  tap_.HangUp();
+  Deliver();
+  tap_.SetState(TapState::kBusyOtherProfiler);
+  Connect();
+  EXPECT_EQ(Command().type, TapMessageType::kStart);
+  tap_.Answer(TapMessageType::kStart, TapResult::kAccepted, capture_);
+  Deliver();
+  EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
+  EXPECT_EQ(status().obstacle, CaptureObstacle::kNone);
+  EXPECT_THAT(status().detail, HasSubstr("another profiler"));
+  source_->StopCapture(capture_);
+  AnswerStop();
+  Pass(600);
+  sink_.StoreAll();
+  Pass(300);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
+}
+
+TEST_F(TapSourceBeginTest, WhatHasRecordedIsNotRefusedForAnotherCaptureEither) {
+  Connect();
+  StartAndRecord();
+  tap_.HangUp();
+  Deliver();
+  Connect();
+  Command();
+  tap_.Answer(TapMessageType::kStart, TapResult::kAnotherCapture, other_);
+  Deliver();
+  EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
+  EXPECT_THAT(status().detail, HasSubstr(other_.ToString()));
+}
+
+TEST_F(TapSourceBeginTest, ATapOfProtocol1IsToldWhenItIsTime) {
+  tap_.protocol = 0;
+  Connect();
+  EXPECT_FALSE(listener_.workers.begin()->second.can_begin_at);
+  Arm();
+  EXPECT_EQ(status().state, CaptureWorkerState::kArmed);
+  source_->BeginCapture(capture_, In(90));
+  Pass(89);
+  EXPECT_FALSE(tap_.ReadCommand());
+  Pass(1);
+  EXPECT_EQ(Command().type, TapMessageType::kStart);
+  Started();
+  EXPECT_TRUE(status().begun_as_planned);
+  source_->StopCaptureAt(capture_, In(70).host_raw_ns);
+  Pass(69);
+  EXPECT_FALSE(tap_.ReadCommand());
+  Pass(1);
+  EXPECT_EQ(Command().type, TapMessageType::kStop);
+}
+
+TEST_F(TapSourceBeginTest, ATapOfProtocol1ThatJoinsBeforeTheMomentIsToldThenToo) {
+  tap_.protocol = 0;
+  Connect();
+  source_->JoinCapture(capture_, {}, {}, In(90));
+  Pass(89);
+  EXPECT_FALSE(tap_.ReadCommand());
+  Pass(1);
+  EXPECT_EQ(Command().type, TapMessageType::kStart);
+}
+
+TEST_F(TapSourceBeginTest, ATapOfProtocol1CannotHoldRings) {
+  tap_.protocol = 0;
+  Connect();
+  CaptureSpec spec;
+  spec.mode = CaptureMode::kFlightRecorder;
+  Arm(spec);
+  ExpectRefused(CaptureObstacle::kRuntimeTooOld, "earlier release");
+  source_->BeginCapture(capture_, In(0));
+  EXPECT_FALSE(tap_.ReadCommand()) << "it would stream";
+}
+
+TEST_F(TapSourceBeginTest, TheSecondCaptureOfAWorkerIsRefused) {
+  Connect();
+  StartAndRecord();
+  source_->ArmCapture(other_, {}, {});
+  source_->BeginCapture(other_, In(10));
+  EXPECT_EQ(Command().capture_id, other_);
+  tap_.Answer(TapMessageType::kStart, TapResult::kAnotherCapture, capture_);
+  Deliver();
+  EXPECT_EQ(listener_.statuses[other_].state, CaptureWorkerState::kRefused);
+  EXPECT_EQ(listener_.statuses[other_].obstacle, CaptureObstacle::kOtherCapture);
+  EXPECT_THAT(listener_.statuses[other_].detail, HasSubstr(capture_.ToString()));
+  EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
+}
+
+TEST_F(TapSourceBeginTest, ArmingAWorkerThatAnotherCaptureHasIsRefused) {
+  Connect();
+  StartAndRecord();
+  source_->ArmCapture(other_, {}, {});
+  EXPECT_EQ(listener_.statuses[other_].state, CaptureWorkerState::kRefused);
+  EXPECT_EQ(listener_.statuses[other_].obstacle, CaptureObstacle::kOtherCapture);
+}
+
+TEST_F(TapSourceBeginTest, AWorkerIsPromisedToOneCaptureAtATime) {
+  Connect();
+  Arm();
+  source_->ArmCapture(other_, {}, {});
+  EXPECT_EQ(listener_.statuses[other_].state, CaptureWorkerState::kRefused);
+  EXPECT_EQ(listener_.statuses[other_].obstacle, CaptureObstacle::kOtherCapture);
+  EXPECT_THAT(listener_.statuses[other_].detail, HasSubstr(capture_.ToString()));
+  EXPECT_EQ(status().state, CaptureWorkerState::kArmed);
+  source_->StopCapture(capture_);
+  source_->ArmCapture(other_, {}, {});
+  EXPECT_EQ(listener_.statuses[other_].state, CaptureWorkerState::kArmed) << "it is free again";
+}
+
+TEST_F(TapSourceBeginTest, AnAgentThatComesBackFindsWhatBeganAndIsNotLate) {
+  Connect();
+  Arm();
+  source_->BeginCapture(capture_, In(0));
+  Command();
+  Started();
+  MakeSource();
+  Connect(capture_);
+  source_->JoinCapture(capture_, {}, {}, In(-5'000));
+  Pass(1'500);
+  EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
+  EXPECT_FALSE(status().joined_late);
+}
+
+TEST_F(TapSourceBeginTest, AnAgentThatGoesOnWithWhatWasOnlyArmedArmsItAgain) {
+  Connect();
+  Arm();
+  MakeSource();
+  listener_.statuses.clear();
+  source_->GoOn(capture_, {}, {});
+  Connect();
+  EXPECT_TRUE(listener_.statuses.empty());
+  Arm();
+  EXPECT_EQ(status().state, CaptureWorkerState::kArmed);
+  Pass(3'000);
+  EXPECT_FALSE(tap_.ReadCommand()) << "nobody has said when it begins";
+  source_->BeginCapture(capture_, In(0));
+  EXPECT_EQ(Command().type, TapMessageType::kStart);
+}
+
+TEST_F(TapSourceBeginTest, ATraceThatBeginsAnewUnderTheNextAgentIsNotTheBeginning) {
+  Connect();
+  Arm();
+  source_->BeginCapture(capture_, In(0));
+  Command();
+  Started();
+  tap_.WriteDocument(Document(0, 0, 3), capture_);
+  Pass(2'000);
+  sink_.StoreAll();
+  Pass(300);
+  ASSERT_EQ(tap_.read_pos(), tap_.write_pos());
+  MakeSource();
+  Connect();
+  source_->JoinCapture(capture_, {}, sink_.Cursors(), In(-60'000));
+  Command();
+  Started();
+  EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
+  EXPECT_EQ(status().begun_realtime_ns, 0u);
+  EXPECT_FALSE(status().begun_as_planned);
+}
+
+TEST_F(TapSourceBeginTest, APreviewCountsAndSendsNothing) {
+  Connect();
+  CaptureSpec spec;
+  spec.mode = CaptureMode::kPreview;
+  source_->StartCapture(capture_, spec, {});
+  EXPECT_EQ(Command().type, TapMessageType::kStart);
+  Started();
+  tap_.WriteDocument(Document(0, 0, 30), capture_);
+  Pass(1'500);
+  EXPECT_EQ(status().events_read, 30u);
+  EXPECT_GT(status().bytes_read, 0u);
+  EXPECT_EQ(status().events_stored, 0u);
+  EXPECT_EQ(tap_.read_pos(), tap_.write_pos()) << "nothing is kept for it";
+  source_->StopCapture(capture_);
+  AnswerStop();
+  Pass(300);
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
+  EXPECT_THAT(sink_.entries, IsEmpty());
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/neuron/untapped_workers.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "agent/source/neuron/worker_facts.h"
+#include "base/clean_text.h"
+#include "trace/capture_selection.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr std::string_view kSocketVariable = "NEURONTRACE_AGENT_SOCKET";
+constexpr std::string_view kDefaultSocket = "/run/neurontrace/agent.sock";
+constexpr std::string_view kPreloadVariable = "LD_PRELOAD";
+constexpr std::string_view kTapName = "libneurontrace_tap.so";
+
+bool IsWanted(std::string_view name) {
+  return IsJobVariable(name) || name == kSocketVariable || name == kPreloadVariable;
+}
+
+std::string_view ValueOf(const Environment& environment, std::string_view name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::string_view() : std::string_view(found->second);
+}
+
+}  // namespace
+
+UntappedWorkers::UntappedWorkers(Options options, TaskRunner& runner, const Clock& clock,
+                                 SourceListener& listener,
+                                 std::function<bool(uint32_t, uint64_t)> has_worker)
+    : options_(std::move(options)),
+      boot_id_(options_.boot_id.empty() ? ProcFiles(options_.proc_root).BootId()
+                                        : options_.boot_id),
+      proc_(options_.proc_root),
+      runner_(runner),
+      clock_(clock),
+      listener_(listener),
+      has_worker_(std::move(has_worker)),
+      started_ns_(clock.MonotonicNs()),
+      processes_(options_.proc_root),
+      self_(std::make_shared<UntappedWorkers*>(this)) {
+  After(kFirstRoundNs);
+}
+
+void UntappedWorkers::After(uint64_t delay_ns) {
+  const std::weak_ptr<UntappedWorkers*> self = self_;
+  runner_.PostDelayedTask(
+      [self] {
+        if (const auto workers = self.lock()) (*workers)->Look();
+      },
+      delay_ns);
+}
+
+void UntappedWorkers::Look() {
+  const bool over = processes_.Look(clock_.MonotonicNs());
+  if (over) TakeRound();
+  After(over ? kRoundNs : kLookNs);
+}
+
+bool UntappedWorkers::IsListed(const RuntimeProcesses::Process& process) const {
+  if (!process.has_tap) return true;
+  // Whose tap was here has called nrt_init, whatever became of the tap since; one may come back,
+  // and a process that has only just begun is about to call it.
+  return process.rounds > 1 && clock_.MonotonicNs() - started_ns_ >= kReturnPatienceNs &&
+         !had_tap_.contains({process.pid, process.start_time_ticks});
+}
+
+void UntappedWorkers::TakeRound() {
+  const std::vector<RuntimeProcesses::Process> found =
+      processes_.Find([this](uint32_t pid, uint64_t start) {
+        const bool here = has_worker_(pid, start);
+        if (here) had_tap_.insert({pid, start});
+        return here;
+      });
+  std::map<ProcessKey, std::optional<WorkerInfo>> before = std::exchange(workers_, {});
+  for (const RuntimeProcesses::Process& process : found) {
+    if (!IsListed(process) || workers_.size() >= limits::kWorkersPerAgentMax) continue;
+    const ProcessKey key{process.pid, process.start_time_ticks};
+    const auto known = before.find(key);
+    // Another agent's may come to be nobody's.
+    const bool same = known != before.end() && known->second &&
+                      (known->second->state == WorkerState::kNoTap) == !process.has_tap;
+    std::optional<WorkerInfo>& worker = workers_[key];
+    worker = same ? std::move(known->second) : Describe(process);
+    if (known != before.end()) before.erase(known);
+    if (same || !worker) continue;
+    listener_.OnWorker(*worker);
+    for (const auto& [id, spec] : captures_) Refuse(id, spec, *worker);
+  }
+  for (const auto& [key, worker] : before) {
+    // The tap of one that has connected speaks for it under the same identity.
+    if (worker && !has_worker_(key.first, key.second)) listener_.OnWorkerGone(worker->identity);
+  }
+  std::erase_if(had_tap_, [this](const ProcessKey& key) {
+    return proc_.StartTimeTicks(key.first) != key.second;
+  });
+}
+
+// Whether it looks for an agent on another socket, and there is one.
+bool UntappedWorkers::IsAnotherAgents(const RuntimeProcesses::Process& process,
+                                      std::string_view socket) const {
+  if (socket.empty() && !process.has_tap) return false;
+  const std::string path(socket.empty() ? kDefaultSocket : socket);
+  return path != options_.socket && access(path.c_str(), F_OK) == 0;
+}
+
+std::optional<WorkerInfo> UntappedWorkers::Describe(
+    const RuntimeProcesses::Process& process) const {
+  const ProcessWords words = ReadProcessWords(options_.proc_root, process.pid, IsWanted);
+  if (IsAnotherAgents(process, ValueOf(words.environment, kSocketVariable))) return std::nullopt;
+  WorkerInfo info;
+  info.identity = {.instance_id = options_.instance_id,
+                   .boot_id = boot_id_,
+                   .pid = process.pid,
+                   .start_time_ticks = process.start_time_ticks,
+                   .container_id = proc_.ContainerId(process.pid)};
+  info.command = CleanText(words.command, kWorkerCommandBytesMax);
+  info.job = FindJob(words.environment);
+  info.job_facts = FindJobFacts(words.environment);
+  if (process.has_tap) {
+    info.state = WorkerState::kNotInitialised;
+    info.detail =
+        "nrt_init has not been called yet, or is called past the tap (docs/tap.md says how)";
+  } else if (ValueOf(words.environment, kPreloadVariable).find(kTapName) !=
+             std::string_view::npos) {
+    info.state = WorkerState::kNoTap;
+    info.detail =
+        "LD_PRELOAD names the tap, but it is not loaded: see that the file is there for this "
+        "process, in its container too, and readable";
+  } else {
+    info.state = WorkerState::kNoTap;
+    info.detail = fmt::format(
+        "it uses the Neuron runtime without the tap: start it with LD_PRELOAD={} in its "
+        "environment",
+        options_.tap_library);
+  }
+  return info;
+}
+
+void UntappedWorkers::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                                   std::span<const StreamCursor>) {
+  if (!captures_.emplace(capture_id, spec).second) return;
+  for (const auto& [key, worker] : workers_) {
+    if (worker) Refuse(capture_id, spec, *worker);
+  }
+}
+
+void UntappedWorkers::Refuse(const CaptureId& capture_id, const CaptureSpec& spec,
+                             const WorkerInfo& worker) {
+  if (!Selects(spec, worker) || has_worker_(worker.identity.pid, worker.identity.start_time_ticks))
+    return;
+  const bool no_tap = worker.state == WorkerState::kNoTap;
+  CaptureWorkerStatus status;
+  status.capture_id = capture_id;
+  status.worker = worker.identity;
+  status.state = CaptureWorkerState::kRefused;
+  status.obstacle = no_tap ? CaptureObstacle::kNoTap : CaptureObstacle::kNotInitialised;
+  status.detail = worker.detail;
+  listener_.OnCaptureWorker(status);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a worker that no tap speaks for is in the inventory with what to do about it, refused by
+// captures that select it, and gone when it is; and nobody else is.
+#include "agent/source/neuron/untapped_workers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/source/neuron/fake_proc.h"
+#include "agent/source/neuron/tap_source_fixture.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::HasSubstr;
+
+class UntappedWorkersTest : public ::testing::Test {
+ protected:
+  UntappedWorkersTest() : runner_(clock_) {
+    workers_ = std::make_unique<UntappedWorkers>(
+        UntappedWorkers::Options{.instance_id = "i-0abc",
+                                 .boot_id = "boot",
+                                 .socket = "/run/x.sock",
+                                 .tap_library = "/opt/libneurontrace_tap.so",
+                                 .proc_root = proc_.root()},
+        runner_, clock_, listener_,
+        [this](uint32_t pid, uint64_t) { return tapped_.contains(pid); });
+  }
+  void Seconds(uint64_t seconds) { runner_.AdvanceNs(seconds * 1'000'000'000); }
+  const WorkerInfo* Worker(uint32_t pid) const {
+    for (const auto& [identity, worker] : listener_.workers) {
+      if (identity.pid == pid) return &worker;
+    }
+    return nullptr;
+  }
+  static FakeProc::Process Untapped() { return {.pid = 10, .mapped = {FakeProc::kRuntime}}; }
+  static FakeProc::Process Tapped() {
+    return {.pid = 20, .mapped = {FakeProc::kRuntime, FakeProc::kTap}};
+  }
+
+  FakeProc proc_;
+  FakeClock clock_;
+  FakeTaskRunner runner_;
+  RecordingListener listener_;
+  std::set<uint32_t> tapped_;
+  std::unique_ptr<UntappedWorkers> workers_;
+  const CaptureId capture_ = *CaptureId::FromBytes("0123456789abcdef");
+};
+
+TEST_F(UntappedWorkersTest, SaysWhatToDoAboutAWorkerWithoutATap) {
+  FakeProc::Process process = Untapped();
+  process.environment = {"SLURM_JOB_ID=4711", "NEURONTRACE_LABELS=team=search"};
+  proc_.Put(process);
+  Seconds(2);
+  const WorkerInfo* const worker = Worker(10);
+  ASSERT_NE(worker, nullptr);
+  EXPECT_EQ(worker->state, WorkerState::kNoTap);
+  EXPECT_EQ(worker->identity,
+            (WorkerIdentity{
+                .instance_id = "i-0abc", .boot_id = "boot", .pid = 10, .start_time_ticks = 100}));
+  EXPECT_EQ(worker->command, "python train.py");
+  EXPECT_EQ(worker->job, "4711");
+  EXPECT_EQ(worker->job_facts,
+            (std::vector<KeyValue>{{"label:team", "search"}, {"slurm", "4711"}}));
+  EXPECT_THAT(worker->detail, HasSubstr("LD_PRELOAD=/opt/libneurontrace_tap.so"));
+  proc_.Remove(10);
+  Seconds(6);
+  EXPECT_EQ(Worker(10), nullptr);
+  EXPECT_EQ(listener_.gone, 1);
+}
+
+TEST_F(UntappedWorkersTest, SaysWhereThePreloadDidNotHelp) {
+  FakeProc::Process process = Untapped();
+  process.environment = {"LD_PRELOAD=/nowhere/libneurontrace_tap.so"};
+  proc_.Put(process);
+  Seconds(2);
+  ASSERT_NE(Worker(10), nullptr);
+  EXPECT_EQ(Worker(10)->state, WorkerState::kNoTap);
+  EXPECT_THAT(Worker(10)->detail, HasSubstr("in its container"));
+}
+
+TEST_F(UntappedWorkersTest, ATapThatHasNotConnectedIsGivenTime) {
+  proc_.Put(Tapped());
+  Seconds(11);
+  EXPECT_EQ(Worker(20), nullptr);  // taps come back to an agent that is new
+  Seconds(12);
+  ASSERT_NE(Worker(20), nullptr);
+  EXPECT_EQ(Worker(20)->state, WorkerState::kNotInitialised);
+  FakeProc::Process young = Tapped();
+  young.pid = 21;
+  proc_.Put(young);
+  Seconds(5);
+  EXPECT_EQ(Worker(21), nullptr);
+  Seconds(10);
+  EXPECT_NE(Worker(21), nullptr);
+}
+
+TEST_F(UntappedWorkersTest, AWorkerWhoseTapConnectsIsItsTaps) {
+  proc_.Put(Tapped());
+  Seconds(30);
+  ASSERT_NE(Worker(20), nullptr);
+  tapped_.insert(20);
+  Seconds(10);
+  EXPECT_EQ(listener_.gone, 0);  // the tap has its place
+  EXPECT_EQ(workers_->size(), 0u);
+  // A tap that was here and is gone has called nrt_init.
+  tapped_.clear();
+  Seconds(60);
+  EXPECT_EQ(workers_->size(), 0u);
+}
+
+TEST_F(UntappedWorkersTest, WhoLooksForAnotherAgentIsThatOnes) {
+  const std::string socket = proc_.root() + "/other.sock";
+  std::ofstream(socket) << "";
+  FakeProc::Process theirs = Untapped();
+  theirs.environment = {"NEURONTRACE_AGENT_SOCKET=" + socket};
+  proc_.Put(theirs);
+  FakeProc::Process lost = Tapped();
+  lost.environment = {"NEURONTRACE_AGENT_SOCKET=/nowhere/agent.sock"};
+  proc_.Put(lost);
+  Seconds(30);
+  EXPECT_EQ(Worker(10), nullptr);
+  EXPECT_NE(Worker(20), nullptr);  // there is no other agent there
+}
+
+TEST_F(UntappedWorkersTest, CapturesThatSelectItAreRefused) {
+  FakeProc::Process process = Untapped();
+  process.environment = {"SLURM_JOB_ID=4711"};
+  proc_.Put(process);
+  Seconds(2);
+  CaptureSpec spec;
+  spec.job = "other";
+  workers_->StartCapture(capture_, spec, {});
+  EXPECT_TRUE(listener_.statuses.empty());
+  workers_->ForgetCapture(capture_);
+  spec.job = "4711";
+  workers_->StartCapture(capture_, spec, {});
+  EXPECT_EQ(listener_.statuses[capture_].state, CaptureWorkerState::kRefused);
+  EXPECT_EQ(listener_.statuses[capture_].obstacle, CaptureObstacle::kNoTap);
+  EXPECT_THAT(listener_.statuses[capture_].detail, HasSubstr("LD_PRELOAD"));
+  // One that appears while the capture runs, too; none once it stops.
+  process.pid = 11;
+  proc_.Put(process);
+  Seconds(6);
+  EXPECT_EQ(listener_.statuses[capture_].worker.pid, 11u);
+  workers_->StopCapture(capture_);
+  EXPECT_TRUE(workers_->CaptureFinished(capture_));
+  process.pid = 12;
+  proc_.Put(process);
+  Seconds(6);
+  EXPECT_EQ(listener_.states.size(), 2u);
+}
+
+TEST_F(UntappedWorkersTest, TheRefusalOfATapThatDidNotConnectIsAnother) {
+  proc_.Put(Tapped());
+  Seconds(30);
+  workers_->StartCapture(capture_, {}, {});
+  EXPECT_EQ(listener_.statuses[capture_].obstacle, CaptureObstacle::kNotInitialised);
+}
+
+TEST_F(UntappedWorkersTest, WhoseOtherAgentIsGoneIsMissedAgain) {
+  const std::string socket = proc_.root() + "/other.sock";
+  std::ofstream(socket) << "";
+  FakeProc::Process theirs = Untapped();
+  theirs.environment = {"NEURONTRACE_AGENT_SOCKET=" + socket};
+  proc_.Put(theirs);
+  workers_->StartCapture(capture_, {}, {});
+  Seconds(30);
+  EXPECT_EQ(Worker(10), nullptr);
+  std::filesystem::remove(socket);
+  Seconds(6);
+  EXPECT_NE(Worker(10), nullptr);
+  EXPECT_EQ(listener_.statuses[capture_].obstacle, CaptureObstacle::kNoTap);
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/triggers/agent_triggers.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trace/limits.h"
+#include "trace/trigger_limits.h"
+#include "triggers/trigger_rule_check.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kTickNs = 250'000'000;
+// An agent that stood still for longer has not read what came meanwhile.
+constexpr uint64_t kStoodStillNs = 2'000'000'000;
+
+// "rank 35, i-0abc pid 4711 nc 3".
+std::string NameOf(const WorkerIdentity& worker, uint32_t nc_idx, int64_t worker_gid) {
+  return fmt::format("{}{} nc {}", worker_gid < 0 ? "" : fmt::format("rank {}, ", worker_gid),
+                     ToString(worker), nc_idx);
+}
+
+std::string TimeWords(uint64_t ns) {
+  if (ns < 10'000'000) return fmt::format("{:.1f} us", static_cast<double>(ns) * 1e-3);
+  if (ns < 10'000'000'000) return fmt::format("{:.1f} ms", static_cast<double>(ns) * 1e-6);
+  return fmt::format("{:.1f} s", static_cast<double>(ns) * 1e-9);
+}
+
+bool IsLate(const ExecutionMedians::Taken& taken, double times) {
+  return taken.median_ns > 0 &&
+         static_cast<double>(taken.ns) > times * static_cast<double>(taken.median_ns);
+}
+
+}  // namespace
+
+AgentTriggers::AgentTriggers(std::string instance_id, const Clock& clock, TaskRunner& runner,
+                             TriggerReports::Send send,
+                             std::function<void(const std::vector<std::string>&)> watch_files)
+    : instance_id_(std::move(instance_id)),
+      clock_(clock),
+      runner_(runner),
+      reports_(clock, std::move(send)),
+      watch_files_(std::move(watch_files)),
+      self_(std::make_shared<AgentTriggers*>(this)) {}
+
+void AgentTriggers::SetRules(const std::vector<TriggerRule>& rules) {
+  rules_.clear();
+  for (const TriggerRule& rule : rules) {
+    const absl::Status status = CheckTriggerRule(rule);
+    if (status.ok() && rules_.size() < limits::kTriggerRulesMax) {
+      rules_.push_back(rule);
+      continue;
+    }
+    ++counters_.rules_refused;
+    spdlog::warn("triggers: {}", std::string(status.message()));
+  }
+  const auto any = [this](auto condition) {
+    return std::any_of(rules_.begin(), rules_.end(), condition);
+  };
+  looks_at_events_ = any([](const TriggerRule& rule) { return NeedsEvents(rule.kind); });
+  looks_at_executions_ =
+      any([](const TriggerRule& rule) { return rule.kind == TriggerKind::kSlowExecution; });
+  event_rules_.SetRules(rules_);
+  if (!looks_at_events_) workers_.clear();
+  worker_ = nullptr;
+  std::erase_if(posted_ns_, [&](const auto& entry) {
+    return !any([&](const TriggerRule& rule) { return rule.name == entry.first; });
+  });
+  std::vector<std::string> paths;
+  for (const TriggerRule& rule : rules_) {
+    if (rule.kind == TriggerKind::kFile) paths.push_back(rule.path);
+  }
+  watch_files_(paths);
+  ScheduleTick();
+}
+
+// --- Events --------------------------------------------------------------------------------------
+
+bool AgentTriggers::BeginDocument(const WorkerIdentity& worker, const std::string& job,
+                                  uint64_t fetched_ns) {
+  worker_ = nullptr;
+  if (!looks_at_events_) return false;
+  const bool concerns = std::any_of(rules_.begin(), rules_.end(), [&](const TriggerRule& rule) {
+    return NeedsEvents(rule.kind) && IsFor(rule, job);
+  });
+  if (!concerns) return false;
+  const uint64_t now_ns = clock_.RealtimeNs();
+  if (now_ns > fetched_ns && now_ns - fetched_ns > limits::kTriggerStaleNs) {
+    ++counters_.stale;
+    return false;
+  }
+  const auto [entry, is_new] = workers_.try_emplace(worker);
+  identity_ = &entry->first;
+  worker_ = &entry->second;
+  worker_->job = job;
+  read_ns_ = clock_.MonotonicNs();
+  return true;
+}
+
+void AgentTriggers::OnEvent(const NrtEvent& event) {
+  if (worker_ == nullptr) return;
+  ++counters_.events;
+  WatchedCore* core = nullptr;
+  if (event.nc_idx < limits::kCoresPerWorkerMax) {
+    core = &worker_->CoreAt(event.nc_idx);
+    core->last_ns = read_ns_;
+    if (!core->told.empty()) core->told.clear();
+    if ((event.shape->shape.present & FieldBit(Field::kWorkerGid)) != 0) {
+      core->worker_gid = event.fields.worker_gid;
+    }
+  }
+  const EventInterest& interest = event_rules_.InterestIn(*event.shape);
+  if (core != nullptr && (interest.is_start || interest.is_stop)) {
+    TakeExecution(event, interest, *core);
+  }
+  for (const uint16_t index : interest.rules) {
+    const TriggerRule& rule = rules_[index];
+    if (!IsFor(rule, worker_->job)) continue;
+    const std::string where =
+        core == nullptr ? ToString(*identity_) : NameOf(*identity_, event.nc_idx, core->worker_gid);
+    reports_.Tell({.rule = rule.name,
+                   .cause = fmt::format("{}: event {}", where, event.shape->shape.event_type),
+                   .job = worker_->job,
+                   .worker = *identity_});
+  }
+}
+
+void AgentTriggers::TakeExecution(const NrtEvent& event, const EventInterest& interest,
+                                  WatchedCore& core) {
+  const Shape& shape = event.shape->shape;
+  const ExecutionMedians::Mark mark{
+      .tracking_id = event.fields.tracking_id,
+      .execution = NumberAt(shape, event.values, interest.execution),
+      .device_ns = NumberAt(shape, event.values, interest.device_time),
+      .model = NumberAt(shape, event.values, interest.model).value_or(0),
+      .host_ns = event.fields.timestamp_ns,
+      .read_ns = read_ns_};
+  if (core.executions == nullptr) core.executions = std::make_unique<ExecutionMedians>();
+  if (interest.is_start) return core.executions->Begin(mark);
+  const auto taken = core.executions->End(mark);
+  if (!taken) return;
+  for (const TriggerRule& rule : rules_) {
+    if (rule.kind != TriggerKind::kSlowExecution || !IsFor(rule, worker_->job)) continue;
+    if (!IsLate(*taken, rule.times_median)) continue;
+    TellSlow(rule, *identity_, worker_->job, event.nc_idx, core.worker_gid, *taken, true);
+  }
+}
+
+void AgentTriggers::TellSlow(const TriggerRule& rule, const WorkerIdentity& worker,
+                             const std::string& job, uint32_t nc_idx, int64_t worker_gid,
+                             const ExecutionMedians::Taken& taken, bool has_ended) {
+  const double times = static_cast<double>(taken.ns) / static_cast<double>(taken.median_ns);
+  reports_.Tell({.rule = rule.name,
+                 .cause = fmt::format("{}: execution{} {} {}, {:.1f} times its median of {}",
+                                      NameOf(worker, nc_idx, worker_gid),
+                                      taken.execution ? fmt::format(" {}", *taken.execution) : "",
+                                      has_ended ? "took" : "has not ended after",
+                                      TimeWords(taken.ns), times, TimeWords(taken.median_ns)),
+                 .job = job,
+                 .worker = worker});
+}
+
+void AgentTriggers::OnTraceEdge(const WorkerIdentity& worker) {
+  const auto found = workers_.find(worker);
+  if (found != workers_.end()) found->second.Rest();
+}
+
+void AgentTriggers::OnLookedAt(const WorkerIdentity& worker, bool drained) {
+  if (!drained || workers_.empty()) return;
+  const auto found = workers_.find(worker);
+  if (found != workers_.end()) found->second.drained_ns = clock_.MonotonicNs();
+}
+
+// --- Workers, files, people ----------------------------------------------------------------------
+
+void AgentTriggers::OnDied(const WorkerIdentity& worker, const std::string& job) {
+  for (const TriggerRule& rule : rules_) {
+    if (rule.kind != TriggerKind::kWorkerDied || !IsFor(rule, job)) continue;
+    reports_.Tell({.rule = rule.name,
+                   .cause = fmt::format("{}: the process is gone, and had not closed its runtime",
+                                        ToString(worker)),
+                   .job = job,
+                   .worker = worker});
+  }
+}
+
+void AgentTriggers::OnGone(const WorkerIdentity& worker) {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return;
+  if (worker_ == &found->second) worker_ = nullptr;
+  workers_.erase(found);
+}
+
+void AgentTriggers::FileAppeared(const std::string& path) {
+  for (const TriggerRule& rule : rules_) {
+    if (rule.kind != TriggerKind::kFile || rule.path != path) continue;
+    reports_.Tell({.rule = rule.name,
+                   .cause = fmt::format("{}: file {} appeared", instance_id_, path),
+                   .job = rule.job,
+                   .worker = {.instance_id = instance_id_}});
+  }
+}
+
+AgentTriggers::PostOutcome AgentTriggers::Post(const std::string& name, const std::string& cause) {
+  const auto rule = std::find_if(rules_.begin(), rules_.end(),
+                                 [&](const TriggerRule& each) { return each.name == name; });
+  if (rule == rules_.end()) return {Posted::kNoRule};
+  if (rule->kind != TriggerKind::kPost) return {Posted::kNotPosted};
+  const uint64_t now_ns = clock_.MonotonicNs();
+  const auto before = posted_ns_.find(name);
+  if (before != posted_ns_.end() && now_ns - before->second < rule->cool_down_ns) {
+    return {Posted::kCoolsDown, rule->cool_down_ns - (now_ns - before->second)};
+  }
+  const auto outcome = reports_.Tell(
+      {.rule = name,
+       .cause = fmt::format("{}: POST{}{}", instance_id_, cause.empty() ? "" : ": ", cause),
+       .job = rule->job,
+       .worker = {.instance_id = instance_id_}});
+  if (outcome == TriggerReports::Outcome::kUnheard) return {Posted::kUnheard};
+  if (outcome == TriggerReports::Outcome::kSuppressed) {
+    return {Posted::kCoolsDown, limits::kTriggerReportIntervalNs};
+  }
+  posted_ns_[name] = now_ns;
+  return {};
+}
+
+// --- By the clock --------------------------------------------------------------------------------
+
+void AgentTriggers::ScheduleTick() {
+  const bool wanted = std::any_of(rules_.begin(), rules_.end(), [](const TriggerRule& rule) {
+    return rule.kind == TriggerKind::kSlowExecution || rule.kind == TriggerKind::kSilentCore;
+  });
+  if (!wanted || std::exchange(tick_scheduled_, true)) return;
+  ticked_ns_ = clock_.MonotonicNs();
+  runner_.PostDelayedTask(
+      [weak = std::weak_ptr<AgentTriggers*>(self_)] {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        (*self)->tick_scheduled_ = false;
+        (*self)->Tick();
+      },
+      kTickNs);
+}
+
+void AgentTriggers::Tick() {
+  const uint64_t now_ns = clock_.MonotonicNs();
+  const uint64_t gap_ns = now_ns - ticked_ns_;
+  if (gap_ns > kStoodStillNs) {
+    for (auto& [identity, worker] : workers_) {
+      for (WatchedCore& core : worker.cores) {
+        if (core.last_ns != 0) core.last_ns = std::min(core.last_ns + gap_ns, now_ns);
+      }
+    }
+  }
+  uint32_t teller = 0;
+  for (const TriggerRule& rule : rules_) {
+    if (rule.kind == TriggerKind::kSilentCore) LookForSilence(rule, now_ns);
+    if (rule.kind == TriggerKind::kSlowExecution) LookForUnended(rule, teller++, now_ns);
+  }
+  counters_.looking_ns += clock_.MonotonicNs() - now_ns;
+  ScheduleTick();
+}
+
+void AgentTriggers::LookForSilence(const TriggerRule& rule, uint64_t now_ns) {
+  for (const SilentCore& core :
+       FindSilentCores(workers_, rule.name, rule.job, rule.silent_ns, now_ns)) {
+    reports_.Tell({.rule = rule.name,
+                   .cause = fmt::format("{}: no event for {}, while others of its job have some",
+                                        NameOf(core.worker, core.nc_idx, core.worker_gid),
+                                        TimeWords(core.ns)),
+                   .job = core.job,
+                   .worker = core.worker});
+  }
+}
+
+void AgentTriggers::LookForUnended(const TriggerRule& rule, uint32_t teller, uint64_t now_ns) {
+  for (auto& [identity, worker] : workers_) {
+    if (!IsFor(rule, worker.job) || worker.drained_ns == 0 ||
+        now_ns - worker.drained_ns > ExecutionMedians::kUnendedMinNs / 2) {
+      continue;
+    }
+    for (uint32_t nc_idx = 0; nc_idx < worker.cores.size(); ++nc_idx) {
+      WatchedCore& core = worker.cores[nc_idx];
+      if (core.executions == nullptr) continue;
+      const auto taken = core.executions->FindUnended(now_ns, rule.times_median, teller);
+      if (!taken) continue;
+      TellSlow(rule, identity, worker.job, nc_idx, core.worker_gid, *taken, false);
+    }
+  }
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The goal: an agent says that a rule fires when it does, and at no other time. JSON of workers
+// goes in, what the aggregator would hear comes out; time is advanced.
+#include "agent/triggers/agent_triggers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/triggers/trigger_test_support.h"
+#include "trace/trigger_limits.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+constexpr uint64_t kSecondNs = AgentTriggersWorld::kSecondNs;
+
+class AgentTriggersTest : public testing::Test, protected AgentTriggersWorld {};
+
+TEST_F(AgentTriggersTest, LooksAtNothingWithoutARuleThatNeedsIt) {
+  EXPECT_FALSE(ShowEvent(1, 0));
+  triggers.SetRules({Rule("died", TriggerKind::kWorkerDied), Rule("f", TriggerKind::kFile)});
+  EXPECT_FALSE(ShowEvent(1, 0));
+  TriggerRule of_another = Rule("e", TriggerKind::kEvent);
+  of_another.job = "another";
+  triggers.SetRules({of_another});
+  EXPECT_FALSE(ShowEvent(1, 0));
+  EXPECT_TRUE(ShowEvent(1, 0, "x", "another"));
+  EXPECT_EQ(triggers.counters().events, 1u);
+}
+
+TEST_F(AgentTriggersTest, TellsOfEventsByTheirNames) {
+  triggers.SetRules({Rule("error", TriggerKind::kEvent)});
+  ShowEvent(1, 3, "nrt_execute");
+  EXPECT_THAT(told, IsEmpty());
+  Show(1, R"({"event_type":"numerical_err","phase":"instant","nc_idx":3,"worker_gid":35,)"
+          R"("timestamp_ns":5,"data":{}})");
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_EQ(told[0].rule, "error");
+  EXPECT_EQ(told[0].cause, "rank 35, i-1 pid 1 nc 3: event numerical_err");
+  EXPECT_EQ(told[0].job, "j");
+  EXPECT_EQ(told[0].worker, Worker(1));
+  EXPECT_EQ(told[0].host_realtime_ns, clock.RealtimeNs());
+}
+
+TEST_F(AgentTriggersTest, TakesASpanAsOneEventAndAnEventWithoutACore) {
+  TriggerRule rule = Rule("span", TriggerKind::kEvent);
+  rule.event_types = {"nrt_load"};
+  triggers.SetRules({rule});
+  Show(1, R"({"event_type":"nrt_load","phase":"stop","timestamp_ns":5,"data":{}})");
+  EXPECT_THAT(told, IsEmpty());
+  Show(1, R"({"event_type":"nrt_load","phase":"start","timestamp_ns":5,"data":{}})");
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_EQ(told[0].cause, "i-1 pid 1: event nrt_load");
+}
+
+TEST_F(AgentTriggersTest, TellsOnceASecondOfAWorker) {
+  triggers.SetRules({Rule("error", TriggerKind::kEvent)});
+  for (int i = 0; i < 100; ++i) ShowEvent(1, 0, "hw_notify");
+  ShowEvent(2, 0, "hw_notify");
+  EXPECT_THAT(told, SizeIs(2));
+  EXPECT_EQ(triggers.reports().suppressed, 99u);
+  clock.AdvanceNs(kSecondNs);
+  ShowEvent(1, 0, "hw_notify");
+  EXPECT_THAT(told, SizeIs(3));
+}
+
+TEST_F(AgentTriggersTest, PassesOverWhatWasFetchedLongAgo) {
+  triggers.SetRules({Rule("error", TriggerKind::kEvent)});
+  const std::string event =
+      R"({"event_type":"hw_notify","phase":"instant","nc_idx":0,"timestamp_ns":5,"data":{}})";
+  EXPECT_FALSE(Show(1, event, "j", limits::kTriggerStaleNs + 1));
+  EXPECT_EQ(triggers.counters().stale, 1u);
+  EXPECT_THAT(told, IsEmpty());
+  EXPECT_TRUE(Show(1, event, "j", limits::kTriggerStaleNs));
+  EXPECT_TRUE(Show(2, event, "j", static_cast<uint64_t>(-5)));  // of the future
+  EXPECT_THAT(told, SizeIs(2));
+}
+
+TEST_F(AgentTriggersTest, TellsOfACoreThatIsSilentWhileAnotherIsNot) {
+  triggers.SetRules({Rule("silent", TriggerKind::kSilentCore)});
+  ShowEvent(1, 0);
+  ShowEvent(1, 1);
+  for (int i = 0; i < 3; ++i) {
+    Pass(kSecondNs);
+    ShowEvent(1, 1);
+  }
+  EXPECT_THAT(told, IsEmpty());
+  Pass(kSecondNs + kSecondNs / 2);
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_THAT(told[0].cause, HasSubstr("i-1 pid 1 nc 0: no event for 4"));
+  for (int i = 0; i < 10; ++i) {  // told once
+    Pass(kSecondNs);
+    ShowEvent(1, 1);
+  }
+  EXPECT_THAT(told, SizeIs(1));
+  ShowEvent(1, 0);  // awake, and silent anew
+  for (int i = 0; i < 5; ++i) {
+    Pass(kSecondNs);
+    ShowEvent(1, 1);
+  }
+  EXPECT_THAT(told, SizeIs(2));
+}
+
+TEST_F(AgentTriggersTest, ComparesCoresOfOneJobOverWorkers) {
+  triggers.SetRules({Rule("silent", TriggerKind::kSilentCore)});
+  ShowEvent(1, 0);
+  for (int i = 0; i < 8; ++i) {
+    ShowEvent(2, 0, "nrt_execute", "another");
+    Pass(kSecondNs);
+  }
+  EXPECT_THAT(told, IsEmpty());
+  ShowEvent(2, 0);  // worker 2 is of this job after all
+  Pass(kSecondNs);
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_EQ(told[0].worker, Worker(1));
+}
+
+TEST_F(AgentTriggersTest, CallsNoCoreSilentWhereNothingWasExpected) {
+  triggers.SetRules({Rule("silent", TriggerKind::kSilentCore)});
+  ShowEvent(1, 0);
+  triggers.OnTraceEdge(Worker(1));  // its trace has stopped
+  ShowEvent(2, 0);
+  for (int i = 0; i < 8; ++i) {
+    Pass(kSecondNs);
+    ShowEvent(2, 0);
+  }
+  EXPECT_THAT(told, IsEmpty());
+  ShowEvent(1, 0);
+  for (int i = 0; i < 8; ++i) {  // what it has is not read: it may have had events
+    Pass(kSecondNs, {2});
+    ShowEvent(2, 0);
+  }
+  EXPECT_THAT(told, IsEmpty());
+  triggers.OnGone(Worker(1));
+  Pass(kSecondNs);
+  EXPECT_THAT(told, IsEmpty());
+}
+
+TEST_F(AgentTriggersTest, IsNotDeceivedByStandingStillItself) {
+  triggers.SetRules({Rule("silent", TriggerKind::kSilentCore)});
+  ShowEvent(1, 0);
+  ShowEvent(1, 1);
+  Pass(kSecondNs);
+  clock.AdvanceNs(60 * kSecondNs);
+  ShowEvent(1, 1);
+  triggers.OnLookedAt(Worker(1), true);
+  runner.RunUntilIdle();
+  EXPECT_THAT(told, IsEmpty());
+}
+
+TEST_F(AgentTriggersTest, TellsOfAWorkerThatDied) {
+  TriggerRule rule = Rule("died", TriggerKind::kWorkerDied);
+  rule.job = "j";
+  triggers.SetRules({rule});
+  triggers.OnDied(Worker(7), "another");
+  EXPECT_THAT(told, IsEmpty());
+  triggers.OnDied(Worker(7), "j");
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_THAT(told[0].cause, HasSubstr("i-1 pid 7: the process is gone"));
+}
+
+TEST_F(AgentTriggersTest, TellsOfAFile) {
+  triggers.SetRules({Rule("marker", TriggerKind::kFile)});
+  EXPECT_THAT(paths, ElementsAre("/run/x/capture"));
+  triggers.FileAppeared("/run/x/other");
+  EXPECT_THAT(told, IsEmpty());
+  triggers.FileAppeared("/run/x/capture");
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_EQ(told[0].cause, "i-1: file /run/x/capture appeared");
+  EXPECT_EQ(told[0].worker, WorkerIdentity{.instance_id = "i-1"});
+  triggers.SetRules({});
+  EXPECT_THAT(paths, IsEmpty());
+}
+
+TEST_F(AgentTriggersTest, TakesAPostWithinReason) {
+  triggers.SetRules({Rule("alert", TriggerKind::kPost), Rule("died", TriggerKind::kWorkerDied)});
+  using Posted = AgentTriggers::Posted;
+  EXPECT_EQ(triggers.Post("alarm", "").posted, Posted::kNoRule);
+  EXPECT_EQ(triggers.Post("died", "").posted, Posted::kNotPosted);
+  heard = false;
+  EXPECT_EQ(triggers.Post("alert", "").posted, Posted::kUnheard);
+  heard = true;
+  EXPECT_EQ(triggers.Post("alert", "loss\x01 is nan").posted, Posted::kTold);
+  EXPECT_EQ(told[0].cause, "i-1: POST: loss? is nan");
+  clock.AdvanceNs(59 * kSecondNs);
+  const AgentTriggers::PostOutcome outcome = triggers.Post("alert", "");
+  EXPECT_EQ(outcome.posted, Posted::kCoolsDown);
+  EXPECT_EQ(outcome.retry_ns, kSecondNs);
+  clock.AdvanceNs(kSecondNs);
+  EXPECT_EQ(triggers.Post("alert", "").posted, Posted::kTold);
+  EXPECT_EQ(told[1].cause, "i-1: POST");
+}
+
+TEST_F(AgentTriggersTest, TakesNoRuleThatMakesNoSense) {
+  TriggerRule bad = Rule("bad", TriggerKind::kFile);
+  bad.path = "../etc";
+  triggers.SetRules({bad, Rule("good", TriggerKind::kPost)});
+  EXPECT_EQ(triggers.rules(), 1u);
+  EXPECT_EQ(triggers.counters().rules_refused, 1u);
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/triggers/execution_medians.h"
+
+#include <algorithm>
+
+namespace neurontrace {
+namespace {
+
+// Longer is no execution but a counter that was set anew, or a clock that was.
+constexpr uint64_t kLongestNs = 86'400'000'000'000;
+
+std::optional<uint64_t> Between(uint64_t begin_ns, uint64_t end_ns) {
+  if (end_ns < begin_ns || end_ns - begin_ns > kLongestNs) return std::nullopt;
+  return end_ns - begin_ns;
+}
+
+}  // namespace
+
+void RunningMedian::Add(uint64_t value) {
+  auto end = sorted_.begin() + static_cast<ptrdiff_t>(size_);
+  if (size_ == kWindow) {
+    const auto oldest = std::lower_bound(sorted_.begin(), end, in_order_[next_]);
+    std::copy(oldest + 1, end, oldest);
+    --end;
+    --size_;
+  }
+  const auto place = std::upper_bound(sorted_.begin(), end, value);
+  std::copy_backward(place, end, end + 1);
+  *place = value;
+  in_order_[next_] = value;
+  next_ = (next_ + 1) % kWindow;
+  ++size_;
+}
+
+std::optional<uint64_t> RunningMedian::Get() const {
+  if (size_ < kEnough) return std::nullopt;
+  return sorted_[size_ / 2];
+}
+
+const ExecutionMedians::Model* ExecutionMedians::FindModel(uint64_t id) const {
+  const auto found = std::find_if(models_.begin(), models_.end(),
+                                  [id](const Model& model) { return model.id == id; });
+  return found == models_.end() ? nullptr : &*found;
+}
+
+RunningMedian& ExecutionMedians::MedianOf(uint64_t id) {
+  auto model = std::find_if(models_.begin(), models_.end(),
+                            [id](const Model& each) { return each.id == id; });
+  if (model == models_.end() && models_.size() < kModelsMax) {
+    model = models_.insert(models_.end(), {.id = id});
+  } else if (model == models_.end()) {
+    model = std::min_element(models_.begin(), models_.end(),
+                             [](const Model& a, const Model& b) { return a.used < b.used; });
+    *model = {.id = id};
+  }
+  model->used = ++uses_;
+  return model->median;
+}
+
+void ExecutionMedians::Begin(const Mark& mark) {
+  std::erase_if(open_,
+                [&](const Open& open) { return open.begin.tracking_id == mark.tracking_id; });
+  if (open_.size() >= limits::kTriggerOpenExecutionsMax) open_.erase(open_.begin());
+  open_.push_back({mark});
+}
+
+std::optional<ExecutionMedians::Taken> ExecutionMedians::End(const Mark& mark) {
+  const auto found = std::find_if(open_.begin(), open_.end(), [&](const Open& open) {
+    return open.begin.tracking_id == mark.tracking_id;
+  });
+  if (found == open_.end()) return std::nullopt;
+  const Mark begin = found->begin;
+  open_.erase(found);
+  // A core executes in order: earlier ones have ended, and it was not seen.
+  std::erase_if(open_, [&](const Open& open) {
+    return begin.execution && open.begin.execution && *open.begin.execution < *begin.execution;
+  });
+  std::optional<uint64_t> ns;
+  if (begin.device_ns && mark.device_ns) ns = Between(*begin.device_ns, *mark.device_ns);
+  if (!ns) ns = Between(begin.host_ns, mark.host_ns);
+  if (!ns) return std::nullopt;
+  RunningMedian& median = MedianOf(begin.model);
+  const std::optional<uint64_t> median_ns = median.Get();
+  median.Add(*ns);
+  if (!median_ns) return std::nullopt;
+  return Taken{begin.execution, *ns, *median_ns};
+}
+
+std::optional<ExecutionMedians::Taken> ExecutionMedians::FindUnended(uint64_t now_ns, double times,
+                                                                     uint32_t teller) {
+  const uint64_t bit = uint64_t{1} << (teller % 64);
+  for (Open& open : open_) {
+    if ((open.told & bit) != 0 || !open.begin.execution) continue;
+    const Model* const model = FindModel(open.begin.model);
+    const std::optional<uint64_t> median_ns = model == nullptr ? std::nullopt : model->median.Get();
+    if (median_ns.value_or(0) == 0) continue;
+    const uint64_t ns = now_ns - std::min(now_ns, open.begin.read_ns);
+    if (ns < kUnendedMinNs || static_cast<double>(ns) < times * static_cast<double>(*median_ns)) {
+      continue;
+    }
+    open.told |= bit;
+    return Taken{open.begin.execution, ns, *median_ns};
+  }
+  return std::nullopt;
+}
+
+}  // namespace neurontrace

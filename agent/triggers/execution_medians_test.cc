@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The goal: the running median is the median of the last values, whatever they are.
+#include "agent/triggers/execution_medians.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+namespace neurontrace {
+namespace {
+
+TEST(RunningMedian, IsTheMedianOfTheLastValues) {
+  RunningMedian median;
+  std::deque<uint64_t> last;
+  uint64_t random = 1;
+  for (int i = 0; i < 5'000; ++i) {
+    random = random * 6'364'136'223'846'793'005 + 1'442'695'040'888'963'407;
+    const uint64_t value = i % 3 == 0 ? random >> 33 : (random >> 60);  // many equal ones
+    median.Add(value);
+    last.push_back(value);
+    if (last.size() > RunningMedian::kWindow) last.pop_front();
+    if (last.size() < RunningMedian::kEnough) {
+      EXPECT_FALSE(median.Get().has_value());
+      continue;
+    }
+    std::vector<uint64_t> sorted(last.begin(), last.end());
+    std::sort(sorted.begin(), sorted.end());
+    ASSERT_EQ(median.Get(), sorted[sorted.size() / 2]) << i;
+  }
+}
+
+TEST(ExecutionMedians, ForgetsTheModelThatRanLongestAgo) {
+  ExecutionMedians medians;
+  uint64_t id = 0;
+  const auto run = [&](uint64_t model, uint64_t ns) {
+    medians.Begin({.tracking_id = ++id, .execution = id, .model = model, .host_ns = 1});
+    return medians.End({.tracking_id = id, .host_ns = 1 + ns});
+  };
+  for (uint64_t model = 0; model <= ExecutionMedians::kModelsMax; ++model) {
+    for (size_t i = 0; i < RunningMedian::kEnough; ++i) run(model, 100);
+  }
+  EXPECT_TRUE(run(1, 100).has_value());
+  EXPECT_FALSE(run(0, 100).has_value());
+}
+
+}  // namespace
+}  // namespace neurontrace

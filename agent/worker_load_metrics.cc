@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/worker_load_metrics.h"
+
+#include <string>
+
+namespace neurontrace {
+
+WorkerLoadMetrics::WorkerLoadMetrics(prometheus::Registry& registry,
+                                     const prometheus::Labels& labels)
+    : core_ppm_{prometheus::BuildGauge()
+                    .Name("neurontrace_agent_worker_core_ppm")
+                    .Help(
+                        "Processor time that tracing a worker takes, of its tap and of the agent, "
+                        "in millionths of one processor")
+                    .Labels(labels)
+                    .Register(registry),
+                {}},
+      bytes_per_second_{prometheus::BuildGauge()
+                            .Name("neurontrace_agent_worker_bytes_per_second")
+                            .Help("Bytes of a worker's chunks a second")
+                            .Labels(labels)
+                            .Register(registry),
+                        {}},
+      fidelity_{prometheus::BuildGauge()
+                    .Name("neurontrace_agent_worker_fidelity_level")
+                    .Help("What a worker's capture leaves out to keep to its budget: 0 nothing, 5 "
+                          "the most")
+                    .Labels(labels)
+                    .Register(registry),
+                {}} {}
+
+void WorkerLoadMetrics::ByPid::Set(const std::map<uint32_t, double>& values) {
+  std::erase_if(gauges, [&](const auto& gauge) {
+    if (values.contains(gauge.first)) return false;
+    family.Remove(gauge.second);
+    return true;
+  });
+  for (const auto& [pid, value] : values) {
+    prometheus::Gauge*& gauge = gauges[pid];
+    if (gauge == nullptr) gauge = &family.Add({{"pid", std::to_string(pid)}});
+    gauge->Set(value);
+  }
+}
+
+void WorkerLoadMetrics::Publish(const std::map<uint32_t, TapWorker::Load>& loads) {
+  std::map<uint32_t, double> core_ppm;
+  std::map<uint32_t, double> bytes_per_second;
+  std::map<uint32_t, double> fidelity;
+  for (const auto& [pid, load] : loads) {
+    if (load.cost) core_ppm[pid] = load.cost->core_ppm;
+    if (load.cost) bytes_per_second[pid] = load.cost->bytes_per_second;
+    if (load.fidelity) fidelity[pid] = *load.fidelity;
+  }
+  core_ppm_.Set(core_ppm);
+  bytes_per_second_.Set(bytes_per_second);
+  fidelity_.Set(fidelity);
+}
+
+}  // namespace neurontrace

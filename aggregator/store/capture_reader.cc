@@ -13,6 +13,29 @@
 
 namespace neurontrace {
 
+class StoreSnapshot {
+ public:
+  explicit StoreSnapshot(rocksdb::DB& db) : db_(db), snapshot_(db.GetSnapshot()) {}
+  ~StoreSnapshot() { db_.ReleaseSnapshot(snapshot_); }
+  StoreSnapshot(const StoreSnapshot&) = delete;
+  StoreSnapshot& operator=(const StoreSnapshot&) = delete;
+  const rocksdb::Snapshot* get() const { return snapshot_; }
+
+ private:
+  rocksdb::DB& db_;
+  const rocksdb::Snapshot* const snapshot_;
+};
+
+namespace {
+
+rocksdb::ReadOptions OptionsFor(const std::shared_ptr<const StoreSnapshot>& snapshot) {
+  rocksdb::ReadOptions options;
+  if (snapshot != nullptr) options.snapshot = snapshot->get();
+  return options;
+}
+
+}  // namespace
+
 struct StoredChunk::Pinned {
   rocksdb::PinnableSlice value;
 };
@@ -40,6 +63,7 @@ absl::Status StoredChunk::Parse() {
 
 struct ChunkIndexIterator::Position {
   std::string prefix;
+  std::shared_ptr<const StoreSnapshot> snapshot;  // outlives the iterator
   std::unique_ptr<rocksdb::Iterator> it;
 };
 
@@ -84,7 +108,9 @@ absl::Status ChunkIndexIterator::ReadForeignStops(ForeignStops& out) const {
 ChunkIndexIterator StreamReader::Index(uint64_t from_timestamp_ns, uint64_t from_sequence) const {
   auto position = std::make_unique<ChunkIndexIterator::Position>();
   position->prefix = keys::Stream(capture_, stream_);
-  position->it.reset(database_->db().NewIterator({}, database_->family(Family::kChunkIndex)));
+  position->snapshot = snapshot_;
+  position->it.reset(
+      database_->db().NewIterator(OptionsFor(snapshot_), database_->family(Family::kChunkIndex)));
   position->it->Seek(keys::ChunkIndex(capture_, stream_, from_timestamp_ns, from_sequence));
   return ChunkIndexIterator(std::move(position));
 }
@@ -105,7 +131,7 @@ absl::StatusOr<ChunkIndexIterator> StreamReader::IndexFromSequence(uint64_t sequ
 absl::Status StreamReader::ReadChunk(uint64_t sequence, StoredChunk& out) const {
   out.pinned_->value.Reset();
   const rocksdb::Status status =
-      database_->db().Get({}, database_->family(Family::kChunks),
+      database_->db().Get(OptionsFor(snapshot_), database_->family(Family::kChunks),
                           keys::Chunk(capture_, stream_, sequence), &out.pinned_->value);
   absl::Status result = FromRocksDb(status, "reading a chunk");
   if (result.ok()) result = out.Parse();
@@ -118,16 +144,24 @@ absl::Status StreamReader::ReadChunk(uint64_t sequence, StoredChunk& out) const 
                     stream_, sequence, std::string(result.message()));
 }
 
+CaptureReader CaptureReader::Snapshot() const {
+  CaptureReader of_now = *this;
+  of_now.snapshot_ = std::make_shared<const StoreSnapshot>(database_->db());
+  return of_now;
+}
+
 absl::StatusOr<std::vector<StreamRecord>> CaptureReader::StoredRecords() const {
   std::vector<StreamRecord> records;
-  RETURN_IF_ERROR(database_->ForEach(
-      Family::kStreams, capture_.bytes(), [&](std::string_view key, std::string_view value) {
-        const auto parsed = keys::ParseStream(key);
-        if (!parsed) return DataLoss("a key of {} bytes in family streams", key.size());
-        auto record = DecodeStreamRecord(parsed->stream, value);
-        if (record.ok()) records.push_back(*std::move(record));
-        return record.status();
-      }));
+  RETURN_IF_ERROR(database_->ForEach(OptionsFor(snapshot_), Family::kStreams, capture_.bytes(),
+                                     [&](std::string_view key, std::string_view value) {
+                                       const auto parsed = keys::ParseStream(key);
+                                       if (!parsed)
+                                         return DataLoss("a key of {} bytes in family streams",
+                                                         key.size());
+                                       auto record = DecodeStreamRecord(parsed->stream, value);
+                                       if (record.ok()) records.push_back(*std::move(record));
+                                       return record.status();
+                                     }));
   return records;
 }
 
@@ -138,6 +172,7 @@ absl::StatusOr<CaptureReader::Totals> CaptureReader::Sum() const {
     totals.chunks += record.chunks;
     totals.events += record.events;
     totals.events_lost += record.events_lost();
+    totals.events_expired += record.events_expired();
     totals.bytes += record.bytes;
   }
   return totals;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +18,10 @@ namespace neurontrace {
 
 class ChunkStore;
 class Database;
+
+// A moment of the store: who reads through it meets nothing that came or went later. What was
+// deleted keeps its place on the disk as long as one lives. Must not outlive the store.
+class StoreSnapshot;
 
 // A chunk where it lies in the store, pinned: what the views show lives until the next ReadChunk
 // into it or its end. Reused from chunk to chunk. One thread at a time.
@@ -84,8 +89,14 @@ class ChunkIndexIterator {
 // The chunks of one stream of one capture. Any thread; must not outlive the store.
 class StreamReader {
  public:
-  StreamReader(Database& database, ChunkStore& chunks, const CaptureId& capture, uint32_t stream)
-      : database_(&database), chunks_(&chunks), capture_(capture), stream_(stream) {}
+  StreamReader(Database& database, ChunkStore& chunks,
+               std::shared_ptr<const StoreSnapshot> snapshot, const CaptureId& capture,
+               uint32_t stream)
+      : database_(&database),
+        chunks_(&chunks),
+        snapshot_(std::move(snapshot)),
+        capture_(capture),
+        stream_(stream) {}
 
   uint32_t number() const { return stream_; }
 
@@ -103,6 +114,7 @@ class StreamReader {
  private:
   Database* database_;
   ChunkStore* chunks_;
+  std::shared_ptr<const StoreSnapshot> snapshot_;  // null: as the store is when it is read
   CaptureId capture_;
   uint32_t stream_;
 };
@@ -112,6 +124,8 @@ class CaptureReader {
  public:
   CaptureReader(Database& database, ChunkStore& chunks, const CaptureId& capture)
       : database_(&database), chunks_(&chunks), capture_(capture) {}
+  // The same of this moment.
+  CaptureReader Snapshot() const;
 
   const CaptureId& capture() const { return capture_; }
 
@@ -124,17 +138,21 @@ class CaptureReader {
     uint64_t chunks = 0;
     uint64_t events = 0;
     uint64_t events_lost = 0;
+    uint64_t events_expired = 0;
     uint64_t bytes = 0;
   };
   absl::StatusOr<Totals> Sum() const;
 
-  StreamReader Stream(uint32_t number) const { return {*database_, *chunks_, capture_, number}; }
+  StreamReader Stream(uint32_t number) const {
+    return {*database_, *chunks_, snapshot_, capture_, number};
+  }
 
  private:
   absl::StatusOr<std::vector<StreamRecord>> StoredRecords() const;
 
   Database* database_;
   ChunkStore* chunks_;
+  std::shared_ptr<const StoreSnapshot> snapshot_;
   CaptureId capture_;
 };
 

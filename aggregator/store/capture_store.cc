@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <string>
+#include <utility>
 
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
@@ -23,6 +24,8 @@ absl::Status CaptureStore::Load() {
   return database_.ForEach(Family::kCaptures, "", [&](std::string_view key, std::string_view) {
     const auto id = CaptureId::FromBytes(key);
     if (!id.ok()) return DataLoss("a key of {} bytes in family captures", key.size());
+    // One that cannot be read is there all the same, until somebody wants
+    // to know more of it.
     ids_.insert(*id);
     return absl::OkStatus();
   });

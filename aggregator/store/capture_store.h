@@ -3,6 +3,7 @@
 
 #include <mutex>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 

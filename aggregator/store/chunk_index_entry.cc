@@ -8,14 +8,17 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kEntryVersion = 1;
+constexpr uint64_t kEntryVersion = 2;  // added the bytes of the chunk
+constexpr uint64_t kWithoutBytes = 1;
 
 }  // namespace
 
-std::string EncodeChunkIndexValue(const ChunkHeader& header, const ForeignStops& stops) {
-  StoredBytesWriter out(kEntryVersion);
+std::string EncodeChunkIndexValue(const ChunkHeader& header, uint64_t bytes,
+                                  const ForeignStops& stops) {
+  StoredBytesWriter out(bytes == 0 ? kWithoutBytes : kEntryVersion);
   out.Uint(header.first_timestamp_ns);
   out.Uint(header.event_count);
+  if (bytes != 0) out.Uint(bytes);
   out.Uint(stops.event_types.size());
   for (const std::string& type : stops.event_types) out.String(type);
   out.Uint(stops.entries.size());
@@ -34,11 +37,13 @@ std::string EncodeChunkIndexValue(const ChunkHeader& header, const ForeignStops&
 absl::Status DecodeChunkIndexValue(std::string_view value, ChunkIndexEntry& entry,
                                    ForeignStops* stops) {
   StoredBytesReader in(value);
-  if (const uint64_t version = in.Uint(); version != kEntryVersion) {
-    return DataLoss("chunk index: version {} where {} is known", version, kEntryVersion);
+  const uint64_t version = in.Uint();
+  if (version < kWithoutBytes || version > kEntryVersion) {
+    return DataLoss("chunk index: version {} where 1 to {} are known", version, kEntryVersion);
   }
   entry.first_timestamp_ns = in.Uint();
   entry.event_count = in.Uint32();
+  entry.bytes = version == kWithoutBytes ? 0 : in.Uint();
   if (stops == nullptr) {
     return in.ok() ? absl::OkStatus() : DataLoss("chunk index: a value of {} bytes", value.size());
   }

@@ -17,10 +17,13 @@ struct ChunkIndexEntry {
   uint64_t first_timestamp_ns = 0;  // raw
   uint64_t last_timestamp_ns = 0;   // raw
   uint32_t event_count = 0;
+  uint64_t bytes = 0;  // of the chunk, header and columns; 0 where an earlier build wrote the entry
 };
 
 // The value of family `chunk_index`; last timestamp and sequence stand in the key.
-std::string EncodeChunkIndexValue(const ChunkHeader& header, const ForeignStops& stops);
+// Of a chunk of so many bytes. With 0 it is the value as builds wrote it that did not know them.
+std::string EncodeChunkIndexValue(const ChunkHeader& header, uint64_t bytes,
+                                  const ForeignStops& stops);
 // DATA_LOSS for anything else. `stops` may be null where they are of no interest.
 absl::Status DecodeChunkIndexValue(std::string_view value, ChunkIndexEntry& entry,
                                    ForeignStops* stops);

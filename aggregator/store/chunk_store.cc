@@ -10,6 +10,7 @@
 #include "aggregator/store/damaged_chunk.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
+#include "aggregator/store/record_codec.h"
 #include "base/status.h"
 #include "trace/limits.h"
 
@@ -77,8 +78,8 @@ class ChunkStore::Batch {
     return result;
   }
 
-  // Writes everything; then the live records are what was written.
-  absl::Status Commit(Durability durability) {
+  // Writes everything; then the live records are what was written, and `sizes` counts them.
+  absl::Status Commit(Durability durability, CaptureSizes& sizes) {
     for (const Staged& staged : staged_) {
       if (staged.record.next_sequence == staged.live->next_sequence) continue;
       const std::string key = keys::Stream(staged.capture, staged.record.number);
@@ -87,7 +88,10 @@ class ChunkStore::Batch {
     if (batch_.Count() > 0) {
       RETURN_IF_ERROR(database_.Write(batch_, durability == Durability::kSynced, "storing chunks"));
     }
-    for (Staged& staged : staged_) *staged.live = std::move(staged.record);
+    for (Staged& staged : staged_) {
+      sizes.Move(staged.capture, staged.live->bytes, staged.record.bytes);
+      *staged.live = std::move(staged.record);
+    }
     return absl::OkStatus();
   }
 
@@ -134,7 +138,7 @@ class ChunkStore::Batch {
     batch_.Put(
         database_.family(Family::kChunkIndex),
         keys::ChunkIndex(header.capture_id, stream, header.last_timestamp_ns, header.sequence),
-        EncodeChunkIndexValue(header, chunk.foreign_stops));
+        EncodeChunkIndexValue(header, chunk.bytes(), chunk.foreign_stops));
   }
 
   Database& database_;
@@ -148,20 +152,32 @@ ChunkStore::ChunkStore(Database& database, Durability durability)
 
 ChunkStore::~ChunkStore() = default;
 
+absl::StatusOr<bool> ChunkStore::HasCaptureEnded(const CaptureId& capture) const {
+  const auto value = database_.Get(Family::kCaptures, keys::Capture(capture));
+  if (absl::IsNotFound(value.status())) return true;
+  RETURN_IF_ERROR(value.status());
+  ASSIGN_OR_RETURN(const CaptureRecord record, DecodeCaptureRecord(capture, *value));
+  return HasEnded(record.state);
+}
+
 absl::StatusOr<ChunkStore::CaptureStreams*> ChunkStore::Load(const CaptureId& capture) {
   if (const auto it = captures_.find(capture); it != captures_.end()) return it->second.get();
   const auto known = database_.Get(Family::kCaptures, keys::Capture(capture));
   if (absl::IsNotFound(known.status())) return nullptr;
   RETURN_IF_ERROR(known.status());
   auto streams = std::make_unique<CaptureStreams>();
+  uint64_t bytes = 0;
   RETURN_IF_ERROR(database_.ForEach(
       Family::kStreams, capture.bytes(), [&](std::string_view key, std::string_view value) {
         const auto parsed = keys::ParseStream(key);
         if (!parsed) return DataLoss("a key of {} bytes in family streams", key.size());
         auto record = DecodeStreamRecord(parsed->stream, value);
-        if (record.ok()) streams->Insert(*std::move(record));
-        return record.status();
+        if (!record.ok()) return record.status();
+        bytes += record->bytes;
+        streams->Insert(*std::move(record));
+        return absl::OkStatus();
       }));
+  sizes_.Set(capture, bytes);
   return captures_.emplace(capture, std::move(streams)).first->second.get();
 }
 
@@ -180,7 +196,7 @@ absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const Rece
     results.push_back(live == nullptr ? PutResult{.outcome = PutOutcome::kTooManyStreams}
                                       : batch.Add(chunk, *live));
   }
-  const absl::Status status = batch.Commit(durability_);
+  const absl::Status status = batch.Commit(durability_, sizes_);
   if (scratch_->batch.GetDataSize() > limits::kStoreBatchBytesKept) {
     scratch_->batch = rocksdb::WriteBatch();
   }
@@ -211,10 +227,43 @@ absl::Status ChunkStore::BookDamaged(const CaptureId& capture, uint32_t stream, 
   if (streams == nullptr) return absl::OkStatus();
   const auto record = streams->records.find(stream);
   if (record == streams->records.end()) return absl::OkStatus();
+  const uint64_t bytes = record->second.bytes;
   const absl::Status status = RemoveDamaged(database_, capture, sequence, record->second);
+  sizes_.Move(capture, bytes, record->second.bytes);
   if (!was_loaded) captures_.erase(capture);
   if (status.ok()) ++damaged_chunks_;
   return status;
+}
+
+absl::StatusOr<Trimmed> ChunkStore::Trim(const CaptureId& capture, uint32_t stream,
+                                         const TrimRequest& request) {
+  const std::lock_guard lock(mutex_);
+  // Who asks has looked at the record before. One that has ended since stays as it is, and would
+  // stay in memory.
+  if (!captures_.contains(capture)) {
+    ASSIGN_OR_RETURN(const bool has_ended, HasCaptureEnded(capture));
+    if (has_ended) return Trimmed{};
+  }
+  ASSIGN_OR_RETURN(CaptureStreams* const streams, Load(capture));
+  if (streams == nullptr) return Trimmed{};
+  const auto record = streams->records.find(stream);
+  if (record == streams->records.end()) return Trimmed{};
+  const uint64_t bytes = record->second.bytes;
+  const auto trimmed = TrimStream(database_, capture, request, record->second);
+  sizes_.Move(capture, bytes, record->second.bytes);
+  if (trimmed.ok()) damaged_chunks_ += trimmed->damaged;
+  return trimmed;
+}
+
+absl::StatusOr<uint64_t> ChunkStore::BytesOf(const CaptureId& capture) {
+  if (const auto known = sizes_.Find(capture)) return *known;
+  const std::lock_guard lock(mutex_);
+  const bool was_loaded = captures_.contains(capture);
+  ASSIGN_OR_RETURN(const CaptureStreams* const streams, Load(capture));
+  if (streams == nullptr) return uint64_t{0};
+  // One that has ended is not to stay in memory for having been asked for.
+  if (!was_loaded) captures_.erase(capture);
+  return sizes_.Find(capture).value_or(0);
 }
 
 void ChunkStore::Forget(const CaptureId& capture) {
@@ -229,6 +278,7 @@ absl::StatusOr<ChunkStore::Deleted> ChunkStore::DeleteCapture(const CaptureId& c
   {
     const std::lock_guard lock(mutex_);
     captures_.erase(capture);
+    sizes_.Erase(capture);
     RETURN_IF_ERROR(database_.ForEach(
         Family::kStreams, begin, [&](std::string_view key, std::string_view value) {
           const auto parsed = keys::ParseStream(key);

@@ -14,6 +14,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "aggregator/store/capture_sizes.h"
+#include "aggregator/store/chunk_trim.h"
 #include "aggregator/store/durability.h"
 #include "aggregator/store/foreign_stops.h"
 #include "aggregator/store/stream_record.h"
@@ -77,6 +79,16 @@ class ChunkStore {
   // How many that were, since the start.
   uint64_t damaged_chunks() const { return damaged_chunks_; }
 
+  // One step of TrimStream on a stream of a capture that goes on; nothing where there is none, or
+  // where it has ended meanwhile.
+  // Writers wait as long as that takes.
+  absl::StatusOr<Trimmed> Trim(const CaptureId& capture, uint32_t stream,
+                               const TrimRequest& request);
+
+  // Headers and columns of a capture as they are stored now; reads its streams the first time, and
+  // else waits for nobody.
+  absl::StatusOr<uint64_t> BytesOf(const CaptureId& capture);
+
   // Frees what is remembered of a capture that has ended; it is read again when it is needed.
   void Forget(const CaptureId& capture);
 
@@ -95,6 +107,8 @@ class ChunkStore {
   struct Scratch;
   class Batch;
 
+  // What is stored of the capture's own record says so.
+  absl::StatusOr<bool> HasCaptureEnded(const CaptureId& capture) const;
   // nullptr for an unknown capture.
   absl::StatusOr<CaptureStreams*> Load(const CaptureId& capture);
 
@@ -103,6 +117,7 @@ class ChunkStore {
   std::mutex mutex_;
   std::unique_ptr<Scratch> scratch_;                                          // guarded by mutex_
   absl::flat_hash_map<CaptureId, std::unique_ptr<CaptureStreams>> captures_;  // guarded by mutex_
+  CaptureSizes sizes_;
   std::atomic<uint64_t> damaged_chunks_ = 0;
 };
 

@@ -37,6 +37,7 @@ absl::Status RemoveDamaged(Database& database, const CaptureId& capture, uint64_
   StreamRecord after = record;
   after.chunks -= std::min<uint64_t>(after.chunks, 1);
   after.events -= std::min<uint64_t>(after.events, entry.event_count);
+  after.bytes -= std::min(after.bytes, entry.bytes);
   AddLoss({.place = LossPlace::kStore,
            .reason = LossReason::kMalformed,
            .events = entry.event_count,

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -69,7 +70,12 @@ class Database {
   // Calls `visit(key, value)` for every key that begins with `prefix`, in order, until it fails.
   template <typename Visit>
   absl::Status ForEach(Family of, std::string_view prefix, Visit visit) const {
-    std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}, family(of)));
+    return ForEach(rocksdb::ReadOptions(), of, prefix, std::move(visit));
+  }
+  template <typename Visit>
+  absl::Status ForEach(const rocksdb::ReadOptions& options, Family of, std::string_view prefix,
+                       Visit visit) const {
+    std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options, family(of)));
     for (it->Seek(ToSlice(prefix)); it->Valid() && it->key().starts_with(ToSlice(prefix));
          it->Next()) {
       if (absl::Status status = visit(ToView(it->key()), ToView(it->value())); !status.ok()) {

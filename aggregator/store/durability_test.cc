@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,33 +30,38 @@ class CountingEnv : public rocksdb::EnvWrapper {
                                   const rocksdb::EnvOptions& options) override {
     const rocksdb::Status status = target()->NewWritableFile(name, file, options);
     if (status.ok() && name.ends_with(".log")) {
-      *file = std::make_unique<CountingFile>(std::move(*file), log_syncs_);
+      *file = std::make_unique<CountingFile>(std::move(*file), [this] {
+        ++log_syncs_;
+        if (while_syncing_) while_syncing_();
+      });
     }
     return status;
   }
 
   int log_syncs() const { return log_syncs_; }
+  void WhileSyncing(std::function<void()> then) { while_syncing_ = std::move(then); }
 
  private:
   class CountingFile : public rocksdb::WritableFileWrapper {
    public:
-    CountingFile(std::unique_ptr<rocksdb::WritableFile> file, int& syncs)
-        : WritableFileWrapper(file.get()), file_(std::move(file)), syncs_(syncs) {}
+    CountingFile(std::unique_ptr<rocksdb::WritableFile> file, std::function<void()> on_sync)
+        : WritableFileWrapper(file.get()), file_(std::move(file)), on_sync_(std::move(on_sync)) {}
     rocksdb::Status Sync() override {
-      ++syncs_;
+      on_sync_();
       return file_->Sync();
     }
     rocksdb::Status Fsync() override {
-      ++syncs_;
+      on_sync_();
       return file_->Fsync();
     }
 
    private:
     std::unique_ptr<rocksdb::WritableFile> file_;
-    int& syncs_;
+    const std::function<void()> on_sync_;
   };
 
   int log_syncs_ = 0;
+  std::function<void()> while_syncing_;
 };
 
 // How many syncs of the log ten batches of chunks cost.
@@ -81,6 +87,22 @@ TEST(Durability, SyncedSyncsEveryBatchOfChunks) {
 }
 
 TEST(Durability, PageCacheSyncsNone) { EXPECT_EQ(SyncsOfTenBatches(Durability::kPageCache), 0); }
+
+TEST(Durability, WhoAsksForSizesDoesNotWaitForTheDisk) {
+  const TemporaryDirectory directory;
+  CountingEnv env;
+  const auto database = Database::Open(directory.path(), &env).value();
+  CaptureStore captures(*database);
+  ASSERT_TRUE(captures.Put(TestCapture(1), true).ok());
+  ChunkStore chunks(*database, Durability::kSynced);
+  ASSERT_EQ(chunks.BytesOf(TestCaptureId(1)).value(), 0u);
+  uint64_t asked_meanwhile = UINT64_MAX;
+  env.WhileSyncing([&] { asked_meanwhile = chunks.BytesOf(TestCaptureId(1)).value(); });
+  const ReceivedChunk chunk = TestChunk(1, TestStream(0), 0);
+  ASSERT_TRUE(chunks.PutBatch({&chunk, 1}).ok());
+  EXPECT_EQ(asked_meanwhile, 0u);
+  EXPECT_EQ(chunks.BytesOf(TestCaptureId(1)).value(), chunk.bytes());
+}
 
 // What a store has whose program is killed: the kernel's view of its files, at that moment.
 TEST(Durability, PageCacheSurvivesTheEndOfTheProgram) {

@@ -100,4 +100,21 @@ std::vector<std::string> ReadStrings(StoredBytesReader& in) {
   return strings;
 }
 
+void WriteKeyValues(const std::vector<KeyValue>& values, StoredBytesWriter& out) {
+  out.Uint(values.size());
+  for (const KeyValue& value : values) {
+    out.String(value.key);
+    out.String(value.value);
+  }
+}
+
+std::vector<KeyValue> ReadKeyValues(StoredBytesReader& in) {
+  std::vector<KeyValue> values(in.Count());
+  for (KeyValue& value : values) {
+    value.key = in.String();
+    value.value = in.String();
+  }
+  return values;
+}
+
 }  // namespace neurontrace

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "aggregator/store/stored_bytes.h"
+#include "trace/capture_spec.h"
 #include "trace/ids.h"
 #include "trace/loss.h"
 #include "trace/rank_evidence.h"
@@ -26,5 +27,8 @@ std::vector<Loss> ReadLosses(StoredBytesReader& in);
 
 void WriteStrings(const std::vector<std::string>& strings, StoredBytesWriter& out);
 std::vector<std::string> ReadStrings(StoredBytesReader& in);
+
+void WriteKeyValues(const std::vector<KeyValue>& values, StoredBytesWriter& out);
+std::vector<KeyValue> ReadKeyValues(StoredBytesReader& in);
 
 }  // namespace neurontrace

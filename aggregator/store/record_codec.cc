@@ -8,14 +8,15 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kInventoryVersion = 1;  // of agent and worker records
-// 2 added how agents were away, workers that had no part, and the warnings of the end.
-constexpr uint64_t kCaptureVersion = 2;
+constexpr uint64_t kAgentVersion = 1;
+constexpr uint64_t kWorkerVersion = 2;  // added the facts of the worker's job
+// 2 added how agents were away, workers that had no part, and the warnings of the end; 3 what
+// captures on demand ask for, how they began, and what came of each worker.
+constexpr uint64_t kCaptureVersion = 3;
 
-absl::Status CheckVersion(StoredBytesReader& in, std::string_view what) {
-  const uint64_t version = in.Uint();
-  if (version == kInventoryVersion) return absl::OkStatus();
-  return DataLoss("{} record: version {} where {} is known", what, version, kInventoryVersion);
+absl::Status CheckVersion(uint64_t version, uint64_t newest, std::string_view what) {
+  if (version >= 1 && version <= newest) return absl::OkStatus();
+  return DataLoss("{} record: version {} where 1 to {} are known", what, version, newest);
 }
 
 absl::Status CheckFinished(const StoredBytesReader& in, std::string_view what, size_t bytes) {
@@ -86,7 +87,7 @@ CaptureWorkerStatus ReadWorkerStatus(const CaptureId& capture, StoredBytesReader
   CaptureWorkerStatus status;
   status.capture_id = capture;
   status.worker = ReadWorkerIdentity(in);
-  status.state = in.EnumUpTo(CaptureWorkerState::kLost);
+  status.state = in.EnumUpTo(CaptureWorkerState::kSuspended);
   status.detail = in.String();
   status.events_read = in.Uint();
   status.events_stored = in.Uint();
@@ -109,7 +110,7 @@ CaptureBystander ReadBystander(StoredBytesReader& in) {
   bystander.worker = ReadWorkerIdentity(in);
   bystander.agent_id = in.String();
   bystander.reason = in.EnumUpTo(BystanderReason::kNotReported);
-  bystander.state = in.EnumUpTo(WorkerState::kFailed);
+  bystander.state = in.EnumUpTo(WorkerState::kNoTap);
   bystander.detail = in.String();
   return bystander;
 }
@@ -134,11 +135,108 @@ void ReadAddedByVersion2(StoredBytesReader& in, CaptureRecord& record) {
     part.away_since_realtime_ns = in.Uint();
   }
   for (CaptureWorkerStatus& status : record.workers) {
-    status.worker_state = in.EnumUpTo(WorkerState::kFailed);
+    status.worker_state = in.EnumUpTo(WorkerState::kNoTap);
   }
   record.bystanders.resize(in.Count());
   for (CaptureBystander& bystander : record.bystanders) bystander = ReadBystander(in);
   record.end_warnings = ReadStrings(in);
+}
+
+void WriteOnDemand(const CaptureSpec& spec, StoredBytesWriter& out) {
+  out.Uint(static_cast<uint64_t>(spec.mode));
+  WriteKeyValues(spec.job_facts, out);
+  out.Uint(spec.worker_gids.size());
+  for (const GidRange& range : spec.worker_gids) {
+    out.Uint(static_cast<uint64_t>(range.first));
+    out.Uint(static_cast<uint64_t>(range.last));
+  }
+  out.Bool(spec.all_events);
+  WriteKeyValues(spec.labels, out);
+  out.Uint(spec.require_percent);
+  out.Bool(spec.at_next_execution);
+  out.Uint(spec.at_execution);
+  out.Uint(spec.executions);
+  out.Uint(spec.bytes_max);
+  out.Uint(spec.retention_ns);
+  out.Uint(spec.retention_bytes);
+  out.Uint(spec.last_ns);
+  out.String(spec.flight_recorder.empty() ? std::string_view() : spec.flight_recorder.bytes());
+  out.Uint(spec.budget_core_ppm);
+  out.Uint(spec.budget_bytes_per_second);
+  out.String(spec.cause);
+}
+
+absl::Status ReadOnDemand(StoredBytesReader& in, CaptureSpec& spec) {
+  spec.mode = in.EnumUpTo(CaptureMode::kPreview);
+  spec.job_facts = ReadKeyValues(in);
+  spec.worker_gids.resize(in.Count());
+  for (GidRange& range : spec.worker_gids) {
+    range.first = static_cast<int64_t>(in.Uint());
+    range.last = static_cast<int64_t>(in.Uint());
+  }
+  spec.all_events = in.Bool();
+  spec.labels = ReadKeyValues(in);
+  spec.require_percent = in.Uint32();
+  spec.at_next_execution = in.Bool();
+  spec.at_execution = in.Uint();
+  spec.executions = in.Uint();
+  spec.bytes_max = in.Uint();
+  spec.retention_ns = in.Uint();
+  spec.retention_bytes = in.Uint();
+  spec.last_ns = in.Uint();
+  if (const std::string id = in.String(); !id.empty()) {
+    ASSIGN_OR_RETURN(spec.flight_recorder, CaptureId::FromBytes(id));
+  }
+  spec.budget_core_ppm = in.Uint32();
+  spec.budget_bytes_per_second = in.Uint();
+  spec.cause = in.String();
+  return absl::OkStatus();
+}
+
+void WriteAddedByVersion3(const CaptureRecord& record, StoredBytesWriter& out) {
+  WriteOnDemand(record.spec, out);
+  out.Bool(record.begin.has_value());
+  const CaptureBegin begin = record.begin.value_or(CaptureBegin());
+  out.Uint(begin.reference_ns);
+  out.Uint(begin.bound_ns);
+  out.Uint(begin.first_execution);
+  out.Uint(begin.last_execution);
+  out.Uint(record.armed_realtime_ns);
+  for (const CaptureWorkerStatus& status : record.workers) {
+    out.Uint(static_cast<uint64_t>(status.obstacle));
+    out.Uint(status.bytes_read);
+    out.Uint(status.begun_realtime_ns);
+    out.Uint(static_cast<uint64_t>(status.begin_offset_ns));
+    out.Bool(status.begun_as_planned);
+    out.Uint(status.first_execution);
+    out.Uint(status.newest_execution);
+    out.Uint(status.reaches_back_ns);
+    out.Bool(status.joined_late);
+  }
+}
+
+absl::Status ReadAddedByVersion3(StoredBytesReader& in, CaptureRecord& record) {
+  RETURN_IF_ERROR(ReadOnDemand(in, record.spec));
+  const bool has_begun = in.Bool();
+  CaptureBegin begin;
+  begin.reference_ns = in.Uint();
+  begin.bound_ns = in.Uint();
+  begin.first_execution = in.Uint();
+  begin.last_execution = in.Uint();
+  if (has_begun) record.begin = begin;
+  record.armed_realtime_ns = in.Uint();
+  for (CaptureWorkerStatus& status : record.workers) {
+    status.obstacle = in.EnumUpTo(CaptureObstacle::kNoAnswer);
+    status.bytes_read = in.Uint();
+    status.begun_realtime_ns = in.Uint();
+    status.begin_offset_ns = static_cast<int64_t>(in.Uint());
+    status.begun_as_planned = in.Bool();
+    status.first_execution = in.Uint();
+    status.newest_execution = in.Uint();
+    status.reaches_back_ns = in.Uint();
+    status.joined_late = in.Bool();
+  }
+  return absl::OkStatus();
 }
 
 // A capture of version 1 that has ended told its agents that it was over.
@@ -165,7 +263,7 @@ void WriteWorkerInfo(const WorkerInfo& info, StoredBytesWriter& out) {
 WorkerInfo ReadWorkerInfo(StoredBytesReader& in) {
   WorkerInfo info;
   info.identity = ReadWorkerIdentity(in);
-  info.state = in.EnumUpTo(WorkerState::kFailed);
+  info.state = in.EnumUpTo(WorkerState::kNoTap);
   info.detail = in.String();
   info.command = in.String();
   info.job = in.String();
@@ -195,19 +293,18 @@ std::string EncodeCaptureRecord(const CaptureRecord& record) {
   for (const CaptureWorkerStatus& status : record.workers) WriteWorkerStatus(status, out);
   WriteStrings(record.warnings, out);
   WriteAddedByVersion2(record, out);
+  WriteAddedByVersion3(record, out);
   return out.Take();
 }
 
 absl::StatusOr<CaptureRecord> DecodeCaptureRecord(const CaptureId& id, std::string_view value) {
   StoredBytesReader in(value);
   const uint64_t version = in.Uint();
-  if (version < 1 || version > kCaptureVersion) {
-    return DataLoss("capture record: version {} where 1 to {} are known", version, kCaptureVersion);
-  }
+  RETURN_IF_ERROR(CheckVersion(version, kCaptureVersion, "capture"));
   CaptureRecord record;
   record.id = id;
   record.spec = ReadSpec(in);
-  record.state = in.EnumUpTo(CaptureState::kIncomplete);
+  record.state = in.EnumUpTo(CaptureState::kNotBegun);
   record.started_realtime_ns = in.Uint();
   record.stopped_realtime_ns = in.Uint();
   record.ended_realtime_ns = in.Uint();
@@ -221,12 +318,13 @@ absl::StatusOr<CaptureRecord> DecodeCaptureRecord(const CaptureId& id, std::stri
   } else {
     GiveUpVanished(record);
   }
+  if (version >= 3) RETURN_IF_ERROR(ReadAddedByVersion3(in, record));
   RETURN_IF_ERROR(CheckFinished(in, "capture", value.size()));
   return record;
 }
 
 std::string EncodeAgentRecord(const AgentRecord& record) {
-  StoredBytesWriter out(kInventoryVersion);
+  StoredBytesWriter out(kAgentVersion);
   out.Uint(record.info.protocol_version);
   out.String(record.info.agent_id);
   out.String(record.info.agent_version);
@@ -242,7 +340,7 @@ std::string EncodeAgentRecord(const AgentRecord& record) {
 
 absl::StatusOr<AgentRecord> DecodeAgentRecord(std::string_view value) {
   StoredBytesReader in(value);
-  RETURN_IF_ERROR(CheckVersion(in, "agent"));
+  RETURN_IF_ERROR(CheckVersion(in.Uint(), kAgentVersion, "agent"));
   AgentRecord record;
   record.info.protocol_version = in.Uint32();
   record.info.agent_id = in.String();
@@ -259,22 +357,25 @@ absl::StatusOr<AgentRecord> DecodeAgentRecord(std::string_view value) {
 }
 
 std::string EncodeWorkerRecord(const WorkerRecord& record) {
-  StoredBytesWriter out(kInventoryVersion);
+  StoredBytesWriter out(kWorkerVersion);
   WriteWorkerInfo(record.info, out);
   out.String(record.agent_id);
   out.Uint(record.first_seen_realtime_ns);
   out.Uint(record.last_seen_realtime_ns);
+  WriteKeyValues(record.info.job_facts, out);
   return out.Take();
 }
 
 absl::StatusOr<WorkerRecord> DecodeWorkerRecord(std::string_view value) {
   StoredBytesReader in(value);
-  RETURN_IF_ERROR(CheckVersion(in, "worker"));
+  const uint64_t version = in.Uint();
+  RETURN_IF_ERROR(CheckVersion(version, kWorkerVersion, "worker"));
   WorkerRecord record;
   record.info = ReadWorkerInfo(in);
   record.agent_id = in.String();
   record.first_seen_realtime_ns = in.Uint();
   record.last_seen_realtime_ns = in.Uint();
+  if (version >= 2) record.info.job_facts = ReadKeyValues(in);
   RETURN_IF_ERROR(CheckFinished(in, "worker", value.size()));
   return record;
 }

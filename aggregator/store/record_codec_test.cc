@@ -27,7 +27,24 @@ CaptureRecord FullCapture() {
                  .duration_ns = 5'000'000'000,
                  .ring_events_per_core = 1 << 17,
                  .include_neuron = true,
-                 .include_framework = false};
+                 .include_framework = false,
+                 .mode = CaptureMode::kSnapshot,
+                 .job_facts = {{"slurm", "4711"}},
+                 .worker_gids = {{0, 7}},
+                 .all_events = true,
+                 .labels = {{"ticket", "T-1"}},
+                 .require_percent = 90,
+                 .at_next_execution = true,
+                 .at_execution = 5,
+                 .executions = 6,
+                 .bytes_max = 7,
+                 .retention_ns = 8,
+                 .retention_bytes = 9,
+                 .last_ns = 10,
+                 .flight_recorder = TestCapture(2).id,
+                 .budget_core_ppm = 11,
+                 .budget_bytes_per_second = 12,
+                 .cause = "slow"};
   record.state = CaptureState::kIncomplete;
   record.stopped_realtime_ns = 7;
   record.ended_realtime_ns = 8;
@@ -41,7 +58,19 @@ CaptureRecord FullCapture() {
                      .events_stored = 9,
                      .events_lost = 1,
                      .framework = true,
-                     .streams = 4}};
+                     .streams = 4,
+                     .obstacle = CaptureObstacle::kEnded,
+                     .bytes_read = 1,
+                     .begun_realtime_ns = 2,
+                     .begin_offset_ns = -3,
+                     .begun_as_planned = true,
+                     .first_execution = 4,
+                     .newest_execution = 5,
+                     .reaches_back_ns = 6,
+                     .joined_late = true}};
+  record.begin =
+      CaptureBegin{.reference_ns = 1, .bound_ns = 2, .first_execution = 3, .last_execution = 4};
+  record.armed_realtime_ns = 5;
   record.warnings = {"one", "two"};
   record.agents[1].given_up = true;
   record.agents[1].away_since_realtime_ns = 9;
@@ -85,6 +114,9 @@ StreamRecord FullStream() {
   record.gaps_sum_ns = 1;
   record.gaps_end_ns = 2;
   record.sequence_mark = 300;
+  record.first_sequence = 400;
+  record.expired_chunks = 300;
+  record.expired_bytes = 500;
   return record;
 }
 
@@ -115,16 +147,25 @@ TEST(RecordCodec, StreamReadsBack) {
       value, [](const std::string& text) { return DecodeStreamRecord(3, text).status(); });
 }
 
+// What version 5 added, where it says nothing.
+constexpr size_t kAddedByStreamVersion5Bytes = 3;
+
+void WithoutVersion5(StreamRecord& record) {
+  record.first_sequence = record.expired_chunks = record.expired_bytes = 0;
+}
+
 // Version 1 had no account and no canaries: what is stored is what was captured.
 TEST(RecordCodec, StreamOfVersion1Reads) {
   StreamRecord record = FullStream();
+  WithoutVersion5(record);
   record.captured = record.events;
   record.told = record.gaps = {};
   record.gaps_count = record.gaps_sum_ns = record.gaps_end_ns = 0;
   record.canary_realtime_ns = record.canary_sequence = record.sequence_mark = 0;
   std::string value = EncodeStreamRecord(record);
   value[0] = 1;
-  value.resize(value.size() - 9);  // captured, the count of what was told, canary, gaps, mark
+  value.resize(value.size() - kAddedByStreamVersion5Bytes -
+               9);  // captured, the count of what was told, canary, gaps, mark
   const auto read = DecodeStreamRecord(3, value);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->captured, 6u);
@@ -133,11 +174,12 @@ TEST(RecordCodec, StreamOfVersion1Reads) {
 
 TEST(RecordCodec, StreamOfVersion2Reads) {
   StreamRecord record = FullStream();
+  WithoutVersion5(record);
   record.gaps = {};
   record.gaps_count = record.gaps_sum_ns = record.gaps_end_ns = record.sequence_mark = 0;
   std::string value = EncodeStreamRecord(record);
   value[0] = 2;
-  value.resize(value.size() - 5);
+  value.resize(value.size() - kAddedByStreamVersion5Bytes - 5);
   const auto read = DecodeStreamRecord(3, value);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(*read, record);
@@ -145,24 +187,77 @@ TEST(RecordCodec, StreamOfVersion2Reads) {
 
 TEST(RecordCodec, StreamOfVersion3Reads) {
   StreamRecord record = FullStream();
+  WithoutVersion5(record);
   record.sequence_mark = 0;
   std::string value = EncodeStreamRecord(record);
   value[0] = 3;
-  value.pop_back();
+  value.resize(value.size() - kAddedByStreamVersion5Bytes - 1);
   const auto read = DecodeStreamRecord(3, value);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, record);
+}
+
+TEST(RecordCodec, StreamOfVersion4Reads) {
+  StreamRecord record = FullStream();
+  WithoutVersion5(record);
+  std::string value = EncodeStreamRecord(record);
+  value[0] = 4;
+  value.resize(value.size() - kAddedByStreamVersion5Bytes);
+  const auto read = DecodeStreamRecord(3, value);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, record);
+}
+
+// What version 3 added to a capture with one worker, where all of it says nothing.
+constexpr size_t kAddedByVersion3Bytes = 17 + 6 + 9;
+
+CaptureRecord WithoutVersion3(CaptureRecord record) {
+  CaptureSpec& spec = record.spec;
+  spec = {.name = spec.name,
+          .job = spec.job,
+          .instance_ids = spec.instance_ids,
+          .neuron_cores = spec.neuron_cores,
+          .event_types = spec.event_types,
+          .duration_ns = spec.duration_ns,
+          .ring_events_per_core = spec.ring_events_per_core,
+          .include_neuron = spec.include_neuron,
+          .include_framework = spec.include_framework};
+  CaptureWorkerStatus& worker = record.workers[0];
+  worker = {.capture_id = worker.capture_id,
+            .worker = worker.worker,
+            .state = worker.state,
+            .detail = worker.detail,
+            .events_read = worker.events_read,
+            .events_stored = worker.events_stored,
+            .events_lost = worker.events_lost,
+            .framework = worker.framework,
+            .streams = worker.streams,
+            .worker_state = worker.worker_state};
+  record.begin.reset();
+  record.armed_realtime_ns = 0;
+  return record;
+}
+
+TEST(RecordCodec, CaptureOfVersion2Reads) {
+  const CaptureRecord record = WithoutVersion3(FullCapture());
+  std::string value = EncodeCaptureRecord(record);
+  value[0] = 2;
+  value.resize(value.size() - kAddedByVersion3Bytes);
+  const auto read = DecodeCaptureRecord(record.id, value);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(*read, record);
 }
 
 // Captures of version 1 that have ended wait for nobody.
 TEST(RecordCodec, CaptureOfVersion1Reads) {
-  CaptureRecord record = FullCapture();
+  CaptureRecord record = WithoutVersion3(FullCapture());
   record.agents[1].away_since_realtime_ns = 0;
   record.workers[0].worker_state = WorkerState::kUnspecified;
   record.bystanders = {};
   record.end_warnings = {};
   std::string value = EncodeCaptureRecord(record);
   value[0] = 1;
+  value.resize(value.size() - kAddedByVersion3Bytes);
   value.resize(value.size() - 7);  // two fields of two agents, one of a worker, two empty lists
   const auto read = DecodeCaptureRecord(record.id, value);
   ASSERT_TRUE(read.ok()) << read.status();
@@ -185,6 +280,7 @@ TEST(RecordCodec, AgentAndWorkerReadBack) {
   worker.info.cores = {{.nc_idx = 1, .rank_evidence = {{RankSource::kTorchrun, -0, 8, "RANK=0"}}}};
   worker.info.pid_claimed = true;
   worker.info.warnings = {"w"};
+  worker.info.job_facts = {{"label:team", "search"}, {"slurm", "4711"}};
   worker.agent_id = "agent-a";
   worker.last_seen_realtime_ns = 4;
   EXPECT_EQ(DecodeWorkerRecord(EncodeWorkerRecord(worker)).value(), worker);
@@ -193,21 +289,59 @@ TEST(RecordCodec, AgentAndWorkerReadBack) {
   });
 }
 
+TEST(RecordCodec, WorkerOfVersion1Reads) {
+  WorkerRecord worker;
+  worker.info.identity = TestStream(0).worker;
+  worker.agent_id = "agent-a";
+  std::string value = EncodeWorkerRecord(worker);
+  value[0] = 1;
+  value.pop_back();  // an empty list
+  EXPECT_EQ(DecodeWorkerRecord(value).value(), worker);
+  value[0] = 3;
+  EXPECT_EQ(DecodeWorkerRecord(value).status().message(),
+            "worker record: version 3 where 1 to 2 are known");
+}
+
+TEST(RecordCodec, WhatOnlyAnAgentCanSayOfAWorkerIsNotKept) {
+  WorkerRecord worker;
+  worker.info.identity = TestStream(0).worker;
+  WorkerRecord live = worker;
+  live.info.event_types = {"nrt_execute"};
+  live.info.can_begin_at = true;
+  live.info.tap_capture = FullCapture().id;
+  EXPECT_EQ(DecodeWorkerRecord(EncodeWorkerRecord(live)).value(), worker);
+}
+
 TEST(RecordCodec, ChunkIndexValueReadsBackWithItsForeignStops) {
   ChunkHeader header;
   header.first_timestamp_ns = 1'000'000;
   header.event_count = 4'096;
   const ForeignStops stops{{"nc_exec_running", "cc_running"},
                            {{0, 17, 1'000'001}, {1, 3, 1'000'001}, {0, UINT64_MAX, 2'000'000}}};
-  const std::string value = EncodeChunkIndexValue(header, stops);
+  const std::string value = EncodeChunkIndexValue(header, 4'711, stops);
   ChunkIndexEntry entry;
   ForeignStops read;
   ASSERT_TRUE(DecodeChunkIndexValue(value, entry, &read).ok());
+  EXPECT_EQ(entry.bytes, 4'711u);
   EXPECT_EQ(entry.first_timestamp_ns, 1'000'000u);
   EXPECT_EQ(entry.event_count, 4'096u);
   EXPECT_EQ(read, stops);
   ExpectNothingElseDecodes(
       value, [&](const std::string& text) { return DecodeChunkIndexValue(text, entry, &read); });
+}
+
+// Entries that an earlier build wrote say nothing of bytes.
+TEST(RecordCodec, ChunkIndexValueOfVersion1Reads) {
+  ChunkHeader header;
+  header.first_timestamp_ns = 1'000'000;
+  header.event_count = 4'096;
+  ChunkIndexEntry entry;
+  ForeignStops read;
+  const std::string value = EncodeChunkIndexValue(header, 0, {});
+  EXPECT_EQ(value[0], 1);
+  ASSERT_TRUE(DecodeChunkIndexValue(value, entry, &read).ok());
+  EXPECT_EQ(entry.bytes, 0u);
+  EXPECT_EQ(entry.event_count, 4'096u);
 }
 
 TEST(RecordCodec, ChunkFrameReadsBack) {

@@ -61,4 +61,12 @@ absl::StatusOr<ChunkStore::Deleted> Store::DeleteCapture(const CaptureId& id) {
 
 uint64_t Store::bytes() const { return database_->Bytes(); }
 
+absl::StatusOr<uint64_t> Store::free_bytes() const {
+  if (environment_->env != nullptr) return UINT64_MAX;
+  uint64_t bytes = 0;
+  RETURN_IF_ERROR(FromRocksDb(database_->env().GetFreeSpace(database_->path(), &bytes),
+                              "asking for the room that the disk has left"));
+  return bytes;
+}
+
 }  // namespace neurontrace

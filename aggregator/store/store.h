@@ -65,12 +65,16 @@ class Store {
 
   // Reads a capture, which need not have ended nor exist (it then has no streams).
   CaptureReader OpenCapture(const CaptureId& id) const { return {*database_, *chunks_, id}; }
+  // The same as it is now, whatever is deleted or comes meanwhile.
+  CaptureReader OpenSnapshot(const CaptureId& id) const { return OpenCapture(id).Snapshot(); }
 
   // Removes a capture with everything of it. NOT_FOUND where there is none.
   absl::StatusOr<ChunkStore::Deleted> DeleteCapture(const CaptureId& id);
 
   const std::string& aggregator_id() const { return aggregator_id_; }
   uint64_t bytes() const;  // on disk
+  // That the disk has left for this process; UINT64_MAX in memory.
+  absl::StatusOr<uint64_t> free_bytes() const;
   // What was wrong when it was opened, and what was done about it: a sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
 

@@ -122,7 +122,9 @@ void ReadTable(const std::string& file, rocksdb::Env& env, const SalvageSinks& s
 
 void SalvagedRecords::Take(CaptureRecord record) {
   const auto age = [](const CaptureRecord& of) {
+    const uint64_t first_execution = of.begin ? of.begin->first_execution : 0;
     return std::tuple(HasEnded(of.state), of.ended_realtime_ns, of.stopped_realtime_ns,
+                      of.armed_realtime_ns, first_execution,
                       of.warnings.size() + of.agents.size() + of.workers.size());
   };
   const auto [it, is_new] = captures.try_emplace(record.id, record);
@@ -131,7 +133,11 @@ void SalvagedRecords::Take(CaptureRecord record) {
 
 void SalvagedRecords::Take(CaptureId capture, StreamRecord record) {
   const auto [it, is_new] = streams.try_emplace({capture, record.number}, record);
-  if (!is_new && record.next_sequence >= it->second.next_sequence) it->second = std::move(record);
+  // Expiry moves no cursor.
+  const auto age = [](const StreamRecord& of) {
+    return std::pair(of.next_sequence, of.first_sequence);
+  };
+  if (!is_new && age(record) >= age(it->second)) it->second = std::move(record);
 }
 
 absl::StatusOr<SalvagedRecords> SalvageFiles(const std::string& path, rocksdb::Env& env,

@@ -44,6 +44,7 @@ class StreamCheck {
     uint64_t last_timestamp_ns = 0;
     uint64_t sequence = 0;
     uint32_t value_crc32c = 0;
+    uint32_t old_value_crc32c = 0;  // as builds wrote it that did not note bytes
     auto operator<=>(const Expected&) const = default;
   };
 

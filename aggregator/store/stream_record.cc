@@ -6,13 +6,17 @@
 #include "aggregator/store/identity_codec.h"
 #include "aggregator/store/stored_bytes.h"
 #include "base/status.h"
+#include "trace/expiry.h"
+#include "trace/fidelity.h"
+#include "trace/given_way.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
 
-// 2 added the account, captured and told, and the last canary. 3 added gaps, 4 the mark.
-constexpr uint64_t kStreamVersion = 4;
+// 2 added the account, captured and told, and the last canary. 3 added gaps, 4 the mark, 5 what has
+// expired.
+constexpr uint64_t kStreamVersion = 5;
 
 // Saturates: a hostile producer must not make a sum wrap to something small.
 void AddTo(uint64_t& sum, uint64_t more) {
@@ -25,11 +29,27 @@ uint64_t LengthNs(const Loss& loss) {
              : loss.last_timestamp_ns - loss.first_timestamp_ns;
 }
 
+// What expires here no producer can know, and calling it so would hide a loss.
+Loss WithoutExpiry(Loss loss) {
+  if (IsExpiry(loss)) loss.reason = LossReason::kUnknown;
+  return loss;
+}
+
 }  // namespace
 
 uint64_t StreamRecord::events_lost() const {
   uint64_t sum = 0;
-  for (const Loss& loss : losses) AddTo(sum, loss.events);
+  for (const Loss& loss : losses) {
+    if (!IsExpiry(loss)) AddTo(sum, loss.events);
+  }
+  return sum;
+}
+
+uint64_t StreamRecord::events_expired() const {
+  uint64_t sum = 0;
+  for (const Loss& loss : losses) {
+    if (IsExpiry(loss)) AddTo(sum, loss.events);
+  }
   return sum;
 }
 
@@ -46,19 +66,29 @@ StreamCursor StreamRecord::Cursor() const {
 
 void StreamRecord::NoteGap(const Loss& loss) {
   if (loss.first_timestamp_ns == 0) return;
-  if (LengthNs(loss) > 0) {
+  Loss gap = WithoutTimes(loss);
+  gap.first_timestamp_ns = loss.first_timestamp_ns;
+  gap.last_timestamp_ns = std::max(loss.first_timestamp_ns, loss.last_timestamp_ns);
+  if (IsGivenWay(loss)) {
+    // No loss. Said again while it goes on; kept with its words, as the captures differ.
+    gap.detail = loss.detail;
+    const auto same = std::find_if(gaps.begin(), gaps.end(),
+                                   [&](const Loss& known) { return IsSameGivenWay(known, gap); });
+    if (same != gaps.end()) {
+      gap.first_timestamp_ns = std::min(gap.first_timestamp_ns, same->first_timestamp_ns);
+      gap.last_timestamp_ns = std::max(gap.last_timestamp_ns, same->last_timestamp_ns);
+      gaps.erase(same);
+    }
+  } else if (LengthNs(loss) > 0) {
     ++gaps_count;
     const uint64_t from = std::max(loss.first_timestamp_ns, gaps_end_ns);
     if (loss.last_timestamp_ns > from) AddTo(gaps_sum_ns, loss.last_timestamp_ns - from);
     gaps_end_ns = std::max(gaps_end_ns, loss.last_timestamp_ns);
   }
   const auto behind = std::upper_bound(
-      gaps.begin(), gaps.end(), loss,
+      gaps.begin(), gaps.end(), gap,
       [](const Loss& a, const Loss& b) { return a.first_timestamp_ns < b.first_timestamp_ns; });
-  Loss gap = WithoutTimes(loss);
-  gap.first_timestamp_ns = loss.first_timestamp_ns;
-  gap.last_timestamp_ns = std::max(loss.first_timestamp_ns, loss.last_timestamp_ns);
-  gaps.insert(behind, gap);
+  gaps.insert(behind, std::move(gap));
   if (gaps.size() <= limits::kGapsPerStreamMax) return;
   gaps.erase(std::min_element(gaps.begin(), gaps.end(), [](const Loss& a, const Loss& b) {
     return LengthNs(a) < LengthNs(b);
@@ -66,8 +96,8 @@ void StreamRecord::NoteGap(const Loss& loss) {
 }
 
 void StreamRecord::Book(const Loss& loss) {
-  AddLoss(loss, losses);
-  NoteGap(loss);
+  AddLoss(WithoutExpiry(loss), losses);
+  if (!IsLeftOut(loss)) NoteGap(loss);
 }
 
 void StreamRecord::BookMissing(const ChunkHeader& header, const std::optional<GoneBefore>& gone) {
@@ -86,7 +116,7 @@ void StreamRecord::BookMissing(const ChunkHeader& header, const std::optional<Go
       total.events_unknown = total.events_unknown && !known.events_unknown;
     }
     if (total.events == 0 && !total.events_unknown) continue;
-    AddLoss(total, losses);
+    AddLoss(WithoutExpiry(total), losses);
     AddLoss(WithoutTimes(total), told);
   }
 }
@@ -172,6 +202,9 @@ std::string EncodeStreamRecord(const StreamRecord& record) {
   out.Uint(record.gaps_sum_ns);
   out.Uint(record.gaps_end_ns);
   out.Uint(record.sequence_mark);
+  out.Uint(record.first_sequence);
+  out.Uint(record.expired_chunks);
+  out.Uint(record.expired_bytes);
   return out.Take();
 }
 
@@ -213,6 +246,11 @@ absl::StatusOr<StreamRecord> DecodeStreamRecord(uint32_t number, std::string_vie
     record.gaps_end_ns = in.Uint();
   }
   if (version >= 4) record.sequence_mark = in.Uint();
+  if (version >= 5) {
+    record.first_sequence = in.Uint();
+    record.expired_chunks = in.Uint();
+    record.expired_bytes = in.Uint();
+  }
   if (!in.Finished())
     return DataLoss("stream record {}: its {} bytes do not fit", number, value.size());
   return record;

@@ -45,13 +45,19 @@ struct StreamRecord {
   uint64_t gaps_count = 0;   // all that have a length
   uint64_t gaps_sum_ns = 0;  // their union, as far as they came in the order of time
   uint64_t gaps_end_ns = 0;  // of the latest
+  // Chunks before this sequence have expired: retention has deleted them. Their events are a loss
+  // of place retention and reason expired, and in none of the sums above but `captured`.
+  uint64_t first_sequence = 0;
+  uint64_t expired_chunks = 0;
+  uint64_t expired_bytes = 0;
   // The job of the stream's worker, empty where unknown. Not stored here: CaptureReader::Streams
   // fills it in from what the worker's agent says.
   std::string job;
 
   friend bool operator==(const StreamRecord&, const StreamRecord&) = default;
 
-  uint64_t events_lost() const;
+  uint64_t events_lost() const;     // without those that have expired
+  uint64_t events_expired() const;  // which were stored, and deleted as it was wanted
   StreamCursor Cursor() const;
   // Takes one more chunk into the sums and moves the cursor behind it. What the chunk's account
   // has and this record has not is lost: where `gone` says, else at an unknown place of the way.

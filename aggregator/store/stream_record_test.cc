@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "trace/given_way.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -46,6 +47,35 @@ TEST(StreamRecordGaps, TheShortestGiveWay) {
   ASSERT_EQ(record.gaps.size(), limits::kGapsPerStreamMax);
   EXPECT_EQ(record.gaps.front().first_timestamp_ns, 1'000 * (limits::kGapsPerStreamMax + 1));
   EXPECT_EQ(record.gaps_count, 2 * limits::kGapsPerStreamMax);
+}
+
+// What is said of one again and again, by one agent and the next, is one stretch; it is no gap of
+// which events were lost.
+TEST(StreamRecordGaps, KeepWhenTheCaptureGaveWayAndToWhich) {
+  StreamRecord record;
+  const auto say = [&record](uint64_t from_ns, uint64_t to_ns, const char* words) {
+    ChunkHeader header;
+    header.sequence = record.next_sequence;
+    header.losses = {GaveWayFromTo(from_ns, to_ns, words)};
+    header.losses_before = record.told;
+    record.Add(header, 0, {});
+  };
+  say(100, 100, "capture A had the worker");
+  say(700, 900, "capture A had the worker");
+  say(100, 200, "another capture had the worker");
+  say(950, 990, "capture B had the worker");
+  say(300, 400, "another capture had the worker");
+  ASSERT_EQ(record.gaps.size(), 4u);
+  EXPECT_EQ(record.gaps[0].first_timestamp_ns, 100u);
+  const Loss a = GaveWayFromTo(100, 900, "capture A had the worker");
+  EXPECT_EQ(std::count(record.gaps.begin(), record.gaps.end(), a), 1);
+  EXPECT_EQ(record.gaps[3], GaveWayFromTo(950, 990, "capture B had the worker"));
+  EXPECT_EQ(record.gaps_count, 0u);
+  EXPECT_EQ(record.gaps_sum_ns, 0u);
+  EXPECT_EQ(record.events_lost(), 0u);
+  const auto again = DecodeStreamRecord(0, EncodeStreamRecord(record));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->gaps, record.gaps);
 }
 
 TEST(StreamRecordGaps, HoldWhatIsMissingBetweenChunks) {

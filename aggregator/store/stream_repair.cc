@@ -2,6 +2,7 @@
 #include "aggregator/store/stream_repair.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "aggregator/store/chunk_walk.h"
 #include "aggregator/store/keys.h"
 #include "base/status.h"
+#include "trace/expiry.h"
 
 namespace neurontrace {
 namespace {
@@ -21,7 +23,9 @@ class StreamRepair {
  public:
   StreamRepair(Database& database, const CaptureId& capture, uint32_t stream,
                const std::optional<StreamRecord>& known, const ExamineChunk& examine)
-      : database_(database), capture_(capture), stream_(stream), known_(known), examine_(examine) {}
+      : database_(database), capture_(capture), stream_(stream), known_(known), examine_(examine) {
+    if (known_) BeginBehind(*known_);
+  }
 
   absl::StatusOr<StreamLoss> Run() {
     const std::string begin = keys::Stream(capture_, stream_);
@@ -39,15 +43,24 @@ class StreamRepair {
   }
 
  private:
+  // What has expired is no damage, and what of it is still in some file has expired all the same.
+  void BeginBehind(const StreamRecord& known) {
+    sums_.next_sequence = sums_.first_sequence = known.first_sequence;
+    sums_.expired_chunks = known.expired_chunks;
+    sums_.expired_bytes = known.expired_bytes;
+    sums_.captured = known.events_expired();
+    std::ranges::copy_if(known.losses, std::back_inserter(sums_.losses), IsExpiry);
+  }
+
   void Drop(uint64_t sequence) {
-    ++loss_.chunks;
+    if (sequence >= sums_.first_sequence) ++loss_.chunks;
     batch_.Delete(database_.family(Family::kChunks), keys::Chunk(capture_, stream_, sequence));
     Written();
   }
 
   void Chunk(uint64_t sequence, std::string_view value) {
     const auto frame = ChunkFrame::Decode(value);
-    if (!frame) return Drop(sequence);
+    if (!frame || sequence < sums_.first_sequence) return Drop(sequence);
     const std::string_view rest = value.substr(ChunkFrame::kBytes);
     const auto chunk = examine_(rest.substr(0, frame->header_bytes),
                                 rest.substr(frame->header_bytes), frame->crc32c);
@@ -62,7 +75,7 @@ class StreamRepair {
     if (header.event_count == 0) return;
     batch_.Put(database_.family(Family::kChunkIndex),
                keys::ChunkIndex(capture_, stream_, header.last_timestamp_ns, sequence),
-               EncodeChunkIndexValue(header, chunk->foreign_stops));
+               EncodeChunkIndexValue(header, chunk->bytes(), chunk->foreign_stops));
     Written();
   }
 

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/retention/capture_retention.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+// Of a capture that is over its size, the oldest so much of its time goes at once from all streams.
+constexpr uint64_t kSlicesPerExcess = 2;
+constexpr uint64_t kSliceMinNs = 1'000'000;
+constexpr int kSlicesMax = 64;
+// How often the log says what a running capture has lost to its retention.
+constexpr uint64_t kSayIntervalNs = 600'000'000'000;
+
+bool IsTrimmed(const CaptureRecord& record) {
+  return !HasEnded(record.state) && record.spec.mode == CaptureMode::kContinuous &&
+         (record.spec.retention_ns > 0 || record.spec.retention_bytes > 0);
+}
+
+// When an ended capture is to be deleted, by the aggregator's REALTIME.
+uint64_t DeleteAtNs(const CaptureRecord& record) {
+  // Of a continuous one the retention is how much of it is kept, and not for how long after it.
+  if (record.spec.retention_ns == 0 || record.spec.mode == CaptureMode::kContinuous) {
+    return UINT64_MAX;
+  }
+  const uint64_t end_ns =
+      std::max({record.started_realtime_ns, record.stopped_realtime_ns, record.ended_realtime_ns});
+  return end_ns > UINT64_MAX - record.spec.retention_ns ? UINT64_MAX
+                                                        : end_ns + record.spec.retention_ns;
+}
+
+}  // namespace
+
+// One pass over the streams of one capture.
+class CaptureRetention::Pass {
+ public:
+  Pass(CaptureRetention& retention, const CaptureRecord& record, Running& running)
+      : retention_(retention), deps_(retention.deps_), record_(record), running_(running) {}
+
+  absl::Status Run() {
+    RETURN_IF_ERROR(NoteStreams());
+    if (record_.spec.retention_ns > 0) {
+      RETURN_IF_ERROR(OlderThan(record_.spec.retention_ns, UINT64_MAX));
+    }
+    if (record_.spec.retention_bytes > 0) RETURN_IF_ERROR(BeyondBytes());
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status NoteStreams() {
+    ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams,
+                     deps_.store.OpenCapture(record_.id).Streams());
+    const RetentionTime now = retention_.Now();
+    size_t by_receipt = 0;
+    for (const StreamRecord& stream : streams) {
+      const ClockMap& map =
+          retention_.maps_.For(stream.identity.worker, ClockDomain::kHostRealtime);
+      StreamAge& age =
+          running_.ages.try_emplace(stream.number, record_.spec.retention_ns).first->second;
+      age.Note(stream, map, now);
+      by_receipt += age.is_by_receipt() ? 1 : 0;
+      span_max_ns_ = std::max(span_max_ns_, stream.chunk_span_max_ns);
+    }
+    running_.by_receipt = by_receipt;
+    return absl::OkStatus();
+  }
+
+  // From the oldest on, until so many bytes are gone.
+  absl::Status OlderThan(uint64_t age_ns, uint64_t bytes_max) {
+    std::vector<std::pair<uint64_t, uint32_t>> oldest;
+    for (const auto& [number, age] : running_.ages) oldest.emplace_back(age.OldestNs(), number);
+    std::ranges::sort(oldest, std::greater<>());
+    trimmed_bytes_ = 0;
+    absl::Status first_error;
+    for (const auto& [oldest_ns, number] : oldest) {
+      TrimRequest request = running_.ages.at(number).OlderThan(age_ns);
+      while (trimmed_bytes_ < bytes_max && !deps_.is_ending()) {
+        request.bytes_max = bytes_max - trimmed_bytes_;
+        const absl::StatusOr<bool> may_go_on = Step(number, request);
+        first_error.Update(may_go_on.status());  // the others are to go all the same
+        if (!may_go_on.value_or(false)) break;
+      }
+    }
+    return first_error;
+  }
+
+  absl::StatusOr<bool> Step(uint32_t stream, const TrimRequest& request) {
+    const uint64_t begun_ns = deps_.clock.MonotonicNs();
+    ASSIGN_OR_RETURN(const Trimmed trimmed, deps_.store.chunks().Trim(record_.id, stream, request));
+    const uint64_t took_ns = deps_.clock.MonotonicNs() - begun_ns;
+    if (trimmed.chunks == 0 && trimmed.damaged == 0) return false;
+    RetentionMetrics& metrics = deps_.metrics;
+    metrics.trims.Increment();
+    metrics.trim_seconds.Increment(static_cast<double>(took_ns) * 1e-9);
+    metrics.events_expired.Increment(static_cast<double>(trimmed.events));
+    metrics.bytes_expired.Increment(static_cast<double>(trimmed.bytes));
+    metrics.step_seconds_max.Set(
+        std::max(metrics.step_seconds_max.Value(), static_cast<double>(took_ns) * 1e-9));
+    running_.events_expired += trimmed.events;
+    running_.bytes_expired += trimmed.bytes;
+    trimmed_bytes_ += trimmed.bytes;
+    deps_.pause(took_ns);
+    return trimmed.may_go_on;
+  }
+
+  // Slice by slice of time from the oldest event on, so that streams lose what is equally old.
+  absl::Status BeyondBytes() {
+    for (int i = 0; i < kSlicesMax && !deps_.is_ending(); ++i) {
+      ASSIGN_OR_RETURN(const uint64_t bytes, deps_.store.chunks().BytesOf(record_.id));
+      if (bytes <= record_.spec.retention_bytes) return absl::OkStatus();
+      const uint64_t excess = bytes - record_.spec.retention_bytes;
+      if (i > 0) RETURN_IF_ERROR(NoteStreams());
+      uint64_t oldest_ns = 0;
+      for (const auto& [number, age] : running_.ages) {
+        oldest_ns = std::max(oldest_ns, age.OldestNs());
+      }
+      const double share = static_cast<double>(excess) / static_cast<double>(bytes);
+      const auto slice_ns =
+          static_cast<uint64_t>(static_cast<double>(oldest_ns) * share) / kSlicesPerExcess;
+      // At least the oldest chunk as a whole.
+      const uint64_t step_ns = std::max(slice_ns, kSliceMinNs) + span_max_ns_;
+      RETURN_IF_ERROR(OlderThan(oldest_ns > step_ns ? oldest_ns - step_ns : 0, excess));
+    }
+    return absl::OkStatus();
+  }
+
+  CaptureRetention& retention_;
+  const Deps& deps_;
+  const CaptureRecord& record_;
+  Running& running_;
+  uint64_t span_max_ns_ = 0;
+  uint64_t trimmed_bytes_ = 0;
+};
+
+RetentionTime CaptureRetention::Now() const {
+  return {.reference_ns = deps_.reference_now_ns(),
+          .realtime_ns = deps_.clock.RealtimeNs(),
+          .monotonic_ns = deps_.clock.MonotonicNs()};
+}
+
+absl::Status CaptureRetention::Run() {
+  absl::Status first_error;
+  std::map<CaptureId, Running> running;
+  std::map<CaptureId, uint64_t> delete_at;
+  for (const CaptureId& id : deps_.store.captures().Ids()) {
+    if (deps_.is_ending()) return first_error;
+    const absl::Status status = Look(id);
+    if (!status.ok()) deps_.metrics.errors.Increment();
+    first_error.Update(status);
+    // Those that were deleted meanwhile are not carried on.
+    if (auto node = running_.extract(id)) running.insert(std::move(node));
+    if (auto node = delete_at_.extract(id)) delete_at.insert(std::move(node));
+  }
+  running_ = std::move(running);
+  size_t by_receipt = 0;
+  for (const auto& [id, of] : running_) by_receipt += of.by_receipt;
+  deps_.metrics.streams_by_receipt.Set(static_cast<double>(by_receipt));
+  delete_at_ = std::move(delete_at);
+  return first_error;
+}
+
+absl::Status CaptureRetention::Look(const CaptureId& id) {
+  const auto known = delete_at_.find(id);
+  if (known != delete_at_.end() && deps_.clock.RealtimeNs() < known->second) {
+    return absl::OkStatus();
+  }
+  const auto at = running_.find(id);
+  if (at != running_.end() && deps_.clock.MonotonicNs() < at->second.due_monotonic_ns) {
+    return absl::OkStatus();
+  }
+  const auto record = deps_.store.captures().Get(id);
+  if (absl::IsNotFound(record.status())) return absl::OkStatus();  // deleted at this moment
+  RETURN_IF_ERROR(record.status());
+  if (IsTrimmed(*record)) return TrimCapture(*record, running_[id]);
+  if (at != running_.end()) {
+    SaySums(id, at->second);
+    running_.erase(at);
+  }
+  if (!HasEnded(record->state)) return absl::OkStatus();
+  const uint64_t delete_at_ns = delete_at_[id] = DeleteAtNs(*record);
+  return deps_.clock.RealtimeNs() < delete_at_ns ? absl::OkStatus() : DeleteCapture(*record);
+}
+
+absl::Status CaptureRetention::TrimCapture(const CaptureRecord& record, Running& running) {
+  const uint64_t now_ns = deps_.clock.MonotonicNs();
+  const uint64_t retention_ns = record.spec.retention_ns;
+  running.due_monotonic_ns =
+      now_ns + (retention_ns == 0
+                    ? kPassIntervalMinNs
+                    : std::clamp(retention_ns / 8, kPassIntervalMinNs, kPassIntervalMaxNs));
+  // Stamps are all there is where the clocks cannot be read.
+  if (const absl::Status status = RefreshMaps(); !status.ok()) {
+    SPDLOG_WARN("retention goes by hosts' own clocks: {}", std::string(status.message()));
+  }
+  const absl::Status status = Pass(*this, record, running).Run();
+  if (running.said_monotonic_ns == 0) running.said_monotonic_ns = now_ns;
+  if (now_ns >= running.said_monotonic_ns + kSayIntervalNs) {
+    SaySums(record.id, running);
+    running.said_monotonic_ns = now_ns;
+  }
+  return status;
+}
+
+void CaptureRetention::SaySums(const CaptureId& id, Running& running) const {
+  if (running.events_expired == 0) return;
+  SPDLOG_INFO("capture {}: {} events in {} bytes have expired since this was last said",
+              id.ToString(), std::exchange(running.events_expired, 0),
+              std::exchange(running.bytes_expired, 0));
+}
+
+absl::Status CaptureRetention::RefreshMaps() {
+  const uint64_t now_ns = deps_.clock.MonotonicNs();
+  if (maps_monotonic_ns_ != 0 && now_ns < maps_monotonic_ns_ + kMapsMaxAgeNs) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(ClockMaps maps, deps_.clock_maps());
+  // Ages refer to the maps, and are told anew before they are used.
+  maps_ = std::move(maps);
+  maps_monotonic_ns_ = now_ns;
+  return absl::OkStatus();
+}
+
+absl::Status CaptureRetention::DeleteCapture(const CaptureRecord& record) {
+  const ExportLeases::Claim claim = deps_.leases.ClaimForDeletion(record.id);
+  if (claim == nullptr || !deps_.let_go(record.id)) return absl::OkStatus();  // the next time
+  ASSIGN_OR_RETURN(const ChunkStore::Deleted deleted, deps_.store.DeleteCapture(record.id));
+  deps_.metrics.captures_deleted.Increment();
+  SPDLOG_INFO(
+      "capture {} ('{}') deleted by its retention of {} s after its end: {} chunks, {} bytes",
+      record.id.ToString(), record.spec.name, record.spec.retention_ns / 1'000'000'000,
+      deleted.chunks, deleted.bytes);
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Continuous captures stay as old and as large as they are to be, ended ones go when their time is
+// over: on a store in memory, by a clock that is set.
+#include "aggregator/retention/capture_retention.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "aggregator/store/store_test_support.h"
+#include "base/clock.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr uint64_t kHourNs = 3'600 * kSecondNs;
+
+class CaptureRetentionTest : public ::testing::Test {
+ protected:
+  CaptureRetentionTest() : store_(Store::Open("/store", {.in_memory = true}).value()) {
+    retention_ = std::make_unique<CaptureRetention>(CaptureRetention::Deps{
+        .store = *store_,
+        .clock = clock_,
+        .leases = leases_,
+        .metrics = metrics_,
+        .reference_now_ns = [this] { return clock_.RealtimeNs(); },
+        .clock_maps = [this]() -> absl::StatusOr<ClockMaps> { return maps_; },
+        .let_go = [this](const CaptureId&) { return may_let_go_; },
+        .pause = [this](uint64_t) { ++pauses_; },
+        .is_ending = [] { return false; }});
+  }
+
+  CaptureRecord Continuous(uint64_t retention_ns, uint64_t retention_bytes) {
+    CaptureRecord record = TestCapture(1);
+    record.spec.mode = CaptureMode::kContinuous;
+    record.spec.retention_ns = retention_ns;
+    record.spec.retention_bytes = retention_bytes;
+    record.started_realtime_ns = clock_.RealtimeNs();
+    EXPECT_TRUE(store_->captures().Put(record, true).ok());
+    return record;
+  }
+  // One chunk of a stream with ten events of this moment, by a clock that is so far ahead.
+  void Put(uint32_t nc_idx, uint64_t ahead_ns = 0) {
+    ReceivedChunk chunk =
+        TestChunk(1, TestStream(nc_idx, "agent-" + std::to_string(nc_idx)), sequences_[nc_idx]);
+    chunk.header.events_before = 10 * sequences_[nc_idx]++;
+    chunk.header.first_timestamp_ns = clock_.RealtimeNs() + ahead_ns;
+    chunk.header.last_timestamp_ns = chunk.header.first_timestamp_ns + 1'000;
+    const auto results = store_->chunks().PutBatch({&chunk, 1});
+    ASSERT_TRUE(results.ok()) << results.status();
+    ASSERT_EQ(results->front().outcome, PutOutcome::kStored);
+  }
+  void PassSeconds(int seconds, const std::vector<uint64_t>& ahead_ns) {
+    for (int i = 0; i < seconds; ++i) {
+      for (uint32_t core = 0; core < ahead_ns.size(); ++core) Put(core, ahead_ns[core]);
+      clock_.AdvanceNs(kSecondNs);
+      ASSERT_TRUE(retention_->Run().ok());
+    }
+  }
+  std::vector<StreamRecord> Streams() {
+    return store_->OpenCapture(TestCaptureId(1)).Streams().value();
+  }
+  bool Exists(uint8_t n) { return store_->captures().Get(TestCaptureId(n)).ok(); }
+
+  FakeClock clock_{1'000'000 * kHourNs};
+  std::unique_ptr<Store> store_;
+  prometheus::Registry registry_;
+  RetentionMetrics metrics_{registry_};
+  ExportLeases leases_;
+  ClockMaps maps_;
+  bool may_let_go_ = true;
+  int pauses_ = 0;
+  std::map<uint32_t, uint64_t> sequences_;
+  std::unique_ptr<CaptureRetention> retention_;
+};
+
+TEST_F(CaptureRetentionTest, OfARunningCaptureTheLastSecondsAreKept) {
+  Continuous(8 * kSecondNs, 0);
+  PassSeconds(100, {0, 0});
+  for (const StreamRecord& stream : Streams()) {
+    EXPECT_GE(stream.chunks, 7u);
+    EXPECT_LE(stream.chunks, 9u);
+    EXPECT_EQ(stream.events + stream.events_expired(), 1'000u);
+    EXPECT_EQ(stream.events_lost(), 0u);
+    EXPECT_TRUE(stream.Conserved());
+    EXPECT_GE(stream.first_timestamp_ns + 9 * kSecondNs, clock_.RealtimeNs());
+  }
+  EXPECT_GE(metrics_.events_expired.Value(), 2 * 900.0);
+  EXPECT_GT(pauses_, 0);
+}
+
+TEST_F(CaptureRetentionTest, AHostWhoseClockIsOffLosesNoMoreThanOthers) {
+  Continuous(8 * kSecondNs, 0);
+  PassSeconds(100, {0, kHourNs, ~kHourNs + 1});
+  for (const StreamRecord& stream : Streams()) {
+    EXPECT_GE(stream.chunks, 7u);
+    EXPECT_LE(stream.chunks, 10u);
+  }
+  EXPECT_EQ(metrics_.streams_by_receipt.Value(), 2.0);
+}
+
+TEST_F(CaptureRetentionTest, StreamsByReceiptAreThoseOfAllThatRun) {
+  CaptureRecord other = Continuous(8 * kSecondNs, 0);
+  other.id = TestCaptureId(2);
+  ASSERT_TRUE(store_->captures().Put(other, true).ok());
+  PassSeconds(20, {0, kHourNs});
+  EXPECT_EQ(metrics_.streams_by_receipt.Value(), 1.0);
+  ASSERT_TRUE(store_->DeleteCapture(TestCaptureId(1)).ok());
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_EQ(metrics_.streams_by_receipt.Value(), 0.0);
+}
+
+TEST_F(CaptureRetentionTest, BeyondItsBytesTheOldestOfAllStreamsGo) {
+  Continuous(0, 0);
+  Put(0);
+  const uint64_t chunk_bytes = store_->chunks().BytesOf(TestCaptureId(1)).value();
+  Continuous(0, 20 * chunk_bytes);
+  PassSeconds(5, {0, 0});
+  // One stream falls silent: what is left of it goes first.
+  const uint64_t before = Streams()[1].events;
+  EXPECT_GT(before, 0u);
+  for (int i = 0; i < 60; ++i) {
+    Put(0);
+    clock_.AdvanceNs(kSecondNs);
+    ASSERT_TRUE(retention_->Run().ok());
+  }
+  EXPECT_EQ(Streams()[1].events, 0u);
+  const uint64_t bytes = store_->chunks().BytesOf(TestCaptureId(1)).value();
+  EXPECT_LE(bytes, 20 * chunk_bytes);
+  EXPECT_GT(bytes, 15 * chunk_bytes);
+}
+
+TEST_F(CaptureRetentionTest, OthersThatRunAreLeftAlone) {
+  CaptureRecord record = Continuous(kSecondNs, 1);
+  record.spec.mode = CaptureMode::kStream;
+  ASSERT_TRUE(store_->captures().Put(record, true).ok());
+  PassSeconds(20, {0});
+  EXPECT_EQ(Streams()[0].events, 200u);
+  EXPECT_TRUE(Exists(1));
+}
+
+TEST_F(CaptureRetentionTest, AnEndedCaptureGoesWhenItsTimeIsOver) {
+  CaptureRecord record = Continuous(kHourNs, 0);
+  record.spec.mode = CaptureMode::kStream;
+  record.state = CaptureState::kComplete;
+  record.ended_realtime_ns = clock_.RealtimeNs();
+  ASSERT_TRUE(store_->captures().Put(record, true).ok());
+  CaptureRecord kept = TestCapture(2);  // for ever
+  kept.state = CaptureState::kComplete;
+  ASSERT_TRUE(store_->captures().Put(kept, true).ok());
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_TRUE(Exists(1));
+  clock_.AdvanceNs(kHourNs);
+  {
+    const auto lease = leases_.Take(TestCaptureId(1));
+    ASSERT_NE(lease, nullptr);
+    ASSERT_TRUE(retention_->Run().ok());
+    EXPECT_TRUE(Exists(1)) << "it is being exported";
+  }
+  may_let_go_ = false;
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_TRUE(Exists(1));
+  may_let_go_ = true;
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_FALSE(Exists(1));
+  EXPECT_TRUE(Exists(2));
+  EXPECT_EQ(metrics_.captures_deleted.Value(), 1.0);
+}
+
+TEST_F(CaptureRetentionTest, AStoppedContinuousCaptureStaysAsItIs) {
+  CaptureRecord record = Continuous(8 * kSecondNs, 0);
+  PassSeconds(20, {0});
+  record.state = CaptureState::kComplete;
+  record.ended_realtime_ns = clock_.RealtimeNs();
+  ASSERT_TRUE(store_->captures().Put(record, true).ok());
+  const uint64_t events = Streams()[0].events;
+  clock_.AdvanceNs(kHourNs);
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_EQ(Streams()[0].events, events);
+  EXPECT_TRUE(Exists(1));
+}
+
+TEST(ExportLeases, ADeletionAndAnExportKeepEachOtherAway) {
+  ExportLeases leases;
+  auto first = leases.Take(TestCaptureId(1));
+  auto second = leases.Take(TestCaptureId(1));
+  first.reset();
+  EXPECT_EQ(leases.ClaimForDeletion(TestCaptureId(1)), nullptr);
+  second.reset();
+  auto claim = leases.ClaimForDeletion(TestCaptureId(1));
+  EXPECT_NE(claim, nullptr);
+  EXPECT_EQ(leases.Take(TestCaptureId(1)), nullptr);
+  EXPECT_NE(leases.Take(TestCaptureId(2)), nullptr);
+  claim.reset();
+  EXPECT_NE(leases.Take(TestCaptureId(1)), nullptr);
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/chunk_trim.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "aggregator/store/chunk_frame.h"
+#include "aggregator/store/chunk_index_entry.h"
+#include "aggregator/store/damaged_chunk.h"
+#include "aggregator/store/database.h"
+#include "aggregator/store/keys.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+// Sequences that are asked for one by one where an iterator met damage.
+constexpr uint64_t kTrimProbesMax = 65'536;
+
+// The oldest chunks of a stream, from `first_sequence` on without a gap, as far as they go.
+class Trim {
+ public:
+  Trim(Database& database, const CaptureId& capture, const TrimRequest& request,
+       const StreamRecord& record)
+      : database_(database),
+        capture_(capture),
+        request_(request),
+        record_(record),
+        end_(record.first_sequence) {}
+
+  // False: a damaged chunk is in the way, see damaged().
+  absl::StatusOr<bool> Choose() {
+    RETURN_IF_ERROR(ByTime());
+    if (!damaged_ && !IsEnough()) RETURN_IF_ERROR(BySequence());
+    return !damaged_.has_value();
+  }
+
+  std::optional<uint64_t> damaged() const { return damaged_; }
+  const Trimmed& trimmed() const { return trimmed_; }
+  bool is_empty() const { return end_ == record_.first_sequence; }
+
+  // The record without what goes.
+  absl::StatusOr<StreamRecord> Rest() const {
+    StreamRecord rest = record_;
+    rest.first_sequence = end_;
+    rest.chunks -= std::min(rest.chunks, trimmed_.chunks);
+    rest.events -= std::min(rest.events, trimmed_.events);
+    rest.bytes -= std::min(rest.bytes, trimmed_.bytes);
+    rest.expired_chunks += trimmed_.chunks;
+    rest.expired_bytes += trimmed_.bytes;
+    if (trimmed_.events == 0) return rest;
+    AddLoss({.place = LossPlace::kRetention,
+             .reason = LossReason::kExpired,
+             .events = trimmed_.events,
+             .first_timestamp_ns = first_ns_,
+             .last_timestamp_ns = last_ns_},
+            rest.losses);
+    ASSIGN_OR_RETURN(rest.first_timestamp_ns, FirstOfRest());
+    return rest;
+  }
+
+  void Write(rocksdb::WriteBatch& batch) {
+    for (const uint64_t sequence : sequences_) {
+      batch.Delete(database_.family(Family::kChunks), Key(sequence));
+    }
+    for (const ChunkIndexEntry& entry : entries_) {
+      batch.Delete(
+          database_.family(Family::kChunkIndex),
+          keys::ChunkIndex(capture_, record_.number, entry.last_timestamp_ns, entry.sequence));
+    }
+  }
+
+ private:
+  std::string Key(uint64_t sequence) const {
+    return keys::Chunk(capture_, record_.number, sequence);
+  }
+  bool IsEnough() const {
+    return trimmed_.bytes >= request_.bytes_max || sequences_.size() >= request_.chunks_max;
+  }
+
+  // Takes index entries in the order of their stamps, and of these the run of sequences from the
+  // front on: a stream's chunks come nearly in the order of their stamps.
+  absl::Status ByTime() {
+    if (record_.events == 0 || request_.before_raw_ns == 0) return absl::OkStatus();
+    std::vector<ChunkIndexEntry> old;
+    uint64_t newer_sequence = UINT64_MAX;  // the lowest of those that stay
+    uint32_t ahead = 0;
+    RETURN_IF_ERROR(ForEachEntry([&](const ChunkIndexEntry& entry) {
+      if (entry.sequence < record_.first_sequence) return true;  // of what has gone already
+      if (entry.last_timestamp_ns < request_.before_raw_ns && old.size() < request_.chunks_max) {
+        old.push_back(entry);
+        return true;
+      }
+      newer_sequence = std::min(newer_sequence, entry.sequence);
+      return ++ahead < limits::kTrimLookahead && !old.empty();
+    }));
+    std::ranges::sort(old, {}, &ChunkIndexEntry::sequence);
+    for (ChunkIndexEntry& entry : old) {
+      if (entry.sequence > newer_sequence || IsEnough()) break;
+      ASSIGN_OR_RETURN(const bool is_free, PassHoles(entry.sequence));
+      if (!is_free) break;
+      if (entry.bytes == 0) RETURN_IF_ERROR(MeasureBytes(entry));
+      Take(entry);
+    }
+    trimmed_.may_go_on = IsEnough() && trimmed_.bytes < request_.bytes_max;
+    return absl::OkStatus();
+  }
+
+  template <typename Visit>
+  absl::Status ForEachEntry(Visit visit) const {
+    const std::string prefix = keys::Stream(capture_, record_.number);
+    const std::unique_ptr<rocksdb::Iterator> it(
+        database_.db().NewIterator({}, database_.family(Family::kChunkIndex)));
+    // Not from the stream's beginning: there lies what was deleted and is not compacted yet.
+    it->Seek(keys::ChunkIndex(capture_, record_.number, record_.first_timestamp_ns, 0));
+    for (; it->Valid() && it->key().starts_with(prefix); it->Next()) {
+      const auto key = keys::ParseChunkIndex(ToView(it->key()));
+      if (!key) return DataLoss("a key of {} bytes in chunk_index", it->key().size());
+      ChunkIndexEntry entry{.sequence = key->sequence, .last_timestamp_ns = key->last_timestamp_ns};
+      RETURN_IF_ERROR(DecodeChunkIndexValue(ToView(it->value()), entry, nullptr));
+      if (!visit(entry)) break;
+    }
+    return FromRocksDb(it->status(), "reading the chunk index");
+  }
+
+  // Entries that an earlier build wrote do not say how large their chunk is.
+  absl::Status MeasureBytes(ChunkIndexEntry& entry) const {
+    rocksdb::PinnableSlice value;
+    const rocksdb::Status read =
+        database_.db().Get({}, database_.family(Family::kChunks), Key(entry.sequence), &value);
+    // Damaged or gone, it expires all the same.
+    if (read.IsCorruption() || read.IsNotFound()) return absl::OkStatus();
+    RETURN_IF_ERROR(FromRocksDb(read, "reading a chunk"));
+    entry.bytes = value.size() - std::min<size_t>(value.size(), ChunkFrame::kBytes);
+    return absl::OkStatus();
+  }
+
+  // From where the run ends to `sequence` nothing has an entry that is to go. Takes chunks without
+  // events; false where one with events lies there.
+  absl::StatusOr<bool> PassHoles(uint64_t sequence) {
+    const uint64_t from = end_;
+    if (sequence - from <= limits::kTrimHolesAsked) {
+      for (uint64_t hole = from; hole < sequence; ++hole) {
+        rocksdb::PinnableSlice value;
+        const rocksdb::Status read =
+            database_.db().Get({}, database_.family(Family::kChunks), Key(hole), &value);
+        if (read.IsNotFound()) continue;
+        ASSIGN_OR_RETURN(const bool taken, TakeRead(hole, read, ToView(value), false));
+        if (!taken) return false;
+      }
+      end_ = sequence;
+      return true;
+    }
+    ASSIGN_OR_RETURN(const bool passed, Walk(sequence, false));
+    if (passed) end_ = sequence;
+    return passed;
+  }
+
+  // What was received before a sequence goes with its stamps unseen: reads every chunk.
+  absl::Status BySequence() {
+    const uint64_t until = std::min(request_.before_sequence, record_.next_sequence);
+    if (until <= end_) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const bool all, Walk(until, true));
+    if (all) end_ = until;
+    trimmed_.may_go_on = !all && trimmed_.bytes < request_.bytes_max;
+    return absl::OkStatus();
+  }
+
+  // The chunks there are from where the run ends up to `until`; false when it ended before.
+  absl::StatusOr<bool> Walk(uint64_t until, bool with_events) {
+    const std::string bound = Key(until);
+    const rocksdb::Slice upper = ToSlice(bound);
+    rocksdb::ReadOptions options;
+    options.fill_cache = false;
+    options.iterate_upper_bound = &upper;
+    const std::unique_ptr<rocksdb::Iterator> it(
+        database_.db().NewIterator(options, database_.family(Family::kChunks)));
+    for (it->Seek(Key(end_)); it->Valid(); it->Next()) {
+      if (IsEnough()) return false;
+      const auto key = keys::ParseChunk(ToView(it->key()));
+      if (!key) return DataLoss("a key of {} bytes in chunks", it->key().size());
+      ASSIGN_OR_RETURN(const bool taken, TakeRead(key->sequence, rocksdb::Status::OK(),
+                                                  ToView(it->value()), with_events));
+      if (!taken) return false;
+    }
+    if (it->status().IsCorruption()) return WalkOneByOne(until, with_events, it->status());
+    RETURN_IF_ERROR(FromRocksDb(it->status(), "reading chunks"));
+    return true;
+  }
+
+  // An iterator does not say which chunk it could not read, and meets also what is deleted and
+  // not compacted yet: asked for one by one, all can be there.
+  absl::StatusOr<bool> WalkOneByOne(uint64_t until, bool with_events, const rocksdb::Status& met) {
+    const uint64_t asked = std::min(until, end_ + kTrimProbesMax);
+    for (uint64_t sequence = end_; sequence < asked; ++sequence) {
+      if (IsEnough()) return false;
+      const auto value = database_.Get(Family::kChunks, Key(sequence));
+      if (absl::IsNotFound(value.status())) continue;
+      if (absl::IsDataLoss(value.status())) {
+        damaged_ = sequence;
+        return false;
+      }
+      RETURN_IF_ERROR(value.status());
+      ASSIGN_OR_RETURN(const bool taken,
+                       TakeRead(sequence, rocksdb::Status::OK(), *value, with_events));
+      if (!taken) return false;
+    }
+    if (asked == until) return true;
+    if (is_empty()) return FromRocksDb(met, "looking for a damaged chunk");
+    return false;
+  }
+
+  // False where the run ends before it.
+  absl::StatusOr<bool> TakeRead(uint64_t sequence, const rocksdb::Status& read,
+                                std::string_view value, bool with_events) {
+    const auto frame = read.ok() ? ChunkFrame::Decode(value) : std::nullopt;
+    if (!frame) {
+      if (!read.ok() && !read.IsCorruption()) return FromRocksDb(read, "reading a chunk");
+      damaged_ = sequence;
+      return false;
+    }
+    ChunkIndexEntry entry{.sequence = sequence,
+                          .first_timestamp_ns = frame->first_timestamp_ns,
+                          .last_timestamp_ns = frame->last_timestamp_ns,
+                          .event_count = frame->event_count,
+                          .bytes = value.size() - ChunkFrame::kBytes};
+    if (entry.event_count > 0) {
+      if (!with_events) return false;
+      Take(entry);
+      return true;
+    }
+    sequences_.push_back(sequence);
+    end_ = sequence + 1;
+    // A canary is in none of the sums.
+    const bool is_canary = record_.canary_realtime_ns != 0 && sequence == record_.canary_sequence;
+    if (is_canary) return true;
+    ++trimmed_.chunks;
+    trimmed_.bytes += entry.bytes;
+    return true;
+  }
+
+  void Take(const ChunkIndexEntry& entry) {
+    if (trimmed_.events == 0 || entry.first_timestamp_ns < first_ns_) {
+      first_ns_ = entry.first_timestamp_ns;
+    }
+    last_ns_ = std::max(last_ns_, entry.last_timestamp_ns);
+    ++trimmed_.chunks;
+    trimmed_.events += entry.event_count;
+    trimmed_.bytes += entry.bytes;
+    sequences_.push_back(entry.sequence);
+    entries_.push_back(entry);
+    end_ = entry.sequence + 1;
+  }
+
+  // The earliest event of what stays. Looks no further than chunks can overlap.
+  absl::StatusOr<uint64_t> FirstOfRest() const {
+    if (record_.events <= trimmed_.events) return record_.last_timestamp_ns;
+    uint64_t first_ns = UINT64_MAX;
+    uint32_t looked_at = 0;
+    const auto goes = [this](const ChunkIndexEntry& entry) { return entry.sequence < end_; };
+    RETURN_IF_ERROR(ForEachEntry([&](const ChunkIndexEntry& entry) {
+      if (goes(entry)) return true;
+      first_ns = std::min(first_ns, entry.first_timestamp_ns);
+      const bool can_overlap =
+          entry.last_timestamp_ns - std::min(entry.last_timestamp_ns, first_ns) <=
+          record_.chunk_span_max_ns;
+      return can_overlap && ++looked_at < limits::kTrimLookahead;
+    }));
+    return first_ns == UINT64_MAX ? record_.first_timestamp_ns : first_ns;
+  }
+
+  Database& database_;
+  const CaptureId capture_;
+  const TrimRequest& request_;
+  const StreamRecord& record_;
+  uint64_t end_;  // sequence behind the run
+  std::vector<uint64_t> sequences_;
+  std::vector<ChunkIndexEntry> entries_;
+  Trimmed trimmed_;
+  uint64_t first_ns_ = 0;
+  uint64_t last_ns_ = 0;
+  std::optional<uint64_t> damaged_;
+};
+
+}  // namespace
+
+void Trimmed::Add(const Trimmed& more) {
+  chunks += more.chunks;
+  events += more.events;
+  bytes += more.bytes;
+  damaged += more.damaged;
+  may_go_on = more.may_go_on;
+}
+
+absl::StatusOr<Trimmed> TrimStream(Database& database, const CaptureId& capture,
+                                   const TrimRequest& request, StreamRecord& record) {
+  Trim trim(database, capture, request, record);
+  ASSIGN_OR_RETURN(const bool all_read, trim.Choose());
+  Trimmed trimmed = trim.trimmed();
+  const bool is_empty = trim.is_empty();
+  if (!is_empty) {
+    ASSIGN_OR_RETURN(StreamRecord rest, trim.Rest());
+    rocksdb::WriteBatch batch;
+    trim.Write(batch);
+    batch.Put(database.family(Family::kStreams), keys::Stream(capture, record.number),
+              EncodeStreamRecord(rest));
+    RETURN_IF_ERROR(database.Write(batch, /*sync=*/false, "deleting what has expired"));
+    record = std::move(rest);
+  }
+  if (!all_read) {
+    const absl::Status booked = RemoveDamaged(database, capture, *trim.damaged(), record);
+    // The next step meets it again, and has nothing else to tell.
+    if (!booked.ok() && is_empty) return booked;
+    trimmed.damaged = booked.ok() ? 1 : 0;
+    trimmed.may_go_on = booked.ok();
+  } else if (is_empty) {
+    trimmed.may_go_on = false;
+  }
+  return trimmed;
+}
+
+}  // namespace neurontrace

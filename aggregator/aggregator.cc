@@ -7,10 +7,12 @@
 
 #include <chrono>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
-#include "aggregator/capture_export.h"
+#include "aggregator/session/capture_request.h"
+#include "base/call_on.h"
 #include "base/status.h"
 #include "trace/limits.h"
 #include "wire/grpc_channel.h"
@@ -25,6 +27,9 @@ constexpr uint64_t kMeasureIntervalNs = 1'000'000'000;
 constexpr uint64_t kStorePatienceNs = 10'000'000'000;
 // For calls to end by themselves. What is not acknowledged by then is sent again.
 constexpr std::chrono::milliseconds kShutdownPatience{500};
+constexpr std::chrono::seconds kLetGoPatience{10};
+// Who begins a capture is answered by what is stored now, or was a moment ago.
+constexpr uint64_t kUsageAgeNs = 100'000'000;
 // Workers that were not seen for so long are forgotten when their agent next connects.
 constexpr uint64_t kWorkerMemoryNs = 30ull * 24 * 3600 * 1'000'000'000;
 
@@ -56,16 +61,9 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const AggregatorConfig& config,
   return store;
 }
 
-// What who exports a capture right after its end is to know; empty: nothing.
-std::string NoteOf(const CaptureRecord& record, const CaptureClocks& clocks, uint64_t now_ns) {
-  if (!HasEnded(record.state) || clocks.instances.empty() || clocks.is_final) return {};
-  const uint64_t final_ns = ClockBook::FinalAtNs(record);
-  if (clocks.version == 0 || now_ns >= final_ns) return {};
-  constexpr uint64_t kSecondNs = 1'000'000'000;
-  return fmt::format(
-      "the models of the clocks are not final yet: an export in {} s has the best "
-      "bounds",
-      (final_ns - now_ns) / kSecondNs + 1);
+std::string_view EndWord(CaptureState state) {
+  if (state == CaptureState::kNotBegun) return "before it began,";
+  return state == CaptureState::kComplete ? "complete" : "incomplete";
 }
 
 }  // namespace
@@ -74,15 +72,18 @@ absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorCo
   SystemRandom random;
   ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(config, random));
   std::unique_ptr<Aggregator> aggregator(new Aggregator(std::move(store)));
-  RETURN_IF_ERROR(aggregator->RestoreSessions());
+  aggregator->quota_.Set(config.quotas);
   RETURN_IF_ERROR(aggregator->Serve(config));
   return aggregator;
 }
 
 Aggregator::Aggregator(std::unique_ptr<Store> store)
     : store_(std::move(store)),
-      coordinator_(clock_, random_, MakeOutputs()),
-      reports_(coordinator_, store_->chunks(), connections_, store_->aggregator_id()),
+      quota_(*store_, clock_),
+      reaper_(*store_, clock_),
+      coordinator_(clock_, random_, MakeOutputs(), MakeInputs()),
+      reports_(coordinator_, store_->chunks(), connections_, store_->aggregator_id(),
+               MakeTriggerHooks()),
       budget_(limits::kIngestBytesInFlightMax),
       committer_(
           store_->chunks(), budget_, ingest_metrics_, clock_,
@@ -117,6 +118,14 @@ Aggregator::Aggregator(std::unique_ptr<Store> store)
                },
            .host_clocks =
                [this](const CaptureRecord& capture) { return clocks_->HostsOfCapture(capture); },
+           .clock_bounds = [this](const CaptureRecord& record) { return ClockBounds(record); },
+           .room_for = [this](const CaptureRecord& preview) { return RoomFor(preview); },
+           .list_triggers = [this] { return triggers_->List(); },
+           .fire_trigger =
+               [this](const v1::FireTriggerRequest& request) { return triggers_->Fire(request); },
+           .refresh_usage = [this] { LogIfError(quota_.Refresh(kUsageAgeNs)); },
+           .claim_for_deletion =
+               [this](const CaptureId& id) { return retention_->leases().ClaimForDeletion(id); },
            .started_realtime_ns = clock_.RealtimeNs()}) {
   health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");
   health_.Declare(kStoreFilesCondition, HealthState::Severity::kLiveness, "");
@@ -133,6 +142,7 @@ Aggregator::~Aggregator() {
     server_->Shutdown(std::chrono::system_clock::now() + kShutdownPatience);
     server_->Wait();
   }
+  retention_.reset();  // asks the sequence
   if (loop_thread_.joinable()) {
     loop_.Quit();
     loop_thread_.join();
@@ -169,16 +179,81 @@ CoordinatorOutputs Aggregator::MakeOutputs() {
             OnStoreHealth(status);  // there may be no chunks that would show it
             if (status.ok() && HasEnded(record.state)) store_->chunks().Forget(record.id);
             if (status.ok() && HasEnded(record.state) && durable) {
+              reaper_.OnEnded(record);
               SPDLOG_INFO("capture {} ended {} with {} warnings", record.id.ToString(),
-                          record.state == CaptureState::kComplete ? "complete" : "incomplete",
+                          EndWord(record.state),
                           record.warnings.size() + record.end_warnings.size());
             }
             return status;
           },
-      .changed = [this](const CaptureRecord&) { watch_.Changed(); },
+      .changed =
+          [this](const CaptureRecord& record) {
+            watch_.Changed();
+            triggers_->OnCaptureChanged(record);
+          },
       .agent_changed = [this](const KnownAgent& agent) { RememberAgent(agent); },
       .worker_changed = [this](const std::string& agent_id,
-                               const WorkerInfo& worker) { RememberWorker(agent_id, worker); }};
+                               const WorkerInfo& worker) { RememberWorker(agent_id, worker); },
+      .judged =
+          [this](const ArmingOutcome& outcome) {
+            (outcome.begun ? metrics_.captures_begun : metrics_.captures_not_begun).Increment();
+            if (!outcome.begun) return;
+            metrics_.arm_seconds.Observe(static_cast<double>(outcome.arm_ns) * 1e-9);
+            metrics_.begin_lead_seconds.Observe(static_cast<double>(outcome.lead_ns) * 1e-9);
+          },
+      .refused = [this](CaptureObstacle obstacle,
+                        uint32_t workers) { metrics_.CountRefused(obstacle, workers); },
+      .wake =
+          [this](uint64_t in_ns) { loop_.PostDelayedTask([this] { coordinator_.Tick(); }, in_ns); },
+      .clocks_needed = [this] { clocks_->live().Refresh(); }};
+}
+
+CoordinatorInputs Aggregator::MakeInputs() {
+  return {
+      .reference_ns =
+          [this] {
+            return clocks_ == nullptr ? clock_.RealtimeNs() : clocks_->timescale().NowNs();
+          },
+      .host_moment =
+          [this](const AgentInfo& agent, uint64_t reference_ns) {
+            return clocks_->live().MomentOn({agent.instance_id, agent.boot_id}, reference_ns);
+          },
+      .admit =
+          [this](const CaptureSpec& spec, const std::set<std::string>& jobs,
+                 std::optional<uint64_t> own_bytes) { return quota_.Admit(spec, jobs, own_bytes); },
+      .stored_bytes = [this](const CaptureId& id) { return quota_.StoredBytes(id); },
+      .has_room = [this] { return quota_.HasRoom(); }};
+}
+
+// Called on the sequence.
+PreviewRoom Aggregator::RoomFor(const CaptureRecord& preview) {
+  PreviewRoom room;
+  room.store_free_bytes = quota_.FreeBytes();
+  CaptureSpec spec = preview.spec;
+  spec.mode = CaptureMode::kStream;
+  const auto allowance =
+      quota_.Admit(spec, SelectedJobs(spec, coordinator_.registry()), std::nullopt);
+  if (allowance.ok()) {
+    room.quota_left_bytes = allowance->bytes;
+  } else {
+    room.quota_left_bytes = 0;
+    room.objections.emplace_back(allowance.status().message());
+  }
+  return room;
+}
+
+std::vector<OperatorClockBound> Aggregator::ClockBounds(const CaptureRecord& record) {
+  const uint64_t now_ns = clocks_->timescale().NowNs();
+  std::set<HostBoot> hosts;
+  for (const CaptureWorkerStatus& status : record.workers) {
+    hosts.insert({status.worker.instance_id, status.worker.boot_id});
+  }
+  std::vector<OperatorClockBound> bounds;
+  for (const HostBoot& host : hosts) {
+    const auto moment = clocks_->live().MomentOn(host, now_ns);
+    if (moment) bounds.push_back({host.instance_id, moment->bound_ns});
+  }
+  return bounds;
 }
 
 void Aggregator::RememberAgent(const KnownAgent& agent) {
@@ -212,15 +287,26 @@ absl::Status Aggregator::RestoreSessions() {
   ASSIGN_OR_RETURN(std::vector<CaptureRecord> captures, store_->captures().List());
   for (CaptureRecord& capture : captures) {
     if (!HasEnded(capture.state)) SPDLOG_INFO("capture {} goes on", capture.id.ToString());
+    reaper_.OnEnded(capture);
+    triggers_->Restore(capture);
     coordinator_.RestoreCapture(std::move(capture));
   }
+  triggers_->Begin();
   return absl::OkStatus();
 }
 
 absl::Status Aggregator::Serve(const AggregatorConfig& config) {
+  ASSIGN_OR_RETURN(triggers_, TriggerService::Make(
+                                  config, {clock_, loop_, coordinator_, connections_, *registry_}));
   ASSIGN_OR_RETURN(clocks_, ClockService::Start(config, {*store_, *registry_, random_, clock_}));
+  // With the clocks, by which what was planned goes on.
+  RETURN_IF_ERROR(RestoreSessions());
   ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, registry_, health_));
+  health_server_->AddPostPage(triggers_->MakePostPage());
   loop_thread_ = std::thread([this] { loop_.Run(); });
+  retention_ = std::make_unique<RetentionService>(RetentionService::Deps{
+      *store_, *registry_, clock_, *clocks_, [this](const CaptureId& id) { return LetGo(id); },
+      [this] { DoChores(); }});
   loop_.PostTask([this] { Tick(); });
 
   if (!IsLoopback(config.listen)) {
@@ -249,10 +335,25 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   return absl::OkStatus();
 }
 
+AgentReports::TriggerHooks Aggregator::MakeTriggerHooks() {
+  return {.rules = [this] { return triggers_->RulesOrder(); },
+          .on_fired = [this](const std::string& agent_id,
+                             const TriggerFired& fired) { triggers_->OnFired(agent_id, fired); },
+          .on_status =
+              [this](const std::string& agent_id, const CaptureWorkerStatus& status) {
+                triggers_->OnWorkerStatus(agent_id, status);
+              }};
+}
+
+void Aggregator::ReadTriggersAgain() {
+  loop_.PostTask([this] { triggers_->ReadAgain(); });
+}
+
 void Aggregator::Tick() {
   coordinator_.Tick();
+  triggers_->Tick();
   if (clock_.MonotonicNs() >= measured_monotonic_ns_ + kMeasureIntervalNs) UpdateMetrics();
-  const bool idle = coordinator_.Running().empty();
+  const bool idle = coordinator_.running() == 0;
   loop_.PostDelayedTask([this] { Tick(); }, idle ? kIdleTickNs : kTickNs);
 }
 
@@ -262,7 +363,7 @@ void Aggregator::UpdateMetrics() {
   const AgentRegistry& registry = coordinator_.registry();
   metrics_.agents_connected.Set(static_cast<double>(registry.connected()));
   metrics_.workers.Set(static_cast<double>(registry.workers()));
-  metrics_.captures_running.Set(static_cast<double>(coordinator_.Running().size()));
+  metrics_.captures_running.Set(static_cast<double>(coordinator_.running()));
   metrics_.captures_stored.Set(static_cast<double>(store_->captures().size()));
   metrics_.chunks_damaged.Set(static_cast<double>(store_->chunks().damaged_chunks()));
   metrics_.store_bytes.Set(static_cast<double>(store_->bytes()));
@@ -273,25 +374,20 @@ void Aggregator::UpdateMetrics() {
   metrics_.SetCanaryAge(canaries.OldestNs(measured_monotonic_ns_));
 }
 
-absl::Status Aggregator::ExportCapture(const CaptureRecord& record,
-                                       const v1::ExportRequest& request,
-                                       const ExportWriter& write) {
-  metrics_.exports.Increment();
-  const auto clocks = clocks_->OfCapture(record);
-  const std::string note = clocks.ok() && !request.raw_clocks()
-                               ? NoteOf(record, *clocks, clock_.RealtimeNs())
-                               : std::string();
-  const auto write_with_note = [&](const v1::ExportReply& reply) {
-    if (!reply.has_done() || note.empty()) return write(reply);
-    v1::ExportReply noted = reply;
-    noted.mutable_done()->add_notes(note);
-    return write(noted);
-  };
-  const absl::Status status =
-      clocks.ok() ? ExportStoredCapture(*store_, record, request, *clocks, write_with_note)
-                  : clocks.status();
-  if (!status.ok()) metrics_.exports_failed.Increment();
-  return status;
+bool Aggregator::LetGo(const CaptureId& capture) {
+  const auto is_free = CallOn(loop_, kLetGoPatience, [&] {
+    coordinator_.Forget(capture);
+    return coordinator_.FindRunning(capture) == nullptr;
+  });
+  return is_free.value_or(false);  // it is asked for again
+}
+
+// On the thread of retention.
+void Aggregator::DoChores() {
+  for (const CaptureId& id : reaper_.Reap()) {
+    loop_.PostTask([this, id] { coordinator_.Forget(id); });
+  }
+  LogIfError(quota_.Refresh(CaptureAllowance::kAgeMaxNs));
 }
 
 }  // namespace neurontrace

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,8 +25,12 @@
 #include "aggregator/ingest/ingest_metrics.h"
 #include "aggregator/operator/capture_watch.h"
 #include "aggregator/operator/operator_service.h"
+#include "aggregator/operator/preview_reaper.h"
+#include "aggregator/retention_service.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/store/store.h"
+#include "aggregator/store_quota.h"
+#include "aggregator/trigger_service.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/random.h"
@@ -52,6 +57,8 @@ class Aggregator {
   // True when the store has refused every write for a while and only opening it anew can help: the
   // program is to end, so that whoever looks after it starts it again. The log has said why.
   bool cannot_go_on() const { return cannot_go_on_; }
+  // The file of rules may have changed. Any thread.
+  void ReadTriggersAgain();
 
  private:
   explicit Aggregator(std::unique_ptr<Store> store);
@@ -63,10 +70,24 @@ class Aggregator {
   void LookAtStore();
   void UpdateMetrics();
   CoordinatorOutputs MakeOutputs();
+  CoordinatorInputs MakeInputs();
+  AgentReports::TriggerHooks MakeTriggerHooks();
+  PreviewRoom RoomFor(const CaptureRecord& preview);
+  std::vector<OperatorClockBound> ClockBounds(const CaptureRecord& record);
   void RememberAgent(const KnownAgent& agent);
   void RememberWorker(const std::string& agent_id, const WorkerInfo& worker);
   absl::Status ExportCapture(const CaptureRecord& record, const v1::ExportRequest& request,
                              const ExportWriter& write);
+  absl::Status ExportHeld(const CaptureRecord& record, const v1::ExportRequest& request,
+                          const ExportWriter& write);
+  // A window before now as one of two moments; waits for what is on its way into it.
+  absl::StatusOr<v1::ExportRequest> Resolve(const CaptureRecord& record,
+                                            const v1::ExportRequest& request,
+                                            std::vector<std::string>& notes);
+  absl::StatusOr<CaptureClocks> ClocksFor(const CaptureRecord& record,
+                                          const v1::ExportRequest& resolved);
+  bool LetGo(const CaptureId& capture);
+  void DoChores();
 
   // In the order in which they are built; the server goes first.
   SystemClock clock_;
@@ -76,6 +97,8 @@ class Aggregator {
   IngestMetrics ingest_metrics_{*registry_};
   HealthState health_;
   std::unique_ptr<Store> store_;
+  StoreQuota quota_;
+  PreviewReaper reaper_;
   CaptureWatch watch_;
   AgentConnections connections_;
   EventLoop loop_;           // the coordinator's sequence
@@ -88,6 +111,8 @@ class Aggregator {
   AgentGateway gateway_;
   OperatorService operator_service_;
   std::unique_ptr<ClockService> clocks_;
+  std::unique_ptr<TriggerService> triggers_;  // used on loop_ only, once it runs
+  std::unique_ptr<RetentionService> retention_;
   std::unique_ptr<HealthServer> health_server_;
   std::thread loop_thread_;
   std::unique_ptr<grpc::Server> server_;

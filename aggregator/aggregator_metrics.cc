@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/aggregator_metrics.h"
 
+#include <string>
+
+#include "trace/capture_obstacle.h"
+
 namespace neurontrace {
 namespace {
 
@@ -12,6 +16,12 @@ prometheus::Counter& Counter(prometheus::Registry& registry, const char* name, c
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
 }
 
+prometheus::Histogram& Seconds(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add(
+      {},
+      prometheus::Histogram::BucketBoundaries{0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10});
+}
+
 }  // namespace
 
 AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
@@ -19,7 +29,7 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
           Gauge(registry, "neurontrace_aggregator_agents_connected", "Agents connected")),
       workers(Gauge(registry, "neurontrace_aggregator_workers", "Workers of connected agents")),
       captures_running(Gauge(registry, "neurontrace_aggregator_captures_running",
-                             "Captures recording or stopping")),
+                             "Captures arming, recording or stopping")),
       captures_stored(
           Gauge(registry, "neurontrace_aggregator_captures_stored", "Captures in the store")),
       store_bytes(Gauge(registry, "neurontrace_aggregator_store_bytes", "Bytes of the store")),
@@ -30,11 +40,28 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
       exports(Counter(registry, "neurontrace_aggregator_exports_total", "Exports begun")),
       exports_failed(Counter(registry, "neurontrace_aggregator_exports_failed_total",
                              "Exports that ended with an error")),
+      captures_begun(Counter(registry, "neurontrace_aggregator_captures_begun_total",
+                             "Captures that began to record")),
+      captures_not_begun(Counter(registry, "neurontrace_aggregator_captures_not_begun_total",
+                                 "Captures of which too few workers could take part")),
+      arm_seconds(Seconds(registry, "neurontrace_aggregator_arm_seconds",
+                          "From the command to the decision whether a capture begins")),
+      begin_lead_seconds(Seconds(registry, "neurontrace_aggregator_begin_lead_seconds",
+                                 "From that decision to the moment at which it begins")),
       canary_age_(prometheus::BuildGauge()
                       .Name("neurontrace_aggregator_canary_age_seconds")
                       .Help("Since the last stored canary was sent, of the live stream that is "
                             "worst off")
-                      .Register(registry)) {}
+                      .Register(registry)),
+      workers_refused_(prometheus::BuildCounter()
+                           .Name("neurontrace_aggregator_workers_refused_total")
+                           .Help("Selected workers that could not take part, by what kept them")
+                           .Register(registry)) {}
+
+void AggregatorMetrics::CountRefused(CaptureObstacle obstacle, uint32_t workers) {
+  workers_refused_.Add({{"obstacle", std::string(WordsOf(obstacle))}})
+      .Increment(static_cast<double>(workers));
+}
 
 void AggregatorMetrics::SetCanaryAge(std::optional<uint64_t> age_ns) {
   if (age_ns) {

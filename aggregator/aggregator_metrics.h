@@ -4,10 +4,13 @@
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 #include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
 #include <cstdint>
 #include <optional>
+
+#include "trace/worker_info.h"
 
 namespace neurontrace {
 
@@ -25,13 +28,20 @@ struct AggregatorMetrics {
   prometheus::Gauge& streams_live;
   prometheus::Counter& exports;
   prometheus::Counter& exports_failed;
+  prometheus::Counter& captures_begun;
+  prometheus::Counter& captures_not_begun;
+  prometheus::Histogram& arm_seconds;
+  prometheus::Histogram& begin_lead_seconds;
 
   // Nothing: the gauge is not there. One thread.
   void SetCanaryAge(std::optional<uint64_t> age_ns);
+  // Workers that were selected and could not take part. One thread.
+  void CountRefused(CaptureObstacle obstacle, uint32_t workers);
 
  private:
   prometheus::Family<prometheus::Gauge>& canary_age_;
   prometheus::Gauge* canary_age_gauge_ = nullptr;
+  prometheus::Family<prometheus::Counter>& workers_refused_;
 };
 
 }  // namespace neurontrace

@@ -6,12 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <thread>
 
 #include "aggregator/aggregator_test_support.h"
+#include "wire/conversions.h"
 
 namespace neurontrace {
 namespace {
@@ -55,12 +57,24 @@ TEST_F(AggregatorTest, ACaptureFromStartToEnd) {
   EXPECT_THAT(welcome.welcome().aggregator_id(), HasSubstr("agg-"));
   EXPECT_EQ(welcome.welcome().captures_size(), 0);
 
-  const CaptureId capture = people.Start();
+  v1::CaptureSpec spec;
+  spec.set_include_neuron(true);
+  v1::Capture asked;
+  ASSERT_TRUE(people.Start(spec, asked).ok());
+  EXPECT_EQ(asked.state(), v1::CAPTURE_STATE_ARMING);
+  EXPECT_EQ(asked.spec().event_types(0), "^nrt_tensor_free");
+  const CaptureId capture = *CaptureId::Parse(asked.capture_id());
   const v1::AgentOrder start = agent.ReadOrder();
   ASSERT_TRUE(start.has_start_capture());
   EXPECT_EQ(start.start_capture().capture_id(), capture.bytes());
   EXPECT_TRUE(start.start_capture().spec().include_neuron());
+  EXPECT_TRUE(start.start_capture().arm());
+  agent.ReportStatus(capture, CaptureWorkerState::kArmed);
   agent.ReportAgent(capture, 1, false);
+  const v1::AgentOrder begin = agent.ReadOrder();
+  ASSERT_TRUE(begin.has_begin_capture());
+  EXPECT_EQ(begin.begin_capture().capture_id(), capture.bytes());
+  EXPECT_GT(begin.begin_capture().begin().reference_ns(), asked.started_realtime_ns());
   agent.ReportStatus(capture, CaptureWorkerState::kRecording);
 
   EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 0, 0)).next_sequence(), 1u);
@@ -240,6 +254,41 @@ TEST_F(AggregatorTest, ListsWorkersByJob) {
   EXPECT_EQ(people.Status().agents_connected(), 1u);
 }
 
+TEST_F(AggregatorTest, ListsWorkersByAnyNameOfTheirJob) {
+  TestAgent agent(address(), "a");
+  agent.Connect();
+  v1::AgentReport report;
+  ToProto(WorkerInfo{.identity = TestWorker("a", 1),
+                     .state = WorkerState::kIdle,
+                     .job = "10.0.0.1:63423",
+                     .cores = {{.nc_idx = 0}},
+                     .job_facts = {{"pod", "llama-0"}, {"slurm", "4711"}}},
+          report.mutable_worker());
+  agent.Report(report);
+  TestOperator people(address());
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (people.Workers("").workers_size() == 0 && std::chrono::steady_clock::now() < deadline) {
+  }
+  for (const char* const name : {"10.0.0.1:63423", "4711", "slurm=4711", "pod=llama-0"}) {
+    EXPECT_EQ(people.Workers(name).workers_size(), 1) << name;
+  }
+  for (const char* const name : {"llama-0", "slurm=4712", "4712"}) {
+    EXPECT_EQ(people.Workers(name).workers_size(), 0) << name;
+  }
+}
+
+// What a name that was mistyped selects is not silence for as long as it goes on.
+TEST_F(AggregatorTest, AStandingCaptureThatMatchesNobodySaysWhatThereIs) {
+  TestOperator people(address());
+  const CaptureId id = people.Start();
+  v1::Capture capture;
+  ASSERT_TRUE(people.Get(id.ToString(), capture).ok());
+  ASSERT_EQ(capture.state(), v1::CAPTURE_STATE_RECORDING);
+  ASSERT_EQ(capture.warnings_size(), 1);
+  EXPECT_EQ(capture.warnings(0), "no worker matches yet; no agent is connected");
+  EXPECT_EQ(people.List().captures(0).warnings_size(), 1);
+}
+
 TEST_F(AggregatorTest, OperatorsAreToldWhatIsWrong) {
   TestOperator people(address());
   v1::CaptureSpec spec;
@@ -254,8 +303,14 @@ TEST_F(AggregatorTest, OperatorsAreToldWhatIsWrong) {
   EXPECT_EQ(people.Get("", capture).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(people.Stop("0", capture).error_code(), grpc::StatusCode::NOT_FOUND);
 
-  const std::string first = people.Start().ToString();
-  const std::string second = people.Start().ToString();
+  spec.clear_event_types();
+  ASSERT_TRUE(people.Start(spec, capture).ok());
+  EXPECT_EQ(capture.state(), v1::CAPTURE_STATE_NOT_BEGUN);
+  EXPECT_THAT(capture.warnings(), ElementsAre(HasSubstr("no agent is connected")));
+  const std::string first = capture.capture_id();
+  ASSERT_TRUE(people.Start(spec, capture).ok());
+  const std::string second = capture.capture_id();
+  EXPECT_EQ(people.WatchToEnd(*CaptureId::Parse(second)).state(), v1::CAPTURE_STATE_NOT_BEGUN);
   const grpc::Status ambiguous = people.Get("0", capture);
   EXPECT_EQ(ambiguous.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(ambiguous.error_message(), HasSubstr(first));
@@ -288,6 +343,41 @@ TEST_F(AggregatorTest, StopsByItselfWhenTheDurationIsOver) {
   EXPECT_GE(ended.stopped_realtime_ns() - ended.started_realtime_ns(), 50'000'000u);
 }
 
+TEST_F(AggregatorTest, APreviewIsToldOnceAndGone) {
+  TestAgent agent(address(), "a");
+  TestOperator people(address());
+  agent.Connect();
+  v1::CaptureSpec spec;
+  spec.set_include_neuron(true);
+  spec.set_mode(v1::CAPTURE_MODE_PREVIEW);
+  spec.set_duration_ns(60'000'000'000);
+  v1::Capture asked;
+  ASSERT_TRUE(people.Start(spec, asked).ok());
+  const CaptureId capture = *CaptureId::Parse(asked.capture_id());
+  ASSERT_TRUE(agent.TakePart(capture));
+  ASSERT_TRUE(agent.ReadOrder().has_stop_capture());
+  v1::AgentReport report;
+  ToProto(CaptureWorkerStatus{.capture_id = capture,
+                              .worker = TestWorker("a"),
+                              .state = CaptureWorkerState::kComplete,
+                              .events_read = 4'000,
+                              .bytes_read = 20'000},
+          report.mutable_capture_worker());
+  agent.Report(report);
+  agent.ReportAgent(capture, 1, true);
+  const v1::Capture ended = people.WatchToEnd(capture);
+  EXPECT_EQ(ended.state(), v1::CAPTURE_STATE_COMPLETE);
+  const v1::CapturePreview& preview = ended.preview();
+  EXPECT_NEAR(preview.events_per_second(), 2'000, 200);
+  EXPECT_NEAR(static_cast<double>(preview.bytes()), 600'000, 60'000);
+  EXPECT_EQ(preview.most_instance_id(), "i-a");
+  EXPECT_GT(preview.store_free_bytes(), 0u);
+  EXPECT_EQ(preview.quota_left_bytes(), UINT64_MAX);
+  for (int i = 0; i < 200 && people.List().captures_size() > 0; ++i) {
+  }
+  EXPECT_THAT(people.List().captures(), IsEmpty());
+}
+
 TEST_F(AggregatorTest, AnswersProbesWithItsClock) {
   TestAgent agent(address(), "a");
   const v1::ClockProbeReply reply = agent.Probe(17);
@@ -312,6 +402,7 @@ TEST(AggregatorConfig, TakesAddressesAndRefusesOthers) {
   }
   EXPECT_FALSE(parse({"--store", ""}));
   EXPECT_FALSE(parse({"--no-such-flag"}));
+  EXPECT_EQ(parse({"--quota-store-bytes", "5GiB"})->quotas.store_bytes, uint64_t{5} << 30);
   EXPECT_EQ(exit_code, 2);
   EXPECT_FALSE(parse({"--help"}));
   EXPECT_EQ(exit_code, 0);
@@ -325,7 +416,7 @@ TEST_F(AggregatorTest, TwoProducersOfOneStreamAreNoticed) {
   TestOperator people(address());
   agent.Connect();
   const CaptureId capture = people.Start();
-  agent.ReadOrder();
+  ASSERT_TRUE(agent.TakePart(capture));
   EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 0, 0)).next_sequence(), 1u);
   // A retry, and then something else under its name; both are told that it is stored.
   EXPECT_EQ(agent.Upload(TestEnvelope(capture, "a", 0, 0)).next_sequence(), 1u);

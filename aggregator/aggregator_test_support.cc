@@ -92,8 +92,17 @@ v1::AgentOrder TestAgent::Connect() { return Connect(kProtocolVersion); }
 
 v1::AgentOrder TestAgent::ReadOrder() {
   v1::AgentOrder order;
-  if (!control_->Read(&order)) order.Clear();
+  do {
+    if (!control_->Read(&order)) order.Clear();
+  } while (order.has_set_triggers());
   return order;
+}
+
+bool TestAgent::TakePart(const CaptureId& capture) {
+  const v1::AgentOrder arm = ReadOrder();
+  ReportStatus(capture, CaptureWorkerState::kArmed);
+  ReportAgent(capture, 1, false);
+  return arm.start_capture().arm() && ReadOrder().has_begin_capture();
 }
 
 void TestAgent::Report(const v1::AgentReport& report) { control_->Write(report); }
@@ -201,6 +210,8 @@ CaptureId TestOperator::Start(uint64_t duration_ns) {
   v1::CaptureSpec spec;
   spec.set_include_neuron(true);
   spec.set_duration_ns(duration_ns);
+  spec.set_mode(v1::CAPTURE_MODE_CONTINUOUS);
+  spec.set_retention_ns(86'400'000'000'000);
   v1::Capture capture;
   if (!Start(spec, capture).ok()) return {};
   return *CaptureId::Parse(capture.capture_id());

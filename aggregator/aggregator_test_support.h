@@ -27,10 +27,14 @@ class TestAgent {
   TestAgent(const std::string& address, const std::string& agent_id);
   ~TestAgent();
 
-  // Control. A read that fails gives a message with nothing in it.
+  // Control. A read that fails gives a message with nothing in it. The rules of triggers, which
+  // may come at any time, are passed over.
   v1::AgentOrder Connect(uint32_t protocol_version);
   v1::AgentOrder Connect();
   v1::AgentOrder ReadOrder();
+  // Reads the order to arm, arms the one worker of TestWorker, and reads the order to begin. False
+  // when it was told another thing.
+  bool TakePart(const CaptureId& capture);
   void Report(const v1::AgentReport& report);
   void ReportWorker(const std::string& job, uint32_t pid = 4711);
   void ReportStatus(const CaptureId& capture, CaptureWorkerState state, uint64_t events_read = 0,
@@ -66,7 +70,8 @@ class TestOperator {
   explicit TestOperator(const std::string& address);
 
   grpc::Status Start(const v1::CaptureSpec& spec, v1::Capture& capture);
-  CaptureId Start(uint64_t duration_ns = 0);  // of everything
+  // Of everything, and of whoever comes: a standing capture does not need anybody to begin.
+  CaptureId Start(uint64_t duration_ns = 0);
   grpc::Status Stop(const std::string& id, v1::Capture& capture);
   grpc::Status Get(const std::string& id, v1::Capture& capture);
   grpc::Status Delete(const std::string& id);

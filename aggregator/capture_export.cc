@@ -191,7 +191,8 @@ absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
 absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record,
                                  const v1::ExportRequest& request, const CaptureClocks& clocks,
                                  const ExportWriter& write) {
-  const CaptureReader reader = store.OpenCapture(record.id);
+  // What retention deletes meanwhile is in the file all the same.
+  const CaptureReader reader = store.OpenSnapshot(record.id);
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
   const bool raw_window = request.raw_clocks() || request.format() == v1::EXPORT_FORMAT_EVENTS;
   const uint64_t first_ns = FirstEventNs(streams, raw_window ? ClockMaps() : clocks.maps);

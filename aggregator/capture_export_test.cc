@@ -85,7 +85,7 @@ TEST_F(CaptureExportTest, AChunkThatIsDamagedOnDiskMakesItsFilesIncompleteInEver
     std::filesystem::remove_all(path());
     std::filesystem::create_directory(path());
     for (const auto& [name, bytes] : untouched) WriteFile(path() + "/" + name, bytes);
-    const auto store = OpenStore();
+    auto store = OpenStore();
     // Who meets the damage says so; of a summary nothing is read that could be damaged.
     const v1::ExportDone met = Export(*store, first);
     if (first != v1::EXPORT_FORMAT_SUMMARY_JSON) {
@@ -94,6 +94,14 @@ TEST_F(CaptureExportTest, AChunkThatIsDamagedOnDiskMakesItsFilesIncompleteInEver
       ASSERT_GE(met.warnings_size(), 1);
       EXPECT_THAT(met.warnings(0), HasSubstr("left out"));
     } else {
+      Export(*store, v1::EXPORT_FORMAT_EVENTS);
+    }
+    // A compaction of RocksDB's that met it first keeps the store from being written to until it is
+    // opened anew, as the aggregator does then.
+    for (int i = 0; i < 5 && !Export(*store, v1::EXPORT_FORMAT_SUMMARY_JSON).capture_incomplete();
+         ++i) {
+      store.reset();
+      store = OpenStore();
       Export(*store, v1::EXPORT_FORMAT_EVENTS);
     }
     // From then on it is a loss of the capture's.

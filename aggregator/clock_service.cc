@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/clocks/capture_span.h"
 #include "aggregator/clocks/evidence_reach.h"
 #include "base/status.h"
 
@@ -35,10 +36,15 @@ uint16_t PortOf(const std::string& address) {
 }
 
 // The stretch of time whose evidence a capture needs.
-RealtimeWindow WindowOf(const CaptureRecord& capture) {
-  const uint64_t begin_ns = capture.started_realtime_ns;
-  RealtimeWindow window{.begin_ns = begin_ns - std::min(begin_ns, kCaptureMarginNs)};
-  if (HasEnded(capture.state)) window.end_ns = capture.ended_realtime_ns + kCaptureMarginNs;
+absl::StatusOr<RealtimeWindow> WindowOf(const Store& store, const CaptureRecord& capture,
+                                        uint64_t now_ns) {
+  std::vector<StreamRecord> streams;
+  if (capture.spec.mode == CaptureMode::kContinuous) {
+    ASSIGN_OR_RETURN(streams, store.OpenCapture(capture.id).Streams());
+  }
+  RealtimeWindow window = SpanOf(capture, streams, now_ns);
+  window.begin_ns -= std::min(window.begin_ns, kCaptureMarginNs);
+  window.end_ns = HasEnded(capture.state) ? window.end_ns + kCaptureMarginNs : UINT64_MAX;
   return window;
 }
 
@@ -70,6 +76,7 @@ ClockService::ClockService(const AggregatorConfig& config, const Deps& deps,
       writer_(deps.store.clocks(), metrics_),
       book_metrics_(deps.registry),
       book_(deps.store, deps.clock, book_metrics_, config.order_checks),
+      live_(deps.store.clocks(), deps.clock),
       finalizer_(deps.store, book_) {
   metrics_.reference_epoch.Set(epoch.number);
   SPDLOG_INFO("reference timescale: epoch {}", epoch.number);
@@ -146,8 +153,11 @@ absl::Status ClockService::Prune() {
   ASSIGN_OR_RETURN(const std::vector<CaptureRecord> captures, store_.captures().List());
   std::vector<RealtimeWindow> keep;
   keep.reserve(captures.size());
-  for (const CaptureRecord& capture : captures) keep.push_back(WindowOf(capture));
   const uint64_t now_ns = clock_.RealtimeNs();
+  for (const CaptureRecord& capture : captures) {
+    ASSIGN_OR_RETURN(const RealtimeWindow window, WindowOf(store_, capture, now_ns));
+    keep.push_back(window);
+  }
   ASSIGN_OR_RETURN(const ClockEvidenceStore::Pruned pruned,
                    store_.clocks().Prune(now_ns - std::min(now_ns, retention_ns_), keep));
   metrics_.batches_pruned.Increment(static_cast<double>(pruned.batches));

@@ -16,6 +16,7 @@
 #include "aggregator/ingest/clock_gateway.h"
 #include "aggregator/ingest/clock_metrics.h"
 #include "aggregator/keeper_clocks.h"
+#include "aggregator/live_clocks.h"
 #include "aggregator/reference/probe_keys.h"
 #include "aggregator/reference/probe_metrics.h"
 #include "aggregator/reference/probe_responder.h"
@@ -54,10 +55,13 @@ class ClockService {
   uint16_t probe_port() const { return responder_ == nullptr ? 0 : responder_->port(); }
   const ReferenceTimescale& timescale() const { return timescale_; }
   ClockBook& book() { return book_; }
+  LiveClocks& live() { return live_; }
   // What the book says of a capture. Of one that has just ended the last evidence may be on its
   // way: blocks until it has come, for three seconds from the end at the most. Any thread.
   absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
   absl::StatusOr<CaptureClocks> HostsOfCapture(const CaptureRecord& record) const;
+  // The moment that maps of clocks lead to, now.
+  uint64_t ReferenceNowNs() const { return timescale_.NowNs(); }
 
   // Removes evidence that is older than the configuration says and that no capture needs. May take
   // as long as reading it does. Any thread.
@@ -81,6 +85,7 @@ class ClockService {
   ClockEvidenceWriter writer_;
   ClockBookMetrics book_metrics_;
   ClockBook book_;
+  LiveClocks live_;
   ClockFinalizer finalizer_;                   // used on background_ only
   std::unique_ptr<ProbeResponder> responder_;  // null: no UDP
   std::unique_ptr<ClockGateway> gateway_;

@@ -50,6 +50,35 @@ void AddClockOptions(CLI::App& app, AggregatorConfig& config,
       ->default_str("collectives,barriers");
 }
 
+void AddQuotaOptions(CLI::App& app, CaptureQuotas& quotas) {
+  const auto add = [&app](const std::string& name, uint64_t& bytes, const std::string& what) {
+    app.add_option(name, bytes, what + "; default: no limit")->transform(CLI::AsSizeValue(false));
+  };
+  add("--quota-capture-bytes", quotas.capture_bytes,
+      "How much one capture may store, as 5GiB, before it is stopped");
+  add("--quota-job-bytes", quotas.job_bytes,
+      "How much all captures together may hold of one job: beyond, further ones are refused");
+  add("--quota-store-bytes", quotas.store_bytes,
+      "How large the store may be: beyond, captures are refused, and those that run stop");
+}
+
+void AddTriggerOptions(CLI::App& app, AggregatorConfig& config) {
+  app.add_option(
+         "--triggers", config.triggers,
+         "File of rules that begin captures by themselves, see docs/triggers.md; read again "
+         "when it changes, and on SIGHUP")
+      ->envname("NEURONTRACE_TRIGGERS");
+  app.add_option_function<std::string>(
+         "--trigger-posts",
+         [&config](const std::string& who) {
+           config.trigger_posts_from_anywhere = who == "anybody";
+         },
+         "Whose POST /triggers/NAME at --health-address is heard: this-machine, or anybody who "
+         "reaches it")
+      ->check(CLI::IsMember({"this-machine", "anybody"}))
+      ->default_str("this-machine");
+}
+
 // False where `none` does not stand alone.
 bool TakeOrderChecks(const std::vector<std::string>& names, OrderClasses& classes) {
   const auto has = [&](std::string_view name) {
@@ -90,6 +119,8 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
       ->capture_default_str();
   std::vector<std::string> order_checks = {"collectives", "barriers"};
   AddClockOptions(app, config, order_checks);
+  AddQuotaOptions(app, config.quotas);
+  AddTriggerOptions(app, config);
   std::string output = "text";
   auto* const check = app.add_flag(
       "--store-check", config.store_check,

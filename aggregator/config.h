@@ -6,6 +6,7 @@
 #include <string>
 
 #include "aggregator/clocks/order_classes.h"
+#include "aggregator/session/capture_quota.h"
 #include "aggregator/store/durability.h"
 
 namespace neurontrace {
@@ -21,6 +22,9 @@ struct AggregatorConfig {
   uint32_t clock_evidence_hours = 24;  // how long it is kept where no capture needs it
   OrderClasses order_checks;           // of exports and certificates
   Durability durability = Durability::kSynced;
+  CaptureQuotas quotas;
+  std::string triggers;  // file of rules; empty: none
+  bool trigger_posts_from_anywhere = false;
   bool store_check = false;  // verify the store and end
   bool json = false;         // what store_check prints
 };

@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   const auto aggregator = neurontrace::Aggregator::Start(*config);
@@ -40,7 +41,9 @@ int main(int argc, char** argv) {
   while (true) {
     const timespec second = {.tv_sec = 1, .tv_nsec = 0};
     const int signal = sigtimedwait(&signals, nullptr, &second);
-    if (signal > 0) {
+    if (signal == SIGHUP) {
+      (*aggregator)->ReadTriggersAgain();
+    } else if (signal > 0) {
       SPDLOG_INFO("ending after signal {}", signal);
       return 0;
     }

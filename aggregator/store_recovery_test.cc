@@ -261,6 +261,41 @@ TEST_F(StoreRecoveryTest, ADeletedCaptureDoesNotComeBackWithItsChunks) {
   EXPECT_THAT(Streams(*store, 2), IsEmpty());
 }
 
+// Blob files hold what has expired until they are deleted themselves.
+TEST_F(StoreRecoveryTest, WhatHasExpiredDoesNotComeBackWithARebuild) {
+  for (const bool flushed : {false, true}) {
+    SCOPED_TRACE(flushed ? "in files" : "in the log");
+    std::filesystem::remove_all(path());
+    std::filesystem::create_directory(path());
+    Fill(1, 2, 10);
+    Flush();
+    {
+      const auto store = OpenStore();
+      const auto trimmed = store->chunks().Trim(TestCaptureId(1), 0, {.before_sequence = 4});
+      ASSERT_TRUE(trimmed.ok()) << trimmed.status();
+      EXPECT_EQ(trimmed->chunks, 4u);
+    }
+    ExpectSound();
+    if (flushed) Flush();
+    std::filesystem::remove(Files("MANIFEST-").back());
+    {
+      const auto store = OpenStore();
+      ASSERT_NE(store, nullptr);
+      EXPECT_THAT(store->notes(), Contains(HasSubstr("rebuilt")));
+      const auto records = Streams(*store);
+      ASSERT_EQ(records.size(), 2u);
+      EXPECT_EQ(records[0].next_sequence, 10u);
+      EXPECT_EQ(records[0].first_sequence, 4u);
+      EXPECT_EQ(records[0].chunks, 6u);
+      EXPECT_EQ(records[0].events_expired(), 4u * kEventsPerChunk);
+      EXPECT_EQ(records[0].events_lost(), 0u);
+      EXPECT_EQ(records[1].events, 10u * kEventsPerChunk);
+      ExpectReadable(*store);
+    }
+    ExpectSound();
+  }
+}
+
 TEST_F(StoreRecoveryTest, ARebuildThatWasInterruptedBeginsAnew) {
   Fill(1, 2, 10);
   Flush();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,9 @@ struct EventAccount {
   uint64_t stored = 0;
   uint64_t lost = 0;
   bool lost_unknown = false;
-  std::vector<Loss> losses;  // by place and reason
+  uint64_t expired = 0;          // were stored, and went with the capture's retention
+  uint64_t expired_last_ns = 0;  // the latest of these, raw
+  std::vector<Loss> losses;      // by place and reason; what has expired among them
   Conservation conserved = Conservation::kYes;
 
   bool whole() const { return lost == 0 && !lost_unknown && conserved == Conservation::kYes; }
@@ -89,6 +92,8 @@ struct WorkerCertificate {
   uint64_t events_read = 0;
   bool events_read_differs = false;
   ClockQuality clock;
+  std::optional<Loss> left_out;   // for the capture's budget: from when to when, in words; no loss
+  std::vector<Loss> gave_way;     // to other captures: from when to when, in words; no loss
   std::vector<Gap> longest_gaps;  // longest first
   uint64_t gaps = 0;
   uint64_t gaps_sum_ns = 0;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "trace/expiry.h"
+
 namespace neurontrace {
 namespace {
 
@@ -29,6 +31,8 @@ void EventAccount::Add(const EventAccount& more) {
   AddTo(captured, more.captured);
   AddTo(stored, more.stored);
   AddTo(lost, more.lost);
+  AddTo(expired, more.expired);
+  expired_last_ns = std::max(expired_last_ns, more.expired_last_ns);
   lost_unknown = lost_unknown || more.lost_unknown;
   for (const Loss& loss : more.losses) AddLoss(loss, losses);
   if (conserved == Conservation::kNo || more.conserved == Conservation::kNo) {
@@ -48,6 +52,12 @@ EventAccount AccountOf(const StreamRecord& stream) {
     // One of no events gives only the time and the words of what is counted elsewhere.
     if (loss.events == 0 && !loss.events_unknown) continue;
     AddLoss(loss, account.losses);
+    if (IsExpiry(loss)) {
+      AddTo(account.expired, loss.events);
+      AddTo(accounted, loss.events);
+      account.expired_last_ns = std::max(account.expired_last_ns, loss.last_timestamp_ns);
+      continue;
+    }
     AddTo(account.lost, loss.events);
     account.lost_unknown = account.lost_unknown || loss.events_unknown;
     if (IsBeforeCapture(loss.place)) {
@@ -74,6 +84,7 @@ uint64_t EventsReadBy(const StreamRecord& stream) {
 std::string DescribeLosses(const std::vector<Loss>& losses) {
   std::string text;
   for (const Loss& loss : losses) {
+    if (IsExpiry(loss)) continue;
     if (!text.empty()) text += ", ";
     if (loss.events > 0) text += fmt::format("{}", loss.events);
     if (loss.events_unknown) text += loss.events > 0 ? " and more" : "an unknown number";

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "aggregator/certificate/event_account.h"
+#include "trace/fidelity.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -142,6 +143,28 @@ TEST(MakeCertificate, EverythingStoredIsComplete) {
   EXPECT_EQ(certificate.workers[0].clock.words, "not aligned");
 }
 
+TEST(MakeCertificate, AnExecutionThatWasNotReachedIsFound) {
+  World world;
+  world.record.spec = {.at_execution = 4'711};
+  world.record.begin = CaptureBegin{.first_execution = 4'711};
+  world.Status(1, CaptureWorkerState::kComplete).events_read = 5;
+  world.Stream(1, 5);
+  EXPECT_TRUE(world.Make().complete);
+  world.Status(2, CaptureWorkerState::kComplete);
+  const Certificate one = world.Make();
+  EXPECT_FALSE(one.complete);
+  EXPECT_EQ(one.verdict, "incomplete: 1 worker reached none of the executions");
+  EXPECT_THAT(one.findings,
+              ElementsAre("i-a pid 2 recorded nothing: it did not reach execution 4711"));
+  // `next` that was never chosen.
+  world.record.spec = {.at_next_execution = true};
+  world.record.begin = CaptureBegin();
+  EXPECT_THAT(world.Make().findings, ElementsAre(HasSubstr("no execution to begin at was found")));
+  // While it goes on it may still come.
+  world.record.state = CaptureState::kRecording;
+  EXPECT_THAT(world.Make().findings, IsEmpty());
+}
+
 // What became of one worker, by what is known of it.
 struct PartCase {
   const char* name;
@@ -227,6 +250,27 @@ TEST(MakeCertificate, TellsTheParts) {
     EXPECT_EQ(certificate.complete, test.complete) << certificate.verdict;
     EXPECT_EQ(certificate.findings.empty(), test.complete);
   }
+}
+
+TEST(MakeCertificate, OfACaptureThatDidNotBeginNothingIsLost) {
+  World world;
+  world.record.state = CaptureState::kNotBegun;
+  world.Status(1, CaptureWorkerState::kArmed);
+  world.Status(2, CaptureWorkerState::kRefused).detail = "no tap";
+  const Certificate certificate = world.Make();
+  EXPECT_FALSE(certificate.complete);
+  EXPECT_FALSE(certificate.account.lost_unknown);
+  EXPECT_EQ(certificate.verdict, "not begun: 1 worker never took part");
+  EXPECT_THAT(certificate.notes, Contains("i-a pid 1 was armed"));
+}
+
+TEST(MakeCertificate, WhereNobodyWasRefusedItSaysThatTooFewWereArmed) {
+  World world;
+  world.record.state = CaptureState::kNotBegun;
+  world.Status(1, CaptureWorkerState::kArmed);
+  const Certificate certificate = world.Make();
+  EXPECT_FALSE(certificate.complete);
+  EXPECT_EQ(certificate.verdict, "not begun: fewer workers were armed than it requires");
 }
 
 TEST(MakeCertificate, AStreamWithoutAnEndIsNotComplete) {
@@ -491,6 +535,30 @@ TEST(MakeCertificate, BoundsTheFindings) {
   ASSERT_EQ(certificate.findings.size(), limits::kCaptureWarningsMax);
   EXPECT_EQ(certificate.findings.back(), "and 37 more");
   EXPECT_EQ(certificate.verdict, "incomplete: 100 workers never took part");
+}
+
+// What a budget left out is told apart from what was lost: the capture is complete, with a note.
+TEST(MakeCertificate, WhatABudgetLeftOutIsNoLoss) {
+  World world;
+  world.Status(1, CaptureWorkerState::kComplete).events_read = 20;
+  world.record.workers.back().streams = 2;
+  const std::string words =
+      "without allocation events, as the budget of 2 % of a processor was spent";
+  world.Stream(1, 10, {LeftOutFromTo(1'763'700'001 * kSecondNs, 1'763'700'003 * kSecondNs, words)});
+  world.Stream(1, 10, {LeftOutFromTo(1'763'700'002 * kSecondNs, 1'763'700'009 * kSecondNs, words)});
+  world.Status(2, CaptureWorkerState::kComplete).events_read = 5;
+  world.record.workers.back().streams = 1;
+  world.Stream(2, 5);
+  const Certificate certificate = world.Make();
+  EXPECT_TRUE(certificate.complete) << certificate.verdict;
+  EXPECT_EQ(certificate.account.lost, 0u);
+  EXPECT_THAT(certificate.account.losses, IsEmpty());
+  EXPECT_EQ(certificate.verdict,
+            "complete: every event that was recorded is stored; 1 worker left some out to keep to "
+            "the budget");
+  EXPECT_THAT(
+      certificate.notes,
+      ElementsAre("i-a pid 1 recorded from 2025-11-21 04:40:01Z to 2025-11-21 04:40:09Z " + words));
 }
 
 }  // namespace

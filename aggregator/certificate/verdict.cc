@@ -16,6 +16,9 @@
 namespace neurontrace {
 namespace {
 
+// Stretches told of one worker.
+constexpr size_t kGaveWayNamedMax = 4;
+
 std::string TimeText(uint64_t realtime_ns) {
   const auto seconds = static_cast<time_t>(realtime_ns / 1'000'000'000);
   tm parts{};
@@ -111,6 +114,66 @@ std::string FindingOf(const WorkerCertificate& worker) {
   return text;
 }
 
+// "expired: 5 events before 2026-11-22 01:02:03Z", by their host's clock; empty where none has.
+std::string ExpiredWords(const EventAccount& account) {
+  if (account.expired == 0) return "";
+  return fmt::format("expired: {} before {}", Count(account.expired, "event"),
+                     TimeText(account.expired_last_ns));
+}
+
+// "from … to … without allocation events, as the budget of 2 % of a processor was spent".
+std::string LeftOutWords(const WorkerCertificate& worker) {
+  return fmt::format(
+      "{} recorded from {} to {} {}", NameOf(worker), TimeText(worker.left_out->first_timestamp_ns),
+      TimeText(worker.left_out->last_timestamp_ns),
+      worker.left_out->detail.empty() ? "less than was asked for" : worker.left_out->detail);
+}
+
+// Of a capture by executions that has ended: the worker took part, and came to none of them.
+bool ReachedNoExecution(const CaptureRecord& record, const WorkerCertificate& worker) {
+  return worker.part == WorkerPart::kIdle && !worker.framework && record.begin.has_value() &&
+         record.spec.by_execution() && HasEnded(record.state);
+}
+
+std::string NotReachedWords(const CaptureRecord& record, const WorkerCertificate& worker) {
+  const uint64_t first = record.begin->first_execution;
+  return fmt::format("{} recorded nothing: {}", NameOf(worker),
+                     first == 0 ? "no execution to begin at was found"
+                                : fmt::format("it did not reach execution {}", first));
+}
+
+uint64_t LengthNs(const Loss& gap) { return gap.last_timestamp_ns - gap.first_timestamp_ns; }
+
+// "did not record from … to … (8.0 s): capture … had the worker", in the order of time.
+std::string GaveWayWords(const WorkerCertificate& worker) {
+  std::string text = NameOf(worker) + " did not record";
+  size_t named = 0;
+  for (const Loss& gap : worker.gave_way) {
+    if (++named > kGaveWayNamedMax) {
+      return text + fmt::format("; and {} more times", worker.gave_way.size() - kGaveWayNamedMax);
+    }
+    text += fmt::format("{} from {} to {} ({:.1f} s): {}", named == 1 ? "" : ";",
+                        TimeText(gap.first_timestamp_ns), TimeText(gap.last_timestamp_ns),
+                        static_cast<double>(LengthNs(gap)) * 1e-9, gap.detail);
+  }
+  return text;
+}
+
+// "but for the time that other captures had 2 workers (up to 8.0 s)"; empty where none had.
+std::string ButForWords(const Certificate& certificate) {
+  size_t workers = 0;
+  uint64_t longest_ns = 0;
+  for (const WorkerCertificate& worker : certificate.workers) {
+    uint64_t sum_ns = 0;
+    for (const Loss& gap : worker.gave_way) sum_ns += LengthNs(gap);
+    workers += !worker.gave_way.empty();
+    longest_ns = std::max(longest_ns, sum_ns);
+  }
+  if (workers == 0) return "";
+  return fmt::format("but for the time that other captures had {} (up to {:.1f} s)",
+                     Count(workers, "worker"), static_cast<double>(longest_ns) * 1e-9);
+}
+
 // What left workers out of a capture that matched none.
 std::string WhyNone(const Certificate& certificate) {
   if (certificate.agents.empty() && certificate.workers.empty()) {
@@ -179,9 +242,10 @@ std::string NeverSeen(const Certificate& certificate) {
   return "";
 }
 
-std::string Summary(const Certificate& certificate) {
-  size_t never = 0, vanished = 0, lost = 0;
+std::string Summary(const CaptureRecord& record, const Certificate& certificate) {
+  size_t never = 0, vanished = 0, lost = 0, not_reached = 0;
   for (const WorkerCertificate& worker : certificate.workers) {
+    not_reached += ReachedNoExecution(record, worker);
     never += worker.part == WorkerPart::kNever && IsWanting(worker);
     vanished += worker.part == WorkerPart::kVanished;
     lost += worker.part == WorkerPart::kDataLost;
@@ -194,6 +258,9 @@ std::string Summary(const Certificate& certificate) {
   if (lost > 0) parts.push_back(fmt::format("all data of {} lost", Count(lost, "worker")));
   if (vanished > 0) parts.push_back(Count(vanished, "worker") + " vanished");
   if (never > 0) parts.push_back(Count(never, "worker") + " never took part");
+  if (not_reached > 0) {
+    parts.push_back(Count(not_reached, "worker") + " reached none of the executions");
+  }
   size_t awaited = 0;
   for (const AgentCertificate& agent : certificate.agents) {
     awaited += agent.part == AgentPart::kAwaited;
@@ -220,36 +287,62 @@ void PassVerdict(const CaptureRecord& record, Certificate& certificate) {
   certificate.provisional = !HasEnded(record.state);
   const EventAccount& account = certificate.account;
   const bool matched_none = MatchedNone(certificate);
+  const bool has_begun = record.state != CaptureState::kNotBegun;
   {
     Lines findings(certificate.findings);
     Lines notes(certificate.notes);
     if (matched_none) findings.Add(WhyNone(certificate));
     JudgeAgents(certificate, findings);
     JudgeRanks(certificate, notes);
+    if (account.expired > 0) notes.Add(ExpiredWords(account));
     for (const WorkerCertificate& worker : certificate.workers) {
       if (IsWanting(worker)) {
         findings.Add(FindingOf(worker));
+      } else if (ReachedNoExecution(record, worker)) {
+        findings.Add(NotReachedWords(record, worker));
       } else if (worker.part == WorkerPart::kIdle) {
-        notes.Add(NameOf(worker) + " took part and had nothing to record");
+        notes.Add(NameOf(worker) +
+                  (has_begun ? " took part and had nothing to record" : " was armed"));
       } else if (worker.part == WorkerPart::kNever && !matched_none) {
         notes.Add(WithDetail(NameOf(worker) + " " + NeverWords(worker), worker.detail));
       }
+      if (worker.left_out) notes.Add(LeftOutWords(worker));
+      if (!worker.gave_way.empty()) notes.Add(GaveWayWords(worker));
     }
   }
+  const std::string but_for = ButForWords(certificate);
   if (certificate.provisional) {
     certificate.verdict =
         fmt::format("provisional: {} events stored so far, {} lost{}", account.stored, account.lost,
                     account.lost_unknown ? " and an unknown number more" : "");
+    if (account.expired > 0) certificate.verdict += "; " + ExpiredWords(account);
+    if (!but_for.empty()) certificate.verdict += "; " + but_for;
     return;
   }
-  certificate.complete = certificate.findings.empty();
-  if (certificate.complete) {
-    certificate.verdict = "complete: every event the runtime produced is stored";
+  certificate.complete = certificate.findings.empty() && has_begun;
+  const std::string what = has_begun ? "incomplete: " : "not begun: ";
+  if (certificate.findings.empty() && !has_begun) {
+    certificate.verdict = what + "fewer workers were armed than it requires";
+  } else if (certificate.complete) {
+    const auto left_out =
+        std::count_if(certificate.workers.begin(), certificate.workers.end(),
+                      [](const WorkerCertificate& worker) { return worker.left_out.has_value(); });
+    const bool all = left_out == 0 && but_for.empty();
+    certificate.verdict =
+        fmt::format("complete{}{}: every event {} is stored{}", but_for.empty() ? "" : " ", but_for,
+                    all ? "the runtime produced" : "that was recorded",
+                    account.expired == 0 ? "" : " or has expired as it was to");
+    if (left_out > 0) {
+      certificate.verdict += fmt::format("; {} left some out to keep to the budget",
+                                         Count(static_cast<size_t>(left_out), "worker"));
+    }
   } else if (matched_none) {
-    certificate.verdict = "incomplete: " + certificate.findings.front();
+    certificate.verdict = what + certificate.findings.front();
   } else {
-    certificate.verdict = "incomplete: " + Summary(certificate);
+    certificate.verdict = what + Summary(record, certificate);
+    if (!but_for.empty()) certificate.verdict += "; " + but_for;
   }
+  if (account.expired > 0) certificate.verdict += "; " + ExpiredWords(account);
   certificate.verdict += NeverSeen(certificate);
 }
 

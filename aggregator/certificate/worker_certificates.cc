@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "aggregator/certificate/event_account.h"
+#include "trace/fidelity.h"
+#include "trace/given_way.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -25,6 +27,17 @@ struct Draft {
 
 uint64_t LengthNs(const Gap& gap) {
   return gap.loss.last_timestamp_ns - gap.loss.first_timestamp_ns;
+}
+
+// Streams of a worker are told the same, but for what each had already delivered.
+void AddLeftOut(const std::vector<Loss>& losses, std::optional<Loss>& left_out) {
+  for (const Loss& loss : losses) {
+    if (!IsLeftOut(loss) || loss.last_timestamp_ns == 0) continue;
+    if (!left_out) left_out = loss;
+    left_out->first_timestamp_ns = std::min(left_out->first_timestamp_ns, loss.first_timestamp_ns);
+    left_out->last_timestamp_ns = std::max(left_out->last_timestamp_ns, loss.last_timestamp_ns);
+    if (loss.detail.size() > left_out->detail.size()) left_out->detail = loss.detail;
+  }
 }
 
 class Drafts {
@@ -79,9 +92,14 @@ class Drafts {
     part.gaps = stream.gaps_count;
     part.gaps_sum_ns = stream.gaps_sum_ns;
     worker.account.Add(part.account);
+    AddLeftOut(stream.losses, worker.left_out);
     worker.gaps += stream.gaps_count;
     worker.gaps_sum_ns = std::max(worker.gaps_sum_ns, stream.gaps_sum_ns);
     for (const Loss& gap : stream.gaps) {
+      if (IsGivenWay(gap)) {
+        if (gap.last_timestamp_ns > gap.first_timestamp_ns) worker.gave_way.push_back(gap);
+        continue;
+      }
       if (gap.last_timestamp_ns > gap.first_timestamp_ns) {
         worker.longest_gaps.push_back({stream.identity, gap});
       }
@@ -124,6 +142,10 @@ class Drafts {
     auto& gids = worker.worker_gids;
     std::sort(gids.begin(), gids.end());
     gids.erase(std::unique(gids.begin(), gids.end()), gids.end());
+    // What was there before has gone in any case.
+    std::erase_if(worker.gave_way, [&worker](const Loss& gap) {
+      return gap.last_timestamp_ns <= worker.account.expired_last_ns;
+    });
     auto& gaps = worker.longest_gaps;
     std::stable_sort(gaps.begin(), gaps.end(),
                      [](const Gap& a, const Gap& b) { return LengthNs(a) > LengthNs(b); });
@@ -144,6 +166,8 @@ class Drafts {
     if (state == CaptureWorkerState::kRefused && !has_traces) {
       worker.part = WorkerPart::kNever;
       worker.absence = AbsenceOf(draft.status->worker_state);
+    } else if (evidence_.record.state == CaptureState::kNotBegun && !has_traces) {
+      worker.part = WorkerPart::kIdle;  // it was armed, and told to let it be
     } else if (has_ended ? HasVanished(draft, state) : state == CaptureWorkerState::kLost) {
       worker.part = WorkerPart::kVanished;
       if (state == CaptureWorkerState::kComplete && worker.detail.empty()) {
@@ -153,7 +177,8 @@ class Drafts {
     } else if (!has_traces) {
       worker.part = WorkerPart::kIdle;
     } else {
-      worker.part = worker.account.stored > 0 ? WorkerPart::kRecorded : WorkerPart::kDataLost;
+      const bool was_stored = worker.account.stored > 0 || worker.account.expired > 0;
+      worker.part = was_stored ? WorkerPart::kRecorded : WorkerPart::kDataLost;
     }
   }
 

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "aggregator/align/instance_clock.h"
+#include "aggregator/clocks/capture_span.h"
 #include "aggregator/clocks/clock_rows.h"
 #include "aggregator/clocks/event_clocks.h"
 #include "aggregator/clocks/reference_reading.h"
@@ -22,12 +24,16 @@ namespace neurontrace {
 namespace {
 
 uint64_t Before(uint64_t ns, uint64_t by_ns) { return ns > by_ns ? ns - by_ns : 0; }
+uint64_t After(uint64_t ns, uint64_t by_ns) {
+  return ns > UINT64_MAX - by_ns ? UINT64_MAX : ns + by_ns;
+}
 
-// The reference began as REALTIME, and a capture is short.
-ReferenceWindow WindowOf(const CaptureRecord& record) {
-  const uint64_t end_ns =
-      record.ended_realtime_ns != 0 ? record.ended_realtime_ns : record.started_realtime_ns;
-  return {record.started_realtime_ns, end_ns};
+// The reference began as REALTIME, and a capture is short, or what is left of it.
+ReferenceWindow WindowOf(const CaptureRecord& record, std::span<const StreamRecord> streams,
+                         uint64_t now_ns) {
+  const RealtimeWindow span = SpanOf(record, streams, now_ns);
+  if (record.spec.mode == CaptureMode::kContinuous) return {span.begin_ns, span.end_ns};
+  return {span.begin_ns, HasEnded(record.state) ? span.end_ns : span.begin_ns};
 }
 
 // Whether a stored version is to be given out, rather than one fitted out of what is there now.
@@ -129,8 +135,8 @@ absl::StatusOr<std::optional<CaptureClocks>> ClockBook::Held(const CaptureRecord
     return std::nullopt;
   }
   if (!Holds(stored.fit, now)) return std::nullopt;
-  clocks->window = WindowOf(record);
   ASSIGN_OR_RETURN(const auto streams, store_.OpenCapture(record.id).Streams());
+  clocks->window = WindowOf(record, streams, clock_.RealtimeNs());
   EndWithEvents(streams, *clocks);
   clocks->version = stored.models.version;
   clocks->is_final = stored.fit.is_final;
@@ -181,9 +187,16 @@ void ClockBook::TellNotStored(const CaptureId& id, const absl::Status& status) c
 absl::StatusOr<ClockFitRecord> ClockBook::Survey(const CaptureRecord& record) const {
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams,
                    store_.OpenCapture(record.id).Streams());
+  RealtimeWindow window = SpanOf(record, streams, clock_.RealtimeNs());
+  window.begin_ns = Before(window.begin_ns, kMarginNs);
+  window.end_ns = record.ended_realtime_ns == 0 ? UINT64_MAX : record.ended_realtime_ns + kMarginNs;
+  return Survey(streams, window);
+}
+
+absl::StatusOr<ClockFitRecord> ClockBook::Survey(std::span<const StreamRecord> streams,
+                                                 const RealtimeWindow& window) const {
   ClockFitRecord fit = FitRecordOfThisBuild(order_);
-  fit.window.begin_ns = Before(record.started_realtime_ns, kMarginNs);
-  if (record.ended_realtime_ns != 0) fit.window.end_ns = record.ended_realtime_ns + kMarginNs;
+  fit.window = window;
   std::set<HostBoot> hosts;
   for (const StreamRecord& stream : streams) {
     const WorkerIdentity& worker = stream.identity.worker;
@@ -203,7 +216,7 @@ absl::StatusOr<ClockFitRecord> ClockBook::Survey(const CaptureRecord& record) co
 absl::StatusOr<CaptureClocks> ClockBook::FitHosts(const CaptureRecord& record,
                                                   ClockFitRecord& fit) const {
   ASSIGN_OR_RETURN(const auto streams, store_.OpenCapture(record.id).Streams());
-  ASSIGN_OR_RETURN(CaptureClocks clocks, Fit(fit, WindowOf(record)));
+  ASSIGN_OR_RETURN(CaptureClocks clocks, Fit(fit, WindowOf(record, streams, clock_.RealtimeNs())));
   EndWithEvents(streams, clocks);
   return clocks;
 }
@@ -211,12 +224,24 @@ absl::StatusOr<CaptureClocks> ClockBook::FitHosts(const CaptureRecord& record,
 absl::StatusOr<CaptureClocks> ClockBook::FitCapture(const CaptureRecord& record,
                                                     ClockFitRecord& fit) const {
   const uint64_t begun_ns = clock_.MonotonicNs();
-  const CaptureReader reader = store_.OpenCapture(record.id);
+  const CaptureReader reader = store_.OpenSnapshot(record.id);
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
   ASSIGN_OR_RETURN(CaptureClocks clocks, FitHosts(record, fit));
   RETURN_IF_ERROR(AddEventClocks(reader, streams, order_, clocks));
   metrics_.fits.Increment();
   metrics_.fit_seconds.Increment(static_cast<double>(clock_.MonotonicNs() - begun_ns) / 1e9);
+  return clocks;
+}
+
+absl::StatusOr<CaptureClocks> ClockBook::OfWindow(const CaptureRecord& record,
+                                                  const RealtimeWindow& window) const {
+  const CaptureReader reader = store_.OpenSnapshot(record.id);
+  ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
+  const RealtimeWindow wide{Before(window.begin_ns, kMarginNs), After(window.end_ns, kMarginNs)};
+  ASSIGN_OR_RETURN(ClockFitRecord fit, Survey(streams, wide));
+  ASSIGN_OR_RETURN(CaptureClocks clocks, Fit(fit, ReferenceWindow{window.begin_ns, window.end_ns}));
+  RETURN_IF_ERROR(AddEventClocks(reader, streams, order_, clocks, wide));
+  metrics_.fits.Increment();
   return clocks;
 }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "absl/status/statusor.h"
 #include "aggregator/align/capture_clocks.h"
@@ -50,6 +51,10 @@ class ClockBook {
   // Of the machines that have streams in a capture. Errors of reading streams and evidence;
   // CANCELLED after Close. Models that cannot be stored are given all the same, as version 0.
   absl::StatusOr<CaptureClocks> OfCapture(const CaptureRecord& record);
+  // Of one that goes on, for an export of a part of it alone: fitted out of the evidence and the
+  // events around the window. Stores nothing.
+  absl::StatusOr<CaptureClocks> OfWindow(const CaptureRecord& record,
+                                         const RealtimeWindow& window) const;
   // The same without what events tell of devices and of order, unless a stored version has it:
   // reads none of them, and stores nothing. For who only looks.
   absl::StatusOr<CaptureClocks> HostsOfCapture(const CaptureRecord& record) const;
@@ -72,6 +77,8 @@ class ClockBook {
   class Turn;
 
   absl::StatusOr<ClockFitRecord> Survey(const CaptureRecord& record) const;
+  absl::StatusOr<ClockFitRecord> Survey(std::span<const StreamRecord> streams,
+                                        const RealtimeWindow& window) const;
   absl::StatusOr<CaptureClocks> Fit(ClockFitRecord& fit,
                                     const std::optional<ReferenceWindow>& window) const;
   absl::StatusOr<CaptureClocks> FitHosts(const CaptureRecord& record, ClockFitRecord& fit) const;

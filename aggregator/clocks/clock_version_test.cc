@@ -268,8 +268,16 @@ TEST_F(ClockVersionTest, AStoreThatTakesNoWritesCostsTheVersionAndNothingElse) {
   EXPECT_EQ(metrics_.versions_not_stored.Value(), 1);
   EXPECT_EQ(Rows(0, false), rows);
   disk->SetUnlimited();
-  EXPECT_EQ(Rows(1, false), rows);
-  EXPECT_EQ(metrics_.versions_not_stored.Value(), 2);
+  // RocksDB may be about to recover by itself, and is busy then: who asks next finds it well.
+  CaptureClocks clocks;
+  int not_stored = 1;
+  do {
+    ++not_stored;
+    clocks = Clocks();
+  } while (clocks.version == 0 && not_stored < 1'000);
+  EXPECT_EQ(clocks.version, 1u);
+  EXPECT_EQ(EncodeClockRows(clocks), rows);
+  EXPECT_EQ(metrics_.versions_not_stored.Value(), not_stored);
   book_.reset();
   store_.reset();
 }

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "aggregator/store/capture_reader.h"
+#include "aggregator/store/clock_evidence_store.h"
 #include "trace/decoded_chunk.h"
 
 namespace neurontrace {
@@ -18,8 +19,10 @@ class CoreChunks {
  public:
   explicit CoreChunks(const CaptureReader& reader) : reader_(reader) {}
 
-  // Chunks that are damaged are passed over. Errors of the store.
-  absl::Status ForEach(uint32_t stream, const std::function<void(const DecodedChunk&)>& visit);
+  // Those with events in a stretch of their host's REALTIME, both ends included. Chunks that are
+  // damaged, or expire at this moment, are passed over. Errors of the store.
+  absl::Status ForEach(uint32_t stream, const RealtimeWindow& window,
+                       const std::function<void(const DecodedChunk&)>& visit);
 
   uint64_t unreadable() const { return unreadable_; }  // chunks of all streams
 

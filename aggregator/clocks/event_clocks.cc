@@ -101,7 +101,8 @@ ClockFinding UnreadChunks(uint64_t chunks) {
 }  // namespace
 
 absl::Status AddEventClocks(const CaptureReader& reader, const std::vector<StreamRecord>& streams,
-                            const OrderClasses& order, CaptureClocks& clocks) {
+                            const OrderClasses& order, CaptureClocks& clocks,
+                            const RealtimeWindow& window) {
   // A core has two streams where another agent took over from the first.
   std::map<LogicalCore, std::vector<const StreamRecord*>> cores;
   for (const StreamRecord& stream : streams) {
@@ -114,8 +115,10 @@ absl::Status AddEventClocks(const CaptureReader& reader, const std::vector<Strea
     CoreEvidence evidence(checker);
     const uint64_t unreadable_before = chunks.unreadable();
     for (const StreamRecord* stream : of_core) {
-      RETURN_IF_ERROR(
-          chunks.ForEach(stream->number, [&](const DecodedChunk& chunk) { evidence.Add(chunk); }));
+      const ClockMap& host = clocks.maps.For(core.first, ClockDomain::kHostRealtime);
+      const RealtimeWindow raw{host.ToRaw(window.begin_ns), host.ToRaw(window.end_ns)};
+      RETURN_IF_ERROR(chunks.ForEach(stream->number, raw,
+                                     [&](const DecodedChunk& chunk) { evidence.Add(chunk); }));
     }
     for (const DeviceCoreEvidence& found : evidence.Finish()) {
       DeviceClock clock = FitCore(core, found, evidence.began_anew());

@@ -7,6 +7,7 @@
 #include "aggregator/align/capture_clocks.h"
 #include "aggregator/clocks/order_checker.h"
 #include "aggregator/store/capture_reader.h"
+#include "aggregator/store/clock_evidence_store.h"
 #include "aggregator/store/stream_record.h"
 
 namespace neurontrace {
@@ -23,8 +24,9 @@ namespace neurontrace {
 //
 // And whether collectives and barriers of several instances, whose clocks are in clocks.instances
 // already, are shown in an order that they can have had: put to clocks.order. Some 100 MB at the
-// most. Errors of the store.
+// most. Only of chunks with events in `window`, by the reference. Errors of the store.
 absl::Status AddEventClocks(const CaptureReader& reader, const std::vector<StreamRecord>& streams,
-                            const OrderClasses& order, CaptureClocks& clocks);
+                            const OrderClasses& order, CaptureClocks& clocks,
+                            const RealtimeWindow& window = {});
 
 }  // namespace neurontrace

@@ -11,6 +11,7 @@
 #include "trace/stream_cursor.h"
 #include "wire/agent_hello.h"
 #include "wire/conversions.h"
+#include "wire/trigger_messages.h"
 
 namespace neurontrace {
 namespace {
@@ -23,6 +24,8 @@ bool HasStream(const std::vector<StreamCursor>& cursors, const WorkerIdentity& w
 void ToMessage(const StartOrder& order, v1::StartCaptureOrder* message) {
   message->set_capture_id(std::string(order.capture_id.bytes()));
   ToProto(order.spec, message->mutable_spec());
+  message->set_arm(order.arm);
+  if (order.begin) ToProto(*order.begin, message->mutable_begin());
 }
 
 }  // namespace
@@ -31,9 +34,15 @@ v1::AgentOrder ToOrder(const CaptureOrder& order) {
   v1::AgentOrder message;
   if (const auto* const start = std::get_if<StartOrder>(&order)) {
     ToMessage(*start, message.mutable_start_capture());
+  } else if (const auto* const begin = std::get_if<BeginOrder>(&order)) {
+    v1::BeginCaptureOrder& begin_capture = *message.mutable_begin_capture();
+    begin_capture.set_capture_id(std::string(begin->capture_id.bytes()));
+    ToProto(begin->begin, begin_capture.mutable_begin());
   } else {
-    message.mutable_stop_capture()->set_capture_id(
-        std::string(std::get<StopOrder>(order).capture_id.bytes()));
+    const StopOrder& stop = std::get<StopOrder>(order);
+    v1::StopCaptureOrder& stop_capture = *message.mutable_stop_capture();
+    stop_capture.set_capture_id(std::string(stop.capture_id.bytes()));
+    stop_capture.set_host_raw_ns(stop.host_raw_ns);
   }
   return message;
 }
@@ -73,6 +82,11 @@ absl::StatusOr<v1::AgentOrder> AgentReports::Connect(const v1::AgentReport& repo
   return order;
 }
 
+std::optional<v1::AgentOrder> AgentReports::AfterWelcome() const {
+  if (!triggers_.rules) return std::nullopt;
+  return triggers_.rules();
+}
+
 absl::Status AgentReports::Handle(const v1::AgentReport& report, const std::string& agent_id,
                                   ConnectionId from) {
   switch (report.report_case()) {
@@ -88,13 +102,21 @@ absl::Status AgentReports::Handle(const v1::AgentReport& report, const std::stri
     }
     case v1::AgentReport::kCaptureWorker: {
       ASSIGN_OR_RETURN(const CaptureWorkerStatus status, FromProto(report.capture_worker()));
-      return coordinator_.OnWorkerStatus(agent_id, from, status);
+      RETURN_IF_ERROR(coordinator_.OnWorkerStatus(agent_id, from, status));
+      if (triggers_.on_status) triggers_.on_status(agent_id, status);
+      return absl::OkStatus();
     }
     case v1::AgentReport::kCaptureAgent: {
       const v1::CaptureAgentStatus& status = report.capture_agent();
       ASSIGN_OR_RETURN(const CaptureId capture, CaptureId::FromBytes(status.capture_id()));
       return coordinator_.OnAgentStatus(agent_id, from, capture, status.matched_workers(),
                                         status.finished());
+    }
+    case v1::AgentReport::kTriggerFired: {
+      ASSIGN_OR_RETURN(const TriggerFired fired, FromProto(report.trigger_fired()));
+      RETURN_IF_ERROR(coordinator_.OnHeartbeat(agent_id, from));
+      if (triggers_.on_fired) triggers_.on_fired(agent_id, fired);
+      return absl::OkStatus();
     }
     case v1::AgentReport::kHeartbeat:
     case v1::AgentReport::REPORT_NOT_SET:  // of a newer agent: a sign of life all the same

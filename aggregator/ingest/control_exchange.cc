@@ -47,6 +47,7 @@ void ControlExchange::Handle() {
     if (welcome.ok()) {
       SPDLOG_INFO("agent {} of {} connected", agent_id_, incoming_.hello().instance_id());
       Send(*std::move(welcome));
+      if (auto order = deps_.reports.AfterWelcome()) Send(*std::move(order));
     }
   } else {
     status = deps_.reports.Handle(incoming_, agent_id_, connection_);

@@ -11,6 +11,15 @@ namespace {
 
 static_assert(static_cast<int>(CaptureState::kRecording) == v1::CAPTURE_STATE_RECORDING);
 static_assert(static_cast<int>(CaptureState::kIncomplete) == v1::CAPTURE_STATE_INCOMPLETE);
+static_assert(static_cast<int>(CaptureState::kArming) == v1::CAPTURE_STATE_ARMING);
+static_assert(static_cast<int>(CaptureState::kNotBegun) == v1::CAPTURE_STATE_NOT_BEGUN);
+
+// Ended, and nobody has said how this one did.
+bool IsUntold(const CaptureRecord& record, const CaptureWorkerStatus& status) {
+  if (!HasEnded(record.state) || record.state == CaptureState::kNotBegun) return false;
+  return status.state != CaptureWorkerState::kComplete &&
+         status.state != CaptureWorkerState::kRefused && status.state != CaptureWorkerState::kLost;
+}
 
 void ToMessage(const StreamRecord& record, v1::CaptureStream& message) {
   ToProto(record.identity, message.mutable_identity());
@@ -40,8 +49,7 @@ v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& 
   for (const CaptureWorkerStatus& status : record.workers) {
     v1::CaptureWorkerStatus& worker = *message.add_workers();
     ToProto(status, &worker);
-    // The capture has ended, and nobody has said how this one did.
-    if (!HasEnded(record.state) || worker.state() >= v1::CAPTURE_WORKER_STATE_COMPLETE) continue;
+    if (!IsUntold(record, status)) continue;
     worker.set_state(v1::CAPTURE_WORKER_STATE_LOST);
     if (worker.detail().empty()) worker.set_detail("its agent did not finish");
   }
@@ -49,13 +57,17 @@ v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& 
   for (const std::string& warning : record.end_warnings) message.add_warnings(warning);
   message.set_events(totals.events);
   message.set_events_lost(totals.events_lost);
+  message.set_events_expired(totals.events_expired);
   message.set_bytes(totals.bytes);
   message.set_server_realtime_ns(now_realtime_ns);
+  if (record.begin) ToProto(*record.begin, message.mutable_begin());
+  message.set_armed_realtime_ns(record.armed_realtime_ns);
   return message;
 }
 
 void SetStateBy(const Certificate& certificate, v1::Capture& message) {
-  if (certificate.provisional) return;
+  // What has not begun lacks nothing.
+  if (certificate.provisional || message.state() == v1::CAPTURE_STATE_NOT_BEGUN) return;
   message.set_state(certificate.complete ? v1::CAPTURE_STATE_COMPLETE
                                          : v1::CAPTURE_STATE_INCOMPLETE);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,7 +14,9 @@
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/operator/clock_message.h"
+#include "aggregator/session/inventory_words.h"
 #include "base/status.h"
+#include "trace/capture_selection.h"
 #include "wire/agent_hello.h"
 #include "wire/conversions.h"
 #include "wire/grpc_status.h"
@@ -33,6 +36,16 @@ auto CallOn(TaskRunner& sequence, Function function) {
   auto waiting = result.get_future();
   sequence.PostTask([&] { result.set_value(function()); });
   return waiting.get();
+}
+
+// As --job of a capture takes it: by any name of the job, or by KEY=VALUE.
+bool IsOfNamedJob(const std::string& name, const WorkerInfo& worker) {
+  if (IsOfJob(name, worker)) return true;
+  const size_t equals = name.find('=');
+  if (equals == std::string::npos) return false;
+  const KeyValue named{name.substr(0, equals), name.substr(equals + 1)};
+  return std::find(worker.job_facts.begin(), worker.job_facts.end(), named) !=
+         worker.job_facts.end();
 }
 
 void ToMessage(const KnownAgent& agent, v1::Agent& message) {
@@ -56,7 +69,7 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext*, const v1::GetStatu
     reply->set_agents_connected(static_cast<uint32_t>(registry.connected()));
     reply->set_agents_known(static_cast<uint32_t>(registry.agents().size()));
     reply->set_workers(static_cast<uint32_t>(registry.workers()));
-    reply->set_captures_running(static_cast<uint32_t>(deps_.coordinator.Running().size()));
+    reply->set_captures_running(static_cast<uint32_t>(deps_.coordinator.running()));
     for (const auto& [id, agent] : registry.agents()) ToMessage(agent, *reply->add_agents());
     return true;
   });
@@ -88,7 +101,7 @@ grpc::Status OperatorService::ListWorkers(grpc::ServerContext*,
         continue;
       }
       for (const auto& [identity, worker] : agent.workers) {
-        if (!request->job().empty() && request->job() != worker.job) continue;
+        if (!request->job().empty() && !IsOfNamedJob(request->job(), worker)) continue;
         ToProto(worker, reply->add_workers());
       }
     }
@@ -141,11 +154,41 @@ absl::StatusOr<CaptureRecord> OperatorService::Record(const CaptureId& id) {
   return deps_.store.captures().Get(id);
 }
 
+v1::Capture OperatorService::DescribePreview(const CaptureRecord& record) const {
+  v1::Capture message = neurontrace::ToMessage(record, {}, deps_.clock.RealtimeNs());
+  if (!HasEnded(record.state)) return message;
+  const PreviewRoom room = CallOn(deps_.sequence, [&] { return deps_.room_for(record); });
+  *message.mutable_preview() = ToPreview(record, room);
+  return message;
+}
+
+void OperatorService::ForgetPreview(const CaptureId& id) {
+  CallOn(deps_.sequence, [&] {
+    deps_.coordinator.Forget(id);
+    return true;
+  });
+  // Whoever watches it besides may have been quicker; the reaper comes after those who fail.
+  deps_.store.DeleteCapture(id).status().IgnoreError();
+}
+
+void OperatorService::WarnOfNobody(const CaptureRecord& record, v1::Capture& message) const {
+  const bool is_awaiting = IsStanding(record.spec.mode) && record.spec.include_neuron &&
+                           record.state == CaptureState::kRecording && record.workers.empty();
+  if (!is_awaiting) return;
+  message.add_warnings("no worker matches yet; " + CallOn(deps_.sequence, [&] {
+                         return DescribeInventory(deps_.coordinator.registry(), record.spec);
+                       }));
+}
+
 absl::StatusOr<v1::Capture> OperatorService::Describe(const CaptureRecord& record) const {
+  if (record.spec.mode == CaptureMode::kPreview) return DescribePreview(record);
   ASSIGN_OR_RETURN(const CaptureReader::Totals totals, deps_.store.OpenCapture(record.id).Sum());
   v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
   // While it goes on, what is asked many times a second is only how far it is.
-  if (!HasEnded(record.state)) return message;
+  if (!HasEnded(record.state)) {
+    WarnOfNobody(record, message);
+    return message;
+  }
   ASSIGN_OR_RETURN(const Certificate certificate, ReadCertificate(deps_.store, record));
   SetStateBy(certificate, message);
   *message.mutable_certificate() = ToBriefMessage(certificate);
@@ -153,6 +196,7 @@ absl::StatusOr<v1::Capture> OperatorService::Describe(const CaptureRecord& recor
 }
 
 absl::StatusOr<v1::Capture> OperatorService::DescribeFully(const CaptureRecord& record) const {
+  if (record.spec.mode == CaptureMode::kPreview) return DescribePreview(record);
   const CaptureReader reader = deps_.store.OpenCapture(record.id);
   ASSIGN_OR_RETURN(const CaptureReader::Totals totals, reader.Sum());
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
@@ -161,6 +205,7 @@ absl::StatusOr<v1::Capture> OperatorService::DescribeFully(const CaptureRecord& 
   JudgeClocks(clocks, certificate);
   v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
   AddStreams(streams, message);
+  WarnOfNobody(record, message);
   SetStateBy(certificate, message);
   *message.mutable_certificate() = neurontrace::ToMessage(certificate);
   return message;
@@ -171,6 +216,7 @@ grpc::Status OperatorService::StartCapture(grpc::ServerContext*,
                                            v1::Capture* reply) {
   const auto spec = FromProto(request->spec());
   if (!spec.ok()) return ToGrpcStatus(spec.status());
+  deps_.refresh_usage();
   const auto record = CallOn(deps_.sequence, [&] { return deps_.coordinator.StartCapture(*spec); });
   if (!record.ok()) return ToGrpcStatus(record.status());
   *reply = neurontrace::ToMessage(*record, {}, deps_.clock.RealtimeNs());
@@ -210,7 +256,18 @@ absl::Status OperatorService::Watch(const grpc::ServerContext& context, const Ca
       AddStreams(streams, message);
       message.clear_streams();  // only for the warnings
     }
-    if (!writer.Write(message) || HasEnded(record.state)) return absl::OkStatus();
+    if (record.state == CaptureState::kRecording) {
+      for (const OperatorClockBound& bound : deps_.clock_bounds(record)) {
+        v1::WorkerClockBound& told = *message.add_clock_bounds();
+        told.set_instance_id(bound.instance_id);
+        told.set_bound_ns(bound.bound_ns);
+      }
+    }
+    const bool was_told = writer.Write(message);
+    if (was_told && HasEnded(record.state) && record.spec.mode == CaptureMode::kPreview) {
+      ForgetPreview(id);
+    }
+    if (!was_told || HasEnded(record.state)) return absl::OkStatus();
     // A change is told at once, but not every one of a thousand in a row.
     const uint64_t begin_ns = deps_.clock.MonotonicNs();
     deps_.watch.WaitBeyond(version, kWatchIntervalMax);
@@ -227,11 +284,15 @@ grpc::Status OperatorService::ListCaptures(grpc::ServerContext*, const v1::ListC
                                            v1::ListCapturesReply* reply) {
   auto records = deps_.store.captures().List();
   if (!records.ok()) return ToGrpcStatus(records.status());
-  const auto running = CallOn(deps_.sequence, [&] { return deps_.coordinator.Running(); });
+  std::map<CaptureId, CaptureRecord> running;
+  CallOn(deps_.sequence, [&] {
+    deps_.coordinator.ForEachRunning(
+        [&](const CaptureRecord& record) { running.emplace(record.id, record); });
+    return true;
+  });
   for (CaptureRecord& record : *records) {
-    const auto newer = std::find_if(running.begin(), running.end(),
-                                    [&](const auto& other) { return other.id == record.id; });
-    auto message = Describe(newer == running.end() ? record : *newer);
+    const auto newer = running.find(record.id);
+    auto message = Describe(newer == running.end() ? record : newer->second);
     if (!message.ok()) return ToGrpcStatus(message.status());
     *reply->add_captures() = *std::move(message);
   }
@@ -255,6 +316,12 @@ grpc::Status OperatorService::DeleteCapture(grpc::ServerContext*,
                                             v1::DeleteCaptureReply* reply) {
   const auto id = Find(request->capture_id());
   if (!id.ok()) return ToGrpcStatus(id.status());
+  const auto claim = deps_.claim_for_deletion(*id);
+  if (claim == nullptr) {
+    return ToGrpcStatus(FailedPrecondition(
+        "capture {} is being exported, or deleted already: try again when that is over",
+        id->ToString()));
+  }
   const bool is_running = CallOn(deps_.sequence, [&] {
     deps_.coordinator.Forget(*id);
     return deps_.coordinator.FindRunning(*id) != nullptr;
@@ -267,6 +334,19 @@ grpc::Status OperatorService::DeleteCapture(grpc::ServerContext*,
   if (!deleted.ok()) return ToGrpcStatus(deleted.status());
   reply->set_chunks(deleted->chunks);
   reply->set_bytes(deleted->bytes);
+  return grpc::Status::OK;
+}
+
+grpc::Status OperatorService::ListTriggers(grpc::ServerContext*, const v1::ListTriggersRequest*,
+                                           v1::ListTriggersReply* reply) {
+  *reply = CallOn(deps_.sequence, deps_.list_triggers);
+  return grpc::Status::OK;
+}
+
+grpc::Status OperatorService::FireTrigger(grpc::ServerContext*,
+                                          const v1::FireTriggerRequest* request,
+                                          v1::FireTriggerReply* reply) {
+  *reply = CallOn(deps_.sequence, [&] { return deps_.fire_trigger(*request); });
   return grpc::Status::OK;
 }
 

@@ -5,12 +5,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/align/capture_clocks.h"
 #include "aggregator/operator/capture_watch.h"
+#include "aggregator/operator/preview_message.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/store/store.h"
 #include "base/clock.h"
@@ -28,6 +31,11 @@ using ExportFunction = std::function<absl::Status(const CaptureRecord&, const v1
 // The clocks of a capture, or, without one, of the instances as they are now.
 using ClocksFunction = std::function<absl::StatusOr<CaptureClocks>(const CaptureRecord* capture)>;
 
+struct OperatorClockBound {
+  std::string instance_id;
+  uint64_t bound_ns = 0;
+};
+
 // What the operators' service stands on; all of it outlives the service. `coordinator` is used on
 // `sequence` only.
 struct OperatorDeps {
@@ -40,6 +48,17 @@ struct OperatorDeps {
   ClocksFunction clocks;
   // Of a capture, without what its events tell: quick, also of one that goes on.
   std::function<absl::StatusOr<CaptureClocks>(const CaptureRecord& capture)> host_clocks;
+  // How well the clocks of a capture's hosts are known now. Any thread.
+  std::function<std::vector<OperatorClockBound>(const CaptureRecord&)> clock_bounds;
+  // On the sequence.
+  std::function<PreviewRoom(const CaptureRecord&)> room_for;
+  // On the sequence.
+  std::function<v1::ListTriggersReply()> list_triggers;
+  std::function<v1::FireTriggerReply(const v1::FireTriggerRequest&)> fire_trigger;
+  // Makes what is known of the space that jobs take as good as it can be. Waits for the disk.
+  std::function<void()> refresh_usage;
+  // While it lives, nobody exports or deletes the capture; null where somebody does.
+  std::function<std::shared_ptr<const void>(const CaptureId&)> claim_for_deletion;
   uint64_t started_realtime_ns = 0;
 };
 
@@ -71,6 +90,10 @@ class OperatorService final : public v1::OperatorService::Service {
                           v1::Capture* reply) override;
   grpc::Status DeleteCapture(grpc::ServerContext*, const v1::CaptureReference* request,
                              v1::DeleteCaptureReply* reply) override;
+  grpc::Status ListTriggers(grpc::ServerContext*, const v1::ListTriggersRequest*,
+                            v1::ListTriggersReply* reply) override;
+  grpc::Status FireTrigger(grpc::ServerContext*, const v1::FireTriggerRequest* request,
+                           v1::FireTriggerReply* reply) override;
   grpc::Status Export(grpc::ServerContext* context, const v1::ExportRequest* request,
                       grpc::ServerWriter<v1::ExportReply>* writer) override;
 
@@ -79,6 +102,11 @@ class OperatorService final : public v1::OperatorService::Service {
   // As it is now, running or ended.
   absl::StatusOr<CaptureRecord> Record(const CaptureId& id);
   absl::StatusOr<v1::Capture> Describe(const CaptureRecord& record) const;
+  // Of a preview, which has no streams to be judged by.
+  v1::Capture DescribePreview(const CaptureRecord& record) const;
+  void ForgetPreview(const CaptureId& id);
+  // Of a standing capture that awaits its first worker: what there is instead.
+  void WarnOfNobody(const CaptureRecord& record, v1::Capture& message) const;
   // With its streams and its whole certificate.
   absl::StatusOr<v1::Capture> DescribeFully(const CaptureRecord& record) const;
   absl::Status Watch(const grpc::ServerContext& context, const CaptureId& id,

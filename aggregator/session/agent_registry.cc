@@ -2,6 +2,7 @@
 #include "aggregator/session/agent_registry.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/status.h"
 #include "trace/limits.h"
@@ -35,7 +36,8 @@ void AgentRegistry::Restore(AgentInfo info, uint64_t first_seen_realtime_ns,
   const std::string agent_id = info.agent_id;
   agents_[agent_id] = {.info = std::move(info),
                        .first_seen_realtime_ns = first_seen_realtime_ns,
-                       .last_seen_realtime_ns = last_seen_realtime_ns};
+                       .last_seen_realtime_ns = last_seen_realtime_ns,
+                       .restored = true};
 }
 
 absl::Status AgentRegistry::Connect(const AgentInfo& info, ConnectionId connection,
@@ -55,8 +57,10 @@ absl::Status AgentRegistry::Connect(const AgentInfo& info, ConnectionId connecti
   if (!agent.connection) ++connected_;
   agent.info = info;
   agent.connection = connection;
+  agent.restored = false;
   agent.last_seen_realtime_ns = now_realtime_ns;
   agent.workers.clear();
+  agent.last_workers.clear();
   return absl::OkStatus();
 }
 
@@ -77,7 +81,7 @@ bool AgentRegistry::Disconnect(const std::string& agent_id, ConnectionId connect
   KnownAgent& agent = agents_.at(agent_id);
   agent.connection.reset();
   agent.last_seen_realtime_ns = now_realtime_ns;
-  agent.workers.clear();
+  agent.last_workers = std::exchange(agent.workers, {});
   --connected_;
   return true;
 }

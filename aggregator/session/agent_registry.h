@@ -22,7 +22,9 @@ struct KnownAgent {
   std::optional<ConnectionId> connection;  // nothing: not connected
   uint64_t first_seen_realtime_ns = 0;
   uint64_t last_seen_realtime_ns = 0;
-  std::map<WorkerIdentity, WorkerInfo> workers;  // empty while not connected
+  bool restored = false;  // of an earlier run of the aggregator, and not here since
+  std::map<WorkerIdentity, WorkerInfo> workers;       // empty while not connected
+  std::map<WorkerIdentity, WorkerInfo> last_workers;  // when it went; empty while connected
 };
 
 // Which agents there are and what they run. A plain state machine: time is passed in. One sequence.

@@ -6,24 +6,43 @@
 #include <algorithm>
 #include <utility>
 
+#include "aggregator/session/execution_end.h"
 #include "aggregator/session/worker_obstacle.h"
+#include "trace/capture_limits.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
 
-bool IsFinal(CaptureWorkerState state) {
-  return state == CaptureWorkerState::kComplete || state == CaptureWorkerState::kRefused ||
-         state == CaptureWorkerState::kLost;
+// Time is let pass every 20 ms while a capture records: the order is to be out before the moment.
+constexpr uint64_t kStopLeadMinNs = 60'000'000;
+
+// What an agent that has been asked to arm has still to say.
+bool IsUnanswered(const CaptureWorkerStatus& status) {
+  return status.state == CaptureWorkerState::kStarting ||
+         status.state == CaptureWorkerState::kUnspecified;
 }
 
-std::string NameOf(const CaptureWorkerStatus& status) {
-  if (status.framework) return fmt::format("framework files of {}", status.worker.instance_id);
-  return fmt::format("worker {}", ToString(status.worker));
+// An agent that came back knows neither when a worker began that it found recording, nor what it
+// executed before.
+void KeepBeginning(const CaptureWorkerStatus& before, CaptureWorkerStatus& status) {
+  if (before.begun_realtime_ns != 0) {
+    status.begun_realtime_ns = before.begun_realtime_ns;
+    status.begin_offset_ns = before.begin_offset_ns;
+    status.begun_as_planned = before.begun_as_planned;
+    status.joined_late = before.joined_late;
+  }
+  if (before.first_execution == 0) return;
+  if (status.first_execution == 0) {
+    status.first_execution = before.first_execution;
+    status.newest_execution = std::max(status.newest_execution, before.newest_execution);
+  } else {
+    status.first_execution = std::min(status.first_execution, before.first_execution);
+  }
 }
 
-std::string WithDetail(std::string text, const std::string& detail) {
-  return detail.empty() ? text : fmt::format("{}: {}", text, detail);
+uint64_t Plus(uint64_t ns, uint64_t more_ns) {
+  return more_ns > UINT64_MAX - ns ? UINT64_MAX : ns + more_ns;
 }
 
 }  // namespace
@@ -32,36 +51,62 @@ CaptureSession::CaptureSession(const CaptureId& id, const CaptureSpec& spec,
                                const SessionTime& now) {
   record_.id = id;
   record_.spec = spec;
-  record_.state = CaptureState::kRecording;
+  record_.state = CaptureState::kArming;
   record_.started_realtime_ns = now.realtime_ns;
-  if (spec.duration_ns > 0) {
-    stop_due_monotonic_ns_ = spec.duration_ns > UINT64_MAX - now.monotonic_ns
-                                 ? UINT64_MAX
-                                 : now.monotonic_ns + spec.duration_ns;
-  }
+  arming_monotonic_ns_ = now.monotonic_ns;
+  arm_due_monotonic_ns_ = now.monotonic_ns + limits::kArmPatienceNs;
 }
 
 CaptureSession::CaptureSession(CaptureRecord record, const SessionTime& now)
     : record_(std::move(record)) {
-  for (size_t i = 0; i < record_.workers.size(); ++i) {
-    worker_at_[{record_.workers[i].worker, record_.workers[i].framework}] = i;
+  if (record_.state == CaptureState::kArming) {
+    // What was said is as old as the aggregator's absence: everybody says it again.
+    record_.workers.clear();
+    for (CaptureAgentPart& part : record_.agents) part.reported = false;
+    arming_monotonic_ns_ = now.monotonic_ns;
+    arm_due_monotonic_ns_ = now.monotonic_ns + limits::kAgentReturnMaxNs;
+    awaits_absent_ = true;
   }
-  for (const CaptureAgentPart& part : record_.agents) {
+  IndexWorkers();
+  IndexBystanders();
+  for (size_t i = 0; i < record_.agents.size(); ++i) {
+    CaptureAgentPart& part = record_.agents[i];
     presence_[part.agent_id] = {.connected = false,
                                 .changed_monotonic_ns = now.monotonic_ns,
-                                .heard_monotonic_ns = now.monotonic_ns};
-  }
-  for (CaptureAgentPart& part : record_.agents) {
+                                .heard_monotonic_ns = now.monotonic_ns,
+                                .part = i};
+    agent_of_[part.instance_id] = part.agent_id;
     if (part.away_since_realtime_ns == 0) part.away_since_realtime_ns = now.realtime_ns;
   }
   if (record_.state == CaptureState::kStopping) stopped_monotonic_ns_ = now.monotonic_ns;
-  if (record_.state != CaptureState::kRecording || record_.spec.duration_ns == 0) return;
-  // The time the aggregator was away counts: the wall clock is all that is left of it.
-  const uint64_t passed = now.realtime_ns > record_.started_realtime_ns
-                              ? now.realtime_ns - record_.started_realtime_ns
-                              : 0;
-  const uint64_t left = record_.spec.duration_ns > passed ? record_.spec.duration_ns - passed : 0;
-  stop_due_monotonic_ns_ = now.monotonic_ns + left;
+  if (record_.state == CaptureState::kRecording) SetDue(now);
+}
+
+// The time that the aggregator was away counts: the reference goes on, and where nothing was
+// planned the wall clock is all that is left of it.
+void CaptureSession::SetDue(const SessionTime& now) {
+  uint64_t length_ns = record_.spec.duration_ns;
+  const bool is_from_execution = CountsFromExecution();
+  if (is_from_execution && !HasReachedExecutions(record_)) return;
+  if (record_.spec.mode == CaptureMode::kPreview) length_ns = limits::kPreviewMeasureNs;
+  const bool is_cut = record_.spec.mode == CaptureMode::kSnapshot;
+  if (length_ns == 0 && !is_cut) return;
+  if (is_cut) length_ns = 0;
+  uint64_t then_ns = record_.begin ? record_.begin->reference_ns : record_.started_realtime_ns;
+  const uint64_t now_ns = record_.begin ? now.reference_ns : now.realtime_ns;
+  // When that was is not written down: after a restart it counts anew.
+  if (is_from_execution) then_ns = now_ns;
+  const uint64_t end_ns = Plus(then_ns, length_ns);
+  stop_due_monotonic_ns_ = Plus(now.monotonic_ns, end_ns > now_ns ? end_ns - now_ns : 0);
+  if (is_cut) return;
+  stop_lead_ns_ = std::min(std::max(BeginLeadNs(SlowestAnswerNs(), 0), kStopLeadMinNs), length_ns);
+}
+
+// Agents that know nothing of executions tell of none.
+bool CaptureSession::CountsFromExecution() const {
+  return record_.spec.by_execution() && record_.spec.mode == CaptureMode::kStream &&
+         std::any_of(presence_.begin(), presence_.end(),
+                     [](const auto& item) { return item.second.can_arm; });
 }
 
 bool CaptureSession::Selects(const AgentInfo& agent) const {
@@ -69,14 +114,22 @@ bool CaptureSession::Selects(const AgentInfo& agent) const {
   return ids.empty() || std::find(ids.begin(), ids.end(), agent.instance_id) != ids.end();
 }
 
+// --- Parts ---------------------------------------------------------------------------------------
+
 CaptureAgentPart* CaptureSession::FindPart(std::string_view agent_id) {
-  const auto it = std::find_if(record_.agents.begin(), record_.agents.end(),
-                               [&](const auto& part) { return part.agent_id == agent_id; });
-  return it == record_.agents.end() ? nullptr : &*it;
+  const auto it = presence_.find(agent_id);
+  return it == presence_.end() ? nullptr : &record_.agents[it->second.part];
 }
 
 const CaptureAgentPart* CaptureSession::FindPart(std::string_view agent_id) const {
   return const_cast<CaptureSession*>(this)->FindPart(agent_id);
+}
+
+const CaptureSession::Presence* CaptureSession::PresenceOf(const WorkerIdentity& worker) const {
+  const auto agent = agent_of_.find(worker.instance_id);
+  if (agent == agent_of_.end()) return nullptr;
+  const auto it = presence_.find(agent->second);
+  return it == presence_.end() ? nullptr : &it->second;
 }
 
 bool CaptureSession::Awaits(std::string_view agent_id) const {
@@ -105,25 +158,47 @@ std::vector<WorkerIdentity> CaptureSession::WorkersGoingOn(std::string_view inst
   std::vector<WorkerIdentity> workers;
   for (const CaptureWorkerStatus& status : record_.workers) {
     if (status.framework || IsFinal(status.state)) continue;
+    // Whoever has not begun has nothing that could go on.
+    if (status.state == CaptureWorkerState::kArmed) continue;
+    if (status.obstacle == CaptureObstacle::kNoAnswer) continue;
     if (status.worker.instance_id == instance_id) workers.push_back(status.worker);
   }
   return workers;
 }
 
+void CaptureSession::Await(const std::string& agent_id, uint64_t until_monotonic_ns) {
+  awaited_.insert(agent_id);
+  arm_due_monotonic_ns_ = std::max(arm_due_monotonic_ns_, until_monotonic_ns);
+}
+
 bool CaptureSession::Join(const AgentInfo& agent, const SessionTime& now) {
   if (!Selects(agent)) return false;
+  awaited_.erase(agent.agent_id);
+  const bool can_arm = agent.protocol_version >= kArmingProtocolVersion;
+  // An older one would record what is to stay in the rings, or to be counted alone.
+  if (!can_arm && record_.spec.mode != CaptureMode::kStream &&
+      record_.spec.mode != CaptureMode::kContinuous) {
+    return false;
+  }
   CaptureAgentPart* part = FindPart(agent.agent_id);
   if (part == nullptr) {
-    if (record_.state != CaptureState::kRecording) return false;
+    if (record_.state != CaptureState::kRecording && record_.state != CaptureState::kArming) {
+      return false;
+    }
     RemoveBystander({.instance_id = agent.instance_id});
     part = &record_.agents.emplace_back();
     part->agent_id = agent.agent_id;
     part->instance_id = agent.instance_id;
+    agent_of_[agent.instance_id] = agent.agent_id;
   }
+  ForgetLost(agent.instance_id);
   part->away_since_realtime_ns = 0;
+  const auto index = static_cast<size_t>(part - record_.agents.data());
   presence_[agent.agent_id] = {.connected = true,
+                               .can_arm = can_arm,
                                .changed_monotonic_ns = now.monotonic_ns,
-                               .heard_monotonic_ns = now.monotonic_ns};
+                               .heard_monotonic_ns = now.monotonic_ns,
+                               .part = index};
   return Awaits(agent.agent_id);
 }
 
@@ -132,8 +207,39 @@ bool CaptureSession::Leave(std::string_view agent_id, const SessionTime& now) {
   if (it == presence_.end()) return false;
   it->second.connected = false;
   it->second.changed_monotonic_ns = now.monotonic_ns;
-  FindPart(agent_id)->away_since_realtime_ns = now.realtime_ns;
+  const CaptureAgentPart& part = record_.agents[it->second.part];
+  record_.agents[it->second.part].away_since_realtime_ns = now.realtime_ns;
+  for (CaptureWorkerStatus& status : record_.workers) {
+    if (part.finished || status.worker.instance_id != part.instance_id) continue;
+    if (!IsFinal(status.state) && status.obstacle == CaptureObstacle::kNone) {
+      status.obstacle = CaptureObstacle::kAgentLost;
+    }
+  }
   return true;
+}
+
+// --- Workers -------------------------------------------------------------------------------------
+
+void CaptureSession::IndexWorkers() {
+  worker_at_.clear();
+  for (size_t i = 0; i < record_.workers.size(); ++i) {
+    worker_at_[{record_.workers[i].worker, record_.workers[i].framework}] = i;
+  }
+}
+
+CaptureWorkerStatus* CaptureSession::FindWorker(const WorkerIdentity& worker) {
+  const auto it = worker_at_.find({worker, false});
+  return it == worker_at_.end() ? nullptr : &record_.workers[it->second];
+}
+
+CaptureWorkerStatus* CaptureSession::AddWorker(CaptureWorkerStatus status) {
+  if (record_.workers.size() >= limits::kCaptureWorkersMax) {
+    Warn(fmt::format("more than {} workers report: the status of further ones is not kept",
+                     limits::kCaptureWorkersMax));
+    return nullptr;
+  }
+  worker_at_[{status.worker, status.framework}] = record_.workers.size();
+  return &record_.workers.emplace_back(std::move(status));
 }
 
 bool CaptureSession::OnWorkerStatus(std::string_view agent_id, const CaptureWorkerStatus& status,
@@ -141,151 +247,142 @@ bool CaptureSession::OnWorkerStatus(std::string_view agent_id, const CaptureWork
   const CaptureAgentPart* const part = FindPart(agent_id);
   if (part == nullptr || status.worker.instance_id != part->instance_id) return false;
   if (ended() && !Awaits(agent_id)) return false;
-  presence_[part->agent_id].heard_monotonic_ns = now.monotonic_ns;
-  const auto [it, is_new] =
-      worker_at_.try_emplace({status.worker, status.framework}, record_.workers.size());
-  if (is_new) {
-    if (record_.workers.size() >= limits::kCaptureWorkersMax) {
-      worker_at_.erase(it);
-      Warn(fmt::format("more than {} workers report: the status of further ones is not kept",
-                       limits::kCaptureWorkersMax));
-      return false;
-    }
-    record_.workers.push_back(status);
-    record_.workers.back().worker_state = WorkerState::kUnspecified;
+  presence_.find(agent_id)->second.heard_monotonic_ns = now.monotonic_ns;
+  const auto it = worker_at_.find({status.worker, status.framework});
+  if (it == worker_at_.end()) {
+    CaptureWorkerStatus* const added = AddWorker(status);
+    if (added == nullptr) return false;
+    added->worker_state = WorkerState::kUnspecified;
     if (!status.framework) {
-      record_.workers.back().worker_state =
-          Obstacle(RemoveBystander(status.worker), status.worker_state);
+      added->worker_state = Obstacle(RemoveBystander(status.worker), status.worker_state);
     }
+    NoteExecution(status, now);
     return true;
   }
   CaptureWorkerStatus& known = record_.workers[it->second];
-  const bool is_news = known.state != status.state || known.detail != status.detail;
+  const bool is_news = known.state != status.state || known.detail != status.detail ||
+                       known.obstacle != status.obstacle;
   const WorkerState worker_state = Obstacle(known.worker_state, status.worker_state);
-  known = status;
+  const CaptureWorkerStatus before = std::exchange(known, status);
   known.worker_state = worker_state;
+  KeepBeginning(before, known);
+  NoteExecution(status, now);
   return is_news;
+}
+
+void CaptureSession::NoteExecution(const CaptureWorkerStatus& status, const SessionTime& now) {
+  const bool is_first = status.first_execution != 0 && stop_due_monotonic_ns_ == 0;
+  if (is_first && record_.state == CaptureState::kRecording && CountsFromExecution()) SetDue(now);
 }
 
 bool CaptureSession::OnAgentStatus(std::string_view agent_id, uint32_t matched_workers,
                                    bool finished, const SessionTime& now) {
   CaptureAgentPart* const part = FindPart(agent_id);
   if (part == nullptr || (ended() && !Awaits(agent_id))) return false;
-  presence_[part->agent_id].heard_monotonic_ns = now.monotonic_ns;
+  Presence& presence = presence_.find(agent_id)->second;
+  presence.heard_monotonic_ns = now.monotonic_ns;
+  if (presence.answered_monotonic_ns == 0) presence.answered_monotonic_ns = now.monotonic_ns;
   const CaptureAgentPart before = *part;
   part->reported = true;
   part->matched_workers = std::max(part->matched_workers, matched_workers);
   // An agent is asked to stop before it can have finished; what a confused one says earlier must
-  // not end its part.
-  part->finished = part->finished || (finished && record_.state != CaptureState::kRecording);
+  // not end its part. A snapshot is over by itself.
+  const bool may_finish =
+      record_.state == CaptureState::kStopping || ended() ||
+      (record_.state == CaptureState::kRecording && record_.spec.mode == CaptureMode::kSnapshot);
+  part->finished = part->finished || (finished && may_finish);
   return *part != before;
 }
 
-void CaptureSession::Stop(const SessionTime& now) {
-  if (record_.state != CaptureState::kRecording) return;
-  record_.state = CaptureState::kStopping;
-  record_.stopped_realtime_ns = now.realtime_ns;
-  stopped_monotonic_ns_ = now.monotonic_ns;
+// --- Arming --------------------------------------------------------------------------------------
+
+bool CaptureSession::IsJudgementDue(const SessionTime& now) const {
+  if (record_.state != CaptureState::kArming) return false;
+  if (now.monotonic_ns >= arm_due_monotonic_ns_) return true;
+  if (!awaited_.empty()) return false;
+  for (const auto& [agent_id, presence] : presence_) {
+    if (!presence.connected) {
+      if (awaits_absent_) return false;
+    } else if (presence.can_arm && presence.answered_monotonic_ns == 0) {
+      return false;
+    }
+  }
+  // An agent may speak before all of its taps have.
+  const auto is_awaited = [&](const WorkerIdentity& worker) {
+    const Presence* const presence = PresenceOf(worker);
+    return presence != nullptr && presence->connected && presence->can_arm;
+  };
+  for (const CaptureWorkerStatus& status : record_.workers) {
+    if (IsUnanswered(status) && !status.framework && is_awaited(status.worker)) return false;
+  }
+  return std::none_of(
+      record_.bystanders.begin(), record_.bystanders.end(), [&](const CaptureBystander& bystander) {
+        return bystander.reason == BystanderReason::kNotReported && bystander.detail.empty() &&
+               is_awaited(bystander.worker) && WhatKeeps(bystander) == CaptureObstacle::kNone;
+      });
 }
 
-bool CaptureSession::IsStopDue(const SessionTime& now) const {
-  return record_.state == CaptureState::kRecording && stop_due_monotonic_ns_ != 0 &&
-         now.monotonic_ns >= stop_due_monotonic_ns_;
+uint64_t CaptureSession::SlowestAnswerNs() const {
+  uint64_t slowest_ns = 0;
+  for (const auto& [agent_id, presence] : presence_) {
+    if (presence.answered_monotonic_ns <= arming_monotonic_ns_ || !presence.can_arm) continue;
+    slowest_ns = std::max(slowest_ns, presence.answered_monotonic_ns - arming_monotonic_ns_);
+  }
+  return slowest_ns;
 }
 
-bool CaptureSession::IsGivenUp(const CaptureAgentPart& part, const SessionTime& now) const {
-  const auto it = presence_.find(part.agent_id);
-  if (it == presence_.end()) return true;
-  const Presence& presence = it->second;
-  const uint64_t since = presence.connected
-                             ? std::max(presence.heard_monotonic_ns, stopped_monotonic_ns_)
-                             : std::max(presence.changed_monotonic_ns, stopped_monotonic_ns_);
-  const uint64_t patience_ns =
-      presence.connected ? limits::kAgentSilenceMaxNs : limits::kAgentReturnMaxNs;
-  return now.monotonic_ns >= since + patience_ns;
-}
-
-bool CaptureSession::IsEndDue(const SessionTime& now) const {
-  return record_.state == CaptureState::kStopping &&
-         std::all_of(record_.agents.begin(), record_.agents.end(),
-                     [&](const auto& part) { return part.finished || IsGivenUp(part, now); });
-}
-
-bool CaptureSession::MatchedNothing() const {
-  return record_.workers.empty() &&
-         std::all_of(record_.agents.begin(), record_.agents.end(),
-                     [](const auto& part) { return part.matched_workers == 0; });
-}
-
-void CaptureSession::SayVanished(CaptureAgentPart& part) {
-  part.vanished = true;
-  const bool connected = presence_[part.agent_id].connected;
-  WarnInto(
-      record_.end_warnings,
-      fmt::format("agent {} on {} {}: what it had not delivered is missing", part.agent_id,
-                  part.instance_id,
-                  connected ? "is connected but did not finish" : "is gone and did not return"));
-}
-
-bool CaptureSession::CheckWorkers() {
-  bool all_delivered = true;
+ArmingTally CaptureSession::Judge() {
   for (CaptureWorkerStatus& status : record_.workers) {
-    if (status.state == CaptureWorkerState::kComplete) continue;
-    const auto part = std::find_if(
-        record_.agents.begin(), record_.agents.end(),
-        [&](const auto& other) { return other.instance_id == status.worker.instance_id; });
-    // A late agent may know nothing of a worker that ended meanwhile. Whether all of it is there
-    // its streams say.
-    const bool is_late = part != record_.agents.end() && part->vanished && part->finished;
-    if (is_late && !IsFinal(status.state)) continue;
-    all_delivered = false;
-    // What its agent may still bring, it may still tell.
-    if (part != record_.agents.end() && !part->finished && !IsFinal(status.state)) continue;
-    if (!IsFinal(status.state)) {
-      // Its agent has finished and knows nothing of it: both died before anything of it was stored.
-      status.state = CaptureWorkerState::kLost;
-      status.detail = "it and its agent ended, and what had not been stored with them";
+    if (status.framework || !IsUnanswered(status) || status.obstacle != CaptureObstacle::kNone) {
+      continue;
     }
-    if (status.state == CaptureWorkerState::kRefused) {
-      WarnInto(record_.end_warnings,
-               WithDetail(NameOf(status) + " could not take part", status.detail));
+    const Presence* const presence = PresenceOf(status.worker);
+    if (presence == nullptr || !presence->can_arm) continue;  // which has begun already
+    status.obstacle =
+        presence->connected ? CaptureObstacle::kNoAnswer : CaptureObstacle::kAgentLost;
+    if (status.detail.empty()) status.detail = "it has not said in time that it is armed";
+  }
+  const std::vector<CaptureBystander> bystanders = record_.bystanders;
+  for (const CaptureBystander& bystander : bystanders) {
+    if (bystander.reason != BystanderReason::kNotReported || !bystander.detail.empty()) continue;
+    const Presence* const presence = PresenceOf(bystander.worker);
+    if (const CaptureObstacle obstacle = WhatKeeps(bystander); obstacle != CaptureObstacle::kNone) {
+      TakeIn(bystander, CaptureWorkerState::kRefused, obstacle, "");
+    } else if (presence == nullptr || !presence->connected) {
+      TakeIn(bystander, CaptureWorkerState::kStarting, CaptureObstacle::kAgentLost,
+             "its agent has gone");
+    } else if (!presence->can_arm) {
+      TakeIn(bystander, CaptureWorkerState::kStarting, CaptureObstacle::kNone,
+             "its agent is of an earlier version: it is told when the capture begins");
     } else {
-      WarnInto(record_.end_warnings,
-               WithDetail(NameOf(status) + " was lost while recording", status.detail));
+      TakeIn(bystander, CaptureWorkerState::kStarting, CaptureObstacle::kNoAnswer,
+             "it has not said in time that it is armed");
     }
   }
-  return all_delivered;
+  return Tally(record_);
 }
 
-void CaptureSession::End(const SessionTime& now, std::string_view what_there_was) {
-  bool complete = true;
+void CaptureSession::Begin(const CaptureBegin& begin, const SessionTime& now) {
+  record_.begin = begin;
+  record_.begin->host_raw_ns = 0;  // each host has another
+  record_.state = CaptureState::kRecording;
+  record_.armed_realtime_ns = now.realtime_ns;
+  SetDue(now);
+}
+
+void CaptureSession::NotBegin(const SessionTime& now, std::string why) {
+  record_.state = CaptureState::kNotBegun;
+  record_.armed_realtime_ns = record_.ended_realtime_ns = now.realtime_ns;
+  // Nobody has anything that could be waited for.
+  for (CaptureAgentPart& part : record_.agents) part.finished = true;
   record_.end_warnings.clear();
-  for (CaptureAgentPart& part : record_.agents) {
-    if (part.finished) continue;
-    SayVanished(part);
-    complete = false;
-  }
-  TakeInUnreported();
-  if (MatchedNothing()) {
-    WarnInto(record_.end_warnings, fmt::format("no worker matched; {}", what_there_was));
-    complete = false;
-  }
-  complete = CheckWorkers() && complete;
-  // How long it stays open counts from its first end.
-  if (!ended()) record_.ended_realtime_ns = now.realtime_ns;
-  record_.state = complete ? CaptureState::kComplete : CaptureState::kIncomplete;
+  WarnInto(record_.end_warnings, std::move(why));
 }
 
-void CaptureSession::Warn(std::string warning) { WarnInto(record_.warnings, std::move(warning)); }
-
-void CaptureSession::WarnInto(std::vector<std::string>& warnings, std::string warning) {
-  if (std::find(warnings.begin(), warnings.end(), warning) != warnings.end()) return;
-  if (warnings.size() + 1 < limits::kCaptureWarningsMax) {
-    warnings.push_back(std::move(warning));
-    return;
-  }
-  if (warnings.size() < limits::kCaptureWarningsMax) warnings.emplace_back();
-  warnings.back() = fmt::format("and {} more warnings", ++warnings_dropped_);
+void CaptureSession::SetExecutions(uint64_t first, uint64_t last) {
+  if (!record_.begin) return;
+  record_.begin->first_execution = first;
+  record_.begin->last_execution = last;
 }
 
 }  // namespace neurontrace

@@ -3,23 +3,32 @@
 
 #include <utility>
 
+#include "aggregator/session/inventory_words.h"
 #include "base/status.h"
+#include "trace/capture_limits.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
 
-// Counters of workers are written now and then, states at once.
-constexpr uint64_t kSaveIntervalNs = 1'000'000'000;
-// How many workers the warning of a capture that matched none names.
-constexpr size_t kWorkersNamed = 8;
+// What agents bring late is written now and then.
+constexpr uint64_t kLateSaveIntervalNs = 1'000'000'000;
 
 }  // namespace
 
-Coordinator::Coordinator(const Clock& clock, Random& random, CoordinatorOutputs outputs)
-    : clock_(clock), random_(random), outputs_(std::move(outputs)) {}
+Coordinator::Coordinator(const Clock& clock, Random& random, CoordinatorOutputs outputs,
+                         CoordinatorInputs inputs)
+    : clock_(clock),
+      restored_monotonic_ns_(clock.MonotonicNs()),
+      random_(random),
+      outputs_(std::move(outputs)),
+      inputs_(std::move(inputs)) {}
 
-SessionTime Coordinator::Now() const { return {clock_.RealtimeNs(), clock_.MonotonicNs()}; }
+SessionTime Coordinator::Now() const {
+  const uint64_t realtime_ns = clock_.RealtimeNs();
+  return {realtime_ns, clock_.MonotonicNs(),
+          inputs_.reference_ns ? inputs_.reference_ns() : realtime_ns};
+}
 
 void Coordinator::RestoreAgent(AgentInfo info, uint64_t first_seen_realtime_ns,
                                uint64_t last_seen_realtime_ns) {
@@ -79,18 +88,40 @@ absl::StatusOr<std::vector<ResumedCapture>> Coordinator::JoinAll(const AgentInfo
       return Unavailable("agent {} has to wait: the record of capture {} cannot be written",
                          agent.agent_id, id.ToString());
     }
-    resumed.push_back({.start = {id, session->state.record().spec},
-                       .stopping = session->state.state() == CaptureState::kStopping,
-                       .workers = session->state.WorkersGoingOn(agent.instance_id)});
+    if (auto resume = ResumeFor(*session, agent)) resumed.push_back(*std::move(resume));
   }
   for (const auto& [id, session] : late_) {
     if (!session->state.Join(agent, now)) continue;
     session->unsaved = true;
-    resumed.push_back({.start = {id, session->state.record().spec},
-                       .stopping = true,
-                       .workers = session->state.WorkersGoingOn(agent.instance_id)});
+    if (auto resume = ResumeFor(*session, agent)) resumed.push_back(*std::move(resume));
   }
   return resumed;
+}
+
+// What the agent is to do about a capture from here on; nothing where that is told later.
+std::optional<ResumedCapture> Coordinator::ResumeFor(const Session& session,
+                                                     const AgentInfo& agent) {
+  const CaptureRecord& record = session.state.record();
+  const bool can_arm = agent.protocol_version >= kArmingProtocolVersion;
+  ResumedCapture resume{.start = {.capture_id = record.id, .spec = record.spec}};
+  if (record.state == CaptureState::kArming) {
+    resume.start.arm = true;
+    return can_arm ? std::optional(std::move(resume)) : std::nullopt;
+  }
+  resume.workers = session.state.WorkersGoingOn(agent.instance_id);
+  if (record.begin) resume.start.begin = BeginFor(agent, *record.begin);
+  resume.stopping = record.state != CaptureState::kRecording;
+  const uint64_t reference_ns = Now().reference_ns;
+  if (resume.stopping || !record.begin || record.begin->reference_ns <= reference_ns) {
+    return resume;
+  }
+  if (can_arm && resume.start.begin->host_raw_ns != 0) return resume;
+  // The moment lies ahead, and has to be waited for here.
+  Delay(record.begin->reference_ns - reference_ns,
+        {.capture_id = record.id, .agent_id = agent.agent_id});
+  resume.start.arm = true;
+  resume.start.begin.reset();
+  return can_arm ? std::optional(std::move(resume)) : std::nullopt;
 }
 
 void Coordinator::Disconnect(const std::string& agent_id, ConnectionId from) {
@@ -148,8 +179,16 @@ absl::Status Coordinator::OnWorkerStatus(const std::string& agent_id, Connection
   const bool is_refused = status.state == CaptureWorkerState::kRefused && worker != workers.end();
   known.worker_state = is_refused ? worker->second.state : WorkerState::kUnspecified;
   session->unsaved = true;
-  if (session->state.OnWorkerStatus(agent_id, known, Now())) {
-    Save(*session, /*durable=*/false);
+  const bool is_news = session->state.OnWorkerStatus(agent_id, known, Now());
+  // Before it begins all are judged, and counted, together.
+  if (is_news && session->state.state() == CaptureState::kRecording &&
+      known.state == CaptureWorkerState::kRefused && outputs_.refused) {
+    outputs_.refused(known.obstacle, 1);
+  }
+  if (session->state.IsJudgementDue(Now())) {
+    Tick();  // it was the last one
+  } else if (is_news) {
+    SaveSoon(*session);
   } else {
     outputs_.changed(session->state.record());
   }
@@ -163,74 +202,14 @@ absl::Status Coordinator::OnAgentStatus(const std::string& agent_id, ConnectionI
   Session* const session = FindSession(capture);
   if (session == nullptr) return absl::OkStatus();
   if (session->state.OnAgentStatus(agent_id, matched_workers, finished, Now())) {
-    if (session->state.ended()) session->state.End(Now(), DescribeWorkers());
-    Save(*session, /*durable=*/session->state.ended());
+    if (session->state.ended()) {
+      session->state.End(Now(), DescribeInventory(registry_, session->state.record().spec));
+      Save(*session, /*durable=*/true);
+    } else {
+      SaveSoon(*session);
+    }
   }
   Tick();  // it may have been the last one
-  return absl::OkStatus();
-}
-
-absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& spec) {
-  if (running_.size() >= limits::kCapturesRunningMax) {
-    return ResourceExhausted("{} captures are running, which is the limit: stop one first",
-                             running_.size());
-  }
-  const SessionTime now = Now();
-  const CaptureId id = CaptureId::Make(clock_, random_);
-  auto session = std::make_unique<Session>(CaptureSession(id, spec, now));
-  std::vector<const KnownAgent*> asked;
-  for (const auto& [agent_id, agent] : registry_.agents()) {
-    if (agent.connection && session->state.Join(agent.info, now)) asked.push_back(&agent);
-  }
-  for (const auto& [agent_id, agent] : registry_.agents()) {
-    for (const auto& [identity, worker] : agent.workers) {
-      session->state.NoteWorker(agent_id, worker);
-    }
-    const bool was_here_lately =
-        agent.last_seen_realtime_ns + limits::kAgentMissedForNs >= now.realtime_ns;
-    if (!agent.connection && was_here_lately && session->state.Selects(agent.info)) {
-      session->state.NoteAwayAgent(agent.info);
-    }
-  }
-  RETURN_IF_ERROR(outputs_.persist(session->state.record(), /*durable=*/true));
-  session->saved_monotonic_ns = now.monotonic_ns;
-  for (const KnownAgent* const agent : asked) {
-    outputs_.send(agent->info.agent_id, *agent->connection, StartOrder{id, spec});
-  }
-  const CaptureRecord record = session->state.record();
-  running_[id] = std::move(session);
-  outputs_.changed(record);
-  return record;
-}
-
-absl::StatusOr<CaptureRecord> Coordinator::StopCapture(const CaptureId& capture) {
-  const auto it = running_.find(capture);
-  if (it == running_.end()) return NotFound("capture {} is not running", capture.ToString());
-  RETURN_IF_ERROR(Stop(*it->second));
-  const CaptureRecord record = it->second->state.record();
-  Tick();  // there may be nothing to wait for
-  return record;
-}
-
-absl::Status Coordinator::Stop(Session& session) {
-  if (session.state.state() != CaptureState::kRecording) return absl::OkStatus();
-  const SessionTime now = Now();
-  CaptureSession stopping = session.state;
-  stopping.Stop(now);
-  if (absl::Status status = outputs_.persist(stopping.record(), /*durable=*/true); !status.ok()) {
-    session.unsaved = true;
-    session.stop_again_monotonic_ns = now.monotonic_ns + kSaveIntervalNs;
-    return status;
-  }
-  session.state = std::move(stopping);
-  session.unsaved = session.must_be_durable = false;
-  session.saved_monotonic_ns = now.monotonic_ns;
-  outputs_.changed(session.state.record());
-  for (const CaptureAgentPart& part : session.state.record().agents) {
-    const KnownAgent* const agent = registry_.Find(part.agent_id);
-    if (agent == nullptr || !agent->connection) continue;
-    outputs_.send(part.agent_id, *agent->connection, StopOrder{session.state.record().id});
-  }
   return absl::OkStatus();
 }
 
@@ -238,8 +217,8 @@ void Coordinator::Save(Session& session, bool durable) {
   const absl::Status status =
       outputs_.persist(session.state.record(), durable || session.must_be_durable);
   session.unsaved = !status.ok();
-  if (status.ok()) session.must_be_durable = false;
-  session.saved_monotonic_ns = clock_.MonotonicNs();
+  if (status.ok()) session.must_be_durable = session.has_news = false;
+  session.saved_ns = clock_.MonotonicNs();
   if (!status.ok()) {
     session.state.Warn(fmt::format("its record could not be written, and will be again: {}",
                                    std::string(status.message())));
@@ -247,34 +226,16 @@ void Coordinator::Save(Session& session, bool durable) {
   outputs_.changed(session.state.record());
 }
 
-void Coordinator::Tick() {
-  const SessionTime now = Now();
-  for (auto it = running_.begin(); it != running_.end();) {
-    Session& session = *it->second;
-    if (session.state.IsStopDue(now) && now.monotonic_ns >= session.stop_again_monotonic_ns) {
-      const absl::Status stopped = Stop(session);
-      if (!stopped.ok()) {
-        session.state.Warn(fmt::format("its time was over, but that could not be written down: {}",
-                                       std::string(stopped.message())));
-      }
-    }
-    if (session.state.IsEndDue(now)) {
-      session.state.End(now, DescribeWorkers());
-      Save(session, /*durable=*/true);
-    } else if (session.unsaved &&
-               now.monotonic_ns >= session.saved_monotonic_ns + kSaveIntervalNs) {
-      Save(session, session.state.ended());
-    }
-    // One that has ended stays until its end is on disk.
-    if (!session.state.ended() || session.unsaved) {
-      ++it;
-      continue;
-    }
-    std::unique_ptr<Session> ended = std::move(it->second);
-    it = running_.erase(it);
-    if (ended->state.IsOpen()) KeepOpen(std::move(ended));
+// A thousand workers change in a row; what they say together is written at once. While it arms
+// nothing is: after a restart all are asked anew.
+void Coordinator::SaveSoon(Session& session) {
+  session.unsaved = session.has_news = true;
+  if (session.state.state() != CaptureState::kArming &&
+      clock_.MonotonicNs() >= session.saved_ns + limits::kRecordSaveNs) {
+    Save(session, /*durable=*/false);
+  } else {
+    outputs_.changed(session.state.record());
   }
-  TickLate(now);
 }
 
 void Coordinator::TickLate(const SessionTime& now) {
@@ -286,7 +247,7 @@ void Coordinator::TickLate(const SessionTime& now) {
     }
     const bool is_over = !session.state.IsOpen();
     if (session.unsaved &&
-        (is_over || now.monotonic_ns >= session.saved_monotonic_ns + kSaveIntervalNs)) {
+        (is_over || now.monotonic_ns >= session.saved_ns + kLateSaveIntervalNs)) {
       Save(session, is_over);
     }
     it = is_over && !session.unsaved ? late_.erase(it) : std::next(it);
@@ -308,25 +269,6 @@ const CaptureRecord* Coordinator::Find(const CaptureId& capture) const {
   return session == nullptr ? nullptr : &session->state.record();
 }
 
-std::string Coordinator::DescribeWorkers() const {
-  const size_t workers = registry_.workers();
-  if (registry_.connected() == 0) return "no agent is connected";
-  if (workers == 0) {
-    return fmt::format("{} agents are connected and report no worker", registry_.connected());
-  }
-  std::string text = fmt::format("{} workers exist:", workers);
-  size_t named = 0;
-  for (const auto& [agent_id, agent] : registry_.agents()) {
-    for (const auto& [identity, worker] : agent.workers) {
-      if (named == kWorkersNamed) return text + ", …";
-      text += fmt::format("{} {}{}", named == 0 ? "" : ",", ToString(identity),
-                          worker.job.empty() ? "" : fmt::format(" (job {})", worker.job));
-      ++named;
-    }
-  }
-  return text;
-}
-
 void Coordinator::Warn(const CaptureId& capture, std::string warning) {
   const auto it = running_.find(capture);
   if (it == running_.end()) return;
@@ -339,9 +281,13 @@ const CaptureRecord* Coordinator::FindRunning(const CaptureId& capture) const {
   return it == running_.end() ? nullptr : &it->second->state.record();
 }
 
+void Coordinator::ForEachRunning(const std::function<void(const CaptureRecord&)>& visit) const {
+  for (const auto& [id, session] : running_) visit(session->state.record());
+}
+
 std::vector<CaptureRecord> Coordinator::Running() const {
   std::vector<CaptureRecord> records;
-  for (const auto& [id, session] : running_) records.push_back(session->state.record());
+  ForEachRunning([&](const CaptureRecord& record) { records.push_back(record); });
   return records;
 }
 

@@ -5,14 +5,19 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/session/agent_registry.h"
+#include "aggregator/session/capture_orders.h"
+#include "aggregator/session/capture_quota.h"
 #include "aggregator/session/capture_session.h"
+#include "aggregator/session/execution_end.h"
+#include "aggregator/session/execution_start.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "trace/capture_record.h"
@@ -20,25 +25,15 @@
 
 namespace neurontrace {
 
-// What an agent is told to do.
-struct StartOrder {
-  CaptureId capture_id;
-  CaptureSpec spec;
-};
-struct StopOrder {
-  CaptureId capture_id;
-};
-using CaptureOrder = std::variant<StartOrder, StopOrder>;
-
-// A capture that an agent which has just connected has a part in.
-struct ResumedCapture {
-  StartOrder start;
-  bool stopping = false;
-  std::vector<WorkerIdentity> workers;  // of this agent, which have not come to an end in it
+// What came of asking who can take part.
+struct ArmingOutcome {
+  bool begun = false;
+  uint64_t arm_ns = 0;   // from the command to the judgement
+  uint64_t lead_ns = 0;  // from there to the beginning
 };
 
 // Where the coordinator's decisions go. All are called on its sequence and must not call back into
-// it.
+// it. Those after worker_changed may be left out.
 struct CoordinatorOutputs {
   std::function<void(const std::string& agent_id, ConnectionId, const CaptureOrder&)> send;
   // Remembers a capture; with `durable` it is on disk on return.
@@ -48,13 +43,43 @@ struct CoordinatorOutputs {
   std::function<void(const CaptureRecord&)> changed;
   std::function<void(const KnownAgent&)> agent_changed;  // came, or went
   std::function<void(const std::string& agent_id, const WorkerInfo&)> worker_changed;
+  std::function<void(const ArmingOutcome&)> judged;
+  std::function<void(CaptureObstacle, uint32_t workers)> refused;
+  // Tick is to be called after so long: an order is due then.
+  std::function<void(uint64_t in_ns)> wake;
+  // Clocks will be asked for soon: now is the time to find out how they go.
+  std::function<void()> clocks_needed;
+};
+
+// A moment on one host's CLOCK_MONOTONIC_RAW.
+struct MomentOnHost {
+  uint64_t raw_ns = 0;
+  uint64_t bound_ns = 0;  // how far it can be from it
+};
+
+// What the coordinator has to know of the world. Called on its sequence; each may be left out.
+struct CoordinatorInputs {
+  // The reference timescale, now; else CLOCK_REALTIME.
+  std::function<uint64_t()> reference_ns;
+  // A moment of the reference as this agent's host will see it; nothing where nothing is known of
+  // its clock.
+  std::function<std::optional<MomentOnHost>(const AgentInfo&, uint64_t reference_ns)> host_moment;
+  // How much a capture may store that selects workers of these jobs, and has stored already; see
+  // Admit for errors.
+  std::function<absl::StatusOr<CaptureAllowance>(
+      const CaptureSpec&, const std::set<std::string>& jobs, std::optional<uint64_t> own_bytes)>
+      admit;
+  std::function<uint64_t(const CaptureId&)> stored_bytes;
+  // Whether the store as a whole may take more.
+  std::function<bool()> has_room;
 };
 
 // Brings agents and captures together: who is told what and when, and what is remembered. Does no
 // I/O of its own. Everything happens on one sequence, which is the caller's to keep.
 class Coordinator {
  public:
-  Coordinator(const Clock& clock, Random& random, CoordinatorOutputs outputs);
+  Coordinator(const Clock& clock, Random& random, CoordinatorOutputs outputs,
+              CoordinatorInputs inputs = {});
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
@@ -78,17 +103,19 @@ class Coordinator {
   absl::Status OnAgentStatus(const std::string& agent_id, ConnectionId from,
                              const CaptureId& capture, uint32_t matched_workers, bool finished);
 
-  // Operators. Start: RESOURCE_EXHAUSTED beyond limits::kCapturesRunningMax, or whatever persisting
-  // returned; nothing has then begun. Stop: NOT_FOUND for a capture that is not running; one that
-  // is stopping already is answered as it is; whatever persisting returned: it then goes on.
+  // Operators. Start: errors of CompleteSpec and Admit; RESOURCE_EXHAUSTED beyond
+  // limits::kCapturesRunningMax, or whatever persisting returned; nothing has then begun. It arms;
+  // where there is nobody to be asked the capture has ended already. Stop: NOT_FOUND for a capture
+  // that is not running; one that is stopping already is answered as it is; whatever persisting
+  // returned: it then goes on.
   absl::StatusOr<CaptureRecord> StartCapture(const CaptureSpec& spec);
   absl::StatusOr<CaptureRecord> StopCapture(const CaptureId& capture);
 
   // A capture that has ended is deleted: it is open for nobody any more.
   void Forget(const CaptureId& capture);
 
-  // Lets time pass: durations that are over, agents that did not return, records to be written.
-  // Call it a few times a second, and when a duration ends.
+  // Lets time pass: answers that did not come, moments that have, durations that are over, agents
+  // that did not return, records to be written. Call it a few times a second, and when `wake` says.
   void Tick();
 
   // Something that was found about a capture, for its record; nothing when it has ended.
@@ -99,41 +126,81 @@ class Coordinator {
   const CaptureRecord* FindRunning(const CaptureId& capture) const;
   // One that runs, or that has ended and is open for late agents; nullptr for any other.
   const CaptureRecord* Find(const CaptureId& capture) const;
-  std::vector<CaptureRecord> Running() const;
+  size_t running() const { return running_.size(); }
+  void ForEachRunning(const std::function<void(const CaptureRecord&)>& visit) const;
+  std::vector<CaptureRecord> Running() const;  // copies all of them
 
  private:
   struct Session {
     explicit Session(CaptureSession&& state) : state(std::move(state)) {}
     CaptureSession state;
+    ExecutionStart executions;
+    ExecutionEnd executions_end;
+    std::optional<CaptureAllowance> allowance;  // nothing: not yet asked for, after a restart
+    uint64_t allowance_due_ns = 0;              // monotonic, as all here; asked for anew then
+    uint64_t quota_checked_ns = 0;
     bool unsaved = false;
+    bool has_news = false;         // in what is unsaved: to be written soon
     bool must_be_durable = false;  // what is unsaved
-    uint64_t saved_monotonic_ns = 0;
-    uint64_t stop_again_monotonic_ns = 0;  // after one that could not be written down
+    uint64_t saved_ns = 0;
+    uint64_t again_ns = 0;  // when what could not be written down is tried again
+  };
+  using Sessions = std::map<CaptureId, std::unique_ptr<Session>>;
+  // An order to an agent that cannot be told a moment of its clock: sent at that moment.
+  struct DelayedOrder {
+    CaptureId capture_id;
+    std::string agent_id;
+    bool is_stop = false;
   };
 
+  // coordinator.cc
   SessionTime Now() const;
   absl::Status CheckCurrent(const std::string& agent_id, ConnectionId from) const;
   Session* FindSession(const CaptureId& capture) const;
-  // No agent is told before it is on disk: after a restart the capture would go on, and those that
-  // were started again meanwhile would begin anew. Fails with what persisting returned.
-  absl::Status Stop(Session& session);
   // Takes the agent into the captures that it has a part in.
   absl::StatusOr<std::vector<ResumedCapture>> JoinAll(const AgentInfo& agent);
+  std::optional<ResumedCapture> ResumeFor(const Session& session, const AgentInfo& agent);
   // Keeps one that has ended without an agent open, within the limits.
   void KeepOpen(std::unique_ptr<Session> session);
   void TickLate(const SessionTime& now);
   // Writes the record and says that it changed. A record that could not be written is written again
   // on a later Tick.
   void Save(Session& session, bool durable);
-  std::string DescribeWorkers() const;
+  void SaveSoon(Session& session);
+
+  // coordinator_captures.cc: each writes down what it decides before any agent is told, and fails
+  // with what persisting returned. After a restart the capture is as was written, and those that
+  // were told would do another thing.
+  absl::Status Commit(Session& session, CaptureSession next);
+  void AwaitReturning(CaptureSession& session, const SessionTime& now);
+  void NoteFleet(CaptureSession& session, const SessionTime& now);
+  absl::Status JudgeArming(Session& session);
+  absl::Status NotBegin(Session& session, CaptureSession next, std::string why);
+  absl::Status ChooseExecutions(Session& session, uint64_t first);
+  absl::Status Stop(Session& session, bool by_time);
+  void TickRunning(Session& session, const SessionTime& now);
+  std::string WhyOverQuota(Session& session, const SessionTime& now);
+
+  // coordinator_orders.cc
+  CaptureBegin BeginFor(const AgentInfo& agent, const CaptureBegin& begin) const;
+  // How far the clocks of all who are told of it can be from that moment; 0: of none is it known.
+  uint64_t WidestBound(const CaptureRecord& record, const CaptureBegin& begin) const;
+  void SendBegin(const CaptureRecord& record, uint64_t in_ns);
+  void SendStop(const CaptureRecord& record, uint64_t in_ns);
+  void SendToAll(const CaptureRecord& record, const CaptureOrder& order);
+  void Delay(uint64_t in_ns, DelayedOrder order);
+  void SendDelayed(uint64_t now_monotonic_ns);
 
   const Clock& clock_;
+  const uint64_t restored_monotonic_ns_;  // since when agents of an earlier run can return
   Random& random_;
   CoordinatorOutputs outputs_;
+  CoordinatorInputs inputs_;
   AgentRegistry registry_;
-  using Sessions = std::map<CaptureId, std::unique_ptr<Session>>;
   Sessions running_;
-  Sessions late_;  // ended, and open for agents that were away
+  Sessions late_;                                  // ended, and open for agents that were away
+  std::multimap<uint64_t, DelayedOrder> delayed_;  // by when, monotonic
+  uint64_t write_ns_ = 0;                          // how long the last durable write took
 };
 
 }  // namespace neurontrace

@@ -6,11 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "base/status.h"
+#include "aggregator/session/coordinator_test_support.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -21,97 +20,15 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr uint64_t kSecondNs = 1'000'000'000;
-
-AgentInfo Agent(const std::string& id) {
-  return {.protocol_version = kProtocolVersion, .agent_id = id, .instance_id = "i-" + id};
-}
-
-WorkerIdentity WorkerOf(const std::string& agent_id, uint32_t pid = 1) {
-  return {.instance_id = "i-" + agent_id, .boot_id = "boot", .pid = pid};
-}
-
-class CoordinatorTest : public ::testing::Test {
- protected:
-  CoordinatorTest() { Restart(); }
-
-  // A new coordinator that knows what the old one persisted, as after a restart of the aggregator.
-  void Restart() {
-    coordinator_ = std::make_unique<Coordinator>(
-        clock_, random_,
-        CoordinatorOutputs{
-            .send =
-                [this](const std::string& agent_id, ConnectionId connection,
-                       const CaptureOrder& order) {
-                  EXPECT_EQ(connection, connections_[agent_id]);
-                  orders_.push_back(
-                      agent_id + (std::holds_alternative<StartOrder>(order) ? " start" : " stop"));
-                },
-            .persist =
-                [this](const CaptureRecord& record, bool) {
-                  if (disk_full_) return ResourceExhausted("the disk is full");
-                  saved_[record.id] = record;
-                  return absl::OkStatus();
-                },
-            .changed = [this](const CaptureRecord& record) { said_[record.id] = record; },
-            .agent_changed = [](const KnownAgent&) {},
-            .worker_changed = [](const std::string&, const WorkerInfo&) {}});
-    for (const auto& [id, record] : saved_) {
-      coordinator_->RestoreCapture(record);
-    }
-  }
-
-  std::vector<ResumedCapture> Connect(const std::string& agent_id) {
-    connections_[agent_id] = ++last_connection_;
-    return coordinator_->Connect(Agent(agent_id), last_connection_).value();
-  }
-  void Disconnect(const std::string& agent_id) {
-    coordinator_->Disconnect(agent_id, connections_[agent_id]);
-  }
-  void Report(const std::string& agent_id, const CaptureId& capture, CaptureWorkerState state,
-              const std::string& detail = "") {
-    EXPECT_TRUE(coordinator_
-                    ->OnWorkerStatus(agent_id, connections_[agent_id],
-                                     {.capture_id = capture,
-                                      .worker = WorkerOf(agent_id),
-                                      .state = state,
-                                      .detail = detail})
-                    .ok());
-  }
-  void ReportAgent(const std::string& agent_id, const CaptureId& capture, uint32_t matched,
-                   bool finished) {
-    EXPECT_TRUE(
-        coordinator_->OnAgentStatus(agent_id, connections_[agent_id], capture, matched, finished)
-            .ok());
-  }
-  CaptureId Start(CaptureSpec spec = {}) { return coordinator_->StartCapture(spec).value().id; }
-  void Advance(uint64_t ns) {
-    clock_.AdvanceNs(ns);
-    coordinator_->Tick();
-  }
-
-  FakeClock clock_;
-  SeededRandom random_{1};
-  std::unique_ptr<Coordinator> coordinator_;
-  std::map<std::string, ConnectionId> connections_;
-  ConnectionId last_connection_ = 0;
-  std::vector<std::string> orders_;
-  std::map<CaptureId, CaptureRecord> saved_;
-  std::map<CaptureId, CaptureRecord> said_;
-  bool disk_full_ = false;
-};
+class CoordinatorTest : public CoordinatorTestBase {};
 
 TEST_F(CoordinatorTest, ACaptureEndsCompleteWhenEveryAgentHasFinished) {
   Connect("a");
   Connect("b");
-  const CaptureId id = Start();
-  EXPECT_THAT(orders_, ElementsAre("a start", "b start"));
-  for (const char* agent : {"a", "b"}) {
-    ReportAgent(agent, id, 1, false);
-    Report(agent, id, CaptureWorkerState::kRecording);
-  }
+  const CaptureId id = Record({"a", "b"});
+  EXPECT_THAT(TakeOrders(), ElementsAre("a arm", "b arm", "a begin", "b begin"));
   EXPECT_EQ(coordinator_->StopCapture(id)->state, CaptureState::kStopping);
-  EXPECT_THAT(orders_, ElementsAre("a start", "b start", "a stop", "b stop"));
+  EXPECT_THAT(orders_, ElementsAre("a stop", "b stop"));
   Report("a", id, CaptureWorkerState::kComplete);
   ReportAgent("a", id, 1, true);
   EXPECT_EQ(saved_[id].state, CaptureState::kStopping);
@@ -126,8 +43,7 @@ TEST_F(CoordinatorTest, ACaptureEndsCompleteWhenEveryAgentHasFinished) {
 
 TEST_F(CoordinatorTest, AWorkerThatItsAgentFinishesWithoutIsLost) {
   Connect("a");
-  const CaptureId id = Start();
-  Report("a", id, CaptureWorkerState::kRecording);
+  const CaptureId id = Record({"a"});
   ASSERT_TRUE(coordinator_->StopCapture(id).ok());
   ReportAgent("a", id, 1, true);  // started again, and the worker is gone
   EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
@@ -137,31 +53,23 @@ TEST_F(CoordinatorTest, AWorkerThatItsAgentFinishesWithoutIsLost) {
   EXPECT_THAT(saved_[id].end_warnings[0], HasSubstr("was lost while recording"));
 }
 
-TEST_F(CoordinatorTest, StopsWhenTheDurationIsOver) {
-  Connect("a");
-  const CaptureId id = Start({.duration_ns = 5 * kSecondNs});
-  Advance(5 * kSecondNs - 1);
-  EXPECT_EQ(coordinator_->FindRunning(id)->state, CaptureState::kRecording);
-  Advance(1);
-  EXPECT_EQ(coordinator_->FindRunning(id)->state, CaptureState::kStopping);
-  EXPECT_THAT(orders_, ElementsAre("a start", "a stop"));
-}
-
 TEST_F(CoordinatorTest, AsksOnlyTheInstancesThatAreSelected) {
   Connect("a");
   Connect("b");
   Start({.instance_ids = {"i-b"}});
-  EXPECT_THAT(orders_, ElementsAre("b start"));
+  EXPECT_THAT(orders_, ElementsAre("b arm"));
   EXPECT_THAT(Connect("a"), IsEmpty());
 }
 
 TEST_F(CoordinatorTest, LateAgentsJoinWhileItRecordsAndNotAfter) {
-  const CaptureId id = Start();
+  Connect("a");
+  const CaptureId id = Record({"a"});
   const auto resumed = Connect("late");
   ASSERT_EQ(resumed.size(), 1u);
   EXPECT_EQ(resumed[0].start.capture_id, id);
   EXPECT_FALSE(resumed[0].stopping);
-  EXPECT_EQ(saved_[id].agents.size(), 1u);  // durable before the agent records
+  EXPECT_FALSE(resumed[0].start.arm);
+  EXPECT_EQ(saved_[id].agents.size(), 2u);  // durable before the agent records
   ASSERT_TRUE(coordinator_->StopCapture(id).ok());
   EXPECT_THAT(Connect("later"), IsEmpty());
   const auto again = Connect("late");
@@ -172,12 +80,9 @@ TEST_F(CoordinatorTest, LateAgentsJoinWhileItRecordsAndNotAfter) {
 TEST_F(CoordinatorTest, AnAgentThatDoesNotReturnLeavesTheCaptureIncomplete) {
   Connect("a");
   Connect("b");
-  const CaptureId id = Start();
-  ReportAgent("a", id, 1, false);
-  ReportAgent("b", id, 1, false);
-  Report("a", id, CaptureWorkerState::kRecording);
-  Report("b", id, CaptureWorkerState::kRecording);
+  const CaptureId id = Record({"a", "b"});
   Disconnect("b");
+  EXPECT_EQ(StatusOf(id, "b").obstacle, CaptureObstacle::kAgentLost);
   Advance(100 * kSecondNs);  // while it records there is time
   ASSERT_TRUE(coordinator_->StopCapture(id).ok());
   Report("a", id, CaptureWorkerState::kComplete);
@@ -193,8 +98,7 @@ TEST_F(CoordinatorTest, AnAgentThatDoesNotReturnLeavesTheCaptureIncomplete) {
 
 TEST_F(CoordinatorTest, AnAgentThatReturnsInTimeFinishes) {
   Connect("a");
-  const CaptureId id = Start();
-  ReportAgent("a", id, 1, false);
+  const CaptureId id = Record({"a"});
   Disconnect("a");
   ASSERT_TRUE(coordinator_->StopCapture(id).ok());
   Advance(limits::kAgentReturnMaxNs / 2);
@@ -207,8 +111,7 @@ TEST_F(CoordinatorTest, AnAgentThatReturnsInTimeFinishes) {
 
 TEST_F(CoordinatorTest, GivesUpOnAnAgentThatIsConnectedAndSaysNothing) {
   Connect("a");
-  const CaptureId id = Start();
-  ReportAgent("a", id, 1, false);
+  const CaptureId id = Record({"a"});
   ASSERT_TRUE(coordinator_->StopCapture(id).ok());
   Advance(limits::kAgentSilenceMaxNs - 1);
   Report("a", id, CaptureWorkerState::kStopping);  // it is still at it
@@ -218,59 +121,19 @@ TEST_F(CoordinatorTest, GivesUpOnAnAgentThatIsConnectedAndSaysNothing) {
   EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
 }
 
-TEST_F(CoordinatorTest, ACaptureThatMatchedNothingSaysWhatThereWas) {
-  Connect("a");
-  ASSERT_TRUE(
-      coordinator_
-          ->OnWorker("a", connections_["a"], {.identity = WorkerOf("a", 4711), .job = "llama"})
-          .ok());
-  const CaptureId id = Start({.job = "lama"});
-  ReportAgent("a", id, 0, false);
-  ASSERT_TRUE(coordinator_->StopCapture(id).ok());
-  ReportAgent("a", id, 0, true);
-  EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
-  EXPECT_THAT(saved_[id].end_warnings,
-              ElementsAre(HasSubstr("no worker matched; 1 workers exist: i-a")));
-  EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr("(job llama)")));
-}
-
-TEST_F(CoordinatorTest, ACaptureWithoutAgentsEndsWhenItIsStopped) {
-  const CaptureId id = Start();
-  ASSERT_TRUE(coordinator_->StopCapture(id).ok());
-  EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
-  EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr("no agent is connected")));
-}
-
 TEST_F(CoordinatorTest, WorkersThatRefusedOrDiedMakeItIncomplete) {
   for (const CaptureWorkerState state : {CaptureWorkerState::kRefused, CaptureWorkerState::kLost}) {
     Connect("a");
-    const CaptureId id = Start();
-    ReportAgent("a", id, 1, false);
+    Connect("b");
+    const CaptureId id = Record({"a", "b"});
     Report("a", id, state, "another profiler is at work");
     ASSERT_TRUE(coordinator_->StopCapture(id).ok());
     ReportAgent("a", id, 1, true);
+    Report("b", id, CaptureWorkerState::kComplete);
+    ReportAgent("b", id, 1, true);
     EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
     EXPECT_THAT(saved_[id].end_warnings, ElementsAre(HasSubstr("another profiler is at work")));
   }
-}
-
-TEST_F(CoordinatorTest, ContinuesAfterARestartWithTheTimeThatIsLeft) {
-  Connect("a");
-  const CaptureId id = Start({.duration_ns = 60 * kSecondNs});
-  ReportAgent("a", id, 1, false);
-  clock_.AdvanceNs(20 * kSecondNs);
-  Restart();
-  clock_.AdvanceNs(20 * kSecondNs);
-  const auto resumed = Connect("a");
-  ASSERT_EQ(resumed.size(), 1u);
-  EXPECT_EQ(resumed[0].start.capture_id, id);
-  Advance(20 * kSecondNs);
-  EXPECT_EQ(coordinator_->FindRunning(id)->state, CaptureState::kStopping);
-  Restart();
-  EXPECT_TRUE(Connect("a").front().stopping);
-  Report("a", id, CaptureWorkerState::kComplete);
-  ReportAgent("a", id, 1, true);
-  EXPECT_EQ(saved_[id].state, CaptureState::kComplete);
 }
 
 TEST_F(CoordinatorTest, ACaptureIsNotStartedWhenItCannotBeRemembered) {
@@ -283,8 +146,7 @@ TEST_F(CoordinatorTest, ACaptureIsNotStartedWhenItCannotBeRemembered) {
 
 TEST_F(CoordinatorTest, TheEndIsWrittenAgainWhenTheDiskRefused) {
   Connect("a");
-  const CaptureId id = Start();
-  ReportAgent("a", id, 1, false);
+  const CaptureId id = Record({"a"});
   ASSERT_TRUE(coordinator_->StopCapture(id).ok());
   disk_full_ = true;
   Report("a", id, CaptureWorkerState::kComplete);
@@ -306,6 +168,7 @@ TEST_F(CoordinatorTest, RefusesReportsOfASupersededConnection) {
 }
 
 TEST_F(CoordinatorTest, BoundsTheCapturesThatRunAtOnce) {
+  Connect("a");
   for (uint32_t i = 0; i < limits::kCapturesRunningMax; ++i) Start();
   EXPECT_EQ(coordinator_->StartCapture({}).status().code(), absl::StatusCode::kResourceExhausted);
 }
@@ -327,11 +190,7 @@ class LateAgentTest : public CoordinatorTest {
   CaptureId EndWithoutB() {
     Connect("a");
     Connect("b");
-    const CaptureId id = Start();
-    for (const char* agent : {"a", "b"}) {
-      ReportAgent(agent, id, 1, false);
-      Report(agent, id, CaptureWorkerState::kRecording);
-    }
+    const CaptureId id = Record({"a", "b"});
     Disconnect("b");
     End(id);
     return id;
@@ -439,69 +298,70 @@ TEST_F(LateAgentTest, IsWaitedForByItsLatestCaptures) {
 TEST_F(CoordinatorTest, RemembersWorkersWithoutAPart) {
   Connect("a");
   Connect("b");
-  const auto put = [&](const std::string& agent, uint32_t pid, const std::string& job,
-                       WorkerState state) {
-    ASSERT_TRUE(coordinator_
-                    ->OnWorker(agent, connections_[agent],
-                               {.identity = WorkerOf(agent, pid), .state = state, .job = job})
-                    .ok());
-  };
-  put("a", 1, "llama", WorkerState::kBusyOtherProfiler);
-  put("a", 2, "other", WorkerState::kIdle);
-  put("b", 3, "llama", WorkerState::kIdle);
+  Put("a", WorkerState::kBusyOtherProfiler, 1, "llama");
+  Put("a", WorkerState::kIdle, 2, "other");
+  Put("b", WorkerState::kIdle, 3, "llama");
+  Put("a", WorkerState::kIdle, 6, "llama");
   Connect("away");
   Disconnect("away");
-  const CaptureId id = Start({.job = "llama", .instance_ids = {"i-a", "i-away"}});
-  put("a", 4, "llama", WorkerState::kIdle);  // came while it records
-  Report("a", id, CaptureWorkerState::kRefused, "busy");
+  const CaptureId id = Start({.job = "llama"});
+  Report("a", id, CaptureWorkerState::kRefused, "busy", CaptureObstacle::kOtherProfiler);
+  Report("a", {.capture_id = id, .worker = WorkerOf("a", 6), .state = CaptureWorkerState::kArmed});
+  ReportAgent("a", id, 2, false);
+  Report("b", {.capture_id = id, .worker = WorkerOf("b", 3), .state = CaptureWorkerState::kArmed});
+  ReportAgent("b", id, 1, false);
+  ASSERT_EQ(coordinator_->FindRunning(id)->state, CaptureState::kRecording);
+  Put("a", WorkerState::kIdle, 4, "llama");  // came while it records
   const auto& record = *coordinator_->FindRunning(id);
-  EXPECT_EQ(record.workers.at(0).worker_state, WorkerState::kBusyOtherProfiler);
+  EXPECT_EQ(StatusOf(id, "a").worker_state, WorkerState::kBusyOtherProfiler);
   std::map<uint32_t, std::pair<BystanderReason, std::string>> told;
   for (const CaptureBystander& worker : record.bystanders) {
     told[worker.worker.pid] = {worker.reason, worker.detail};
   }
-  EXPECT_EQ(told.size(), 4u);
+  EXPECT_EQ(told.size(), 3u);
   EXPECT_EQ(told[0].first, BystanderReason::kAgentAway);
   EXPECT_EQ(told[2].first, BystanderReason::kNotSelected);
   EXPECT_EQ(told[2].second, "the capture selects job llama, this is job other");
-  EXPECT_EQ(told[3].second, "the capture does not select instance i-b");
   EXPECT_EQ(told[4].first, BystanderReason::kNotReported);
   Connect("away");
-  EXPECT_EQ(coordinator_->FindRunning(id)->bystanders.size(), 3u);
+  EXPECT_EQ(coordinator_->FindRunning(id)->bystanders.size(), 2u);
   Disconnect("a");
-  put("b", 5, "llama", WorkerState::kIdle);
+  Put("b", WorkerState::kIdle, 5, "other");
   Advance(2 * kSecondNs);
-  EXPECT_EQ(saved_[id].bystanders.size(), 4u);  // written with the counts
+  EXPECT_EQ(saved_[id].bystanders.size(), 3u);  // written with the counts
 }
 
 TEST_F(CoordinatorTest, AStopIsToldOnlyWhenItIsWrittenDown) {
   Connect("a");
-  const CaptureId id = Start();
+  const CaptureId id = Record({"a"});
+  TakeOrders();
   disk_full_ = true;
   EXPECT_EQ(coordinator_->StopCapture(id).status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(orders_, ElementsAre("a start"));
+  EXPECT_THAT(orders_, IsEmpty());
   EXPECT_EQ(coordinator_->FindRunning(id)->state, CaptureState::kRecording);
   disk_full_ = false;
   EXPECT_EQ(coordinator_->StopCapture(id)->state, CaptureState::kStopping);
-  EXPECT_THAT(orders_, ElementsAre("a start", "a stop"));
+  EXPECT_THAT(orders_, ElementsAre("a stop"));
 }
 
 TEST_F(CoordinatorTest, ADurationThatIsOverWaitsForTheDisk) {
   Connect("a");
-  const CaptureId id = Start({.duration_ns = 5 * kSecondNs});
+  const CaptureId id = Record({"a"}, {.duration_ns = 5 * kSecondNs});
+  TakeOrders();
   disk_full_ = true;
-  Advance(5 * kSecondNs);
+  Advance(6 * kSecondNs);
   EXPECT_EQ(saved_[id].state, CaptureState::kRecording);
-  EXPECT_THAT(orders_, ElementsAre("a start"));
+  EXPECT_THAT(orders_, IsEmpty());
   disk_full_ = false;
   Advance(2 * kSecondNs);
   EXPECT_EQ(saved_[id].state, CaptureState::kStopping);
-  EXPECT_THAT(orders_, ElementsAre("a start", "a stop"));
+  EXPECT_THAT(orders_, ElementsAre("a stop"));
   EXPECT_THAT(saved_[id].warnings, Contains(HasSubstr("its time was over")));
 }
 
 TEST_F(CoordinatorTest, AnAgentRecordsOnlyWhenItsPartIsWrittenDown) {
-  const CaptureId id = Start();
+  Connect("b");
+  const CaptureId id = Record({"b"});
   disk_full_ = true;
   for (int i = 0; i < 2; ++i) {
     const auto refused = coordinator_->Connect(Agent("a"), ++last_connection_);
@@ -510,7 +370,7 @@ TEST_F(CoordinatorTest, AnAgentRecordsOnlyWhenItsPartIsWrittenDown) {
   }
   disk_full_ = false;
   EXPECT_EQ(Connect("a").size(), 1u);
-  ASSERT_EQ(saved_[id].agents.size(), 1u);
+  ASSERT_EQ(saved_[id].agents.size(), 2u);
   Restart();  // which asks for it
   ASSERT_TRUE(coordinator_->StopCapture(id).ok());
   EXPECT_NE(coordinator_->FindRunning(id), nullptr);
@@ -518,13 +378,9 @@ TEST_F(CoordinatorTest, AnAgentRecordsOnlyWhenItsPartIsWrittenDown) {
 
 TEST_F(CoordinatorTest, ASelectedWorkerThatNobodyKnowsInTheEndIsLost) {
   Connect("a");
-  for (const uint32_t pid : {1u, 2u, 3u}) {
-    ASSERT_TRUE(coordinator_
-                    ->OnWorker("a", connections_["a"],
-                               {.identity = WorkerOf("a", pid), .state = WorkerState::kIdle})
-                    .ok());
-  }
-  const CaptureId id = Start();
+  const CaptureId id = Record({"a"});
+  Put("a", WorkerState::kIdle, 2);  // came later
+  Put("a", WorkerState::kIdle, 3);
   ASSERT_TRUE(coordinator_->OnWorkerGone("a", connections_["a"], WorkerOf("a", 3)).ok());
   Advance(2 * kSecondNs);  // written with the counts
   Disconnect("a");
@@ -535,8 +391,7 @@ TEST_F(CoordinatorTest, ASelectedWorkerThatNobodyKnowsInTheEndIsLost) {
   ReportAgent("a", id, 1, true);
   EXPECT_EQ(saved_[id].state, CaptureState::kIncomplete);
   ASSERT_EQ(saved_[id].workers.size(), 2u);
-  EXPECT_EQ(saved_[id].workers[1].worker, WorkerOf("a", 2));
-  EXPECT_EQ(saved_[id].workers[1].state, CaptureWorkerState::kLost);
+  EXPECT_EQ(StatusOf(id, "a", 2).state, CaptureWorkerState::kLost);
   EXPECT_THAT(saved_[id].end_warnings, Contains(HasSubstr("its successor knows nothing of it")));
   ASSERT_EQ(saved_[id].bystanders.size(), 1u);
   EXPECT_EQ(saved_[id].bystanders[0].detail, "it ended before it was asked to record");

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/timeline/store_chunk_source.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/status.h"
 #include "trace/event_chunk.h"
+#include "trace/expiry.h"
 
 namespace neurontrace {
 namespace {
@@ -14,7 +17,9 @@ StreamDescription Describe(StreamRecord record) {
   stream.number = record.number;
   stream.identity = std::move(record.identity);
   stream.evidence = std::move(record.evidence);
-  stream.losses = std::move(record.losses);
+  // What has expired is missing as it is to be; the certificate says how much.
+  std::ranges::copy_if(record.losses, std::back_inserter(stream.losses),
+                       [](const Loss& loss) { return !IsExpiry(loss); });
   stream.gaps = std::move(record.gaps);
   stream.chunks = record.chunks;
   stream.events = record.events;

@@ -13,6 +13,8 @@
 #include "aggregator/export/row_source.h"
 #include "base/status.h"
 #include "trace/event_json.h"
+#include "trace/fidelity.h"
+#include "trace/given_way.h"
 
 namespace neurontrace {
 namespace {
@@ -302,7 +304,17 @@ void JsonExporter::AppendWarnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) add(warning, "Capture");
   size_t losses = 0;
   for (const TimelineStream& stream : header_->streams) {
+    for (const Loss& gap : stream.description.gaps) {
+      if (!IsGivenWay(gap) || gap.last_timestamp_ns <= gap.first_timestamp_ns) continue;
+      if (++losses > kLossesMax) continue;
+      add(fmt::format(
+              "{} did not record from {} to {}: {}", ToString(stream.description.identity.worker),
+              TimeText(gap.first_timestamp_ns), TimeText(gap.last_timestamp_ns), gap.detail),
+          "Capture");
+    }
     for (const Loss& loss : stream.description.losses) {
+      if (IsLeftOut(loss)) continue;  // its own events tell it
+      if (IsGivenWay(loss)) continue;
       if (++losses > kLossesMax) continue;
       add(fmt::format("{} trace events of {} were lost ({}, {}){}{}",
                       loss.events_unknown ? fmt::format("{} or more", loss.events)

@@ -3,11 +3,16 @@
 
 #include <algorithm>
 
+#include "trace/fidelity.h"
+#include "trace/given_way.h"
+
 namespace neurontrace {
 
 std::vector<Loss> LossInstants(const StreamDescription& stream) {
   std::vector<Loss> instants = stream.gaps;
   for (const Loss& sum : stream.losses) {
+    // No losses; the one has instants of its own, the other all that there are among the gaps.
+    if (IsLeftOut(sum) || IsGivenWay(sum)) continue;
     Loss rest = sum;
     Loss* first = nullptr;
     for (Loss& gap : instants) {

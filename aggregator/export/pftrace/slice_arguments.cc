@@ -8,6 +8,7 @@
 
 #include "aggregator/export/clock_report.h"
 #include "aggregator/timeline/framework_names.h"
+#include "trace/given_way.h"
 
 namespace neurontrace {
 namespace {
@@ -265,7 +266,7 @@ void SliceArguments::WriteLoss(const Loss& loss, TrackEventFields& out) {
   const auto text = [this, &out](std::string_view name, std::string_view value) {
     out.InternedString(interner_.AnnotationName(name), interner_.StringValue(value));
   };
-  out.Name(interner_.EventName("events lost"));
+  out.Name(interner_.EventName(IsGivenWay(loss) ? "not recorded" : "events lost"));
   text("place", ToString(loss.place));
   text("reason", ToString(loss.reason));
   out.Uint(interner_.AnnotationName("events"), loss.events);

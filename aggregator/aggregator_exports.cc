@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exports of Aggregator: what is waited for, whose clocks, and what is noted.
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "aggregator/aggregator.h"
+#include "aggregator/capture_export.h"
+#include "aggregator/window_before_now.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+// What agents have still to send is waited for so long by an export that ends now.
+constexpr uint64_t kWindowPatienceNs = 3'000'000'000;
+constexpr std::chrono::milliseconds kLookAgainAtEvidence(20);
+
+// What who exports a capture right after its end is to know; empty: nothing.
+std::string NoteOf(const CaptureRecord& record, const CaptureClocks& clocks, uint64_t now_ns) {
+  if (!HasEnded(record.state) || clocks.instances.empty() || clocks.is_final) return {};
+  const uint64_t final_ns = ClockBook::FinalAtNs(record);
+  if (clocks.version == 0 || now_ns >= final_ns) return {};
+  constexpr uint64_t kSecondNs = 1'000'000'000;
+  return fmt::format(
+      "the models of the clocks are not final yet: an export in {} s has the best "
+      "bounds",
+      (final_ns - now_ns) / kSecondNs + 1);
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ExportRequest> Aggregator::Resolve(const CaptureRecord& record,
+                                                      const v1::ExportRequest& request,
+                                                      std::vector<std::string>& notes) {
+  v1::ExportRequest resolved = request;
+  if (!request.window_is_before_now()) return resolved;
+  const bool is_raw = request.raw_clocks() || request.format() == v1::EXPORT_FORMAT_EVENTS;
+  RETURN_IF_ERROR(
+      ResolveBeforeNow(is_raw ? clock_.RealtimeNs() : clocks_->ReferenceNowNs(), resolved));
+  ASSIGN_OR_RETURN(const CaptureClocks now, clocks_->book().Now(clock_.RealtimeNs()));
+  const ClockMaps maps = is_raw ? ClockMaps() : now.maps;
+  KnownUntil known(resolved.window_end_ns(), maps);
+  const uint64_t begun_ns = clock_.MonotonicNs();
+  while (true) {
+    ASSIGN_OR_RETURN(const auto streams, store_->OpenCapture(record.id).Streams());
+    if (known.Look(streams) || HasEnded(record.state) ||
+        clock_.MonotonicNs() >= begun_ns + kWindowPatienceNs) {
+      break;
+    }
+    std::this_thread::sleep_for(kLookAgainAtEvidence);
+  }
+  notes = known.Notes(resolved.window_start_ns());
+  return resolved;
+}
+
+// Of one that goes on, and can be old, only what a window needs.
+absl::StatusOr<CaptureClocks> Aggregator::ClocksFor(const CaptureRecord& record,
+                                                    const v1::ExportRequest& resolved) {
+  const bool has_window = resolved.window_start_ns() != 0 && !resolved.window_start_is_relative() &&
+                          !resolved.window_end_is_relative();
+  if (HasEnded(record.state) || !has_window) return clocks_->OfCapture(record);
+  const uint64_t end_ns =
+      resolved.window_end_ns() == 0 ? clock_.RealtimeNs() : resolved.window_end_ns();
+  return clocks_->book().OfWindow(record, {resolved.window_start_ns(), end_ns});
+}
+
+absl::Status Aggregator::ExportCapture(const CaptureRecord& record,
+                                       const v1::ExportRequest& request,
+                                       const ExportWriter& write) {
+  metrics_.exports.Increment();
+  const absl::Status status = ExportHeld(record, request, write);
+  if (!status.ok()) metrics_.exports_failed.Increment();
+  return status;
+}
+
+absl::Status Aggregator::ExportHeld(const CaptureRecord& record, const v1::ExportRequest& request,
+                                    const ExportWriter& write) {
+  const ExportLeases::Lease lease = retention_->leases().Take(record.id);
+  if (lease == nullptr) {
+    return NotFound("capture {} is being deleted", record.id.ToString());
+  }
+  // The record was read before, and whoever deleted it has finished since.
+  RETURN_IF_ERROR(store_->captures().Get(record.id).status());
+  std::vector<std::string> notes;
+  ASSIGN_OR_RETURN(const v1::ExportRequest resolved, Resolve(record, request, notes));
+  ASSIGN_OR_RETURN(const CaptureClocks clocks, ClocksFor(record, resolved));
+  if (!request.raw_clocks()) {
+    std::string note = NoteOf(record, clocks, clock_.RealtimeNs());
+    if (!note.empty()) notes.push_back(std::move(note));
+  }
+  return ExportStoredCapture(*store_, record, resolved, clocks, [&](const v1::ExportReply& reply) {
+    if (!reply.has_done() || notes.empty()) return write(reply);
+    v1::ExportReply noted = reply;
+    for (const std::string& note : notes) noted.mutable_done()->add_notes(note);
+    return write(noted);
+  });
+}
+
+}  // namespace neurontrace

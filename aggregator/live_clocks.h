@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "aggregator/align/clock_model.h"
+#include "aggregator/session/coordinator.h"
+#include "aggregator/store/clock_evidence_store.h"
+#include "base/clock.h"
+#include "base/event_loop.h"
+
+namespace neurontrace {
+
+// How each host's CLOCK_MONOTONIC_RAW goes by the reference now, for who has to tell hosts of a
+// moment: fitted out of the newest evidence on a thread of its own, so that asking costs nothing.
+// Any thread.
+class LiveClocks {
+ public:
+  // Fitted anew so often by itself.
+  static constexpr uint64_t kRefreshNs = 10'000'000'000;
+  // Out of the evidence of so long: 0.2 ms of work for each host.
+  static constexpr uint64_t kEvidenceNs = 20'000'000'000;
+
+  // Both outlive this.
+  LiveClocks(const ClockEvidenceStore& evidence, const Clock& clock);
+  ~LiveClocks();
+  LiveClocks(const LiveClocks&) = delete;
+  LiveClocks& operator=(const LiveClocks&) = delete;
+
+  // Fits them soon, besides.
+  void Refresh();
+  // Fits them before it returns.
+  void RefreshNow();
+
+  // A moment of the reference on a host's raw; nothing where there is no evidence of the last
+  // seconds.
+  std::optional<MomentOnHost> MomentOn(const HostBoot& host, uint64_t reference_ns) const;
+
+ private:
+  using Models = std::map<HostBoot, ClockModel>;
+
+  void RefreshAndAgain();
+  std::shared_ptr<const Models> models() const;
+
+  const ClockEvidenceStore& evidence_;
+  const Clock& clock_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Models> models_ = std::make_shared<Models>();  // guarded by mutex_
+  EventLoop loop_;
+  std::thread thread_;
+};
+
+}  // namespace neurontrace

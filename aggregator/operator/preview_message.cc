@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/operator/preview_message.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "aggregator/session/capture_quota.h"
+#include "trace/capture_limits.h"
+
+namespace neurontrace {
+namespace {
+
+// How long it counted: as planned, or until somebody stopped it.
+uint64_t MeasuredNs(const CaptureRecord& record) {
+  const uint64_t begun_ns = record.armed_realtime_ns;
+  if (begun_ns == 0 || record.stopped_realtime_ns <= begun_ns) return 0;
+  return std::min(record.stopped_realtime_ns - begun_ns, limits::kPreviewMeasureNs);
+}
+
+uint64_t Times(double per_second, uint64_t ns) {
+  const double product = per_second * static_cast<double>(ns) * 1e-9;
+  return product < 1.8e19 ? static_cast<uint64_t>(product) : UINT64_MAX;
+}
+
+}  // namespace
+
+v1::CapturePreview ToPreview(const CaptureRecord& record, const PreviewRoom& room) {
+  v1::CapturePreview preview;
+  const uint64_t measured_ns = MeasuredNs(record);
+  const double seconds = static_cast<double>(measured_ns) * 1e-9;
+  preview.set_measured_ns(measured_ns);
+  preview.set_duration_ns(record.spec.duration_ns);
+  preview.set_store_free_bytes(room.store_free_bytes);
+  preview.set_quota_left_bytes(room.quota_left_bytes);
+  for (const std::string& objection : room.objections) preview.add_objections(objection);
+  if (measured_ns == 0) return preview;
+
+  uint64_t events = 0;
+  uint64_t bytes = 0;
+  std::map<std::string, uint64_t> bytes_of;  // by instance
+  for (const CaptureWorkerStatus& status : record.workers) {
+    events += status.events_read;
+    bytes += status.bytes_read;
+    bytes_of[status.worker.instance_id] += status.bytes_read;
+  }
+  preview.set_events_per_second(static_cast<double>(events) / seconds);
+  preview.set_bytes_per_second(static_cast<double>(bytes) / seconds);
+  const auto most = std::max_element(bytes_of.begin(), bytes_of.end(),
+                                     [](auto& a, auto& b) { return a.second < b.second; });
+  if (most != bytes_of.end()) {
+    preview.set_most_bytes_per_second(static_cast<double>(most->second) / seconds);
+    preview.set_most_instance_id(most->first);
+  }
+  if (record.spec.duration_ns == 0) return preview;
+  preview.set_events(Times(preview.events_per_second(), record.spec.duration_ns));
+  uint64_t expected = Times(preview.bytes_per_second(), record.spec.duration_ns);
+  if (record.spec.bytes_max > 0) expected = std::min(expected, record.spec.bytes_max);
+  preview.set_bytes(expected);
+  if (room.store_free_bytes > 0 && expected > room.store_free_bytes) {
+    preview.add_objections(fmt::format("{} would not fit: the store's disk has {} free",
+                                       BytesText(expected), BytesText(room.store_free_bytes)));
+  }
+  if (room.objections.empty() && expected > room.quota_left_bytes) {
+    preview.add_objections(
+        fmt::format("it would be stopped early: {} are expected, and {} may be "
+                    "stored",
+                    BytesText(expected), BytesText(room.quota_left_bytes)));
+  }
+  return preview;
+}
+
+}  // namespace neurontrace

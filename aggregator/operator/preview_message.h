@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "neurontrace/v1/operator_service.pb.h"
+#include "trace/capture_record.h"
+
+namespace neurontrace {
+
+// What a capture like the previewed one would find.
+struct PreviewRoom {
+  uint64_t store_free_bytes = 0;
+  uint64_t quota_left_bytes = UINT64_MAX;  // of the smallest that applies; UINT64_MAX: none does
+  std::vector<std::string> objections;     // why it would be refused as it is
+};
+
+// What a preview that has ended says of the capture that was asked about: rates by what its workers
+// counted, and, where it has a duration, how much that becomes and whether it fits. Pure.
+v1::CapturePreview ToPreview(const CaptureRecord& record, const PreviewRoom& room);
+
+}  // namespace neurontrace

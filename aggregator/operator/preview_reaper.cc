@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/operator/preview_reaper.h"
+
+#include "trace/capture_limits.h"
+
+namespace neurontrace {
+
+void PreviewReaper::OnEnded(const CaptureRecord& record) {
+  if (record.spec.mode != CaptureMode::kPreview || !HasEnded(record.state)) return;
+  const std::lock_guard lock(mutex_);
+  due_.try_emplace(record.id, clock_.MonotonicNs() + limits::kPreviewKeptNs);
+}
+
+std::vector<CaptureId> PreviewReaper::Reap() {
+  std::vector<CaptureId> reaped;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, due_ns] : due_) {
+      if (clock_.MonotonicNs() >= due_ns) reaped.push_back(id);
+    }
+  }
+  // A store that refuses is tried again.
+  std::erase_if(reaped, [this](const CaptureId& id) {
+    const auto deleted = store_.DeleteCapture(id);
+    const bool is_gone = deleted.ok() || absl::IsNotFound(deleted.status());
+    const std::lock_guard lock(mutex_);
+    if (is_gone) {
+      due_.erase(id);
+    } else {
+      due_[id] = clock_.MonotonicNs() + limits::kPreviewKeptNs;
+    }
+    return !is_gone;
+  });
+  return reaped;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "aggregator/store/store.h"
+#include "base/clock.h"
+#include "trace/capture_record.h"
+#include "trace/ids.h"
+
+namespace neurontrace {
+
+// Deletes previews that have ended and that nobody has asked about for a minute: they hold nothing
+// but their result, and whoever watches one has it deleted at once. Any thread; Reap waits for the
+// disk, and nobody for Reap.
+class PreviewReaper {
+ public:
+  // Both outlive this.
+  PreviewReaper(Store& store, const Clock& clock) : store_(store), clock_(clock) {}
+
+  // Takes note of it, if it is a preview that has ended.
+  void OnEnded(const CaptureRecord& record);
+  // Deletes those whose time is over, and says which.
+  std::vector<CaptureId> Reap();
+
+ private:
+  Store& store_;
+  const Clock& clock_;
+  std::mutex mutex_;
+  std::map<CaptureId, uint64_t> due_;  // monotonic; guarded by mutex_
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/session/capture_arming.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trace/capture_obstacle.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+
+ArmingTally Tally(const CaptureRecord& record) {
+  ArmingTally tally;
+  for (const CaptureWorkerStatus& status : record.workers) {
+    if (status.framework) continue;
+    ++tally.selected;
+    const bool is_out =
+        status.state == CaptureWorkerState::kRefused || status.state == CaptureWorkerState::kLost;
+    if (!is_out && status.obstacle == CaptureObstacle::kNone) {
+      ++tally.armed;
+      continue;
+    }
+    // An older agent says why in words alone.
+    ++tally.obstacles[status.obstacle == CaptureObstacle::kNone ? CaptureObstacle::kRuntimeRefused
+                                                                : status.obstacle];
+  }
+  return tally;
+}
+
+bool ArmingTally::IsEnoughFor(const CaptureSpec& spec) const {
+  if (uint64_t{armed} * 100 < uint64_t{spec.require_percent} * selected) return false;
+  return armed > 0 || IsStanding(spec.mode) || !spec.include_neuron;
+}
+
+std::string ArmingTally::WhyNotEnough(const CaptureSpec& spec) const {
+  std::string text;
+  if (armed == 0) {
+    text = selected == 1 ? "the selected worker cannot take part"
+                         : fmt::format("none of the {} selected workers can take part", selected);
+  } else {
+    text = fmt::format(
+        "{} of {} selected workers are armed, and {} are required", armed, selected,
+        spec.require_percent == 100 ? "all" : fmt::format("{} %", spec.require_percent));
+  }
+  const char* separator = ": ";
+  for (const auto& [obstacle, count] : obstacles) {
+    text += fmt::format("{}{} {}", separator, count, WordsOf(obstacle));
+    separator = "; ";
+  }
+  return text;
+}
+
+uint64_t BeginLeadNs(uint64_t slowest_answer_ns, uint64_t record_write_ns) {
+  const uint64_t answer_ns = std::min(slowest_answer_ns, limits::kBeginLeadMaxNs);
+  const uint64_t write_ns = std::min(record_write_ns, limits::kBeginLeadMaxNs);
+  return std::clamp(2 * (answer_ns + write_ns), limits::kBeginLeadMinNs, limits::kBeginLeadMaxNs);
+}
+
+}  // namespace neurontrace

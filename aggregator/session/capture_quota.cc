@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/session/capture_quota.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+uint64_t Left(uint64_t quota, uint64_t used) { return quota > used ? quota - used : 0; }
+
+// What the capture itself says of how much it will hold; 0: nothing.
+uint64_t AsksFor(const CaptureSpec& spec) {
+  return spec.mode == CaptureMode::kContinuous ? spec.retention_bytes : spec.bytes_max;
+}
+
+struct Limit {
+  uint64_t quota = 0;
+  uint64_t used = 0;
+  std::string_view flag;
+  std::string whose;  // "of job llama", "of the store"
+};
+
+// Its own retention keeps a continuous one within bounds, or a little more. Others of its job can
+// leave it less than that.
+CaptureAllowance OfContinuous(const CaptureSpec& spec, const CaptureQuotas& quotas,
+                              const StoreUse& use) {
+  CaptureAllowance allowance;
+  if (quotas.job_bytes == 0 || use.job.empty() || !use.own_bytes) return allowance;
+  const uint64_t own = std::min(*use.own_bytes, use.job_bytes);
+  allowance.bytes = Left(quotas.job_bytes, use.job_bytes - own) + spec.retention_bytes / 8;
+  allowance.words = fmt::format("what the quota of job {} had left, {} of {} (--quota-job-bytes)",
+                                use.job, BytesText(Left(quotas.job_bytes, use.job_bytes - own)),
+                                BytesText(quotas.job_bytes));
+  return allowance;
+}
+
+}  // namespace
+
+std::string BytesText(uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits = {"kB", "MB", "GB", "TB", "PB"};
+  if (bytes < 1'000) return fmt::format("{} B", bytes);
+  double number = static_cast<double>(bytes) / 1'000;
+  size_t unit = 0;
+  while (number >= 999.95 && unit + 1 < kUnits.size()) {
+    number /= 1'000;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", number, kUnits[unit]);
+}
+
+absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const CaptureQuotas& quotas,
+                                       const StoreUse& use) {
+  CaptureAllowance allowance;
+  if (spec.mode == CaptureMode::kFlightRecorder || spec.mode == CaptureMode::kPreview) {
+    return allowance;
+  }
+  const std::array<Limit, 3> limits = {
+      Limit{quotas.capture_bytes, 0, "--quota-capture-bytes", "of each capture"},
+      Limit{quotas.job_bytes, use.job.empty() ? 0 : use.job_bytes, "--quota-job-bytes",
+            use.job.empty() ? "of each job" : "of job " + use.job},
+      Limit{quotas.store_bytes, use.store_bytes, "--quota-store-bytes", "of the store"}};
+  for (const Limit& limit : limits) {
+    if (limit.quota == 0) continue;
+    const uint64_t own = std::min(use.own_bytes.value_or(0), limit.used);
+    const uint64_t left = Left(limit.quota, limit.used - own);
+    if (left == 0 && !use.own_bytes) {
+      return ResourceExhausted(
+          "the quota {} is used up: {} of {} are stored ({} of the aggregator); delete captures, "
+          "or raise it",
+          limit.whose, BytesText(limit.used), BytesText(limit.quota), limit.flag);
+    }
+    if (AsksFor(spec) > left && !use.own_bytes) {
+      return ResourceExhausted(
+          "the capture may take {}, and the quota {} has {} left of {} ({} of the aggregator): ask "
+          "for less, delete captures, or raise it",
+          BytesText(AsksFor(spec)), limit.whose, BytesText(left), BytesText(limit.quota),
+          limit.flag);
+    }
+    if (left >= allowance.bytes) continue;
+    allowance = {left, fmt::format("what the quota {} had left, {} of {} ({})", limit.whose,
+                                   BytesText(left), BytesText(limit.quota), limit.flag)};
+  }
+  if (spec.mode == CaptureMode::kContinuous && spec.retention_bytes > 0)
+    return OfContinuous(spec, quotas, use);
+  if (spec.bytes_max > 0 && spec.bytes_max <= allowance.bytes) {
+    allowance = {spec.bytes_max, fmt::format("its limit of {}", BytesText(spec.bytes_max))};
+  }
+  return allowance;
+}
+
+}  // namespace neurontrace

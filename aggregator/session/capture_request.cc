@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/session/capture_request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "trace/capture_selection.h"
+#include "trace/default_event_filter.h"
+#include "trace/event_filter.h"
+
+namespace neurontrace {
+namespace {
+
+std::string_view NameOf(CaptureMode mode) {
+  return mode == CaptureMode::kFlightRecorder ? "flight recorder" : "continuous capture";
+}
+
+absl::Status CheckMode(const CaptureSpec& spec) {
+  if (spec.mode != CaptureMode::kSnapshot && spec.last_ns > 0) {
+    return InvalidArgument("only a snapshot of a flight recorder reaches back: leave out last_ns");
+  }
+  if (spec.mode != CaptureMode::kSnapshot && !spec.flight_recorder.empty()) {
+    return InvalidArgument("only a snapshot takes the rings of a flight recorder");
+  }
+  if (spec.mode == CaptureMode::kContinuous && spec.retention_ns == 0 &&
+      spec.retention_bytes == 0) {
+    return InvalidArgument(
+        "a continuous capture needs a retention, in time or in bytes: without it grows for ever");
+  }
+  if (!spec.include_neuron && !spec.include_framework) {
+    return InvalidArgument("the capture leaves out both the runtime's events and the framework's");
+  }
+  if (!spec.include_neuron && spec.mode != CaptureMode::kStream &&
+      spec.mode != CaptureMode::kContinuous) {
+    return InvalidArgument("without the runtime's events there is nothing of this mode to record");
+  }
+  return absl::OkStatus();
+}
+
+// What the runtimes of the selected workers know, in order; empty: nothing is known of them.
+std::vector<std::string> KnownEventTypes(const CaptureSpec& spec, const AgentRegistry& registry) {
+  std::set<std::string> types;
+  for (const auto& [agent_id, agent] : registry.agents()) {
+    for (const auto& [identity, worker] : agent.workers) {
+      if (Selects(spec, worker)) types.insert(worker.event_types.begin(), worker.event_types.end());
+    }
+  }
+  return {types.begin(), types.end()};
+}
+
+// Types of framework traces are in no runtime's list.
+bool MayBeFrameworks(const CaptureSpec& spec, std::string_view name) {
+  return spec.include_framework && name.find_first_of(" :") != std::string_view::npos;
+}
+
+absl::Status CheckEventTypes(const CaptureSpec& spec, const AgentRegistry& registry) {
+  RETURN_IF_ERROR(EventFilter::Parse(spec.event_types).status());
+  const std::vector<std::string> known = KnownEventTypes(spec, registry);
+  if (known.empty()) return absl::OkStatus();
+  for (const UnknownEventType& unknown : UnknownEventTypes(spec.event_types, known)) {
+    const std::string name = unknown.item.substr(unknown.item.starts_with('^') ? 1 : 0);
+    if (MayBeFrameworks(spec, name)) continue;
+    return InvalidArgument(
+        "no event type is called '{}'{}; the runtimes of the selected workers know {}", name,
+        unknown.nearest.empty() ? "" : fmt::format(", is '{}' meant?", unknown.nearest),
+        fmt::join(known.begin(), known.end(), ", "));
+  }
+  return absl::OkStatus();
+}
+
+bool SelectsNothingItself(const CaptureSpec& spec) {
+  return spec.job.empty() && spec.instance_ids.empty() && spec.job_facts.empty() &&
+         spec.worker_gids.empty() && spec.neuron_cores.empty();
+}
+
+absl::Status TakeFlightRecorder(const std::vector<const CaptureRecord*>& running,
+                                CaptureSpec& spec) {
+  std::vector<const CaptureRecord*> fitting;
+  for (const CaptureRecord* const record : running) {
+    if (record->spec.mode != CaptureMode::kFlightRecorder) continue;
+    if (!spec.flight_recorder.empty() && record->id != spec.flight_recorder) continue;
+    if (MayOverlap(record->spec, spec)) fitting.push_back(record);
+  }
+  if (fitting.empty()) {
+    return FailedPrecondition(
+        "no flight recorder runs {}: neurontrace flight-recorder on begins one, and what was "
+        "before it is gone",
+        SelectsNothingItself(spec) ? "" : "for what is selected");
+  }
+  if (fitting.size() > 1) {
+    std::string named;
+    for (const CaptureRecord* const record : fitting) {
+      named += fmt::format("{}{}{}", named.empty() ? "" : ", ", record->id.ToString(),
+                           record->spec.job.empty() ? "" : " of job " + record->spec.job);
+    }
+    return FailedPrecondition("{} flight recorders fit: {}; say which job is meant", fitting.size(),
+                              named);
+  }
+  const CaptureRecord& recorder = *fitting.front();
+  if (recorder.state != CaptureState::kRecording) {
+    return FailedPrecondition("flight recorder {} is {}: its rings are not held",
+                              recorder.id.ToString(),
+                              recorder.state == CaptureState::kArming ? "arming" : "stopping");
+  }
+  spec.flight_recorder = recorder.id;
+  const CaptureSpec& held = recorder.spec;
+  if (SelectsNothingItself(spec)) {
+    spec.job = held.job;
+    spec.instance_ids = held.instance_ids;
+    spec.job_facts = held.job_facts;
+    spec.worker_gids = held.worker_gids;
+    spec.neuron_cores = held.neuron_cores;
+  }
+  if (spec.event_types.empty()) {
+    spec.event_types = held.event_types;
+    spec.all_events = held.all_events;
+  }
+  // The rings hold what runtimes recorded; how large they are is decided.
+  spec.ring_events_per_core = held.ring_events_per_core;
+  spec.include_framework = false;
+  spec.duration_ns = 0;
+  return absl::OkStatus();
+}
+
+absl::Status CheckStanding(const std::vector<const CaptureRecord*>& running,
+                           const CaptureSpec& spec) {
+  for (const CaptureRecord* const record : running) {
+    if (record->spec.mode != spec.mode || record->state == CaptureState::kStopping) continue;
+    if (!MayOverlap(record->spec, spec)) continue;
+    return FailedPrecondition(
+        "{} {} runs already{}, and a worker has one at a time: stop it first, or select other jobs",
+        NameOf(spec.mode), record->id.ToString(),
+        record->spec.job.empty() ? " for all jobs" : " for job " + record->spec.job);
+  }
+  return absl::OkStatus();
+}
+
+template <typename T>
+bool AreDisjoint(const std::vector<T>& a, const std::vector<T>& b) {
+  if (a.empty() || b.empty()) return false;
+  return std::none_of(a.begin(), a.end(), [&](const T& item) {
+    return std::find(b.begin(), b.end(), item) != b.end();
+  });
+}
+
+bool AreDisjoint(const std::vector<GidRange>& a, const std::vector<GidRange>& b) {
+  if (a.empty() || b.empty()) return false;
+  for (const GidRange& one : a) {
+    for (const GidRange& other : b) {
+      if (one.first <= other.last && other.first <= one.last) return false;
+    }
+  }
+  return true;
+}
+
+// A worker has one value of each fact but of labels' keys, which are keys of their own.
+bool Contradict(const std::vector<KeyValue>& a, const std::vector<KeyValue>& b) {
+  for (const KeyValue& one : a) {
+    for (const KeyValue& other : b) {
+      if (one.key == other.key && one.value != other.value) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool MayOverlap(const CaptureSpec& a, const CaptureSpec& b) {
+  if (!a.job.empty() && !b.job.empty() && a.job != b.job) return false;
+  return !AreDisjoint(a.instance_ids, b.instance_ids) && !Contradict(a.job_facts, b.job_facts) &&
+         !AreDisjoint(a.worker_gids, b.worker_gids);
+}
+
+std::set<std::string> SelectedJobs(const CaptureSpec& spec, const AgentRegistry& registry) {
+  std::set<std::string> jobs;
+  for (const auto& [agent_id, agent] : registry.agents()) {
+    for (const auto& [identity, worker] : agent.workers) {
+      if (!worker.job.empty() && Selects(spec, worker)) jobs.insert(worker.job);
+    }
+  }
+  return jobs;
+}
+
+absl::StatusOr<CaptureSpec> CompleteSpec(CaptureSpec spec,
+                                         const CaptureSurroundings& surroundings) {
+  RETURN_IF_ERROR(CheckMode(spec));
+  if (spec.mode == CaptureMode::kSnapshot) {
+    RETURN_IF_ERROR(TakeFlightRecorder(surroundings.running, spec));
+  }
+  if (IsStanding(spec.mode)) RETURN_IF_ERROR(CheckStanding(surroundings.running, spec));
+  RETURN_IF_ERROR(CheckEventTypes(spec, surroundings.registry));
+  if (spec.event_types.empty() && !spec.all_events) spec.event_types = DefaultEventFilter();
+  // Cores that are to stop together have to begin together.
+  if (spec.executions > 0 && spec.at_execution == 0) spec.at_next_execution = true;
+  return spec;
+}
+
+}  // namespace neurontrace

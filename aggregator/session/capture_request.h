@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "aggregator/session/agent_registry.h"
+#include "trace/capture_record.h"
+#include "trace/capture_spec.h"
+
+namespace neurontrace {
+
+// What a capture that is asked for has to fit into.
+struct CaptureSurroundings {
+  const AgentRegistry& registry;
+  std::vector<const CaptureRecord*> running;  // that have not ended
+};
+
+// The spec as it is carried out: without event types the default filter is put in, a snapshot gets
+// its flight recorder and, where it selects nothing itself, that one's selection; executions alone
+// begin at the next one. INVALID_ARGUMENT for what contradicts itself, and for event types that no
+// selected worker's runtime has (it names the nearest); FAILED_PRECONDITION for a standing capture
+// where there is one, and a snapshot where there is none or it is not known which (it says what to
+// do). Pure.
+absl::StatusOr<CaptureSpec> CompleteSpec(CaptureSpec spec, const CaptureSurroundings& surroundings);
+
+// False where no worker can be selected by both.
+bool MayOverlap(const CaptureSpec& a, const CaptureSpec& b);
+
+// The jobs of the workers that it selects now; those without a known job are of none.
+std::set<std::string> SelectedJobs(const CaptureSpec& spec, const AgentRegistry& registry);
+
+}  // namespace neurontrace

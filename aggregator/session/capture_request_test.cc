@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is put into a capture's spec, and which are refused, with what there is beside them.
+#include "aggregator/session/capture_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "trace/default_event_filter.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class CaptureRequestTest : public ::testing::Test {
+ protected:
+  CaptureRequestTest() {
+    AgentInfo info{.protocol_version = kProtocolVersion, .agent_id = "a", .instance_id = "i-a"};
+    EXPECT_TRUE(registry_.Connect(info, 1, 0).ok());
+    Put(1, "llama", {"cc_running", "nc_exec_running", "nrt_tensor_read", "nrt_tensor_free"});
+    Put(2, "gpt", {"kmgr_exec_core"});
+  }
+  void Put(uint32_t pid, const std::string& job, std::vector<std::string> types) {
+    EXPECT_TRUE(registry_
+                    .PutWorker("a", {.identity = {.instance_id = "i-a", .pid = pid},
+                                     .job = job,
+                                     .event_types = std::move(types)})
+                    .ok());
+  }
+  // A capture that goes on.
+  CaptureId Runs(const CaptureSpec& spec, CaptureState state = CaptureState::kRecording) {
+    records_.push_back({.id = CaptureId::Make(clock_, random_), .spec = spec, .state = state});
+    return records_.back().id;
+  }
+  absl::StatusOr<CaptureSpec> Complete(const CaptureSpec& spec) {
+    CaptureSurroundings surroundings{.registry = registry_};
+    for (const CaptureRecord& record : records_) surroundings.running.push_back(&record);
+    return CompleteSpec(spec, surroundings);
+  }
+  std::string WhyRefused(const CaptureSpec& spec, absl::StatusCode code) {
+    const auto completed = Complete(spec);
+    EXPECT_EQ(completed.status().code(), code) << completed.status();
+    return std::string(completed.status().message());
+  }
+  std::string WhyInvalid(const CaptureSpec& spec) {
+    return WhyRefused(spec, absl::StatusCode::kInvalidArgument);
+  }
+
+  FakeClock clock_;
+  SeededRandom random_{1};
+  AgentRegistry registry_;
+  std::vector<CaptureRecord> records_;
+};
+
+TEST_F(CaptureRequestTest, LeavesOutTheNoiseOfAllocationsUnlessAsked) {
+  EXPECT_TRUE(HasDefaultEventFilter(*Complete({})));
+  EXPECT_FALSE(HasDefaultEventFilter(*Complete({.all_events = true})));
+  EXPECT_THAT(Complete({.event_types = {"cc_running"}})->event_types, ElementsAre("cc_running"));
+}
+
+TEST_F(CaptureRequestTest, AnUnknownEventTypeIsRefusedWithTheNearest) {
+  EXPECT_EQ(WhyInvalid({.event_types = {"hardware", "^cc_runing"}}),
+            "no event type is called 'cc_runing', is 'cc_running' meant?; the runtimes of the "
+            "selected workers know cc_running, kmgr_exec_core, nc_exec_running, nrt_tensor_free, "
+            "nrt_tensor_read");
+  // Groups, and the names of the documentation.
+  EXPECT_TRUE(Complete({.event_types = {"software", "cc_exec", "^tensor_read"}}).ok());
+}
+
+TEST_F(CaptureRequestTest, OnlyWhatTheSelectedWorkersKnowCounts) {
+  EXPECT_TRUE(Complete({.job = "gpt", .event_types = {"kmgr_exec_core"}}).ok());
+  EXPECT_THAT(WhyInvalid({.job = "gpt", .event_types = {"cc_running"}}), HasSubstr("cc_running"));
+  Put(3, "unknown", {});
+  EXPECT_TRUE(Complete({.job = "unknown", .event_types = {"whatever"}}).ok());
+}
+
+TEST_F(CaptureRequestTest, TypesOfFrameworksAreInNoList) {
+  EXPECT_TRUE(Complete({.event_types = {"aten::mm"}}).ok());
+  EXPECT_FALSE(Complete({.event_types = {"aten::mm"}, .include_framework = false}).ok());
+}
+
+TEST_F(CaptureRequestTest, ExecutionsAloneBeginTogether) {
+  EXPECT_TRUE(Complete({.executions = 10})->at_next_execution);
+  EXPECT_FALSE(Complete({.at_execution = 5, .executions = 10})->at_next_execution);
+}
+
+TEST_F(CaptureRequestTest, RefusesWhatContradictsItself) {
+  EXPECT_THAT(WhyInvalid({.last_ns = 1}), HasSubstr("last_ns"));
+  EXPECT_THAT(WhyInvalid({.mode = CaptureMode::kContinuous}), HasSubstr("retention"));
+  EXPECT_THAT(WhyInvalid({.include_neuron = false, .include_framework = false}),
+              HasSubstr("leaves out both"));
+  EXPECT_FALSE(Complete({.include_neuron = false, .mode = CaptureMode::kFlightRecorder}).ok());
+}
+
+TEST_F(CaptureRequestTest, OneStandingCaptureOfAKindForAWorker) {
+  const CaptureId first = Runs({.job = "llama", .mode = CaptureMode::kFlightRecorder});
+  const auto refused = [&](const CaptureSpec& spec) {
+    return WhyRefused(spec, absl::StatusCode::kFailedPrecondition);
+  };
+  EXPECT_THAT(refused({.mode = CaptureMode::kFlightRecorder}), HasSubstr(first.ToString()));
+  EXPECT_THAT(refused({.job = "llama", .mode = CaptureMode::kFlightRecorder}),
+              HasSubstr("for job llama"));
+  EXPECT_TRUE(Complete({.job = "gpt", .mode = CaptureMode::kFlightRecorder}).ok());
+  EXPECT_TRUE(Complete({.mode = CaptureMode::kContinuous, .retention_ns = 1}).ok());
+  EXPECT_TRUE(Complete({.job = "llama"}).ok());
+  records_[0].state = CaptureState::kStopping;
+  EXPECT_TRUE(Complete({.job = "llama", .mode = CaptureMode::kFlightRecorder}).ok());
+}
+
+TEST_F(CaptureRequestTest, OverlapIsRuledOutByWhatDiffers) {
+  EXPECT_TRUE(MayOverlap({}, {.job = "a"}));
+  EXPECT_FALSE(MayOverlap({.job = "b"}, {.job = "a"}));
+  EXPECT_FALSE(MayOverlap({.instance_ids = {"i"}}, {.instance_ids = {"j", "k"}}));
+  EXPECT_TRUE(MayOverlap({.instance_ids = {"i", "j"}}, {.instance_ids = {"j"}}));
+  EXPECT_FALSE(MayOverlap({.worker_gids = {{0, 3}}}, {.worker_gids = {{4, 7}}}));
+  EXPECT_TRUE(MayOverlap({.worker_gids = {{0, 4}}}, {.worker_gids = {{4, 7}}}));
+  EXPECT_FALSE(MayOverlap({.job_facts = {{"pod", "x"}}}, {.job_facts = {{"pod", "y"}}}));
+}
+
+TEST_F(CaptureRequestTest, ASnapshotTakesTheFlightRecorderThatFits) {
+  const auto refused = [&](const CaptureSpec& spec) {
+    return WhyRefused(spec, absl::StatusCode::kFailedPrecondition);
+  };
+  const CaptureSpec snapshot = {.mode = CaptureMode::kSnapshot, .last_ns = 5};
+  EXPECT_THAT(refused(snapshot), HasSubstr("flight-recorder on"));
+  const CaptureId llama = Runs({.job = "llama",
+                                .event_types = {"hardware"},
+                                .ring_events_per_core = 2'048,
+                                .mode = CaptureMode::kFlightRecorder});
+  const CaptureSpec taken = *Complete(snapshot);
+  EXPECT_EQ(taken.flight_recorder, llama);
+  EXPECT_EQ(taken.job, "llama");
+  EXPECT_EQ(taken.ring_events_per_core, 2'048u);
+  EXPECT_THAT(taken.event_types, ElementsAre("hardware"));
+  EXPECT_FALSE(taken.include_framework);
+  const CaptureId gpt = Runs({.job = "gpt", .mode = CaptureMode::kFlightRecorder});
+  EXPECT_THAT(refused(snapshot), HasSubstr("2 flight recorders fit"));
+  EXPECT_EQ(Complete({.job = "gpt", .mode = CaptureMode::kSnapshot})->flight_recorder, gpt);
+  EXPECT_THAT(refused({.job = "other", .mode = CaptureMode::kSnapshot}),
+              HasSubstr("for what is selected"));
+  EXPECT_EQ(Complete({.mode = CaptureMode::kSnapshot, .flight_recorder = llama})->job, "llama");
+  records_[0].state = CaptureState::kArming;
+  EXPECT_THAT(refused({.mode = CaptureMode::kSnapshot, .flight_recorder = llama}),
+              HasSubstr("is arming: its rings are not held"));
+}
+
+}  // namespace
+}  // namespace neurontrace

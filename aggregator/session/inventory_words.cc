@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/session/inventory_words.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "aggregator/session/nearest_name.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kNamedMax = 8;
+
+std::string Plural(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string Join(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i == kNamedMax) return text + fmt::format(" and {} more", names.size() - i);
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  return text;
+}
+
+std::string MeantBy(const CaptureSpec& spec, const std::vector<std::string>& jobs,
+                    const std::vector<std::string>& instances) {
+  std::string text;
+  const auto ask = [&](const std::string& name, const std::vector<std::string>& there_are) {
+    const std::string nearest = NearestName(name, there_are);
+    if (!nearest.empty() && nearest != name) text += fmt::format("; is {} meant?", nearest);
+  };
+  if (!spec.job.empty()) ask(spec.job, jobs);
+  for (const std::string& instance : spec.instance_ids) {
+    if (text.size() < 200) ask(instance, instances);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string DescribeInventory(const AgentRegistry& registry, const CaptureSpec& spec) {
+  const size_t workers = registry.workers();
+  if (registry.connected() == 0) return "no agent is connected";
+  std::set<std::string> instances;
+  struct Job {
+    size_t workers = 0;
+    std::set<std::string> instances;
+    std::string example;
+  };
+  std::map<std::string, Job> jobs;
+  for (const auto& [agent_id, agent] : registry.agents()) {
+    if (agent.connection) instances.insert(agent.info.instance_id);
+    for (const auto& [identity, worker] : agent.workers) {
+      Job& job = jobs[worker.job];
+      if (job.workers++ == 0) job.example = ToString(identity);
+      job.instances.insert(identity.instance_id);
+    }
+  }
+  const std::vector<std::string> instance_names(instances.begin(), instances.end());
+  const std::string where =
+      fmt::format("{}: {}", Plural(instances.size(), "instance"), Join(instance_names));
+  std::vector<std::string> job_names;
+  std::vector<std::string> lines;
+  for (const auto& [name, job] : jobs) {
+    if (!name.empty()) job_names.push_back(name);
+    lines.push_back(fmt::format("{} of {} on {} ({})", Plural(job.workers, "worker"),
+                                name.empty() ? "no known job" : "job " + name,
+                                Plural(job.instances.size(), "instance"),
+                                job.workers == 1 ? job.example : job.example + ", …"));
+  }
+  const std::string meant = MeantBy(spec, job_names, instance_names);
+  if (workers == 0) {
+    return fmt::format("{} connected and report{} no worker ({}){}",
+                       registry.connected() == 1
+                           ? "1 agent is"
+                           : fmt::format("{} agents are", registry.connected()),
+                       registry.connected() == 1 ? "s" : "", where, meant);
+  }
+  return fmt::format("there {}; {}{}", workers == 1 ? "is " + Join(lines) : "are " + Join(lines),
+                     where, meant);
+}
+
+}  // namespace neurontrace

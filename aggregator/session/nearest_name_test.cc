@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/session/nearest_name.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace neurontrace {
+namespace {
+
+TEST(NearestName, CountsWhatHasToChange) {
+  EXPECT_EQ(EditDistance("", ""), 0u);
+  EXPECT_EQ(EditDistance("", "abc"), 3u);
+  EXPECT_EQ(EditDistance("kitten", "sitting"), 3u);
+  EXPECT_EQ(EditDistance("cc_runnign", "cc_running"), 1u);  // two exchanged
+}
+
+TEST(NearestName, FindsWhatWasMeantAndNothingElse) {
+  const std::vector<std::string> names = {"cc_running", "nc_exec_running", "nrt_tensor_read"};
+  EXPECT_EQ(NearestName("cc_runing", names), "cc_running");
+  EXPECT_EQ(NearestName("nrt_tensor_raed", names), "nrt_tensor_read");
+  EXPECT_EQ(NearestName("tensor", names), "nrt_tensor_read");
+  EXPECT_EQ(NearestName("zebra", names), "");
+  EXPECT_EQ(NearestName("x", {}), "");
+}
+
+}  // namespace
+}  // namespace neurontrace

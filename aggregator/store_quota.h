@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/session/capture_quota.h"
+#include "aggregator/store/store.h"
+#include "aggregator/store/store_usage.h"
+#include "base/clock.h"
+#include "trace/capture_spec.h"
+#include "trace/ids.h"
+
+namespace neurontrace {
+
+// What captures may store, by what is stored. Any thread. Refresh alone reads the store; the others
+// answer by what it found last.
+class StoreQuota {
+ public:
+  // Both outlive this.
+  StoreQuota(Store& store, const Clock& clock) : store_(store), usage_(store), clock_(clock) {}
+  // Before anything else.
+  void Set(const CaptureQuotas& quotas) { quotas_ = quotas; }
+
+  // Reads what each job has stored, unless that is younger than `age_max_ns`, or jobs have no
+  // quota. Errors of the store; what was known before then counts further.
+  absl::Status Refresh(uint64_t age_max_ns);
+
+  // See neurontrace::Admit; of several jobs the one that has the least left counts. Errors of the
+  // store where it was never read.
+  absl::StatusOr<CaptureAllowance> Admit(const CaptureSpec& spec, const std::set<std::string>& jobs,
+                                         std::optional<uint64_t> own_bytes);
+  // 0 where that cannot be read.
+  uint64_t StoredBytes(const CaptureId& id) const;
+  uint64_t FreeBytes() const { return usage_.FreeBytes().value_or(0); }  // of the disk; likewise
+  bool HasRoom() const { return quotas_.store_bytes == 0 || store_.bytes() < quotas_.store_bytes; }
+
+ private:
+  using BytesByJob = std::map<std::string, uint64_t>;
+  absl::StatusOr<BytesByJob> SumByJob();  // with refresh_mutex_
+
+  const Store& store_;
+  const StoreUsage usage_;
+  const Clock& clock_;
+  CaptureQuotas quotas_;
+  std::mutex refresh_mutex_;
+  std::map<CaptureId, BytesByJob> ended_;  // that do not change any more; by refresh_mutex_
+  std::mutex mutex_;
+  std::optional<BytesByJob> by_job_;  // guarded by mutex_; nothing: never read
+  uint64_t read_monotonic_ns_ = 0;    // likewise
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/trigger_service.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "aggregator/session/capture_request.h"
+#include "aggregator/triggers/fired_worker.h"
+#include "base/call_on.h"
+#include "base/clean_text.h"
+#include "base/status.h"
+#include "trace/trigger_limits.h"
+#include "triggers/trigger_rule_check.h"
+#include "wire/trigger_messages.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kJudgeIntervalNs = 500'000'000;
+// Agents report every half a second what has changed, and every two that they are there.
+constexpr uint64_t kHeardLatelyNs = 5'000'000'000;
+constexpr std::chrono::milliseconds kPostPatience{5'000};
+// Agents from this version on know rules.
+constexpr uint32_t kProtocolOfTriggers = 2;
+
+bool SelectsAllOf(const CaptureSpec& wide, const CaptureSpec& narrow) {
+  return (wide.job.empty() || wide.job == narrow.job) && wide.instance_ids.empty() &&
+         wide.neuron_cores.empty() && wide.job_facts.empty() && wide.worker_gids.empty() &&
+         wide.include_neuron;
+}
+
+bool IsUnderWay(CaptureState state) {
+  return state == CaptureState::kArming || state == CaptureState::kRecording;
+}
+
+std::string WhyNotBegun(const CaptureRecord& record) {
+  return record.end_warnings.empty() ? "" : record.end_warnings.front();
+}
+
+prometheus::Counter& MakeCounter(prometheus::Registry& registry, const char* name,
+                                 const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
+}
+
+void RaiseTo(prometheus::Counter& counter, double value) {
+  if (value > counter.Value()) counter.Increment(value - counter.Value());
+}
+
+}  // namespace
+
+TriggerService::Metrics::Metrics(prometheus::Registry& registry)
+    : rules(prometheus::BuildGauge()
+                .Name("neurontrace_aggregator_trigger_rules")
+                .Help("Rules of triggers in force")
+                .Register(registry)
+                .Add({})),
+      file_good(prometheus::BuildGauge()
+                    .Name("neurontrace_aggregator_trigger_file_good")
+                    .Help("0 while the rule file cannot be used, and the rules before it are in "
+                          "force")
+                    .Register(registry)
+                    .Add({})),
+      fired(MakeCounter(registry, "neurontrace_aggregator_triggers_fired_total",
+                        "Captures that triggers asked for; those that did not begin are also "
+                        "among the suppressed, as refused")),
+      unknown(MakeCounter(registry, "neurontrace_aggregator_triggers_unknown_total",
+                          "Triggers that fired and are no rule (any more)")),
+      foreign(MakeCounter(registry, "neurontrace_aggregator_triggers_foreign_total",
+                          "Triggers that an agent said fired of a worker that it does not have, or "
+                          "of another job than the rule's; nothing came of them")),
+      not_watched(MakeCounter(registry, "neurontrace_aggregator_trigger_workers_not_watched_total",
+                              "Reports of workers beyond those whose silence is watched")),
+      judging_seconds(MakeCounter(registry, "neurontrace_aggregator_trigger_seconds_total",
+                                  "Time spent on judging rules")) {
+  auto& family = prometheus::BuildCounter()
+                     .Name("neurontrace_aggregator_triggers_suppressed_total")
+                     .Help("Times that a rule fired and made no capture of its own, by reason")
+                     .Register(registry);
+  for (size_t i = 1; i < kTriggerSuppressions; ++i) {
+    suppressed[i] =
+        &family.Add({{"reason", std::string(WordOf(static_cast<TriggerSuppression>(i)))}});
+  }
+}
+
+absl::StatusOr<std::unique_ptr<TriggerService>> TriggerService::Make(const AggregatorConfig& config,
+                                                                     const Deps& deps) {
+  std::unique_ptr<TriggerService> service(new TriggerService(config, deps));
+  if (service->file_) {
+    ASSIGN_OR_RETURN(service->rules_, service->file_->Load());
+    SPDLOG_INFO("{} rules of triggers in {}", service->rules_.size(), service->file_->path());
+  }
+  return service;
+}
+
+TriggerService::TriggerService(const AggregatorConfig& config, const Deps& deps)
+    : deps_(deps),
+      posts_from_anywhere_(config.trigger_posts_from_anywhere),
+      engine_(deps.clock, deps.sequence, MakeWorld()),
+      metrics_(deps.registry) {
+  if (!config.triggers.empty()) file_.emplace(config.triggers, deps.clock);
+}
+
+TriggerWorld TriggerService::MakeWorld() {
+  return {.start = [this](const CaptureSpec& spec) -> absl::StatusOr<CaptureId> {
+            ASSIGN_OR_RETURN(const CaptureRecord record, deps_.coordinator.StartCapture(spec));
+            if (record.state == CaptureState::kNotBegun) {
+              return FailedPrecondition("capture {} did not begin: {}", record.id.ToString(),
+                                        WhyNotBegun(record));
+            }
+            SPDLOG_INFO("capture {}: {}", record.id.ToString(), spec.cause);
+            return record.id;
+          },
+          .goes_on =
+              [this](const CaptureId& id) { return deps_.coordinator.FindRunning(id) != nullptr; },
+          .flight_recorder = [this](const CaptureSpec& spec) { return FlightRecorderOf(spec); },
+          .recorded_by = [this](const CaptureSpec& spec) { return RecorderOf(spec); },
+          .continuous = [this](const CaptureSpec& spec) { return ContinuousOf(spec); }};
+}
+
+// --- Rules ---------------------------------------------------------------------------------------
+
+void TriggerService::Begin() {
+  Apply(std::move(rules_));
+  if (!file_) return;
+  file_->Begin(deps_.sequence, [this](RuleFileReader::News news) { TakeFile(std::move(news)); });
+}
+
+void TriggerService::TakeFile(RuleFileReader::News news) {
+  if (news.rules) {
+    SPDLOG_INFO("{} rules of triggers in {}", news.rules->size(), file_->path());
+    Apply(*std::move(news.rules));
+  }
+  if (news.problem != file_problem_ && !news.problem.empty()) {
+    SPDLOG_WARN("triggers: the rules before stay in force: {}", news.problem);
+  }
+  file_problem_ = std::move(news.problem);
+}
+
+void TriggerService::Apply(std::vector<TriggerRule> rules) {
+  rules_ = std::move(rules);
+  ++version_;
+  engine_.SetRules(rules_);
+  silence_.SetRules(rules_);
+  const v1::AgentOrder order = RulesOrder();
+  for (const auto& [agent_id, agent] : deps_.coordinator.registry().agents()) {
+    if (agent.connection) deps_.connections.Send(*agent.connection, order);
+  }
+}
+
+v1::AgentOrder TriggerService::RulesOrder() const {
+  v1::AgentOrder order;
+  v1::SetTriggersOrder& triggers = *order.mutable_set_triggers();
+  triggers.set_version(version_);
+  for (const TriggerRule& rule : rules_) ToProto(rule, triggers.add_rules());
+  return order;
+}
+
+void TriggerService::Tick() {
+  const uint64_t now_ns = deps_.clock.MonotonicNs();
+  if (now_ns < judged_ns_ + kJudgeIntervalNs) return;
+  judged_ns_ = now_ns;
+  if (silence_.has_rules()) JudgeSilence(now_ns);
+  PublishMetrics();
+}
+
+void TriggerService::JudgeSilence(uint64_t now_ns) {
+  silence_.KeepOnly(
+      [this](const CaptureId& id) { return deps_.coordinator.FindRunning(id) != nullptr; });
+  // Looked up for every worker: agents by their instances, once.
+  std::map<std::string_view, const KnownAgent*> heard;
+  const uint64_t realtime_ns = deps_.clock.RealtimeNs();
+  for (const auto& [agent_id, agent] : deps_.coordinator.registry().agents()) {
+    const bool is_heard = agent.last_seen_realtime_ns + kHeardLatelyNs >= realtime_ns;
+    if (agent.connection && is_heard) heard[agent.info.instance_id] = &agent;
+  }
+  const auto is_heard = [&heard](const WorkerIdentity& worker) {
+    const auto agent = heard.find(worker.instance_id);
+    return agent != heard.end() && agent->second->workers.contains(worker);
+  };
+  for (const TriggerFired& fired : silence_.Judge(now_ns, is_heard)) engine_.OnFired(fired);
+  judging_ns_ += deps_.clock.MonotonicNs() - now_ns;
+}
+
+void TriggerService::OnCaptureChanged(const CaptureRecord& record) {
+  if (record.state == CaptureState::kNotBegun) engine_.OnNotBegun(record, WhyNotBegun(record));
+}
+
+void TriggerService::PublishMetrics() {
+  const TriggerEngine::Counters& counters = engine_.counters();
+  metrics_.rules.Set(static_cast<double>(rules_.size()));
+  metrics_.file_good.Set(file_problem_.empty() ? 1 : 0);
+  RaiseTo(metrics_.fired, static_cast<double>(counters.fired));
+  RaiseTo(metrics_.unknown, static_cast<double>(counters.unknown));
+  RaiseTo(metrics_.foreign, static_cast<double>(foreign_));
+  RaiseTo(metrics_.not_watched, static_cast<double>(silence_.not_watched()));
+  RaiseTo(metrics_.judging_seconds, static_cast<double>(judging_ns_) * 1e-9);
+  for (size_t i = 1; i < kTriggerSuppressions; ++i) {
+    RaiseTo(*metrics_.suppressed[i], static_cast<double>(counters.suppressed[i]));
+  }
+}
+
+// --- Agents --------------------------------------------------------------------------------------
+
+void TriggerService::OnFired(const std::string& agent_id, TriggerFired fired) {
+  const KnownAgent* const agent = deps_.coordinator.registry().Find(agent_id);
+  if (agent == nullptr) return;
+  // Of another instance, and of another job than its workers have, it can say nothing.
+  fired.worker.instance_id = agent->info.instance_id;
+  const TriggerRule* const rule = engine_.Find(fired.rule);
+  if (rule != nullptr && !TakeJobFromInventory(agent->workers, rule, fired)) {
+    ++foreign_;
+    return;
+  }
+  engine_.OnFired(fired);
+}
+
+void TriggerService::OnWorkerStatus(const std::string& agent_id,
+                                    const CaptureWorkerStatus& status) {
+  if (!silence_.has_rules()) return;
+  const KnownAgent* const agent = deps_.coordinator.registry().Find(agent_id);
+  if (agent == nullptr || status.worker.instance_id != agent->info.instance_id) return;
+  const auto worker = agent->workers.find(status.worker);
+  silence_.OnStatus(status, worker == agent->workers.end() ? "" : worker->second.job,
+                    deps_.clock.MonotonicNs());
+}
+
+// --- Captures that there are ---------------------------------------------------------------------
+
+// A continuous capture keeps flight recorders off the rings; which of several is meant is unknown.
+CaptureId TriggerService::FlightRecorderOf(const CaptureSpec& spec) const {
+  CaptureId found;
+  for (const CaptureRecord& record : deps_.coordinator.Running()) {
+    if (!MayOverlap(record.spec, spec) || !IsUnderWay(record.state)) continue;
+    if (record.spec.mode == CaptureMode::kContinuous) return {};
+    if (record.spec.mode != CaptureMode::kFlightRecorder) continue;
+    if (!found.empty()) return {};
+    if (record.state == CaptureState::kRecording) found = record.id;
+  }
+  return found;
+}
+
+// One that is asked for by a person goes on, and another would be refused by every worker of it.
+CaptureId TriggerService::RecorderOf(const CaptureSpec& spec) const {
+  for (const CaptureRecord& record : deps_.coordinator.Running()) {
+    const bool is_snapshot = record.spec.mode == CaptureMode::kSnapshot;
+    const bool records = record.spec.mode == CaptureMode::kStream && IsUnderWay(record.state);
+    if ((is_snapshot || records) && SelectsAllOf(record.spec, spec)) return record.id;
+  }
+  return {};
+}
+
+TriggerWorld::Continuous TriggerService::ContinuousOf(const CaptureSpec& spec) const {
+  for (const CaptureRecord& record : deps_.coordinator.Running()) {
+    const bool records =
+        record.spec.mode == CaptureMode::kContinuous && record.state == CaptureState::kRecording;
+    if (records && SelectsAllOf(record.spec, spec)) return {record.id, record.spec.retention_ns};
+  }
+  return {};
+}
+
+std::string TriggerService::BlindWords(const TriggerRule& rule) const {
+  const AgentRegistry& registry = deps_.coordinator.registry();
+  if (rule.kind == TriggerKind::kPost) return "";
+  if (registry.connected() == 0) return "sees nothing now: no agent is connected";
+  size_t too_old = 0;
+  for (const auto& [agent_id, agent] : registry.agents()) {
+    if (agent.connection && agent.info.protocol_version < kProtocolOfTriggers) ++too_old;
+  }
+  std::string words;
+  if (too_old > 0) {
+    words = fmt::format("{} of {} agents are too old to know rules: update them", too_old,
+                        registry.connected());
+  }
+  if (!NeedsEvents(rule.kind)) return words;
+  CaptureSpec spec;
+  spec.job = rule.job;
+  const std::vector<CaptureRecord> running = deps_.coordinator.Running();
+  const bool sees = std::any_of(running.begin(), running.end(), [&](const CaptureRecord& record) {
+    return record.state == CaptureState::kRecording && MayOverlap(record.spec, spec) &&
+           (record.spec.mode == CaptureMode::kStream ||
+            record.spec.mode == CaptureMode::kContinuous);
+  });
+  if (sees) return words;
+  return fmt::format(
+      "sees no events now: no capture streams{}, and a flight recorder alone shows none (a "
+      "continuous capture does){}{}",
+      rule.job.empty() ? "" : " of job " + rule.job, words.empty() ? "" : "; ", words);
+}
+
+// --- Operators -----------------------------------------------------------------------------------
+
+v1::ListTriggersReply TriggerService::List() const {
+  v1::ListTriggersReply reply;
+  if (file_) {
+    reply.set_file(file_->path());
+    reply.set_problem(CleanText(file_problem_, limits::kDetailBytesMax));
+  }
+  for (const TriggerStatus& status : engine_.List()) {
+    v1::Trigger& trigger = *reply.add_triggers();
+    ToProto(status.rule, trigger.mutable_rule());
+    trigger.set_fired(status.fired);
+    trigger.set_suppressed(status.suppressed);
+    trigger.set_last_fired_realtime_ns(status.last_fired_realtime_ns);
+    trigger.set_last_cause(status.last_cause);
+    if (!status.last_capture.empty()) trigger.set_last_capture_id(status.last_capture.ToString());
+    const std::string blind = BlindWords(status.rule);
+    const bool both = !blind.empty() && !status.last_problem.empty();
+    trigger.set_last_problem(blind + (both ? "; last: " : "") + status.last_problem);
+  }
+  return reply;
+}
+
+v1::FireTriggerReply TriggerService::Fire(const v1::FireTriggerRequest& request) {
+  const std::string cause = CleanText(request.cause(), limits::kDetailBytesMax);
+  const TriggerEngine::Answer answer =
+      engine_.Fire({.rule = request.name(),
+                    .cause = fmt::format("fired by hand{}{}", cause.empty() ? "" : ": ", cause)});
+  v1::FireTriggerReply reply;
+  if (answer.suppression == TriggerSuppression::kNone && !answer.capture.empty()) {
+    reply.set_capture_id(answer.capture.ToString());
+  } else {
+    reply.set_problem(answer.problem);
+  }
+  return reply;
+}
+
+PostPage TriggerService::MakePostPage() {
+  return {.prefix = "/triggers/",
+          .body_bytes_max = limits::kTriggerBodyBytesMax,
+          .is_for_anybody = posts_from_anywhere_,
+          .take = [this](const PostRequest& request) {
+            const auto answer =
+                CallOn(deps_.sequence, kPostPatience, [this, &request] { return Post(request); });
+            return answer.value_or(PostAnswer{503, "busy: try again\n", 1});
+          }};
+}
+
+PostAnswer TriggerService::Post(const PostRequest& request) {
+  const TriggerRule* const rule = engine_.Find(request.name);
+  if (rule == nullptr) return {404, "there is no such rule\n"};
+  if (rule->kind != TriggerKind::kPost) {
+    return {404, fmt::format("the rule is of `when = {}`, and only `when = post` takes a POST\n",
+                             WordOf(rule->kind))};
+  }
+  const std::string cause = CleanText(request.body, limits::kDetailBytesMax);
+  const TriggerEngine::Answer answer = engine_.Fire(
+      {.rule = request.name, .cause = fmt::format("POST{}{}", cause.empty() ? "" : ": ", cause)});
+  if (answer.suppression == TriggerSuppression::kCoolDown ||
+      answer.suppression == TriggerSuppression::kPerHour) {
+    return {429, answer.problem + "\n", answer.retry_ns / 1'000'000'000 + 1};
+  }
+  if (answer.suppression == TriggerSuppression::kNone) {
+    return {202, fmt::format("capture {}\n", answer.capture.ToString())};
+  }
+  return {202, fmt::format("no new capture: {}\n", answer.problem)};
+}
+
+}  // namespace neurontrace

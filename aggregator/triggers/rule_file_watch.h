@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "trace/trigger_rule.h"
+
+namespace neurontrace {
+
+// The file that an aggregator's rules stand in, looked at again and again. Where a new version of
+// it is not good, or it is gone, the rules before stay in force, and `problem` says so. One thread;
+// blocks on the disk.
+class RuleFileWatch {
+ public:
+  // `clock` outlives it.
+  RuleFileWatch(std::string path, const Clock& clock) : path_(std::move(path)), clock_(clock) {}
+
+  // For the first time; see ReadTriggerFile for errors.
+  absl::StatusOr<std::vector<TriggerRule>> Load();
+  // New rules, where the file says other ones than before, by its time, size and place; `anyway`:
+  // it is read in any case.
+  std::optional<std::vector<TriggerRule>> Look(bool anyway);
+
+  const std::string& path() const { return path_; }
+  // What is wrong with the file as it is now; empty: its rules are in force.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  struct Mark {
+    uint64_t device = 0;
+    uint64_t inode = 0;
+    int64_t bytes = -1;  // -1: it is not there
+    int64_t changed_ns = 0;
+    friend bool operator==(const Mark&, const Mark&) = default;
+  };
+  Mark MarkNow() const;
+
+  const std::string path_;
+  const Clock& clock_;
+  Mark mark_;
+  uint64_t read_realtime_ns_ = 0;
+  std::vector<TriggerRule> rules_;
+  std::string problem_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/triggers/trigger_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clean_text.h"
+#include "base/status.h"
+#include "trace/trigger_limits.h"
+#include "triggers/trigger_rule_check.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr int64_t kHourNs = 3'600'000'000'000;
+// Rules of stored captures that are kept until rules say that they are still there.
+constexpr size_t kRestoredRulesMax = 4 * limits::kTriggerRulesMax;
+
+// Whole seconds, rounded up.
+std::string SecondsWords(uint64_t ns) {
+  constexpr uint64_t kSecondNs = 1'000'000'000;
+  return DurationWords((ns + kSecondNs - 1) / kSecondNs * kSecondNs);
+}
+
+// "what came before is in continuous capture … for 10m", or that this has all of it.
+std::string BeforeWords(const TriggerWorld::Continuous& continuous, bool before) {
+  std::string words =
+      before ? fmt::format("what came before is in continuous capture {}", continuous.id.ToString())
+             : fmt::format("continuous capture {} records it", continuous.id.ToString());
+  words += continuous.retention_ns == 0 ? ", while its size allows"
+                                        : ", for " + DurationWords(continuous.retention_ns);
+  return words;
+}
+
+std::string CauseOf(const TriggerRule& rule, const TriggerIncident& incident,
+                    const std::string& more) {
+  std::string cause = CleanText(fmt::format("trigger {}: {}", rule.name, incident.Cause()),
+                                limits::kDetailBytesMax - more.size());
+  return cause + more;
+}
+
+}  // namespace
+
+std::string_view WordOf(TriggerSuppression reason) {
+  constexpr std::string_view kWords[] = {"none",     "same_incident", "cool_down",    "per_hour",
+                                         "recorded", "refused",       "too_many_jobs"};
+  static_assert(std::size(kWords) == kTriggerSuppressions);
+  return kWords[static_cast<size_t>(reason)];
+}
+
+TriggerEngine::TriggerEngine(const Clock& clock, TaskRunner& runner, TriggerWorld world)
+    : clock_(clock), runner_(runner), world_(std::move(world)) {}
+
+// A stamp of the future is of a clock that was set back since: as if it had been now.
+void TriggerEngine::Restore(const CaptureRecord& record) {
+  const auto& labels = record.spec.labels;
+  const auto label = std::find_if(labels.begin(), labels.end(),
+                                  [](const KeyValue& each) { return each.key == kLabel; });
+  if (label == labels.end()) return;
+  if (!restored_.contains(label->value) && restored_.size() >= kRestoredRulesMax) return;
+  State& state = restored_[label->value];
+  const uint64_t now_ns = clock_.RealtimeNs();
+  const uint64_t began_ns = std::min(record.started_realtime_ns, now_ns);
+  const int64_t fired_ns = NowNs() - static_cast<int64_t>(now_ns - began_ns);
+  const bool has_begun = record.state != CaptureState::kNotBegun;
+  state.status.fired += has_begun;
+  if (has_begun && NowNs() - fired_ns < kHourNs) state.hour.push_back(fired_ns);
+  std::sort(state.hour.begin(), state.hour.end());
+  if (state.hour.size() > limits::kTriggerPerHourMax) state.hour.pop_front();
+  if (has_begun && began_ns >= state.status.last_fired_realtime_ns) {
+    state.status.last_fired_realtime_ns = began_ns;
+    state.status.last_cause = record.spec.cause;
+    state.status.last_capture = record.id;
+  }
+  Job* const job = JobOf(state, record.spec.job);
+  if (job == nullptr || (job->has_fired && job->fired_ns > fired_ns)) return;
+  job->has_fired = true;
+  job->fired_ns = fired_ns;
+  job->rest_ns = has_begun ? limits::kTriggerCoolDownMaxNs : kRefusedRestNs;
+  job->capture = record.id;
+}
+
+void TriggerEngine::SetRules(const std::vector<TriggerRule>& rules) {
+  std::map<std::string, State> next;
+  order_.clear();
+  for (const TriggerRule& rule : rules) {
+    order_.push_back(rule.name);
+    State& state = next[rule.name];
+    if (const auto known = states_.find(rule.name); known != states_.end()) {
+      state = std::move(known->second);
+    } else if (const auto stored = restored_.find(rule.name); stored != restored_.end()) {
+      state = std::move(stored->second);
+      restored_.erase(stored);
+    }
+    state.status.rule = rule;
+  }
+  // A rule that is taken out and put in again cools down all the same.
+  for (auto& [name, state] : states_) {
+    if (next.contains(name) || restored_.size() >= kRestoredRulesMax) continue;
+    for (auto& [job_name, job] : state.jobs) job.gathering = false;
+    restored_[name] = std::move(state);
+  }
+  states_ = std::move(next);
+}
+
+const TriggerRule* TriggerEngine::Find(const std::string& name) const {
+  const auto found = states_.find(name);
+  return found == states_.end() ? nullptr : &found->second.status.rule;
+}
+
+std::vector<TriggerStatus> TriggerEngine::List() const {
+  std::vector<TriggerStatus> list;
+  for (const std::string& name : order_) list.push_back(states_.at(name).status);
+  return list;
+}
+
+TriggerEngine::Job* TriggerEngine::JobOf(State& state, const std::string& name) {
+  if (const auto known = state.jobs.find(name); known != state.jobs.end()) return &known->second;
+  if (state.jobs.size() >= limits::kTriggerJobsMax) {
+    const auto cool_down_ns = static_cast<int64_t>(state.status.rule.cool_down_ns);
+    std::erase_if(state.jobs, [&](const auto& entry) {
+      const Job& job = entry.second;
+      return !job.gathering && NowNs() - job.fired_ns >= cool_down_ns &&
+             (job.capture.empty() || !world_.goes_on(job.capture));
+    });
+    if (state.jobs.size() >= limits::kTriggerJobsMax) return nullptr;
+  }
+  return &state.jobs[name];
+}
+
+TriggerEngine::Answer TriggerEngine::Judge(State& state, Job& job, const TriggerFired& fired) {
+  const TriggerRule& rule = state.status.rule;
+  Answer answer{.is_known = true};
+  const auto suppress = [&answer](TriggerSuppression why, std::string words) {
+    answer.suppression = why;
+    answer.problem = std::move(words);
+    return answer;
+  };
+  const bool under_way = !job.capture.empty() && world_.goes_on(job.capture);
+  if (job.gathering || under_way) {
+    if (job.incident) {
+      job.incident->Add(fired);
+      state.status.last_cause = job.incident->Cause();
+    }
+    answer.capture = job.gathering ? CaptureId() : job.capture;
+    return suppress(TriggerSuppression::kSameIncident,
+                    job.gathering
+                        ? "its capture is about to begin"
+                        : fmt::format("its capture {} is under way", job.capture.ToString()));
+  }
+  const int64_t now_ns = NowNs();
+  const auto cool_down_ns = static_cast<int64_t>(std::min(rule.cool_down_ns, job.rest_ns));
+  if (job.has_fired && now_ns - job.fired_ns < cool_down_ns) {
+    answer.retry_ns = static_cast<uint64_t>(cool_down_ns - (now_ns - job.fired_ns));
+    return suppress(TriggerSuppression::kCoolDown,
+                    fmt::format("it cools down for {} more", SecondsWords(answer.retry_ns)));
+  }
+  IsHourFull(state, answer);
+  return answer;
+}
+
+bool TriggerEngine::IsHourFull(State& state, Answer& answer) {
+  const int64_t now_ns = NowNs();
+  const uint32_t most = state.status.rule.per_hour_max;
+  while (!state.hour.empty() && now_ns - state.hour.front() >= kHourNs) state.hour.pop_front();
+  if (state.hour.size() < most) return false;
+  const size_t first = state.hour.size() - most;
+  answer.retry_ns = static_cast<uint64_t>(kHourNs - (now_ns - state.hour[first]));
+  answer.suppression = TriggerSuppression::kPerHour;
+  answer.problem = fmt::format("it has fired {} times within an hour, and per-hour is {}",
+                               state.hour.size(), most);
+  return true;
+}
+
+void TriggerEngine::Suppress(State& state, const Answer& answer) {
+  ++state.status.suppressed;
+  ++counters_.suppressed[static_cast<size_t>(answer.suppression)];
+  if (answer.suppression != TriggerSuppression::kSameIncident) {
+    state.status.last_problem = answer.problem;
+  }
+}
+
+void TriggerEngine::OnFired(const TriggerFired& fired) {
+  const auto found = states_.find(fired.rule);
+  if (found == states_.end()) {
+    ++counters_.unknown;
+    return;
+  }
+  State& state = found->second;
+  const std::string job_name = fired.job.empty() ? state.status.rule.job : fired.job;
+  Job* const job = JobOf(state, job_name);
+  Answer answer{.is_known = true,
+                .suppression = TriggerSuppression::kTooManyJobs,
+                .problem = fmt::format("it has fired of {} jobs", limits::kTriggerJobsMax)};
+  if (job != nullptr) answer = Judge(state, *job, fired);
+  if (answer.suppression != TriggerSuppression::kNone) return Suppress(state, answer);
+  job->incident.emplace(fired);
+  job->gathering = true;
+  runner_.PostDelayedTask(
+      [this, rule = fired.rule, job_name, alive = std::weak_ptr<bool>(alive_)] {
+        if (alive.expired()) return;
+        // Rules may have come and gone meanwhile.
+        const auto still = states_.find(rule);
+        if (still == states_.end()) return;
+        const auto entry = still->second.jobs.find(job_name);
+        if (entry == still->second.jobs.end() || !entry->second.gathering) return;
+        Answer outcome;
+        Start(still->second, entry->second, job_name, outcome);
+      },
+      kGatherNs);
+}
+
+TriggerEngine::Answer TriggerEngine::Fire(const TriggerFired& fired) {
+  const auto found = states_.find(fired.rule);
+  if (found == states_.end()) {
+    ++counters_.unknown;
+    return {.problem = fmt::format("there is no rule '{}'",
+                                   CleanText(fired.rule, limits::kTriggerNameBytesMax))};
+  }
+  State& state = found->second;
+  const std::string job_name = fired.job.empty() ? state.status.rule.job : fired.job;
+  Job* const job = JobOf(state, job_name);
+  if (job == nullptr) {
+    const Answer answer{.is_known = true,
+                        .suppression = TriggerSuppression::kTooManyJobs,
+                        .problem = fmt::format("it has fired of {} jobs", limits::kTriggerJobsMax)};
+    Suppress(state, answer);
+    return answer;
+  }
+  Answer answer = Judge(state, *job, fired);
+  if (answer.suppression != TriggerSuppression::kNone) {
+    Suppress(state, answer);
+    return answer;
+  }
+  job->incident.emplace(fired);
+  Start(state, *job, job_name, answer);
+  return answer;
+}
+
+void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, Answer& answer) {
+  job.gathering = false;
+  const TriggerRule& rule = state.status.rule;
+  // Others may have begun while it gathered.
+  if (IsHourFull(state, answer)) return Suppress(state, answer);
+  CaptureSpec spec;
+  spec.name = rule.name;
+  spec.job = job_name;
+  spec.labels.push_back({kLabel, rule.name});
+  const TriggerWorld::Continuous continuous = world_.continuous(spec);
+  spec.cause =
+      CauseOf(rule, *job.incident,
+              continuous.id.empty() ? "" : fmt::format("; {}", BeforeWords(continuous, true)));
+  state.status.last_cause = job.incident->Cause();
+  job.capture = CaptureId();
+  if (const CaptureId other = world_.recorded_by(spec); !other.empty()) {
+    answer.capture = other;
+    answer.suppression = TriggerSuppression::kRecorded;
+    answer.problem = fmt::format("capture {} records it already", other.ToString());
+    return Suppress(state, answer);
+  }
+  if (!continuous.id.empty() && rule.duration_ns == 0) {
+    answer.capture = continuous.id;
+    answer.suppression = TriggerSuppression::kRecorded;
+    answer.problem =
+        fmt::format("{}: export it, or set record-for for a capture of its own of what follows",
+                    BeforeWords(continuous, false));
+    return Suppress(state, answer);
+  }
+  job.has_fired = true;
+  job.fired_ns = NowNs();
+  job.rest_ns = limits::kTriggerCoolDownMaxNs;
+  const absl::StatusOr<CaptureId> capture = StartCapture(rule, spec, job);
+  if (!capture.ok()) {
+    job.rest_ns = kRefusedRestNs;
+    answer.suppression = TriggerSuppression::kRefused;
+    answer.problem = std::string(capture.status().message());
+    return Suppress(state, answer);
+  }
+  answer.capture = job.capture = *capture;
+  state.hour.push_back(job.fired_ns);
+  ++state.status.fired;
+  ++counters_.fired;
+  state.status.last_fired_realtime_ns = clock_.RealtimeNs();
+  state.status.last_capture = *capture;
+  state.status.last_problem.clear();
+}
+
+// The past, where it is held; else what comes.
+absl::StatusOr<CaptureId> TriggerEngine::StartCapture(const TriggerRule& rule,
+                                                      const CaptureSpec& base, Job& job) {
+  absl::Status why = FailedPrecondition(
+      "no flight recorder is on{}, and record-for is 0: turn one on, or set record-for",
+      base.job.empty() ? "" : fmt::format(" for job {}", base.job));
+  CaptureSpec stream = base;
+  stream.duration_ns = rule.duration_ns;
+  job.stream.reset();
+  if (rule.last_ns > 0) {
+    CaptureSpec snapshot = base;
+    snapshot.mode = CaptureMode::kSnapshot;
+    snapshot.last_ns = rule.last_ns;
+    snapshot.flight_recorder = world_.flight_recorder(base);
+    if (!snapshot.flight_recorder.empty()) {
+      absl::StatusOr<CaptureId> capture = world_.start(snapshot);
+      if (capture.ok()) {
+        if (rule.duration_ns > 0) job.stream = std::move(stream);
+        return capture;
+      }
+      why = capture.status();
+    }
+  }
+  if (rule.duration_ns == 0) return why;
+  return world_.start(stream);
+}
+
+void TriggerEngine::TakeBack(State& state, Job& job, const CaptureId& capture,
+                             const std::string& why) {
+  job.rest_ns = kRefusedRestNs;
+  if (const auto fired = std::find(state.hour.begin(), state.hour.end(), job.fired_ns);
+      fired != state.hour.end()) {
+    state.hour.erase(fired);
+  }
+  if (state.status.fired > 0) --state.status.fired;
+  Suppress(state, {.is_known = true,
+                   .suppression = TriggerSuppression::kRefused,
+                   .problem = fmt::format("capture {} did not begin{}{}", capture.ToString(),
+                                          why.empty() ? "" : ": ", why)});
+}
+
+void TriggerEngine::OnNotBegun(const CaptureRecord& record, const std::string& why) {
+  for (auto& [name, state] : states_) {
+    const auto entry = state.jobs.find(record.spec.job);
+    if (entry == state.jobs.end() || entry->second.capture != record.id) continue;
+    Job& job = entry->second;
+    job.capture = CaptureId();  // it may be said again
+    if (!job.stream) return TakeBack(state, job, record.id, why);
+    // It has fired all the same.
+    job.gathering = true;
+    const auto start = [this, rule = name, job_name = record.spec.job, id = record.id,
+                        stream = *std::exchange(job.stream, std::nullopt), why,
+                        alive = std::weak_ptr<bool>(alive_)] {
+      if (alive.expired()) return;
+      const auto still = states_.find(rule);
+      if (still == states_.end()) return;
+      const auto of_job = still->second.jobs.find(job_name);
+      if (of_job == still->second.jobs.end()) return;
+      if (!std::exchange(of_job->second.gathering, false)) return;
+      const absl::StatusOr<CaptureId> capture = world_.start(stream);
+      if (!capture.ok()) {
+        return TakeBack(still->second, of_job->second, id,
+                        fmt::format("{}; {}", why, std::string(capture.status().message())));
+      }
+      of_job->second.capture = still->second.status.last_capture = *capture;
+    };
+    return runner_.PostTask(start);
+  }
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "trace/ids.h"
+#include "trace/trigger_rule.h"
+
+namespace neurontrace {
+
+// What one capture is made of: who was the first to say that a rule fires, and how many others said
+// so too, until the capture is over. A plain value.
+class TriggerIncident {
+ public:
+  explicit TriggerIncident(const TriggerFired& first);
+
+  // Another one. Those of a worker that is counted already count once.
+  void Add(const TriggerFired& fired);
+
+  const std::string& job() const { return job_; }
+  // For people: what the first said, and how many others there are.
+  std::string Cause() const;
+
+ private:
+  std::string job_;
+  std::string first_;
+  std::set<WorkerIdentity> workers_;
+  bool has_more_ = false;  // beyond limits::kTriggerIncidentWorkersMax
+};
+
+}  // namespace neurontrace

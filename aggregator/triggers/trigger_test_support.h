@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "aggregator/triggers/trigger_engine.h"
+#include "base/fake_task_runner.h"
+#include "base/status.h"
+
+namespace neurontrace {
+
+// For tests: captures that begin at once and go on until the test ends them.
+class FakeTriggerWorld {
+ public:
+  static constexpr uint64_t kSecondNs = 1'000'000'000;
+
+  static CaptureId Id(uint8_t number) {
+    std::string bytes(CaptureId::kBytes, '\0');
+    bytes.back() = static_cast<char>(number);
+    return *CaptureId::FromBytes(bytes);
+  }
+
+  TriggerWorld Make() {
+    return {.start = [this](const CaptureSpec& spec) -> absl::StatusOr<CaptureId> {
+              if (!refusal.ok()) return refusal;
+              if (spec.mode == CaptureMode::kSnapshot && !snapshot_refusal.ok()) {
+                return snapshot_refusal;
+              }
+              started.push_back(spec);
+              const CaptureId id = Id(static_cast<uint8_t>(started.size()));
+              running[id] = true;
+              return id;
+            },
+            .goes_on = [this](const CaptureId& id) { return running[id]; },
+            .flight_recorder =
+                [this](const CaptureSpec& spec) {
+                  return flight_recorder_job == spec.job ? flight_recorder : CaptureId();
+                },
+            .recorded_by = [this](const CaptureSpec&) { return recorder; },
+            .continuous = [this](const CaptureSpec&) { return continuous; }};
+  }
+
+  // A good rule of the kind.
+  static TriggerRule Rule(const std::string& name, TriggerKind kind = TriggerKind::kPost) {
+    return {.name = name,
+            .kind = kind,
+            .cool_down_ns = 60 * kSecondNs,
+            .per_hour_max = 3,
+            .last_ns = 20 * kSecondNs,
+            .duration_ns = 10 * kSecondNs};
+  }
+  static TriggerFired Fired(const std::string& rule, const std::string& job, uint32_t pid) {
+    return {.rule = rule,
+            .cause = "core 0 of pid " + std::to_string(pid) + " is slow",
+            .job = job,
+            .worker = {.instance_id = "i-1", .pid = pid}};
+  }
+
+  std::vector<CaptureSpec> started;
+  std::map<CaptureId, bool> running;
+  absl::Status refusal;
+  absl::Status snapshot_refusal;
+  CaptureId flight_recorder;
+  std::string flight_recorder_job;
+  CaptureId recorder;
+  TriggerWorld::Continuous continuous;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// A window that is said as distances before now, and what of it is known.
+#include "aggregator/window_before_now.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "aggregator/store/store_test_support.h"
+#include "trace/given_way.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kNowNs = 1'000'000 * kSecond;
+
+v1::ExportRequest Request(uint64_t start_ns, uint64_t end_ns) {
+  v1::ExportRequest request;
+  request.set_window_start_ns(start_ns);
+  request.set_window_end_ns(end_ns);
+  request.set_window_is_before_now(true);
+  return request;
+}
+
+StreamRecord Stream(uint32_t number, uint64_t last_timestamp_ns) {
+  StreamRecord stream;
+  stream.number = number;
+  stream.identity = TestStream(number);
+  stream.events = 1;
+  stream.first_timestamp_ns = stream.last_timestamp_ns = last_timestamp_ns;
+  return stream;
+}
+
+TEST(WindowBeforeNow, BecomesTwoMoments) {
+  v1::ExportRequest request = Request(300 * kSecond, 100 * kSecond);
+  ASSERT_TRUE(ResolveBeforeNow(kNowNs, request).ok());
+  EXPECT_EQ(request.window_start_ns(), kNowNs - 300 * kSecond);
+  EXPECT_EQ(request.window_end_ns(), kNowNs - 100 * kSecond);
+  EXPECT_FALSE(request.window_is_before_now());
+}
+
+TEST(WindowBeforeNow, OpenEndsAreTheBeginningAndNow) {
+  v1::ExportRequest request = Request(0, 0);
+  ASSERT_TRUE(ResolveBeforeNow(kNowNs, request).ok());
+  EXPECT_EQ(request.window_start_ns(), 0u);
+  EXPECT_EQ(request.window_end_ns(), kNowNs);
+}
+
+TEST(WindowBeforeNow, HasToEndAfterItBegins) {
+  v1::ExportRequest request = Request(kSecond, kSecond);
+  EXPECT_TRUE(absl::IsInvalidArgument(ResolveBeforeNow(kNowNs, request)));
+  request = Request(0, kNowNs);
+  EXPECT_TRUE(absl::IsInvalidArgument(ResolveBeforeNow(kNowNs, request)));
+}
+
+TEST(WindowBeforeNow, OthersStayAsTheyAre) {
+  v1::ExportRequest request = Request(1, 2);
+  request.set_window_is_before_now(false);
+  ASSERT_TRUE(ResolveBeforeNow(kNowNs, request).ok());
+  EXPECT_EQ(request.window_start_ns(), 1u);
+  EXPECT_EQ(request.window_end_ns(), 2u);
+}
+
+TEST(KnownUntil, WaitsForStreamsThatAreNotQuiet) {
+  const ClockMaps maps;
+  KnownUntil known(kNowNs, maps);
+  std::vector<StreamRecord> streams = {Stream(0, kNowNs + 5), Stream(1, kNowNs - kSecond)};
+  EXPECT_FALSE(known.Look(streams));
+  EXPECT_THAT(known.Notes(kNowNs - 10 * kSecond),
+              ElementsAre(HasSubstr("1 of 2 streams are known to the end of the window")));
+  EXPECT_THAT(known.Notes(0)[0], HasSubstr("until 1.0 s before it"));
+  streams[1].canary_realtime_ns = kNowNs;  // all that was before has come
+  EXPECT_TRUE(known.Look(streams));
+  EXPECT_THAT(known.Notes(kNowNs - kSecond),
+              ElementsAre("all 2 streams are known to the end of the window"));
+}
+
+TEST(KnownUntil, DoesNotWaitForEndedAndQuietOnes) {
+  const ClockMaps maps;
+  KnownUntil known(kNowNs, maps);
+  std::vector<StreamRecord> streams = {Stream(0, kNowNs - 60 * kSecond),
+                                       Stream(1, kNowNs - 60 * kSecond)};
+  streams[1].ended = true;
+  EXPECT_TRUE(known.Look(streams));
+  EXPECT_THAT(known.Notes(0), ElementsAre(HasSubstr("nothing came since")));
+  streams[0].ended = true;
+  EXPECT_TRUE(known.Look(streams));
+  EXPECT_THAT(known.Notes(0), IsEmpty());
+}
+
+TEST(KnownUntil, SaysWhatHasExpiredOfTheWindow) {
+  const ClockMaps maps;
+  KnownUntil known(kNowNs, maps);
+  StreamRecord stream = Stream(0, kNowNs);
+  stream.losses = {{.place = LossPlace::kRetention,
+                    .reason = LossReason::kExpired,
+                    .events = 7,
+                    .last_timestamp_ns = kNowNs - 30 * kSecond}};
+  EXPECT_TRUE(known.Look({stream}));
+  EXPECT_THAT(known.Notes(kNowNs - 60 * kSecond),
+              ElementsAre(HasSubstr("all 1 streams"), HasSubstr("up to 30.0 s after its start")));
+  EXPECT_THAT(known.Notes(kNowNs - 30 * kSecond), ElementsAre(HasSubstr("all 1 streams")));
+  // From the beginning on is all that is kept.
+  EXPECT_THAT(known.Notes(0), ElementsAre(HasSubstr("all 1 streams")));
+}
+
+TEST(KnownUntil, SaysWhereAnotherCaptureHadAWorker) {
+  const ClockMaps maps;
+  KnownUntil known(kNowNs, maps);
+  StreamRecord stream = Stream(0, kNowNs);
+  stream.gaps = {
+      GaveWayFromTo(kNowNs - 30 * kSecond, kNowNs - 20 * kSecond, "capture X had the worker")};
+  EXPECT_TRUE(known.Look({stream}));
+  EXPECT_THAT(known.Notes(kNowNs - 60 * kSecond),
+              ElementsAre(HasSubstr("all 1 streams"),
+                          HasSubstr("did not record from 30.0 s to 20.0 s before the window's end: "
+                                    "capture X had the worker")));
+  EXPECT_THAT(known.Notes(kNowNs - 20 * kSecond), ElementsAre(HasSubstr("all 1 streams")));
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/command.h"
+#include "cli/worker_ranks.h"
 
 // How captures read, shared by the commands that show them.
 namespace neurontrace::cli {
@@ -16,19 +17,33 @@ std::string CaptureStateName(v1::CaptureState state);
 
 bool HasEnded(const v1::Capture& capture);
 
-// What it is, warnings, and its certificate.
-std::string FormatCapture(const v1::Capture& capture);
+// "capture", "flight recorder", "snapshot" …
+std::string CaptureModeName(v1::CaptureMode mode);
+// "ticket=4711 why=slow"
+std::string FormatLabels(const v1::CaptureSpec& spec);
+
+enum class CaptureDetail {
+  kShort,  // of a complete capture only the verdict of its certificate
+  kWhole,
+};
+
+// What it is, warnings, what came of each worker, and its certificate.
+std::string FormatCapture(const v1::Capture& capture, const WorkerRanks& ranks,
+                          CaptureDetail detail);
 
 // For scripts: fields that JSON cannot show as people know them (raw ids) are left out.
 std::string FormatCaptureJson(const v1::Capture& capture);
+v1::Capture WithoutRawIds(v1::Capture capture);
 
-// 0, 1 or 3: a capture that matched no worker failed; one that ended with something missing is
-// incomplete.
+// 1: it matched no worker, or did not begin. 3: something is missing, a worker that was selected
+// has no part in it, or falls short of what was asked for. Else 0. Of one that goes
+// on: as it is so far.
 ExitCode ExitCodeOf(const v1::Capture& capture);
 
 // Every unary call is given this long.
 void SetDeadline(grpc::ClientContext& call, const Context& context);
 
 grpc::Status GetCapture(Context& context, const std::string& id, v1::Capture& capture);
+grpc::Status StopCapture(Context& context, const std::string& id, v1::Capture& capture);
 
 }  // namespace neurontrace::cli

@@ -1,61 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <memory>
+#include <vector>
 
+#include "base/status.h"
 #include "cli/capture_view.h"
-#include "cli/certificate_view.h"
+#include "cli/capture_watch.h"
+#include "cli/captures_view.h"
 #include "cli/command.h"
+#include "cli/quantity.h"
+#include "cli/selection_view.h"
+#include "cli/shared_options.h"
 #include "cli/text.h"
 
 namespace neurontrace::cli {
 namespace {
 
-int ListCaptures(Context& context) {
+// Of the list for people; older ones are counted.
+constexpr int kCapturesShown = 50;
+
+struct CapturesOptions {
+  std::string id;
+  bool all = false;
+  bool running = false;
+  std::string job;
+  std::vector<std::string> tags;
+};
+
+absl::StatusOr<std::vector<v1::KeyValue>> TagsOf(const CapturesOptions& options) {
+  std::vector<v1::KeyValue> tags;
+  for (const std::string& text : options.tags) {
+    ASSIGN_OR_RETURN(tags.emplace_back(), ParseKeyValue(text));
+  }
+  return tags;
+}
+
+bool HasTag(const v1::CaptureSpec& spec, const v1::KeyValue& tag) {
+  return std::any_of(spec.labels().begin(), spec.labels().end(), [&](const v1::KeyValue& label) {
+    return label.key() == tag.key() && label.value() == tag.value();
+  });
+}
+
+bool IsListed(const v1::Capture& capture, const CapturesOptions& options,
+              const std::vector<v1::KeyValue>& tags) {
+  const v1::CaptureSpec& spec = capture.spec();
+  if (options.running && HasEnded(capture)) return false;
+  if (!options.job.empty() && !NamesJob(spec, options.job)) return false;
+  return std::all_of(tags.begin(), tags.end(), [&](const auto& tag) { return HasTag(spec, tag); });
+}
+
+int ListCaptures(Context& context, const CapturesOptions& options) {
+  const auto tags = TagsOf(options);
+  if (!tags.ok()) return FailUsage(tags.status());
   grpc::ClientContext call;
   SetDeadline(call, context);
   v1::ListCapturesReply reply;
   if (const auto status = context.stub().ListCaptures(&call, {}, &reply); !status.ok()) {
     return Fail(context, status);
   }
-  if (context.json) {
-    for (v1::Capture& capture : *reply.mutable_captures()) {
-      for (v1::CaptureWorkerStatus& worker : *capture.mutable_workers()) worker.clear_capture_id();
-    }
-    fmt::print("{}", FormatJson(reply));
-    return kExitDone;
-  }
-  if (reply.captures().empty()) {
-    fmt::print("No capture yet. Make one: neurontrace capture --duration 5s -o trace.pftrace\n");
-    return kExitDone;
-  }
-  std::vector<std::vector<std::string>> rows;
+  v1::ListCapturesReply listed;
   for (const v1::Capture& capture : reply.captures()) {
-    rows.push_back({capture.capture_id(),
-                    capture.spec().name().empty() ? "-" : capture.spec().name(),
-                    CaptureStateName(capture.state()), FormatTime(capture.started_realtime_ns()),
-                    std::to_string(capture.workers_size()), FormatCount(capture.events()),
-                    FormatCount(capture.events_lost()), FormatBytes(capture.bytes())});
+    if (IsListed(capture, options, *tags)) *listed.add_captures() = WithoutRawIds(capture);
   }
-  fmt::print("{}", FormatTable(
-                       {"CAPTURE", "NAME", "STATE", "STARTED", "WORKERS", "EVENTS", "LOST", "SIZE"},
-                       rows));
+  if (context.json) {
+    fmt::print("{}", FormatJson(listed));
+  } else if (reply.captures().empty()) {
+    fmt::print("No capture yet. Make one: neurontrace capture --duration 5s -o trace.pftrace\n");
+  } else if (listed.captures().empty()) {
+    fmt::print("None of {} captures is like that.\n", reply.captures_size());
+  } else {
+    fmt::print("{}", FormatCaptures(listed, options.all ? listed.captures_size() : kCapturesShown));
+  }
   return kExitDone;
 }
 
-std::string FormatStreams(const v1::Capture& capture) {
-  std::vector<std::vector<std::string>> rows;
-  for (const v1::CaptureStream& stream : capture.streams()) {
-    rows.push_back({std::to_string(stream.number()), stream.identity().worker().instance_id(),
-                    std::to_string(stream.identity().worker().pid()), CoreName(stream.identity()),
-                    stream.worker_gid() < 0 ? "unknown" : std::to_string(stream.worker_gid()),
-                    FormatCount(stream.events()), FormatCount(stream.chunks()),
-                    FormatBytes(stream.bytes()),
-                    FormatDuration(stream.last_timestamp_ns() - stream.first_timestamp_ns())});
-  }
-  return FormatTable(
-      {"STREAM", "INSTANCE", "PID", "SOURCE", "WORKER GID", "EVENTS", "CHUNKS", "SIZE", "SPAN"},
-      rows);
+// It was found; whether it is whole is told where that can be said.
+int ShownCode(const v1::Capture& capture) {
+  if (!HasEnded(capture)) return kExitDone;
+  const ExitCode code = ExitCodeOf(capture);
+  return code == kExitFailed && capture.state() != v1::CAPTURE_STATE_NOT_BEGUN ? kExitIncomplete
+                                                                               : code;
 }
 
 int ShowCapture(Context& context, const std::string& id) {
@@ -63,14 +90,47 @@ int ShowCapture(Context& context, const std::string& id) {
   if (const auto status = GetCapture(context, id, capture); !status.ok()) {
     return Fail(context, status);
   }
-  const int code = capture.state() == v1::CAPTURE_STATE_INCOMPLETE ? kExitIncomplete : kExitDone;
+  const int code = ShownCode(capture);
   if (context.json) {
     fmt::print("{}", FormatCaptureJson(capture));
     return code;
   }
   if (!capture.streams().empty()) fmt::print("{}\n", FormatStreams(capture));
-  fmt::print("{}", FormatCapture(capture));
+  WorkerRanks ranks = AskRanks(context);
+  ranks.Take(capture);
+  fmt::print("{}", FormatCapture(capture, ranks, CaptureDetail::kWhole));
   return code;
+}
+
+// Follows a capture that somebody, or something, has begun; leaves it alone.
+int WatchOne(Context& context, const std::string& id) {
+  CaptureWatch watch(context);
+  v1::Capture capture;
+  if (const auto status = GetCapture(context, id, capture); !status.ok()) {
+    return Fail(context, status);
+  }
+  WatchOptions options = {.interrupt_stops = false};
+  if (context.json) {
+    options.on_change = [](const v1::Capture& changed) {
+      fmt::print("{}", FormatJsonLine(WithoutRawIds(changed)));
+      std::fflush(stdout);
+    };
+  }
+  if (!HasEnded(capture)) {
+    if (const auto status = watch.Follow(capture, options); !status.ok()) {
+      return FailWatching(context, capture, status);
+    }
+  } else if (context.json) {
+    options.on_change(capture);
+  }
+  if (context.json) return ExitCodeOf(capture);
+  if (const auto status = GetCapture(context, capture.capture_id(), capture); !status.ok()) {
+    return Fail(context, status);
+  }
+  WorkerRanks ranks = AskRanks(context);
+  ranks.Take(capture);
+  fmt::print("{}", FormatCapture(capture, ranks, CaptureDetail::kShort));
+  return ExitCodeOf(capture);
 }
 
 int DeleteCapture(Context& context, const std::string& id) {
@@ -93,28 +153,43 @@ int DeleteCapture(Context& context, const std::string& id) {
 }  // namespace
 
 void AddCapturesCommand(CLI::App& app, Context& context, Run& run) {
-  auto id = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("captures", "List, show and delete what was recorded");
+  auto options = std::make_shared<CapturesOptions>();
+  CLI::App* command =
+      app.add_subcommand("captures", "List, show, watch and delete what was recorded");
   command->footer(
-      "Examples:\n  neurontrace captures\n  neurontrace captures show 01JD\n"
+      "Examples:\n  neurontrace captures\n  neurontrace captures list --running\n"
+      "  neurontrace captures show 01JD\n  neurontrace captures watch 01JD\n"
       "  neurontrace captures delete 01JD8Z2M6WQJ4V1T0S3R5XK7PA\n"
       "An id may be cut short as long as only one capture begins so.\n"
-      "Exit code of show: 3 where the capture has ended incomplete.");
+      "Exit code of show and watch: 1 where the capture has not begun, 3 where it has ended and "
+      "something is missing.");
   command->require_subcommand(0, 1);
-  CLI::App* list = command->add_subcommand("list", "All captures, newest last (the default)");
+  CLI::App* list = command->add_subcommand("list", "Captures, newest last (the default)");
+  list->add_flag("--all", options->all, "The oldest too, beyond the newest 50");
+  list->add_flag("--running", options->running, "Only those that have not ended");
+  list->add_option("--job", options->job, "Only those made of this job")
+      ->check(NotEmpty("leave it out for those of every job"));
+  list->add_option("--tag", options->tags, "Only those with this KEY=VALUE")
+      ->allow_extra_args(false);
   CLI::App* show = command->add_subcommand(
       "show", "One capture: its streams, and what of each worker is there and what is missing");
+  CLI::App* watch =
+      command->add_subcommand("watch", "Follow one until it has ended; Ctrl-C leaves it alone");
   CLI::App* erase = command->add_subcommand("delete", "Delete a capture that has ended");
-  show->add_option("ID", *id, "Capture id or the beginning of one")->required();
-  erase->add_option("ID", *id, "Capture id or the beginning of one")->required();
-  command->callback([&context, &run, list, show, erase, id] {
+  for (CLI::App* const one : {show, watch, erase}) {
+    one->add_option("ID", options->id, "Capture id or the beginning of one")
+        ->required()
+        ->check(NotEmpty("neurontrace captures lists them"));
+  }
+  command->callback([&context, &run, show, watch, erase, options] {
     if (show->parsed()) {
-      run = [&context, id] { return ShowCapture(context, *id); };
+      run = [&context, options] { return ShowCapture(context, options->id); };
+    } else if (watch->parsed()) {
+      run = [&context, options] { return WatchOne(context, options->id); };
     } else if (erase->parsed()) {
-      run = [&context, id] { return DeleteCapture(context, *id); };
+      run = [&context, options] { return DeleteCapture(context, options->id); };
     } else {
-      (void)list;
-      run = [&context] { return ListCaptures(context); };
+      run = [&context, options] { return ListCaptures(context, *options); };
     }
   });
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/text.h"
+#include "cli/worker_ranks.h"
 #include "trace/limits.h"
 #include "trace/loss.h"
 
@@ -46,22 +47,6 @@ std::string PartName(const v1::WorkerCertificate& worker) {
     default:
       return "never: refused";
   }
-}
-
-std::string FormatRanks(const v1::WorkerCertificate& worker) {
-  std::string text;
-  for (int i = 0; i < worker.worker_gids_size();) {
-    int last = i;
-    while (last + 1 < worker.worker_gids_size() &&
-           worker.worker_gids(last + 1) == worker.worker_gids(last) + 1) {
-      ++last;
-    }
-    if (!text.empty()) text += ",";
-    text += std::to_string(worker.worker_gids(i));
-    if (last > i) text += fmt::format("-{}", worker.worker_gids(last));
-    i = last + 1;
-  }
-  return text.empty() ? "-" : text;
 }
 
 std::string FormatLost(const v1::EventAccount& account) {
@@ -107,9 +92,9 @@ std::string FormatWorkers(const v1::Certificate& certificate) {
                     worker.framework()           ? "framework"
                     : worker.worker().pid() == 0 ? "-"
                                                  : std::to_string(worker.worker().pid()),
-                    FormatRanks(worker), PartName(worker), count(account.expected()),
-                    count(account.captured()), count(account.stored()),
-                    has_account ? FormatLost(account) : "-",
+                    FormatRanks({worker.worker_gids().begin(), worker.worker_gids().end()}),
+                    PartName(worker), count(account.expected()), count(account.captured()),
+                    count(account.stored()), has_account ? FormatLost(account) : "-",
                     has_account ? FormatConserved(account.conserved()) : "-",
                     has_account ? worker.clock().words() : "-",
                     worker.gaps() == 0 ? "-"
@@ -166,7 +151,11 @@ std::string CoreName(const v1::StreamIdentity& stream) {
 }
 
 std::string FormatCertificate(const v1::Certificate& certificate) {
-  std::string out = FormatWorkers(certificate) + FormatGaps(certificate);
+  return FormatWorkers(certificate) + FormatGaps(certificate) + FormatVerdict(certificate);
+}
+
+std::string FormatVerdict(const v1::Certificate& certificate) {
+  std::string out;
   for (const std::string& finding : certificate.findings()) out += "missing     " + finding + "\n";
   for (const std::string& note : certificate.notes()) out += "note        " + note + "\n";
   return out + certificate.verdict() + "\n";

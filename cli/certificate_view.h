@@ -15,5 +15,7 @@ std::string CoreName(const v1::StreamIdentity& stream);
 // One line a worker, worst first, a line of sums, the gaps, what is missing, and the verdict at
 // the end.
 std::string FormatCertificate(const v1::Certificate& certificate);
+// What is missing, what is worth knowing, and the verdict.
+std::string FormatVerdict(const v1::Certificate& certificate);
 
 }  // namespace neurontrace::cli

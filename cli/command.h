@@ -3,29 +3,31 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "cli/config_file.h"
+#include "cli/exit_code.h"
 #include "neurontrace/v1/operator_service.grpc.pb.h"
 
 namespace neurontrace::cli {
-
-// What scripts may rely on; docs/operations.md lists them for users.
-enum ExitCode : int {
-  kExitDone = 0,
-  kExitFailed = 1,
-  kExitUsage = 2,
-  kExitIncomplete = 3,  // finished, but not everything that was asked for is there
-};
 
 // What every command has at hand. Lives in main; one thread.
 struct Context {
   std::string aggregator;  // HOST:PORT
   bool json = false;       // --output json
+  bool quiet = false;      // nothing on stderr but what went wrong
   bool progress = false;   // stderr is a terminal, and nobody asked for quiet
   uint32_t connect_timeout_ms = 5'000;
+  std::FILE* results = stdout;             // where an export says what it wrote
+  std::vector<ConfigPlace> config_places;  // files of options, the later wins
+  ConfigOrigins config_origins;            // which of their lines count
+  std::vector<std::string> words;          // typed behind the program's name, up to a --
+  std::vector<std::string> command_words;  // behind the --: what `record` runs
 
   // The aggregator's service; made on first use. Unit tests put a fake here.
   std::function<std::unique_ptr<v1::OperatorService::StubInterface>(const Context&)> make_stub;
@@ -43,7 +45,15 @@ void AddClocksCommand(CLI::App& app, Context& context, Run& run);
 void AddCaptureCommand(CLI::App& app, Context& context, Run& run);
 void AddCapturesCommand(CLI::App& app, Context& context, Run& run);
 void AddExportCommand(CLI::App& app, Context& context, Run& run);
+void AddFlightRecorderCommand(CLI::App& app, Context& context, Run& run);
+void AddTriggersCommand(CLI::App& app, Context& context, Run& run);
+void AddRecordCommand(CLI::App& app, Context& context, Run& run);
+void AddDoctorCommand(CLI::App& app, Context& context, Run& run);
+void AddConfigCommand(CLI::App& app, Context& context, Run& run);
 void AddCompletionCommand(CLI::App& app, Run& run);
+
+// What may stand behind `words`, for the scripts of AddCompletionCommand.
+int PrintCompletions(const CLI::App& app, Context& context, const std::vector<std::string>& words);
 
 // The whole command line; returns the exit code. Separate from main so that tests can call it.
 int RunCommandLine(int argc, const char* const* argv, Context& context);
@@ -51,5 +61,7 @@ int RunCommandLine(int argc, const char* const* argv, Context& context);
 // Says what failed on stderr, with the way out where there is one, and returns kExitFailed.
 int Fail(const Context& context, const grpc::Status& status);
 int Fail(const absl::Status& status);
+// Likewise, of what was typed; returns kExitUsage.
+int FailUsage(const absl::Status& status);
 
 }  // namespace neurontrace::cli

@@ -4,145 +4,20 @@
 #include "cli/command.h"
 
 #include <gmock/gmock.h>
-#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
-#include <initializer_list>
+#include <functional>
 #include <sstream>
-#include <vector>
+
+#include "cli/command_test_support.h"
 
 namespace neurontrace::cli {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class FakeOperator final : public v1::OperatorService::Service {
- public:
-  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
-                         v1::GetStatusReply* reply) override {
-    reply->set_aggregator_id("agg-1");
-    reply->set_agents_connected(1);
-    auto* agent = reply->add_agents();
-    agent->mutable_hello()->set_instance_id("i-a");
-    agent->set_connected(true);
-    return grpc::Status::OK;
-  }
-  grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest* request,
-                           v1::ListWorkersReply* reply) override {
-    workers_request = *request;
-    auto* worker = reply->add_workers();
-    worker->mutable_identity()->set_instance_id("i-a");
-    worker->mutable_identity()->set_pid(42);
-    worker->set_state(v1::WORKER_STATE_BUSY_OTHER_PROFILER);
-    for (int i = 0; i < 4; ++i) {
-      auto* core = worker->add_cores();
-      core->set_nc_idx(i);
-      auto* evidence = core->add_rank_evidence();
-      evidence->set_worker_gid(32 + i + (i == 3 ? 5 : 0));
-      evidence->set_detail("RANK=32");
-    }
-    return grpc::Status::OK;
-  }
-  grpc::Status StartCapture(grpc::ServerContext*, const v1::StartCaptureRequest* request,
-                            v1::Capture* reply) override {
-    spec = request->spec();
-    *reply = capture;
-    return grpc::Status::OK;
-  }
-  grpc::Status StopCapture(grpc::ServerContext*, const v1::CaptureReference* request,
-                           v1::Capture* reply) override {
-    stopped = request->capture_id();
-    *reply = capture;
-    return grpc::Status::OK;
-  }
-  grpc::Status WatchCapture(grpc::ServerContext*, const v1::CaptureReference*,
-                            grpc::ServerWriter<v1::Capture>* writer) override {
-    writer->Write(capture);
-    return grpc::Status::OK;
-  }
-  grpc::Status GetCapture(grpc::ServerContext*, const v1::CaptureReference* request,
-                          v1::Capture* reply) override {
-    if (request->capture_id() != capture.capture_id()) {
-      return {grpc::StatusCode::NOT_FOUND,
-              "no capture begins with '" + request->capture_id() + "'"};
-    }
-    *reply = capture;
-    return grpc::Status::OK;
-  }
-  grpc::Status Export(grpc::ServerContext*, const v1::ExportRequest* request,
-                      grpc::ServerWriter<v1::ExportReply>* writer) override {
-    export_request = *request;
-    v1::ExportReply reply;
-    reply.set_data("first ");
-    writer->Write(reply);
-    reply.set_data("second");
-    writer->Write(reply);
-    if (export_breaks) return grpc::Status::OK;
-    reply.clear_data();
-    reply.mutable_done()->mutable_total()->set_spans(2);
-    reply.mutable_done()->set_capture_incomplete(capture.state() == v1::CAPTURE_STATE_INCOMPLETE);
-    reply.mutable_done()->set_verdict(capture.certificate().verdict());
-    if (!export_leaves_out.empty()) {
-      reply.mutable_done()->set_capture_incomplete(true);
-      reply.mutable_done()->set_verdict(export_leaves_out);
-    }
-    writer->Write(reply);
-    return grpc::Status::OK;
-  }
-
-  v1::Capture capture;
-  v1::CaptureSpec spec;
-  v1::ListWorkersRequest workers_request;
-  v1::ExportRequest export_request;
-  std::string stopped;
-  bool export_breaks = false;
-  std::string export_leaves_out;  // the verdict
-};
-
-class CommandLineTest : public testing::Test {
- protected:
-  CommandLineTest() {
-    service_.capture.set_capture_id("01JD8Z2M6WQJ4V1T0S3R5XK7PA");
-    service_.capture.set_state(v1::CAPTURE_STATE_COMPLETE);
-    service_.capture.set_events(1234);
-    auto* worker = service_.capture.add_workers();
-    worker->mutable_worker()->set_instance_id("i-a");
-    worker->mutable_worker()->set_pid(42);
-    worker->set_state(v1::CAPTURE_WORKER_STATE_COMPLETE);
-    worker->set_events_read(1234);
-    auto* stream = service_.capture.add_streams();
-    stream->set_events(1234);
-    stream->set_first_timestamp_ns(1'755'115'507'555'000'000);
-    grpc::ServerBuilder builder;
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
-  }
-  ~CommandLineTest() override { server_->Shutdown(); }
-
-  int RunCli(std::initializer_list<const char*> arguments) {
-    std::vector<const char*> argv = {"neurontrace"};
-    argv.insert(argv.end(), arguments);
-    Context context;
-    context.aggregator = "in-process";
-    context.make_stub = [this](const Context&) {
-      return v1::OperatorService::NewStub(server_->InProcessChannel({}));
-    };
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const int code = RunCommandLine(static_cast<int>(argv.size()), argv.data(), context);
-    out_ = testing::internal::GetCapturedStdout();
-    err_ = testing::internal::GetCapturedStderr();
-    return code;
-  }
-
-  FakeOperator service_;
-  std::unique_ptr<grpc::Server> server_;
-  std::string out_;
-  std::string err_;
-};
 
 TEST_F(CommandLineTest, ShowsStatusAsTableAndJson) {
   EXPECT_EQ(RunCli({"status"}), kExitDone);
@@ -171,6 +46,13 @@ TEST_F(CommandLineTest, SendsTheWholeSelectionOfACapture) {
   EXPECT_TRUE(service_.spec.include_neuron());
   EXPECT_FALSE(service_.spec.include_framework());
   EXPECT_THAT(out_, HasSubstr("1,234 stored"));
+}
+
+TEST_F(CommandLineTest, TakesAllocationNoiseOnlyWhereItIsAskedFor) {
+  EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitDone);
+  EXPECT_FALSE(service_.spec.all_events());
+  EXPECT_EQ(RunCli({"capture", "--duration", "1s", "--all-events"}), kExitDone);
+  EXPECT_TRUE(service_.spec.all_events());
 }
 
 TEST_F(CommandLineTest, StartPrintsNothingButTheId) {
@@ -266,11 +148,41 @@ TEST_F(CommandLineTest, RefusesWrongUsageWithCodeTwo) {
   EXPECT_EQ(RunCli({"capture", "--core", "3-1"}), kExitUsage);
 }
 
-TEST_F(CommandLineTest, HelpOfEveryCommandHasAnExample) {
-  for (const char* command :
-       {"status", "workers", "clocks", "capture", "captures", "export", "completion"}) {
-    EXPECT_EQ(RunCli({command, "--help"}), kExitDone) << command;
-    EXPECT_THAT(out_, HasSubstr("Example")) << command;
+// Every command that the parser knows, by what completion offers.
+void CollectCommands(const std::function<std::string(std::vector<const char*>)>& complete,
+                     std::vector<std::string> path, std::vector<std::vector<std::string>>& all) {
+  std::vector<const char*> words = {"__complete"};
+  for (const std::string& word : path) words.push_back(word.c_str());
+  words.push_back("");
+  std::istringstream lines(complete(words));
+  for (std::string line; std::getline(lines, line);) {
+    const std::string name = line.substr(0, line.find('\t'));
+    if (line[0] == ':' || name.starts_with("01JD")) continue;
+    std::vector<std::string> child = path;
+    child.push_back(name);
+    all.push_back(child);
+    CollectCommands(complete, child, all);
+  }
+}
+
+TEST_F(CommandLineTest, HelpOfEveryCommandHasAnExampleAndFitsATerminal) {
+  std::vector<std::vector<std::string>> commands = {{}};
+  CollectCommands(
+      [this](const std::vector<const char*>& words) {
+        EXPECT_EQ(RunCli(words), kExitDone);
+        return out_;
+      },
+      {}, commands);
+  EXPECT_GT(commands.size(), 15u);
+  for (const std::vector<std::string>& path : commands) {
+    std::vector<const char*> words;
+    for (const std::string& word : path) words.push_back(word.c_str());
+    words.push_back("--help");
+    const std::string name = ::testing::PrintToString(path);
+    EXPECT_EQ(RunCli(words), kExitDone) << name;
+    EXPECT_THAT(out_, HasSubstr("Example")) << name;
+    std::istringstream lines(out_);
+    for (std::string line; std::getline(lines, line);) EXPECT_LT(line.size(), 100u) << name << line;
   }
 }
 
@@ -315,8 +227,34 @@ TEST_F(CommandLineTest, SaysWhatIsNotThere) {
 
 TEST_F(CommandLineTest, CompletionKnowsEveryCommandAndOption) {
   EXPECT_EQ(RunCli({"completion", "bash"}), kExitDone);
-  EXPECT_THAT(out_, HasSubstr("'capture stop') words="));
-  EXPECT_THAT(out_, HasSubstr("--system-trace-primary-group"));
+  EXPECT_THAT(out_, HasSubstr("complete -F _neurontrace neurontrace"));
+  EXPECT_EQ(RunCli({"__complete", "export", "--system-trace-p"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("--system-trace-primary-group\t"));
+  service_.stored = {service_.capture};
+  EXPECT_EQ(RunCli({"__complete", "captures", "show", "01"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("01JD8Z2M6WQJ4V1T0S3R5XK7PA\tcomplete"));
+  EXPECT_EQ(RunCli({"__complete", "workers", "--instance", ""}), kExitDone);
+  EXPECT_EQ(out_, "i-a\t\n:nothing\n");
+}
+
+TEST_F(CommandLineTest, AFileOfOptionsCountsBelowTheCommandLine) {
+  const std::string path = testing::TempDir() + "/cli_config";
+  std::ofstream(path) << "output = json\n[export]\nformat = events\n";
+  config_places_ = {{path, "user file"}};
+  EXPECT_EQ(RunCli({"status"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("\"agents_connected\": 1"));
+  EXPECT_EQ(RunCli({"status", "--output", "table"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("connected"));
+  EXPECT_THAT(out_, Not(HasSubstr("\"agents_connected\"")));
+  EXPECT_EQ(RunCli({"config", "show"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("\"option\": \"format\", \"value\": \"events\", \"from\": "
+                              "\"user file " +
+                              path + ":3\""));
+  EXPECT_EQ(RunCli({"config", "show", "--output", "table"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("command line"));
+  std::ofstream(path) << "outptu = json\n";
+  EXPECT_EQ(RunCli({"status"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr(path + ":1: there is no option 'outptu'"));
 }
 
 }  // namespace

@@ -1,66 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cstdlib>
+
+#include "cli/capture_view.h"
 #include "cli/command.h"
+#include "cli/completion.h"
+#include "cli/text.h"
 
 namespace neurontrace::cli {
 namespace {
 
-// The words that may follow a command: its subcommands and its long options.
-std::string WordsOf(const CLI::App& command) {
-  std::string words;
-  for (const CLI::App* child : command.get_subcommands([](const CLI::App*) { return true; })) {
-    words += child->get_name() + " ";
+// Somebody waits with a finger on a key.
+constexpr uint32_t kAnswerMs = 700;
+
+std::vector<Candidate> CaptureCandidates(Context& context) {
+  grpc::ClientContext call;
+  SetDeadline(call, context);
+  v1::ListCapturesReply reply;
+  std::vector<Candidate> candidates;
+  if (!context.stub().ListCaptures(&call, {}, &reply).ok()) return candidates;
+  for (auto it = reply.captures().rbegin(); it != reply.captures().rend(); ++it) {
+    candidates.push_back(
+        {it->capture_id(), fmt::format("{}, {}{}{}", CaptureStateName(it->state()),
+                                       FormatTime(it->started_realtime_ns()),
+                                       it->spec().name().empty() ? "" : ", ", it->spec().name())});
   }
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) words += "--" + name + " ";
-  }
-  if (!words.empty()) words.pop_back();
-  return words;
+  return candidates;
 }
 
-void AddCases(const CLI::App& command, const std::string& path, std::string& cases) {
-  cases += fmt::format("    '{}') words='{}' ;;\n", path, WordsOf(command));
-  for (const CLI::App* child : command.get_subcommands([](const CLI::App*) { return true; })) {
-    AddCases(*child, path.empty() ? child->get_name() : path + " " + child->get_name(), cases);
+std::vector<Candidate> InstanceCandidates(Context& context) {
+  grpc::ClientContext call;
+  SetDeadline(call, context);
+  v1::ListAgentsReply reply;
+  std::vector<Candidate> candidates;
+  if (!context.stub().ListAgents(&call, {}, &reply).ok()) return candidates;
+  for (const v1::Agent& agent : reply.agents()) {
+    candidates.push_back({agent.hello().instance_id(), agent.hello().host_name()});
   }
+  return candidates;
 }
 
-// Made from the parser itself, so that it never lags behind the options.
-std::string BashScript(const CLI::App& app) {
-  std::string cases;
-  AddCases(app, "", cases);
-  return fmt::format(
-      "# bash completion for neurontrace: eval \"$(neurontrace completion bash)\"\n"
-      "_neurontrace() {{\n"
-      "  local word=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} path='' "
-      "words='' i\n"
-      "  case $previous in\n"
-      "    -o|--out) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n"
-      "    --output) COMPREPLY=($(compgen -W 'table json' -- \"$word\")); return ;;\n"
-      "    --format) COMPREPLY=($(compgen -W 'perfetto json events' -- \"$word\")); return ;;\n"
-      "  esac\n"
-      "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
-      "    case ${{COMP_WORDS[i]}} in -*) ;; status|workers|capture|captures|export|completion|"
-      "start|stop|list|show|delete|bash) path=\"${{path:+$path }}${{COMP_WORDS[i]}}\" ;; esac\n"
-      "  done\n"
-      "  case $path in\n{}  esac\n"
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-      "}}\n"
-      "complete -F _neurontrace neurontrace\n",
-      cases);
+// What was typed already says which aggregator is asked; the parser is not run for half a line.
+void TakeAggregator(Context& context, const std::vector<std::string>& words) {
+  const char* const environment = getenv("NEURONTRACE_AGGREGATOR");
+  if (environment != nullptr && *environment != '\0') context.aggregator = environment;
+  if (const std::string named = AggregatorIn(words); !named.empty()) context.aggregator = named;
+  context.connect_timeout_ms = kAnswerMs;
+}
+
+const char* KindName(CompletionKind kind) {
+  switch (kind) {
+    case CompletionKind::kFiles:
+      return "files";
+    case CompletionKind::kDirectories:
+      return "directories";
+    case CompletionKind::kCommands:
+      return "commands";
+    default:
+      return "nothing";
+  }
 }
 
 }  // namespace
 
+int PrintCompletions(const CLI::App& app, Context& context, const std::vector<std::string>& words) {
+  TakeAggregator(context, words);
+  const Completions completions =
+      Complete(app, words,
+               {.captures = [&context] { return CaptureCandidates(context); },
+                .instances = [&context] { return InstanceCandidates(context); }});
+  for (const Candidate& candidate : completions.candidates) {
+    fmt::print("{}\t{}\n", candidate.text, candidate.description);
+  }
+  fmt::print(":{}\n", KindName(completions.kind));
+  return kExitDone;
+}
+
 void AddCompletionCommand(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("completion", "Print a completion script for a shell");
   command->require_subcommand(1);
-  command->footer("Example:\n  eval \"$(neurontrace completion bash)\"");
-  command->add_subcommand("bash", "For bash");
-  command->callback([&app, &run] {
-    run = [&app] {
-      fmt::print("{}", BashScript(app));
+  constexpr char kFooter[] =
+      "Examples:\n"
+      "  eval \"$(neurontrace completion bash)\"                    # in ~/.bashrc\n"
+      "  eval \"$(neurontrace completion zsh)\"                     # in ~/.zshrc, after compinit\n"
+      "  neurontrace completion fish | source                     # in "
+      "~/.config/fish/config.fish\n\n"
+      "Capture ids and instances are asked for at the aggregator as you type.";
+  command->footer(kFooter);
+  for (const char* const shell : {"bash", "zsh", "fish"}) {
+    command->add_subcommand(shell, fmt::format("For {}", shell))->footer(kFooter);
+  }
+  command->callback([command, &run] {
+    const std::string shell = command->get_subcommands().front()->get_name();
+    run = [shell] {
+      fmt::print("{}", CompletionScript(shell));
       return kExitDone;
     };
   });

@@ -9,14 +9,17 @@
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/export_file.h"
+#include "cli/selection_view.h"
+#include "cli/shared_options.h"
 #include "cli/text.h"
-#include "trace/event_filter.h"
 
 namespace neurontrace::cli {
 namespace {
 
 struct ExportOptions {
   std::string id;
+  bool continuous = false;
+  std::string job;  // of the continuous capture
   std::string format;
   std::string path;
   std::vector<std::string> instances;
@@ -30,64 +33,137 @@ struct ExportOptions {
   bool clock_arguments = false;
 };
 
+// From where the edge of a window counts.
+enum class Scale { kOpen, kEpoch, kFirstEvent, kBeforeNow };
 struct WindowEdge {
-  uint64_t ns = 0;  // 0: open
-  bool is_relative = false;
+  uint64_t ns = 0;
+  Scale scale = Scale::kOpen;
 };
 
-// A time is an epoch in ns (16 digits or more) or a duration since the capture's first event.
+// A time is an epoch in ns (16 digits or more), a duration since the capture's first event, or,
+// with a minus, a duration before now; "now" is now.
 absl::StatusOr<WindowEdge> ParseTime(const std::string& text) {
   if (text.empty()) return WindowEdge();
+  if (text == "now") return WindowEdge{0, Scale::kBeforeNow};
+  if (text.starts_with('-')) {
+    ASSIGN_OR_RETURN(const uint64_t before_ns, ParseDuration(text.substr(1)));
+    return WindowEdge{before_ns, Scale::kBeforeNow};
+  }
   if (text.size() >= 16 && text.find_first_not_of("0123456789") == std::string::npos) {
     if (text.size() > 19) return InvalidArgument("{} is too large for a time in ns", text);
-    return WindowEdge{std::stoull(text), false};
+    return WindowEdge{std::stoull(text), Scale::kEpoch};
   }
   ASSIGN_OR_RETURN(const uint64_t offset_ns, ParseDuration(text));
-  return WindowEdge{offset_ns, true};
+  return WindowEdge{offset_ns, offset_ns == 0 ? Scale::kOpen : Scale::kFirstEvent};
 }
 
-absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options,
-                                            const v1::Capture& capture) {
+absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request) {
+  ASSIGN_OR_RETURN(const WindowEdge from, ParseTime(options.from));
+  ASSIGN_OR_RETURN(WindowEdge to, ParseTime(options.to));
+  if (from.scale == Scale::kBeforeNow && from.ns == 0) {
+    return InvalidArgument("--from {}: nothing lies after now; write it like --from -5m",
+                           options.from);
+  }
+  // What is there ends now.
+  if (to.scale == Scale::kBeforeNow && to.ns == 0 && from.scale != Scale::kBeforeNow) to = {};
+  const bool is_mixed = (from.scale == Scale::kBeforeNow) != (to.scale == Scale::kBeforeNow);
+  if (is_mixed && from.scale != Scale::kOpen && to.scale != Scale::kOpen) {
+    return InvalidArgument(
+        "--from {} and --to {}: one counts back from now and the other does not; write both alike",
+        options.from, options.to);
+  }
+  const bool is_before_now = from.scale == Scale::kBeforeNow || to.scale == Scale::kBeforeNow;
+  const bool is_open = from.scale == Scale::kOpen || to.scale == Scale::kOpen;
+  const bool is_empty = is_before_now ? to.ns >= from.ns : to.ns <= from.ns;
+  if (!is_open && from.scale == to.scale && is_empty) {
+    return InvalidArgument("--to must lie after --from");
+  }
+  if (is_before_now && from.scale == Scale::kOpen) {
+    return InvalidArgument("--to {} needs a --from that counts back from now, too", options.to);
+  }
+  request.set_window_start_ns(from.ns);
+  request.set_window_start_is_relative(from.scale == Scale::kFirstEvent);
+  request.set_window_end_ns(to.ns);
+  request.set_window_end_is_relative(to.scale == Scale::kFirstEvent);
+  request.set_window_is_before_now(is_before_now);
+  return absl::OkStatus();
+}
+
+// Without the capture.
+absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options) {
   v1::ExportRequest request;
-  request.set_capture_id(capture.capture_id());
   ASSIGN_OR_RETURN(const v1::ExportFormat format, ExportFormatOf(options.format, options.path));
   request.set_format(format);
   for (const auto& id : SplitList(options.instances)) request.add_instance_ids(id);
-  for (const auto& text : SplitList(options.cores)) {
-    ASSIGN_OR_RETURN(const std::vector<uint32_t> cores, ParseCoreList(text));
-    for (const uint32_t core : cores) request.add_neuron_cores(core);
-  }
-  const std::vector<std::string> types = SplitList(options.event_types);
-  RETURN_IF_ERROR(EventFilter::Parse(types).status());
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> cores, CoresOf(options.cores));
+  for (const uint32_t core : cores) request.add_neuron_cores(core);
+  ASSIGN_OR_RETURN(const std::vector<std::string> types, EventTypesOf(options.event_types, false));
   for (const auto& type : types) request.add_event_types(type);
   for (const auto& field : SplitList(options.primary_group)) request.add_primary_group(field);
   for (const auto& field : SplitList(options.secondary_group)) request.add_secondary_group(field);
-  ASSIGN_OR_RETURN(const WindowEdge from, ParseTime(options.from));
-  ASSIGN_OR_RETURN(const WindowEdge to, ParseTime(options.to));
-  if (to.ns != 0 && from.is_relative == to.is_relative && to.ns <= from.ns) {
-    return InvalidArgument("--to must lie after --from");
-  }
+  RETURN_IF_ERROR(SetWindow(options, request));
   request.set_raw_clocks(options.clock == "raw");
   request.set_clock_arguments(options.clock_arguments);
-  request.set_window_start_ns(from.ns);
-  request.set_window_start_is_relative(from.is_relative);
-  request.set_window_end_ns(to.ns);
-  request.set_window_end_is_relative(to.is_relative);
   return request;
 }
 
-int RunExport(Context& context, const ExportOptions& options) {
-  v1::Capture capture;
-  if (const auto status = GetCapture(context, options.id, capture); !status.ok()) {
+absl::Status CheckWhich(const ExportOptions& options) {
+  if (options.continuous && !options.id.empty()) {
+    return InvalidArgument(
+        "--continuous takes the newest continuous capture that runs: leave out {}, or --continuous",
+        options.id);
+  }
+  if (!options.continuous && options.id.empty()) {
+    return InvalidArgument(
+        "say which capture: its ID, or --continuous for the newest continuous one; neurontrace "
+        "captures lists them");
+  }
+  if (!options.continuous && !options.job.empty()) {
+    return InvalidArgument("--job goes with --continuous; a capture is of the jobs that it is of");
+  }
+  return absl::OkStatus();
+}
+
+// The newest continuous capture that runs; of all jobs, where none is named.
+int FindContinuous(Context& context, const ExportOptions& options, v1::Capture& found) {
+  grpc::ClientContext call;
+  SetDeadline(call, context);
+  v1::ListCapturesReply reply;
+  if (const auto status = context.stub().ListCaptures(&call, {}, &reply); !status.ok()) {
     return Fail(context, status);
   }
-  const auto request = RequestOf(options, capture);
-  if (!request.ok()) {
-    Fail(request.status());
-    return kExitUsage;
+  std::string others;
+  for (const v1::Capture& capture : reply.captures()) {
+    const v1::CaptureSpec& spec = capture.spec();
+    if (spec.mode() != v1::CAPTURE_MODE_CONTINUOUS || HasEnded(capture)) continue;
+    if (options.job.empty() || IsOfEveryJob(spec) || NamesJob(spec, options.job)) {
+      if (capture.started_realtime_ns() >= found.started_realtime_ns()) found = capture;
+    } else {
+      others += fmt::format("{}{}", others.empty() ? "" : ", ", FormatSelection(spec));
+    }
   }
+  if (!found.capture_id().empty()) return kExitDone;
+  return Fail(NotFound(
+      "no continuous capture runs{}{}; neurontrace capture --continuous --keep 10m begins one",
+      options.job.empty() ? "" : " for job " + options.job,
+      others.empty() ? "" : " (there is one for " + others + ")"));
+}
+
+int RunExport(Context& context, const ExportOptions& options) {
+  if (const auto status = CheckWhich(options); !status.ok()) return FailUsage(status);
+  // What was typed is looked at before anybody is asked.
+  auto request = RequestOf(options);
+  if (!request.ok()) return FailUsage(request.status());
+  InterruptWatcher interrupts(EndAtOnce);
+  v1::Capture capture;
+  if (options.continuous) {
+    if (const int code = FindContinuous(context, options, capture); code != kExitDone) return code;
+  } else if (const auto status = GetCapture(context, options.id, capture); !status.ok()) {
+    return Fail(context, status);
+  }
+  request->set_capture_id(capture.capture_id());
   const std::string path = options.path.empty() ? DefaultFileName(request->format()) : options.path;
-  const int code = ExportToFile(context, *request, path);
+  const int code = ExportToFile(context, *request, path, &interrupts);
   if ((code == kExitDone || code == kExitIncomplete) &&
       request->format() == v1::EXPORT_FORMAT_PERFETTO && path != "-" && !context.json) {
     fmt::print("Open it at https://ui.perfetto.dev (the file stays on this machine).\n");
@@ -100,26 +176,18 @@ int RunExport(Context& context, const ExportOptions& options) {
 void AddExportCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* command = app.add_subcommand("export", "Write a capture as a file that people open");
-  command->add_option("ID", options->id, "Capture id or the beginning of one")->required();
-  command
-      ->add_option("--format", options->format,
-                   "perfetto, json, events or summary-json (default: by the file's ending)")
-      ->check(CLI::IsMember({"perfetto", "json", "events", "summary-json"}));
+  command->add_option("ID", options->id, "Capture id or the beginning of one");
+  command->add_flag("--continuous", options->continuous,
+                    "Of the newest continuous capture that runs, instead of an ID");
+  command->add_option("--job", options->job, "With --continuous: the one of this job")
+      ->check(NotEmpty("leave it out for the newest of any"));
+  AddFormat(*command, options->format);
   command->add_option("-o,--out", options->path,
                       "File to write (default system_profile.pftrace, system_profile.json, "
                       "events.jsonl or summary.json; - for standard output)");
-  command
-      ->add_option("--system-trace-filter-instance-id,--instance", options->instances,
-                   "Only these instances (comma-separated)")
-      ->allow_extra_args(false);
-  command
-      ->add_option("--system-trace-filter-neuron-core,--core", options->cores,
-                   "Only these cores, by index inside the process: 0,2,4-7")
-      ->allow_extra_args(false);
-  command
-      ->add_option("--system-trace-filter-event-type,--event-type", options->event_types,
-                   "Only these event types: names, hardware, software, ^name for all but")
-      ->allow_extra_args(false);
+  AddInstances(*command, options->instances);
+  AddCores(*command, options->cores);
+  AddEventTypes(*command, options->event_types);
   command
       ->add_option("--system-trace-primary-group", options->primary_group,
                    "What makes a process row: instance_id, process_id, thread_id, lnc_idx")
@@ -129,9 +197,13 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
           "--system-trace-secondary-group", options->secondary_group,
           "What makes a thread row: worker_gid, lnc_idx, thread_id, instance_id, process_id")
       ->allow_extra_args(false);
-  command->add_option("--from", options->from,
-                      "Start of the window: since the first event (1.5s), or an epoch in ns");
-  command->add_option("--to", options->to, "End of the window, likewise");
+  command
+      ->add_option("--from", options->from,
+                   "Start of the window: since the first event (1.5s), before now (-5m), or an "
+                   "epoch in ns")
+      ->check(NotEmpty("leave it out to begin with the first event"));
+  command->add_option("--to", options->to, "End of the window, likewise, or now")
+      ->check(NotEmpty("leave it out to end with the last event"));
   command
       ->add_option("--clock", options->clock,
                    "aligned: on the reference timeline; raw: each instance's own stamps")
@@ -143,7 +215,8 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
       "  neurontrace export 01JD -o trace.pftrace\n"
       "  neurontrace export 01JD --format json --event-type hardware -o hardware.json\n"
       "  neurontrace export 01JD --from 1s --to 1.5s --instance i-0f20,i-0f21 -o window.pftrace\n"
-      "  neurontrace export 01JD --format summary-json -o summary.json\n\n"
+      "  neurontrace export 01JD --format summary-json -o summary.json\n"
+      "  neurontrace export --continuous --from -5m --to now -o last5.pftrace\n\n"
       "Exit codes: 0 written, 1 failed, 3 written, but the capture is incomplete.");
   command->callback([&context, &run, options] {
     run = [&context, options] { return RunExport(context, *options); };

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -39,6 +41,9 @@ class OutputFile {
     return absl::OkStatus();
   }
 
+  // Where the bytes are until they are all there; empty for standard output.
+  const std::string& temporary() const { return temporary_; }
+
   absl::Status Write(const std::string& data) {
     if (std::fwrite(data.data(), 1, data.size(), file_) == data.size()) return absl::OkStatus();
     return FailedPrecondition("cannot write {}: {}", path_, strerror(errno));
@@ -62,6 +67,34 @@ class OutputFile {
   FILE* file_ = nullptr;
 };
 
+// While it lives, an interrupt cancels the call.
+class Cancellation {
+ public:
+  Cancellation(InterruptWatcher* interrupts, const OutputFile& file, grpc::ClientContext& call)
+      : interrupts_(interrupts) {
+    if (interrupts_ == nullptr) return;
+    interrupts_->Redirect([this, &call, temporary = file.temporary()](int count) {
+      if (count > 1) {  // whatever holds it up, a disk or the reader of a pipe
+        if (!temporary.empty()) unlink(temporary.c_str());
+        EndAtOnce(count);
+      }
+      is_interrupted_ = true;
+      call.TryCancel();
+    });
+  }
+  ~Cancellation() {
+    if (interrupts_ != nullptr) interrupts_->Redirect(EndAtOnce);
+  }
+  Cancellation(const Cancellation&) = delete;
+  Cancellation& operator=(const Cancellation&) = delete;
+
+  bool is_interrupted() const { return is_interrupted_; }
+
+ private:
+  InterruptWatcher* const interrupts_;
+  std::atomic<bool> is_interrupted_ = false;
+};
+
 void DrawProgress(ProgressLine& line, const v1::ExportProgress& progress) {
   const double fraction = progress.chunks_total() == 0
                               ? -1
@@ -73,7 +106,7 @@ void DrawProgress(ProgressLine& line, const v1::ExportProgress& progress) {
 
 void Report(const Context& context, const v1::ExportDone& done, bool is_summary,
             const std::string& path) {
-  FILE* out = path == "-" ? stderr : stdout;
+  FILE* out = path == "-" ? stderr : context.results;
   if (context.json) {
     fmt::print(out, "{}", FormatJson(done));
     return;
@@ -121,10 +154,17 @@ std::string DefaultFileName(v1::ExportFormat format) {
   return "system_profile.pftrace";
 }
 
-int ExportToFile(Context& context, const v1::ExportRequest& request, const std::string& path) {
+void EndAtOnce(int) {
+  fmt::print(stderr, "neurontrace: interrupted\n");
+  std::_Exit(kExitFailed);
+}
+
+int ExportToFile(Context& context, const v1::ExportRequest& request, const std::string& path,
+                 InterruptWatcher* interrupts) {
   OutputFile file;
   if (const auto status = file.Open(path); !status.ok()) return Fail(status);
   grpc::ClientContext call;  // no deadline: an export takes as long as it takes
+  const Cancellation cancellation(interrupts, file, call);
   const auto reader = context.stub().Export(&call, request);
   ProgressLine line(context.progress && path != "-");
   v1::ExportDone done;
@@ -144,6 +184,10 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const std::
   }
   const grpc::Status status = reader->Finish();
   line.Clear();
+  if (cancellation.is_interrupted() && !(status.ok() && whole && write_status.ok())) {
+    return Fail(absl::CancelledError("interrupted: " + (path == "-" ? "the output" : path) +
+                                     " is not written"));
+  }
   if (!write_status.ok()) return Fail(write_status);
   if (!status.ok()) return Fail(context, status);
   if (!whole)

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/command.h"
+#include "cli/interrupt_watcher.h"
 
 namespace neurontrace::cli {
 
@@ -18,7 +19,12 @@ std::string DefaultFileName(v1::ExportFormat format);
 // Has the aggregator export and writes the bytes to `path` ("-": standard output): under a
 // temporary name that takes the real one when everything is there, so that a file of that name is
 // always whole. Shows progress and returns the exit code; what it says goes to stderr when the
-// bytes go to stdout.
-int ExportToFile(Context& context, const v1::ExportRequest& request, const std::string& path);
+// bytes go to stdout. An interrupt that `interrupts` sees, where it is not null, ends it: what is
+// written so far goes, and it has failed; a second one ends the program.
+int ExportToFile(Context& context, const v1::ExportRequest& request, const std::string& path,
+                 InterruptWatcher* interrupts = nullptr);
+
+// For interrupts while there is nothing to be put in order: ends the program.
+void EndAtOnce(int count);
 
 }  // namespace neurontrace::cli

@@ -32,14 +32,21 @@ InterruptWatcher::~InterruptWatcher() {
   pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
 }
 
+void InterruptWatcher::Redirect(std::function<void(int)> on_interrupt) {
+  const std::lock_guard lock(mutex_);
+  on_interrupt_ = std::move(on_interrupt);
+  count_ = 0;
+}
+
 void InterruptWatcher::Watch() {
-  int count = 0;
   for (;;) {
     pollfd fds[2] = {{signal_fd_, POLLIN, 0}, {end_fd_, POLLIN, 0}};
     if (poll(fds, 2, -1) < 0) continue;  // EINTR
     if (fds[1].revents != 0) return;
     signalfd_siginfo info;
-    if (read(signal_fd_, &info, sizeof(info)) == sizeof(info)) on_interrupt_(++count);
+    if (read(signal_fd_, &info, sizeof(info)) != sizeof(info)) continue;
+    const std::lock_guard lock(mutex_);
+    on_interrupt_(++count_);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <functional>
+#include <mutex>
 #include <thread>
 
 namespace neurontrace::cli {
@@ -18,10 +19,16 @@ class InterruptWatcher {
   InterruptWatcher(const InterruptWatcher&) = delete;
   InterruptWatcher& operator=(const InterruptWatcher&) = delete;
 
+  // From now on this is called instead, with counts from 1 on. When it returns, no call of the
+  // former goes on. Not to be called by one of them.
+  void Redirect(std::function<void(int)> on_interrupt);
+
  private:
   void Watch();
 
-  std::function<void(int)> on_interrupt_;
+  std::mutex mutex_;
+  std::function<void(int)> on_interrupt_;  // guarded by mutex_
+  int count_ = 0;                          // guarded by mutex_
   sigset_t old_mask_;
   int signal_fd_;
   int end_fd_;

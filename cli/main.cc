@@ -5,6 +5,7 @@
 int main(int argc, char** argv) {
   neurontrace::cli::Context context;
   context.aggregator = "127.0.0.1:9400";
+  context.config_places = neurontrace::cli::UsualConfigPlaces();
   context.make_stub = [](const neurontrace::cli::Context& chosen) {
     return neurontrace::v1::OperatorService::NewStub(
         neurontrace::MakeChannel(chosen.aggregator, neurontrace::ChannelSecurity{}));

@@ -11,6 +11,42 @@
 namespace neurontrace::cli {
 namespace {
 
+// "16: 14 idle, 1 busy: other profiler, 1 no tap"
+std::string DescribeWorkers(Context& context, uint32_t count) {
+  grpc::ClientContext call;
+  SetDeadline(call, context);
+  v1::ListWorkersReply reply;
+  std::string text = std::to_string(count);
+  if (!context.stub().ListWorkers(&call, {}, &reply).ok()) return text;
+  std::map<std::string, size_t> states;
+  for (const v1::WorkerInventory& worker : reply.workers()) {
+    ++states[WorkerStateName(worker.state())];
+  }
+  std::string sep = " (";
+  for (const auto& [state, workers] : states) {
+    text += fmt::format("{}{} {}", sep, workers, state);
+    sep = ", ";
+  }
+  return states.empty() ? text : text + ")";
+}
+
+// What goes on, one line each: standing captures are easily forgotten.
+std::string DescribeRunning(Context& context) {
+  grpc::ClientContext call;
+  SetDeadline(call, context);
+  v1::ListCapturesReply reply;
+  std::string text;
+  if (!context.stub().ListCaptures(&call, {}, &reply).ok()) return text;
+  for (const v1::Capture& capture : reply.captures()) {
+    if (HasEnded(capture)) continue;
+    text += fmt::format("            {} {}, {}{} since {}\n", capture.capture_id(),
+                        CaptureModeName(capture.spec().mode()), CaptureStateName(capture.state()),
+                        capture.spec().job().empty() ? "" : ", job " + capture.spec().job(),
+                        FormatTime(capture.started_realtime_ns()));
+  }
+  return text;
+}
+
 int ShowStatus(Context& context) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -26,9 +62,10 @@ int ShowStatus(Context& context) {
              context.aggregator, reply.version(), FormatTime(reply.started_realtime_ns()));
   fmt::print("agents      {} connected of {} known\n", reply.agents_connected(),
              reply.agents_known());
-  fmt::print("workers     {}\n", reply.workers());
-  fmt::print("captures    {} running, {} stored, {} on disk\n\n", reply.captures_running(),
-             reply.captures_stored(), FormatBytes(reply.store_bytes()));
+  fmt::print("workers     {}\n", DescribeWorkers(context, reply.workers()));
+  fmt::print("captures    {} running, {} stored, {} on disk\n{}\n", reply.captures_running(),
+             reply.captures_stored(), FormatBytes(reply.store_bytes()),
+             reply.captures_running() == 0 ? "" : DescribeRunning(context));
   if (reply.agents().empty()) {
     fmt::print(
         "No agent has ever connected. Start neurontrace-agent on each node with "

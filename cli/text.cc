@@ -37,6 +37,18 @@ void AppendRow(std::string& out, const std::vector<std::string>& cells,
   out += line + "\n";
 }
 
+std::string ToJson(const google::protobuf::Message& message, bool whitespace) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = whitespace;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
+  if (!status.ok()) return fmt::format("{{\"error\": \"{}\"}}\n", status.ToString());
+  if (text.empty() || text.back() != '\n') text += '\n';
+  return text;
+}
+
 }  // namespace
 
 std::string FormatTable(const std::vector<std::string>& header,
@@ -57,15 +69,11 @@ std::string FormatTable(const std::vector<std::string>& header,
 }
 
 std::string FormatJson(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;
-  std::string text;
-  const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
-  if (!status.ok()) return fmt::format("{{\"error\": \"{}\"}}\n", status.ToString());
-  if (text.empty() || text.back() != '\n') text += '\n';
-  return text;
+  return ToJson(message, /*whitespace=*/true);
+}
+
+std::string FormatJsonLine(const google::protobuf::Message& message) {
+  return ToJson(message, /*whitespace=*/false);
 }
 
 std::string FormatDuration(uint64_t ns) {
@@ -116,6 +124,7 @@ absl::StatusOr<uint64_t> ParseDuration(std::string_view text) {
   if (unit == "ms") scale = 1e6;
   if (unit == "m" || unit == "min") scale = 60e9;
   if (unit == "h") scale = 3600e9;
+  if (unit == "d") scale = 86400e9;
   const double ns = value * scale;
   if (error != std::errc() || scale == 0 || !(ns >= 0) || ns > 1e18) {
     return InvalidArgument("'{}' is not a duration; write it like 30s, 500ms, 2m or 1h", text);

@@ -21,6 +21,8 @@ std::string FormatTable(const std::vector<std::string>& header,
 // The message in proto3's JSON with the field names of the .proto files, every field present,
 // 64-bit integers as strings (as that mapping has it). Ends in a newline.
 std::string FormatJson(const google::protobuf::Message& message);
+// The same on one line.
+std::string FormatJsonLine(const google::protobuf::Message& message);
 
 // "1.5s", "20 ms", "-" for 0.
 std::string FormatDuration(uint64_t ns);
@@ -31,8 +33,8 @@ std::string FormatBytes(uint64_t bytes);
 // "2026-11-21 08:52:03Z"; "-" for 0.
 std::string FormatTime(uint64_t realtime_ns);
 
-// "30s", "500ms", "2m", "1h", "1.5s"; a number alone is seconds. INVALID_ARGUMENT says what is
-// understood.
+// "30s", "500ms", "2m", "1h", "7d", "1.5s"; a number alone is seconds. INVALID_ARGUMENT says what
+// is understood.
 absl::StatusOr<uint64_t> ParseDuration(std::string_view text);
 
 // Splits at commas, trims, drops what is empty.

@@ -3,10 +3,15 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
+#include <vector>
 
 #include "cli/capture_view.h"
 #include "cli/command.h"
+#include "cli/shared_options.h"
 #include "cli/text.h"
+#include "cli/worker_ranks.h"
+#include "trace/ids.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -14,30 +19,35 @@ namespace {
 struct WorkersOptions {
   std::vector<std::string> instances;
   std::string job;
+  bool facts = false;
 };
 
-// "0-3" for gids 0 to 3 of cores 0 to 3, with the best evidence behind them.
-std::string Ranks(const v1::WorkerInventory& worker, std::string& evidence) {
-  std::string text;
-  int64_t first = -1, last = -1;
-  const auto flush = [&] {
-    if (first < 0) return;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
-    if (last > first) text += fmt::format("-{}", last);
-  };
+// The best known rank of each core, and the best evidence behind them.
+std::set<int64_t> Ranks(const v1::WorkerInventory& worker, std::string& evidence) {
+  std::set<int64_t> gids;
   for (const v1::CoreInventory& core : worker.cores()) {
     if (core.rank_evidence().empty()) continue;
-    const v1::RankEvidence& best = core.rank_evidence(0);
-    if (evidence.empty()) evidence = best.detail();
-    if (first >= 0 && best.worker_gid() == last + 1) {
-      last = best.worker_gid();
-      continue;
-    }
-    flush();
-    first = last = best.worker_gid();
+    if (evidence.empty()) evidence = core.rank_evidence(0).detail();
+    gids.insert(core.rank_evidence(0).worker_gid());
   }
-  flush();
-  return text.empty() ? "unknown" : text;
+  return gids;
+}
+
+// What it is doing, and what keeps it from recording.
+std::string State(const v1::WorkerInventory& worker) {
+  std::string text = WorkerStateName(worker.state());
+  const auto id = CaptureId::FromBytes(worker.tap_capture_id());
+  if (!worker.tap_capture_id().empty() && id.ok()) text += " " + id->ToString();
+  return text;
+}
+
+// "slurm=4711 pod=llama-0": what --job and its companions find it by.
+std::string Facts(const v1::WorkerInventory& worker) {
+  std::string text;
+  for (const v1::KeyValue& fact : worker.job_facts()) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", fact.key(), fact.value());
+  }
+  return text.empty() ? "-" : text;
 }
 
 // The command line without the directory of its program.
@@ -45,6 +55,39 @@ std::string ShortCommand(const std::string& command) {
   const size_t end = std::min(command.find(' '), command.size());
   const size_t slash = command.rfind('/', end);
   return command.substr(slash == std::string::npos ? 0 : slash + 1, 40);
+}
+
+std::string FormatWorkers(const v1::ListWorkersReply& reply, bool with_facts) {
+  std::vector<std::string> header = {"INSTANCE", "PID", "STATE", "CORES", "WORKER GIDS"};
+  for (const char* name : {"EVIDENCE", "JOB", "COMMAND"}) {
+    if (!with_facts) header.push_back(name);
+  }
+  if (with_facts) header.push_back("FACTS");
+  std::vector<std::vector<std::string>> rows;
+  std::string notes;
+  for (const v1::WorkerInventory& worker : reply.workers()) {
+    std::string evidence;
+    const std::set<int64_t> gids = Ranks(worker, evidence);
+    rows.push_back({worker.identity().instance_id(), std::to_string(worker.identity().pid()),
+                    State(worker), std::to_string(worker.cores_size()),
+                    gids.empty() ? "unknown" : FormatRanks(gids)});
+    if (with_facts) {
+      rows.back().push_back(Facts(worker));
+    } else {
+      rows.back().insert(rows.back().end(), {evidence.empty() ? "-" : evidence,
+                                             worker.job().empty() ? "-" : worker.job(),
+                                             ShortCommand(worker.command())});
+    }
+    const std::string who =
+        fmt::format("{} pid {}", worker.identity().instance_id(), worker.identity().pid());
+    if (!worker.detail().empty()) {
+      notes += fmt::format("{}: {}: {}\n", who, WorkerStateName(worker.state()), worker.detail());
+    }
+    for (const std::string& warning : worker.warnings()) {
+      notes += fmt::format("warning: {}: {}\n", who, warning);
+    }
+  }
+  return FormatTable(header, rows) + notes;
 }
 
 int ListWorkers(Context& context, const WorkersOptions& options) {
@@ -58,7 +101,16 @@ int ListWorkers(Context& context, const WorkersOptions& options) {
     return Fail(context, status);
   }
   if (context.json) {
+    // A raw id is nothing that JSON shows as people know it.
+    for (v1::WorkerInventory& worker : *reply.mutable_workers()) worker.clear_tap_capture_id();
     fmt::print("{}", FormatJson(reply));
+    return kExitDone;
+  }
+  if (reply.workers().empty() && !(options.job.empty() && options.instances.empty())) {
+    fmt::print(
+        "No worker{}{}: neurontrace workers --facts lists all, with what they are found by.\n",
+        options.job.empty() ? "" : " of job " + options.job,
+        options.instances.empty() ? "" : " on these instances");
     return kExitDone;
   }
   if (reply.workers().empty()) {
@@ -67,24 +119,7 @@ int ListWorkers(Context& context, const WorkersOptions& options) {
         "(LD_PRELOAD=libneurontrace_tap.so) on a node with an agent.\n");
     return kExitDone;
   }
-  std::vector<std::vector<std::string>> rows;
-  std::vector<std::string> warnings;
-  for (const v1::WorkerInventory& worker : reply.workers()) {
-    std::string evidence;
-    std::string ranks = Ranks(worker, evidence);
-    rows.push_back({worker.identity().instance_id(), std::to_string(worker.identity().pid()),
-                    WorkerStateName(worker.state()), std::to_string(worker.cores_size()),
-                    std::move(ranks), evidence.empty() ? "-" : evidence,
-                    worker.job().empty() ? "-" : worker.job(), ShortCommand(worker.command())});
-    for (const std::string& warning : worker.warnings()) {
-      warnings.push_back(fmt::format("{} pid {}: {}", worker.identity().instance_id(),
-                                     worker.identity().pid(), warning));
-    }
-  }
-  fmt::print("{}", FormatTable({"INSTANCE", "PID", "STATE", "CORES", "WORKER GIDS", "EVIDENCE",
-                                "JOB", "COMMAND"},
-                               rows));
-  for (const std::string& warning : warnings) fmt::print("warning: {}\n", warning);
+  fmt::print("{}", FormatWorkers(reply, options.facts));
   return kExitDone;
 }
 
@@ -94,12 +129,14 @@ void AddWorkersCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<WorkersOptions>();
   CLI::App* command =
       app.add_subcommand("workers", "Processes that can be traced, with their global ranks");
-  command
-      ->add_option("--system-trace-filter-instance-id,--instance", options->instances,
-                   "Only these instances (comma-separated)")
-      ->allow_extra_args(false);
-  command->add_option("--job", options->job, "Only workers of this job");
-  command->footer("Example:\n  neurontrace workers --instance i-0f207fb2a99bd2d08");
+  AddInstances(*command, options->instances);
+  command->add_option("--job", options->job, "Only workers of this job")
+      ->check(NotEmpty("leave it out for workers of every job"));
+  command->add_flag("--facts", options->facts,
+                    "What --job, --namespace, --pod and --label find each worker by");
+  command->footer(
+      "Examples:\n  neurontrace workers --instance i-0f207fb2a99bd2d08\n"
+      "  neurontrace workers --job llama-70b --facts");
   command->callback([&context, &run, options] {
     run = [&context, options] { return ListWorkers(context, *options); };
   });

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/absent_workers.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "cli/elf_file.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr size_t kShebangBytesMax = 256;  // as the kernel has it
+
+// "/usr/bin/env" of "#!/usr/bin/env python3"; empty: the file is no script.
+std::string InterpreterOfScript(HostView& host, const std::string& path) {
+  const std::string start = ReadProcFile(host, path, kShebangBytesMax);
+  if (!start.starts_with("#!")) return "";
+  const size_t from = start.find_first_not_of(" \t", 2);
+  if (from == std::string::npos) return "";
+  return start.substr(from, start.find_first_of(" \t\n", from) - from);
+}
+
+}  // namespace
+
+std::string PreloadObstacle(HostView& host, const std::string& path) {
+  const std::string interpreter = InterpreterOfScript(host, path);
+  const std::string& program = interpreter.empty() ? path : interpreter;
+  const auto about = host.Look(program);
+  const bool changes_user =
+      about && (about->mode & (S_ISUID | S_ISGID)) != 0 && host.user() != about->uid;
+  if (changes_user) {
+    return fmt::format(
+        "{} is setuid or setgid, so the loader ignores LD_PRELOAD with a path: have the command "
+        "inside it run under `neurontrace record` instead",
+        program);
+  }
+  const auto elf = ReadElf(host, program);
+  if (!elf.ok()) return "";
+  if (!elf->IsOfThisMachine()) {
+    return fmt::format("{} is a program for another kind of processor than the tap", program);
+  }
+  if (elf->interpreter.empty()) {
+    return fmt::format(
+        "{} is linked statically, and no library can be loaded into it: link it "
+        "against libnrt.so.1 and the C library dynamically",
+        program);
+  }
+  if (elf->interpreter.find("ld-linux") == std::string::npos) {
+    return fmt::format("{} uses another C library (its loader is {}), and the tap needs glibc",
+                       program, elf->interpreter);
+  }
+  return "";
+}
+
+std::vector<std::string> ExplainNoWorker(const ProcessTree& tree, const std::string& obstacle) {
+  std::vector<std::string> reasons;
+  if (!obstacle.empty()) reasons.push_back(obstacle);
+  for (const ProcessSeen& process : tree.untapped()) {
+    reasons.push_back(fmt::format(
+        "process {} ({}) had libnrt.so.1 and no tap: something removed LD_PRELOAD from its "
+        "environment (sudo, env -i, a container, a job launcher); set it there, to the value that "
+        "the command has",
+        process.pid, process.name));
+  }
+  if (!reasons.empty()) return reasons;
+  if (!tree.has_seen_tap() && tree.processes_seen() > 0) {
+    reasons.push_back(
+        "the tap was seen in none of its processes: did the loader say so on stderr (\"cannot be "
+        "preloaded\")? `neurontrace doctor` checks the library");
+  } else if (!tree.has_seen_runtime()) {
+    reasons.push_back(
+        "none of its processes was seen with libnrt.so.1: it did not use the Neuron Runtime, or "
+        "only for an instant");
+  } else {
+    reasons.push_back(
+        "libnrt.so.1 and the tap were there, but the tap saw no nrt_init: it failed, or was called "
+        "through dlsym past the tap (see docs/tap.md)");
+  }
+  return reasons;
+}
+
+}  // namespace neurontrace::cli

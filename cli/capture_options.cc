@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/capture_options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+
+#include "base/status.h"
+#include "cli/quantity.h"
+#include "cli/shared_options.h"
+#include "cli/text.h"
+
+namespace neurontrace::cli {
+namespace {
+
+// What a worker may be found by with --job KEY=VALUE; pods and their labels have options.
+constexpr std::array<std::string_view, 6> kJobFacts = {"job",  "slurm",     "torchelastic",
+                                                       "comm", "namespace", "pod"};
+
+void AddFact(std::string key, std::string value, v1::CaptureSpec& spec) {
+  v1::KeyValue* const fact = spec.add_job_facts();
+  fact->set_key(std::move(key));
+  fact->set_value(std::move(value));
+}
+
+absl::Status TakeJobs(const CaptureOptions& options, v1::CaptureSpec& spec) {
+  for (const std::string& job : options.jobs) {
+    if (job.find('=') == std::string::npos) {
+      if (!spec.job().empty() && spec.job() != job) {
+        return InvalidArgument(
+            "--job {} and --job {}: no worker is of both; make a capture of each, or one of the "
+            "instances (--instance) that they run on",
+            spec.job(), job);
+      }
+      spec.set_job(job);
+      continue;
+    }
+    ASSIGN_OR_RETURN(const v1::KeyValue fact, ParseKeyValue(job));
+    if (std::find(kJobFacts.begin(), kJobFacts.end(), fact.key()) == kJobFacts.end() &&
+        !fact.key().starts_with("label:")) {
+      return InvalidArgument(
+          "--job {}: '{}' names no job; understood are job, slurm, torchelastic, comm, namespace "
+          "and pod (a label of a pod: --label {})",
+          job, fact.key(), job);
+    }
+    AddFact(fact.key(), fact.value(), spec);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeSelection(const CaptureOptions& options, v1::CaptureSpec& spec) {
+  RETURN_IF_ERROR(TakeJobs(options, spec));
+  for (const std::string& name : options.namespaces) AddFact("namespace", name, spec);
+  for (const std::string& pod : options.pods) AddFact("pod", pod, spec);
+  for (const std::string& label : options.pod_labels) {
+    ASSIGN_OR_RETURN(const v1::KeyValue pair, ParseKeyValue(label));
+    AddFact("label:" + pair.key(), pair.value(), spec);
+  }
+  for (const std::string& text : options.worker_gids) {
+    ASSIGN_OR_RETURN(const std::vector<v1::GidRange> ranges, ParseGidRanges(text));
+    for (const v1::GidRange& range : ranges) *spec.add_worker_gids() = range;
+  }
+  for (const std::string& id : SplitList(options.instances)) spec.add_instance_ids(id);
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> cores, CoresOf(options.cores));
+  for (const uint32_t core : cores) spec.add_neuron_cores(core);
+  return absl::OkStatus();
+}
+
+absl::Status TakeEvents(const CaptureOptions& options, v1::CaptureSpec& spec) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> types,
+                   EventTypesOf(options.event_types, options.all_events));
+  if (options.no_neuron && options.no_framework) {
+    return InvalidArgument("--no-neuron and --no-framework leave nothing to record");
+  }
+  for (const std::string& type : types) spec.add_event_types(type);
+  spec.set_all_events(options.all_events);
+  spec.set_ring_events_per_core(options.ring_events);
+  spec.set_include_neuron(!options.no_neuron);
+  spec.set_include_framework(!options.no_framework);
+  if (!options.budget_core.empty()) {
+    ASSIGN_OR_RETURN(const uint32_t ppm, ParseProcessorShare(options.budget_core));
+    spec.set_budget_core_ppm(ppm);
+  }
+  if (!options.budget_rate.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t rate, ParseByteRate(options.budget_rate));
+    spec.set_budget_bytes_per_second(rate);
+  }
+  return absl::OkStatus();
+}
+
+// A duration above 0.
+absl::StatusOr<uint64_t> ParseSpan(std::string_view option, const std::string& text) {
+  ASSIGN_OR_RETURN(const uint64_t ns, ParseDuration(text));
+  if (ns == 0) return InvalidArgument("{} {}: it has to be more than 0", option, text);
+  return ns;
+}
+
+absl::StatusOr<uint64_t> ParseExecution(std::string_view option, const std::string& text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number == 0) {
+    return InvalidArgument("{} {}: it has to be a number from 1 on{}", option, text,
+                           option == "--at-execution" ? ", or next" : "");
+  }
+  return number;
+}
+
+absl::Status TakeDuration(const CaptureOptions& options, v1::CaptureSpec& spec) {
+  if (!options.duration.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t ns, ParseDuration(options.duration));
+    if (ns == 0) {
+      return InvalidArgument("--duration {}: leave it out to record until Ctrl-C",
+                             options.duration);
+    }
+    spec.set_duration_ns(ns);
+  }
+  if (!options.executions.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t count, ParseExecution("--executions", options.executions));
+    spec.set_executions(count);
+  }
+  if (options.at_execution == "next") {
+    spec.set_at_next_execution(true);
+  } else if (!options.at_execution.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t at, ParseExecution("--at-execution", options.at_execution));
+    spec.set_at_execution(at);
+  }
+  if (!options.bytes_max.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(options.bytes_max));
+    spec.set_bytes_max(bytes);
+  }
+  return absl::OkStatus();
+}
+
+// The first option of a list that was given; empty where none was.
+struct Given {
+  std::string_view name;
+  bool is_given;
+};
+template <size_t N>
+std::string_view FirstGiven(const Given (&options)[N]) {
+  for (const Given& option : options) {
+    if (option.is_given) return option.name;
+  }
+  return "";
+}
+
+absl::Status TakeSnapshot(const CaptureOptions& options, v1::CaptureSpec& spec) {
+  const Given others[] = {{"--continuous", options.continuous},
+                          {"--duration", !options.duration.empty()},
+                          {"--executions", !options.executions.empty()},
+                          {"--at-execution", !options.at_execution.empty()}};
+  if (const std::string_view other = FirstGiven(others); !other.empty()) {
+    return InvalidArgument(
+        "--last takes what was before now, {} what comes: make two captures, one of each", other);
+  }
+  const Given fixed[] = {{"--all-events", options.all_events},
+                         {"--ring-events", options.ring_events != 0}};
+  if (const std::string_view option = FirstGiven(fixed); !option.empty()) {
+    return InvalidArgument(
+        "{} with --last: what the rings hold was decided when the flight recorder was turned on; "
+        "give it to neurontrace flight-recorder on",
+        option);
+  }
+  if (options.dry_run) {
+    return InvalidArgument(
+        "--dry-run with --last: the rings hold what they hold; neurontrace flight-recorder status "
+        "shows them");
+  }
+  spec.set_mode(v1::CAPTURE_MODE_SNAPSHOT);
+  spec.set_include_framework(false);
+  if (options.last == "all") return absl::OkStatus();
+  ASSIGN_OR_RETURN(const uint64_t ns, ParseSpan("--last", options.last));
+  spec.set_last_ns(ns);
+  return absl::OkStatus();
+}
+
+absl::Status TakeContinuous(const CaptureOptions& options, v1::CaptureSpec& spec) {
+  const Given others[] = {{"--duration", !options.duration.empty()},
+                          {"--executions", !options.executions.empty()},
+                          {"--at-execution", !options.at_execution.empty()},
+                          {"--max-size", !options.bytes_max.empty()},
+                          {"--keep-for", !options.keep_for.empty()}};
+  if (const std::string_view other = FirstGiven(others); !other.empty()) {
+    return InvalidArgument(
+        "--continuous goes on until it is stopped, {} has no meaning for it: leave one of them "
+        "out (what is kept of it is said with --keep 10m or --keep-bytes 5GB)",
+        other);
+  }
+  if (options.keep.empty() && options.keep_bytes.empty()) {
+    return InvalidArgument(
+        "--continuous needs --keep 10m or --keep-bytes 5GB: what is older is deleted");
+  }
+  spec.set_mode(v1::CAPTURE_MODE_CONTINUOUS);
+  if (!options.keep.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t ns, ParseSpan("--keep", options.keep));
+    spec.set_retention_ns(ns);
+  }
+  if (!options.keep_bytes.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(options.keep_bytes));
+    spec.set_retention_bytes(bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeMode(const CaptureOptions& options, v1::CaptureSpec& spec) {
+  if (!options.last.empty()) {
+    RETURN_IF_ERROR(TakeSnapshot(options, spec));
+  } else if (options.continuous) {
+    RETURN_IF_ERROR(TakeContinuous(options, spec));
+  }
+  if (!options.continuous && !(options.keep.empty() && options.keep_bytes.empty())) {
+    return InvalidArgument(
+        "{} goes with --continuous; --keep-for 7d has an ended capture deleted, --max-size 2GB "
+        "stops one that has grown so large",
+        options.keep.empty() ? "--keep-bytes" : "--keep");
+  }
+  if (!options.keep_for.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t ns, ParseSpan("--keep-for", options.keep_for));
+    spec.set_retention_ns(ns);
+  }
+  if (!options.dry_run) return absl::OkStatus();
+  if (!options.executions.empty() || !options.at_execution.empty()) {
+    return InvalidArgument(
+        "--dry-run cannot foresee executions: say about how long they take with --duration");
+  }
+  if (options.continuous) spec.set_duration_ns(spec.retention_ns());  // what is kept of it
+  spec.set_mode(v1::CAPTURE_MODE_PREVIEW);
+  return absl::OkStatus();
+}
+
+absl::Status TakeConditions(const CaptureOptions& options, v1::CaptureSpec& spec) {
+  spec.set_name(options.name);
+  for (const std::string& tag : options.tags) {
+    ASSIGN_OR_RETURN(*spec.add_labels(), ParseKeyValue(tag));
+  }
+  if (!options.require.empty()) {
+    ASSIGN_OR_RETURN(const uint32_t percent, ParseRequirement(options.require));
+    spec.set_require_percent(percent);
+  }
+  return absl::OkStatus();
+}
+
+CLI::Option* AddList(CLI::App& command, const char* names, std::vector<std::string>& values,
+                     const char* text) {
+  return command.add_option(names, values, text)->allow_extra_args(false);
+}
+
+// One of which none means something else than one with nothing in it.
+void AddText(CLI::App& command, const char* names, std::string& value, const char* text) {
+  command.add_option(names, value, text)->check(NotEmpty("leave it out where none is meant"));
+}
+
+}  // namespace
+
+void AddSelectionOptions(CLI::App& command, CaptureOptions& options) {
+  AddList(command, "--job", options.jobs,
+          "Only workers of this job, by any of its names, or by KEY=VALUE: slurm=4711, "
+          "torchelastic=…, comm=HOST:PORT")
+      ->check(NotEmpty("leave it out for workers of every job"));
+  AddList(command, "--namespace", options.namespaces, "Only workers in this Kubernetes namespace")
+      ->check(NotEmpty("leave it out for workers in all namespaces"));
+  AddList(command, "--pod", options.pods, "Only workers in this pod")
+      ->check(NotEmpty("leave it out for workers in all pods"));
+  AddList(command, "--label", options.pod_labels,
+          "Only workers in pods with this label: KEY=VALUE");
+  AddList(command, "--worker-gid", options.worker_gids,
+          "Only workers with a core of these global ranks: 0-7,64")
+      ->check(NotEmpty("leave it out for all ranks"));
+  AddInstances(command, options.instances);
+  AddCores(command, options.cores);
+}
+
+void AddEventOptions(CLI::App& command, CaptureOptions& options) {
+  AddEventTypes(command, options.event_types);
+  command.add_flag("--all-events", options.all_events,
+                   "Allocation events too, which are left out where no event type is named");
+  command.add_option("--ring-events", options.ring_events,
+                     "Events that the runtime's ring of each core holds (default 65536)");
+  command.add_flag("--no-framework", options.no_framework, "Leave framework trace files out");
+  command.add_flag("--no-neuron", options.no_neuron, "Leave the Neuron Runtime's events out");
+  AddText(command, "--budget-core", options.budget_core,
+          "What recording may take of one processor, for each worker: 2%");
+  AddText(command, "--budget-rate", options.budget_rate,
+          "What it may send, for each worker: 10MB/s");
+}
+
+void AddTimeOptions(CLI::App& command, CaptureOptions& options) {
+  AddText(command, "-d,--duration", options.duration,
+          "How long, like 30s or 2m (default: until Ctrl-C)");
+  AddText(command, "--executions", options.executions,
+          "Stop after so many executions of each core");
+  AddText(command, "--at-execution", options.at_execution,
+          "Begin at this execution on all cores: a number, or next");
+  AddText(command, "--max-size", options.bytes_max, "Stop when so much is stored: 2GB");
+  AddText(command, "--last", options.last,
+          "What happened just before now, out of the flight recorder: 20s, or all");
+  command.add_flag("--continuous", options.continuous,
+                   "Go on until it is stopped, and keep only the newest: --keep, --keep-bytes");
+  AddText(command, "--keep", options.keep, "Of a continuous capture: delete what is older, 10m");
+  AddText(command, "--keep-bytes", options.keep_bytes,
+          "Of a continuous capture: delete the oldest beyond, 5GB");
+  AddText(command, "--keep-for", options.keep_for,
+          "Delete the capture so long after its end, 7d (default: never)");
+  command.add_flag("--dry-run", options.dry_run,
+                   "Record nothing: count for a moment, and say what it would cost");
+}
+
+void AddConditionOptions(CLI::App& command, CaptureOptions& options) {
+  AddText(command, "--require", options.require,
+          "Begin only if so many of the selected workers can take part: all, any, 90% "
+          "(default: any)");
+  command.add_option("--name", options.name, "A name to find the capture by");
+  AddList(command, "--tag", options.tags, "KEY=VALUE to find the capture by, as often as you like");
+}
+
+absl::StatusOr<v1::CaptureSpec> SpecOf(const CaptureOptions& options) {
+  v1::CaptureSpec spec;
+  RETURN_IF_ERROR(TakeSelection(options, spec));
+  RETURN_IF_ERROR(TakeEvents(options, spec));
+  RETURN_IF_ERROR(TakeDuration(options, spec));
+  RETURN_IF_ERROR(TakeMode(options, spec));
+  RETURN_IF_ERROR(TakeConditions(options, spec));
+  return spec;
+}
+
+std::string DescribeDefaultFilter(const v1::CaptureSpec& spec) {
+  const bool is_default = spec.event_types().empty() && !spec.all_events();
+  if (!is_default || !spec.include_neuron() || spec.mode() == v1::CAPTURE_MODE_SNAPSHOT) return "";
+  return "leaving out allocation events; --all-events takes them";
+}
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/capture_progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cli/outcome_view.h"
+#include "cli/progress_line.h"
+#include "cli/text.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr uint64_t kRateOverNs = 900'000'000;
+constexpr int kBarColumns = 24;
+// A plan lies so shortly after the capture was asked for; anything else is another timescale.
+constexpr uint64_t kPlanWithinNs = 600'000'000'000;
+
+uint64_t Since(uint64_t from_ns, uint64_t to_ns) { return to_ns > from_ns ? to_ns - from_ns : 0; }
+
+std::string FormatRate(double per_second) {
+  if (per_second < 0) return "-";
+  return FormatCount(static_cast<uint64_t>(std::llround(per_second)));
+}
+
+uint64_t EventsRead(const v1::Capture& capture) {
+  uint64_t sum = 0;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) sum += worker.events_read();
+  return std::max<uint64_t>(sum, capture.events());
+}
+
+uint64_t BytesRead(const v1::Capture& capture) {
+  uint64_t sum = 0;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) sum += worker.bytes_read();
+  return std::max<uint64_t>(sum, capture.bytes());
+}
+
+uint64_t EventsLost(const v1::Capture& capture) {
+  uint64_t sum = 0;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) sum += worker.events_lost();
+  return std::max<uint64_t>(sum, capture.events_lost());
+}
+
+uint64_t NewestExecution(const v1::Capture& capture) {
+  uint64_t newest = 0;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
+    newest = std::max<uint64_t>(newest, worker.newest_execution());
+  }
+  return newest;
+}
+
+std::string FormatBoundOf(const v1::Capture& capture, const std::string& instance_id) {
+  for (const v1::WorkerClockBound& bound : capture.clock_bounds()) {
+    if (bound.instance_id() == instance_id) return FormatDuration(bound.bound_ns());
+  }
+  return "-";
+}
+
+bool IsPastBegin(const v1::Capture& capture) {
+  return capture.state() == v1::CAPTURE_STATE_RECORDING &&
+         capture.server_realtime_ns() >= BeginOf(capture);
+}
+
+}  // namespace
+
+uint64_t BeginOf(const v1::Capture& capture) {
+  const uint64_t planned_ns = capture.begin().reference_ns();
+  const uint64_t asked_ns = capture.started_realtime_ns();
+  const bool is_plan = planned_ns >= asked_ns && planned_ns - asked_ns < kPlanWithinNs;
+  return is_plan ? planned_ns : asked_ns;
+}
+
+std::string PhaseOf(const v1::Capture& capture) {
+  const bool is_snapshot = capture.spec().mode() == v1::CAPTURE_MODE_SNAPSHOT;
+  const bool is_preview = capture.spec().mode() == v1::CAPTURE_MODE_PREVIEW;
+  switch (capture.state()) {
+    case v1::CAPTURE_STATE_ARMING:
+      return "arming";
+    case v1::CAPTURE_STATE_RECORDING:
+      if (!IsPastBegin(capture)) {
+        return fmt::format("{} in {}", is_snapshot ? "cut" : "begins",
+                           FormatDuration(BeginOf(capture) - capture.server_realtime_ns()));
+      }
+      if (is_preview) return "counting";
+      if (is_snapshot) return "collecting";
+      if (capture.spec().at_next_execution() && capture.begin().first_execution() == 0) {
+        return "looking for an execution to begin at";
+      }
+      if (const uint64_t first = capture.begin().first_execution();
+          first > NewestExecution(capture)) {
+        return fmt::format("waiting for execution {}", FormatCount(first));
+      }
+      return "recording";
+    case v1::CAPTURE_STATE_STOPPING:
+      return is_snapshot ? "collecting" : "storing the rest";
+    case v1::CAPTURE_STATE_NOT_BEGUN:
+      return "not begun";
+    default:
+      return "ended";
+  }
+}
+
+void CaptureProgress::Meter::Take(uint64_t now_ns, uint64_t now) {
+  if (at_ns == 0) {
+    at_ns = now_ns;
+    count = now;
+    return;
+  }
+  if (now_ns < at_ns + kRateOverNs) return;
+  per_second = static_cast<double>(Since(count, now)) * 1e9 / static_cast<double>(now_ns - at_ns);
+  at_ns = now_ns;
+  count = now;
+}
+
+CaptureProgress::Key CaptureProgress::KeyOf(const v1::CaptureWorkerStatus& worker) {
+  return {worker.worker().instance_id(), worker.worker().pid(), worker.worker().start_time_ticks(),
+          worker.framework()};
+}
+
+void CaptureProgress::Update(const v1::Capture& capture) {
+  capture_ = capture;
+  const uint64_t now_ns = capture.server_realtime_ns();
+  events_.Take(now_ns, EventsRead(capture));
+  bytes_.Take(now_ns, BytesRead(capture));
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
+    events_of_[KeyOf(worker)].Take(now_ns, worker.events_read());
+  }
+}
+
+double CaptureProgress::RateOf(const v1::CaptureWorkerStatus& worker) const {
+  const auto meter = events_of_.find(KeyOf(worker));
+  return meter == events_of_.end() ? -1 : meter->second.per_second;
+}
+
+// "recording  10.2 s of 30.0 s, 19.8 s left  [######------]": a narrow window cuts the bar off
+std::string CaptureProgress::FirstLine() const {
+  const std::string phase = PhaseOf(capture_);
+  if (capture_.state() == v1::CAPTURE_STATE_ARMING) {
+    const auto armed = std::count_if(
+        capture_.workers().begin(), capture_.workers().end(),
+        [](const auto& worker) { return worker.state() == v1::CAPTURE_WORKER_STATE_ARMED; });
+    return fmt::format("{} {}/{}", phase, armed, capture_.workers_size());
+  }
+  if (!IsPastBegin(capture_)) return phase;
+  const uint64_t elapsed = Since(BeginOf(capture_), capture_.server_realtime_ns());
+  const uint64_t duration = capture_.spec().duration_ns();
+  if (duration == 0 || capture_.spec().mode() == v1::CAPTURE_MODE_PREVIEW) {
+    return fmt::format("{}  {}", phase, FormatDuration(elapsed));
+  }
+  const double fraction = static_cast<double>(elapsed) / static_cast<double>(duration);
+  return fmt::format("{}  {} of {}, {} left  {}", phase,
+                     FormatDuration(std::min(elapsed, duration)), FormatDuration(duration),
+                     FormatDuration(Since(elapsed, duration)), Bar(fraction, kBarColumns));
+}
+
+// "16 workers, 1 left out  0 lost  1,234,567 events (124,000/s)  12.3 MiB (1.2 MiB/s)"
+std::string CaptureProgress::SecondLine() const {
+  const auto left_out =
+      std::count_if(capture_.workers().begin(), capture_.workers().end(), IsLeftOut);
+  std::string text =
+      fmt::format("{} worker{}", capture_.workers_size(), capture_.workers_size() == 1 ? "" : "s");
+  if (left_out > 0) text += fmt::format(", {} left out", left_out);
+  text += fmt::format("  {} lost  {} events", FormatCount(EventsLost(capture_)),
+                      FormatCount(EventsRead(capture_)));
+  if (events_.per_second >= 0) text += fmt::format(" ({}/s)", FormatRate(events_.per_second));
+  text += "  " + FormatBytes(BytesRead(capture_));
+  if (bytes_.per_second >= 0) {
+    text += fmt::format(" ({}/s)", FormatBytes(static_cast<uint64_t>(bytes_.per_second)));
+  }
+  if (const uint64_t max = capture_.spec().bytes_max(); max > 0) {
+    text += fmt::format("  {:.0f} % of {}",
+                        100 * static_cast<double>(capture_.bytes()) / static_cast<double>(max),
+                        FormatBytes(max));
+  }
+  const v1::CaptureBegin& begin = capture_.begin();
+  if (begin.last_execution() != 0) {
+    text += fmt::format("  executions {} to {}", begin.first_execution(), begin.last_execution());
+  } else if (begin.first_execution() != 0) {
+    text += fmt::format("  from execution {}", begin.first_execution());
+  }
+  return text;
+}
+
+std::vector<const v1::CaptureWorkerStatus*> CaptureProgress::WorstFirst() const {
+  const bool can_be_silent = events_.per_second > 0;
+  const bool is_stopping = capture_.state() == v1::CAPTURE_STATE_STOPPING;
+  const auto order = [&](const v1::CaptureWorkerStatus& worker) {
+    const bool is_awaited = is_stopping ? worker.state() != v1::CAPTURE_WORKER_STATE_COMPLETE
+                                        : can_be_silent && RateOf(worker) == 0;
+    return std::make_tuple(IsLeftOut(worker)          ? 0
+                           : worker.events_lost() > 0 ? 1
+                           : is_awaited               ? 2
+                                                      : 3,
+                           std::numeric_limits<uint64_t>::max() - worker.events_lost(),
+                           worker.worker().instance_id(), worker.worker().pid());
+  };
+  std::vector<const v1::CaptureWorkerStatus*> workers;
+  for (const v1::CaptureWorkerStatus& worker : capture_.workers()) workers.push_back(&worker);
+  std::stable_sort(workers.begin(), workers.end(),
+                   [&](const auto* a, const auto* b) { return order(*a) < order(*b); });
+  return workers;
+}
+
+std::vector<std::string> CaptureProgress::Row(const v1::CaptureWorkerStatus& worker,
+                                              const WorkerRanks& ranks) const {
+  return {worker.worker().instance_id(),
+          worker.framework()           ? "framework"
+          : worker.worker().pid() == 0 ? "-"
+                                       : std::to_string(worker.worker().pid()),
+          ranks.Format(worker.worker()),
+          OutcomeName(worker.state()),
+          FormatRate(RateOf(worker)),
+          FormatCount(worker.events_lost()),
+          FormatCount(worker.events_read()),
+          FormatBytes(worker.bytes_read()),
+          FormatBoundOf(capture_, worker.worker().instance_id()),
+          ReasonOf(worker)};
+}
+
+std::vector<std::string> CaptureProgress::Lines(const WorkerRanks& ranks, const WindowSize& window,
+                                                const std::string& hint) const {
+  std::vector<std::string> lines = {FirstLine()};
+  if (!capture_.workers().empty()) lines.push_back(SecondLine());
+  // Beside these: the table's header, a line for who is not shown, the hint, and one left free.
+  const size_t others = lines.size() + 4;
+  const size_t room = window.rows > others ? window.rows - others : 0;
+  const std::vector<const v1::CaptureWorkerStatus*> workers = WorstFirst();
+  const size_t shown = std::min(room, workers.size());
+  if (shown > 0) {
+    std::vector<std::vector<std::string>> rows;
+    for (size_t i = 0; i < shown; ++i) rows.push_back(Row(*workers[i], ranks));
+    const std::string table = FormatTable({"INSTANCE", "PID", "GIDS", "STATE", "EVENTS/S", "LOST",
+                                           "EVENTS", "SIZE", "CLOCK WITHIN", ""},
+                                          rows);
+    for (size_t at = 0; at < table.size();) {
+      const size_t end = table.find('\n', at);
+      lines.push_back(table.substr(at, end - at));
+      at = end + 1;
+    }
+    if (shown < workers.size()) {
+      lines.push_back(fmt::format("… and {} more, none worse", workers.size() - shown));
+    }
+  }
+  if (!hint.empty()) lines.push_back(hint);
+  // The last column stays free: some terminals go to the next line after it.
+  for (std::string& line : lines) line = CutToColumns(line, window.columns - 1);
+  return lines;
+}
+
+}  // namespace neurontrace::cli

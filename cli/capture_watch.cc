@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/capture_watch.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "cli/capture_progress.h"
+#include "cli/capture_view.h"
+#include "cli/live_block.h"
+
+namespace neurontrace::cli {
+namespace {
+
+// How long an aggregator that does not answer is waited for.
+constexpr auto kReconnectFor = std::chrono::seconds(30);
+// How long a standing capture's workers are waited for before it is said how it has begun: those
+// that initialise later join later.
+constexpr uint64_t kBeginWithinNs = 3'000'000'000;
+
+// A call is made anew after this long at the latest, so that an aggregator that has gone without a
+// word is found out.
+constexpr auto kCallFor = std::chrono::seconds(20);
+
+constexpr auto kPause = std::chrono::milliseconds(200);
+
+bool HasBegun(const v1::Capture& capture) {
+  if (capture.state() != v1::CAPTURE_STATE_RECORDING)
+    return capture.state() != v1::CAPTURE_STATE_ARMING;
+  const uint64_t begin_ns = BeginOf(capture);
+  if (capture.server_realtime_ns() < begin_ns) return false;
+  if (capture.server_realtime_ns() > begin_ns + kBeginWithinNs) return true;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
+    if (worker.state() == v1::CAPTURE_WORKER_STATE_ARMED ||
+        worker.state() == v1::CAPTURE_WORKER_STATE_STARTING) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool IsOver(const v1::Capture& capture, const WatchOptions& options) {
+  return HasEnded(capture) || (options.until_begun && HasBegun(capture));
+}
+
+}  // namespace
+
+// What a terminal shows of it.
+struct CaptureWatch::Screen {
+  explicit Screen(bool enabled) : block(enabled) {}
+
+  LiveBlock block;
+  CaptureProgress progress;
+  WorkerRanks ranks;
+
+  void Draw(const std::string& hint) {
+    if (block.enabled()) block.Draw(progress.Lines(ranks, WindowOfStderr(), hint));
+  }
+};
+
+CaptureWatch::CaptureWatch(Context& context)
+    : context_(context), interrupts_([this](int count) { OnInterrupt(count); }) {
+  context.stub();  // its threads leave signals to the watcher
+}
+
+bool CaptureWatch::SetCurrent(grpc::ClientContext* call) {
+  const std::lock_guard lock(mutex_);
+  current_ = call;
+  return !abandoned_;
+}
+
+grpc::Status CaptureWatch::Start(const v1::CaptureSpec& spec, v1::Capture& capture) {
+  grpc::ClientContext call;
+  SetDeadline(call, context_);
+  v1::StartCaptureRequest request;
+  *request.mutable_spec() = spec;
+  SetCurrent(&call);
+  const grpc::Status status = context_.stub().StartCapture(&call, request, &capture);
+  if (!SetCurrent(nullptr) && !status.ok()) {
+    return {grpc::StatusCode::CANCELLED,
+            "interrupted before the aggregator answered; neurontrace captures shows whether it "
+            "began one"};
+  }
+  return status;
+}
+
+void CaptureWatch::OnInterrupt(int count) {
+  std::string stoppable;
+  {
+    const std::lock_guard lock(mutex_);
+    interrupted_ = true;
+    if (count == 1) stoppable = stoppable_;
+  }
+  v1::Capture stopped;
+  if (!stoppable.empty() && StopCapture(context_, stoppable, stopped).ok()) return;
+  const std::lock_guard lock(mutex_);
+  abandoned_ = true;
+  abandoning_.notify_all();
+  if (current_ != nullptr) current_->TryCancel();
+}
+
+void CaptureWatch::Pause() {
+  std::unique_lock lock(mutex_);
+  abandoning_.wait_for(lock, kPause, [this] { return abandoned_; });
+}
+
+std::string CaptureWatch::Hint(const WatchOptions& options) {
+  const std::lock_guard lock(mutex_);
+  if (!options.interrupt_stops) return "Ctrl-C: stop watching; the capture goes on";
+  return interrupted_ ? "Ctrl-C again: leave it to itself"
+                      : "Ctrl-C: stop the capture; twice: leave it to itself";
+}
+
+grpc::Status CaptureWatch::ReadUntilOver(grpc::ClientContext& call, v1::Capture& capture,
+                                         const WatchOptions& options, Screen& screen) {
+  v1::CaptureReference reference;
+  reference.set_capture_id(capture.capture_id());
+  if (screen.block.enabled()) screen.ranks = AskRanks(context_);
+  const auto reader = context_.stub().WatchCapture(&call, reference);
+  while (reader->Read(&capture)) {
+    screen.progress.Update(capture);
+    screen.Draw(Hint(options));
+    if (options.on_change) options.on_change(capture);
+    if (IsOver(capture, options)) call.TryCancel();
+  }
+  return reader->Finish();
+}
+
+grpc::Status CaptureWatch::Follow(v1::Capture& capture, const WatchOptions& options) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (options.interrupt_stops) stoppable_ = capture.capture_id();
+  }
+  Screen screen(context_.progress);
+  auto give_up = std::chrono::steady_clock::now() + kReconnectFor;
+  for (;;) {
+    grpc::ClientContext call;
+    call.set_wait_for_ready(true);
+    call.set_deadline(std::chrono::system_clock::now() + kCallFor);
+    if (!SetCurrent(&call)) break;
+    const uint64_t heard_ns = capture.server_realtime_ns();
+    const grpc::Status status = ReadUntilOver(call, capture, options, screen);
+    const bool is_abandoned = !SetCurrent(nullptr);
+    if (IsOver(capture, options)) return grpc::Status::OK;
+    if (is_abandoned) break;
+    if (capture.server_realtime_ns() != heard_ns) {
+      give_up = std::chrono::steady_clock::now() + kReconnectFor;
+    }
+    const bool is_passing = status.ok() || status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                            status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+    if (!is_passing) return status;
+    if (std::chrono::steady_clock::now() > give_up) {
+      return status.ok() ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "it tells nothing new")
+                         : status;
+    }
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+      screen.Draw("no answer from the aggregator, trying again; the capture goes on");
+    }
+    Pause();
+  }
+  return {grpc::StatusCode::CANCELLED, "not watching any more"};
+}
+
+WorkerRanks AskRanks(Context& context) {
+  grpc::ClientContext call;
+  SetDeadline(call, context);
+  v1::ListWorkersReply reply;
+  WorkerRanks ranks;
+  if (context.stub().ListWorkers(&call, {}, &reply).ok()) ranks.Take(reply);
+  return ranks;
+}
+
+int FailStart(const Context& context, const grpc::Status& status) {
+  Fail(context, status);
+  return status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ? kExitUsage : kExitFailed;
+}
+
+int FailWatching(const Context& context, const v1::Capture& capture, const grpc::Status& status) {
+  if (status.error_code() == grpc::StatusCode::CANCELLED) {
+    fmt::print(stderr, "neurontrace: {}\n", status.error_message());
+  } else {
+    Fail(context, status);
+  }
+  if (status.error_code() == grpc::StatusCode::NOT_FOUND) return kExitFailed;
+  const std::string& id = capture.capture_id();
+  fmt::print(stderr,
+             "  The capture goes on without this command.\n"
+             "  To come back:  neurontrace captures watch {}\n"
+             "  To stop it:    neurontrace capture stop {}\n",
+             id, id);
+  return kExitFailed;
+}
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+// An operator service with state, and the whole command line against it over gRPC's in-process
+// channel.
+namespace neurontrace::cli {
+
+inline constexpr char kCaptureId[] = "01JD8Z2M6WQJ4V1T0S3R5XK7PA";
+
+class FakeOperator final : public v1::OperatorService::Service {
+ public:
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+                         v1::GetStatusReply* reply) override {
+    reply->set_aggregator_id("agg-1");
+    reply->set_agents_connected(1);
+    auto* agent = reply->add_agents();
+    agent->mutable_hello()->set_instance_id("i-a");
+    agent->set_connected(true);
+    return grpc::Status::OK;
+  }
+  grpc::Status ListAgents(grpc::ServerContext*, const v1::ListAgentsRequest*,
+                          v1::ListAgentsReply* reply) override {
+    reply->add_agents()->mutable_hello()->set_instance_id("i-a");
+    return grpc::Status::OK;
+  }
+  grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest* request,
+                           v1::ListWorkersReply* reply) override {
+    workers_request = *request;
+    if (!has_workers) return grpc::Status::OK;
+    auto* worker = reply->add_workers();
+    worker->mutable_identity()->set_instance_id("i-a");
+    worker->mutable_identity()->set_pid(42);
+    worker->set_state(v1::WORKER_STATE_BUSY_OTHER_PROFILER);
+    for (int i = 0; i < 4; ++i) {
+      auto* core = worker->add_cores();
+      core->set_nc_idx(i);
+      auto* evidence = core->add_rank_evidence();
+      evidence->set_worker_gid(32 + i + (i == 3 ? 5 : 0));
+      evidence->set_detail("RANK=32");
+    }
+    return grpc::Status::OK;
+  }
+  grpc::Status StartCapture(grpc::ServerContext*, const v1::StartCaptureRequest* request,
+                            v1::Capture* reply) override {
+    spec = request->spec();
+    if (!start_status.ok()) return start_status;
+    *reply = capture;
+    return grpc::Status::OK;
+  }
+  grpc::Status StopCapture(grpc::ServerContext*, const v1::CaptureReference* request,
+                           v1::Capture* reply) override {
+    stopped = request->capture_id();
+    if (capture.state() == v1::CAPTURE_STATE_RECORDING) {
+      capture.set_state(v1::CAPTURE_STATE_COMPLETE);
+    }
+    *reply = capture;
+    return grpc::Status::OK;
+  }
+  grpc::Status WatchCapture(grpc::ServerContext*, const v1::CaptureReference*,
+                            grpc::ServerWriter<v1::Capture>* writer) override {
+    if (watch_refusals > 0) {
+      --watch_refusals;
+      return {grpc::StatusCode::UNAVAILABLE, "nobody is behind this address"};
+    }
+    for (const v1::Capture& step : steps) writer->Write(step);
+    writer->Write(capture);
+    return watch_status;
+  }
+  grpc::Status ListCaptures(grpc::ServerContext*, const v1::ListCapturesRequest*,
+                            v1::ListCapturesReply* reply) override {
+    for (const v1::Capture& one : stored) *reply->add_captures() = one;
+    return grpc::Status::OK;
+  }
+  grpc::Status ListTriggers(grpc::ServerContext*, const v1::ListTriggersRequest*,
+                            v1::ListTriggersReply* reply) override {
+    *reply = triggers;
+    return grpc::Status::OK;
+  }
+  grpc::Status FireTrigger(grpc::ServerContext*, const v1::FireTriggerRequest* request,
+                           v1::FireTriggerReply* reply) override {
+    fired = *request;
+    *reply = fire_reply;
+    return grpc::Status::OK;
+  }
+  grpc::Status GetCapture(grpc::ServerContext*, const v1::CaptureReference* request,
+                          v1::Capture* reply) override {
+    if (request->capture_id() != capture.capture_id()) {
+      return {grpc::StatusCode::NOT_FOUND,
+              "no capture begins with '" + request->capture_id() + "'"};
+    }
+    *reply = got.value_or(capture);
+    return grpc::Status::OK;
+  }
+  grpc::Status Export(grpc::ServerContext* call, const v1::ExportRequest* request,
+                      grpc::ServerWriter<v1::ExportReply>* writer) override {
+    export_request = *request;
+    v1::ExportReply reply;
+    reply.set_data("first ");
+    writer->Write(reply);
+    reply.set_data("second");
+    writer->Write(reply);
+    if (on_export) on_export(*call);
+    if (export_breaks) return grpc::Status::OK;
+    reply.clear_data();
+    reply.mutable_done()->mutable_total()->set_spans(2);
+    reply.mutable_done()->set_capture_incomplete(capture.state() == v1::CAPTURE_STATE_INCOMPLETE);
+    reply.mutable_done()->set_verdict(capture.certificate().verdict());
+    if (!export_leaves_out.empty()) {
+      reply.mutable_done()->set_capture_incomplete(true);
+      reply.mutable_done()->set_verdict(export_leaves_out);
+    }
+    writer->Write(reply);
+    return grpc::Status::OK;
+  }
+
+  v1::Capture capture;
+  std::vector<v1::Capture> steps;   // that WatchCapture tells before `capture`
+  std::optional<v1::Capture> got;   // that GetCapture tells instead of it
+  std::vector<v1::Capture> stored;  // that ListCaptures tells
+  grpc::Status start_status;
+  grpc::Status watch_status;
+  int watch_refusals = 0;                                     // of so many calls
+  std::function<void(const grpc::ServerContext&)> on_export;  // when half of it is written
+  v1::ListTriggersReply triggers;
+  v1::FireTriggerRequest fired;
+  v1::FireTriggerReply fire_reply;
+  v1::CaptureSpec spec;
+  v1::ListWorkersRequest workers_request;
+  bool has_workers = true;
+  v1::ExportRequest export_request;
+  std::string stopped;
+  bool export_breaks = false;
+  std::string export_leaves_out;  // the verdict
+};
+
+class CommandLineTest : public testing::Test {
+ protected:
+  CommandLineTest() {
+    service_.capture.set_capture_id("01JD8Z2M6WQJ4V1T0S3R5XK7PA");
+    service_.capture.set_state(v1::CAPTURE_STATE_COMPLETE);
+    service_.capture.set_events(1234);
+    auto* worker = service_.capture.add_workers();
+    worker->mutable_worker()->set_instance_id("i-a");
+    worker->mutable_worker()->set_pid(42);
+    worker->set_state(v1::CAPTURE_WORKER_STATE_COMPLETE);
+    worker->set_events_read(1234);
+    auto* stream = service_.capture.add_streams();
+    stream->set_events(1234);
+    stream->set_first_timestamp_ns(1'755'115'507'555'000'000);
+    grpc::ServerBuilder builder;
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+  }
+  ~CommandLineTest() override { server_->Shutdown(); }
+
+  int RunCli(const std::vector<const char*>& arguments) {
+    std::vector<const char*> argv = {"neurontrace"};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    Context context;
+    context.aggregator = "in-process";
+    context.config_places = config_places_;
+    context.make_stub = [this](const Context&) {
+      return v1::OperatorService::NewStub(server_->InProcessChannel({}));
+    };
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int code = RunCommandLine(static_cast<int>(argv.size()), argv.data(), context);
+    out_ = testing::internal::GetCapturedStdout();
+    err_ = testing::internal::GetCapturedStderr();
+    return code;
+  }
+
+  std::vector<ConfigPlace> config_places_;
+  FakeOperator service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string out_;
+  std::string err_;
+};
+
+}  // namespace neurontrace::cli

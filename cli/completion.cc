@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/completion.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr std::string_view kInstanceOptions[] = {"instance", "system-trace-filter-instance-id"};
+constexpr std::string_view kFileOptions[] = {"out", "tap", "agent-socket", "program"};
+constexpr std::string_view kDirectoryOptions[] = {"programs", "directory", "framework-dir"};
+constexpr char kCaptureId[] = "ID";
+constexpr char kFile[] = "FILE";
+constexpr char kCommand[] = "COMMAND";
+
+template <size_t N>
+bool IsOneOf(const CLI::Option& option, const std::string_view (&names)[N]) {
+  return std::any_of(
+      option.get_lnames().begin(), option.get_lnames().end(), [&names](const std::string& name) {
+        return std::find(std::begin(names), std::end(names), name) != std::end(names);
+      });
+}
+
+std::vector<const CLI::App*> ChildrenOf(const CLI::App& command) {
+  return command.get_subcommands([](const CLI::App*) { return true; });
+}
+
+const CLI::App* FindChild(const CLI::App& command, const std::string& name) {
+  for (const CLI::App* const child : ChildrenOf(command)) {
+    if (child->get_name() == name) return child;
+  }
+  return nullptr;
+}
+
+// As the parser looks for it: in the command, then in those that it belongs to.
+const CLI::Option* FindOption(const CLI::App& command, const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  for (const CLI::App* at = &command; at != nullptr; at = at->get_parent()) {
+    for (const CLI::Option* const option : at->get_options()) {
+      if (!option->get_positional() && option->check_name(name)) return option;
+    }
+  }
+  return nullptr;
+}
+
+bool TakesValue(const CLI::Option& option) { return option.get_expected_max() > 0; }
+
+// Where the words before the last lead to.
+struct Place {
+  const CLI::App* command;
+  const CLI::Option* option = nullptr;  // whose value is next
+  bool is_behind_dashes = false;
+};
+
+Place Follow(const CLI::App& app, const std::vector<std::string>& words) {
+  Place place{&app};
+  for (size_t i = 0; i + 1 < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (place.is_behind_dashes || word == "=") continue;
+    if (place.option != nullptr) {
+      place.option = nullptr;
+    } else if (word == "--") {
+      place.is_behind_dashes = true;
+    } else if (word.starts_with('-')) {
+      const CLI::Option* const option = FindOption(*place.command, word);
+      const bool has_value = word.find('=') != std::string::npos;
+      if (option != nullptr && TakesValue(*option) && !has_value) place.option = option;
+    } else if (const CLI::App* const child = FindChild(*place.command, word)) {
+      place.command = child;
+    }
+  }
+  return place;
+}
+
+// Candidates for a value that so far reads `typed`, each behind `before`.
+void AddValues(const CLI::Option& option, const std::string& typed, const std::string& before,
+               const CompletionLookups& lookups, Completions& out) {
+  std::vector<Candidate> values;
+  for (const std::string& value : ValuesOf(option)) values.push_back({value, ""});
+  std::string list = before;  // "i-1," of a list
+  std::string last = typed;
+  if (IsOneOf(option, kInstanceOptions)) {
+    values = lookups.instances();
+    if (const size_t comma = typed.rfind(','); comma != std::string::npos) {
+      list += typed.substr(0, comma + 1);
+      last = typed.substr(comma + 1);
+    }
+  }
+  for (const Candidate& value : values) {
+    if (value.text.starts_with(last))
+      out.candidates.push_back({list + value.text, value.description});
+  }
+  if (IsOneOf(option, kFileOptions)) out.kind = CompletionKind::kFiles;
+  if (IsOneOf(option, kDirectoryOptions)) out.kind = CompletionKind::kDirectories;
+}
+
+void AddOptions(const CLI::App& command, const std::string& typed, Completions& out) {
+  for (const CLI::App* at = &command; at != nullptr; at = at->get_parent()) {
+    for (const CLI::Option* const option : at->get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        const std::string text = "--" + name;
+        const bool is_known = std::any_of(out.candidates.begin(), out.candidates.end(),
+                                          [&text](const Candidate& c) { return c.text == text; });
+        if (!text.starts_with(typed) || is_known) continue;
+        out.candidates.push_back({text, option->get_description()});
+      }
+    }
+  }
+}
+
+void AddWords(const CLI::App& command, const std::string& typed, const CompletionLookups& lookups,
+              Completions& out) {
+  for (const CLI::App* const child : ChildrenOf(command)) {
+    if (!child->get_name().starts_with(typed)) continue;
+    out.candidates.push_back({child->get_name(), child->get_description()});
+  }
+  for (const CLI::Option* const option : command.get_options()) {
+    if (!option->get_positional()) continue;
+    if (option->get_name() == kFile) out.kind = CompletionKind::kFiles;
+    if (option->get_name() != kCaptureId) continue;
+    for (const Candidate& capture : lookups.captures()) {
+      if (capture.text.starts_with(typed)) out.candidates.push_back(capture);
+    }
+  }
+}
+
+bool RunsCommands(const CLI::App& command) {
+  const std::vector<const CLI::Option*> options = command.get_options();
+  return std::any_of(options.begin(), options.end(), [](const CLI::Option* option) {
+    return option->get_positional() && option->get_name() == kCommand;
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> ValuesOf(const CLI::Option& option) {
+  const std::string type = option.get_type_name();  // "TEXT:{table,json}"
+  const size_t open = type.find('{');
+  const size_t close = type.find('}', open);
+  std::vector<std::string> values;
+  if (open == std::string::npos || close == std::string::npos) return values;
+  for (size_t from = open + 1; from < close;) {
+    const size_t end = std::min(type.find(',', from), close);
+    values.push_back(type.substr(from, end - from));
+    from = end + 1;
+  }
+  return values;
+}
+
+std::string AggregatorIn(const std::vector<std::string>& words) {
+  constexpr std::string_view kOption = "--aggregator";
+  std::string named;
+  for (size_t i = 0; i + 1 < words.size(); ++i) {  // the last is still being typed
+    const std::string& word = words[i];
+    if (word == "--") break;
+    if (!word.starts_with(kOption)) continue;
+    if (word.size() > kOption.size()) {
+      if (word[kOption.size()] == '=') named = word.substr(kOption.size() + 1);
+      continue;
+    }
+    const size_t value = words[i + 1] == "=" ? i + 2 : i + 1;
+    if (value + 1 < words.size()) named = words[value];
+  }
+  return named;
+}
+
+Completions Complete(const CLI::App& app, const std::vector<std::string>& words,
+                     const CompletionLookups& lookups) {
+  Completions out;
+  const Place place = Follow(app, words);
+  const std::string last = words.empty() || words.back() == "=" ? "" : words.back();
+  if (place.is_behind_dashes) {
+    if (RunsCommands(*place.command)) out.kind = CompletionKind::kCommands;
+  } else if (place.option != nullptr) {
+    AddValues(*place.option, last, "", lookups, out);
+  } else if (const size_t equals = last.find('=');
+             last.starts_with("--") && equals != std::string::npos) {
+    const CLI::Option* const option = FindOption(*place.command, last);
+    if (option != nullptr && TakesValue(*option)) {
+      AddValues(*option, last.substr(equals + 1), last.substr(0, equals + 1), lookups, out);
+    }
+  } else if (last.starts_with('-')) {
+    AddOptions(*place.command, last, out);
+  } else {
+    AddWords(*place.command, last, lookups, out);
+  }
+  return out;
+}
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/config_file.h"
+#include "cli/json_text.h"
+#include "cli/text.h"
+
+namespace neurontrace::cli {
+namespace {
+
+struct Row {
+  std::string command;
+  std::string option;
+  std::string value;
+  std::string from;
+};
+
+std::string Joined(const std::vector<std::string>& parts) {
+  std::string out;
+  for (const std::string& part : parts) out += (out.empty() ? "" : ",") + part;
+  return out;
+}
+
+bool WasTyped(const CLI::Option& option, const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [&option](const std::string& word) {
+    return word.starts_with('-') && option.check_name(word.substr(0, word.find('=')));
+  });
+}
+
+// What counts, and why. CLI11 takes the environment's values as if they had been typed.
+Row RowOf(const CLI::App& command, const CLI::Option& option, const Context& context) {
+  Row row{.command = PathOf(command), .option = option.get_lnames().front()};
+  const std::string& variable = option.get_envname();
+  const char* const environment = variable.empty() ? nullptr : getenv(variable.c_str());
+  if (option.count() > 0) {
+    row.value = Joined(option.results());
+    const bool is_environment =
+        environment != nullptr && row.value == environment && !WasTyped(option, context.words);
+    row.from = is_environment ? variable : "command line";
+    return row;
+  }
+  if (environment != nullptr && *environment != '\0' && command.get_parent() != nullptr) {
+    row.value = environment;  // of a command that was not chosen now
+    row.from = variable;
+    return row;
+  }
+  row.value = option.get_default_str();
+  const auto origin = context.config_origins.find(&option);
+  row.from =
+      origin == context.config_origins.end()
+          ? "default"
+          : fmt::format("{} {}:{}", origin->second.label, origin->second.path, origin->second.line);
+  return row;
+}
+
+void Collect(const CLI::App& command, const Context& context, bool all, std::vector<Row>& rows) {
+  for (const CLI::Option* const option : command.get_options()) {
+    if (!IsConfigurable(*option)) continue;
+    Row row = RowOf(command, *option, context);
+    const bool is_plain = row.from == "default" && command.get_parent() != nullptr;
+    if (all || !is_plain) rows.push_back(std::move(row));
+  }
+  for (const CLI::App* const child :
+       command.get_subcommands([](const CLI::App*) { return true; })) {
+    Collect(*child, context, all, rows);
+  }
+}
+
+int ShowConfig(const CLI::App& app, const Context& context, bool all) {
+  std::vector<Row> rows;
+  Collect(app, context, all, rows);
+  if (context.json) {
+    std::string out = "{\n  \"options\": [";
+    const char* separator = "\n";
+    for (const Row& row : rows) {
+      out += fmt::format("{}    {{\"command\": {}, \"option\": {}, \"value\": {}, \"from\": {}}}",
+                         separator, JsonText(row.command), JsonText(row.option),
+                         JsonText(row.value), JsonText(row.from));
+      separator = ",\n";
+    }
+    fmt::print("{}\n  ]\n}}\n", out);
+    return kExitDone;
+  }
+  std::vector<std::vector<std::string>> table;
+  for (const Row& row : rows) {
+    table.push_back({row.command.empty() ? "(all)" : row.command, row.option,
+                     row.value.empty() ? "-" : row.value, row.from});
+  }
+  fmt::print("{}", FormatTable({"COMMAND", "OPTION", "VALUE", "FROM"}, table));
+  fmt::print("\nFiles, the later wins:\n");
+  for (const ConfigPlace& place : context.config_places) {
+    fmt::print("  {} {}\n", place.label, place.path);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddConfigCommand(CLI::App& app, Context& context, Run& run) {
+  CLI::App* command = app.add_subcommand("config", "Where the values of options come from");
+  command->require_subcommand(1);
+  CLI::App* show = command->add_subcommand(
+      "show", "What counts now: options of every command, and those that something sets");
+  auto all = std::make_shared<bool>(false);
+  show->add_flag("--all", *all, "Also options of single commands that have their default");
+  constexpr char kFooter[] =
+      "Example:\n"
+      "  neurontrace config show --output json\n\n"
+      "An option is taken from the command line, else from the environment (where its help names\n"
+      "a variable), else from ~/.config/neurontrace/config (or the file that NEURONTRACE_CONFIG\n"
+      "names), else from /etc/neurontrace/config, else it has its default. In a file:\n"
+      "  aggregator = aggregator.example:9400\n"
+      "  [export]\n"
+      "  format = json";
+  command->footer(kFooter);
+  show->footer(kFooter);
+  command->callback([&app, &context, &run, all] {
+    run = [&app, &context, all] { return ShowConfig(app, context, *all); };
+  });
+}
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/daemon_process.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace neurontrace::cli {
+namespace {
+
+class DaemonProcessTest : public testing::Test {
+ protected:
+  DaemonProcessTest() {
+    setenv("NEURONTRACE_TRIGGERS", "/not/there", 1);
+    setenv("NEURONTRACE_INSTANCE_ID", "i-here", 1);
+    setenv("DAEMON_PROCESS_TEST", "stays", 1);
+  }
+  ~DaemonProcessTest() override {
+    for (const char* const name :
+         {"NEURONTRACE_TRIGGERS", "NEURONTRACE_INSTANCE_ID", "DAEMON_PROCESS_TEST"}) {
+      unsetenv(name);
+    }
+  }
+  // What the environment of a program is that we start.
+  static absl::StatusOr<std::string> Told(const std::string& name) {
+    auto daemon =
+        DaemonProcess::Start({"/usr/bin/env"}, testing::TempDir() + "/daemon_process_test.log");
+    if (!daemon.ok()) return daemon.status();
+    return (*daemon)->WaitForLine(name + "=", 10'000, [] { return false; });
+  }
+};
+
+TEST_F(DaemonProcessTest, DoesNotTakeTheSitesOptions) {
+  EXPECT_FALSE(Told("NEURONTRACE_TRIGGERS").ok());
+  EXPECT_EQ(Told("DAEMON_PROCESS_TEST").value_or(""), "stays");
+  EXPECT_EQ(Told("NEURONTRACE_INSTANCE_ID").value_or(""), "i-here");
+}
+
+}  // namespace
+}  // namespace neurontrace::cli

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor_agent.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "cli/process_tree.h"
+#include "cli/text.h"
+#include "trace/limits.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr size_t kCommandBytesMax = 64u << 10;
+constexpr char kAgentName[] = "neurontrace-agent";
+
+// The words of /proc/PID/cmdline.
+std::vector<std::string> CommandOf(HostView& host, const std::string& proc, uint32_t pid) {
+  const std::string text =
+      ReadProcFile(host, fmt::format("{}/{}/cmdline", proc, pid), kCommandBytesMax);
+  std::vector<std::string> words;
+  for (size_t from = 0; from < text.size();) {
+    const size_t end = std::min(text.find('\0', from), text.size());
+    words.push_back(text.substr(from, end - from));
+    from = end + 1;
+  }
+  return words;
+}
+
+// The value of an option that is written "--name value" or "--name=value"; empty: not given.
+std::string OptionOf(const std::vector<std::string>& words, const std::string& name) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == name && i + 1 < words.size()) return words[i + 1];
+    if (words[i].starts_with(name + "=")) return words[i].substr(name.size() + 1);
+  }
+  return "";
+}
+
+std::string ParentOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+LocalAgent FindLocalAgent(HostView& host, const std::string& proc) {
+  LocalAgent agent{.spool_bytes = limits::kSpoolBytesDefault};
+  for (const uint32_t pid : ListProcesses(host, proc)) {
+    const std::vector<std::string> words = CommandOf(host, proc, pid);
+    if (words.empty() || words[0].substr(words[0].rfind('/') + 1) != kAgentName) continue;
+    agent.pid = pid;
+    if (const auto value = OptionOf(words, "--socket"); !value.empty()) agent.socket = value;
+    if (const auto value = OptionOf(words, "--spool"); !value.empty()) agent.spool = value;
+    std::string bytes = OptionOf(words, "--spool-bytes");
+    try {
+      if (!bytes.empty() && CLI::AsSizeValue(false)(bytes).empty()) {
+        agent.spool_bytes = std::stoull(bytes);
+      }
+    } catch (const std::exception&) {  // no size: the agent would not have started with it
+    }
+    break;
+  }
+  return agent;
+}
+
+Finding CheckAgentSocket(HostView& host, const std::string& path, bool is_expected) {
+  Finding finding{.check = "agent socket"};
+  const auto about = host.Look(path);
+  if (!about) {
+    finding.severity = is_expected ? Severity::kBroken : Severity::kNote;
+    finding.what = fmt::format("{} is not there: no agent listens on it", path);
+    if (is_expected) {
+      finding.fix = "start neurontrace-agent here, or name its socket with --agent-socket PATH";
+    }
+    return finding;
+  }
+  finding.severity = Severity::kBroken;
+  if (about->kind != PathFacts::Kind::kSocket) {
+    finding.what = fmt::format("{} is no socket", path);
+    finding.fix = "remove it, and start neurontrace-agent again";
+    return finding;
+  }
+  const absl::Status connected = host.TryToConnect(path);
+  if (connected.code() == absl::StatusCode::kFailedPrecondition) {
+    finding.what =
+        fmt::format("user {} may not connect to {}: it belongs to user {} and group {}, mode {:o}",
+                    host.user(), path, about->uid, about->gid, about->mode);
+    finding.fix = fmt::format(
+        "run workers as a user of group {}, or the agent with a group that workers have",
+        about->gid);
+    return finding;
+  }
+  if (!connected.ok()) {
+    finding.what = fmt::format("nobody listens on {}: an agent that is gone left it", path);
+    finding.fix = "start neurontrace-agent again; it takes the place over";
+    return finding;
+  }
+  if ((about->mode & 0002) != 0) {
+    finding.severity = Severity::kWarning;
+    finding.what = fmt::format("an agent answers at {}, which every user may write to", path);
+    finding.fix = fmt::format("chmod o-rwx {}", path);
+    return finding;
+  }
+  finding.severity = Severity::kGood;
+  finding.what = fmt::format("an agent answers at {}", path);
+  return finding;
+}
+
+Finding CheckSpool(HostView& host, const LocalAgent& agent) {
+  Finding finding{.check = "spool"};
+  if (agent.spool == "none") {
+    finding.severity = Severity::kWarning;
+    finding.what = "the agent has none: what the aggregator lacks stays in memory";
+    finding.fix = "start neurontrace-agent with --spool DIRECTORY on a disk of this node";
+    return finding;
+  }
+  std::string place = agent.spool;
+  while (!host.Look(place) && place.size() > 1 && place != ".") place = ParentOf(place);
+  if (!agent.pid && place != agent.spool) {
+    finding.severity = Severity::kNote;
+    finding.what = fmt::format("{} is not there, and no agent runs", agent.spool);
+    return finding;
+  }
+  // An agent of another user writes where this one may not: not for this user to judge.
+  if (!agent.pid && !host.MayWrite(place)) {
+    finding.severity = Severity::kWarning;
+    finding.what = fmt::format("{} cannot be written by user {}", place, host.user());
+    finding.fix = fmt::format("give it to the agent's user: chown USER {}", agent.spool);
+    return finding;
+  }
+  const auto free = host.FreeBytes(place);
+  if (!free.ok()) {
+    finding.severity = Severity::kWarning;
+    finding.what = std::string(free.status().message());
+    finding.fix = "see that its disk is mounted";
+    return finding;
+  }
+  const std::string room = fmt::format("{} free at {}", FormatBytes(*free), agent.spool);
+  if (*free >= agent.spool_bytes) {
+    finding.what = fmt::format("{}, enough for {}", room, FormatBytes(agent.spool_bytes));
+    return finding;
+  }
+  finding.severity = *free < limits::kSpoolBytesMin ? Severity::kBroken : Severity::kWarning;
+  finding.what =
+      fmt::format("{}, but the spool may grow to {}", room, FormatBytes(agent.spool_bytes));
+  finding.fix = "make room, or start neurontrace-agent with a smaller --spool-bytes";
+  return finding;
+}
+
+}  // namespace neurontrace::cli

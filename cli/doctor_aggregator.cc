@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor_aggregator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/text.h"
+#include "trace/agent_info.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr uint64_t kSlowNs = 100'000'000;
+
+bool IsLoopback(const std::string& address) {
+  const std::string host = address.substr(0, address.rfind(':'));
+  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
+}
+
+Finding CheckAgents(const v1::GetStatusReply& status, const std::string& version,
+                    const std::string& host_name) {
+  Finding finding{.check = "agents"};
+  finding.what =
+      fmt::format("{} of {} connected", status.agents_connected(), status.agents_known());
+  std::string other_versions, other_protocols;
+  bool is_here = false;
+  for (const v1::Agent& agent : status.agents()) {
+    if (!agent.connected()) continue;
+    const v1::AgentHello& hello = agent.hello();
+    is_here |= hello.host_name() == host_name;
+    const std::string name = " " + hello.instance_id();
+    if (hello.protocol_version() < kProtocolVersion) other_protocols += name;
+    if (hello.agent_version() != version)
+      other_versions += name + " (" + hello.agent_version() + ")";
+  }
+  if (!other_protocols.empty()) {
+    finding.severity = Severity::kWarning;
+    finding.what +=
+        fmt::format("; with an older protocol, so without a common start:{}", other_protocols);
+    finding.fix = "install this release's neurontrace-agent there";
+  } else if (!other_versions.empty()) {
+    finding.severity = Severity::kWarning;
+    finding.what += fmt::format("; not {}:{}", version, other_versions);
+    finding.fix = "install the agents of one release";
+  } else if (status.agents_connected() < status.agents_known()) {
+    finding.severity = Severity::kWarning;
+    finding.fix = "`neurontrace status` names those that are away";
+  } else if (status.agents_connected() == 0) {
+    finding.severity = Severity::kWarning;
+    finding.what = "no agent is connected, so there is nothing to capture";
+    finding.fix = "start neurontrace-agent --aggregator HOST:PORT on each instance";
+  }
+  if (is_here) finding.what += "; this machine's is among them";
+  return finding;
+}
+
+// What nrt_get_version said inside the workers: a file on the disk says less.
+std::vector<Finding> CheckRuntimeVersions(const v1::ListWorkersReply& reply) {
+  std::map<std::string, size_t> counts;
+  size_t too_old = 0;
+  for (const v1::WorkerInventory& worker : reply.workers()) {
+    if (worker.runtime_version().empty()) continue;
+    ++counts[worker.runtime_version()];
+    if (worker.state() == v1::WORKER_STATE_RUNTIME_TOO_OLD) ++too_old;
+  }
+  if (counts.empty()) return {};
+  Finding finding{.check = "runtime version"};
+  for (const auto& [version, count] : counts) {
+    finding.what += fmt::format("{}{} in {} {}", finding.what.empty() ? "" : ", ", version, count,
+                                count == 1 ? "worker" : "workers");
+  }
+  if (counts.size() > 1) finding.severity = Severity::kNote;
+  if (too_old > 0) {
+    finding.severity = Severity::kBroken;
+    finding.what += fmt::format("; {} of them cannot be recorded: `runtime too old`", too_old);
+    finding.fix = "use a Neuron SDK whose runtime has the nrt_sys_trace functions (2.22 or later)";
+  }
+  return {finding};
+}
+
+}  // namespace
+
+std::vector<std::string> InstancesOf(const v1::GetStatusReply& status,
+                                     const std::string& host_name) {
+  std::vector<std::string> instances;
+  for (const v1::Agent& agent : status.agents()) {
+    if (agent.hello().host_name() == host_name) instances.push_back(agent.hello().instance_id());
+  }
+  return instances;
+}
+
+std::vector<Finding> CheckAggregator(const std::string& address, const std::string& version,
+                                     const std::string& host_name,
+                                     const std::function<AggregatorAnswer()>& ask) {
+  Finding finding{.check = "aggregator"};
+  const AggregatorAnswer first = ask();
+  if (!first.error.empty()) {
+    finding.severity = Severity::kBroken;
+    finding.what = fmt::format("no answer from {}: {}", address, first.error);
+    finding.fix =
+        "start neurontrace-aggregator there, let the port through the firewall, or name another "
+        "with --aggregator HOST:PORT or NEURONTRACE_AGGREGATOR";
+    return {finding};
+  }
+  const AggregatorAnswer second = ask();
+  const AggregatorAnswer& answer = second.error.empty() ? second : first;
+  finding.what = fmt::format("{} answers in {}, version {}", address,
+                             FormatDuration(answer.took_ns), answer.status.version());
+  if (answer.status.version() != version) {
+    finding.severity = Severity::kWarning;
+    finding.what += fmt::format(", and this command is {}", version);
+    finding.fix = "install the programs of one release";
+  } else if (answer.took_ns > kSlowNs) {
+    finding.severity = Severity::kWarning;
+    finding.fix = "see what its machine or the network is busy with: captures start late";
+  }
+  std::vector<Finding> findings = {finding, CheckAgents(answer.status, version, host_name)};
+  for (Finding& runtime : CheckRuntimeVersions(answer.workers)) {
+    findings.push_back(std::move(runtime));
+  }
+  return findings;
+}
+
+Finding CheckTransport(const std::string& address) {
+  Finding finding{.check = "encryption"};
+  if (IsLoopback(address)) {
+    finding.what = "none, and none needed: the aggregator is on this machine";
+    return finding;
+  }
+  finding.severity = Severity::kWarning;
+  finding.what = fmt::format(
+      "none: whoever is on the network between here and {} can read traces and "
+      "start captures",
+      address);
+  finding.fix =
+      "keep these ports to a network that you trust, or put a TLS proxy or a tunnel between";
+  return finding;
+}
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+
+#include "cli/capture_view.h"
+#include "cli/command.h"
+#include "cli/doctor_agent.h"
+#include "cli/doctor_aggregator.h"
+#include "cli/doctor_finding.h"
+#include "cli/doctor_host.h"
+#include "cli/doctor_libraries.h"
+#include "cli/doctor_workers.h"
+#include "cli/record_programs.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr char kProc[] = "/proc";
+
+struct DoctorOptions {
+  std::string agent_socket;  // empty: the local agent's
+  std::string tap;
+  std::vector<std::string> programs;
+};
+
+void Append(std::vector<Finding>& findings, std::vector<Finding> more) {
+  for (Finding& finding : more) findings.push_back(std::move(finding));
+}
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
+AggregatorAnswer Ask(Context& context) {
+  AggregatorAnswer answer;
+  const auto start = std::chrono::steady_clock::now();
+  grpc::ClientContext call;
+  SetDeadline(call, context);
+  const grpc::Status status = context.stub().GetStatus(&call, {}, &answer.status);
+  if (!status.ok()) answer.error = status.error_message();
+  answer.took_ns = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
+          .count());
+  v1::ListWorkersRequest request;
+  for (std::string& instance : InstancesOf(answer.status, HostName())) {
+    request.add_instance_ids(std::move(instance));
+  }
+  if (request.instance_ids_size() == 0) return answer;  // it would list everybody's
+  grpc::ClientContext workers_call;
+  SetDeadline(workers_call, context);
+  // Where it fails there is nothing to say of them; the call before told how the aggregator is.
+  if (!context.stub().ListWorkers(&workers_call, request, &answer.workers).ok()) {
+    answer.workers.Clear();
+  }
+  return answer;
+}
+
+int RunDoctor(Context& context, const DoctorOptions& options) {
+  SystemHostView host;
+  std::vector<Finding> findings;
+  const LocalAgent agent = FindLocalAgent(host, kProc);
+  const std::string socket = options.agent_socket.empty() ? agent.socket : options.agent_socket;
+  const bool has_devices = HasNeuronDevices(host);
+  const bool is_expected = has_devices || agent.pid || !options.agent_socket.empty();
+  findings.push_back(CheckAgentSocket(host, socket, is_expected));
+  findings.push_back(CheckSpool(host, agent));
+  const std::string tap =
+      FindTap({.own_directory = OwnDirectory(), .tap = options.tap},
+              [&host](const std::string& path) { return host.Look(path).has_value(); });
+  Append(findings, CheckTap(host, tap.empty() ? options.tap : tap, NEURONTRACE_VERSION));
+  findings.push_back(
+      CheckRuntime(host, RuntimePlaces(host.Environment("LD_LIBRARY_PATH")), has_devices));
+  Append(findings, CheckWorkers(host, kProc, socket));
+  Append(findings, CheckPreload(host, options.programs));
+  Append(findings, CheckClocks(host));
+  Append(findings, CheckLimits(host));
+  Append(findings, CheckAggregator(context.aggregator, NEURONTRACE_VERSION, HostName(),
+                                   [&context] { return Ask(context); }));
+  findings.push_back(CheckTransport(context.aggregator));
+  fmt::print("{}", context.json ? FormatFindingsJson(findings) : FormatFindings(findings));
+  return ExitCodeOf(findings);
+}
+
+}  // namespace
+
+void AddDoctorCommand(CLI::App& app, Context& context, Run& run) {
+  auto options = std::make_shared<DoctorOptions>();
+  CLI::App* command =
+      app.add_subcommand("doctor", "What is wrong with this machine's set-up, and how to mend it");
+  command
+      ->add_option("--agent-socket", options->agent_socket,
+                   "The socket that taps connect to (default: the running agent's)")
+      ->envname("NEURONTRACE_AGENT_SOCKET");
+  command->add_option("--tap", options->tap, "The tap (default: found beside this program)")
+      ->envname("NEURONTRACE_TAP");
+  command
+      ->add_option("--program", options->programs,
+                   "A program that is to take the tap: can libraries be preloaded into it?")
+      ->check(CLI::ExistingFile)
+      ->allow_extra_args(false);
+  command->footer(
+      "Examples:\n"
+      "  neurontrace doctor\n"
+      "  sudo neurontrace doctor --program /usr/bin/python3 --output json\n\n"
+      "Looks, and changes nothing: the agent's socket and spool, the tap, libnrt.so.1, the "
+      "workers\n"
+      "of this machine, clocks, limits, the aggregator. As root it sees all users' processes.\n\n"
+      "Exit codes: 0 all is well, 1 something is broken, 3 nothing is, but there are warnings.");
+  command->callback([&context, &run, options] {
+    run = [&context, options] { return RunDoctor(context, *options); };
+  });
+}
+
+}  // namespace neurontrace::cli

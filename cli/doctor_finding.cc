@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor_finding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clean_text.h"
+#include "cli/exit_code.h"
+#include "cli/json_text.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr size_t kShownBytesMax = 4096;
+
+// Much of it other processes say of themselves, and some of them would paint on root's terminal.
+std::string Shown(const std::string& text) { return CleanText(text, kShownBytesMax); }
+
+Severity WorstOf(const std::vector<Finding>& findings) {
+  Severity worst = Severity::kGood;
+  for (const Finding& finding : findings) worst = std::max(worst, finding.severity);
+  return worst;
+}
+
+}  // namespace
+
+std::string SeverityName(Severity severity) {
+  switch (severity) {
+    case Severity::kGood:
+      return "ok";
+    case Severity::kNote:
+      return "note";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kBroken:
+      return "broken";
+  }
+  return "unknown";
+}
+
+std::string FormatFindings(const std::vector<Finding>& findings) {
+  size_t width = 0;
+  for (const Finding& finding : findings) width = std::max(width, finding.check.size());
+  std::string out;
+  size_t counts[4] = {};
+  for (const Finding& finding : findings) {
+    ++counts[static_cast<size_t>(finding.severity)];
+    out += fmt::format("{:<8} {:<{}}  {}\n", SeverityName(finding.severity), finding.check, width,
+                       Shown(finding.what));
+    if (finding.fix.empty()) continue;
+    out += fmt::format("{:{}}fix: {}\n", "", width + 11, Shown(finding.fix));
+  }
+  return out + fmt::format("\n{} ok, {} notes, {} warnings, {} broken\n", counts[0], counts[1],
+                           counts[2], counts[3]);
+}
+
+std::string FormatFindingsJson(const std::vector<Finding>& findings) {
+  std::string out =
+      fmt::format("{{\n  \"worst\": \"{}\",\n  \"findings\": [", SeverityName(WorstOf(findings)));
+  const char* separator = "\n";
+  for (const Finding& finding : findings) {
+    out += fmt::format("{}    {{\"check\": {}, \"severity\": \"{}\", \"what\": {}, \"fix\": {}}}",
+                       separator, JsonText(finding.check), SeverityName(finding.severity),
+                       JsonText(finding.what), JsonText(finding.fix));
+    separator = ",\n";
+  }
+  return out + "\n  ]\n}\n";
+}
+
+int ExitCodeOf(const std::vector<Finding>& findings) {
+  switch (WorstOf(findings)) {
+    case Severity::kBroken:
+      return kExitFailed;
+    case Severity::kWarning:
+      return kExitIncomplete;
+    default:
+      return kExitDone;
+  }
+}
+
+}  // namespace neurontrace::cli

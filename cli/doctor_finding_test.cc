@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor_finding.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/json_text.h"
+
+namespace neurontrace::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::vector<Finding> kTwoFindings = {
+    {"socket", Severity::kGood, "there", ""},
+    {"clock", Severity::kWarning, "says \"no\"", "set it"},
+};
+
+TEST(DoctorFinding, ExitCodesTellTheWorst) {
+  EXPECT_EQ(ExitCodeOf({}), 0);
+  EXPECT_EQ(ExitCodeOf({{"a", Severity::kNote, "x", ""}}), 0);
+  EXPECT_EQ(ExitCodeOf(kTwoFindings), 3);
+  EXPECT_EQ(ExitCodeOf({{"a", Severity::kBroken, "x", "y"}, kTwoFindings[1]}), 1);
+}
+
+TEST(DoctorFinding, ReadsAsLinesWithTheirFixBelow) {
+  EXPECT_EQ(FormatFindings(kTwoFindings),
+            "ok       socket  there\n"
+            "warning  clock   says \"no\"\n"
+            "                 fix: set it\n"
+            "\n1 ok, 0 notes, 1 warnings, 0 broken\n");
+}
+
+TEST(DoctorFinding, IsSoundJson) {
+  EXPECT_EQ(
+      FormatFindingsJson(kTwoFindings),
+      "{\n  \"worst\": \"warning\",\n  \"findings\": [\n"
+      "    {\"check\": \"socket\", \"severity\": \"ok\", \"what\": \"there\", \"fix\": \"\"},\n"
+      "    {\"check\": \"clock\", \"severity\": \"warning\", \"what\": \"says \\\"no\\\"\", "
+      "\"fix\": \"set it\"}\n  ]\n}\n");
+}
+
+TEST(JsonText, EscapesWhatHasTo) {
+  EXPECT_EQ(JsonText("a\"b\\c"), "\"a\\\"b\\\\c\"");
+  EXPECT_EQ(JsonText("line\n\x01"), "\"line\\u000a\\u0001\"");
+  EXPECT_EQ(JsonText("\xff…"), "\"?…\"");
+  EXPECT_EQ(JsonText(""), "\"\"");
+}
+
+}  // namespace
+}  // namespace neurontrace::cli

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor_host.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/text.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr char kClockSource[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+// Beyond this the merged timeline is as good (agents measure for themselves), but files and logs of
+// other programs cannot be put beside it.
+constexpr int64_t kClockErrorMaxNs = 100'000'000;
+constexpr uint64_t kLockedBytesMin = 64u << 10;
+constexpr uint64_t kOpenFilesMin = 4096;
+
+// Those that are read without a call into the kernel, or nearly so, and do not jump about.
+constexpr const char* kGoodSources[] = {"tsc", "kvm-clock", "arch_sys_counter",
+                                        "hyperv_clocksource_tsc_page"};
+
+std::string FirstLine(HostView& host, const std::string& path) {
+  const auto text = host.Read(path, 0, 256);
+  if (!text.ok()) return "";
+  return text->substr(0, text->find('\n'));
+}
+
+Finding CheckClockSource(HostView& host) {
+  Finding finding{.check = "clock source"};
+  const std::string source = FirstLine(host, kClockSource);
+  const bool is_good = std::any_of(std::begin(kGoodSources), std::end(kGoodSources),
+                                   [&source](const char* good) { return source == good; });
+  if (is_good) {
+    finding.what = source;
+    return finding;
+  }
+  finding.severity = source.empty() ? Severity::kNote : Severity::kWarning;
+  finding.what = source.empty() ? fmt::format("not known: {} cannot be read", kClockSource)
+                                : fmt::format(
+                                      "{} is slow to read, and the runtime reads it for "
+                                      "every event",
+                                      source);
+  if (!source.empty())
+    finding.fix = fmt::format("echo tsc > {} (as root), if it is offered", kClockSource);
+  return finding;
+}
+
+Finding CheckDiscipline(HostView& host) {
+  Finding finding{.check = "time"};
+  const auto clock = host.discipline();
+  if (!clock) {
+    finding.severity = Severity::kNote;
+    finding.what = "not known: adjtimex is not permitted here";
+    return finding;
+  }
+  const std::string error =
+      FormatDuration(static_cast<uint64_t>(std::max<int64_t>(clock->error_max_ns, 0)));
+  if (clock->synchronised && clock->error_max_ns <= kClockErrorMaxNs) {
+    finding.what = "synchronised, within " + error;
+    return finding;
+  }
+  finding.severity = Severity::kWarning;
+  finding.what = clock->synchronised ? fmt::format("synchronised, but only within {}", error)
+                                     : "nobody synchronises this machine's clock";
+  finding.fix = "run chronyd (on EC2 with `server 169.254.169.123 prefer iburst`)";
+  return finding;
+}
+
+// Each only makes likely bounds narrower: none has to be there.
+Finding CheckReferences(HostView& host) {
+  std::vector<std::string> there;
+  if (host.Look("/dev/vmclock0")) there.push_back("vmclock");
+  for (const std::string& device : host.List("/dev")) {
+    if (device.starts_with("ptp")) there.push_back("/dev/" + device);
+  }
+  if (host.Look("/run/chrony/chronyd.sock")) there.push_back("chronyd");
+  if (host.Look("/var/run/clockbound/shm0")) there.push_back("ClockBound");
+  Finding finding{.check = "time sources"};
+  if (there.empty()) {
+    finding.severity = Severity::kNote;
+    finding.what = "none of vmclock, PHC, chronyd, ClockBound: clock bounds rest on probes alone";
+    return finding;
+  }
+  for (const std::string& source : there) {
+    finding.what += (finding.what.empty() ? "" : ", ") + source;
+  }
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> CheckClocks(HostView& host) {
+  return {CheckClockSource(host), CheckDiscipline(host), CheckReferences(host)};
+}
+
+std::vector<Finding> CheckLimits(HostView& host) {
+  Finding files{.check = "open files"};
+  const ResourceLimit open_files = host.open_files_limit();
+  files.what = open_files ? fmt::format("{} for a process", FormatCount(*open_files)) : "no limit";
+  if (open_files && *open_files < kOpenFilesMin) {
+    files.severity = Severity::kWarning;
+    files.what +=
+        ": an agent needs two for each worker, an aggregator some for each agent and for "
+        "its store";
+    files.fix = "LimitNOFILE=65536 in the service, or ulimit -n 65536";
+  }
+  Finding memory{.check = "locked memory"};
+  const ResourceLimit locked = host.locked_bytes_limit();
+  memory.what = locked ? FormatBytes(*locked) + " for a process" : "no limit";
+  if (locked && *locked < kLockedBytesMin) {
+    memory.severity = Severity::kWarning;
+    memory.what += ": the Neuron driver and EFA pin memory of workers";
+    memory.fix = "ulimit -l unlimited, or LimitMEMLOCK=infinity";
+  }
+  return {files, memory};
+}
+
+bool HasNeuronDevices(HostView& host) {
+  const std::vector<std::string> devices = host.List("/dev");
+  return std::any_of(devices.begin(), devices.end(), [](const std::string& device) {
+    return device.starts_with("neuron") && device.size() > 6 && device[6] >= '0' &&
+           device[6] <= '9';
+  });
+}
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor_workers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/absent_workers.h"
+#include "cli/process_tree.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr size_t kEnvironmentBytesMax = 2u << 20;
+constexpr size_t kShownMax = 16;  // of each kind
+constexpr char kDefaultSocket[] = "/run/neurontrace/agent.sock";
+
+// Of a process as it was started: what it changed since is not seen.
+std::string VariableOf(const std::string& environment, const std::string& name) {
+  const std::string wanted = name + "=";
+  for (size_t from = 0; from < environment.size();) {
+    const size_t end = std::min(environment.find('\0', from), environment.size());
+    if (environment.compare(from, wanted.size(), wanted) == 0) {
+      return environment.substr(from + wanted.size(), end - from - wanted.size());
+    }
+    from = end + 1;
+  }
+  return "";
+}
+
+// "7, 8, …": as many of the numbers as are worth a line.
+std::string SomeOf(const std::vector<uint32_t>& pids) {
+  std::string text;
+  for (size_t i = 0; i < std::min(pids.size(), kShownMax); ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", pids[i]);
+  }
+  return pids.size() > kShownMax ? text + ", …" : text;
+}
+
+std::string NameOf(const ProcessSeen& process) {
+  return fmt::format("pid {} ({})", process.pid, process.name);
+}
+
+// Workers that have the same trouble: the first few have a finding each, the others one together.
+class Trouble {
+ public:
+  Trouble(Severity severity, const char* others) : severity_(severity), others_(others) {}
+
+  void Add(uint32_t pid, std::string what, const std::string& fix) {
+    if (shown_.size() < kShownMax) {
+      shown_.push_back({"worker", severity_, std::move(what), fix});
+    } else {
+      more_.push_back(pid);
+    }
+  }
+  void MoveTo(std::vector<Finding>& findings) {
+    if (!more_.empty()) {
+      shown_.push_back(
+          {"worker", severity_,
+           fmt::format("{} more workers {}: pid {}", more_.size(), others_, SomeOf(more_)),
+           shown_.back().fix});
+    }
+    for (Finding& finding : shown_) findings.push_back(std::move(finding));
+  }
+
+ private:
+  const Severity severity_;
+  const char* const others_;
+  std::vector<Finding> shown_;
+  std::vector<uint32_t> more_;
+};
+
+class WorkersSeen {
+ public:
+  WorkersSeen(HostView& host, const std::string& proc, const std::string& agent_socket)
+      : host_(host), proc_(proc), agent_socket_(agent_socket) {}
+
+  void Look(const ProcessSeen& process) {
+    ++runtimes_[process.runtime];
+    const std::string environment =
+        ReadProcFile(host_, fmt::format("{}/{}/environ", proc_, process.pid), kEnvironmentBytesMax);
+    if (process.has_tap) {
+      LookAtSocket(process, environment);
+    } else {
+      untapped_.Add(process.pid,
+                    NameOf(process) + " uses libnrt.so.1 and has no tap: no capture sees it",
+                    "start it with LD_PRELOAD=…/libneurontrace_tap.so, in the environment that it "
+                    "really gets (sudo, env -i and some launchers drop it)");
+    }
+    const std::string inspect = VariableOf(environment, "NEURON_RT_INSPECT_ENABLE");
+    if (inspect.empty() || inspect == "0") return;
+    inspecting_.Add(process.pid,
+                    NameOf(process) +
+                        " has NEURON_RT_INSPECT_ENABLE set: the runtime records for itself, and "
+                        "captures get `busy: other profiler`",
+                    "start it without NEURON_RT_INSPECT_ENABLE");
+  }
+
+  std::vector<Finding> Take() {
+    std::vector<Finding> findings;
+    if (good_.size() == 1) {
+      findings.push_back({"worker", Severity::kGood, NameOf(good_[0]) + " has the tap", ""});
+    } else if (!good_.empty()) {
+      std::vector<uint32_t> pids;
+      for (const ProcessSeen& process : good_) pids.push_back(process.pid);
+      findings.push_back({"worker", Severity::kGood,
+                          fmt::format("{} workers have the tap: pid {}", pids.size(), SomeOf(pids)),
+                          ""});
+    }
+    untapped_.MoveTo(findings);
+    astray_.MoveTo(findings);
+    inspecting_.MoveTo(findings);
+    AddRuntimes(findings);
+    return findings;
+  }
+
+ private:
+  void LookAtSocket(const ProcessSeen& process, const std::string& environment) {
+    std::string socket = VariableOf(environment, "NEURONTRACE_AGENT_SOCKET");
+    if (socket.empty()) socket = kDefaultSocket;
+    if (socket == agent_socket_ || environment.empty()) {
+      good_.push_back(process);
+      return;
+    }
+    astray_.Add(
+        process.pid,
+        fmt::format("{} has the tap, which looks for its agent at {}", NameOf(process), socket),
+        fmt::format("start it with NEURONTRACE_AGENT_SOCKET={}", agent_socket_));
+  }
+
+  // Which files they have mapped: their names tell the versions.
+  void AddRuntimes(std::vector<Finding>& findings) const {
+    size_t shown = 0;
+    for (const auto& [file, workers] : runtimes_) {
+      if (++shown > kShownMax) break;
+      const Severity severity = runtimes_.size() == 1 ? Severity::kGood : Severity::kNote;
+      findings.push_back(
+          {"worker runtime", severity,
+           fmt::format("{} in {} {}", file, workers, workers == 1 ? "process" : "processes"), ""});
+    }
+  }
+
+  HostView& host_;
+  const std::string& proc_;
+  const std::string& agent_socket_;
+  std::vector<ProcessSeen> good_;
+  Trouble untapped_{Severity::kBroken, "use libnrt.so.1 and have no tap"};
+  Trouble astray_{Severity::kWarning, "have the tap, which looks for its agent elsewhere"};
+  Trouble inspecting_{Severity::kWarning, "have NEURON_RT_INSPECT_ENABLE set"};
+  std::map<std::string, size_t> runtimes_;
+};
+
+}  // namespace
+
+std::vector<Finding> CheckWorkers(HostView& host, const std::string& proc,
+                                  const std::string& agent_socket) {
+  WorkersSeen workers(host, proc, agent_socket);
+  size_t unreadable = 0;
+  for (const uint32_t pid : ListProcesses(host, proc)) {
+    if (!host.Read(fmt::format("{}/{}/maps", proc, pid), 0, 1).ok()) {
+      ++unreadable;
+      continue;
+    }
+    const ProcessSeen process = LookAtProcess(host, proc, pid);
+    if (process.has_runtime) workers.Look(process);
+  }
+  std::vector<Finding> findings = workers.Take();
+  if (findings.empty()) {
+    findings.push_back({"worker", Severity::kNote, "no process here has libnrt.so.1", ""});
+  }
+  if (unreadable > 0 && host.user() != 0) {
+    findings.push_back(
+        {"worker", Severity::kNote,
+         fmt::format("{} processes of other users could not be looked at", unreadable),
+         "run `neurontrace doctor` as root to see them"});
+  }
+  return findings;
+}
+
+std::vector<Finding> CheckPreload(HostView& host, const std::vector<std::string>& programs) {
+  std::vector<Finding> findings;
+  std::string preload = host.Environment("LD_PRELOAD");
+  std::replace(preload.begin(), preload.end(), ':', ' ');
+  for (size_t from = 0; from < preload.size();) {
+    const size_t end = std::min(preload.find(' ', from), preload.size());
+    const std::string library = preload.substr(from, end - from);
+    from = end + 1;
+    if (library.empty() || library.find('/') == std::string::npos || host.Look(library)) continue;
+    findings.push_back({"LD_PRELOAD", Severity::kWarning, library + " is not there",
+                        "take it out of LD_PRELOAD, or name it right"});
+  }
+  for (const std::string& program : programs) {
+    const std::string obstacle = PreloadObstacle(host, program);
+    if (obstacle.empty()) {
+      findings.push_back(
+          {"LD_PRELOAD", Severity::kGood, program + " takes preloaded libraries", ""});
+    } else {
+      findings.push_back({"LD_PRELOAD", Severity::kBroken, obstacle,
+                          "start the worker by another program, or link it dynamically"});
+    }
+  }
+  return findings;
+}
+
+}  // namespace neurontrace::cli

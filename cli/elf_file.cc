@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/elf_file.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "base/status.h"
+
+namespace neurontrace::cli {
+namespace {
+
+// Far beyond what real libraries have.
+constexpr uint64_t kTableBytesMax = 64u << 20;
+constexpr size_t kHeadersMax = 4096;
+constexpr size_t kInterpreterBytesMax = 4096;
+constexpr size_t kConstantBytesMax = 256;
+constexpr size_t kVersionsMax = 4096;
+
+class Reader {
+ public:
+  Reader(HostView& host, const std::string& path) : host_(host), path_(path) {}
+
+  absl::StatusOr<std::string> Bytes(uint64_t offset, uint64_t bytes) {
+    if (bytes > kTableBytesMax) return Damaged("a table is too large");
+    ASSIGN_OR_RETURN(std::string data, host_.Read(path_, offset, bytes));
+    if (data.size() != bytes) return Damaged("it ends too early");
+    return data;
+  }
+  template <typename T>
+  absl::StatusOr<std::vector<T>> Table(uint64_t offset, uint64_t count) {
+    if (count > kTableBytesMax / sizeof(T)) return Damaged("a table is too large");
+    ASSIGN_OR_RETURN(const std::string data, Bytes(offset, count * sizeof(T)));
+    std::vector<T> table(count);
+    if (count != 0) std::memcpy(table.data(), data.data(), data.size());
+    return table;
+  }
+  absl::Status Damaged(const char* why) const {
+    return InvalidArgument("{} is no sound ELF file: {}", path_, why);
+  }
+
+ private:
+  HostView& host_;
+  const std::string& path_;
+};
+
+std::string TextAt(const std::string& strings, uint64_t at) {
+  if (at >= strings.size()) return "";
+  return strings.substr(at, strings.find('\0', at) - at);
+}
+
+absl::Status ReadVersions(Reader& reader, const Elf64_Shdr& section, const std::string& strings,
+                          std::vector<std::string>& versions) {
+  ASSIGN_OR_RETURN(const std::string data, reader.Bytes(section.sh_offset, section.sh_size));
+  uint64_t at = 0;
+  for (size_t need_count = 0; need_count < kVersionsMax; ++need_count) {
+    Elf64_Verneed need;
+    if (at + sizeof(need) > data.size()) return reader.Damaged("its versions run over");
+    std::memcpy(&need, data.data() + at, sizeof(need));
+    uint64_t aux_at = at + need.vn_aux;
+    for (size_t i = 0; i < need.vn_cnt && versions.size() < kVersionsMax; ++i) {
+      Elf64_Vernaux aux;
+      if (aux_at + sizeof(aux) > data.size()) return reader.Damaged("its versions run over");
+      std::memcpy(&aux, data.data() + aux_at, sizeof(aux));
+      versions.push_back(TextAt(strings, aux.vna_name));
+      if (aux.vna_next == 0) break;
+      aux_at += aux.vna_next;
+    }
+    if (need.vn_next == 0) break;
+    at += need.vn_next;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadSections(Reader& reader, const Elf64_Ehdr& header, ElfFile& elf) {
+  if (header.e_shoff == 0 || header.e_shnum == 0) return absl::OkStatus();
+  if (header.e_shentsize != sizeof(Elf64_Shdr)) return reader.Damaged("odd section headers");
+  ASSIGN_OR_RETURN(
+      const auto sections,
+      reader.Table<Elf64_Shdr>(header.e_shoff, std::min<size_t>(header.e_shnum, kHeadersMax)));
+  for (const Elf64_Shdr& section : sections) {
+    const bool is_symbols = section.sh_type == SHT_DYNSYM;
+    if (!is_symbols && section.sh_type != SHT_GNU_verneed) continue;
+    if (section.sh_link >= sections.size()) return reader.Damaged("a table has no strings");
+    const Elf64_Shdr& linked = sections[section.sh_link];
+    ASSIGN_OR_RETURN(const std::string strings, reader.Bytes(linked.sh_offset, linked.sh_size));
+    if (!is_symbols) {
+      RETURN_IF_ERROR(ReadVersions(reader, section, strings, elf.versions));
+      continue;
+    }
+    ASSIGN_OR_RETURN(
+        const auto symbols,
+        reader.Table<Elf64_Sym>(section.sh_offset, section.sh_size / sizeof(Elf64_Sym)));
+    for (const Elf64_Sym& symbol : symbols) {
+      if (symbol.st_shndx == SHN_UNDEF || symbol.st_name == 0) continue;
+      elf.defined.push_back(TextAt(strings, symbol.st_name));
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= sections.size())
+        continue;
+      const Elf64_Shdr& holder = sections[symbol.st_shndx];
+      if (symbol.st_value < holder.sh_addr) continue;
+      elf.objects[elf.defined.back()] = symbol.st_value - holder.sh_addr + holder.sh_offset;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool ElfFile::Defines(std::string_view symbol) const {
+  return std::find(defined.begin(), defined.end(), symbol) != defined.end();
+}
+
+int MinorOfGlibc(std::string_view version) {
+  if (!version.starts_with("2.")) return -1;
+  int minor = -1;
+  std::from_chars(version.data() + 2, version.data() + version.size(), minor);
+  return minor;
+}
+
+int ElfFile::HighestGlibcMinor() const {
+  constexpr std::string_view kPrefix = "GLIBC_";
+  int highest = -1;
+  for (const std::string& version : versions) {
+    if (!version.starts_with(kPrefix)) continue;
+    highest = std::max(highest, MinorOfGlibc(std::string_view(version).substr(kPrefix.size())));
+  }
+  return highest;
+}
+
+bool ElfFile::IsOfThisMachine() const {
+#if defined(__x86_64__)
+  return is_64_bit && machine == EM_X86_64;
+#elif defined(__aarch64__)
+  return is_64_bit && machine == EM_AARCH64;
+#else
+#error "neurontrace runs on x86-64 and arm64"
+#endif
+}
+
+absl::StatusOr<ElfFile> ReadElf(HostView& host, const std::string& path) {
+  Reader reader(host, path);
+  ASSIGN_OR_RETURN(const std::string start, host.Read(path, 0, sizeof(Elf64_Ehdr)));
+  if (start.size() < EI_NIDENT || start.compare(0, SELFMAG, ELFMAG) != 0) {
+    return InvalidArgument("{} is no ELF file", path);
+  }
+  ElfFile elf;
+  elf.is_64_bit = start[EI_CLASS] == ELFCLASS64;
+  if (start[EI_DATA] != ELFDATA2LSB) return reader.Damaged("it is for another byte order");
+  if (start.size() < sizeof(Elf64_Ehdr)) return reader.Damaged("it ends too early");
+  Elf64_Ehdr header;
+  std::memcpy(&header, start.data(), sizeof(header));
+  elf.machine = header.e_machine;  // at the same place in both classes
+  elf.is_shared_object = header.e_type == ET_DYN;
+  if (!elf.is_64_bit) return elf;
+  if (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr)) {
+    return reader.Damaged("odd program headers");
+  }
+  ASSIGN_OR_RETURN(
+      const auto segments,
+      reader.Table<Elf64_Phdr>(header.e_phoff, std::min<size_t>(header.e_phnum, kHeadersMax)));
+  for (const Elf64_Phdr& segment : segments) {
+    if (segment.p_type != PT_INTERP) continue;
+    if (segment.p_filesz > kInterpreterBytesMax) return reader.Damaged("an odd interpreter");
+    ASSIGN_OR_RETURN(const std::string name, reader.Bytes(segment.p_offset, segment.p_filesz));
+    elf.interpreter = name.substr(0, name.find('\0'));
+  }
+  RETURN_IF_ERROR(ReadSections(reader, header, elf));
+  return elf;
+}
+
+absl::StatusOr<std::string> ReadElfText(HostView& host, const std::string& path,
+                                        std::string_view symbol) {
+  ASSIGN_OR_RETURN(const ElfFile elf, ReadElf(host, path));
+  const auto object = elf.objects.find(std::string(symbol));
+  if (object == elf.objects.end()) return NotFound("{} does not say its version", path);
+  ASSIGN_OR_RETURN(const std::string text, host.Read(path, object->second, kConstantBytesMax));
+  return text.substr(0, text.find('\0'));
+}
+
+}  // namespace neurontrace::cli

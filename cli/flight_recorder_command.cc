@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "cli/capture_defaults.h"
+#include "cli/capture_options.h"
+#include "cli/capture_view.h"
+#include "cli/capture_watch.h"
+#include "cli/command.h"
+#include "cli/flight_recorder_view.h"
+#include "cli/selection_view.h"
+#include "cli/shared_options.h"
+#include "cli/text.h"
+
+namespace neurontrace::cli {
+namespace {
+
+struct FlightRecorderOptions {
+  CLI::App* on = nullptr;
+  CaptureOptions capture;  // of `on`
+  std::string job;         // of `off`
+  std::string id;          // of `off`
+  std::string shown_job;   // of `status`
+};
+
+bool IsRunning(const v1::Capture& capture) {
+  return capture.spec().mode() == v1::CAPTURE_MODE_FLIGHT_RECORDER && !HasEnded(capture);
+}
+
+// Those that run; where a job is named, those that keep its events: of it, or of no job alone.
+grpc::Status ListRunning(Context& context, const std::string& job, v1::ListCapturesReply& found) {
+  grpc::ClientContext call;
+  SetDeadline(call, context);
+  v1::ListCapturesReply reply;
+  const grpc::Status status = context.stub().ListCaptures(&call, {}, &reply);
+  for (const v1::Capture& capture : reply.captures()) {
+    const v1::CaptureSpec& spec = capture.spec();
+    const bool is_of_job = job.empty() || FormatJobs(spec).empty() || NamesJob(spec, job);
+    if (IsRunning(capture) && is_of_job) *found.add_captures() = WithoutRawIds(capture);
+  }
+  return status;
+}
+
+int TurnOn(Context& context, FlightRecorderOptions& options) {
+  YieldToTyped(*options.on, context.config_origins, options.capture);
+  auto spec = SpecOf(options.capture);
+  if (!spec.ok()) {
+    return FailUsage(NamingDefaults(*options.on, context.config_origins, spec.status()));
+  }
+  spec->set_mode(v1::CAPTURE_MODE_FLIGHT_RECORDER);
+  spec->set_include_framework(false);
+  CaptureWatch watch(context);
+  v1::Capture capture;
+  if (const auto status = watch.Start(*spec, capture); !status.ok()) {
+    return FailStart(context, status);
+  }
+  if (const auto status = watch.Follow(capture, {.until_begun = true}); !status.ok()) {
+    return FailWatching(context, capture, status);
+  }
+  const int code = ExitCodeOf(capture);
+  if (context.json) {
+    fmt::print("{}", FormatCaptureJson(capture));
+    return code;
+  }
+  fmt::print("{}", FormatFlightRecorder(capture, AskRanks(context)));
+  if (const std::string left_out = DescribeDefaultFilter(*spec); !left_out.empty()) {
+    fmt::print("{}\n", left_out);
+  }
+  if (capture.workers().empty() && code != kExitFailed) {
+    fmt::print("No worker is selected yet: those that come join it.\n");
+  } else if (code != kExitFailed) {
+    fmt::print(
+        "neurontrace capture --last 20s takes what the rings hold; neurontrace flight-recorder off "
+        "ends it\n");
+  }
+  return code;
+}
+
+// Which one is meant: the one of this job, and of no other, or the only one.
+absl::StatusOr<std::string> Choose(const v1::ListCapturesReply& running, const std::string& job) {
+  std::vector<std::string> of_job;
+  std::string named;
+  for (const v1::Capture& capture : running.captures()) {
+    const v1::CaptureSpec& spec = capture.spec();
+    if (job.empty() || NamesJob(spec, job)) of_job.push_back(capture.capture_id());
+    named += fmt::format("\n  {}  {}", capture.capture_id(),
+                         IsOfEveryJob(spec) ? "all jobs" : FormatSelection(spec));
+  }
+  if (of_job.size() == 1) return of_job.front();
+  if (running.captures().empty()) return NotFound("no flight recorder is on");
+  if (of_job.empty()) {
+    return NotFound("no flight recorder is of job {} alone; to end one of these, name its id:{}",
+                    job, named);
+  }
+  return InvalidArgument("{} flight recorders are on; say which, by --job or its id:{}",
+                         running.captures_size(), named);
+}
+
+int TurnOff(Context& context, const FlightRecorderOptions& options) {
+  CaptureWatch watch(context);
+  std::string id = options.id;
+  if (id.empty()) {
+    v1::ListCapturesReply running;
+    if (const auto status = ListRunning(context, "", running); !status.ok()) {
+      return Fail(context, status);
+    }
+    const auto chosen = Choose(running, options.job);
+    if (!chosen.ok()) {
+      return absl::IsNotFound(chosen.status()) ? Fail(chosen.status()) : FailUsage(chosen.status());
+    }
+    id = *chosen;
+  }
+  v1::Capture capture;
+  if (const auto status = GetCapture(context, id, capture); !status.ok()) {
+    return Fail(context, status);
+  }
+  if (capture.spec().mode() != v1::CAPTURE_MODE_FLIGHT_RECORDER) {
+    return Fail(FailedPrecondition("{} is no flight recorder; neurontrace capture stop {} stops it",
+                                   capture.capture_id(), capture.capture_id()));
+  }
+  if (const auto status = StopCapture(context, capture.capture_id(), capture); !status.ok()) {
+    return Fail(context, status);
+  }
+  if (const auto status = watch.Follow(capture, {}); !status.ok()) {
+    return FailWatching(context, capture, status);
+  }
+  if (context.json) {
+    fmt::print("{}", FormatCaptureJson(capture));
+  } else {
+    fmt::print("flight recorder {} is off\n", capture.capture_id());
+  }
+  return kExitDone;
+}
+
+int ShowFlightRecorders(Context& context, const FlightRecorderOptions& options) {
+  v1::ListCapturesReply running;
+  if (const auto status = ListRunning(context, options.shown_job, running); !status.ok()) {
+    return Fail(context, status);
+  }
+  int code = running.captures().empty() ? kExitFailed : kExitDone;
+  for (const v1::Capture& capture : running.captures()) {
+    code = std::max<int>(code, ExitCodeOf(capture) == kExitDone ? kExitDone : kExitIncomplete);
+  }
+  if (context.json) {
+    fmt::print("{}", FormatJson(running));
+    return code;
+  }
+  if (running.captures().empty()) {
+    fmt::print("off{}: neurontrace flight-recorder on turns it on\n",
+               options.shown_job.empty() ? "" : " for job " + options.shown_job);
+  }
+  const WorkerRanks ranks = running.captures().empty() ? WorkerRanks() : AskRanks(context);
+  for (int i = 0; i < running.captures_size(); ++i) {
+    fmt::print("{}{}", i == 0 ? "" : "\n", FormatFlightRecorder(running.captures(i), ranks));
+  }
+  return code;
+}
+
+}  // namespace
+
+void AddFlightRecorderCommand(CLI::App& app, Context& context, Run& run) {
+  auto options = std::make_shared<FlightRecorderOptions>();
+  CLI::App* command = app.add_subcommand(
+      "flight-recorder", "Keep the last events of every core in its process, for capture --last");
+  command->footer(
+      "Examples:\n"
+      "  neurontrace flight-recorder on --ring-events 262144 --event-type hardware\n"
+      "  neurontrace flight-recorder status\n"
+      "  neurontrace capture --last 20s -o before.pftrace\n"
+      "  neurontrace flight-recorder off\n\n"
+      "Nothing leaves the processes until a capture takes it. A capture of other kind that needs a "
+      "worker suspends it there meanwhile.\n"
+      "Exit codes: 0 on (off: turned off), 1 failed, or off where status was asked for, 2 wrong "
+      "usage, 3 on, but not on all selected workers.");
+  command->require_subcommand(1);
+  CLI::App* on = command->add_subcommand("on", "Have the selected workers keep their rings");
+  AddSelectionOptions(*on, options->capture);
+  AddEventOptions(*on, options->capture);
+  AddConditionOptions(*on, options->capture);
+  CLI::App* off = command->add_subcommand("off", "End it; what the rings hold is gone");
+  off->add_option("ID", options->id, "Its capture id or the beginning of one (default: the one)")
+      ->check(NotEmpty("leave it out where only one is on"));
+  off->add_option("--job", options->job, "The one of this job")
+      ->check(NotEmpty("leave it out where only one is on"));
+  CLI::App* status =
+      command->add_subcommand("status", "Which workers keep their rings, and since when");
+  status->add_option("--job", options->shown_job, "Of this job")
+      ->check(NotEmpty("leave it out for all"));
+  options->on = on;
+  on->callback([&context, &run, options] {
+    run = [&context, options] { return TurnOn(context, *options); };
+  });
+  off->callback([&context, &run, options] {
+    run = [&context, options] { return TurnOff(context, *options); };
+  });
+  status->callback([&context, &run, options] {
+    run = [&context, options] { return ShowFlightRecorders(context, *options); };
+  });
+}
+
+}  // namespace neurontrace::cli

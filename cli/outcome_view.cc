@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/outcome_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "cli/capture_view.h"
+#include "cli/clocks_view.h"
+#include "cli/text.h"
+#include "trace/capture_obstacle.h"
+
+namespace neurontrace::cli {
+namespace {
+
+bool HasPart(const v1::CaptureWorkerStatus& worker) {
+  switch (worker.state()) {
+    case v1::CAPTURE_WORKER_STATE_RECORDING:
+    case v1::CAPTURE_WORKER_STATE_STOPPING:
+    case v1::CAPTURE_WORKER_STATE_COMPLETE:
+    case v1::CAPTURE_WORKER_STATE_LOST:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string FormatBegun(const v1::CaptureWorkerStatus& worker) {
+  if (!HasPart(worker) && worker.begun_realtime_ns() == 0) return "-";
+  if (worker.joined_late()) {
+    return worker.begun_realtime_ns() == 0
+               ? "late"
+               : fmt::format("late, {}", FormatTime(worker.begun_realtime_ns()));
+  }
+  if (worker.begun_as_planned()) return FormatOffset(worker.begin_offset_ns());
+  return worker.begun_realtime_ns() == 0 ? "not known" : FormatTime(worker.begun_realtime_ns());
+}
+
+// What is worst comes first: who has no part, who fell short, who lost most.
+using Order = std::tuple<int, uint64_t, std::string, uint32_t>;
+Order OrderOf(const v1::CaptureWorkerStatus& worker, const v1::Capture& capture) {
+  const int rank = IsLeftOut(worker) ? 0 : FallsShort(worker, capture) ? 1 : 2;
+  return {rank, std::numeric_limits<uint64_t>::max() - worker.events_lost(),
+          worker.worker().instance_id(), worker.worker().pid()};
+}
+
+std::vector<const v1::CaptureWorkerStatus*> WorstFirst(const v1::Capture& capture) {
+  std::vector<const v1::CaptureWorkerStatus*> workers;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) workers.push_back(&worker);
+  std::stable_sort(workers.begin(), workers.end(), [&](const auto* a, const auto* b) {
+    return OrderOf(*a, capture) < OrderOf(*b, capture);
+  });
+  return workers;
+}
+
+std::string WordOfMode(const v1::Capture& capture) {
+  const bool goes_on = capture.state() == v1::CAPTURE_STATE_RECORDING;
+  switch (capture.spec().mode()) {
+    case v1::CAPTURE_MODE_FLIGHT_RECORDER:
+      return goes_on ? "keep their rings" : "kept their rings";
+    case v1::CAPTURE_MODE_SNAPSHOT:
+      return goes_on ? "are being collected" : "were collected";
+    default:
+      return goes_on ? "record" : "recorded";
+  }
+}
+
+// ", began 0.1 ms before to 0.7 ms after …": how well the common moment was kept.
+std::string FormatSkew(const v1::Capture& capture) {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  int64_t last = std::numeric_limits<int64_t>::min();
+  size_t planned = 0;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
+    if (!worker.begun_as_planned() || worker.joined_late() || !HasPart(worker)) continue;
+    first = std::min<int64_t>(first, worker.begin_offset_ns());
+    last = std::max<int64_t>(last, worker.begin_offset_ns());
+    ++planned;
+  }
+  if (planned == 0) return "";
+  const bool is_cut = capture.spec().mode() == v1::CAPTURE_MODE_SNAPSHOT;
+  std::string text = is_cut ? "cut " : "began ";
+  if (first == last) {
+    text += FormatOffset(first) + " from the planned moment";
+  } else {
+    text += fmt::format("{} to {} from the planned moment, {} apart", FormatOffset(first),
+                        FormatOffset(last), FormatDuration(static_cast<uint64_t>(last - first)));
+  }
+  if (capture.begin().bound_ns() != 0) {
+    text += "; their clocks are within " + FormatDuration(capture.begin().bound_ns());
+  }
+  return text + "\n";
+}
+
+bool IsByExecution(const v1::CaptureSpec& spec) {
+  return spec.at_next_execution() || spec.at_execution() != 0 || spec.executions() != 0;
+}
+
+bool HasBegunAndEnded(const v1::Capture& capture) {
+  return HasEnded(capture) && capture.state() != v1::CAPTURE_STATE_NOT_BEGUN;
+}
+
+std::string FormatExecutions(const v1::Capture& capture) {
+  const v1::CaptureBegin& begin = capture.begin();
+  if (begin.first_execution() == 0) {
+    return IsByExecution(capture.spec()) && HasBegunAndEnded(capture)
+               ? "no execution was seen to begin at: its events carry no execution number, or "
+                 "nothing ran; nothing was recorded\n"
+               : "";
+  }
+  uint64_t on_time = 0;
+  uint64_t of = 0;
+  uint64_t newest = 0;
+  bool is_any = false;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
+    if (!HasPart(worker) || worker.framework()) continue;
+    ++of;
+    on_time += worker.first_execution() == begin.first_execution() ? 1 : 0;
+    newest = std::max<uint64_t>(newest, worker.newest_execution());
+    is_any = is_any || worker.first_execution() != 0;
+  }
+  std::string text = fmt::format("{} of {} began at execution {}", on_time, of,
+                                 FormatCount(begin.first_execution()));
+  if (begin.last_execution() != 0) {
+    text += fmt::format(", to stop after {}", FormatCount(begin.last_execution()));
+  }
+  if (of > 0 && !is_any && HasBegunAndEnded(capture)) {
+    text += newest == 0 ? "; no execution was seen"
+                        : fmt::format("; the newest seen is {}", FormatCount(newest));
+  }
+  return text + "\n";
+}
+
+// "reaches back 8.2 s of 20.0 s on the worker that reaches back least"
+std::string FormatReach(const v1::Capture& capture) {
+  const v1::CaptureSpec& spec = capture.spec();
+  if (spec.mode() != v1::CAPTURE_MODE_SNAPSHOT) return "";
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  int short_of = 0;
+  int of = 0;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
+    if (!HasPart(worker) || worker.framework()) continue;
+    ++of;
+    least = std::min<uint64_t>(least, worker.reaches_back_ns());
+    short_of += FallsShort(worker, capture) ? 1 : 0;
+  }
+  if (of == 0) return "";
+  if (spec.last_ns() == 0) {
+    return fmt::format("reaches back {} or more on every worker\n", FormatDuration(least));
+  }
+  if (short_of == 0) return fmt::format("reaches back {}\n", FormatDuration(spec.last_ns()));
+  return fmt::format(
+      "reaches back {} of {} at the least: {} of {} workers' rings did not hold more; a flight "
+      "recorder with more --ring-events does\n",
+      FormatDuration(least), FormatDuration(spec.last_ns()), short_of, of);
+}
+
+// What is recorded, of which the runtime may be further.
+std::string FormatExecutions(const v1::CaptureWorkerStatus& worker, const v1::CaptureBegin& begin) {
+  if (worker.first_execution() == 0) return "-";
+  const uint64_t newest = worker.newest_execution();
+  const uint64_t last = begin.last_execution();
+  return fmt::format("{} to {}", worker.first_execution(),
+                     last == 0 ? newest : std::min(newest, last));
+}
+
+}  // namespace
+
+std::string ObstacleName(v1::CaptureObstacle obstacle) {
+  if (!v1::CaptureObstacle_IsValid(obstacle)) return "unknown obstacle";
+  return std::string(WordsOf(static_cast<CaptureObstacle>(obstacle)));
+}
+
+std::string OutcomeName(v1::CaptureWorkerState state) {
+  switch (state) {
+    case v1::CAPTURE_WORKER_STATE_STARTING:
+      return "starting";
+    case v1::CAPTURE_WORKER_STATE_RECORDING:
+      return "recording";
+    case v1::CAPTURE_WORKER_STATE_STOPPING:
+      return "storing";
+    case v1::CAPTURE_WORKER_STATE_COMPLETE:
+      return "recorded";
+    case v1::CAPTURE_WORKER_STATE_REFUSED:
+      return "refused";
+    case v1::CAPTURE_WORKER_STATE_LOST:
+      return "lost";
+    case v1::CAPTURE_WORKER_STATE_ARMED:
+      return "armed";
+    case v1::CAPTURE_WORKER_STATE_SUSPENDED:
+      return "suspended";
+    default:
+      return "unknown";
+  }
+}
+
+std::string ReasonOf(const v1::CaptureWorkerStatus& worker) {
+  const std::string obstacle = ObstacleName(worker.obstacle());
+  if (obstacle.empty() || worker.detail().empty()) {
+    return obstacle.empty() ? worker.detail() : obstacle;
+  }
+  if (worker.detail().find(obstacle) != std::string::npos) return worker.detail();
+  return fmt::format("{} ({})", obstacle, worker.detail());
+}
+
+bool IsLeftOut(const v1::CaptureWorkerStatus& worker) {
+  switch (worker.state()) {
+    case v1::CAPTURE_WORKER_STATE_REFUSED:
+    case v1::CAPTURE_WORKER_STATE_LOST:
+    case v1::CAPTURE_WORKER_STATE_SUSPENDED:
+      return true;
+    default:
+      return worker.obstacle() != v1::CAPTURE_OBSTACLE_NONE;
+  }
+}
+
+bool FallsShort(const v1::CaptureWorkerStatus& worker, const v1::Capture& capture) {
+  const v1::CaptureSpec& spec = capture.spec();
+  if (worker.framework() || !HasPart(worker)) return false;
+  if (spec.mode() == v1::CAPTURE_MODE_SNAPSHOT) return worker.reaches_back_ns() < spec.last_ns();
+  if (!IsByExecution(spec) || !HasBegunAndEnded(capture)) return false;
+  // Who joined late says since when, and is no surprise; unless nothing is there of it.
+  return worker.first_execution() == 0 ||
+         (!worker.joined_late() && worker.first_execution() != capture.begin().first_execution());
+}
+
+std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, size_t rows_max) {
+  if (capture.workers().empty()) return "";
+  const bool is_snapshot = capture.spec().mode() == v1::CAPTURE_MODE_SNAPSHOT;
+  const bool by_execution = capture.begin().first_execution() != 0;
+  std::vector<std::string> header = {
+      "INSTANCE", "PID", "WORKER GIDS", "OUTCOME", is_snapshot ? "CUT" : "BEGAN", "EVENTS", "LOST"};
+  if (is_snapshot) header.push_back("REACHES BACK");
+  if (by_execution) header.push_back("EXECUTIONS");
+  header.push_back("REASON");
+  std::vector<std::vector<std::string>> rows;
+  const std::vector<const v1::CaptureWorkerStatus*> workers = WorstFirst(capture);
+  for (const v1::CaptureWorkerStatus* worker : workers) {
+    if (rows.size() == rows_max) break;
+    const bool has_part = HasPart(*worker);
+    std::vector<std::string> row = {worker->worker().instance_id(),
+                                    worker->framework() ? "framework"
+                                    : worker->worker().pid() == 0
+                                        ? "-"
+                                        : std::to_string(worker->worker().pid()),
+                                    ranks.Format(worker->worker()),
+                                    OutcomeName(worker->state()),
+                                    FormatBegun(*worker),
+                                    has_part ? FormatCount(worker->events_read()) : "-",
+                                    has_part ? FormatCount(worker->events_lost()) : "-"};
+    if (is_snapshot) row.push_back(FormatDuration(worker->reaches_back_ns()));
+    if (by_execution) {
+      row.push_back(FormatExecutions(*worker, capture.begin()));
+    }
+    row.push_back(ReasonOf(*worker));
+    rows.push_back(std::move(row));
+  }
+  std::string out = FormatTable(header, rows);
+  if (workers.size() > rows.size()) {
+    out += fmt::format(
+        "({} further workers are not worse than the last one shown; --output json "
+        "has all)\n",
+        workers.size() - rows.size());
+  }
+  return out;
+}
+
+std::string FormatOutcomeSummary(const v1::Capture& capture) {
+  size_t selected = 0;
+  size_t taking_part = 0;
+  size_t late = 0;
+  std::map<std::string, size_t> others;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
+    if (worker.framework()) continue;
+    ++selected;
+    if (HasPart(worker) && !IsLeftOut(worker)) {
+      ++taking_part;
+      late += worker.joined_late() ? 1 : 0;
+      continue;
+    }
+    const std::string obstacle = ObstacleName(worker.obstacle());
+    ++others[obstacle.empty() ? OutcomeName(worker.state()) : obstacle];
+  }
+  if (selected == 0) return "";
+  std::string text;
+  for (const auto& [name, count] : others) {
+    text += fmt::format("{}{} {}", text.empty() ? " (" : ", ", count, name);
+  }
+  if (!text.empty()) text += ")";
+  if (late > 0) text += fmt::format(", {} of them joined late", late);
+  return fmt::format("{} of {} worker{} {}{}\n{}{}{}", taking_part, selected,
+                     selected == 1 ? "" : "s", WordOfMode(capture), text, FormatSkew(capture),
+                     FormatExecutions(capture), FormatReach(capture));
+}
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "cli/worker_ranks.h"
+#include "neurontrace/v1/operator_service.pb.h"
+
+// What came of each worker that a capture selected. Pure functions.
+namespace neurontrace::cli {
+
+// "busy: other profiler", "no tap"; empty for none.
+std::string ObstacleName(v1::CaptureObstacle obstacle);
+// "armed", "recorded", "refused", "suspended" …
+std::string OutcomeName(v1::CaptureWorkerState state);
+// The obstacle, and what is known of it; empty where all is well.
+std::string ReasonOf(const v1::CaptureWorkerStatus& worker);
+
+// Whether the worker was selected and has no whole part in the capture.
+bool IsLeftOut(const v1::CaptureWorkerStatus& worker);
+// Whether less of this worker is there than was asked for: a snapshot that reaches less far back, a
+// capture by execution that has ended and began at another one, or recorded none.
+bool FallsShort(const v1::CaptureWorkerStatus& worker, const v1::Capture& capture);
+
+// One line a worker, those left out first, then what lost most; beyond `rows_max` lines it says how
+// many are not shown. Empty for a capture without workers.
+std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, size_t rows_max);
+
+// "15 of 16 workers recorded (1 no tap)", and how close together they began.
+std::string FormatOutcomeSummary(const v1::Capture& capture);
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/process_tree.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/clean_text.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr size_t kUntappedMax = 8;
+constexpr int kDepthMax = 1000;
+constexpr size_t kStatBytesMax = 4096;
+constexpr size_t kMapsBytesMax = 8u << 20;
+constexpr size_t kNameBytesMax = 64;  // the kernel has 15
+
+std::string PathOf(const std::string& proc, uint32_t pid, const char* name) {
+  return proc + "/" + std::to_string(pid) + "/" + name;
+}
+
+// "7 (a name) S 1 …": the name and the parent. The name may hold anything, also ")".
+std::pair<std::string, uint32_t> NameAndParent(const std::string& stat) {
+  const size_t open = stat.find('(');
+  const size_t close = stat.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close < open) return {"", 0};
+  uint32_t parent = 0;
+  if (stat.size() > close + 4) {
+    std::from_chars(stat.data() + close + 4, stat.data() + stat.size(), parent);
+  }
+  return {stat.substr(open + 1, close - open - 1), parent};
+}
+
+// The file of the first mapping whose path holds `part`; empty: there is none.
+std::string MappedFile(const std::string& maps, std::string_view part) {
+  const size_t at = maps.find(part);
+  if (at == std::string::npos) return "";
+  const size_t line = at == 0 ? 0 : maps.rfind('\n', at - 1) + 1;  // 0 where there is none before
+  const size_t path = maps.find('/', line);
+  return maps.substr(path, std::min(maps.find('\n', path), maps.size()) - path);
+}
+
+}  // namespace
+
+std::string ReadProcFile(HostView& host, const std::string& path, size_t bytes_max) {
+  const auto text = host.Read(path, 0, bytes_max);
+  return text.ok() ? *text : "";
+}
+
+std::vector<uint32_t> ListProcesses(HostView& host, const std::string& proc) {
+  std::vector<uint32_t> pids;
+  for (const std::string& name : host.List(proc)) {
+    uint32_t pid = 0;
+    const char* const end = name.data() + name.size();
+    const auto [rest, error] = std::from_chars(name.data(), end, pid);
+    if (error == std::errc() && rest == end) pids.push_back(pid);
+  }
+  return pids;
+}
+
+ProcessSeen LookAtProcess(HostView& host, const std::string& proc, uint32_t pid) {
+  const std::string maps = ReadProcFile(host, PathOf(proc, pid, "maps"), kMapsBytesMax);
+  const std::string stat = ReadProcFile(host, PathOf(proc, pid, "stat"), kStatBytesMax);
+  return {.pid = pid,
+          .name = CleanText(NameAndParent(stat).first, kNameBytesMax),
+          .has_runtime = maps.find("/libnrt.so") != std::string::npos,
+          .runtime = MappedFile(maps, "/libnrt.so"),
+          .has_tap = maps.find("/libneurontrace_tap.so") != std::string::npos};
+}
+
+void ProcessTree::Look() {
+  std::multimap<uint32_t, uint32_t> children;
+  for (const uint32_t pid : ListProcesses(host_, proc_)) {
+    const std::string stat = ReadProcFile(host_, PathOf(proc_, pid, "stat"), kStatBytesMax);
+    children.emplace(NameAndParent(stat).second, pid);
+  }
+  std::set<uint32_t> seen = {root_};
+  std::vector<uint32_t> waiting = {root_};
+  while (!waiting.empty()) {
+    const uint32_t pid = waiting.back();
+    waiting.pop_back();
+    Note(LookAtProcess(host_, proc_, pid));
+    const auto [first, last] = children.equal_range(pid);
+    for (auto it = first; it != last; ++it) {
+      if (seen.insert(it->second).second) waiting.push_back(it->second);
+    }
+  }
+  processes_seen_ = std::max(processes_seen_, static_cast<uint32_t>(seen.size()));
+}
+
+bool ProcessTree::Has(uint32_t pid) const {
+  for (int depth = 0; depth < kDepthMax && pid > 1; ++depth) {
+    if (pid == root_) return true;
+    pid = NameAndParent(ReadProcFile(host_, PathOf(proc_, pid, "stat"), kStatBytesMax)).second;
+  }
+  return false;
+}
+
+void ProcessTree::Note(const ProcessSeen& process) {
+  has_seen_tap_ |= process.has_tap;
+  has_seen_runtime_ |= process.has_runtime;
+  std::erase_if(untapped_, [&](const ProcessSeen& known) { return known.pid == process.pid; });
+  if (process.has_runtime && !process.has_tap && untapped_.size() < kUntappedMax) {
+    untapped_.push_back(process);
+  }
+}
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/process_tree.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/fake_host_view.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr char kRuntime[] = "7f00-7f01 r-xp 0 08:01 1 /opt/aws/neuron/lib/libnrt.so.1\n";
+constexpr char kTap[] = "7f02-7f03 r-xp 0 08:01 2 /usr/lib/libneurontrace_tap.so\n";
+
+class ProcessTreeTest : public testing::Test {
+ protected:
+  FakeHostView host_;
+  ProcessTree tree_{host_, "/proc", 10};
+};
+
+TEST_F(ProcessTreeTest, SeesWhatDescendsFromTheCommandAndNothingElse) {
+  host_.PutProcess(10, 1, "sh", kTap);
+  host_.PutProcess(11, 10, "python (x) S 4", kTap);
+  host_.PutProcess(12, 11, "python", std::string(kTap) + kRuntime);
+  host_.PutProcess(20, 1, "other", kRuntime);
+  tree_.Look();
+  EXPECT_EQ(tree_.processes_seen(), 3u);
+  EXPECT_TRUE(tree_.has_seen_tap());
+  EXPECT_TRUE(tree_.has_seen_runtime());
+  EXPECT_TRUE(tree_.untapped().empty());
+  EXPECT_TRUE(tree_.Has(12));
+  EXPECT_TRUE(tree_.Has(10));
+  EXPECT_FALSE(tree_.Has(20));
+  EXPECT_FALSE(tree_.Has(1));
+}
+
+TEST_F(ProcessTreeTest, NamesWhoHasTheRuntimeAndNoTap) {
+  host_.PutProcess(10, 1, "sh", kTap);
+  host_.PutProcess(12, 10, "python", kRuntime);
+  tree_.Look();
+  ASSERT_EQ(tree_.untapped().size(), 1u);
+  EXPECT_EQ(tree_.untapped()[0].pid, 12u);
+  EXPECT_EQ(tree_.untapped()[0].name, "python");
+  // It is remembered when it has gone, and forgotten when the tap is there after all.
+  tree_.Look();
+  EXPECT_EQ(tree_.untapped().size(), 1u);
+  host_.PutProcess(12, 10, "python", std::string(kTap) + kRuntime);
+  tree_.Look();
+  EXPECT_TRUE(tree_.untapped().empty());
+}
+
+TEST_F(ProcessTreeTest, WhatCannotBeReadIsNotSeen) {
+  host_.PutProcess(10, 1, "sh", "");
+  host_.PutFile("/proc/10/stat", "nonsense");
+  host_.PutFile("/proc/self/maps", kRuntime);
+  tree_.Look();
+  EXPECT_FALSE(tree_.has_seen_tap());
+  EXPECT_FALSE(tree_.has_seen_runtime());
+}
+
+}  // namespace
+}  // namespace neurontrace::cli

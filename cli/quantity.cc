@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/quantity.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "cli/text.h"
+
+namespace neurontrace::cli {
+namespace {
+
+struct Amount {
+  double value = 0;
+  std::string_view unit;
+};
+
+// A number that is not negative, and what follows it; nothing where there is none.
+bool TakeAmount(std::string_view text, Amount& amount) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount.value,
+                                            std::chars_format::fixed);
+  amount.unit = std::string_view(end, static_cast<size_t>(text.data() + text.size() - end));
+  return error == std::errc() && std::isfinite(amount.value) && !std::signbit(amount.value);
+}
+
+struct ByteUnit {
+  std::string_view name;
+  double bytes;
+};
+constexpr std::array<ByteUnit, 14> kByteUnits = {{{"", 1},
+                                                  {"B", 1},
+                                                  {"k", 1e3},
+                                                  {"kB", 1e3},
+                                                  {"KB", 1e3},
+                                                  {"M", 1e6},
+                                                  {"MB", 1e6},
+                                                  {"G", 1e9},
+                                                  {"GB", 1e9},
+                                                  {"TB", 1e12},
+                                                  {"KiB", 1024.0},
+                                                  {"MiB", 1024.0 * 1024},
+                                                  {"GiB", 1024.0 * 1024 * 1024},
+                                                  {"TiB", 1024.0 * 1024 * 1024 * 1024}}};
+
+}  // namespace
+
+absl::StatusOr<uint64_t> ParseBytes(std::string_view text) {
+  Amount amount;
+  if (TakeAmount(text, amount)) {
+    for (const ByteUnit& unit : kByteUnits) {
+      const double bytes = amount.value * unit.bytes;
+      if (unit.name == amount.unit && bytes >= 1 && bytes < 1e18) {
+        return static_cast<uint64_t>(std::llround(bytes));
+      }
+    }
+  }
+  return InvalidArgument("'{}' is not a size; write it like 2GB, 500MB or 64MiB", text);
+}
+
+absl::StatusOr<uint64_t> ParseByteRate(std::string_view text) {
+  constexpr std::string_view kPerSecond = "/s";
+  std::string_view size = text;
+  if (size.ends_with(kPerSecond)) size.remove_suffix(kPerSecond.size());
+  if (const auto bytes = ParseBytes(size); bytes.ok()) return *bytes;
+  return InvalidArgument("'{}' is not a rate; write it like 10MB/s", text);
+}
+
+absl::StatusOr<uint32_t> ParseProcessorShare(std::string_view text) {
+  Amount amount;
+  if (TakeAmount(text, amount) && amount.unit == "%") {
+    const double millionths = amount.value * 1e4;
+    if (millionths >= 1 && millionths <= 1e6) {
+      return static_cast<uint32_t>(std::lround(millionths));
+    }
+  }
+  return InvalidArgument("'{}' is not a share of a processor; write it like 2% or 0.5%", text);
+}
+
+absl::StatusOr<std::vector<v1::GidRange>> ParseGidRanges(std::string_view text) {
+  std::vector<v1::GidRange> ranges;
+  for (const std::string& item : SplitList({std::string(text)})) {
+    const auto wrong = [&] {
+      return InvalidArgument("'{}' is no range of worker_gids; write them like 0-7,64", item);
+    };
+    v1::GidRange range;
+    int64_t first = 0;
+    int64_t last = 0;
+    const char* const end = item.data() + item.size();
+    auto [at, error] = std::from_chars(item.data(), end, first);
+    if (error != std::errc() || first < 0) return wrong();
+    last = first;
+    if (at != end) {
+      if (*at != '-') return wrong();
+      const auto [stop, second] = std::from_chars(at + 1, end, last);
+      if (second != std::errc() || stop != end) return wrong();
+    }
+    if (last < first) return wrong();
+    range.set_first(first);
+    range.set_last(last);
+    ranges.push_back(range);
+  }
+  return ranges;
+}
+
+absl::StatusOr<v1::KeyValue> ParseKeyValue(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string_view::npos) {
+    return InvalidArgument("'{}' is not of the form KEY=VALUE", text);
+  }
+  v1::KeyValue pair;
+  pair.set_key(std::string(text.substr(0, equals)));
+  pair.set_value(std::string(text.substr(equals + 1)));
+  return pair;
+}
+
+absl::StatusOr<uint32_t> ParseRequirement(std::string_view text) {
+  if (text == "all") return 100;
+  if (text == "any") return 0;
+  Amount amount;
+  if (TakeAmount(text, amount) && (amount.unit == "%" || amount.unit.empty()) &&
+      amount.value >= 1 && amount.value <= 100 && amount.value == std::floor(amount.value)) {
+    return static_cast<uint32_t>(amount.value);
+  }
+  return InvalidArgument("'{}' is none of: all, any, or how many percent of the workers (90%)",
+                         text);
+}
+
+}  // namespace neurontrace::cli

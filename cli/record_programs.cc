@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/record_programs.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <vector>
+
+#include "base/status.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr char kTapName[] = "libneurontrace_tap.so";
+
+std::vector<std::string> TapCandidates(const ProgramPlaces& places) {
+  if (!places.tap.empty()) return {places.tap};
+  std::vector<std::string> candidates;
+  for (const std::string& directory : {places.programs, places.own_directory}) {
+    if (directory.empty()) continue;
+    for (const char* place : {"/", "/../lib/", "/../lib/neurontrace/", "/../lib64/"}) {
+      candidates.push_back(directory + place + kTapName);
+    }
+  }
+  return candidates;
+}
+
+}  // namespace
+
+std::string OwnDirectory() {
+  char path[PATH_MAX];
+  const ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+  const std::string own(path, n > 0 ? static_cast<size_t>(n) : 0);
+  const size_t slash = own.rfind('/');
+  return slash == std::string::npos ? "." : own.substr(0, slash);
+}
+
+std::string FindTap(const ProgramPlaces& places,
+                    const std::function<bool(const std::string&)>& is_there) {
+  for (const std::string& candidate : TapCandidates(places)) {
+    if (is_there(candidate)) return candidate;
+  }
+  return "";
+}
+
+absl::StatusOr<RecordPrograms> FindRecordPrograms(
+    const ProgramPlaces& places, const std::function<bool(const std::string&)>& is_there) {
+  const std::string directory = places.programs.empty() ? places.own_directory : places.programs;
+  RecordPrograms found{.agent = directory + "/neurontrace-agent",
+                       .aggregator = directory + "/neurontrace-aggregator",
+                       .tap = FindTap(places, is_there)};
+  for (const std::string& program : {found.agent, found.aggregator}) {
+    if (is_there(program)) continue;
+    return NotFound(
+        "there is no {}: name the directory of neurontrace-agent and neurontrace-aggregator with "
+        "--programs DIR or NEURONTRACE_PROGRAMS",
+        program);
+  }
+  if (found.tap.empty()) {
+    return NotFound("there is no {}: name the tap with --tap FILE or NEURONTRACE_TAP",
+                    places.tap.empty()
+                        ? fmt::format("{} beside {} nor in its ../lib", kTapName, directory)
+                        : places.tap);
+  }
+  return found;
+}
+
+}  // namespace neurontrace::cli

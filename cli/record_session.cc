@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/record_session.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "base/status.h"
+#include "cli/capture_progress.h"
+#include "cli/capture_view.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr uint32_t kDaemonStartMs = 30'000;
+constexpr auto kAgentPoll = std::chrono::milliseconds(10);
+constexpr int64_t kFirstLookNs = 20'000'000;
+constexpr int64_t kLookPauseMaxNs = 5'000'000'000;
+// Asked for while signals wait to be passed on.
+constexpr auto kWorkersAnswer = std::chrono::milliseconds(200);
+// What goes to the command when somebody sends it to us. The terminal sends its own to both.
+constexpr int kForwarded[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+int64_t MonotonicNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+bool IsThere(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+bool IsPastBegin(const v1::Capture& capture) {
+  return capture.state() == v1::CAPTURE_STATE_RECORDING &&
+         capture.server_realtime_ns() >= BeginOf(capture);
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+const char* Environment(const char* name) {
+  const char* const value = getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+RecordSession::RecordSession(Context& context, const RecordOptions& options)
+    : context_(context), options_(options), look_pause_ns_(kFirstLookNs) {
+  sigset_t mask;
+  sigemptyset(&mask);
+  sigaddset(&mask, SIGCHLD);
+  for (const int signal : kForwarded) sigaddset(&mask, signal);
+  sigprocmask(SIG_BLOCK, &mask, &old_mask_);
+  signals_ = UniqueFd(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+RecordSession::~RecordSession() = default;
+
+absl::Status RecordSession::CheckOutput() const {
+  struct stat about;
+  if (options_.path.ends_with('/') ||
+      (stat(options_.path.c_str(), &about) == 0 && S_ISDIR(about.st_mode))) {
+    return FailedPrecondition("the trace cannot be written to {}: it is a directory; name a file",
+                              options_.path);
+  }
+  const std::string directory = DirectoryOf(options_.path);
+  if (access(directory.c_str(), W_OK | X_OK) != 0) {
+    return FailedPrecondition("the trace cannot be written to {}: {}: {}", options_.path, directory,
+                              strerror(errno));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordSession::Begin() {
+  program_ = FindProgram(options_.command[0], Environment("PATH"));
+  if (program_.empty() || !IsThere(program_)) {
+    exit_code_ = kExitCommandMissing;
+    return NotFound("{}: there is no such command", options_.command[0]);
+  }
+  if (access(program_.c_str(), X_OK) != 0) {
+    exit_code_ = kExitCannotRun;
+    return FailedPrecondition("{} cannot be run: {}", program_, strerror(errno));
+  }
+  ASSIGN_OR_RETURN(const RecordPrograms programs, FindRecordPrograms(options_.places, IsThere));
+  RETURN_IF_ERROR(CheckOutput());
+  ASSIGN_OR_RETURN(directory_, ScratchDirectory::Make(options_.directory));
+  const std::string socket = directory_->path() + "/agent.sock";
+  if (socket.size() >= sizeof(sockaddr_un::sun_path)) {
+    return InvalidArgument("{} is too long for the path of a socket: name another --directory",
+                           socket);
+  }
+  char* const tap = realpath(programs.tap.c_str(), nullptr);  // the command may change directory
+  const std::string preload =
+      WithPreload(tap == nullptr ? programs.tap : tap, Environment("LD_PRELOAD"));
+  free(tap);
+  ASSIGN_OR_RETURN(command_,
+                   TracedCommand::Prepare(
+                       options_.command,
+                       {{"LD_PRELOAD", preload}, {"NEURONTRACE_AGENT_SOCKET", socket}}, old_mask_));
+  tree_ = std::make_unique<ProcessTree>(host_, "/proc", command_->pid());
+  signal(SIGPIPE, SIG_IGN);  // whoever reads our stderr may go; the trace is written all the same
+  absl::Status status = StartDaemons(programs, socket);
+  if (status.ok()) status = StartCapture();
+  if (IsAbandoned()) return absl::OkStatus();
+  RETURN_IF_ERROR(status);
+  return Release();
+}
+
+absl::Status RecordSession::StartDaemons(const RecordPrograms& programs,
+                                         const std::string& socket) {
+  const auto is_abandoned = [this] { return IsAbandoned(); };
+  const std::string& path = directory_->path();
+  // What it keeps matters to this run alone: after a crash of the machine there is no run.
+  ASSIGN_OR_RETURN(aggregator_,
+                   DaemonProcess::Start(
+                       {programs.aggregator, "--listen", "127.0.0.1:0", "--store", path + "/store",
+                        "--health-address", "127.0.0.1:0", "--durability", "page-cache"},
+                       path + "/aggregator.log"));
+  ASSIGN_OR_RETURN(context_.aggregator,
+                   aggregator_->WaitForLine("listening on ", kDaemonStartMs, is_abandoned));
+  // Of this machine's processes only the command's are its affair.
+  std::vector<std::string> agent = {programs.agent,
+                                    "--aggregator",
+                                    context_.aggregator,
+                                    "--socket",
+                                    socket,
+                                    "--spool",
+                                    "none",
+                                    "--health-address",
+                                    "127.0.0.1:0",
+                                    "--drain-seconds",
+                                    "3",
+                                    "--no-process-scan"};
+  if (!options_.framework_directory.empty()) {
+    agent.insert(agent.end(), {"--framework-dir", options_.framework_directory});
+  }
+  ASSIGN_OR_RETURN(agent_, DaemonProcess::Start(agent, path + "/agent.log"));
+  return agent_->WaitForLine("listening on ", kDaemonStartMs, is_abandoned).status();
+}
+
+absl::Status RecordSession::WaitForAgent() {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(kDaemonStartMs);
+  for (;;) {
+    grpc::ClientContext call;
+    SetDeadline(call, context_);
+    v1::GetStatusReply reply;
+    const grpc::Status status = context_.stub().GetStatus(&call, {}, &reply);
+    if (status.ok() && reply.agents_connected() > 0) return absl::OkStatus();
+    if (IsAbandoned() || std::chrono::steady_clock::now() > deadline) {
+      return Unavailable("the agent has not reached its aggregator at {}: {}", context_.aggregator,
+                         status.error_message());
+    }
+    std::this_thread::sleep_for(kAgentPoll);
+  }
+}
+
+absl::Status RecordSession::StartCapture() {
+  RETURN_IF_ERROR(WaitForAgent());
+  grpc::ClientContext call;
+  SetDeadline(call, context_);
+  v1::StartCaptureRequest request;
+  *request.mutable_spec() = options_.spec;
+  const grpc::Status status = context_.stub().StartCapture(&call, request, &capture_);
+  if (!status.ok()) return Unavailable("no capture could be started: {}", status.error_message());
+  return WaitForBegin();
+}
+
+// A worker that is quick would else have events before the moment at which all begin.
+absl::Status RecordSession::WaitForBegin() {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(kDaemonStartMs);
+  const std::string id = capture_.capture_id();
+  while (!IsPastBegin(capture_)) {
+    if (HasEnded(capture_)) {
+      return Unavailable("the capture did not begin: {}",
+                         capture_.warnings().empty() ? "" : capture_.warnings(0));
+    }
+    if (IsAbandoned() || std::chrono::steady_clock::now() > deadline) {
+      return Unavailable("the capture did not begin in time");
+    }
+    std::this_thread::sleep_for(kAgentPoll);
+    const grpc::Status status = GetCapture(context_, id, capture_);
+    if (!status.ok()) {
+      return Unavailable("the aggregator does not answer: {}", status.error_message());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordSession::Release() {
+  const int error = command_->Release();
+  look_at_ns_ = MonotonicNs() + look_pause_ns_;
+  if (error == 0) return absl::OkStatus();
+  exit_code_ = error == ENOENT ? kExitCommandMissing : kExitCannotRun;
+  return FailedPrecondition("{} cannot be run: {}", program_, strerror(error));
+}
+
+bool RecordSession::IsAbandoned() { return command_->HasEnded(); }
+
+void RecordSession::AwaitCommand() {
+  while (!command_->HasEnded()) {
+    const int64_t wait_ns =
+        look_at_ns_ == 0 ? -1 : std::max<int64_t>(0, look_at_ns_ - MonotonicNs());
+    pollfd ready = {signals_.get(), POLLIN, 0};
+    poll(&ready, 1, wait_ns < 0 ? -1 : static_cast<int>(wait_ns / 1'000'000 + 1));
+    signalfd_siginfo signal;
+    while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) Handle(signal);
+    if (look_at_ns_ != 0 && MonotonicNs() >= look_at_ns_) LookAtProcesses();
+  }
+  exit_code_ = command_->exit_code();
+}
+
+void RecordSession::Handle(const signalfd_siginfo& signal) {
+  if (signal.ssi_signo == SIGCHLD) {
+    NoteDaemons();
+    return;
+  }
+  // What the terminal sends, the command has already; what the command sends its own group, too.
+  if (signal.ssi_code > 0 || tree_->Has(signal.ssi_pid)) return;
+  command_->Forward(static_cast<int>(signal.ssi_signo));
+}
+
+void RecordSession::NoteDaemons() {
+  if (!lost_daemon_.empty()) return;
+  if (aggregator_ != nullptr && !aggregator_->is_running()) lost_daemon_ = "aggregator";
+  if (agent_ != nullptr && !agent_->is_running()) lost_daemon_ = "agent";
+}
+
+// Until there is a worker: then nobody will ask why there is none.
+void RecordSession::LookAtProcesses() {
+  if (HasWorkers()) {
+    look_at_ns_ = 0;
+    return;
+  }
+  tree_->Look();
+  look_pause_ns_ = std::min(look_pause_ns_ * 2, kLookPauseMaxNs);
+  look_at_ns_ = MonotonicNs() + look_pause_ns_;
+}
+
+bool RecordSession::HasWorkers() {
+  grpc::ClientContext call;
+  call.set_deadline(std::chrono::system_clock::now() + kWorkersAnswer);
+  v1::CaptureReference reference;
+  reference.set_capture_id(capture_.capture_id());
+  v1::Capture capture;
+  return context_.stub().GetCapture(&call, reference, &capture).ok() && capture.workers_size() > 0;
+}
+
+}  // namespace neurontrace::cli

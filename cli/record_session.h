@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <signal.h>
+#include <sys/signalfd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "cli/command.h"
+#include "cli/daemon_process.h"
+#include "cli/process_tree.h"
+#include "cli/record_programs.h"
+#include "cli/scratch_directory.h"
+#include "cli/traced_command.h"
+
+namespace neurontrace::cli {
+
+struct RecordOptions {
+  std::vector<std::string> command;
+  v1::CaptureSpec spec;
+  std::string path;  // of the trace
+  v1::ExportFormat format = v1::EXPORT_FORMAT_PERFETTO;
+  std::string directory;            // in which the private daemons have theirs
+  std::string framework_directory;  // empty: none
+  ProgramPlaces places;
+  bool keep_store = false;
+  bool quiet = false;
+  bool json = false;
+};
+
+// One run of `neurontrace record`: an aggregator and an agent for nobody else, a capture, the
+// command, the trace. Make it in the program's first thread while there is no other, call its
+// functions in this order, from that thread. Nothing of it survives: the daemons end with it, or
+// are killed by the kernel if the program is.
+class RecordSession {
+ public:
+  RecordSession(Context& context, const RecordOptions& options);
+  ~RecordSession();
+
+  // Everything up to the recording capture; then the command begins. An error's code is to become
+  // the exit code: see RecordExitCode. OK also where the command was ended by a signal meanwhile.
+  absl::Status Begin();
+  // Passes signals on until the command has ended.
+  void AwaitCommand();
+  // Stops the capture and writes the trace. Says what came on stderr: in words, or as one line of
+  // JSON, the last of all.
+  void Conclude();
+  // The same where Begin failed.
+  void TellFailure(const absl::Status& status);
+
+  int exit_code() const { return exit_code_; }
+
+ private:
+  absl::Status CheckOutput() const;
+  absl::Status StartDaemons(const RecordPrograms& programs, const std::string& socket);
+  absl::Status StartCapture();
+  absl::Status WaitForAgent();
+  absl::Status WaitForBegin();
+  absl::Status Release();
+  bool IsAbandoned();
+  void Handle(const signalfd_siginfo& signal);
+  void NoteDaemons();
+  void LookAtProcesses();
+  bool HasWorkers();
+  absl::Status StopCapture();
+  void Say(const std::string& text) const;
+  void Report();
+  std::vector<std::string> WhyNothing();
+  void SayWhyNothing();
+  void TellJson() const;
+  void KeepStore(const std::string& why);
+
+  Context& context_;
+  const RecordOptions& options_;
+  int exit_code_ = kExitRecordFailed;
+  sigset_t old_mask_;
+  UniqueFd signals_;
+  std::string program_;  // the command's file
+  std::unique_ptr<ScratchDirectory> directory_;
+  std::unique_ptr<TracedCommand> command_;
+  std::unique_ptr<DaemonProcess> aggregator_;
+  std::unique_ptr<DaemonProcess> agent_;
+  SystemHostView host_;
+  std::unique_ptr<ProcessTree> tree_;
+  int64_t look_at_ns_ = 0;  // monotonic
+  int64_t look_pause_ns_;
+  std::string lost_daemon_;  // the first that ended before its time
+  v1::Capture capture_;
+  bool has_kept_store_ = false;
+  // For JSON.
+  std::string exported_;  // an ExportDone; empty: there was no export
+  std::string problem_;
+  std::vector<std::string> reasons_;  // of the problem, with what to do
+};
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/shared_options.h"
+
+#include "base/status.h"
+#include "cli/text.h"
+#include "trace/event_filter.h"
+
+namespace neurontrace::cli {
+
+CLI::Validator NotEmpty(const std::string& way_out) {
+  return CLI::Validator(
+      [way_out](const std::string& value) {
+        if (!SplitList({value}).empty()) return std::string();
+        return "it is empty (is a variable not set?): " + way_out;
+      },
+      "");
+}
+
+CLI::Option* AddInstances(CLI::App& command, std::vector<std::string>& instances) {
+  return command
+      .add_option("--system-trace-filter-instance-id,--instance", instances,
+                  "Only these instances (comma-separated)")
+      ->allow_extra_args(false)
+      ->check(NotEmpty("leave it out for all instances"));
+}
+
+CLI::Option* AddCores(CLI::App& command, std::vector<std::string>& cores) {
+  return command
+      .add_option("--system-trace-filter-neuron-core,--core", cores,
+                  "Only these cores, by index inside the process: 0,2,4-7")
+      ->allow_extra_args(false)
+      ->check(NotEmpty("leave it out for all cores"));
+}
+
+CLI::Option* AddEventTypes(CLI::App& command, std::vector<std::string>& event_types) {
+  return command
+      .add_option("--system-trace-filter-event-type,--event-type", event_types,
+                  "Only these event types: names, hardware, software, ^name for all but")
+      ->allow_extra_args(false)
+      ->check(NotEmpty("leave it out for the usual event types"));
+}
+
+CLI::Option* AddFormat(CLI::App& command, std::string& format) {
+  return command
+      .add_option("--format", format,
+                  "perfetto, json, events or summary-json (default: by the file's ending)")
+      ->check(CLI::IsMember({"perfetto", "json", "events", "summary-json"}));
+}
+
+absl::StatusOr<std::vector<uint32_t>> CoresOf(const std::vector<std::string>& cores) {
+  std::vector<uint32_t> all;
+  for (const std::string& text : SplitList(cores)) {
+    ASSIGN_OR_RETURN(const std::vector<uint32_t> some, ParseCoreList(text));
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+absl::StatusOr<std::vector<std::string>> EventTypesOf(const std::vector<std::string>& event_types,
+                                                      bool all_events) {
+  std::vector<std::string> types = SplitList(event_types);
+  RETURN_IF_ERROR(EventFilter::Parse(types).status());
+  if (all_events && !types.empty()) {
+    return InvalidArgument(
+        "--all-events and --event-type contradict each other: leave one of them out");
+  }
+  return types;
+}
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/unique_fd.h"
+
+namespace neurontrace::cli {
+
+// Why nothing ran, as env and timeout have it.
+enum RecordExitCode : int {
+  kExitRecordFailed = 125,    // of `record` itself, before the command began
+  kExitCannotRun = 126,       // the command is there, and cannot be executed
+  kExitCommandMissing = 127,  // it is not there
+};
+
+// The path that a shell would run for `name`: itself where it has a slash, else the first of PATH.
+// Empty: there is none.
+std::string FindProgram(const std::string& name, const std::string& path);
+
+// LD_PRELOAD with `library` in front of what is there already.
+std::string WithPreload(const std::string& library, const std::string& present);
+
+// The command that `record` runs for somebody. The process is made at once and waits, so that it
+// is forked while there is a single thread; Release lets the command begin. It has this process's
+// stdin, stdout, stderr, signal mask and dispositions, and stands in its process group. The kernel
+// kills it if this process is killed. One thread, the program's first.
+class TracedCommand {
+ public:
+  struct Variable {
+    std::string name;
+    std::string value;
+  };
+  // `mask`: the signals that were blocked when the program began.
+  static absl::StatusOr<std::unique_ptr<TracedCommand>> Prepare(
+      const std::vector<std::string>& words, const std::vector<Variable>& environment,
+      const sigset_t& mask);
+  // Kills what has not ended.
+  ~TracedCommand();
+  TracedCommand(const TracedCommand&) = delete;
+  TracedCommand& operator=(const TracedCommand&) = delete;
+
+  // Lets it begin, and returns once it has: 0, or the errno of the exec that failed.
+  int Release();
+  // Whether it has ended; asks the kernel. Signals may end it before its release.
+  bool HasEnded();
+  void Forward(int signal);
+
+  pid_t pid() const { return pid_; }
+  // Once it has ended: as a shell says it, 128 and the signal's number for one that was killed.
+  int exit_code() const;
+  // "exit code 7" or "signal 9 (Killed)".
+  std::string Outcome() const;
+
+ private:
+  TracedCommand(pid_t pid, UniqueFd go, UniqueFd failure)
+      : pid_(pid), go_(std::move(go)), failure_(std::move(failure)) {}
+
+  const pid_t pid_;
+  bool has_ended_ = false;
+  int status_ = 0;    // of waitpid
+  UniqueFd go_;       // a byte into it is the release
+  UniqueFd failure_;  // the errno of a failed exec comes out of it, or its end
+};
+
+}  // namespace neurontrace::cli

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "tests/fake_nrt/fake_nrt.h"
 
@@ -33,11 +34,24 @@ void SimCore::Run() {
     if (TrueNow() - schedule_.period_ns() >= options_.end_ns) break;
     if (planner_.exec_id() == options_.communicator_after) options_.join_communicator();
     if (stop_.WaitUntil(schedule_.StepBegin(step))) break;
+    const std::string& stall_file = options_.stall_file;
+    if (!stall_file.empty() && access(stall_file.c_str(), F_OK) == 0)
+      return Stall(planner_.Plan(step));
     const bool goes_on = EmitAll(planner_.Plan(step++));
     truth_.Flush();
     if (!goes_on) break;
   }
   truth_.Flush();
+}
+
+void SimCore::Stall(std::span<const PlannedEvent> events) {
+  const auto end = std::find_if(events.begin(), events.end(), [](const PlannedEvent& event) {
+    return event.form.event_type == std::string_view("nc_exec_running") &&
+           event.form.phase == std::string_view("stop");
+  });
+  EmitAll({events.begin(), end});
+  truth_.Flush();
+  stop_.WaitUntil(INT64_MAX);
 }
 
 bool SimCore::EmitAll(std::span<const PlannedEvent> events) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 
 #include "tests/fake_nrt/execution_planner.h"
 #include "tests/fake_nrt/ground_truth.h"
@@ -16,6 +17,7 @@ struct SimCoreOptions {
   PlannerOptions planner;
   int64_t end_ns = INT64_MAX;                // no execution begins from this true time on
   uint64_t executions = UINT64_MAX;          // nor after so many
+  std::string stall_file;                    // once it is there, an execution stops in its middle
   uint64_t communicator_after = UINT64_MAX;  // executions before join_communicator is called
   std::function<void()> join_communicator;
 };
@@ -39,6 +41,8 @@ class SimCore {
   // False when the stop signal came.
   bool EmitAll(std::span<const PlannedEvent> events);
   void Emit(const PlannedEvent& event);
+  // The execution as far as it is on the device, and nothing more until the stop signal.
+  void Stall(std::span<const PlannedEvent> events);
 
   const Schedule& schedule_;
   const StopSignal& stop_;

@@ -36,6 +36,9 @@ void AddWorkload(CLI::App& app, SimOptions& options) {
   app.add_option("--straggler-rank", options.straggler_rank, "This rank enters every barrier late");
   app.add_option("--straggler-extra-us", options.straggler_extra_us, "How late, in microseconds")
       ->check(CLI::Range(0, 10'000'000));
+  app.add_option("--stall-rank", options.stall_rank,
+                 "This rank stops for good in the middle of an execution");
+  app.add_option("--stall-file", options.stall_file, "Once this file is there");
   app.add_flag("--hardware-after-sync", options.hardware_after_sync,
                "Hardware events enter the ring behind their sync point, not in order of time");
 }

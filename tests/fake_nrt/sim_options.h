@@ -32,6 +32,8 @@ struct SimOptions {
   int64_t start_at_ns = 0;       // 0: now
   int64_t straggler_rank = -1;
   int64_t straggler_extra_us = 0;
+  int64_t stall_rank = -1;
+  std::string stall_file;
   HostClock host_clock;  // without an origin: from start_at_ns on
   std::string ground_truth;
   CommunicatorTime communicator = CommunicatorTime::kEarly;

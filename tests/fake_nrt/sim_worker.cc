@@ -131,6 +131,9 @@ void SimWorker::BuildCores() {
                     static_cast<int64_t>(options_.duration_s * 1e9);
     }
     if (options_.executions > 0) core.executions = options_.executions;
+    if (options_.stall_rank == static_cast<int64_t>(options_.rank_start + nc)) {
+      core.stall_file = options_.stall_file;
+    }
     if (options_.communicator == CommunicatorTime::kLate) {
       core.communicator_after = options_.communicator_after;
       core.join_communicator = [this, nc] { JoinCommunicator(nc); };

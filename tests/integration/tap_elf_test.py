@@ -13,7 +13,7 @@ INTERPOSED = {
     "nrt_inspect_stop",
 }
 # For hosts whose calls cannot be interposed; see docs/tap.md.
-FOR_HOSTS = {"neurontrace_tap_runtime_initialized", "neurontrace_tap_runtime_closing"}
+FOR_HOSTS = {"neurontrace_tap_runtime_initialized", "neurontrace_tap_runtime_closing", "neurontrace_tap_version"}
 NEEDED = {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 GLIBC_MAX = (2, 34)
 

@@ -56,7 +56,7 @@ class NotRecordable(FleetCase):
         self.assertIn("nrt_sys_trace_fetch_events", found["detail"])
         self.assertIn("runtime too old", self.fleet.cli("workers").stdout)
         capture_id = self.start_capture()
-        capture = self.stop_capture(capture_id, code=3)
+        capture = self.stop_capture(capture_id, code=1)  # nobody else was there, and nothing began
         self.assertEqual(self.outcomes(capture), {("i-0001", worker.pid): "REFUSED"})
         self.assertIn("too old", capture["workers"][0]["detail"] + found["detail"])
         self.assertEqual(capture["events"], "0")
@@ -73,7 +73,8 @@ class OtherProfiler(FleetCase):
         capture_id = self.start_capture()
         capture = self.fleet.wait_for_capture(capture_id, lambda c: c["workers"], "a word about the worker")
         self.assertIn("profile", capture["workers"][0]["detail"])
-        capture = self.stop_capture(capture_id, code=3)
+        capture = self.stop_capture(capture_id, code=1)
+        self.assertEqual(capture["state"], "CAPTURE_STATE_NOT_BEGUN")
         self.assertEqual(self.outcomes(capture), {("i-0001", worker.pid): "REFUSED"})
         self.assertEqual(capture["events"], "0")
 

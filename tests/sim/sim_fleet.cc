@@ -14,6 +14,18 @@ constexpr uint64_t kSettleMaxNs = 150 * kSimSecond;
 // What may be over a budget: the chunk or message that was on its way in when it was reached.
 constexpr size_t kChunkSlackBytes = 1u << 20;
 
+std::string_view WordsOf(CaptureState state) {
+  if (state == CaptureState::kComplete) return "complete";
+  return state == CaptureState::kNotBegun ? "not begun" : "incomplete";
+}
+
+// Asked for before any agent was connected, or stopped before it began: nobody recorded a thing.
+bool WasRightlyNotBegun(const CaptureRecord& record) {
+  if (record.state != CaptureState::kNotBegun) return false;
+  return record.agents.empty() || (!record.end_warnings.empty() &&
+                                   record.end_warnings.front() == "it was stopped before it began");
+}
+
 }  // namespace
 
 SimFleet::SimFleet(const SimProfile& profile, const CrashDisk::Contents& store, bool verbose)
@@ -290,14 +302,13 @@ void SimFleet::CheckCaptures() {
       continue;
     }
     state = record->state;
-    world_.trace.Note("capture {} ended {}", id.ToString(),
-                      state == CaptureState::kComplete ? "complete" : "incomplete");
+    world_.trace.Note("capture {} ended: {}", id.ToString(), WordsOf(state));
     for (const std::string& warning : record->warnings) world_.trace.Note("  {}", warning);
     if (!HasEnded(state)) world_.trace.Violate("capture {} ended open", id.ToString());
     ledger_.CheckEnded(*record, aggregator_->store());
-    if (profile_.calm && !ledger_.IsComplete(id)) {
+    if (profile_.calm && !WasRightlyNotBegun(*record) && !ledger_.IsComplete(id)) {
       world_.trace.Violate("nothing happened, and yet a capture is not complete: {}",
-                           record->warnings.empty() ? "" : record->warnings.front());
+                           record->end_warnings.empty() ? "" : record->end_warnings.front());
     }
   }
 }

@@ -115,7 +115,7 @@ void SimSource::Take(Known& known, const SimWorker::Record& record) {
                   .payload_bytes = sizeof stopped};
   switch (record.type) {
     case TapRecordType::kTraceStarted:
-      return capture.OnTraceStarted(taken);
+      return capture.OnTraceStarted(taken, WorkerFacts{});
     case TapRecordType::kTraceStopped:
       return capture.OnTraceStopped(taken);
     case TapRecordType::kLoss:
@@ -196,6 +196,12 @@ void SimSource::JoinIfMatching(Known& known, Capture& capture) {
       [&](const StreamCursor& cursor) { return cursor.stream.worker == known.worker->identity(); });
   const bool records_it = known.worker->running() == id;
   if (!has_streams && !records_it && (capture.stopping || capture.unconfirmed)) return;
+  if (capture.arming) {
+    listener_.OnCaptureWorker({.capture_id = id,
+                               .worker = known.worker->identity(),
+                               .state = CaptureWorkerState::kArmed});
+    return;
+  }
   auto& joined = known.captures[id];
   if (joined == nullptr) {
     joined = std::make_unique<WorkerCapture>(surroundings_, listener_, capture.plan,
@@ -213,8 +219,37 @@ void SimSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spe
   capture.plan.spec = spec;
   capture.cursors.assign(cursors.begin(), cursors.end());
   capture.unconfirmed = false;
+  capture.arming = false;
   if (capture.stopping) return;
   for (const auto& known : known_) JoinIfMatching(*known, capture);
+}
+
+void SimSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                           std::span<const StreamCursor> cursors) {
+  // One that is told again, after its connection broke, waits on.
+  const bool is_new = !captures_.contains(capture_id);
+  Capture& capture = captures_[capture_id];
+  capture.plan.id = capture_id;
+  capture.plan.spec = spec;
+  capture.cursors.assign(cursors.begin(), cursors.end());
+  if (!capture.stopping && (is_new || capture.unconfirmed)) capture.arming = true;
+  capture.unconfirmed = false;
+  if (capture.stopping) return;
+  for (const auto& known : known_) JoinIfMatching(*known, capture);
+}
+
+// Taps here are as quick as a call: the moment named is not waited for.
+void SimSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin&) {
+  const auto found = captures_.find(capture_id);
+  if (found == captures_.end() || !found->second.arming) return;
+  found->second.arming = false;
+  if (found->second.stopping) return;
+  for (const auto& known : known_) JoinIfMatching(*known, found->second);
+}
+
+void SimSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                            std::span<const StreamCursor> cursors, const CaptureBegin&) {
+  StartCapture(capture_id, spec, cursors);
 }
 
 void SimSource::GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
@@ -233,7 +268,14 @@ void SimSource::StopCapture(const CaptureId& capture_id) {
   found->second.stopping = true;
   for (const auto& known : known_) {
     const auto capture = known->captures.find(capture_id);
-    if (capture != known->captures.end()) capture->second->Stop(nullptr);
+    if (capture != known->captures.end()) {
+      capture->second->Stop(nullptr);
+    } else if (found->second.arming) {
+      listener_.OnCaptureWorker({.capture_id = capture_id,
+                                 .worker = known->worker->identity(),
+                                 .state = CaptureWorkerState::kComplete,
+                                 .detail = "it was stopped before it began"});
+    }
   }
   EndOrphans(found->second);
 }

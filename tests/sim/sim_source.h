@@ -36,6 +36,11 @@ class SimSource final : public Source {
 
   void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                     std::span<const StreamCursor> cursors) override;
+  void ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                  std::span<const StreamCursor> cursors) override;
+  void BeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) override;
+  void JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                   std::span<const StreamCursor> cursors, const CaptureBegin& begin) override;
   void GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
             std::span<const StreamCursor> cursors) override;
   void StopCapture(const CaptureId& capture_id) override;
@@ -47,6 +52,7 @@ class SimSource final : public Source {
   struct Capture {
     CapturePlan plan;
     std::vector<StreamCursor> cursors;
+    bool arming = false;
     bool unconfirmed = false;
     bool stopping = false;
     std::vector<std::unique_ptr<StreamWriter>> orphans;

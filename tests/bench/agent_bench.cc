@@ -3,6 +3,7 @@
 // streams: what an event costs, and that it does not cost more when there are more of them.
 //   decode     JSON to rows
 //   chunks     JSON to compressed chunks, as they go to the spool
+//   watched    as decode, with rules of triggers that look at every event
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -12,6 +13,8 @@
 #include "agent/source/neuron/nrt_event_decoder.h"
 #include "agent/source/neuron/record_buffer.h"
 #include "agent/source/stream_writer.h"
+#include "agent/triggers/agent_triggers.h"
+#include "base/fake_task_runner.h"
 #include "tests/bench/fetch_documents.h"
 
 namespace neurontrace {
@@ -103,6 +106,47 @@ void BM_Decode(benchmark::State& state) {
 }
 BENCHMARK(BM_Decode)
     ->Name("agent/decode")
+    ->Arg(1)
+    ->Arg(32)
+    ->Arg(256)
+    ->Unit(benchmark::kMillisecond);
+
+void BM_Watched(benchmark::State& state) {
+  const FetchDocuments& documents = Documents(static_cast<uint32_t>(state.range(0)));
+  NrtEventDecoder decoder;
+  RecordBuffer buffer;
+  CountOnly sink;
+  FakeClock clock;
+  FakeTaskRunner runner(clock);
+  AgentTriggers triggers(
+      "i", clock, runner, [](const TriggerFired&) { return true; }, [](const auto&) {});
+  TriggerRule slow{.name = "slow",
+                   .kind = TriggerKind::kSlowExecution,
+                   .times_median = 1'000,
+                   .cool_down_ns = 1'000'000'000,
+                   .per_hour_max = 1,
+                   .last_ns = 1'000'000'000};
+  TriggerRule event = slow;
+  event.name = "event";
+  event.kind = TriggerKind::kEvent;
+  event.times_median = 0;
+  event.event_types = {"numerical_err", "hw_notify"};
+  triggers.SetRules({slow, event});
+  const WorkerIdentity worker{.instance_id = "i", .pid = 1};
+  WatchedEvents watched(triggers, sink);
+  for (auto _ : state) {
+    for (size_t i = 0; i < documents.texts.size(); ++i) {
+      char* const copy = buffer.Prepare(documents.sizes[i]);
+      std::memcpy(copy, documents.texts[i].data(), documents.sizes[i]);
+      triggers.BeginDocument(worker, "j", clock.RealtimeNs());
+      decoder.Decode(copy, documents.sizes[i], 1, watched);
+    }
+  }
+  benchmark::DoNotOptimize(sink.sum);
+  Report(state, documents, 0);
+}
+BENCHMARK(BM_Watched)
+    ->Name("agent/watched")
     ->Arg(1)
     ->Arg(32)
     ->Arg(256)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tap costs a worker: memory and wake-ups while idle, processor time while streaming.
+"""What the tap costs a worker: memory and wake-ups while idle and while it holds the runtime's
+rings for a flight recorder, processor time while streaming.
 
     tests/bench/tap_cost.py build/release
 
@@ -18,7 +19,7 @@ os.environ.update(NT_TAP_LIBRARY=f"{BUILD}/lib/libneurontrace_tap.so",
                   NT_FAKE_NRT_OLD_DIR=f"{BUILD}/tests/fake_nrt/libnrt_nosystrace")
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
 
-from tap_agent import Agent  # noqa: E402
+from tap_agent import STOPPED, Agent  # noqa: E402
 from tap_worker import CAPTURE, Worker  # noqa: E402
 
 IDLE_SECONDS = 5
@@ -65,6 +66,41 @@ def measure_idle(directory):
     agent.stop()
 
 
+def measure_holding(directory, rate=20_000):
+    """An armed flight recorder over a worker that records `rate` events a second, then a snapshot."""
+    agent = Agent(f"{directory}/hold")
+    worker = Worker(agent.path)
+    worker.ask("init")
+    connection = agent.accept()
+    connection.hold(CAPTURE)
+    connection.wait_state("holding")
+    connection.buffer.read()
+    worker.emit(0, 1000)
+    time.sleep(3)  # tidy: allow(sleep) the ring's pages are given back meanwhile
+    (used, switches), fetches = tap_thread(worker.pid), connection.buffer.counters["fetches"]
+    events = 0
+    begin = time.monotonic()
+    while time.monotonic() - begin < IDLE_SECONDS:
+        events += worker.emit(0, rate // BURSTS_A_SECOND)[0]
+        time.sleep(1 / BURSTS_A_SECOND)  # tidy: allow(sleep) keeps the rate of the load
+    used_after, switches_after = tap_thread(worker.pid)
+    seconds = time.monotonic() - begin
+    print(f"holding, {events / seconds:.0f} events/s into one ring: in {seconds:.0f} s {switches_after - switches} "
+          f"wake-ups, {used_after - used} ns of processor time, "
+          f"{connection.buffer.counters['fetches'] - fetches} fetches")
+    snapshot = b"S" * 16
+    begin, collected = time.monotonic(), 0
+    connection.collect(CAPTURE, snapshot)
+    stopped = False
+    while not stopped:
+        for record in connection.buffer.read(check=False):
+            collected += record.payload.count(b'"nc_local_id"')
+            stopped = stopped or (record.type == STOPPED and record.capture_id == snapshot)
+    print(f"collected: {collected} events of the ring's 65536 in {1000 * (time.monotonic() - begin):.0f} ms")
+    worker.close()
+    agent.stop()
+
+
 def measure_streaming(directory, cores, rate):
     agent = Agent(f"{directory}/stream-{cores}-{rate}")
     worker = Worker(agent.path, NEURON_RT_NUM_CORES=str(cores))
@@ -93,6 +129,7 @@ def measure_streaming(directory, cores, rate):
 def main():
     with tempfile.TemporaryDirectory() as directory:
         measure_idle(directory)
+        measure_holding(directory)
         for cores, rate in ((1, 2000), (1, 85000), (64, 2000), (64, 85000)):
             measure_streaming(directory, cores, rate)
 

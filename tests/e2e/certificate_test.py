@@ -170,7 +170,7 @@ class CertificateTest(FleetCase):
         self.assertIn("the capture selects job no-such-job", done.stdout)
         self.assertFalse(path.exists())
         capture_id = self.fleet.cli_json("captures")["captures"][-1]["capture_id"]
-        self.assertEqual(self.fleet.show_capture(capture_id)["state"], "CAPTURE_STATE_INCOMPLETE")
+        self.assertEqual(self.fleet.show_capture(capture_id)["state"], "CAPTURE_STATE_NOT_BEGUN")
         refused = self.fleet.cli("export", capture_id, "-o", path, check=False)
         self.assertEqual(refused.returncode, 1)
         self.assertIn("there is nothing to export", refused.stderr)

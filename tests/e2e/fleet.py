@@ -183,24 +183,26 @@ class Fleet:
     def spool_of(self, instance_id):
         return self.dir / f"spool-{instance_id}"
 
-    def start_agent(self, instance_id, *options, prefix=(), wrapped=None, aggregator=None):
+    def start_agent(self, instance_id, *options, prefix=(), wrapped=None, aggregator=None, process_scan=False):
         """Starts the agent of an instance, or starts it again as the same agent. `prefix` is a command that runs it,
         as its child unless `wrapped` is false; `aggregator` is the address that this agent knows it by. Its spool
-        stays where it is, unless `options` have another."""
+        stays where it is, unless `options` have another. Unless it is to look through `/proc`, where it would find
+        other tests' workers, it does not."""
         if "--spool" not in options:
             options = ("--spool", self.spool_of(instance_id), *options)
         agent = self._start(Process(
             f"agent-{instance_id}",
             [*prefix, *self._dress(instance_id), self.program("neurontrace-agent"), "--aggregator",
              aggregator or self.address, "--socket", self.socket_of(instance_id), "--instance-id", instance_id,
-             "--agent-id", f"agent-{instance_id}", "--health-address", "127.0.0.1:0", *options], self.logs,
+             "--agent-id", f"agent-{instance_id}", "--health-address", "127.0.0.1:0",
+             "--process-scan" if process_scan else "--no-process-scan", *options], self.logs,
             wrapped=bool(prefix) if wrapped is None else wrapped))
         self.agents[instance_id] = agent
         return agent
 
-    def start_worker(self, instance_id, *options, name=None, env=None, prefix=(), ready=True):
-        """A simulated worker with the tap preloaded; waits until it says that it is ready. `prefix` is a command that
-        runs it."""
+    def start_worker(self, instance_id, *options, name=None, env=None, prefix=(), ready=True, tapped=True):
+        """A simulated worker with the tap preloaded, unless it is not to be `tapped`; waits until it says that it is
+        ready. `prefix` is a command that runs it."""
         name = name or f"worker-{len(self.workers)}"
         truth, capture_log = self.dir / f"truth-{name}.tsv", self.dir / f"captures-{name}.tsv"
         environment = {
@@ -208,8 +210,8 @@ class Fleet:
             "FAKE_NRT_CAPTURE_LOG": str(capture_log),
         }
         environment.update(env or {})
-        tap = self.build / "lib" / "libneurontrace_tap.so"
-        command = [*prefix, *self._dress(instance_id, tap), self.build / "tests" / "fake_nrt" / "sim_worker",
+        taps = [self.build / "lib" / "libneurontrace_tap.so"] if tapped else []
+        command = [*prefix, *self._dress(instance_id, *taps), self.build / "tests" / "fake_nrt" / "sim_worker",
                    "--print-ready", "--ground-truth", truth, *options]
         worker = self._start(Worker(name, command, self.logs, environment, bool(prefix), instance_id, truth,
                                     capture_log))
@@ -241,7 +243,7 @@ class Fleet:
         command = [str(self.program("neurontrace")), "--aggregator", self.address or self.listen,
                    *[str(a) for a in arguments]]
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds,
-                              stdin=subprocess.DEVNULL, check=False)
+                              stdin=subprocess.DEVNULL, check=False, env={**os.environ, "NEURONTRACE_CONFIG": ""})
         if check and done.returncode not in codes:
             raise FleetError(f"{' '.join(command)}: exit code {done.returncode}\n"
                              f"{done.stdout}{done.stderr}")
@@ -277,7 +279,7 @@ class Fleet:
         wait_until(lambda: known() == count, f"the clocks of {count} instances", seconds)
 
     def show_capture(self, capture_id):
-        return self.cli_json("captures", "show", capture_id, codes=(0, 3))
+        return self.cli_json("captures", "show", capture_id, codes=(0, 1, 3))  # 1: not begun
 
     def wait_for_capture(self, capture_id, condition, what, seconds=30.0):
         """Polls the capture until `condition` holds of it and returns it."""

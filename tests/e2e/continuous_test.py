@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fleet that is recorded for several times as long as its capture keeps: what is stored stays of one size, the last
+seconds come out whole, and certificates say what has expired, also when the aggregator is killed in the middle."""
+
+import os
+import signal
+import subprocess
+import time
+import unittest
+from collections import Counter
+from pathlib import Path
+
+from fleet import wait_until
+from fleet_case import FleetCase
+from ground_truth import key_of, read_store, read_truth
+
+KEEP_SECONDS = 5
+WINDOW_SECONDS = 3
+SECOND = 1_000_000_000
+
+
+class ContinuousTest(FleetCase):
+    def drive(self, *words):
+        done = subprocess.run([Path(os.environ["NT_BUILD_DIR"]) / "tests" / "continuous_driver", self.fleet.address,
+                               *map(str, words)], capture_output=True, text=True, check=False, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.splitlines()
+
+    def show(self, capture_id):
+        numbers, verdict = self.drive("show", capture_id)
+        events, expired, lost, size = map(int, numbers.split())
+        return {"events": events, "expired": expired, "lost": lost, "bytes": size, "verdict": verdict}
+
+    def wait_for(self, capture_id, condition, what, seconds=60):
+        seen = {}
+
+        def there():
+            seen.update(self.show(capture_id))
+            return condition(seen)
+        wait_until(there, f"{what}, and not {seen}", seconds)
+        return seen
+
+    def check_window(self, capture_id, workers):
+        """Every event of the last seconds is in an export of them, once."""
+        file = self.fleet.dir / "window.jsonl"
+        begin = time.time_ns()
+        words = self.drive("export", capture_id, WINDOW_SECONDS, file)
+        end = time.time_ns()
+        self.assertIn("provisional", words[0])
+        self.assertTrue(any("known" in note for note in words[1:]), words)
+        stored, _ = read_store(file)
+        self.assertGreater(sum(map(len, stored.values())), 0, words)
+        for worker in workers:
+            # Between the two moments the window's ends lie somewhere; what is surely in it has to be there.
+            truth = {}
+            for row in read_truth(worker.truth):
+                truth.setdefault(row["nc_idx"], {})[key_of(row)] = row["timestamp_ns"]
+            for nc_idx, rows in truth.items():
+                found = stored.get((worker.instance_id, worker.reported_pid, nc_idx), Counter())
+                self.assertEqual([key for key, count in found.items() if count != 1], [])
+                newest = max((key[3] for key in found), default=0)
+                # An export waits three seconds for what agents have still to send, and says how far it got.
+                self.assertGreater(newest, begin - 2 * SECOND)
+                surely = {key for key, stamp in rows.items() if end - WINDOW_SECONDS * SECOND <= stamp < newest}
+                self.assertGreater(len(surely), 0)
+                self.assertEqual(surely - set(found), set())
+                extra = {key for key in found if key not in rows and key[3] < max(rows.values())}
+                self.assertEqual(extra, set())
+
+    def test_what_is_kept_stays_of_one_size_and_whole(self):
+        workers = self.start_fleet(instances=2, workers=1, cores=2)
+        capture_id = self.drive("start", KEEP_SECONDS)[0]
+        first = self.wait_for(capture_id, lambda c: c["expired"] > c["events"] > 0, "as much to expire as is kept")
+        self.check_window(capture_id, workers)
+
+        self.fleet.aggregator.signal(signal.SIGKILL)
+        self.fleet.aggregator.wait()
+        self.fleet.start_aggregator()
+        self.fleet.wait_for_status(agents=2)
+
+        later = self.wait_for(capture_id, lambda c: c["expired"] > 3 * first["events"], "three times as much to expire")
+        self.assertLess(later["bytes"], 2 * first["bytes"])
+        self.assertEqual(later["lost"], 0)
+        self.check_window(capture_id, workers)
+
+        verdict = self.drive("stop", capture_id)[0]
+        self.assertIn("complete: ", verdict)
+        self.assertNotIn("incomplete", verdict)
+        self.assertRegex(verdict, r"expired: \d+ events before \d{4}-")
+        done = self.show(capture_id)
+        self.assertEqual(done["lost"], 0)
+        for worker in workers:
+            self.assertEqual(worker.stop(), 0)
+        produced = sum(1 for worker in workers for _ in read_truth(worker.truth))
+        self.assertLessEqual(done["events"] + done["expired"], produced)
+
+
+if __name__ == "__main__":
+    unittest.main()

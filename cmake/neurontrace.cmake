@@ -56,7 +56,11 @@ function(nt_test name)
     target_link_libraries(${name} PRIVATE nt_visible_hand_over)
   endif()
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300)
+  set(timeout 300)
+  if(NEURONTRACE_SANITIZE)  # several times slower, on a machine that may do other things
+    set(timeout 900)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT ${timeout})
   set_property(GLOBAL APPEND PROPERTY NEURONTRACE_UNIT_TEST_TARGETS ${name})
 endfunction()
 

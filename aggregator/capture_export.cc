@@ -2,6 +2,7 @@
 #include "aggregator/capture_export.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "aggregator/export/events/event_lines.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/operator/certificate_message.h"
+#include "aggregator/reply_files.h"
 #include "aggregator/timeline/store_chunk_source.h"
 #include "base/status.h"
 #include "trace/event_json.h"
@@ -49,32 +51,26 @@ absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64
   return filter;
 }
 
-// The bytes of an export as messages of a bounded size.
-class ReplySink : public ByteSink {
- public:
-  explicit ReplySink(const ExportWriter& write) : write_(write) {}
-
-  absl::Status Write(std::string_view bytes) override {
-    while (!bytes.empty()) {
-      const size_t size = std::min(bytes.size(), limits::kExportMessageBytes);
-      v1::ExportReply reply;
-      reply.set_data(std::string(bytes.substr(0, size)));
-      if (!write_(reply)) return {absl::StatusCode::kCancelled, "nobody listens to the export"};
-      bytes.remove_prefix(size);
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  const ExportWriter& write_;
-};
-
 v1::ExportProgress ProgressOf(const EventLinesTotal& total) {
   v1::ExportProgress progress;
   progress.set_chunks_read(total.chunks_read);
   progress.set_chunks_total(total.chunks_total);
   progress.set_bytes_written(total.bytes);
   return progress;
+}
+
+absl::StatusOr<ExportCompression> CompressionOf(v1::ExportCompression compression) {
+  switch (compression) {
+    case v1::EXPORT_COMPRESSION_NONE:
+      return ExportCompression::kNone;
+    case v1::EXPORT_COMPRESSION_GZIP:
+      return ExportCompression::kGzip;
+    case v1::EXPORT_COMPRESSION_PACKETS:
+      return ExportCompression::kPackets;
+    default:
+      return InvalidArgument("compression {} is none that this aggregator knows",
+                             static_cast<int>(compression));
+  }
 }
 
 // What a capture is, said beside every export of it.
@@ -109,8 +105,10 @@ absl::Status ExportSummaryJson(const CaptureRecord& record, const Judgement& jud
       "\"ended_realtime_ns\":\"{}\"}},\n\"certificate\":{}}}\n",
       record.started_realtime_ns, record.stopped_realtime_ns, record.ended_realtime_ns,
       judgement.json);
-  ReplySink sink(write);
-  RETURN_IF_ERROR(sink.Write(text));
+  ReplyFiles files(write);
+  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, files.Open("summary.json"));
+  RETURN_IF_ERROR(file->Write(text));
+  RETURN_IF_ERROR(file->Close());
   v1::ExportReply reply;
   reply.mutable_done()->mutable_total()->set_bytes_written(text.size());
   judgement.PutInto(*reply.mutable_done(), 0);
@@ -121,19 +119,21 @@ absl::Status ExportSummaryJson(const CaptureRecord& record, const Judgement& jud
 absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
                           const v1::ExportRequest& request, const CaptureClocks& clocks,
                           const Judgement& judgement, const ExportWriter& write) {
-  ReplySink sink(write);
+  ReplyFiles files(write);
+  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, files.Open("events.jsonl"));
   const EventLinesRequest lines{.filter = std::move(filter),
                                 .certificate_json = judgement.json,
                                 .clocks = &clocks,
                                 .raw_clocks = request.raw_clocks()};
   const auto total = WriteEventLines(
-      source, lines, [&sink](std::string_view bytes) { return sink.Write(bytes); },
+      source, lines, [&file](std::string_view bytes) { return file->Write(bytes); },
       [&write](const EventLinesTotal& now) {
         v1::ExportReply reply;
         *reply.mutable_progress() = ProgressOf(now);
         return write(reply);
       });
   if (!total.ok()) return total.status();
+  RETURN_IF_ERROR(file->Close());
   v1::ExportReply reply;
   *reply.mutable_done()->mutable_total() = ProgressOf(*total);
   reply.mutable_done()->set_events(total->events);
@@ -158,7 +158,11 @@ absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
   timeline.primary_group.assign(request.primary_group().begin(), request.primary_group().end());
   timeline.secondary_group.assign(request.secondary_group().begin(),
                                   request.secondary_group().end());
-  ReplySink sink(write);
+  timeline.no_flows = request.no_flows();
+  ASSIGN_OR_RETURN(timeline.compression, CompressionOf(request.compression()));
+  timeline.max_file_bytes = request.max_file_bytes();
+  timeline.split_by_worker = request.split_by_worker();
+  ReplyFiles files(write);
   const auto message = [](const ExportProgress& now) {
     v1::ExportProgress progress;
     progress.set_chunks_read(now.chunks_read);
@@ -168,7 +172,7 @@ absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
     return progress;
   };
   const auto summary =
-      ExportCapture(source, *format, timeline, sink, [&](const ExportProgress& now) {
+      ExportCapture(source, *format, timeline, files, [&](const ExportProgress& now) {
         v1::ExportReply reply;
         *reply.mutable_progress() = message(now);
         return write(reply);

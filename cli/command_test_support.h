@@ -106,13 +106,16 @@ class FakeOperator final : public v1::OperatorService::Service {
                       grpc::ServerWriter<v1::ExportReply>* writer) override {
     export_request = *request;
     v1::ExportReply reply;
+    reply.set_file("named/by.aggregator");
+    writer->Write(reply);
     reply.set_data("first ");
     writer->Write(reply);
     reply.set_data("second");
     writer->Write(reply);
     if (on_export) on_export(*call);
     if (export_breaks) return grpc::Status::OK;
-    reply.clear_data();
+    reply.set_file_end(true);
+    writer->Write(reply);
     reply.mutable_done()->mutable_total()->set_spans(2);
     reply.mutable_done()->set_capture_incomplete(capture.state() == v1::CAPTURE_STATE_INCOMPLETE);
     reply.mutable_done()->set_verdict(capture.certificate().verdict());

@@ -9,6 +9,7 @@
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/export_file.h"
+#include "cli/quantity.h"
 #include "cli/selection_view.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
@@ -29,6 +30,11 @@ struct ExportOptions {
   std::vector<std::string> secondary_group;
   std::string from;
   std::string to;
+  std::vector<std::string> worker_gids;
+  bool no_flows = false;
+  std::string compression = "none";
+  std::string max_size;
+  std::string split = "time";
   std::string clock = "aligned";
   bool clock_arguments = false;
 };
@@ -89,6 +95,21 @@ absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request)
   return absl::OkStatus();
 }
 
+absl::Status SetFile(const ExportOptions& options, v1::ExportRequest& request) {
+  request.set_no_flows(options.no_flows);
+  if (options.compression == "gzip") request.set_compression(v1::EXPORT_COMPRESSION_GZIP);
+  if (options.compression == "packets") request.set_compression(v1::EXPORT_COMPRESSION_PACKETS);
+  if (!options.max_size.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(options.max_size));
+    request.set_max_file_bytes(bytes);
+  }
+  request.set_split_by_worker(options.split == "worker");
+  if (options.max_size.empty() && request.split_by_worker()) {
+    return InvalidArgument("--split goes with --max-size, which says how large a part may be");
+  }
+  return absl::OkStatus();
+}
+
 // Without the capture.
 absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options) {
   v1::ExportRequest request;
@@ -101,7 +122,12 @@ absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options) {
   for (const auto& type : types) request.add_event_types(type);
   for (const auto& field : SplitList(options.primary_group)) request.add_primary_group(field);
   for (const auto& field : SplitList(options.secondary_group)) request.add_secondary_group(field);
+  for (const std::string& text : options.worker_gids) {
+    ASSIGN_OR_RETURN(const std::vector<v1::GidRange> ranges, ParseGidRanges(text));
+    for (const v1::GidRange& range : ranges) *request.add_worker_gids() = range;
+  }
   RETURN_IF_ERROR(SetWindow(options, request));
+  RETURN_IF_ERROR(SetFile(options, request));
   request.set_raw_clocks(options.clock == "raw");
   request.set_clock_arguments(options.clock_arguments);
   return request;
@@ -149,6 +175,12 @@ int FindContinuous(Context& context, const ExportOptions& options, v1::Capture& 
       others.empty() ? "" : " (there is one for " + others + ")"));
 }
 
+std::string DefaultPath(const v1::ExportRequest& request) {
+  std::string path(WordsOf(request.format()).default_path);
+  if (request.max_file_bytes() != 0) path.resize(path.find('.'));  // a directory of its parts
+  return path;
+}
+
 int RunExport(Context& context, const ExportOptions& options) {
   if (const auto status = CheckWhich(options); !status.ok()) return FailUsage(status);
   // What was typed is looked at before anybody is asked.
@@ -162,7 +194,7 @@ int RunExport(Context& context, const ExportOptions& options) {
     return Fail(context, status);
   }
   request->set_capture_id(capture.capture_id());
-  const std::string path = options.path.empty() ? DefaultFileName(request->format()) : options.path;
+  const std::string path = options.path.empty() ? DefaultPath(*request) : options.path;
   const int code = ExportToFile(context, *request, path, &interrupts);
   if ((code == kExitDone || code == kExitIncomplete) &&
       request->format() == v1::EXPORT_FORMAT_PERFETTO && path != "-" && !context.json) {
@@ -183,9 +215,13 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
       ->check(NotEmpty("leave it out for the newest of any"));
   AddFormat(*command, options->format);
   command->add_option("-o,--out", options->path,
-                      "File to write (default system_profile.pftrace, system_profile.json, "
-                      "events.jsonl or summary.json; - for standard output)");
+                      "File or, of several files, new directory to write (default "
+                      "system_profile.pftrace or what the format usually has; - for standard "
+                      "output)");
   AddInstances(*command, options->instances);
+  command->add_option("--worker-gid", options->worker_gids, "Only workers of these ranks (0-7,64)")
+      ->allow_extra_args(false)
+      ->check(NotEmpty("leave it out for all workers"));
   AddCores(*command, options->cores);
   AddEventTypes(*command, options->event_types);
   command
@@ -210,6 +246,19 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
       ->check(CLI::IsMember({"aligned", "raw"}));
   command->add_flag("--clock-arguments", options->clock_arguments,
                     "Raw stamp and bound (eps_ns) beside every event");
+  command->add_flag("--no-flows", options->no_flows, "No arrows between related events");
+  command
+      ->add_option("--compress", options->compression,
+                   "none; gzip: the whole file; packets: within a pftrace")
+      ->check(CLI::IsMember({"none", "gzip", "packets"}));
+  command
+      ->add_option("--max-size", options->max_size,
+                   "Split into parts of about this size, in a directory (200MB)")
+      ->check(NotEmpty("leave it out for one file"));
+  command
+      ->add_option("--split", options->split,
+                   "With --max-size: by time, or by ranges of workers (worker)")
+      ->check(CLI::IsMember({"time", "worker"}));
   command->footer(
       "Examples:\n"
       "  neurontrace export 01JD -o trace.pftrace\n"

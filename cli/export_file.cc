@@ -2,80 +2,29 @@
 #include "cli/export_file.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
 
 #include "base/status.h"
 #include "cli/capture_view.h"
+#include "cli/export_destination.h"
 #include "cli/progress_line.h"
 #include "cli/text.h"
 
 namespace neurontrace::cli {
 namespace {
 
-// A file that exists under its real name only once it is whole.
-class OutputFile {
- public:
-  ~OutputFile() {
-    if (file_ != nullptr && file_ != stdout) std::fclose(file_);
-    if (!temporary_.empty()) unlink(temporary_.c_str());
-  }
-
-  absl::Status Open(const std::string& path) {
-    path_ = path;
-    if (path == "-") {
-      file_ = stdout;
-      return absl::OkStatus();
-    }
-    const std::string temporary = fmt::format("{}.{}.part", path, getpid());
-    file_ = std::fopen(temporary.c_str(), "wb");
-    if (file_ == nullptr)
-      return FailedPrecondition("cannot write {}: {}", temporary, strerror(errno));
-    temporary_ = temporary;
-    return absl::OkStatus();
-  }
-
-  // Where the bytes are until they are all there; empty for standard output.
-  const std::string& temporary() const { return temporary_; }
-
-  absl::Status Write(const std::string& data) {
-    if (std::fwrite(data.data(), 1, data.size(), file_) == data.size()) return absl::OkStatus();
-    return FailedPrecondition("cannot write {}: {}", path_, strerror(errno));
-  }
-
-  absl::Status Close() {
-    FILE* file = file_;
-    file_ = nullptr;
-    if (file == stdout) {
-      if (std::fflush(file) == 0) return absl::OkStatus();
-    } else if (std::fclose(file) == 0 && std::rename(temporary_.c_str(), path_.c_str()) == 0) {
-      temporary_.clear();
-      return absl::OkStatus();
-    }
-    return FailedPrecondition("cannot write {}: {}", path_, strerror(errno));
-  }
-
- private:
-  std::string path_;
-  std::string temporary_;
-  FILE* file_ = nullptr;
-};
-
 // While it lives, an interrupt cancels the call.
 class Cancellation {
  public:
-  Cancellation(InterruptWatcher* interrupts, const OutputFile& file, grpc::ClientContext& call)
+  Cancellation(InterruptWatcher* interrupts, const ExportDestination& destination,
+               grpc::ClientContext& call)
       : interrupts_(interrupts) {
     if (interrupts_ == nullptr) return;
-    interrupts_->Redirect([this, &call, temporary = file.temporary()](int count) {
+    interrupts_->Redirect([this, &call, temporary = destination.temporary()](int count) {
       if (count > 1) {  // whatever holds it up, a disk or the reader of a pipe
-        if (!temporary.empty()) unlink(temporary.c_str());
+        RemoveTemporary(temporary);
         EndAtOnce(count);
       }
       is_interrupted_ = true;
@@ -102,6 +51,19 @@ void DrawProgress(ProgressLine& line, const v1::ExportProgress& progress) {
                                     static_cast<double>(progress.chunks_total());
   line.Draw(fraction, fmt::format("exporting: {} spans, {}", FormatCount(progress.spans()),
                                   FormatBytes(progress.bytes_written())));
+}
+
+absl::Status Put(const v1::ExportReply& reply, ExportDestination& destination) {
+  switch (reply.reply_case()) {
+    case v1::ExportReply::kFile:
+      return destination.Begin(reply.file());
+    case v1::ExportReply::kData:
+      return destination.Write(reply.file_number(), reply.data());
+    case v1::ExportReply::kFileEnd:
+      return destination.End(reply.file_number());
+    default:
+      return absl::OkStatus();
+  }
 }
 
 void Report(const Context& context, const v1::ExportDone& done, bool is_summary,
@@ -131,29 +93,6 @@ void Report(const Context& context, const v1::ExportDone& done, bool is_summary,
 
 }  // namespace
 
-absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const std::string& path) {
-  const auto ends_with = [&path](std::string_view end) {
-    return std::string_view(path).ends_with(end);
-  };
-  if (name == "perfetto") return v1::EXPORT_FORMAT_PERFETTO;
-  if (name == "json") return v1::EXPORT_FORMAT_JSON;
-  if (name == "events") return v1::EXPORT_FORMAT_EVENTS;
-  if (name == "summary-json") return v1::EXPORT_FORMAT_SUMMARY_JSON;
-  if (!name.empty()) {
-    return InvalidArgument("unknown format '{}': perfetto, json, events or summary-json", name);
-  }
-  if (ends_with(".jsonl")) return v1::EXPORT_FORMAT_EVENTS;
-  if (ends_with("summary.json")) return v1::EXPORT_FORMAT_SUMMARY_JSON;
-  return ends_with(".json") ? v1::EXPORT_FORMAT_JSON : v1::EXPORT_FORMAT_PERFETTO;
-}
-
-std::string DefaultFileName(v1::ExportFormat format) {
-  if (format == v1::EXPORT_FORMAT_JSON) return "system_profile.json";
-  if (format == v1::EXPORT_FORMAT_EVENTS) return "events.jsonl";
-  if (format == v1::EXPORT_FORMAT_SUMMARY_JSON) return "summary.json";
-  return "system_profile.pftrace";
-}
-
 void EndAtOnce(int) {
   fmt::print(stderr, "neurontrace: interrupted\n");
   std::_Exit(kExitFailed);
@@ -161,10 +100,11 @@ void EndAtOnce(int) {
 
 int ExportToFile(Context& context, const v1::ExportRequest& request, const std::string& path,
                  InterruptWatcher* interrupts) {
-  OutputFile file;
-  if (const auto status = file.Open(path); !status.ok()) return Fail(status);
+  const bool is_directory = WordsOf(request.format()).is_directory || request.max_file_bytes() != 0;
+  auto destination = is_directory ? OpenDirectoryDestination(path) : OpenFileDestination(path);
+  if (!destination.ok()) return Fail(destination.status());
   grpc::ClientContext call;  // no deadline: an export takes as long as it takes
-  const Cancellation cancellation(interrupts, file, call);
+  const Cancellation cancellation(interrupts, **destination, call);
   const auto reader = context.stub().Export(&call, request);
   ProgressLine line(context.progress && path != "-");
   v1::ExportDone done;
@@ -177,10 +117,9 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const std::
       done = reply.done();
       whole = true;
     }
-    if (reply.has_data() && write_status.ok()) {
-      write_status = file.Write(reply.data());
-      if (!write_status.ok()) call.TryCancel();
-    }
+    if (!write_status.ok()) continue;  // the call is on its way to its end
+    write_status = Put(reply, **destination);
+    if (!write_status.ok()) call.TryCancel();
   }
   const grpc::Status status = reader->Finish();
   line.Clear();
@@ -192,7 +131,7 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const std::
   if (!status.ok()) return Fail(context, status);
   if (!whole)
     return Fail(DataLoss("the aggregator ended the export of {} too early", request.capture_id()));
-  if (const auto closed = file.Close(); !closed.ok()) return Fail(closed);
+  if (const auto kept = (*destination)->Keep(); !kept.ok()) return Fail(kept);
   Report(context, done, request.format() == v1::EXPORT_FORMAT_SUMMARY_JSON, path);
   return done.capture_incomplete() ? kExitIncomplete : kExitDone;
 }

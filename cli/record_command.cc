@@ -35,8 +35,9 @@ std::string NameWithTime(v1::ExportFormat format) {
   gmtime_r(&now, &parts);
   char text[64];
   strftime(text, sizeof(text), "neurontrace-%Y%m%d-%H%M%SZ", &parts);
-  const std::string usual = DefaultFileName(format);
-  return text + usual.substr(usual.rfind('.'));
+  const std::string_view usual = WordsOf(format).default_path;
+  const size_t dot = usual.rfind('.');  // a directory has none
+  return dot == std::string_view::npos ? text : text + std::string(usual.substr(dot));
 }
 
 absl::Status Complete(const Context& context, RecordArguments& arguments) {

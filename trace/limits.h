@@ -177,6 +177,9 @@ inline constexpr size_t kCausalCycleStepsMax = 12;  // named in words; further o
 
 // Export: bytes of one message to the CLI.
 inline constexpr size_t kExportMessageBytes = 1u << 20;
+// Files of one export, and bytes of a file's name in it.
+inline constexpr size_t kExportFilesMax = 65'536;
+inline constexpr size_t kExportNameBytesMax = 512;
 
 static_assert(kChunkEventsTarget <= kChunkEventsMax);
 static_assert(kChunkBytesTarget <= kChunkBytesMax);

@@ -11,27 +11,35 @@
 #include "aggregator/export/grouping.h"
 #include "aggregator/export/json/json_exporter.h"
 #include "aggregator/export/pftrace/pftrace_exporter.h"
+#include "aggregator/export/single_file.h"
 #include "base/status.h"
 
 namespace neurontrace {
 namespace {
 
+// The vendor's names.
+constexpr std::string_view kPftraceName = "system_profile.pftrace";
+constexpr std::string_view kJsonName = "system_profile.json";
+
 absl::StatusOr<std::unique_ptr<Exporter>> MakePftrace(const ExportRequest& request,
-                                                      ByteSink& sink) {
+                                                      OutputFiles& files) {
   PftraceExporter::Options options;
   ASSIGN_OR_RETURN(options.grouping,
                    Grouping::Parse(request.primary_group, request.secondary_group));
-  return std::make_unique<PftraceExporter>(std::move(options), sink);
+  return MakeSingleFile(files, kPftraceName, [&](ByteSink& sink) {
+    return std::make_unique<PftraceExporter>(std::move(options), sink);
+  });
 }
 
 absl::StatusOr<std::unique_ptr<Exporter>> MakeJson(const ExportRequest& /*request*/,
-                                                   ByteSink& sink) {
-  return std::make_unique<JsonExporter>(sink);
+                                                   OutputFiles& files) {
+  return MakeSingleFile(files, kJsonName,
+                        [](ByteSink& sink) { return std::make_unique<JsonExporter>(sink); });
 }
 
 constexpr std::array<ExportFormat, 2> kFormats = {
-    ExportFormat{"perfetto", "system_profile.pftrace", MakePftrace},
-    ExportFormat{"json", "system_profile.json", MakeJson},
+    ExportFormat{"perfetto", kPftraceName, MakePftrace},
+    ExportFormat{"json", kJsonName, MakeJson},
 };
 
 ExportProgress ProgressOf(const TimelineCounts& counts, const Exporter& exporter) {
@@ -77,9 +85,9 @@ absl::StatusOr<const ExportFormat*> FindExportFormat(std::string_view name) {
 }
 
 absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFormat& format,
-                                            const ExportRequest& request, ByteSink& sink,
+                                            const ExportRequest& request, OutputFiles& files,
                                             const ProgressCallback& progress) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter, format.make(request, sink));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter, format.make(request, files));
   TimelineOptions options;
   options.filter = request.filter;
   if (request.clocks != nullptr && !request.raw_clocks) options.clocks = &request.clocks->maps;

@@ -13,12 +13,19 @@
 #include "absl/status/statusor.h"
 #include "aggregator/align/capture_clocks.h"
 #include "aggregator/certificate/certificate.h"
-#include "aggregator/export/byte_sink.h"
+#include "aggregator/export/output_files.h"
 #include "aggregator/timeline/chunk_source.h"
 #include "aggregator/timeline/framework_names.h"
 #include "aggregator/timeline/timeline_reader.h"
 
 namespace neurontrace {
+
+// How the bytes of a file are packed, where its format has a choice.
+enum class ExportCompression : uint8_t {
+  kNone,
+  kGzip,     // the whole file
+  kPackets,  // within the file, as the format itself has it
+};
 
 struct ExportRequest {
   TimelineFilter filter;
@@ -28,6 +35,10 @@ struct ExportRequest {
   bool clock_arguments = false;              // each event with its raw stamp and its bound
   std::vector<std::string> primary_group;    // empty: the vendor's default; see grouping.h
   std::vector<std::string> secondary_group;  // likewise
+  bool no_flows = false;                     // no arrows between related events
+  ExportCompression compression = ExportCompression::kNone;
+  uint64_t max_file_bytes = 0;   // about: a format that can be split is, into files of this size
+  bool split_by_worker = false;  // by ranges of workers instead of stretches of time
   const Certificate* certificate = nullptr;  // of the whole capture; nullptr: none is written
   std::string certificate_json;              // the same, for programs
 };
@@ -75,8 +86,10 @@ class Exporter {
 // A row of the table of formats.
 struct ExportFormat {
   std::string_view name;       // as in `--format`
-  std::string_view file_name;  // where people are not asked
-  absl::StatusOr<std::unique_ptr<Exporter>> (*make)(const ExportRequest& request, ByteSink& sink);
+  std::string_view file_name;  // where people are not asked; of a format of many, of its directory
+  // INVALID_ARGUMENT for what a request asks of a format that has it not.
+  absl::StatusOr<std::unique_ptr<Exporter>> (*make)(const ExportRequest& request,
+                                                    OutputFiles& files);
 };
 std::span<const ExportFormat> ExportFormats();
 // INVALID_ARGUMENT names the known ones.
@@ -85,12 +98,12 @@ absl::StatusOr<const ExportFormat*> FindExportFormat(std::string_view name);
 // Told now and then, from the calling thread; false ends the export with CANCELLED.
 using ProgressCallback = std::function<bool(const ExportProgress&)>;
 
-// Reads the selected part of a capture and writes it to `sink` in one format. Memory is bounded
+// Reads the selected part of a capture and writes it to `files` in one format. Memory is bounded
 // whatever the capture's size. Reads on a second thread while the calling one writes; both have
-// ended on return. Errors of the source, of the sink, INVALID_ARGUMENT for a request that makes no
+// ended on return. Errors of the source, of the files, INVALID_ARGUMENT for a request that makes no
 // sense.
 absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFormat& format,
-                                            const ExportRequest& request, ByteSink& sink,
+                                            const ExportRequest& request, OutputFiles& files,
                                             const ProgressCallback& progress);
 
 }  // namespace neurontrace

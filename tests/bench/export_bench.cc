@@ -16,6 +16,7 @@
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/grouping.h"
 #include "aggregator/export/pftrace/pftrace_exporter.h"
+#include "aggregator/export/single_file.h"
 #include "aggregator/timeline/fake_chunk_source.h"
 #include "tests/bench/event_mix.h"
 
@@ -25,22 +26,28 @@ namespace {
 constexpr size_t kEventsPerChunk = 4'096;
 
 // A new file on disk that goes with it.
-class FileSink : public ByteSink {
+class DiskFiles : public OutputFiles {
  public:
-  FileSink() : file_(std::tmpfile()) {}
-  ~FileSink() override { std::fclose(file_); }
-  absl::Status Write(std::string_view bytes) override {
-    bytes_ += bytes.size();
-    if (write(fileno(file_), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-      return absl::UnavailableError("the disk is full");
-    }
-    return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<OutputFile>> Open(std::string_view) override {
+    return std::make_unique<File>();
   }
-  uint64_t bytes() const { return bytes_; }
 
  private:
-  std::FILE* file_;
-  uint64_t bytes_ = 0;
+  class File : public OutputFile {
+   public:
+    File() : file_(std::tmpfile()) {}
+    ~File() override { std::fclose(file_); }
+    absl::Status Write(std::string_view bytes) override {
+      if (write(fileno(file_), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+        return absl::UnavailableError("the disk is full");
+      }
+      return absl::OkStatus();
+    }
+    absl::Status Close() override { return absl::OkStatus(); }
+
+   private:
+    std::FILE* file_;
+  };
 };
 
 // The process's resident memory in bytes: now, or its highest since it was reset.
@@ -88,11 +95,13 @@ std::unique_ptr<FakeChunkSource> MakeCapture(uint32_t streams, uint64_t events) 
 }
 
 absl::StatusOr<std::unique_ptr<Exporter>> MakeWithAttributesOnly(const ExportRequest&,
-                                                                 ByteSink& sink) {
+                                                                 OutputFiles& files) {
   PftraceExporter::Options options;
   options.grouping = *Grouping::Parse({}, {});
   options.arguments = ArgumentDetail::kAttributes;
-  return std::make_unique<PftraceExporter>(std::move(options), sink);
+  return MakeSingleFile(files, "attributes", [&](ByteSink& sink) {
+    return std::make_unique<PftraceExporter>(std::move(options), sink);
+  });
 }
 
 const ExportFormat& FormatOf(int64_t which) {
@@ -111,8 +120,8 @@ void BM_Export(benchmark::State& state) {
   ResetPeak();
   const double cpu_before = CpuSeconds();
   for (auto _ : state) {
-    FileSink sink;
-    auto exported = ExportCapture(*source, FormatOf(state.range(0)), {}, sink, {});
+    DiskFiles files;
+    auto exported = ExportCapture(*source, FormatOf(state.range(0)), {}, files, {});
     if (!exported.ok()) std::abort();
     summary = *std::move(exported);
   }

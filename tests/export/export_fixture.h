@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -13,15 +15,55 @@
 
 namespace neurontrace {
 
-class StringSink : public ByteSink {
+// Files in memory; beyond `bytes_max` of all together the receiver has left.
+class StringFiles : public OutputFiles {
  public:
-  absl::Status Write(std::string_view bytes) override {
-    if (text.size() + bytes.size() > bytes_max) return absl::UnavailableError("the receiver left");
-    text += bytes;
-    return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<OutputFile>> Open(std::string_view name) override {
+    EXPECT_TRUE(IsOutputName(name)) << name;
+    const auto [at, is_new] = files.try_emplace(std::string(name));
+    EXPECT_TRUE(is_new) << name;
+    ++open_files;
+    return std::make_unique<File>(*this, at->second);
   }
-  std::string text;
+
+  // The bytes of an export of one file.
+  const std::string& text() const {
+    EXPECT_EQ(files.size(), 1u);
+    EXPECT_EQ(open_files, 0u);
+    static const std::string kNone;
+    return files.empty() ? kNone : files.begin()->second;
+  }
+
+  std::map<std::string, std::string> files;
+  size_t open_files = 0;
+  size_t bytes = 0;
   size_t bytes_max = SIZE_MAX;
+
+ private:
+  class File : public OutputFile {
+   public:
+    File(StringFiles& files, std::string& text) : files_(files), text_(text) {}
+    absl::Status Write(std::string_view bytes) override {
+      EXPECT_FALSE(is_closed_);
+      if (files_.bytes + bytes.size() > files_.bytes_max) {
+        return absl::UnavailableError("the receiver left");
+      }
+      files_.bytes += bytes.size();
+      text_ += bytes;
+      return absl::OkStatus();
+    }
+    absl::Status Close() override {
+      EXPECT_FALSE(is_closed_);
+      is_closed_ = true;
+      --files_.open_files;
+      return absl::OkStatus();
+    }
+
+   private:
+    StringFiles& files_;
+    std::string& text_;
+    bool is_closed_ = false;
+  };
 };
 
 // A capture in memory and what it becomes.
@@ -55,18 +97,18 @@ class ExportFixture : public ::testing::Test {
   }
 
   std::string Export(std::string_view format, ExportRequest request = {}) {
-    StringSink sink;
-    auto summary = ExportCapture(source_, **FindExportFormat(format), request, sink, {});
+    StringFiles files;
+    auto summary = ExportCapture(source_, **FindExportFormat(format), request, files, {});
     EXPECT_TRUE(summary.ok()) << summary.status();
     if (summary.ok()) {
       summary_ = *std::move(summary);
-      EXPECT_EQ(summary_.progress.bytes_written, sink.text.size());
+      EXPECT_EQ(summary_.progress.bytes_written, files.bytes);
     }
-    return sink.text;
+    return files.text();
   }
   std::string ExportError(std::string_view format, const ExportRequest& request) {
-    StringSink sink;
-    const auto summary = ExportCapture(source_, **FindExportFormat(format), request, sink, {});
+    StringFiles files;
+    const auto summary = ExportCapture(source_, **FindExportFormat(format), request, files, {});
     EXPECT_FALSE(summary.ok());
     return std::string(summary.status().message());
   }

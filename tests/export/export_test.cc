@@ -30,19 +30,19 @@ TEST_F(ExportTest, KnowsItsFormats) {
 TEST_F(ExportTest, AReceiverThatLeavesEndsIt) {
   FillCapture();
   for (const ExportFormat& format : ExportFormats()) {
-    StringSink sink;
-    sink.bytes_max = 1'000'000;
-    const auto summary = ExportCapture(source_, format, {}, sink, {});
+    StringFiles files;
+    files.bytes_max = 1'000'000;
+    const auto summary = ExportCapture(source_, format, {}, files, {});
     EXPECT_EQ(summary.status().code(), absl::StatusCode::kUnavailable) << format.name;
   }
 }
 
 TEST_F(ExportTest, TellsItsProgressAndEndsWhenTold) {
   FillCapture();
-  StringSink sink;
+  StringFiles files;
   uint64_t told = 0;
   ExportProgress last;
-  auto summary = ExportCapture(source_, ExportFormats()[0], {}, sink, [&](const auto& progress) {
+  auto summary = ExportCapture(source_, ExportFormats()[0], {}, files, [&](const auto& progress) {
     EXPECT_GE(progress.spans, last.spans);
     EXPECT_GE(progress.bytes_written, last.bytes_written);
     last = progress;
@@ -53,7 +53,8 @@ TEST_F(ExportTest, TellsItsProgressAndEndsWhenTold) {
   EXPECT_GT(told, 2u);
   EXPECT_EQ(summary->progress.spans, 100'000u);
   EXPECT_EQ(summary->progress.chunks_total, 50u);
-  summary = ExportCapture(source_, ExportFormats()[0], {}, sink, [](const auto&) { return false; });
+  summary =
+      ExportCapture(source_, ExportFormats()[0], {}, files, [](const auto&) { return false; });
   EXPECT_EQ(summary.status().code(), absl::StatusCode::kCancelled);
 }
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/export_format.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "base/status.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr std::array<ExportFormatWords, 4> kFormats = {{
+    {v1::EXPORT_FORMAT_PERFETTO, "perfetto", "system_profile.pftrace", ".pftrace"},
+    {v1::EXPORT_FORMAT_EVENTS, "events", "events.jsonl", ".jsonl"},
+    {v1::EXPORT_FORMAT_SUMMARY_JSON, "summary-json", "summary.json", "summary.json"},
+    {v1::EXPORT_FORMAT_JSON, "json", "system_profile.json", ".json"},
+}};
+
+}  // namespace
+
+std::span<const ExportFormatWords> AllExportFormats() { return kFormats; }
+
+const ExportFormatWords& WordsOf(v1::ExportFormat format) {
+  for (const ExportFormatWords& words : kFormats) {
+    if (words.format == format) return words;
+  }
+  return kFormats.front();
+}
+
+absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const std::string& path) {
+  for (const ExportFormatWords& words : kFormats) {
+    if (words.name == name) return words.format;
+  }
+  if (!name.empty()) {
+    return InvalidArgument("unknown format '{}'; there are {}", name,
+                           fmt::join(ExportFormatNames(), ", "));
+  }
+  for (const ExportFormatWords& words : kFormats) {
+    if (!words.ending.empty() && path.ends_with(words.ending)) return words.format;
+  }
+  return v1::EXPORT_FORMAT_PERFETTO;
+}
+
+std::vector<std::string> ExportFormatNames() {
+  std::vector<std::string> names;
+  for (const ExportFormatWords& words : kFormats) names.emplace_back(words.name);
+  return names;
+}
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "neurontrace/v1/operator_service.pb.h"
+
+namespace neurontrace::cli {
+
+// A format as people name it, and what it makes where they name no file.
+struct ExportFormatWords {
+  v1::ExportFormat format;
+  std::string_view name;          // as in `--format`
+  std::string_view default_path;  // the first two are the vendor's names
+  std::string_view ending;        // of a path that means this format; "": none does
+  bool is_directory = false;
+};
+// In the order in which endings are compared.
+std::span<const ExportFormatWords> AllExportFormats();
+const ExportFormatWords& WordsOf(v1::ExportFormat format);
+
+// By name, or by the file's ending when the name is empty. INVALID_ARGUMENT lists the names.
+absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const std::string& path);
+
+std::vector<std::string> ExportFormatNames();
+
+}  // namespace neurontrace::cli

@@ -85,7 +85,7 @@ TEST_F(ExportDestinationTest, ADirectoryHasItsNameOnceItIsWhole) {
 TEST_F(ExportDestinationTest, NamesStayBelowTheDirectory) {
   auto directory = OpenDirectoryDestination(path_);
   ASSERT_TRUE(directory.ok());
-  for (const char* name : {"", "/etc/passwd", "../up", "a/../../up", "a//b", "."}) {
+  for (const char* name : {"", "/etc/passwd", "../up", "a/../../up", "a/", "."}) {
     EXPECT_EQ((*directory)->Begin(name).code(), absl::StatusCode::kDataLoss) << name;
   }
   ASSERT_TRUE((*directory)->Begin("a").ok());

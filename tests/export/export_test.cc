@@ -53,8 +53,9 @@ TEST_F(ExportTest, TellsItsProgressAndEndsWhenTold) {
   EXPECT_GT(told, 2u);
   EXPECT_EQ(summary->progress.spans, 100'000u);
   EXPECT_EQ(summary->progress.chunks_total, 50u);
+  StringFiles others;
   summary =
-      ExportCapture(source_, ExportFormats()[0], {}, files, [](const auto&) { return false; });
+      ExportCapture(source_, ExportFormats()[0], {}, others, [](const auto&) { return false; });
   EXPECT_EQ(summary.status().code(), absl::StatusCode::kCancelled);
 }
 

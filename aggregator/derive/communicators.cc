@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/derive/communicators.h"
+
+#include <algorithm>
+
+namespace neurontrace {
+
+CommunicatorTable::CommunicatorTable(std::span<const TimelineStream> streams,
+                                     CommunicatorFacts facts)
+    : streams_(streams) {
+  absl::flat_hash_map<std::pair<std::string, int64_t>, uint32_t> numbers;
+  for (size_t i = 0; i < streams.size(); ++i) {
+    const RankEvidence* rank = BestEvidence(streams[i].description.evidence);
+    const std::pair job(i < facts.root_comm_ids.size() ? facts.root_comm_ids[i] : std::string(),
+                        rank == nullptr ? 0 : rank->world_size);
+    const auto [known, is_new] = numbers.try_emplace(job, static_cast<uint32_t>(jobs_.size()));
+    if (is_new) jobs_.push_back(job);
+    job_of_.push_back(known->second);
+  }
+}
+
+bool CommunicatorTable::NamesGroup(uint32_t stream, uint64_t gid) {
+  if (gid_names_group_) return true;
+  const auto& rank = streams_[stream].rank.worker_gid;
+  if (rank && static_cast<uint64_t>(*rank) != gid) gid_names_group_ = true;
+  if (stream_of_gid_.size() < kRanksMax) {
+    if (stream_of_gid_.try_emplace(gid, stream).first->second != stream) gid_names_group_ = true;
+    if (gid_of_stream_.try_emplace(stream, gid).first->second != gid) gid_names_group_ = true;
+  }
+  return gid_names_group_;
+}
+
+uint32_t CommunicatorTable::Find(const TimelineRecord& record, const ShapeFields& fields) {
+  const auto gid = StartNumber(record, fields, DerivedField::kGid);
+  const auto cc_stream = StartNumber(record, fields, DerivedField::kCcStream);
+  const bool is_group = gid && NamesGroup(record.stream, *gid);
+  const uint32_t job = job_of_[record.stream];
+  const Key key(job, is_group, is_group ? *gid : kNone, cc_stream.value_or(kNone));
+  const auto known = numbers_.find(key);
+  if (known != numbers_.end()) return known->second;
+  if (communicators_.size() >= kCommunicatorsMax) {
+    ++overflow_;
+    return kCommunicatorsMax - 1;
+  }
+  const auto number = static_cast<uint32_t>(communicators_.size());
+  numbers_.emplace(key, number);
+  communicators_.push_back({.root_comm_id = jobs_[job].first,
+                            .world_size = jobs_[job].second,
+                            .group = is_group ? gid : std::nullopt,
+                            .cc_stream = cc_stream});
+  return number;
+}
+
+void CommunicatorTable::AddMember(uint32_t communicator, uint32_t stream) {
+  auto& streams = communicators_[communicator].streams;
+  const auto at = std::lower_bound(streams.begin(), streams.end(), stream);
+  if (at == streams.end() || *at != stream) streams.insert(at, stream);
+}
+
+}  // namespace neurontrace

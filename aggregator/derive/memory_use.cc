@@ -44,6 +44,13 @@ std::string Plain(std::string_view text) {
   return plain;
 }
 
+// Negative numbers are the only ones of type kInt.
+bool IsRefused(const Shape& shape, const ShapeFields& fields, std::optional<uint64_t> code) {
+  const uint16_t key = fields.of(DerivedField::kReturnCode);
+  return code.value_or(0) != 0 ||
+         (key != ShapeFields::kNone && shape.keys[key].type == ValueType::kInt);
+}
+
 }  // namespace
 
 std::string_view ToString(HbmCategory category) {
@@ -105,7 +112,7 @@ void HbmUse::TakeSpan(const TimelineRecord& record, const ShapeFields& fields) {
   const ShapeFields& stop = fields_.Of(*record.stop_shape);
   Push(about, record.end_ns, StopNumber(record, stop, DerivedField::kUsageTotalBytes),
        StopNumber(record, stop, DerivedField::kTotalBytes),
-       StopNumber(record, stop, DerivedField::kReturnCode));
+       IsRefused(record.stop(), stop, StopNumber(record, stop, DerivedField::kReturnCode)));
 }
 
 void HbmUse::TakeStop(const TimelineRecord& record) {
@@ -115,13 +122,13 @@ void HbmUse::TakeStop(const TimelineRecord& record) {
   Push(waiting->second, record.start_ns,
        StartNumber(record, fields, DerivedField::kUsageTotalBytes),
        StartNumber(record, fields, DerivedField::kTotalBytes),
-       StartNumber(record, fields, DerivedField::kReturnCode));
+       IsRefused(record.start(), fields, StartNumber(record, fields, DerivedField::kReturnCode)));
   waiting_.erase(waiting);
 }
 
 void HbmUse::Push(const Waiting& about, uint64_t time_ns, std::optional<uint64_t> category_bytes,
-                  std::optional<uint64_t> total_bytes, std::optional<uint64_t> return_code) {
-  if (return_code.value_or(0) != 0) {
+                  std::optional<uint64_t> total_bytes, bool is_refused) {
+  if (is_refused) {
     ++counts_.failed;
     return;
   }

@@ -119,7 +119,7 @@ class HbmUse {
   void TakeSpan(const TimelineRecord& record, const ShapeFields& fields);
   void TakeStop(const TimelineRecord& record);
   void Push(const Waiting& about, uint64_t time_ns, std::optional<uint64_t> category_bytes,
-            std::optional<uint64_t> total_bytes, std::optional<uint64_t> return_code);
+            std::optional<uint64_t> total_bytes, bool is_refused);
   std::optional<uint32_t> ProcessOf(const TimelineRecord& record, const ShapeFields& fields);
   void GiveOutBefore(uint64_t time_ns, std::vector<HbmSample>& done);
 

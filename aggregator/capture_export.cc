@@ -12,6 +12,7 @@
 #include "aggregator/certificate/read_certificate.h"
 #include "aggregator/export/events/event_lines.h"
 #include "aggregator/export/exporter.h"
+#include "aggregator/export/gzip_file.h"
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/reply_files.h"
 #include "aggregator/timeline/store_chunk_source.h"
@@ -95,7 +96,8 @@ struct Judgement {
 
 // {"format_version":1,"capture":{…},"certificate":{…}}, a field a line.
 absl::Status ExportSummaryJson(const CaptureRecord& record, const Judgement& judgement,
-                               const ExportWriter& write) {
+                               const v1::ExportRequest& request, const ExportWriter& write) {
+  ASSIGN_OR_RETURN(const ExportCompression compression, CompressionOf(request.compression()));
   std::string text = fmt::format("{{\"format_version\":1,\n\"producer\":\"neurontrace {}\",\n",
                                  NEURONTRACE_VERSION);
   text += fmt::format("\"capture\":{{\"capture_id\":\"{}\",\"name\":", record.id.ToString());
@@ -106,11 +108,12 @@ absl::Status ExportSummaryJson(const CaptureRecord& record, const Judgement& jud
       record.started_realtime_ns, record.stopped_realtime_ns, record.ended_realtime_ns,
       judgement.json);
   ReplyFiles files(write);
-  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, files.Open("summary.json"));
+  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
+                   OpenCompressed(files, "summary.json", compression));
   RETURN_IF_ERROR(file->Write(text));
   RETURN_IF_ERROR(file->Close());
   v1::ExportReply reply;
-  reply.mutable_done()->mutable_total()->set_bytes_written(text.size());
+  reply.mutable_done()->mutable_total()->set_bytes_written(files.bytes_sent());
   judgement.PutInto(*reply.mutable_done(), 0);
   write(reply);
   return absl::OkStatus();
@@ -119,8 +122,10 @@ absl::Status ExportSummaryJson(const CaptureRecord& record, const Judgement& jud
 absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
                           const v1::ExportRequest& request, const CaptureClocks& clocks,
                           const Judgement& judgement, const ExportWriter& write) {
+  ASSIGN_OR_RETURN(const ExportCompression compression, CompressionOf(request.compression()));
   ReplyFiles files(write);
-  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, files.Open("events.jsonl"));
+  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
+                   OpenCompressed(files, "events.jsonl", compression));
   const EventLinesRequest lines{.filter = std::move(filter),
                                 .certificate_json = judgement.json,
                                 .clocks = &clocks,
@@ -136,6 +141,7 @@ absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
   RETURN_IF_ERROR(file->Close());
   v1::ExportReply reply;
   *reply.mutable_done()->mutable_total() = ProgressOf(*total);
+  reply.mutable_done()->mutable_total()->set_bytes_written(files.bytes_sent());
   reply.mutable_done()->set_events(total->events);
   judgement.PutInto(*reply.mutable_done(), total->chunks_left_out);
   for (const std::string& warning : total->warnings) reply.mutable_done()->add_warnings(warning);
@@ -221,7 +227,7 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
     case v1::EXPORT_FORMAT_JSON:
       return ExportTimeline(source, "json", std::move(filter), request, clocks, judgement, write);
     case v1::EXPORT_FORMAT_SUMMARY_JSON:
-      return ExportSummaryJson(record, judgement, write);
+      return ExportSummaryJson(record, judgement, request, write);
     default:
       return InvalidArgument("format {} is none that this aggregator knows",
                              static_cast<int>(request.format()));

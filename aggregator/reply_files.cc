@@ -17,7 +17,8 @@ absl::Status Send(const ExportWriter& write, const v1::ExportReply& reply) {
 
 class ReplyFile : public OutputFile {
  public:
-  ReplyFile(const ExportWriter& write, uint32_t number) : write_(write), number_(number) {}
+  ReplyFile(const ExportWriter& write, uint32_t number, uint64_t& bytes_sent)
+      : write_(write), number_(number), bytes_sent_(bytes_sent) {}
 
   absl::Status Write(std::string_view bytes) override {
     while (!bytes.empty()) {
@@ -26,6 +27,7 @@ class ReplyFile : public OutputFile {
       reply.set_file_number(number_);
       reply.set_data(std::string(bytes.substr(0, size)));
       RETURN_IF_ERROR(Send(write_, reply));
+      bytes_sent_ += size;
       bytes.remove_prefix(size);
     }
     return absl::OkStatus();
@@ -41,6 +43,7 @@ class ReplyFile : public OutputFile {
  private:
   const ExportWriter& write_;
   const uint32_t number_;
+  uint64_t& bytes_sent_;
 };
 
 }  // namespace
@@ -55,7 +58,7 @@ absl::StatusOr<std::unique_ptr<OutputFile>> ReplyFiles::Open(std::string_view na
   v1::ExportReply reply;
   reply.set_file(std::string(name));
   RETURN_IF_ERROR(Send(write_, reply));
-  return std::make_unique<ReplyFile>(write_, number);
+  return std::make_unique<ReplyFile>(write_, number, bytes_sent_);
 }
 
 }  // namespace neurontrace

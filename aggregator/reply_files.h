@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,9 +21,12 @@ class ReplyFiles : public OutputFiles {
   // CANCELLED when nobody listens any more; so do the files.
   absl::StatusOr<std::unique_ptr<OutputFile>> Open(std::string_view name) override;
 
+  uint64_t bytes_sent() const { return bytes_sent_; }  // of all files
+
  private:
   const ExportWriter& write_;
   absl::flat_hash_set<std::string> names_;
+  uint64_t bytes_sent_ = 0;
 };
 
 }  // namespace neurontrace

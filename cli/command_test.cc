@@ -201,6 +201,20 @@ TEST_F(CommandLineTest, ExportWritesTheWholeFileUnderItsName) {
   EXPECT_FALSE(service_.export_request.window_end_is_relative());
 }
 
+TEST_F(CommandLineTest, AFileNamedGzipIsOne) {
+  const std::string path = testing::TempDir() + "/cli_export.json.gz";
+  const auto run = [&](std::vector<const char*> more) {
+    std::vector<const char*> words = {"export", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "-o", path.c_str()};
+    words.insert(words.end(), more.begin(), more.end());
+    return RunCli(words);
+  };
+  EXPECT_EQ(run({}), kExitDone);
+  EXPECT_EQ(service_.export_request.format(), v1::EXPORT_FORMAT_JSON);
+  EXPECT_EQ(service_.export_request.compression(), v1::EXPORT_COMPRESSION_GZIP);
+  EXPECT_EQ(run({"--compress", "none"}), kExitDone);
+  EXPECT_EQ(service_.export_request.compression(), v1::EXPORT_COMPRESSION_NONE);
+}
+
 TEST_F(CommandLineTest, ExportThatBreaksOffLeavesNoFile) {
   service_.export_breaks = true;
   const std::string directory = testing::TempDir() + "/cli_broken_export";

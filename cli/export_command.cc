@@ -32,7 +32,7 @@ struct ExportOptions {
   std::string to;
   std::vector<std::string> worker_gids;
   bool no_flows = false;
-  std::string compression = "none";
+  std::string compression;
   std::string max_size;
   std::string split = "time";
   std::string clock = "aligned";
@@ -97,7 +97,10 @@ absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request)
 
 absl::Status SetFile(const ExportOptions& options, v1::ExportRequest& request) {
   request.set_no_flows(options.no_flows);
-  if (options.compression == "gzip") request.set_compression(v1::EXPORT_COMPRESSION_GZIP);
+  const bool is_named_gzip = options.compression.empty() && NamesGzip(options.path);
+  if (options.compression == "gzip" || is_named_gzip) {
+    request.set_compression(v1::EXPORT_COMPRESSION_GZIP);
+  }
   if (options.compression == "packets") request.set_compression(v1::EXPORT_COMPRESSION_PACKETS);
   if (!options.max_size.empty()) {
     ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(options.max_size));
@@ -177,7 +180,11 @@ int FindContinuous(Context& context, const ExportOptions& options, v1::Capture& 
 
 std::string DefaultPath(const v1::ExportRequest& request) {
   std::string path(WordsOf(request.format()).default_path);
-  if (request.max_file_bytes() != 0) path.resize(path.find('.'));  // a directory of its parts
+  if (request.max_file_bytes() != 0) {
+    path.resize(path.find('.'));  // a directory of its parts
+  } else if (request.compression() == v1::EXPORT_COMPRESSION_GZIP) {
+    path += kGzipEnding;
+  }
   return path;
 }
 
@@ -249,7 +256,8 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
   command->add_flag("--no-flows", options->no_flows, "No arrows between related events");
   command
       ->add_option("--compress", options->compression,
-                   "none; gzip: the whole file; packets: within a pftrace")
+                   "none; gzip: the whole file (also where -o ends with .gz); packets: within a "
+                   "pftrace")
       ->check(CLI::IsMember({"none", "gzip", "packets"}));
   command
       ->add_option("--max-size", options->max_size,

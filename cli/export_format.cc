@@ -37,11 +37,15 @@ absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const s
     return InvalidArgument("unknown format '{}'; there are {}", name,
                            fmt::join(ExportFormatNames(), ", "));
   }
+  std::string_view plain = path;
+  if (NamesGzip(plain)) plain.remove_suffix(kGzipEnding.size());
   for (const ExportFormatWords& words : kFormats) {
-    if (!words.ending.empty() && path.ends_with(words.ending)) return words.format;
+    if (!words.ending.empty() && plain.ends_with(words.ending)) return words.format;
   }
   return v1::EXPORT_FORMAT_PERFETTO;
 }
+
+bool NamesGzip(std::string_view path) { return path.ends_with(kGzipEnding); }
 
 std::vector<std::string> ExportFormatNames() {
   std::vector<std::string> names;

@@ -23,7 +23,12 @@ struct ExportFormatWords {
 std::span<const ExportFormatWords> AllExportFormats();
 const ExportFormatWords& WordsOf(v1::ExportFormat format);
 
-// By name, or by the file's ending when the name is empty. INVALID_ARGUMENT lists the names.
+// Of the name of a file that is compressed as a whole.
+inline constexpr std::string_view kGzipEnding = ".gz";
+bool NamesGzip(std::string_view path);
+
+// By name, or by the file's ending, before that of gzip, when the name is empty. INVALID_ARGUMENT
+// lists the names.
 absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const std::string& path);
 
 std::vector<std::string> ExportFormatNames();

@@ -26,14 +26,17 @@ absl::StatusOr<std::unique_ptr<Exporter>> MakePftrace(const ExportRequest& reque
   PftraceExporter::Options options;
   ASSIGN_OR_RETURN(options.grouping,
                    Grouping::Parse(request.primary_group, request.secondary_group));
-  return MakeSingleFile(files, kPftraceName, [&](ByteSink& sink) {
+  const ExportCompression whole = request.compression == ExportCompression::kPackets
+                                      ? ExportCompression::kNone
+                                      : request.compression;
+  return MakeSingleFile(files, kPftraceName, whole, [&](ByteSink& sink) {
     return std::make_unique<PftraceExporter>(std::move(options), sink);
   });
 }
 
-absl::StatusOr<std::unique_ptr<Exporter>> MakeJson(const ExportRequest& /*request*/,
+absl::StatusOr<std::unique_ptr<Exporter>> MakeJson(const ExportRequest& request,
                                                    OutputFiles& files) {
-  return MakeSingleFile(files, kJsonName,
+  return MakeSingleFile(files, kJsonName, request.compression,
                         [](ByteSink& sink) { return std::make_unique<JsonExporter>(sink); });
 }
 
@@ -47,6 +50,32 @@ ExportProgress ProgressOf(const TimelineCounts& counts, const Exporter& exporter
           .chunks_total = counts.chunks_total,
           .spans = counts.spans,
           .bytes_written = exporter.bytes_written()};
+}
+
+TimelineOptions OptionsOf(const ExportRequest& request) {
+  TimelineOptions options;
+  options.filter = request.filter;
+  if (request.clocks != nullptr && !request.raw_clocks) options.clocks = &request.clocks->maps;
+  return options;
+}
+
+absl::Status ReadHostSamples(ChunkSource& source, const ExportRequest& request,
+                             std::string_view event_type, const HostSampleTaker& take) {
+  if (!request.filter.event_types.Selects(event_type)) return absl::OkStatus();
+  TimelineOptions options = OptionsOf(request);
+  options.filter.stream_kinds = {StreamKind::kHost};
+  ASSIGN_OR_RETURN(options.filter.event_types, EventFilter::Parse({std::string(event_type)}));
+  ASSIGN_OR_RETURN(const std::unique_ptr<TimelineReader> reader,
+                   TimelineReader::Open(source, std::move(options)));
+  TimelineBatch batch;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool has_batch, reader->Next(batch));
+    if (!has_batch) return absl::OkStatus();
+    for (const TimelineRecord* record : batch.records) {
+      const TimelineStream& stream = reader->streams()[record->stream];
+      RETURN_IF_ERROR(take(stream.description.identity, *record));
+    }
+  }
 }
 
 absl::StatusOr<TimelineHeader> HeaderOf(ChunkSource& source, const TimelineReader& reader,
@@ -65,6 +94,12 @@ absl::StatusOr<TimelineHeader> HeaderOf(ChunkSource& source, const TimelineReade
   header.framework_names.resize(header.streams.size());
   for (size_t i = 0; i < header.streams.size(); ++i) {
     const StreamDescription& stream = header.streams[i].description;
+    if (stream.identity.kind == StreamKind::kHost && !header.read_host_samples) {
+      header.read_host_samples = [&source, &request](std::string_view event_type,
+                                                     const HostSampleTaker& take) {
+        return ReadHostSamples(source, request, event_type, take);
+      };
+    }
     if (stream.identity.kind != StreamKind::kFramework) continue;
     ASSIGN_OR_RETURN(header.framework_names[i], ReadFrameworkNames(source, stream));
   }
@@ -88,11 +123,8 @@ absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFor
                                             const ExportRequest& request, OutputFiles& files,
                                             const ProgressCallback& progress) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter, format.make(request, files));
-  TimelineOptions options;
-  options.filter = request.filter;
-  if (request.clocks != nullptr && !request.raw_clocks) options.clocks = &request.clocks->maps;
   ASSIGN_OR_RETURN(const std::unique_ptr<TimelineReader> reader,
-                   TimelineReader::Open(source, std::move(options)));
+                   TimelineReader::Open(source, OptionsOf(request)));
   ASSIGN_OR_RETURN(const TimelineHeader header, HeaderOf(source, *reader, request));
   RETURN_IF_ERROR(exporter->Begin(header));
   {

@@ -56,6 +56,14 @@ struct ExportSummary {
   std::vector<std::string> warnings;
 };
 
+// Reads the selected events of one type of the capture's host samplers (trace/host_samples.h), by
+// time, beside the batches: for files that have them in a place of their own. Errors of the source
+// and of `take`. To be called from Begin or Finish alone.
+using HostSampleTaker =
+    std::function<absl::Status(const StreamIdentity& stream, const TimelineRecord& record)>;
+using HostSampleReader =
+    std::function<absl::Status(std::string_view event_type, const HostSampleTaker& take)>;
+
 // What an exporter is told before the first batch. Lives as long as the export.
 struct TimelineHeader {
   const CaptureDescription* capture = nullptr;
@@ -69,6 +77,7 @@ struct TimelineHeader {
   bool clock_arguments = false;
   const Certificate* certificate = nullptr;  // see ExportRequest
   std::string_view certificate_json;
+  HostSampleReader read_host_samples;  // empty: there are none
 };
 
 // Writes one format from a timeline: Begin, Write for each batch, Finish. An error ends the export

@@ -12,8 +12,9 @@
 namespace neurontrace {
 
 // An exporter of one file, made by `make` on the file's bytes: closed when the exporter finishes.
+// OpenCompressed says what `name` and `compression` become; bytes_written() is what the file has.
 absl::StatusOr<std::unique_ptr<Exporter>> MakeSingleFile(
-    OutputFiles& files, std::string_view name,
+    OutputFiles& files, std::string_view name, ExportCompression compression,
     const std::function<absl::StatusOr<std::unique_ptr<Exporter>>(ByteSink&)>& make);
 
 }  // namespace neurontrace

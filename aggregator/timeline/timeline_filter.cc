@@ -16,6 +16,7 @@ bool SelectedBy(const std::vector<T>& selection, const T& value) {
 
 bool TimelineFilter::SelectsStream(const StreamIdentity& stream) const {
   if (!SelectedBy(instance_ids, stream.worker.instance_id)) return false;
+  if (!SelectedBy(stream_kinds, stream.kind)) return false;
   if (neuron_cores.empty()) return true;
   return stream.kind == StreamKind::kNeuronCore && SelectedBy(neuron_cores, stream.nc_idx);
 }

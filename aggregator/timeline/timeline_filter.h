@@ -14,8 +14,9 @@ namespace neurontrace {
 struct TimelineFilter {
   std::vector<std::string> instance_ids;
   std::vector<uint32_t> neuron_cores;  // nc_idx; streams without a core are then left out
-  EventFilter event_types;             // of framework events, their category
-  uint64_t window_start_ns = 0;        // reference time; an event is shown that overlaps the window
+  std::vector<StreamKind> stream_kinds;
+  EventFilter event_types;       // of framework events, their category
+  uint64_t window_start_ns = 0;  // reference time; an event is shown that overlaps the window
   uint64_t window_end_ns = UINT64_MAX;
 
   bool SelectsStream(const StreamIdentity& stream) const;

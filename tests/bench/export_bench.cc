@@ -99,7 +99,7 @@ absl::StatusOr<std::unique_ptr<Exporter>> MakeWithAttributesOnly(const ExportReq
   PftraceExporter::Options options;
   options.grouping = *Grouping::Parse({}, {});
   options.arguments = ArgumentDetail::kAttributes;
-  return MakeSingleFile(files, "attributes", [&](ByteSink& sink) {
+  return MakeSingleFile(files, "attributes", ExportCompression::kNone, [&](ByteSink& sink) {
     return std::make_unique<PftraceExporter>(std::move(options), sink);
   });
 }

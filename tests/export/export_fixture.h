@@ -11,6 +11,7 @@
 #include "aggregator/export/exporter.h"
 #include "aggregator/timeline/event_script.h"
 #include "aggregator/timeline/fake_chunk_source.h"
+#include "trace/host_samples.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -88,6 +89,32 @@ class ExportFixture : public ::testing::Test {
     identity.kind = StreamKind::kFramework;
     identity.name = name;
     return source_.AddStream(identity);
+  }
+  // The sampler of an instance's host; one second of it, with one processor.
+  uint32_t AddHost(const std::string& instance) {
+    StreamIdentity identity = Core(instance, 0, limits::kNoNcIdx);
+    identity.kind = StreamKind::kHost;
+    const uint32_t stream = source_.AddStream(identity);
+    for (const char* cpu : {"0", "average"}) {
+      script_.Add({std::string(kHostCpuEventType),
+                   Phase::kCounter,
+                   kBase,
+                   0,
+                   0,
+                   {{std::string(kHostCpuIdKey), std::string(cpu)},
+                    {std::string(kHostUtilPercentKey), 12.5},
+                    {std::string(kHostDurationNsKey), uint64_t{1'000'000'000}}}});
+    }
+    script_.Add({std::string(kHostMemoryEventType),
+                 Phase::kCounter,
+                 kBase + 1'000'000'000,
+                 0,
+                 0,
+                 {{std::string(kHostUsedBytesKey), uint64_t{1'024}},
+                  {std::string(kHostUsedPercentKey), 50.0},
+                  {std::string(kHostTotalBytesKey), uint64_t{2'048}}}});
+    Close(stream);
+    return stream;
   }
   void Close(uint32_t stream) { source_.AddChunk(stream, builder_); }
   // One span of this name.

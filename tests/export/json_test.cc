@@ -148,6 +148,37 @@ TEST_F(JsonTest, WritesFrameworkSpansAndInstantsAlone) {
   EXPECT_THAT(text, HasSubstr("\"phase\":\"instant\""));
 }
 
+TEST_F(JsonTest, TellsWhatHostsWereDoing) {
+  AddHost("i-a");
+  AddHost("i-b");
+  const uint32_t broken = AddHost("i-c");
+  script_.Add({std::string(kHostCpuEventType),
+               Phase::kCounter,
+               kBase,
+               0,
+               0,
+               {{std::string(kHostUtilPercentKey), std::string("much")}}});
+  Close(broken);
+  const std::string text = ExportJson();
+  EXPECT_EQ(Events().values_size(), 0);
+  EXPECT_EQ(parsed_.fields().at("cpu_util").list_value().values_size(), 6);
+  EXPECT_EQ(parsed_.fields().at("mem_usage").list_value().values_size(), 3);
+  EXPECT_THAT(text,
+              HasSubstr(fmt::format(R"({{"timestamp":{},"duration":1000000000,"instance_id":"i-b",)"
+                                    R"("cpu_id":"average","util":12.5}})",
+                                    kBase)));
+  EXPECT_THAT(text, HasSubstr(fmt::format(R"({{"timestamp":{},"duration":0,"instance_id":"i-a",)"
+                                          R"("percent_usage":50,"usage":1024}})",
+                                          kBase + 1'000'000'000)));
+  // What a filter leaves out is left out there as well.
+  ExportRequest request;
+  request.filter.event_types = *EventFilter::Parse({"host_memory"});
+  request.filter.instance_ids = {"i-b"};
+  ExportJson(request);
+  EXPECT_EQ(parsed_.fields().at("cpu_util").list_value().values_size(), 0);
+  EXPECT_EQ(parsed_.fields().at("mem_usage").list_value().values_size(), 1);
+}
+
 TEST_F(JsonTest, TellsLossesAsWarnings) {
   const uint32_t stream = AddCore("i-a", 1, 0, 5);
   source_.stream(stream).losses = {

@@ -20,8 +20,6 @@ class JsonExporter : public Exporter {
  public:
   // Spans that wait for their stop. Beyond, a span is written without what its stop would bring.
   static constexpr size_t kWaitingMax = 65'536;
-  // Losses that are told one by one.
-  static constexpr size_t kLossesMax = 10'000;
 
   explicit JsonExporter(ByteSink& sink) : sink_(sink) {}
 
@@ -42,6 +40,7 @@ class JsonExporter : public Exporter {
   void AppendModel(const TimelineRecord& record, std::string& out);
   void AppendClock(const TimelineRecord& record, std::string& out);
   void EmitObject(std::string_view object);
+  absl::Status WriteHostSamples();
   void AppendWarnings(const std::vector<std::string>& warnings);
   void AppendMetadata();
   absl::Status FlushIfLarge();

@@ -138,4 +138,29 @@ void AppendAsJsonString(std::string_view text, std::string& out) {
   AppendJsonString(repaired, out);
 }
 
+void AppendJsonKey(std::string_view key, std::string& out) {
+  out += ',';
+  AppendAsJsonString(key, out);
+  out += ':';
+}
+
+void AppendJsonText(std::string_view key, std::string_view value, std::string& out) {
+  out += ",\"";
+  out += key;
+  out += "\":";
+  AppendAsJsonString(value, out);
+}
+
+void AppendAttributeValue(const ShapeKey& key, uint64_t value, const TimelineRecord& record,
+                          std::string& out) {
+  if (key.type == ValueType::kString ||
+      (key.type == ValueType::kJson && !IsJson(record.text(value)))) {
+    AppendAsJsonString(record.text(value), out);
+  } else if (key.type == ValueType::kJson) {
+    out += record.text(value);
+  } else {
+    AppendJsonValue(key.type, {value, {}}, out);
+  }
+}
+
 }  // namespace neurontrace

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <charconv>
+#include <concepts>
 #include <string>
 #include <string_view>
+
+#include "aggregator/timeline/timeline_record.h"
 
 namespace neurontrace {
 
@@ -12,5 +16,23 @@ bool IsJson(std::string_view text);
 
 // Appends `text` as a JSON string; each byte that is no UTF-8 becomes U+FFFD.
 void AppendAsJsonString(std::string_view text, std::string& out);
+
+// Members of an object that has one before them: ,"key":value. Only AppendJsonKey takes keys that
+// come from outside.
+void AppendJsonKey(std::string_view key, std::string& out);
+void AppendJsonText(std::string_view key, std::string_view value, std::string& out);
+template <std::integral Number>
+void AppendJsonNumber(std::string_view key, Number value, std::string& out) {
+  char buffer[24];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  out += ",\"";
+  out += key;
+  out += "\":";
+  out.append(buffer, static_cast<size_t>(end - buffer));
+}
+
+// The value of one of a record's attributes: numbers in full, JSON as it is if it is some.
+void AppendAttributeValue(const ShapeKey& key, uint64_t value, const TimelineRecord& record,
+                          std::string& out);
 
 }  // namespace neurontrace

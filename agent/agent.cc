@@ -154,6 +154,12 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
                   .files = config.framework_files,
                   .directory = config.framework_directory},
                  clock_, loop_, queue_, control_, source_metrics_),
+      host_({.agent_id = info.agent_id,
+             .instance_id = info.instance_id,
+             .boot_id = info.boot_id,
+             .enabled = config.samples_host},
+            clock_, loop_, queue_, source_metrics_,
+            [this](const CaptureId& id) { return control_.Records(id); }),
       clocks_(config.aggregator, info, config.clock_probes),
       metrics_(*registry_, info.instance_id,
                {source_metrics_, queue_, uploader_, control_, taps_, spool_.get(), clock_,
@@ -169,6 +175,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
   control_.AddSource(taps_);
   if (untapped_ != nullptr) control_.AddSource(*untapped_);
   control_.AddSource(framework_);
+  control_.AddSource(host_);
 }
 
 ControlSession::Hooks Agent::MakeControlHooks() {
@@ -325,6 +332,7 @@ void Agent::OnSignal(int signal_fd) {
   queue_.Close();
   taps_.Flush();
   framework_.Flush();
+  host_.Flush();
   Drain(clock_.MonotonicNs() + drain_ns_);
 }
 

@@ -15,6 +15,7 @@
 #include "agent/config.h"
 #include "agent/control/control_session.h"
 #include "agent/source/framework/framework_source.h"
+#include "agent/source/host/host_source.h"
 #include "agent/source/neuron/tap_source.h"
 #include "agent/source/neuron/untapped_workers.h"
 #include "agent/source/source_metrics.h"
@@ -93,6 +94,7 @@ class Agent {
   TapSource taps_;
   std::unique_ptr<UntappedWorkers> untapped_;  // null: not looked for
   FrameworkSource framework_;
+  HostSource host_;
   AnswerWatch answer_watch_;
   AgentClocks clocks_;  // works beside all of this
   AgentMetrics metrics_;

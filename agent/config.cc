@@ -67,6 +67,9 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
   app.add_option("--framework-dir", config.framework_directory,
                  "Directory to watch for such files while a capture runs")
       ->check(CLI::ExistingDirectory);
+  app.add_flag("--host-samples,!--no-host-samples", config.samples_host,
+               "Sample this host's processors and memory once a second while a capture records "
+               "something here; done unless told otherwise");
   app.add_flag("--process-scan,!--no-process-scan", config.scans_processes,
                "Look through /proc every few seconds for processes that use the Neuron runtime "
                "without a tap, or whose tap has not connected; done unless told otherwise");

@@ -27,7 +27,8 @@ namespace {
 uint64_t FirstEventNs(const std::vector<StreamRecord>& streams, const ClockMaps& maps) {
   uint64_t first_ns = UINT64_MAX;
   for (const StreamRecord& stream : streams) {
-    if (stream.events == 0) continue;
+    // A window counts from the first event of the workers.
+    if (stream.events == 0 || stream.identity.kind == StreamKind::kHost) continue;
     const ClockMap& map = maps.For(stream.identity.worker, ClockDomain::kHostRealtime);
     first_ns = std::min(first_ns, map.ToReference(stream.first_timestamp_ns));
   }
@@ -207,6 +208,7 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
   const bool raw_window = request.raw_clocks() || request.format() == v1::EXPORT_FORMAT_EVENTS;
   const uint64_t first_ns = FirstEventNs(streams, raw_window ? ClockMaps() : clocks.maps);
   ASSIGN_OR_RETURN(TimelineFilter filter, FilterOf(request, first_ns));
+  filter.host_samples = request.format() == v1::EXPORT_FORMAT_EVENTS;
   Judgement judgement;
   ASSIGN_OR_RETURN(judgement.certificate, ReadCertificate(store, record, streams));
   JudgeClocks(clocks, judgement.certificate);

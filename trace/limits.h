@@ -124,6 +124,11 @@ inline constexpr uint32_t kFrameworkDirectoryEntriesMax =
 inline constexpr size_t kFrameworkEventBytesMax =
     size_t{1} << 20;  // one element of traceEvents; longer: passed over, a decode loss
 
+// Host samples. More processors: none of the host are sampled, which is counted. What stands in
+// /proc/stat and /proc/meminfo beyond is not read.
+inline constexpr size_t kHostCpusMax = 8'192;
+inline constexpr size_t kHostProcFileBytesMax = size_t{1} << 20;
+
 // gRPC messages in either direction; an envelope must fit.
 inline constexpr size_t kGrpcMessageBytesMax = size_t{8} << 20;
 

@@ -283,6 +283,7 @@ void ControlSession::OnCaptureWorker(const CaptureWorkerStatus& status) {
       known.obstacle != status.obstacle || known.begun_realtime_ns != status.begun_realtime_ns ||
       (capture.by_execution && known.newest_execution != status.newest_execution);
   known = status;
+  capture.has_recorded |= status.state == CaptureWorkerState::kRecording;
   capture.changed.insert(key);
   // Counts can wait for the next progress report; states are told at once.
   if (state_changed) {

@@ -79,6 +79,11 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
 
   bool welcomed() const { return welcomed_; }
   size_t captures() const { return captures_.size(); }
+  // Whether anything on this node records in it, or has.
+  bool Records(const CaptureId& capture_id) const {
+    const auto it = captures_.find(capture_id);
+    return it != captures_.end() && it->second.has_recorded;
+  }
   const Counters& counters() const { return counters_; }
 
   // SourceListener
@@ -102,6 +107,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     bool finished = false;      // and said so
     bool ends_itself = false;   // a snapshot that was cut
     bool by_execution = false;  // how far its cores are is told at once
+    bool has_recorded = false;  // something on this node
     CaptureMode mode = CaptureMode::kStream;
     uint64_t sources_finished_ns = 0;  // monotonic, when they first said so; 0: not yet
     std::map<std::pair<WorkerIdentity, bool>, CaptureWorkerStatus> workers;

@@ -42,6 +42,10 @@ struct AgentSourceMetrics {
   Counter records_unknown{0};  // of a type or capture this agent does not know
   Counter reads_waiting{0};    // turns that did not read because the queue had no room
 
+  // The host.
+  Counter host_samples{0};          // of one capture each
+  Counter host_readings_failed{0};  // the next interval is the longer for it
+
   Counter workers{0};  // at hand now
 
   Counter canaries{0};       // sent

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "aggregator/certificate/host_certificates.h"
 #include "aggregator/certificate/missing_ranks.h"
 #include "aggregator/certificate/verdict.h"
 #include "aggregator/certificate/worker_certificates.h"
@@ -62,6 +63,7 @@ Certificate MakeCertificate(const CertificateEvidence& evidence) {
   for (const WorkerCertificate& worker : certificate.workers) {
     certificate.account.Add(worker.account);
   }
+  certificate.hosts = MakeHostCertificates(evidence);
   for (const CaptureAgentPart& part : evidence.record.agents) {
     certificate.agents.push_back(MakeAgent(evidence.record, part));
   }

@@ -134,6 +134,7 @@ class CaptureReader {
   absl::StatusOr<std::vector<StreamRecord>> Streams() const;
 
   // Sums over all streams.
+  // Of all streams; the numbers of events are without the samples of hosts.
   struct Totals {
     uint64_t chunks = 0;
     uint64_t events = 0;

@@ -15,6 +15,7 @@ bool SelectedBy(const std::vector<T>& selection, const T& value) {
 }  // namespace
 
 bool TimelineFilter::SelectsStream(const StreamIdentity& stream) const {
+  if (stream.kind == StreamKind::kHost && !host_samples) return false;
   if (!SelectedBy(instance_ids, stream.worker.instance_id)) return false;
   if (!SelectedBy(stream_kinds, stream.kind)) return false;
   if (neuron_cores.empty()) return true;

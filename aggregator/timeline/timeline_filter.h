@@ -18,6 +18,7 @@ struct TimelineFilter {
   EventFilter event_types;       // of framework events, their category
   uint64_t window_start_ns = 0;  // reference time; an event is shown that overlaps the window
   uint64_t window_end_ns = UINT64_MAX;
+  bool host_samples = false;  // of kind kHost, too: for a reader that knows them
 
   bool SelectsStream(const StreamIdentity& stream) const;
 };

@@ -29,6 +29,7 @@ std::string LineHead(const StreamDescription& stream, const RankBinding& rank) {
   head += fmt::format(",\"pid\":{},\"nc_idx\":{},\"worker_gid\":{}", identity.worker.pid,
                       identity.has_core() ? static_cast<int64_t>(identity.nc_idx) : -1,
                       rank.worker_gid.value_or(-1));
+  if (identity.kind == StreamKind::kHost) head += ",\"host\":true";
   if (!identity.name.empty()) {
     head += ",\"file\":";
     AppendJsonString(identity.name, head);

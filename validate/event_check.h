@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "validate/event_reader.h"
+#include "validate/flow_points.h"
+#include "validate/sequence_table.h"
+#include "validate/trace_finding.h"
+#include "validate/trace_report.h"
+#include "validate/track_list.h"
+
+namespace neurontrace {
+
+// Checks the events of a trace, in the order of the file: that slices nest, that ends have begins,
+// that what they name is there. One thread at a time.
+class EventCheck {
+ public:
+  EventCheck(TraceFindingLog& log, TraceSummary& summary, TrackList& tracks)
+      : log_(log), summary_(summary), tracks_(tracks), flows_(log, summary) {}
+
+  // The file says that neurontrace wrote it: what its arguments say is checked, too.
+  void TrustArguments() { are_arguments_known_ = true; }
+  void AllowExtensions() { are_extensions_described_ = true; }
+
+  // Throws protozero::exception.
+  void Take(std::string_view event, const TraceSequence& sequence, uint64_t time_ns);
+  void Finish();
+
+ private:
+  struct OpenSlice {
+    uint64_t start_ns = 0;
+    uint64_t name = 0;      // hashes; 0: none
+    uint64_t category = 0;  // likewise
+    TracePosition at;
+    std::optional<uint64_t> duration_ns;  // as its arguments have it
+  };
+  // What the arguments of an event say.
+  struct Said {
+    std::optional<uint64_t> duration_ns;
+    std::optional<uint64_t> events;
+    bool is_squeezed = false;
+  };
+  struct Names {
+    uint64_t name = 0;
+    uint64_t category = 0;
+    std::string_view words;
+  };
+
+  Names NamesOf(const TraceSequence& sequence);
+  Said TakeArguments(const TraceSequence& sequence);
+  const InternTable::Text* Resolve(const TraceSequence& sequence, const InternTable& table,
+                                   uint64_t iid, std::string_view what);
+  void TakeBegin(TrackList::State& track, const Names& names, const Said& said, uint64_t time_ns);
+  void TakeEnd(TrackList::State& track, const Names& names, const Said& said, uint64_t time_ns);
+  void TakeCounter(TrackList::State& track);
+  void TakeExtraCounters(const TraceSequence& sequence);
+  bool IsInOrder(TrackList::State& track, uint64_t time_ns);
+  void GiveUp(TrackList::State& track);
+  std::vector<OpenSlice>& OpenOn(TrackList::State& track);
+
+  TraceFindingLog& log_;
+  TraceSummary& summary_;
+  TrackList& tracks_;
+  FlowPoints flows_;
+  ReadEvent event_;
+  std::vector<std::vector<OpenSlice>> open_;  // by TrackList::State::slices
+  size_t open_slices_ = 0;
+  bool are_arguments_known_ = false;
+  bool are_extensions_described_ = false;
+};
+
+}  // namespace neurontrace

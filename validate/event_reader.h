@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace neurontrace {
+
+// The fields of a TrackEvent that are checked. Used again from event to event.
+struct ReadEvent {
+  uint64_t type = 0;
+  bool is_legacy = false;
+  std::optional<uint64_t> track_uuid;
+  uint64_t name_iid = 0;
+  std::string_view name;  // points into the packet
+  std::vector<uint64_t> category_iids;
+  std::string_view category;
+  std::vector<std::string_view> annotations;
+  std::vector<uint64_t> flows;
+  std::vector<uint64_t> terminating_flows;
+  bool has_counter_value = false;
+  bool is_counter_finite = true;
+  uint64_t extra_values = 0;
+  std::vector<uint64_t> extra_uuids;
+  uint64_t extra_double_values = 0;
+  std::vector<uint64_t> extra_double_uuids;
+  uint32_t extension = 0;  // the number of the first; 0: none
+};
+
+// Throws protozero::exception.
+void ReadTrackEvent(std::string_view bytes, ReadEvent& out);
+
+// A debug annotation, of which one value is of interest.
+struct ReadAnnotation {
+  uint64_t name_iid = 0;
+  std::string_view name;
+  uint64_t string_iid = 0;
+  std::optional<uint64_t> number;  // of a number or truth
+};
+ReadAnnotation ReadDebugAnnotation(std::string_view bytes);
+
+}  // namespace neurontrace

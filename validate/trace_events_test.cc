@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: each check of slices, counters and flows finds what it is for. Method: traces made by hand.
+#include <limits>
+
+#include "validate/trace_maker.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class TraceEvents : public TraceMaker {
+ protected:
+  void SetUp() override { Row(); }
+  // As neurontrace's own files say who wrote them.
+  void Sign() {
+    Packet([](auto& packet) {
+      packet.add_message(126, Message([](auto& attributes) {
+                           attributes.add_message(1, Message([](auto& attribute) {
+                                                    attribute.add_string(1,
+                                                                         "io.neurontrace.version");
+                                                    attribute.add_string(3, "1");
+                                                  }));
+                         }));
+    });
+  }
+  static Fill Argument(uint64_t iid, uint64_t value) {
+    return [=](protozero::pbf_writer& event) {
+      event.add_message(4, Message([=](auto& annotation) {
+                          annotation.add_uint64(1, iid);
+                          annotation.add_uint64(3, value);
+                        }));
+    };
+  }
+};
+
+TEST_F(TraceEvents, EndsWithoutBegins) {
+  Plain(3, 1, "plain");
+  const std::string sound = trace_;
+  Event(kEnd, 2, 1);
+  EXPECT_THAT(Checks(), ElementsAre("thread_end_without_begin"));
+  trace_ = sound;
+  Event(kEnd, 3, 1);
+  EXPECT_THAT(Checks(), ElementsAre("end_without_begin"));
+  EXPECT_EQ(Validate().findings.errors(), 0u);
+}
+
+TEST_F(TraceEvents, BeginsWithoutEnds) {
+  Event(kBegin, 2, 1);
+  Event(kBegin, 2, 1);
+  const TraceReport report = Validate();
+  EXPECT_THAT(ChecksOf(report), ElementsAre("open_slices"));
+  EXPECT_EQ(report.summary.open_slices, 2u);
+  EXPECT_EQ(report.findings.findings()[0].at.packet, 4u);
+}
+
+TEST_F(TraceEvents, EndsThatAreNamed) {
+  Event(kBegin, 2, 1, Named("outer"));
+  Event(kBegin, 2, 1, Named("inner"));
+  const std::string begun = trace_;
+  Event(kEnd, 2, 1, Named("inner"));
+  Event(kEnd, 2, 1, Named("outer"));
+  EXPECT_THAT(Checks(), IsEmpty());
+  trace_ = begun;
+  Event(kEnd, 2, 1, Named("outer"));
+  EXPECT_THAT(Checks(), ElementsAre("misplaced_end"));
+  trace_ = begun;
+  Event(kEnd, 2, 1, Named("another"));
+  Event(kEnd, 2, 1);
+  Event(kEnd, 2, 1);
+  EXPECT_THAT(Checks(), ElementsAre("thread_end_without_begin"));
+}
+
+TEST_F(TraceEvents, DepthUpToPerfettosLimit) {
+  for (int i = 0; i < 512; ++i) Event(kBegin, 2, 1);
+  const std::string deep = trace_;
+  for (int i = 0; i < 512; ++i) Event(kEnd, 2, 1);
+  EXPECT_THAT(Checks(), IsEmpty());
+  trace_ = deep;
+  Event(kBegin, 2, 1);
+  EXPECT_THAT(Checks(), ElementsAre("depth"));
+}
+
+// A=[0,5) and B=[3,7): the importer takes the ends for each other's, and says nothing.
+TEST_F(TraceEvents, EndsThatAreExchanged) {
+  Intern(3, 1, "duration");
+  Sign();
+  const std::string sound = trace_;
+  Event(kBegin, 2, 1, Argument(1, 5));
+  Event(kBegin, 2, 3, Argument(1, 2));
+  Event(kEnd, 2, 2);
+  Event(kEnd, 2, 0);
+  EXPECT_THAT(Checks(), IsEmpty());
+  trace_ = sound;
+  Event(kBegin, 2, 1, Argument(1, 5));
+  Event(kBegin, 2, 3, Argument(1, 4));
+  Event(kEnd, 2, 2);
+  Event(kEnd, 2, 2);
+  const TraceReport report = Validate();
+  EXPECT_THAT(ChecksOf(report), ElementsAre("duration"));
+  EXPECT_EQ(report.findings.errors(), 2u);
+  EXPECT_THAT(report.findings.findings()[0].words, HasSubstr("lasts 4 ns, and ends after 2 ns"));
+}
+
+TEST_F(TraceEvents, WhatOthersCallDurationIsTheirs) {
+  Intern(3, 1, "duration");
+  Event(kBegin, 2, 1, Argument(1, 5));
+  Event(kEnd, 2, 2);
+  EXPECT_THAT(Checks(), IsEmpty());
+}
+
+TEST_F(TraceEvents, ASqueezedSliceSaysWhatItLasted) {
+  Intern(3, 1, "duration");
+  Intern(3, 2, "squeezed");
+  Sign();
+  Event(kBegin, 2, 1, [](protozero::pbf_writer& event) {
+    Argument(1, 5)(event);
+    event.add_message(4, Message([](auto& annotation) {
+                        annotation.add_uint64(1, 2);
+                        annotation.add_bool(2, true);
+                      }));
+  });
+  Event(kEnd, 2, 0);
+  EXPECT_THAT(Checks(), IsEmpty());
+}
+
+TEST_F(TraceEvents, TellsLossesThatTheFileTells) {
+  Intern(3, 1, "events");
+  Sign();
+  Event(kInstant, 2, 1, [](protozero::pbf_writer& event) {
+    Named("events lost")(event);
+    Argument(1, 12)(event);
+  });
+  const TraceReport report = Validate();
+  EXPECT_EQ(report.summary.loss_instants, 1u);
+  EXPECT_EQ(report.summary.lost_events, 12u);
+}
+
+TEST_F(TraceEvents, OutOfOrderOnATrack) {
+  Event(kBegin, 2, 10);
+  Header(1'005);  // back in time
+  Event(kEnd, 2, 0);
+  Event(kEnd, 2, 0);  // no longer looked at
+  EXPECT_THAT(Checks(), ElementsAre("order"));
+}
+
+TEST_F(TraceEvents, Counters) {
+  Plain(3, 1, "counter", true);
+  const Fill value = [](protozero::pbf_writer& event) { event.add_int64(30, -5); };
+  Event(kCounter, 3, 1, value);
+  const std::string sound = trace_;
+  EXPECT_THAT(Checks(), IsEmpty());
+  Event(kCounter, 3, 1);
+  EXPECT_THAT(Checks(), ElementsAre("counter_value"));
+  trace_ = sound;
+  Event(kCounter, 3, 1, [](protozero::pbf_writer& event) {
+    event.add_double(44, std::numeric_limits<double>::quiet_NaN());
+  });
+  EXPECT_THAT(Checks(), ElementsAre("counter_value"));
+  trace_ = sound;
+  Event(kCounter, 2, 1, value);
+  EXPECT_THAT(Checks(), ElementsAre("counter_track"));
+}
+
+TEST_F(TraceEvents, ExtraCounters) {
+  Plain(3, 1, "counter", true);
+  const std::string sound = trace_;
+  const auto extra = [](size_t values, size_t tracks, uint64_t uuid) -> Fill {
+    return [=](protozero::pbf_writer& event) {
+      for (size_t i = 0; i < tracks; ++i) event.add_uint64(31, uuid);
+      for (size_t i = 0; i < values; ++i) event.add_int64(12, 1);
+    };
+  };
+  Event(kInstant, 2, 1, extra(8, 8, 3));
+  EXPECT_THAT(Checks(), IsEmpty());
+  EXPECT_EQ(Validate().summary.counter_values, 8u);
+  trace_ = sound;
+  Event(kInstant, 2, 1, extra(9, 9, 3));
+  EXPECT_THAT(Checks(), ElementsAre("extra_counters"));
+  trace_ = sound;
+  Event(kInstant, 2, 1, extra(2, 1, 3));
+  EXPECT_THAT(Checks(), ElementsAre("extra_counters"));
+  trace_ = sound;
+  Event(kInstant, 2, 1, extra(1, 1, 2));
+  EXPECT_THAT(Checks(), ElementsAre("counter_track"));
+}
+
+TEST_F(TraceEvents, Flows) {
+  const auto flow = [](uint32_t field, uint64_t id) -> Fill {
+    return [=](protozero::pbf_writer& event) { event.add_fixed64(field, id); };
+  };
+  Event(kInstant, 2, 1, flow(47, 7));
+  Event(kInstant, 2, 1, flow(47, 7));
+  Event(kInstant, 2, 1, flow(48, 7));
+  Event(kInstant, 2, 1, flow(47, 8));  // an end alone is no mistake
+  TraceReport report = Validate();
+  EXPECT_THAT(ChecksOf(report), IsEmpty());
+  EXPECT_EQ(report.summary.flow_points, 4u);
+  EXPECT_EQ(report.summary.flow_arrows, 2u);
+  EXPECT_EQ(report.summary.lone_flow_points, 1u);
+  Event(kInstant, 2, 1, flow(48, 7));  // ended before
+  EXPECT_THAT(Checks(), ElementsAre("flow"));
+}
+
+TEST_F(TraceEvents, TypesAndExtensions) {
+  const std::string sound = trace_;
+  Event(9, 2, 1);
+  EXPECT_THAT(Checks(), ElementsAre("event_type"));
+  trace_ = sound;
+  Event(0, 2, 1, [](protozero::pbf_writer& event) { event.add_message(6, std::string()); });
+  EXPECT_THAT(Checks(), IsEmpty()) << "a legacy event";
+  const Fill extension = [](protozero::pbf_writer& event) { event.add_uint64(9'901, 1); };
+  Event(kInstant, 2, 1, extension);
+  EXPECT_THAT(Checks(), ElementsAre("extension"));
+  trace_ = sound;
+  Packet([](auto& packet) { packet.add_message(72, std::string()); });
+  Event(kInstant, 2, 1, extension);
+  EXPECT_THAT(Checks(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace neurontrace

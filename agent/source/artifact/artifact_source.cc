@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/artifact/artifact_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "trace/artifact_limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kArtifactLookNs = 1'000'000'000;  // between two looks while a capture runs
+constexpr uint64_t kLastLookNs = 250'000'000;        // and once it has stopped
+constexpr uint64_t kAwayNs = 1'000'000'000;          // before an aggregator is tried again
+// What two looks after the end found is all that there was.
+constexpr uint32_t kLooksAtEnd = 2;
+
+// The first 48 bits of a capture id are its time in milliseconds.
+uint64_t BeginningOf(const CaptureId& capture_id) {
+  uint64_t ms = 0;
+  for (const char byte : capture_id.bytes().substr(0, 6)) {
+    ms = ms << 8 | static_cast<unsigned char>(byte);
+  }
+  return ms * 1'000'000;
+}
+
+}  // namespace
+
+ArtifactSource::ArtifactSource(Options options, const Clock& clock, TaskRunner& runner,
+                               ArtifactSink& sink, AgentSourceMetrics& metrics,
+                               HasWorker has_worker)
+    : options_(std::move(options)),
+      clock_(clock),
+      runner_(runner),
+      sink_(sink),
+      metrics_(metrics),
+      has_worker_(std::move(has_worker)) {}
+
+ArtifactSource::~ArtifactSource() = default;
+
+bool ArtifactSource::Selects(const CaptureSpec& spec) const {
+  if (options_.directories.empty()) return false;
+  if (spec.mode != CaptureMode::kStream && spec.mode != CaptureMode::kContinuous) return false;
+  const auto& instances = spec.instance_ids;
+  return instances.empty() ||
+         std::find(instances.begin(), instances.end(), options_.instance_id) != instances.end();
+}
+
+void ArtifactSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                                std::span<const StreamCursor>) {
+  if (Selects(spec)) captures_.try_emplace(capture_id);
+}
+
+void ArtifactSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin&) {
+  const auto it = captures_.find(capture_id);
+  if (it == captures_.end()) return;
+  it->second.begun = true;
+  LookIn(0);
+}
+
+void ArtifactSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                                  std::span<const StreamCursor> cursors) {
+  ArmCapture(capture_id, spec, cursors);
+  BeginCapture(capture_id, {});
+}
+
+void ArtifactSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                                 std::span<const StreamCursor> cursors, const CaptureBegin&) {
+  StartCapture(capture_id, spec, cursors);
+}
+
+void ArtifactSource::StopCapture(const CaptureId& capture_id) {
+  const auto it = captures_.find(capture_id);
+  if (it == captures_.end() || it->second.stopped) return;
+  Capture& capture = it->second;
+  capture.stopped = true;
+  capture.stopped_ns = clock_.MonotonicNs();
+  capture.over = !capture.begun;
+  LookIn(0);
+}
+
+bool ArtifactSource::CaptureFinished(const CaptureId& capture_id) const {
+  const auto it = captures_.find(capture_id);
+  return it == captures_.end() || it->second.over;
+}
+
+void ArtifactSource::ForgetCapture(const CaptureId& capture_id) { captures_.erase(capture_id); }
+
+void ArtifactSource::Look() {
+  const bool any = std::any_of(captures_.begin(), captures_.end(), [](const auto& item) {
+    return item.second.begun && !item.second.over;
+  });
+  if (!any || std::exchange(looking_, true)) return;
+  sink_.Find(options_.directories, options_.instance_id,
+             [this, alive = std::weak_ptr<bool>(alive_)](const std::vector<FoundArtifact>& found,
+                                                         bool truncated) {
+               if (!alive.expired()) OnFound(found, truncated);
+             });
+}
+
+void ArtifactSource::OnFound(const std::vector<FoundArtifact>& found, bool truncated) {
+  looking_ = false;
+  if (truncated) AgentSourceMetrics::Add(metrics_.artifact_looks_cut_short);
+  bool any_stopped = false;
+  for (auto& [capture_id, capture] : captures_) {
+    if (!capture.begun || capture.over) continue;
+    for (auto& [key, item] : capture.items) item.is_there = false;
+    for (const FoundArtifact& artifact : found) Note(capture_id, capture, artifact);
+    // What was removed before it was handed over is nobody's to hand over.
+    std::erase_if(capture.items, [](const auto& entry) {
+      const Item& item = entry.second;
+      return !item.is_there && !item.on_its_way && !item.settled_for_good;
+    });
+    SubmitReady(capture_id, capture);
+    if (!capture.stopped) continue;
+    ++capture.looks_at_end;
+    EndIfDone(capture);
+    any_stopped = any_stopped || !capture.over;
+  }
+  LookIn(any_stopped ? kLastLookNs : kArtifactLookNs);
+}
+
+void ArtifactSource::Note(const CaptureId& capture_id, Capture& capture,
+                          const FoundArtifact& artifact) {
+  const std::string key = artifact.root + "\n" + artifact.place.path();
+  const auto known = capture.items.find(key);
+  if (known != capture.items.end()) {
+    Item& item = known->second;
+    item.is_there = true;
+    item.settled = item.seen.state == artifact.state;
+    if (!item.settled) item.settled_for_good = false;
+    item.seen.state = artifact.state;
+    return;
+  }
+  const bool is_new = artifact.state.modified_ns >= BeginningOf(capture_id);
+  const bool is_its = artifact.place.pid != 0 && has_worker_(capture_id, artifact.place.pid);
+  if (!is_new && !is_its) return;
+  if (capture.items.size() >= limits::kArtifactsPerAgentMax) {
+    AgentSourceMetrics::Add(metrics_.artifact_looks_cut_short);
+    return;
+  }
+  capture.items[key].seen = artifact;
+}
+
+void ArtifactSource::SubmitReady(const CaptureId& capture_id, Capture& capture) {
+  const uint64_t now = clock_.MonotonicNs();
+  for (auto& [key, item] : capture.items) {
+    if (!item.settled || item.settled_for_good || item.on_its_way || now < item.again_ns) continue;
+    item.on_its_way = true;
+    sink_.Submit(capture_id, item.seen,
+                 [this, alive = std::weak_ptr<bool>(alive_), capture_id, key,
+                  artifact = item.seen](const ArtifactSink::Outcome& outcome) {
+                   if (!alive.expired()) OnOutcome(capture_id, key, artifact, outcome);
+                 });
+  }
+}
+
+void ArtifactSource::OnOutcome(const CaptureId& capture_id, const std::string& key,
+                               const FoundArtifact& artifact,
+                               const ArtifactSink::Outcome& outcome) {
+  using Fate = ArtifactSink::Fate;
+  const auto capture = captures_.find(capture_id);
+  if (capture == captures_.end()) return;
+  const auto it = capture->second.items.find(key);
+  if (it == capture->second.items.end()) return;
+  Item& item = it->second;
+  item.on_its_way = false;
+  switch (outcome.fate) {
+    case Fate::kKept:
+      AgentSourceMetrics::Add(metrics_.artifacts_kept);
+      // Unless it is another one by now.
+      item.settled_for_good = item.seen.state == artifact.state;
+      break;
+    case Fate::kChanged:
+      AgentSourceMetrics::Add(metrics_.artifacts_changed);
+      item.settled = false;
+      if (++item.changes < limits::kArtifactReadsMax) break;
+      AgentSourceMetrics::Add(metrics_.artifacts_given_up);
+      item.settled_for_good = true;
+      break;
+    case Fate::kAway:
+      item.again_ns = clock_.MonotonicNs() + kAwayNs;
+      break;
+    case Fate::kRefused:
+      AgentSourceMetrics::Add(metrics_.artifacts_refused);
+      item.settled_for_good = true;
+      break;
+  }
+  EndIfDone(capture->second);
+}
+
+void ArtifactSource::EndIfDone(Capture& capture) {
+  if (!capture.stopped || capture.over) return;
+  const auto open = std::count_if(capture.items.begin(), capture.items.end(),
+                                  [](const auto& item) { return !item.second.settled_for_good; });
+  if (open == 0 && capture.looks_at_end >= kLooksAtEnd) {
+    capture.over = true;
+  } else if (clock_.MonotonicNs() >= capture.stopped_ns + limits::kArtifactPatienceNs) {
+    // What is being sent is moving, and is waited for.
+    capture.over = std::none_of(capture.items.begin(), capture.items.end(),
+                                [](const auto& item) { return item.second.on_its_way; });
+    if (capture.over) {
+      AgentSourceMetrics::Add(metrics_.artifacts_given_up, static_cast<uint64_t>(open));
+    }
+  }
+}
+
+void ArtifactSource::LookIn(uint64_t delay_ns) {
+  auto look = [this, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.expired()) return;
+    look_scheduled_ = false;
+    Look();
+  };
+  if (delay_ns == 0) {
+    runner_.PostTask(std::move(look));
+  } else if (!std::exchange(look_scheduled_, true)) {
+    runner_.PostDelayedTask(std::move(look), delay_ns);
+  }
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/source/artifact/artifact_sink.h"
+#include "agent/source/source.h"
+#include "agent/source/source_metrics.h"
+#include "base/clock.h"
+#include "base/task_runner.h"
+
+namespace neurontrace {
+
+// The files that the vendor's profiler leaves under inspect directories, as a source: while a
+// capture runs it looks there once a second, and hands over what is this instance's and either
+// changed since the capture began or is in the directory of one of its workers. A file is taken
+// once two looks found it the same; one that changes later is taken again, and takes the place of
+// the one before. It makes no stream, and tells its listener nothing. A capture's end is waited
+// with, for limits::kArtifactPatienceNs at the most, until its files are handed over.
+//
+// Flight recorders and what is cut out of them, and previews, take none. Lives on the agent's
+// sequence.
+class ArtifactSource final : public Source {
+ public:
+  struct Options {
+    std::vector<std::string> directories;  // none: it takes no part in anything
+    std::string instance_id;
+  };
+  // Whether a worker of that process id has a part in that capture on this node.
+  using HasWorker = std::function<bool(const CaptureId&, uint32_t pid)>;
+
+  // All references outlive the source.
+  ArtifactSource(Options options, const Clock& clock, TaskRunner& runner, ArtifactSink& sink,
+                 AgentSourceMetrics& metrics, HasWorker has_worker);
+  ~ArtifactSource() override;
+
+  void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                    std::span<const StreamCursor> cursors) override;
+  void ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                  std::span<const StreamCursor> cursors) override;
+  void BeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) override;
+  void JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                   std::span<const StreamCursor> cursors, const CaptureBegin& begin) override;
+  void StopCapture(const CaptureId& capture_id) override;
+  bool CaptureFinished(const CaptureId& capture_id) const override;
+  void Flush() override {}
+  void ForgetCapture(const CaptureId& capture_id) override;
+
+ private:
+  struct Item {
+    FoundArtifact seen;
+    bool is_there = true;  // when it was looked last
+    bool settled = false;  // did not change between two looks
+    bool on_its_way = false;
+    bool settled_for_good = false;  // this state of it is kept, or will not be
+    uint32_t changes = 0;           // while it was read
+    uint64_t again_ns = 0;          // monotonic: not before
+  };
+  struct Capture {
+    bool begun = false;
+    bool stopped = false;
+    bool over = false;
+    uint64_t stopped_ns = 0;            // monotonic
+    uint32_t looks_at_end = 0;          // since it was stopped
+    std::map<std::string, Item> items;  // by root and path
+  };
+
+  bool Selects(const CaptureSpec& spec) const;
+  void Look();
+  void OnFound(const std::vector<FoundArtifact>& found, bool truncated);
+  void Note(const CaptureId& capture_id, Capture& capture, const FoundArtifact& artifact);
+  void SubmitReady(const CaptureId& capture_id, Capture& capture);
+  void OnOutcome(const CaptureId& capture_id, const std::string& key, const FoundArtifact& artifact,
+                 const ArtifactSink::Outcome& outcome);
+  void EndIfDone(Capture& capture);
+  void LookIn(uint64_t delay_ns);
+
+  const Options options_;
+  const Clock& clock_;
+  TaskRunner& runner_;
+  ArtifactSink& sink_;
+  AgentSourceMetrics& metrics_;
+  const HasWorker has_worker_;
+  std::map<CaptureId, Capture> captures_;
+  bool look_scheduled_ = false;
+  bool looking_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which files a capture takes, when, and when its end is reached, with a sink that finds and
+// answers what the test says.
+#include "agent/source/artifact/artifact_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/fake_task_runner.h"
+#include "trace/artifact_limits.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Fate = ArtifactSink::Fate;
+
+constexpr uint64_t kMs = 1'000'000;
+
+class FakeSink final : public ArtifactSink {
+ public:
+  explicit FakeSink(TaskRunner& runner) : runner_(runner) {}
+  void Find(const std::vector<std::string>&, const std::string&, Found done) override {
+    runner_.PostTask([this, done] { done(files, false); });
+  }
+  void Submit(const CaptureId&, const FoundArtifact& artifact, Done done) override {
+    submitted.push_back(artifact.place.path());
+    if (answers) {
+      runner_.PostTask([done, fate = fate] { done({fate, ""}); });
+    } else {
+      waiting.push_back(done);
+    }
+  }
+
+  std::vector<FoundArtifact> files;
+  std::vector<std::string> submitted;
+  std::vector<Done> waiting;
+  Fate fate = Fate::kKept;
+  bool answers = true;
+
+ private:
+  TaskRunner& runner_;
+};
+
+class ArtifactSourceTest : public ::testing::Test {
+ protected:
+  ArtifactSourceTest() : capture_(CaptureId::Make(clock_, random_)) {
+    source_ = std::make_unique<ArtifactSource>(
+        ArtifactSource::Options{{"/out"}, "i-1"}, clock_, runner_, sink_, metrics_,
+        [this](const CaptureId&, uint32_t pid) { return pids_.contains(pid); });
+  }
+  // A file that changed so long after the capture began.
+  FoundArtifact File(const std::string& directory, int64_t after_ms, uint64_t bytes = 1) {
+    FoundArtifact file{"/out", MakeArtifactPlace(directory, "", "ntrace.pb").value(), {}};
+    file.state = {.bytes = bytes,
+                  .modified_ns = static_cast<uint64_t>(static_cast<int64_t>(began_ns_) +
+                                                       after_ms * static_cast<int64_t>(kMs))};
+    return file;
+  }
+  void Start() { source_->StartCapture(capture_, spec_, {}); }
+  void Stop() { source_->StopCapture(capture_); }
+  void Pass(uint64_t ms) { runner_.AdvanceNs(ms * kMs); }
+  bool Finished() const { return source_->CaptureFinished(capture_); }
+
+  FakeClock clock_;
+  const uint64_t began_ns_ = clock_.RealtimeNs();
+  FakeTaskRunner runner_{clock_};
+  SeededRandom random_{4};
+  FakeSink sink_{runner_};
+  AgentSourceMetrics metrics_;
+  CaptureId capture_;
+  CaptureSpec spec_;
+  std::set<uint32_t> pids_;
+  std::unique_ptr<ArtifactSource> source_;
+};
+
+TEST_F(ArtifactSourceTest, TakesWhatIsNewAndWhatIsItsWorkersOnceItHasSettled) {
+  pids_ = {7};
+  sink_.files = {File("i-1_pid_7", -5'000), File("i-1_pid_8", -5'000), File("i-1_pid_9", 10)};
+  Start();
+  Pass(0);
+  EXPECT_THAT(sink_.submitted, IsEmpty()) << "seen once";
+  Pass(1000);
+  EXPECT_THAT(sink_.submitted, ElementsAre("i-1_pid_7/ntrace.pb", "i-1_pid_9/ntrace.pb"));
+  Pass(5000);
+  EXPECT_THAT(sink_.submitted, SizeIs(2)) << "each once";
+  EXPECT_EQ(metrics_.artifacts_kept, 2u);
+}
+
+TEST_F(ArtifactSourceTest, FileThatGrowsIsTakenWhenItRestsAndAgainWhenItHasChanged) {
+  sink_.files = {File("i-1_pid_9", 10, 1)};
+  Start();
+  Pass(0);
+  sink_.files = {File("i-1_pid_9", 20, 2)};
+  Pass(1000);
+  EXPECT_THAT(sink_.submitted, IsEmpty());
+  Pass(1000);
+  EXPECT_THAT(sink_.submitted, SizeIs(1));
+  sink_.files = {File("i-1_pid_9", 30, 3)};
+  Pass(2000);
+  EXPECT_THAT(sink_.submitted, SizeIs(2));
+}
+
+TEST_F(ArtifactSourceTest, EndComesOnceEverythingIsHandedOver) {
+  Start();
+  Pass(100);
+  sink_.files = {File("i-1_pid_9", 10)};
+  sink_.answers = false;
+  Stop();
+  EXPECT_FALSE(Finished());
+  Pass(2000);
+  ASSERT_THAT(sink_.waiting, SizeIs(1));
+  EXPECT_FALSE(Finished());
+  sink_.waiting[0]({Fate::kKept, ""});
+  EXPECT_TRUE(Finished());
+}
+
+TEST_F(ArtifactSourceTest, WithoutFilesTheEndComesAfterTwoLooks) {
+  Start();
+  Pass(100);
+  Stop();
+  Pass(1000);
+  EXPECT_TRUE(Finished());
+}
+
+TEST_F(ArtifactSourceTest, AggregatorThatIsAwayIsTriedAgainUntilPatienceEnds) {
+  sink_.files = {File("i-1_pid_9", 10)};
+  sink_.fate = Fate::kAway;
+  Start();
+  Pass(5000);
+  EXPECT_GE(sink_.submitted.size(), 3u);
+  Stop();
+  Pass(limits::kArtifactPatienceNs / kMs - 2000);
+  EXPECT_FALSE(Finished());
+  Pass(4000);
+  EXPECT_TRUE(Finished());
+  EXPECT_EQ(metrics_.artifacts_given_up, 1u);
+}
+
+TEST_F(ArtifactSourceTest, FileThatChangesEachTimeItIsReadIsGivenUp) {
+  sink_.files = {File("i-1_pid_9", 10)};
+  sink_.fate = Fate::kChanged;
+  Start();
+  Pass(20'000);
+  EXPECT_THAT(sink_.submitted, SizeIs(limits::kArtifactReadsMax));
+  EXPECT_EQ(metrics_.artifacts_changed, limits::kArtifactReadsMax);
+  EXPECT_EQ(metrics_.artifacts_given_up, 1u);
+}
+
+TEST_F(ArtifactSourceTest, WhatIsRefusedIsNotTriedAgain) {
+  sink_.files = {File("i-1_pid_9", 10)};
+  sink_.fate = Fate::kRefused;
+  Start();
+  Pass(10'000);
+  Stop();
+  Pass(2000);
+  EXPECT_TRUE(Finished());
+  EXPECT_THAT(sink_.submitted, SizeIs(1));
+  EXPECT_EQ(metrics_.artifacts_refused, 1u);
+}
+
+TEST_F(ArtifactSourceTest, FileThatIsRemovedBeforeItIsHandedOverIsNotWaitedFor) {
+  sink_.files = {File("i-1_pid_9", 10)};
+  Start();
+  Pass(0);
+  sink_.files.clear();
+  Stop();
+  Pass(2000);
+  EXPECT_TRUE(Finished());
+  EXPECT_THAT(sink_.submitted, IsEmpty());
+}
+
+TEST_F(ArtifactSourceTest, CapturesThatAreNotItsOwnAreFinishedAtOnce) {
+  spec_.instance_ids = {"i-2"};
+  Start();
+  EXPECT_TRUE(Finished());
+  spec_ = {.mode = CaptureMode::kFlightRecorder};
+  Start();
+  EXPECT_TRUE(Finished());
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/store/artifact_files.h"
+#include "trace/artifact.h"
+
+namespace neurontrace {
+
+class Database;
+
+// The artifacts of captures: contents in files beside the database, each once, and references to
+// them in the database. A content goes with its last reference. Any thread.
+class ArtifactStore {
+ public:
+  // What became of a reference.
+  enum class Outcome : uint8_t {
+    kKept,
+    kMissing,  // its content is not here
+    kUnknownCapture,
+    kTooMany,
+  };
+  struct Totals {
+    uint64_t references = 0;
+    uint64_t contents = 0;  // different ones
+    uint64_t bytes = 0;     // of these
+  };
+
+  // `directory` need not be there.
+  ArtifactStore(Database& database, std::string directory);
+  ~ArtifactStore();
+
+  // Once, before anything else: removes contents without a reference, references without a content,
+  // and those of captures that are no more, which is what interruptions leave.
+  absl::Status Open();
+
+  // Keeps the reference, durably, if its content is here. One at the same place of the same capture
+  // and agent is replaced.
+  absl::StatusOr<Outcome> Refer(const ArtifactReference& reference);
+  // In the order of their places.
+  absl::StatusOr<std::vector<ArtifactReference>> List(const CaptureId& capture) const;
+  absl::StatusOr<Totals> Sum(const CaptureId& capture) const;
+  // With the capture's record gone before.
+  absl::Status DeleteCapture(const CaptureId& capture);
+
+  ArtifactFiles& files() { return files_; }
+  const ArtifactFiles& files() const { return files_; }
+
+ private:
+  absl::Status RemoveUnreferred(const std::vector<std::string>& contents);
+  absl::Status DeleteLocked(const CaptureId& capture);
+
+  Database& database_;
+  ArtifactFiles files_;
+  std::mutex mutex_;  // of references and of which contents they leave without one
+  std::map<CaptureId, size_t> counts_;  // guarded by mutex_
+};
+
+// One entry of family `artifacts`, for a database that is made again out of damaged files: whether
+// it is whole.
+bool IsArtifactEntry(std::string_view key, std::string_view value);
+
+}  // namespace neurontrace

@@ -101,6 +101,7 @@ absl::StatusOr<TimelineHeader> HeaderOf(ChunkSource& source, const TimelineReade
       };
     }
     if (stream.identity.kind != StreamKind::kFramework) continue;
+    if (!header.streams[i].is_in_window) continue;
     ASSIGN_OR_RETURN(header.framework_names[i], ReadFrameworkNames(source, stream));
   }
   return header;

@@ -79,6 +79,8 @@ absl::Status FakeChunkSource::ReadIndex(uint32_t stream, IndexPosition from, siz
        it != index.end() && entries.size() < entries_max; ++it) {
     entries.push_back(it->second);
   }
+  ++index_reads_;
+  entries_read_ += entries.size();
   return absl::OkStatus();
 }
 

@@ -27,6 +27,9 @@ class FakeChunkSource : public ChunkSource {
   std::string& columns(uint32_t stream, uint64_t sequence);
 
   uint64_t chunks_read() const { return chunks_read_; }
+  // Calls of ReadIndex, and what they gave.
+  uint64_t index_reads() const { return index_reads_; }
+  uint64_t entries_read() const { return entries_read_; }
 
   absl::StatusOr<CaptureDescription> Describe() override { return description_; }
   absl::Status ReadIndex(uint32_t stream, IndexPosition from, size_t entries_max,
@@ -47,6 +50,8 @@ class FakeChunkSource : public ChunkSource {
   CaptureDescription description_;
   std::vector<StoredStream> streams_;
   uint64_t chunks_read_ = 0;
+  uint64_t index_reads_ = 0;
+  uint64_t entries_read_ = 0;
 };
 
 }  // namespace neurontrace

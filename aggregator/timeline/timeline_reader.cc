@@ -55,7 +55,7 @@ absl::Status TimelineReader::SelectStreams() {
   warnings_ = capture_.warnings;
   std::vector<StreamDescription> selected;
   for (StreamDescription& stream : capture_.streams) {
-    if (options_.filter.SelectsStream(stream.identity)) selected.push_back(std::move(stream));
+    if (options_.filter.SelectsStream(stream)) selected.push_back(std::move(stream));
   }
   capture_.streams.clear();
   auto bindings = BindRanks(selected, warnings_);
@@ -90,15 +90,19 @@ absl::Status TimelineReader::SelectStreams() {
 }
 
 absl::Status TimelineReader::OpenStream(uint32_t stream) {
-  const TimelineStream& opened = streams_[stream];
+  TimelineStream& opened = streams_[stream];
   const ClockMap& clock = *opened.clock;
   const uint64_t start_ns = options_.filter.window_start_ns;
   const uint64_t from_ns = start_ns > options_.lookback_ns ? start_ns - options_.lookback_ns : 0;
   const uint64_t end_ns = options_.filter.window_end_ns;
-  indexes_.emplace_back(
-      source_, opened.description,
-      from_ns == 0 ? 0 : SubtractSaturating(clock.ToRaw(from_ns), shift_max_ns_),
-      end_ns == UINT64_MAX ? UINT64_MAX : AddSaturating(clock.ToRaw(end_ns), shift_max_ns_));
+  const uint64_t from_raw_ns =
+      from_ns == 0 ? 0 : SubtractSaturating(clock.ToRaw(from_ns), shift_max_ns_);
+  const uint64_t until_raw_ns =
+      end_ns == UINT64_MAX ? UINT64_MAX : AddSaturating(clock.ToRaw(end_ns), shift_max_ns_);
+  opened.is_in_window = opened.description.events > 0 &&
+                        opened.description.last_timestamp_ns >= from_raw_ns &&
+                        opened.description.first_timestamp_ns < until_raw_ns;
+  indexes_.emplace_back(source_, opened.description, from_raw_ns, until_raw_ns);
   contexts_.push_back({.number = stream,
                        .known_until_ns = Reference(clock, opened.description.last_timestamp_ns),
                        .clock = &clock,
@@ -106,7 +110,7 @@ absl::Status TimelineReader::OpenStream(uint32_t stream) {
                        .identity = &opened.description.identity,
                        .shift_max_ns = shift_max_ns_,
                        .index = &indexes_.back()});
-  return PushNextChunk(stream);
+  return opened.is_in_window ? PushNextChunk(stream) : absl::OkStatus();
 }
 
 absl::Status TimelineReader::PushNextChunk(uint32_t stream) {

@@ -25,6 +25,8 @@ struct TimelineStream {
   StreamDescription description;
   RankBinding rank;
   const ClockMap* clock = nullptr;
+  // It has an event near enough to the time window that it may matter; else nothing of it is read.
+  bool is_in_window = false;
 };
 
 // Records of one time slice, in the order of their start; at equal start what is longer comes

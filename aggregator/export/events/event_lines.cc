@@ -76,10 +76,10 @@ class EventLines {
     total_.warnings = capture.warnings;
     const std::vector<RankBinding> ranks = BindRanks(capture.streams, total_.warnings);
     for (const StreamDescription& stream : capture.streams) {
-      if (filter_.SelectsStream(stream.identity)) total_.chunks_total += stream.chunks;
+      if (filter_.SelectsStream(stream)) total_.chunks_total += stream.chunks;
     }
     for (size_t i = 0; i < capture.streams.size(); ++i) {
-      if (!filter_.SelectsStream(capture.streams[i].identity)) continue;
+      if (!filter_.SelectsStream(capture.streams[i])) continue;
       RETURN_IF_ERROR(WriteStream(capture.streams[i], ranks[i]));
     }
     RETURN_IF_ERROR(Flush());
@@ -94,7 +94,7 @@ class EventLines {
     if (request_.clocks != nullptr) {
       std::vector<const StreamIdentity*> streams;
       for (const StreamDescription& stream : capture.streams) {
-        if (filter_.SelectsStream(stream.identity)) streams.push_back(&stream.identity);
+        if (filter_.SelectsStream(stream)) streams.push_back(&stream.identity);
       }
       const ClockReport clocks(request_.clocks, request_.raw_clocks, streams);
       text_ += fmt::format(",\"clocks\":{}", clocks.Json());
@@ -105,6 +105,10 @@ class EventLines {
   }
 
   absl::Status WriteStream(const StreamDescription& stream, const RankBinding& rank) {
+    if (stream.events == 0 || stream.last_timestamp_ns < filter_.window_start_ns ||
+        stream.first_timestamp_ns >= filter_.window_end_ns) {
+      return absl::OkStatus();
+    }
     const std::string head = LineHead(stream, rank);
     LineClock clock(stream, request_);
     IndexPosition from{.last_timestamp_ns = filter_.window_start_ns, .sequence = 0};
@@ -113,6 +117,10 @@ class EventLines {
       RETURN_IF_ERROR(source_.ReadIndex(stream.number, from, kEntriesAtOnce, entries));
       for (const ChunkEntry& entry : entries) {
         from = {.last_timestamp_ns = entry.last_timestamp_ns, .sequence = entry.sequence + 1};
+        // No later entry begins before this.
+        const uint64_t earliest_ns =
+            entry.last_timestamp_ns - std::min(entry.last_timestamp_ns, stream.chunk_span_max_ns);
+        if (earliest_ns >= filter_.window_end_ns) return absl::OkStatus();
         if (entry.first_timestamp_ns >= filter_.window_end_ns) continue;
         RETURN_IF_ERROR(WriteChunk(stream, entry.sequence, head, clock));
       }

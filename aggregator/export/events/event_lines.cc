@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "aggregator/export/clock_report.h"
 #include "aggregator/timeline/device_stamp.h"
 #include "aggregator/timeline/rank_binding.h"
+#include "base/clean_text.h"
 #include "base/status.h"
 #include "trace/event_json.h"
 #include "trace/limits.h"
@@ -35,6 +37,20 @@ std::string LineHead(const StreamDescription& stream, const RankBinding& rank) {
     AppendJsonString(identity.name, head);
   }
   return head;
+}
+
+// A stored chunk's texts need not be UTF-8; a line of JSON has to be. Each byte that is none
+// becomes U+FFFD.
+void MakeUtf8(size_t begin, std::string& text) {
+  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  if (std::all_of(text.begin() + static_cast<std::ptrdiff_t>(begin), text.end(), is_ascii)) return;
+  const std::string written = text.substr(begin);
+  text.resize(begin);
+  for (std::string_view rest = written; !rest.empty();) {
+    const size_t bytes = Utf8SequenceBytes(rest);
+    text += bytes == 0 ? std::string_view("\xef\xbf\xbd") : rest.substr(0, bytes);
+    rest.remove_prefix(std::max<size_t>(bytes, 1));
+  }
 }
 
 // What is said of a stream's times; nothing where its map is the identity and has no bound.
@@ -155,6 +171,7 @@ class EventLines {
       text_ += ",\"event\":";
       const size_t begin = text_.size();
       AppendEventJson(chunk_, event, stream.identity.nc_idx, text_);
+      MakeUtf8(begin, text_);
       // Nested values keep the layout of their source. In strings, line ends are escaped.
       std::replace_if(
           text_.begin() + static_cast<std::ptrdiff_t>(begin), text_.end(),

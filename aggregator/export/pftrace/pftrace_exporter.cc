@@ -282,12 +282,14 @@ void PftraceExporter::WriteEnd(const PendingEnds::End& end) {
   out_.StartOverIfDue();
   fields_.Start(EventType::kEnd, end.track_uuid);
   AddFlows(end_flows_, end.number);
-  if (end.span_id != 0) {
-    if (const auto stop = stops_.find(end.span_id); stop != stops_.end()) {
-      arguments_.WriteStop(*stop->second, plans_, fields_);
-    }
-  }
+  if (end.span_id != 0) AddStop(end.span_id);
   out_.Event(end.key, fields_.bytes());
+}
+
+void PftraceExporter::AddStop(uint64_t span_id) {
+  if (const auto stop = stops_.find(span_id); stop != stops_.end()) {
+    arguments_.WriteStop(*stop->second, plans_, fields_);
+  }
 }
 
 void PftraceExporter::WriteLoss(const LossInstant& loss) {
@@ -317,6 +319,7 @@ void PftraceExporter::WriteSlice(const TimelineRecord& record, const Placement& 
   out_.Event(record.start_ns, fields_.bytes());
   if (is_slice && !placement.is_span) {
     fields_.Start(EventType::kEnd, placement.track_uuid);
+    if ((record.flags & kStopFollows) != 0) AddStop(record.span_id);
     out_.Event(record.start_ns, fields_.bytes());
   }
 }

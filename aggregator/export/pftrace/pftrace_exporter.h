@@ -67,6 +67,8 @@ class PftraceExporter : public Exporter {
 
   void WriteUntil(uint64_t until_ns);  // ends, losses and what clocks did that are due
   bool WriteOther(uint64_t until_ns);  // the next but an end; false: none is due
+  // Adds the attributes of a span's stop that came apart from it, where the batch has them.
+  void AddStop(uint64_t span_id);
   void WriteEnd(const PendingEnds::End& end);
   void WriteLoss(const LossInstant& loss);
   void WriteRecord(const TimelineRecord& record, const Placement& placement, uint64_t number);

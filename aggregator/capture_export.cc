@@ -208,7 +208,8 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
   const bool raw_window = request.raw_clocks() || request.format() == v1::EXPORT_FORMAT_EVENTS;
   const uint64_t first_ns = FirstEventNs(streams, raw_window ? ClockMaps() : clocks.maps);
   ASSIGN_OR_RETURN(TimelineFilter filter, FilterOf(request, first_ns));
-  filter.host_samples = request.format() == v1::EXPORT_FORMAT_EVENTS;
+  filter.host_samples = request.format() == v1::EXPORT_FORMAT_EVENTS ||
+                        request.format() == v1::EXPORT_FORMAT_PERFETTO;
   Judgement judgement;
   ASSIGN_OR_RETURN(judgement.certificate, ReadCertificate(store, record, streams));
   JudgeClocks(clocks, judgement.certificate);

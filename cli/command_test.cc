@@ -251,6 +251,24 @@ TEST_F(CommandLineTest, CompletionKnowsEveryCommandAndOption) {
   EXPECT_EQ(out_, "i-a\t\n:nothing\n");
 }
 
+TEST_F(CommandLineTest, ValidateSaysWhatIsWrongWithATrace) {
+  const std::string path = testing::TempDir() + "/cli_trace";
+  // A packet of sequence 1 whose state is cleared, then one that was told of a loss.
+  std::ofstream(path, std::ios::binary) << "\x0a\x04\x50\x01\x68\x01";
+  EXPECT_EQ(RunCli({"validate", path.c_str(), "--strict"}), kExitDone) << err_;
+  EXPECT_THAT(out_, HasSubstr("nothing wrong"));
+  std::ofstream(path, std::ios::binary) << "\x0a\x04\x50\x01\x68\x01\x0a\x05\x50\x01\xd0\x02\x01";
+  EXPECT_EQ(RunCli({"validate", path.c_str()}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("warning packet_loss"));
+  EXPECT_EQ(RunCli({"validate", path.c_str(), "--strict", "--json"}), kExitFailed);
+  EXPECT_THAT(out_, HasSubstr("\"counts\": {\"packet_loss\": \"1\"}"));
+  std::ofstream(path, std::ios::binary) << "\x0a\x7f";
+  EXPECT_EQ(RunCli({"validate", path.c_str(), "--tree"}), kExitFailed);
+  EXPECT_THAT(out_, HasSubstr("packet 1 at byte 0: The file ends in the midst of a packet"));
+  EXPECT_EQ(RunCli({"validate", (path + "_absent").c_str()}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("No such file"));
+}
+
 TEST_F(CommandLineTest, AFileOfOptionsCountsBelowTheCommandLine) {
   const std::string path = testing::TempDir() + "/cli_config";
   std::ofstream(path) << "output = json\n[export]\nformat = events\n";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <limits>
@@ -188,6 +189,28 @@ std::string DefaultPath(const v1::ExportRequest& request) {
   return path;
 }
 
+// A browser's memory holds several times what a trace takes uncompressed.
+constexpr uint64_t kBrowserBytesMax = 200'000'000;
+constexpr uint64_t kCompressedBrowserBytesMax = 20'000'000;
+
+std::string HowToOpen(const v1::ExportRequest& request, const std::string& path) {
+  if (request.max_file_bytes() != 0) {
+    return fmt::format(
+        "Open a part at https://ui.perfetto.dev; {}/system_profile.parts.json says what each has.",
+        path);
+  }
+  struct stat about = {};
+  const bool is_plain = request.compression() == v1::EXPORT_COMPRESSION_NONE;
+  const uint64_t bytes_max = is_plain ? kBrowserBytesMax : kCompressedBrowserBytesMax;
+  if (stat(path.c_str(), &about) == 0 && static_cast<uint64_t>(about.st_size) > bytes_max) {
+    return fmt::format(
+        "Large for a browser: run `trace_processor --httpd {}` and open https://ui.perfetto.dev "
+        "beside it, or export with --max-size 150MB.",
+        path);
+  }
+  return "Open it at https://ui.perfetto.dev (the file stays on this machine).";
+}
+
 int RunExport(Context& context, const ExportOptions& options) {
   if (const auto status = CheckWhich(options); !status.ok()) return FailUsage(status);
   // What was typed is looked at before anybody is asked.
@@ -205,7 +228,7 @@ int RunExport(Context& context, const ExportOptions& options) {
   const int code = ExportToFile(context, *request, path, &interrupts);
   if ((code == kExitDone || code == kExitIncomplete) &&
       request->format() == v1::EXPORT_FORMAT_PERFETTO && path != "-" && !context.json) {
-    fmt::print("Open it at https://ui.perfetto.dev (the file stays on this machine).\n");
+    fmt::print("{}\n", HowToOpen(*request, path));
   }
   return code;
 }

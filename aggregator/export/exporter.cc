@@ -11,6 +11,7 @@
 #include "aggregator/export/grouping.h"
 #include "aggregator/export/json/json_exporter.h"
 #include "aggregator/export/pftrace/pftrace_exporter.h"
+#include "aggregator/export/pftrace/pftrace_parts.h"
 #include "aggregator/export/single_file.h"
 #include "base/status.h"
 
@@ -26,6 +27,15 @@ absl::StatusOr<std::unique_ptr<Exporter>> MakePftrace(const ExportRequest& reque
   PftraceExporter::Options options;
   ASSIGN_OR_RETURN(options.grouping,
                    Grouping::Parse(request.primary_group, request.secondary_group));
+  options.no_flows = request.no_flows;
+  options.compresses_packets = request.compression == ExportCompression::kPackets;
+  if (request.max_file_bytes != 0) {
+    return PftraceParts::Make({.trace = std::move(options),
+                               .part_bytes = request.max_file_bytes,
+                               .is_by_worker = request.split_by_worker,
+                               .is_gzip = request.compression == ExportCompression::kGzip},
+                              files);
+  }
   const ExportCompression whole = request.compression == ExportCompression::kPackets
                                       ? ExportCompression::kNone
                                       : request.compression;

@@ -108,8 +108,9 @@ class Pftrace:
             self.process_of(uuid)  # every ancestor is described
 
     def events(self):
-        """Slices and instants but for those that tell of the capture itself: its certificate, losses, warnings."""
-        return [s for s in self.slices if not (s.instant and self._is_about_capture(s.track))]
+        """What was recorded: not what is derived, nor what tells of the capture: its certificate, losses, warnings."""
+        return [s for s in self.slices
+                if not s.args.get("derived") and not (s.instant and self._is_about_capture(s.track))]
 
     def _is_about_capture(self, uuid):
         names = self.process_of(uuid)[1]

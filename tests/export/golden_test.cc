@@ -105,7 +105,15 @@ class GoldenTest : public ExportFixture {
 };
 
 TEST_F(GoldenTest, PerfettoTrace) {
-  const auto report = pftrace_check::Check(Export("perfetto"));
+  const std::string trace = Export("perfetto");
+  const TraceReport found = ExpectSound(trace);
+  const auto report = pftrace_check::Check(trace);
+  EXPECT_EQ(found.summary.packets, report.packets);
+  EXPECT_EQ(found.summary.slices, report.slices);
+  EXPECT_EQ(found.summary.instants, report.instants);
+  EXPECT_EQ(found.summary.arguments, report.arguments);
+  EXPECT_EQ(found.summary.flow_arrows, report.flow_arrows);
+  EXPECT_EQ(found.summary.lost_events, 12u);
   Compare("export.pftrace.txt", pftrace_check::ToText(report));
   Compare("export.pftrace.json", pftrace_check::ToJson(report, true));
 }

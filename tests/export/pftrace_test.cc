@@ -31,7 +31,9 @@ using ::testing::UnorderedElementsAre;
 class PftraceTest : public ExportFixture {
  protected:
   Report ExportAndCheck(ExportRequest request = {}) {
-    Report report = Check(Export("perfetto", std::move(request)));
+    const std::string trace = Export("perfetto", std::move(request));
+    ExpectSound(trace);
+    Report report = Check(trace);
     EXPECT_THAT(report.errors, IsEmpty());
     return report;
   }

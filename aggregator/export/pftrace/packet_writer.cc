@@ -19,15 +19,19 @@ static_assert(PacketWriter::kSequenceId < 0x80);
 
 }  // namespace
 
-PacketWriter::PacketWriter(ByteSink& sink, Interner& interner)
-    : sink_(sink), interner_(interner), buffer_(kBufferBytes) {}
+PacketWriter::PacketWriter(ByteSink& sink, Interner& interner, bool compresses)
+    : sink_(sink), interner_(interner), buffer_(kBufferBytes) {
+  if (compresses) compressor_.emplace();
+}
 
 void PacketWriter::Grow(size_t bytes) {
   buffer_.resize(std::max(2 * buffer_.size(), buffer_at_ + bytes));
 }
 
 absl::Status PacketWriter::Flush() {
-  const absl::Status status = sink_.Write({buffer_.data(), buffer_at_});
+  const std::string_view packets(buffer_.data(), buffer_at_);
+  const absl::Status status =
+      sink_.Write(compressor_ && !packets.empty() ? compressor_->Compress(packets) : packets);
   bytes_flushed_ += buffer_at_;
   buffer_at_ = 0;
   return status;
@@ -40,8 +44,47 @@ void PacketWriter::Begin(uint64_t begin_ns) {
 
 void PacketWriter::StartOver() {
   interner_.Reset();
+  side_interner_.Reset();
+  has_side_ = false;
   generation_begin_ = bytes_written();
   Header(false);
+}
+
+void PacketWriter::Append(std::string_view packet) {
+  char* out = Room(packet.size() + 1 + wire_bytes::kVarintMax);
+  out = wire_bytes::Byte(out, tag::kPacket);
+  out = wire_bytes::Varint(out, packet.size());
+  Wrote(wire_bytes::Bytes(out, packet));
+}
+
+// Its times are by the trace's own clock: nothing relates them to those before.
+void PacketWriter::SideHeader() {
+  std::string body;
+  protozero::pbf_writer writer(body);
+  writer.add_uint32(packet::kSequenceId, kSideSequenceId);
+  writer.add_uint32(packet::kSequenceFlags, packet::kFlagStateCleared);
+  {
+    protozero::pbf_writer defaults(writer, packet::kDefaults);
+    defaults.add_uint32(packet::kDefaultsTimestampClockId, clocks::kRealtime);
+  }
+  Append(body);
+  has_side_ = true;
+}
+
+void PacketWriter::SideEvent(uint64_t timestamp_ns, std::string_view fields) {
+  if (!has_side_) SideHeader();
+  std::string body;
+  protozero::pbf_writer writer(body);
+  writer.add_uint64(packet::kTimestamp, timestamp_ns);
+  writer.add_uint32(packet::kSequenceId, kSideSequenceId);
+  writer.add_uint32(packet::kSequenceFlags, packet::kFlagNeedsState);
+  if (side_interner_.has_pending()) {
+    writer.add_message(packet::kInternedData, side_interner_.pending().data(),
+                       side_interner_.pending().size());
+    side_interner_.ClearPending();
+  }
+  writer.add_message(packet::kTrackEvent, fields.data(), fields.size());
+  Append(body);
 }
 
 void PacketWriter::Header(bool is_first) {
@@ -69,10 +112,7 @@ void PacketWriter::Header(bool is_first) {
     }
     snapshot.add_enum(clocks::kPrimaryTraceClock, clocks::kRealtime);
   }
-  char* out = Room(body.size() + 1 + wire_bytes::kVarintMax);
-  out = wire_bytes::Byte(out, tag::kPacket);
-  out = wire_bytes::Varint(out, body.size());
-  Wrote(wire_bytes::Bytes(out, body));
+  Append(body);
 }
 
 void PacketWriter::Packet(uint32_t field, std::string_view data, bool needs_state) {
@@ -84,10 +124,7 @@ void PacketWriter::Packet(uint32_t field, std::string_view data, bool needs_stat
     writer.add_uint32(packet::kSequenceFlags, packet::kFlagNeedsState);
   }
   writer.add_message(field, data.data(), data.size());
-  char* out = Room(body.size() + 1 + wire_bytes::kVarintMax);
-  out = wire_bytes::Byte(out, tag::kPacket);
-  out = wire_bytes::Varint(out, body.size());
-  Wrote(wire_bytes::Bytes(out, body));
+  Append(body);
 }
 
 void PacketWriter::TrackDescriptor(std::string_view fields) {
@@ -105,10 +142,7 @@ void PacketWriter::TellInterned() {
   writer.add_uint32(packet::kSequenceFlags, packet::kFlagNeedsState);
   writer.add_message(packet::kInternedData, interner_.pending().data(), interner_.pending().size());
   interner_.ClearPending();
-  char* out = Room(body.size() + 1 + wire_bytes::kVarintMax);
-  out = wire_bytes::Byte(out, tag::kPacket);
-  out = wire_bytes::Varint(out, body.size());
-  Wrote(wire_bytes::Bytes(out, body));
+  Append(body);
 }
 
 void PacketWriter::Event(uint64_t timestamp_ns, std::string_view fields) {

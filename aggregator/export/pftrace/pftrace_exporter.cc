@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <protozero/pbf_writer.hpp>
 #include <utility>
 
 #include "aggregator/export/pftrace/loss_instants.h"
+#include "base/clean_text.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -40,9 +40,10 @@ void Prefetch(const TimelineBatch& batch, size_t i) {
 
 PftraceExporter::PftraceExporter(Options options, ByteSink& sink)
     : options_(std::move(options)),
-      out_(sink, interner_),
+      out_(sink, interner_, options_.compresses_packets),
       tracks_(options_.grouping, out_),
-      arguments_(options_.arguments, interner_) {}
+      arguments_(options_.arguments, interner_),
+      counters_(tracks_, out_) {}
 
 absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
   header_ = &header;
@@ -56,6 +57,7 @@ absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
   tracks_.Begin(header);
   clocks_.Begin(header, clocks, tracks_);
   if (header.certificate != nullptr) WriteCertificate(begin_ns);
+  derived_.emplace(header, tracks_, out_);
   return out_.Flush();
 }
 
@@ -143,12 +145,16 @@ absl::Status PftraceExporter::Write(const TimelineBatch& batch) {
   plans_.Sweep();
   stops_.clear();
   begin_flows_.clear();
+  wanted_.records.clear();
+  wanted_.begin_ns = batch.begin_ns;
+  wanted_.end_ns = batch.end_ns;
   placements_.assign(batch.records.size(), Placement{});
   ends_.StartSlice(batch.end_ns);
   for (size_t i = 0; i < batch.records.size(); ++i) {
     Prefetch(batch, i + kPrefetchAhead);
     const TimelineRecord& record = *batch.records[i];
     PlaceRecord(record, placements_[i]);
+    if (derived_->Wants(*record.shape)) NoteWanted(*batch.records[i], placements_[i]);
     if (placements_[i].is_span) {
       ends_.Add({.key = record.end_ns,
                  .number = batch_number_ + i,
@@ -169,9 +175,16 @@ absl::Status PftraceExporter::Write(const TimelineBatch& batch) {
     RETURN_IF_ERROR(out_.FlushIfLarge());
   }
   WriteUntil(batch.end_ns - 1);
+  derived_->Take(wanted_);
   batch_number_ += batch.records.size();
   batch_records_placed_ = 0;
   return out_.FlushIfLarge();
+}
+
+void PftraceExporter::NoteWanted(TimelineRecord& record, Placement& placement) {
+  wanted_.records.push_back(&record);
+  const uint64_t flow = derived_->FlowOf(record);
+  if (!options_.no_flows) placement.flow = flow;
 }
 
 uint32_t PftraceExporter::RowOf(const TimelineRecord& record, const ShapePlan& plan) {
@@ -188,6 +201,10 @@ uint32_t PftraceExporter::RowOf(const TimelineRecord& record, const ShapePlan& p
 void PftraceExporter::PlaceRecord(const TimelineRecord& record, Placement& placement) {
   if (record.kind == RecordKind::kStopAttributes) {
     stops_[record.span_id] = &record;
+    return;
+  }
+  if (header_->streams[record.stream].description.identity.kind == StreamKind::kHost) {
+    placement.row = kHostRow;
     return;
   }
   placement.row = RowOf(record, plans_.Structure(*record.shape));
@@ -228,6 +245,7 @@ void PftraceExporter::PlaceRecord(const TimelineRecord& record, Placement& place
 void PftraceExporter::PlaceFlow(const TimelineRecord& record, Placement& placement) {
   TraceRow& row = tracks_.row(placement.row);
   placement.row = kNoRow;
+  if (options_.no_flows) return;
   const uint64_t id = flows_.Link(record);
   uint64_t number = 0;
   if (const Lanes::OpenSpan* span = row.lanes.Innermost(record.start_ns)) number = span->number;
@@ -257,7 +275,8 @@ void PftraceExporter::WriteUntil(uint64_t until_ns) {
 bool PftraceExporter::WriteOther(uint64_t until_ns) {
   const uint64_t loss_ns = next_loss_ < losses_.size() ? losses_[next_loss_].at_ns : UINT64_MAX;
   const uint64_t clock_ns = clocks_.next_ns();
-  if (std::min(loss_ns, clock_ns) > until_ns) return false;
+  const uint64_t next_ns = std::min(loss_ns, clock_ns);
+  if (next_ns > until_ns || next_ns >= end_ns_) return false;
   if (next_loss_ < losses_.size() && loss_ns <= clock_ns) {
     WriteLoss(losses_[next_loss_++]);
     return true;
@@ -303,8 +322,10 @@ void PftraceExporter::WriteRecord(const TimelineRecord& record, const Placement&
                                   uint64_t number) {
   if (placement.row == kNoRow) return;  // said elsewhere
   out_.StartOverIfDue();
-  if (record.kind == RecordKind::kCounter) {
-    WriteCounter(record, placement);
+  if (placement.row == kHostRow) {
+    counters_.WriteHostSample(header_->streams[record.stream].description.identity, record);
+  } else if (record.kind == RecordKind::kCounter) {
+    counters_.Write(record, placement.row);
   } else {
     WriteSlice(record, placement, number);
   }
@@ -315,6 +336,7 @@ void PftraceExporter::WriteSlice(const TimelineRecord& record, const Placement& 
   const bool is_slice = record.kind == RecordKind::kSpan;
   fields_.Start(is_slice ? EventType::kBegin : EventType::kInstant, placement.track_uuid);
   AddFlows(begin_flows_, number);
+  if (placement.flow != 0) fields_.Flow(placement.flow);
   arguments_.Write(record, tracks_.row(placement.row), plans_, placement.is_squeezed, fields_);
   out_.Event(record.start_ns, fields_.bytes());
   if (is_slice && !placement.is_span) {
@@ -324,44 +346,19 @@ void PftraceExporter::WriteSlice(const TimelineRecord& record, const Placement& 
   }
 }
 
-// Each number among the arguments of a counter event is a series.
-void PftraceExporter::WriteCounter(const TimelineRecord& record, const Placement& placement) {
-  const ShapeKey* about = nullptr;
-  const uint64_t* name_value = FindAttribute(record, KeyScope::kTop, "name", &about);
-  const std::string name = name_value == nullptr
-                               ? std::string(record.start().event_type)
-                               : AttributeText(*about, *name_value, record.names->strings);
-  const auto& keys = record.start().keys;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (keys[i].scope != KeyScope::kData) continue;
-    const uint64_t value = record.values[i];
-    const bool is_exact =
-        keys[i].type == ValueType::kInt || (keys[i].type == ValueType::kUint && value <= INT64_MAX);
-    double number = 0;
-    if (keys[i].type == ValueType::kDouble) {
-      number = std::bit_cast<double>(value);
-    } else if (keys[i].type == ValueType::kUint) {
-      number = static_cast<double>(value);
-    } else if (!is_exact) {
-      continue;
-    }
-    const uint32_t track =
-        tracks_.CounterUuid(placement.row, fmt::format("{} {}", name, keys[i].name));
-    fields_.Start(EventType::kCounter, track);
-    if (is_exact) {
-      fields_.CounterValue(static_cast<int64_t>(value));
-    } else {
-      fields_.CounterValue(number);
-    }
-    out_.Event(record.start_ns, fields_.bytes());
-  }
-}
-
-absl::Status PftraceExporter::Finish(ExportSummary& summary) {
+absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) {
+  end_ns_ = end_ns;
   ends_.StartSlice(UINT64_MAX);
   ends_.Seal();
   stops_.clear();
   WriteUntil(UINT64_MAX);
+  derived_->Finish();
+  if (derived_->left_out() > 0) {
+    summary.warnings.push_back(fmt::format(
+        "{} derived steps, collectives or samples are not shown: more at one time than a trace can "
+        "show",
+        derived_->left_out()));
+  }
   if (squeezed_ > 0) {
     summary.warnings.push_back(fmt::format(
         "{} spans are shown without their length (argument squeezed): more overlap on their row "

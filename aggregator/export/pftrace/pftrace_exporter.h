@@ -12,6 +12,8 @@
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/grouping.h"
 #include "aggregator/export/pftrace/clock_tracks.h"
+#include "aggregator/export/pftrace/counter_events.h"
+#include "aggregator/export/pftrace/derived_tracks.h"
 #include "aggregator/export/pftrace/flow_links.h"
 #include "aggregator/export/pftrace/interner.h"
 #include "aggregator/export/pftrace/packet_writer.h"
@@ -33,12 +35,17 @@ class PftraceExporter : public Exporter {
   struct Options {
     Grouping grouping;
     ArgumentDetail arguments = ArgumentDetail::kVendor;
+    bool no_flows = false;  // no arrows
+    bool compresses_packets = false;
   };
   PftraceExporter(Options options, ByteSink& sink);
 
   absl::Status Begin(const TimelineHeader& header) override;
   absl::Status Write(const TimelineBatch& batch) override;
-  absl::Status Finish(ExportSummary& summary) override;
+  absl::Status Finish(ExportSummary& summary) override { return FinishAt(UINT64_MAX, summary); }
+  // The same of a trace that goes on in another file from `end_ns` on: spans that go on have their
+  // whole length here, and of what has no length only what lies before is written.
+  absl::Status FinishAt(uint64_t end_ns, ExportSummary& summary);
   uint64_t bytes_written() const override { return out_.bytes_written(); }
 
  private:
@@ -48,8 +55,10 @@ class PftraceExporter : public Exporter {
     uint32_t track_uuid = 0;
     bool is_span = false;      // has a length
     bool is_squeezed = false;  // had one, but no lane was left
+    uint64_t flow = 0;         // of an execution or a collective; 0: none
   };
   static constexpr uint32_t kNoRow = 0xffffffffu;
+  static constexpr uint32_t kHostRow = 0xfffffffeu;  // a host's sample: a counter, and no row
   struct LossInstant {
     uint64_t at_ns = 0;
     uint32_t stream = 0;
@@ -63,6 +72,7 @@ class PftraceExporter : public Exporter {
 
   void PlaceRecord(const TimelineRecord& record, Placement& placement);
   uint32_t RowOf(const TimelineRecord& record, const ShapePlan& plan);
+  void NoteWanted(TimelineRecord& record, Placement& placement);
   void PlaceFlow(const TimelineRecord& record, Placement& placement);
 
   void WriteUntil(uint64_t until_ns);  // ends, losses and what clocks did that are due
@@ -73,7 +83,6 @@ class PftraceExporter : public Exporter {
   void WriteLoss(const LossInstant& loss);
   void WriteRecord(const TimelineRecord& record, const Placement& placement, uint64_t number);
   void WriteSlice(const TimelineRecord& record, const Placement& placement, uint64_t number);
-  void WriteCounter(const TimelineRecord& record, const Placement& placement);
   void AddFlows(absl::flat_hash_map<uint64_t, std::vector<uint64_t>>& flows, uint64_t number);
 
   const Options options_;
@@ -83,12 +92,16 @@ class PftraceExporter : public Exporter {
   TrackTable tracks_;
   EventPlans plans_;
   SliceArguments arguments_;
+  CounterEvents counters_;
   FlowLinks flows_;
   TrackEventFields fields_;
   ClockTracks clocks_;
+  std::optional<DerivedTracks> derived_;
+  TimelineBatch wanted_;  // records of the batch that something may be derived from
 
   std::vector<LossInstant> losses_;  // by time
   size_t next_loss_ = 0;
+  uint64_t end_ns_ = UINT64_MAX;  // see FinishAt
   size_t warnings_written_ = 0;
 
   uint64_t batch_number_ = 1;  // of the batch's first record: numbers count all records

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <protozero/pbf_writer.hpp>
-#include <tuple>
+
+#include "aggregator/export/pftrace/display_order.h"
 
 namespace neurontrace {
 namespace {
@@ -19,12 +19,6 @@ constexpr uint32_t kHardwareTids = 8;
 // Processes that were not known beforehand come after all that were.
 constexpr int32_t kLatePid = 1'000'000;
 constexpr uint32_t kDescriptionCoreMax = 1u << 16;
-
-auto DisplayKey(const TimelineStream& stream) {
-  const StreamIdentity& id = stream.description.identity;
-  return std::tie(id.worker.instance_id, id.worker.pid, id.worker.start_time_ticks,
-                  id.worker.container_id, id.kind, id.nc_idx, id.name);
-}
 
 std::string DisambiguatedLabel(const std::string& label, const WorkerIdentity& worker) {
   return worker.container_id.empty()
@@ -62,11 +56,7 @@ void TrackTable::Begin(const TimelineHeader& header) {
   writer.add_enum(fields::kThreadOrdering, fields::kOrderingExplicit);
   out_.TrackDescriptor(root);
 
-  order_.resize(header.streams.size());
-  std::iota(order_.begin(), order_.end(), 0u);
-  std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) {
-    return DisplayKey(header.streams[a]) < DisplayKey(header.streams[b]);
-  });
+  order_ = DisplayOrder(header.streams);
   const bool are_known = !grouping_.primary_has(Grouping::Part::kThreadId);
   for (const uint32_t stream : order_) {
     if (header.streams[stream].description.identity.kind == StreamKind::kFramework) {
@@ -117,6 +107,7 @@ uint32_t TrackTable::AddProcess(const std::string& key, std::string label,
 uint32_t TrackTable::ProcessOf(uint32_t stream, uint64_t thread_id) {
   const TimelineStream& about = header_->streams[stream];
   const WorkerIdentity& worker = about.description.identity.worker;
+  if (about.description.identity.kind == StreamKind::kHost) return HostProcess(worker);
   std::string label = grouping_.ProcessLabel(about, thread_id);
   std::string key = label;
   if (grouping_.primary_has(Grouping::Part::kProcessId)) key += "\n" + WorkerKey(worker);
@@ -245,10 +236,25 @@ uint32_t TrackTable::DescribeChild(const Child& child) {
   if (!child.description.empty()) {
     writer.add_string(fields::kDescription, child.description.data(), child.description.size());
   }
-  if (child.is_counter) {
+  if (child.unit != Unit::kNoCounter) {
     std::string counter;  // also where it says nothing more
-    if (child.is_in_ns) {
-      protozero::pbf_writer(counter).add_enum(fields::kCounterUnit, fields::kCounterUnitNs);
+    protozero::pbf_writer about(counter);
+    switch (child.unit) {
+      case Unit::kNs:
+        about.add_enum(fields::kCounterUnit, fields::kCounterUnitNs);
+        break;
+      case Unit::kBytes:
+        about.add_enum(fields::kCounterUnit, fields::kCounterUnitBytes);
+        break;
+      case Unit::kBytesPerSecond:
+        about.add_string(fields::kCounterUnitName, "B/s");
+        break;
+      case Unit::kPercent:
+        about.add_string(fields::kCounterUnitName, "%");
+        break;
+      case Unit::kNone:
+      case Unit::kNoCounter:
+        break;
     }
     writer.add_message(fields::kCounter, counter);
   }
@@ -272,8 +278,27 @@ uint32_t TrackTable::CounterUuid(uint32_t row, const std::string& name) {
   const auto [known, is_new] =
       counters_.try_emplace({process, is_too_many ? "further counters" : name}, 0);
   if (is_new) {
+    known->second = DescribeChild({.parent_uuid = processes_[process].uuid,
+                                   .name = known->first.second,
+                                   .unit = Unit::kNone});
+  }
+  return known->second;
+}
+
+uint32_t TrackTable::HostProcess(const WorkerIdentity& host) {
+  return AddProcess(fmt::format("host\n{}\n{}", host.instance_id, host.boot_id),
+                    host.instance_id + " host", host, {});
+}
+
+uint32_t TrackTable::HostCounterUuid(const WorkerIdentity& host, const std::string& name,
+                                     Unit unit) {
+  const uint32_t process = HostProcess(host);
+  const bool is_too_many = counters_.size() >= kRowsMax;
+  const auto [known, is_new] =
+      counters_.try_emplace({process, is_too_many ? "further counters" : name}, 0);
+  if (is_new) {
     known->second = DescribeChild(
-        {.parent_uuid = processes_[process].uuid, .name = known->first.second, .is_counter = true});
+        {.parent_uuid = processes_[process].uuid, .name = known->first.second, .unit = unit});
   }
   return known->second;
 }
@@ -320,17 +345,23 @@ ClockTrackUuids TrackTable::DescribeClock(const std::string& instance_id,
                                   .description = "what was found out about the instance's clock"});
   uuids.bound = DescribeChild({.parent_uuid = uuids.findings,
                                .name = "clock bound" + about,
-                               .is_counter = true,
-                               .is_in_ns = true,
+                               .unit = Unit::kNs,
                                .description = "how far the instance's times can be from the "
                                               "truth, in ns; -1: not known"});
   uuids.correction = DescribeChild({.parent_uuid = uuids.findings,
                                     .name = "clock correction" + about,
-                                    .is_counter = true,
-                                    .is_in_ns = true,
+                                    .unit = Unit::kNs,
                                     .description = "reference clock minus the instance's "
                                                    "CLOCK_REALTIME, in ns"});
   return uuids;
+}
+
+uint32_t TrackTable::InstanceUuid(const std::string& instance_id) {
+  const auto is_here = [&](uint32_t stream) {
+    return header_->streams[stream].description.identity.worker.instance_id == instance_id;
+  };
+  const auto first = std::find_if(order_.begin(), order_.end(), is_here);
+  return first == order_.end() ? 0 : ProcessUuid(*first);
 }
 
 uint32_t TrackTable::WarningUuid() {

@@ -72,6 +72,21 @@ class TrackTable {
   // A track for what concerns the whole trace.
   uint32_t WarningUuid();
 
+  enum class Unit : uint8_t { kNoCounter, kNone, kNs, kBytes, kBytesPerSecond, kPercent };
+  struct Child {
+    uint32_t parent_uuid = 0;
+    std::string name;
+    Unit unit = Unit::kNoCounter;
+    std::string_view description = {};
+  };
+  // A new track below another (0: below none), of slices or of a counter.
+  uint32_t DescribeChild(const Child& child);
+  uint32_t ProcessUuid(uint32_t stream) { return processes_[FirstProcess(stream)].uuid; }
+  // The first process of an instance; 0: there is none.
+  uint32_t InstanceUuid(const std::string& instance_id);
+  // The counters of a host's sampler, below a process for the host.
+  uint32_t HostCounterUuid(const WorkerIdentity& host, const std::string& name, Unit unit);
+
   size_t processes() const { return processes_.size(); }
   size_t rows() const { return rows_.size(); }
   size_t tracks() const { return next_uuid_ - 1; }
@@ -106,6 +121,7 @@ class TrackTable {
   };
 
   uint32_t ProcessOf(uint32_t stream, uint64_t thread_id);
+  uint32_t HostProcess(const WorkerIdentity& host);
   uint32_t FrameworkProcess(uint32_t stream, const std::string& process_id);
   uint32_t AddProcess(const std::string& key, std::string label, const WorkerIdentity& worker,
                       std::string_view labels);
@@ -113,14 +129,6 @@ class TrackTable {
                   size_t core_number, std::optional<uint64_t> core);
   uint32_t RowForCore(std::vector<CoreRow>& rows, const RowKey& key, std::optional<uint64_t> core);
   int64_t NextTid(uint32_t stream, RowSource source);
-  struct Child {
-    uint32_t parent_uuid = 0;
-    std::string name;
-    bool is_counter = false;
-    bool is_in_ns = false;  // a counter
-    std::string_view description = {};
-  };
-  uint32_t DescribeChild(const Child& child);
   uint32_t FirstProcess(uint32_t stream);
 
   const Grouping grouping_;

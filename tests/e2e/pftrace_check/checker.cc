@@ -105,12 +105,19 @@ class Checker {
     if (packet.has_timestamp()) {
       const uint32_t clock =
           packet.has_timestamp_clock_id() ? packet.timestamp_clock_id() : sequence.default_clock;
+      if (clock == 1) return TakeBody(packet, sequence, packet.timestamp());
       if (clock != 64 || !sequence.is_incremental) Error("time by a clock {} unknown here", clock);
       if (packet.timestamp() > uint64_t{INT64_MAX} - sequence.now_ns) Error("time out of range");
       sequence.now_ns += packet.timestamp();
       if (sequence.now_ns < file_ns_) Error("time runs backwards in the file");
       file_ns_ = std::max(file_ns_, sequence.now_ns);
     }
+    TakeBody(packet, sequence, sequence.now_ns);
+  }
+
+  // What the packet is about, `now_ns` being its time.
+  void TakeBody(const pb::TracePacket& packet, Sequence& sequence, uint64_t now_ns) {
+    sequence.now_ns = now_ns;
     if (packet.has_trace_attributes()) {
       for (const auto& attribute : packet.trace_attributes().attribute()) {
         report_.attributes[attribute.key()] = attribute.string_value();

@@ -74,6 +74,7 @@ absl::Status ReadHostSamples(ChunkSource& source, const ExportRequest& request,
   if (!request.filter.event_types.Selects(event_type)) return absl::OkStatus();
   TimelineOptions options = OptionsOf(request);
   options.filter.stream_kinds = {StreamKind::kHost};
+  options.filter.host_samples = true;  // the batches are without them
   ASSIGN_OR_RETURN(options.filter.event_types, EventFilter::Parse({std::string(event_type)}));
   ASSIGN_OR_RETURN(const std::unique_ptr<TimelineReader> reader,
                    TimelineReader::Open(source, std::move(options)));
@@ -102,14 +103,13 @@ absl::StatusOr<TimelineHeader> HeaderOf(ChunkSource& source, const TimelineReade
   header.certificate = request.certificate;
   header.certificate_json = request.certificate_json;
   header.framework_names.resize(header.streams.size());
+  // Whether there are hosts the reader does not know: it selects none of their streams.
+  header.read_host_samples = [&source, &request](std::string_view event_type,
+                                                 const HostSampleTaker& take) {
+    return ReadHostSamples(source, request, event_type, take);
+  };
   for (size_t i = 0; i < header.streams.size(); ++i) {
     const StreamDescription& stream = header.streams[i].description;
-    if (stream.identity.kind == StreamKind::kHost && !header.read_host_samples) {
-      header.read_host_samples = [&source, &request](std::string_view event_type,
-                                                     const HostSampleTaker& take) {
-        return ReadHostSamples(source, request, event_type, take);
-      };
-    }
     if (stream.identity.kind != StreamKind::kFramework) continue;
     if (!header.streams[i].is_in_window) continue;
     ASSIGN_OR_RETURN(header.framework_names[i], ReadFrameworkNames(source, stream));

@@ -77,7 +77,7 @@ struct TimelineHeader {
   bool clock_arguments = false;
   const Certificate* certificate = nullptr;  // see ExportRequest
   std::string_view certificate_json;
-  HostSampleReader read_host_samples;  // empty: there are none
+  HostSampleReader read_host_samples;  // takes nothing where there are none
 };
 
 // Writes one format from a timeline: Begin, Write for each batch, Finish. An error ends the export

@@ -232,7 +232,6 @@ absl::Status JsonExporter::WriteHostSamples() {
   bool is_first = true;
   const auto write_all = [&](std::string_view type, auto append) -> absl::Status {
     is_first = true;
-    if (!header_->read_host_samples) return absl::OkStatus();
     return header_->read_host_samples(
         type, [&](const StreamIdentity& stream, const TimelineRecord& record) {
           object_.clear();

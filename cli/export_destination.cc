@@ -36,7 +36,7 @@ absl::Status Put(std::FILE* file, const std::string& data, const std::string& pa
   return CannotWrite(path);
 }
 
-// To the disk, or whoever reads standard output.
+// To the file system, or whoever reads standard output.
 absl::Status CloseWhole(File file, const std::string& path) {
   if (std::fflush(file.get()) != 0) return CannotWrite(path);
   std::FILE* const released = file.release();
@@ -169,6 +169,9 @@ class DirectoryDestination : public ExportDestination {
 
 absl::StatusOr<std::unique_ptr<ExportDestination>> OpenFileDestination(const std::string& path) {
   if (path == "-") return std::make_unique<FileDestination>(path, "", File(stdout));
+  if (std::error_code error; std::filesystem::is_directory(path, error)) {
+    return InvalidArgument("{} is a directory: name the file in it", path);
+  }
   std::string temporary = fmt::format("{}.{}.part", path, getpid());
   File file(std::fopen(temporary.c_str(), "wb"));
   if (file == nullptr) return CannotWrite(temporary);

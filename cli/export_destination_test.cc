@@ -61,6 +61,11 @@ TEST_F(ExportDestinationTest, AFileTakesOneFileAndItsBytes) {
   EXPECT_EQ(Entries(), 0u);
 }
 
+TEST_F(ExportDestinationTest, AFileIsNotPutInThePlaceOfADirectory) {
+  std::filesystem::create_directory(path_);
+  EXPECT_THAT(OpenFileDestination(path_).status().message(), HasSubstr("is a directory"));
+}
+
 TEST_F(ExportDestinationTest, ADirectoryHasItsNameOnceItIsWhole) {
   {
     auto directory = OpenDirectoryDestination(path_ + "/");

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <optional>
 
 #include "base/status.h"
 #include "cli/capture_view.h"
@@ -39,6 +40,11 @@ class Cancellation {
 
   bool is_interrupted() const { return is_interrupted_; }
 
+  // From now on interrupts do nothing: what is on the disk is put in order. The call has ended.
+  void Hold() {
+    if (interrupts_ != nullptr) interrupts_->Redirect([](int) {});
+  }
+
  private:
   InterruptWatcher* const interrupts_;
   std::atomic<bool> is_interrupted_ = false;
@@ -64,6 +70,33 @@ absl::Status Put(const v1::ExportReply& reply, ExportDestination& destination) {
     default:
       return absl::OkStatus();
   }
+}
+
+// How a call for an export ended.
+struct Received {
+  bool is_whole() const { return written.ok() && call.ok() && done.has_value(); }
+
+  absl::Status written;
+  grpc::Status call;
+  std::optional<v1::ExportDone> done;
+};
+
+Received Receive(Context& context, const v1::ExportRequest& request, const std::string& path,
+                 grpc::ClientContext& call, ExportDestination& destination) {
+  const auto reader = context.stub().Export(&call, request);
+  ProgressLine line(context.progress && path != "-");
+  Received received;
+  v1::ExportReply reply;
+  while (reader->Read(&reply)) {
+    if (reply.has_progress()) DrawProgress(line, reply.progress());
+    if (reply.has_done()) received.done = reply.done();
+    if (!received.written.ok()) continue;  // the call is on its way to its end
+    received.written = Put(reply, destination);
+    if (!received.written.ok()) call.TryCancel();
+  }
+  received.call = reader->Finish();
+  line.Clear();
+  return received;
 }
 
 void Report(const Context& context, const v1::ExportDone& done, bool is_summary,
@@ -104,36 +137,23 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const std::
   auto destination = is_directory ? OpenDirectoryDestination(path) : OpenFileDestination(path);
   if (!destination.ok()) return Fail(destination.status());
   grpc::ClientContext call;  // no deadline: an export takes as long as it takes
-  const Cancellation cancellation(interrupts, **destination, call);
-  const auto reader = context.stub().Export(&call, request);
-  ProgressLine line(context.progress && path != "-");
-  v1::ExportDone done;
-  bool whole = false;
-  absl::Status write_status;
-  v1::ExportReply reply;
-  while (reader->Read(&reply)) {
-    if (reply.has_progress()) DrawProgress(line, reply.progress());
-    if (reply.has_done()) {
-      done = reply.done();
-      whole = true;
-    }
-    if (!write_status.ok()) continue;  // the call is on its way to its end
-    write_status = Put(reply, **destination);
-    if (!write_status.ok()) call.TryCancel();
+  Cancellation cancellation(interrupts, **destination, call);
+  Received received = Receive(context, request, path, call, **destination);
+  cancellation.Hold();
+  if (received.is_whole()) {
+    received.written = (*destination)->Keep();
+  } else if (cancellation.is_interrupted()) {
+    received.written = absl::CancelledError("interrupted: " + (path == "-" ? "the output" : path) +
+                                            " is not written");
   }
-  const grpc::Status status = reader->Finish();
-  line.Clear();
-  if (cancellation.is_interrupted() && !(status.ok() && whole && write_status.ok())) {
-    return Fail(absl::CancelledError("interrupted: " + (path == "-" ? "the output" : path) +
-                                     " is not written"));
-  }
-  if (!write_status.ok()) return Fail(write_status);
-  if (!status.ok()) return Fail(context, status);
-  if (!whole)
+  destination->reset();  // what is not kept goes while interrupts wait
+  if (!received.written.ok()) return Fail(received.written);
+  if (!received.call.ok()) return Fail(context, received.call);
+  if (!received.done.has_value()) {
     return Fail(DataLoss("the aggregator ended the export of {} too early", request.capture_id()));
-  if (const auto kept = (*destination)->Keep(); !kept.ok()) return Fail(kept);
-  Report(context, done, request.format() == v1::EXPORT_FORMAT_SUMMARY_JSON, path);
-  return done.capture_incomplete() ? kExitIncomplete : kExitDone;
+  }
+  Report(context, *received.done, request.format() == v1::EXPORT_FORMAT_SUMMARY_JSON, path);
+  return received.done->capture_incomplete() ? kExitIncomplete : kExitDone;
 }
 
 }  // namespace neurontrace::cli

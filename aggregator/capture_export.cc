@@ -39,6 +39,12 @@ absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64
   TimelineFilter filter;
   filter.instance_ids.assign(request.instance_ids().begin(), request.instance_ids().end());
   filter.neuron_cores.assign(request.neuron_cores().begin(), request.neuron_cores().end());
+  for (const v1::GidRange& range : request.worker_gids()) {
+    if (range.first() < 0 || range.last() < range.first()) {
+      return InvalidArgument("worker_gids: {} to {} is no range", range.first(), range.last());
+    }
+    filter.worker_gids.push_back({range.first(), range.last()});
+  }
   ASSIGN_OR_RETURN(filter.event_types, EventFilter::Parse({request.event_types().begin(),
                                                            request.event_types().end()}));
   filter.window_start_ns =
@@ -75,6 +81,27 @@ absl::StatusOr<ExportCompression> CompressionOf(v1::ExportCompression compressio
   }
 }
 
+// In the table of the timeline's formats.
+absl::StatusOr<std::string_view> NameOf(v1::ExportFormat format) {
+  switch (format) {
+    case v1::EXPORT_FORMAT_PERFETTO:
+      return "perfetto";
+    case v1::EXPORT_FORMAT_JSON:
+      return "json";
+    case v1::EXPORT_FORMAT_CHROME_JSON:
+      return "chrome-json";
+    case v1::EXPORT_FORMAT_SUMMARY_TEXT:
+      return "summary-text";
+    case v1::EXPORT_FORMAT_SUMMARY_JSON:
+      return "summary-json";
+    case v1::EXPORT_FORMAT_XSPACE:
+      return "xspace";
+    default:
+      return InvalidArgument("format {} is none that this aggregator knows",
+                             static_cast<int>(format));
+  }
+}
+
 // What a capture is, said beside every export of it.
 struct Judgement {
   Certificate certificate;
@@ -95,29 +122,15 @@ struct Judgement {
   }
 };
 
-// {"format_version":1,"capture":{…},"certificate":{…}}, a field a line.
-absl::Status ExportSummaryJson(const CaptureRecord& record, const Judgement& judgement,
-                               const v1::ExportRequest& request, const ExportWriter& write) {
-  ASSIGN_OR_RETURN(const ExportCompression compression, CompressionOf(request.compression()));
-  std::string text = fmt::format("{{\"format_version\":1,\n\"producer\":\"neurontrace {}\",\n",
-                                 NEURONTRACE_VERSION);
-  text += fmt::format("\"capture\":{{\"capture_id\":\"{}\",\"name\":", record.id.ToString());
+// What a summary says of the capture, for programs.
+std::string CaptureJson(const CaptureRecord& record) {
+  std::string text = fmt::format("{{\"capture_id\":\"{}\",\"name\":", record.id.ToString());
   AppendJsonString(record.spec.name, text);
   text += fmt::format(
       ",\"started_realtime_ns\":\"{}\",\"stopped_realtime_ns\":\"{}\","
-      "\"ended_realtime_ns\":\"{}\"}},\n\"certificate\":{}}}\n",
-      record.started_realtime_ns, record.stopped_realtime_ns, record.ended_realtime_ns,
-      judgement.json);
-  ReplyFiles files(write);
-  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
-                   OpenCompressed(files, "summary.json", compression));
-  RETURN_IF_ERROR(file->Write(text));
-  RETURN_IF_ERROR(file->Close());
-  v1::ExportReply reply;
-  reply.mutable_done()->mutable_total()->set_bytes_written(files.bytes_sent());
-  judgement.PutInto(*reply.mutable_done(), 0);
-  write(reply);
-  return absl::OkStatus();
+      "\"ended_realtime_ns\":\"{}\"}}",
+      record.started_realtime_ns, record.stopped_realtime_ns, record.ended_realtime_ns);
+  return text;
 }
 
 absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
@@ -152,8 +165,8 @@ absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
 
 absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
                             TimelineFilter filter, const v1::ExportRequest& request,
-                            const CaptureClocks& clocks, const Judgement& judgement,
-                            const ExportWriter& write) {
+                            const CaptureRecord& record, const CaptureClocks& clocks,
+                            const Judgement& judgement, const ExportWriter& write) {
   ASSIGN_OR_RETURN(const ExportFormat* format, FindExportFormat(format_name));
   neurontrace::ExportRequest timeline;
   timeline.filter = std::move(filter);
@@ -162,6 +175,7 @@ absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
   timeline.clock_arguments = request.clock_arguments();
   timeline.certificate = &judgement.certificate;
   timeline.certificate_json = judgement.json;
+  timeline.capture_json = CaptureJson(record);
   timeline.primary_group.assign(request.primary_group().begin(), request.primary_group().end());
   timeline.secondary_group.assign(request.secondary_group().begin(),
                                   request.secondary_group().end());
@@ -208,33 +222,25 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
   const bool raw_window = request.raw_clocks() || request.format() == v1::EXPORT_FORMAT_EVENTS;
   const uint64_t first_ns = FirstEventNs(streams, raw_window ? ClockMaps() : clocks.maps);
   ASSIGN_OR_RETURN(TimelineFilter filter, FilterOf(request, first_ns));
-  filter.host_samples = request.format() == v1::EXPORT_FORMAT_EVENTS ||
-                        request.format() == v1::EXPORT_FORMAT_PERFETTO;
+  filter.host_samples = request.format() == v1::EXPORT_FORMAT_EVENTS;
   Judgement judgement;
   ASSIGN_OR_RETURN(judgement.certificate, ReadCertificate(store, record, streams));
   JudgeClocks(clocks, judgement.certificate);
   judgement.json = ToJson(ToMessage(judgement.certificate));
   const bool holds_nothing = judgement.certificate.account.captured == 0 && record.workers.empty();
   if (HasEnded(record.state) && holds_nothing &&
-      request.format() != v1::EXPORT_FORMAT_SUMMARY_JSON) {
+      request.format() != v1::EXPORT_FORMAT_SUMMARY_JSON &&
+      request.format() != v1::EXPORT_FORMAT_SUMMARY_TEXT) {
     return FailedPrecondition("there is nothing to export: capture {} is {}", record.id.ToString(),
                               judgement.certificate.verdict);
   }
   StoreChunkSource source(reader, record);
-  switch (request.format()) {
-    case v1::EXPORT_FORMAT_EVENTS:
-      return ExportEvents(source, std::move(filter), request, clocks, judgement, write);
-    case v1::EXPORT_FORMAT_PERFETTO:
-      return ExportTimeline(source, "perfetto", std::move(filter), request, clocks, judgement,
-                            write);
-    case v1::EXPORT_FORMAT_JSON:
-      return ExportTimeline(source, "json", std::move(filter), request, clocks, judgement, write);
-    case v1::EXPORT_FORMAT_SUMMARY_JSON:
-      return ExportSummaryJson(record, judgement, request, write);
-    default:
-      return InvalidArgument("format {} is none that this aggregator knows",
-                             static_cast<int>(request.format()));
+  if (request.format() == v1::EXPORT_FORMAT_EVENTS) {
+    return ExportEvents(source, std::move(filter), request, clocks, judgement, write);
   }
+  ASSIGN_OR_RETURN(const std::string_view format, NameOf(request.format()));
+  return ExportTimeline(source, format, std::move(filter), request, record, clocks, judgement,
+                        write);
 }
 
 }  // namespace neurontrace

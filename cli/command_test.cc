@@ -108,7 +108,8 @@ TEST_F(CommandLineTest, StopOfACaptureThatLostSomethingHasCodeThree) {
 
 TEST_F(CommandLineTest, AnExportThatLeavesStoredChunksOutHasCodeThreeInEveryFormat) {
   service_.export_leaves_out = "incomplete: 1 stored chunk cannot be read";
-  for (const char* format : {"perfetto", "json", "events", "summary-json"}) {
+  for (const char* format :
+       {"perfetto", "json", "events", "summary-json", "summary-text", "chrome-json"}) {
     for (const char* output : {"table", "json"}) {
       EXPECT_EQ(RunCli({"export", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--format", format, "--output",
                         output, "-o", (testing::TempDir() + "/cli_left_out").c_str()}),

@@ -181,7 +181,7 @@ int FindContinuous(Context& context, const ExportOptions& options, v1::Capture& 
 
 std::string DefaultPath(const v1::ExportRequest& request) {
   std::string path(WordsOf(request.format()).default_path);
-  if (request.max_file_bytes() != 0) {
+  if (request.max_file_bytes() != 0 && !WordsOf(request.format()).is_directory) {
     path.resize(path.find('.'));  // a directory of its parts
   } else if (request.compression() == v1::EXPORT_COMPRESSION_GZIP) {
     path += kGzipEnding;

@@ -152,7 +152,10 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const std::
   if (!received.done.has_value()) {
     return Fail(DataLoss("the aggregator ended the export of {} too early", request.capture_id()));
   }
-  Report(context, *received.done, request.format() == v1::EXPORT_FORMAT_SUMMARY_JSON, path);
+  Report(context, *received.done,
+         request.format() == v1::EXPORT_FORMAT_SUMMARY_JSON ||
+             request.format() == v1::EXPORT_FORMAT_SUMMARY_TEXT,
+         path);
   return received.done->capture_incomplete() ? kExitIncomplete : kExitDone;
 }
 

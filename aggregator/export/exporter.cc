@@ -4,15 +4,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "aggregator/export/batch_pipe.h"
+#include "aggregator/export/chrome/chrome_exporter.h"
 #include "aggregator/export/grouping.h"
 #include "aggregator/export/json/json_exporter.h"
 #include "aggregator/export/pftrace/pftrace_exporter.h"
 #include "aggregator/export/pftrace/pftrace_parts.h"
 #include "aggregator/export/single_file.h"
+#include "aggregator/export/summary/summary_exporter.h"
+#include "aggregator/export/xspace/xspace_exporter.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -21,6 +25,11 @@ namespace {
 // The vendor's names.
 constexpr std::string_view kPftraceName = "system_profile.pftrace";
 constexpr std::string_view kJsonName = "system_profile.json";
+// Ours.
+constexpr std::string_view kChromeJsonName = "system_profile.trace.json";
+constexpr std::string_view kSummaryTextName = "summary.txt";
+constexpr std::string_view kSummaryJsonName = "summary.json";
+constexpr std::string_view kXSpaceName = "xspace";
 
 absl::StatusOr<std::unique_ptr<Exporter>> MakePftrace(const ExportRequest& request,
                                                       OutputFiles& files) {
@@ -50,9 +59,56 @@ absl::StatusOr<std::unique_ptr<Exporter>> MakeJson(const ExportRequest& request,
                         [](ByteSink& sink) { return std::make_unique<JsonExporter>(sink); });
 }
 
-constexpr std::array<ExportFormat, 2> kFormats = {
-    ExportFormat{"perfetto", kPftraceName, MakePftrace},
+absl::StatusOr<std::unique_ptr<Exporter>> MakeChromeJson(const ExportRequest& request,
+                                                         OutputFiles& files) {
+  ChromeExporter::Options options{.no_flows = request.no_flows};
+  ASSIGN_OR_RETURN(options.grouping,
+                   Grouping::Parse(request.primary_group, request.secondary_group));
+  return MakeSingleFile(files, kChromeJsonName, request.compression, [&](ByteSink& sink) {
+    return std::make_unique<ChromeExporter>(std::move(options), sink);
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Exporter>> MakeSummaryText(const ExportRequest& request,
+                                                          OutputFiles& files) {
+  return MakeSingleFile(files, kSummaryTextName, request.compression, [](ByteSink& sink) {
+    return std::make_unique<SummaryExporter>(SummaryExporter::Form::kText, "", sink);
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Exporter>> MakeSummaryJson(const ExportRequest& request,
+                                                          OutputFiles& files) {
+  return MakeSingleFile(files, kSummaryJsonName, request.compression, [&](ByteSink& sink) {
+    return std::make_unique<SummaryExporter>(SummaryExporter::Form::kJson, request.capture_json,
+                                             sink);
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Exporter>> MakeXSpace(const ExportRequest& request,
+                                                     OutputFiles& files) {
+  if (request.compression != ExportCompression::kNone) {
+    return InvalidArgument("an XSpace is not compressed: its viewer reads plain files");
+  }
+  if (!request.primary_group.empty()) {
+    return InvalidArgument(
+        "an XSpace has a file an instance and a plane a process: no primary "
+        "group is to be chosen");
+  }
+  XSpaceExporter::Options options{.no_flows = request.no_flows};
+  ASSIGN_OR_RETURN(options.grouping, Grouping::Parse({}, request.secondary_group));
+  if (request.max_file_bytes != 0) {
+    options.host_bytes_max = std::min(request.max_file_bytes, XSpaceExporter::kHostBytesMax);
+  }
+  return std::make_unique<XSpaceExporter>(std::move(options), files);
+}
+
+constexpr std::array<ExportFormat, 6> kFormats = {
+    ExportFormat{"perfetto", kPftraceName, MakePftrace, true},
     ExportFormat{"json", kJsonName, MakeJson},
+    ExportFormat{"chrome-json", kChromeJsonName, MakeChromeJson, true},
+    ExportFormat{"summary-text", kSummaryTextName, MakeSummaryText},
+    ExportFormat{"summary-json", kSummaryJsonName, MakeSummaryJson},
+    ExportFormat{"xspace", kXSpaceName, MakeXSpace, true},
 };
 
 ExportProgress ProgressOf(const TimelineCounts& counts, const Exporter& exporter) {
@@ -134,8 +190,10 @@ absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFor
                                             const ExportRequest& request, OutputFiles& files,
                                             const ProgressCallback& progress) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter, format.make(request, files));
+  TimelineOptions options = OptionsOf(request);
+  options.filter.host_samples = format.takes_host_samples;
   ASSIGN_OR_RETURN(const std::unique_ptr<TimelineReader> reader,
-                   TimelineReader::Open(source, OptionsOf(request)));
+                   TimelineReader::Open(source, std::move(options)));
   ASSIGN_OR_RETURN(const TimelineHeader header, HeaderOf(source, *reader, request));
   RETURN_IF_ERROR(exporter->Begin(header));
   {

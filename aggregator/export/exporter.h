@@ -41,6 +41,8 @@ struct ExportRequest {
   bool split_by_worker = false;  // by ranges of workers instead of stretches of time
   const Certificate* certificate = nullptr;  // of the whole capture; nullptr: none is written
   std::string certificate_json;              // the same, for programs
+  std::string
+      capture_json;  // what a summary says of the capture, an object; empty: its id and name
 };
 
 struct ExportProgress {
@@ -99,6 +101,7 @@ struct ExportFormat {
   // INVALID_ARGUMENT for what a request asks of a format that has it not.
   absl::StatusOr<std::unique_ptr<Exporter>> (*make)(const ExportRequest& request,
                                                     OutputFiles& files);
+  bool takes_host_samples = false;  // among its batches
 };
 std::span<const ExportFormat> ExportFormats();
 // INVALID_ARGUMENT names the known ones.

@@ -120,5 +120,16 @@ TEST_F(GoldenTest, PerfettoTrace) {
 
 TEST_F(GoldenTest, Json) { Compare("export.json", Export("json")); }
 
+TEST_F(GoldenTest, ChromeJson) { Compare("export.trace.json", Export("chrome-json")); }
+
+TEST_F(GoldenTest, SummaryText) {
+  Certificate certificate;
+  certificate.verdict = "incomplete: 12 of 42 events lost";
+  certificate.account = {.expected = 42, .captured = 30, .stored = 30, .lost = 12};
+  Compare("export.summary.txt", Export("summary-text", {.certificate = &certificate}));
+}
+
+TEST_F(GoldenTest, SummaryJson) { Compare("export.summary.json", Export("summary-json")); }
+
 }  // namespace
 }  // namespace neurontrace

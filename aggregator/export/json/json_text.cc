@@ -127,14 +127,18 @@ class Checker {
 
 bool IsJson(std::string_view text) { return Checker(text).IsOneValue() && IsUtf8(text); }
 
+void AppendRepairedUtf8(std::string_view text, std::string& out) {
+  while (!text.empty()) {
+    const size_t bytes = Utf8SequenceBytes(text);
+    out += bytes == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, bytes);
+    text.remove_prefix(bytes == 0 ? 1 : bytes);
+  }
+}
+
 void AppendAsJsonString(std::string_view text, std::string& out) {
   if (IsUtf8(text)) return AppendJsonString(text, out);
   std::string repaired;
-  while (!text.empty()) {
-    const size_t bytes = Utf8SequenceBytes(text);
-    repaired += bytes == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, bytes);
-    text.remove_prefix(bytes == 0 ? 1 : bytes);
-  }
+  AppendRepairedUtf8(text, repaired);
   AppendJsonString(repaired, out);
 }
 

@@ -14,6 +14,9 @@ namespace neurontrace {
 // What a chunk calls JSON need not be.
 bool IsJson(std::string_view text);
 
+// Appends `text`; each byte that is no UTF-8 becomes U+FFFD.
+void AppendRepairedUtf8(std::string_view text, std::string& out);
+
 // Appends `text` as a JSON string; each byte that is no UTF-8 becomes U+FFFD.
 void AppendAsJsonString(std::string_view text, std::string& out);
 

@@ -202,7 +202,8 @@ class XSpaceTest : public ExportFixture {
         "xspace", "xspace",
         [](const ExportRequest&, OutputFiles& files) -> absl::StatusOr<std::unique_ptr<Exporter>> {
           return std::make_unique<XSpaceExporter>(*chosen, files);
-        }};
+        },
+        true};
     StringFiles files;
     auto summary = ExportCapture(source_, format, {}, files, {});
     EXPECT_TRUE(summary.ok()) << summary.status();

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Framework trace files of several ranks, one rank an instance, into one capture and out as .pftrace and JSON: every
-name, start and duration comes out as it went in, to the nanosecond.
+"""Framework trace files of several ranks, one rank an instance, into one capture and out as .pftrace, JSON, trace-event
+JSON and XSpace: every name, start and duration comes out as it went in, to the nanosecond.
 
-Input and output are read by readers of the tests' own (framework_input.py, pftrace_reader.py). The files of a real job
-are found in NEURONTRACE_TEST_DATA, or in ../shared/data beside the source tree; a fixture is always there.
+Input and output are read by readers of the tests' own (framework_input.py, pftrace_reader.py, xspace_reader.py). The
+files of a real job are found in NEURONTRACE_TEST_DATA, or in ../shared/data beside the source tree; a fixture is always there.
 """
 
 import collections
+import gzip
 import json
 import os
 import tarfile
 import unittest
+from decimal import Decimal
 from pathlib import Path
 
 from fleet_case import FleetCase
-from framework_input import matched_flow_ends, read_framework_file, write_fixture
+from framework_input import exact_ns, matched_flow_ends, read_framework_file, write_fixture
 from ground_truth import read_events
 from pftrace_reader import Pftrace
+from xspace_reader import XSpace
 
 # What an event's "ph" is called in the store.
 PHASES = {"complete": "X", "instant": "i", "flow_start": "s", "flow_end": "f", "metadata": "M"}
@@ -54,6 +57,8 @@ class FrameworkCase(FleetCase):
         self.check_events(capture["capture_id"])
         self.check_json(capture["capture_id"])
         self.check_pftrace(capture["capture_id"])
+        self.check_chrome_json(capture["capture_id"])
+        self.check_xspace(capture["capture_id"])
 
     def check_capture(self, capture):
         self.assertEqual(capture["state"], "CAPTURE_STATE_COMPLETE")
@@ -115,6 +120,57 @@ class FrameworkCase(FleetCase):
             self.assert_same(instants[instance], collections.Counter(
                 (name, time) for name, _, _, time in file.instants), instance)
             self.assertEqual(arrows[instance], len(matched_flow_ends(file)), f"arrows of {instance}")
+
+    def check_chrome_json(self, capture_id):
+        out = self.fleet.dir / "packed.trace.json.gz"
+        self.fleet.cli("export", capture_id, "-o", out, codes=(0, 3))
+        with gzip.open(out, "rt", encoding="utf-8") as file:
+            document = json.load(file, parse_float=Decimal)
+        base_ns = document["baseTimeNanoseconds"]
+        instances = {}  # by pid
+        spans, instants = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
+        starts, ends = collections.Counter(), collections.defaultdict(list)
+        for event in document["traceEvents"]:
+            if event["name"] == "process_name" and event["ph"] == "M":
+                label = event["args"]["name"]
+                instances[event["pid"]] = next((name for name in self.files if label.startswith(name)), None)
+            if event["ph"] == "M" or event["cat"] == "neurontrace":
+                continue
+            instance, time_ns = instances[event["pid"]], base_ns + exact_ns(event["ts"])
+            if event["ph"] == "X":
+                spans[instance][(event["name"], time_ns, exact_ns(event["dur"]))] += 1
+            elif event["ph"] == "i":
+                instants[instance][(event["name"], time_ns)] += 1
+            elif event["ph"] == "s":
+                starts[(event["cat"], event["name"], event["id"])] += 1
+            elif event["ph"] == "f":
+                ends[instance].append((event["cat"], event["name"], event["id"]))
+        self.assertEqual(set(starts.values()), {1}, "an id names one arrow")
+        for instance, file in self.files.items():
+            self.assert_same(spans[instance], collections.Counter(
+                (name, start, duration) for name, _, _, start, duration in file.complete), instance)
+            self.assert_same(instants[instance], collections.Counter(
+                (name, time) for name, _, _, time in file.instants), instance)
+            self.assertEqual(sum(end in starts for end in ends[instance]), len(matched_flow_ends(file)),
+                             f"arrows of {instance}")
+
+    def check_xspace(self, capture_id):
+        out = self.fleet.dir / "xspace"
+        self.fleet.cli("export", capture_id, "--format", "xspace", "-o", out, codes=(0, 3))
+        spaces = {path.name.removesuffix(".xplane.pb"): XSpace(path)
+                  for path in out.glob("plugins/profile/*/*.xplane.pb")}
+        self.assertEqual(set(spaces), set(self.files))
+        for instance, space in spaces.items():
+            file = self.files[instance]
+            self.assertEqual(space.hostnames, [instance])
+            found = collections.Counter((event.name, event.start_ns, event.duration_ns) for event in space.events
+                                        if event.line not in ("_counters_", "losses"))
+            expected = collections.Counter((name, start, duration) for name, _, _, start, duration in file.complete)
+            expected.update((name, time, 0) for name, _, _, time in file.instants)
+            # Ends of arrows that touch no slice are events of their own.
+            flows = {flow[1] for flow in file.flow_starts + file.flow_ends}
+            own = collections.Counter({key: n for key, n in (found - expected).items() if key[0] in flows and key[2] == 0})
+            self.assert_same(found - own, expected, instance)
 
     def assert_same(self, found, expected, where):
         self.assertGreater(sum(expected.values()), 0)

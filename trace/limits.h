@@ -185,6 +185,10 @@ inline constexpr size_t kExportMessageBytes = 1u << 20;
 // Files of one export, and bytes of a file's name in it.
 inline constexpr size_t kExportFilesMax = 65'536;
 inline constexpr size_t kExportNameBytesMax = 512;
+// Delivery: files that one manifest tells of, and its bytes, over which it is not read; beyond, the
+// delivery fails with RESOURCE_EXHAUSTED.
+inline constexpr size_t kDeliveredFilesMax = 200'000;
+inline constexpr size_t kManifestBytesMax = 256u << 20;
 
 static_assert(kChunkEventsTarget <= kChunkEventsMax);
 static_assert(kChunkBytesTarget <= kChunkBytesMax);

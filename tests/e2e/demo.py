@@ -27,6 +27,7 @@ CLOCK_DRIFTS_PPM = dict(zip(INSTANCES, (3.0, 24.0, -31.0)))
 EXECUTIONS_PER_SECOND = 20
 WORKERS_PER_INSTANCE = 2
 CORES_PER_WORKER = 4
+EXPORTED = ("system_profile.pftrace", "system_profile.json", "figures.txt")
 WORLD = len(INSTANCES) * WORKERS_PER_INSTANCE * CORES_PER_WORKER
 BARRIER = "enc_barrier"
 STRAGGLER, STRAGGLER_US = 13, 1500
@@ -102,7 +103,7 @@ def summarise(capture, check, trace, clocks, out):
         "straggler_found": slowest,
         "barrier_wait_us": {str(gid): round(wait / 1000, 1) for gid, wait in sorted(waits.items())},
         "files": {name: str(out / name) for name in
-                  ("system_profile.pftrace", "own_clocks.pftrace", "system_profile.json", "summary.json")},
+                  (*EXPORTED, "own_clocks.pftrace", "summary.json")},
     }
 
 
@@ -136,6 +137,7 @@ Summary
   files            {summary['files']['system_profile.pftrace']}
                    {summary['files']['own_clocks.pftrace']} (what it would be without)
                    {summary['files']['system_profile.json']}
+                   {summary['files']['figures.txt']} (durations, busy shares, collectives, stragglers)
                    {summary['files']['summary.json']}
 
 Open the .pftrace at https://ui.perfetto.dev (it stays on this machine: the page reads it locally).""")
@@ -157,9 +159,11 @@ def run(arguments):
         for worker in fleet.workers:  # a stopped worker has written its whole record
             worker.stop()
         capture = fleet.show_capture(capture_id)
-        for name in ("system_profile.pftrace", "system_profile.json"):
+        for name in EXPORTED:
             print(f"$ neurontrace export {capture_id} -o {name}", flush=True)
             print(fleet.cli("export", capture_id, "-o", out / name, codes=(0, 3)).stdout.splitlines()[0], flush=True)
+        print("$ neurontrace validate --strict system_profile.pftrace", flush=True)
+        print(fleet.cli("validate", "--strict", out / "system_profile.pftrace").stdout, flush=True)
         command = ["export", capture_id, "--clock", "raw", "-o"]
         fleet.cli(*command, out / "own_clocks.pftrace", codes=(0, 3))
         print(f"$ neurontrace {' '.join(command)} own_clocks.pftrace", flush=True)

@@ -205,6 +205,7 @@ ControlSession::Hooks Agent::MakeControlHooks() {
               },
           .on_running = [this](const CaptureId& id,
                                const CaptureSpec& spec) { queue_.NoteRunning(id, spec); },
+          .on_recording = [this] { host_.LookAgain(); },
           // Who exports it as soon as it has ended needs the clocks of until then.
           .on_capture_stopping = [this] { clocks_.Flush(); },
           .on_capture_over =

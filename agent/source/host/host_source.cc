@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/source/host/host_source.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "trace/host_samples.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
-namespace {
-
-// How often it is asked whether anything records, until it does.
-constexpr uint64_t kAskNs = 100'000'000;
-
-}  // namespace
-
 HostSource::HostSource(Options options, const Clock& clock, TaskRunner& runner, ChunkSink& sink,
                        AgentSourceMetrics& metrics, IsRecording is_recording)
     : options_(std::move(options)),
@@ -37,27 +31,40 @@ bool HostSource::Selects(const CaptureSpec& spec) const {
 
 HostSource::Capture* HostSource::Know(const CaptureId& capture_id, const CaptureSpec& spec,
                                       std::span<const StreamCursor> cursors) {
-  const auto known = captures_.find(capture_id);
-  if (known != captures_.end()) return &known->second;
-  const auto cursor = std::find_if(cursors.begin(), cursors.end(), [this](const auto& stored) {
-    return stored.stream.kind == StreamKind::kHost && stored.stream.agent_id == options_.agent_id &&
-           stored.stream.worker.boot_id == options_.boot_id;
-  });
-  const bool has_stream = cursor != cursors.end();
-  if (!Selects(spec) && !has_stream) return nullptr;
-  Capture& capture = captures_[capture_id];
-  if (has_stream) capture.cursor = *cursor;
+  const auto is_own = [this](const StreamCursor& cursor) {
+    return cursor.stream.kind == StreamKind::kHost && cursor.stream.agent_id == options_.agent_id &&
+           cursor.next_sequence > 0;
+  };
+  auto known = captures_.find(capture_id);
+  if (known == captures_.end()) {
+    if (!Selects(spec) && std::none_of(cursors.begin(), cursors.end(), is_own)) return nullptr;
+    known = captures_.try_emplace(capture_id).first;
+    known->second.selected = Selects(spec);
+  }
+  Capture& capture = known->second;
+  for (const StreamCursor& cursor : cursors) {
+    if (is_own(cursor)) capture.cursors[cursor.stream.worker.boot_id] = cursor;
+  }
   return &capture;
 }
 
-void HostSource::Begin(Capture& capture) {
-  capture.begun = true;
-  WakeAt(clock_.MonotonicNs());
+const StreamCursor* HostSource::OwnCursor(const Capture& capture) const {
+  const auto it = capture.cursors.find(options_.boot_id);
+  return it == capture.cursors.end() ? nullptr : &it->second;
+}
+
+bool HostSource::IsOn(const Capture& capture) const {
+  if (!capture.selected || !capture.begun || capture.stopped) return false;
+  const StreamCursor* const cursor = OwnCursor(capture);
+  return capture.stream != nullptr || cursor == nullptr || !cursor->ended;
 }
 
 void HostSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                               std::span<const StreamCursor> cursors) {
-  if (Capture* const capture = Know(capture_id, spec, cursors)) Begin(*capture);
+  Capture* const capture = Know(capture_id, spec, cursors);
+  if (capture == nullptr) return;
+  capture->begun = true;
+  LookAgain();
 }
 
 void HostSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
@@ -67,7 +74,9 @@ void HostSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec
 
 void HostSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin&) {
   const auto it = captures_.find(capture_id);
-  if (it != captures_.end()) Begin(it->second);
+  if (it == captures_.end()) return;
+  it->second.begun = true;
+  LookAgain();
 }
 
 void HostSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
@@ -77,7 +86,10 @@ void HostSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spe
 
 void HostSource::GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
                       std::span<const StreamCursor> cursors) {
-  StartCapture(capture_id, spec, cursors);
+  Capture* const capture = Know(capture_id, spec, cursors);
+  if (capture == nullptr || OwnCursor(*capture) == nullptr) return;
+  capture->begun = true;
+  LookAgain();
 }
 
 // What was begun is ended below; nothing new begins.
@@ -92,26 +104,39 @@ void HostSource::StopCapture(const CaptureId& capture_id) {
   if (it == captures_.end() || it->second.stopped) return;
   Capture& capture = it->second;
   capture.stopped = true;
-  const bool has_stream = capture.stream != nullptr || (capture.cursor && !capture.cursor->ended);
-  if (!has_stream) return;
-  std::optional<HostReading> reading = Read();
-  if (capture.stream == nullptr) {
-    // Without counters there is still the time, at which the stream ends.
-    if (!reading) {
-      reading =
-          HostReading{.realtime_ns = clock_.RealtimeNs(), .monotonic_ns = clock_.MonotonicNs()};
-    }
-    Open(capture_id, capture, *reading);
-  } else if (reading) {
-    capture.stream->Take(*std::move(reading));
+  if (capture.samples()) {
+    if (std::optional<HostReading> reading = Read()) capture.stream->Take(*std::move(reading));
   }
-  capture.stream->End();
+  if (capture.stream != nullptr) capture.stream->End();
+  EndOrphans(capture_id, capture);
+}
+
+// Without times: the capture may have stopped long before anybody could end them.
+void HostSource::EndOrphans(const CaptureId& capture_id, Capture& capture) {
+  for (const auto& [boot_id, cursor] : capture.cursors) {
+    const bool is_of_this_boot = boot_id == options_.boot_id;
+    if (cursor.ended || (is_of_this_boot && capture.stream != nullptr)) continue;
+    auto writer =
+        std::make_unique<StreamWriter>(capture_id, cursor.stream, clock_, sink_, metrics_);
+    writer->Resume(cursor);
+    writer->AddLoss(
+        cursor.source_position,
+        {.place = LossPlace::kAgentQueue,
+         .reason = LossReason::kUnknown,
+         .detail = is_of_this_boot ? "no samples of the host from here on: their agent has ended"
+                                   : "no samples of the host from here on: it was started anew"});
+    writer->End(cursor.source_position);
+    capture.orphans.push_back(std::move(writer));
+  }
 }
 
 bool HostSource::CaptureFinished(const CaptureId& capture_id) const {
   const auto it = captures_.find(capture_id);
   if (it == captures_.end()) return true;
-  return it->second.stopped && (it->second.stream == nullptr || it->second.stream->finished());
+  const Capture& capture = it->second;
+  return capture.stopped && (capture.stream == nullptr || capture.stream->finished()) &&
+         std::all_of(capture.orphans.begin(), capture.orphans.end(),
+                     [](const auto& orphan) { return orphan->finished(); });
 }
 
 void HostSource::Flush() {
@@ -122,15 +147,33 @@ void HostSource::Flush() {
 
 void HostSource::ForgetCapture(const CaptureId& capture_id) { captures_.erase(capture_id); }
 
+void HostSource::LookAgain() { WakeAt(clock_.MonotonicNs()); }
+
 std::optional<HostReading> HostSource::Read() {
   auto reading = ReadHost(options_.proc_root, clock_);
+  std::string problem = reading.ok() ? "" : std::string(reading.status().message());
+  if (problem != problem_) {
+    problem_ = std::move(problem);
+    if (problem_.empty()) {
+      spdlog::info("host: its processors and memory are sampled again");
+    } else {
+      spdlog::warn("host: no samples of its processors and memory: {}", problem_);
+    }
+  }
   if (reading.ok()) return *std::move(reading);
   // The next interval is the longer for it.
   AgentSourceMetrics::Add(metrics_.host_readings_failed);
   return std::nullopt;
 }
 
-void HostSource::Open(const CaptureId& capture_id, Capture& capture, const HostReading& reading) {
+void HostSource::Sample(const CaptureId& capture_id, Capture& capture, bool is_due,
+                        const HostReading& reading) {
+  if (capture.samples()) {
+    if (is_due || !capture.records) capture.stream->Take(reading);
+    return;
+  }
+  if (!capture.records) return;
+  if (capture.stream != nullptr) return capture.stream->GoOn(reading);
   StreamIdentity identity;
   identity.agent_id = options_.agent_id;
   identity.worker.instance_id = options_.instance_id;
@@ -139,48 +182,39 @@ void HostSource::Open(const CaptureId& capture_id, Capture& capture, const HostR
   identity.nc_idx = limits::kNoNcIdx;
   capture.stream = std::make_unique<HostStream>(capture_id, std::move(identity), clock_, sink_,
                                                 metrics_, reading);
-  if (capture.cursor) capture.stream->Resume(*capture.cursor);
+  const StreamCursor* const cursor = OwnCursor(capture);
+  if (cursor != nullptr) capture.stream->Resume(*cursor);
 }
 
 void HostSource::Work() {
   const uint64_t now = clock_.MonotonicNs();
+  bool has_streams = false;
+  bool changes = false;
   bool samples = false;
-  std::vector<std::pair<const CaptureId*, Capture*>> to_open;
-  bool waits = false;
   for (auto& [capture_id, capture] : captures_) {
-    const bool is_stored = capture.cursor && capture.cursor->ended;
-    if (!capture.begun || capture.stopped || is_stored) continue;
-    if (capture.stream != nullptr) {
-      samples = true;
-    } else if (is_recording_(capture_id)) {
-      to_open.emplace_back(&capture_id, &capture);
-    } else {
-      waits = true;
-    }
+    if (!IsOn(capture)) continue;
+    capture.records = is_recording_(capture_id);
+    has_streams = has_streams || capture.stream != nullptr;
+    changes = changes || capture.records != capture.samples();
+    samples = samples || capture.samples();
   }
-  if (!samples) sample_due_ns_ = now + kHostSampleIntervalNs;
-  const bool is_due = samples && now >= sample_due_ns_;
-  if (is_due || !to_open.empty()) {
-    const std::optional<HostReading> reading = Read();
-    for (auto& [capture_id, capture] : captures_) {
-      if (is_due && reading && capture.stream != nullptr && !capture.stopped) {
-        capture.stream->Take(*reading);
-      }
-    }
-    for (const auto& [capture_id, capture] : to_open) {
-      if (reading) Open(*capture_id, *capture, *reading);
-      samples = samples || reading;
-      waits = waits || !reading;
-    }
+  // Seconds are counted from the first stream on.
+  if (!has_streams && now >= sample_due_ns_) sample_due_ns_ = now;
+  const bool is_due = now >= sample_due_ns_;
+  std::optional<HostReading> reading;
+  if (changes || (is_due && samples)) reading = Read();
+  for (auto& [capture_id, capture] : captures_) {
+    if (!IsOn(capture)) continue;
+    if (reading) Sample(capture_id, capture, is_due, *reading);
+    if (capture.stream == nullptr) continue;
+    if (!capture.records) capture.stream->Pause();
+    if (is_due) capture.stream->Tick();
   }
   if (is_due) {
     sample_due_ns_ += ((now - sample_due_ns_) / kHostSampleIntervalNs + 1) * kHostSampleIntervalNs;
   }
-  for (auto& [capture_id, capture] : captures_) {
-    if (capture.stream != nullptr && !capture.stopped) capture.stream->Tick();
-  }
-  if (samples) WakeAt(sample_due_ns_);
-  if (waits) WakeAt(now + kAskNs);
+  // Where nothing records and nothing is open LookAgain is waited for.
+  if (has_streams || changes) WakeAt(sample_due_ns_);
 }
 
 void HostSource::WakeAt(uint64_t monotonic_ns) {

@@ -46,9 +46,15 @@ class HostSourceTest : public ::testing::Test {
         << fmt::format("MemTotal: 4000 kB\nMemAvailable: {} kB\n", available_kb);
   }
   void MakeSource() {
-    source_ = std::make_unique<HostSource>(
-        options_, clock_, runner_, sink_, metrics_,
-        [this](const CaptureId& id) { return recording_.contains(id); });
+    source_ = std::make_unique<HostSource>(options_, clock_, runner_, sink_, metrics_,
+                                           [this](const CaptureId& id) {
+                                             ++asked_;
+                                             return recording_.contains(id);
+                                           });
+  }
+  void SetRecording(bool records) {
+    records ? void(recording_.insert(capture_)) : void(recording_.erase(capture_));
+    source_->LookAgain();
   }
   void Start() { source_->StartCapture(capture_, spec_, sink_.Cursors()); }
   void Pass(uint64_t ms) { runner_.AdvanceNs(ms * kMs); }
@@ -70,6 +76,7 @@ class HostSourceTest : public ::testing::Test {
   CaptureId capture_;
   CaptureSpec spec_;
   std::set<CaptureId> recording_;
+  int asked_ = 0;
   RecordingSink sink_;
   AgentSourceMetrics metrics_;
   std::unique_ptr<HostSource> source_;
@@ -117,12 +124,13 @@ TEST_F(HostSourceTest, WaitsUntilSomethingRecordsHere) {
   source_->BeginCapture(capture_, {});
   Pass(3000);
   EXPECT_THAT(sink_.entries, IsEmpty());
-  recording_.insert(capture_);
-  Pass(100);
+  EXPECT_EQ(asked_, 1) << "it is told, and does not ask";
+  SetRecording(true);
+  Pass(0);
   SetProc(1, 1, 1);
   Pass(1000);
   source_->StopCapture(capture_);
-  EXPECT_THAT(Chunks(), ElementsAre("3 events end"));
+  EXPECT_THAT(Chunks(), ElementsAre("3 events", "0 events end"));
 }
 
 TEST_F(HostSourceTest, CaptureThatNothingRecordsForEndsWithoutAStream) {
@@ -242,6 +250,209 @@ TEST_F(HostSourceTest, StreamOfAnAgentBeforeIsEndedOnceTheCaptureHasStopped) {
   EXPECT_THAT(Chunks(), ElementsAre("3 events", "0 events end"));
   sink_.StoreAll();
   EXPECT_TRUE(source_->CaptureFinished(capture_));
+}
+
+TEST_F(HostSourceTest, SamplesWhileSomethingRecordsAndNotWhenItHasEnded) {
+  recording_.insert(capture_);
+  Start();
+  Pass(0);
+  SetProc(10, 30, 1000);
+  Pass(1400);
+  SetProc(20, 30, 1000);
+  SetRecording(false);
+  Pass(10'000);
+  SetProc(900, 30, 1000);
+  EXPECT_EQ(metrics_.host_samples, 2u);
+  SetRecording(true);
+  Pass(0);
+  SetProc(901, 33, 1000);
+  Pass(1000);
+  source_->StopCapture(capture_);
+  const std::vector<std::string> events = sink_.Events();
+  ASSERT_THAT(events, SizeIs(10));
+  EXPECT_THAT(events[3], HasSubstr(R"("util_percent":100,"duration_ns":400000000)"));
+  EXPECT_THAT(events[6], HasSubstr(R"("util_percent":25,"duration_ns":600000000)"));
+  EXPECT_THAT(events[6], HasSubstr(R"("timestamp_ns":1700000011400000000})"));
+  EXPECT_THAT(sink_.Losses(), IsEmpty()) << "nothing is missing";
+}
+
+TEST_F(HostSourceTest, EndedWhileNothingRecordsItTakesNoLastSample) {
+  recording_.insert(capture_);
+  Start();
+  Pass(1000);
+  SetRecording(false);
+  Pass(5000);
+  source_->StopCapture(capture_);
+  EXPECT_THAT(Chunks(), ElementsAre("1 events", "0 events end"));
+}
+
+TEST_F(HostSourceTest, UnreadableProcIsTriedOnceASecond) {
+  std::filesystem::remove(options_.proc_root + "/stat");
+  recording_.insert(capture_);
+  Start();
+  Pass(10'500);
+  EXPECT_EQ(metrics_.host_readings_failed, 11u);
+  EXPECT_THAT(sink_.entries, IsEmpty());
+  SetProc(0, 0, 1000);
+  Pass(1000);
+  SetProc(10, 30, 1000);
+  Pass(1000);
+  EXPECT_EQ(metrics_.host_samples, 1u);
+  EXPECT_EQ(metrics_.host_readings_failed, 11u);
+}
+
+TEST_F(HostSourceTest, LongIntervalGetsAChunkOfItsOwn) {
+  recording_.insert(capture_);
+  Start();
+  Pass(2000);
+  SetProc(10, 30, 1000);
+  Pass(1000);
+  sink_.has_room = false;
+  Pass(1000);
+  sink_.has_room = true;
+  clock_.AdvanceNs(60'000 * kMs);  // nobody runs, as on a host that is stopped
+  SetProc(20, 60, 1000);
+  Pass(1000);
+  source_->StopCapture(capture_);
+  int long_ones = 0;
+  for (const auto& entry : sink_.entries) {
+    const ChunkHeader& header = entry.chunk.header;
+    const uint64_t span_ns = header.last_timestamp_ns - header.first_timestamp_ns;
+    if (span_ns > 3000 * kMs) ++long_ones;
+    EXPECT_TRUE(span_ns <= 3000 * kMs || header.event_count == 3) << header.event_count;
+  }
+  EXPECT_EQ(long_ones, 1);
+}
+
+TEST_F(HostSourceTest, KilledAgentsGapIsToldFromItsFirstSampleOn) {
+  recording_.insert(capture_);
+  Start();
+  Pass(0);
+  SetProc(10, 30, 1000);
+  Pass(1000);  // not flushed
+  sink_.StoreAll();
+  source_.reset();
+  Pass(4000);
+  MakeSource();
+  Start();
+  Pass(1000);
+  source_->StopCapture(capture_);
+  ASSERT_THAT(sink_.Losses(), SizeIs(1));
+  EXPECT_EQ(sink_.Losses()[0].last_timestamp_ns, 1'700'000'005'000'000'000u);
+}
+
+TEST_F(HostSourceTest, PositionAtTheEndOfAllNumbersDoesNotWrap) {
+  recording_.insert(capture_);
+  StreamCursor cursor{.next_sequence = 1, .source_position = UINT64_MAX, .source_skip = 1};
+  cursor.stream = {.agent_id = "agent",
+                   .worker = {.instance_id = "i-1", .boot_id = "boot"},
+                   .kind = StreamKind::kHost,
+                   .nc_idx = limits::kNoNcIdx};
+  source_->StartCapture(capture_, spec_, std::vector{cursor});
+  Pass(3000);
+  source_->StopCapture(capture_);
+  for (const auto& entry : sink_.entries) {
+    EXPECT_EQ(entry.chunk.header.source_position, UINT64_MAX);
+  }
+  EXPECT_TRUE(sink_.entries.back().chunk.header.end_of_stream);
+  EXPECT_THAT(sink_.Losses(), IsEmpty());
+}
+
+TEST_F(HostSourceTest, GoingOnAloneBeginsNothingNew) {
+  recording_.insert(capture_);
+  source_->GoOn(capture_, spec_, {});
+  Pass(5000);
+  EXPECT_THAT(sink_.entries, IsEmpty());
+  Start();
+  Pass(0);
+  SetProc(10, 30, 1000);
+  Pass(1000);
+  source_->Flush();
+  sink_.StoreAll();
+  MakeSource();
+  source_->GoOn(capture_, spec_, sink_.Cursors());
+  Pass(2000);
+  source_->StopCapture(capture_);
+  EXPECT_EQ(metrics_.host_samples, 3u) << "what the agent before it began goes on";
+}
+
+TEST_F(HostSourceTest, CursorsThatAreToldAgainCount) {
+  recording_.insert(capture_);
+  Start();
+  Pass(0);
+  SetProc(10, 30, 1000);
+  Pass(1000);
+  source_->Flush();
+  sink_.StoreAll();
+  MakeSource();
+  source_->ArmCapture(capture_, spec_, {});
+  Start();
+  Pass(1000);
+  source_->StopCapture(capture_);
+  EXPECT_EQ(sink_.entries.back().chunk.header.events_before, 3u);
+}
+
+TEST_F(HostSourceTest, StreamOfAnEarlierBootIsEndedWithTheCapture) {
+  recording_.insert(capture_);
+  Start();
+  Pass(0);
+  SetProc(10, 30, 1000);
+  Pass(1000);
+  source_->Flush();
+  sink_.StoreAll();
+  options_.boot_id = "next boot";
+  MakeSource();
+  Start();
+  Pass(1000);
+  source_->StopCapture(capture_);
+  EXPECT_FALSE(source_->CaptureFinished(capture_));
+  sink_.StoreAll();
+  EXPECT_TRUE(source_->CaptureFinished(capture_));
+  const std::vector<StreamCursor> cursors = sink_.Cursors();
+  ASSERT_THAT(cursors, SizeIs(2));
+  EXPECT_TRUE(cursors[0].ended);
+  EXPECT_TRUE(cursors[1].ended);
+  ASSERT_THAT(sink_.Losses(), SizeIs(1));
+  EXPECT_EQ(sink_.Losses()[0].events, 0u);
+  EXPECT_FALSE(sink_.Losses()[0].events_unknown);
+  EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("was started anew"));
+}
+
+TEST_F(HostSourceTest, WhatIsEndedLateIsToldWithoutATime) {
+  recording_.insert(capture_);
+  Start();
+  Pass(0);
+  SetProc(10, 30, 1000);
+  Pass(1000);
+  source_->Flush();
+  sink_.StoreAll();
+  Pass(3'600'000);  // the capture stops meanwhile
+  MakeSource();
+  source_->ResumeStopping(capture_, spec_, sink_.Cursors(), std::nullopt);
+  source_->StopCapture(capture_);
+  ASSERT_THAT(sink_.Losses(), SizeIs(1));
+  EXPECT_EQ(sink_.Losses()[0].last_timestamp_ns, 0u);
+  EXPECT_THAT(sink_.Losses()[0].detail, HasSubstr("from here on"));
+}
+
+TEST_F(HostSourceTest, AgentThatIsToTakeNoneEndsWhatIsThere) {
+  recording_.insert(capture_);
+  Start();
+  Pass(0);
+  SetProc(10, 30, 1000);
+  Pass(1000);
+  source_->Flush();
+  sink_.StoreAll();
+  const size_t chunks = sink_.entries.size();
+  options_.enabled = false;
+  MakeSource();
+  Start();
+  Pass(5000);
+  EXPECT_THAT(sink_.entries, SizeIs(chunks));
+  source_->StopCapture(capture_);
+  ASSERT_THAT(sink_.entries, SizeIs(chunks + 1));
+  EXPECT_TRUE(sink_.entries.back().chunk.header.end_of_stream);
+  EXPECT_EQ(metrics_.host_samples, 1u);
 }
 
 TEST_F(HostSourceTest, CapturesThatAreNotItsOwnAreFinishedAtOnce) {

@@ -15,8 +15,9 @@ namespace {
 
 // Shorter, and the kernel's clock ticks say nothing.
 constexpr uint64_t kIntervalMinNs = 100'000'000;
-// A sample a second in a chunk each would be all header.
-constexpr uint64_t kChunkAgeNs = 5'000'000'000;
+// A sample a second in a chunk each would be all header. What is older is known at the aggregator,
+// and what retention removes comes in pieces no longer than this.
+constexpr uint64_t kChunkAgeNs = 2'000'000'000;
 
 // What a stream writer knows a shape by.
 CachedShape MakeShape(uint32_t number, std::string_view type, std::vector<ShapeKey> keys) {
@@ -57,8 +58,10 @@ HostStream::HostStream(const CaptureId& capture_id, StreamIdentity identity, con
 
 void HostStream::Resume(const StreamCursor& cursor) {
   writer_.Resume(cursor);
+  first_is_closed_ = cursor.source_position > 0;
   // The record that a chunk was closed within is not to be told from a new one at its position.
-  const uint64_t stood_at = cursor.source_position + (cursor.source_skip > 0 ? 1 : 0);
+  const bool is_within = cursor.source_skip > 0 && cursor.source_position < UINT64_MAX;
+  const uint64_t stood_at = cursor.source_position + (is_within ? 1 : 0);
   const uint64_t now = before_.monotonic_ns;
   next_position_ = std::max(now, stood_at);
   if (cursor.ended || cursor.source_position == 0 || stood_at >= now) return;
@@ -79,6 +82,9 @@ void HostStream::Take(HostReading reading) {
   }
   const uint64_t position = std::max(next_position_, reading.monotonic_ns);
   const uint64_t interval_ns = reading.monotonic_ns - before_.monotonic_ns;
+  // Times in one chunk lie close together: such an interval has one of its own.
+  const bool is_long = interval_ns > kChunkAgeNs;
+  if (is_long) writer_.Flush(next_position_);
   for (size_t i = 0; i < reading.cpus.size(); ++i) {
     const CpuTimes& after = reading.cpus[i];
     // They stand in the same order unless one went or came.
@@ -91,8 +97,15 @@ void HostStream::Take(HostReading reading) {
   }
   AppendMemory(position, reading);
   AgentSourceMetrics::Add(metrics_.host_samples);
-  next_position_ = position + 1;
+  next_position_ = position < UINT64_MAX ? position + 1 : position;
+  if (is_long) writer_.Flush(next_position_);
   before_ = std::move(reading);
+}
+
+void HostStream::GoOn(HostReading first) {
+  paused_ = false;
+  next_position_ = std::max(next_position_, first.monotonic_ns);
+  before_ = std::move(first);
 }
 
 void HostStream::AppendCpu(uint64_t position, const CpuTimes& before, const CpuTimes& after,
@@ -114,7 +127,13 @@ void HostStream::AppendMemory(uint64_t position, const HostReading& reading) {
   writer_.Append(position, memory_shape_, {.timestamp_ns = reading.realtime_ns}, values);
 }
 
-void HostStream::Tick() { writer_.Tick(next_position_); }
+void HostStream::Tick() {
+  // Nothing but a chunk with a sample says since when an agent that starts again has none.
+  const bool is_first = !first_is_closed_ && writer_.counts().read > 0;
+  if (is_first) writer_.Flush(next_position_);
+  first_is_closed_ = first_is_closed_ || is_first;
+  writer_.Tick(next_position_);
+}
 
 void HostStream::Flush() { writer_.Flush(next_position_); }
 

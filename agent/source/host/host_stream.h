@@ -33,6 +33,12 @@ class HostStream {
   // The interval since the reading before this one. One that is too short to say anything, or that
   // finds no room, becomes part of the next.
   void Take(HostReading reading);
+  // No intervals until GoOn, whose reading the next one begins with: nothing records meanwhile, and
+  // nothing is missing.
+  void Pause() { paused_ = true; }
+  void GoOn(HostReading first);
+  bool paused() const { return paused_; }
+  // Once a second, paused or not.
   void Tick();
   void Flush();
   void End();
@@ -51,6 +57,8 @@ class HostStream {
   StreamWriter writer_;
   HostReading before_;
   uint64_t next_position_ = 0;
+  bool paused_ = false;
+  bool first_is_closed_ = false;  // the chunk of the first sample
 };
 
 }  // namespace neurontrace

@@ -160,6 +160,10 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
              .enabled = config.samples_host},
             clock_, loop_, queue_, source_metrics_,
             [this](const CaptureId& id) { return control_.Records(id); }),
+      artifact_uploader_(MakeChannel(config.aggregator, {}), info.agent_id, loop_),
+      artifacts_({.directories = config.inspect_directories, .instance_id = info.instance_id},
+                 clock_, loop_, artifact_uploader_, source_metrics_,
+                 [this](const CaptureId& id, uint32_t pid) { return control_.Has(id, pid); }),
       clocks_(config.aggregator, info, config.clock_probes),
       metrics_(*registry_, info.instance_id,
                {source_metrics_, queue_, uploader_, control_, taps_, spool_.get(), clock_,
@@ -176,6 +180,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
   if (untapped_ != nullptr) control_.AddSource(*untapped_);
   control_.AddSource(framework_);
   control_.AddSource(host_);
+  control_.AddSource(artifacts_);
 }
 
 ControlSession::Hooks Agent::MakeControlHooks() {

@@ -67,6 +67,10 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
   app.add_option("--framework-dir", config.framework_directory,
                  "Directory to watch for such files while a capture runs")
       ->check(CLI::ExistingDirectory);
+  app.add_option("--inspect-dir", config.inspect_directories,
+                 "Directory that the vendor's profiler writes to (NEURON_RT_INSPECT_OUTPUT_DIR of "
+                 "the jobs): its NEFF, NTFF and .pb files become part of captures; may be given "
+                 "more than once");
   app.add_flag("--host-samples,!--no-host-samples", config.samples_host,
                "Sample this host's processors and memory once a second while a capture records "
                "something here; done unless told otherwise");

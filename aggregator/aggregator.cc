@@ -73,6 +73,7 @@ absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorCo
   ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(config, random));
   std::unique_ptr<Aggregator> aggregator(new Aggregator(std::move(store)));
   aggregator->quota_.Set(config.quotas);
+  aggregator->store_->artifacts().files().SetBytesMax(config.artifact_bytes);
   RETURN_IF_ERROR(aggregator->Serve(config));
   return aggregator;
 }
@@ -101,6 +102,7 @@ Aggregator::Aggregator(std::unique_ptr<Store> store)
                 .budget = budget_,
                 .metrics = ingest_metrics_},
                clock_),
+      artifact_service_(store_->artifacts(), *registry_),
       operator_service_(
           {.sequence = loop_,
            .coordinator = coordinator_,
@@ -321,6 +323,7 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   grpc::ResourceQuota quota("aggregator");
   builder.SetResourceQuota(quota.Resize(limits::kGrpcBytesMax));
   builder.RegisterService(&gateway_);
+  builder.RegisterService(&artifact_service_);
   builder.RegisterService(&clocks_->gateway());
   builder.RegisterService(&operator_service_);
   server_ = builder.BuildAndStart();

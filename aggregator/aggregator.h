@@ -18,6 +18,7 @@
 #include "aggregator/config.h"
 #include "aggregator/ingest/agent_gateway.h"
 #include "aggregator/ingest/agent_reports.h"
+#include "aggregator/ingest/artifact_service.h"
 #include "aggregator/ingest/chunk_committer.h"
 #include "aggregator/ingest/chunk_door.h"
 #include "aggregator/ingest/chunk_writer.h"
@@ -109,6 +110,7 @@ class Aggregator {
   ChunkCommitter committer_;  // used by the writer alone
   ChunkWriter writer_;
   AgentGateway gateway_;
+  ArtifactService artifact_service_;
   OperatorService operator_service_;
   std::unique_ptr<ClockService> clocks_;
   std::unique_ptr<TriggerService> triggers_;  // used on loop_ only, once it runs

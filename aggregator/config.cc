@@ -62,6 +62,14 @@ void AddQuotaOptions(CLI::App& app, CaptureQuotas& quotas) {
       "How large the store may be: beyond, captures are refused, and those that run stop");
 }
 
+void AddArtifactOptions(CLI::App& app, AggregatorConfig& config) {
+  app.add_option("--artifact-bytes", config.artifact_bytes,
+                 "How much the artifacts of all captures together may take, beside the store, as "
+                 "64GiB: beyond, further ones are refused")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+}
+
 void AddTriggerOptions(CLI::App& app, AggregatorConfig& config) {
   app.add_option(
          "--triggers", config.triggers,
@@ -120,6 +128,7 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
   std::vector<std::string> order_checks = {"collectives", "barriers"};
   AddClockOptions(app, config, order_checks);
   AddQuotaOptions(app, config.quotas);
+  AddArtifactOptions(app, config);
   AddTriggerOptions(app, config);
   std::string output = "text";
   auto* const check = app.add_flag(

@@ -8,6 +8,7 @@
 #include "aggregator/clocks/order_classes.h"
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/store/durability.h"
+#include "trace/artifact_limits.h"
 
 namespace neurontrace {
 
@@ -23,7 +24,8 @@ struct AggregatorConfig {
   OrderClasses order_checks;           // of exports and certificates
   Durability durability = Durability::kSynced;
   CaptureQuotas quotas;
-  std::string triggers;  // file of rules; empty: none
+  uint64_t artifact_bytes = limits::kArtifactStoreBytesDefault;  // of all contents together
+  std::string triggers;                                          // file of rules; empty: none
   bool trigger_posts_from_anywhere = false;
   bool store_check = false;  // verify the store and end
   bool json = false;         // what store_check prints

@@ -46,6 +46,10 @@ std::string FormatHead(const v1::Capture& capture) {
     out += fmt::format("expired     {} events, deleted by the capture's retention\n",
                        FormatCount(capture.events_expired()));
   }
+  if (capture.artifacts() != 0) {
+    out += fmt::format("artifacts   {} files of the vendor's profiler, {} kept for them\n",
+                       FormatCount(capture.artifacts()), FormatBytes(capture.artifact_bytes()));
+  }
   for (const std::string& warning : capture.warnings()) out += "warning: " + warning + "\n";
   return out;
 }

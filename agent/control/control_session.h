@@ -88,6 +88,14 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   }
   const Counters& counters() const { return counters_; }
 
+  // Whether a worker of that process id has a part in it on this node.
+  bool Has(const CaptureId& capture_id, uint32_t pid) const {
+    const auto it = captures_.find(capture_id);
+    return it != captures_.end() &&
+           std::any_of(it->second.workers.begin(), it->second.workers.end(),
+                       [pid](const auto& item) { return item.first.first.pid == pid; });
+  }
+
   // SourceListener
   void OnWorker(const WorkerInfo& worker) override;
   void OnWorkerGone(const WorkerIdentity& worker) override;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/registry.h>
+
+#include "absl/status/statusor.h"
+#include "aggregator/store/artifact_store.h"
+#include "neurontrace/v1/artifact_gateway.grpc.pb.h"
+#include "trace/artifact.h"
+
+namespace neurontrace {
+
+// What the artifact service counts; docs/operations.md has the words. The registry owns them.
+struct ArtifactMetrics {
+  explicit ArtifactMetrics(prometheus::Registry& registry);
+  void CountRefused(v1::ArtifactOutcome outcome);
+
+  prometheus::Counter& references;
+  prometheus::Counter& received;
+  prometheus::Counter& bytes_received;
+  prometheus::Counter& known;  // content that was here already
+  prometheus::Family<prometheus::Counter>& refused;
+};
+
+// Everything that an offer says, checked: sizes, hash and place. INVALID_ARGUMENT with the place.
+absl::StatusOr<ArtifactReference> FromProto(const v1::ArtifactOffer& offer);
+
+// The door for artifacts. Calls come on gRPC's threads, as many at once as there are agents that
+// send; only limits::kArtifactUploadsMax of them receive content. The store outlives the service.
+class ArtifactService final : public v1::ArtifactGateway::Service {
+ public:
+  ArtifactService(ArtifactStore& store, prometheus::Registry& registry)
+      : store_(store), metrics_(registry) {}
+
+  grpc::Status Offer(grpc::ServerContext* context, const v1::ArtifactOffer* request,
+                     v1::ArtifactAnswer* reply) override;
+  grpc::Status Put(grpc::ServerContext* context, grpc::ServerReader<v1::ArtifactPart>* reader,
+                   v1::ArtifactAnswer* reply) override;
+
+ private:
+  absl::StatusOr<v1::ArtifactAnswer> Refer(const ArtifactReference& reference);
+  absl::StatusOr<v1::ArtifactAnswer> Receive(grpc::ServerReader<v1::ArtifactPart>& reader);
+  grpc::Status Answer(absl::StatusOr<v1::ArtifactAnswer> answer, v1::ArtifactAnswer& reply);
+
+  ArtifactStore& store_;
+  ArtifactMetrics metrics_;
+};
+
+}  // namespace neurontrace

@@ -31,7 +31,8 @@ Column ColumnOf(const EventScript::Value& value) {
 void EventScript::Add(const Event& event) {
   Shape shape{
       .event_type = event.type, .phase = event.phase, .present = FieldBit(Field::kTimestamp)};
-  shape.present |= FieldBit(Field::kThreadId);
+  if (event.has_thread) shape.present |= FieldBit(Field::kThreadId);
+  if (event.nrta_seq_id) shape.present |= FieldBit(Field::kNrtaSeqId);
   if (event.tracking_id != 0) shape.present |= FieldBit(Field::kTrackingId);
   if (event.id != 0) shape.present |= FieldBit(Field::kId);
   std::vector<AttributeValue> values;
@@ -45,7 +46,8 @@ void EventScript::Add(const Event& event) {
   const EventFields fields{.timestamp_ns = event.timestamp_ns,
                            .id = event.id,
                            .tracking_id = event.tracking_id,
-                           .thread_id = event.thread_id};
+                           .thread_id = event.thread_id,
+                           .nrta_seq_id = event.nrta_seq_id.value_or(0)};
   if (!builder_.Append(*id, fields, values).ok()) std::abort();
 }
 

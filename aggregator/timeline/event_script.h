@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -29,6 +30,8 @@ class EventScript {
     uint64_t thread_id = 0;
     Attributes attributes;
     uint64_t id = 0;
+    std::optional<uint64_t> nrta_seq_id = {};
+    bool has_thread = true;
   };
 
   explicit EventScript(EventChunkBuilder& builder) : builder_(builder) {}

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/status.h"
 #include "base/unique_fd.h"
@@ -30,13 +31,18 @@ struct ValidateOptions {
   bool json = false;
 };
 
+absl::StatusOr<UniqueFd> OpenTrace(const std::string& path) {
+  UniqueFd file(path == "-" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                            : open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return Unavailable("{}: {}", path, std::strerror(errno));
+  return file;
+}
+
 // A file as the validator reads it, with a bar where somebody looks on.
 class ReadFile {
  public:
-  ReadFile(const std::string& path, bool has_progress)
-      : path_(path),
-        file_(path == "-" ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY)),
-        line_(has_progress) {
+  ReadFile(const std::string& path, UniqueFd file, bool has_progress)
+      : path_(path), file_(std::move(file)), line_(has_progress) {
     struct stat about = {};
     if (fstat(file_.get(), &about) == 0) size_ = static_cast<uint64_t>(about.st_size);
   }
@@ -68,7 +74,8 @@ class ReadFile {
 };
 
 absl::StatusOr<TraceReport> ReadTrace(const Context& context, const std::string& path) {
-  ReadFile file(path, context.progress);
+  ASSIGN_OR_RETURN(UniqueFd opened, OpenTrace(path));
+  ReadFile file(path, std::move(opened), context.progress);
   return ValidateTrace([&file](char* out, size_t bytes) { return file.Read(out, bytes); });
 }
 

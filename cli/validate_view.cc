@@ -66,9 +66,12 @@ std::string SummaryWords(const std::string& path, const TraceSummary& summary) {
   text += Line("events", events);
   text += Line("arguments", {FormatCount(summary.arguments)});
   text += Line("interned", {CountOf(summary.interned_texts, "text")});
-  text += Line("flows",
-               {CountOf(summary.flow_arrows, "arrow"),
-                fmt::format("{} without another end", CountOf(summary.lone_flow_points, "end"))});
+  std::vector<std::string> flows = {CountOf(summary.flow_arrows, "arrow")};
+  if (summary.lone_flow_points > 0) {
+    flows.push_back(
+        fmt::format("{} without another end", CountOf(summary.lone_flow_points, "end")));
+  }
+  text += Line("flows", flows);
   return text + Line("losses", losses);
 }
 

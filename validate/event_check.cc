@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/event_check.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
+#include "base/clean_text.h"
 #include "validate/limits.h"
 #include "validate/perfetto_numbers.h"
 
@@ -24,6 +28,10 @@ const Known& KnownTexts() {
   return known;
 }
 
+std::string WordsOf(std::string_view name) {
+  return CleanText(name, validate_limits::kNameBytesMax);
+}
+
 }  // namespace
 
 const InternTable::Text* EventCheck::Resolve(const TraceSequence& sequence,
@@ -43,16 +51,34 @@ EventCheck::Names EventCheck::NamesOf(const TraceSequence& sequence) {
     const auto* text = Resolve(sequence, sequence.event_names, event_.name_iid, "name");
     if (text != nullptr) names.name = text->hash;
     if (text != nullptr) names.words = text->beginning;
-  } else if (!event_.name.empty()) {
+  } else if (event_.name.data() != nullptr) {
     names.name = HashText(event_.name);
-    names.words = event_.name.substr(0, validate_limits::kNameBytesMax);
+    names.words = event_.name;
   }
+  names.category = CategoryOf(sequence);
+  return names;
+}
+
+// As Perfetto joins them: with commas, one that was not interned left out unless it is alone. What
+// is compared are the beginnings that are kept of them.
+uint64_t EventCheck::CategoryOf(const TraceSequence& sequence) {
+  const size_t count = event_.category_iids.size() + event_.categories.size();
+  if (count == 0) return 0;
+  joined_.clear();
+  const auto join = [this](std::string_view text) {
+    if (!joined_.empty()) joined_ += ',';
+    joined_ += text;
+  };
   for (const uint64_t iid : event_.category_iids) {
     const auto* text = Resolve(sequence, sequence.categories, iid, "category");
-    if (text != nullptr) names.category = text->hash;
+    if (text != nullptr) {
+      join(text->beginning);
+    } else if (count == 1) {
+      fmt::format_to(std::back_inserter(joined_), "unknown({})", iid);
+    }
   }
-  if (!event_.category.empty()) names.category = HashText(event_.category);
-  return names;
+  for (const std::string_view text : event_.categories) join(WordsOf(text));
+  return joined_.empty() && count > 1 ? 0 : HashText(joined_);
 }
 
 EventCheck::Said EventCheck::TakeArguments(const TraceSequence& sequence) {
@@ -75,7 +101,7 @@ EventCheck::Said EventCheck::TakeArguments(const TraceSequence& sequence) {
   return said;
 }
 
-std::vector<EventCheck::OpenSlice>& EventCheck::OpenOn(TrackList::State& track) {
+SliceStack& EventCheck::OpenOn(TrackList::State& track) {
   if (track.slices == kNoSlices) {
     track.slices = static_cast<uint32_t>(open_.size());
     open_.emplace_back();
@@ -85,9 +111,27 @@ std::vector<EventCheck::OpenSlice>& EventCheck::OpenOn(TrackList::State& track) 
 
 void EventCheck::GiveUp(TrackList::State& track) {
   track.is_out_of_order = true;
-  auto& open = OpenOn(track);
+  SliceStack& open = OpenOn(track);
   open_slices_ -= open.size();
-  open.clear();
+  open.Clear();
+}
+
+void EventCheck::Settle(TrackList::State& track, uint64_t time_ns) {
+  if (track.slices == kNoSlices) return;
+  SliceStack& open = open_[track.slices];
+  const size_t before = open.size();
+  const TracePosition here = log_.position();
+  while (const auto cut = open.Settle(time_ns)) {
+    log_.MoveTo(cut->slice.at);
+    log_.Add(
+        TraceCheck::kMisplacedEnd,
+        "The slice from {} to {} ns on track {} ('{}') ends here, and {} in it later or never: "
+        "cut short.",
+        cut->slice.start_ns, cut->slice.end_ns, track.track.uuid, track.track.name,
+        CountedWords(cut->slices, "slice"));
+  }
+  log_.MoveTo(here);
+  open_slices_ -= before - open.size();
 }
 
 bool EventCheck::IsInOrder(TrackList::State& track, uint64_t time_ns) {
@@ -106,11 +150,11 @@ bool EventCheck::IsInOrder(TrackList::State& track, uint64_t time_ns) {
 
 void EventCheck::TakeBegin(TrackList::State& track, const Names& names, const Said& said,
                            uint64_t time_ns) {
-  auto& open = OpenOn(track);
+  SliceStack& open = OpenOn(track);
   if (open.size() >= validate_limits::kDepthMax) {
     log_.Add(TraceCheck::kDepth,
-             "Slice '{}' on track {} ('{}') is nested deeper than {}: it is dropped.", names.words,
-             track.track.uuid, track.track.name, validate_limits::kDepthMax);
+             "Slice '{}' on track {} ('{}') is nested deeper than {}: it is dropped.",
+             WordsOf(names.words), track.track.uuid, track.track.name, validate_limits::kDepthMax);
     return GiveUp(track);
   }
   if (open_slices_ >= validate_limits::kOpenSlicesMax) {
@@ -119,46 +163,59 @@ void EventCheck::TakeBegin(TrackList::State& track, const Names& names, const Sa
     return GiveUp(track);
   }
   ++open_slices_;
-  open.push_back({.start_ns = time_ns,
-                  .name = names.name,
-                  .category = names.category,
-                  .at = log_.position(),
-                  .duration_ns = said.is_squeezed ? std::nullopt : said.duration_ns});
+  open.Begin({.start_ns = time_ns,
+              .name = names.name,
+              .category = names.category,
+              .at = log_.position(),
+              .duration_ns = said.is_squeezed ? std::nullopt : said.duration_ns});
 }
 
-void EventCheck::TakeEnd(TrackList::State& track, const Names& names, const Said& said,
+bool EventCheck::TakeEnd(TrackList::State& track, const Names& names, const Said& said,
                          uint64_t time_ns) {
-  auto& open = OpenOn(track);
-  const auto fits = [&names](const OpenSlice& slice) {
-    return (names.name == 0 || slice.name == 0 || names.name == slice.name) &&
-           (names.category == 0 || slice.category == 0 || names.category == slice.category);
-  };
-  const auto found = std::find_if(open.rbegin(), open.rend(), fits);
-  if (found == open.rend()) {
+  SliceStack& open = OpenOn(track);
+  const size_t before = open.size();
+  const auto slice = open.End(names.name, names.category, time_ns, log_.position());
+  open_slices_ -= before - open.size();
+  if (!slice) {
     const bool is_thread = track.track.kind == TrackKind::kThread;
     log_.Add(is_thread ? TraceCheck::kThreadEndWithoutBegin : TraceCheck::kEndWithoutBegin,
-             "An end{}{} on track {} ('{}') has no begin.", names.words.empty() ? "" : " of ",
-             names.words, track.track.uuid, track.track.name);
-    return;
+             "An end{}{}{} on track {} ('{}') has no begin.", names.words.empty() ? "" : " of '",
+             WordsOf(names.words), names.words.empty() ? "" : "'", track.track.uuid,
+             track.track.name);
+    return false;
   }
-  if (found != open.rbegin()) {
-    log_.Add(TraceCheck::kMisplacedEnd,
-             "The end of '{}' on track {} ('{}') comes while {} slices in it are open: they are "
-             "cut short.",
-             names.words, track.track.uuid, track.track.name, found - open.rbegin());
-  }
-  const OpenSlice slice = *found;
-  const auto left = static_cast<size_t>(open.rend() - found) - 1;
-  open_slices_ -= open.size() - left;
-  open.resize(left);
-  const auto duration_ns = said.duration_ns ? said.duration_ns : slice.duration_ns;
-  if (duration_ns && *duration_ns != time_ns - slice.start_ns) {
+  const auto duration_ns = said.duration_ns ? said.duration_ns : slice->duration_ns;
+  if (duration_ns && *duration_ns != time_ns - slice->start_ns) {
     log_.Add(TraceCheck::kDuration,
              "The slice on track {} ('{}') that begins in packet {} says that it lasts {} ns, and "
              "ends after {} ns: it overlaps another of its track, and their ends are exchanged.",
-             track.track.uuid, track.track.name, slice.at.packet, *duration_ns,
-             time_ns - slice.start_ns);
+             track.track.uuid, track.track.name, slice->at.packet, *duration_ns,
+             time_ns - slice->start_ns);
   }
+  return true;
+}
+
+void EventCheck::TakeInstant(TrackList::State& track, const Names& names, const Said& said,
+                             uint64_t time_ns) {
+  ++summary_.instants;
+  ++track.track.instants;
+  if (IsInOrder(track, time_ns)) Settle(track, time_ns);
+  if (are_arguments_known_ && names.name == KnownTexts().events_lost) {
+    ++summary_.loss_instants;
+    summary_.lost_events += said.events.value_or(0);
+  }
+}
+
+void EventCheck::TakeFlows(const TrackList::State& track, uint64_t time_ns, bool has_slice) {
+  const size_t count = event_.flows.size() + event_.terminating_flows.size();
+  if (!has_slice && count > 0) {
+    log_.Add(TraceCheck::kFlowSlice,
+             "An event on track {} ('{}') has {}, and begins or ends no slice: no arrow is drawn.",
+             track.track.uuid, track.track.name, CountedWords(count, "flow"));
+    return;
+  }
+  for (const uint64_t id : event_.flows) flows_.Take(id, time_ns, false);
+  for (const uint64_t id : event_.terminating_flows) flows_.Take(id, time_ns, true);
 }
 
 void EventCheck::TakeCounter(TrackList::State& track) {
@@ -215,29 +272,27 @@ void EventCheck::Take(std::string_view bytes, const TraceSequence& sequence, uin
   }
   const Names names = NamesOf(sequence);
   const Said said = TakeArguments(sequence);
-  for (const uint64_t id : event_.flows) flows_.Take(id, false);
-  for (const uint64_t id : event_.terminating_flows) flows_.Take(id, true);
+  bool has_slice = true;
   switch (static_cast<EventType>(event_.type)) {
     case EventType::kBegin:
       ++summary_.slices;
       ++track->track.slices;
-      if (IsInOrder(*track, time_ns)) TakeBegin(*track, names, said, time_ns);
+      if (!IsInOrder(*track, time_ns)) break;
+      Settle(*track, time_ns);
+      TakeBegin(*track, names, said, time_ns);
       break;
     case EventType::kEnd:
-      if (IsInOrder(*track, time_ns)) TakeEnd(*track, names, said, time_ns);
+      if (!IsInOrder(*track, time_ns)) break;
+      Settle(*track, time_ns);
+      has_slice = TakeEnd(*track, names, said, time_ns);
       break;
     case EventType::kInstant:
-      ++summary_.instants;
-      ++track->track.instants;
-      IsInOrder(*track, time_ns);
-      if (are_arguments_known_ && names.name == KnownTexts().events_lost) {
-        ++summary_.loss_instants;
-        summary_.lost_events += said.events.value_or(0);
-      }
+      TakeInstant(*track, names, said, time_ns);
       break;
     case EventType::kCounter:
       TakeCounter(*track);
       IsInOrder(*track, time_ns);
+      has_slice = false;
       break;
     case EventType::kState:
       ++summary_.other_events;
@@ -248,21 +303,23 @@ void EventCheck::Take(std::string_view bytes, const TraceSequence& sequence, uin
         log_.Add(TraceCheck::kEventType, "The event is of type {}, which is none.", event_.type);
       }
   }
-  // Moves no pointer that is still needed.
+  TakeFlows(*track, time_ns, has_slice);
+  // Last: it may move the track.
   TakeExtraCounters(sequence);
 }
 
 void EventCheck::Finish() {
   flows_.Finish();
   for (TrackList::State& track : tracks_.states()) {
-    if (track.slices == kNoSlices || open_[track.slices].empty()) continue;
-    const auto& open = open_[track.slices];
-    track.track.open_slices = open.size();
-    summary_.open_slices += open.size();
-    log_.MoveTo(open.front().at);
+    if (track.slices == kNoSlices || open_[track.slices].open() == 0) continue;
+    const SliceStack& open = open_[track.slices];
+    track.track.open_slices = open.open();
+    summary_.open_slices += open.open();
+    log_.MoveTo(open.FirstOpen().at);
     log_.Add(TraceCheck::kOpenSlices,
-             "{} slices on track {} ('{}') never end: they are drawn to the end of the trace.",
-             open.size(), track.track.uuid, track.track.name);
+             "{} on track {} ('{}') never end{}: drawn to the end of the trace.",
+             CountedWords(open.open(), "slice"), track.track.uuid, track.track.name,
+             open.open() == 1 ? "s" : "");
   }
 }
 

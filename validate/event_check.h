@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "validate/event_reader.h"
 #include "validate/flow_points.h"
 #include "validate/sequence_table.h"
+#include "validate/slice_stack.h"
 #include "validate/trace_finding.h"
 #include "validate/trace_report.h"
 #include "validate/track_list.h"
@@ -32,13 +34,6 @@ class EventCheck {
   void Finish();
 
  private:
-  struct OpenSlice {
-    uint64_t start_ns = 0;
-    uint64_t name = 0;      // hashes; 0: none
-    uint64_t category = 0;  // likewise
-    TracePosition at;
-    std::optional<uint64_t> duration_ns;  // as its arguments have it
-  };
   // What the arguments of an event say.
   struct Said {
     std::optional<uint64_t> duration_ns;
@@ -48,28 +43,36 @@ class EventCheck {
   struct Names {
     uint64_t name = 0;
     uint64_t category = 0;
-    std::string_view words;
+    std::string_view words;  // as the file has them
   };
 
   Names NamesOf(const TraceSequence& sequence);
+  uint64_t CategoryOf(const TraceSequence& sequence);
   Said TakeArguments(const TraceSequence& sequence);
   const InternTable::Text* Resolve(const TraceSequence& sequence, const InternTable& table,
                                    uint64_t iid, std::string_view what);
   void TakeBegin(TrackList::State& track, const Names& names, const Said& said, uint64_t time_ns);
-  void TakeEnd(TrackList::State& track, const Names& names, const Said& said, uint64_t time_ns);
+  // False: it ends nothing.
+  bool TakeEnd(TrackList::State& track, const Names& names, const Said& said, uint64_t time_ns);
+  void TakeInstant(TrackList::State& track, const Names& names, const Said& said, uint64_t time_ns);
   void TakeCounter(TrackList::State& track);
   void TakeExtraCounters(const TraceSequence& sequence);
+  void TakeFlows(const TrackList::State& track, uint64_t time_ns, bool has_slice);
+  // False: how the track's slices nest is no longer followed.
   bool IsInOrder(TrackList::State& track, uint64_t time_ns);
   void GiveUp(TrackList::State& track);
-  std::vector<OpenSlice>& OpenOn(TrackList::State& track);
+  // Before an event that is on slices.
+  void Settle(TrackList::State& track, uint64_t time_ns);
+  SliceStack& OpenOn(TrackList::State& track);
 
   TraceFindingLog& log_;
   TraceSummary& summary_;
   TrackList& tracks_;
   FlowPoints flows_;
   ReadEvent event_;
-  std::vector<std::vector<OpenSlice>> open_;  // by TrackList::State::slices
-  size_t open_slices_ = 0;
+  std::string joined_;            // categories
+  std::vector<SliceStack> open_;  // by TrackList::State::slices
+  size_t open_slices_ = 0;        // on all of them
   bool are_arguments_known_ = false;
   bool are_extensions_described_ = false;
 };

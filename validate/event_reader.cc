@@ -16,7 +16,7 @@ bool ReadRareField(protozero::pbf_reader& fields, ReadEvent& out) {
       out.is_legacy = true;
       return false;
     case perfetto_read::event::kCategory:
-      out.category = perfetto_read::TextOf(fields.get_view());
+      out.categories.push_back(perfetto_read::TextOf(fields.get_view()));
       return true;
     case perfetto_read::event::kName:
       out.name = perfetto_read::TextOf(fields.get_view());
@@ -49,7 +49,7 @@ void Clear(ReadEvent& out) {
   out.name_iid = 0;
   out.name = {};
   out.category_iids.clear();
-  out.category = {};
+  out.categories.clear();
   out.annotations.clear();
   out.flows.clear();
   out.terminating_flows.clear();

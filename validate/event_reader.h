@@ -14,9 +14,9 @@ struct ReadEvent {
   bool is_legacy = false;
   std::optional<uint64_t> track_uuid;
   uint64_t name_iid = 0;
-  std::string_view name;  // points into the packet
+  std::string_view name;  // points into the packet; data() is nullptr where there is none
   std::vector<uint64_t> category_iids;
-  std::string_view category;
+  std::vector<std::string_view> categories;
   std::vector<std::string_view> annotations;
   std::vector<uint64_t> flows;
   std::vector<uint64_t> terminating_flows;

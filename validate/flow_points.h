@@ -2,26 +2,36 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "validate/trace_finding.h"
 #include "validate/trace_report.h"
 
 namespace neurontrace {
 
-// The arrows of a trace: an id is drawn from each point that has it to the next, until one ends it.
-// One thread at a time.
+// The arrows of a trace: an id is drawn from each point that has it to the next in time, until one
+// ends it. Perfetto sorts events by time before it follows their flows, so that points are held
+// until the end of the file. One thread at a time.
 class FlowPoints {
  public:
   FlowPoints(TraceFindingLog& log, TraceSummary& summary) : log_(log), summary_(summary) {}
 
-  void Take(uint64_t id, bool is_terminating);
+  void Take(uint64_t id, uint64_t time_ns, bool is_terminating);
   void Finish();
 
  private:
+  struct Point {
+    uint64_t id = 0;
+    uint64_t time_ns = 0;
+    uint64_t packet = 0;  // which is first of those of one time
+    uint64_t offset_and_end = 0;
+  };
+  // The points of one id.
+  void Follow(const Point* begin, const Point* end);
+
   TraceFindingLog& log_;
   TraceSummary& summary_;
-  absl::flat_hash_map<uint64_t, bool> open_;  // by id: whether an arrow has begun to be drawn
+  std::vector<Point> points_;
 };
 
 }  // namespace neurontrace

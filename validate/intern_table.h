@@ -27,12 +27,14 @@ class InternTable {
   bool Add(uint64_t iid, std::string_view text, bool& is_new);
   const Text* Find(uint64_t iid) const;
   size_t size() const { return size_; }
+  // Places that there is memory for, empty ones among them.
+  size_t places() const { return low_.capacity() + high_.size(); }
 
  private:
   Text& At(uint64_t iid);
 
-  std::vector<Text> low_;  // by number, as writers count
-  absl::flat_hash_map<uint64_t, Text> high_;
+  std::vector<Text> low_;                     // by number, as writers count
+  absl::flat_hash_map<uint64_t, Text> high_;  // numbers that low_ does not reach
   size_t size_ = 0;
 };
 

@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint32_t kPacketTag = perfetto_read::Bytes(1);
 constexpr size_t kHeaderBytesMax = 15;  // a tag and a length
+constexpr size_t kBytesPassedOverAtOnce = size_t{1} << 20;
 constexpr std::string_view kZstd = "\x28\xb5\x2f\xfd";
 
 // A varint from the front of `bytes`; false where there is none.
@@ -107,14 +108,39 @@ bool PacketStream::NextOuter(std::string_view& packet) {
                "Here stands no packet: what follows cannot be told apart and is not read.");
       return false;
     }
-    if (length > validate_limits::kPacketBytesMax) {
+    if (length > validate_limits::kFormatPacketBytesMax) {
       log_.Add(TraceCheck::kFraming,
                "The packet says that it has {} bytes; over {} nothing is read any more.", length,
-               validate_limits::kPacketBytesMax);
+               validate_limits::kFormatPacketBytesMax);
       return false;
     }
-    return TakePacket(before - rest.size(), length, packet);
+    if (length <= validate_limits::kPacketBytesMax) {
+      return TakePacket(before - rest.size(), length, packet);
+    }
+    if (!PassOverPacket(before - rest.size(), length)) return false;
   }
+}
+
+bool PacketStream::PassOver(uint64_t bytes) {
+  while (bytes > 0) {
+    const size_t there = bytes_.Peek(std::min<uint64_t>(bytes, kBytesPassedOverAtOnce)).size();
+    if (there == 0) return false;
+    const auto count = static_cast<size_t>(std::min<uint64_t>(bytes, there));
+    bytes_.Skip(count);
+    bytes -= count;
+  }
+  return true;
+}
+
+bool PacketStream::PassOverPacket(size_t header, size_t length) {
+  log_.Add(TraceCheck::kLimit, "The packet has {} bytes: over {} it is not looked into.", length,
+           validate_limits::kPacketBytesMax);
+  if (!PassOver(header + length)) {
+    log_.Add(TraceCheck::kFraming, "The file ends in the midst of a packet of {} bytes.", length);
+    return false;
+  }
+  ++packets_;
+  return true;
 }
 
 bool PacketStream::TakePacket(size_t header, size_t length, std::string_view& packet) {
@@ -134,7 +160,7 @@ bool PacketStream::SkipUnknown(uint32_t tag_and_type) {
   std::string_view rest = bytes_.Peek(kHeaderBytesMax);
   const size_t before = rest.size();
   uint64_t value = 0;
-  size_t bytes = 0;
+  uint64_t bytes = 0;
   switch (tag_and_type & 7) {
     case 0:
       if (!TakeVarint(rest, value)) return false;
@@ -144,18 +170,15 @@ bool PacketStream::SkipUnknown(uint32_t tag_and_type) {
       bytes = 8;
       break;
     case 2:
-      if (!TakeVarint(rest, value) || value > validate_limits::kPacketBytesMax) return false;
-      bytes = before - rest.size() + value;
-      break;
+      if (!TakeVarint(rest, value)) return false;
+      return PassOver(before - rest.size()) && PassOver(value);
     case 5:
       bytes = 4;
       break;
     default:
       return false;
   }
-  if (bytes_.Peek(bytes).size() < bytes) return false;
-  bytes_.Skip(bytes);
-  return true;
+  return PassOver(bytes);
 }
 
 bool PacketStream::OpenCompressed(std::string_view packet) {
@@ -184,6 +207,7 @@ void PacketStream::Unpack(std::string_view compressed) {
              compressed.size(), validate_limits::kCompressedBytesAdvised);
   }
   inflater_.Reset();
+  is_inner_cut_ = false;
   size_t size = 0;
   while (true) {
     if (inflated_.size() < size + (64u << 10)) {
@@ -207,6 +231,7 @@ void PacketStream::Unpack(std::string_view compressed) {
       log_.Add(TraceCheck::kLimit,
                "The compressed packets have more than {} bytes uncompressed: the rest is not read.",
                validate_limits::kInflatedBytesMax);
+      is_inner_cut_ = true;
       break;
     }
   }
@@ -222,8 +247,11 @@ bool PacketStream::NextInner(std::string_view& packet) {
   uint64_t length = 0;
   if (!TakeVarint(rest, tag) || tag != kPacketTag || !TakeVarint(rest, length) ||
       length > rest.size()) {
-    log_.Add(TraceCheck::kCompression,
-             "Among the compressed packets stands something that is no whole packet.");
+    // The end of what was uncompressed may well stand in the midst of a packet.
+    if (!is_inner_cut_) {
+      log_.Add(TraceCheck::kCompression,
+               "Among the compressed packets stands something that is no whole packet.");
+    }
     return false;
   }
   ++packets_;

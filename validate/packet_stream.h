@@ -33,6 +33,9 @@ class PacketStream {
   // Of the file: a packet; false at the end.
   bool NextOuter(std::string_view& packet);
   bool SkipUnknown(uint32_t tag_and_type);
+  // The next `bytes` of the file without a look at them; false where it ends before.
+  bool PassOver(uint64_t bytes);
+  bool PassOverPacket(size_t header, size_t length);
   bool TakePacket(size_t header, size_t length, std::string_view& packet);
   bool IsOtherFormat(std::string_view beginning);
   bool NextInner(std::string_view& packet);
@@ -45,7 +48,8 @@ class PacketStream {
   size_t skip_ = 0;  // the packet at hand
   Inflater inflater_;
   std::vector<char> inflated_;
-  std::string_view inner_;  // what is left of it
+  std::string_view inner_;     // what is left of it
+  bool is_inner_cut_ = false;  // not all of it was uncompressed
   uint64_t packets_ = 0;
   uint64_t compressed_packets_ = 0;
   uint64_t inflated_bytes_ = 0;

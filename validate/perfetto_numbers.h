@@ -79,7 +79,6 @@ inline constexpr uint32_t kProcessName = Bytes(6);
 inline constexpr uint32_t kTid = Varint(2);
 inline constexpr uint32_t kThreadSortIndex = Varint(3);
 inline constexpr uint32_t kThreadName = Bytes(5);
-inline constexpr uint32_t kCounterIsIncremental = Varint(5);
 }  // namespace descriptor
 namespace interned {
 inline constexpr uint32_t kCategories = Bytes(1);

@@ -22,7 +22,7 @@ TraceSequence* SequenceTable::Of(uint32_t id) {
 
 void SequenceTable::Clear(TraceSequence& sequence) {
   texts_ -= sequence.texts();
-  sequence = TraceSequence{.has_state = true};
+  sequence = TraceSequence{.has_state = true, .was_cleared = true};
   ++summary_.sequence_headers;
 }
 

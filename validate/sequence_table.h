@@ -15,8 +15,9 @@ namespace neurontrace {
 
 // What a packet sequence has told, and its later packets rely on.
 struct TraceSequence {
-  bool has_state = false;  // it was cleared once
-  bool is_cut = false;     // some texts no longer fitted: what is not found may be there
+  bool has_state = false;    // it was cleared, and nothing lost since
+  bool was_cleared = false;  // at some time
+  bool is_cut = false;       // some texts no longer fitted: what is not found may be there
   uint64_t default_clock = 0;
   std::optional<uint64_t> default_track_uuid;
   uint64_t default_extra_uuids = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: each check of slices, counters and flows finds what it is for. Method: traces made by hand.
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "validate/trace_maker.h"
 
@@ -65,12 +67,68 @@ TEST_F(TraceEvents, EndsThatAreNamed) {
   EXPECT_THAT(Checks(), IsEmpty());
   trace_ = begun;
   Event(kEnd, 2, 1, Named("outer"));
-  EXPECT_THAT(Checks(), ElementsAre("misplaced_end"));
+  EXPECT_THAT(Checks(), ElementsAre("open_slices")) << "of the inner one";
+  Event(kInstant, 2, 1);
+  const TraceReport report = Validate();
+  EXPECT_THAT(ChecksOf(report), ElementsAre("misplaced_end"));
+  EXPECT_THAT(report.findings.findings()[0].words,
+              HasSubstr("from 1001 to 1003 ns on track 2 ('thread') ends here, and 1 slice in it"));
+  EXPECT_EQ(report.findings.findings()[0].at.packet, 6u) << "where the outer one ends";
   trace_ = begun;
   Event(kEnd, 2, 1, Named("another"));
   Event(kEnd, 2, 1);
   Event(kEnd, 2, 1);
   EXPECT_THAT(Checks(), ElementsAre("thread_end_without_begin"));
+}
+
+TEST_F(TraceEvents, NamedEndsOfOneTimeMayComeInAnyOrder) {
+  Event(kBegin, 2, 1, Named("outer"));
+  Event(kBegin, 2, 1, Named("inner"));
+  Event(kEnd, 2, 1, Named("outer"));
+  Event(kEnd, 2, 0, Named("inner"));
+  Event(kBegin, 2, 0, Named("next"));
+  Event(kEnd, 2, 1);
+  EXPECT_THAT(Checks(), IsEmpty());
+}
+
+TEST_F(TraceEvents, EndsThatHaveCategories) {
+  const auto of = [](const std::vector<std::string>& texts,
+                     const std::vector<uint64_t>& iids = {}) {
+    return [=](protozero::pbf_writer& event) {
+      for (const uint64_t iid : iids) event.add_uint64(3, iid);
+      for (const std::string& text : texts) event.add_string(22, text);
+    };
+  };
+  Intern(1, 1, "a");
+  Intern(1, 2, "b");
+  const std::string sound = trace_;
+  const auto checks_of = [&](const Fill& begin, const Fill& end) {
+    trace_ = sound;
+    Event(kBegin, 2, 1, begin);
+    Event(kEnd, 2, 1, end);
+    return Checks();
+  };
+  const auto no_match = ElementsAre("thread_end_without_begin", "open_slices");
+  EXPECT_THAT(checks_of(of({"a"}), {}), IsEmpty()) << "an end of none ends any";
+  EXPECT_THAT(checks_of({}, of({"a"})), no_match) << "an end of one ends none of none";
+  EXPECT_THAT(checks_of(of({"a"}), of({}, {1})), IsEmpty());
+  EXPECT_THAT(checks_of(of({"a"}), of({"b"})), no_match);
+  EXPECT_THAT(checks_of(of({"a", "b"}), of({}, {1, 2})), IsEmpty());
+  EXPECT_THAT(checks_of(of({"b"}, {1}), of({"a,b"})), IsEmpty()) << "they are joined by commas";
+  EXPECT_THAT(checks_of(of({"a", "b"}), of({"b", "a"})), no_match);
+  EXPECT_THAT(checks_of(of({"a", "b"}), of({"b"})), no_match);
+}
+
+TEST_F(TraceEvents, NamesInFindingsAreClean) {
+  Event(kEnd, 2, 1, Named("\x1b[2J\n\xff" + std::string(1'000, 'x')));
+  for (int i = 0; i < 513; ++i) Event(kBegin, 2, 1, Named("\x1b]0;title\x07"));
+  const TraceReport report = Validate();
+  ASSERT_THAT(ChecksOf(report), ElementsAre("thread_end_without_begin", "depth"));
+  for (const TraceFinding& finding : report.findings.findings()) {
+    EXPECT_THAT(finding.words, HasSubstr("'?"));
+    EXPECT_LT(finding.words.size(), 400u);
+    for (const char c : finding.words) EXPECT_TRUE(c >= ' ' && c <= '~') << finding.words;
+  }
 }
 
 TEST_F(TraceEvents, DepthUpToPerfettosLimit) {
@@ -202,6 +260,52 @@ TEST_F(TraceEvents, Flows) {
   EXPECT_EQ(report.summary.lone_flow_points, 1u);
   Event(kInstant, 2, 1, flow(48, 7));  // ended before
   EXPECT_THAT(Checks(), ElementsAre("flow"));
+}
+
+// Sequences may stand one after the other; Perfetto follows flows in the order of time.
+TEST_F(TraceEvents, FlowsAreFollowedByTime) {
+  const auto at = [&](uint64_t time_ns, uint64_t uuid, uint32_t field) {
+    Packet([&](auto& packet) {
+      packet.add_uint64(8, time_ns);
+      packet.add_uint32(58, 1);  // REALTIME, the trace's
+      packet.add_message(11, Message([&](auto& event) {
+                           event.add_uint32(9, kInstant);
+                           event.add_uint64(11, uuid);
+                           event.add_fixed64(field, 7);
+                         }));
+    });
+  };
+  Plain(3, 1, "another");
+  at(2'000, 2, 48);
+  at(1'500, 3, 47);
+  TraceReport report = Validate();
+  EXPECT_THAT(ChecksOf(report), IsEmpty());
+  EXPECT_EQ(report.summary.flow_arrows, 1u);
+  EXPECT_EQ(report.summary.lone_flow_points, 0u);
+  const size_t offset = trace_.size();
+  at(2'500, 3, 48);
+  report = Validate();
+  ASSERT_THAT(ChecksOf(report), ElementsAre("flow"));
+  EXPECT_EQ(report.findings.findings()[0].at.offset, offset);
+}
+
+TEST_F(TraceEvents, FlowsWithoutASlice) {
+  const Fill flow = [](protozero::pbf_writer& event) {
+    event.add_fixed64(47, 7);
+    event.add_int64(30, 5);
+  };
+  Plain(3, 1, "counter", true);
+  Plain(4, 1, "plain");
+  Event(kBegin, 4, 1, flow);
+  Event(kEnd, 4, 1, flow);
+  EXPECT_THAT(Checks(), IsEmpty());
+  const std::string sound = trace_;
+  Event(kCounter, 3, 1, flow);
+  EXPECT_THAT(Checks(), ElementsAre("flow_slice"));
+  EXPECT_EQ(Validate().summary.flow_points, 2u);
+  trace_ = sound;
+  Event(kEnd, 4, 1, flow);
+  EXPECT_THAT(Checks(), ElementsAre("end_without_begin", "flow_slice"));
 }
 
 TEST_F(TraceEvents, TypesAndExtensions) {

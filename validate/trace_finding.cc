@@ -60,7 +60,8 @@ constexpr std::array kChecks = {
                    "track_event_counter_missing_value"},
     TraceCheckInfo{TraceCheck::kExtraCounters, "extra_counters", kError,
                    "track_event_extra_counter_exceeds_max"},
-    TraceCheckInfo{TraceCheck::kFlow, "flow", kWarning, "flow_end_without_start"},
+    TraceCheckInfo{TraceCheck::kFlow, "flow", kWarning, ""},
+    TraceCheckInfo{TraceCheck::kFlowSlice, "flow_slice", kWarning, ""},
     TraceCheckInfo{TraceCheck::kExtension, "extension", kWarning, "unknown_extension_fields"},
     TraceCheckInfo{TraceCheck::kLimit, "limit", kWarning, ""},
 };
@@ -76,6 +77,10 @@ static_assert(AreInOrder());
 }  // namespace
 
 const TraceCheckInfo& InfoOf(TraceCheck check) { return kChecks[static_cast<size_t>(check)]; }
+
+std::string CountedWords(uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
 
 bool TraceFindingLog::Count(TraceCheck check) {
   return counts_[static_cast<size_t>(check)]++ < validate_limits::kFindingsPerCheckMax;

@@ -55,6 +55,7 @@ enum class TraceCheck : uint8_t {
   kCounterValue,
   kExtraCounters,
   kFlow,
+  kFlowSlice,
   kExtension,
   kLimit,
   kCount,
@@ -80,6 +81,9 @@ struct TraceFinding {
   TracePosition at;
   std::string words;  // a sentence
 };
+
+// `1 slice`, `2 slices`.
+std::string CountedWords(uint64_t count, std::string_view what);
 
 // What was found: of each check the first ones, and how many there are. One thread at a time.
 class TraceFindingLog {

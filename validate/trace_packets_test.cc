@@ -139,7 +139,29 @@ TEST_F(TracePackets, CompressedPacketsThatAreTooLarge) {
   const std::string large =
       Framed(Message([](auto& packet) { packet.add_bytes(300, std::string(30 << 20, '\0')); }));
   Compressed(Compress(large + large + large));  // 90 MiB of nothing
-  EXPECT_THAT(Checks(), ::testing::Contains("limit"));
+  Compressed("no zlib stream");                 // whose packets stand alone
+  const TraceReport report = Validate();
+  EXPECT_THAT(ChecksOf(report), ElementsAre("compression", "limit"));
+  EXPECT_EQ(report.findings.count(TraceCheck::kLimit), 1u);
+  EXPECT_EQ(report.findings.count(TraceCheck::kCompression), 1u);
+}
+
+TEST_F(TracePackets, APacketThatIsTooLargeIsPassedOver) {
+  Header();
+  const std::string large = Message([](auto& packet) {
+    packet.add_uint32(10, kSequence);
+    packet.add_bytes(300, std::string((64u << 20) + 1, '\0'));
+  });
+  trace_ += Framed(large);
+  Header();
+  const TraceReport report = Validate();
+  EXPECT_THAT(ChecksOf(report), ElementsAre("limit"));
+  EXPECT_EQ(report.findings.count(TraceCheck::kLimit), 1u);
+  EXPECT_EQ(report.summary.packets, 3u);
+  EXPECT_EQ(report.summary.sequence_headers, 2u) << "what follows is read";
+  EXPECT_EQ(report.summary.uncompressed_bytes, trace_.size());
+  trace_.resize(trace_.size() - (1u << 20));
+  EXPECT_THAT(Checks(), ElementsAre("framing", "limit"));
 }
 
 TEST_F(TracePackets, SequenceId) {
@@ -172,6 +194,48 @@ TEST_F(TracePackets, LostPacketsAreAWarning) {
   EXPECT_THAT(ChecksOf(report), ElementsAre("packet_loss"));
   EXPECT_EQ(report.summary.packet_losses, 1u);
   EXPECT_EQ(report.findings.errors(), 0u);
+}
+
+// What was lost may have told something that later packets rely on: Perfetto waits for a header.
+TEST_F(TracePackets, AfterALossTheStateIsGone) {
+  Row();
+  const std::string sound = trace_;
+  Packet([](auto& packet) { packet.add_bool(42, true); });
+  Event(kInstant, 2, 1);
+  TraceReport report = Validate();
+  EXPECT_THAT(ChecksOf(report), ElementsAre("sequence_state", "packet_loss"));
+  EXPECT_EQ(report.summary.instants, 0u);
+  EXPECT_THAT(report.findings.findings()[1].words, HasSubstr("since packets were lost"));
+  Header(2'000);
+  Event(kInstant, 2, 1);
+  report = Validate();
+  EXPECT_EQ(report.findings.count(TraceCheck::kSequenceState), 1u);
+  EXPECT_EQ(report.summary.instants, 1u);
+  trace_ = sound;
+  Packet([](auto& packet) {  // a header after a loss
+    packet.add_bool(42, true);
+    packet.add_uint32(13, 1);
+  });
+  Packet([](auto& packet) { packet.add_uint32(13, 2); });
+  EXPECT_THAT(Checks(), ElementsAre("packet_loss"));
+}
+
+TEST_F(TracePackets, WhatNeedsNoStateIsTakenWithoutOne) {
+  Process(1, 1);
+  Thread(2, 1, 100);
+  Packet([](auto& packet) { packet.add_message(6, Snapshot({{1, 5'000}, {6, 100}})); });
+  Packet([](auto& packet) {
+    packet.add_uint64(8, 110);
+    packet.add_uint32(58, 6);
+    packet.add_message(12, std::string());  // of which nothing is kept
+    packet.add_message(11, Message([](auto& event) {
+                         event.add_uint32(9, kInstant);
+                         event.add_uint64(11, 2);
+                       }));
+  });
+  const TraceReport report = Validate();
+  EXPECT_THAT(ChecksOf(report), ElementsAre("sequence_state"));
+  EXPECT_EQ(report.summary.instants, 1u);
 }
 
 TEST_F(TracePackets, Times) {

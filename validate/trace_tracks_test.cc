@@ -93,8 +93,13 @@ TEST_F(TraceTracks, Parents) {
   Event(kInstant, 4, 1);
   const TraceReport report = Validate();
   EXPECT_THAT(ChecksOf(report), ElementsAre("track_parent"));
-  EXPECT_THAT(report.findings.findings()[0].words,
-              HasSubstr("hangs from track 3, which is never described: its 1 events are dropped"));
+  EXPECT_THAT(
+      report.findings.findings()[0].words,
+      HasSubstr("hangs from track 3, which is never described: it is dropped, and 1 event"));
+  trace_ = sound;
+  Plain(4, 3, "child");
+  EXPECT_THAT(Validate().findings.findings()[0].words,
+              HasSubstr("never described: it is dropped."));
   trace_ = sound;
   Plain(3, 4, "a");
   Plain(4, 3, "b");
@@ -161,6 +166,25 @@ TEST_F(TraceTracks, TheTreeStandsAsPerfettoShowsIt) {
             "    last: 2 slices, 1 open\n"
             "bytes: 1 value\n"
             "track 99: 1 instant (not described)\n");
+}
+
+TEST_F(TraceTracks, WhatIsSaidOfATrackIsNotSaidAgainOfTheNext) {
+  for (uint64_t uuid = 10; uuid < 14; ++uuid) {
+    Describe([&](auto& track) {
+      track.add_uint64(1, uuid);
+      track.add_string(2, "row " + std::to_string(uuid));
+      track.add_uint64(5, 1);
+      track.add_string(14, uuid < 13 ? "derived" : "measured");
+      track.add_uint32(15, 2);
+    });
+  }
+  EXPECT_EQ(TrackTree(Validate()),
+            "process\n"
+            "  thread\n"
+            "  row 10 (derived)\n"
+            "  row 11\n"
+            "  row 12\n"
+            "  row 13 (measured)\n");
 }
 
 TEST_F(TraceTracks, ACircleIsNoEndlessTree) {

@@ -165,16 +165,22 @@ class TraceValidator {
 
   // False: Perfetto passes the packet over.
   bool TakeState(const TracePacket& packet, TraceSequence& sequence) {
-    if ((packet.flags & perfetto_read::packet::kFlagStateCleared) != 0) sequences_.Clear(sequence);
-    if (packet.defaults) sequences_.TakeDefaults(*packet.defaults, sequence);
-    if (!sequence.has_state && (packet.interned || NeedsState(packet))) {
-      log().Add(TraceCheck::kSequenceState,
-                "The packet {} a state that its sequence, {}, does not have: it was never cleared.",
-                packet.interned ? "adds to" : "needs", packet.sequence);
-      return false;
+    if ((packet.flags & perfetto_read::packet::kFlagStateCleared) != 0) {
+      sequences_.Clear(sequence);
+    } else if (packet.dropped != 0) {
+      sequence.has_state = false;  // what was lost may have told something
     }
-    if (packet.interned) sequences_.TakeInterned(*packet.interned, sequence);
-    return true;
+    if (packet.defaults) sequences_.TakeDefaults(*packet.defaults, sequence);
+    const bool needs_state = NeedsState(packet) && !packet.clock_snapshot;
+    if (sequence.has_state) {
+      if (packet.interned) sequences_.TakeInterned(*packet.interned, sequence);
+    } else if (packet.interned || needs_state) {
+      log().Add(TraceCheck::kSequenceState,
+                "The packet {} a state that its sequence, {}, does not have: it was not cleared{}.",
+                packet.interned ? "adds to" : "needs", packet.sequence,
+                sequence.was_cleared ? " since packets were lost" : "");
+    }
+    return sequence.has_state || !needs_state;
   }
   static bool NeedsState(const TracePacket& packet) {
     return (packet.flags & perfetto_read::packet::kFlagNeedsState) != 0;

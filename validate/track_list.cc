@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/track_list.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <protozero/pbf_reader.hpp>
 #include <string>
@@ -16,6 +18,13 @@ namespace {
 
 std::string NameIn(protozero::pbf_reader& fields) {
   return CleanText(perfetto_read::TextOf(fields.get_view()), validate_limits::kNameBytesMax);
+}
+
+// Perfetto looks for the parents of every track that is described, whether it is used or not.
+std::string WhatIsDropped(const TraceTrack& track) {
+  const uint64_t events = track.slices + track.instants + track.counter_values;
+  if (events == 0) return "it is dropped";
+  return fmt::format("it is dropped, and {} on it", CountedWords(events, "event"));
 }
 
 }  // namespace
@@ -95,18 +104,10 @@ TrackList::Descriptor TrackList::Read(std::string_view bytes) {
         out.is_thread = true;
         ReadThread(perfetto_read::TextOf(fields.get_view()), out);
         break;
-      case perfetto_read::descriptor::kCounter: {
+      case perfetto_read::descriptor::kCounter:
         out.is_counter = true;
-        const auto counter = fields.get_view();
-        for (protozero::pbf_reader about(counter); about.next();) {
-          if (about.tag_and_type() == perfetto_read::descriptor::kCounterIsIncremental) {
-            out.is_incremental = about.get_uint64() != 0;
-          } else {
-            about.skip();
-          }
-        }
+        fields.skip();
         break;
-      }
       case perfetto_read::descriptor::kChildOrdering:
         out.child_ordering = fields.get_uint64();
         break;
@@ -238,7 +239,6 @@ void TrackList::TakeDescriptor(std::string_view bytes, uint64_t machine) {
   track.instants = counted.instants;
   track.counter_values = counted.counter_values;
   track.first_ns = counted.first_ns;
-  state->is_incremental = descriptor.is_incremental;
   const bool is_plain = track.kind == TrackKind::kPlain || track.kind == TrackKind::kCounter;
   state->has_parent = is_plain && descriptor.parent_uuid.value_or(0) != 0;
   state->parent_uuid = descriptor.parent_uuid.value_or(0);
@@ -246,10 +246,8 @@ void TrackList::TakeDescriptor(std::string_view bytes, uint64_t machine) {
 }
 
 TrackList::State* TrackList::ForEvent(uint64_t uuid) {
-  State* state = Find(uuid);
-  if (state == nullptr) state = Add(uuid);
-  if (state != nullptr) state->is_used = true;
-  return state;
+  State* const state = Find(uuid);
+  return state == nullptr ? Add(uuid) : state;
 }
 
 void TrackList::CheckAncestors(const State& state) {
@@ -258,19 +256,16 @@ void TrackList::CheckAncestors(const State& state) {
     const uint64_t uuid = above->parent_uuid;
     if (i == validate_limits::kAncestorsMax) {
       log_.Add(TraceCheck::kTrackParent,
-               "Track {} ('{}') has more than {} ancestors, or is one of its own: its {} events "
-               "are dropped.",
+               "Track {} ('{}') has more than {} ancestors, or is one of its own: {}.",
                state.track.uuid, state.track.name, validate_limits::kAncestorsMax,
-               state.track.slices + state.track.instants + state.track.counter_values);
+               WhatIsDropped(state.track));
       return;
     }
     above = Find(uuid);
     if (above == nullptr || !above->track.is_described) {
       log_.Add(TraceCheck::kTrackParent,
-               "Track {} ('{}') hangs from track {}, which is never described: its {} events are "
-               "dropped.",
-               state.track.uuid, state.track.name, uuid,
-               state.track.slices + state.track.instants + state.track.counter_values);
+               "Track {} ('{}') hangs from track {}, which is never described: {}.",
+               state.track.uuid, state.track.name, uuid, WhatIsDropped(state.track));
       return;
     }
   }
@@ -306,11 +301,10 @@ void TrackList::Finish() {
 std::vector<TraceTrack> TrackList::TakeTracks() {
   std::vector<TraceTrack> tracks;
   tracks.reserve(tracks_.size());
-  for (const State& state : tracks_) {
-    TraceTrack track = state.track;
+  for (State& state : tracks_) {
+    TraceTrack& track = tracks.emplace_back(std::move(state.track));
     const auto found = by_uuid_.find(state.parent_uuid);
     if (state.has_parent && found != by_uuid_.end()) track.parent = found->second;
-    tracks.push_back(std::move(track));
   }
   // A thread stands in the process of its pid.
   absl::flat_hash_map<int64_t, uint32_t> process_of_pid;

@@ -20,10 +20,8 @@ class TrackList {
     TraceTrack track;
     uint64_t parent_uuid = 0;
     bool has_parent = false;
-    bool may_merge = false;       // with siblings of its name
-    bool is_incremental = false;  // a counter
-    bool is_used = false;         // an event refers to it
-    TracePosition first_at;       // of the descriptor, or the first event
+    bool may_merge = false;  // with siblings of its name
+    TracePosition first_at;  // of the descriptor, or the first event
     // For who checks the events.
     bool is_out_of_order = false;
     uint64_t last_ns = 0;
@@ -53,7 +51,6 @@ class TrackList {
     uint64_t merge = 0;
     uint64_t child_ordering = 0;
     bool has_rank = false;
-    bool is_incremental = false;
     TraceTrack track;
   };
 

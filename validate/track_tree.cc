@@ -33,20 +33,16 @@ bool IsEarlier(const TraceTrack& a, const TraceTrack& b, ChildOrder order) {
   return false;
 }
 
-std::string Plural(uint64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
-std::string Line(const TraceTrack& track, size_t depth) {
+std::string Line(const TraceTrack& track, size_t depth, bool has_description) {
   std::string line(2 * depth, ' ');
   line += track.name.empty() ? fmt::format("track {}", track.uuid) : track.name;
   std::vector<std::string> counts;
-  if (track.slices > 0) counts.push_back(Plural(track.slices, "slice"));
+  if (track.slices > 0) counts.push_back(CountedWords(track.slices, "slice"));
   if (track.open_slices > 0) counts.push_back(fmt::format("{} open", track.open_slices));
-  if (track.instants > 0) counts.push_back(Plural(track.instants, "instant"));
-  if (track.counter_values > 0) counts.push_back(Plural(track.counter_values, "value"));
+  if (track.instants > 0) counts.push_back(CountedWords(track.instants, "instant"));
+  if (track.counter_values > 0) counts.push_back(CountedWords(track.counter_values, "value"));
   for (size_t i = 0; i < counts.size(); ++i) line += (i == 0 ? ": " : ", ") + counts[i];
-  if (!track.description.empty()) line += fmt::format(" ({})", track.description);
+  if (has_description) line += fmt::format(" ({})", track.description);
   if (!track.is_described && track.uuid != 0) line += " (not described)";
   line += '\n';
   return line;
@@ -78,10 +74,17 @@ std::string TrackTree(const TraceReport& report) {
   };
   // A track that is its own ancestor hangs from nothing and does not appear.
   push(children.back(), 0);
+  Step before{.depth = SIZE_MAX};
   while (!steps.empty()) {
     const Step step = steps.back();
     steps.pop_back();
-    text += Line(tracks[step.track], std::min(step.depth, validate_limits::kAncestorsMax));
+    // What was said of the sibling above is not said again.
+    const std::string& description = tracks[step.track].description;
+    const bool is_said =
+        before.depth == step.depth && tracks[before.track].description == description;
+    text += Line(tracks[step.track], std::min(step.depth, validate_limits::kAncestorsMax),
+                 !description.empty() && !is_said);
+    before = step;
     push(children[step.track], step.depth + 1);
   }
   return text;

@@ -77,13 +77,44 @@ TEST_F(HostCertificatesTest, StreamWithoutItsEndIsAFindingOnceItsAgentHasFinishe
 }
 
 TEST_F(HostCertificatesTest, TimeWithoutAnAgentIsANoteAndNoFinding) {
-  host().gaps_count = 1;
-  host().gaps_sum_ns = 4'000'000'000;
+  // As an agent that was started anew tells it.
+  StreamRecord stored{.number = 1, .identity = host().identity};
+  ChunkHeader header;
+  header.stream = stored.identity;
+  header.event_count = 3;
+  header.first_timestamp_ns = 1'000'000'000;
+  header.last_timestamp_ns = 2'000'000'000;
+  stored.Add(header, 100, {});
+  header.sequence = 1;
+  header.events_before = 3;
+  header.losses = {{.place = LossPlace::kAgentQueue,
+                    .reason = LossReason::kUnknown,
+                    .first_timestamp_ns = 2'000'000'000,
+                    .last_timestamp_ns = 6'000'000'000,
+                    .detail = "no samples of the host: its agent was started anew"}};
+  header.end_of_stream = true;
+  stored.Add(header, 100, {});
+  host() = stored;
   const Certificate certificate = Make();
   EXPECT_TRUE(certificate.complete) << certificate.verdict;
   EXPECT_THAT(certificate.findings, IsEmpty());
   EXPECT_THAT(certificate.notes,
               Contains("the host i-a was not sampled all the time: 1 gap of 4.0 s together"));
+}
+
+TEST_F(HostCertificatesTest, StreamThatWasEndedAfterItsTimeIsWhole) {
+  StreamRecord stored{.number = 1, .identity = host().identity};
+  ChunkHeader header;
+  header.stream = stored.identity;
+  header.losses = {{.place = LossPlace::kAgentQueue,
+                    .reason = LossReason::kUnknown,
+                    .detail = "no samples of the host from here on: it was started anew"}};
+  header.end_of_stream = true;
+  stored.Add(header, 100, {});
+  host() = stored;
+  const Certificate certificate = Make();
+  EXPECT_TRUE(certificate.complete) << certificate.verdict;
+  EXPECT_EQ(certificate.hosts[0].gaps, 0u) << "nobody knows how long that was";
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "aggregator/aggregator_metrics.h"
 #include "aggregator/clock_service.h"
 #include "aggregator/config.h"
+#include "aggregator/deliver/export_roots.h"
 #include "aggregator/ingest/agent_gateway.h"
 #include "aggregator/ingest/agent_reports.h"
 #include "aggregator/ingest/artifact_service.h"
@@ -29,6 +30,7 @@
 #include "aggregator/operator/preview_reaper.h"
 #include "aggregator/retention_service.h"
 #include "aggregator/session/coordinator.h"
+#include "aggregator/standing_exports.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store_quota.h"
 #include "aggregator/trigger_service.h"
@@ -62,7 +64,7 @@ class Aggregator {
   void ReadTriggersAgain();
 
  private:
-  explicit Aggregator(std::unique_ptr<Store> store);
+  Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& config);
 
   absl::Status RestoreSessions();
   absl::Status Serve(const AggregatorConfig& config);
@@ -87,6 +89,7 @@ class Aggregator {
                                             std::vector<std::string>& notes);
   absl::StatusOr<CaptureClocks> ClocksFor(const CaptureRecord& record,
                                           const v1::ExportRequest& resolved);
+  absl::Status MakeStandingExports(const AggregatorConfig& config);
   bool LetGo(const CaptureId& capture);
   void DoChores();
 
@@ -98,6 +101,7 @@ class Aggregator {
   IngestMetrics ingest_metrics_{*registry_};
   HealthState health_;
   std::unique_ptr<Store> store_;
+  const ExportRoots export_roots_;
   StoreQuota quota_;
   PreviewReaper reaper_;
   CaptureWatch watch_;
@@ -115,6 +119,7 @@ class Aggregator {
   std::unique_ptr<ClockService> clocks_;
   std::unique_ptr<TriggerService> triggers_;  // used on loop_ only, once it runs
   std::unique_ptr<RetentionService> retention_;
+  std::unique_ptr<StandingExports> standing_exports_;
   std::unique_ptr<HealthServer> health_server_;
   std::thread loop_thread_;
   std::unique_ptr<grpc::Server> server_;

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "aggregator/aggregator.h"
+#include "aggregator/capture_delivery.h"
 #include "aggregator/capture_export.h"
+#include "aggregator/reply_files.h"
 #include "aggregator/window_before_now.h"
 #include "base/status.h"
 
@@ -91,12 +93,32 @@ absl::Status Aggregator::ExportHeld(const CaptureRecord& record, const v1::Expor
     std::string note = NoteOf(record, clocks, clock_.RealtimeNs());
     if (!note.empty()) notes.push_back(std::move(note));
   }
-  return ExportStoredCapture(*store_, record, resolved, clocks, [&](const v1::ExportReply& reply) {
+  const ExportWriter noted = [&](const v1::ExportReply& reply) {
     if (!reply.has_done() || notes.empty()) return write(reply);
-    v1::ExportReply noted = reply;
-    for (const std::string& note : notes) noted.mutable_done()->add_notes(note);
-    return write(noted);
-  });
+    v1::ExportReply with_notes = reply;
+    for (const std::string& note : notes) with_notes.mutable_done()->add_notes(note);
+    return write(with_notes);
+  };
+  if (!request.destination().empty()) {
+    return DeliverStoredCapture({*store_, export_roots_, clock_, random_}, record, resolved, clocks,
+                                noted);
+  }
+  if (request.more_formats_size() != 0) {
+    return InvalidArgument("more_formats: several formats need a destination");
+  }
+  ReplyFiles files(noted);
+  return ExportStoredCapture(*store_, record, resolved, clocks, files, noted);
+}
+
+absl::Status Aggregator::MakeStandingExports(const AggregatorConfig& config) {
+  ASSIGN_OR_RETURN(
+      standing_exports_,
+      StandingExports::Make(
+          {*store_, export_roots_, *registry_, clock_, random_,
+           [this](const CaptureRecord& record, const v1::ExportRequest& request,
+                  const ExportWriter& write) { return ExportCapture(record, request, write); }},
+          config.store + "/standing_exports", config.standing_exports));
+  return absl::OkStatus();
 }
 
 }  // namespace neurontrace

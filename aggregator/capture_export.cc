@@ -14,7 +14,6 @@
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/gzip_file.h"
 #include "aggregator/operator/certificate_message.h"
-#include "aggregator/reply_files.h"
 #include "aggregator/timeline/store_chunk_source.h"
 #include "base/status.h"
 #include "trace/event_json.h"
@@ -139,9 +138,9 @@ std::string CaptureJson(const CaptureRecord& record) {
 
 absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
                           const v1::ExportRequest& request, const CaptureClocks& clocks,
-                          const Judgement& judgement, const ExportWriter& write) {
+                          const Judgement& judgement, ExportFiles& files,
+                          const ExportWriter& write) {
   ASSIGN_OR_RETURN(const ExportCompression compression, CompressionOf(request.compression()));
-  ReplyFiles files(write);
   ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
                    OpenCompressed(files, "events.jsonl", compression));
   const EventLinesRequest lines{.filter = std::move(filter),
@@ -170,7 +169,8 @@ absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
 absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
                             TimelineFilter filter, const v1::ExportRequest& request,
                             const CaptureRecord& record, const CaptureClocks& clocks,
-                            const Judgement& judgement, const ExportWriter& write) {
+                            const Judgement& judgement, ExportFiles& files,
+                            const ExportWriter& write) {
   ASSIGN_OR_RETURN(const ExportFormat* format, FindExportFormat(format_name));
   neurontrace::ExportRequest timeline;
   timeline.filter = std::move(filter);
@@ -187,7 +187,6 @@ absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
   ASSIGN_OR_RETURN(timeline.compression, CompressionOf(request.compression()));
   timeline.max_file_bytes = request.max_file_bytes();
   timeline.split_by_worker = request.split_by_worker();
-  ReplyFiles files(write);
   const auto message = [](const ExportProgress& now) {
     v1::ExportProgress progress;
     progress.set_chunks_read(now.chunks_read);
@@ -219,7 +218,7 @@ absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
 
 absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record,
                                  const v1::ExportRequest& request, const CaptureClocks& clocks,
-                                 const ExportWriter& write) {
+                                 ExportFiles& files, const ExportWriter& write) {
   // What retention deletes meanwhile is in the file all the same.
   const CaptureReader reader = store.OpenSnapshot(record.id);
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
@@ -240,11 +239,11 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
   }
   StoreChunkSource source(reader, record);
   if (request.format() == v1::EXPORT_FORMAT_EVENTS) {
-    return ExportEvents(source, std::move(filter), request, clocks, judgement, write);
+    return ExportEvents(source, std::move(filter), request, clocks, judgement, files, write);
   }
   ASSIGN_OR_RETURN(const std::string_view format, NameOf(request.format()));
   return ExportTimeline(source, format, std::move(filter), request, record, clocks, judgement,
-                        write);
+                        files, write);
 }
 
 }  // namespace neurontrace

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "aggregator/reply_files.h"
 #include "aggregator/store_damage_test_support.h"
 
 namespace neurontrace {
@@ -48,12 +49,13 @@ class CaptureExportTest : public StoreDamageTest {
     request.set_format(format);
     v1::ExportDone done;
     file_.clear();
-    const absl::Status status =
-        ExportStoredCapture(store, record_, request, clocks_, [&](const v1::ExportReply& reply) {
-          file_ += reply.data();
-          if (reply.has_done()) done = reply.done();
-          return true;
-        });
+    const ExportWriter write = [&](const v1::ExportReply& reply) {
+      file_ += reply.data();
+      if (reply.has_done()) done = reply.done();
+      return true;
+    };
+    ReplyFiles files(write);
+    const absl::Status status = ExportStoredCapture(store, record_, request, clocks_, files, write);
     EXPECT_TRUE(status.ok()) << status;
     return done;
   }

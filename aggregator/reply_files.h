@@ -7,13 +7,13 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_set.h"
-#include "aggregator/export/output_files.h"
+#include "aggregator/capture_export.h"
 #include "aggregator/operator/operator_service.h"
 
 namespace neurontrace {
 
 // The files of an export as replies to who asked for it, in pieces of bounded size.
-class ReplyFiles : public OutputFiles {
+class ReplyFiles : public ExportFiles {
  public:
   // `write` outlives it and its files.
   explicit ReplyFiles(const ExportWriter& write) : write_(write) {}
@@ -21,7 +21,7 @@ class ReplyFiles : public OutputFiles {
   // CANCELLED when nobody listens any more; so do the files.
   absl::StatusOr<std::unique_ptr<OutputFile>> Open(std::string_view name) override;
 
-  uint64_t bytes_sent() const { return bytes_sent_; }  // of all files
+  uint64_t bytes_sent() const override { return bytes_sent_; }
 
  private:
   const ExportWriter& write_;

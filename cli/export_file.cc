@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "base/status.h"
 #include "cli/capture_view.h"
@@ -19,11 +20,10 @@ namespace {
 // While it lives, an interrupt cancels the call.
 class Cancellation {
  public:
-  Cancellation(InterruptWatcher* interrupts, const ExportDestination& destination,
-               grpc::ClientContext& call)
+  Cancellation(InterruptWatcher* interrupts, std::string temporary, grpc::ClientContext& call)
       : interrupts_(interrupts) {
     if (interrupts_ == nullptr) return;
-    interrupts_->Redirect([this, &call, temporary = destination.temporary()](int count) {
+    interrupts_->Redirect([this, &call, temporary = std::move(temporary)](int count) {
       if (count > 1) {  // whatever holds it up, a disk or the reader of a pipe
         RemoveTemporary(temporary);
         EndAtOnce(count);
@@ -55,7 +55,8 @@ void DrawProgress(ProgressLine& line, const v1::ExportProgress& progress) {
                               ? -1
                               : static_cast<double>(progress.chunks_read()) /
                                     static_cast<double>(progress.chunks_total());
-  line.Draw(fraction, fmt::format("exporting: {} spans, {}", FormatCount(progress.spans()),
+  line.Draw(fraction, fmt::format("exporting{}{}: {} spans, {}", progress.step().empty() ? "" : " ",
+                                  progress.step(), FormatCount(progress.spans()),
                                   FormatBytes(progress.bytes_written())));
 }
 
@@ -124,6 +125,24 @@ void Report(const Context& context, const v1::ExportDone& done, bool is_summary,
   if (done.capture_incomplete()) fmt::print(out, "capture {}\n", done.verdict());
 }
 
+void ReportDelivery(const Context& context, const v1::ExportDone& done) {
+  if (context.json) {
+    fmt::print(context.results, "{}", FormatJson(done));
+    return;
+  }
+  fmt::print(context.results, "the aggregator wrote {}: {} files, {}", done.written_to(),
+             FormatCount(done.files_written()), FormatBytes(done.total().bytes_written()));
+  if (done.files_there() != 0) {
+    fmt::print(context.results, "; {} were there", FormatCount(done.files_there()));
+  }
+  fmt::print(context.results, "\n");
+  for (const std::string& warning : done.warnings()) {
+    fmt::print(context.results, "warning: {}\n", warning);
+  }
+  for (const std::string& note : done.notes()) fmt::print(context.results, "note: {}\n", note);
+  if (done.capture_incomplete()) fmt::print(context.results, "capture {}\n", done.verdict());
+}
+
 }  // namespace
 
 void EndAtOnce(int) {
@@ -137,7 +156,7 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const std::
   auto destination = is_directory ? OpenDirectoryDestination(path) : OpenFileDestination(path);
   if (!destination.ok()) return Fail(destination.status());
   grpc::ClientContext call;  // no deadline: an export takes as long as it takes
-  Cancellation cancellation(interrupts, **destination, call);
+  Cancellation cancellation(interrupts, (*destination)->temporary(), call);
   Received received = Receive(context, request, path, call, **destination);
   cancellation.Hold();
   if (received.is_whole()) {
@@ -157,6 +176,37 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const std::
              request.format() == v1::EXPORT_FORMAT_SUMMARY_TEXT,
          path);
   return received.done->capture_incomplete() ? kExitIncomplete : kExitDone;
+}
+
+int ExportToDestination(Context& context, const v1::ExportRequest& request,
+                        InterruptWatcher* interrupts) {
+  grpc::ClientContext call;
+  const Cancellation cancellation(interrupts, "", call);
+  const auto reader = context.stub().Export(&call, request);
+  std::optional<v1::ExportDone> done;
+  {
+    ProgressLine line(context.progress);
+    v1::ExportReply reply;
+    while (reader->Read(&reply)) {
+      if (reply.has_progress()) DrawProgress(line, reply.progress());
+      if (reply.has_done()) done = reply.done();
+    }
+    line.Clear();
+  }
+  const grpc::Status status = reader->Finish();
+  if (!done && cancellation.is_interrupted()) {
+    return Fail(absl::CancelledError(
+        fmt::format("interrupted: {} is not whole, and has no manifest.json; the same command goes "
+                    "on with it",
+                    request.destination())));
+  }
+  if (!status.ok()) return Fail(context, status);
+  if (!done || done->written_to().empty()) {
+    return Fail(DataLoss("the aggregator did not write {}: is it older than this command?",
+                         request.destination()));
+  }
+  ReportDelivery(context, *done);
+  return done->capture_incomplete() ? kExitIncomplete : kExitDone;
 }
 
 }  // namespace neurontrace::cli

@@ -18,6 +18,11 @@ namespace neurontrace::cli {
 int ExportToFile(Context& context, const v1::ExportRequest& request, const std::string& path,
                  InterruptWatcher* interrupts = nullptr);
 
+// Has the aggregator export to the request's destination, shows progress, and says where it wrote.
+// An interrupt ends the export there; the same command goes on with it.
+int ExportToDestination(Context& context, const v1::ExportRequest& request,
+                        InterruptWatcher* interrupts);
+
 // For interrupts while there is nothing to be put in order: ends the program.
 void EndAtOnce(int count);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "aggregator/deliver/local_volume.h"
+#include "aggregator/deliver/s3_volume.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -58,11 +59,11 @@ std::string CheckExportRoot(const std::string& path) {
   const auto normal = Normalize(path);
   if (!normal.ok()) return std::string(normal.status().message());
   if (*normal == "/") return "/ is no export root: name a directory that is there for exports";
-  if (normal->starts_with(kS3Scheme)) return path + ": exports go to directories";
   return "";
 }
 
-ExportRoots::ExportRoots(std::vector<ExportRoot> roots) : roots_(Normalized(std::move(roots))) {}
+ExportRoots::ExportRoots(std::vector<ExportRoot> roots, S3Service s3)
+    : roots_(Normalized(std::move(roots))), s3_(std::move(s3)) {}
 
 absl::StatusOr<std::string> ExportRoots::Check(std::string_view destination) const {
   RETURN_IF_ERROR(Find(destination).status());
@@ -94,6 +95,16 @@ absl::StatusOr<ExportRoots::Place> ExportRoots::Find(std::string_view destinatio
 absl::StatusOr<std::unique_ptr<Volume>> ExportRoots::Open(std::string_view destination,
                                                           const std::string& nonce) const {
   ASSIGN_OR_RETURN(const Place place, Find(destination));
+  const std::string_view root(place.root->path);
+  if (root.starts_with(kS3Scheme)) {
+    const std::string_view rest = root.substr(kS3Scheme.size());
+    const size_t slash = rest.find('/');
+    std::string prefix(slash == std::string_view::npos ? "" : rest.substr(slash + 1));
+    if (!place.below.empty()) prefix += (prefix.empty() ? "" : "/") + place.below;
+    ASSIGN_OR_RETURN(std::unique_ptr<S3Client> client,
+                     S3Client::Make(s3_, std::string(rest.substr(0, slash)), SystemEnvironment));
+    return std::make_unique<S3Volume>(std::move(client), std::move(prefix));
+  }
   return LocalVolume::Open({.root = place.root->path,
                             .below = place.below,
                             .renames = place.root->renames,

@@ -8,11 +8,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "aggregator/deliver/s3_client.h"
 #include "aggregator/deliver/volume.h"
 
 namespace neurontrace {
 
-// A place below which this aggregator may write exports: an absolute directory.
+// A place below which this aggregator may write exports: an absolute directory or
+// s3://BUCKET/PREFIX.
 struct ExportRoot {
   std::string path;
   bool renames = true;  // LocalVolume::Options
@@ -27,7 +29,8 @@ std::string CheckExportRoot(const std::string& path);
 // The places where exports may be delivered. Constant; any thread.
 class ExportRoots {
  public:
-  explicit ExportRoots(std::vector<ExportRoot> roots);
+  // `s3`: for roots in buckets, with the credentials of this process's environment.
+  explicit ExportRoots(std::vector<ExportRoot> roots, S3Service s3 = {});
 
   // The destination as it is named everywhere: without doubled and trailing slashes.
   // INVALID_ARGUMENT for what is none, FAILED_PRECONDITION, with the roots, for one below none of
@@ -45,6 +48,7 @@ class ExportRoots {
   absl::StatusOr<Place> Find(std::string_view destination) const;
 
   const std::vector<ExportRoot> roots_;
+  const S3Service s3_;
 };
 
 }  // namespace neurontrace

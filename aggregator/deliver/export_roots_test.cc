@@ -29,6 +29,17 @@ TEST(ExportRootsTest, RefusesWhatIsBelowNone) {
               ::testing::HasSubstr("--export-root"));
 }
 
+TEST(ExportRootsTest, ABucketIsARootLikeADirectory) {
+  const ExportRoots roots({{"s3://traces/prod/"}, {"/fsx"}});
+  EXPECT_EQ(roots.Check("s3://traces/prod//a").value_or(""), "s3://traces/prod/a");
+  for (const char* outside : {"s3://traces", "s3://traces/production", "s3://other/prod"}) {
+    EXPECT_EQ(roots.Check(outside).status().code(), absl::StatusCode::kFailedPrecondition);
+  }
+  EXPECT_EQ(roots.Check("s3://").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(roots.Check("s3://traces/prod/../x").status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(ExportRootsTest, SaysWhatIsNoRoot) {
   EXPECT_EQ(CheckExportRoot("/data"), "");
   EXPECT_NE(CheckExportRoot("/"), "");

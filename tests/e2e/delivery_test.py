@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exports that the aggregator writes: into directories of a shared volume."""
+import hashlib
+import json
+import pathlib
+import shutil
+import subprocess
+import time
+import unittest
+
+from fleet import wait_until
+from fleet_case import FleetCase
+
+
+class DeliveryTest(FleetCase):
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(self.fleet.dir, "volume")
+        self.root.mkdir()
+
+    def start(self, *options):
+        self.fleet.start_aggregator("--export-root", self.root, *options)
+
+    def capture(self):
+        """The id of a capture of two instances that has ended."""
+        self.start_fleet(instances=2)
+        capture_id = self.start_capture()
+        self.wait_for_events(capture_id, 200)
+        self.assertEqual(self.stop_capture(capture_id)["state"], "CAPTURE_STATE_COMPLETE")
+        return capture_id
+
+    def check_whole(self, destination, capture_id):
+        """What a reader of the destination checks; returns the manifest."""
+        directory = destination / f"neurontrace_{capture_id}"
+        manifest = json.loads((directory / "manifest.json").read_text())
+        self.assertTrue(manifest["complete"])
+        named = set()
+        for step in manifest["steps"]:
+            self.assertTrue(step["done"], step["name"])
+            for file in step["files"]:
+                content = (destination / file["name"]).read_bytes()
+                self.assertEqual(len(content), file["bytes"], file["name"])
+                self.assertEqual(hashlib.sha256(content).hexdigest(), file["sha256"], file["name"])
+                named.add(file["name"])
+        subprocess.run(["sha256sum", "--check", "--quiet", f"neurontrace_{capture_id}/SHA256SUMS"], cwd=destination,
+                       check=True)
+        there = {str(path.relative_to(destination)) for path in destination.rglob("*") if path.is_file()}
+        about = {f"neurontrace_{capture_id}/manifest.json", f"neurontrace_{capture_id}/SHA256SUMS"}
+        self.assertEqual(there, named | about, "nothing temporary is left, no claim either")
+        return manifest
+
+    def test_an_export_stands_in_the_vendors_directories_with_a_manifest(self):
+        self.start()
+        capture_id = self.capture()
+        destination = self.root / "runs" / "7"
+        done = self.fleet.cli("export", capture_id, "--to", destination, "--format", "perfetto", "--format", "json")
+        self.assertIn(f"{destination}/neurontrace_{capture_id}/manifest.json", done.stdout)
+        manifest = self.check_whole(destination, capture_id)
+        self.assertEqual({step["name"] for step in manifest["steps"]}, {"perfetto", "json", "workers"})
+        workers = sorted(destination.glob("i-*_pid_*/*/neurontrace.json"))
+        self.assertEqual(len(workers), 2)
+        self.assertTrue(all(len(path.parent.name) == 19 for path in workers))
+        about = json.loads(workers[0].read_text())
+        self.assertEqual(about["capture_id"], capture_id)
+        self.assertTrue(all((workers[0].parent / name).resolve().is_file() for name in about["files"]))
+        self.assertEqual(len(about["files"]), 2)
+        # The bytes are those of a file that the command line writes.
+        own = self.fleet.dir / "own.json"
+        self.fleet.cli("export", capture_id, "--format", "json", "-o", own)
+        delivered = destination / f"neurontrace_{capture_id}" / "system_profile.json"
+        self.assertEqual(len(json.loads(own.read_text())["trace_event"]),
+                         len(json.loads(delivered.read_text())["trace_event"]))
+        self.check_goes_on(capture_id, destination)
+
+    def check_goes_on(self, capture_id, destination):
+        """The same again writes what is not there, and no more."""
+        wait_until(lambda: not self.fleet.cli_json("export", capture_id, "--to", destination).get("notes"),
+                   "final clocks", 90)
+        before = {path: path.stat().st_mtime_ns for path in destination.rglob("*.pftrace")}
+        again = self.fleet.cli_json("export", capture_id, "--to", destination)
+        self.assertEqual(int(again.get("files_written", 0)), 0)
+        self.assertGreater(int(again["files_there"]), 0)
+        self.assertEqual(before, {path: path.stat().st_mtime_ns for path in destination.rglob("*.pftrace")})
+        shutil.rmtree(next(destination.glob("i-*_pid_*")))
+        self.fleet.cli("export", capture_id, "--to", destination)
+        self.check_whole(destination, capture_id)
+
+    def test_nothing_is_written_outside_the_roots(self):
+        self.start()
+        capture_id = self.capture()
+        outside = pathlib.Path(self.fleet.dir, "outside")
+        outside.mkdir()
+        (self.root / "link").symlink_to(outside)
+        for destination in (outside, f"{self.root}/../outside", self.root / "link", self.root / "link" / "deep",
+                            f"{self.root}x", "s3://bucket/prefix"):
+            failed = self.fleet.cli("export", capture_id, "--to", destination, check=False)
+            self.assertEqual(failed.returncode, 1, failed.stdout)
+        self.assertIn("export roots", self.fleet.cli("export", capture_id, "--to", outside, check=False).stderr)
+        self.assertEqual(list(outside.iterdir()), [])
+        twice = self.fleet.cli("export", capture_id, "--to", self.root, "-o", "x", check=False)
+        self.assertEqual(twice.returncode, 2)
+
+    def test_who_comes_second_is_told_who_writes(self):
+        self.start()
+        capture_id = self.capture()
+        directory = self.root / f"neurontrace_{capture_id}"
+        directory.mkdir()
+        claim = directory / "claim.4.json"
+        lease_ns = time.time_ns() + 100_000_000_000
+        claim.write_text(json.dumps({"owner": "export 5 of aggregator agg-2", "lease_until_realtime_ns": lease_ns}))
+        refused = self.fleet.cli("export", capture_id, "--to", self.root, check=False)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("being written by export 5 of aggregator agg-2", refused.stderr)
+        claim.write_text(json.dumps({"owner": "dead", "lease_until_realtime_ns": time.time_ns() - 40_000_000_000}))
+        self.fleet.cli("export", capture_id, "--to", self.root)
+        self.check_whole(self.root, capture_id)
+
+    def test_a_volume_without_rename_has_the_same(self):
+        plain = pathlib.Path(self.fleet.dir, "plain")
+        plain.mkdir()
+        self.start("--export-root-without-rename", plain)
+        capture_id = self.capture()
+        self.fleet.cli("export", capture_id, "--to", plain / "a", "--format", "perfetto")
+        manifest = self.check_whole(plain / "a", capture_id)
+        self.assertEqual({step["name"] for step in manifest["steps"]}, {"perfetto", "workers"})
+
+    def test_a_standing_export_writes_what_ends_and_survives_a_restart(self):
+        rule = f"name=all to={self.root}/standing formats=perfetto,summary-json"
+        self.start("--standing-export", rule)
+        capture_id = self.capture()
+        self.fleet.aggregator.stop()  # before its clocks are final
+        self.start("--standing-export", rule)
+        manifest = self.root / "standing" / f"neurontrace_{capture_id}" / "manifest.json"
+        wait_until(manifest.exists, "the standing export", 120)
+        self.check_whole(self.root / "standing", capture_id)
+
+
+if __name__ == "__main__":
+    unittest.main()

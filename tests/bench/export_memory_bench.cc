@@ -6,6 +6,7 @@
 //   export_memory_bench [--streams N] [--seconds N] [--formats perfetto,json,derived]
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <memory>

@@ -7,6 +7,7 @@
 //   window_bench [--store DIR] [--workers N] [--seconds N[,N...]]
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>

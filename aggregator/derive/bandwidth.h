@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <compare>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -44,8 +42,10 @@ struct BandwidthCounts {
 class Bandwidth {
  public:
   static constexpr uint64_t kBinNs = 1'000'000;
-  static constexpr size_t kActiveMax = 65'536;              // transfers under way at once
-  static constexpr uint64_t kSpreadMaxNs = 60'000'000'000;  // length of one
+  static constexpr size_t kActiveMax = 65'536;             // transfers under way at once
+  static constexpr uint64_t kSpreadMaxNs = 1'000'000'000;  // length of one
+  // Further bins of all transfers of one call of Take; and of all that are under way.
+  static constexpr uint64_t kSpreadBinsMax = 262'144;
 
   explicit Bandwidth(ShapeFieldTable& fields, uint64_t bin_ns = kBinNs)
       : fields_(fields), bin_ns_(bin_ns == 0 ? kBinNs : bin_ns) {}
@@ -57,18 +57,23 @@ class Bandwidth {
   const BandwidthCounts& counts() const { return counts_; }
 
  private:
-  struct Lane {
-    uint32_t stream = 0;
-    TransferDirection direction = TransferDirection::kHostToDevice;
-    friend auto operator<=>(const Lane&, const Lane&) = default;
-  };
   struct Active {
-    Lane lane;
+    uint32_t lane = 0;
     uint64_t end_ns = 0;
     double bytes_per_ns = 0;
   };
+  // One lane in the bin at hand.
+  struct LaneBin {
+    double bytes = 0;
+    bool is_listed = false;
+  };
 
-  void Begin(const TimelineRecord& record, const Lane& lane, uint64_t bytes);
+  // Core and direction: orders as (stream, direction) does.
+  static uint32_t LaneOf(uint32_t stream, TransferDirection direction) {
+    return 2 * stream + static_cast<uint32_t>(direction);
+  }
+  void Begin(const TimelineRecord& record, uint32_t lane, uint64_t bytes);
+  void Add(uint32_t lane, double bytes);
   // Gives out every bin that ends at `time_ns` or before.
   void Advance(uint64_t time_ns, std::vector<BandwidthSample>& done);
   void GiveOutBin(std::vector<BandwidthSample>& done);
@@ -79,7 +84,10 @@ class Bandwidth {
   BandwidthCounts counts_;
   uint64_t bin_start_ns_ = 0;  // of the bin at hand
   std::vector<Active> active_;
-  std::map<Lane, double> bytes_;  // of the bin at hand; a lane with 0 had some in the one before
+  uint64_t bins_ahead_ = 0;       // of all in active_
+  uint64_t bins_of_call_ = 0;     // that this call of Take has added to them
+  std::vector<LaneBin> bins_;     // by lane
+  std::vector<uint32_t> listed_;  // lanes with bytes in the bin at hand, or in the one before
 };
 
 }  // namespace neurontrace

@@ -82,6 +82,44 @@ TEST_F(BandwidthTest, WhatIsTooLongWithoutSizeOrEndIsCounted) {
   EXPECT_EQ(counts_.open, 2u);
 }
 
+TEST_F(BandwidthTest, ABatchOfLongTransfersHasBoundedSamples) {
+  constexpr uint64_t kCopies = 2'000;
+  constexpr uint64_t kBins = Bandwidth::kSpreadMaxNs / kMs;
+  static_assert(kCopies * kBins > 4 * Bandwidth::kSpreadBinsMax);
+  for (uint32_t core = 0; core < 50; ++core) {
+    AddStream(Core("i-a", 1, core));
+    for (uint64_t i = 0; i < kCopies / 50; ++i) {
+      const uint64_t at = kBase + i * Bandwidth::kSpreadMaxNs + core;
+      Copy(core, "dmem_buf_copyin", at, at + Bandwidth::kSpreadMaxNs, 1'000);
+    }
+  }
+  ShapeFieldTable fields;
+  Bandwidth bandwidth(fields);
+  uint64_t calls = 0;
+  uint64_t copies = 0;
+  std::vector<BandwidthSample> done;
+  double bytes = 0;
+  const auto check = [&](uint64_t records) {
+    EXPECT_LE(done.size(), 2 * Bandwidth::kSpreadBinsMax + 2 * (copies + records));
+    for (const BandwidthSample& sample : done) bytes += sample.bytes;
+    copies += records;
+    done.clear();
+    ++calls;
+  };
+  Read([](const TimelineReader&) {},
+       [&](const TimelineBatch& batch) {
+         bandwidth.Take(batch, done);
+         check(batch.records.size());
+       },
+       {}, 4'096);
+  bandwidth.Finish(done);
+  check(0);
+  EXPECT_EQ(bandwidth.counts().transfers, kCopies);
+  EXPECT_GT(bandwidth.counts().not_spread, 0u);
+  EXPECT_LT(calls, 100u) << "the batches are large";
+  EXPECT_NEAR(bytes, kCopies * 1'000.0, 1) << "each byte is in some bin";
+}
+
 TEST_F(BandwidthTest, NoByteIsLostOrCountedTwice) {
   std::mt19937_64 random(3);
   std::map<uint32_t, double> expected;

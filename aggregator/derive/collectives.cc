@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace neurontrace {
 namespace {
@@ -26,17 +27,24 @@ bool Collective::is_disjoint() const {
   const auto first_to_leave = std::min_element(
       members.begin(), members.end(),
       [](const CollectiveMember& a, const CollectiveMember& b) { return a.end_ns < b.end_ns; });
-  const uint64_t bound_ns = RecordBounds::OfOrder(first_to_leave->bound, last().bound).value_or(0);
-  return last().start_ns > AddSaturating(first_to_leave->end_ns, bound_ns);
+  const auto bound_ns = RecordBounds::OfOrder(first_to_leave->bound, last().bound);
+  return bound_ns && last().start_ns > AddSaturating(first_to_leave->end_ns, *bound_ns);
 }
 
 CollectiveFinder::CollectiveFinder(std::span<const TimelineStream> streams, ShapeFieldTable& fields,
                                    CommunicatorFacts facts, uint64_t meet_ns)
-    : streams_(streams),
-      fields_(fields),
+    : fields_(fields),
       bounds_(streams),
       communicators_(streams, std::move(facts)),
-      meet_ns_(meet_ns) {}
+      meet_ns_(meet_ns),
+      absences_(streams.size()),
+      seen_in_(streams.size()) {
+  extents_.reserve(streams.size());
+  for (const TimelineStream& stream : streams) {
+    extents_.push_back({stream.clock->ToReference(stream.description.first_timestamp_ns),
+                        stream.clock->ToReference(stream.description.last_timestamp_ns)});
+  }
+}
 
 std::optional<uint64_t> CollectiveFinder::Join(const TimelineRecord& record) {
   if (record.kind != RecordKind::kSpan) return std::nullopt;
@@ -59,52 +67,88 @@ std::optional<uint64_t> CollectiveFinder::Join(const TimelineRecord& record) {
                 .exec_id = *exec_id,
                 .op_id = op_id.value_or(0)};
   ++counts_.parts;
-  communicators_.AddMember(key.communicator, record.stream);
-  return Place(key, record, fields);
+  const uint64_t number = Place(key, record, fields);
+  communicators_.AddMember(key.communicator, record.stream, number);
+  return number;
 }
 
 uint64_t CollectiveFinder::Place(const Key& key, const TimelineRecord& record,
                                  const ShapeFields& fields) {
-  for (const uint64_t number : open_of_[key]) {
-    if (JoinOpen(record, open_.at(number))) return number;
+  const auto first = first_of_.try_emplace(key, kNoSlot).first;
+  uint32_t last = kNoSlot;
+  size_t others = 0;
+  for (uint32_t slot = first->second; slot != kNoSlot; slot = open_[slot]->next) {
+    if (JoinOpen(record, *open_[slot])) return open_[slot]->collective.number;
+    last = slot;
+    ++others;
   }
-  const uint64_t number = next_number_++;
-  Open open;
-  open.collective = {.number = number,
+  const uint32_t slot = OpenOne(key, record, fields);
+  const uint64_t number = open_[slot]->collective.number;
+  (last == kNoSlot ? first->second : open_[last]->next) = slot;
+  if (others >= kOpenPerKeyMax) {
+    ++counts_.closed_early;
+    Close(first->second);
+  }
+  CloseBeyondLimit();
+  return number;
+}
+
+uint32_t CollectiveFinder::OpenOne(const Key& key, const TimelineRecord& record,
+                                   const ShapeFields& fields) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<uint32_t>(open_.size()));
+    open_.push_back(std::make_unique<Open>());
+  }
+  const uint32_t slot = free_.back();
+  free_.pop_back();
+  Open& open = *open_[slot];
+  open.collective = {.number = next_number_++,
                      .communicator = key.communicator,
                      .kind = key.kind,
                      .exec_id = key.exec_id,
                      .op_id = key.op_id,
                      .algorithm = std::string(StartText(record, fields, DerivedField::kAlgorithm))};
+  open.last_end_ns = 0;
+  open.next = kNoSlot;
+  open.unlisted.clear();
   JoinOpen(record, open);
-  open_of_[key].push_back(number);
-  due_.emplace(open.last_end_ns, number);
-  open_.emplace(number, std::move(open));
-  if (open_of_[key].size() > kOpenPerKeyMax) {
-    ++counts_.closed_early;
-    Close(open_of_[key].front());
-  }
+  due_.push({open.last_end_ns, open.collective.number, slot});
+  return slot;
+}
+
+void CollectiveFinder::CloseBeyondLimit() {
   while (members_open_ > kMembersOpenMax && !due_.empty()) {
-    const uint64_t first = due_.top().second;
+    const Due first = due_.top();
     due_.pop();
+    if (open_[first.slot]->collective.number != first.number) continue;  // is closed
     ++counts_.closed_early;
-    Close(first);
+    Close(first.slot);
   }
-  return number;
 }
 
 bool CollectiveFinder::JoinOpen(const TimelineRecord& record, Open& open) {
   auto& members = open.collective.members;
   if (!members.empty() && record.start_ns > AddSaturating(open.last_end_ns, meet_ns_)) return false;
   const bool is_open = (record.flags & kOpen) != 0;
-  const auto known = open.member_of.find(record.stream);
-  if (known != open.member_of.end()) {
-    CollectiveMember& own = members[known->second];
+  const auto listed_end =
+      open.listed.begin() + static_cast<ptrdiff_t>(std::min(members.size(), kListedMax));
+  const auto listed = std::find(open.listed.begin(), listed_end, record.stream);
+  size_t index = static_cast<size_t>(listed - open.listed.begin());
+  if (listed == listed_end && members.size() > kListedMax) {
+    const auto unlisted = open.unlisted.find(record.stream);
+    index = unlisted == open.unlisted.end() ? members.size() : unlisted->second;
+  }
+  if (index < members.size()) {
+    CollectiveMember& own = members[index];
     if (record.start_ns >= own.end_ns && record.start_ns > own.start_ns) return false;
     own.end_ns = std::max(own.end_ns, record.end_ns);
     own.is_open |= is_open;
   } else {
-    open.member_of.emplace(record.stream, static_cast<uint32_t>(members.size()));
+    if (index < kListedMax) {
+      open.listed[index] = record.stream;
+    } else {
+      open.unlisted.emplace(record.stream, static_cast<uint32_t>(index));
+    }
     members.push_back({.stream = record.stream,
                        .start_ns = record.start_ns,
                        .end_ns = record.end_ns,
@@ -117,31 +161,38 @@ bool CollectiveFinder::JoinOpen(const TimelineRecord& record, Open& open) {
   return true;
 }
 
-void CollectiveFinder::NameAbsent(Collective& collective) const {
-  const auto& expected = communicators_.all()[collective.communicator].streams;
-  if (expected.size() == collective.members.size()) return;
-  std::vector<uint32_t> present;
-  for (const CollectiveMember& member : collective.members) present.push_back(member.stream);
-  std::sort(present.begin(), present.end());
-  for (const uint32_t stream : expected) {
-    if (std::binary_search(present.begin(), present.end(), stream)) continue;
-    const TimelineStream& core = streams_[stream];
-    if (core.clock->ToReference(core.description.first_timestamp_ns) > collective.start_ns() ||
-        core.clock->ToReference(core.description.last_timestamp_ns) < collective.last_arrival_ns())
+void CollectiveFinder::NameAbsent(Collective& collective) {
+  const Communicator& about = communicators_.all()[collective.communicator];
+  if (about.streams.size() == collective.members.size()) return;
+  for (const CollectiveMember& member : collective.members) {
+    seen_in_[member.stream] = collective.number;
+  }
+  for (size_t i = 0; i < about.streams.size(); ++i) {
+    const uint32_t stream = about.streams[i];
+    if (seen_in_[stream] == collective.number || about.since[i] >= collective.number) continue;
+    if (extents_[stream].first_ns > collective.start_ns() ||
+        extents_[stream].last_ns < collective.last_arrival_ns())
       continue;
+    ++absences_[stream];
     ++collective.absent_count;
     if (collective.absent.size() < kAbsentNamedMax) collective.absent.push_back(stream);
   }
 }
 
-void CollectiveFinder::Close(uint64_t number) {
-  const auto at = open_.find(number);
-  if (at == open_.end()) return;
-  Collective& collective = at->second.collective;
-  const Key key{collective.communicator, collective.kind, collective.exec_id, collective.op_id};
-  const auto numbers = open_of_.find(key);
-  std::erase(numbers->second, number);
-  if (numbers->second.empty()) open_of_.erase(numbers);
+void CollectiveFinder::Unlink(uint32_t slot) {
+  const Collective& collective = open_[slot]->collective;
+  const auto first = first_of_.find(
+      Key{collective.communicator, collective.kind, collective.exec_id, collective.op_id});
+  uint32_t* link = &first->second;
+  while (*link != slot) link = &open_[*link]->next;
+  *link = open_[slot]->next;
+  if (first->second == kNoSlot) first_of_.erase(first);
+}
+
+void CollectiveFinder::Close(uint32_t slot) {
+  Unlink(slot);
+  Collective collective = std::exchange(open_[slot]->collective, {});
+  free_.push_back(slot);
   members_open_ -= collective.members.size();
   std::sort(collective.members.begin(), collective.members.end(), ArrivesBefore);
   NameAbsent(collective);
@@ -150,22 +201,21 @@ void CollectiveFinder::Close(uint64_t number) {
   if (collective.is_disjoint()) ++counts_.disjoint;
   if (collective.absent_count > 0) ++counts_.incomplete;
   closed_.push_back(std::move(collective));
-  open_.erase(at);
 }
 
 void CollectiveFinder::CloseBefore(uint64_t time_ns, std::vector<Collective>& done) {
   while (!due_.empty()) {
-    const auto [due_ns, number] = due_.top();
-    if (time_ns != UINT64_MAX && AddSaturating(due_ns, meet_ns_) >= time_ns) break;
+    const Due due = due_.top();
+    if (time_ns != UINT64_MAX && AddSaturating(due.time_ns, meet_ns_) >= time_ns) break;
     due_.pop();
-    const auto at = open_.find(number);
-    if (at == open_.end()) continue;
+    const Open& open = *open_[due.slot];
+    if (open.collective.number != due.number) continue;  // is closed
     // Others have joined it meanwhile.
-    if (time_ns != UINT64_MAX && at->second.last_end_ns > due_ns) {
-      due_.emplace(at->second.last_end_ns, number);
+    if (time_ns != UINT64_MAX && open.last_end_ns > due.time_ns) {
+      due_.push({open.last_end_ns, due.number, due.slot});
       continue;
     }
-    Close(number);
+    Close(due.slot);
   }
   done.insert(done.end(), std::make_move_iterator(closed_.begin()),
               std::make_move_iterator(closed_.end()));

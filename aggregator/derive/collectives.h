@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <queue>
 #include <span>
@@ -43,7 +45,8 @@ struct Collective {
   std::string algorithm;                  // empty: not said
   std::vector<CollectiveMember> members;  // in the order of arrival
   // Cores that took part in an earlier operation of the communicator, whose events reach from
-  // before this one to after it, and that have none of it: by stream, at most kAbsentNamedMax.
+  // before this one to after it, and that have none of it: by stream, the first kAbsentNamedMax of
+  // absent_count. CollectiveFinder::absences() counts them all.
   std::vector<uint32_t> absent;
   uint64_t absent_count = 0;
 
@@ -64,8 +67,8 @@ struct Collective {
   }
   // The last one is known to be so: it came after the one before it by more than the clocks' bound.
   bool is_last_known() const;
-  // Some two members were in it at no common time, whatever the clocks: then these are no parts of
-  // one collective, or it is one that does not wait for all.
+  // Some two members are known to have been in it at no common time: then these are no parts of one
+  // collective, or it is one that does not wait for all. Never where the clocks' bound is unknown.
   bool is_disjoint() const;
 };
 
@@ -108,6 +111,8 @@ class CollectiveFinder {
   void Take(const TimelineBatch& batch, std::vector<Collective>& done);
   void Finish(std::vector<Collective>& done) { CloseBefore(UINT64_MAX, done); }
 
+  // By stream: of the collectives that are closed, how many it was absent from.
+  std::span<const uint64_t> absences() const { return absences_; }
   std::span<const Communicator> communicators() const { return communicators_.all(); }
   uint64_t communicator_overflow() const { return communicators_.overflow(); }
   const CollectiveCounts& counts() const { return counts_; }
@@ -124,29 +129,52 @@ class CollectiveFinder {
       return H::combine(std::move(h), key.communicator, key.kind, key.exec_id, key.op_id);
     }
   };
+  // Streams of the first members, which are looked for one by one.
+  static constexpr size_t kListedMax = 8;
+  static constexpr uint32_t kNoSlot = UINT32_MAX;
   struct Open {
-    Collective collective;
-    absl::flat_hash_map<uint32_t, uint32_t> member_of;  // by stream: index into its members
+    Collective collective;  // number 0: the slot is free
     uint64_t last_end_ns = 0;
+    uint32_t next = kNoSlot;  // of the same key, in the order of their starts
+    std::array<uint32_t, kListedMax> listed = {};
+    absl::flat_hash_map<uint32_t, uint32_t> unlisted;  // the other members: index by stream
   };
-  using Due = std::pair<uint64_t, uint64_t>;  // time, number
+  struct Due {
+    uint64_t time_ns = 0;
+    uint64_t number = 0;
+    uint32_t slot = 0;
+    bool operator>(const Due& other) const {
+      return time_ns != other.time_ns ? time_ns > other.time_ns : number > other.number;
+    }
+  };
+  // What is known of a stream's events, in reference time.
+  struct Extent {
+    uint64_t first_ns = 0;
+    uint64_t last_ns = 0;
+  };
 
   uint64_t Place(const Key& key, const TimelineRecord& record, const ShapeFields& fields);
+  uint32_t OpenOne(const Key& key, const TimelineRecord& record, const ShapeFields& fields);
   // Joins the part where it belongs to `open`.
   bool JoinOpen(const TimelineRecord& record, Open& open);
-  void Close(uint64_t number);
-  void NameAbsent(Collective& collective) const;
+  void CloseBeyondLimit();
+  void Close(uint32_t slot);
+  void Unlink(uint32_t slot);
+  void NameAbsent(Collective& collective);
 
-  std::span<const TimelineStream> streams_;
   ShapeFieldTable& fields_;
   RecordBounds bounds_;
   CommunicatorTable communicators_;
   const uint64_t meet_ns_;
+  std::vector<Extent> extents_;     // by stream
+  std::vector<uint64_t> absences_;  // by stream
+  std::vector<uint64_t> seen_in_;   // by stream: the number of the collective looked at last
   CollectiveCounts counts_;
   uint64_t next_number_ = 1;
   size_t members_open_ = 0;
-  absl::flat_hash_map<uint64_t, Open> open_;                 // by number
-  absl::flat_hash_map<Key, std::vector<uint64_t>> open_of_;  // in the order of their starts
+  std::vector<std::unique_ptr<Open>> open_;      // by slot
+  std::vector<uint32_t> free_;                   // slots
+  absl::flat_hash_map<Key, uint32_t> first_of_;  // slot of the one that began first
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   std::vector<Collective> closed_;
 };

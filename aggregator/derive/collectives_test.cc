@@ -27,6 +27,7 @@ class CollectivesTest : public DeriveTest {
         [&](const TimelineBatch& batch) { finder->Take(batch, done); }, std::move(options));
     finder->Finish(done);
     counts_ = finder->counts();
+    absences_.assign(finder->absences().begin(), finder->absences().end());
     communicators_.assign(finder->communicators().begin(), finder->communicators().end());
     return done;
   }
@@ -52,6 +53,7 @@ class CollectivesTest : public DeriveTest {
   ShapeFieldTable fields_;
   ClockMaps clocks_;
   CollectiveCounts counts_;
+  std::vector<uint64_t> absences_;
   std::vector<Communicator> communicators_;
 };
 
@@ -137,6 +139,59 @@ TEST_F(CollectivesTest, WhoseEventsEndBeforeIsNotAbsent) {
   EXPECT_EQ(done[1].absent_count, 0u);
 }
 
+TEST_F(CollectivesTest, EachAbsentCoreIsCountedThoughFewAreNamed) {
+  constexpr uint32_t kRanks = CollectiveFinder::kAbsentNamedMax + 10;
+  AddRanks(kRanks);
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    Collects(rank, Operation(1, 1, rank), kBase + rank, kBase + 100);
+    script(rank).Add({"tick", Phase::kInstant, kBase + 5000});
+  }
+  Collects(0, Operation(2, 1, 0), kBase + 1000, kBase + 1100);
+  Collects(1, Operation(2, 1, 1), kBase + 1000, kBase + 1100);
+  const auto done = Find();
+  ASSERT_EQ(done.size(), 2u);
+  EXPECT_EQ(done[1].absent_count, kRanks - 2);
+  EXPECT_EQ(done[1].absent.size(), CollectiveFinder::kAbsentNamedMax);
+  Stragglers stragglers(kRanks);
+  for (const Collective& collective : done) stragglers.Add(collective);
+  uint64_t absent = 0;
+  for (const StragglerRow& row : stragglers.Finish(absences_)) {
+    EXPECT_EQ(row.absent, row.stream < 2 ? 0u : 1u) << row.stream;
+    absent += row.absent;
+  }
+  EXPECT_EQ(absent, kRanks - 2);
+}
+
+TEST_F(CollectivesTest, WhoTakesPartOnlyLaterIsNotAbsent) {
+  AddRanks(3);
+  script(2).Add({"tick", Phase::kInstant, kBase});
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    if (rank != 2) Collects(rank, Operation(1, 1, rank), kBase + 100, kBase + 200);
+    Collects(rank, Operation(2, 1, rank), kBase + 300, kBase + 400);
+    if (rank != 2) Collects(rank, Operation(3, 1, rank), kBase + 500, kBase + 600);
+    script(rank).Add({"tick", Phase::kInstant, kBase + 5000});
+  }
+  const auto done = Find();
+  ASSERT_EQ(done.size(), 3u);
+  EXPECT_EQ(done[0].absent_count, 0u) << "it was in none before, and is in the next";
+  EXPECT_EQ(done[1].absent_count, 0u);
+  EXPECT_THAT(done[2].absent, ElementsAre(2));
+}
+
+TEST_F(CollectivesTest, ManyMembersEachHaveOnePart) {
+  constexpr uint32_t kRanks = 40;
+  AddRanks(kRanks);
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    for (uint64_t core = 0; core < 2; ++core) {  // of two physical cores
+      Collects(rank, Operation(1, 1, rank), kBase + 10 * rank + core, kBase + 1000 + core);
+    }
+  }
+  const auto done = Find();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].members.size(), kRanks);
+  for (const CollectiveMember& member : done[0].members) EXPECT_EQ(member.end_ns, kBase + 1001);
+}
+
 TEST_F(CollectivesTest, PhysicalCoresAreOnePartAndARepetitionIsAnother) {
   AddRanks(2);
   for (uint32_t rank = 0; rank < 2; ++rank) {
@@ -174,6 +229,18 @@ TEST_F(CollectivesTest, PartsThatCannotHaveMetAreSaidToBeSo) {
   EXPECT_EQ(counts_.disjoint, 1u);
 }
 
+TEST_F(CollectivesTest, WithoutAClocksBoundNothingIsDisjoint) {
+  AddRanks(2);
+  Collects(0, Operation(7, 1, 0), kBase, kBase + 1000);
+  Collects(1, Operation(7, 1, 1), kBase + kMs, kBase + kMs + 1000);
+  const auto done = Find();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].members.size(), 2u);
+  EXPECT_FALSE(done[0].is_disjoint());
+  EXPECT_EQ(done[0].skew_bound_ns(), std::nullopt);
+  EXPECT_EQ(counts_.disjoint, 0u);
+}
+
 TEST_F(CollectivesTest, WhoIsLastIsKnownBeyondTheClocksBound) {
   AddRanks(3);
   BoundClocks(3, 100);
@@ -185,7 +252,7 @@ TEST_F(CollectivesTest, WhoIsLastIsKnownBeyondTheClocksBound) {
   }
   Stragglers stragglers(3);
   for (const Collective& collective : Find({}, {.clocks = &clocks_})) stragglers.Add(collective);
-  const auto rows = stragglers.Finish();
+  const auto rows = stragglers.Finish(absences_);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].stream, 2u);
   EXPECT_EQ(rows[0].collectives, 4u);

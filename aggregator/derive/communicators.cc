@@ -17,6 +17,7 @@ CommunicatorTable::CommunicatorTable(std::span<const TimelineStream> streams,
     if (is_new) jobs_.push_back(job);
     job_of_.push_back(known->second);
   }
+  latest_.resize(streams.size());
 }
 
 bool CommunicatorTable::NamesGroup(uint32_t stream, uint64_t gid) {
@@ -31,11 +32,24 @@ bool CommunicatorTable::NamesGroup(uint32_t stream, uint64_t gid) {
 }
 
 uint32_t CommunicatorTable::Find(const TimelineRecord& record, const ShapeFields& fields) {
-  const auto gid = StartNumber(record, fields, DerivedField::kGid);
-  const auto cc_stream = StartNumber(record, fields, DerivedField::kCcStream);
-  const bool is_group = gid && NamesGroup(record.stream, *gid);
-  const uint32_t job = job_of_[record.stream];
-  const Key key(job, is_group, is_group ? *gid : kNone, cc_stream.value_or(kNone));
+  Said said{.gid = StartNumber(record, fields, DerivedField::kGid).value_or(kNone),
+            .cc_stream = StartNumber(record, fields, DerivedField::kCcStream).value_or(kNone),
+            .gid_names_group = gid_names_group_};
+  Latest& latest = latest_[record.stream];
+  if (latest.is_set && latest.said == said) return latest.communicator;
+  const uint32_t communicator = FindOther(record.stream, said);
+  // Beyond the limit each event is counted.
+  latest.is_set = communicators_.size() < kCommunicatorsMax;
+  said.gid_names_group = gid_names_group_;
+  latest.said = said;
+  latest.communicator = communicator;
+  return communicator;
+}
+
+uint32_t CommunicatorTable::FindOther(uint32_t stream, const Said& said) {
+  const bool is_group = said.gid != kNone && NamesGroup(stream, said.gid);
+  const uint32_t job = job_of_[stream];
+  const Key key(job, is_group, is_group ? said.gid : kNone, said.cc_stream);
   const auto known = numbers_.find(key);
   if (known != numbers_.end()) return known->second;
   if (communicators_.size() >= kCommunicatorsMax) {
@@ -44,17 +58,28 @@ uint32_t CommunicatorTable::Find(const TimelineRecord& record, const ShapeFields
   }
   const auto number = static_cast<uint32_t>(communicators_.size());
   numbers_.emplace(key, number);
-  communicators_.push_back({.root_comm_id = jobs_[job].first,
-                            .world_size = jobs_[job].second,
-                            .group = is_group ? gid : std::nullopt,
-                            .cc_stream = cc_stream});
+  communicators_.push_back(
+      {.root_comm_id = jobs_[job].first,
+       .world_size = jobs_[job].second,
+       .group = is_group ? std::optional(said.gid) : std::nullopt,
+       .cc_stream = said.cc_stream == kNone ? std::nullopt : std::optional(said.cc_stream)});
   return number;
 }
 
-void CommunicatorTable::AddMember(uint32_t communicator, uint32_t stream) {
-  auto& streams = communicators_[communicator].streams;
-  const auto at = std::lower_bound(streams.begin(), streams.end(), stream);
-  if (at == streams.end() || *at != stream) streams.insert(at, stream);
+void CommunicatorTable::AddMember(uint32_t communicator, uint32_t stream, uint64_t collective) {
+  Latest& latest = latest_[stream];
+  if (latest.member_of == communicator && latest.since <= collective) return;
+  Communicator& about = communicators_[communicator];
+  const auto at = std::lower_bound(about.streams.begin(), about.streams.end(), stream);
+  const auto since = about.since.begin() + (at - about.streams.begin());
+  if (at == about.streams.end() || *at != stream) {
+    latest.since = *about.since.insert(since, collective);
+    about.streams.insert(at, stream);
+  } else {
+    *since = std::min(*since, collective);
+    latest.since = *since;
+  }
+  latest.member_of = communicator;
 }
 
 }  // namespace neurontrace

@@ -29,6 +29,7 @@ struct Communicator {
   std::optional<uint64_t> group;      // `gid` of its events, where that names a group
   std::optional<uint64_t> cc_stream;  // `stream_id` of its events
   std::vector<uint32_t> streams;      // that had a part in one of its collectives, in their order
+  std::vector<uint64_t> since;        // likewise: the number of the first one of each
 };
 
 // Tells communicators apart by all that is known: the job's root address, its world size, the
@@ -46,19 +47,37 @@ class CommunicatorTable {
 
   // The communicator of a collective's event.
   uint32_t Find(const TimelineRecord& record, const ShapeFields& fields);
-  // Says that a stream has a part in one of its collectives.
-  void AddMember(uint32_t communicator, uint32_t stream);
+  // Says that a stream has a part in the communicator's collective of this number. Numbers ascend
+  // with the starts of collectives.
+  void AddMember(uint32_t communicator, uint32_t stream, uint64_t collective);
 
   std::span<const Communicator> all() const { return communicators_; }
   uint64_t overflow() const { return overflow_; }
 
  private:
-  static constexpr uint64_t kNone =
-      UINT64_MAX;  // an id that is not there, or cannot be told from it
+  // An id that is not there, or cannot be told from it.
+  static constexpr uint64_t kNone = UINT64_MAX;
   // Job, gid (where groups), stream of collectives.
   using Key = std::tuple<uint32_t, bool, uint64_t, uint64_t>;
 
+  // What an event says of its communicator. kNone: nothing.
+  struct Said {
+    uint64_t gid = kNone;
+    uint64_t cc_stream = kNone;
+    bool gid_names_group = false;
+    friend bool operator==(const Said&, const Said&) = default;
+  };
+  // Of a stream's latest event.
+  struct Latest {
+    bool is_set = false;
+    Said said;
+    uint32_t communicator = 0;
+    std::optional<uint32_t> member_of;  // a communicator that AddMember was told of
+    uint64_t since = 0;                 // the number that it has there
+  };
+
   bool NamesGroup(uint32_t stream, uint64_t gid);
+  uint32_t FindOther(uint32_t stream, const Said& said);
 
   std::span<const TimelineStream> streams_;
   std::vector<std::pair<std::string, int64_t>> jobs_;  // root address, world size
@@ -68,6 +87,7 @@ class CommunicatorTable {
   absl::flat_hash_map<uint32_t, uint64_t> gid_of_stream_;
   absl::flat_hash_map<Key, uint32_t> numbers_;
   std::vector<Communicator> communicators_;
+  std::vector<Latest> latest_;  // by stream
   uint64_t overflow_ = 0;
 };
 

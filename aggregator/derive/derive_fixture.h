@@ -63,13 +63,14 @@ class DeriveTest : public ::testing::Test {
     script(stream).Span("cc_running", start_ns, end_ns, next_tracking_id_++, 7, about);
   }
 
-  // Reads it all in small batches, and calls `take` for each, after `begin` with the streams.
+  // Reads it all in batches of about so many records, and calls `take` for each, after `begin` with
+  // the streams.
   template <typename Begin, typename Take>
-  void Read(Begin begin, Take take, TimelineOptions options = {}) {
+  void Read(Begin begin, Take take, TimelineOptions options = {}, size_t batch_records = 4) {
     for (uint32_t i = 0; i < scripts_.size(); ++i) {
       if (scripts_[i]->builder.event_count() > 0) CloseChunk(i);
     }
-    options.batch_records_target = 4;
+    options.batch_records_target = batch_records;
     auto reader = TimelineReader::Open(source_, std::move(options));
     ASSERT_TRUE(reader.ok()) << reader.status();
     reader_ = *std::move(reader);

@@ -53,6 +53,8 @@ Execution ExecutionFinder::Begin(const TimelineRecord& record, const ShapeFields
                       .bound = bounds_.Keep(record)};
   execution.number = source == ExecutionSource::kDevice ? numbers.device++ : numbers.runtime++;
   execution.model_name = StartText(record, fields, DerivedField::kModelName);
+  // Now, because later preparations take the places of this one.
+  if (execution.exec_id) NoteRuntimeFacts(execution);
   return execution;
 }
 
@@ -103,18 +105,22 @@ void ExecutionFinder::TakeRuntime(const TimelineRecord& record, const ShapeField
   GiveOut(Begin(record, fields, ExecutionSource::kRuntime), done);
 }
 
+void ExecutionFinder::NoteRuntimeFacts(Execution& execution) {
+  if (execution.model_name.empty()) {
+    execution.model_name = models_.Find(execution.stream, *execution.exec_id);
+  }
+  const auto slots = prepared_.find(execution.stream);
+  if (slots == prepared_.end()) return;
+  const Prepared& slot = slots->second[*execution.exec_id % kPreparedPerStream];
+  if (slot.start_ns != 0 && slot.exec_id == *execution.exec_id) {
+    execution.prepared_ns = slot.start_ns;
+  }
+}
+
 void ExecutionFinder::GiveOut(Execution&& execution, std::vector<Execution>& done) {
-  if (execution.exec_id) {
-    if (execution.model_name.empty()) {
-      execution.model_name = models_.Find(execution.stream, *execution.exec_id);
-    }
-    const auto slots = prepared_.find(execution.stream);
-    if (slots != prepared_.end()) {
-      const Prepared& slot = slots->second[*execution.exec_id % kPreparedPerStream];
-      if (slot.start_ns != 0 && slot.exec_id == *execution.exec_id) {
-        execution.prepared_ns = slot.start_ns;
-      }
-    }
+  // By the clocks the preparation can have come after the start.
+  if (execution.exec_id && execution.model_name.empty()) {
+    execution.model_name = models_.Find(execution.stream, *execution.exec_id);
   }
   ++(execution.source == ExecutionSource::kDevice ? counts_.device : counts_.runtime);
   if (execution.is_open) ++counts_.open;

@@ -90,6 +90,8 @@ class ExecutionFinder {
   void TakeRuntime(const TimelineRecord& record, const ShapeFields& fields,
                    std::vector<Execution>& done);
   Execution Begin(const TimelineRecord& record, const ShapeFields& fields, ExecutionSource source);
+  // What kbl_exec_pre said of it.
+  void NoteRuntimeFacts(Execution& execution);
   static void Join(const TimelineRecord& record, Pending& pending);
   void GiveOut(Execution&& execution, std::vector<Execution>& done);
   void CloseBefore(uint64_t time_ns, std::vector<Execution>& done);

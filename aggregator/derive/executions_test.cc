@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 class ExecutionsTest : public DeriveTest {
  protected:
-  std::vector<Execution> Find(TimelineOptions options = {}) {
+  std::vector<Execution> Find(TimelineOptions options = {}, size_t batch_records = 4) {
     std::vector<Execution> done;
     std::optional<ExecutionFinder> finder;
     streams_ = 0;
@@ -27,7 +27,8 @@ class ExecutionsTest : public DeriveTest {
           finder.emplace(reader.streams(), fields_);
           streams_ = reader.streams().size();
         },
-        [&](const TimelineBatch& batch) { finder->Take(batch, done); }, std::move(options));
+        [&](const TimelineBatch& batch) { finder->Take(batch, done); }, std::move(options),
+        batch_records);
     finder->Finish(done);
     counts_ = finder->counts();
     return done;
@@ -85,6 +86,23 @@ TEST_F(ExecutionsTest, TheModelAndThePreparationComeFromTheRuntime) {
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].model_name, "decode.neff");
   EXPECT_EQ(done[0].prepared_ns, kBase - 50);
+}
+
+TEST_F(ExecutionsTest, EachOfManyInOneBatchHasItsOwnPreparation) {
+  constexpr uint64_t kCount = ExecutionFinder::kPreparedPerStream + 44;
+  const uint32_t core = AddStream(Core("i-a", 1, 0));
+  for (uint64_t i = 0; i < kCount; ++i) {
+    const uint64_t at = kBase + 1000 * i;
+    script(core).Span("kbl_exec_pre", at, at + 10, 100'000 + i, 7,
+                      {{"exec_id", i}, {"model_name", "m" + std::to_string(i)}});
+    Running(core, i, 0, at + 50, at + 90);
+  }
+  const auto done = Find({}, 2 * kCount);
+  ASSERT_EQ(done.size(), kCount);
+  for (const Execution& execution : done) {
+    EXPECT_EQ(execution.prepared_ns, execution.start_ns - 50) << *execution.exec_id;
+    EXPECT_EQ(execution.model_name, "m" + std::to_string(*execution.exec_id));
+  }
 }
 
 TEST_F(ExecutionsTest, WhatHasNoStopIsOpenAndWhatHasNoStartIsCounted) {

@@ -75,31 +75,21 @@ ShapeFields FieldsOf(const Shape& shape) {
   return fields;
 }
 
-std::optional<uint64_t> NumberIn(const Shape& shape, std::span<const uint64_t> values,
-                                 const TimelineRecord& record, uint16_t key) {
-  if (key >= values.size()) return std::nullopt;
-  if (shape.keys[key].type == ValueType::kUint) return values[key];
-  if (shape.keys[key].type != ValueType::kString) return std::nullopt;
-  const std::string_view text = record.text(values[key]);
+}  // namespace
+
+const ShapeFields& ShapeFieldTable::Make(const SharedShape& shape) {
+  if (shape.number >= kShapesMax) return other_ = FieldsOf(shape.shape);
+  if (shape.number >= by_number_.size()) by_number_.resize(shape.number + 1);
+  auto& known = by_number_[shape.number];
+  known = std::make_unique<const ShapeFields>(FieldsOf(shape.shape));
+  return *known;
+}
+
+std::optional<uint64_t> NumberInText(std::string_view text) {
   uint64_t number = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
   if (end.ec != std::errc{} || end.ptr != text.data() + text.size()) return std::nullopt;
   return number;
-}
-
-}  // namespace
-
-const ShapeFields& ShapeFieldTable::Of(const SharedShape& shape) {
-  if (shape.number >= kShapesMax) return other_ = FieldsOf(shape.shape);
-  if (shape.number >= by_number_.size()) by_number_.resize(shape.number + 1);
-  auto& known = by_number_[shape.number];
-  if (known == nullptr) known = std::make_unique<const ShapeFields>(FieldsOf(shape.shape));
-  return *known;
-}
-
-std::optional<uint64_t> StartNumber(const TimelineRecord& record, const ShapeFields& fields,
-                                    DerivedField field) {
-  return NumberIn(record.start(), record.start_values(), record, fields.of(field));
 }
 
 std::string_view StartText(const TimelineRecord& record, const ShapeFields& fields,
@@ -113,7 +103,13 @@ std::string_view StartText(const TimelineRecord& record, const ShapeFields& fiel
 std::optional<uint64_t> StopNumber(const TimelineRecord& record, const ShapeFields& fields,
                                    DerivedField field) {
   if (!record.has_stop()) return std::nullopt;
-  return NumberIn(record.stop(), record.stop_values(), record, fields.of(field));
+  const uint16_t key = fields.of(field);
+  const auto values = record.stop_values();
+  if (key >= values.size()) return std::nullopt;
+  const ValueType type = record.stop().keys[key].type;
+  if (type == ValueType::kUint) return values[key];
+  if (type != ValueType::kString) return std::nullopt;
+  return NumberInText(record.text(values[key]));
 }
 
 }  // namespace neurontrace

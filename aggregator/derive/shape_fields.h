@@ -68,17 +68,33 @@ class ShapeFieldTable {
   static constexpr size_t kShapesMax = 16'384;
 
   // Valid until the next call.
-  const ShapeFields& Of(const SharedShape& shape);
+  const ShapeFields& Of(const SharedShape& shape) {
+    if (shape.number < by_number_.size() && by_number_[shape.number] != nullptr) [[likely]]
+      return *by_number_[shape.number];
+    return Make(shape);
+  }
 
  private:
+  const ShapeFields& Make(const SharedShape& shape);
+
   std::vector<std::unique_ptr<const ShapeFields>> by_number_;
   ShapeFields other_;
 };
 
+// The number in a text value; nullopt: it is none.
+std::optional<uint64_t> NumberInText(std::string_view text);
+
 // An attribute of the record's start (or only) event; nullopt where it has none, or one that is not
 // a whole number of at least 0, which may have come as text.
-std::optional<uint64_t> StartNumber(const TimelineRecord& record, const ShapeFields& fields,
-                                    DerivedField field);
+inline std::optional<uint64_t> StartNumber(const TimelineRecord& record, const ShapeFields& fields,
+                                           DerivedField field) {
+  const uint16_t key = fields.of(field);
+  const auto& keys = record.start().keys;
+  if (key >= keys.size()) return std::nullopt;
+  if (keys[key].type == ValueType::kUint) return record.values[key];
+  if (keys[key].type != ValueType::kString) return std::nullopt;
+  return NumberInText(record.text(record.values[key]));
+}
 // Its text; empty where it has none.
 std::string_view StartText(const TimelineRecord& record, const ShapeFields& fields,
                            DerivedField field);

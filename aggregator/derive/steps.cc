@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 namespace neurontrace {
 namespace {
@@ -70,8 +71,12 @@ void StepFinder::TakeExecution(const Execution& execution, std::vector<Step>& do
   }
   // The latest that has begun: steps do not overlap, and if they did, the inner one is meant.
   auto& steps = held->second;
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    if (step->start_ns > execution.start_ns || step->end_ns <= execution.start_ns) continue;
+  auto step = std::upper_bound(
+      steps.begin(), steps.end(), execution.start_ns,
+      [](uint64_t start_ns, const Step& other) { return start_ns < other.start_ns; });
+  for (size_t i = 0; i < kOverlapMax && step != steps.begin(); ++i) {
+    --step;
+    if (step->end_ns <= execution.start_ns) continue;
     ++step->executions;
     step->device_busy_ns += execution.busy_ns;
     return;
@@ -90,18 +95,32 @@ void StepFinder::Take(const TimelineBatch& batch, std::span<const Execution> exe
   CloseBefore(batch.end_ns, done);
 }
 
+void StepFinder::CloseSteps(uint64_t time_ns, std::deque<Step>& steps, std::vector<Step>& done) {
+  if (time_ns == UINT64_MAX) {
+    std::move(steps.begin(), steps.end(), std::back_inserter(done));
+    held_count_ -= steps.size();
+    steps.clear();
+    return;
+  }
+  const auto is_over = [time_ns](uint64_t end_ns) {
+    return end_ns < time_ns && time_ns - end_ns > kWaitNs;
+  };
+  for (size_t i = 0; i < std::min(steps.size(), kOverlapMax);) {
+    if (!is_over(steps[i].start_ns)) return;  // and no later one is
+    if (!is_over(steps[i].end_ns)) {
+      ++i;
+      continue;
+    }
+    done.push_back(std::move(steps[i]));
+    steps.erase(steps.begin() + static_cast<ptrdiff_t>(i));
+    --held_count_;
+  }
+}
+
 void StepFinder::CloseBefore(uint64_t time_ns, std::vector<Step>& done) {
   if (held_count_ == 0) return;
   const auto first = static_cast<ptrdiff_t>(done.size());
-  for (auto& [worker, steps] : held_) {
-    while (!steps.empty() &&
-           (time_ns == UINT64_MAX ||
-            (steps.front().end_ns < time_ns && time_ns - steps.front().end_ns > kWaitNs))) {
-      done.push_back(std::move(steps.front()));
-      steps.pop_front();
-      --held_count_;
-    }
-  }
+  for (auto& [worker, steps] : held_) CloseSteps(time_ns, steps, done);
   std::sort(done.begin() + first, done.end(), [](const Step& a, const Step& b) {
     return std::pair(a.start_ns, a.stream) < std::pair(b.start_ns, b.stream);
   });

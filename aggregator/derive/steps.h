@@ -40,7 +40,9 @@ struct Step {
 struct StepCounts {
   uint64_t framework = 0;
   uint64_t execution = 0;
-  uint64_t outside = 0;   // executions of a worker with framework steps that began in none of them
+  // Executions of a worker with framework steps that began in none of them; or in one that more
+  // steps than kOverlapMax began after.
+  uint64_t outside = 0;
   uint64_t too_many = 0;  // framework steps beyond kHeldMax: given out without their executions
 };
 
@@ -56,6 +58,10 @@ class StepFinder {
   // A framework's step waits so long after its end for executions that began in it to be over.
   static constexpr uint64_t kWaitNs = 2'000'000'000;
   static constexpr size_t kHeldMax = 65'536;
+  // Steps of one worker that overlap. An execution is looked for in so many that began before it,
+  // the latest first: beyond, it counts as outside. So many can be under way before they keep those
+  // that began after them from being given out.
+  static constexpr size_t kOverlapMax = 64;
 
   StepFinder(std::span<const TimelineStream> streams, ShapeFieldTable& fields);
 
@@ -73,6 +79,7 @@ class StepFinder {
                          std::vector<Step>& done);
   void TakeExecution(const Execution& execution, std::vector<Step>& done);
   void CloseBefore(uint64_t time_ns, std::vector<Step>& done);
+  void CloseSteps(uint64_t time_ns, std::deque<Step>& steps, std::vector<Step>& done);
 
   std::span<const TimelineStream> streams_;
   ShapeFieldTable& fields_;

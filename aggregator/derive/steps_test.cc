@@ -105,6 +105,48 @@ TEST_F(StepsTest, AFrameworkStepWaitsForWhatBeganInIt) {
   EXPECT_EQ(steps[0].executions, 1u);
 }
 
+// A step over all of the capture keeps no other from being given out, and is found for what began
+// outside of every other, so far as it is looked for.
+TEST_F(StepsTest, AStepOverTheWholeCaptureBlocksNoOther) {
+  const uint32_t framework = AddStream(Framework("i-a", 1));
+  const uint32_t core = AddStream(Core("i-a", 1, 0));
+  constexpr uint64_t kSteps = 400;
+  constexpr uint64_t kStepNs = 100 * kMs;
+  FrameworkStep(framework, "user_annotation", "ProfilerStep#0", kBase, 2 * kSteps * kStepNs);
+  for (uint64_t i = 1; i <= kSteps; ++i) {
+    const uint64_t at = kBase + i * kStepNs;
+    FrameworkStep(framework, "user_annotation", "ProfilerStep#" + std::to_string(i), at,
+                  kStepNs / 2);
+    Running(core, 2 * i, 0, at + 10, at + 20);
+    Running(core, 2 * i + 1, 0, at + kStepNs - 20, at + kStepNs - 10);  // after the step
+  }
+  const auto steps = Find();
+  ASSERT_EQ(steps.size(), kSteps + 1);
+  EXPECT_EQ(steps[kSteps / 2].number, kSteps / 2 + 1) << "given out before the long one";
+  for (const Step& step : steps) {
+    EXPECT_EQ(step.executions, step.number == 0 ? kSteps : 1u) << step.number;
+  }
+  EXPECT_EQ(counts_.outside, 0u);
+}
+
+TEST_F(StepsTest, AnExecutionIsLookedForInSoManyStepsAndNoMore) {
+  const uint32_t framework = AddStream(Framework("i-a", 1));
+  const uint32_t core = AddStream(Core("i-a", 1, 0));
+  FrameworkStep(framework, "user_annotation", "ProfilerStep#0", kBase, 1'000 * kMs);
+  for (uint64_t i = 1; i <= StepFinder::kOverlapMax; ++i) {
+    FrameworkStep(framework, "user_annotation", "ProfilerStep#" + std::to_string(i), kBase + 10 * i,
+                  5);
+  }
+  Running(core, 1, 0, kBase + 10 * StepFinder::kOverlapMax - 5,
+          kBase + 10 * StepFinder::kOverlapMax);  // kOverlapMax - 1 have begun since
+  Running(core, 2, 0, kBase + 5'000, kBase + 5'100);
+  const auto steps = Find();
+  ASSERT_EQ(steps.size(), StepFinder::kOverlapMax + 1);
+  EXPECT_EQ(steps.front().number, 0u);
+  EXPECT_EQ(steps.front().executions, 1u);
+  EXPECT_EQ(counts_.outside, 1u);
+}
+
 TEST_F(StepsTest, KnowsTheNamesOfSteps) {
   EXPECT_EQ(ProfilerStepNumber("ProfilerStep#12"), 12u);
   EXPECT_EQ(ProfilerStepNumber("ProfilerStep#"), std::nullopt);

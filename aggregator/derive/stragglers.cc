@@ -6,7 +6,6 @@
 namespace neurontrace {
 
 void Stragglers::Add(const Collective& collective) {
-  for (const uint32_t stream : collective.absent) ++rows_[stream].absent;
   if (collective.members.size() < 2 || collective.is_disjoint()) return;
   for (const CollectiveMember& member : collective.members) {
     StragglerRow& row = rows_[member.stream];
@@ -23,8 +22,11 @@ void Stragglers::Add(const Collective& collective) {
   last.lateness_bound_max_ns = std::max(last.lateness_bound_max_ns, bound_ns.value_or(0));
 }
 
-std::vector<StragglerRow> Stragglers::Finish() {
-  for (size_t i = 0; i < rows_.size(); ++i) rows_[i].stream = static_cast<uint32_t>(i);
+std::vector<StragglerRow> Stragglers::Finish(std::span<const uint64_t> absences) {
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    rows_[i].stream = static_cast<uint32_t>(i);
+    if (i < absences.size()) rows_[i].absent = absences[i];
+  }
   std::erase_if(rows_, [](const StragglerRow& r) { return r.collectives == 0 && r.absent == 0; });
   std::stable_sort(rows_.begin(), rows_.end(), [](const StragglerRow& a, const StragglerRow& b) {
     return a.lateness.sum_ns() > b.lateness.sum_ns();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "aggregator/derive/collectives.h"
@@ -29,8 +30,9 @@ class Stragglers {
   explicit Stragglers(size_t streams) : rows_(streams) {}
 
   void Add(const Collective& collective);
-  // Of the streams that were in any, or missing; the largest sum of known lateness first.
-  std::vector<StragglerRow> Finish();
+  // `absences` are those of the CollectiveFinder. Of the streams that were in any, or missing; the
+  // largest sum of known lateness first.
+  std::vector<StragglerRow> Finish(std::span<const uint64_t> absences);
 
  private:
   std::vector<StragglerRow> rows_;  // by stream

@@ -95,7 +95,7 @@ void AddWarnings(CaptureSummary& summary) {
   Warn(summary.hbm_counts.dropped, "memory events are left out: too many memories or events",
        warnings);
   Warn(summary.bandwidth_counts.not_spread,
-       "transfers count in one bin each: too many at once, or too long", warnings);
+       "transfers count in one bin each: too long, or too many bins at once", warnings);
 }
 
 }  // namespace
@@ -215,7 +215,7 @@ CaptureSummary CaptureSummaryBuilder::Finish() {
   summary.busy = parts.busy.Finish();
   summary.steps = parts.step_rows.Finish();
   parts.communicator_rows.Finish(parts.collectives.communicators(), summary);
-  summary.stragglers = parts.stragglers.Finish();
+  summary.stragglers = parts.stragglers.Finish(parts.collectives.absences());
   summary.memory = parts.memory_rows.Finish(parts.hbm.memories());
   summary.bandwidth = parts.bandwidth_rows.Finish();
   summary.execution_counts = parts.executions.counts();

@@ -105,9 +105,20 @@ TEST_F(SummaryTest, OfNothingIsEmpty) {
   EXPECT_TRUE(summary.communicators.empty());
 }
 
-TEST_F(SummaryTest, SaysWhatContradictsItself) {
+TEST_F(SummaryTest, WithoutAClocksBoundASkewIsUnboundedAndNothingContradictory) {
   AddStream(Core("i-0", 1, 0), Rank(0, 2));
   AddStream(Core("i-1", 1, 0), Rank(1, 2));
+  Collects(0, Operation(7, 1, 0), kBase, kBase + 1000);
+  Collects(1, Operation(7, 1, 1), kBase + 5000, kBase + 6000);
+  const CaptureSummary summary = Summarize();
+  EXPECT_EQ(summary.communicators[0].collectives, 1u);
+  EXPECT_EQ(summary.communicators[0].skew_unbounded, 1u);
+  EXPECT_EQ(summary.communicators[0].disjoint, 0u);
+}
+
+TEST_F(SummaryTest, SaysWhatContradictsItself) {
+  AddStream(Core("i-0", 1, 0), Rank(0, 2));
+  AddStream(Core("i-0", 2, 1), Rank(1, 2));
   Collects(0, Operation(7, 1, 0), kBase, kBase + 1000);
   Collects(1, Operation(7, 1, 1), kBase + 5000, kBase + 6000);
   const CaptureSummary summary = Summarize();

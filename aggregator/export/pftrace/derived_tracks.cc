@@ -26,8 +26,10 @@ constexpr std::string_view kBandwidthAbout =
 
 }  // namespace
 
-DerivedTracks::DerivedTracks(const TimelineHeader& header, TrackTable& tracks, PacketWriter& out)
+DerivedTracks::DerivedTracks(const TimelineHeader& header, bool has_flows, TrackTable& tracks,
+                             PacketWriter& out)
     : header_(header),
+      has_flows_(has_flows),
       tracks_(tracks),
       out_(out),
       execution_finder_(header.streams, fields_),
@@ -49,13 +51,35 @@ std::string DerivedTracks::CoreLabel(uint32_t stream) const {
   return label.empty() ? "worker" : label;
 }
 
-uint64_t DerivedTracks::FlowOf(const TimelineRecord& record) {
-  const ShapeFields& fields = fields_.Of(*record.shape);
-  const DerivedType type = fields.type;
-  if (type == DerivedType::kCollective || type == DerivedType::kHostBarrier) {
-    const auto number = collective_finder_.Join(record);
-    return number && record.kind == RecordKind::kSpan ? kCollectiveFlows + *number : 0;
+uint64_t DerivedTracks::TakeWanted(TimelineRecord& record, const ShapeFields& fields) {
+  switch (fields.type) {
+    case DerivedType::kCollective:
+    case DerivedType::kHostBarrier: {
+      const auto number = collective_finder_.Join(record);
+      return number && has_flows_ ? kCollectiveFlows + *number : 0;
+    }
+    case DerivedType::kCopyIn:
+    case DerivedType::kCopyOut:
+      transfers_.records.push_back(&record);
+      return 0;
+    case DerivedType::kAllocate:
+    case DerivedType::kDeallocate:
+      allocations_.records.push_back(&record);
+      return 0;
+    case DerivedType::kPrepare:
+    case DerivedType::kRunning:
+    case DerivedType::kExecute:
+    case DerivedType::kFramework:
+      executing_.records.push_back(&record);
+      return has_flows_ ? ExecutionFlow(record, fields) : 0;
+    case DerivedType::kOther:
+      break;
   }
+  return 0;
+}
+
+uint64_t DerivedTracks::ExecutionFlow(const TimelineRecord& record, const ShapeFields& fields) {
+  const DerivedType type = fields.type;
   if (record.kind != RecordKind::kSpan ||
       (type != DerivedType::kPrepare && type != DerivedType::kRunning)) {
     return 0;
@@ -71,17 +95,19 @@ uint64_t DerivedTracks::FlowOf(const TimelineRecord& record) {
   return known == execution_flows_.end() ? 0 : known->second;
 }
 
-void DerivedTracks::Take(const TimelineBatch& wanted) {
+void DerivedTracks::EndBatch(uint64_t begin_ns, uint64_t end_ns) {
+  for (TimelineBatch* batch : {&transfers_, &allocations_, &executing_}) {
+    batch->begin_ns = begin_ns;
+    batch->end_ns = end_ns;
+  }
   executions_.clear();
-  execution_finder_.Take(wanted, executions_);
-  step_finder_.Take(wanted, executions_, steps_);
-  collective_finder_.CloseBefore(wanted.end_ns, collectives_);
-  hbm_use_.Take(wanted, memory_);
-  bandwidth_.Take(wanted, samples_);
-  WriteSteps();
-  WriteCollectives();
-  WriteMemory();
-  WriteBandwidth();
+  execution_finder_.Take(executing_, executions_);
+  step_finder_.Take(executing_, executions_, steps_);
+  collective_finder_.CloseBefore(end_ns, collectives_);
+  hbm_use_.Take(allocations_, memory_);
+  bandwidth_.Take(transfers_, samples_);
+  for (TimelineBatch* batch : {&transfers_, &allocations_, &executing_}) batch->records.clear();
+  WriteAll();
 }
 
 void DerivedTracks::Finish() {
@@ -92,6 +118,10 @@ void DerivedTracks::Finish() {
   collective_finder_.Finish(collectives_);
   hbm_use_.Finish(memory_);
   bandwidth_.Finish(samples_);
+  WriteAll();
+}
+
+void DerivedTracks::WriteAll() {
   WriteSteps();
   WriteCollectives();
   WriteMemory();

@@ -34,16 +34,19 @@ class DerivedTracks {
   static constexpr size_t kCounterTracksMax = 65'536;
 
   // Refers to the header.
-  DerivedTracks(const TimelineHeader& header, TrackTable& tracks, PacketWriter& out);
+  DerivedTracks(const TimelineHeader& header, bool has_flows, TrackTable& tracks,
+                PacketWriter& out);
 
-  // Something may be derived from records of this shape: they are to be given to Take.
-  bool Wants(const SharedShape& shape) { return fields_.Of(shape).type != DerivedType::kOther; }
-
-  // The arrow that touches a record that is wanted, at its begin; 0: none. To be called once for
-  // each, in their order, before Take.
-  uint64_t FlowOf(const TimelineRecord& record);
-  // The wanted records of one batch, in their order, and its times.
-  void Take(const TimelineBatch& wanted);
+  // Takes a record of the batch at hand: to be called once for each, in their order. The arrow that
+  // touches its begin; 0: none. A record of which nothing can be derived costs one look-up.
+  uint64_t Take(TimelineRecord& record) {
+    const ShapeFields& fields = fields_.Of(*record.shape);
+    if (fields.type == DerivedType::kOther) [[likely]]
+      return 0;
+    return TakeWanted(record, fields);
+  }
+  // The batch at hand has no more records; every later one starts at or after `end_ns`.
+  void EndBatch(uint64_t begin_ns, uint64_t end_ns);
   void Finish();
 
   uint64_t left_out() const { return left_out_; }
@@ -73,6 +76,9 @@ class DerivedTracks {
     uint64_t end_ns = 0;
   };
 
+  uint64_t TakeWanted(TimelineRecord& record, const ShapeFields& fields);
+  uint64_t ExecutionFlow(const TimelineRecord& record, const ShapeFields& fields);
+  void WriteAll();
   void WriteSteps();
   void WriteCollectives();
   void WriteMemory();
@@ -88,6 +94,7 @@ class DerivedTracks {
   std::string CoreLabel(uint32_t stream) const;
 
   const TimelineHeader& header_;
+  const bool has_flows_;
   TrackTable& tracks_;
   PacketWriter& out_;
   ShapeFieldTable fields_;
@@ -96,6 +103,10 @@ class DerivedTracks {
   CollectiveFinder collective_finder_;
   HbmUse hbm_use_;
   Bandwidth bandwidth_;
+  // Of the batch at hand, by what is derived from them.
+  TimelineBatch transfers_;
+  TimelineBatch allocations_;
+  TimelineBatch executing_;  // executions, their preparations, framework events
   std::vector<Execution> executions_;
   std::vector<Step> steps_;
   std::vector<Collective> collectives_;

@@ -15,7 +15,9 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 // `50 01 68 02`: the sequence, and that the packet needs what the sequence told before.
 constexpr char kSequence[] = {tag::kSequenceId, PacketWriter::kSequenceId, tag::kSequenceFlags,
                               packet::kFlagNeedsState};
-static_assert(PacketWriter::kSequenceId < 0x80);
+constexpr char kSideSequence[] = {tag::kSequenceId, PacketWriter::kSideSequenceId,
+                                  tag::kSequenceFlags, packet::kFlagNeedsState};
+static_assert(PacketWriter::kSequenceId < 0x80 && PacketWriter::kSideSequenceId < 0x80);
 
 }  // namespace
 
@@ -73,18 +75,9 @@ void PacketWriter::SideHeader() {
 
 void PacketWriter::SideEvent(uint64_t timestamp_ns, std::string_view fields) {
   if (!has_side_) SideHeader();
-  std::string body;
-  protozero::pbf_writer writer(body);
-  writer.add_uint64(packet::kTimestamp, timestamp_ns);
-  writer.add_uint32(packet::kSequenceId, kSideSequenceId);
-  writer.add_uint32(packet::kSequenceFlags, packet::kFlagNeedsState);
-  if (side_interner_.has_pending()) {
-    writer.add_message(packet::kInternedData, side_interner_.pending().data(),
-                       side_interner_.pending().size());
-    side_interner_.ClearPending();
-  }
-  writer.add_message(packet::kTrackEvent, fields.data(), fields.size());
-  Append(body);
+  if (side_interner_.has_pending()) [[unlikely]]
+    TellInterned(kSideSequenceId, side_interner_);
+  TrackEvent(timestamp_ns, {kSideSequence, sizeof kSideSequence}, fields);
 }
 
 void PacketWriter::Header(bool is_first) {
@@ -135,30 +128,35 @@ void PacketWriter::TraceAttributes(std::string_view fields) {
   Packet(packet::kTraceAttributes, fields, false);
 }
 
-void PacketWriter::TellInterned() {
+void PacketWriter::TellInterned(uint32_t sequence_id, Interner& interner) {
   std::string body;
   protozero::pbf_writer writer(body);
-  writer.add_uint32(packet::kSequenceId, kSequenceId);
+  writer.add_uint32(packet::kSequenceId, sequence_id);
   writer.add_uint32(packet::kSequenceFlags, packet::kFlagNeedsState);
-  writer.add_message(packet::kInternedData, interner_.pending().data(), interner_.pending().size());
-  interner_.ClearPending();
+  writer.add_message(packet::kInternedData, interner.pending().data(), interner.pending().size());
+  interner.ClearPending();
   Append(body);
 }
 
 void PacketWriter::Event(uint64_t timestamp_ns, std::string_view fields) {
   if (interner_.has_pending()) [[unlikely]]
-    TellInterned();
+    TellInterned(kSequenceId, interner_);
   const uint64_t delta_ns = timestamp_ns > now_ns_ ? timestamp_ns - now_ns_ : 0;
   now_ns_ += delta_ns;
+  TrackEvent(delta_ns, {kSequence, sizeof kSequence}, fields);
+}
+
+// `time` by the clock of the sequence, which `sequence` names.
+void PacketWriter::TrackEvent(uint64_t time, std::string_view sequence, std::string_view fields) {
   const size_t event_bytes = fields.size();
-  const size_t packet_bytes = 1 + wire_bytes::VarintBytes(delta_ns) + sizeof kSequence + 1 +
+  const size_t packet_bytes = 1 + wire_bytes::VarintBytes(time) + sequence.size() + 1 +
                               wire_bytes::VarintBytes(event_bytes) + event_bytes;
   char* out = Room(packet_bytes + 1 + wire_bytes::kVarintMax);
   out = wire_bytes::Byte(out, tag::kPacket);
   out = wire_bytes::Varint(out, packet_bytes);
   out = wire_bytes::Byte(out, tag::kTimestamp);
-  out = wire_bytes::Varint(out, delta_ns);
-  out = wire_bytes::Bytes(out, {kSequence, sizeof kSequence});
+  out = wire_bytes::Varint(out, time);
+  out = wire_bytes::Bytes(out, sequence);
   out = wire_bytes::Byte(out, tag::kTrackEvent);
   out = wire_bytes::Varint(out, event_bytes);
   Wrote(wire_bytes::Bytes(out, fields));

@@ -62,7 +62,8 @@ class PacketWriter {
   void StartOver();
   void Header(bool is_first);
   void SideHeader();
-  void TellInterned();
+  void TellInterned(uint32_t sequence_id, Interner& interner);
+  void TrackEvent(uint64_t time, std::string_view sequence, std::string_view fields);
   void Append(std::string_view packet);
   // A packet of the sequence that needs no state: `data` is its one field, serialized.
   void Packet(uint32_t field, std::string_view data, bool needs_state);

@@ -7,7 +7,6 @@
 #include <protozero/pbf_writer.hpp>
 #include <utility>
 
-#include "aggregator/export/pftrace/loss_instants.h"
 #include "base/clean_text.h"
 #include "base/status.h"
 
@@ -49,7 +48,7 @@ absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
   header_ = &header;
   arguments_.Begin(header);
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
-  CollectLosses();
+  losses_ = TraceLosses(header);
   uint64_t begin_ns = header.begin_ns;
   if (!losses_.empty()) begin_ns = std::min(begin_ns, losses_.front().at_ns);
   out_.Begin(begin_ns);
@@ -57,7 +56,7 @@ absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
   tracks_.Begin(header);
   clocks_.Begin(header, clocks, tracks_);
   if (header.certificate != nullptr) WriteCertificate(begin_ns);
-  derived_.emplace(header, tracks_, out_);
+  derived_.emplace(header, !options_.no_flows, tracks_, out_);
   return out_.Flush();
 }
 
@@ -124,37 +123,21 @@ void PftraceExporter::WriteWarnings(const std::vector<std::string>& warnings, ui
   warnings_written_ = warnings.size();
 }
 
-void PftraceExporter::CollectLosses() {
-  const TimelineFilter& filter = *header_->filter;
-  for (uint32_t stream = 0; stream < header_->streams.size(); ++stream) {
-    const TimelineStream& about = header_->streams[stream];
-    for (Loss& loss : LossInstants(about.description)) {
-      const uint64_t raw_ns = loss.first_timestamp_ns != 0 ? loss.first_timestamp_ns
-                                                           : about.description.first_timestamp_ns;
-      const uint64_t at_ns = std::min(about.clock->ToReference(raw_ns), kTimeMaxNs);
-      if (at_ns < filter.window_start_ns || at_ns >= filter.window_end_ns) continue;
-      // One without any event and time of its own stands where the trace begins.
-      losses_.push_back({raw_ns == 0 ? header_->begin_ns : at_ns, stream, std::move(loss)});
-    }
-  }
-  std::stable_sort(losses_.begin(), losses_.end(),
-                   [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
-}
-
 absl::Status PftraceExporter::Write(const TimelineBatch& batch) {
   plans_.Sweep();
-  stops_.clear();
+  stops_.StartBatch();
   begin_flows_.clear();
-  wanted_.records.clear();
-  wanted_.begin_ns = batch.begin_ns;
-  wanted_.end_ns = batch.end_ns;
+  record_flows_.clear();
+  next_record_flow_ = 0;
   placements_.assign(batch.records.size(), Placement{});
   ends_.StartSlice(batch.end_ns);
   for (size_t i = 0; i < batch.records.size(); ++i) {
     Prefetch(batch, i + kPrefetchAhead);
     const TimelineRecord& record = *batch.records[i];
     PlaceRecord(record, placements_[i]);
-    if (derived_->Wants(*record.shape)) NoteWanted(*batch.records[i], placements_[i]);
+    if (const uint64_t flow = derived_->Take(*batch.records[i])) {
+      record_flows_.push_back({batch_number_ + i, flow});
+    }
     if (placements_[i].is_span) {
       ends_.Add({.key = record.end_ns,
                  .number = batch_number_ + i,
@@ -175,16 +158,10 @@ absl::Status PftraceExporter::Write(const TimelineBatch& batch) {
     RETURN_IF_ERROR(out_.FlushIfLarge());
   }
   WriteUntil(batch.end_ns - 1);
-  derived_->Take(wanted_);
+  derived_->EndBatch(batch.begin_ns, batch.end_ns);
   batch_number_ += batch.records.size();
   batch_records_placed_ = 0;
   return out_.FlushIfLarge();
-}
-
-void PftraceExporter::NoteWanted(TimelineRecord& record, Placement& placement) {
-  wanted_.records.push_back(&record);
-  const uint64_t flow = derived_->FlowOf(record);
-  if (!options_.no_flows) placement.flow = flow;
 }
 
 uint32_t PftraceExporter::RowOf(const TimelineRecord& record, const ShapePlan& plan) {
@@ -200,7 +177,7 @@ uint32_t PftraceExporter::RowOf(const TimelineRecord& record, const ShapePlan& p
 
 void PftraceExporter::PlaceRecord(const TimelineRecord& record, Placement& placement) {
   if (record.kind == RecordKind::kStopAttributes) {
-    stops_[record.span_id] = &record;
+    stops_.Add(record);
     return;
   }
   if (header_->streams[record.stream].description.identity.kind == StreamKind::kHost) {
@@ -301,14 +278,25 @@ void PftraceExporter::WriteEnd(const PendingEnds::End& end) {
   out_.StartOverIfDue();
   fields_.Start(EventType::kEnd, end.track_uuid);
   AddFlows(end_flows_, end.number);
-  if (end.span_id != 0) AddStop(end.span_id);
+  if (end.span_id != 0 && !AddStop(end.span_id)) ++stops_missed_;
   out_.Event(end.key, fields_.bytes());
 }
 
-void PftraceExporter::AddStop(uint64_t span_id) {
-  if (const auto stop = stops_.find(span_id); stop != stops_.end()) {
-    arguments_.WriteStop(*stop->second, plans_, fields_);
-  }
+bool PftraceExporter::AddStop(uint64_t span_id) {
+  const TimelineRecord* stop = stops_.Find(span_id);
+  if (stop != nullptr) arguments_.WriteStop(*stop, plans_, fields_);
+  return stop != nullptr;
+}
+
+void PftraceExporter::WriteLateStop(const TimelineRecord& stop) {
+  const auto span = stops_.Take(stop.span_id);
+  if (!span) return;
+  out_.StartOverIfDue();
+  fields_.Start(EventType::kInstant, span->track_uuid);
+  fields_.Name(interner_.EventName(stop.start().event_type));
+  fields_.Uint(interner_.AnnotationName("stop_of_id"), span->id);
+  arguments_.WriteStop(stop, plans_, fields_);
+  out_.Event(stop.start_ns, fields_.bytes());
 }
 
 void PftraceExporter::WriteLoss(const LossInstant& loss) {
@@ -320,6 +308,7 @@ void PftraceExporter::WriteLoss(const LossInstant& loss) {
 
 void PftraceExporter::WriteRecord(const TimelineRecord& record, const Placement& placement,
                                   uint64_t number) {
+  if (record.kind == RecordKind::kStopAttributes && stops_.awaited() > 0) WriteLateStop(record);
   if (placement.row == kNoRow) return;  // said elsewhere
   out_.StartOverIfDue();
   if (placement.row == kHostRow) {
@@ -336,23 +325,42 @@ void PftraceExporter::WriteSlice(const TimelineRecord& record, const Placement& 
   const bool is_slice = record.kind == RecordKind::kSpan;
   fields_.Start(is_slice ? EventType::kBegin : EventType::kInstant, placement.track_uuid);
   AddFlows(begin_flows_, number);
-  if (placement.flow != 0) fields_.Flow(placement.flow);
+  while (next_record_flow_ < record_flows_.size() &&
+         record_flows_[next_record_flow_].number <= number) {
+    const RecordFlow& touching = record_flows_[next_record_flow_++];
+    if (touching.number == number) fields_.Flow(touching.flow);
+  }
   arguments_.Write(record, tracks_.row(placement.row), plans_, placement.is_squeezed, fields_);
   out_.Event(record.start_ns, fields_.bytes());
   if (is_slice && !placement.is_span) {
     fields_.Start(EventType::kEnd, placement.track_uuid);
-    if ((record.flags & kStopFollows) != 0) AddStop(record.span_id);
+    if ((record.flags & kStopFollows) != 0 && !AddStop(record.span_id)) {
+      stops_.Await(record, placement.track_uuid);
+    }
     out_.Event(record.start_ns, fields_.bytes());
   }
+}
+
+void PftraceExporter::WarnOfStops(ExportSummary& summary) const {
+  uint64_t count = stops_.beyond_limit();
+  // What goes on in another file has its stops there; where none follows no stop is known.
+  if (end_ns_ != UINT64_MAX) count += stops_missed_ + stops_.awaited();
+  if (count == 0) return;
+  summary.warnings.push_back(
+      fmt::format("{} spans are shown without the attributes of their stops, which come in a later "
+                  "part, or of too many at once",
+                  count));
 }
 
 absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) {
   end_ns_ = end_ns;
   ends_.StartSlice(UINT64_MAX);
   ends_.Seal();
-  stops_.clear();
+  stops_.StartBatch();
+  stops_missed_ = 0;  // so far they were in no batch: the reader has said why
   WriteUntil(UINT64_MAX);
   derived_->Finish();
+  WarnOfStops(summary);
   if (derived_->left_out() > 0) {
     summary.warnings.push_back(fmt::format(
         "{} derived steps, collectives or samples are not shown: more at one time than a trace can "

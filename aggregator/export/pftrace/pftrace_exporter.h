@@ -16,6 +16,8 @@
 #include "aggregator/export/pftrace/derived_tracks.h"
 #include "aggregator/export/pftrace/flow_links.h"
 #include "aggregator/export/pftrace/interner.h"
+#include "aggregator/export/pftrace/late_stops.h"
+#include "aggregator/export/pftrace/loss_instants.h"
 #include "aggregator/export/pftrace/packet_writer.h"
 #include "aggregator/export/pftrace/pending_ends.h"
 #include "aggregator/export/pftrace/shape_plan.h"
@@ -55,30 +57,30 @@ class PftraceExporter : public Exporter {
     uint32_t track_uuid = 0;
     bool is_span = false;      // has a length
     bool is_squeezed = false;  // had one, but no lane was left
-    uint64_t flow = 0;         // of an execution or a collective; 0: none
+  };
+  // The arrow of an execution or a collective that touches a record.
+  struct RecordFlow {
+    uint64_t number = 0;  // the record's
+    uint64_t flow = 0;
   };
   static constexpr uint32_t kNoRow = 0xffffffffu;
   static constexpr uint32_t kHostRow = 0xfffffffeu;  // a host's sample: a counter, and no row
-  struct LossInstant {
-    uint64_t at_ns = 0;
-    uint32_t stream = 0;
-    Loss loss;
-  };
 
-  void CollectLosses();
   void WriteWarnings(const std::vector<std::string>& warnings, uint64_t at_ns);
   void WriteTraceAttributes(const ClockReport& clocks);
   void WriteCertificate(uint64_t at_ns);
 
   void PlaceRecord(const TimelineRecord& record, Placement& placement);
   uint32_t RowOf(const TimelineRecord& record, const ShapePlan& plan);
-  void NoteWanted(TimelineRecord& record, Placement& placement);
   void PlaceFlow(const TimelineRecord& record, Placement& placement);
 
   void WriteUntil(uint64_t until_ns);  // ends, losses and what clocks did that are due
   bool WriteOther(uint64_t until_ns);  // the next but an end; false: none is due
-  // Adds the attributes of a span's stop that came apart from it, where the batch has them.
-  void AddStop(uint64_t span_id);
+  // Adds the attributes of a span's stop that came apart from it; false: not in this batch.
+  bool AddStop(uint64_t span_id);
+  // The attributes of a stop whose span was ended before, as an instant.
+  void WriteLateStop(const TimelineRecord& stop);
+  void WarnOfStops(ExportSummary& summary) const;
   void WriteEnd(const PendingEnds::End& end);
   void WriteLoss(const LossInstant& loss);
   void WriteRecord(const TimelineRecord& record, const Placement& placement, uint64_t number);
@@ -97,7 +99,8 @@ class PftraceExporter : public Exporter {
   TrackEventFields fields_;
   ClockTracks clocks_;
   std::optional<DerivedTracks> derived_;
-  TimelineBatch wanted_;  // records of the batch that something may be derived from
+  std::vector<RecordFlow> record_flows_;  // of the batch
+  size_t next_record_flow_ = 0;
 
   std::vector<LossInstant> losses_;  // by time
   size_t next_loss_ = 0;
@@ -108,11 +111,12 @@ class PftraceExporter : public Exporter {
   size_t batch_records_placed_ = 0;
   std::vector<Placement> placements_;
   PendingEnds ends_;
-  absl::flat_hash_map<uint64_t, const TimelineRecord*> stops_;  // of the batch, by span id
+  LateStops stops_;
   // Arrows that touch slices: by the number of the slice's record.
   absl::flat_hash_map<uint64_t, std::vector<uint64_t>> begin_flows_;
   absl::flat_hash_map<uint64_t, std::vector<uint64_t>> end_flows_;
   uint64_t squeezed_ = 0;
+  uint64_t stops_missed_ = 0;  // spans that were ended without the attributes of their stop
   uint64_t flows_without_slice_ = 0;
 };
 

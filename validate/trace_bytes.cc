@@ -63,7 +63,8 @@ absl::StatusOr<size_t> TraceBytes::ReadMore(char* out, size_t bytes_max) {
 
 void TraceBytes::Fill(size_t bytes) {
   if (buffer_.size() - begin_ < bytes) {
-    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    // An empty buffer has no address to move from.
+    if (end_ > begin_) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
     if (buffer_.size() < bytes) buffer_.resize(std::max(2 * kReadBytes, bytes + kReadBytes));

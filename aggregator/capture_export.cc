@@ -99,6 +99,8 @@ absl::StatusOr<std::string_view> NameOf(v1::ExportFormat format) {
       return "summary-json";
     case v1::EXPORT_FORMAT_XSPACE:
       return "xspace";
+    case v1::EXPORT_FORMAT_PARQUET:
+      return "parquet";
     default:
       return InvalidArgument("format {} is none that this aggregator knows",
                              static_cast<int>(format));

@@ -11,12 +11,13 @@
 namespace neurontrace::cli {
 namespace {
 
-constexpr std::array<ExportFormatWords, 7> kFormats = {{
+constexpr std::array<ExportFormatWords, 8> kFormats = {{
     {v1::EXPORT_FORMAT_PERFETTO, "perfetto", "system_profile.pftrace", ".pftrace"},
     {v1::EXPORT_FORMAT_EVENTS, "events", "events.jsonl", ".jsonl"},
     {v1::EXPORT_FORMAT_SUMMARY_JSON, "summary-json", "summary.json", "summary.json"},
     {v1::EXPORT_FORMAT_SUMMARY_TEXT, "summary-text", "summary.txt", ".txt"},
     {v1::EXPORT_FORMAT_CHROME_JSON, "chrome-json", "system_profile.trace.json", ".trace.json"},
+    {v1::EXPORT_FORMAT_PARQUET, "parquet", "system_profile.parquet", ".parquet", true},
     {v1::EXPORT_FORMAT_XSPACE, "xspace", "xspace", "", true},
     {v1::EXPORT_FORMAT_JSON, "json", "system_profile.json", ".json"},
 }};

@@ -12,6 +12,7 @@
 #include "aggregator/export/chrome/chrome_exporter.h"
 #include "aggregator/export/grouping.h"
 #include "aggregator/export/json/json_exporter.h"
+#include "aggregator/export/parquet/parquet_format.h"
 #include "aggregator/export/pftrace/pftrace_exporter.h"
 #include "aggregator/export/pftrace/pftrace_parts.h"
 #include "aggregator/export/single_file.h"
@@ -30,6 +31,7 @@ constexpr std::string_view kChromeJsonName = "system_profile.trace.json";
 constexpr std::string_view kSummaryTextName = "summary.txt";
 constexpr std::string_view kSummaryJsonName = "summary.json";
 constexpr std::string_view kXSpaceName = "xspace";
+constexpr std::string_view kParquetName = "system_profile.parquet";
 
 absl::StatusOr<std::unique_ptr<Exporter>> MakePftrace(const ExportRequest& request,
                                                       OutputFiles& files) {
@@ -102,12 +104,13 @@ absl::StatusOr<std::unique_ptr<Exporter>> MakeXSpace(const ExportRequest& reques
   return std::make_unique<XSpaceExporter>(std::move(options), files);
 }
 
-constexpr std::array<ExportFormat, 6> kFormats = {
+constexpr std::array<ExportFormat, 7> kFormats = {
     ExportFormat{"perfetto", kPftraceName, MakePftrace, true},
     ExportFormat{"json", kJsonName, MakeJson},
     ExportFormat{"chrome-json", kChromeJsonName, MakeChromeJson, true},
     ExportFormat{"summary-text", kSummaryTextName, MakeSummaryText},
     ExportFormat{"summary-json", kSummaryJsonName, MakeSummaryJson},
+    ExportFormat{"parquet", kParquetName, MakeParquet},
     ExportFormat{"xspace", kXSpaceName, MakeXSpace, true},
 };
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "aggregator/export/parquet/parquet_format.h"
 #include "tests/export/export_fixture.h"
 
 namespace neurontrace {
@@ -31,10 +32,20 @@ TEST_F(ExportTest, AReceiverThatLeavesEndsIt) {
   FillCapture();
   for (const ExportFormat& format : ExportFormats()) {
     StringFiles files;
-    files.bytes_max = format.name.starts_with("summary") ? 100 : 1'000'000;
+    files.bytes_max = format.name.starts_with("summary") ? 100
+                      : format.name == "parquet"         ? 100'000
+                                                         : 1'000'000;
     const auto summary = ExportCapture(source_, format, {}, files, {});
-    EXPECT_EQ(summary.status().code(), absl::StatusCode::kUnavailable) << format.name;
+    const bool is_missing = format.name == "parquet" && !HasParquet();
+    EXPECT_EQ(summary.status().code(),
+              is_missing ? absl::StatusCode::kUnimplemented : absl::StatusCode::kUnavailable)
+        << format.name;
   }
+}
+
+TEST_F(ExportTest, AFormatThatIsNotBuiltInNamesTheWayToIt) {
+  if (HasParquet()) GTEST_SKIP() << "it is built in";
+  EXPECT_THAT(ExportError("parquet", {}), HasSubstr("scripts/setup"));
 }
 
 TEST_F(ExportTest, TellsItsProgressAndEndsWhenTold) {

@@ -15,6 +15,7 @@
 
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/grouping.h"
+#include "aggregator/export/parquet/parquet_format.h"
 #include "aggregator/export/pftrace/pftrace_exporter.h"
 #include "aggregator/export/single_file.h"
 #include "aggregator/timeline/fake_chunk_source.h"
@@ -107,7 +108,7 @@ absl::StatusOr<std::unique_ptr<Exporter>> MakeWithAttributesOnly(const ExportReq
 const ExportFormat& FormatOf(int64_t which) {
   static const ExportFormat kAttributes{"attributes", "", MakeWithAttributesOnly};
   if (which == 0) return kAttributes;
-  return **FindExportFormat(which == 1 ? "perfetto" : "json");
+  return **FindExportFormat(which == 1 ? "perfetto" : which == 2 ? "json" : "parquet");
 }
 
 void BM_Export(benchmark::State& state) {
@@ -143,6 +144,9 @@ void Sizes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"format", "streams", "events"});
   for (int64_t format : {0, 1, 2}) {
     for (int64_t events : {400'000, 4'000'000}) bench->Args({format, 32, events});
+  }
+  if (HasParquet()) {
+    for (int64_t events : {400'000, 4'000'000, 20'000'000}) bench->Args({3, 32, events});
   }
   for (int64_t format : {0, 1}) {
     bench->Args({format, 1, 4'000'000});

@@ -33,7 +33,7 @@ TEST_F(ExportTest, AReceiverThatLeavesEndsIt) {
   for (const ExportFormat& format : ExportFormats()) {
     StringFiles files;
     files.bytes_max = format.name.starts_with("summary") ? 100
-                      : format.name == "parquet"         ? 100'000
+                      : format.name == "parquet"         ? 10'000
                                                          : 1'000'000;
     const auto summary = ExportCapture(source_, format, {}, files, {});
     const bool is_missing = format.name == "parquet" && !HasParquet();

@@ -67,7 +67,7 @@ std::shared_ptr<parquet::WriterProperties> Properties(const TableSpec& table) {
   properties.compression(arrow::Compression::ZSTD)
       ->compression_level(kZstdLevel)
       ->max_statistics_size(kStatisticsBytesMax)
-      ->memory_pool(arrow::system_memory_pool())
+      ->memory_pool(arrow::default_memory_pool())
       ->max_row_group_length(static_cast<int64_t>(TableWriter::kGroupRowsMax))
       ->created_by(fmt::format("neurontrace {}", NEURONTRACE_VERSION));
   for (const ColumnSpec& column : table.columns) {
@@ -141,7 +141,7 @@ arrow::Status TableWriter::Parts::MakeBuilders() {
   for (const auto& field : schema->fields()) {
     std::unique_ptr<arrow::ArrayBuilder> builder;
     const arrow::Status made =
-        arrow::MakeBuilder(arrow::system_memory_pool(), field->type(), &builder);
+        arrow::MakeBuilder(arrow::default_memory_pool(), field->type(), &builder);
     if (!made.ok()) return made;
     builders.push_back(std::move(builder));
   }
@@ -151,7 +151,7 @@ arrow::Status TableWriter::Parts::MakeBuilders() {
 absl::Status TableWriter::Parts::OpenPart() {
   file = std::make_shared<TableFile>(files, fmt::format("{}_{}.parquet", table.name, part),
                                      kHeadBytesMax, bytes_written);
-  auto opened = parquet::arrow::FileWriter::Open(*schema, arrow::system_memory_pool(), file,
+  auto opened = parquet::arrow::FileWriter::Open(*schema, arrow::default_memory_pool(), file,
                                                  Properties(table));
   if (!opened.ok()) return FromArrow(opened.status());
   writer = *std::move(opened);

@@ -13,6 +13,7 @@
 
 #include "agent/grpc_control_stream.h"
 #include "agent/ranks/rank_resolver.h"
+#include "agent/source/artifact/process_start.h"
 #include "agent/upload/grpc_upload_stream.h"
 #include "base/call_on.h"
 #include "base/status.h"
@@ -161,9 +162,10 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
             clock_, loop_, queue_, source_metrics_,
             [this](const CaptureId& id) { return control_.Records(id); }),
       artifact_uploader_(MakeChannel(config.aggregator, {}), info.agent_id, loop_),
-      artifacts_({.directories = config.inspect_directories, .instance_id = info.instance_id},
-                 clock_, loop_, artifact_uploader_, source_metrics_,
-                 [this](const CaptureId& id, uint32_t pid) { return control_.Has(id, pid); }),
+      artifacts_(
+          {.directories = config.inspect_directories, .instance_id = info.instance_id}, clock_,
+          loop_, artifact_uploader_, source_metrics_,
+          [this](const CaptureId& id) { return control_.WorkersOf(id); }, ProcessStartNs),
       clocks_(config.aggregator, info, config.clock_probes),
       metrics_(*registry_, info.instance_id,
                {source_metrics_, queue_, uploader_, control_, taps_, spool_.get(), clock_,

@@ -103,7 +103,7 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
                 .budget = budget_,
                 .metrics = ingest_metrics_},
                clock_),
-      artifact_service_(store_->artifacts(), *registry_),
+      artifact_service_(store_->artifacts(), loop_, *registry_),
       operator_service_(
           {.sequence = loop_,
            .coordinator = coordinator_,

@@ -12,6 +12,8 @@
 
 #include "aggregator/ingest/chunk_door.h"
 #include "aggregator/store_damage_test_support.h"
+#include "base/sha256.h"
+#include "trace/artifact.h"
 
 namespace neurontrace {
 namespace {
@@ -88,6 +90,40 @@ TEST_F(StoreCheckTest, NamesTheChunkWhoseBytesAreDamaged) {
   EXPECT_EQ(Run(true, printed), 1);
   EXPECT_THAT(printed, HasSubstr("\"sound\":false"));
   EXPECT_THAT(printed, HasSubstr("\"stream\":1,\"sequence\":3,\"what\":\""));
+}
+
+TEST_F(StoreCheckTest, ReadsEveryArtifact) {
+  Fill(1, 1, 1);
+  const std::string content = "of the vendor's profiler";
+  Sha256 sha;
+  sha.Update(content);
+  ArtifactReference reference{.capture_id = TestCaptureId(1),
+                              .agent_id = "a",
+                              .place = MakeArtifactPlace("i-1_pid_7", "", "ntrace.pb").value(),
+                              .sha256 = sha.Finish(),
+                              .bytes = content.size()};
+  {
+    const auto store = OpenStore();
+    auto upload = store->artifacts().files().Receive(reference.sha256, content.size()).value();
+    ASSERT_TRUE(upload->Append(content).ok());
+    ASSERT_TRUE(upload->Finish().ok());
+    ASSERT_EQ(store->artifacts().Refer(reference).value(), ArtifactStore::Outcome::kKept);
+  }
+  StoreCheckReport report = Check();
+  EXPECT_THAT(Faults(report), IsEmpty());
+  EXPECT_EQ(report.artifacts, 1u);
+  EXPECT_EQ(report.artifact_bytes, content.size());
+  const std::string hex = HexOf(reference.sha256);
+  const std::string file = path() + "/artifacts/" + hex.substr(0, 2) + "/" + hex;
+  const auto write = [&](const std::string& text) { std::ofstream(file) << text; };
+  const std::string where =
+      "capture " + TestCaptureId(1).ToString() + ": artifact i-1_pid_7/ntrace.pb: its content ";
+  write("of the vendor's profileR");
+  EXPECT_EQ(Faults(Check()), where + "does not have its hash\n");
+  write("short");
+  EXPECT_EQ(Faults(Check()), where + "has 5 bytes, not 24\n");
+  std::filesystem::remove(file);
+  EXPECT_EQ(Faults(Check()), where + "is not there\n");
 }
 
 TEST_F(StoreCheckTest, FindsWhatOnlyTheContentsTell) {

@@ -68,4 +68,14 @@ struct ArtifactReference {
   friend bool operator==(const ArtifactReference&, const ArtifactReference&) = default;
 };
 
+// One file that a capture should have and does not: refused, or not handed over in time.
+struct ArtifactForgone {
+  CaptureId capture_id;
+  std::string agent_id;
+  ArtifactPlace place;
+  uint64_t bytes = 0;
+  std::string reason;  // clean text of at most limits::kArtifactReasonBytesMax
+  friend bool operator==(const ArtifactForgone&, const ArtifactForgone&) = default;
+};
+
 }  // namespace neurontrace

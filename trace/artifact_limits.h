@@ -13,6 +13,10 @@ inline constexpr uint64_t kArtifactBytesMax = uint64_t{16} << 30;
 inline constexpr size_t kArtifactNameBytesMax = 255;
 // References of one capture. Further ones are refused (TOO_MANY), counted.
 inline constexpr size_t kArtifactsPerCaptureMax = 65'536;
+// Of one capture, artifacts that are known not to be kept, and bytes of the words that say why
+// (cut). Further ones are not noted: the capture has at least so many.
+inline constexpr size_t kArtifactsForgoneMax = 65'536;
+inline constexpr size_t kArtifactReasonBytesMax = 256;
 // All content that an aggregator keeps, unless it is told otherwise. What does not fit is refused
 // (FULL), counted; nothing that is kept gives way.
 inline constexpr uint64_t kArtifactStoreBytesDefault = uint64_t{64} << 30;
@@ -22,6 +26,13 @@ inline constexpr uint64_t kArtifactStoreBytesDefault = uint64_t{64} << 30;
 inline constexpr size_t kArtifactPartBytes = size_t{1} << 20;
 inline constexpr size_t kArtifactPartBytesMax = size_t{4} << 20;
 inline constexpr size_t kArtifactUploadsMax = 8;
+// What an upload has to bring in each period to keep its place: else the aggregator ends it,
+// counted; what has come stays, and is gone on with.
+inline constexpr uint64_t kArtifactStallNs = 30'000'000'000;
+inline constexpr uint64_t kArtifactStallBytes = 65'536;
+// How long an agent waits for an aggregator that takes nothing of an upload or does not answer at
+// its end. It covers an aggregator that first reads what came before, of up to kArtifactBytesMax.
+inline constexpr uint64_t kArtifactAnswerNs = 300'000'000'000;
 
 // Agent: what is looked at in one inspect directory, and the files of one capture. Further ones are
 // not found, which is counted.

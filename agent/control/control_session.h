@@ -88,12 +88,13 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   }
   const Counters& counters() const { return counters_; }
 
-  // Whether a worker of that process id has a part in it on this node.
-  bool Has(const CaptureId& capture_id, uint32_t pid) const {
+  // Workers that have a part in it on this node, or had.
+  std::vector<WorkerIdentity> WorkersOf(const CaptureId& capture_id) const {
+    std::vector<WorkerIdentity> workers;
     const auto it = captures_.find(capture_id);
-    return it != captures_.end() &&
-           std::any_of(it->second.workers.begin(), it->second.workers.end(),
-                       [pid](const auto& item) { return item.first.first.pid == pid; });
+    if (it == captures_.end()) return workers;
+    for (const auto& [of, status] : it->second.workers) workers.push_back(of.first);
+    return workers;
   }
 
   // SourceListener

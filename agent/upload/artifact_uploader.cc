@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/sha256.h"
+#include "base/stall_watch.h"
 #include "base/status.h"
 #include "trace/artifact_limits.h"
 
@@ -99,6 +100,39 @@ void ArtifactUploader::Submit(const CaptureId& capture_id, const FoundArtifact& 
   });
 }
 
+void ArtifactUploader::Forgo(const CaptureId& capture_id, const FoundArtifact& artifact,
+                             const std::string& why, Done done) {
+  v1::ArtifactForgone forgone;
+  forgone.set_capture_id(std::string(capture_id.bytes()));
+  forgone.set_agent_id(agent_id_);
+  forgone.set_directory(artifact.place.directory);
+  forgone.set_session(artifact.place.session);
+  forgone.set_name(artifact.place.name);
+  forgone.set_bytes(artifact.state.bytes);
+  forgone.set_reason(why);
+  loop_.PostTask([this, forgone = std::move(forgone), done = std::move(done)] {
+    runner_.PostTask([done, outcome = SendForgone(forgone)] { done(outcome); });
+  });
+}
+
+ArtifactSink::Outcome ArtifactUploader::SendForgone(const v1::ArtifactForgone& forgone) {
+  const auto context = NewContext();
+  if (context == nullptr) return {Fate::kAway, "the agent ends"};
+  context->set_deadline(std::chrono::system_clock::now() + kOfferPatience);
+  v1::ArtifactAnswer answer;
+  const grpc::Status status = stub_->Forgo(context.get(), forgone, &answer);
+  switch (status.error_code()) {
+    case grpc::StatusCode::OK:
+      return OutcomeOf(answer);
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case grpc::StatusCode::CANCELLED:
+      return {Fate::kAway, status.error_message()};
+    default:  // it will not be told better another time
+      return {Fate::kRefused, status.error_message()};
+  }
+}
+
 absl::StatusOr<std::string> ArtifactUploader::HashOf(const ArtifactFile& file,
                                                      const FoundArtifact& artifact) {
   const std::string path = artifact.root + "/" + artifact.place.path();
@@ -158,6 +192,8 @@ ArtifactSink::Outcome ArtifactUploader::Put(const ArtifactFile& file, const Foun
   if (context == nullptr) return {Fate::kAway, "the agent ends"};
   v1::ArtifactAnswer answer;
   const auto writer = stub_->Put(context.get(), &answer);
+  StallWatch watch(runner_, {.period_ns = limits::kArtifactAnswerNs},
+                   [&context] { context->TryCancel(); });
   v1::ArtifactPart part;
   *part.mutable_offer() = offer;
   bool is_whole = true;
@@ -168,6 +204,7 @@ ArtifactSink::Outcome ArtifactUploader::Put(const ArtifactFile& file, const Foun
     part.set_offset(offset);
     part.set_content(piece->substr(0, std::min<uint64_t>(piece->size(), offer.bytes() - offset)));
     offset += part.content().size();
+    watch.Progress(1);
     if (!writer->Write(part)) break;  // Finish says why
     part.clear_offer();
   } while (offset < offer.bytes());

@@ -35,6 +35,8 @@ class ArtifactUploader final : public ArtifactSink {
   void Find(const std::vector<std::string>& roots, const std::string& instance_id,
             Found done) override;
   void Submit(const CaptureId& capture_id, const FoundArtifact& artifact, Done done) override;
+  void Forgo(const CaptureId& capture_id, const FoundArtifact& artifact, const std::string& why,
+             Done done) override;
 
  private:
   static constexpr size_t kHashesKept = 10'000;
@@ -42,6 +44,7 @@ class ArtifactUploader final : public ArtifactSink {
   // All of these on the thread.
   Outcome Send(const CaptureId& capture_id, const FoundArtifact& artifact);
   absl::StatusOr<std::string> HashOf(const ArtifactFile& file, const FoundArtifact& artifact);
+  Outcome SendForgone(const v1::ArtifactForgone& forgone);
   Outcome Put(const ArtifactFile& file, const FoundArtifact& artifact,
               const v1::ArtifactOffer& offer, uint64_t offset);
   // A context that the end of this cancels; null once it has begun.

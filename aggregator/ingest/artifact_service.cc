@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "base/clean_text.h"
+#include "base/stall_watch.h"
 #include "base/status.h"
 #include "trace/artifact_limits.h"
 #include "trace/limits.h"
@@ -55,6 +57,10 @@ ArtifactMetrics::ArtifactMetrics(prometheus::Registry& registry)
                                      "Bytes of artifacts received, of broken calls, too")),
       known(ArtifactCounter(registry, "neurontrace_aggregator_artifacts_known_total",
                             "Artifacts whose content was here and was not sent again")),
+      stalled(ArtifactCounter(registry, "neurontrace_aggregator_artifact_uploads_stalled_total",
+                              "Uploads of artifacts ended because too little came")),
+      forgone(ArtifactCounter(registry, "neurontrace_aggregator_artifacts_forgone_total",
+                              "Artifacts that agents said they will not hand over")),
       refused(prometheus::BuildCounter()
                   .Name("neurontrace_aggregator_artifacts_refused_total")
                   .Help("Offers of artifacts that will not be kept")
@@ -80,6 +86,20 @@ absl::StatusOr<ArtifactReference> FromProto(const v1::ArtifactOffer& offer) {
   reference.bytes = offer.bytes();
   reference.modified_realtime_ns = offer.modified_realtime_ns();
   return reference;
+}
+
+absl::StatusOr<ArtifactForgone> FromProto(const v1::ArtifactForgone& message) {
+  ArtifactForgone forgone;
+  ASSIGN_OR_RETURN(forgone.capture_id, CaptureId::FromBytes(message.capture_id()));
+  if (message.agent_id().empty() || message.agent_id().size() > limits::kIdentityStringBytesMax) {
+    return InvalidArgument("artifact: an agent id of {} bytes", message.agent_id().size());
+  }
+  forgone.agent_id = message.agent_id();
+  ASSIGN_OR_RETURN(forgone.place,
+                   MakeArtifactPlace(message.directory(), message.session(), message.name()));
+  forgone.bytes = message.bytes();
+  forgone.reason = CleanText(message.reason(), limits::kArtifactReasonBytesMax);
+  return forgone;
 }
 
 grpc::Status ArtifactService::Answer(absl::StatusOr<v1::ArtifactAnswer> answer,
@@ -122,8 +142,28 @@ grpc::Status ArtifactService::Offer(grpc::ServerContext*, const v1::ArtifactOffe
   return Answer(std::move(answer), *reply);
 }
 
+absl::Status ArtifactService::TakeParts(grpc::ServerContext& context,
+                                        grpc::ServerReader<v1::ArtifactPart>& reader,
+                                        v1::ArtifactPart& part, ArtifactFiles::Upload& upload) {
+  StallWatch watch(runner_,
+                   {.period_ns = limits::kArtifactStallNs, .least = limits::kArtifactStallBytes},
+                   [&context] { context.TryCancel(); });
+  do {
+    if (part.content().size() > limits::kArtifactPartBytesMax || part.offset() != upload.offset()) {
+      return InvalidArgument("artifact: {} bytes at {}, where {} have come", part.content().size(),
+                             part.offset(), upload.offset());
+    }
+    RETURN_IF_ERROR(upload.Append(part.content()));
+    watch.Progress(part.content().size());
+    metrics_.bytes_received.Increment(static_cast<double>(part.content().size()));
+  } while (reader.Read(&part));
+  if (!watch.stalled()) return absl::OkStatus();
+  metrics_.stalled.Increment();
+  return absl::CancelledError("artifact: less than is asked of an upload came");
+}
+
 absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(
-    grpc::ServerReader<v1::ArtifactPart>& reader) {
+    grpc::ServerContext& context, grpc::ServerReader<v1::ArtifactPart>& reader) {
   v1::ArtifactPart part;
   if (!reader.Read(&part)) return InvalidArgument("artifact: a call without a part");
   ASSIGN_OR_RETURN(const ArtifactReference reference, FromProto(part.offer()));
@@ -138,15 +178,7 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(
     return AnswerWith(v1::ARTIFACT_OUTCOME_FULL, std::string(upload.status().message()));
   }
   RETURN_IF_ERROR(upload.status());
-  do {
-    if (part.content().size() > limits::kArtifactPartBytesMax ||
-        part.offset() != (*upload)->offset()) {
-      return InvalidArgument("artifact: {} bytes at {}, where {} have come", part.content().size(),
-                             part.offset(), (*upload)->offset());
-    }
-    RETURN_IF_ERROR((*upload)->Append(part.content()));
-    metrics_.bytes_received.Increment(static_cast<double>(part.content().size()));
-  } while (reader.Read(&part));
+  RETURN_IF_ERROR(TakeParts(context, reader, part, **upload));
   const absl::Status finished = (*upload)->Finish();
   if (absl::IsDataLoss(finished)) {
     return AnswerWith(v1::ARTIFACT_OUTCOME_DIFFERENT, std::string(finished.message()));
@@ -156,10 +188,30 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(
   return Refer(reference);
 }
 
-grpc::Status ArtifactService::Put(grpc::ServerContext*,
+grpc::Status ArtifactService::Put(grpc::ServerContext* context,
                                   grpc::ServerReader<v1::ArtifactPart>* reader,
                                   v1::ArtifactAnswer* reply) {
-  return Answer(Receive(*reader), *reply);
+  return Answer(Receive(*context, *reader), *reply);
+}
+
+grpc::Status ArtifactService::Forgo(grpc::ServerContext*, const v1::ArtifactForgone* request,
+                                    v1::ArtifactAnswer* reply) {
+  const auto forgone = FromProto(*request);
+  if (!forgone.ok()) return ToGrpcStatus(forgone.status());
+  const auto outcome = store_.Forgo(*forgone);
+  if (!outcome.ok()) return ToGrpcStatus(outcome.status());
+  switch (*outcome) {
+    case ArtifactStore::Outcome::kUnknownCapture:
+      *reply = AnswerWith(v1::ARTIFACT_OUTCOME_UNKNOWN_CAPTURE);
+      break;
+    case ArtifactStore::Outcome::kTooMany:
+      *reply = AnswerWith(v1::ARTIFACT_OUTCOME_TOO_MANY);
+      break;
+    default:
+      metrics_.forgone.Increment();
+      *reply = AnswerWith(v1::ARTIFACT_OUTCOME_KEPT);
+  }
+  return grpc::Status::OK;
 }
 
 }  // namespace neurontrace

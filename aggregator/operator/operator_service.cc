@@ -208,6 +208,7 @@ absl::StatusOr<v1::Capture> OperatorService::DescribeFully(const CaptureRecord& 
   ASSIGN_OR_RETURN(const ArtifactStore::Totals artifacts, deps_.store.artifacts().Sum(record.id));
   message.set_artifacts(artifacts.references);
   message.set_artifact_bytes(artifacts.bytes);
+  message.set_artifacts_forgone(artifacts.forgone);
   WarnOfNobody(record, message);
   SetStateBy(certificate, message);
   *message.mutable_certificate() = neurontrace::ToMessage(certificate);

@@ -32,19 +32,26 @@ class ArtifactStore {
     uint64_t references = 0;
     uint64_t contents = 0;  // different ones
     uint64_t bytes = 0;     // of these
+    uint64_t forgone = 0;   // files that it should have and does not
   };
 
   // `directory` need not be there.
   ArtifactStore(Database& database, std::string directory);
   ~ArtifactStore();
 
-  // Once, before anything else: removes contents without a reference, references without a content,
-  // and those of captures that are no more, which is what interruptions leave.
+  // Once, before anything else: removes contents without a reference and what belongs to captures
+  // that are no more, which is what interruptions leave. References without a content become notes
+  // of what is not kept.
   absl::Status Open();
 
   // Keeps the reference, durably, if its content is here. One at the same place of the same capture
   // and agent is replaced.
   absl::StatusOr<Outcome> Refer(const ArtifactReference& reference);
+  // Notes, durably, that the capture will not have that file: kKept, kUnknownCapture or kTooMany.
+  // A reference to the same place, kept later, takes the note away.
+  absl::StatusOr<Outcome> Forgo(const ArtifactForgone& forgone);
+  // In the order of their places.
+  absl::StatusOr<std::vector<ArtifactForgone>> Forgone(const CaptureId& capture) const;
   // In the order of their places.
   absl::StatusOr<std::vector<ArtifactReference>> List(const CaptureId& capture) const;
   absl::StatusOr<Totals> Sum(const CaptureId& capture) const;
@@ -55,17 +62,18 @@ class ArtifactStore {
   const ArtifactFiles& files() const { return files_; }
 
  private:
+  struct Counts {
+    size_t references = 0;
+    size_t forgone = 0;
+  };
+
   absl::Status RemoveUnreferred(const std::vector<std::string>& contents);
   absl::Status DeleteLocked(const CaptureId& capture);
 
   Database& database_;
   ArtifactFiles files_;
   std::mutex mutex_;  // of references and of which contents they leave without one
-  std::map<CaptureId, size_t> counts_;  // guarded by mutex_
+  std::map<CaptureId, Counts> counts_;  // guarded by mutex_
 };
-
-// One entry of family `artifacts`, for a database that is made again out of damaged files: whether
-// it is whole.
-bool IsArtifactEntry(std::string_view key, std::string_view value);
 
 }  // namespace neurontrace

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "aggregator/store/artifact_codec.h"
 #include "aggregator/store/store_test_support.h"
 #include "trace/artifact_limits.h"
 
@@ -177,10 +178,47 @@ TEST_F(ArtifactStoreTest, OpeningRemovesWhatInterruptionsLeave) {
   const auto left = artifacts().List(TestCaptureId(1)).value();
   ASSERT_THAT(left, SizeIs(1));
   EXPECT_EQ(left[0].sha256, HashOfText("kept"));
+  const auto lost = artifacts().Forgone(TestCaptureId(1)).value();
+  ASSERT_THAT(lost, SizeIs(1));
+  EXPECT_EQ(lost[0].place.name, "host_mem.pb");
+  EXPECT_EQ(lost[0].reason, "its content is gone from the store");
   EXPECT_THAT(artifacts().List(TestCaptureId(2)).value(), IsEmpty());
 }
 
+TEST_F(ArtifactStoreTest, WhatIsNotKeptIsNotedUntilItIsKept) {
+  const auto reference = Reference(1, "i-1_pid_7", "ntrace.pb", "text");
+  ArtifactForgone forgone{.capture_id = reference.capture_id,
+                          .agent_id = reference.agent_id,
+                          .place = reference.place,
+                          .bytes = 4,
+                          .reason = "the disk is full"};
+  EXPECT_EQ(artifacts().Forgo(forgone).value(), Outcome::kKept);
+  EXPECT_EQ(artifacts().Forgo(forgone).value(), Outcome::kKept) << "told again";
+  forgone.reason = "it changed all the time";
+  EXPECT_EQ(artifacts().Forgo(forgone).value(), Outcome::kKept);
+  Open();
+  EXPECT_THAT(artifacts().Forgone(TestCaptureId(1)).value(), ::testing::ElementsAre(forgone));
+  EXPECT_EQ(artifacts().Sum(TestCaptureId(1)).value().forgone, 1u);
+  EXPECT_EQ(Keep(reference, "text"), Outcome::kKept);
+  EXPECT_EQ(artifacts().Sum(TestCaptureId(1)).value().forgone, 0u);
+  EXPECT_EQ(artifacts().Sum(TestCaptureId(1)).value().references, 1u);
+}
+
+TEST_F(ArtifactStoreTest, NotesGoWithTheirCapture) {
+  const auto reference = Reference(2, "i-1_pid_7", "ntrace.pb", "text");
+  ArtifactForgone forgone{.capture_id = TestCaptureId(2),
+                          .agent_id = "agent-a",
+                          .place = reference.place,
+                          .bytes = 4,
+                          .reason = "refused"};
+  ASSERT_EQ(artifacts().Forgo(forgone).value(), Outcome::kKept);
+  ASSERT_TRUE(store_->DeleteCapture(TestCaptureId(2)).ok());
+  EXPECT_THAT(artifacts().Forgone(TestCaptureId(2)).value(), IsEmpty());
+  EXPECT_EQ(artifacts().Forgo(forgone).value(), Outcome::kUnknownCapture);
+}
+
 TEST_F(ArtifactStoreTest, EntriesAreJudgedByWhatTheyHold) {
+  EXPECT_FALSE(IsArtifactEntry("n" + std::string(48, 'x'), "nonsense"));
   EXPECT_FALSE(IsArtifactEntry("", ""));
   EXPECT_FALSE(IsArtifactEntry("o123", ""));
   EXPECT_FALSE(IsArtifactEntry("r" + std::string(48, 'x'), "nonsense"));

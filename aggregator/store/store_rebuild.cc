@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "aggregator/store/artifact_store.h"
+#include "aggregator/store/artifact_codec.h"
 #include "aggregator/store/clock_model_store.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/rebuild_swap.h"

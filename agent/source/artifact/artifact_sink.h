@@ -34,6 +34,10 @@ class ArtifactSink {
   virtual void Find(const std::vector<std::string>& roots, const std::string& instance_id,
                     Found done) = 0;
   virtual void Submit(const CaptureId& capture_id, const FoundArtifact& artifact, Done done) = 0;
+  // Has the capture say that it will not have this one: kKept or kRefused when that is done with,
+  // kAway to be tried again.
+  virtual void Forgo(const CaptureId& capture_id, const FoundArtifact& artifact,
+                     const std::string& why, Done done) = 0;
 };
 
 }  // namespace neurontrace

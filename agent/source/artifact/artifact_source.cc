@@ -12,6 +12,8 @@ namespace {
 constexpr uint64_t kArtifactLookNs = 1'000'000'000;  // between two looks while a capture runs
 constexpr uint64_t kLastLookNs = 250'000'000;        // and once it has stopped
 constexpr uint64_t kAwayNs = 1'000'000'000;          // before an aggregator is tried again
+// Times of files are coarser than those of processes, and come from another host on shared volumes.
+constexpr uint64_t kStartSlackNs = 1'000'000'000;
 // What two looks after the end found is all that there was.
 constexpr uint32_t kLooksAtEnd = 2;
 
@@ -28,13 +30,14 @@ uint64_t BeginningOf(const CaptureId& capture_id) {
 
 ArtifactSource::ArtifactSource(Options options, const Clock& clock, TaskRunner& runner,
                                ArtifactSink& sink, AgentSourceMetrics& metrics,
-                               HasWorker has_worker)
+                               WorkersOf workers_of, StartNs start_ns)
     : options_(std::move(options)),
       clock_(clock),
       runner_(runner),
       sink_(sink),
       metrics_(metrics),
-      has_worker_(std::move(has_worker)) {}
+      workers_of_(std::move(workers_of)),
+      start_ns_(std::move(start_ns)) {}
 
 ArtifactSource::~ArtifactSource() = default;
 
@@ -105,11 +108,12 @@ void ArtifactSource::OnFound(const std::vector<FoundArtifact>& found, bool trunc
   for (auto& [capture_id, capture] : captures_) {
     if (!capture.begun || capture.over) continue;
     for (auto& [key, item] : capture.items) item.is_there = false;
-    for (const FoundArtifact& artifact : found) Note(capture_id, capture, artifact);
+    const std::vector<WorkerIdentity> workers = workers_of_(capture_id);
+    for (const FoundArtifact& artifact : found) Note(capture_id, capture, artifact, workers);
     // What was removed before it was handed over is nobody's to hand over.
     std::erase_if(capture.items, [](const auto& entry) {
       const Item& item = entry.second;
-      return !item.is_there && !item.on_its_way && !item.settled_for_good;
+      return !item.is_there && !item.on_its_way && !item.settled_for_good && item.forgone.empty();
     });
     SubmitReady(capture_id, capture);
     if (!capture.stopped) continue;
@@ -120,20 +124,35 @@ void ArtifactSource::OnFound(const std::vector<FoundArtifact>& found, bool trunc
   LookIn(any_stopped ? kLastLookNs : kArtifactLookNs);
 }
 
+// The directory has the process id that the process itself sees, and in a container the agent may
+// know it by another one: then only what changed since the capture began is found to be its.
+bool ArtifactSource::IsOfWorker(const FoundArtifact& artifact, const WorkerIdentity& worker) const {
+  const ArtifactPlace& place = artifact.place;
+  if (place.pid == 0 || place.pid != worker.pid || worker.start_time_ticks == 0) return false;
+  if (!place.container.empty() && worker.container_id.empty()) return false;
+  return artifact.state.modified_ns + kStartSlackNs >= start_ns_(worker.start_time_ticks);
+}
+
 void ArtifactSource::Note(const CaptureId& capture_id, Capture& capture,
-                          const FoundArtifact& artifact) {
+                          const FoundArtifact& artifact,
+                          const std::vector<WorkerIdentity>& workers) {
   const std::string key = artifact.root + "\n" + artifact.place.path();
   const auto known = capture.items.find(key);
   if (known != capture.items.end()) {
     Item& item = known->second;
     item.is_there = true;
     item.settled = item.seen.state == artifact.state;
-    if (!item.settled) item.settled_for_good = false;
+    if (!item.settled && !OutOfPatience(capture)) {
+      item.settled_for_good = false;
+      item.forgone.clear();
+    }
     item.seen.state = artifact.state;
     return;
   }
   const bool is_new = artifact.state.modified_ns >= BeginningOf(capture_id);
-  const bool is_its = artifact.place.pid != 0 && has_worker_(capture_id, artifact.place.pid);
+  const bool is_its =
+      std::any_of(workers.begin(), workers.end(),
+                  [&](const WorkerIdentity& worker) { return IsOfWorker(artifact, worker); });
   if (!is_new && !is_its) return;
   if (capture.items.size() >= limits::kArtifactsPerAgentMax) {
     AgentSourceMetrics::Add(metrics_.artifact_looks_cut_short);
@@ -145,7 +164,12 @@ void ArtifactSource::Note(const CaptureId& capture_id, Capture& capture,
 void ArtifactSource::SubmitReady(const CaptureId& capture_id, Capture& capture) {
   const uint64_t now = clock_.MonotonicNs();
   for (auto& [key, item] : capture.items) {
-    if (!item.settled || item.settled_for_good || item.on_its_way || now < item.again_ns) continue;
+    if (item.settled_for_good || item.on_its_way || now < item.again_ns) continue;
+    if (!item.forgone.empty()) {
+      SubmitForgone(capture_id, key, item);
+      continue;
+    }
+    if (!item.settled) continue;
     item.on_its_way = true;
     sink_.Submit(capture_id, item.seen,
                  [this, alive = std::weak_ptr<bool>(alive_), capture_id, key,
@@ -153,6 +177,32 @@ void ArtifactSource::SubmitReady(const CaptureId& capture_id, Capture& capture) 
                    if (!alive.expired()) OnOutcome(capture_id, key, artifact, outcome);
                  });
   }
+}
+
+void ArtifactSource::SubmitForgone(const CaptureId& capture_id, const std::string& key,
+                                   Item& item) {
+  item.on_its_way = true;
+  sink_.Forgo(capture_id, item.seen, item.forgone,
+              [this, alive = std::weak_ptr<bool>(alive_), capture_id,
+               key](const ArtifactSink::Outcome& outcome) {
+                const auto capture = alive.expired() ? captures_.end() : captures_.find(capture_id);
+                if (alive.expired() || capture == captures_.end()) return;
+                const auto it = capture->second.items.find(key);
+                if (it == capture->second.items.end()) return;
+                Item& told = it->second;
+                told.on_its_way = false;
+                if (outcome.fate == ArtifactSink::Fate::kAway) {
+                  told.again_ns = clock_.MonotonicNs() + kAwayNs;
+                } else if (!told.forgone.empty()) {  // else it is another one by now
+                  told.settled_for_good = true;
+                }
+                EndIfDone(capture->second);
+              });
+}
+
+bool ArtifactSource::OutOfPatience(const Capture& capture) const {
+  return capture.stopped &&
+         clock_.MonotonicNs() >= capture.stopped_ns + limits::kArtifactPatienceNs;
 }
 
 void ArtifactSource::OnOutcome(const CaptureId& capture_id, const std::string& key,
@@ -176,14 +226,14 @@ void ArtifactSource::OnOutcome(const CaptureId& capture_id, const std::string& k
       item.settled = false;
       if (++item.changes < limits::kArtifactReadsMax) break;
       AgentSourceMetrics::Add(metrics_.artifacts_given_up);
-      item.settled_for_good = true;
+      item.forgone = "it changed each time that it was read";
       break;
     case Fate::kAway:
       item.again_ns = clock_.MonotonicNs() + kAwayNs;
       break;
     case Fate::kRefused:
       AgentSourceMetrics::Add(metrics_.artifacts_refused);
-      item.settled_for_good = true;
+      item.forgone = outcome.why.empty() ? "refused" : outcome.why;
       break;
   }
   EndIfDone(capture->second);
@@ -191,18 +241,17 @@ void ArtifactSource::OnOutcome(const CaptureId& capture_id, const std::string& k
 
 void ArtifactSource::EndIfDone(Capture& capture) {
   if (!capture.stopped || capture.over) return;
-  const auto open = std::count_if(capture.items.begin(), capture.items.end(),
-                                  [](const auto& item) { return !item.second.settled_for_good; });
-  if (open == 0 && capture.looks_at_end >= kLooksAtEnd) {
-    capture.over = true;
-  } else if (clock_.MonotonicNs() >= capture.stopped_ns + limits::kArtifactPatienceNs) {
+  bool any_open = false;
+  for (auto& [key, item] : capture.items) {
+    if (item.settled_for_good) continue;
+    any_open = true;
     // What is being sent is moving, and is waited for.
-    capture.over = std::none_of(capture.items.begin(), capture.items.end(),
-                                [](const auto& item) { return item.second.on_its_way; });
-    if (capture.over) {
-      AgentSourceMetrics::Add(metrics_.artifacts_given_up, static_cast<uint64_t>(open));
-    }
+    if (!OutOfPatience(capture) || item.on_its_way || !item.forgone.empty()) continue;
+    AgentSourceMetrics::Add(metrics_.artifacts_given_up);
+    item.forgone = "it was not handed over in time";
+    item.again_ns = 0;
   }
+  capture.over = !any_open && capture.looks_at_end >= kLooksAtEnd;
 }
 
 void ArtifactSource::LookIn(uint64_t delay_ns) {

@@ -18,10 +18,13 @@ namespace neurontrace {
 
 // The files that the vendor's profiler leaves under inspect directories, as a source: while a
 // capture runs it looks there once a second, and hands over what is this instance's and either
-// changed since the capture began or is in the directory of one of its workers. A file is taken
-// once two looks found it the same; one that changes later is taken again, and takes the place of
-// the one before. It makes no stream, and tells its listener nothing. A capture's end is waited
-// with, for limits::kArtifactPatienceNs at the most, until its files are handed over.
+// changed since the capture began or is in the directory of one of its workers and changed since
+// that one's process started: process ids come again, and other namespaces have the same. A file is
+// taken once two looks found it the same; one that changes later is taken again, and takes the
+// place of the one before. It makes no stream, and tells its listener nothing. A capture's end is
+// waited with, for limits::kArtifactPatienceNs at the most, until its files are handed over. What
+// is not handed over by then, or refused, is told to the aggregator, which the capture's end waits
+// for.
 //
 // Flight recorders and what is cut out of them, and previews, take none. Lives on the agent's
 // sequence.
@@ -31,12 +34,14 @@ class ArtifactSource final : public Source {
     std::vector<std::string> directories;  // none: it takes no part in anything
     std::string instance_id;
   };
-  // Whether a worker of that process id has a part in that capture on this node.
-  using HasWorker = std::function<bool(const CaptureId&, uint32_t pid)>;
+  // Workers that have a part in that capture on this node, or had.
+  using WorkersOf = std::function<std::vector<WorkerIdentity>(const CaptureId&)>;
+  // CLOCK_REALTIME, ns, of a process's start (clock ticks since boot).
+  using StartNs = std::function<uint64_t(uint64_t start_time_ticks)>;
 
   // All references outlive the source.
   ArtifactSource(Options options, const Clock& clock, TaskRunner& runner, ArtifactSink& sink,
-                 AgentSourceMetrics& metrics, HasWorker has_worker);
+                 AgentSourceMetrics& metrics, WorkersOf workers_of, StartNs start_ns);
   ~ArtifactSource() override;
 
   void StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
@@ -57,7 +62,8 @@ class ArtifactSource final : public Source {
     bool is_there = true;  // when it was looked last
     bool settled = false;  // did not change between two looks
     bool on_its_way = false;
-    bool settled_for_good = false;  // this state of it is kept, or will not be
+    bool settled_for_good = false;  // this state of it is kept, or is told not to be
+    std::string forgone;            // why it will not be kept, to be told; empty: it may be
     uint32_t changes = 0;           // while it was read
     uint64_t again_ns = 0;          // monotonic: not before
   };
@@ -73,8 +79,12 @@ class ArtifactSource final : public Source {
   bool Selects(const CaptureSpec& spec) const;
   void Look();
   void OnFound(const std::vector<FoundArtifact>& found, bool truncated);
-  void Note(const CaptureId& capture_id, Capture& capture, const FoundArtifact& artifact);
+  void Note(const CaptureId& capture_id, Capture& capture, const FoundArtifact& artifact,
+            const std::vector<WorkerIdentity>& workers);
+  bool IsOfWorker(const FoundArtifact& artifact, const WorkerIdentity& worker) const;
   void SubmitReady(const CaptureId& capture_id, Capture& capture);
+  void SubmitForgone(const CaptureId& capture_id, const std::string& key, Item& item);
+  bool OutOfPatience(const Capture& capture) const;
   void OnOutcome(const CaptureId& capture_id, const std::string& key, const FoundArtifact& artifact,
                  const ArtifactSink::Outcome& outcome);
   void EndIfDone(Capture& capture);
@@ -85,7 +95,8 @@ class ArtifactSource final : public Source {
   TaskRunner& runner_;
   ArtifactSink& sink_;
   AgentSourceMetrics& metrics_;
-  const HasWorker has_worker_;
+  const WorkersOf workers_of_;
+  const StartNs start_ns_;
   std::map<CaptureId, Capture> captures_;
   bool look_scheduled_ = false;
   bool looking_ = false;

@@ -6,7 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
+#include <string>
+#include <vector>
 
 #include "base/fake_task_runner.h"
 #include "trace/artifact_limits.h"
@@ -27,10 +28,15 @@ class FakeSink final : public ArtifactSink {
   void Find(const std::vector<std::string>&, const std::string&, Found done) override {
     runner_.PostTask([this, done] { done(files, false); });
   }
+  void Forgo(const CaptureId&, const FoundArtifact& artifact, const std::string& why,
+             Done done) override {
+    forgone.push_back(artifact.place.path() + ": " + why);
+    runner_.PostTask([done, fate = forgo_fate] { done({fate, ""}); });
+  }
   void Submit(const CaptureId&, const FoundArtifact& artifact, Done done) override {
     submitted.push_back(artifact.place.path());
     if (answers) {
-      runner_.PostTask([done, fate = fate] { done({fate, ""}); });
+      runner_.PostTask([done, fate = fate, why = why] { done({fate, why}); });
     } else {
       waiting.push_back(done);
     }
@@ -38,8 +44,11 @@ class FakeSink final : public ArtifactSink {
 
   std::vector<FoundArtifact> files;
   std::vector<std::string> submitted;
+  std::vector<std::string> forgone;
   std::vector<Done> waiting;
   Fate fate = Fate::kKept;
+  std::string why;
+  Fate forgo_fate = Fate::kKept;
   bool answers = true;
 
  private:
@@ -51,7 +60,8 @@ class ArtifactSourceTest : public ::testing::Test {
   ArtifactSourceTest() : capture_(CaptureId::Make(clock_, random_)) {
     source_ = std::make_unique<ArtifactSource>(
         ArtifactSource::Options{{"/out"}, "i-1"}, clock_, runner_, sink_, metrics_,
-        [this](const CaptureId&, uint32_t pid) { return pids_.contains(pid); });
+        [this](const CaptureId&) { return workers_; },
+        [](uint64_t start_time_ticks) { return start_time_ticks * kMs; });
   }
   // A file that changed so long after the capture began.
   FoundArtifact File(const std::string& directory, int64_t after_ms, uint64_t bytes = 1) {
@@ -60,6 +70,15 @@ class ArtifactSourceTest : public ::testing::Test {
                   .modified_ns = static_cast<uint64_t>(static_cast<int64_t>(began_ns_) +
                                                        after_ms * static_cast<int64_t>(kMs))};
     return file;
+  }
+  // A worker that started so long after the capture began.
+  void AddWorker(uint32_t pid, int64_t after_ms, const std::string& container = "") {
+    const auto ticks = static_cast<uint64_t>(static_cast<int64_t>(began_ns_ / kMs) + after_ms);
+    workers_.push_back({.instance_id = "i-1",
+                        .boot_id = "boot",
+                        .pid = pid,
+                        .start_time_ticks = ticks,
+                        .container_id = container});
   }
   void Start() { source_->StartCapture(capture_, spec_, {}); }
   void Stop() { source_->StopCapture(capture_); }
@@ -74,12 +93,12 @@ class ArtifactSourceTest : public ::testing::Test {
   AgentSourceMetrics metrics_;
   CaptureId capture_;
   CaptureSpec spec_;
-  std::set<uint32_t> pids_;
+  std::vector<WorkerIdentity> workers_;
   std::unique_ptr<ArtifactSource> source_;
 };
 
 TEST_F(ArtifactSourceTest, TakesWhatIsNewAndWhatIsItsWorkersOnceItHasSettled) {
-  pids_ = {7};
+  AddWorker(7, -60'000);
   sink_.files = {File("i-1_pid_7", -5'000), File("i-1_pid_8", -5'000), File("i-1_pid_9", 10)};
   Start();
   Pass(0);
@@ -136,9 +155,14 @@ TEST_F(ArtifactSourceTest, AggregatorThatIsAwayIsTriedAgainUntilPatienceEnds) {
   Stop();
   Pass(limits::kArtifactPatienceNs / kMs - 2000);
   EXPECT_FALSE(Finished());
-  Pass(4000);
+  sink_.forgo_fate = Fate::kAway;
+  Pass(60'000);
+  EXPECT_FALSE(Finished()) << "nobody knows yet that it will not come";
+  sink_.forgo_fate = Fate::kKept;
+  Pass(2000);
   EXPECT_TRUE(Finished());
   EXPECT_EQ(metrics_.artifacts_given_up, 1u);
+  EXPECT_EQ(sink_.forgone.back(), "i-1_pid_9/ntrace.pb: it was not handed over in time");
 }
 
 TEST_F(ArtifactSourceTest, FileThatChangesEachTimeItIsReadIsGivenUp) {
@@ -149,11 +173,14 @@ TEST_F(ArtifactSourceTest, FileThatChangesEachTimeItIsReadIsGivenUp) {
   EXPECT_THAT(sink_.submitted, SizeIs(limits::kArtifactReadsMax));
   EXPECT_EQ(metrics_.artifacts_changed, limits::kArtifactReadsMax);
   EXPECT_EQ(metrics_.artifacts_given_up, 1u);
+  EXPECT_THAT(sink_.forgone,
+              ElementsAre("i-1_pid_9/ntrace.pb: it changed each time that it was read"));
 }
 
 TEST_F(ArtifactSourceTest, WhatIsRefusedIsNotTriedAgain) {
   sink_.files = {File("i-1_pid_9", 10)};
   sink_.fate = Fate::kRefused;
+  sink_.why = "the disk is full";
   Start();
   Pass(10'000);
   Stop();
@@ -161,6 +188,18 @@ TEST_F(ArtifactSourceTest, WhatIsRefusedIsNotTriedAgain) {
   EXPECT_TRUE(Finished());
   EXPECT_THAT(sink_.submitted, SizeIs(1));
   EXPECT_EQ(metrics_.artifacts_refused, 1u);
+  EXPECT_THAT(sink_.forgone, ElementsAre("i-1_pid_9/ntrace.pb: the disk is full"));
+}
+
+TEST_F(ArtifactSourceTest, DirectoryOfAnEarlierProcessOrAnotherNamespaceIsNotAWorkers) {
+  AddWorker(7, -10'000);
+  AddWorker(8, -10'000, "0123456789ab");
+  workers_.push_back({.instance_id = "i-1", .boot_id = "boot", .pid = 9});  // start not known
+  sink_.files = {File("i-1_pid_7", -20'000), File("i-1_pid_7_abcdef", -5'000),
+                 File("i-1_pid_8_abcdef", -5'000), File("i-1_pid_9", -5'000)};
+  Start();
+  Pass(5000);
+  EXPECT_THAT(sink_.submitted, ElementsAre("i-1_pid_8_abcdef/ntrace.pb"));
 }
 
 TEST_F(ArtifactSourceTest, FileThatIsRemovedBeforeItIsHandedOverIsNotWaitedFor) {

@@ -68,6 +68,27 @@ TEST_F(PftraceDerived, AStepForEachExecutionAndAnArrowToItsDevicePart) {
   EXPECT_EQ(ExportAndCheck({.no_flows = true}).flow_points, 0u);
 }
 
+TEST_F(PftraceDerived, AnArrowFromAFrameworksOperationToItsCallAndOnToTheDevice) {
+  const uint32_t stream = AddCore("i-a", 11, 0, 4);
+  script_.Span("nrt_execute", kBase + 10, kBase + 95, 1, 7);
+  AddExecution(1, kBase + 20);
+  Close(stream);
+  const uint32_t file = AddFile("i-a", "worker0.pt.trace.json");
+  script_.Add({"cpu_op",
+               Phase::kComplete,
+               kBase,
+               0,
+               7,
+               {{"name", std::string("aten::mm"), KeyScope::kTop},
+                {"pid", uint64_t{11}, KeyScope::kTop},
+                {"dur_ns", uint64_t{100}, KeyScope::kTop}}});
+  Close(file);
+  const Report report = ExportAndCheck();
+  EXPECT_EQ(report.flow_points, 6u) << "of the call both";
+  EXPECT_EQ(report.flow_arrows, 4u) << "to the call, to its preparation, to both physical cores";
+  EXPECT_EQ(ExportAndCheck({.no_flows = true}).flow_points, 0u);
+}
+
 TEST_F(PftraceDerived, ACollectiveOfAllCores) {
   for (uint32_t rank = 0; rank < 3; ++rank) {
     const uint32_t stream = AddCore("i-a", 10 + rank, 0, rank);

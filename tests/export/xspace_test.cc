@@ -19,6 +19,7 @@
 namespace neurontrace {
 namespace {
 
+using ::testing::_;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -244,7 +245,8 @@ TEST_F(XSpaceTest, AFileAnInstanceAPlaneAProcessALineARow) {
   const uint64_t origin_ns = std::stoull(space.planes[1].stats.at("profile_start_time"));
   EXPECT_EQ(origin_ns + static_cast<uint64_t>(event.start_ns), kBase + 100);
   EXPECT_EQ(event.duration_ns, 1'001);
-  EXPECT_THAT(event.stats, ElementsAre(Pair("size", "5"), Pair("stop_size", "-6")));
+  EXPECT_THAT(event.stats,
+              ElementsAre(Pair("flow", _), Pair("size", "5"), Pair("stop_size", "-6")));
   EXPECT_EQ(plane.lines.at("gid35-nc3-tid7-neuron_hw").at(0).stats.at("ratio"), "0.5");
   EXPECT_EQ(space.planes[1].name, "Task Environment");
 }

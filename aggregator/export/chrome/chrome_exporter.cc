@@ -31,13 +31,13 @@ uint64_t LossNs(const TimelineStream& stream, const Loss& loss, uint64_t begin_n
   return raw_ns == 0 ? begin_ns : std::min(stream.clock->ToReference(raw_ns), kTimeMaxNs);
 }
 
-char PhaseOf(ExecutionFlows::Role role) {
+char PhaseOf(LinkRole role) {
   switch (role) {
-    case ExecutionFlows::Role::kStart:
+    case LinkRole::kStart:
       return 's';
-    case ExecutionFlows::Role::kStep:
+    case LinkRole::kStep:
       return 't';
-    case ExecutionFlows::Role::kEnd:
+    case LinkRole::kEnd:
       break;
   }
   return 'f';
@@ -50,7 +50,7 @@ absl::Status ChromeExporter::Begin(const TimelineHeader& header) {
   base_ns_ = header.begin_ns / kMicrosecondNs * kMicrosecondNs;
   rows_.Begin(header);
   attributes_.Begin(header);
-  executions_.Begin(header);
+  if (!no_flows_) executions_.emplace(header.streams);
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
   clock_words_ = clocks.Words();
   clocks_json_ = clocks.Json();
@@ -124,7 +124,7 @@ void ChromeExporter::WriteSpan(const TimelineRecord& record, uint32_t row) {
     lines_.after += '}';
   }
   AppendArguments(attributes_.Of(record), lines_.arguments);
-  if (!no_flows_) AppendArrows(record, lines_.after);
+  if (executions_) AppendArrows(record, lines_.after);
   if ((record.flags & kStopFollows) != 0 && waiting_.size() < kWaitingMax) {
     waiting_.emplace(record.span_id, std::move(lines_));
   } else {
@@ -133,10 +133,11 @@ void ChromeExporter::WriteSpan(const TimelineRecord& record, uint32_t row) {
 }
 
 void ChromeExporter::AppendArrows(const TimelineRecord& record, std::string& out) {
-  for (const ExecutionFlows::Point& point : executions_.Of(record)) {
+  for (const LinkPoint& point : executions_->Of(record)) {
     if (!out.empty()) out += ",\n";
     const char phase = PhaseOf(point.role);
-    AppendHead({&phase, 1}, point.category, point.category, record.start_ns, out);
+    const std::string_view category = FrameworkLinks::NameOf(point.kind);
+    AppendHead({&phase, 1}, category, category, record.start_ns, out);
     AppendJsonNumber("id", point.id, out);
     if (phase == 'f') out += ",\"bp\":\"e\"";
     out += '}';
@@ -359,6 +360,11 @@ absl::Status ChromeExporter::Finish(ExportSummary& summary) {
         "{} spans are shown as asynchronous events: more overlap on their row than a trace has "
         "lanes",
         squeezed_));
+  }
+  if (executions_) {
+    for (std::string& warning : executions_->counts().Warnings()) {
+      summary.warnings.push_back(std::move(warning));
+    }
   }
   AppendOtherData(summary.warnings);
   return Flush();

@@ -3,15 +3,16 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "aggregator/derive/framework_links.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/pftrace/flow_links.h"
 #include "aggregator/export/rows/event_attributes.h"
-#include "aggregator/export/rows/execution_flows.h"
 #include "aggregator/export/rows/row_table.h"
 
 namespace neurontrace {
@@ -71,7 +72,7 @@ class ChromeExporter : public Exporter {
   ByteSink& sink_;
   RowTable rows_;
   EventAttributes attributes_;
-  ExecutionFlows executions_;
+  std::optional<FrameworkLinks> executions_;  // none: no arrows
   FlowLinks links_;
   const TimelineHeader* header_ = nullptr;
   uint64_t base_ns_ = 0;

@@ -9,11 +9,8 @@
 namespace neurontrace {
 namespace {
 
-// Arrow ids of each kind stand apart; those of framework files count from 1.
+// Arrow ids of each kind stand apart; see PftraceExporter.
 constexpr uint64_t kCollectiveFlows = uint64_t{1} << 48;
-constexpr uint64_t kExecutionFlows = uint64_t{1} << 49;
-// Executions whose device part is awaited; older ones are forgotten together.
-constexpr size_t kAwaitedMax = 262'144;
 
 constexpr std::string_view kStepsAbout =
     "derived: each execution of the core, or what its framework calls a step";
@@ -34,8 +31,7 @@ DerivedTracks::DerivedTracks(const TimelineHeader& header, TrackTable& tracks, P
       step_finder_(header.streams, fields_),
       collective_finder_(header.streams, fields_),
       hbm_use_(header.streams, fields_),
-      bandwidth_(fields_),
-      next_execution_flow_(kExecutionFlows) {}
+      bandwidth_(fields_) {}
 
 std::string DerivedTracks::CoreLabel(uint32_t stream) const {
   const TimelineStream& about = header_.streams[stream];
@@ -50,25 +46,10 @@ std::string DerivedTracks::CoreLabel(uint32_t stream) const {
 }
 
 uint64_t DerivedTracks::FlowOf(const TimelineRecord& record) {
-  const ShapeFields& fields = fields_.Of(*record.shape);
-  const DerivedType type = fields.type;
-  if (type == DerivedType::kCollective || type == DerivedType::kHostBarrier) {
-    const auto number = collective_finder_.Join(record);
-    return number && record.kind == RecordKind::kSpan ? kCollectiveFlows + *number : 0;
-  }
-  if (record.kind != RecordKind::kSpan ||
-      (type != DerivedType::kPrepare && type != DerivedType::kRunning)) {
-    return 0;
-  }
-  const auto exec_id = StartNumber(record, fields, DerivedField::kExecId);
-  if (!exec_id) return 0;
-  const std::pair key(record.stream, *exec_id);
-  if (type == DerivedType::kPrepare) {
-    if (execution_flows_.size() >= kAwaitedMax) execution_flows_.clear();
-    return execution_flows_[key] = next_execution_flow_++;
-  }
-  const auto known = execution_flows_.find(key);
-  return known == execution_flows_.end() ? 0 : known->second;
+  const DerivedType type = fields_.Of(*record.shape).type;
+  if (type != DerivedType::kCollective && type != DerivedType::kHostBarrier) return 0;
+  const auto number = collective_finder_.Join(record);
+  return number && record.kind == RecordKind::kSpan ? kCollectiveFlows + *number : 0;
 }
 
 void DerivedTracks::Take(const TimelineBatch& wanted) {

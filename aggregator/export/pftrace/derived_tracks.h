@@ -25,7 +25,7 @@ namespace neurontrace {
 // What a trace shows that was not recorded but found from what was: steps, collectives over cores,
 // device memory in use, bandwidth; on tracks that say "(derived)". It is known only after the time
 // that it is about, so it is written to the trace's side sequence. And the arrows between the
-// recorded events of one execution, and of one collective. One thread at a time.
+// recorded events of one collective. One thread at a time.
 class DerivedTracks {
  public:
   // Lanes of one track of slices. Beyond, a slice is left out and counted.
@@ -106,8 +106,6 @@ class DerivedTracks {
   absl::flat_hash_map<uint32_t, SliceTrack> collective_tracks_;  // by communicator
   absl::flat_hash_map<uint32_t, MemoryTracks> memory_tracks_;    // by memory
   absl::flat_hash_map<std::pair<uint32_t, uint8_t>, Counter> bandwidth_tracks_;
-  absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint64_t> execution_flows_;
-  uint64_t next_execution_flow_;
   TrackEventFields event_;
   uint64_t left_out_ = 0;
 };

@@ -26,6 +26,9 @@ void AddAttribute(protozero::pbf_writer& attributes, std::string_view key, std::
 // A larger one stands only in the trace's attributes.
 constexpr size_t kCertificateArgumentBytesMax = 256u << 10;
 
+// Arrow ids of each kind stand apart: those of framework files count from 1, these from here.
+constexpr uint64_t kLinkFlows = uint64_t{1} << 49;
+
 // Records of many streams lie far apart: they are asked for before they are needed.
 constexpr size_t kPrefetchAhead = 6;
 void Prefetch(const TimelineBatch& batch, size_t i) {
@@ -58,6 +61,7 @@ absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
   clocks_.Begin(header, clocks, tracks_);
   if (header.certificate != nullptr) WriteCertificate(begin_ns);
   derived_.emplace(header, tracks_, out_);
+  if (!options_.no_flows) links_.emplace(header.streams);
   return out_.Flush();
 }
 
@@ -154,6 +158,11 @@ absl::Status PftraceExporter::Write(const TimelineBatch& batch) {
     Prefetch(batch, i + kPrefetchAhead);
     const TimelineRecord& record = *batch.records[i];
     PlaceRecord(record, placements_[i]);
+    if (links_) {
+      for (const LinkPoint& point : links_->Of(record)) {
+        begin_flows_[batch_number_ + i].push_back(kLinkFlows + point.id);
+      }
+    }
     if (derived_->Wants(*record.shape)) NoteWanted(*batch.records[i], placements_[i]);
     if (placements_[i].is_span) {
       ends_.Add({.key = record.end_ns,
@@ -364,6 +373,9 @@ absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) 
         "{} spans are shown without their length (argument squeezed): more overlap on their row "
         "than a trace can show",
         squeezed_));
+  }
+  if (links_) {
+    for (const auto& warning : links_->counts().Warnings()) summary.warnings.push_back(warning);
   }
   WriteWarnings(summary.warnings, out_.now_ns());
   // Real files have such arrows by the hundred: no flaw of the trace.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "aggregator/derive/framework_links.h"
 #include "aggregator/export/clock_report.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/grouping.h"
@@ -55,7 +56,7 @@ class PftraceExporter : public Exporter {
     uint32_t track_uuid = 0;
     bool is_span = false;      // has a length
     bool is_squeezed = false;  // had one, but no lane was left
-    uint64_t flow = 0;         // of an execution or a collective; 0: none
+    uint64_t flow = 0;         // of a collective; 0: none
   };
   static constexpr uint32_t kNoRow = 0xffffffffu;
   static constexpr uint32_t kHostRow = 0xfffffffeu;  // a host's sample: a counter, and no row
@@ -94,6 +95,7 @@ class PftraceExporter : public Exporter {
   SliceArguments arguments_;
   CounterEvents counters_;
   FlowLinks flows_;
+  std::optional<FrameworkLinks> links_;  // none: no arrows
   TrackEventFields fields_;
   ClockTracks clocks_;
   std::optional<DerivedTracks> derived_;

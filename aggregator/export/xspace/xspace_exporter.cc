@@ -44,7 +44,7 @@ absl::Status XSpaceExporter::Begin(const TimelineHeader& header) {
   end_ns_ = header.begin_ns;
   rows_.Begin(header);
   attributes_.Begin(header);
-  executions_.Begin(header);
+  if (!options_.no_flows) executions_.emplace(header.streams);
   AddHosts();
   return WriteLosses();
 }
@@ -170,14 +170,15 @@ absl::Status XSpaceExporter::WriteRecord(const TimelineRecord& record) {
 }
 
 uint64_t XSpaceExporter::FlowOf(const TimelineRecord& record) {
-  const auto& points = executions_.Of(record);
-  if (points.empty() || options_.no_flows) return 0;
+  if (!executions_) return 0;
+  const auto& points = executions_->Of(record);
+  if (points.empty()) return 0;
   switch (points.front().role) {
-    case ExecutionFlows::Role::kStart:
+    case LinkRole::kStart:
       return xspace::Flow(xspace::FlowDirection::kOut, points.front().id);
-    case ExecutionFlows::Role::kStep:
+    case LinkRole::kStep:
       return xspace::Flow(xspace::FlowDirection::kInOut, points.front().id);
-    case ExecutionFlows::Role::kEnd:
+    case LinkRole::kEnd:
       break;
   }
   return xspace::Flow(xspace::FlowDirection::kIn, points.front().id);
@@ -372,6 +373,11 @@ absl::Status XSpaceExporter::Finish(ExportSummary& summary) {
         "{} spans are shown without their length (squeezed_duration_ns): more overlap on their "
         "row than a trace has lanes",
         squeezed_));
+  }
+  if (executions_) {
+    for (std::string& warning : executions_->counts().Warnings()) {
+      summary.warnings.push_back(std::move(warning));
+    }
   }
   std::vector<std::string> warnings;
   ForEachWarning(*header_, summary.warnings, [&](std::string_view message, std::string_view) {

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/derive/framework_links.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/pftrace/flow_links.h"
 #include "aggregator/export/rows/event_attributes.h"
-#include "aggregator/export/rows/execution_flows.h"
 #include "aggregator/export/rows/row_table.h"
 #include "aggregator/export/xspace/plane_buffer.h"
 
@@ -111,7 +111,7 @@ class XSpaceExporter : public Exporter {
   OutputFiles& files_;
   RowTable rows_;
   EventAttributes attributes_;
-  ExecutionFlows executions_;
+  std::optional<FrameworkLinks> executions_;  // none: no arrows
   FlowLinks links_;
   const TimelineHeader* header_ = nullptr;
   uint64_t origin_ns_ = 0;

@@ -210,7 +210,8 @@ class Pftrace:
                 track.parent = value
             elif number == 3:
                 track.pid = first(value, 1)
-                track.process = text(first(value, 6, b""))
+                # Without the worker_gids that it ends with: " [gid0-3]".
+                track.process = text(first(value, 6, b"")).split(" [gid", 1)[0]
             elif number == 4:
                 track.pid, track.tid = first(value, 1), first(value, 2)
                 track.name = text(first(value, 5, b""))

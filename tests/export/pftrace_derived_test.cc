@@ -153,6 +153,8 @@ TEST_F(PftraceDerived, SamplesOfAHostAreCounters) {
   EXPECT_THAT(report.processes, ElementsAre("i-a host"));
   EXPECT_THAT(Find(report, "CPU average")->counter, ElementsAre(Pair(kBase, 12.5)));
   EXPECT_THAT(Find(report, "CPU 0")->counter, ElementsAre(Pair(kBase, 25)));
+  EXPECT_EQ(Find(report, "CPU 0")->parent, "CPU each");
+  EXPECT_EQ(Find(report, "CPU average")->parent, "i-a host");
   EXPECT_THAT(Find(report, "memory used")->counter,
               ElementsAre(Pair(kBase + 1'000, 1'099'511'627'776.0)));
   EXPECT_THAT(Find(report, "memory used, share")->counter, ElementsAre(Pair(kBase + 1'000, 50)));
@@ -166,15 +168,66 @@ TEST_F(PftraceDerived, ProcessesAndCoresStandByRank) {
   Close(AddCore("i-b", 1, 0, -1), "span");
   const Report report = ExportAndCheck();
   EXPECT_THAT(report.processes, ElementsAre("i-z-pid1", "i-a-pid900", "i-a-pid100", "i-b-pid1"));
-  std::map<int64_t, std::string> rows;
+  std::vector<std::string> workers;
   for (const Track& track : report.tracks) {
-    if (track.is_thread) rows[track.tid] = track.name;
+    if (track.ranks.empty()) continue;
+    workers.push_back(track.process + " " + track.ranks);
   }
-  std::vector<std::string> names;
-  for (const auto& [tid, name] : rows) names.push_back(name);
-  EXPECT_THAT(names, ElementsAre("gid3-nc0-tid7-neuron_rt", "gid8-nc0-tid7-neuron_rt",
-                                 "gid10-nc0-tid7-neuron_rt", "gid11-nc1-tid7-neuron_rt",
-                                 "nc0-tid7-neuron_rt"));
+  EXPECT_THAT(workers,
+              ElementsAre("i-z-pid1 [gid3]", "i-a-pid900 [gid8]", "i-a-pid100 [gid10-11]"));
+  EXPECT_EQ(Find(report, "gid8-nc0-tid7-neuron_rt")->parent, "worker gid08");
+  EXPECT_EQ(Find(report, "nc0-tid7-neuron_rt")->parent, "i-b-pid1") << "nothing is known of it";
+  EXPECT_LT(Find(report, "worker gid10")->rank, Find(report, "worker gid11")->rank);
+}
+
+// The names on the way from a track to its process, and in which order siblings stand.
+TEST_F(PftraceDerived, AWorkersTracksStandBelowItInTheirOrder) {
+  const uint32_t stream = AddCore("i-a", 11, 3, 4);
+  AddExecution(1, kBase);
+  script_.Span("kbl_exec_wait", kBase, kBase + 50, 900, 7, {{"exec_id", uint64_t{1}}});
+  script_.Span("kbl_exec_wait", kBase + 10, kBase + 60, 901, 7, {{"exec_id", uint64_t{1}}});
+  script_.Span("dmem_buf_copyin", kBase, kBase + 100, 902, 8, {{"size", uint64_t{4'000}}});
+  source_.stream(stream).losses = {
+      {LossPlace::kSpool, LossReason::kFull, 4, false, kBase + 5, kBase + 6, "y"}};
+  Close(stream);
+  const Report report = ExportAndCheck();
+  std::map<int32_t, std::string> names;
+  for (const Track& track : report.tracks) {
+    if (track.parent != "worker gid4") continue;
+    EXPECT_TRUE(names.emplace(track.rank, track.name).second);
+  }
+  std::vector<std::string> order;
+  for (const auto& [rank, name] : names) order.push_back(name);
+  EXPECT_THAT(order, ElementsAre("gid4-nc3-tid7-neuron_rt", "gid4-nc3-tid7-neuron_rt (lane 2)",
+                                 "gid4-nc3-tid8-neuron_rt", "gid4-nc3-tid7-core4-neuron_hw",
+                                 "gid4-nc3-tid7-core5-neuron_hw", "gid4-nc3 steps (derived)",
+                                 "gid4-nc3 host to device (derived)", "gid4-nc3-losses"));
+  EXPECT_EQ(Find(report, "worker gid4")->parent, "i-a-pid11");
+}
+
+TEST_F(PftraceDerived, LevelsAreWhatTheGroupingSays) {
+  AddExecution(1, kBase);
+  Close(AddCore("i-a", 11, 0, 4));
+  AddExecution(1, kBase);
+  Close(AddCore("i-a", 11, 12, 5));
+  const auto path = [&](const std::vector<std::string>& secondary, const std::string& name) {
+    ExportRequest request;
+    request.secondary_group = secondary;
+    const Report report = ExportAndCheck(request);
+    std::string names;
+    for (std::string at = Find(report, name)->parent; !at.empty();) {
+      names = at + "/" + names;
+      at = Find(report, at)->parent;
+    }
+    return names;
+  };
+  EXPECT_EQ(path({}, "gid5-nc12-tid7-neuron_rt"), "i-a-pid11/worker gid5/");
+  EXPECT_EQ(path({}, "gid5-nc12 steps (derived)"), "i-a-pid11/worker gid5/");
+  EXPECT_EQ(path({"lnc_idx", "thread_id"}, "nc0-tid7-neuron_rt"), "i-a-pid11/nc00/");
+  EXPECT_EQ(path({"instance_id", "lnc_idx"}, "i-a-nc12-core4-neuron_hw"), "i-a-pid11/i-a/nc12/");
+  EXPECT_EQ(path({"thread_id", "lnc_idx"}, "tid7-nc12-neuron_rt"), "i-a-pid11/tid7/nc12/");
+  EXPECT_EQ(path({"thread_id", "lnc_idx"}, "gid5-nc12 steps (derived)"), "i-a-pid11/");
+  EXPECT_EQ(path({"thread_id"}, "tid7-neuron_rt"), "i-a-pid11/");
 }
 
 }  // namespace

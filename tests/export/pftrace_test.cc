@@ -40,7 +40,9 @@ class PftraceTest : public ExportFixture {
   static std::vector<std::string> RowNames(const Report& report) {
     std::vector<std::string> names;
     for (const Track& track : report.tracks) {
-      if (track.is_thread) names.push_back(track.process + "/" + track.name);
+      const bool is_row = track.is_thread || track.name.ends_with("-neuron_rt") ||
+                          track.name.ends_with("-neuron_hw");
+      if (is_row) names.push_back(track.process + "/" + track.name);
     }
     return names;
   }
@@ -120,16 +122,17 @@ TEST_F(PftraceTest, GivesEachPhysicalCoreARowAndFindsTheModelsName) {
   script_.Span("cc_running", kBase + 20, kBase + 30, 20, 7);
   Close(stream);
   const Report report = ExportAndCheck();
-  std::vector<std::string> descriptions;
+  std::vector<std::string> names;
   for (const Track& track : report.tracks) {
-    if (track.name != "gid4-nc0-tid7-neuron_hw") continue;
-    descriptions.push_back(track.description);
+    if (!track.name.ends_with("-neuron_hw")) continue;
+    names.push_back(track.name);
+    EXPECT_THAT(track.description, HasSubstr("physical core"));
+    EXPECT_EQ(track.parent, "worker gid4");
     EXPECT_EQ(track.slices[0].name, "nc_exec_running llama");
     EXPECT_THAT(track.slices[0].arguments, Contains(Pair("nc_start_timestamp_ns", "1000")));
     EXPECT_THAT(track.slices[0].arguments, Contains(Pair("nc_stop_timestamp_ns", "1080")));
   }
-  EXPECT_THAT(descriptions,
-              ElementsAre(HasSubstr("physical core 4"), HasSubstr("physical core 5")));
+  EXPECT_THAT(names, ElementsAre("gid4-nc0-tid7-core4-neuron_hw", "gid4-nc0-tid7-core5-neuron_hw"));
 }
 
 TEST_F(PftraceTest, LeavesOutTheGidThatIsNotKnown) {

@@ -52,7 +52,8 @@ void CounterEvents::Write(const TimelineRecord& record, uint32_t row) {
 
 // trace/host_samples.h says what these have.
 void CounterEvents::WriteHostSample(const StreamIdentity& stream, const TimelineRecord& record) {
-  const auto write = [&](std::string_view key, const std::string& name, TrackTable::Unit unit) {
+  // `uuid_of` gives the track.
+  const auto write = [&](std::string_view key, const auto& uuid_of) {
     const ShapeKey* about = nullptr;
     const uint64_t* value = FindAttribute(record, KeyScope::kData, key, &about);
     if (value == nullptr) return;
@@ -60,21 +61,24 @@ void CounterEvents::WriteHostSample(const StreamIdentity& stream, const Timeline
                                                             : static_cast<double>(*value);
     const bool is_number = about->type == ValueType::kDouble || about->type == ValueType::kUint;
     if (!is_number || !std::isfinite(number)) return;
-    fields_.Start(EventType::kCounter, tracks_.HostCounterUuid(stream.worker, name, unit));
+    fields_.Start(EventType::kCounter, uuid_of());
     fields_.CounterValue(number);
     out_.Event(record.start_ns, fields_.bytes());
   };
   if (record.start().event_type == kHostMemoryEventType) {
-    write(kHostUsedBytesKey, "memory used", TrackTable::Unit::kBytes);
-    write(kHostUsedPercentKey, "memory used, share", TrackTable::Unit::kPercent);
+    write(kHostUsedBytesKey,
+          [&] { return tracks_.HostCounterUuid(stream.worker, "memory used", TrackUnit::kBytes); });
+    write(kHostUsedPercentKey, [&] {
+      return tracks_.HostCounterUuid(stream.worker, "memory used, share", TrackUnit::kPercent);
+    });
     return;
   }
   if (record.start().event_type != kHostCpuEventType) return;
   const ShapeKey* about = nullptr;
   const uint64_t* id = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &about);
   if (id == nullptr || about->type != ValueType::kString) return;
-  write(kHostUtilPercentKey, fmt::format("CPU {}", CleanText(record.text(*id), 64)),
-        TrackTable::Unit::kPercent);
+  const std::string cpu = CleanText(record.text(*id), 64);
+  write(kHostUtilPercentKey, [&] { return tracks_.HostCpuUuid(stream.worker, cpu); });
 }
 
 }  // namespace neurontrace

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "aggregator/export/pftrace/track_ranks.h"
+
 namespace neurontrace {
 namespace {
 
@@ -140,11 +142,11 @@ uint32_t DerivedTracks::LaneFor(SliceTrack& track, const Extent& extent) {
     ++left_out_;
     return 0;
   }
-  const bool is_first = track.lanes.empty();
-  const std::string name =
-      is_first ? track.name : fmt::format("{} (lane {})", track.name, track.lanes.size() + 1);
+  const size_t number = track.lanes.size();
   const uint32_t uuid = tracks_.DescribeChild(
-      {.parent_uuid = is_first ? track.parent_uuid : track.lanes.front().uuid, .name = name});
+      {.parent_uuid = track.parent_uuid,
+       .name = number == 0 ? track.name : fmt::format("{} (lane {})", track.name, number + 1),
+       .rank = track.rank + static_cast<int32_t>(number)});
   track.lanes.push_back({uuid, extent.end_ns});
   return uuid;
 }
@@ -168,7 +170,8 @@ void DerivedTracks::WriteSteps() {
     SliceTrack& track = step_tracks_[step.stream];
     if (track.name.empty()) {
       track.name = CoreLabel(step.stream) + " steps (derived)";
-      track.parent_uuid = tracks_.ProcessUuid(step.stream);
+      track.parent_uuid = tracks_.StreamUuid(step.stream);
+      track.rank = track_rank::kSteps;
     }
     const Extent extent{step.start_ns, std::max(step.start_ns, step.end_ns)};
     const uint32_t uuid = LaneFor(track, extent);
@@ -239,8 +242,9 @@ void DerivedTracks::WriteSample(const HbmSample& sample, std::string_view name, 
     counter.uuid = tracks_.DescribeChild(
         {.parent_uuid = memory_tracks_[sample.hbm].parent_uuid,
          .name = fmt::format("device {} HBM {} {}", identity.device, identity.hbm, name),
-         .unit = TrackTable::Unit::kBytes,
-         .description = kMemoryAbout});
+         .unit = TrackUnit::kBytes,
+         .description = kMemoryAbout,
+         .rank = counter.rank});
   }
   counter.value = value;
   WriteValue(counter.uuid, sample.time_ns, value);
@@ -259,10 +263,13 @@ void DerivedTracks::WriteMemory() {
       tracks.parent_uuid = tracks_.DescribeChild(
           {.parent_uuid = tracks_.InstanceUuid(identity.instance_id),
            .name = fmt::format("device {} HBM {} (derived)", identity.device, identity.hbm),
-           .description = kMemoryAbout});
+           .description = kMemoryAbout,
+           .rank = track_rank::kMemory,
+           .orders_children = true});
     }
     WriteSample(sample, "total", sample.total_bytes, tracks.total);
     for (size_t i = 0; i < kHbmCategories; ++i) {
+      tracks.categories[i].rank = static_cast<int32_t>(i + 1);
       WriteSample(sample, ToString(static_cast<HbmCategory>(i)), sample.category_bytes[i],
                   tracks.categories[i]);
     }
@@ -282,11 +289,12 @@ void DerivedTracks::WriteBandwidth() {
     if (counter.uuid == 0) {
       const bool is_in = sample.direction == TransferDirection::kHostToDevice;
       counter.uuid =
-          tracks_.DescribeChild({.parent_uuid = tracks_.ProcessUuid(sample.stream),
+          tracks_.DescribeChild({.parent_uuid = tracks_.StreamUuid(sample.stream),
                                  .name = fmt::format("{} {} (derived)", CoreLabel(sample.stream),
                                                      is_in ? "host to device" : "device to host"),
-                                 .unit = TrackTable::Unit::kBytesPerSecond,
-                                 .description = kBandwidthAbout});
+                                 .unit = TrackUnit::kBytesPerSecond,
+                                 .description = kBandwidthAbout,
+                                 .rank = track_rank::kTransfers + (is_in ? 0 : 1)});
     }
     const double per_second = std::min(sample.BytesPerSecond(bandwidth_.bin_ns()), 9e18);
     const auto value = static_cast<uint64_t>(std::llround(per_second));

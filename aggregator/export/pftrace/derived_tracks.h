@@ -60,10 +60,12 @@ class DerivedTracks {
   struct SliceTrack {
     uint32_t parent_uuid = 0;
     std::string name;
+    int32_t rank = 0;
     std::vector<Lane> lanes;
   };
   struct Counter {
     uint32_t uuid = 0;
+    int32_t rank = 0;
     std::optional<uint64_t> value;
   };
   struct MemoryTracks {

@@ -186,7 +186,7 @@ TEST_F(PftraceDerived, AWorkersTracksStandBelowItInTheirOrder) {
   AddExecution(1, kBase);
   script_.Span("kbl_exec_wait", kBase, kBase + 50, 900, 7, {{"exec_id", uint64_t{1}}});
   script_.Span("kbl_exec_wait", kBase + 10, kBase + 60, 901, 7, {{"exec_id", uint64_t{1}}});
-  script_.Span("dmem_buf_copyin", kBase, kBase + 100, 902, 8, {{"size", uint64_t{4'000}}});
+  script_.Span("dmem_buf_copyin", kBase + 1, kBase + 100, 902, 8, {{"size", uint64_t{4'000}}});
   source_.stream(stream).losses = {
       {LossPlace::kSpool, LossReason::kFull, 4, false, kBase + 5, kBase + 6, "y"}};
   Close(stream);

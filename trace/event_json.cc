@@ -84,12 +84,23 @@ bool IsTimestampMark(const ShapeKey& key) {
   return key.scope == KeyScope::kTop && key.name == kTimestampMadeUpKey;
 }
 
-void AppendKeys(const DecodedChunk& chunk, size_t event, const Shape& shape, KeyScope scope,
-                ObjectWriter& object, std::string& out) {
+// One event to be written.
+struct WrittenEvent {
+  const DecodedChunk& chunk;
+  size_t event;
+  const Shape& shape;
+  bool (*is_json)(std::string_view);
+};
+
+void AppendKeys(const WrittenEvent& from, KeyScope scope, ObjectWriter& object, std::string& out) {
+  const Shape& shape = from.shape;
   for (uint32_t k = 0; k < shape.keys.size(); ++k) {
     if (shape.keys[k].scope != scope || IsTimestampMark(shape.keys[k])) continue;
     object.Key(shape.keys[k].name);
-    AppendJsonValue(shape.keys[k].type, chunk.value(event, k), out);
+    const AttributeValue value = from.chunk.value(from.event, k);
+    const bool is_text = shape.keys[k].type == ValueType::kJson && from.is_json != nullptr &&
+                         !from.is_json(value.text);
+    AppendJsonValue(is_text ? ValueType::kString : shape.keys[k].type, value, out);
   }
 }
 
@@ -162,8 +173,10 @@ void AppendJsonValue(ValueType type, const AttributeValue& value, std::string& o
   }
 }
 
-void AppendEventJson(const DecodedChunk& chunk, size_t event, uint32_t nc_idx, std::string& out) {
+void AppendEventJson(const DecodedChunk& chunk, size_t event, uint32_t nc_idx, std::string& out,
+                     bool (*is_json)(std::string_view)) {
   const Shape& shape = chunk.shapes()[chunk.shape_of()[event]];
+  const WrittenEvent from{chunk, event, shape, is_json};
   const EventFields fields = chunk.fields(event);
   ObjectWriter object(out);
   if (!shape.event_type.empty()) {
@@ -183,14 +196,14 @@ void AppendEventJson(const DecodedChunk& chunk, size_t event, uint32_t nc_idx, s
   if (!DataStandsAtTop(shape)) {
     object.Key("data");
     ObjectWriter data(out);
-    AppendKeys(chunk, event, shape, KeyScope::kData, data, out);
+    AppendKeys(from, KeyScope::kData, data, out);
     data.Close();
   }
   if (std::none_of(shape.keys.begin(), shape.keys.end(), IsTimestampMark)) {
     AppendField(shape, Field::kTimestamp, "timestamp_ns", fields.timestamp_ns, object, out);
   }
   AppendField(shape, Field::kNrtaSeqId, "nrta_seq_id", fields.nrta_seq_id, object, out);
-  AppendKeys(chunk, event, shape, KeyScope::kTop, object, out);
+  AppendKeys(from, KeyScope::kTop, object, out);
   object.Close();
 }
 

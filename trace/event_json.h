@@ -21,7 +21,9 @@ void AppendJsonValue(ValueType type, const AttributeValue& value, std::string& o
 // Appends event number `event` of a chunk, decoded with attributes, as one JSON object: the
 // standard keys in the runtime's order, then whatever else stood beside them. Values come back to
 // the letter, numbers in quotes included; escapes in strings may be spelled another way, and an
-// event that had no "data" gets an empty one. `nc_idx` is the stream's.
-void AppendEventJson(const DecodedChunk& chunk, size_t event, uint32_t nc_idx, std::string& out);
+// event that had no "data" gets an empty one. `nc_idx` is the stream's. What a chunk calls JSON
+// need not be: where `is_json` is given and says no of it, it is written as a text.
+void AppendEventJson(const DecodedChunk& chunk, size_t event, uint32_t nc_idx, std::string& out,
+                     bool (*is_json)(std::string_view) = nullptr);
 
 }  // namespace neurontrace

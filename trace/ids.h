@@ -84,7 +84,7 @@ struct StreamIdentity {
   }
 };
 
-// For people: "i-0abc pid 4711 nc 3", "i-0abc worker0.pt.trace.json".
+// For people: "i-0abc pid 4711 nc 3", "i-0abc worker0.pt.trace.json", "i-0abc host".
 std::string ToString(const StreamIdentity& stream);
 std::string ToString(const WorkerIdentity& worker);
 

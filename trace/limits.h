@@ -124,6 +124,11 @@ inline constexpr uint32_t kFrameworkDirectoryEntriesMax =
 inline constexpr size_t kFrameworkEventBytesMax =
     size_t{1} << 20;  // one element of traceEvents; longer: passed over, a decode loss
 
+// Host samples. More processors: none of the host are sampled, which is counted. What stands in
+// /proc/stat and /proc/meminfo beyond is not read.
+inline constexpr size_t kHostCpusMax = 8'192;
+inline constexpr size_t kHostProcFileBytesMax = size_t{1} << 20;
+
 // gRPC messages in either direction; an envelope must fit.
 inline constexpr size_t kGrpcMessageBytesMax = size_t{8} << 20;
 
@@ -177,6 +182,13 @@ inline constexpr size_t kCausalCycleStepsMax = 12;  // named in words; further o
 
 // Export: bytes of one message to the CLI.
 inline constexpr size_t kExportMessageBytes = 1u << 20;
+// Files of one export, and bytes of a file's name in it.
+inline constexpr size_t kExportFilesMax = 65'536;
+inline constexpr size_t kExportNameBytesMax = 512;
+// Delivery: files that one manifest tells of, and its bytes, over which it is not read; beyond, the
+// delivery fails with RESOURCE_EXHAUSTED.
+inline constexpr size_t kDeliveredFilesMax = 200'000;
+inline constexpr size_t kManifestBytesMax = 256u << 20;
 
 static_assert(kChunkEventsTarget <= kChunkEventsMax);
 static_assert(kChunkBytesTarget <= kChunkBytesMax);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "trace/limits.h"
+
+// As trace/limits.h, for what many exports share and for exports that go on. The counters are named
+// in docs/operations.md.
+namespace neurontrace::limits {
+
+// Exports that people ask for and that are made at once. Further ones are refused with
+// RESOURCE_EXHAUSTED, counted. The standing ones have a place of their own.
+inline constexpr size_t kExportsAtOnceMax = 8;
+
+// Files that an export goes on with. Beyond, the CLI begins anew, and the aggregator refuses.
+inline constexpr size_t kExportHeldFilesMax = 4'096;
+
+static_assert(kExportHeldFilesMax * (kExportNameBytesMax + 64) < kGrpcMessageBytesMax,
+              "a request must fit into a message");
+
+}  // namespace neurontrace::limits

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/export_options.h"
+
+#include <vector>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+std::vector<ExportOption> OptionsOf(const v1::ExportRequest& request) {
+  std::vector<ExportOption> options;
+  const auto take = [&options](bool is_asked, ExportOption option) {
+    if (is_asked) options.push_back(option);
+  };
+  take(request.compression() == v1::EXPORT_COMPRESSION_GZIP, ExportOption::kGzip);
+  take(request.compression() == v1::EXPORT_COMPRESSION_PACKETS, ExportOption::kPackets);
+  take(request.max_file_bytes() != 0, ExportOption::kMaxSize);
+  take(request.split_by_worker(), ExportOption::kSplitByWorker);
+  take(request.primary_group_size() != 0, ExportOption::kPrimaryGroup);
+  take(request.secondary_group_size() != 0, ExportOption::kSecondaryGroup);
+  take(request.no_flows(), ExportOption::kNoFlows);
+  take(request.clock_arguments(), ExportOption::kClockArguments);
+  return options;
+}
+
+}  // namespace
+
+const ExportTraits* TraitsOf(v1::ExportFormat format) {
+  switch (format) {
+    case v1::EXPORT_FORMAT_PERFETTO:
+      return FindExportTraits("perfetto");
+    case v1::EXPORT_FORMAT_JSON:
+      return FindExportTraits("json");
+    case v1::EXPORT_FORMAT_EVENTS:
+      return FindExportTraits("events");
+    case v1::EXPORT_FORMAT_SUMMARY_JSON:
+      return FindExportTraits("summary-json");
+    case v1::EXPORT_FORMAT_SUMMARY_TEXT:
+      return FindExportTraits("summary-text");
+    case v1::EXPORT_FORMAT_CHROME_JSON:
+      return FindExportTraits("chrome-json");
+    case v1::EXPORT_FORMAT_XSPACE:
+      return FindExportTraits("xspace");
+    case v1::EXPORT_FORMAT_PARQUET:
+      return FindExportTraits("parquet");
+    default:
+      return nullptr;
+  }
+}
+
+absl::Status CheckExportOptions(const v1::ExportRequest& request) {
+  std::vector<v1::ExportFormat> formats = {request.format()};
+  for (const int format : request.more_formats()) {
+    formats.push_back(static_cast<v1::ExportFormat>(format));
+  }
+  const std::vector<ExportOption> options = OptionsOf(request);
+  for (const v1::ExportFormat format : formats) {
+    const ExportTraits* const traits = TraitsOf(format);
+    if (traits == nullptr) {
+      return InvalidArgument("format {} is none that is known here", static_cast<int>(format));
+    }
+    for (const ExportOption option : options) RETURN_IF_ERROR(traits->Check(option));
+  }
+  return absl::OkStatus();
+}
+
+bool MakesManyFiles(const v1::ExportRequest& request) {
+  const ExportTraits* const traits = TraitsOf(request.format());
+  return request.max_file_bytes() != 0 || (traits != nullptr && traits->is_directory());
+}
+
+}  // namespace neurontrace

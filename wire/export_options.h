@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "absl/status/status.h"
+#include "neurontrace/v1/operator_service.pb.h"
+#include "trace/export_traits.h"
+
+// The formats of the service and what they take (trace/export_traits.h), for both sides of it. Pure
+// functions.
+namespace neurontrace {
+
+// Null for a format that is none.
+const ExportTraits* TraitsOf(v1::ExportFormat format);
+
+// INVALID_ARGUMENT where a format of the request has not what is asked of it, or is none, with what
+// to do. The aggregator refuses by it whoever asks, the CLI before it asks.
+absl::Status CheckExportOptions(const v1::ExportRequest& request);
+
+// Whether the request makes several files.
+bool MakesManyFiles(const v1::ExportRequest& request);
+
+}  // namespace neurontrace

@@ -100,6 +100,18 @@ struct WorkerCertificate {
   std::vector<StreamCertificate> streams;
 };
 
+// The samples of one host's processors and memory.
+struct HostCertificate {
+  StreamIdentity stream;
+  uint32_t number = 0;
+  EventAccount account;
+  bool ended = false;
+  bool cut_short = false;  // it should have come to its end here, and has not
+  uint64_t gaps = 0;
+  uint64_t gaps_sum_ns = 0;
+  uint64_t gaps_without_end = 0;  // not among them: only when they began is known
+};
+
 struct AgentCertificate {
   std::string agent_id;
   std::string instance_id;
@@ -130,6 +142,7 @@ struct Certificate {
   std::string verdict;
   EventAccount account;
   std::vector<WorkerCertificate> workers;  // worst first
+  std::vector<HostCertificate> hosts;      // by name; their samples are in no other account
   std::vector<AgentCertificate> agents;
   std::vector<MissingRanks> ranks;
   std::vector<std::string> findings;

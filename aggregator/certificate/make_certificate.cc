@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/certificate/make_certificate.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 
+#include "aggregator/certificate/host_certificates.h"
 #include "aggregator/certificate/missing_ranks.h"
 #include "aggregator/certificate/verdict.h"
 #include "aggregator/certificate/worker_certificates.h"
@@ -53,6 +58,22 @@ std::vector<MissingRanks> FindMissingRanks(const CertificateEvidence& evidence) 
   return census.Missing();
 }
 
+// The first few, as there may be thousands.
+constexpr size_t kArtifactsNamed = 3;
+
+std::string ForgoneArtifactWords(std::span<const ArtifactForgone> forgone) {
+  std::string text =
+      fmt::format("{} file{} of the vendor's profiler {} not kept: ", forgone.size(),
+                  forgone.size() == 1 ? "" : "s", forgone.size() == 1 ? "is" : "are");
+  const size_t named = std::min(forgone.size(), kArtifactsNamed);
+  for (size_t i = 0; i < named; ++i) {
+    text +=
+        fmt::format("{}{} ({})", i == 0 ? "" : ", ", forgone[i].place.path(), forgone[i].reason);
+  }
+  if (named < forgone.size()) text += fmt::format(" and {} more", forgone.size() - named);
+  return text;
+}
+
 }  // namespace
 
 Certificate MakeCertificate(const CertificateEvidence& evidence) {
@@ -62,10 +83,14 @@ Certificate MakeCertificate(const CertificateEvidence& evidence) {
   for (const WorkerCertificate& worker : certificate.workers) {
     certificate.account.Add(worker.account);
   }
+  certificate.hosts = MakeHostCertificates(evidence);
   for (const CaptureAgentPart& part : evidence.record.agents) {
     certificate.agents.push_back(MakeAgent(evidence.record, part));
   }
   certificate.ranks = FindMissingRanks(evidence);
+  if (!evidence.artifacts_forgone.empty()) {
+    certificate.notes.push_back(ForgoneArtifactWords(evidence.artifacts_forgone));
+  }
   PassVerdict(evidence.record, certificate);
   return certificate;
 }

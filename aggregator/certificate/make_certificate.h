@@ -5,6 +5,7 @@
 
 #include "aggregator/certificate/certificate.h"
 #include "aggregator/store/stream_record.h"
+#include "trace/artifact.h"
 #include "trace/capture_record.h"
 #include "trace/worker_info.h"
 
@@ -17,6 +18,8 @@ struct CertificateEvidence {
   // Of the workers that `record` names, what their agents say: for the ranks of those without a
   // stream. May lack some.
   std::span<const WorkerInfo> workers;
+  // What it should have of the vendor's profiler and does not.
+  std::span<const ArtifactForgone> artifacts_forgone = {};
 };
 
 // Judges a capture from its accounts. A capture that goes on gets a provisional certificate of what

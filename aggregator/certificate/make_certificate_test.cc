@@ -264,6 +264,26 @@ TEST(MakeCertificate, OfACaptureThatDidNotBeginNothingIsLost) {
   EXPECT_THAT(certificate.notes, Contains("i-a pid 1 was armed"));
 }
 
+TEST(MakeCertificate, FilesOfTheProfilerThatAreNotKeptAreANote) {
+  World world;
+  world.Status(1, CaptureWorkerState::kComplete);
+  std::vector<ArtifactForgone> forgone;
+  for (const char* const name : {"a.neff", "b.ntff", "c.ntff", "d.ntff", "e.ntff"}) {
+    forgone.push_back({.capture_id = {},
+                       .agent_id = "agent",
+                       .place = MakeArtifactPlace("i-a_pid_1", "", name).value(),
+                       .bytes = 1,
+                       .reason = "it changed"});
+  }
+  const Certificate certificate = MakeCertificate(
+      {.record = world.record, .streams = {}, .workers = {}, .artifacts_forgone = forgone});
+  EXPECT_THAT(
+      certificate.notes,
+      Contains("5 files of the vendor's profiler are not kept: i-a_pid_1/a.neff (it changed), "
+               "i-a_pid_1/b.ntff (it changed), i-a_pid_1/c.ntff (it changed) and 2 more"));
+  EXPECT_TRUE(certificate.findings.empty());
+}
+
 TEST(MakeCertificate, WhereNobodyWasRefusedItSaysThatTooFewWereArmed) {
   World world;
   world.record.state = CaptureState::kNotBegun;

@@ -28,7 +28,10 @@ absl::StatusOr<Certificate> ReadCertificate(const Store& store, const CaptureRec
     RETURN_IF_ERROR(worker.status());
     infos.push_back(std::move(worker->info));
   }
-  return MakeCertificate({.record = record, .streams = streams, .workers = infos});
+  ASSIGN_OR_RETURN(const std::vector<ArtifactForgone> forgone,
+                   store.artifacts().Forgone(record.id));
+  return MakeCertificate(
+      {.record = record, .streams = streams, .workers = infos, .artifacts_forgone = forgone});
 }
 
 }  // namespace neurontrace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "aggregator/certificate/event_account.h"
+#include "aggregator/certificate/host_certificates.h"
 #include "aggregator/certificate/missing_ranks.h"
 #include "aggregator/certificate/worker_certificates.h"
 #include "trace/limits.h"
@@ -308,6 +309,10 @@ void PassVerdict(const CaptureRecord& record, Certificate& certificate) {
       }
       if (worker.left_out) notes.Add(LeftOutWords(worker));
       if (!worker.gave_way.empty()) notes.Add(GaveWayWords(worker));
+    }
+    for (const HostCertificate& host : certificate.hosts) {
+      if (std::string finding = FindingOf(host); !finding.empty()) findings.Add(std::move(finding));
+      if (std::string note = NoteOf(host); !note.empty()) notes.Add(std::move(note));
     }
   }
   const std::string but_for = ButForWords(certificate);

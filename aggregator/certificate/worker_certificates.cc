@@ -49,7 +49,9 @@ class Drafts {
       draft.certificate.detail = status.detail;
       draft.certificate.events_read = status.events_read;
     }
-    for (const StreamRecord& stream : evidence.streams) AddStream(stream);
+    for (const StreamRecord& stream : evidence.streams) {
+      if (stream.identity.kind != StreamKind::kHost) AddStream(stream);
+    }
     for (const CaptureBystander& bystander : evidence.record.bystanders) AddBystander(bystander);
     for (const WorkerInfo& info : evidence.workers) AddRanks(info);
   }

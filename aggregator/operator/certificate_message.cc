@@ -59,6 +59,16 @@ void ToMessage(const WorkerCertificate& worker, v1::WorkerCertificate& message) 
   for (const StreamCertificate& stream : worker.streams) ToMessage(stream, *message.add_streams());
 }
 
+void ToMessage(const HostCertificate& host, v1::HostCertificate& message) {
+  ToProto(host.stream, message.mutable_stream());
+  message.set_number(host.number);
+  ToMessage(host.account, *message.mutable_account());
+  message.set_ended(host.ended);
+  message.set_cut_short(host.cut_short);
+  message.set_gaps(host.gaps);
+  message.set_gaps_sum_ns(host.gaps_sum_ns);
+}
+
 void ToMessage(const AgentCertificate& agent, v1::AgentCertificate& message) {
   message.set_agent_id(agent.agent_id);
   message.set_instance_id(agent.instance_id);
@@ -100,6 +110,7 @@ v1::Certificate ToMessage(const Certificate& certificate) {
   for (const WorkerCertificate& worker : certificate.workers) {
     ToMessage(worker, *message.add_workers());
   }
+  for (const HostCertificate& host : certificate.hosts) ToMessage(host, *message.add_hosts());
   for (const AgentCertificate& agent : certificate.agents) ToMessage(agent, *message.add_agents());
   for (const MissingRanks& ranks : certificate.ranks) ToMessage(ranks, *message.add_ranks());
   return message;

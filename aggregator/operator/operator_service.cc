@@ -205,6 +205,10 @@ absl::StatusOr<v1::Capture> OperatorService::DescribeFully(const CaptureRecord& 
   JudgeClocks(clocks, certificate);
   v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
   AddStreams(streams, message);
+  ASSIGN_OR_RETURN(const ArtifactStore::Totals artifacts, deps_.store.artifacts().Sum(record.id));
+  message.set_artifacts(artifacts.references);
+  message.set_artifact_bytes(artifacts.bytes);
+  message.set_artifacts_forgone(artifacts.forgone);
   WarnOfNobody(record, message);
   SetStateBy(certificate, message);
   *message.mutable_certificate() = neurontrace::ToMessage(certificate);

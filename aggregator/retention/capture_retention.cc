@@ -58,6 +58,7 @@ class CaptureRetention::Pass {
                      deps_.store.OpenCapture(record_.id).Streams());
     const RetentionTime now = retention_.Now();
     size_t by_receipt = 0;
+    oldest_ns_ = 0;
     for (const StreamRecord& stream : streams) {
       const ClockMap& map =
           retention_.maps_.For(stream.identity.worker, ClockDomain::kHostRealtime);
@@ -65,7 +66,11 @@ class CaptureRetention::Pass {
           running_.ages.try_emplace(stream.number, record_.spec.retention_ns).first->second;
       age.Note(stream, map, now);
       by_receipt += age.is_by_receipt() ? 1 : 0;
+      // Samples of hosts go with what is equally old, and do not say how much goes at once: their
+      // chunks are long and small.
+      if (stream.identity.kind == StreamKind::kHost) continue;
       span_max_ns_ = std::max(span_max_ns_, stream.chunk_span_max_ns);
+      oldest_ns_ = std::max(oldest_ns_, age.OldestNs());
     }
     running_.by_receipt = by_receipt;
     return absl::OkStatus();
@@ -116,16 +121,12 @@ class CaptureRetention::Pass {
       if (bytes <= record_.spec.retention_bytes) return absl::OkStatus();
       const uint64_t excess = bytes - record_.spec.retention_bytes;
       if (i > 0) RETURN_IF_ERROR(NoteStreams());
-      uint64_t oldest_ns = 0;
-      for (const auto& [number, age] : running_.ages) {
-        oldest_ns = std::max(oldest_ns, age.OldestNs());
-      }
       const double share = static_cast<double>(excess) / static_cast<double>(bytes);
       const auto slice_ns =
-          static_cast<uint64_t>(static_cast<double>(oldest_ns) * share) / kSlicesPerExcess;
+          static_cast<uint64_t>(static_cast<double>(oldest_ns_) * share) / kSlicesPerExcess;
       // At least the oldest chunk as a whole.
       const uint64_t step_ns = std::max(slice_ns, kSliceMinNs) + span_max_ns_;
-      RETURN_IF_ERROR(OlderThan(oldest_ns > step_ns ? oldest_ns - step_ns : 0, excess));
+      RETURN_IF_ERROR(OlderThan(oldest_ns_ > step_ns ? oldest_ns_ - step_ns : 0, excess));
     }
     return absl::OkStatus();
   }
@@ -134,7 +135,8 @@ class CaptureRetention::Pass {
   const Deps& deps_;
   const CaptureRecord& record_;
   Running& running_;
-  uint64_t span_max_ns_ = 0;
+  uint64_t span_max_ns_ = 0;  // of the chunks of workers
+  uint64_t oldest_ns_ = 0;    // likewise, now
   uint64_t trimmed_bytes_ = 0;
 };
 

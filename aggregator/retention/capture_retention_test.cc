@@ -13,6 +13,7 @@
 
 #include "aggregator/store/store_test_support.h"
 #include "base/clock.h"
+#include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
@@ -51,6 +52,18 @@ class CaptureRetentionTest : public ::testing::Test {
     chunk.header.events_before = 10 * sequences_[nc_idx]++;
     chunk.header.first_timestamp_ns = clock_.RealtimeNs() + ahead_ns;
     chunk.header.last_timestamp_ns = chunk.header.first_timestamp_ns + 1'000;
+    const auto results = store_->chunks().PutBatch({&chunk, 1});
+    ASSERT_TRUE(results.ok()) << results.status();
+    ASSERT_EQ(results->front().outcome, PutOutcome::kStored);
+  }
+  // Samples of the seconds until now, in one chunk.
+  void PutHost(int seconds) {
+    StreamIdentity stream = TestStream(limits::kNoNcIdx, "agent-0");
+    stream.kind = StreamKind::kHost;
+    ReceivedChunk chunk = TestChunk(1, stream, sequences_[limits::kNoNcIdx]);
+    chunk.header.events_before = 10 * sequences_[limits::kNoNcIdx]++;
+    chunk.header.last_timestamp_ns = clock_.RealtimeNs();
+    chunk.header.first_timestamp_ns = clock_.RealtimeNs() - seconds * kSecondNs;
     const auto results = store_->chunks().PutBatch({&chunk, 1});
     ASSERT_TRUE(results.ok()) << results.status();
     ASSERT_EQ(results->front().outcome, PutOutcome::kStored);
@@ -133,6 +146,29 @@ TEST_F(CaptureRetentionTest, BeyondItsBytesTheOldestOfAllStreamsGo) {
   const uint64_t bytes = store_->chunks().BytesOf(TestCaptureId(1)).value();
   EXPECT_LE(bytes, 20 * chunk_bytes);
   EXPECT_GT(bytes, 15 * chunk_bytes);
+}
+
+TEST_F(CaptureRetentionTest, LongChunksOfHostsMakeItNoCoarser) {
+  Continuous(0, 0);
+  Put(0);
+  const uint64_t chunk_bytes = store_->chunks().BytesOf(TestCaptureId(1)).value();
+  Continuous(0, 60 * chunk_bytes);
+  for (int i = 1; i <= 120; ++i) {
+    Put(0);
+    Put(1);
+    clock_.AdvanceNs(kSecondNs);
+    if (i % 20 == 0) PutHost(20);
+    if (i % 10 != 0) continue;
+    ASSERT_TRUE(retention_->Run().ok());
+    EXPECT_LE(store_->chunks().BytesOf(TestCaptureId(1)).value(), 60 * chunk_bytes);
+    const std::vector<StreamRecord> streams = Streams();
+    EXPECT_NEAR(static_cast<double>(streams[0].chunks), static_cast<double>(streams[1].chunks), 3)
+        << "after " << i << " s";
+  }
+  const StreamRecord host = Streams()[2];
+  ASSERT_EQ(host.identity.kind, StreamKind::kHost);
+  EXPECT_GT(host.events_expired(), 0u) << "they go as well";
+  EXPECT_GT(host.events, 0u);
 }
 
 TEST_F(CaptureRetentionTest, OthersThatRunAreLeftAlone) {

@@ -170,10 +170,11 @@ absl::StatusOr<CaptureReader::Totals> CaptureReader::Sum() const {
   Totals totals;
   for (const StreamRecord& record : records) {
     totals.chunks += record.chunks;
+    totals.bytes += record.bytes;
+    if (record.identity.kind == StreamKind::kHost) continue;
     totals.events += record.events;
     totals.events_lost += record.events_lost();
     totals.events_expired += record.events_expired();
-    totals.bytes += record.bytes;
   }
   return totals;
 }

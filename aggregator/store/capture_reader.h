@@ -133,7 +133,7 @@ class CaptureReader {
   // worker's agent said later.
   absl::StatusOr<std::vector<StreamRecord>> Streams() const;
 
-  // Sums over all streams.
+  // Sums over all streams; the numbers of events are without the samples of hosts.
   struct Totals {
     uint64_t chunks = 0;
     uint64_t events = 0;

@@ -21,10 +21,13 @@ struct ChunkIndexEntry {
 };
 
 // The value of family `chunk_index`; last timestamp and sequence stand in the key.
-// Of a chunk of so many bytes. With 0 it is the value as builds wrote it that did not know them.
+// Of a chunk of so many bytes. Another version than the latest: the value as earlier builds wrote
+// it, who knew less of the chunk.
+inline constexpr uint64_t kChunkIndexVersion = 3;
 std::string EncodeChunkIndexValue(const ChunkHeader& header, uint64_t bytes,
-                                  const ForeignStops& stops);
-// DATA_LOSS for anything else. `stops` may be null where they are of no interest.
+                                  const ForeignStops& stops, uint64_t version = kChunkIndexVersion);
+// Reads all versions; DATA_LOSS for anything else. `stops` may be null where they are of no
+// interest.
 absl::Status DecodeChunkIndexValue(std::string_view value, ChunkIndexEntry& entry,
                                    ForeignStops* stops);
 

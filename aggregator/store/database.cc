@@ -19,7 +19,8 @@ namespace {
 
 // The format of everything in the store; raised when an older build could misread what this one
 // writes. docs/formats/store.md has its history.
-constexpr uint64_t kFormatVersion = 1;
+// From 2 on references to artifacts have a root: a build that knows but 1 would drop them.
+constexpr uint64_t kFormatVersion = 2;
 constexpr std::string_view kFormatVersionKey = "format_version";
 
 // Opening lets go of the damaged log. This file (whose name must not begin with LOG: RocksDB would
@@ -151,7 +152,8 @@ absl::Status Database::CheckFormat(bool to_read) {
         "the newer version, or name another directory",
         version, kFormatVersion);
   }
-  return absl::OkStatus();
+  if (to_read || version == kFormatVersion) return absl::OkStatus();
+  return Put(Family::kMeta, kFormatVersionKey, std::to_string(kFormatVersion), true);
 }
 
 absl::Status Database::VerifyTable(const std::string& name) const {

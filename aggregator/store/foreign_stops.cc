@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
@@ -11,6 +12,8 @@
 
 namespace neurontrace {
 namespace {
+
+constexpr uint32_t kNotListed = UINT32_MAX;
 
 constexpr size_t SlotsFor(size_t events) { return std::bit_ceil(events + events / 4 + 1); }
 static_assert(limits::kChunkEventsMax <= UINT16_MAX && limits::kChunkShapesMax <= UINT16_MAX,
@@ -72,6 +75,16 @@ void ForeignStopFinder::MapShapesToTypes(const DecodedChunk& chunk) {
   }
 }
 
+void ForeignStopFinder::ListTypes(ForeignStops& found) {
+  listed_.assign(types_.size(), kNotListed);
+  size_t bytes = 0;
+  for (const std::string_view type : types_) bytes += type.size();
+  if (bytes > ForeignStops::kListedTypesBytesMax) return;
+  found.has_all_types = true;
+  found.event_types.assign(types_.begin(), types_.end());
+  std::iota(listed_.begin(), listed_.end(), 0);
+}
+
 ForeignStops ForeignStopFinder::Find(const DecodedChunk& chunk) {
   ForeignStops found;
   if (++generation_ == 0) {
@@ -82,7 +95,7 @@ ForeignStops ForeignStopFinder::Find(const DecodedChunk& chunk) {
   mask_ = SlotsFor(events) - 1;
   MapShapesToTypes(chunk);
   latest_.assign(types_.size(), Latest{});
-  std::vector<uint32_t> written(types_.size(), UINT32_MAX);
+  ListTypes(found);
   const auto shapes = chunk.shapes();
   const auto shape_of = chunk.shape_of();
   const auto tracking_ids = chunk.tracking_id();
@@ -94,11 +107,11 @@ ForeignStops ForeignStopFinder::Find(const DecodedChunk& chunk) {
     if (phase == Phase::kStart) {
       Start(type, tracking_ids[i]);
     } else if (!Stop(type, tracking_ids[i])) {
-      if (written[type] == UINT32_MAX) {
-        written[type] = static_cast<uint32_t>(found.event_types.size());
+      if (listed_[type] == kNotListed) {
+        listed_[type] = static_cast<uint32_t>(found.event_types.size());
         found.event_types.emplace_back(types_[type]);
       }
-      found.entries.push_back({written[type], tracking_ids[i], timestamps[i]});
+      found.entries.push_back({listed_[type], tracking_ids[i], timestamps[i]});
     }
   }
   return found;

@@ -12,8 +12,12 @@ namespace neurontrace {
 
 // The stop events of a chunk whose start is not in the same chunk, so that a reader can find the
 // end of a span that crosses chunks without decoding ahead. In the order of the chunk; at most one
-// entry an event. A plain value.
+// entry an event. With them the chunk's event types, so that a reader of others passes it over. A
+// plain value.
 struct ForeignStops {
+  // Of all names together. A chunk whose event types need more lists those of its stops alone.
+  static constexpr size_t kListedTypesBytesMax = 1'024;
+
   struct Entry {
     uint32_t type = 0;  // index into event_types
     uint64_t tracking_id = 0;
@@ -22,6 +26,8 @@ struct ForeignStops {
   };
   std::vector<std::string> event_types;
   std::vector<Entry> entries;
+  // `event_types` are all of the chunk, in the order of its shapes; otherwise those of the entries.
+  bool has_all_types = false;
 
   friend bool operator==(const ForeignStops&, const ForeignStops&) = default;
 };
@@ -55,6 +61,7 @@ class ForeignStopFinder {
   void Start(uint16_t type, uint64_t tracking_id);
   bool Stop(uint16_t type, uint64_t tracking_id);  // true: its start was in this chunk
   void MapShapesToTypes(const DecodedChunk& chunk);
+  void ListTypes(ForeignStops& found);  // all, where they are few enough
 
   // Open addressing over the first mask_ + 1 slots: a power of two, a quarter more than the chunk's
   // events at least.
@@ -63,6 +70,7 @@ class ForeignStopFinder {
   uint32_t generation_ = 0;
   std::vector<Latest> latest_;  // by type
   std::vector<uint16_t> type_of_shape_;
+  std::vector<uint32_t> listed_;  // by type: where it stands in the stops' event types
   std::vector<std::string_view> types_;
 };
 

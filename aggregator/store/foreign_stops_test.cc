@@ -55,7 +55,8 @@ TEST(ForeignStops, AreTheStopsWithoutAStartBeforeThem) {
                                    {"b", Phase::kStop, 2},
                                    {"a", Phase::kStop, 2},
                                    {"c", Phase::kStart, 9}});
-  EXPECT_THAT(stops.event_types, ElementsAre("a", "b"));
+  EXPECT_TRUE(stops.has_all_types);
+  EXPECT_THAT(stops.event_types, ElementsAre("a", "b", "c"));
   EXPECT_THAT(stops.entries, ElementsAre(Entry{0, 1, 100}, Entry{1, 2, 103}, Entry{0, 2, 104}));
 }
 
@@ -76,8 +77,24 @@ TEST(ForeignStops, StartsOfOneIdAreCounted) {
 
 TEST(ForeignStops, OtherPhasesAreNone) {
   const ForeignStops stops = Find({{"a", Phase::kInstant, 1}, {"a", Phase::kComplete, 1}});
-  EXPECT_THAT(stops.event_types, IsEmpty());
+  EXPECT_THAT(stops.event_types, ElementsAre("a")) << "once, of two shapes";
   EXPECT_THAT(stops.entries, IsEmpty());
+}
+
+TEST(ForeignStops, TypesThatAreTooManyAreThoseOfTheStops) {
+  const std::string longest(ForeignStops::kListedTypesBytesMax - 1, 'x');
+  const std::vector<TestEvent> events = {
+      {longest, Phase::kInstant, 1}, {"b", Phase::kStop, 1}, {"b", Phase::kStop, 2}};
+  const ForeignStops just = Find(events);
+  EXPECT_TRUE(just.has_all_types);
+  EXPECT_THAT(just.event_types, ElementsAre(longest, "b"));
+  EXPECT_THAT(just.entries, ElementsAre(Entry{1, 1, 101}, Entry{1, 2, 102}));
+  std::vector<TestEvent> more = events;
+  more.push_back({"c", Phase::kInstant, 1});
+  const ForeignStops beyond = Find(more);
+  EXPECT_FALSE(beyond.has_all_types);
+  EXPECT_THAT(beyond.event_types, ElementsAre("b"));
+  EXPECT_THAT(beyond.entries, ElementsAre(Entry{0, 1, 101}, Entry{0, 2, 102}));
 }
 
 TEST(ForeignStops, AFinderRemembersNothingOfTheChunkBefore) {

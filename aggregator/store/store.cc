@@ -48,6 +48,8 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
   store->clocks_ = std::make_unique<ClockEvidenceStore>(database, options.durability);
   store->clock_models_ = std::make_unique<ClockModelStore>(database, options.durability);
   RETURN_IF_ERROR(store->clock_models_->FinishDeletions());
+  store->artifacts_ = std::make_unique<ArtifactStore>(database, path + "/artifacts");
+  RETURN_IF_ERROR(store->artifacts_->Open());
   return store;
 }
 
@@ -56,6 +58,7 @@ absl::StatusOr<ChunkStore::Deleted> Store::DeleteCapture(const CaptureId& id) {
   // A crash in between leaves chunks and models that no record names; FinishDeletions removes them.
   RETURN_IF_ERROR(captures_->Delete(id));
   RETURN_IF_ERROR(clock_models_->Delete(id));
+  RETURN_IF_ERROR(artifacts_->DeleteCapture(id));
   return chunks_->DeleteCapture(id);
 }
 

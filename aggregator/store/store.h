@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "aggregator/store/artifact_store.h"
 #include "aggregator/store/capture_reader.h"
 #include "aggregator/store/capture_store.h"
 #include "aggregator/store/chunk_store.h"
@@ -63,6 +64,9 @@ class Store {
   ClockModelStore& clock_models() { return *clock_models_; }
   const ClockModelStore& clock_models() const { return *clock_models_; }
 
+  ArtifactStore& artifacts() { return *artifacts_; }
+  const ArtifactStore& artifacts() const { return *artifacts_; }
+
   // Reads a capture, which need not have ended nor exist (it then has no streams).
   CaptureReader OpenCapture(const CaptureId& id) const { return {*database_, *chunks_, id}; }
   // The same as it is now, whatever is deleted or comes meanwhile.
@@ -89,6 +93,7 @@ class Store {
   std::unique_ptr<InventoryStore> inventory_;
   std::unique_ptr<ClockEvidenceStore> clocks_;
   std::unique_ptr<ClockModelStore> clock_models_;
+  std::unique_ptr<ArtifactStore> artifacts_;
   std::string aggregator_id_;
   std::vector<std::string> notes_;
 };

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "aggregator/store/artifact_check.h"
 #include "aggregator/store/clock_model_store.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
@@ -18,8 +19,9 @@ namespace {
 
 class StoreCheck {
  public:
-  StoreCheck(const Database& database, const StoreCheckOptions& options, StoreCheckReport& report)
-      : database_(database), options_(options), report_(report) {}
+  StoreCheck(const Database& database, std::string path, const StoreCheckOptions& options,
+             StoreCheckReport& report)
+      : database_(database), path_(std::move(path)), options_(options), report_(report) {}
 
   void Run() {
     Files();
@@ -32,6 +34,7 @@ class StoreCheck {
     ClockModels();
     CountChunks();
     for (const CaptureId& id : ids) Capture(id);
+    Artifacts();
     if (options_.progress) options_.progress(total_, total_);
   }
 
@@ -89,6 +92,18 @@ class StoreCheck {
       if (!faults.ok()) continue;
       for (const std::string& fault : *faults) Fault({.what = fault});
     }
+  }
+
+  void Artifacts() {
+    const auto check = CheckArtifacts(database_, path_ + "/artifacts");
+    Fault(check.status());
+    if (!check.ok()) return;
+    report_.artifacts = check->contents;
+    report_.artifact_bytes = check->bytes;
+    for (const auto& [id, what] : check->faults) {
+      Fault({.capture = id == CaptureId() ? std::nullopt : std::optional(id), .what = what});
+    }
+    report_.notes.insert(report_.notes.end(), check->notes.begin(), check->notes.end());
   }
 
   // The captures that keys of a family name, without reading all of them.
@@ -192,6 +207,7 @@ class StoreCheck {
   }
 
   const Database& database_;
+  const std::string path_;
   const StoreCheckOptions& options_;
   StoreCheckReport& report_;
   uint64_t done_ = 0;
@@ -220,7 +236,7 @@ absl::StatusOr<StoreCheckReport> CheckStore(const std::string& path, rocksdb::En
     return report;
   }
   RETURN_IF_ERROR(database.status());
-  StoreCheck(**database, options, report).Run();
+  StoreCheck(**database, path, options, report).Run();
   return report;
 }
 

@@ -40,7 +40,9 @@ struct StoreCheckReport {
   uint64_t streams = 0;
   uint64_t chunks = 0;
   uint64_t events = 0;
-  uint64_t bytes = 0;  // of chunks
+  uint64_t bytes = 0;      // of chunks
+  uint64_t artifacts = 0;  // contents, each read and hashed
+  uint64_t artifact_bytes = 0;
   uint64_t faults_total = 0;
   std::vector<StoreFault> faults;  // the first kStoreFaultsNamedMax
   std::vector<std::string> notes;  // what is unusual and sound, as a deletion that was interrupted
@@ -55,7 +57,8 @@ struct StoreCheckOptions {
 
 // Verifies a store that no process has open, and changes nothing: RocksDB's checksums, every chunk,
 // every index entry against its chunk, every stream record against the sums over its chunks, and
-// that captures, streams, chunks and entries belong together. Damage is in the report; an error
+// that captures, streams, chunks and entries belong together; that every artifact is there and is
+// what its hash says. Damage is in the report; an error
 // says that the store cannot be looked at (NOT_FOUND, FAILED_PRECONDITION). `env` as with
 // Store::Open.
 absl::StatusOr<StoreCheckReport> CheckStore(const std::string& path, rocksdb::Env* env,

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "aggregator/store/artifact_codec.h"
 #include "aggregator/store/clock_model_store.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/rebuild_swap.h"
@@ -118,6 +119,12 @@ absl::StatusOr<SalvagedRecords> FillFromFiles(const std::string& path, rocksdb::
                                      [&](std::string_view key, std::string_view value) {
                                        if (!keys::ParseClockModel(key)) return absl::OkStatus();
                                        return put(Family::kClockModels, key, value);
+                                     },
+                                 // Those whose content is gone go when the store is opened.
+                                 .artifact =
+                                     [&](std::string_view key, std::string_view value) {
+                                       if (!IsArtifactEntry(key, value)) return absl::OkStatus();
+                                       return put(Family::kArtifacts, key, value);
                                      }}));
   if (!records.aggregator_id.empty()) {
     batch.Put(database.family(Family::kMeta), "aggregator_id", records.aggregator_id);

@@ -61,6 +61,8 @@ absl::Status TakeEntry(Family family, std::string_view key, std::string_view val
       return sinks.clock_evidence(key, value);
     case Family::kClockModels:
       return sinks.clock_model(key, value);
+    case Family::kArtifacts:
+      return sinks.artifact(key, value);
     default:
       return absl::OkStatus();  // made again from the chunks, or empty in this format
   }

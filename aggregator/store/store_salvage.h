@@ -41,6 +41,7 @@ struct SalvageSinks {
   Take chunk;
   Take clock_evidence;
   Take clock_model;
+  Take artifact;
 };
 
 // Reads the files of a database one by one, without what says how they belong together: chunks out

@@ -13,6 +13,7 @@
 
 #include "aggregator/store/database.h"
 #include "aggregator/store/store_test_support.h"
+#include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
@@ -297,7 +298,7 @@ TEST(Store, RefusesAStoreOfANewerVersionInWords) {
   const TemporaryDirectory directory;
   {
     const auto database = Database::Open(directory.path(), nullptr).value();
-    ASSERT_TRUE(database->Put(Family::kMeta, "format_version", "2", true).ok());
+    ASSERT_TRUE(database->Put(Family::kMeta, "format_version", "3", true).ok());
     rocksdb::ColumnFamilyHandle* added = nullptr;
     ASSERT_TRUE(database->db().CreateColumnFamily({}, "added_later", &added).ok());
     database->db().DestroyColumnFamilyHandle(added);
@@ -305,7 +306,18 @@ TEST(Store, RefusesAStoreOfANewerVersionInWords) {
   const auto store = Store::Open(directory.path(), {});
   EXPECT_EQ(store.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(store.status().message()),
-              HasSubstr("written in format 2 by a newer neurontrace"));
+              HasSubstr("written in format 3 by a newer neurontrace"));
+}
+
+TEST(Store, OneOfAnOlderVersionIsOfThisOneOnceItIsOpened) {
+  const TemporaryDirectory directory;
+  {
+    const auto database = Database::Open(directory.path(), nullptr).value();
+    ASSERT_TRUE(database->Put(Family::kMeta, "format_version", "1", true).ok());
+  }
+  EXPECT_TRUE(Store::Open(directory.path(), {}).ok());
+  const auto database = Database::Open(directory.path(), nullptr).value();
+  EXPECT_EQ(database->Get(Family::kMeta, "format_version").value(), "2");
 }
 
 TEST(Store, SaysWhenAnotherProcessHasIt) {
@@ -369,6 +381,37 @@ TEST(StreamReader, WalksTheIndexFromATimeAndFromASequence) {
   EXPECT_THAT(stops.entries, ElementsAre(ForeignStops::Entry{0, 5, 2'006}));
   EXPECT_EQ(store->OpenCapture(TestCaptureId(1)).Streams()->front().last_timestamp_ns, 4'005u);
   EXPECT_EQ(store->OpenCapture(TestCaptureId(1)).Sum()->events, 50u);
+}
+
+TEST(CaptureReader, SumsEventsOfWorkersAndChunksOfAll) {
+  const auto store = OpenInMemory();
+  ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+  StreamIdentity host = TestStream(limits::kNoNcIdx);
+  host.kind = StreamKind::kHost;
+  host.worker = {.instance_id = "i-agent-a", .boot_id = "boot"};
+  const auto put = [&](const StreamIdentity& stream, uint64_t sequence, uint64_t lost) {
+    ReceivedChunk chunk = TestChunk(1, stream, sequence);
+    chunk.header.events_before = sequence * 10;
+    if (lost > 0) {
+      chunk.header.losses = {{.place = LossPlace::kAgentQueue,
+                              .reason = LossReason::kUnknown,
+                              .events = lost,
+                              .detail = "test"}};
+    }
+    PutOne(*store, chunk);
+  };
+  put(TestStream(0), 0, 0);
+  put(TestStream(1), 0, 3);
+  const auto before = store->OpenCapture(TestCaptureId(1)).Sum();
+  put(host, 0, 0);
+  put(host, 1, 5);
+  const auto sum = store->OpenCapture(TestCaptureId(1)).Sum();
+  ASSERT_TRUE(before.ok() && sum.ok());
+  EXPECT_EQ(sum->chunks, 4u);
+  EXPECT_EQ(sum->bytes, 2 * before->bytes);
+  EXPECT_EQ(sum->events, 20u) << "of hosts there are samples";
+  EXPECT_EQ(sum->events_lost, 3u);
+  EXPECT_EQ(sum->events_expired, 0u);
 }
 
 TEST(CaptureReader, BindsRanksThatBecameKnownAfterTheChunks) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/store/chunk_index_entry.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/store_check.h"
 #include "aggregator/store/stream_record.h"
@@ -43,8 +45,8 @@ class StreamCheck {
   struct Expected {
     uint64_t last_timestamp_ns = 0;
     uint64_t sequence = 0;
-    uint32_t value_crc32c = 0;
-    uint32_t old_value_crc32c = 0;  // as builds wrote it that did not note bytes
+    // As builds wrote it, by version from 1 on.
+    std::array<uint32_t, kChunkIndexVersion> value_crc32c = {};
     auto operator<=>(const Expected&) const = default;
   };
 

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/ingest/artifact_service.h"
+
+#include <prometheus/counter.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/clean_text.h"
+#include "base/stall_watch.h"
+#include "base/status.h"
+#include "trace/artifact_limits.h"
+#include "trace/limits.h"
+#include "wire/grpc_status.h"
+
+namespace neurontrace {
+namespace {
+
+prometheus::Counter& ArtifactCounter(prometheus::Registry& registry, const char* name,
+                                     const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
+}
+
+const char* ReasonOf(v1::ArtifactOutcome outcome) {
+  switch (outcome) {
+    case v1::ARTIFACT_OUTCOME_UNKNOWN_CAPTURE:
+      return "unknown capture";
+    case v1::ARTIFACT_OUTCOME_TOO_LARGE:
+      return "too large";
+    case v1::ARTIFACT_OUTCOME_TOO_MANY:
+      return "too many";
+    case v1::ARTIFACT_OUTCOME_FULL:
+      return "full";
+    case v1::ARTIFACT_OUTCOME_DIFFERENT:
+      return "different";
+    default:
+      return nullptr;
+  }
+}
+
+v1::ArtifactAnswer AnswerWith(v1::ArtifactOutcome outcome, std::string detail = "") {
+  v1::ArtifactAnswer answer;
+  answer.set_outcome(outcome);
+  answer.set_detail(std::move(detail));
+  return answer;
+}
+
+// Of an offer or a note.
+template <typename Message>
+absl::Status CheckWhose(const Message& message) {
+  if (message.agent_id().empty() || message.agent_id().size() > limits::kIdentityStringBytesMax) {
+    return InvalidArgument("artifact: an agent id of {} bytes", message.agent_id().size());
+  }
+  if (!message.root().empty() && !IsArtifactRoot(message.root())) {
+    return InvalidArgument("artifact: an inspect directory's hash of {} bytes that is none",
+                           message.root().size());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+ArtifactMetrics::ArtifactMetrics(prometheus::Registry& registry)
+    : references(ArtifactCounter(registry, "neurontrace_aggregator_artifacts_kept_total",
+                                 "Artifacts that captures were given, each capture's and place's")),
+      received(ArtifactCounter(registry, "neurontrace_aggregator_artifacts_received_total",
+                               "Contents of artifacts received whole")),
+      bytes_received(ArtifactCounter(registry, "neurontrace_aggregator_artifact_bytes_total",
+                                     "Bytes of artifacts received, of broken calls, too")),
+      known(ArtifactCounter(registry, "neurontrace_aggregator_artifacts_known_total",
+                            "Artifacts whose content was here and was not sent again")),
+      stalled(ArtifactCounter(registry, "neurontrace_aggregator_artifact_uploads_stalled_total",
+                              "Uploads of artifacts ended because too little came")),
+      forgone(ArtifactCounter(registry, "neurontrace_aggregator_artifacts_forgone_total",
+                              "Artifacts that agents said they will not hand over")),
+      refused(prometheus::BuildCounter()
+                  .Name("neurontrace_aggregator_artifacts_refused_total")
+                  .Help("Offers of artifacts that will not be kept")
+                  .Register(registry)) {}
+
+void ArtifactMetrics::CountRefused(v1::ArtifactOutcome outcome) {
+  if (const char* const reason = ReasonOf(outcome)) refused.Add({{"reason", reason}}).Increment();
+}
+
+absl::StatusOr<ArtifactReference> FromProto(const v1::ArtifactOffer& offer) {
+  RETURN_IF_ERROR(CheckWhose(offer));
+  ArtifactReference reference;
+  ASSIGN_OR_RETURN(reference.capture_id, CaptureId::FromBytes(offer.capture_id()));
+  reference.agent_id = offer.agent_id();
+  reference.root = offer.root();
+  ASSIGN_OR_RETURN(reference.place,
+                   MakeArtifactPlace(offer.directory(), offer.session(), offer.name()));
+  if (offer.sha256().size() != kSha256Bytes) {
+    return InvalidArgument("artifact: a hash of {} bytes", offer.sha256().size());
+  }
+  reference.sha256 = offer.sha256();
+  reference.bytes = offer.bytes();
+  reference.modified_realtime_ns = offer.modified_realtime_ns();
+  return reference;
+}
+
+absl::StatusOr<ArtifactForgone> FromProto(const v1::ArtifactForgone& message) {
+  RETURN_IF_ERROR(CheckWhose(message));
+  ArtifactForgone forgone;
+  ASSIGN_OR_RETURN(forgone.capture_id, CaptureId::FromBytes(message.capture_id()));
+  forgone.agent_id = message.agent_id();
+  forgone.root = message.root();
+  ASSIGN_OR_RETURN(forgone.place,
+                   MakeArtifactPlace(message.directory(), message.session(), message.name()));
+  forgone.bytes = message.bytes();
+  forgone.reason = CleanText(message.reason(), limits::kArtifactReasonBytesMax);
+  return forgone;
+}
+
+grpc::Status ArtifactService::Answer(absl::StatusOr<v1::ArtifactAnswer> answer,
+                                     v1::ArtifactAnswer& reply) {
+  if (!answer.ok()) return ToGrpcStatus(answer.status());
+  metrics_.CountRefused(answer->outcome());
+  reply = *std::move(answer);
+  return grpc::Status::OK;
+}
+
+absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Refer(const ArtifactReference& reference) {
+  if (reference.bytes > limits::kArtifactBytesMax) {
+    return AnswerWith(v1::ARTIFACT_OUTCOME_TOO_LARGE,
+                      fmt::format("at most {} bytes", limits::kArtifactBytesMax));
+  }
+  ASSIGN_OR_RETURN(const ArtifactStore::Outcome outcome, store_.Refer(reference));
+  switch (outcome) {
+    case ArtifactStore::Outcome::kKept:
+      metrics_.references.Increment();
+      return AnswerWith(v1::ARTIFACT_OUTCOME_KEPT);
+    case ArtifactStore::Outcome::kUnknownCapture:
+      return AnswerWith(v1::ARTIFACT_OUTCOME_UNKNOWN_CAPTURE);
+    case ArtifactStore::Outcome::kTooMany:
+      return AnswerWith(v1::ARTIFACT_OUTCOME_TOO_MANY,
+                        fmt::format("at most {}", limits::kArtifactsPerCaptureMax));
+    case ArtifactStore::Outcome::kMissing:
+      break;
+  }
+  v1::ArtifactAnswer answer = AnswerWith(v1::ARTIFACT_OUTCOME_SEND);
+  answer.set_offset(store_.files().Received(reference.sha256));
+  return answer;
+}
+
+grpc::Status ArtifactService::Offer(grpc::ServerContext*, const v1::ArtifactOffer* request,
+                                    v1::ArtifactAnswer* reply) {
+  const auto reference = FromProto(*request);
+  if (!reference.ok()) return ToGrpcStatus(reference.status());
+  auto answer = Refer(*reference);
+  if (answer.ok() && answer->outcome() == v1::ARTIFACT_OUTCOME_KEPT) metrics_.known.Increment();
+  return Answer(std::move(answer), *reply);
+}
+
+absl::Status ArtifactService::TakeParts(grpc::ServerContext& context,
+                                        grpc::ServerReader<v1::ArtifactPart>& reader,
+                                        v1::ArtifactPart& part, ArtifactFiles::Upload& upload) {
+  StallWatch watch(runner_,
+                   {.period_ns = limits::kArtifactStallNs, .least = limits::kArtifactStallBytes},
+                   [&context] { context.TryCancel(); });
+  do {
+    if (part.content().size() > limits::kArtifactPartBytesMax || part.offset() != upload.offset()) {
+      return InvalidArgument("artifact: {} bytes at {}, where {} have come", part.content().size(),
+                             part.offset(), upload.offset());
+    }
+    RETURN_IF_ERROR(upload.Append(part.content()));
+    watch.Progress(part.content().size());
+    metrics_.bytes_received.Increment(static_cast<double>(part.content().size()));
+  } while (reader.Read(&part));
+  if (!watch.stalled()) return absl::OkStatus();
+  metrics_.stalled.Increment();
+  return absl::CancelledError("artifact: less than is asked of an upload came");
+}
+
+absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(
+    grpc::ServerContext& context, grpc::ServerReader<v1::ArtifactPart>& reader) {
+  v1::ArtifactPart part;
+  if (!reader.Read(&part)) return InvalidArgument("artifact: a call without a part");
+  ASSIGN_OR_RETURN(const ArtifactReference reference, FromProto(part.offer()));
+  // It may have come meanwhile, and what is asked of an offer is asked here, too.
+  ASSIGN_OR_RETURN(v1::ArtifactAnswer before, Refer(reference));
+  if (before.outcome() != v1::ARTIFACT_OUTCOME_SEND) return before;
+  auto upload = store_.files().Receive(reference.sha256, reference.bytes);
+  if (absl::IsUnavailable(upload.status())) {
+    return AnswerWith(v1::ARTIFACT_OUTCOME_BUSY, std::string(upload.status().message()));
+  }
+  if (absl::IsResourceExhausted(upload.status())) {
+    return AnswerWith(v1::ARTIFACT_OUTCOME_FULL, std::string(upload.status().message()));
+  }
+  RETURN_IF_ERROR(upload.status());
+  RETURN_IF_ERROR(TakeParts(context, reader, part, **upload));
+  const absl::Status finished = (*upload)->Finish();
+  if (absl::IsDataLoss(finished)) {
+    return AnswerWith(v1::ARTIFACT_OUTCOME_DIFFERENT, std::string(finished.message()));
+  }
+  RETURN_IF_ERROR(finished);
+  metrics_.received.Increment();
+  return Refer(reference);
+}
+
+grpc::Status ArtifactService::Put(grpc::ServerContext* context,
+                                  grpc::ServerReader<v1::ArtifactPart>* reader,
+                                  v1::ArtifactAnswer* reply) {
+  return Answer(Receive(*context, *reader), *reply);
+}
+
+grpc::Status ArtifactService::Forgo(grpc::ServerContext*, const v1::ArtifactForgone* request,
+                                    v1::ArtifactAnswer* reply) {
+  const auto forgone = FromProto(*request);
+  if (!forgone.ok()) return ToGrpcStatus(forgone.status());
+  const auto outcome = store_.Forgo(*forgone);
+  if (!outcome.ok()) return ToGrpcStatus(outcome.status());
+  switch (*outcome) {
+    case ArtifactStore::Outcome::kUnknownCapture:
+      *reply = AnswerWith(v1::ARTIFACT_OUTCOME_UNKNOWN_CAPTURE);
+      break;
+    case ArtifactStore::Outcome::kTooMany:
+      *reply = AnswerWith(v1::ARTIFACT_OUTCOME_TOO_MANY);
+      break;
+    default:
+      metrics_.forgone.Increment();
+      *reply = AnswerWith(v1::ARTIFACT_OUTCOME_KEPT);
+  }
+  return grpc::Status::OK;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/artifact_files.h"
+
+#include <rocksdb/env.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "aggregator/store/store_errors.h"
+#include "base/status.h"
+#include "trace/artifact_limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr char kDoingArtifacts[] = "keeping artifacts";
+constexpr size_t kHexSize = 2 * kSha256Bytes;
+// What has not been gone on with for so long goes.
+constexpr uint64_t kPartialAgeMaxUs = 3'600'000'000;
+// Room that is left to the database.
+constexpr uint64_t kDiskReserveBytes = uint64_t{256} << 20;
+constexpr size_t kReadBytes = size_t{1} << 20;
+
+std::optional<std::string> BytesOfHex(std::string_view hex) {
+  if (hex.size() != kHexSize) return std::nullopt;
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string bytes;
+  for (size_t i = 0; i < hex.size(); i += 2) {
+    const size_t high = kDigits.find(hex[i]);
+    const size_t low = kDigits.find(hex[i + 1]);
+    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
+    bytes += static_cast<char>(high << 4 | low);
+  }
+  return bytes;
+}
+
+absl::Status DiskStatus(const rocksdb::Status& status) {
+  return FromRocksDb(status, kDoingArtifacts);
+}
+
+}  // namespace
+
+ArtifactFiles::ArtifactFiles(std::string directory, rocksdb::Env& env)
+    : directory_(std::move(directory)), env_(env), bytes_max_(limits::kArtifactStoreBytesDefault) {}
+
+ArtifactFiles::~ArtifactFiles() = default;
+
+std::string ArtifactFiles::PlaceOf(std::string_view sha256) const {
+  const std::string hex = HexOf(sha256);
+  return directory_ + "/" + hex.substr(0, 2) + "/" + hex;
+}
+
+std::string ArtifactFiles::PartialOf(std::string_view sha256) const {
+  return directory_ + "/partial/" + HexOf(sha256);
+}
+
+absl::Status ArtifactFiles::MakeDirectory(const std::string& path) const {
+  return DiskStatus(env_.CreateDirIfMissing(path));
+}
+
+absl::Status ArtifactFiles::SyncDirectory(const std::string& path) const {
+  std::unique_ptr<rocksdb::Directory> directory;
+  RETURN_IF_ERROR(DiskStatus(env_.NewDirectory(path, &directory)));
+  return DiskStatus(directory->Fsync());
+}
+
+absl::Status ArtifactFiles::Open() {
+  const std::lock_guard lock(mutex_);
+  if (!env_.FileExists(directory_).ok()) return absl::OkStatus();
+  std::vector<std::string> folders;
+  RETURN_IF_ERROR(DiskStatus(env_.GetChildren(directory_, &folders)));
+  for (const std::string& folder : folders) {
+    const bool is_partial = folder == "partial";
+    if (!is_partial && (folder.size() != 2 || folder == "..")) continue;
+    std::vector<std::string> names;
+    RETURN_IF_ERROR(DiskStatus(env_.GetChildren(directory_ + "/" + folder, &names)));
+    for (const std::string& name : names) {
+      const auto sha256 = BytesOfHex(name);
+      if (!sha256) continue;  // none of ours
+      uint64_t size = 0;
+      RETURN_IF_ERROR(DiskStatus(env_.GetFileSize(directory_ + "/" + folder + "/" + name, &size)));
+      bytes_ += size;
+      if (is_partial) {
+        partials_[*sha256] = {.bytes = size, .used_us = env_.NowMicros()};
+      } else {
+        contents_[*sha256] = size;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+void ArtifactFiles::SetBytesMax(uint64_t bytes_max) {
+  const std::lock_guard lock(mutex_);
+  bytes_max_ = bytes_max;
+}
+
+bool ArtifactFiles::Has(const std::string& sha256) const {
+  const std::lock_guard lock(mutex_);
+  return contents_.contains(sha256);
+}
+
+uint64_t ArtifactFiles::Received(const std::string& sha256) const {
+  const std::lock_guard lock(mutex_);
+  uint64_t size = 0;
+  if (!partials_.contains(sha256) || !env_.GetFileSize(PartialOf(sha256), &size).ok()) return 0;
+  return size;
+}
+
+std::set<std::string> ArtifactFiles::All() const {
+  const std::lock_guard lock(mutex_);
+  std::set<std::string> all;
+  for (const auto& [sha256, bytes] : contents_) all.insert(sha256);
+  return all;
+}
+
+uint64_t ArtifactFiles::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+size_t ArtifactFiles::size() const {
+  const std::lock_guard lock(mutex_);
+  return contents_.size();
+}
+
+void ArtifactFiles::Forget(const std::string& sha256) {
+  const auto partial = partials_.find(sha256);
+  if (partial == partials_.end()) return;
+  bytes_ -= std::min(bytes_, partial->second.bytes);
+  partials_.erase(partial);
+  env_.DeleteFile(PartialOf(sha256)).PermitUncheckedError();  // or it was never made
+}
+
+void ArtifactFiles::RemoveStalePartials() {
+  const uint64_t now = env_.NowMicros();
+  std::vector<std::string> stale;
+  for (const auto& [sha256, partial] : partials_) {
+    if (!partial.receiving && now > partial.used_us + kPartialAgeMaxUs) stale.push_back(sha256);
+  }
+  for (const std::string& sha256 : stale) Forget(sha256);
+}
+
+absl::Status ArtifactFiles::Reserve(const std::string& sha256, uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  RemoveStalePartials();
+  const auto receiving = std::count_if(partials_.begin(), partials_.end(),
+                                       [](const auto& item) { return item.second.receiving; });
+  const auto known = partials_.find(sha256);
+  const bool is_taken = known != partials_.end() && known->second.receiving;
+  if (is_taken || static_cast<size_t>(receiving) >= limits::kArtifactUploadsMax) {
+    return Unavailable("{}", is_taken ? "it is being received" : "too many are being received");
+  }
+  const uint64_t before = known == partials_.end() ? 0 : known->second.bytes;
+  const uint64_t kept = bytes_ - std::min(bytes_, before);
+  if (bytes > bytes_max_ || kept > bytes_max_ - bytes) {
+    return ResourceExhausted("artifacts have {} of {} bytes", kept, bytes_max_);
+  }
+  uint64_t free_bytes = 0;
+  const rocksdb::Status asked = env_.GetFreeSpace(directory_, &free_bytes);
+  if (asked.ok() && free_bytes < kDiskReserveBytes + bytes) {
+    return ResourceExhausted("the disk has {} bytes left", free_bytes);
+  }
+  partials_[sha256] = {.bytes = bytes, .used_us = env_.NowMicros(), .receiving = true};
+  bytes_ = kept + bytes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ArtifactFiles::Upload>> ArtifactFiles::Receive(
+    const std::string& sha256, uint64_t bytes) {
+  RETURN_IF_ERROR(MakeDirectory(directory_));
+  RETURN_IF_ERROR(MakeDirectory(directory_ + "/partial"));
+  RETURN_IF_ERROR(Reserve(sha256, bytes));
+  std::unique_ptr<Upload> upload(new Upload(*this, sha256, bytes));
+  RETURN_IF_ERROR(TakeUp(*upload));
+  return upload;
+}
+
+absl::Status ArtifactFiles::TakeUp(Upload& upload) const {
+  const std::string path = PartialOf(upload.sha256_);
+  uint64_t size = 0;
+  if (env_.GetFileSize(path, &size).ok() && size <= upload.bytes_) {
+    std::unique_ptr<rocksdb::SequentialFile> before;
+    RETURN_IF_ERROR(DiskStatus(env_.NewSequentialFile(path, &before, {})));
+    std::string room(kReadBytes, '\0');
+    rocksdb::Slice piece;
+    do {
+      RETURN_IF_ERROR(DiskStatus(before->Read(room.size(), &piece, room.data())));
+      upload.hash_.Update({piece.data(), piece.size()});
+      upload.offset_ += piece.size();
+    } while (!piece.empty());
+    return DiskStatus(env_.ReopenWritableFile(path, &upload.file_, {}));
+  }
+  return DiskStatus(env_.NewWritableFile(path, &upload.file_, {}));
+}
+
+absl::Status ArtifactFiles::Remove(const std::string& sha256) {
+  const std::lock_guard lock(mutex_);
+  const auto content = contents_.find(sha256);
+  if (content == contents_.end()) return absl::OkStatus();
+  const std::string path = PlaceOf(sha256);
+  if (env_.FileExists(path).ok()) RETURN_IF_ERROR(DiskStatus(env_.DeleteFile(path)));
+  bytes_ -= std::min(bytes_, content->second);
+  contents_.erase(content);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ArtifactFiles::Read(const std::string& sha256, uint64_t offset,
+                                                size_t bytes_max) const {
+  if (!Has(sha256)) return NotFound("no artifact {}", HexOf(sha256));
+  std::unique_ptr<rocksdb::RandomAccessFile> file;
+  RETURN_IF_ERROR(DiskStatus(env_.NewRandomAccessFile(PlaceOf(sha256), &file, {})));
+  std::string bytes(bytes_max, '\0');
+  rocksdb::Slice piece;
+  RETURN_IF_ERROR(DiskStatus(file->Read(offset, bytes_max, &piece, bytes.data())));
+  return std::string(piece.data(), piece.size());
+}
+
+ArtifactFiles::Upload::Upload(ArtifactFiles& files, std::string sha256, uint64_t bytes)
+    : files_(files), sha256_(std::move(sha256)), bytes_(bytes) {}
+
+ArtifactFiles::Upload::~Upload() {
+  if (file_ != nullptr) file_->Close().PermitUncheckedError();
+  file_.reset();
+  const std::lock_guard lock(files_.mutex_);
+  const auto partial = files_.partials_.find(sha256_);
+  if (partial == files_.partials_.end()) return;
+  partial->second.receiving = false;
+  partial->second.used_us = files_.env_.NowMicros();
+}
+
+absl::Status ArtifactFiles::Upload::Append(std::string_view bytes) {
+  if (bytes.size() > bytes_ - offset_) {
+    return absl::Status(absl::StatusCode::kOutOfRange, "more bytes than were told");
+  }
+  RETURN_IF_ERROR(DiskStatus(file_->Append({bytes.data(), bytes.size()})));
+  hash_.Update(bytes);
+  offset_ += bytes.size();
+  return absl::OkStatus();
+}
+
+absl::Status ArtifactFiles::Upload::Finish() {
+  if (offset_ < bytes_) return FailedPrecondition("{} of {} bytes have come", offset_, bytes_);
+  if (hash_.Finish() != sha256_) {
+    file_->Close().PermitUncheckedError();
+    file_.reset();
+    const std::lock_guard lock(files_.mutex_);
+    files_.Forget(sha256_);
+    return DataLoss("the bytes that came have another hash");
+  }
+  RETURN_IF_ERROR(DiskStatus(file_->Sync()));
+  RETURN_IF_ERROR(DiskStatus(file_->Close()));
+  file_.reset();
+  const std::string place = files_.PlaceOf(sha256_);
+  const std::string folder = place.substr(0, place.rfind('/'));
+  RETURN_IF_ERROR(files_.MakeDirectory(folder));
+  RETURN_IF_ERROR(DiskStatus(files_.env_.RenameFile(files_.PartialOf(sha256_), place)));
+  RETURN_IF_ERROR(files_.SyncDirectory(folder));
+  RETURN_IF_ERROR(files_.SyncDirectory(files_.directory_));
+  const std::lock_guard lock(files_.mutex_);
+  files_.partials_.erase(sha256_);  // its bytes are the content's now
+  files_.contents_[sha256_] = bytes_;
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

@@ -13,6 +13,7 @@
 
 #include "agent/grpc_control_stream.h"
 #include "agent/ranks/rank_resolver.h"
+#include "agent/source/artifact/process_start.h"
 #include "agent/upload/grpc_upload_stream.h"
 #include "base/call_on.h"
 #include "base/status.h"
@@ -154,6 +155,17 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
                   .files = config.framework_files,
                   .directory = config.framework_directory},
                  clock_, loop_, queue_, control_, source_metrics_),
+      host_({.agent_id = info.agent_id,
+             .instance_id = info.instance_id,
+             .boot_id = info.boot_id,
+             .enabled = config.samples_host},
+            clock_, loop_, queue_, source_metrics_,
+            [this](const CaptureId& id) { return control_.Records(id); }),
+      artifact_uploader_(MakeChannel(config.aggregator, {}), info.agent_id, loop_),
+      artifacts_(
+          {.directories = config.inspect_directories, .instance_id = info.instance_id}, clock_,
+          loop_, artifact_uploader_, source_metrics_,
+          [this](const CaptureId& id) { return control_.WorkersOf(id); }, ProcessStartNs),
       clocks_(config.aggregator, info, config.clock_probes),
       metrics_(*registry_, info.instance_id,
                {source_metrics_, queue_, uploader_, control_, taps_, spool_.get(), clock_,
@@ -169,6 +181,8 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
   control_.AddSource(taps_);
   if (untapped_ != nullptr) control_.AddSource(*untapped_);
   control_.AddSource(framework_);
+  control_.AddSource(host_);
+  control_.AddSource(artifacts_);
 }
 
 ControlSession::Hooks Agent::MakeControlHooks() {
@@ -198,6 +212,7 @@ ControlSession::Hooks Agent::MakeControlHooks() {
               },
           .on_running = [this](const CaptureId& id,
                                const CaptureSpec& spec) { queue_.NoteRunning(id, spec); },
+          .on_recording = [this] { host_.LookAgain(); },
           // Who exports it as soon as it has ended needs the clocks of until then.
           .on_capture_stopping = [this] { clocks_.Flush(); },
           .on_capture_over =
@@ -325,6 +340,7 @@ void Agent::OnSignal(int signal_fd) {
   queue_.Close();
   taps_.Flush();
   framework_.Flush();
+  host_.Flush();
   Drain(clock_.MonotonicNs() + drain_ns_);
 }
 

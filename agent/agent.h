@@ -14,7 +14,9 @@
 #include "agent/agent_metrics.h"
 #include "agent/config.h"
 #include "agent/control/control_session.h"
+#include "agent/source/artifact/artifact_source.h"
 #include "agent/source/framework/framework_source.h"
+#include "agent/source/host/host_source.h"
 #include "agent/source/neuron/tap_source.h"
 #include "agent/source/neuron/untapped_workers.h"
 #include "agent/source/source_metrics.h"
@@ -22,6 +24,7 @@
 #include "agent/triggers/agent_triggers.h"
 #include "agent/triggers/file_watch.h"
 #include "agent/upload/answer_watch.h"
+#include "agent/upload/artifact_uploader.h"
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
 #include "base/clock.h"
@@ -93,6 +96,9 @@ class Agent {
   TapSource taps_;
   std::unique_ptr<UntappedWorkers> untapped_;  // null: not looked for
   FrameworkSource framework_;
+  HostSource host_;
+  ArtifactUploader artifact_uploader_;
+  ArtifactSource artifacts_;
   AnswerWatch answer_watch_;
   AgentClocks clocks_;  // works beside all of this
   AgentMetrics metrics_;

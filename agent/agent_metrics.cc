@@ -50,6 +50,7 @@ AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& in
           "neurontrace_agent_answer_wait_seconds",
           "For how long chunks wait and the aggregator has answered none of them")) {
   AddSourceCounters();
+  AddHostCounters();
   AddDeliveryMetrics();
   AddControlMetrics();
   AddClockMetrics();
@@ -136,6 +137,31 @@ void AgentMetrics::AddSourceCounters() {
   }
   AddGauge("neurontrace_agent_workers", "Workers at hand",
            [this] { return watched_.sources.workers.load(std::memory_order_relaxed); });
+}
+
+// Of sources other than taps.
+void AgentMetrics::AddHostCounters() {
+  const AgentSourceMetrics& sources = watched_.sources;
+  const auto add = [this](const char* name, const char* help,
+                          const AgentSourceMetrics::Counter& counter) {
+    AddCounter(name, help, [&counter] { return counter.load(std::memory_order_relaxed); });
+  };
+  add("neurontrace_agent_host_samples_total", "Samples of the host's processors and memory taken",
+      sources.host_samples);
+  add("neurontrace_agent_host_readings_failed_total",
+      "Times that /proc/stat or /proc/meminfo could not be read or understood",
+      sources.host_readings_failed);
+  add("neurontrace_agent_artifacts_kept_total", "Artifacts that the aggregator keeps",
+      sources.artifacts_kept);
+  add("neurontrace_agent_artifacts_changed_total", "Artifacts that changed while they were read",
+      sources.artifacts_changed);
+  add("neurontrace_agent_artifacts_refused_total", "Artifacts that the aggregator does not keep",
+      sources.artifacts_refused);
+  add("neurontrace_agent_artifacts_given_up_total", "Artifacts not handed over in time",
+      sources.artifacts_given_up);
+  add("neurontrace_agent_artifact_looks_cut_short_total",
+      "Times that inspect directories had more than is looked at",
+      sources.artifact_looks_cut_short);
 }
 
 void AgentMetrics::AddDeliveryMetrics() {

@@ -56,6 +56,7 @@ class AgentMetrics {
   void AddCounter(const char* name, const char* help, Read read);
   void AddGauge(const char* name, const char* help, Read read);
   void AddSourceCounters();
+  void AddHostCounters();
   void AddDeliveryMetrics();
   void AddControlMetrics();
   void AddSpoolMetrics(const Spool& spool);

@@ -62,11 +62,19 @@ void AddIdentityOptions(CLI::App& app, AgentConfig& config) {
 
 void AddSourceOptions(CLI::App& app, AgentConfig& config) {
   app.add_option("--framework-file", config.framework_files,
-                 "Trace file of PyTorch's or JAX's profiler (*.trace.json, .gz or not) that "
-                 "belongs to every capture; may be given more than once");
+                 "Trace file of PyTorch's or JAX's profiler (*.trace.json), or mapping file of "
+                 "PyTorch for Neuron (framework_mapping_*.json), .gz or not, that belongs to every "
+                 "capture; may be given more than once");
   app.add_option("--framework-dir", config.framework_directory,
                  "Directory to watch for such files while a capture runs")
       ->check(CLI::ExistingDirectory);
+  app.add_option("--inspect-dir", config.inspect_directories,
+                 "Directory that the vendor's profiler writes to (NEURON_RT_INSPECT_OUTPUT_DIR of "
+                 "the jobs): its NEFF, NTFF and .pb files become part of captures; may be given "
+                 "more than once");
+  app.add_flag("--host-samples,!--no-host-samples", config.samples_host,
+               "Sample this host's processors and memory once a second while a capture records "
+               "something here; done unless told otherwise");
   app.add_flag("--process-scan,!--no-process-scan", config.scans_processes,
                "Look through /proc every few seconds for processes that use the Neuron runtime "
                "without a tap, or whose tap has not connected; done unless told otherwise");

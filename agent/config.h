@@ -19,8 +19,10 @@ struct AgentConfig {
   std::string instance_id;  // empty: to be found out
   std::string agent_id;     // empty: derived
   std::vector<std::string> framework_files;
-  std::string framework_directory;  // empty: none
-  bool scans_processes = true;      // for workers that no tap speaks for
+  std::string framework_directory;               // empty: none
+  std::vector<std::string> inspect_directories;  // of the vendor's profiler
+  bool samples_host = true;                      // processors and memory, while a capture runs
+  bool scans_processes = true;                   // for workers that no tap speaks for
   ConfiguredRanks ranks;
   std::string health_address = "127.0.0.1:9401";  // HTTP, HOST:PORT; port 0 picks a free one
   std::string log_level = "info";

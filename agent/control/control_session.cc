@@ -282,8 +282,12 @@ void ControlSession::OnCaptureWorker(const CaptureWorkerStatus& status) {
       known.state != status.state || known.detail != status.detail ||
       known.obstacle != status.obstacle || known.begun_realtime_ns != status.begun_realtime_ns ||
       (capture.by_execution && known.newest_execution != status.newest_execution);
+  const bool recorded = capture.recording > 0;
+  capture.recording -= IsRecording(known) ? 1 : 0;
+  capture.recording += IsRecording(status) ? 1 : 0;
   known = status;
   capture.changed.insert(key);
+  if (hooks_.on_recording && recorded != (capture.recording > 0)) hooks_.on_recording();
   // Counts can wait for the next progress report; states are told at once.
   if (state_changed) {
     capture.changed.erase(key);

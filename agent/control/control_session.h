@@ -39,6 +39,8 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     std::function<bool(const CaptureResume&)> was_wrong;
     // The capture runs here from now on.
     std::function<void(const CaptureId&, const CaptureSpec&)> on_running;
+    // What Records says of some capture is another thing now.
+    std::function<void()> on_recording;
     // It is to end: what is not recorded by now will not be.
     std::function<void()> on_capture_stopping;
     // Nothing more of it is wanted, or everything of it is delivered.
@@ -79,7 +81,21 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
 
   bool welcomed() const { return welcomed_; }
   size_t captures() const { return captures_.size(); }
+  // Whether a worker of this node records in it now, or a framework's trace file is read for it.
+  bool Records(const CaptureId& capture_id) const {
+    const auto it = captures_.find(capture_id);
+    return it != captures_.end() && it->second.recording > 0;
+  }
   const Counters& counters() const { return counters_; }
+
+  // Workers that have a part in it on this node, or had.
+  std::vector<WorkerIdentity> WorkersOf(const CaptureId& capture_id) const {
+    std::vector<WorkerIdentity> workers;
+    const auto it = captures_.find(capture_id);
+    if (it == captures_.end()) return workers;
+    for (const auto& [of, status] : it->second.workers) workers.push_back(of.first);
+    return workers;
+  }
 
   // SourceListener
   void OnWorker(const WorkerInfo& worker) override;
@@ -102,12 +118,18 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
     bool finished = false;      // and said so
     bool ends_itself = false;   // a snapshot that was cut
     bool by_execution = false;  // how far its cores are is told at once
+    size_t recording = 0;       // of its workers, as Records has it
     CaptureMode mode = CaptureMode::kStream;
     uint64_t sources_finished_ns = 0;  // monotonic, when they first said so; 0: not yet
     std::map<std::pair<WorkerIdentity, bool>, CaptureWorkerStatus> workers;
     std::set<std::pair<WorkerIdentity, bool>> changed;  // since they were last reported
   };
 
+  // What reads trace files says so of itself before there is one.
+  static bool IsRecording(const CaptureWorkerStatus& status) {
+    return status.state == CaptureWorkerState::kRecording &&
+           (!status.framework || status.streams > 0);
+  }
   void Connect();
   void Disconnected();
   bool Refuses(const Welcome& welcome);

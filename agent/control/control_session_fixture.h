@@ -170,6 +170,7 @@ class ControlSessionTest : public ::testing::Test {
             .was_wrong = [this](const CaptureResume&) { return was_wrong_; },
             .on_running = [this](const CaptureId&,
                                  const CaptureSpec& spec) { running_.push_back(spec.name); },
+            .on_recording = [this] { ++recording_changes_; },
             .on_capture_stopping = [this] { ++stopping_; },
             .on_capture_over = [this](const CaptureId&) { hooks_.emplace_back("over"); }};
   }
@@ -212,6 +213,7 @@ class ControlSessionTest : public ::testing::Test {
   FakeSource source_;
   std::vector<std::string> hooks_;
   int stopping_ = 0;
+  int recording_changes_ = 0;
   std::vector<std::string> running_;
   bool was_wrong_ = false;
   bool right_aggregator_ = true;

@@ -251,6 +251,44 @@ TEST_F(ControlSessionTest, GivesUpACallThatIsNeverWelcomed) {
   EXPECT_EQ(aggregator_.calls, 2);
 }
 
+TEST_F(ControlSessionTest, KnowsWhetherAnythingHereRecords) {
+  Begin();
+  EXPECT_FALSE(session_.Records(capture_)) << "no such capture";
+  aggregator_.listener().OnStartCapture({capture_, spec_});
+  TellStatus(7, CaptureWorkerState::kStarting, 0);
+  EXPECT_FALSE(session_.Records(capture_));
+  EXPECT_EQ(recording_changes_, 0);
+  TellStatus(7, CaptureWorkerState::kRecording, 0);
+  TellStatus(8, CaptureWorkerState::kRecording, 0);
+  TellStatus(7, CaptureWorkerState::kRecording, 5);
+  EXPECT_TRUE(session_.Records(capture_));
+  EXPECT_EQ(recording_changes_, 1);
+  TellStatus(7, CaptureWorkerState::kComplete, 5);
+  EXPECT_TRUE(session_.Records(capture_)) << "the other one does";
+  TellStatus(8, CaptureWorkerState::kSuspended, 5);
+  EXPECT_FALSE(session_.Records(capture_));
+  EXPECT_EQ(recording_changes_, 2);
+  TellStatus(8, CaptureWorkerState::kRecording, 5);
+  EXPECT_TRUE(session_.Records(capture_));
+  EXPECT_EQ(recording_changes_, 3);
+}
+
+TEST_F(ControlSessionTest, ReaderOfTraceFilesRecordsOnceItHasOne) {
+  Begin();
+  aggregator_.listener().OnStartCapture({capture_, spec_});
+  CaptureWorkerStatus status{.capture_id = capture_,
+                             .state = CaptureWorkerState::kRecording,
+                             .detail = "no trace file yet",
+                             .framework = true};
+  session_.OnCaptureWorker(status);
+  EXPECT_FALSE(session_.Records(capture_));
+  EXPECT_EQ(recording_changes_, 0);
+  status.streams = 1;
+  session_.OnCaptureWorker(status);
+  EXPECT_TRUE(session_.Records(capture_));
+  EXPECT_EQ(recording_changes_, 1);
+}
+
 TEST_F(ControlSessionTest, HeartbeatsWhileThereIsNothingElse) {
   Begin();
   aggregator_.Hear();

@@ -42,6 +42,17 @@ struct AgentSourceMetrics {
   Counter records_unknown{0};  // of a type or capture this agent does not know
   Counter reads_waiting{0};    // turns that did not read because the queue had no room
 
+  // The host.
+  Counter host_samples{0};          // of one capture each
+  Counter host_readings_failed{0};  // the next interval is the longer for it
+
+  // Artifacts.
+  Counter artifacts_kept{0};            // by the aggregator, whole
+  Counter artifacts_changed{0};         // while they were read: tried again
+  Counter artifacts_refused{0};         // by the aggregator
+  Counter artifacts_given_up{0};        // not handed over by the end of their capture
+  Counter artifact_looks_cut_short{0};  // there was more than is looked at
+
   Counter workers{0};  // at hand now
 
   Counter canaries{0};       // sent

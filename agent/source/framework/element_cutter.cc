@@ -31,8 +31,8 @@ constexpr std::array<Role, 256> kRoles = MakeRoles();
 
 }  // namespace
 
-ElementCutter::ElementCutter(Input input, size_t window_bytes)
-    : input_(std::move(input)), window_(window_bytes + kPaddingBytes) {}
+ElementCutter::ElementCutter(Input input, size_t window_bytes, std::string_view array_key)
+    : input_(std::move(input)), array_key_(array_key), window_(window_bytes + kPaddingBytes) {}
 
 absl::StatusOr<ElementCutter::Piece> ElementCutter::Next() {
   if (state_ == State::kStart) {
@@ -83,7 +83,7 @@ absl::StatusOr<ElementCutter::Piece> ElementCutter::NextMember() {
   if (c != ':') return Finish(Kind::kMalformed);
   ++begin_;
   ASSIGN_OR_RETURN(c, SkipSpace());
-  if (c == '[' && key_ == "traceEvents") {
+  if (c == '[' && key_ == array_key_) {
     ++begin_;
     state_ = State::kElements;
     return Piece{};

@@ -13,9 +13,10 @@
 namespace neurontrace {
 
 // Cuts a Chrome-style trace file into its parts while it streams by: each member of the top-level
-// object, and each element of its "traceEvents" array (or of a top-level array), as raw JSON text.
-// Memory is one window, grown at most to the longest element allowed. It looks at brackets and
-// quotes only: what lies inside an element is for the JSON parser to judge. One thread at a time.
+// object, and each element of its "traceEvents" array (of a mapping file: "data"), or of a
+// top-level array, as raw JSON text. Memory is one window, grown at most to the longest element
+// allowed. It looks at brackets and quotes only: what lies inside an element is for the JSON parser
+// to judge. One thread at a time.
 class ElementCutter {
  public:
   // Fills a buffer and returns how many bytes; 0 at the end.
@@ -41,7 +42,9 @@ class ElementCutter {
 
   static constexpr size_t kWindowBytes = 256u << 10;
 
-  explicit ElementCutter(Input input, size_t window_bytes = kWindowBytes);
+  // `array_key` outlives the cutter.
+  explicit ElementCutter(Input input, size_t window_bytes = kWindowBytes,
+                         std::string_view array_key = "traceEvents");
 
   // The next piece; its views hold until the next call. After kEnd, kTruncated and kMalformed the
   // same comes again. An error is the input's own.
@@ -66,6 +69,7 @@ class ElementCutter {
   Piece Finish(Kind kind);
 
   Input input_;
+  std::string_view array_key_;
   std::vector<char> window_;
   size_t begin_ = 0;  // what is not consumed yet is [begin_, end_)
   size_t end_ = 0;

@@ -179,6 +179,49 @@ TEST_F(FrameworkSourceTest, WatchedDirectoryGivesWhatComesOrChangesDuringTheCapt
   EXPECT_EQ(sink_.entries.size(), 2u);
 }
 
+TEST_F(FrameworkSourceTest, MappingFilesAreFoundBesideTheTraces) {
+  const std::string name = "i-1_pid_4711/framework_mapping_20251121_101530_042.json";
+  const std::string entry = R"({"nrta_seq_id":7,"framework_op_exec_ids":[{"seq_nr":"12"}]})";
+  MakeSource({}, true);
+  Start();
+  Pass(1'500);
+  Write(watched_ + "/i-1_pid_4711/rank0.pt.trace.json", TraceText(0, 3), 1);
+  Write(watched_ + "/" + name, R"({"version":1,"data":[)" + entry, 1);
+  Pass(2'000);
+  EXPECT_THAT(Chunks(), ElementsAre("i-1_pid_4711/rank0.pt.trace.json 0 3 end"));
+  Write(watched_ + "/" + name, R"({"version":1,"data":[)" + entry + "]}", 2);
+  Pass(2'000);
+  ASSERT_EQ(sink_.entries.size(), 2u);
+  const ChunkHeader& header = sink_.entries[1].chunk.header;
+  EXPECT_EQ(header.stream.name, name);
+  EXPECT_EQ(header.stream.worker.pid, 4711u);
+  EXPECT_EQ(header.event_count, 1u);
+  EXPECT_THAT(header.rank_evidence, IsEmpty());
+  EXPECT_THAT(sink_.Events().back(),
+              HasSubstr(R"("event_type":"neurontrace.framework_mapping","phase":"metadata",)"
+                        R"("data":{"seq_nr":[12],"th_id":[null],"stream_id":[null]})"));
+}
+
+TEST_F(FrameworkSourceTest, AMappingFileOfAnotherVersionIsRefusedInWords) {
+  MakeSource({Write(folder_ + "/framework_mapping_1.json", R"({"version":7,"data":[{}]})"),
+              Write(folder_ + "/a.trace.json", TraceText(0, 3))});
+  Start();
+  Pass(100);
+  EXPECT_THAT(Chunks(),
+              UnorderedElementsAre("a.trace.json 0 3 end", "framework_mapping_1.json 0 0 end"));
+  ASSERT_EQ(sink_.Losses().size(), 1u);
+  EXPECT_TRUE(sink_.Losses()[0].events_unknown);
+  source_->StopCapture(capture_);
+  sink_.StoreAll();
+  Pass(100);
+  EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
+  EXPECT_EQ(status().events_stored, 3u);
+  EXPECT_THAT(status().detail,
+              HasSubstr("1 of 2 files are not whole, part of them is lost, such as "
+                        "framework_mapping_1.json: before byte 12: version 7 of mapping files is "
+                        "not known, only 1 is"));
+}
+
 TEST_F(FrameworkSourceTest, FileThatIsBeingWrittenIsWaitedFor) {
   MakeSource({}, true);
   Start();

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "trace/framework_mapping.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -17,6 +18,7 @@ constexpr int kDepthMax = 4;
 }  // namespace
 
 bool IsTraceFileName(std::string_view name) {
+  if (IsFrameworkMappingName(name)) return true;
   if (name.ends_with(".gz")) name.remove_suffix(3);
   return name == "trace.json" || name.ends_with(".trace.json");
 }

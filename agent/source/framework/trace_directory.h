@@ -18,8 +18,8 @@ struct FileState {
   friend bool operator==(const FileState&, const FileState&) = default;
 };
 
-// True for the names that PyTorch's and JAX's profilers give: trace.json, *.trace.json, and either
-// with .gz.
+// True for the names that PyTorch's and JAX's profilers give: trace.json, *.trace.json,
+// framework_mapping_*.json (trace/framework_mapping.h), and each with .gz.
 bool IsTraceFileName(std::string_view name);
 
 // The pid in a directory name `<instance>_pid_<pid>`, as the vendor's tools lay out their output;

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/status.h"
+#include "trace/framework_limits.h"
+#include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
@@ -22,20 +24,28 @@ absl::StatusOr<TraceFileReader> TraceFileReader::Open(const std::string& path,
                                                       const TraceFileFacts& facts,
                                                       uint64_t first_element) {
   ASSIGN_OR_RETURN(TraceFile file, TraceFile::Open(path));
-  return TraceFileReader(std::move(file), facts, first_element);
+  return TraceFileReader(std::move(file), TraceFileScan::ArrayKeyOf(path), facts, first_element);
 }
 
-TraceFileReader::TraceFileReader(TraceFile file, const TraceFileFacts& facts,
-                                 uint64_t first_element)
+TraceFileReader::TraceFileReader(TraceFile file, std::string_view array_key,
+                                 const TraceFileFacts& facts, uint64_t first_element)
     : file_(std::make_unique<TraceFile>(std::move(file))),
-      cutter_([file = file_.get()](char* out, size_t size) { return file->Read(out, size); }),
+      cutter_([file = file_.get()](char* out, size_t size) { return file->Read(out, size); },
+              ElementCutter::kWindowBytes, array_key),
       parser_(facts.base_time_ns, facts.first_time_ns),
-      first_element_(first_element) {}
+      refusal_(facts.is_refused ? facts.problem : ""),
+      first_element_(first_element) {
+  if (facts.is_mapping) entries_.emplace(facts.first_time_ns);
+}
 
 TraceFileReader::Kind TraceFileReader::Next() {
+  if (!ended_ && !refusal_.empty()) return LoseRest(LossReason::kMalformed, refusal_);
   while (!ended_) {
+    if (entries_ && position_ == limits::kMappingEntriesMax) {
+      return LoseRest(LossReason::kLimit, "more entries than are read of one mapping file");
+    }
     const auto piece = cutter_.Next();
-    if (!piece.ok()) return LoseRest(std::string(piece.status().message()));
+    if (!piece.ok()) return LoseRest(LossReason::kMalformed, std::string(piece.status().message()));
     switch (piece->kind) {
       case ElementCutter::Kind::kMember:
         continue;
@@ -46,13 +56,16 @@ TraceFileReader::Kind TraceFileReader::Next() {
         ended_ = true;
         return Kind::kEnd;
       case ElementCutter::Kind::kTruncated:
-        return LoseRest(fmt::format("the file ends in the middle, at byte {}", bytes_read()));
+        return LoseRest(LossReason::kMalformed,
+                        fmt::format("the file ends in the middle, at byte {}", bytes_read()));
       case ElementCutter::Kind::kMalformed:
-        return LoseRest(fmt::format("byte {} is no trace file's", bytes_read()));
+        return LoseRest(LossReason::kMalformed,
+                        fmt::format("byte {} is no trace file's", bytes_read()));
       case ElementCutter::Kind::kElement:
         break;
     }
-    const absl::Status status = parser_.Parse(piece->text, event_);
+    const absl::Status status =
+        entries_ ? entries_->Parse(piece->text, event_) : parser_.Parse(piece->text, event_);
     if (position_++ < first_element_ || IsEmptyObject(piece->text)) continue;
     if (status.ok()) return Kind::kEvent;
     return LoseElement(
@@ -67,15 +80,15 @@ TraceFileReader::Kind TraceFileReader::LoseElement(LossReason reason, std::strin
   loss_.place = LossPlace::kDecode;
   loss_.reason = reason;
   loss_.events = 1;
-  loss_.detail = fmt::format("element {}: {}", position_ - 1, why);
+  loss_.detail = fmt::format("element {}, to byte {}: {}", position_ - 1, bytes_read(), why);
   return Kind::kLoss;
 }
 
-TraceFileReader::Kind TraceFileReader::LoseRest(std::string_view why) {
+TraceFileReader::Kind TraceFileReader::LoseRest(LossReason reason, std::string_view why) {
   ended_ = true;
   loss_ = {};
   loss_.place = LossPlace::kDecode;
-  loss_.reason = LossReason::kMalformed;
+  loss_.reason = reason;
   loss_.events_unknown = true;
   loss_.detail = fmt::format("after {} elements: {}", position_, why);
   return Kind::kLoss;

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "agent/source/framework/element_cutter.h"
+#include "agent/source/framework/mapping_entry_parser.h"
 #include "agent/source/framework/trace_event_parser.h"
 #include "agent/source/framework/trace_file.h"
 #include "agent/source/framework/trace_file_scan.h"
@@ -14,9 +17,9 @@
 
 namespace neurontrace {
 
-// The events of one trace file, one after the other in the file's order, with what could not be
-// read as counted losses among them. The second reading: TraceFileScan was the first. Memory does
-// not grow with the file. One thread at a time.
+// The events of one trace file, or the entries of one mapping file, one after the other in the
+// file's order, with what could not be read as counted losses among them. The second reading:
+// TraceFileScan was the first. Memory does not grow with the file. One thread at a time.
 class TraceFileReader {
  public:
   // `first_element`: elements before it are passed over (an earlier agent has stored them).
@@ -37,13 +40,16 @@ class TraceFileReader {
   size_t window_bytes_max() const { return cutter_.window_bytes_max(); }
 
  private:
-  TraceFileReader(TraceFile file, const TraceFileFacts& facts, uint64_t first_element);
+  TraceFileReader(TraceFile file, std::string_view array_key, const TraceFileFacts& facts,
+                  uint64_t first_element);
   Kind LoseElement(LossReason reason, std::string_view why);
-  Kind LoseRest(std::string_view why);
+  Kind LoseRest(LossReason reason, std::string_view why);
 
   std::unique_ptr<TraceFile> file_;
   ElementCutter cutter_;
   TraceEventParser parser_;
+  std::optional<MappingEntryParser> entries_;  // of a mapping file
+  const std::string refusal_;                  // of a file that is not to be read
   uint64_t first_element_;
   uint64_t position_ = 0;
   bool ended_ = false;

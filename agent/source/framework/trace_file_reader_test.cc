@@ -3,9 +3,11 @@
 // real traces of eight ranks where they are at hand.
 #include "agent/source/framework/trace_file_reader.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <cstdlib>
@@ -14,6 +16,7 @@
 #include <map>
 
 #include "agent/source/framework/trace_file_scan.h"
+#include "trace/framework_limits.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -225,6 +228,85 @@ std::vector<std::string> UnpackRealTraces(const std::string& folder) {
   }
   std::sort(paths.begin(), paths.end());
   return paths;
+}
+
+constexpr char kMappingName[] = "framework_mapping_20251121_101530_042.json";
+
+std::string Entry(uint64_t id) {
+  return fmt::format(R"({{"nrta_seq_id":{},"framework_op_exec_ids":[{{"seq_nr":{}}}]}})", id,
+                     2 * id);
+}
+
+TEST_F(TraceFileReaderTest, EntriesOfMappingFilesHaveTheTimeOfTheirFile) {
+  const std::string text =
+      R"({"version": 1, "data": [)" + Entry(5) + ",\n" + Entry(6) + "], \"more\": 7}";
+  const std::string path = Write(kMappingName, text);
+  const timespec times[2] = {{1'763'700'000, 5}, {1'763'700'000, 5}};
+  ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  const FileContent content = ReadAll(path);
+  EXPECT_TRUE(content.facts.complete);
+  EXPECT_FALSE(content.facts.is_refused);
+  EXPECT_EQ(content.facts.problem, "");
+  EXPECT_EQ(content.facts.elements, 2u);
+  const Row row{"neurontrace.framework_mapping", "", Phase::kMetadata, 1'763'700'000'000'000'005,
+                0};
+  EXPECT_THAT(content.rows, ElementsAre(row, row));
+  EXPECT_TRUE(content.losses.empty());
+  EXPECT_EQ(content.position, 2u);
+  EXPECT_EQ(ReadAll(path, 1).rows.size(), 1u) << "goes on behind what is stored";
+  EXPECT_EQ(ReadAll(WriteGzip(std::string(kMappingName) + ".gz", text)).rows.size(), 2u);
+  EXPECT_THAT(ReadAll(Write("other.trace.json", text)).rows, ElementsAre())
+      << "no mapping file by its name";
+}
+
+TEST_F(TraceFileReaderTest, OfAMappingFileOfAnotherVersionNothingIsRead) {
+  const std::map<std::string, std::string> reasons = {
+      {R"({"version": 2, "data": [)" + Entry(5) + "]}", "before byte 13: version 2 of mapping"},
+      {R"({"data": [)" + Entry(5) + R"(], "version": "x"})", "version \"x\" of mapping"},
+      {R"({"data": [)" + Entry(5) + "]}", "without a version"},
+      {"[" + Entry(5) + "]", "without a version"},
+      {R"({"version": 1, "data": {}})", "\"data\" is no list"},
+  };
+  for (const auto& [text, reason] : reasons) {
+    const FileContent content = ReadAll(Write(kMappingName, text));
+    EXPECT_TRUE(content.facts.is_refused) << text;
+    EXPECT_THAT(content.facts.problem, HasSubstr(reason));
+    EXPECT_THAT(content.rows, ElementsAre()) << text;
+    ASSERT_EQ(content.losses.size(), 1u) << text;
+    EXPECT_TRUE(content.losses[0].events_unknown);
+    EXPECT_THAT(content.losses[0].detail, HasSubstr(reason));
+  }
+}
+
+TEST_F(TraceFileReaderTest, BrokenEntriesOfAMappingFileAreLossesWithTheirPlace) {
+  const FileContent content = ReadAll(
+      Write(kMappingName, R"({"version":"1","data":[7,)" + Entry(5) + R"(,{"nrta_seq_id":1}]})"));
+  EXPECT_TRUE(content.facts.complete);
+  EXPECT_EQ(content.rows.size(), 1u);
+  ASSERT_EQ(content.losses.size(), 2u);
+  EXPECT_EQ(content.losses[0].events, 1u);
+  EXPECT_THAT(content.losses[0].detail, HasSubstr("element 0, to byte 24: no entry"));
+  EXPECT_THAT(content.losses[1].detail, HasSubstr("element 2, to byte "));
+  const FileContent cut =
+      ReadAll(Write(kMappingName, R"({"version":1,"data":[)" + Entry(5) + R"(,{"nrta)"));
+  EXPECT_FALSE(cut.facts.complete);
+  EXPECT_EQ(cut.rows.size(), 1u);
+  ASSERT_EQ(cut.losses.size(), 1u);
+  EXPECT_THAT(cut.losses[0].detail, HasSubstr("ends in the middle"));
+}
+
+TEST_F(TraceFileReaderTest, OfTooManyEntriesTheRestIsALoss) {
+  std::string text = R"({"version":1,"data":[)";
+  for (uint64_t i = 0; i <= limits::kMappingEntriesMax; ++i) {
+    text += R"({"nrta_seq_id":1,"framework_op_exec_ids":[]},)";
+  }
+  text.back() = ']';
+  const FileContent content = ReadAll(WriteGzip(std::string(kMappingName) + ".gz", text + "}"));
+  EXPECT_EQ(content.facts.elements, limits::kMappingEntriesMax + 1);
+  EXPECT_THAT(content.facts.problem, HasSubstr("1048577 entries, of which 1048576 are read"));
+  EXPECT_EQ(content.rows.size(), limits::kMappingEntriesMax);
+  ASSERT_EQ(content.losses.size(), 1u);
+  EXPECT_EQ(content.losses[0].reason, LossReason::kLimit);
 }
 
 TEST_F(TraceFileReaderTest, ReadsTheRealTracesOfEightRanks) {

@@ -7,7 +7,11 @@
 #include <charconv>
 #include <utility>
 
+#include "agent/source/framework/trace_directory.h"
 #include "base/status.h"
+#include "trace/framework_limits.h"
+#include "trace/framework_mapping.h"
+#include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
@@ -30,15 +34,24 @@ std::optional<int64_t> ReadCount(std::string_view object_text, const char* name)
 
 }  // namespace
 
-absl::StatusOr<TraceFileScan> TraceFileScan::Open(const std::string& path) {
-  ASSIGN_OR_RETURN(TraceFile file, TraceFile::Open(path));
-  return TraceFileScan(std::move(file));
+std::string_view TraceFileScan::ArrayKeyOf(std::string_view path) {
+  return IsFrameworkMappingName(path) ? "data" : "traceEvents";
 }
 
-TraceFileScan::TraceFileScan(TraceFile file)
+absl::StatusOr<TraceFileScan> TraceFileScan::Open(const std::string& path) {
+  ASSIGN_OR_RETURN(TraceFile file, TraceFile::Open(path));
+  return TraceFileScan(std::move(file), path);
+}
+
+TraceFileScan::TraceFileScan(TraceFile file, const std::string& path)
     : file_(std::make_unique<TraceFile>(std::move(file))),
-      cutter_([file = file_.get()](char* out, size_t size) { return file->Read(out, size); }),
-      parser_(0, 0) {}
+      cutter_([file = file_.get()](char* out, size_t size) { return file->Read(out, size); },
+              ElementCutter::kWindowBytes, ArrayKeyOf(path)),
+      parser_(0, 0) {
+  facts_.is_mapping = IsFrameworkMappingName(path);
+  FileState state;
+  if (facts_.is_mapping && LookAtFile(path, state)) facts_.base_time_ns = state.modified_ns;
+}
 
 bool TraceFileScan::Step(uint64_t bytes) {
   const uint64_t end = cutter_.position() + bytes;
@@ -53,7 +66,11 @@ bool TraceFileScan::Step(uint64_t bytes) {
         TakeElement(piece->text);
         break;
       case ElementCutter::Kind::kOversized:
-        if (piece->key.empty()) ++facts_.elements;
+        if (piece->key.empty()) {
+          ++facts_.elements;
+        } else if (facts_.is_mapping) {
+          TakeMappingMember(*piece);
+        }
         break;
       case ElementCutter::Kind::kEnd:
         facts_.complete = true;
@@ -67,7 +84,27 @@ bool TraceFileScan::Step(uint64_t bytes) {
   return false;
 }
 
+// The version decides how all else is to be understood; one that is not known is not guessed at.
+void TraceFileScan::TakeMappingMember(const ElementCutter::Piece& piece) {
+  if (piece.key == "version") {
+    has_version_ = true;
+    if (piece.text != "1" && piece.text != "\"1\"") {
+      constexpr size_t kShownMax = 32;
+      Refuse(fmt::format("version {} of mapping files is not known, only 1 is",
+                         piece.text.substr(0, kShownMax)));
+    }
+  } else if (piece.key == "data") {
+    Refuse("\"data\" is no list");
+  }
+}
+
+void TraceFileScan::Refuse(std::string_view why) {
+  if (std::exchange(facts_.is_refused, true)) return;
+  refusal_ = fmt::format("before byte {}: {}", cutter_.position(), why);
+}
+
 void TraceFileScan::TakeMember(const ElementCutter::Piece& piece) {
+  if (facts_.is_mapping) return TakeMappingMember(piece);
   if (piece.key == "baseTimeNanoseconds") {
     std::string_view digits = piece.text;
     if (digits.size() >= 2 && digits.front() == '"') digits = digits.substr(1, digits.size() - 2);
@@ -85,7 +122,7 @@ void TraceFileScan::TakeMember(const ElementCutter::Piece& piece) {
 
 void TraceFileScan::TakeElement(std::string_view element) {
   ++facts_.elements;
-  if (has_first_time_) return;
+  if (has_first_time_ || facts_.is_mapping) return;
   FrameworkEvent event;
   if (!parser_.Parse(element, event).ok() || !parser_.had_time()) return;
   has_first_time_ = true;
@@ -94,6 +131,7 @@ void TraceFileScan::TakeElement(std::string_view element) {
 
 bool TraceFileScan::End(std::string problem) {
   facts_.problem = std::move(problem);
+  if (facts_.is_mapping) EndMapping();
   // The base may have come after the first event.
   if (has_first_time_) {
     uint64_t sum = 0;
@@ -105,6 +143,16 @@ bool TraceFileScan::End(std::string problem) {
     facts_.first_time_ns = facts_.base_time_ns;
   }
   return true;
+}
+
+void TraceFileScan::EndMapping() {
+  if (facts_.complete && !has_version_) Refuse("a mapping file without a version");
+  if (facts_.is_refused) {
+    facts_.problem = refusal_;
+  } else if (facts_.problem.empty() && facts_.elements > limits::kMappingEntriesMax) {
+    facts_.problem = fmt::format("{} entries, of which {} are read", facts_.elements,
+                                 limits::kMappingEntriesMax);
+  }
 }
 
 }  // namespace neurontrace

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/artifact/artifact_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "base/status.h"
+#include "trace/artifact_limits.h"
+
+namespace neurontrace {
+namespace {
+
+std::string WordsOfErrno() { return std::generic_category().message(errno); }
+
+UniqueFd OpenFolderAt(int folder, const std::string& name) {
+  return UniqueFd(openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+ArtifactFileState StateOf(const struct stat& status) {
+  return {.bytes = static_cast<uint64_t>(status.st_size),
+          .modified_ns = static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
+                         static_cast<uint64_t>(status.st_mtim.tv_nsec),
+          .inode = status.st_ino};
+}
+
+// Looks through the folders of one inspect directory.
+class Search {
+ public:
+  Search(const std::string& root, const std::string& instance_id)
+      : root_(root), instance_id_(instance_id) {}
+
+  std::vector<FoundArtifact> Run() {
+    const UniqueFd root(open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ForEachIn(root, [&](const std::string& name) {
+      if (!IsInspectDirectory(name)) return;
+      if (name != "neffs" && !name.starts_with(instance_id_ + "_pid_")) return;
+      LookInto(OpenFolderAt(root.get(), name), name, "");
+    });
+    return std::move(found_);
+  }
+  bool truncated() const { return truncated_; }
+
+ private:
+  void LookInto(const UniqueFd& folder, const std::string& directory, const std::string& session) {
+    ForEachIn(folder, [&](const std::string& name) {
+      auto place = MakeArtifactPlace(directory, session, name);
+      if (place.ok()) {
+        struct stat status {};
+        const bool is_file =
+            fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(status.st_mode);
+        if (is_file) found_.push_back({root_, *std::move(place), StateOf(status)});
+      } else if (session.empty() && directory != "neffs" && IsInspectSession(name)) {
+        LookInto(OpenFolderAt(folder.get(), name), directory, name);
+      }
+    });
+  }
+
+  void ForEachIn(const UniqueFd& folder, const std::function<void(const std::string&)>& visit) {
+    if (!folder.valid()) return;
+    const int copy = fcntl(folder.get(), F_DUPFD_CLOEXEC, 0);
+    const std::unique_ptr<DIR, int (*)(DIR*)> listing(copy < 0 ? nullptr : fdopendir(copy),
+                                                      closedir);
+    if (listing == nullptr) return;
+    while (const dirent* const entry = readdir(listing.get())) {
+      if (++entries_ > limits::kInspectEntriesMax) {
+        truncated_ = true;
+        return;
+      }
+      visit(entry->d_name);
+    }
+  }
+
+  const std::string& root_;
+  const std::string& instance_id_;
+  std::vector<FoundArtifact> found_;
+  size_t entries_ = 0;
+  bool truncated_ = false;
+};
+
+}  // namespace
+
+std::vector<FoundArtifact> FindArtifacts(const std::string& root, const std::string& instance_id,
+                                         bool& truncated) {
+  Search search(root, instance_id);
+  std::vector<FoundArtifact> found = search.Run();
+  truncated = truncated || search.truncated();
+  std::sort(found.begin(), found.end(), [](const FoundArtifact& a, const FoundArtifact& b) {
+    return a.place.path() < b.place.path();
+  });
+  return found;
+}
+
+absl::StatusOr<ArtifactFile> ArtifactFile::Open(const std::string& root,
+                                                const ArtifactPlace& place) {
+  UniqueFd folder(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (const std::string& name : {place.directory, place.session}) {
+    if (!name.empty() && folder.valid()) folder = OpenFolderAt(folder.get(), name);
+  }
+  // Not waiting: what is a pipe by now is no file.
+  UniqueFd file(!folder.valid() ? -1
+                                : openat(folder.get(), place.name.c_str(),
+                                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.valid()) return NotFound("cannot open {}/{}: {}", root, place.path(), WordsOfErrno());
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return FailedPrecondition("{}/{} is no plain file", root, place.path());
+  }
+  return ArtifactFile(std::move(file));
+}
+
+absl::StatusOr<ArtifactFileState> ArtifactFile::State() const {
+  struct stat status {};
+  if (fstat(file_.get(), &status) != 0) return Unavailable("an artifact: {}", WordsOfErrno());
+  return StateOf(status);
+}
+
+absl::StatusOr<std::string> ArtifactFile::Read(uint64_t offset, size_t bytes_max) const {
+  std::string bytes(bytes_max, '\0');
+  size_t size = 0;
+  while (size < bytes_max) {
+    const ssize_t got = pread(file_.get(), bytes.data() + size, bytes_max - size,
+                              static_cast<off_t>(offset + size));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Unavailable("reading an artifact: {}", WordsOfErrno());
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
+}  // namespace neurontrace

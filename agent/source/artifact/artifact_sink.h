@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "agent/source/artifact/artifact_file.h"
+#include "trace/ids.h"
+
+namespace neurontrace {
+
+// Who looks for artifacts and hands them over, beside the agent's sequence, as disks and shared
+// volumes block: the uploader in production, a list in tests. Used on the agent's sequence, where
+// every `done` is called, later.
+class ArtifactSink {
+ public:
+  enum class Fate : uint8_t {
+    kKept,     // the aggregator has it, byte for byte, as the capture's
+    kChanged,  // it was not the same from the beginning of its reading to the end: try again
+    kAway,     // the aggregator is not reached, or busy: try again
+    kRefused,  // it will not be kept
+  };
+  struct Outcome {
+    Fate fate = Fate::kRefused;
+    std::string why;
+  };
+  using Found = std::function<void(std::vector<FoundArtifact>, bool truncated)>;
+  using Done = std::function<void(const Outcome&)>;
+
+  virtual ~ArtifactSink() = default;
+  // FindArtifacts of all these directories.
+  virtual void Find(const std::vector<std::string>& roots, const std::string& instance_id,
+                    Found done) = 0;
+  // Of these two calls the source has one under way at a time.
+  virtual void Submit(const CaptureId& capture_id, const FoundArtifact& artifact, Done done) = 0;
+  // Has the capture say that it will not have this one: kKept or kRefused when that is done with,
+  // kAway to be tried again.
+  virtual void Forgo(const CaptureId& capture_id, const FoundArtifact& artifact,
+                     const std::string& why, Done done) = 0;
+};
+
+}  // namespace neurontrace

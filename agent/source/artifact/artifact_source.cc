@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/artifact/artifact_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "trace/artifact_limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kArtifactLookNs = 1'000'000'000;  // between two looks while a capture runs
+constexpr uint64_t kLastLookNs = 250'000'000;        // and once it has stopped
+constexpr uint64_t kAwayNs = 1'000'000'000;          // before an aggregator is tried again
+// Times of files are coarser than those of processes, and come from another host on shared volumes.
+constexpr uint64_t kStartSlackNs = 1'000'000'000;
+// What two looks after the end found is all that there was.
+constexpr uint32_t kLooksAtEnd = 2;
+
+// The first 48 bits of a capture id are its time in milliseconds, by the aggregator's clock.
+uint64_t BeginningOf(const CaptureId& capture_id) {
+  uint64_t ms = 0;
+  for (const char byte : capture_id.bytes().substr(0, 6)) {
+    ms = ms << 8 | static_cast<unsigned char>(byte);
+  }
+  return ms * 1'000'000;
+}
+
+}  // namespace
+
+ArtifactSource::ArtifactSource(Options options, const Clock& clock, TaskRunner& runner,
+                               ArtifactSink& sink, AgentSourceMetrics& metrics,
+                               WorkersOf workers_of, StartNs start_ns)
+    : options_(std::move(options)),
+      clock_(clock),
+      runner_(runner),
+      sink_(sink),
+      metrics_(metrics),
+      workers_of_(std::move(workers_of)),
+      start_ns_(std::move(start_ns)) {}
+
+ArtifactSource::~ArtifactSource() = default;
+
+bool ArtifactSource::Selects(const CaptureSpec& spec) const {
+  if (options_.directories.empty()) return false;
+  if (spec.mode != CaptureMode::kStream && spec.mode != CaptureMode::kContinuous) return false;
+  const auto& instances = spec.instance_ids;
+  return instances.empty() ||
+         std::find(instances.begin(), instances.end(), options_.instance_id) != instances.end();
+}
+
+void ArtifactSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                                std::span<const StreamCursor>) {
+  if (!Selects(spec)) return;
+  const auto [it, is_new] = captures_.try_emplace(capture_id);
+  // This host's clock may be behind the aggregator's; and an agent that is started anew comes late.
+  const uint64_t armed_ns = std::min(clock_.RealtimeNs(), BeginningOf(capture_id));
+  if (is_new) it->second.new_from_ns = armed_ns - std::min(armed_ns, kStartSlackNs);
+}
+
+void ArtifactSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin&) {
+  const auto it = captures_.find(capture_id);
+  if (it == captures_.end()) return;
+  it->second.begun = true;
+  LookIn(0);
+}
+
+void ArtifactSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                                  std::span<const StreamCursor> cursors) {
+  ArmCapture(capture_id, spec, cursors);
+  BeginCapture(capture_id, {});
+}
+
+void ArtifactSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                                 std::span<const StreamCursor> cursors, const CaptureBegin&) {
+  StartCapture(capture_id, spec, cursors);
+}
+
+void ArtifactSource::StopCapture(const CaptureId& capture_id) {
+  const auto it = captures_.find(capture_id);
+  if (it == captures_.end() || it->second.stopped) return;
+  Capture& capture = it->second;
+  capture.stopped = true;
+  capture.stopped_ns = clock_.MonotonicNs();
+  capture.over = !capture.begun;
+  LookIn(0);
+}
+
+bool ArtifactSource::CaptureFinished(const CaptureId& capture_id) const {
+  const auto it = captures_.find(capture_id);
+  return it == captures_.end() || it->second.over;
+}
+
+void ArtifactSource::ForgetCapture(const CaptureId& capture_id) { captures_.erase(capture_id); }
+
+void ArtifactSource::Look() {
+  const bool any = std::any_of(captures_.begin(), captures_.end(), [](const auto& item) {
+    return item.second.begun && !item.second.over;
+  });
+  if (!any || std::exchange(looking_, true)) return;
+  look_began_ns_ = clock_.MonotonicNs();
+  sink_.Find(options_.directories, options_.instance_id,
+             [this, alive = std::weak_ptr<bool>(alive_)](const std::vector<FoundArtifact>& found,
+                                                         bool truncated) {
+               if (!alive.expired()) OnFound(found, truncated);
+             });
+}
+
+void ArtifactSource::OnFound(const std::vector<FoundArtifact>& found, bool truncated) {
+  looking_ = false;
+  if (truncated) AgentSourceMetrics::Add(metrics_.artifact_looks_cut_short);
+  bool any_stopped = false;
+  for (auto& [capture_id, capture] : captures_) {
+    if (!capture.begun || capture.over) continue;
+    for (auto& [key, item] : capture.items) item.is_there = false;
+    const std::vector<WorkerIdentity> workers = workers_of_(capture_id);
+    for (const FoundArtifact& artifact : found) Note(capture, artifact, workers);
+    // What was removed before it was handed over is nobody's to hand over.
+    std::erase_if(capture.items, [](const auto& entry) {
+      const Item& item = entry.second;
+      return !item.is_there && !item.on_its_way && !item.settled_for_good && item.forgone.empty();
+    });
+    if (!capture.stopped) continue;
+    ++capture.looks_at_end;
+    EndIfDone(capture);
+    any_stopped = any_stopped || !capture.over;
+  }
+  SubmitNext();
+  LookIn(any_stopped ? kLastLookNs : kArtifactLookNs);
+}
+
+// The directory has the process id that the process itself sees, and in a container the agent may
+// know it by another one: then only what changed since the capture began is found to be its.
+bool ArtifactSource::IsOfWorker(const FoundArtifact& artifact, const WorkerIdentity& worker) const {
+  const ArtifactPlace& place = artifact.place;
+  if (place.pid == 0 || place.pid != worker.pid || worker.start_time_ticks == 0) return false;
+  if (!place.container.empty() && worker.container_id.empty()) return false;
+  return artifact.state.modified_ns + kStartSlackNs >= start_ns_(worker.start_time_ticks);
+}
+
+void ArtifactSource::Note(Capture& capture, const FoundArtifact& artifact,
+                          const std::vector<WorkerIdentity>& workers) {
+  const std::string key = artifact.root + "\n" + artifact.place.path();
+  const auto known = capture.items.find(key);
+  if (known != capture.items.end()) {
+    Item& item = known->second;
+    item.is_there = true;
+    const bool is_same = item.seen.state == artifact.state;
+    if (!is_same) item.since_ns = clock_.MonotonicNs();
+    // Looking takes its time: from when the first look was over to when this one began.
+    item.rests = is_same && look_began_ns_ >= item.since_ns + limits::kArtifactRestNs;
+    if (!is_same && !OutOfPatience(capture)) {
+      item.settled_for_good = false;
+      item.forgone.clear();
+    }
+    item.seen.state = artifact.state;
+    return;
+  }
+  const bool is_new = artifact.state.modified_ns >= capture.new_from_ns;
+  const bool is_its =
+      std::any_of(workers.begin(), workers.end(),
+                  [&](const WorkerIdentity& worker) { return IsOfWorker(artifact, worker); });
+  if (!is_new && !is_its) return;
+  if (capture.items.size() >= limits::kArtifactsPerAgentMax) {
+    AgentSourceMetrics::Add(metrics_.artifact_looks_cut_short);
+    return;
+  }
+  Item& item = capture.items[key];
+  item.seen = artifact;
+  item.since_ns = clock_.MonotonicNs();
+}
+
+bool ArtifactSource::IsDue(const Capture& capture, const Item& item) const {
+  if (item.settled_for_good || clock_.MonotonicNs() < item.again_ns) return false;
+  return !item.forgone.empty() || (item.rests && !OutOfPatience(capture));
+}
+
+// One at a time, so that what is on its way moves: the sink has one go after the other. Of those
+// that are due, the one that has rested for the longest time.
+void ArtifactSource::SubmitNext() {
+  if (submitting_) return;
+  const CaptureId* id = nullptr;
+  std::pair<const std::string, Item>* next = nullptr;
+  for (auto& [capture_id, capture] : captures_) {
+    for (auto& entry : capture.items) {
+      if (!IsDue(capture, entry.second)) continue;
+      if (next != nullptr && next->second.since_ns <= entry.second.since_ns) continue;
+      id = &capture_id;
+      next = &entry;
+    }
+  }
+  if (next == nullptr) return;
+  submitting_ = true;
+  Item& item = next->second;
+  item.on_its_way = true;
+  auto done = [this, alive = std::weak_ptr<bool>(alive_), capture_id = *id, key = next->first,
+               artifact = item.seen,
+               is_note = !item.forgone.empty()](const ArtifactSink::Outcome& outcome) {
+    if (alive.expired()) return;
+    submitting_ = false;
+    const auto capture = captures_.find(capture_id);
+    if (capture != captures_.end()) {
+      const auto it = capture->second.items.find(key);
+      if (it != capture->second.items.end()) {
+        it->second.on_its_way = false;
+        is_note ? OnTold(it->second, outcome) : OnOutcome(it->second, artifact, outcome);
+      }
+      EndIfDone(capture->second);
+    }
+    SubmitNext();
+  };
+  if (item.forgone.empty()) {
+    sink_.Submit(*id, item.seen, std::move(done));
+  } else {
+    sink_.Forgo(*id, item.seen, item.forgone, std::move(done));
+  }
+}
+
+void ArtifactSource::OnTold(Item& item, const ArtifactSink::Outcome& outcome) {
+  if (outcome.fate == ArtifactSink::Fate::kAway) {
+    item.again_ns = clock_.MonotonicNs() + kAwayNs;
+  } else if (!item.forgone.empty()) {  // else it is another one by now
+    item.settled_for_good = true;
+  }
+}
+
+bool ArtifactSource::OutOfPatience(const Capture& capture) const {
+  return capture.stopped &&
+         clock_.MonotonicNs() >= capture.stopped_ns + limits::kArtifactPatienceNs;
+}
+
+void ArtifactSource::OnOutcome(Item& item, const FoundArtifact& artifact,
+                               const ArtifactSink::Outcome& outcome) {
+  using Fate = ArtifactSink::Fate;
+  switch (outcome.fate) {
+    case Fate::kKept:
+      AgentSourceMetrics::Add(metrics_.artifacts_kept);
+      // Unless it is another one by now.
+      item.settled_for_good = item.seen.state == artifact.state;
+      break;
+    case Fate::kChanged:
+      AgentSourceMetrics::Add(metrics_.artifacts_changed);
+      item.rests = false;
+      item.since_ns = clock_.MonotonicNs();
+      if (++item.changes < limits::kArtifactReadsMax) break;
+      AgentSourceMetrics::Add(metrics_.artifacts_given_up);
+      item.forgone = "it changed each time that it was read";
+      break;
+    case Fate::kAway:
+      item.again_ns = clock_.MonotonicNs() + kAwayNs;
+      break;
+    case Fate::kRefused:
+      AgentSourceMetrics::Add(metrics_.artifacts_refused);
+      item.forgone = outcome.why.empty() ? "refused" : outcome.why;
+      break;
+  }
+}
+
+void ArtifactSource::EndIfDone(Capture& capture) {
+  if (!capture.stopped || capture.over) return;
+  bool any_open = false;
+  for (auto& [key, item] : capture.items) {
+    if (item.settled_for_good) continue;
+    any_open = true;
+    // What is being sent is moving, and is waited for.
+    if (!OutOfPatience(capture) || item.on_its_way || !item.forgone.empty()) continue;
+    AgentSourceMetrics::Add(metrics_.artifacts_given_up);
+    item.forgone = "it was not handed over in time";
+    item.again_ns = 0;
+  }
+  capture.over = !any_open && capture.looks_at_end >= kLooksAtEnd;
+}
+
+void ArtifactSource::LookIn(uint64_t delay_ns) {
+  auto look = [this, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.expired()) return;
+    look_scheduled_ = false;
+    Look();
+  };
+  if (delay_ns == 0) {
+    runner_.PostTask(std::move(look));
+  } else if (!std::exchange(look_scheduled_, true)) {
+    runner_.PostDelayedTask(std::move(look), delay_ns);
+  }
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/host/host_source.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trace/host_samples.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+HostSource::HostSource(Options options, const Clock& clock, TaskRunner& runner, ChunkSink& sink,
+                       AgentSourceMetrics& metrics, IsRecording is_recording)
+    : options_(std::move(options)),
+      clock_(clock),
+      runner_(runner),
+      sink_(sink),
+      metrics_(metrics),
+      is_recording_(std::move(is_recording)) {}
+
+HostSource::~HostSource() = default;
+
+bool HostSource::Selects(const CaptureSpec& spec) const {
+  if (!options_.enabled) return false;
+  if (spec.mode != CaptureMode::kStream && spec.mode != CaptureMode::kContinuous) return false;
+  const auto& instances = spec.instance_ids;
+  return instances.empty() ||
+         std::find(instances.begin(), instances.end(), options_.instance_id) != instances.end();
+}
+
+HostSource::Capture* HostSource::Know(const CaptureId& capture_id, const CaptureSpec& spec,
+                                      std::span<const StreamCursor> cursors) {
+  const auto is_own = [this](const StreamCursor& cursor) {
+    return cursor.stream.kind == StreamKind::kHost && cursor.stream.agent_id == options_.agent_id &&
+           cursor.next_sequence > 0;
+  };
+  auto known = captures_.find(capture_id);
+  if (known == captures_.end()) {
+    if (!Selects(spec) && std::none_of(cursors.begin(), cursors.end(), is_own)) return nullptr;
+    known = captures_.try_emplace(capture_id).first;
+    known->second.selected = Selects(spec);
+  }
+  Capture& capture = known->second;
+  for (const StreamCursor& cursor : cursors) {
+    if (is_own(cursor)) capture.cursors[cursor.stream.worker.boot_id] = cursor;
+  }
+  return &capture;
+}
+
+const StreamCursor* HostSource::OwnCursor(const Capture& capture) const {
+  const auto it = capture.cursors.find(options_.boot_id);
+  return it == capture.cursors.end() ? nullptr : &it->second;
+}
+
+bool HostSource::IsOn(const Capture& capture) const {
+  if (!capture.selected || !capture.begun || capture.stopped) return false;
+  const StreamCursor* const cursor = OwnCursor(capture);
+  return capture.stream != nullptr || cursor == nullptr || !cursor->ended;
+}
+
+void HostSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                              std::span<const StreamCursor> cursors) {
+  Capture* const capture = Know(capture_id, spec, cursors);
+  if (capture == nullptr) return;
+  capture->begun = true;
+  capture->confirmed = true;
+  LookAgain();
+}
+
+void HostSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                            std::span<const StreamCursor> cursors) {
+  Know(capture_id, spec, cursors);
+}
+
+void HostSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin&) {
+  const auto it = captures_.find(capture_id);
+  if (it == captures_.end()) return;
+  it->second.begun = true;
+  it->second.confirmed = true;
+  LookAgain();
+}
+
+void HostSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                             std::span<const StreamCursor> cursors, const CaptureBegin&) {
+  StartCapture(capture_id, spec, cursors);
+}
+
+void HostSource::GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
+                      std::span<const StreamCursor> cursors) {
+  Capture* const capture = Know(capture_id, spec, cursors);
+  if (capture == nullptr || OwnCursor(*capture) == nullptr) return;
+  capture->begun = true;
+  LookAgain();
+}
+
+// What was begun is ended below; nothing new begins.
+void HostSource::ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
+                                std::span<const StreamCursor> cursors,
+                                const std::optional<CaptureBegin>&) {
+  Know(capture_id, spec, cursors);
+}
+
+void HostSource::StopCapture(const CaptureId& capture_id) {
+  const auto it = captures_.find(capture_id);
+  if (it == captures_.end() || it->second.stopped) return;
+  Capture& capture = it->second;
+  capture.stopped = true;
+  if (capture.samples()) {
+    if (std::optional<HostReading> reading = Read()) capture.stream->Take(*std::move(reading));
+  }
+  if (capture.stream != nullptr) capture.stream->End();
+  EndOrphans(capture_id, capture);
+}
+
+// Without times: the capture may have stopped long before anybody could end them.
+void HostSource::EndOrphans(const CaptureId& capture_id, Capture& capture) {
+  for (const auto& [boot_id, cursor] : capture.cursors) {
+    const bool is_of_this_boot = boot_id == options_.boot_id;
+    if (cursor.ended || (is_of_this_boot && capture.stream != nullptr)) continue;
+    auto writer =
+        std::make_unique<StreamWriter>(capture_id, cursor.stream, clock_, sink_, metrics_);
+    writer->Resume(cursor);
+    writer->AddLoss(
+        cursor.source_position,
+        {.place = LossPlace::kAgentQueue,
+         .reason = LossReason::kUnknown,
+         .detail = is_of_this_boot ? "no samples of the host from here on: their agent has ended"
+                                   : "no samples of the host from here on: it was started anew"});
+    writer->End(cursor.source_position);
+    capture.orphans.push_back(std::move(writer));
+  }
+}
+
+bool HostSource::CaptureFinished(const CaptureId& capture_id) const {
+  const auto it = captures_.find(capture_id);
+  if (it == captures_.end()) return true;
+  const Capture& capture = it->second;
+  return capture.stopped && (capture.stream == nullptr || capture.stream->finished()) &&
+         std::all_of(capture.orphans.begin(), capture.orphans.end(),
+                     [](const auto& orphan) { return orphan->finished(); });
+}
+
+void HostSource::Flush() {
+  for (const auto& [capture_id, capture] : captures_) {
+    if (capture.stream != nullptr) capture.stream->Flush();
+  }
+}
+
+void HostSource::ForgetCapture(const CaptureId& capture_id) { captures_.erase(capture_id); }
+
+void HostSource::LookAgain() { WakeAt(clock_.MonotonicNs()); }
+
+std::optional<HostReading> HostSource::Read() {
+  auto reading = ReadHost(options_.proc_root, clock_);
+  std::string problem = reading.ok() ? "" : std::string(reading.status().message());
+  if (problem != problem_) {
+    problem_ = std::move(problem);
+    if (problem_.empty()) {
+      spdlog::info("host: its processors and memory are sampled again");
+    } else {
+      spdlog::warn("host: no samples of its processors and memory: {}", problem_);
+    }
+  }
+  if (reading.ok()) return *std::move(reading);
+  // The next interval is the longer for it.
+  AgentSourceMetrics::Add(metrics_.host_readings_failed);
+  return std::nullopt;
+}
+
+void HostSource::Sample(const CaptureId& capture_id, Capture& capture, bool is_due,
+                        const HostReading& reading) {
+  if (capture.samples()) {
+    if (is_due || !capture.records) capture.stream->Take(reading);
+    return;
+  }
+  if (!capture.records) return;
+  if (capture.stream != nullptr) return capture.stream->GoOn(reading);
+  StreamIdentity identity;
+  identity.agent_id = options_.agent_id;
+  identity.worker.instance_id = options_.instance_id;
+  identity.worker.boot_id = options_.boot_id;
+  identity.kind = StreamKind::kHost;
+  identity.nc_idx = limits::kNoNcIdx;
+  capture.stream = std::make_unique<HostStream>(capture_id, std::move(identity), clock_, sink_,
+                                                metrics_, reading);
+  const StreamCursor* const cursor = OwnCursor(capture);
+  if (cursor != nullptr) capture.stream->Resume(*cursor, capture.confirmed);
+}
+
+void HostSource::Work() {
+  const uint64_t now = clock_.MonotonicNs();
+  bool has_streams = false;
+  bool changes = false;
+  bool samples = false;
+  for (auto& [capture_id, capture] : captures_) {
+    if (!IsOn(capture)) continue;
+    capture.records = is_recording_(capture_id);
+    has_streams = has_streams || capture.stream != nullptr;
+    changes = changes || capture.records != capture.samples();
+    samples = samples || capture.samples();
+  }
+  // Seconds are counted from the first stream on.
+  if (!has_streams && now >= sample_due_ns_) sample_due_ns_ = now;
+  const bool is_due = now >= sample_due_ns_;
+  std::optional<HostReading> reading;
+  if (changes || (is_due && samples)) reading = Read();
+  for (auto& [capture_id, capture] : captures_) {
+    if (!IsOn(capture)) continue;
+    if (reading) Sample(capture_id, capture, is_due, *reading);
+    if (capture.stream == nullptr) continue;
+    if (!capture.records) capture.stream->Pause();
+    if (is_due) capture.stream->Tick();
+  }
+  if (is_due) {
+    sample_due_ns_ += ((now - sample_due_ns_) / kHostSampleIntervalNs + 1) * kHostSampleIntervalNs;
+  }
+  // Where nothing records and nothing is open LookAgain is waited for.
+  if (has_streams || changes) WakeAt(sample_due_ns_);
+}
+
+void HostSource::WakeAt(uint64_t monotonic_ns) {
+  if (wake_ns_ != 0 && wake_ns_ <= monotonic_ns) return;
+  wake_ns_ = monotonic_ns;
+  const uint64_t now = clock_.MonotonicNs();
+  runner_.PostDelayedTask(
+      [this, monotonic_ns, alive = std::weak_ptr<bool>(alive_)] {
+        if (alive.expired() || wake_ns_ != monotonic_ns) return;
+        wake_ns_ = 0;
+        Work();
+      },
+      monotonic_ns > now ? monotonic_ns - now : 0);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/upload/artifact_uploader.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/sha256.h"
+#include "base/stall_watch.h"
+#include "base/status.h"
+#include "trace/artifact_limits.h"
+
+namespace neurontrace {
+namespace {
+
+using Fate = ArtifactSink::Fate;
+
+constexpr std::chrono::seconds kOfferPatience{20};
+
+ArtifactSink::Outcome Changed() { return {Fate::kChanged, "it changed while it was read"}; }
+
+// What a call that gave no answer says.
+ArtifactSink::Outcome OutcomeOf(const grpc::Status& status) {
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return {Fate::kRefused, "the aggregator is an older one and keeps no artifacts"};
+    case grpc::StatusCode::INVALID_ARGUMENT:
+      return {Fate::kRefused, status.error_message()};
+    default:
+      return {Fate::kAway, status.error_message()};
+  }
+}
+
+ArtifactSink::Outcome OutcomeOf(const v1::ArtifactAnswer& answer) {
+  switch (answer.outcome()) {
+    case v1::ARTIFACT_OUTCOME_KEPT:
+      return {Fate::kKept, ""};
+    case v1::ARTIFACT_OUTCOME_SEND:  // of a Put: what came is gone again
+    case v1::ARTIFACT_OUTCOME_BUSY:
+      return {Fate::kAway, answer.detail()};
+    case v1::ARTIFACT_OUTCOME_DIFFERENT:
+      return {Fate::kChanged, answer.detail()};
+    default:
+      return {Fate::kRefused,
+              fmt::format("{} {}", v1::ArtifactOutcome_Name(answer.outcome()), answer.detail())};
+  }
+}
+
+}  // namespace
+
+ArtifactUploader::ArtifactUploader(std::shared_ptr<grpc::Channel> channel, std::string agent_id,
+                                   TaskRunner& runner)
+    : stub_(v1::ArtifactGateway::NewStub(channel)),
+      agent_id_(std::move(agent_id)),
+      runner_(runner),
+      thread_([this] { loop_.Run(); }) {}
+
+ArtifactUploader::~ArtifactUploader() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    if (const auto context = under_way_.lock()) context->TryCancel();
+  }
+  loop_.PostTask([this] { loop_.Quit(); });
+  thread_.join();
+}
+
+std::shared_ptr<grpc::ClientContext> ArtifactUploader::NewContext() {
+  auto context = std::make_shared<grpc::ClientContext>();
+  const std::lock_guard lock(mutex_);
+  if (ending_) return nullptr;
+  under_way_ = context;
+  return context;
+}
+
+void ArtifactUploader::Find(const std::vector<std::string>& roots, const std::string& instance_id,
+                            Found done) {
+  loop_.PostTask([this, roots, instance_id, done = std::move(done)] {
+    bool truncated = false;
+    std::vector<FoundArtifact> all;
+    for (const std::string& root : roots) {
+      std::vector<FoundArtifact> found = FindArtifacts(root, instance_id, truncated);
+      std::move(found.begin(), found.end(), std::back_inserter(all));
+    }
+    runner_.PostTask([done, all = std::move(all), truncated] { done(all, truncated); });
+  });
+}
+
+void ArtifactUploader::Submit(const CaptureId& capture_id, const FoundArtifact& artifact,
+                              Done done) {
+  loop_.PostTask([this, capture_id, artifact, done = std::move(done)] {
+    const Outcome outcome = Send(capture_id, artifact);
+    if (outcome.fate == Fate::kRefused) {
+      SPDLOG_WARN("artifact {} of capture {} is not kept: {}", artifact.place.path(),
+                  capture_id.ToString(), outcome.why);
+    }
+    runner_.PostTask([done, outcome] { done(outcome); });
+  });
+}
+
+void ArtifactUploader::Forgo(const CaptureId& capture_id, const FoundArtifact& artifact,
+                             const std::string& why, Done done) {
+  v1::ArtifactForgone forgone;
+  forgone.set_capture_id(std::string(capture_id.bytes()));
+  forgone.set_agent_id(agent_id_);
+  forgone.set_root(ArtifactRootOf(artifact.root));
+  forgone.set_directory(artifact.place.directory);
+  forgone.set_session(artifact.place.session);
+  forgone.set_name(artifact.place.name);
+  forgone.set_bytes(artifact.state.bytes);
+  forgone.set_reason(why);
+  loop_.PostTask([this, forgone = std::move(forgone), done = std::move(done)] {
+    runner_.PostTask([done, outcome = SendForgone(forgone)] { done(outcome); });
+  });
+}
+
+ArtifactSink::Outcome ArtifactUploader::SendForgone(const v1::ArtifactForgone& forgone) {
+  const auto context = NewContext();
+  if (context == nullptr) return {Fate::kAway, "the agent ends"};
+  context->set_deadline(std::chrono::system_clock::now() + kOfferPatience);
+  v1::ArtifactAnswer answer;
+  const grpc::Status status = stub_->Forgo(context.get(), forgone, &answer);
+  switch (status.error_code()) {
+    case grpc::StatusCode::OK:
+      return OutcomeOf(answer);
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case grpc::StatusCode::CANCELLED:
+      return {Fate::kAway, status.error_message()};
+    default:  // it will not be told better another time
+      return {Fate::kRefused, status.error_message()};
+  }
+}
+
+absl::StatusOr<std::string> ArtifactUploader::HashOf(const ArtifactFile& file,
+                                                     const FoundArtifact& artifact) {
+  const std::string path = artifact.root + "/" + artifact.place.path();
+  const auto known = hashes_.find(path);
+  if (known != hashes_.end() && known->second.first == artifact.state) return known->second.second;
+  Sha256 sha;
+  for (uint64_t offset = 0; offset < artifact.state.bytes;) {
+    ASSIGN_OR_RETURN(const std::string piece, file.Read(offset, limits::kArtifactPartBytes));
+    if (piece.empty()) break;
+    sha.Update(piece);
+    offset += piece.size();
+    const std::lock_guard lock(mutex_);
+    if (ending_) return absl::CancelledError("the agent ends");
+  }
+  if (hashes_.size() >= kHashesKept) hashes_.clear();
+  std::string digest = sha.Finish();
+  hashes_[path] = {artifact.state, digest};
+  return digest;
+}
+
+ArtifactSink::Outcome ArtifactUploader::Send(const CaptureId& capture_id,
+                                             const FoundArtifact& artifact) {
+  if (artifact.state.bytes > limits::kArtifactBytesMax) {
+    return {Fate::kRefused, fmt::format("it has {} bytes", artifact.state.bytes)};
+  }
+  const auto file = ArtifactFile::Open(artifact.root, artifact.place);
+  if (!file.ok()) return {Fate::kChanged, std::string(file.status().message())};
+  auto state = file->State();
+  if (!state.ok() || *state != artifact.state) return Changed();
+  const auto hash = HashOf(*file, artifact);
+  if (!hash.ok()) return {Fate::kAway, std::string(hash.status().message())};
+  state = file->State();
+  if (!state.ok() || *state != artifact.state) return Changed();
+
+  v1::ArtifactOffer offer;
+  offer.set_capture_id(std::string(capture_id.bytes()));
+  offer.set_agent_id(agent_id_);
+  offer.set_root(ArtifactRootOf(artifact.root));
+  offer.set_directory(artifact.place.directory);
+  offer.set_session(artifact.place.session);
+  offer.set_name(artifact.place.name);
+  offer.set_sha256(*hash);
+  offer.set_bytes(artifact.state.bytes);
+  offer.set_modified_realtime_ns(artifact.state.modified_ns);
+  const auto context = NewContext();
+  if (context == nullptr) return {Fate::kAway, "the agent ends"};
+  context->set_deadline(std::chrono::system_clock::now() + kOfferPatience);
+  v1::ArtifactAnswer answer;
+  const grpc::Status status = stub_->Offer(context.get(), offer, &answer);
+  if (!status.ok()) return OutcomeOf(status);
+  if (answer.outcome() != v1::ARTIFACT_OUTCOME_SEND) return OutcomeOf(answer);
+  return Put(*file, artifact, offer, std::min(answer.offset(), offer.bytes()));
+}
+
+ArtifactSink::Outcome ArtifactUploader::Put(const ArtifactFile& file, const FoundArtifact& artifact,
+                                            const v1::ArtifactOffer& offer, uint64_t offset) {
+  const auto context = NewContext();
+  if (context == nullptr) return {Fate::kAway, "the agent ends"};
+  v1::ArtifactAnswer answer;
+  const auto writer = stub_->Put(context.get(), &answer);
+  StallWatch watch(runner_, {.period_ns = limits::kArtifactAnswerNs},
+                   [&context] { context->TryCancel(); });
+  v1::ArtifactPart part;
+  *part.mutable_offer() = offer;
+  bool is_whole = true;
+  do {
+    const auto piece = file.Read(offset, limits::kArtifactPartBytes);
+    is_whole = piece.ok() && (!piece->empty() || offset == offer.bytes());
+    if (!is_whole) break;
+    part.set_offset(offset);
+    part.set_content(piece->substr(0, std::min<uint64_t>(piece->size(), offer.bytes() - offset)));
+    offset += part.content().size();
+    watch.Progress(1);
+    if (!writer->Write(part)) break;  // Finish says why
+    part.clear_offer();
+  } while (offset < offer.bytes());
+  const auto state = file.State();
+  is_whole = is_whole && state.ok() && *state == artifact.state;
+  if (!is_whole) context->TryCancel();
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  if (!is_whole) return Changed();
+  return status.ok() ? OutcomeOf(answer) : OutcomeOf(status);
+}
+
+}  // namespace neurontrace

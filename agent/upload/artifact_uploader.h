@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/source/artifact/artifact_sink.h"
+#include "base/event_loop.h"
+#include "base/task_runner.h"
+#include "neurontrace/v1/artifact_gateway.grpc.pb.h"
+
+namespace neurontrace {
+
+// Looks for artifacts, reads them and sends them, one after the other, on a thread of its own.
+//
+// A file is read to its end for its hash before it is offered; only content that the aggregator
+// lacks is read again and sent, from where a broken call before stopped. Before, between and behind
+// the two readings it has to be the same file of the same size and time of change, and what came of
+// the second has to have the hash of the first: else it is told as changed, and nothing of it is
+// kept. Hashes of files that have not changed are remembered.
+class ArtifactUploader final : public ArtifactSink {
+ public:
+  // `runner` is the agent's sequence; it outlives this.
+  ArtifactUploader(std::shared_ptr<grpc::Channel> channel, std::string agent_id,
+                   TaskRunner& runner);
+  // Ends the call under way.
+  ~ArtifactUploader() override;
+
+  void Find(const std::vector<std::string>& roots, const std::string& instance_id,
+            Found done) override;
+  void Submit(const CaptureId& capture_id, const FoundArtifact& artifact, Done done) override;
+  void Forgo(const CaptureId& capture_id, const FoundArtifact& artifact, const std::string& why,
+             Done done) override;
+
+ private:
+  static constexpr size_t kHashesKept = 10'000;
+
+  // All of these on the thread.
+  Outcome Send(const CaptureId& capture_id, const FoundArtifact& artifact);
+  absl::StatusOr<std::string> HashOf(const ArtifactFile& file, const FoundArtifact& artifact);
+  Outcome SendForgone(const v1::ArtifactForgone& forgone);
+  Outcome Put(const ArtifactFile& file, const FoundArtifact& artifact,
+              const v1::ArtifactOffer& offer, uint64_t offset);
+  // A context that the end of this cancels; null once it has begun.
+  std::shared_ptr<grpc::ClientContext> NewContext();
+
+  const std::unique_ptr<v1::ArtifactGateway::Stub> stub_;
+  const std::string agent_id_;
+  TaskRunner& runner_;
+  std::map<std::string, std::pair<ArtifactFileState, std::string>> hashes_;  // by path
+  std::mutex mutex_;
+  bool ending_ = false;                           // guarded by mutex_
+  std::weak_ptr<grpc::ClientContext> under_way_;  // likewise
+  EventLoop loop_;
+  std::thread thread_;
+};
+
+}  // namespace neurontrace

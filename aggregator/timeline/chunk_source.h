@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,8 @@ struct ChunkEntry {
   uint64_t last_timestamp_ns = 0;   // raw
   uint32_t event_count = 0;
   std::vector<ForeignStop> foreign_stops;
+  // Each once, those of metadata too; nothing where they are not known: then it may have any.
+  std::optional<std::vector<std::string>> event_types = {};
 };
 
 // A place in a stream's index.

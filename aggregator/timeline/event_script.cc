@@ -23,6 +23,9 @@ Column ColumnOf(const EventScript::Value& value) {
   }
   if (const auto* truth = std::get_if<bool>(&value))
     return {ValueType::kBool, {*truth ? 1u : 0u, {}}};
+  if (const auto* json = std::get_if<EventScript::Json>(&value)) {
+    return {ValueType::kJson, {0, json->text}};
+  }
   return {ValueType::kString, {0, std::get<std::string>(value)}};
 }
 
@@ -31,7 +34,8 @@ Column ColumnOf(const EventScript::Value& value) {
 void EventScript::Add(const Event& event) {
   Shape shape{
       .event_type = event.type, .phase = event.phase, .present = FieldBit(Field::kTimestamp)};
-  shape.present |= FieldBit(Field::kThreadId);
+  if (event.has_thread) shape.present |= FieldBit(Field::kThreadId);
+  if (event.nrta_seq_id) shape.present |= FieldBit(Field::kNrtaSeqId);
   if (event.tracking_id != 0) shape.present |= FieldBit(Field::kTrackingId);
   if (event.id != 0) shape.present |= FieldBit(Field::kId);
   std::vector<AttributeValue> values;
@@ -45,7 +49,8 @@ void EventScript::Add(const Event& event) {
   const EventFields fields{.timestamp_ns = event.timestamp_ns,
                            .id = event.id,
                            .tracking_id = event.tracking_id,
-                           .thread_id = event.thread_id};
+                           .thread_id = event.thread_id,
+                           .nrta_seq_id = event.nrta_seq_id.value_or(0)};
   if (!builder_.Append(*id, fields, values).ok()) std::abort();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -14,7 +15,11 @@ namespace neurontrace {
 // Writes events as a test thinks of them and hands them to a builder.
 class EventScript {
  public:
-  using Value = std::variant<uint64_t, int64_t, double, bool, std::string>;
+  // What a chunk calls JSON, whether it is some or not.
+  struct Json {
+    std::string text;
+  };
+  using Value = std::variant<uint64_t, int64_t, double, bool, std::string, Json>;
   struct Attribute {
     std::string name;
     Value value;
@@ -29,6 +34,8 @@ class EventScript {
     uint64_t thread_id = 0;
     Attributes attributes;
     uint64_t id = 0;
+    std::optional<uint64_t> nrta_seq_id = {};
+    bool has_thread = true;
   };
 
   explicit EventScript(EventChunkBuilder& builder) : builder_(builder) {}

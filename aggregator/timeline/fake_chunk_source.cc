@@ -27,6 +27,12 @@ std::vector<ForeignStop> FindForeignStops(const DecodedChunk& chunk) {
   return found;
 }
 
+std::vector<std::string> FindEventTypes(const DecodedChunk& chunk) {
+  std::set<std::string_view> types;
+  for (const Shape& shape : chunk.shapes()) types.insert(shape.event_type);
+  return {types.begin(), types.end()};
+}
+
 }  // namespace
 
 uint32_t FakeChunkSource::AddStream(StreamIdentity identity, std::vector<RankEvidence> evidence) {
@@ -49,6 +55,7 @@ void FakeChunkSource::AddChunk(uint32_t stream, EventChunkBuilder& builder) {
     DecodedChunk chunk;
     if (const absl::Status status = chunk.Decode(columns.bytes); !status.ok()) std::abort();
     entry.foreign_stops = FindForeignStops(chunk);
+    entry.event_types = FindEventTypes(chunk);
     about.first_timestamp_ns = about.events == 0
                                    ? entry.first_timestamp_ns
                                    : std::min(about.first_timestamp_ns, entry.first_timestamp_ns);
@@ -61,6 +68,12 @@ void FakeChunkSource::AddChunk(uint32_t stream, EventChunkBuilder& builder) {
   ++about.chunks;
   stored.chunks.push_back(
       {CompressColumns(columns.bytes), static_cast<uint32_t>(columns.bytes.size()), false});
+}
+
+void FakeChunkSource::ForgetEventTypes() {
+  for (StoredStream& stream : streams_) {
+    for (auto& [position, entry] : stream.index) entry.event_types.reset();
+  }
 }
 
 void FakeChunkSource::Lose(uint32_t stream, uint64_t sequence) {
@@ -79,6 +92,8 @@ absl::Status FakeChunkSource::ReadIndex(uint32_t stream, IndexPosition from, siz
        it != index.end() && entries.size() < entries_max; ++it) {
     entries.push_back(it->second);
   }
+  ++index_reads_;
+  entries_read_ += entries.size();
   return absl::OkStatus();
 }
 

@@ -21,12 +21,17 @@ class FakeChunkSource : public ChunkSource {
   StreamDescription& stream(uint32_t number) { return description_.streams[number]; }
   // Adds the events of a builder as the stream's next chunk.
   void AddChunk(uint32_t stream, EventChunkBuilder& builder);
+  // The index is then as builds wrote it that did not note them.
+  void ForgetEventTypes();
   // Makes a chunk unreadable, as a store whose disk lost it would.
   void Lose(uint32_t stream, uint64_t sequence);
   // The columns of a chunk, to be spoilt.
   std::string& columns(uint32_t stream, uint64_t sequence);
 
   uint64_t chunks_read() const { return chunks_read_; }
+  // Calls of ReadIndex, and what they gave.
+  uint64_t index_reads() const { return index_reads_; }
+  uint64_t entries_read() const { return entries_read_; }
 
   absl::StatusOr<CaptureDescription> Describe() override { return description_; }
   absl::Status ReadIndex(uint32_t stream, IndexPosition from, size_t entries_max,
@@ -47,6 +52,8 @@ class FakeChunkSource : public ChunkSource {
   CaptureDescription description_;
   std::vector<StoredStream> streams_;
   uint64_t chunks_read_ = 0;
+  uint64_t index_reads_ = 0;
+  uint64_t entries_read_ = 0;
 };
 
 }  // namespace neurontrace

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
+#include <optional>
 #include <vector>
 
 #include "base/status.h"
 #include "trace/event_chunk.h"
+#include "trace/framework_mapping.h"
 
 namespace neurontrace {
 namespace {
@@ -38,6 +41,10 @@ class MetadataEvent {
     }
     return {};
   }
+  std::optional<uint64_t> SequenceId() const {
+    if ((shape_.present & FieldBit(Field::kNrtaSeqId)) == 0) return std::nullopt;
+    return chunk_.nrta_seq_id()[event_];
+  }
   std::string ThreadId() const {
     if ((shape_.present & FieldBit(Field::kThreadId)) == 0) return Text(KeyScope::kTop, "tid");
     return fmt::format("{}", chunk_.thread_id()[event_]);
@@ -66,10 +73,46 @@ void TakeNames(const DecodedChunk& chunk, FrameworkNames& names) {
   }
 }
 
+// The list is one of integers and nulls; what is no number from 0 names no operation.
+void TakeMapped(uint64_t nrta_seq_id, std::string_view list, FrameworkNames& names, size_t& room) {
+  while (!list.empty()) {
+    const size_t begin = list.find_first_not_of("[,] ");
+    if (begin == std::string_view::npos) return;
+    list.remove_prefix(begin);
+    const std::string_view item = list.substr(0, list.find_first_of(",] "));
+    list.remove_prefix(item.size());
+    uint64_t number = 0;
+    const auto end = std::from_chars(item.data(), item.data() + item.size(), number);
+    if (end.ec != std::errc{} || end.ptr != item.data() + item.size()) continue;
+    if (room == 0) {
+      ++names.mapped_beyond;
+      continue;
+    }
+    --room;
+    names.mapped.push_back({nrta_seq_id, number});
+  }
+}
+
+void TakeMapping(const DecodedChunk& chunk, FrameworkNames& names, size_t& room) {
+  for (size_t i = 0; i < chunk.size(); ++i) {
+    const Shape& shape = chunk.shapes()[chunk.shape_of()[i]];
+    if (shape.phase != Phase::kMetadata || shape.event_type != kFrameworkMappingEventType) continue;
+    const MetadataEvent event(chunk, i);
+    const auto id = event.SequenceId();
+    if (id) TakeMapped(*id, event.Text(KeyScope::kData, kMappingSequenceKey), names, room);
+  }
+}
+
 }  // namespace
 
+bool IsFrameworkMapping(const StreamIdentity& stream) {
+  return stream.kind == StreamKind::kFramework && IsFrameworkMappingName(stream.name);
+}
+
 absl::StatusOr<FrameworkNames> ReadFrameworkNames(ChunkSource& source,
-                                                  const StreamDescription& stream) {
+                                                  const StreamDescription& stream,
+                                                  size_t& mapped_room) {
+  const bool is_mapping = IsFrameworkMapping(stream.identity);
   FrameworkNames names;
   IndexPosition from;
   std::vector<ChunkEntry> entries;
@@ -80,7 +123,12 @@ absl::StatusOr<FrameworkNames> ReadFrameworkNames(ChunkSource& source,
     for (const ChunkEntry& entry : entries) {
       if (!source.ReadColumns(stream.number, entry.sequence, columns).ok()) continue;
       if (!chunk.Decode(columns, DecodedChunk::Attributes::kSkip).ok()) continue;
-      if (HasMetadata(chunk) && chunk.Decode(columns).ok()) TakeNames(chunk, names);
+      if (!HasMetadata(chunk) || !chunk.Decode(columns).ok()) continue;
+      if (is_mapping) {
+        TakeMapping(chunk, names, mapped_room);
+      } else {
+        TakeNames(chunk, names);
+      }
     }
     if (!entries.empty()) {
       from = {entries.back().last_timestamp_ns, entries.back().sequence + 1};

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "aggregator/timeline/chunk_source.h"
@@ -11,10 +12,13 @@
 
 namespace neurontrace {
 
-// What the metadata events of one framework trace file call its processes and threads. Process and
-// thread ids are kept as text, because files have both numbers and words for them ("Spans").
+// What the metadata events of one framework file say. Of a trace file: what its processes and
+// threads are called; their ids are kept as text, because files have both numbers and words for
+// them ("Spans"). Of a mapping file: which operations its sequences were submitted for.
 struct FrameworkNames {
   static constexpr size_t kRowsMax = 65'536;  // further ones keep their ids for a name
+  // Over all files of one reading; further ones are counted.
+  static constexpr size_t kMappedMax = 1'048'576;
 
   struct Process {
     std::string name;
@@ -22,12 +26,25 @@ struct FrameworkNames {
   };
   std::map<std::string, Process> processes;                            // by process id
   std::map<std::pair<std::string, std::string>, std::string> threads;  // by process, thread id
+
+  // An operation of a framework that the runtime's sequence was submitted for.
+  struct Mapped {
+    uint64_t nrta_seq_id = 0;
+    uint64_t sequence_number = 0;  // the framework's own: `Sequence number` of its operations
+  };
+  std::vector<Mapped> mapped;
+  uint64_t mapped_beyond = 0;  // were too many
 };
 
+// Whether it is the stream of a mapping file: nothing of it is on the timeline.
+bool IsFrameworkMapping(const StreamIdentity& stream);
+
 // Reads the metadata events of a whole stream; of chunks without any, the dictionary alone. Chunks
-// that cannot be read are passed over.
+// that cannot be read are passed over. `mapped_room`: mapped operations that there is room for;
+// those that were taken are subtracted.
 absl::StatusOr<FrameworkNames> ReadFrameworkNames(ChunkSource& source,
-                                                  const StreamDescription& stream);
+                                                  const StreamDescription& stream,
+                                                  size_t& mapped_room);
 
 // The text of an attribute's value, whatever its type: "123", "Spans", "-1", "true".
 std::string AttributeText(const ShapeKey& key, uint64_t value,

@@ -1,21 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/timeline/model_names.h"
 
+#include <charconv>
+
 #include "absl/strings/string_view.h"
+#include "aggregator/timeline/framework_names.h"
 
 namespace neurontrace {
+namespace {
+
+// Numbers can come as text.
+std::optional<uint64_t> ExecutionOf(const TimelineRecord& record) {
+  const ShapeKey* key = nullptr;
+  const uint64_t* value = FindAttribute(record, KeyScope::kData, "exec_id", &key);
+  if (value == nullptr) return std::nullopt;
+  if (key->type == ValueType::kUint) return *value;
+  if (key->type != ValueType::kString) return std::nullopt;
+  const std::string_view text = record.text(*value);
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::optional<ModelAttribute> ModelNames::Of(const TimelineRecord& record) {
+  const ShapeKey* key = nullptr;
+  const uint64_t* value = FindAttribute(record, KeyScope::kData, "model_name", &key);
+  if (value != nullptr && key->type != ValueType::kString) {
+    return ModelAttribute{.key = key, .value = *value};
+  }
+  ModelAttribute model;
+  if (value != nullptr) model.name = record.text(*value);
+  const std::string_view type = record.start().event_type;
+  if (!model.name.empty() && type == "kbl_exec_pre") {
+    if (const auto exec_id = ExecutionOf(record)) Note(record.stream, *exec_id, model.name);
+  } else if (model.name.empty() && type == "nc_exec_running") {
+    if (const auto exec_id = ExecutionOf(record)) model.name = Find(record.stream, *exec_id);
+  }
+  if (value == nullptr && model.name.empty()) return std::nullopt;
+  return model;
+}
+
+std::string_view KeptName(std::string_view name) {
+  if (name.size() <= kKeptNameBytesMax) return name;
+  // The first byte of a character is at most three before one that is none.
+  for (size_t end = kKeptNameBytesMax; end > kKeptNameBytesMax - 4; --end) {
+    const bool continues = (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80;
+    if (!continues) return name.substr(0, end);
+  }
+  return name.substr(0, kKeptNameBytesMax);
+}
 
 void ModelNames::Note(uint32_t stream, uint64_t exec_id, std::string_view model_name) {
   if (model_name.empty()) return;
+  model_name = KeptName(model_name);
   uint32_t model = 0;
-  const auto known = model_numbers_.find(absl::string_view(model_name.data(), model_name.size()));
+  const auto known = model_numbers_.find(model_name);
   if (known != model_numbers_.end()) {
     model = known->second;
   } else {
     if (models_.size() >= kModelsMax) return;
     models_.push_back(std::make_unique<const std::string>(model_name));
     model = static_cast<uint32_t>(models_.size());
-    model_numbers_.emplace(model_name, model);
+    model_numbers_.emplace(*models_.back(), model);
   }
   auto& executions = executions_[stream];
   if (executions.empty()) executions.resize(kExecutionsPerStream);

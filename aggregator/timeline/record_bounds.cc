@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/timeline/record_bounds.h"
 
+#include <map>
+#include <string_view>
+#include <tuple>
+
 namespace neurontrace {
 namespace {
 
@@ -17,9 +21,18 @@ std::optional<uint64_t> OwnBound(const TimelineRecord& record) {
 
 }  // namespace
 
-RecordBounds::RecordBounds(std::span<const TimelineStream> streams) : streams_(streams) {
+RecordBounds::RecordBounds(std::span<const TimelineStream> streams) {
   clocks_.reserve(streams.size());
-  for (const TimelineStream& stream : streams) clocks_.emplace_back(*stream.clock);
+  numbers_.reserve(streams.size());
+  std::map<std::tuple<std::string_view, std::string_view, ClockDomain>, uint32_t> numbers;
+  for (const TimelineStream& stream : streams) {
+    clocks_.emplace_back(*stream.clock);
+    const WorkerIdentity& worker = stream.description.identity.worker;
+    const std::tuple key(std::string_view(worker.instance_id), std::string_view(worker.boot_id),
+                         stream.description.clock_domain);
+    numbers_.push_back(
+        numbers.try_emplace(key, static_cast<uint32_t>(numbers.size())).first->second);
+  }
 }
 
 std::optional<uint64_t> RecordBounds::Of(const TimelineRecord& record) {
@@ -30,17 +43,12 @@ std::optional<uint64_t> RecordBounds::Of(const TimelineRecord& record) {
   return Sum(own, clocks_[record.stream].ErrorBoundNs(host_ns));
 }
 
-bool RecordBounds::ShareHostClock(const TimelineRecord& a, const TimelineRecord& b) const {
-  const StreamDescription& first = streams_[a.stream].description;
-  const StreamDescription& second = streams_[b.stream].description;
-  return first.identity.worker.instance_id == second.identity.worker.instance_id &&
-         first.identity.worker.boot_id == second.identity.worker.boot_id &&
-         first.clock_domain == second.clock_domain;
+RecordBounds::Moment RecordBounds::Keep(const TimelineRecord& record) {
+  return {.bound_ns = Of(record), .own_ns = OwnBound(record), .clock = numbers_[record.stream]};
 }
 
-std::optional<uint64_t> RecordBounds::OfOrder(const TimelineRecord& a, const TimelineRecord& b) {
-  if (ShareHostClock(a, b)) return Sum(OwnBound(a), OwnBound(b));
-  return Sum(Of(a), Of(b));
+std::optional<uint64_t> RecordBounds::OfOrder(const Moment& a, const Moment& b) {
+  return a.clock == b.clock ? Sum(a.own_ns, b.own_ns) : Sum(a.bound_ns, b.bound_ns);
 }
 
 }  // namespace neurontrace

@@ -297,7 +297,7 @@ bool RecordExtractor::Resolve(TimelineRecord& record, StreamIndex& index) {
       index.TakeCarried({HashEventType(record.start().event_type), record.span_id});
   if (span_id) {
     record.span_id = *span_id;
-    return !record.start().keys.empty();
+    return true;
   }
   if (record.start_ns < filter_.window_start_ns) return false;
   record.kind = RecordKind::kSpan;

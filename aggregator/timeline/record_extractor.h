@@ -65,8 +65,9 @@ class RecordExtractor {
   uint64_t raw_timestamp_ns(size_t event) const { return chunk_.timestamp_ns()[event]; }
 
   // A stop without a start in its chunk becomes a record that Resolve must be called on when the
-  // timeline has come to it: false: it is the bare end of a span that was yielded; otherwise it has
-  // become kStopAttributes or a span that lost its start.
+  // timeline has come to it. It has become kStopAttributes, without attributes, too, so that
+  // nobody waits for it any more; or a span that lost its start; or, false, nothing of the time
+  // window.
   static bool IsUnresolved(const TimelineRecord& record) {
     return record.kind == RecordKind::kStopAttributes;
   }

@@ -43,6 +43,7 @@ void Append(const ChunkIndexEntry& index, const ForeignStops& stops,
   for (const ForeignStops::Entry& stop : stops.entries) {
     entry.foreign_stops.push_back({hashes[stop.type], stop.tracking_id, stop.timestamp_ns});
   }
+  if (stops.has_all_types) entry.event_types = stops.event_types;
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST_F(StoreChunkSourceTest, ReadsSpansThatCrossChunksFromTheStore) {
     ASSERT_TRUE(more.ok()) << more.status();
     if (!*more) break;
     for (const TimelineRecord* record : batch.records) {
-      if (record->start().event_type != "outer") continue;
+      if (record->kind != RecordKind::kSpan || record->start().event_type != "outer") continue;
       EXPECT_EQ(record->end_ns - record->start_ns, 970u);
       ++outer;
     }
@@ -81,6 +81,23 @@ TEST_F(StoreChunkSourceTest, ReadsSpansThatCrossChunksFromTheStore) {
   EXPECT_EQ((*reader)->counts().spans, 2 * kChunks);
   EXPECT_EQ((*reader)->counts().open_spans, 0u);
   EXPECT_EQ((*reader)->counts().start_lost_spans, 0u);
+}
+
+TEST_F(StoreChunkSourceTest, TheIndexNamesTheEventTypesOfAChunk) {
+  script_.Span("inner", kStoredBase, kStoredBase + 1, 1);
+  script_.Add({"outer", Phase::kStop, kStoredBase + 2, 2, 7});
+  Put(0, 0);
+  script_.Add({std::string(ForeignStops::kListedTypesBytesMax + 1, 'x'), Phase::kInstant,
+               kStoredBase + 3, 3, 7});
+  Put(0, 1);
+  StoreChunkSource source(store_->OpenCapture(TestCaptureId(1)), TestCapture(1));
+  std::vector<ChunkEntry> entries;
+  ASSERT_TRUE(source.ReadIndex(0, {}, 8, entries).ok());
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].event_types, (std::vector<std::string>{"inner", "outer"}));
+  ASSERT_EQ(entries[0].foreign_stops.size(), 1u);
+  EXPECT_EQ(entries[0].foreign_stops[0].type_hash, HashEventType("outer"));
+  EXPECT_EQ(entries[1].event_types, std::nullopt) << "more than are listed";
 }
 
 TEST_F(StoreChunkSourceTest, AChunkThatIsNotThereIsNotFound) {

@@ -16,13 +16,14 @@ bool ComesLater(const StreamIndex::Chunk& a, const StreamIndex::Chunk& b) {
 
 }  // namespace
 
-StreamIndex::StreamIndex(ChunkSource& source, const StreamDescription& stream, uint64_t from_raw_ns,
-                         uint64_t until_raw_ns)
+StreamIndex::StreamIndex(ChunkSource& source, const StreamDescription& stream,
+                         const TimelineFilter& filter, const RawWindow& window)
     : source_(source),
+      filter_(filter),
       stream_(stream.number),
       chunk_span_max_ns_(stream.chunk_span_max_ns),
-      until_raw_ns_(until_raw_ns),
-      position_{from_raw_ns, 0} {}
+      until_raw_ns_(window.until_ns),
+      position_{window.from_ns, 0} {}
 
 absl::Status StreamIndex::FillBuffer() {
   if (buffer_at_ < buffer_.size() || fetched_all_) return absl::OkStatus();
@@ -43,7 +44,8 @@ absl::StatusOr<bool> StreamIndex::ReadEntry() {
   if (entry.first_timestamp_ns >= until_raw_ns_) {
     ++chunks_passed_over_;
   } else if (entry.event_count > 0) {
-    upcoming_.push_back({entry.first_timestamp_ns, entry.sequence, entry.event_count});
+    upcoming_.push_back(
+        {entry.first_timestamp_ns, entry.sequence, entry.event_count, filter_.MaySelectOf(entry)});
     std::push_heap(upcoming_.begin(), upcoming_.end(), ComesLater);
   }
   return true;

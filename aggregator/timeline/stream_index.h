@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/timeline/chunk_source.h"
+#include "aggregator/timeline/timeline_filter.h"
 
 namespace neurontrace {
 
@@ -30,6 +31,7 @@ class StreamIndex {
     uint64_t first_timestamp_ns = 0;
     uint64_t sequence = 0;
     uint32_t event_count = 0;
+    bool is_selected = true;  // else the filter selects no event of it
   };
   struct SpanKey {
     uint64_t type_hash = 0;
@@ -41,10 +43,14 @@ class StreamIndex {
     }
   };
 
-  // Chunks whose last raw timestamp is before `from_raw_ns`, or whose first is at or after
-  // `until_raw_ns`, are passed over.
-  StreamIndex(ChunkSource& source, const StreamDescription& stream, uint64_t from_raw_ns,
-              uint64_t until_raw_ns);
+  struct RawWindow {
+    uint64_t from_ns = 0;
+    uint64_t until_ns = UINT64_MAX;
+  };
+  // Chunks whose last raw timestamp is before the window's begin, or whose first is at or after its
+  // end, are passed over. Those that `filter` selects nothing of come in their turn, marked.
+  StreamIndex(ChunkSource& source, const StreamDescription& stream, const TimelineFilter& filter,
+              const RawWindow& window);
 
   // Reads on until next() is certain. Call first, and again after Pop.
   absl::Status Settle();
@@ -76,6 +82,7 @@ class StreamIndex {
   void KeepForeignStops(const ChunkEntry& entry);
 
   ChunkSource& source_;
+  const TimelineFilter& filter_;
   const uint32_t stream_;
   const uint64_t chunk_span_max_ns_;
   const uint64_t until_raw_ns_;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "aggregator/timeline/chunk_source.h"
+#include "trace/capture_spec.h"
 #include "trace/event_filter.h"
 #include "trace/ids.h"
 
@@ -14,11 +16,17 @@ namespace neurontrace {
 struct TimelineFilter {
   std::vector<std::string> instance_ids;
   std::vector<uint32_t> neuron_cores;  // nc_idx; streams without a core are then left out
-  EventFilter event_types;             // of framework events, their category
-  uint64_t window_start_ns = 0;        // reference time; an event is shown that overlaps the window
+  std::vector<GidRange> worker_gids;  // of the best evidence; streams without any are then left out
+  std::vector<StreamKind> stream_kinds;
+  EventFilter event_types;       // of framework events, their category
+  uint64_t window_start_ns = 0;  // reference time; an event is shown that overlaps the window
   uint64_t window_end_ns = UINT64_MAX;
+  bool host_samples = false;  // of kind kHost, too: for a reader that knows them
 
-  bool SelectsStream(const StreamIdentity& stream) const;
+  bool SelectsStream(const StreamDescription& stream) const;
+  // Whether an event of the chunk may be selected by its type. True where its types are not known,
+  // and where every type is selected, as what cannot be read is then to be told.
+  bool MaySelectOf(const ChunkEntry& chunk) const;
 };
 
 }  // namespace neurontrace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "aggregator/timeline/framework_names.h"
 #include "base/status.h"
 #include "trace/limits.h"
 
@@ -55,7 +56,7 @@ absl::Status TimelineReader::SelectStreams() {
   warnings_ = capture_.warnings;
   std::vector<StreamDescription> selected;
   for (StreamDescription& stream : capture_.streams) {
-    if (options_.filter.SelectsStream(stream.identity)) selected.push_back(std::move(stream));
+    if (options_.filter.SelectsStream(stream)) selected.push_back(std::move(stream));
   }
   capture_.streams.clear();
   auto bindings = BindRanks(selected, warnings_);
@@ -67,8 +68,10 @@ absl::Status TimelineReader::SelectStreams() {
         options_.clocks == nullptr
             ? &identity_
             : &options_.clocks->For(stream.identity.worker, stream.clock_domain);
-    counts_.chunks_total += stream.chunks;
-    if (stream.events > 0) {
+    // Its entries have no time of their own: they make nothing begin earlier or last longer.
+    const bool is_mapping = IsFrameworkMapping(stream.identity);
+    if (!is_mapping) counts_.chunks_total += stream.chunks;
+    if (stream.events > 0 && !is_mapping) {
       events += stream.events;
       begin_ns_ =
           std::min(begin_ns_,
@@ -90,15 +93,26 @@ absl::Status TimelineReader::SelectStreams() {
 }
 
 absl::Status TimelineReader::OpenStream(uint32_t stream) {
-  const TimelineStream& opened = streams_[stream];
+  TimelineStream& opened = streams_[stream];
   const ClockMap& clock = *opened.clock;
   const uint64_t start_ns = options_.filter.window_start_ns;
   const uint64_t from_ns = start_ns > options_.lookback_ns ? start_ns - options_.lookback_ns : 0;
   const uint64_t end_ns = options_.filter.window_end_ns;
-  indexes_.emplace_back(
-      source_, opened.description,
-      from_ns == 0 ? 0 : SubtractSaturating(clock.ToRaw(from_ns), shift_max_ns_),
-      end_ns == UINT64_MAX ? UINT64_MAX : AddSaturating(clock.ToRaw(end_ns), shift_max_ns_));
+  const uint64_t from_raw_ns =
+      from_ns == 0 ? 0 : SubtractSaturating(clock.ToRaw(from_ns), shift_max_ns_);
+  const uint64_t until_raw_ns =
+      end_ns == UINT64_MAX ? UINT64_MAX : AddSaturating(clock.ToRaw(end_ns), shift_max_ns_);
+  opened.is_in_window = opened.description.events > 0 &&
+                        !IsFrameworkMapping(opened.description.identity) &&
+                        opened.description.last_timestamp_ns >= from_raw_ns &&
+                        opened.description.first_timestamp_ns < until_raw_ns;
+  // Samples of hosts are no spans.
+  if (opened.is_in_window && opened.description.identity.kind != StreamKind::kHost &&
+      opened.description.first_timestamp_ns < from_raw_ns) {
+    has_unseen_past_ = true;
+  }
+  indexes_.emplace_back(source_, opened.description, options_.filter,
+                        StreamIndex::RawWindow{from_raw_ns, until_raw_ns});
   contexts_.push_back({.number = stream,
                        .known_until_ns = Reference(clock, opened.description.last_timestamp_ns),
                        .clock = &clock,
@@ -106,7 +120,7 @@ absl::Status TimelineReader::OpenStream(uint32_t stream) {
                        .identity = &opened.description.identity,
                        .shift_max_ns = shift_max_ns_,
                        .index = &indexes_.back()});
-  return PushNextChunk(stream);
+  return opened.is_in_window ? PushNextChunk(stream) : absl::OkStatus();
 }
 
 absl::Status TimelineReader::PushNextChunk(uint32_t stream) {
@@ -187,9 +201,11 @@ absl::Status TimelineReader::ActivateChunk() {
   });
   const NextChunk next = next_chunks_.back();
   next_chunks_.pop_back();
-  cursors_.push_back({.stream = next.stream,
-                      .sequence = indexes_[next.stream].next()->sequence,
-                      .limit_ns = next.first_ns});
+  const StreamIndex::Chunk& chunk = *indexes_[next.stream].next();
+  if (chunk.is_selected) {
+    cursors_.push_back(
+        {.stream = next.stream, .sequence = chunk.sequence, .limit_ns = next.first_ns});
+  }
   indexes_[next.stream].Pop();
   return PushNextChunk(next.stream);
 }
@@ -201,6 +217,10 @@ absl::Status TimelineReader::ExtendCursors(uint64_t& end_ns) {
 
 absl::Status TimelineReader::ActivateChunks(uint64_t& end_ns) {
   while (!next_chunks_.empty() && next_chunks_.front().first_ns < end_ns) {
+    if (!indexes_[next_chunks_.front().stream].next()->is_selected) {
+      RETURN_IF_ERROR(ActivateChunk());
+      continue;
+    }
     if (room_ == 0 || cursors_.size() >= options_.chunks_at_once_max) {
       if (next_chunks_.front().first_ns > now_ns_) {
         end_ns = next_chunks_.front().first_ns;

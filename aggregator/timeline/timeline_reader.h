@@ -25,6 +25,9 @@ struct TimelineStream {
   StreamDescription description;
   RankBinding rank;
   const ClockMap* clock = nullptr;
+  // It has an event near enough to the time window that it may matter; else nothing of it is read.
+  // Of a mapping file never: what it says is read beforehand (framework_names.h).
+  bool is_in_window = false;
 };
 
 // Records of one time slice, in the order of their start; at equal start what is longer comes
@@ -54,9 +57,10 @@ struct TimelineOptions {
 // Reads a capture as one ordered sequence of spans, instants, flows and counters: merges all
 // streams by reference time, pairs starts with stops inside chunks and across them, and keeps what
 // has no partner (open to the end of what is known of its stream; start lost). A chunk is read when
-// the timeline comes to its first event, and again where memory allows only a part of it to be
-// held: memory is bounded by options.window_bytes_max and the number of streams, whatever the
-// capture's length. A chunk that cannot be read is counted, warned about and passed over.
+// the timeline comes to its first event, unless the index says that it has no event of the selected
+// types, and again where memory allows only a part of it to be held: memory is bounded by
+// options.window_bytes_max and the number of streams, whatever the capture's length. A chunk that
+// cannot be read is counted, warned about and passed over.
 //
 // One thread at a time; the source, the options' clocks and the reader may move between threads
 // together.
@@ -74,6 +78,9 @@ class TimelineReader {
   const std::vector<std::string>& warnings() const { return warnings_; }
   const TimelineCounts& counts() const { return counts_; }
   uint64_t begin_ns() const { return begin_ns_; }  // reference time of the first selected event
+  // A stream of the window has events from before what it looks back to: spans that began there are
+  // not shown whole, and not at all where they end behind the window.
+  bool has_unseen_past() const { return has_unseen_past_; }
 
   // The next batch, reusing the memory of `batch`; false when there are no more. A batch can be
   // without records.
@@ -103,6 +110,7 @@ class TimelineReader {
   absl::Status SelectStreams();
   absl::Status OpenStream(uint32_t stream);
   absl::Status PushNextChunk(uint32_t stream);
+  // Makes the next chunk a cursor, if the filter may select anything of it.
   absl::Status ActivateChunk();
   absl::Status LoadWindow(Cursor& cursor);
   // Loads windows until the cursor has everything before end_ns, or lowers end_ns to what it has
@@ -127,6 +135,7 @@ class TimelineReader {
   std::vector<std::string> warnings_;
   TimelineCounts counts_;
   uint64_t begin_ns_ = UINT64_MAX;
+  bool has_unseen_past_ = false;
 
   RecordExtractor extractor_;
   std::vector<StreamIndex> indexes_;     // one a stream

@@ -88,6 +88,7 @@ class TimelineReaderTest : public ::testing::Test {
 };
 
 constexpr int kSpanKind = static_cast<int>(RecordKind::kSpan);
+constexpr int kStopKind = static_cast<int>(RecordKind::kStopAttributes);
 
 TEST_F(TimelineReaderTest, AnEmptyCaptureHasNoRecord) {
   source_.AddStream(Core("i-a", 1, 0));
@@ -105,7 +106,8 @@ TEST_F(TimelineReaderTest, PairsInsideAChunkAndAcrossChunks) {
   Close(stream);
   EXPECT_THAT(Read(), ElementsAre(Seen{"outer", kBase, kBase + 50, 7, kSpanKind, kStopFollows},
                                   Seen{"inner", kBase + 10, kBase + 20, 7, kSpanKind, 0},
-                                  Seen{"inner", kBase + 30, kBase + 40, 7, kSpanKind, 0}));
+                                  Seen{"inner", kBase + 30, kBase + 40, 7, kSpanKind, 0},
+                                  Seen{"outer", kBase + 50, kBase + 50, 7, kStopKind, 0}));
   EXPECT_EQ(counts_.spans, 3u);
 }
 
@@ -336,6 +338,9 @@ std::vector<Seen> Model(const std::vector<ModelEvent>& events) {
                         event.thread_id, kSpanKind,
                         stop->second->chunk == e.chunk ? 0 : int{kStopFollows}});
       }
+    } else if (starts.contains(key) && starts.at(key)->chunk != e.chunk) {
+      seen.push_back(
+          {event.type, event.timestamp_ns, event.timestamp_ns, event.thread_id, kStopKind, 0});
     } else if (!starts.contains(key)) {
       seen.push_back({event.type, event.timestamp_ns, event.timestamp_ns, event.thread_id,
                       kSpanKind, kStartLost});

@@ -41,7 +41,7 @@ enum class RecordKind : uint8_t {
   kFlowEnd,
   kCounter,
   // The stop event of a span that was yielded earlier with kStopFollows: start_ns is the time of
-  // the stop, span_id the span's, and the attributes are the stop's (as start attributes).
+  // the stop, span_id the span's, and the attributes are the stop's (as start attributes), if any.
   kStopAttributes,
   kOther,  // an event whose phase the runtime did not name: shown as an instant
 };

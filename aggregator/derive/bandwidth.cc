@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/derive/bandwidth.h"
+
+#include <algorithm>
+
+namespace neurontrace {
+
+void Bandwidth::Take(const TimelineBatch& batch, std::vector<BandwidthSample>& done) {
+  bins_of_call_ = 0;
+  for (const TimelineRecord* record : batch.records) {
+    if (record->kind != RecordKind::kSpan) continue;
+    const ShapeFields& fields = fields_.Of(*record->shape);
+    const bool is_in = fields.type == DerivedType::kCopyIn;
+    if (!is_in && fields.type != DerivedType::kCopyOut) continue;
+    if ((record->flags & (kOpen | kStartLost)) != 0) {
+      ++counts_.open;
+      continue;
+    }
+    const auto bytes = StartNumber(*record, fields, DerivedField::kSize);
+    if (!bytes) {
+      ++counts_.without_size;
+      continue;
+    }
+    Advance(record->start_ns, done);
+    const auto direction =
+        is_in ? TransferDirection::kHostToDevice : TransferDirection::kDeviceToHost;
+    Begin(*record, LaneOf(record->stream, direction), *bytes);
+  }
+  Advance(batch.end_ns, done);
+}
+
+void Bandwidth::Finish(std::vector<BandwidthSample>& done) {
+  while (!listed_.empty()) GiveOutBin(done);
+}
+
+void Bandwidth::Add(uint32_t lane, double bytes) {
+  if (lane >= bins_.size()) bins_.resize(size_t{lane} + 1);
+  LaneBin& bin = bins_[lane];
+  bin.bytes += bytes;
+  if (bin.is_listed) return;
+  bin.is_listed = true;
+  listed_.push_back(lane);
+}
+
+void Bandwidth::Begin(const TimelineRecord& record, uint32_t lane, uint64_t bytes) {
+  ++counts_.transfers;
+  counts_.bytes = counts_.bytes > UINT64_MAX - bytes ? UINT64_MAX : counts_.bytes + bytes;
+  if (listed_.empty() && active_.empty()) {
+    bin_start_ns_ = record.start_ns - record.start_ns % bin_ns_;
+  }
+  if (record.end_ns <= bin_end_ns()) {
+    Add(lane, static_cast<double>(bytes));
+    return;
+  }
+  const uint64_t length_ns = record.end_ns - record.start_ns;
+  const uint64_t further = (record.end_ns - 1 - bin_start_ns_) / bin_ns_;
+  if (length_ns > kSpreadMaxNs || active_.size() >= kActiveMax ||
+      further > kSpreadBinsMax - std::max(bins_ahead_, bins_of_call_)) {
+    ++counts_.not_spread;
+    Add(lane, static_cast<double>(bytes));
+    return;
+  }
+  const double per_ns = static_cast<double>(bytes) / static_cast<double>(length_ns);
+  Add(lane, per_ns * static_cast<double>(bin_end_ns() - record.start_ns));
+  active_.push_back({lane, record.end_ns, per_ns});
+  bins_ahead_ += further;
+  bins_of_call_ += further;
+}
+
+void Bandwidth::Advance(uint64_t time_ns, std::vector<BandwidthSample>& done) {
+  while (!listed_.empty() && bin_end_ns() <= time_ns) GiveOutBin(done);
+}
+
+// Goes on to the next bin, in which a lane of this one stands with 0 at least, once.
+void Bandwidth::GiveOutBin(std::vector<BandwidthSample>& done) {
+  std::sort(listed_.begin(), listed_.end());
+  size_t kept = 0;
+  for (const uint32_t lane : listed_) {
+    LaneBin& bin = bins_[lane];
+    done.push_back({lane / 2, static_cast<TransferDirection>(lane % 2), bin_start_ns_, bin.bytes});
+    bin.is_listed = bin.bytes > 0;
+    bin.bytes = 0;
+    if (bin.is_listed) listed_[kept++] = lane;
+  }
+  listed_.resize(kept);
+  bin_start_ns_ += bin_ns_;
+  for (const Active& active : active_) {
+    const uint64_t covered_ns = std::min(active.end_ns, bin_end_ns()) - bin_start_ns_;
+    Add(active.lane, active.bytes_per_ns * static_cast<double>(covered_ns));
+  }
+  bins_ahead_ -= active_.size();
+  std::erase_if(active_, [this](const Active& a) { return a.end_ns <= bin_end_ns(); });
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/derive/collectives.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "aggregator/timeline/model_names.h"
+
+namespace neurontrace {
+namespace {
+
+uint64_t AddSaturating(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+bool ArrivesBefore(const CollectiveMember& a, const CollectiveMember& b) {
+  return std::pair(a.start_ns, a.stream) < std::pair(b.start_ns, b.stream);
+}
+
+}  // namespace
+
+bool Collective::is_last_known() const {
+  if (members.size() < 2) return false;
+  const CollectiveMember& before = members[members.size() - 2];
+  const auto bound_ns = RecordBounds::OfOrder(before.bound, last().bound);
+  return bound_ns && last().start_ns - before.start_ns > *bound_ns;
+}
+
+bool Collective::is_disjoint() const {
+  const auto first_to_leave = std::min_element(
+      members.begin(), members.end(),
+      [](const CollectiveMember& a, const CollectiveMember& b) { return a.end_ns < b.end_ns; });
+  const auto bound_ns = RecordBounds::OfOrder(first_to_leave->bound, last().bound);
+  return bound_ns && last().start_ns > AddSaturating(first_to_leave->end_ns, *bound_ns);
+}
+
+CollectiveFinder::CollectiveFinder(std::span<const TimelineStream> streams, ShapeFieldTable& fields,
+                                   CommunicatorFacts facts, Limits limits)
+    : fields_(fields),
+      bounds_(streams),
+      communicators_(streams, std::move(facts), limits.memberships_max),
+      meet_ns_(limits.meet_ns),
+      absences_(streams.size()),
+      seen_in_(streams.size()),
+      seats_(streams.size()) {
+  extents_.reserve(streams.size());
+  for (const TimelineStream& stream : streams) {
+    extents_.push_back({stream.clock->ToReference(stream.description.first_timestamp_ns),
+                        stream.clock->ToReference(stream.description.last_timestamp_ns)});
+  }
+}
+
+std::optional<uint64_t> CollectiveFinder::Join(const TimelineRecord& record,
+                                               const ShapeFields& fields) {
+  if (record.kind != RecordKind::kSpan) return std::nullopt;
+  const bool is_barrier = fields.type == DerivedType::kHostBarrier;
+  if (fields.type != DerivedType::kCollective && !is_barrier) return std::nullopt;
+  if ((record.flags & kStartLost) != 0) {
+    ++counts_.start_lost;
+    return std::nullopt;
+  }
+  const auto exec_id = StartNumber(record, fields, DerivedField::kExecId);
+  const auto op_id = StartNumber(record, fields, DerivedField::kOpId);
+  const bool is_of_two = is_barrier && StartNumber(record, fields, DerivedField::kPeer).has_value();
+  if (!exec_id || is_of_two || (!op_id && !is_barrier)) {
+    ++counts_.unnumbered;
+    return std::nullopt;
+  }
+  const Key key{.communicator = communicators_.Find(record, fields),
+                .kind = is_barrier ? CollectiveKind::kHostBarrier : CollectiveKind::kDevice,
+                .exec_id = *exec_id,
+                .op_id = op_id.value_or(0)};
+  ++counts_.parts;
+  const uint64_t number = Place(key, record, fields);
+  communicators_.AddMember(key.communicator, record.stream, number);
+  return number;
+}
+
+uint64_t CollectiveFinder::Place(const Key& key, const TimelineRecord& record,
+                                 const ShapeFields& fields) {
+  const auto first = first_of_.try_emplace(key, kNoSlot).first;
+  uint32_t last = kNoSlot;
+  size_t others = 0;
+  for (uint32_t slot = first->second; slot != kNoSlot; slot = open_[slot]->next) {
+    if (JoinOpen(record, *open_[slot])) return open_[slot]->collective.number;
+    last = slot;
+    ++others;
+  }
+  const uint32_t slot = OpenOne(key, record, fields);
+  const uint64_t number = open_[slot]->collective.number;
+  (last == kNoSlot ? first->second : open_[last]->next) = slot;
+  if (others >= kOpenPerKeyMax) {
+    ++counts_.closed_early;
+    Close(first->second);
+  }
+  CloseBeyondLimit();
+  return number;
+}
+
+uint32_t CollectiveFinder::OpenOne(const Key& key, const TimelineRecord& record,
+                                   const ShapeFields& fields) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<uint32_t>(open_.size()));
+    open_.push_back(std::make_unique<Open>());
+  }
+  const uint32_t slot = free_.back();
+  free_.pop_back();
+  Open& open = *open_[slot];
+  Collective& collective = open.collective;  // an empty one, except for its key
+  collective.number = next_number_++;
+  collective.communicator = key.communicator;
+  collective.kind = key.kind;
+  collective.exec_id = key.exec_id;
+  collective.op_id = key.op_id;
+  collective.algorithm = KeptName(StartText(record, fields, DerivedField::kAlgorithm));
+  open.last_end_ns = 0;
+  open.next = kNoSlot;
+  open.index_of.clear();
+  open.indexed = 0;
+  JoinOpen(record, open);
+  due_.push({open.last_end_ns, open.collective.number, slot});
+  return slot;
+}
+
+void CollectiveFinder::CloseBeyondLimit() {
+  while (members_open_ > kMembersOpenMax && !due_.empty()) {
+    const Due first = due_.top();
+    due_.pop();
+    if (open_[first.slot]->collective.number != first.number) continue;  // is closed
+    ++counts_.closed_early;
+    Close(first.slot);
+  }
+}
+
+size_t CollectiveFinder::IndexOf(uint32_t stream, Open& open) const {
+  const auto& members = open.collective.members;
+  for (const Seat& seat : seats_[stream]) {
+    if (seat.number == open.collective.number) return seat.index;
+    if (seat.number < open.collective.number) return members.size();
+  }
+  // It has joined several that were opened after this one, and perhaps this one before.
+  for (; open.indexed < members.size(); ++open.indexed) {
+    open.index_of.emplace(members[open.indexed].stream, open.indexed);
+  }
+  const auto known = open.index_of.find(stream);
+  return known == open.index_of.end() ? members.size() : known->second;
+}
+
+void CollectiveFinder::TakeSeat(uint32_t stream, const Seat& seat) {
+  Seats& seats = seats_[stream];
+  const auto at = std::find_if(seats.begin(), seats.end(),
+                               [&seat](const Seat& other) { return other.number < seat.number; });
+  if (at == seats.end()) return;
+  std::move_backward(at, seats.end() - 1, seats.end());
+  *at = seat;
+}
+
+bool CollectiveFinder::JoinOpen(const TimelineRecord& record, Open& open) {
+  auto& members = open.collective.members;
+  if (!members.empty() && record.start_ns > AddSaturating(open.last_end_ns, meet_ns_)) return false;
+  const bool is_open = (record.flags & kOpen) != 0;
+  const size_t index = IndexOf(record.stream, open);
+  if (index < members.size()) {
+    CollectiveMember& own = members[index];
+    if (record.start_ns >= own.end_ns && record.start_ns > own.start_ns) return false;
+    own.end_ns = std::max(own.end_ns, record.end_ns);
+    own.is_open |= is_open;
+  } else {
+    TakeSeat(record.stream, {open.collective.number, static_cast<uint32_t>(index)});
+    members.push_back({.stream = record.stream,
+                       .start_ns = record.start_ns,
+                       .end_ns = record.end_ns,
+                       .is_open = is_open,
+                       .bound = bounds_.Keep(record)});
+    ++members_open_;
+  }
+  // An open part says nothing of how long the collective takes.
+  open.last_end_ns = std::max(open.last_end_ns, is_open ? record.start_ns : record.end_ns);
+  return true;
+}
+
+void CollectiveFinder::NameAbsent(Collective& collective) {
+  // Where ids do not agree between cores each part is one, of which all others would be absent.
+  if (collective.members.size() < 2) return;
+  const Communicator& about = communicators_.all()[collective.communicator];
+  if (about.streams.size() == collective.members.size()) return;
+  for (const CollectiveMember& member : collective.members) {
+    seen_in_[member.stream] = collective.number;
+  }
+  for (size_t i = 0; i < about.streams.size(); ++i) {
+    const uint32_t stream = about.streams[i];
+    if (seen_in_[stream] == collective.number || about.since[i] >= collective.number) continue;
+    if (extents_[stream].first_ns > collective.start_ns() ||
+        extents_[stream].last_ns < collective.last_arrival_ns())
+      continue;
+    ++absences_[stream];
+    ++collective.absent_count;
+    if (collective.absent.size() < kAbsentNamedMax) collective.absent.push_back(stream);
+  }
+}
+
+void CollectiveFinder::Unlink(uint32_t slot) {
+  const Collective& collective = open_[slot]->collective;
+  const auto first = first_of_.find(
+      Key{collective.communicator, collective.kind, collective.exec_id, collective.op_id});
+  uint32_t* link = &first->second;
+  while (*link != slot) link = &open_[*link]->next;
+  *link = open_[slot]->next;
+  if (first->second == kNoSlot) first_of_.erase(first);
+}
+
+void CollectiveFinder::Close(uint32_t slot) {
+  Unlink(slot);
+  Collective& collective = closed_.emplace_back(std::move(open_[slot]->collective));
+  open_[slot]->collective.number = 0;
+  free_.push_back(slot);
+  auto& members = collective.members;
+  members_open_ -= members.size();
+  // Parts come in the order of their starts.
+  if (!std::is_sorted(members.begin(), members.end(), ArrivesBefore)) {
+    std::sort(members.begin(), members.end(), ArrivesBefore);
+  }
+  NameAbsent(collective);
+  ++counts_.collectives;
+  if (members.size() == 1) ++counts_.single;
+  if (collective.is_disjoint()) ++counts_.disjoint;
+  if (collective.absent_count > 0) ++counts_.incomplete;
+}
+
+void CollectiveFinder::CloseBefore(uint64_t time_ns, std::vector<Collective>& done) {
+  while (!due_.empty()) {
+    const Due due = due_.top();
+    if (time_ns != UINT64_MAX && AddSaturating(due.time_ns, meet_ns_) >= time_ns) break;
+    due_.pop();
+    const Open& open = *open_[due.slot];
+    if (open.collective.number != due.number) continue;  // is closed
+    // Others have joined it meanwhile.
+    if (time_ns != UINT64_MAX && open.last_end_ns > due.time_ns) {
+      due_.push({open.last_end_ns, due.number, due.slot});
+      continue;
+    }
+    Close(due.slot);
+  }
+  if (done.empty()) {
+    done.swap(closed_);
+    return;
+  }
+  done.insert(done.end(), std::make_move_iterator(closed_.begin()),
+              std::make_move_iterator(closed_.end()));
+  closed_.clear();
+}
+
+CollectiveCounts CollectiveFinder::counts() const {
+  CollectiveCounts counts = counts_;
+  counts.not_members = communicators_.not_members();
+  return counts;
+}
+
+void CollectiveFinder::Take(const TimelineBatch& batch, std::vector<Collective>& done) {
+  for (const TimelineRecord* record : batch.records) Join(*record);
+  CloseBefore(batch.end_ns, done);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/derive/executions.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace neurontrace {
+
+void ExecutionFinder::Take(const TimelineBatch& batch, std::vector<Execution>& done) {
+  const auto first = static_cast<ptrdiff_t>(done.size());
+  for (const TimelineRecord* record : batch.records) {
+    if (record->kind != RecordKind::kSpan) continue;
+    const ShapeFields& fields = fields_.Of(*record->shape);
+    if (fields.type == DerivedType::kPrepare) NotePreparation(*record, fields);
+    if (fields.type == DerivedType::kRunning) TakeDevice(*record, fields, done);
+    if (fields.type == DerivedType::kExecute) TakeRuntime(*record, fields, done);
+  }
+  CloseBefore(batch.end_ns, done);
+  std::sort(done.begin() + first, done.end(), [](const Execution& a, const Execution& b) {
+    return std::tuple(a.end_ns, a.stream, a.source, a.number) <
+           std::tuple(b.end_ns, b.stream, b.source, b.number);
+  });
+}
+
+void ExecutionFinder::Finish(std::vector<Execution>& done) {
+  const auto first = static_cast<ptrdiff_t>(done.size());
+  CloseBefore(UINT64_MAX, done);
+  std::sort(done.begin() + first, done.end(), [](const Execution& a, const Execution& b) {
+    return std::tuple(a.end_ns, a.stream, a.number) < std::tuple(b.end_ns, b.stream, b.number);
+  });
+}
+
+void ExecutionFinder::NotePreparation(const TimelineRecord& record, const ShapeFields& fields) {
+  const auto exec_id = StartNumber(record, fields, DerivedField::kExecId);
+  if (!exec_id || (record.flags & kStartLost) != 0) return;
+  models_.Note(record.stream, *exec_id, StartText(record, fields, DerivedField::kModelName));
+  auto& slots = prepared_[record.stream];
+  if (slots.empty()) slots.resize(kPreparedPerStream);
+  slots[*exec_id % kPreparedPerStream] = {*exec_id, record.start_ns};
+}
+
+Execution ExecutionFinder::Begin(const TimelineRecord& record, const ShapeFields& fields,
+                                 ExecutionSource source) {
+  Numbers& numbers = numbers_[record.stream];
+  Execution execution{.stream = record.stream,
+                      .source = source,
+                      .exec_id = StartNumber(record, fields, DerivedField::kExecId),
+                      .start_ns = record.start_ns,
+                      .end_ns = record.end_ns,
+                      .busy_ns = record.end_ns - record.start_ns,
+                      .model_id = StartNumber(record, fields, DerivedField::kModelId),
+                      .is_open = (record.flags & kOpen) != 0,
+                      .bound = bounds_.Keep(record)};
+  execution.number = source == ExecutionSource::kDevice ? numbers.device++ : numbers.runtime++;
+  execution.model_name = KeptName(StartText(record, fields, DerivedField::kModelName));
+  // Now, because later preparations take the places of this one.
+  if (execution.exec_id) NoteRuntimeFacts(execution);
+  return execution;
+}
+
+void ExecutionFinder::Join(const TimelineRecord& record, Pending& pending) {
+  Execution& execution = pending.execution;
+  ++execution.parts;
+  const uint64_t from_ns = std::max(record.start_ns, pending.covered_until_ns);
+  if (record.end_ns > from_ns) execution.busy_ns += record.end_ns - from_ns;
+  pending.covered_until_ns = std::max(pending.covered_until_ns, record.end_ns);
+  execution.end_ns = std::max(execution.end_ns, record.end_ns);
+  execution.is_open |= (record.flags & kOpen) != 0;
+}
+
+void ExecutionFinder::TakeDevice(const TimelineRecord& record, const ShapeFields& fields,
+                                 std::vector<Execution>& done) {
+  if ((record.flags & kStartLost) != 0) {
+    ++counts_.start_lost;
+    return;
+  }
+  const auto exec_id = StartNumber(record, fields, DerivedField::kExecId);
+  if (!exec_id) {
+    GiveOut(Begin(record, fields, ExecutionSource::kDevice), done);
+    return;
+  }
+  const Key key(record.stream, *exec_id);
+  const auto known = pending_.find(key);
+  if (known != pending_.end()) {
+    if (record.start_ns <= known->second.execution.end_ns ||
+        record.start_ns - known->second.execution.end_ns <= kJoinNs) {
+      Join(record, known->second);
+      return;
+    }
+    GiveOut(std::move(known->second.execution), done);
+    pending_.erase(known);
+  }
+  Execution execution = Begin(record, fields, ExecutionSource::kDevice);
+  if (pending_.size() >= kPendingMax) {
+    ++counts_.not_joined;
+    GiveOut(std::move(execution), done);
+    return;
+  }
+  pending_.emplace(key, Pending{std::move(execution), record.end_ns});
+}
+
+void ExecutionFinder::TakeRuntime(const TimelineRecord& record, const ShapeFields& fields,
+                                  std::vector<Execution>& done) {
+  if ((record.flags & kStartLost) != 0) return;
+  GiveOut(Begin(record, fields, ExecutionSource::kRuntime), done);
+}
+
+void ExecutionFinder::NoteRuntimeFacts(Execution& execution) {
+  if (execution.model_name.empty()) {
+    execution.model_name = models_.Find(execution.stream, *execution.exec_id);
+  }
+  const auto slots = prepared_.find(execution.stream);
+  if (slots == prepared_.end()) return;
+  const Prepared& slot = slots->second[*execution.exec_id % kPreparedPerStream];
+  if (slot.start_ns != 0 && slot.exec_id == *execution.exec_id) {
+    execution.prepared_ns = slot.start_ns;
+  }
+}
+
+void ExecutionFinder::GiveOut(Execution&& execution, std::vector<Execution>& done) {
+  // By the clocks the preparation can have come after the start.
+  if (execution.exec_id && execution.model_name.empty()) {
+    execution.model_name = models_.Find(execution.stream, *execution.exec_id);
+  }
+  ++(execution.source == ExecutionSource::kDevice ? counts_.device : counts_.runtime);
+  if (execution.is_open) ++counts_.open;
+  done.push_back(std::move(execution));
+}
+
+void ExecutionFinder::CloseBefore(uint64_t time_ns, std::vector<Execution>& done) {
+  absl::erase_if(pending_, [&](auto& entry) {
+    Execution& execution = entry.second.execution;
+    if (time_ns != UINT64_MAX &&
+        (execution.end_ns >= time_ns || time_ns - execution.end_ns <= kJoinNs)) {
+      return false;
+    }
+    GiveOut(std::move(execution), done);
+    return true;
+  });
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/derive/framework_links.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/container/flat_hash_set.h"
+#include "aggregator/timeline/device_stamp.h"
+#include "trace/event_filter.h"
+
+namespace neurontrace {
+namespace {
+
+bool HasThread(const TimelineRecord& record) {
+  return (record.start().present & FieldBit(Field::kThreadId)) != 0;
+}
+
+}  // namespace
+
+FrameworkLinks::FrameworkLinks(std::span<const TimelineStream> streams,
+                               std::span<const FrameworkNames> names) {
+  std::map<WorkerIdentity, uint32_t> workers;
+  std::map<std::string_view, uint32_t> instances;
+  absl::flat_hash_set<uint32_t> with_operations;
+  for (const TimelineStream& stream : streams) {
+    const StreamIdentity& identity = stream.description.identity;
+    const auto next_worker = static_cast<uint32_t>(workers.size());
+    const auto next_instance = static_cast<uint32_t>(instances.size());
+    StreamAbout about{.is_core = identity.kind == StreamKind::kNeuronCore,
+                      .is_framework = identity.kind == StreamKind::kFramework,
+                      .pid = identity.worker.pid};
+    about.worker = workers.try_emplace(identity.worker, next_worker).first->second;
+    about.instance =
+        instances.try_emplace(identity.worker.instance_id, next_instance).first->second;
+    if (about.is_framework) with_operations.insert(about.instance);
+    if (about.is_core) {
+      const auto [process, is_new] = processes_.try_emplace(
+          std::pair(about.instance, uint64_t{about.pid}), Process{.worker = about.worker});
+      process->second.is_ambiguous |= !is_new && process->second.worker != about.worker;
+    }
+    streams_.push_back(about);
+  }
+  for (StreamAbout& about : streams_) {
+    about.has_operations = about.is_core && with_operations.contains(about.instance);
+  }
+  TakeMapping(names);
+}
+
+// A file tells its process by its folder. Where it does not, and the instance has one worker, it is
+// that one's.
+std::optional<uint32_t> FrameworkLinks::MappedWorker(const StreamAbout& stream) const {
+  std::optional<uint32_t> worker;
+  for (const auto& [id, process] : processes_) {
+    if (id.first != stream.instance || (stream.pid != 0 && id.second != stream.pid)) continue;
+    if (worker || process.is_ambiguous) return std::nullopt;
+    worker = process.worker;
+  }
+  return worker;
+}
+
+void FrameworkLinks::TakeMapping(std::span<const FrameworkNames> names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    counts_.mapped_forgotten += names[i].mapped_beyond;
+    if (names[i].mapped.empty()) continue;
+    const auto worker = MappedWorker(streams_[i]);
+    if (!worker) {
+      counts_.mapped_elsewhere += names[i].mapped.size();
+      continue;
+    }
+    for (const FrameworkNames::Mapped& mapped : names[i].mapped) {
+      mapped_.Map(*worker, mapped.nrta_seq_id, mapped.sequence_number);
+    }
+  }
+  mapped_.Settle();
+}
+
+FrameworkLinks::ShapeAbout FrameworkLinks::Examine(const Shape& shape) {
+  ShapeAbout about{.is_known = true};
+  if (shape.phase == Phase::kComplete) {
+    about.kind = ShapeKind::kOperation;
+    for (uint16_t i = 0; i < shape.keys.size(); ++i) {
+      const ShapeKey& key = shape.keys[i];
+      if (key.scope == KeyScope::kTop && key.name == "pid") about.pid_key = i;
+      if (key.scope == KeyScope::kData && key.name == "Sequence number") about.number_key = i;
+    }
+    return about;
+  }
+  for (uint16_t i = 0; i < shape.keys.size(); ++i) {
+    const ShapeKey& key = shape.keys[i];
+    if (key.scope == KeyScope::kData && key.name == "exec_id") about.exec_key = i;
+  }
+  const std::string_view type = shape.event_type;
+  if (type == "nc_exec_running" || type == "device_exec") {
+    about.kind = ShapeKind::kRunning;
+  } else if (IsHardwareEventType(type) || DeviceStampKey(shape)) {
+    about.kind = ShapeKind::kNone;
+  } else if (type == "nrt_execute") {
+    about.kind = ShapeKind::kExecute;
+  } else if (type == "kbl_exec_pre") {
+    about.kind = ShapeKind::kPrepare;
+  } else {
+    about.kind = ShapeKind::kCall;
+  }
+  return about;
+}
+
+const FrameworkLinks::ShapeAbout& FrameworkLinks::AboutOf(const TimelineRecord& record) {
+  const uint64_t number = record.shape->number;
+  if (number >= ShapeFieldTable::kShapesMax) return other_shape_ = Examine(record.start());
+  if (number >= shapes_.size()) shapes_.resize(number + 1);
+  if (!shapes_[number].is_known) shapes_[number] = Examine(record.start());
+  return shapes_[number];
+}
+
+const std::vector<LinkPoint>& FrameworkLinks::Of(const TimelineRecord& record) {
+  points_.clear();
+  if (record.kind != RecordKind::kSpan || (record.flags & kStartLost) != 0) return points_;
+  const StreamAbout& stream = streams_[record.stream];
+  if (!stream.is_core && !stream.is_framework) return points_;
+  const ShapeAbout& about = AboutOf(record);
+  if (stream.is_framework) {
+    if (about.kind == ShapeKind::kOperation) TakeOperation(record, about);
+    return points_;
+  }
+  const bool is_hosts = about.kind == ShapeKind::kCall || about.kind == ShapeKind::kExecute ||
+                        about.kind == ShapeKind::kPrepare;
+  if (stream.has_operations && is_hosts) TakeCall(record);
+  if (about.kind == ShapeKind::kExecute) TakeExecute(record);
+  if (about.kind == ShapeKind::kPrepare) TakePreparation(record, about);
+  if (about.kind == ShapeKind::kRunning) TakeRunning(record, about);
+  if ((record.flags & kHasNrtaSeqId) != 0) TakeSequence(record);
+  return points_;
+}
+
+// Its chain begins here, whether or not a call follows: what comes later is not known yet.
+void FrameworkLinks::TakeOperation(const TimelineRecord& record, const ShapeAbout& about) {
+  const StreamAbout& stream = streams_[record.stream];
+  auto pid = NumberAt(record, about.pid_key);
+  if (about.pid_key == ShapeFields::kNone && stream.pid != 0) pid = stream.pid;
+  if (!pid || !HasThread(record)) {
+    ++counts_.operations_unnamed;
+    return;
+  }
+  const auto process = processes_.find({stream.instance, *pid});
+  if (process == processes_.end()) {
+    ++counts_.operations_elsewhere;
+    return;
+  }
+  if (process->second.is_ambiguous) {
+    ++counts_.operations_ambiguous;
+    return;
+  }
+  ++counts_.operations;
+  const uint32_t worker = process->second.worker;
+  const auto number = mapped_.empty() ? std::nullopt : NumberAt(record, about.number_key);
+  const bool is_named = number && mapped_.Names(worker, *number);
+  const bool has_length = record.end_ns > record.start_ns;
+  if (!has_length && !is_named) return;
+  const uint64_t chain = next_chain_++;
+  if (has_length) {
+    open_.Add({worker, record.thread_id}, record.start_ns, {record.end_ns, chain});
+  }
+  if (is_named) {
+    mapped_.Saw(worker, *number, {chain, record.start_ns, record.end_ns, record.thread_id});
+  }
+  Add(chain, LinkRole::kStart, LinkKind::kFrameworkCall);
+}
+
+void FrameworkLinks::TakeCall(const TimelineRecord& record) {
+  const bool has_sequence = (record.flags & kHasNrtaSeqId) != 0;
+  // How long one without a stop took is not known: it counts where it begins.
+  const uint64_t end_ns = (record.flags & kOpen) != 0 ? record.start_ns : record.end_ns;
+  if (!HasThread(record)) {
+    ++counts_.calls;
+    ++counts_.calls_without_thread;
+    if (has_sequence) TakeMapped(record, end_ns, nullptr);
+    return;
+  }
+  const OpenSpans::Thread thread{streams_[record.stream].worker, record.thread_id};
+  const OpenSpans::Place place = open_.Find(thread, record.start_ns, end_ns);
+  const bool is_within_call = place.innermost != nullptr && place.innermost->chain == 0;
+  if (!is_within_call) {
+    ++counts_.calls;
+    if (place.innermost != nullptr) {
+      ++counts_.calls_joined;
+      Add(place.innermost->chain, LinkRole::kStep, LinkKind::kFrameworkCall);
+    } else {
+      ++(place.crosses ? counts_.calls_crossing : counts_.calls_outside);
+    }
+  }
+  OpenSpans::Span call{.end_ns = record.end_ns};
+  if (has_sequence) {
+    call.nrta_seq_id = record.nrta_seq_id();
+    // What belongs to the sequence of the call around it is a part of that call.
+    const bool is_part = is_within_call && place.innermost->nrta_seq_id == call.nrta_seq_id;
+    if (!is_part) TakeMapped(record, end_ns, place.operation);
+  }
+  if (record.end_ns > record.start_ns) open_.Add(thread, record.start_ns, call);
+}
+
+// What time has found stays, whatever a mapping file says: an operation that holds the call on its
+// thread was there.
+void FrameworkLinks::TakeMapped(const TimelineRecord& record, uint64_t end_ns,
+                                const OpenSpans::Span* operation) {
+  if (mapped_.empty()) return;
+  MappedOperations::Call call{.start_ns = record.start_ns, .end_ns = end_ns};
+  if (HasThread(record)) call.thread_id = record.thread_id;
+  const uint32_t worker = streams_[record.stream].worker;
+  if (!mapped_.Find(worker, record.nrta_seq_id(), call, causes_)) return;
+  ++counts_.calls_mapped;
+  if (causes_.empty()) {
+    ++counts_.mapped_unseen;
+    return;
+  }
+  // An operation in the one that holds the call, or around it, is what time would have as well.
+  const auto agrees = [operation](const MappedOperations::Cause& cause) {
+    return cause.encloses || (cause.is_on_thread && cause.start_ns >= operation->start_ns);
+  };
+  const bool is_timed = operation != nullptr;
+  if (is_timed && std::none_of(causes_.begin(), causes_.end(), agrees)) {
+    ++counts_.mapped_contradicted;
+    return;
+  }
+  ++(is_timed ? counts_.mapped_confirmed : counts_.mapped_added);
+  for (const MappedOperations::Cause& cause : causes_) {
+    // Those around the call are in the chain of the innermost of them.
+    if (is_timed && cause.encloses) continue;
+    Add(cause.chain, LinkRole::kStep, LinkKind::kFrameworkCall);
+  }
+}
+
+void FrameworkLinks::Remember(const Key& key, uint64_t chain) {
+  while (in_order_.size() >= kChainsMax) {
+    const auto [oldest, id] = in_order_.front();
+    in_order_.pop_front();
+    const auto found = chains_.find(oldest);
+    if (found == chains_.end() || found->second != id) continue;
+    chains_.erase(found);
+    ++chains_forgotten_;
+  }
+  chains_[key] = chain;
+  in_order_.emplace_back(key, chain);
+}
+
+void FrameworkLinks::TakeSequence(const TimelineRecord& record) {
+  const Key key{streams_[record.stream].worker, LinkKind::kSequence, record.nrta_seq_id()};
+  const auto known = chains_.find(key);
+  if (known != chains_.end()) {
+    Add(known->second, LinkRole::kStep, LinkKind::kSequence);
+    return;
+  }
+  const uint64_t chain = next_chain_++;
+  Remember(key, chain);
+  Add(chain, LinkRole::kStart, LinkKind::kSequence);
+}
+
+void FrameworkLinks::TakeExecute(const TimelineRecord& record) {
+  const uint64_t chain = next_chain_++;
+  Add(chain, LinkRole::kStart, LinkKind::kExecution);
+  if (!HasThread(record)) return;
+  if (calls_.size() >= kCallsMax) {
+    chains_forgotten_ += calls_.size();
+    calls_.clear();
+  }
+  calls_[{record.stream, record.thread_id}] = {record.end_ns, chain};
+}
+
+void FrameworkLinks::TakePreparation(const TimelineRecord& record, const ShapeAbout& about) {
+  const auto exec_id = NumberAt(record, about.exec_key);
+  if (!exec_id) return;
+  const Key key{record.stream, LinkKind::kExecution, *exec_id};
+  const auto call =
+      HasThread(record) ? calls_.find({record.stream, record.thread_id}) : calls_.end();
+  const bool is_within = call != calls_.end() && call->second.chain != 0 &&
+                         record.start_ns < call->second.end_ns &&
+                         record.end_ns <= call->second.end_ns;
+  if (!is_within) {
+    const uint64_t chain = next_chain_++;
+    Remember(key, chain);
+    Add(chain, LinkRole::kStart, LinkKind::kExecution);
+    return;
+  }
+  // A further preparation in the same call is another execution: its chain begins with it.
+  Remember(key, call->second.chain);
+  Add(call->second.chain, LinkRole::kStep, LinkKind::kExecution);
+  call->second.chain = 0;
+}
+
+void FrameworkLinks::TakeRunning(const TimelineRecord& record, const ShapeAbout& about) {
+  ++counts_.executions;
+  const auto exec_id = NumberAt(record, about.exec_key);
+  const auto known =
+      exec_id ? chains_.find(Key{record.stream, LinkKind::kExecution, *exec_id}) : chains_.end();
+  if (known == chains_.end()) {
+    ++counts_.executions_unprepared;
+  } else {
+    Add(known->second, LinkRole::kEnd, LinkKind::kExecution);
+  }
+}
+
+LinkCounts FrameworkLinks::counts() const {
+  LinkCounts counts = counts_;
+  counts.operations_forgotten = open_.forgotten();
+  counts.mapped_forgotten += mapped_.forgotten();
+  counts.chains_forgotten = chains_forgotten_;
+  return counts;
+}
+
+std::string_view FrameworkLinks::NameOf(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::kFrameworkCall:
+      return "framework_call";
+    case LinkKind::kSequence:
+      return "nrta_seq_id";
+    case LinkKind::kExecution:
+      break;
+  }
+  return "exec_id";
+}
+
+}  // namespace neurontrace

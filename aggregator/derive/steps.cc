@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/derive/steps.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <tuple>
+
+namespace neurontrace {
+namespace {
+
+constexpr std::string_view kStepPrefix = "ProfilerStep#";
+// The same annotation once more, as the accelerator's rows show it: widened.
+constexpr std::string_view kDeviceCategoryPrefix = "gpu_";
+
+// Steps of a framework that are told apart by nothing here are the same.
+bool IsBefore(const Step& a, const Step& b) {
+  const auto key = [](const Step& step) {
+    return std::tuple(step.start_ns, step.stream, step.number, step.end_ns, step.executions,
+                      step.device_busy_ns, step.is_open);
+  };
+  return key(a) < key(b);
+}
+
+}  // namespace
+
+std::optional<uint64_t> ProfilerStepNumber(std::string_view name) {
+  if (!name.starts_with(kStepPrefix)) return std::nullopt;
+  name.remove_prefix(kStepPrefix.size());
+  uint64_t number = 0;
+  const auto end = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (end.ec != std::errc{} || end.ptr != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+StepFinder::StepFinder(std::span<const TimelineStream> streams, ShapeFieldTable& fields)
+    : streams_(streams), fields_(fields) {
+  absl::flat_hash_map<Worker, const WorkerIdentity*> workers;
+  for (const TimelineStream& stream : streams) {
+    const StreamIdentity& identity = stream.description.identity;
+    if (identity.kind != StreamKind::kNeuronCore) continue;
+    const Worker worker(identity.worker.instance_id, identity.worker.pid);
+    const WorkerIdentity& first = *workers.try_emplace(worker, &identity.worker).first->second;
+    if (first != identity.worker) ambiguous_.insert(worker);
+  }
+}
+
+void StepFinder::NoteFrameworkStep(const TimelineRecord& record, const ShapeFields& fields,
+                                   std::vector<Step>& done) {
+  const auto number = ProfilerStepNumber(StartText(record, fields, DerivedField::kName));
+  if (!number || record.start().event_type.starts_with(kDeviceCategoryPrefix)) return;
+  const StreamIdentity& identity = streams_[record.stream].description.identity;
+  const uint64_t pid = identity.worker.pid != 0
+                           ? identity.worker.pid
+                           : StartNumber(record, fields, DerivedField::kProcess).value_or(0);
+  Step step{.source = StepSource::kFramework,
+            .stream = record.stream,
+            .number = *number,
+            .start_ns = record.start_ns,
+            .end_ns = record.end_ns,
+            .is_open = (record.flags & kOpen) != 0};
+  ++counts_.framework;
+  const Worker worker(identity.worker.instance_id, pid);
+  if (ambiguous_.contains(worker)) {
+    ++counts_.ambiguous;
+    done.push_back(std::move(step));
+    return;
+  }
+  if (held_count_ >= kHeldMax || (held_.size() >= kHeldMax && !held_.contains(worker))) {
+    ++counts_.too_many;
+    done.push_back(std::move(step));
+    return;
+  }
+  held_[worker].push_back(std::move(step));
+  ++held_count_;
+}
+
+void StepFinder::TakeExecution(const Execution& execution, std::vector<Step>& done) {
+  if (execution.source != ExecutionSource::kDevice) return;
+  const WorkerIdentity& worker = streams_[execution.stream].description.identity.worker;
+  const auto held = held_.find(Worker(worker.instance_id, worker.pid));
+  if (held == held_.end()) {
+    ++counts_.execution;
+    done.push_back({.source = StepSource::kExecution,
+                    .stream = execution.stream,
+                    .number = execution.number,
+                    .start_ns = execution.start_ns,
+                    .end_ns = execution.end_ns,
+                    .executions = 1,
+                    .device_busy_ns = execution.busy_ns,
+                    .exec_id = execution.exec_id,
+                    .model_name = execution.model_name,
+                    .is_open = execution.is_open});
+    return;
+  }
+  // The latest that has begun: steps do not overlap, and if they did, the inner one is meant.
+  auto& steps = held->second;
+  auto step = std::upper_bound(
+      steps.begin(), steps.end(), execution.start_ns,
+      [](uint64_t start_ns, const Step& other) { return start_ns < other.start_ns; });
+  for (size_t i = 0; i < kOverlapMax && step != steps.begin(); ++i) {
+    --step;
+    if (step->end_ns <= execution.start_ns) continue;
+    ++step->executions;
+    step->device_busy_ns += execution.busy_ns;
+    return;
+  }
+  ++counts_.outside;
+}
+
+void StepFinder::Take(const TimelineBatch& batch, std::span<const Execution> executions,
+                      std::vector<Step>& done) {
+  for (const TimelineRecord* record : batch.records) {
+    if (record->kind != RecordKind::kSpan) continue;
+    const ShapeFields& fields = fields_.Of(*record->shape);
+    if (fields.type == DerivedType::kFramework) NoteFrameworkStep(*record, fields, done);
+  }
+  for (const Execution& execution : executions) TakeExecution(execution, done);
+  CloseBefore(batch.end_ns, done);
+}
+
+void StepFinder::CloseSteps(uint64_t time_ns, std::deque<Step>& steps, std::vector<Step>& done) {
+  if (time_ns == UINT64_MAX) {
+    std::move(steps.begin(), steps.end(), std::back_inserter(done));
+    held_count_ -= steps.size();
+    steps.clear();
+    return;
+  }
+  const auto is_over = [time_ns](uint64_t end_ns) {
+    return end_ns < time_ns && time_ns - end_ns > kWaitNs;
+  };
+  for (size_t i = 0; i < std::min(steps.size(), kOverlapMax);) {
+    if (!is_over(steps[i].start_ns)) return;  // and no later one is
+    if (!is_over(steps[i].end_ns)) {
+      ++i;
+      continue;
+    }
+    done.push_back(std::move(steps[i]));
+    steps.erase(steps.begin() + static_cast<ptrdiff_t>(i));
+    --held_count_;
+  }
+}
+
+void StepFinder::CloseBefore(uint64_t time_ns, std::vector<Step>& done) {
+  if (held_count_ == 0) return;
+  const auto first = static_cast<ptrdiff_t>(done.size());
+  for (auto& [worker, steps] : held_) CloseSteps(time_ns, steps, done);
+  std::sort(done.begin() + first, done.end(), IsBefore);
+}
+
+void StepFinder::Finish(std::vector<Step>& done) { CloseBefore(UINT64_MAX, done); }
+
+}  // namespace neurontrace

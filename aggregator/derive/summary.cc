@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/derive/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "aggregator/derive/summary_rows.h"
+
+namespace neurontrace {
+namespace {
+
+std::optional<uint64_t> ClockBoundOf(const TimelineStream& stream) {
+  uint64_t largest_ns = 0;
+  const StreamDescription& about = stream.description;
+  const auto pieces = stream.clock->pieces();
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const bool is_before =
+        i + 1 < pieces.size() && pieces[i + 1].raw_begin_ns <= about.first_timestamp_ns;
+    if (is_before || (i > 0 && pieces[i].raw_begin_ns > about.last_timestamp_ns)) continue;
+    if (!pieces[i].error_bound_ns) return std::nullopt;
+    largest_ns = std::max(largest_ns, *pieces[i].error_bound_ns);
+  }
+  return largest_ns;
+}
+
+SummaryStream SummaryOf(const TimelineStream& stream) {
+  SummaryStream summary{.identity = stream.description.identity,
+                        .worker_gid = stream.rank.worker_gid,
+                        .rank_label = stream.rank.label,
+                        .events = stream.description.events,
+                        .clock_bound_ns = ClockBoundOf(stream)};
+  for (const Loss& loss : stream.description.losses) {
+    summary.lost =
+        loss.events > UINT64_MAX - summary.lost ? UINT64_MAX : summary.lost + loss.events;
+    summary.lost_unknown |= loss.events_unknown;
+  }
+  return summary;
+}
+
+void DescribeStreams(std::span<const TimelineStream> streams, CaptureSummary& summary) {
+  std::set<std::string_view> instances;
+  std::set<WorkerIdentity> workers;
+  for (const TimelineStream& stream : streams) {
+    const StreamIdentity& identity = stream.description.identity;
+    summary.streams.push_back(SummaryOf(stream));
+    instances.insert(identity.worker.instance_id);
+    if (identity.kind == StreamKind::kNeuronCore) workers.insert(identity.worker);
+    if (identity.has_core()) ++summary.cores;
+    for (const Loss& loss : stream.description.losses) AddLoss(loss, summary.losses);
+  }
+  summary.instances = instances.size();
+  summary.workers = workers.size();
+}
+
+std::vector<DurationRow> SumOverStreams(const std::vector<DurationRow>& rows) {
+  std::vector<DurationRow> sums;
+  for (const DurationRow& row : rows) {
+    if (sums.empty() || sums.back().event_type != row.event_type) {
+      sums.push_back({.event_type = row.event_type, .stream = DurationStats::kOtherStream});
+    }
+    sums.back().spans.Merge(row.spans);
+    sums.back().open += row.open;
+    sums.back().start_lost += row.start_lost;
+    sums.back().instants += row.instants;
+  }
+  return sums;
+}
+
+void Warn(uint64_t count, std::string_view words, std::vector<std::string>& warnings) {
+  if (count > 0) warnings.push_back(fmt::format("{}: {}", words, count));
+}
+
+void AddWarnings(CaptureSummary& summary) {
+  auto& warnings = summary.warnings;
+  Warn(summary.duration_overflow,
+       "events that are counted under \"(other)\", as there are too many event types or workers",
+       warnings);
+  Warn(summary.communicator_overflow,
+       "parts in collectives of more communicators than are told apart", warnings);
+  Warn(summary.execution_counts.not_joined,
+       "executions not joined over physical cores, as too many were under way", warnings);
+  Warn(summary.collective_counts.closed_early,
+       "collectives that may lack members that came later, as too many were under way", warnings);
+  Warn(summary.collective_counts.not_members,
+       "cores that are never said to be absent from collectives of one of their communicators, as "
+       "there are too many of both",
+       warnings);
+  Warn(summary.collective_counts.disjoint,
+       "collectives whose members cannot have met, so that their ids do not say what belongs "
+       "together (they are in no skew and make no straggler)",
+       warnings);
+  Warn(summary.step_counts.too_many,
+       "framework steps without their executions, as there are too many", warnings);
+  Warn(summary.step_counts.ambiguous,
+       "framework steps without their executions, as two workers of their instance have their "
+       "process id",
+       warnings);
+  Warn(summary.hbm_counts.dropped,
+       "memory events left out, as there are too many memories or events at once", warnings);
+  Warn(summary.bandwidth_counts.not_spread,
+       "transfers that count in one bin each, as they are too long or there are too many bins at "
+       "once",
+       warnings);
+}
+
+}  // namespace
+
+struct CaptureSummaryBuilder::Parts {
+  Parts(std::span<const TimelineStream> streams, const TimelineFilter& filter,
+        SummaryOptions options)
+      : window_start_ns(filter.window_start_ns),
+        window_end_ns(filter.window_end_ns),
+        executions(streams, fields),
+        steps(streams, fields),
+        collectives(streams, fields, std::move(options.communicators)),
+        busy(streams.size(), filter.window_start_ns, filter.window_end_ns),
+        stragglers(streams.size()),
+        hbm(streams, fields),
+        bandwidth(fields, options.bandwidth_bin_ns),
+        execution_rows(options.slowest_max),
+        communicator_rows(options.worst_collectives_max) {}
+
+  void NoteTimes(const TimelineBatch& batch);
+  void Pass();
+
+  const uint64_t window_start_ns;
+  const uint64_t window_end_ns;
+  uint64_t begin_ns = UINT64_MAX;
+  uint64_t end_ns = 0;
+  CaptureSummary summary;
+  ShapeFieldTable fields;
+  ExecutionFinder executions;
+  StepFinder steps;
+  CollectiveFinder collectives;
+  BusyShareSums busy;
+  Stragglers stragglers;
+  HbmUse hbm;
+  Bandwidth bandwidth;
+  DurationStats durations;
+  ExecutionRows execution_rows;
+  StepRows step_rows;
+  CommunicatorRows communicator_rows;
+  MemoryRows memory_rows;
+  BandwidthRows bandwidth_rows;
+  // What the finders gave out of the batch at hand.
+  std::vector<Execution> new_executions;
+  std::vector<Step> new_steps;
+  std::vector<Collective> new_collectives;
+  std::vector<HbmSample> new_samples;
+  std::vector<BandwidthSample> new_bins;
+};
+
+void CaptureSummaryBuilder::Parts::NoteTimes(const TimelineBatch& batch) {
+  for (const TimelineRecord* record : batch.records) {
+    begin_ns = std::min(begin_ns, std::max(record->start_ns, window_start_ns));
+    end_ns = std::max(end_ns, std::min(record->end_ns, window_end_ns));
+  }
+}
+
+// Hands on what was given out.
+void CaptureSummaryBuilder::Parts::Pass() {
+  for (Execution& execution : new_executions) {
+    busy.Add(execution);
+    execution_rows.Add(std::move(execution));
+  }
+  for (const Step& step : new_steps) step_rows.Add(step);
+  for (Collective& collective : new_collectives) {
+    stragglers.Add(collective);
+    communicator_rows.Add(std::move(collective));
+  }
+  for (const HbmSample& sample : new_samples) memory_rows.Add(sample);
+  for (const BandwidthSample& bin : new_bins) bandwidth_rows.Add(bin, bandwidth.bin_ns());
+  new_executions.clear();
+  new_steps.clear();
+  new_collectives.clear();
+  new_samples.clear();
+  new_bins.clear();
+}
+
+CaptureSummaryBuilder::CaptureSummaryBuilder(const CaptureDescription& capture,
+                                             std::span<const TimelineStream> streams,
+                                             const TimelineFilter& filter, SummaryOptions options)
+    : parts_(std::make_unique<Parts>(streams, filter, std::move(options))) {
+  parts_->summary.id = capture.id;
+  parts_->summary.name = capture.name;
+  DescribeStreams(streams, parts_->summary);
+}
+
+CaptureSummaryBuilder::~CaptureSummaryBuilder() = default;
+
+void CaptureSummaryBuilder::Take(const TimelineBatch& batch) {
+  Parts& parts = *parts_;
+  parts.NoteTimes(batch);
+  parts.durations.Take(batch);
+  parts.executions.Take(batch, parts.new_executions);
+  parts.steps.Take(batch, parts.new_executions, parts.new_steps);
+  parts.collectives.Take(batch, parts.new_collectives);
+  parts.hbm.Take(batch, parts.new_samples);
+  parts.bandwidth.Take(batch, parts.new_bins);
+  parts.Pass();
+}
+
+CaptureSummary CaptureSummaryBuilder::Finish() {
+  Parts& parts = *parts_;
+  parts.executions.Finish(parts.new_executions);
+  parts.steps.Take({}, parts.new_executions, parts.new_steps);
+  parts.steps.Finish(parts.new_steps);
+  parts.collectives.Finish(parts.new_collectives);
+  parts.hbm.Finish(parts.new_samples);
+  parts.bandwidth.Finish(parts.new_bins);
+  parts.Pass();
+  CaptureSummary summary = std::move(parts.summary);
+  if (parts.begin_ns != UINT64_MAX) {
+    summary.begin_ns = parts.begin_ns;
+    summary.end_ns = std::max(parts.begin_ns, parts.end_ns);
+  }
+  summary.durations = parts.durations.Finish();
+  summary.event_types = SumOverStreams(summary.durations);
+  parts.execution_rows.Finish(summary);
+  summary.busy = parts.busy.Finish();
+  summary.steps = parts.step_rows.Finish();
+  parts.communicator_rows.Finish(parts.collectives.communicators(), summary);
+  summary.stragglers = parts.stragglers.Finish(parts.collectives.absences());
+  summary.memory = parts.memory_rows.Finish(parts.hbm.memories());
+  summary.bandwidth = parts.bandwidth_rows.Finish();
+  summary.execution_counts = parts.executions.counts();
+  summary.step_counts = parts.steps.counts();
+  summary.collective_counts = parts.collectives.counts();
+  summary.hbm_counts = parts.hbm.counts();
+  summary.bandwidth_counts = parts.bandwidth.counts();
+  summary.duration_overflow = parts.durations.overflow();
+  summary.communicator_overflow = parts.collectives.communicator_overflow();
+  AddWarnings(summary);
+  return summary;
+}
+
+}  // namespace neurontrace

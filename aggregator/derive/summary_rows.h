@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "aggregator/derive/summary.h"
+
+// The sums of CaptureSummaryBuilder, one class for each table. One thread at a time.
+namespace neurontrace {
+
+class ExecutionRows {
+ public:
+  explicit ExecutionRows(size_t slowest_max) : slowest_max_(slowest_max) {}
+  void Add(Execution&& execution);
+  void Finish(CaptureSummary& summary);  // sets executions, slowest
+
+ private:
+  const size_t slowest_max_;
+  std::map<std::pair<uint32_t, ExecutionSource>, ExecutionRow> rows_;
+  std::vector<Execution> slowest_;  // min-heap by length
+};
+
+class StepRows {
+ public:
+  void Add(const Step& step);
+  std::vector<StepRow> Finish();
+
+ private:
+  struct Sum {
+    StepRow row;
+    uint64_t latest_start_ns = 0;
+  };
+  std::map<std::pair<uint32_t, StepSource>, Sum> rows_;
+};
+
+class CommunicatorRows {
+ public:
+  explicit CommunicatorRows(size_t worst_max) : worst_max_(worst_max) {}
+  void Add(Collective&& collective);
+  // Sets communicators, worst_collectives.
+  void Finish(std::span<const Communicator> communicators, CaptureSummary& summary);
+
+ private:
+  const size_t worst_max_;
+  std::vector<CommunicatorRow> rows_;  // by communicator
+  std::vector<Collective> worst_;      // min-heap by skew
+};
+
+class MemoryRows {
+ public:
+  void Add(const HbmSample& sample);
+  std::vector<MemoryRow> Finish(std::span<const HbmIdentity> memories);
+
+ private:
+  std::vector<MemoryRow> rows_;  // by memory
+};
+
+class BandwidthRows {
+ public:
+  void Add(const BandwidthSample& sample, uint64_t bin_ns);
+  std::vector<BandwidthRow> Finish();
+
+ private:
+  std::map<std::pair<uint32_t, TransferDirection>, BandwidthRow> rows_;
+};
+
+}  // namespace neurontrace

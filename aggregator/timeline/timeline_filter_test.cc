@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which streams a filter selects.
+#include "aggregator/timeline/timeline_filter.h"
+
+#include <gtest/gtest.h>
+
+namespace neurontrace {
+namespace {
+
+StreamDescription StreamOf(StreamKind kind) {
+  StreamDescription stream;
+  stream.identity.worker.instance_id = "i-a";
+  stream.identity.kind = kind;
+  return stream;
+}
+
+TEST(TimelineFilter, SamplesOfHostsAreForReadersThatAskForThem) {
+  TimelineFilter filter;
+  EXPECT_FALSE(filter.SelectsStream(StreamOf(StreamKind::kHost)));
+  EXPECT_TRUE(filter.SelectsStream(StreamOf(StreamKind::kNeuronCore)));
+  filter.stream_kinds = {StreamKind::kHost};
+  EXPECT_FALSE(filter.SelectsStream(StreamOf(StreamKind::kHost)));
+  filter.host_samples = true;
+  EXPECT_TRUE(filter.SelectsStream(StreamOf(StreamKind::kHost)));
+  EXPECT_FALSE(filter.SelectsStream(StreamOf(StreamKind::kNeuronCore)));
+  filter.instance_ids = {"i-b"};
+  EXPECT_FALSE(filter.SelectsStream(StreamOf(StreamKind::kHost)));
+}
+
+TEST(TimelineFilter, HostsHaveNeitherCoresNorRanks) {
+  TimelineFilter filter;
+  filter.host_samples = true;
+  EXPECT_TRUE(filter.SelectsStream(StreamOf(StreamKind::kHost)));
+  filter.neuron_cores = {0};
+  EXPECT_FALSE(filter.SelectsStream(StreamOf(StreamKind::kHost)));
+  filter.neuron_cores.clear();
+  filter.worker_gids = {{0, 5}};
+  EXPECT_FALSE(filter.SelectsStream(StreamOf(StreamKind::kHost)));
+}
+
+TEST(TimelineFilter, AChunkIsSelectedByTheTypesOfItsIndexEntry) {
+  ChunkEntry chunk;
+  chunk.event_types = {"nc_exec_running", "nrt_execute"};
+  const auto selects = [&chunk](const std::vector<std::string>& items) {
+    TimelineFilter filter;
+    filter.event_types = *EventFilter::Parse(items);
+    return filter.MaySelectOf(chunk);
+  };
+  EXPECT_TRUE(selects({}));
+  EXPECT_TRUE(selects({"nrt_execute"}));
+  EXPECT_TRUE(selects({"device_exec"})) << "the older name of one";
+  EXPECT_TRUE(selects({"nrt_*"}));
+  EXPECT_TRUE(selects({"hardware"}));
+  EXPECT_TRUE(selects({"^nrt_execute"}));
+  EXPECT_FALSE(selects({"cc_running"}));
+  EXPECT_FALSE(selects({"software", "^nrt_execute"}));
+  EXPECT_FALSE(selects({"^nrt_*", "^nc_*"}));
+  EXPECT_FALSE(selects({"nrt_tensor_*"}));
+  chunk.event_types->clear();
+  EXPECT_TRUE(selects({}));
+  EXPECT_FALSE(selects({"^nrt_execute"}));
+  chunk.event_types.reset();
+  EXPECT_TRUE(selects({"cc_running"})) << "it may have any";
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -5,7 +5,10 @@
 
 namespace neurontrace {
 
-BatchPipe::BatchPipe(TimelineReader& reader) : reader_(reader), thread_([this] { Run(); }) {}
+BatchPipe::BatchPipe(TimelineReader& reader, Prepare prepare)
+    : reader_(reader), prepare_(std::move(prepare)), reading_([this] { Read(); }) {
+  if (prepare_ != nullptr) preparing_ = std::thread([this] { PrepareAll(); });
+}
 
 BatchPipe::~BatchPipe() {
   {
@@ -13,15 +16,16 @@ BatchPipe::~BatchPipe() {
     stop_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  reading_.join();
+  if (preparing_.joinable()) preparing_.join();
 }
 
-void BatchPipe::Run() {
+void BatchPipe::Read() {
   while (true) {
     Entry entry;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stop_ || ready_.size() < kBatchesMax; });
+      changed_.wait(lock, [this] { return stop_ || held_ < kBatchesMax; });
       if (stop_) return;
       if (!idle_.empty()) {
         entry.batch = std::move(idle_.back());
@@ -30,15 +34,37 @@ void BatchPipe::Run() {
     }
     const absl::StatusOr<bool> more = reader_.Next(entry.batch);
     entry.counts = reader_.counts();
+    // The last entry carries the final counts and no record.
+    entry.is_last = !more.ok() || !*more;
     {
       const std::lock_guard lock(mutex_);
       if (!more.ok()) status_ = more.status();
-      ended_ = !more.ok() || !*more;
-      // The last entry carries the final counts and no record.
-      ready_.push_back(std::move(entry));
+      ++held_;
+      (prepare_ != nullptr ? read_ : ready_).push_back(std::move(entry));
     }
     changed_.notify_all();
     if (!more.ok() || !*more) return;
+  }
+}
+
+void BatchPipe::PrepareAll() {
+  bool is_last = false;
+  while (!is_last) {
+    Entry entry;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return stop_ || !read_.empty(); });
+      if (stop_) return;
+      entry = std::move(read_.front());
+      read_.pop_front();
+    }
+    is_last = entry.is_last;
+    if (!is_last) prepare_(entry.batch);
+    {
+      const std::lock_guard lock(mutex_);
+      ready_.push_back(std::move(entry));
+    }
+    changed_.notify_all();
   }
 }
 
@@ -50,15 +76,15 @@ absl::StatusOr<bool> BatchPipe::Take(TimelineBatch& batch) {
   idle_.push_back(std::move(batch));
   changed_.wait(lock, [this] { return !ready_.empty(); });
   Entry entry = std::move(ready_.front());
-  ready_.erase(ready_.begin());
-  const bool is_last = ended_ && ready_.empty();
-  const absl::Status status = is_last ? status_ : absl::OkStatus();
+  ready_.pop_front();
+  --held_;
+  const absl::Status status = entry.is_last ? status_ : absl::OkStatus();
   lock.unlock();
   changed_.notify_all();
   counts_ = entry.counts;
   batch = std::move(entry.batch);
   if (!status.ok()) return status;
-  return !is_last;
+  return !entry.is_last;
 }
 
 }  // namespace neurontrace

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -12,15 +14,18 @@
 
 namespace neurontrace {
 
-// Reads a timeline on a thread of its own, a bounded number of batches ahead of who takes them.
-// Where that many are waiting, the reading waits. Take, Recycle and the destructor belong to one
-// thread; the reader must not be touched by anybody else until the pipe is gone.
+// Reads a timeline on a thread of its own, a bounded number of batches ahead of who takes them, and
+// hands each, on another thread, to `prepare` before it can be taken. Where that many are waiting,
+// the reading waits. Take and the destructor belong to one thread; the reader, and what
+// `prepare` touches, belong to the pipe's until it is gone.
 class BatchPipe {
  public:
-  static constexpr size_t kBatchesMax = 3;
+  static constexpr size_t kBatchesMax = 4;
 
-  explicit BatchPipe(TimelineReader& reader);
-  ~BatchPipe();  // ends the reading
+  using Prepare = std::function<void(const TimelineBatch&)>;
+
+  BatchPipe(TimelineReader& reader, Prepare prepare);  // nullptr: nothing is to be prepared
+  ~BatchPipe();                                        // ends the reading
   BatchPipe(const BatchPipe&) = delete;
   BatchPipe& operator=(const BatchPipe&) = delete;
 
@@ -33,21 +38,26 @@ class BatchPipe {
   struct Entry {
     TimelineBatch batch;
     TimelineCounts counts;
+    bool is_last = false;
   };
-  void Run();
+  void Read();
+  void PrepareAll();
 
   TimelineReader& reader_;
+  const Prepare prepare_;
   TimelineCounts counts_;  // the taker's
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Entry> ready_;         // guarded by mutex_, oldest first
+  std::deque<Entry> read_;           // guarded by mutex_, oldest first: to be prepared
+  std::deque<Entry> ready_;          // guarded by mutex_, oldest first
+  size_t held_ = 0;                  // guarded by mutex_: entries that nobody has taken
   std::vector<TimelineBatch> idle_;  // guarded by mutex_: their memory is used again
   absl::Status status_;              // guarded by mutex_
-  bool ended_ = false;               // guarded by mutex_: no further entry will come
   bool stop_ = false;                // guarded by mutex_
 
-  std::thread thread_;
+  std::thread reading_;
+  std::thread preparing_;
 };
 
 }  // namespace neurontrace

@@ -4,34 +4,117 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "aggregator/export/batch_pipe.h"
+#include "aggregator/export/capture_warnings.h"
+#include "aggregator/export/chrome/chrome_exporter.h"
 #include "aggregator/export/grouping.h"
 #include "aggregator/export/json/json_exporter.h"
+#include "aggregator/export/parquet/parquet_format.h"
 #include "aggregator/export/pftrace/pftrace_exporter.h"
+#include "aggregator/export/pftrace/pftrace_parts.h"
+#include "aggregator/export/side_reader.h"
+#include "aggregator/export/single_file.h"
+#include "aggregator/export/summary/summary_exporter.h"
+#include "aggregator/export/xspace/xspace_exporter.h"
 #include "base/status.h"
 
 namespace neurontrace {
 namespace {
 
+// The vendor's names.
+constexpr std::string_view kPftraceName = "system_profile.pftrace";
+constexpr std::string_view kJsonName = "system_profile.json";
+// Ours.
+constexpr std::string_view kChromeJsonName = "system_profile.trace.json";
+constexpr std::string_view kSummaryTextName = "summary.txt";
+constexpr std::string_view kSummaryJsonName = "summary.json";
+constexpr std::string_view kXSpaceName = "xspace";
+constexpr std::string_view kParquetName = "system_profile.parquet";
+
 absl::StatusOr<std::unique_ptr<Exporter>> MakePftrace(const ExportRequest& request,
-                                                      ByteSink& sink) {
+                                                      OutputFiles& files) {
   PftraceExporter::Options options;
   ASSIGN_OR_RETURN(options.grouping,
                    Grouping::Parse(request.primary_group, request.secondary_group));
-  return std::make_unique<PftraceExporter>(std::move(options), sink);
+  options.no_flows = request.no_flows;
+  options.compresses_packets = request.compression == ExportCompression::kPackets;
+  if (request.max_file_bytes != 0) {
+    return PftraceParts::Make({.trace = std::move(options),
+                               .part_bytes = request.max_file_bytes,
+                               .is_by_worker = request.split_by_worker,
+                               .is_gzip = request.compression == ExportCompression::kGzip},
+                              files);
+  }
+  const ExportCompression whole = request.compression == ExportCompression::kPackets
+                                      ? ExportCompression::kNone
+                                      : request.compression;
+  return MakeSingleFile(files, kPftraceName, whole, [&](ByteSink& sink) {
+    return std::make_unique<PftraceExporter>(std::move(options), sink);
+  });
 }
 
-absl::StatusOr<std::unique_ptr<Exporter>> MakeJson(const ExportRequest& /*request*/,
-                                                   ByteSink& sink) {
-  return std::make_unique<JsonExporter>(sink);
+absl::StatusOr<std::unique_ptr<Exporter>> MakeJson(const ExportRequest& request,
+                                                   OutputFiles& files) {
+  return MakeSingleFile(files, kJsonName, request.compression,
+                        [](ByteSink& sink) { return std::make_unique<JsonExporter>(sink); });
 }
 
-constexpr std::array<ExportFormat, 2> kFormats = {
-    ExportFormat{"perfetto", "system_profile.pftrace", MakePftrace},
-    ExportFormat{"json", "system_profile.json", MakeJson},
+absl::StatusOr<std::unique_ptr<Exporter>> MakeChromeJson(const ExportRequest& request,
+                                                         OutputFiles& files) {
+  ChromeExporter::Options options{.no_flows = request.no_flows};
+  ASSIGN_OR_RETURN(options.grouping,
+                   Grouping::Parse(request.primary_group, request.secondary_group));
+  return MakeSingleFile(files, kChromeJsonName, request.compression, [&](ByteSink& sink) {
+    return std::make_unique<ChromeExporter>(std::move(options), sink);
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Exporter>> MakeSummaryText(const ExportRequest& request,
+                                                          OutputFiles& files) {
+  return MakeSingleFile(files, kSummaryTextName, request.compression, [](ByteSink& sink) {
+    return std::make_unique<SummaryExporter>(SummaryExporter::Form::kText, "", sink);
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Exporter>> MakeSummaryJson(const ExportRequest& request,
+                                                          OutputFiles& files) {
+  return MakeSingleFile(files, kSummaryJsonName, request.compression, [&](ByteSink& sink) {
+    return std::make_unique<SummaryExporter>(SummaryExporter::Form::kJson, request.capture_json,
+                                             sink);
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Exporter>> MakeXSpace(const ExportRequest& request,
+                                                     OutputFiles& files) {
+  if (request.compression != ExportCompression::kNone) {
+    return InvalidArgument("an XSpace is not compressed: its viewer reads plain files");
+  }
+  if (!request.primary_group.empty()) {
+    return InvalidArgument(
+        "an XSpace has a file an instance and a plane a process: no primary "
+        "group is to be chosen");
+  }
+  XSpaceExporter::Options options{.no_flows = request.no_flows};
+  ASSIGN_OR_RETURN(options.grouping, Grouping::Parse({}, request.secondary_group));
+  if (request.max_file_bytes != 0) {
+    options.host_bytes_max = std::min(request.max_file_bytes, XSpaceExporter::kHostBytesMax);
+  }
+  return std::make_unique<XSpaceExporter>(std::move(options), files);
+}
+
+constexpr std::array<ExportFormat, 7> kFormats = {
+    ExportFormat{"perfetto", kPftraceName, MakePftrace, true},
+    ExportFormat{"json", kJsonName, MakeJson},
+    ExportFormat{"chrome-json", kChromeJsonName, MakeChromeJson, true},
+    ExportFormat{"summary-text", kSummaryTextName, MakeSummaryText},
+    ExportFormat{"summary-json", kSummaryJsonName, MakeSummaryJson},
+    ExportFormat{"parquet", kParquetName, MakeParquet},
+    ExportFormat{"xspace", kXSpaceName, MakeXSpace, true},
 };
 
 ExportProgress ProgressOf(const TimelineCounts& counts, const Exporter& exporter) {
@@ -39,6 +122,13 @@ ExportProgress ProgressOf(const TimelineCounts& counts, const Exporter& exporter
           .chunks_total = counts.chunks_total,
           .spans = counts.spans,
           .bytes_written = exporter.bytes_written()};
+}
+
+TimelineOptions OptionsOf(const ExportRequest& request) {
+  TimelineOptions options;
+  options.filter = request.filter;
+  if (request.clocks != nullptr && !request.raw_clocks) options.clocks = &request.clocks->maps;
+  return options;
 }
 
 absl::StatusOr<TimelineHeader> HeaderOf(ChunkSource& source, const TimelineReader& reader,
@@ -55,10 +145,13 @@ absl::StatusOr<TimelineHeader> HeaderOf(ChunkSource& source, const TimelineReade
   header.certificate = request.certificate;
   header.certificate_json = request.certificate_json;
   header.framework_names.resize(header.streams.size());
+  header.device_profiles = request.device_profiles;
+  size_t mapped_room = FrameworkNames::kMappedMax;
   for (size_t i = 0; i < header.streams.size(); ++i) {
     const StreamDescription& stream = header.streams[i].description;
     if (stream.identity.kind != StreamKind::kFramework) continue;
-    ASSIGN_OR_RETURN(header.framework_names[i], ReadFrameworkNames(source, stream));
+    if (!header.streams[i].is_in_window && !IsFrameworkMapping(stream.identity)) continue;
+    ASSIGN_OR_RETURN(header.framework_names[i], ReadFrameworkNames(source, stream, mapped_room));
   }
   return header;
 }
@@ -77,18 +170,27 @@ absl::StatusOr<const ExportFormat*> FindExportFormat(std::string_view name) {
 }
 
 absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFormat& format,
-                                            const ExportRequest& request, ByteSink& sink,
+                                            const ExportRequest& request, OutputFiles& files,
                                             const ProgressCallback& progress) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter, format.make(request, sink));
-  TimelineOptions options;
-  options.filter = request.filter;
-  if (request.clocks != nullptr && !request.raw_clocks) options.clocks = &request.clocks->maps;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter, format.make(request, files));
+  TimelineOptions options = OptionsOf(request);
+  options.filter.host_samples = format.takes_host_samples;
+  const uint64_t lookback_ns = options.lookback_ns;
   ASSIGN_OR_RETURN(const std::unique_ptr<TimelineReader> reader,
                    TimelineReader::Open(source, std::move(options)));
-  ASSIGN_OR_RETURN(const TimelineHeader header, HeaderOf(source, *reader, request));
+  ASSIGN_OR_RETURN(TimelineHeader header, HeaderOf(source, *reader, request));
+  // Of the reading for the batches alone: others have windows of their own.
+  const std::optional<std::string> window_warning = WindowWarning(*reader, lookback_ns);
+  if (window_warning) header.warnings.push_back(*window_warning);
+  SideReader side_reader(source, request);
+  header.side_reader = &side_reader;
   RETURN_IF_ERROR(exporter->Begin(header));
   {
-    BatchPipe pipe(*reader);
+    BatchPipe::Prepare prepare;
+    if (exporter->prepares()) {
+      prepare = [&exporter](const TimelineBatch& ahead) { exporter->Prepare(ahead); };
+    }
+    BatchPipe pipe(*reader, std::move(prepare));
     TimelineBatch batch;
     while (true) {
       ASSIGN_OR_RETURN(const bool has_batch, pipe.Take(batch));
@@ -102,6 +204,8 @@ absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFor
   ExportSummary summary;
   summary.counts = reader->counts();
   summary.warnings = reader->warnings();
+  if (window_warning) summary.warnings.push_back(*window_warning);
+  summary.warnings.insert(summary.warnings.end(), request.warnings.begin(), request.warnings.end());
   RETURN_IF_ERROR(exporter->Finish(summary));
   summary.progress = ProgressOf(summary.counts, *exporter);
   return summary;

@@ -13,12 +13,20 @@
 #include "absl/status/statusor.h"
 #include "aggregator/align/capture_clocks.h"
 #include "aggregator/certificate/certificate.h"
-#include "aggregator/export/byte_sink.h"
+#include "aggregator/export/output_files.h"
 #include "aggregator/timeline/chunk_source.h"
 #include "aggregator/timeline/framework_names.h"
 #include "aggregator/timeline/timeline_reader.h"
+#include "trace/device_profile.h"
 
 namespace neurontrace {
+
+// How the bytes of a file are packed, where its format has a choice.
+enum class ExportCompression : uint8_t {
+  kNone,
+  kGzip,     // the whole file
+  kPackets,  // within the file, as the format itself has it
+};
 
 struct ExportRequest {
   TimelineFilter filter;
@@ -28,8 +36,16 @@ struct ExportRequest {
   bool clock_arguments = false;              // each event with its raw stamp and its bound
   std::vector<std::string> primary_group;    // empty: the vendor's default; see grouping.h
   std::vector<std::string> secondary_group;  // likewise
+  bool no_flows = false;                     // no arrows between related events
+  ExportCompression compression = ExportCompression::kNone;
+  uint64_t max_file_bytes = 0;   // about: a format that can be split is, into files of this size
+  bool split_by_worker = false;  // by ranges of workers instead of stretches of time
   const Certificate* certificate = nullptr;  // of the whole capture; nullptr: none is written
   std::string certificate_json;              // the same, for programs
+  std::string
+      capture_json;  // what a summary says of the capture, an object; empty: its id and name
+  std::vector<DeviceProfile> device_profiles;  // of the capture's artifacts, the selected ones
+  std::vector<std::string> warnings;           // known before; told with those of the reading
 };
 
 struct ExportProgress {
@@ -45,6 +61,8 @@ struct ExportSummary {
   std::vector<std::string> warnings;
 };
 
+class SideReader;  // side_reader.h
+
 // What an exporter is told before the first batch. Lives as long as the export.
 struct TimelineHeader {
   const CaptureDescription* capture = nullptr;
@@ -58,14 +76,21 @@ struct TimelineHeader {
   bool clock_arguments = false;
   const Certificate* certificate = nullptr;  // see ExportRequest
   std::string_view certificate_json;
+  std::span<const DeviceProfile> device_profiles;  // the selected ones
+  SideReader* side_reader = nullptr;               // what is not among the batches
 };
 
 // Writes one format from a timeline: Begin, Write for each batch, Finish. An error ends the export
-// and leaves a file that ends early. One thread at a time.
+// and leaves a file that ends early. One thread at a time, but for Prepare.
 class Exporter {
  public:
   virtual ~Exporter() = default;
   virtual absl::Status Begin(const TimelineHeader& header) = 0;
+  // True of one that works something out of a batch before those ahead of it are written. Then
+  // Prepare can be called: for every batch before its Write, or for none; in their order, on one
+  // other thread, also while a batch is written.
+  virtual bool prepares() const { return false; }
+  virtual void Prepare(const TimelineBatch&) {}
   virtual absl::Status Write(const TimelineBatch& batch) = 0;
   // `summary` has all but what the exporter itself adds to its warnings.
   virtual absl::Status Finish(ExportSummary& summary) = 0;
@@ -75,8 +100,11 @@ class Exporter {
 // A row of the table of formats.
 struct ExportFormat {
   std::string_view name;       // as in `--format`
-  std::string_view file_name;  // where people are not asked
-  absl::StatusOr<std::unique_ptr<Exporter>> (*make)(const ExportRequest& request, ByteSink& sink);
+  std::string_view file_name;  // where people are not asked; of a format of many, of its directory
+  // INVALID_ARGUMENT for what a request asks of a format that has it not.
+  absl::StatusOr<std::unique_ptr<Exporter>> (*make)(const ExportRequest& request,
+                                                    OutputFiles& files);
+  bool takes_host_samples = false;  // among its batches
 };
 std::span<const ExportFormat> ExportFormats();
 // INVALID_ARGUMENT names the known ones.
@@ -85,12 +113,12 @@ absl::StatusOr<const ExportFormat*> FindExportFormat(std::string_view name);
 // Told now and then, from the calling thread; false ends the export with CANCELLED.
 using ProgressCallback = std::function<bool(const ExportProgress&)>;
 
-// Reads the selected part of a capture and writes it to `sink` in one format. Memory is bounded
-// whatever the capture's size. Reads on a second thread while the calling one writes; both have
-// ended on return. Errors of the source, of the sink, INVALID_ARGUMENT for a request that makes no
-// sense.
+// Reads the selected part of a capture and writes it to `files` in one format. Memory is bounded
+// whatever the capture's size. Reads on a second thread, and prepares on a third where the
+// format has something to, while the calling one writes; these have ended on return. Errors of the
+// source, of the files, INVALID_ARGUMENT for a request that makes no sense.
 absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFormat& format,
-                                            const ExportRequest& request, ByteSink& sink,
+                                            const ExportRequest& request, OutputFiles& files,
                                             const ProgressCallback& progress);
 
 }  // namespace neurontrace

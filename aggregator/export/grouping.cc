@@ -49,23 +49,6 @@ absl::StatusOr<std::vector<Part>> ParseParts(const std::vector<std::string>& nam
   return parts;
 }
 
-std::string PartText(Part part, const TimelineStream& stream, uint64_t thread_id) {
-  const StreamIdentity& identity = stream.description.identity;
-  switch (part) {
-    case Part::kInstanceId:
-      return identity.worker.instance_id;
-    case Part::kProcessId:
-      return fmt::format("pid{}", identity.worker.pid);
-    case Part::kWorkerGid:
-      return stream.rank.label;
-    case Part::kLncIdx:
-      return identity.has_core() ? fmt::format("nc{}", identity.nc_idx) : "";
-    case Part::kThreadId:
-      return fmt::format("tid{}", thread_id);
-  }
-  return "";
-}
-
 }  // namespace
 
 absl::StatusOr<Grouping> Grouping::Parse(const std::vector<std::string>& primary,
@@ -84,11 +67,28 @@ bool Grouping::Has(const std::vector<Part>& parts, Part part) {
   return std::find(parts.begin(), parts.end(), part) != parts.end();
 }
 
+std::string Grouping::Text(Part part, const TimelineStream& stream, uint64_t thread_id) {
+  const StreamIdentity& identity = stream.description.identity;
+  switch (part) {
+    case Part::kInstanceId:
+      return identity.worker.instance_id;
+    case Part::kProcessId:
+      return fmt::format("pid{}", identity.worker.pid);
+    case Part::kWorkerGid:
+      return stream.rank.label;
+    case Part::kLncIdx:
+      return identity.has_core() ? fmt::format("nc{}", identity.nc_idx) : "";
+    case Part::kThreadId:
+      return fmt::format("tid{}", thread_id);
+  }
+  return "";
+}
+
 std::string Grouping::Label(const std::vector<Part>& parts, const TimelineStream& stream,
                             uint64_t thread_id) {
   std::string label;
   for (const Part part : parts) {
-    const std::string text = PartText(part, stream, thread_id);
+    const std::string text = Text(part, stream, thread_id);
     if (text.empty()) continue;
     if (!label.empty()) label += '-';
     label += text;

@@ -31,7 +31,9 @@ class Grouping {
     return Label(secondary_, stream, thread_id);
   }
   bool primary_has(Part part) const { return Has(primary_, part); }
-  bool secondary_has(Part part) const { return Has(secondary_, part); }
+  const std::vector<Part>& secondary() const { return secondary_; }
+  // "gid35", "nc3", "tid7"; empty: not known.
+  static std::string Text(Part part, const TimelineStream& stream, uint64_t thread_id);
 
  private:
   static bool Has(const std::vector<Part>& parts, Part part);

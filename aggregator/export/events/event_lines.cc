@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "aggregator/export/clock_report.h"
+#include "aggregator/export/json/json_text.h"
 #include "aggregator/timeline/device_stamp.h"
 #include "aggregator/timeline/rank_binding.h"
+#include "base/clean_text.h"
 #include "base/status.h"
 #include "trace/event_json.h"
 #include "trace/limits.h"
@@ -29,11 +32,26 @@ std::string LineHead(const StreamDescription& stream, const RankBinding& rank) {
   head += fmt::format(",\"pid\":{},\"nc_idx\":{},\"worker_gid\":{}", identity.worker.pid,
                       identity.has_core() ? static_cast<int64_t>(identity.nc_idx) : -1,
                       rank.worker_gid.value_or(-1));
+  if (identity.kind == StreamKind::kHost) head += ",\"host\":true";
   if (!identity.name.empty()) {
     head += ",\"file\":";
     AppendJsonString(identity.name, head);
   }
   return head;
+}
+
+// A stored chunk's texts need not be UTF-8; a line of JSON has to be. Each byte that is none
+// becomes U+FFFD.
+void MakeUtf8(size_t begin, std::string& text) {
+  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  if (std::all_of(text.begin() + static_cast<std::ptrdiff_t>(begin), text.end(), is_ascii)) return;
+  const std::string written = text.substr(begin);
+  text.resize(begin);
+  for (std::string_view rest = written; !rest.empty();) {
+    const size_t bytes = Utf8SequenceBytes(rest);
+    text += bytes == 0 ? std::string_view("\xef\xbf\xbd") : rest.substr(0, bytes);
+    rest.remove_prefix(std::max<size_t>(bytes, 1));
+  }
 }
 
 // What is said of a stream's times; nothing where its map is the identity and has no bound.
@@ -75,10 +93,10 @@ class EventLines {
     total_.warnings = capture.warnings;
     const std::vector<RankBinding> ranks = BindRanks(capture.streams, total_.warnings);
     for (const StreamDescription& stream : capture.streams) {
-      if (filter_.SelectsStream(stream.identity)) total_.chunks_total += stream.chunks;
+      if (filter_.SelectsStream(stream)) total_.chunks_total += stream.chunks;
     }
     for (size_t i = 0; i < capture.streams.size(); ++i) {
-      if (!filter_.SelectsStream(capture.streams[i].identity)) continue;
+      if (!filter_.SelectsStream(capture.streams[i])) continue;
       RETURN_IF_ERROR(WriteStream(capture.streams[i], ranks[i]));
     }
     RETURN_IF_ERROR(Flush());
@@ -93,7 +111,7 @@ class EventLines {
     if (request_.clocks != nullptr) {
       std::vector<const StreamIdentity*> streams;
       for (const StreamDescription& stream : capture.streams) {
-        if (filter_.SelectsStream(stream.identity)) streams.push_back(&stream.identity);
+        if (filter_.SelectsStream(stream)) streams.push_back(&stream.identity);
       }
       const ClockReport clocks(request_.clocks, request_.raw_clocks, streams);
       text_ += fmt::format(",\"clocks\":{}", clocks.Json());
@@ -104,6 +122,10 @@ class EventLines {
   }
 
   absl::Status WriteStream(const StreamDescription& stream, const RankBinding& rank) {
+    if (stream.events == 0 || stream.last_timestamp_ns < filter_.window_start_ns ||
+        stream.first_timestamp_ns >= filter_.window_end_ns) {
+      return absl::OkStatus();
+    }
     const std::string head = LineHead(stream, rank);
     LineClock clock(stream, request_);
     IndexPosition from{.last_timestamp_ns = filter_.window_start_ns, .sequence = 0};
@@ -112,7 +134,12 @@ class EventLines {
       RETURN_IF_ERROR(source_.ReadIndex(stream.number, from, kEntriesAtOnce, entries));
       for (const ChunkEntry& entry : entries) {
         from = {.last_timestamp_ns = entry.last_timestamp_ns, .sequence = entry.sequence + 1};
+        // No later entry begins before this.
+        const uint64_t earliest_ns =
+            entry.last_timestamp_ns - std::min(entry.last_timestamp_ns, stream.chunk_span_max_ns);
+        if (earliest_ns >= filter_.window_end_ns) return absl::OkStatus();
         if (entry.first_timestamp_ns >= filter_.window_end_ns) continue;
+        if (!filter_.MaySelectOf(entry)) continue;
         RETURN_IF_ERROR(WriteChunk(stream, entry.sequence, head, clock));
       }
     } while (entries.size() == kEntriesAtOnce);
@@ -145,7 +172,8 @@ class EventLines {
       clock.Append(time_ns, is_device_stamped[shape], text_);
       text_ += ",\"event\":";
       const size_t begin = text_.size();
-      AppendEventJson(chunk_, event, stream.identity.nc_idx, text_);
+      AppendEventJson(chunk_, event, stream.identity.nc_idx, text_, IsJson);
+      MakeUtf8(begin, text_);
       // Nested values keep the layout of their source. In strings, line ends are escaped.
       std::replace_if(
           text_.begin() + static_cast<std::ptrdiff_t>(begin), text_.end(),

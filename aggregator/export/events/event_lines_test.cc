@@ -191,6 +191,21 @@ TEST_F(EventLinesTest, ALostChunkIsSaidAndPassedOver) {
   EXPECT_THAT(total_.warnings, ElementsAre(HasSubstr("chunk 1 of i-a pid 1 nc 0")));
 }
 
+TEST_F(EventLinesTest, AChunkWithoutASelectedTypeIsNotRead) {
+  const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
+  for (const std::string type : {"hw_notify", "nrt_execute", "hw_notify"}) {
+    AddInstant(type, 1);
+    source_.AddChunk(stream, builder_);
+  }
+  source_.Lose(stream, 1);
+  TimelineFilter filter;
+  filter.event_types = *EventFilter::Parse({"hardware"});
+  EXPECT_THAT(Write(filter), SizeIs(2));
+  EXPECT_EQ(total_.chunks_read, 2u);
+  EXPECT_EQ(total_.chunks_left_out, 0u);
+  EXPECT_THAT(total_.warnings, IsEmpty());
+}
+
 TEST_F(EventLinesTest, EndsWhenTheReceiverFailsOrNobodyListens) {
   const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
   AddInstant("hw_notify", 1);

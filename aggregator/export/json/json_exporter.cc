@@ -5,16 +5,16 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <ctime>
 
+#include "aggregator/export/capture_warnings.h"
 #include "aggregator/export/clock_report.h"
+#include "aggregator/export/json/device_objects.h"
+#include "aggregator/export/json/host_objects.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/row_source.h"
+#include "aggregator/export/side_reader.h"
 #include "base/status.h"
-#include "trace/event_json.h"
-#include "trace/fidelity.h"
-#include "trace/given_way.h"
+#include "trace/host_samples.h"
 
 namespace neurontrace {
 namespace {
@@ -22,11 +22,11 @@ namespace {
 constexpr size_t kFlushBytes = 256u << 10;
 
 // Keys of the vendor's that an attribute of the same name must not take.
-constexpr std::array<std::string_view, 19> kOwnKeys = {
+constexpr std::array<std::string_view, 20> kOwnKeys = {
     "name",        "timestamp", "duration",   "timestamp_unit", "id",
     "instance_id", "nc_idx",    "lnc_idx",    "process_id",     "thread_id",
     "category",    "phase",     "worker_gid", "open",           "trace_event_source",
-    "start_lost",  "clock",     "eps_ns",     "ts_raw_ns"};
+    "start_lost",  "clock",     "eps_ns",     "ts_raw_ns",      "nrta_seq_id"};
 // Attributes of framework events that have become something else.
 constexpr std::array<std::string_view, 4> kFrameworkStructure = {"name", "pid", "tid", "dur_ns"};
 
@@ -35,74 +35,13 @@ bool Contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-template <typename Number>
-void AppendNumber(std::string_view key, Number value, std::string& out) {
-  char buffer[24];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  out += ",\"";
-  out += key;
-  out += "\":";
-  out.append(buffer, static_cast<size_t>(end - buffer));
-}
-
-void AppendText(std::string_view key, std::string_view value, std::string& out) {
-  out += ",\"";
-  out += key;
-  out += "\":";
-  AppendAsJsonString(value, out);
-}
-
-void AppendKey(std::string_view key, std::string& out) {
-  out += ',';
-  AppendAsJsonString(key, out);
-  out += ':';
-}
-
-void AppendValue(const ShapeKey& key, uint64_t value, const TimelineRecord& record,
-                 std::string& out) {
-  if (key.type == ValueType::kString ||
-      (key.type == ValueType::kJson && !IsJson(record.text(value)))) {
-    AppendAsJsonString(record.text(value), out);
-  } else if (key.type == ValueType::kJson) {
-    out += record.text(value);
-  } else {
-    AppendJsonValue(key.type, {value, {}}, out);
-  }
-}
-
 // Arrows and counters have no place among the vendor's events.
 bool HasPlace(RecordKind kind) {
   return kind == RecordKind::kSpan || kind == RecordKind::kInstant || kind == RecordKind::kOther;
 }
 
-// The vendor's own sentence, with our numbers.
-std::string DroppedText(const EventAccount& account) {
-  return fmt::format(
-      "{} trace events were dropped during capture (stored {} out of {}{} total events). Consider "
-      "increasing buffer size, reducing trace duration, or filtering events.",
-      account.lost_unknown
-          ? (account.lost == 0 ? "An unknown number of" : fmt::format("{} or more", account.lost))
-          : fmt::format("{}", account.lost),
-      account.stored, account.lost_unknown ? "at least " : "", account.expected);
-}
-
-// "2025-12-18 15:35:56.592459482 +0000 UTC"
-std::string TimeText(uint64_t epoch_ns) {
-  const auto seconds = static_cast<time_t>(epoch_ns / 1'000'000'000);
-  tm parts{};
-  gmtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:09} +0000 UTC", parts.tm_year + 1900,
-                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                     epoch_ns % 1'000'000'000);
-}
-
-// Whether the object has the key already: by the start's shape, or, where only the text is left of
-// it, by that.
-bool IsTaken(std::string_view name, const Shape* start, std::string_view object) {
-  if (start == nullptr) {
-    return object.find(fmt::format(",\"{}\":", name)) != std::string_view::npos;
-  }
-  return std::any_of(start->keys.begin(), start->keys.end(),
+bool HasKey(std::span<const ShapeKey> keys, std::string_view name) {
+  return std::any_of(keys.begin(), keys.end(),
                      [name](const ShapeKey& key) { return key.name == name; });
 }
 
@@ -110,6 +49,7 @@ bool IsTaken(std::string_view name, const Shape* start, std::string_view object)
 
 absl::Status JsonExporter::Begin(const TimelineHeader& header) {
   header_ = &header;
+  waiting_.Begin(header);
   stream_fields_.resize(header.streams.size());
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
   clocks_json_ = clocks.Json();
@@ -122,7 +62,12 @@ absl::Status JsonExporter::Begin(const TimelineHeader& header) {
 
 absl::Status JsonExporter::Write(const TimelineBatch& batch) {
   for (const TimelineRecord* record : batch.records) {
+    NoteMemoryEvent(*record);
     WriteRecord(*record);
+    RETURN_IF_ERROR(FlushIfLarge());
+  }
+  while (const auto late = waiting_.TakeLate(batch.begin_ns)) {
+    EmitObject(*late);
     RETURN_IF_ERROR(FlushIfLarge());
   }
   return absl::OkStatus();
@@ -137,11 +82,10 @@ void JsonExporter::EmitObject(std::string_view object) {
 
 void JsonExporter::WriteRecord(const TimelineRecord& record) {
   if (record.kind == RecordKind::kStopAttributes) {
-    const auto waiting = waiting_.find(record.span_id);
-    if (waiting == waiting_.end()) return;
-    AppendStopAttributes(record.start(), record.start_values(), record, nullptr, waiting->second);
-    EmitObject(waiting->second);
-    waiting_.erase(waiting);
+    auto object = waiting_.Take(record.span_id);
+    if (!object) return;
+    AppendStopAttributes(record.start(), record.start_values(), record, nullptr, *object);
+    EmitObject(*object);
     return;
   }
   if (!HasPlace(record.kind)) return;
@@ -149,11 +93,19 @@ void JsonExporter::WriteRecord(const TimelineRecord& record) {
   last_ns_ = std::max(last_ns_, record.end_ns);
   object_.clear();
   AppendEvent(record, object_);
-  if ((record.flags & kStopFollows) != 0 && waiting_.size() < kWaitingMax) {
-    waiting_.emplace(record.span_id, object_);
+  if (waiting_.Admits(record, object_.size())) {
+    waiting_.Add(record, object_, object_.size());
   } else {
     EmitObject(object_);
   }
+}
+
+// What they say of memory has a place of its own, behind all events: it is read again.
+void JsonExporter::NoteMemoryEvent(const TimelineRecord& record) {
+  const DerivedType type = fields_.Of(*record.shape).type;
+  if (type != DerivedType::kAllocate && type != DerivedType::kDeallocate) return;
+  first_memory_ns_ = std::min(first_memory_ns_, record.start_ns);
+  last_memory_ns_ = std::max(last_memory_ns_, record.end_ns);
 }
 
 const std::string& JsonExporter::StreamFields(uint32_t stream) {
@@ -161,15 +113,15 @@ const std::string& JsonExporter::StreamFields(uint32_t stream) {
   if (!fields.empty()) return fields;
   const TimelineStream& about = header_->streams[stream];
   const StreamIdentity& identity = about.description.identity;
-  AppendText("instance_id", identity.worker.instance_id, fields);
+  AppendJsonText("instance_id", identity.worker.instance_id, fields);
   if (identity.kind != StreamKind::kFramework) {
-    AppendText("process_id", fmt::format("{}", identity.worker.pid), fields);
+    AppendJsonText("process_id", fmt::format("{}", identity.worker.pid), fields);
   }
   if (identity.has_core()) {
-    AppendNumber("lnc_idx", identity.nc_idx, fields);
-    AppendNumber("nc_idx", identity.nc_idx, fields);
+    AppendJsonNumber("lnc_idx", identity.nc_idx, fields);
+    AppendJsonNumber("nc_idx", identity.nc_idx, fields);
   }
-  if (about.rank.worker_gid) AppendNumber("worker_gid", *about.rank.worker_gid, fields);
+  if (about.rank.worker_gid) AppendJsonNumber("worker_gid", *about.rank.worker_gid, fields);
   return fields;
 }
 
@@ -184,8 +136,8 @@ void JsonExporter::AppendEvent(const TimelineRecord& record, std::string& out) {
   }
   out += "{\"name\":";
   AppendAsJsonString(name, out);
-  AppendNumber("timestamp", record.start_ns, out);
-  AppendNumber("duration", record.end_ns - record.start_ns, out);
+  AppendJsonNumber("timestamp", record.start_ns, out);
+  AppendJsonNumber("duration", record.end_ns - record.start_ns, out);
   out += ",\"timestamp_unit\":\"ns\"";
   out += StreamFields(record.stream);
   if (is_framework) {
@@ -193,38 +145,39 @@ void JsonExporter::AppendEvent(const TimelineRecord& record, std::string& out) {
   } else {
     AppendNeuronFields(record, out);
   }
-  if (record.kind != RecordKind::kSpan) AppendText("phase", "instant", out);
+  if (record.kind != RecordKind::kSpan) AppendJsonText("phase", "instant", out);
   AppendAttributes(record, out);
   if (record.has_stop()) {
     AppendStopAttributes(record.stop(), record.stop_values(), record, &record.start(), out);
   }
-  if ((record.flags & kHasNrtaSeqId) != 0) AppendNumber("nrta_seq_id", record.nrta_seq_id(), out);
+  if ((record.flags & kHasNrtaSeqId) != 0)
+    AppendJsonNumber("nrta_seq_id", record.nrta_seq_id(), out);
   if ((record.flags & kOpen) != 0) out += ",\"open\":true";
   if ((record.flags & kStartLost) != 0) out += ",\"start_lost\":true";
   if (bounds_) AppendClock(record, out);
 }
 
 void JsonExporter::AppendClock(const TimelineRecord& record, std::string& out) {
-  if ((record.flags & kVendorClock) != 0) AppendText("clock", "vendor", out);
-  if (const auto bound_ns = bounds_->Of(record)) AppendNumber("eps_ns", *bound_ns, out);
-  if (header_->clock_arguments) AppendNumber("ts_raw_ns", record.raw_start_ns(), out);
+  if ((record.flags & kVendorClock) != 0) AppendJsonText("clock", "vendor", out);
+  if (const auto bound_ns = bounds_->Of(record)) AppendJsonNumber("eps_ns", *bound_ns, out);
+  if (header_->clock_arguments) AppendJsonNumber("ts_raw_ns", record.raw_start_ns(), out);
 }
 
 void JsonExporter::AppendFrameworkFields(const TimelineRecord& record, std::string& out) {
-  AppendText("process_id", FrameworkProcessId(record), out);
+  AppendJsonText("process_id", FrameworkProcessId(record), out);
   if ((record.start().present & FieldBit(Field::kThreadId)) != 0) {
-    AppendNumber("thread_id", record.thread_id, out);
+    AppendJsonNumber("thread_id", record.thread_id, out);
   } else {
-    AppendText("thread_id", FrameworkThreadId(record), out);
+    AppendJsonText("thread_id", FrameworkThreadId(record), out);
   }
-  AppendText("trace_event_source", ToString(RowSource::kFramework), out);
-  AppendText("category", record.start().event_type, out);
+  AppendJsonText("trace_event_source", ToString(RowSource::kFramework), out);
+  AppendJsonText("category", record.start().event_type, out);
 }
 
 void JsonExporter::AppendNeuronFields(const TimelineRecord& record, std::string& out) {
-  AppendNumber("thread_id", record.thread_id, out);
-  if ((record.start().present & FieldBit(Field::kId)) != 0) AppendNumber("id", record.id, out);
-  AppendText("trace_event_source", ToString(RowSourceOf(record.start().event_type)), out);
+  AppendJsonNumber("thread_id", record.thread_id, out);
+  if ((record.start().present & FieldBit(Field::kId)) != 0) AppendJsonNumber("id", record.id, out);
+  AppendJsonText("trace_event_source", ToString(RowSourceOf(record.start().event_type)), out);
 }
 
 void JsonExporter::AppendAttributes(const TimelineRecord& record, std::string& out) {
@@ -238,13 +191,13 @@ void JsonExporter::AppendAttributes(const TimelineRecord& record, std::string& o
     if (is_framework && is_top && Contains(kFrameworkStructure, key.name)) continue;
     if (key.name == "model_name" && key.scope == KeyScope::kData) continue;
     if (key.name == "nc_timestamp_ns" && record.kind == RecordKind::kSpan) {
-      AppendKey("nc_start_timestamp_ns", out);
-    } else if (Contains(kOwnKeys, key.name)) {
-      AppendKey("data." + std::string(key.name), out);
+      AppendJsonKey("nc_start_timestamp_ns", out);
+    } else if (Contains(kOwnKeys, key.name) || HasKey(std::span(shape.keys).first(i), key.name)) {
+      AppendRenamedJsonKey(key.name, is_top ? "top." : "data.", out);
     } else {
-      AppendKey(key.name, out);
+      AppendJsonKey(key.name, out);
     }
-    AppendValue(key, values[i], record, out);
+    AppendAttributeValue(key, values[i], record, out);
   }
   AppendModel(record, out);
 }
@@ -255,107 +208,122 @@ void JsonExporter::AppendStopAttributes(const Shape& shape, std::span<const uint
   for (size_t i = 0; i < shape.keys.size(); ++i) {
     const ShapeKey& key = shape.keys[i];
     if (key.name == "nc_timestamp_ns") {
-      AppendKey("nc_stop_timestamp_ns", out);
-    } else if (Contains(kOwnKeys, key.name) || IsTaken(key.name, start, out)) {
-      AppendKey("stop_" + std::string(key.name), out);
+      AppendJsonKey("nc_stop_timestamp_ns", out);
+    } else if (Contains(kOwnKeys, key.name) ||
+               (start != nullptr && HasKey(start->keys, key.name))) {
+      AppendRenamedJsonKey(key.name, "stop_", out);
+    } else if (start == nullptr || HasKey(std::span(shape.keys).first(i), key.name)) {
+      AppendFreeJsonKey(key.name, "stop_", out);
     } else {
-      AppendKey(key.name, out);
+      AppendJsonKey(key.name, out);
     }
-    AppendValue(key, values[i], record, out);
+    AppendAttributeValue(key, values[i], record, out);
   }
 }
 
 void JsonExporter::AppendModel(const TimelineRecord& record, std::string& out) {
-  const ShapeKey* key = nullptr;
-  const uint64_t* value = FindAttribute(record, KeyScope::kData, "model_name", &key);
-  const uint64_t* exec_id = FindAttribute(record, KeyScope::kData, "exec_id");
-  const std::string_view type = record.start().event_type;
-  std::string_view model;
-  if (value != nullptr && key->type == ValueType::kString) {
-    model = record.text(*value);
-    if (type == "kbl_exec_pre" && exec_id != nullptr) models_.Note(record.stream, *exec_id, model);
-  } else if (value != nullptr) {
-    AppendKey("model_name", out);
-    AppendValue(*key, *value, record, out);
-    return;
+  const auto model = models_.Of(record);
+  if (!model) return;
+  AppendJsonKey("model_name", out);
+  if (model->key != nullptr) {
+    AppendAttributeValue(*model->key, model->value, record, out);
+  } else {
+    AppendAsJsonString(model->name, out);
   }
-  if (model.empty() && type == "nc_exec_running" && exec_id != nullptr) {
-    model = models_.Find(record.stream, *exec_id);
-  }
-  if (!model.empty() || value != nullptr) AppendText("model_name", model, out);
+}
+
+absl::Status JsonExporter::AppendElement(std::string_view element, bool& is_first) {
+  out_ += is_first ? "\n" : ",\n";
+  is_first = false;
+  out_ += element;
+  return FlushIfLarge();
+}
+
+absl::Status JsonExporter::WriteHostSamples(ExportSummary& summary) {
+  bool is_first = true;
+  const auto write_all = [&](std::string_view type, auto append) -> absl::Status {
+    is_first = true;
+    return header_->side_reader->ReadHostSamples(
+        type,
+        [&](const StreamIdentity& stream, const TimelineRecord& record) {
+          object_.clear();
+          if (!append(stream, record, object_)) return absl::OkStatus();
+          return AppendElement(object_, is_first);
+        },
+        summary);
+  };
+  out_ += "],\n\"mem_usage\":[";
+  RETURN_IF_ERROR(write_all(kHostMemoryEventType, AppendMemoryUsage));
+  out_ += "],\n\"cpu_util\":[";
+  return write_all(kHostCpuEventType, AppendCpuUtil);
+}
+
+absl::Status JsonExporter::WriteHbmSamples(ExportSummary& summary) {
+  out_ += "],\n\"hbm_usage\":[";
+  if (first_memory_ns_ > last_memory_ns_) return absl::OkStatus();
+  bool is_first = true;
+  return header_->side_reader->ReadHbmSamples(
+      first_memory_ns_, last_memory_ns_,
+      [&](const HbmIdentity& memory, const HbmSample& sample) {
+        object_.clear();
+        AppendHbmUsage(memory, sample, object_);
+        return AppendElement(object_, is_first);
+      },
+      summary);
 }
 
 void JsonExporter::AppendWarnings(const std::vector<std::string>& warnings) {
-  out_ += "],\n\"mem_usage\":[],\n\"cpu_util\":[],\n\"warnings\":[";
+  out_ += "],\n\"warnings\":[";
   bool is_first = true;
-  const auto add = [&](std::string_view message, std::string_view category) {
+  ForEachWarning(*header_, warnings, [&](std::string_view message, std::string_view category) {
     out_ += is_first ? "\n{\"message\":" : ",\n{\"message\":";
     is_first = false;
     AppendAsJsonString(message, out_);
-    AppendText("category", category, out_);
+    AppendJsonText("category", category, out_);
     out_ += '}';
-  };
-  if (header_->certificate != nullptr) {
-    const EventAccount& account = header_->certificate->account;
-    if (!account.whole()) add(DroppedText(account), "Missing Data");
-    add(header_->certificate->verdict, "Capture");
-    for (const std::string& finding : header_->certificate->findings) add(finding, "Missing Data");
+  });
+}
+
+void JsonExporter::AppendDeviceProfiles() {
+  out_ += "],\n\"device_profile_list\":[";
+  std::string_view between = "\n";
+  for (const DeviceProfile& profile : header_->device_profiles) {
+    out_ += between;
+    between = ",\n";
+    AppendDeviceProfile(profile, out_);
   }
-  for (const std::string& warning : warnings) add(warning, "Capture");
-  size_t losses = 0;
-  for (const TimelineStream& stream : header_->streams) {
-    for (const Loss& gap : stream.description.gaps) {
-      if (!IsGivenWay(gap) || gap.last_timestamp_ns <= gap.first_timestamp_ns) continue;
-      if (++losses > kLossesMax) continue;
-      add(fmt::format(
-              "{} did not record from {} to {}: {}", ToString(stream.description.identity.worker),
-              TimeText(gap.first_timestamp_ns), TimeText(gap.last_timestamp_ns), gap.detail),
-          "Capture");
-    }
-    for (const Loss& loss : stream.description.losses) {
-      if (IsLeftOut(loss)) continue;  // its own events tell it
-      if (IsGivenWay(loss)) continue;
-      if (++losses > kLossesMax) continue;
-      add(fmt::format("{} trace events of {} were lost ({}, {}){}{}",
-                      loss.events_unknown ? fmt::format("{} or more", loss.events)
-                                          : fmt::format("{}", loss.events),
-                      ToString(stream.description.identity), ToString(loss.place),
-                      ToString(loss.reason), loss.detail.empty() ? "" : ": ", loss.detail),
-          "Missing Data");
-    }
-  }
-  if (losses > kLossesMax) {
-    add(fmt::format("{} further losses", losses - kLossesMax), "Missing Data");
-  }
-  out_ += "],\n\"device_profile_list\":[],\n";
+  out_ += "],\n";
 }
 
 void JsonExporter::AppendMetadata() {
   const uint64_t first_ns = first_ns_ == UINT64_MAX ? 0 : first_ns_;
   out_ += "\"system_profile_metadata\":[{\"producer\":";
   AppendAsJsonString(fmt::format("neurontrace {}", NEURONTRACE_VERSION), out_);
-  AppendText("capture_id", header_->capture->id.ToString(), out_);
-  AppendText("capture_name", header_->capture->name, out_);
-  AppendText("first_ts", TimeText(first_ns), out_);
-  AppendText("last_ts", TimeText(last_ns_), out_);
-  AppendText("first_ts_ns", fmt::format("{}", first_ns), out_);
-  AppendText("last_ts_ns", fmt::format("{}", last_ns_), out_);
-  AppendKey("clocks", out_);
+  AppendJsonText("capture_id", header_->capture->id.ToString(), out_);
+  AppendJsonText("capture_name", header_->capture->name, out_);
+  AppendJsonText("first_ts", VendorTimeText(first_ns), out_);
+  AppendJsonText("last_ts", VendorTimeText(last_ns_), out_);
+  AppendJsonText("first_ts_ns", fmt::format("{}", first_ns), out_);
+  AppendJsonText("last_ts_ns", fmt::format("{}", last_ns_), out_);
+  AppendJsonKey("clocks", out_);
   out_ += clocks_json_;
   if (!header_->certificate_json.empty()) {
-    AppendKey("certificate", out_);
+    AppendJsonKey("certificate", out_);
     out_ += header_->certificate_json;
   }
   out_ += "}]}\n";
 }
 
 absl::Status JsonExporter::Finish(ExportSummary& summary) {
-  for (const auto& [span_id, object] : waiting_) {
-    EmitObject(object);
+  while (const auto object = waiting_.TakeRest()) {
+    EmitObject(*object);
     RETURN_IF_ERROR(FlushIfLarge());
   }
-  waiting_.clear();
+  waiting_.Warn(summary);
+  RETURN_IF_ERROR(WriteHostSamples(summary));
+  RETURN_IF_ERROR(WriteHbmSamples(summary));
   AppendWarnings(summary.warnings);
+  AppendDeviceProfiles();
   AppendMetadata();
   return Flush();
 }

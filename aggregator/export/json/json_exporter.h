@@ -2,27 +2,23 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "aggregator/derive/shape_fields.h"
 #include "aggregator/export/exporter.h"
+#include "aggregator/export/waiting_spans.h"
 #include "aggregator/timeline/model_names.h"
 #include "aggregator/timeline/record_bounds.h"
 
 namespace neurontrace {
 
 // Writes a timeline as the vendor's system_profile.json; docs/formats/json.md has every key. Spans
-// stand in the order of their start, but for those whose stop brings attributes and lies in a later
-// chunk: they stand where they stop. One thread at a time.
+// stand in the order of their start, but for those whose stop lies in a later chunk: they stand
+// where they stop. One thread at a time.
 class JsonExporter : public Exporter {
  public:
-  // Spans that wait for their stop. Beyond, a span is written without what its stop would bring.
-  static constexpr size_t kWaitingMax = 65'536;
-  // Losses that are told one by one.
-  static constexpr size_t kLossesMax = 10'000;
-
   explicit JsonExporter(ByteSink& sink) : sink_(sink) {}
 
   absl::Status Begin(const TimelineHeader& header) override;
@@ -42,6 +38,12 @@ class JsonExporter : public Exporter {
   void AppendModel(const TimelineRecord& record, std::string& out);
   void AppendClock(const TimelineRecord& record, std::string& out);
   void EmitObject(std::string_view object);
+  void NoteMemoryEvent(const TimelineRecord& record);
+  absl::Status WriteHostSamples(ExportSummary& summary);
+  absl::Status WriteHbmSamples(ExportSummary& summary);
+  // An element of the list that is being written.
+  absl::Status AppendElement(std::string_view element, bool& is_first);
+  void AppendDeviceProfiles();
   void AppendWarnings(const std::vector<std::string>& warnings);
   void AppendMetadata();
   absl::Status FlushIfLarge();
@@ -59,10 +61,12 @@ class JsonExporter : public Exporter {
   bool has_event_ = false;
   uint64_t first_ns_ = UINT64_MAX;
   uint64_t last_ns_ = 0;
+  ShapeFieldTable fields_;
+  uint64_t first_memory_ns_ = UINT64_MAX;  // of events that say what is in use of a device's memory
+  uint64_t last_memory_ns_ = 0;
   ModelNames models_;
   std::vector<std::string> stream_fields_;
-  // By span id; ordered, so that one capture gives one file.
-  std::map<uint64_t, std::string> waiting_;
+  WaitingSpans<std::string> waiting_;
 };
 
 }  // namespace neurontrace

@@ -127,15 +127,85 @@ class Checker {
 
 bool IsJson(std::string_view text) { return Checker(text).IsOneValue() && IsUtf8(text); }
 
+void AppendRepairedUtf8(std::string_view text, std::string& out) {
+  while (!text.empty()) {
+    const size_t bytes = Utf8SequenceBytes(text);
+    out += bytes == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, bytes);
+    text.remove_prefix(bytes == 0 ? 1 : bytes);
+  }
+}
+
 void AppendAsJsonString(std::string_view text, std::string& out) {
   if (IsUtf8(text)) return AppendJsonString(text, out);
   std::string repaired;
-  while (!text.empty()) {
-    const size_t bytes = Utf8SequenceBytes(text);
-    repaired += bytes == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, bytes);
-    text.remove_prefix(bytes == 0 ? 1 : bytes);
-  }
+  AppendRepairedUtf8(text, repaired);
   AppendJsonString(repaired, out);
+}
+
+void AppendJsonKey(std::string_view key, std::string& out) {
+  out += ',';
+  AppendAsJsonString(key, out);
+  out += ':';
+}
+
+bool HasJsonMember(std::string_view members, std::string_view key) {
+  if (members.find(key) == std::string_view::npos) return false;
+  // It can as well stand in a value: a member stands at the depth of the object.
+  int depth = members.starts_with('{') ? -1 : 0;
+  bool is_in_string = false;
+  for (size_t i = 0; i < members.size(); ++i) {
+    const char c = members[i];
+    if (is_in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') is_in_string = false;
+    } else if (c == '"') {
+      is_in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    } else if (c == ',' && depth == 0 && members.substr(i).starts_with(key)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void AppendRenamedJsonKey(std::string_view key, std::string_view before, std::string& out) {
+  std::string renamed(key);
+  std::string text;
+  do {
+    renamed.insert(0, before);
+    text.clear();
+    AppendJsonKey(renamed, text);
+  } while (HasJsonMember(out, text));
+  out += text;
+}
+
+void AppendFreeJsonKey(std::string_view key, std::string_view before, std::string& out) {
+  std::string text;
+  AppendJsonKey(key, text);
+  if (HasJsonMember(out, text)) return AppendRenamedJsonKey(key, before, out);
+  out += text;
+}
+
+void AppendJsonText(std::string_view key, std::string_view value, std::string& out) {
+  out += ",\"";
+  out += key;
+  out += "\":";
+  AppendAsJsonString(value, out);
+}
+
+void AppendAttributeValue(const ShapeKey& key, uint64_t value, const TimelineRecord& record,
+                          std::string& out) {
+  if (key.type == ValueType::kString ||
+      (key.type == ValueType::kJson && !IsJson(record.text(value)))) {
+    AppendAsJsonString(record.text(value), out);
+  } else if (key.type == ValueType::kJson) {
+    out += record.text(value);
+  } else {
+    AppendJsonValue(key.type, {value, {}}, out);
+  }
 }
 
 }  // namespace neurontrace

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <charconv>
+#include <concepts>
 #include <string>
 #include <string_view>
+
+#include "aggregator/timeline/timeline_record.h"
 
 namespace neurontrace {
 
@@ -10,7 +14,37 @@ namespace neurontrace {
 // What a chunk calls JSON need not be.
 bool IsJson(std::string_view text);
 
+// Appends `text`; each byte that is no UTF-8 becomes U+FFFD.
+void AppendRepairedUtf8(std::string_view text, std::string& out);
+
 // Appends `text` as a JSON string; each byte that is no UTF-8 becomes U+FFFD.
 void AppendAsJsonString(std::string_view text, std::string& out);
+
+// Members of an object that has one before them: ,"key":value. Only AppendJsonKey takes keys that
+// come from outside.
+void AppendJsonKey(std::string_view key, std::string& out);
+void AppendJsonText(std::string_view key, std::string_view value, std::string& out);
+template <std::integral Number>
+void AppendJsonNumber(std::string_view key, Number value, std::string& out) {
+  char buffer[24];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  out += ",\"";
+  out += key;
+  out += "\":";
+  out.append(buffer, static_cast<size_t>(end - buffer));
+}
+
+// Whether an object under way has this member: `key` as AppendJsonKey writes it. `members` begins
+// with the object's brace or with the comma before its first member.
+bool HasJsonMember(std::string_view members, std::string_view key);
+// A key that may be taken: with `before` before it, as often as it takes for no member of `out`, an
+// object as above, to have it.
+void AppendRenamedJsonKey(std::string_view key, std::string_view before, std::string& out);
+// A key as it is, or renamed where a member of `out` has it.
+void AppendFreeJsonKey(std::string_view key, std::string_view before, std::string& out);
+
+// The value of one of a record's attributes: numbers in full, JSON as it is if it is some.
+void AppendAttributeValue(const ShapeKey& key, uint64_t value, const TimelineRecord& record,
+                          std::string& out);
 
 }  // namespace neurontrace

@@ -2,6 +2,7 @@
 #include "aggregator/export/pftrace/loss_instants.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "trace/fidelity.h"
 #include "trace/given_way.h"
@@ -28,6 +29,30 @@ std::vector<Loss> LossInstants(const StreamDescription& stream) {
     }
   }
   return instants;
+}
+
+std::vector<LossInstant> TraceLosses(const TimelineHeader& header) {
+  const TimelineFilter& filter = *header.filter;
+  const uint64_t untimed_ns =
+      std::clamp(header.begin_ns, filter.window_start_ns, filter.window_end_ns - 1);
+  std::vector<LossInstant> losses;
+  for (uint32_t stream = 0; stream < header.streams.size(); ++stream) {
+    const TimelineStream& about = header.streams[stream];
+    for (Loss& loss : LossInstants(about.description)) {
+      const uint64_t raw_ns = loss.first_timestamp_ns != 0 ? loss.first_timestamp_ns
+                                                           : about.description.first_timestamp_ns;
+      if (raw_ns == 0) {
+        losses.push_back({untimed_ns, stream, std::move(loss)});
+        continue;
+      }
+      const uint64_t at_ns = std::min(about.clock->ToReference(raw_ns), kTimeMaxNs);
+      if (at_ns < filter.window_start_ns || at_ns >= filter.window_end_ns) continue;
+      losses.push_back({at_ns, stream, std::move(loss)});
+    }
+  }
+  std::stable_sort(losses.begin(), losses.end(),
+                   [](const LossInstant& a, const LossInstant& b) { return a.at_ns < b.at_ns; });
+  return losses;
 }
 
 }  // namespace neurontrace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "absl/status/status.h"
 #include "aggregator/export/byte_sink.h"
 #include "aggregator/export/pftrace/interner.h"
+#include "aggregator/export/pftrace/packet_compressor.h"
 #include "aggregator/export/pftrace/perfetto_fields.h"
 #include "aggregator/export/pftrace/wire_bytes.h"
 
@@ -17,25 +19,32 @@ namespace neurontrace {
 // Writes the packets of one sequence, in the order of time: its header (again when the interned
 // texts have become too many, or after so many bytes, so that a reader who lost the beginning finds
 // in), what events intern, and events with their time as the difference from the packet before.
-// One thread at a time.
+// What is known only after its time goes to a second sequence, the side sequence, whose events come
+// in any order and have their times in full. One thread at a time.
 class PacketWriter {
  public:
   static constexpr uint32_t kSequenceId = 1;
+  static constexpr uint32_t kSideSequenceId = 2;
   static constexpr size_t kBytesPerGeneration = size_t{64} << 20;
 
-  PacketWriter(ByteSink& sink, Interner& interner);
+  // `compresses`: into packets of compressed packets.
+  PacketWriter(ByteSink& sink, Interner& interner, bool compresses);
 
   // The header of the sequence; time starts here.
   void Begin(uint64_t begin_ns);
   // Starts the sequence over if it is time to: before anything of an event is interned.
   void StartOverIfDue() {
-    if (interner_.is_full() || bytes_in_generation() >= kBytesPerGeneration) [[unlikely]]
+    if (interner_.is_full() || side_interner_.is_full() ||
+        bytes_in_generation() >= kBytesPerGeneration) [[unlikely]]
       StartOver();
   }
 
   // One event. `fields` are those of TrackEvent. `timestamp_ns` not before that of the packet
   // before; what is earlier is written as that.
   void Event(uint64_t timestamp_ns, std::string_view fields);
+  // An event of the side sequence, whose texts are interned there. At any time.
+  void SideEvent(uint64_t timestamp_ns, std::string_view fields);
+  Interner& side_interner() { return side_interner_; }
   void TrackDescriptor(std::string_view fields);
   void TraceAttributes(std::string_view fields);
 
@@ -43,7 +52,10 @@ class PacketWriter {
   absl::Status FlushIfLarge() { return buffer_at_ >= kFlushBytes ? Flush() : absl::OkStatus(); }
   absl::Status Flush();
 
+  // Before they are compressed.
   uint64_t bytes_written() const { return bytes_flushed_ + buffer_at_; }
+  // Of these, those that have not been handed on.
+  uint64_t bytes_buffered() const { return buffer_at_; }
   uint64_t now_ns() const { return now_ns_; }
 
  private:
@@ -51,7 +63,10 @@ class PacketWriter {
 
   void StartOver();
   void Header(bool is_first);
-  void TellInterned();
+  void SideHeader();
+  void TellInterned(uint32_t sequence_id, Interner& interner);
+  void TrackEvent(uint64_t time, std::string_view sequence, std::string_view fields);
+  void Append(std::string_view packet);
   // A packet of the sequence that needs no state: `data` is its one field, serialized.
   void Packet(uint32_t field, std::string_view data, bool needs_state);
   char* Room(size_t bytes) {
@@ -65,6 +80,9 @@ class PacketWriter {
 
   ByteSink& sink_;
   Interner& interner_;
+  Interner side_interner_;
+  bool has_side_ = false;  // its header is written
+  std::optional<PacketCompressor> compressor_;
   std::vector<char> buffer_;
   size_t buffer_at_ = 0;
   uint64_t bytes_flushed_ = 0;

@@ -4,27 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <protozero/pbf_writer.hpp>
 #include <utility>
 
-#include "aggregator/export/pftrace/loss_instants.h"
 #include "base/status.h"
 
 namespace neurontrace {
 namespace {
 
 using perfetto::EventType;
-
-void AddAttribute(protozero::pbf_writer& attributes, std::string_view key, std::string_view value) {
-  namespace fields = perfetto::attributes;
-  protozero::pbf_writer attribute(attributes, fields::kAttribute);
-  attribute.add_string(fields::kKey, key.data(), key.size());
-  attribute.add_string(fields::kStringValue, value.data(), value.size());
-}
-
-// A larger one stands only in the trace's attributes.
-constexpr size_t kCertificateArgumentBytesMax = 256u << 10;
 
 // Records of many streams lie far apart: they are asked for before they are needed.
 constexpr size_t kPrefetchAhead = 6;
@@ -40,15 +27,19 @@ void Prefetch(const TimelineBatch& batch, size_t i) {
 
 PftraceExporter::PftraceExporter(Options options, ByteSink& sink)
     : options_(std::move(options)),
-      out_(sink, interner_),
+      out_(sink, interner_, options_.compresses_packets),
       tracks_(options_.grouping, out_),
-      arguments_(options_.arguments, interner_) {}
+      arguments_(options_.arguments, interner_),
+      counters_(tracks_, out_) {}
 
 absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
   header_ = &header;
+  for (const TimelineStream& stream : header.streams) {
+    stream_kinds_.push_back(stream.description.identity.kind);
+  }
   arguments_.Begin(header);
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
-  CollectLosses();
+  losses_ = TraceLosses(header);
   uint64_t begin_ns = header.begin_ns;
   if (!losses_.empty()) begin_ns = std::min(begin_ns, losses_.front().at_ns);
   out_.Begin(begin_ns);
@@ -56,93 +47,46 @@ absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
   tracks_.Begin(header);
   clocks_.Begin(header, clocks, tracks_);
   if (header.certificate != nullptr) WriteCertificate(begin_ns);
+  derivation_.emplace(header, !options_.no_flows);
+  derived_.emplace(header, derivation_->bin_ns(), tracks_, out_);
   return out_.Flush();
 }
 
-void PftraceExporter::WriteTraceAttributes(const ClockReport& clocks) {
-  std::string body;
-  protozero::pbf_writer attributes(body);
-  AddAttribute(attributes, "io.neurontrace.version", NEURONTRACE_VERSION);
-  AddAttribute(attributes, "io.neurontrace.capture_id", header_->capture->id.ToString());
-  if (!header_->capture->name.empty()) {
-    AddAttribute(attributes, "io.neurontrace.capture_name", header_->capture->name);
-  }
-  AddAttribute(attributes, "io.neurontrace.clock", clocks.timescale());
-  AddAttribute(attributes, "io.neurontrace.clock.words", clocks.Words());
-  if (!clocks.known().empty()) {
-    AddAttribute(attributes, "io.neurontrace.clock.algorithm_version",
-                 fmt::format("{}", clocks.algorithm_version()));
-    AddAttribute(attributes, "io.neurontrace.clock.version", fmt::format("{}", clocks.version()));
-    AddAttribute(attributes, "io.neurontrace.clock.final", clocks.is_final() ? "true" : "false");
-    AddAttribute(attributes, "io.neurontrace.clock.instances",
-                 fmt::format("{} of {}", clocks.known().size(), clocks.instances()));
-  }
-  if (const auto bound_ns = clocks.bound_max_ns()) {
-    AddAttribute(attributes, "io.neurontrace.clock.bound_max_ns", fmt::format("{}", *bound_ns));
-  }
-  if (header_->certificate != nullptr) {
-    AddAttribute(attributes, "io.neurontrace.verdict", header_->certificate->verdict);
-    AddAttribute(attributes, "io.neurontrace.certificate", header_->certificate_json);
-  }
-  size_t number = 0;
-  for (const std::string& warning : header_->warnings) {
-    AddAttribute(attributes, fmt::format("io.neurontrace.warning.{}", number++), warning);
-  }
-  out_.TraceAttributes(body);
-}
-
-// Also as an event, because readers of before 2026 pass trace attributes over.
-void PftraceExporter::WriteCertificate(uint64_t at_ns) {
-  const Certificate& certificate = *header_->certificate;
-  fields_.Start(EventType::kInstant, tracks_.WarningUuid());
-  fields_.Name(interner_.EventName("certificate"));
-  const auto name = [this](std::string_view text) { return interner_.AnnotationName(text); };
-  fields_.String(name("verdict"), certificate.verdict);
-  fields_.Bool(name("complete"), certificate.complete);
-  fields_.Uint(name("expected"), certificate.account.expected);
-  fields_.Uint(name("captured"), certificate.account.captured);
-  fields_.Uint(name("stored"), certificate.account.stored);
-  fields_.Uint(name("lost"), certificate.account.lost);
-  fields_.Bool(name("lost_unknown"), certificate.account.lost_unknown);
-  if (header_->certificate_json.size() <= kCertificateArgumentBytesMax) {
-    fields_.String(name("certificate"), header_->certificate_json);
-  }
-  out_.Event(at_ns, fields_.bytes());
-}
-
-// Warnings are about the whole trace: those known at once stand where its first record does, later
-// ones at its end.
-void PftraceExporter::WriteWarnings(const std::vector<std::string>& warnings, uint64_t at_ns) {
-  for (size_t i = warnings_written_; i < warnings.size(); ++i) {
-    out_.StartOverIfDue();
-    fields_.Start(EventType::kInstant, tracks_.WarningUuid());
-    fields_.Name(interner_.EventName(warnings[i]));
-    out_.Event(at_ns, fields_.bytes());
-  }
-  warnings_written_ = warnings.size();
-}
-
-void PftraceExporter::CollectLosses() {
-  const TimelineFilter& filter = *header_->filter;
-  for (uint32_t stream = 0; stream < header_->streams.size(); ++stream) {
-    const TimelineStream& about = header_->streams[stream];
-    for (Loss& loss : LossInstants(about.description)) {
-      const uint64_t raw_ns = loss.first_timestamp_ns != 0 ? loss.first_timestamp_ns
-                                                           : about.description.first_timestamp_ns;
-      const uint64_t at_ns = std::min(about.clock->ToReference(raw_ns), kTimeMaxNs);
-      if (at_ns < filter.window_start_ns || at_ns >= filter.window_end_ns) continue;
-      // One without any event and time of its own stands where the trace begins.
-      losses_.push_back({raw_ns == 0 ? header_->begin_ns : at_ns, stream, std::move(loss)});
+void PftraceExporter::Prepare(const TimelineBatch& batch) {
+  DerivedBatch found;
+  {
+    const std::lock_guard lock(prepared_mutex_);
+    if (!spare_.empty()) {
+      found = std::move(spare_.back());
+      spare_.pop_back();
     }
   }
-  std::stable_sort(losses_.begin(), losses_.end(),
-                   [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
+  derivation_->Take(batch, found);
+  const std::lock_guard lock(prepared_mutex_);
+  prepared_.push_back(std::move(found));
+}
+
+// What Prepare found, or, where nobody called it, what is found now.
+void PftraceExporter::TakeDerived(const TimelineBatch& batch) {
+  derived_batch_.Clear();
+  {
+    const std::lock_guard lock(prepared_mutex_);
+    if (!prepared_.empty()) {
+      spare_.push_back(std::move(derived_batch_));
+      derived_batch_ = std::move(prepared_.front());
+      prepared_.pop_front();
+      return;
+    }
+  }
+  derivation_->Take(batch, derived_batch_);
 }
 
 absl::Status PftraceExporter::Write(const TimelineBatch& batch) {
   plans_.Sweep();
-  stops_.clear();
+  stops_.StartBatch();
   begin_flows_.clear();
+  TakeDerived(batch);
+  next_record_flow_ = 0;
   placements_.assign(batch.records.size(), Placement{});
   ends_.StartSlice(batch.end_ns);
   for (size_t i = 0; i < batch.records.size(); ++i) {
@@ -150,6 +94,7 @@ absl::Status PftraceExporter::Write(const TimelineBatch& batch) {
     const TimelineRecord& record = *batch.records[i];
     PlaceRecord(record, placements_[i]);
     if (placements_[i].is_span) {
+      if ((record.flags & kStopFollows) != 0) stops_.Expect(record);
       ends_.Add({.key = record.end_ns,
                  .number = batch_number_ + i,
                  .span_id = (record.flags & kStopFollows) != 0 ? record.span_id : 0,
@@ -169,13 +114,14 @@ absl::Status PftraceExporter::Write(const TimelineBatch& batch) {
     RETURN_IF_ERROR(out_.FlushIfLarge());
   }
   WriteUntil(batch.end_ns - 1);
+  derived_->Write(derived_batch_);
   batch_number_ += batch.records.size();
   batch_records_placed_ = 0;
   return out_.FlushIfLarge();
 }
 
 uint32_t PftraceExporter::RowOf(const TimelineRecord& record, const ShapePlan& plan) {
-  if (header_->streams[record.stream].description.identity.kind == StreamKind::kFramework) {
+  if (stream_kinds_[record.stream] == StreamKind::kFramework) {
     return tracks_.FrameworkRow(record);
   }
   std::optional<uint64_t> core;
@@ -187,7 +133,11 @@ uint32_t PftraceExporter::RowOf(const TimelineRecord& record, const ShapePlan& p
 
 void PftraceExporter::PlaceRecord(const TimelineRecord& record, Placement& placement) {
   if (record.kind == RecordKind::kStopAttributes) {
-    stops_[record.span_id] = &record;
+    stops_.Add(record);
+    return;
+  }
+  if (stream_kinds_[record.stream] == StreamKind::kHost) {
+    placement.row = kHostRow;
     return;
   }
   placement.row = RowOf(record, plans_.Structure(*record.shape));
@@ -228,6 +178,7 @@ void PftraceExporter::PlaceRecord(const TimelineRecord& record, Placement& place
 void PftraceExporter::PlaceFlow(const TimelineRecord& record, Placement& placement) {
   TraceRow& row = tracks_.row(placement.row);
   placement.row = kNoRow;
+  if (options_.no_flows) return;
   const uint64_t id = flows_.Link(record);
   uint64_t number = 0;
   if (const Lanes::OpenSpan* span = row.lanes.Innermost(record.start_ns)) number = span->number;
@@ -235,8 +186,9 @@ void PftraceExporter::PlaceFlow(const TimelineRecord& record, Placement& placeme
   if (is_at_point) number = row.point_number;
   if (number >= batch_number_) {
     begin_flows_[number].push_back(id);
-  } else if (number != 0 && !is_at_point) {
+  } else if (number != 0 && !is_at_point && flows_at_ends_ < kFlowsAtEndsMax) {
     end_flows_[number].push_back(id);
+    ++flows_at_ends_;
   } else {
     ++flows_without_slice_;
   }
@@ -257,7 +209,8 @@ void PftraceExporter::WriteUntil(uint64_t until_ns) {
 bool PftraceExporter::WriteOther(uint64_t until_ns) {
   const uint64_t loss_ns = next_loss_ < losses_.size() ? losses_[next_loss_].at_ns : UINT64_MAX;
   const uint64_t clock_ns = clocks_.next_ns();
-  if (std::min(loss_ns, clock_ns) > until_ns) return false;
+  const uint64_t next_ns = std::min(loss_ns, clock_ns);
+  if (next_ns > until_ns || next_ns >= end_ns_) return false;
   if (next_loss_ < losses_.size() && loss_ns <= clock_ns) {
     WriteLoss(losses_[next_loss_++]);
     return true;
@@ -269,25 +222,33 @@ bool PftraceExporter::WriteOther(uint64_t until_ns) {
   return true;
 }
 
-void PftraceExporter::AddFlows(absl::flat_hash_map<uint64_t, std::vector<uint64_t>>& flows,
-                               uint64_t number) {
-  if (flows.empty()) return;
+size_t PftraceExporter::AddFlows(FlowsByNumber& flows, uint64_t number) {
+  if (flows.empty()) return 0;
   const auto found = flows.find(number);
-  if (found == flows.end()) return;
+  if (found == flows.end()) return 0;
+  const size_t count = found->second.size();
   for (const uint64_t id : found->second) fields_.Flow(id);
   flows.erase(found);
+  return count;
 }
 
 void PftraceExporter::WriteEnd(const PendingEnds::End& end) {
   out_.StartOverIfDue();
   fields_.Start(EventType::kEnd, end.track_uuid);
-  AddFlows(end_flows_, end.number);
-  if (end.span_id != 0) {
-    if (const auto stop = stops_.find(end.span_id); stop != stops_.end()) {
-      arguments_.WriteStop(*stop->second, plans_, fields_);
-    }
-  }
+  flows_at_ends_ -= AddFlows(end_flows_, end.number);
+  if (end.span_id != 0 && !AddStop(end.span_id, stops_.TakeStart(end.span_id))) ++stops_missed_;
   out_.Event(end.key, fields_.bytes());
+}
+
+void PftraceExporter::WriteLateStop(const TimelineRecord& stop) {
+  const auto span = stops_.Take(stop.span_id);
+  if (!span || stop.start().keys.empty()) return;
+  out_.StartOverIfDue();
+  fields_.Start(EventType::kInstant, span->track_uuid);
+  fields_.Name(interner_.EventName(stop.start().event_type));
+  fields_.Uint(interner_.AnnotationName("stop_of_id"), span->id);
+  arguments_.WriteStop(stop, plans_, fields_);
+  out_.Event(stop.start_ns, fields_.bytes());
 }
 
 void PftraceExporter::WriteLoss(const LossInstant& loss) {
@@ -299,10 +260,13 @@ void PftraceExporter::WriteLoss(const LossInstant& loss) {
 
 void PftraceExporter::WriteRecord(const TimelineRecord& record, const Placement& placement,
                                   uint64_t number) {
+  if (record.kind == RecordKind::kStopAttributes && stops_.awaited() > 0) WriteLateStop(record);
   if (placement.row == kNoRow) return;  // said elsewhere
   out_.StartOverIfDue();
-  if (record.kind == RecordKind::kCounter) {
-    WriteCounter(record, placement);
+  if (placement.row == kHostRow) {
+    counters_.WriteHostSample(header_->streams[record.stream].description.identity, record);
+  } else if (record.kind == RecordKind::kCounter) {
+    counters_.Write(record, placement.row);
   } else {
     WriteSlice(record, placement, number);
   }
@@ -313,57 +277,48 @@ void PftraceExporter::WriteSlice(const TimelineRecord& record, const Placement& 
   const bool is_slice = record.kind == RecordKind::kSpan;
   fields_.Start(is_slice ? EventType::kBegin : EventType::kInstant, placement.track_uuid);
   AddFlows(begin_flows_, number);
+  const uint64_t place = number - batch_number_;
+  const std::vector<DerivedBatch::Flow>& flows = derived_batch_.flows;
+  while (next_record_flow_ < flows.size() && flows[next_record_flow_].record <= place) {
+    const DerivedBatch::Flow& touching = flows[next_record_flow_++];
+    if (touching.record == place) fields_.Flow(touching.id);
+  }
   arguments_.Write(record, tracks_.row(placement.row), plans_, placement.is_squeezed, fields_);
   out_.Event(record.start_ns, fields_.bytes());
   if (is_slice && !placement.is_span) {
     fields_.Start(EventType::kEnd, placement.track_uuid);
-    out_.Event(record.start_ns, fields_.bytes());
-  }
-}
-
-// Each number among the arguments of a counter event is a series.
-void PftraceExporter::WriteCounter(const TimelineRecord& record, const Placement& placement) {
-  const ShapeKey* about = nullptr;
-  const uint64_t* name_value = FindAttribute(record, KeyScope::kTop, "name", &about);
-  const std::string name = name_value == nullptr
-                               ? std::string(record.start().event_type)
-                               : AttributeText(*about, *name_value, record.names->strings);
-  const auto& keys = record.start().keys;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (keys[i].scope != KeyScope::kData) continue;
-    const uint64_t value = record.values[i];
-    const bool is_exact =
-        keys[i].type == ValueType::kInt || (keys[i].type == ValueType::kUint && value <= INT64_MAX);
-    double number = 0;
-    if (keys[i].type == ValueType::kDouble) {
-      number = std::bit_cast<double>(value);
-    } else if (keys[i].type == ValueType::kUint) {
-      number = static_cast<double>(value);
-    } else if (!is_exact) {
-      continue;
-    }
-    const uint32_t track =
-        tracks_.CounterUuid(placement.row, fmt::format("{} {}", name, keys[i].name));
-    fields_.Start(EventType::kCounter, track);
-    if (is_exact) {
-      fields_.CounterValue(static_cast<int64_t>(value));
-    } else {
-      fields_.CounterValue(number);
+    if ((record.flags & kStopFollows) != 0 && !AddStop(record.span_id, record.shape)) {
+      stops_.Await(record, placement.track_uuid);
     }
     out_.Event(record.start_ns, fields_.bytes());
   }
 }
 
-absl::Status PftraceExporter::Finish(ExportSummary& summary) {
+absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) {
+  end_ns_ = end_ns;
   ends_.StartSlice(UINT64_MAX);
   ends_.Seal();
-  stops_.clear();
+  stops_.StartBatch();
+  stops_missed_ = 0;  // so far they were in no batch: the reader has said why
   WriteUntil(UINT64_MAX);
+  derived_batch_.Clear();
+  derivation_->Finish(derived_batch_);
+  derived_->Write(derived_batch_);
+  WarnOfStops(summary);
+  if (derived_->left_out() > 0) {
+    summary.warnings.push_back(fmt::format(
+        "{} derived steps, collectives or samples are not shown: more at one time than a trace can "
+        "show",
+        derived_->left_out()));
+  }
   if (squeezed_ > 0) {
     summary.warnings.push_back(fmt::format(
         "{} spans are shown without their length (argument squeezed): more overlap on their row "
         "than a trace can show",
         squeezed_));
+  }
+  for (std::string& warning : derivation_->LinkWarnings()) {
+    summary.warnings.push_back(std::move(warning));
   }
   WriteWarnings(summary.warnings, out_.now_ns());
   // Real files have such arrows by the hundred: no flaw of the trace.
@@ -373,8 +328,8 @@ absl::Status PftraceExporter::Finish(ExportSummary& summary) {
   }
   if (flows_without_slice_ > 0) {
     summary.warnings.push_back(
-        fmt::format("{} of {} arrow ends in framework traces lie where their row has no slice and "
-                    "are not drawn",
+        fmt::format("{} of {} arrow ends in framework traces lie where their row has no slice, or "
+                    "one with a million of them, and are not drawn",
                     flows_without_slice_, flows_.points()));
   }
   return out_.Flush();

@@ -2,18 +2,26 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "aggregator/derive/framework_links.h"
 #include "aggregator/export/clock_report.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/grouping.h"
 #include "aggregator/export/pftrace/clock_tracks.h"
+#include "aggregator/export/pftrace/counter_events.h"
+#include "aggregator/export/pftrace/derivation.h"
+#include "aggregator/export/pftrace/derived_tracks.h"
 #include "aggregator/export/pftrace/flow_links.h"
 #include "aggregator/export/pftrace/interner.h"
+#include "aggregator/export/pftrace/late_stops.h"
+#include "aggregator/export/pftrace/loss_instants.h"
 #include "aggregator/export/pftrace/packet_writer.h"
 #include "aggregator/export/pftrace/pending_ends.h"
 #include "aggregator/export/pftrace/shape_plan.h"
@@ -22,24 +30,46 @@
 
 namespace neurontrace {
 
-// Writes a timeline as a Perfetto trace; docs/formats/pftrace.md says what of it becomes what. Each
-// batch is gone through twice: first every record finds its track, then begins and ends are written
-// in the order of time.
+// Writes a timeline as a Perfetto trace; docs/formats/pftrace.md says what of it becomes what. What
+// is derived from a batch is found in Prepare, ahead, or else in Write. There the batch is gone
+// through twice: first every record finds its track, then begins and ends are written in the order
+// of time.
 class PftraceExporter : public Exporter {
  public:
   // Spans begun and not ended, over all rows. Beyond, a span is shown without its length.
   static constexpr size_t kPendingEndsMax = size_t{1} << 20;
 
+  // Arrows that wait for the end of the slice that they touch. Beyond, one is not drawn.
+  static constexpr size_t kFlowsAtEndsMax = size_t{1} << 20;
+
   struct Options {
     Grouping grouping;
     ArgumentDetail arguments = ArgumentDetail::kVendor;
+    bool no_flows = false;  // no arrows
+    bool compresses_packets = false;
   };
   PftraceExporter(Options options, ByteSink& sink);
 
   absl::Status Begin(const TimelineHeader& header) override;
+  bool prepares() const override { return true; }
+  void Prepare(const TimelineBatch& batch) override;
   absl::Status Write(const TimelineBatch& batch) override;
-  absl::Status Finish(ExportSummary& summary) override;
+  absl::Status Finish(ExportSummary& summary) override { return FinishAt(UINT64_MAX, summary); }
+  // The same of a trace that goes on in another file from `end_ns` on: spans that go on have their
+  // whole length here, and of what has no length only what lies before is written.
+  absl::Status FinishAt(uint64_t end_ns, ExportSummary& summary);
   uint64_t bytes_written() const override { return out_.bytes_written(); }
+
+  // For who ends a trace before it is too large; all before compression, and never too low but for
+  // names that a framework's file gives its threads.
+  uint64_t bytes_buffered() const { return out_.bytes_buffered(); }  // of bytes_written()
+  // What FinishAt(now) would write.
+  uint64_t BytesToFinish() const;
+  // What is known to lie before `until_ns` without a record: losses, and what clocks did.
+  uint64_t BytesWithoutRecords(uint64_t until_ns) const;
+  // How many of the batch's records from `first` on can be written in `room` bytes, as a batch that
+  // ends where the next one begins.
+  size_t CountThatFit(const TimelineBatch& batch, size_t first, uint64_t room);
 
  private:
   // Where a record of the batch at hand goes.
@@ -49,56 +79,76 @@ class PftraceExporter : public Exporter {
     bool is_span = false;      // has a length
     bool is_squeezed = false;  // had one, but no lane was left
   };
+  using FlowsByNumber = absl::flat_hash_map<uint64_t, std::vector<uint64_t>>;
   static constexpr uint32_t kNoRow = 0xffffffffu;
-  struct LossInstant {
-    uint64_t at_ns = 0;
-    uint32_t stream = 0;
-    Loss loss;
-  };
+  static constexpr uint32_t kHostRow = 0xfffffffeu;  // a host's sample: a counter, and no row
 
-  void CollectLosses();
   void WriteWarnings(const std::vector<std::string>& warnings, uint64_t at_ns);
   void WriteTraceAttributes(const ClockReport& clocks);
   void WriteCertificate(uint64_t at_ns);
 
+  void TakeDerived(const TimelineBatch& batch);
   void PlaceRecord(const TimelineRecord& record, Placement& placement);
   uint32_t RowOf(const TimelineRecord& record, const ShapePlan& plan);
   void PlaceFlow(const TimelineRecord& record, Placement& placement);
 
   void WriteUntil(uint64_t until_ns);  // ends, losses and what clocks did that are due
   bool WriteOther(uint64_t until_ns);  // the next but an end; false: none is due
+  // Adds the attributes of a span's stop that came apart from it, beside those of its start; false:
+  // not in this batch.
+  bool AddStop(uint64_t span_id, const SharedShape* start) {
+    const TimelineRecord* stop = stops_.Find(span_id);
+    if (stop != nullptr) arguments_.WriteStopBeside(start, *stop, plans_, fields_);
+    return stop != nullptr;
+  }
+  // The attributes of a stop whose span was ended before, as an instant.
+  void WriteLateStop(const TimelineRecord& stop);
+  void WarnOfStops(ExportSummary& summary) const;
   void WriteEnd(const PendingEnds::End& end);
   void WriteLoss(const LossInstant& loss);
   void WriteRecord(const TimelineRecord& record, const Placement& placement, uint64_t number);
   void WriteSlice(const TimelineRecord& record, const Placement& placement, uint64_t number);
-  void WriteCounter(const TimelineRecord& record, const Placement& placement);
-  void AddFlows(absl::flat_hash_map<uint64_t, std::vector<uint64_t>>& flows, uint64_t number);
+  // How many.
+  size_t AddFlows(FlowsByNumber& flows, uint64_t number);
 
   const Options options_;
   const TimelineHeader* header_ = nullptr;
+  std::vector<StreamKind> stream_kinds_;  // of the header: all of its streams are far apart
   Interner interner_;
   PacketWriter out_;
   TrackTable tracks_;
   EventPlans plans_;
   SliceArguments arguments_;
+  CounterEvents counters_;
   FlowLinks flows_;
   TrackEventFields fields_;
   ClockTracks clocks_;
+  std::optional<Derivation> derivation_;  // of the thread that prepares, where one does
+  std::optional<DerivedTracks> derived_;
+  DerivedBatch derived_batch_;  // of the batch at hand
+  size_t next_record_flow_ = 0;
+
+  std::mutex prepared_mutex_;
+  std::deque<DerivedBatch> prepared_;  // guarded by prepared_mutex_: of batches to come, in order
+  std::vector<DerivedBatch> spare_;    // guarded by prepared_mutex_: their memory is used again
 
   std::vector<LossInstant> losses_;  // by time
   size_t next_loss_ = 0;
+  uint64_t end_ns_ = UINT64_MAX;  // see FinishAt
   size_t warnings_written_ = 0;
 
   uint64_t batch_number_ = 1;  // of the batch's first record: numbers count all records
   size_t batch_records_placed_ = 0;
   std::vector<Placement> placements_;
   PendingEnds ends_;
-  absl::flat_hash_map<uint64_t, const TimelineRecord*> stops_;  // of the batch, by span id
+  LateStops stops_;
   // Arrows that touch slices: by the number of the slice's record.
-  absl::flat_hash_map<uint64_t, std::vector<uint64_t>> begin_flows_;
-  absl::flat_hash_map<uint64_t, std::vector<uint64_t>> end_flows_;
+  FlowsByNumber begin_flows_;
+  FlowsByNumber end_flows_;
   uint64_t squeezed_ = 0;
+  uint64_t stops_missed_ = 0;  // spans that were ended without the attributes of their stop
   uint64_t flows_without_slice_ = 0;
+  uint64_t flows_at_ends_ = 0;  // ids in end_flows_
 };
 
 }  // namespace neurontrace

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace neurontrace {
 namespace {
 
 // What every event has as an argument besides its own attributes.
-constexpr std::array<std::string_view, 18> kOwnArguments = {"clock",
+constexpr std::array<std::string_view, 20> kOwnArguments = {"clock",
                                                             "device_profile",
                                                             "duration",
                                                             "eps_ns",
@@ -19,8 +21,10 @@ constexpr std::array<std::string_view, 18> kOwnArguments = {"clock",
                                                             "lnc_idx",
                                                             "name",
                                                             "nc_idx",
+                                                            "nrta_seq_id",
                                                             "open",
                                                             "process_id",
+                                                            "squeezed",
                                                             "start_lost",
                                                             "thread_id",
                                                             "timestamp",
@@ -55,10 +59,32 @@ std::string ArgumentName(std::string_view key, bool is_span) {
   return std::string(key);
 }
 
-std::string StopArgumentName(const Shape& start, std::string_view key) {
-  if (key == "nc_timestamp_ns") return "nc_stop_timestamp_ns";
-  if (HasKey(start, key)) return "stop_" + std::string(key);
-  return ArgumentName(key, false);
+// The arguments of a shape's keys, no two of one name: the same key can stand in an event's data
+// and beside it.
+std::vector<std::string> ArgumentNames(const Shape& shape) {
+  std::vector<std::string> names;
+  for (const ShapeKey& key : shape.keys) {
+    std::string name = ArgumentName(key.name, shape.phase == Phase::kStart);
+    while (Contains(names, name)) name.insert(0, key.scope == KeyScope::kData ? "data." : "top.");
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+// Those of a stop beside those of its start.
+std::vector<std::string> StopArgumentNames(const Shape& start, const Shape& stop) {
+  std::vector<std::string> taken = ArgumentNames(start);
+  const size_t of_start = taken.size();
+  for (const ShapeKey& key : stop.keys) {
+    const bool is_device_time = key.name == "nc_timestamp_ns";
+    std::string name = is_device_time            ? "nc_stop_timestamp_ns"
+                       : HasKey(start, key.name) ? "stop_" + std::string(key.name)
+                                                 : ArgumentName(key.name, false);
+    while (Contains(taken, name)) name.insert(0, "stop_");
+    taken.push_back(std::move(name));
+  }
+  taken.erase(taken.begin(), taken.begin() + static_cast<ptrdiff_t>(of_start));
+  return taken;
 }
 
 ShapePlan MakeStructure(const Shape& shape) {
@@ -112,15 +138,14 @@ ShapePlan& EventPlans::Interned(const SharedShape& shape, Interner& interner) {
   const bool is_framework = plan.name_key != ShapePlan::kNone;
   plan.category_iid =
       is_framework && !about.event_type.empty() ? interner.Category(about.event_type) : 0;
+  const std::vector<std::string> names = ArgumentNames(about);
   plan.arguments.clear();
   plan.stops.clear();
   for (uint32_t i = 0; i < about.keys.size(); ++i) {
     const ShapeKey& key = about.keys[i];
     if (is_framework && IsStructure(key)) continue;
     if (i == plan.model_name_key) continue;  // written by whoever resolves it
-    plan.arguments.push_back(
-        {i, key.type,
-         interner.AnnotationName(ArgumentName(key.name, about.phase == Phase::kStart))});
+    plan.arguments.push_back({i, key.type, interner.AnnotationName(names[i])});
   }
   plan.generation = interner.generation();
   return plan;
@@ -137,10 +162,9 @@ const std::vector<ArgumentPlan>& EventPlans::StopArguments(ShapePlan& plan,
   ShapePlan::Stop& made = plan.stops.emplace_back();
   made.shape = stop.number;
   const Shape& about = stop.shape;
+  const std::vector<std::string> names = StopArgumentNames(start.shape, about);
   for (uint32_t i = 0; i < about.keys.size(); ++i) {
-    made.arguments.push_back(
-        {i, about.keys[i].type,
-         interner.AnnotationName(StopArgumentName(start.shape, about.keys[i].name))});
+    made.arguments.push_back({i, about.keys[i].type, interner.AnnotationName(names[i])});
   }
   return made.arguments;
 }

@@ -61,6 +61,10 @@ const SliceArguments::Names& SliceArguments::names() {
   names_.eps_ns = intern("eps_ns");
   names_.eps_unknown = intern("eps_unknown");
   names_.ts_raw_ns = intern("ts_raw_ns");
+  names_.open_category = interner_.Category("open");
+  names_.start_lost_category = interner_.Category("start_lost");
+  names_.null_value = interner_.StringValue("null");
+  names_.vendor_value = interner_.StringValue("vendor");
   names_.generation = interner_.generation();
   return names_;
 }
@@ -189,7 +193,7 @@ void SliceArguments::WriteValues(const std::vector<ArgumentPlan>& arguments, con
         WriteText(argument.name_iid, value, record, plans, out);
         break;
       case ValueType::kNull:
-        out.InternedString(argument.name_iid, interner_.StringValue("null"));
+        out.InternedString(argument.name_iid, names().null_value);
         break;
     }
   }
@@ -205,6 +209,9 @@ void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, EventPla
                  record.text(record.values[plan.model_name_key]));
   }
   WriteName(record, plans, plan, out);
+  // So that they are told from others by what a query or a colour sees, not only once selected.
+  if ((record.flags & kOpen) != 0) out.Category(names.open_category);
+  if ((record.flags & kStartLost) != 0) out.Category(names.start_lost_category);
   if (detail_ == ArgumentDetail::kVendor) {
     if (row.arguments_generation != interner_.generation() ||
         row.arguments_stream != record.stream || row.arguments_thread_id != record.thread_id) {
@@ -236,7 +243,7 @@ void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, EventPla
 
 void SliceArguments::WriteClock(const TimelineRecord& record, TrackEventFields& out) {
   const bool is_vendor = (record.flags & kVendorClock) != 0;
-  if (is_vendor) out.InternedString(names_.clock, interner_.StringValue("vendor"));
+  if (is_vendor) out.InternedString(names_.clock, names_.vendor_value);
   const std::optional<uint64_t> bound_ns = bounds_->Of(record);
   if (!header_->clock_arguments && (is_vendor || (bound_ns && *bound_ns <= kTellingBoundNs))) {
     return;
@@ -259,6 +266,20 @@ void SliceArguments::WriteStop(const TimelineRecord& stop, EventPlans& plans,
       renamed.name_iid = interner_.AnnotationName("nc_stop_timestamp_ns");
     }
     WriteValues({renamed}, stop.values, stop, plans, out);
+  }
+}
+
+void SliceArguments::WriteStopBeside(const SharedShape* start, const TimelineRecord& stop,
+                                     EventPlans& plans, TrackEventFields& out) {
+  if (start != nullptr) {
+    ShapePlan& plan = plans.Interned(*start, interner_);
+    return WriteValues(plans.StopArguments(plan, *start, *stop.shape, interner_), stop.values, stop,
+                       plans, out);
+  }
+  const auto& keys = stop.start().keys;
+  for (uint32_t i = 0; i < keys.size(); ++i) {
+    const std::string name = "stop_" + std::string(keys[i].name);
+    WriteValues({{i, keys[i].type, interner_.AnnotationName(name)}}, stop.values, stop, plans, out);
   }
 }
 

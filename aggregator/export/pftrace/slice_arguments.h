@@ -38,15 +38,20 @@ class SliceArguments {
              TrackEventFields& out);
   // The attributes of a stop event that came apart from its span.
   void WriteStop(const TimelineRecord& stop, EventPlans& plans, TrackEventFields& out);
+  // The same on a slice that has those of its start already; nullptr: whatever these are.
+  void WriteStopBeside(const SharedShape* start, const TimelineRecord& stop, EventPlans& plans,
+                       TrackEventFields& out);
   void WriteLoss(const Loss& loss, TrackEventFields& out);
 
  private:
-  // Interned names of our own arguments.
+  // Interned names of our own arguments, and other texts that recur.
   struct Names {
     uint64_t generation = 0;
     uint32_t device_profile, duration, id, instance_id, lnc_idx, model_name, name, nc_idx,
         process_id, thread_id, timestamp, timestamp_unit, trace_event_source, worker_gid, open,
         start_lost, squeezed, nrta_seq_id, clock, eps_ns, eps_unknown, ts_raw_ns;
+    uint32_t open_category, start_lost_category;
+    uint32_t null_value, vendor_value;
   };
   const Names& names();
   void RefreshRow(const TimelineRecord& record, TraceRow& row);

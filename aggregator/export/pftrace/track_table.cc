@@ -4,51 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <protozero/pbf_writer.hpp>
-#include <tuple>
+
+#include "absl/strings/numbers.h"
+#include "aggregator/export/pftrace/display_order.h"
+#include "aggregator/export/pftrace/row_names.h"
+#include "aggregator/export/pftrace/track_ranks.h"
 
 namespace neurontrace {
 namespace {
 
 namespace fields = perfetto::descriptor;
 
-// Thread numbers that each stream has for itself: for the runtime's rows, then the hardware's.
-constexpr uint32_t kRuntimeTids = 24;
-constexpr uint32_t kHardwareTids = 8;
 // Processes that were not known beforehand come after all that were.
 constexpr int32_t kLatePid = 1'000'000;
-constexpr uint32_t kDescriptionCoreMax = 1u << 16;
-
-auto DisplayKey(const TimelineStream& stream) {
-  const StreamIdentity& id = stream.description.identity;
-  return std::tie(id.worker.instance_id, id.worker.pid, id.worker.start_time_ticks,
-                  id.worker.container_id, id.kind, id.nc_idx, id.name);
-}
-
-std::string DisambiguatedLabel(const std::string& label, const WorkerIdentity& worker) {
-  return worker.container_id.empty()
-             ? fmt::format("{}-start{}", label, worker.start_time_ticks)
-             : fmt::format("{}-container {}", label, worker.container_id.substr(0, 12));
-}
-
-// The name of a framework thread that its file does not name: files have words for ids, too.
-std::string ThreadName(const std::string& thread_id) {
-  if (thread_id.empty()) return "events";
-  const bool is_number = thread_id.find_first_not_of("-0123456789") == std::string::npos;
-  return is_number ? "tid" + thread_id : thread_id;
-}
-
-// Kineto's names end in a space.
-std::string Trimmed(const std::string& name) {
-  const size_t last = name.find_last_not_of(' ');
-  return last == std::string::npos ? "unnamed" : name.substr(0, last + 1);
-}
-
-std::string WorkerKey(const WorkerIdentity& worker) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}", worker.instance_id, worker.boot_id, worker.pid,
-                     worker.start_time_ticks, worker.container_id);
-}
 
 }  // namespace
 
@@ -62,12 +31,12 @@ void TrackTable::Begin(const TimelineHeader& header) {
   writer.add_enum(fields::kThreadOrdering, fields::kOrderingExplicit);
   out_.TrackDescriptor(root);
 
-  order_.resize(header.streams.size());
-  std::iota(order_.begin(), order_.end(), 0u);
-  std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) {
-    return DisplayKey(header.streams[a]) < DisplayKey(header.streams[b]);
-  });
+  levels_.emplace(grouping_, header.streams);
+  order_ = DisplayOrder(header.streams);
+  places_.resize(order_.size());
+  for (uint32_t place = 0; place < order_.size(); ++place) places_[order_[place]] = place;
   const bool are_known = !grouping_.primary_has(Grouping::Part::kThreadId);
+  if (are_known) CollectRanks();
   for (const uint32_t stream : order_) {
     if (header.streams[stream].description.identity.kind == StreamKind::kFramework) {
       for (const auto& [process_id, names] : header.framework_names[stream].processes) {
@@ -78,15 +47,9 @@ void TrackTable::Begin(const TimelineHeader& header) {
     }
   }
   // No thread shall have its process's number: that would make it the main thread.
-  int64_t first_tid = 100;
-  while (first_tid <= next_pid_) first_tid *= 10;
+  next_tid_ = 100;
+  while (next_tid_ <= next_pid_) next_tid_ *= 10;
   next_pid_ = kLatePid;
-  tids_.resize(order_.size());
-  for (const uint32_t stream : order_) {
-    tids_[stream].first = first_tid;
-    first_tid += kRuntimeTids + kHardwareTids;
-  }
-  next_tid_ = first_tid;
 }
 
 uint32_t TrackTable::AddProcess(const std::string& key, std::string label,
@@ -99,6 +62,10 @@ uint32_t TrackTable::AddProcess(const std::string& key, std::string label,
   process.uuid = next_uuid_++;
   process.pid = next_pid_++;
   process.label = std::move(label);
+  const auto ranks = ranks_of_key_.find(key);
+  if (ranks != ranks_of_key_.end()) {
+    process.label += fmt::format(" [{}]", RanksText(std::move(ranks->second)));
+  }
   std::string body;
   protozero::pbf_writer writer(body);
   writer.add_uint64(fields::kUuid, process.uuid);
@@ -117,10 +84,24 @@ uint32_t TrackTable::AddProcess(const std::string& key, std::string label,
 uint32_t TrackTable::ProcessOf(uint32_t stream, uint64_t thread_id) {
   const TimelineStream& about = header_->streams[stream];
   const WorkerIdentity& worker = about.description.identity.worker;
-  std::string label = grouping_.ProcessLabel(about, thread_id);
-  std::string key = label;
-  if (grouping_.primary_has(Grouping::Part::kProcessId)) key += "\n" + WorkerKey(worker);
-  return AddProcess(key, std::move(label), worker, {});
+  if (about.description.identity.kind == StreamKind::kHost) return HostProcess(worker);
+  const std::string label = grouping_.ProcessLabel(about, thread_id);
+  return AddProcess(ProcessKey(stream, label), label, worker, {});
+}
+
+std::string TrackTable::ProcessKey(uint32_t stream, const std::string& label) const {
+  if (!grouping_.primary_has(Grouping::Part::kProcessId)) return label;
+  return label + "\n" + WorkerKey(header_->streams[stream].description.identity.worker);
+}
+
+void TrackTable::CollectRanks() {
+  for (const uint32_t stream : order_) {
+    const TimelineStream& about = header_->streams[stream];
+    if (about.description.identity.kind == StreamKind::kFramework) continue;
+    if (!about.rank.worker_gid) continue;
+    ranks_of_key_[ProcessKey(stream, grouping_.ProcessLabel(about, 0))].push_back(
+        *about.rank.worker_gid);
+  }
 }
 
 uint32_t TrackTable::FrameworkProcess(uint32_t stream, const std::string& process_id) {
@@ -136,22 +117,29 @@ uint32_t TrackTable::FrameworkProcess(uint32_t stream, const std::string& proces
                     named == names.end() ? std::string_view() : named->second.labels);
 }
 
-int64_t TrackTable::NextTid(uint32_t stream, RowSource source) {
-  StreamTids& tids = tids_[stream];
-  if (source == RowSource::kHardware && tids.hardware < kHardwareTids) {
-    return tids.first + kRuntimeTids + tids.hardware++;
+uint32_t TrackTable::GroupUuid(uint32_t process, uint32_t stream,
+                               std::optional<uint64_t> thread_id) {
+  uint32_t parent_uuid = processes_[process].uuid;
+  std::string path = fmt::format("{}", process);
+  for (std::string& name : levels_->Of(stream, thread_id)) {
+    path += "\n" + name;
+    const auto [known, is_new] = groups_.try_emplace(path, 0);
+    if (is_new) {
+      known->second = DescribeChild({.parent_uuid = parent_uuid,
+                                     .name = std::move(name),
+                                     .rank = track_rank::OfGroup(places_[stream]),
+                                     .orders_children = true});
+    }
+    parent_uuid = known->second;
   }
-  if (source != RowSource::kHardware && tids.runtime < kRuntimeTids) {
-    return tids.first + tids.runtime++;
-  }
-  return next_tid_++;
+  return parent_uuid;
 }
 
-uint32_t TrackTable::AddRow(uint32_t process, const RowKey& key, std::string name,
-                            uint64_t thread_id, size_t core_number, std::optional<uint64_t> core) {
-  // Streams that the grouping does not tell apart share a row.
+uint32_t TrackTable::AddFrameworkRow(uint32_t process, const RowKey& key, std::string name,
+                                     uint64_t thread_id) {
+  // Two threads of one name are two rows.
   const auto [known, is_new] = row_of_label_.try_emplace(
-      fmt::format("{}\n{}\n{}", process, core_number, name), rows_.size());
+      fmt::format("{}\n{}\n{}", process, key.thread_id, name), rows_.size());
   if (!is_new) return known->second;
   TraceRow& row = rows_.emplace_back();
   row.process = process;
@@ -160,7 +148,8 @@ uint32_t TrackTable::AddRow(uint32_t process, const RowKey& key, std::string nam
   row.name = std::move(name);
   row.thread_id = thread_id;
   row.lane_uuids.push_back(next_uuid_++);
-  const int64_t tid = NextTid(key.stream, key.source);
+  row.lane_parent_uuid = row.lane_uuids.front();
+  const int64_t tid = next_tid_++;
   std::string body;
   protozero::pbf_writer writer(body);
   writer.add_uint64(fields::kUuid, row.lane_uuids.front());
@@ -172,11 +161,37 @@ uint32_t TrackTable::AddRow(uint32_t process, const RowKey& key, std::string nam
     about.add_string(fields::kThreadName, row.name);
   }
   writer.add_int32(fields::kSiblingOrderRank, static_cast<int32_t>(tid));
-  if (core && *core < kDescriptionCoreMax) {
-    writer.add_string(fields::kDescription,
-                      fmt::format("physical core {} (device_core_idx)", *core));
-  }
   out_.TrackDescriptor(body);
+  return known->second;
+}
+
+uint32_t TrackTable::AddNeuronRow(uint32_t process, const RowKey& key,
+                                  std::optional<uint64_t> core) {
+  std::string name = grouping_.RowLabel(header_->streams[key.stream], key.thread_id);
+  if (!name.empty()) name += '-';
+  if (core) name += fmt::format("core{}-", *core);
+  name += ToString(key.source);
+  // Streams that the grouping does not tell apart share a row.
+  const auto [known, is_new] =
+      row_of_label_.try_emplace(fmt::format("{}\n{}", process, name), rows_.size());
+  if (!is_new) return known->second;
+  const uint32_t parent_uuid = GroupUuid(process, key.stream, key.thread_id);
+  RowCounts& counts = row_counts_[parent_uuid];
+  TraceRow& row = rows_.emplace_back();
+  row.process = process;
+  row.stream = key.stream;
+  row.source = key.source;
+  row.name = std::move(name);
+  row.thread_id = key.thread_id;
+  row.lane_parent_uuid = parent_uuid;
+  row.rank = key.source == RowSource::kHardware
+                 ? track_rank::OfHardwareRow(core.value_or(0), counts.hardware++)
+                 : track_rank::OfRuntimeRow(counts.runtime++);
+  row.lane_uuids.push_back(
+      DescribeChild({.parent_uuid = parent_uuid,
+                     .name = row.name,
+                     .description = core ? "coreN: the physical core (device_core_idx)" : "",
+                     .rank = row.rank}));
   return known->second;
 }
 
@@ -190,12 +205,9 @@ uint32_t TrackTable::RowForCore(std::vector<CoreRow>& rows, const RowKey& key,
       return known.row;
     }
   }
-  const TimelineStream& about = header_->streams[key.stream];
-  std::string name = grouping_.RowLabel(about, key.thread_id);
-  if (!name.empty()) name += '-';
-  name += ToString(key.source);
-  const uint32_t row = AddRow(ProcessOf(key.stream, key.thread_id), key, std::move(name),
-                              key.thread_id, rows.size(), core);
+  const bool is_too_many = rows.size() >= kCoresMax || rows_.size() >= kRowsMax;
+  if (is_too_many && !rows.empty()) return rows.back().row;
+  const uint32_t row = AddNeuronRow(ProcessOf(key.stream, key.thread_id), key, core);
   rows.push_back({core, row});
   return row;
 }
@@ -203,14 +215,15 @@ uint32_t TrackTable::RowForCore(std::vector<CoreRow>& rows, const RowKey& key,
 uint32_t TrackTable::NeuronRow(uint32_t stream, uint64_t thread_id, RowSource source,
                                std::optional<uint64_t> core) {
   RowKey key{stream, 0, thread_id, source};
-  const size_t slot = 2 * size_t{stream} + (source == RowSource::kHardware ? 1 : 0);
-  if (slot >= latest_.size()) latest_.resize(2 * header_->streams.size());
-  auto& [latest_key, latest_row] = latest_[slot];
-  if (!core && latest_row != 0 && latest_key == key) return latest_row - 1;
+  // The events of a logical core alternate between its physical ones.
+  const size_t slot = 4 * size_t{stream} + (source == RowSource::kHardware ? 2 : 0) +
+                      static_cast<size_t>(core.value_or(0) & 1);
+  if (slot >= latest_.size()) latest_.resize(4 * header_->streams.size());
+  LatestRow& latest = latest_[slot];
+  if (latest.row != kNoRow && latest.core == core && latest.key == key) return latest.row;
+  latest = {key, core, kNoRow};
   if (rows_.size() >= kRowsMax && !rows_of_key_.contains(key)) key.thread_id = UINT64_MAX;
-  const uint32_t row = RowForCore(rows_of_key_[key], key, core);
-  if (!core) latest_[slot] = {key, row + 1};
-  return row;
+  return latest.row = RowForCore(rows_of_key_[key], key, core);
 }
 
 uint32_t TrackTable::FrameworkRow(const TimelineRecord& record) {
@@ -228,54 +241,88 @@ uint32_t TrackTable::FrameworkRow(const TimelineRecord& record) {
   const std::string name =
       (named == names.end() ? ThreadName(thread_id) : Trimmed(named->second)) + "-framework";
   const uint32_t process = FrameworkProcess(record.stream, process_id);
-  // Two threads of one name are two rows.
-  const uint32_t row = AddRow(process, key, name, record.thread_id, key.thread_id, std::nullopt);
+  const uint32_t row = AddFrameworkRow(process, key, name, record.thread_id);
   rows.push_back({std::nullopt, row});
   return row;
 }
 
 uint32_t TrackTable::DescribeChild(const Child& child) {
   const uint32_t uuid = next_uuid_++;
-  std::string body;
-  protozero::pbf_writer writer(body);
-  writer.add_uint64(fields::kUuid, uuid);
-  writer.add_string(fields::kName, child.name);
-  if (child.parent_uuid != 0) writer.add_uint64(fields::kParentUuid, child.parent_uuid);
-  writer.add_enum(fields::kSiblingMergeBehavior, fields::kMergeNone);
-  if (!child.description.empty()) {
-    writer.add_string(fields::kDescription, child.description.data(), child.description.size());
-  }
-  if (child.is_counter) {
-    std::string counter;  // also where it says nothing more
-    if (child.is_in_ns) {
-      protozero::pbf_writer(counter).add_enum(fields::kCounterUnit, fields::kCounterUnitNs);
-    }
-    writer.add_message(fields::kCounter, counter);
-  }
-  out_.TrackDescriptor(body);
+  out_.TrackDescriptor(SerializeTrack(uuid, child));
   return uuid;
 }
 
 uint32_t TrackTable::LaneUuid(uint32_t row, uint32_t lane) {
   TraceRow& about = rows_[row];
   while (lane >= about.lane_uuids.size()) {
-    about.lane_uuids.push_back(DescribeChild(
-        {.parent_uuid = about.lane_uuids.front(),
-         .name = fmt::format("{} (lane {})", about.name, about.lane_uuids.size() + 1)}));
+    const size_t number = about.lane_uuids.size();
+    about.lane_uuids.push_back(
+        DescribeChild({.parent_uuid = about.lane_parent_uuid,
+                       .name = fmt::format("{} (lane {})", about.name, number + 1),
+                       .rank = about.rank + static_cast<int32_t>(number)}));
   }
   return about.lane_uuids[lane];
 }
 
+uint32_t TrackTable::CounterIn(uint32_t process, const std::string& name,
+                               const Child& description) {
+  const auto found = counters_.find({process, name});
+  if (found != counters_.end()) return found->second;
+  Child child = description;
+  child.name = name;
+  if (counters_.size() >= kRowsMax) {
+    child = {.parent_uuid = processes_[process].uuid,
+             .name = "further counters",
+             .unit = Unit::kNone,
+             .rank = track_rank::kCounter};
+  }
+  const auto [known, is_new] = counters_.try_emplace({process, child.name}, 0);
+  if (is_new) known->second = DescribeChild(child);
+  return known->second;
+}
+
 uint32_t TrackTable::CounterUuid(uint32_t row, const std::string& name) {
   const uint32_t process = rows_[row].process;
-  const bool is_too_many = counters_.size() >= kRowsMax;
-  const auto [known, is_new] =
-      counters_.try_emplace({process, is_too_many ? "further counters" : name}, 0);
-  if (is_new) {
-    known->second = DescribeChild(
-        {.parent_uuid = processes_[process].uuid, .name = known->first.second, .is_counter = true});
+  return CounterIn(
+      process, name,
+      {.parent_uuid = processes_[process].uuid, .unit = Unit::kNone, .rank = track_rank::kCounter});
+}
+
+uint32_t TrackTable::HostProcess(const WorkerIdentity& host) {
+  return AddProcess(fmt::format("host\n{}\n{}", host.instance_id, host.boot_id),
+                    host.instance_id + " host", host, {});
+}
+
+uint32_t TrackTable::HostCounterUuid(const WorkerIdentity& host, const std::string& name,
+                                     Unit unit) {
+  const uint32_t process = HostProcess(host);
+  return CounterIn(
+      process, name,
+      {.parent_uuid = processes_[process].uuid, .unit = unit, .rank = track_rank::kCounter});
+}
+
+uint32_t TrackTable::HostCpuUuid(const WorkerIdentity& host, const std::string& cpu) {
+  int32_t number = 0;
+  if (!absl::SimpleAtoi(cpu, &number) || number < 0) {
+    return HostCounterUuid(host, "CPU " + cpu, Unit::kPercent);
   }
-  return known->second;
+  const uint32_t process = HostProcess(host);
+  const auto [all, is_first] = host_cpus_.try_emplace(process, 0);
+  if (is_first) {
+    all->second = DescribeChild({.parent_uuid = processes_[process].uuid,
+                                 .name = "CPU each",
+                                 .rank = track_rank::kCounter,
+                                 .orders_children = true});
+  }
+  return CounterIn(process, "CPU " + cpu,
+                   {.parent_uuid = all->second, .unit = Unit::kPercent, .rank = number});
+}
+
+uint32_t TrackTable::StreamUuid(uint32_t stream) {
+  const StreamKind kind = header_->streams[stream].description.identity.kind;
+  const uint32_t process = FirstProcess(stream);
+  if (kind == StreamKind::kFramework || kind == StreamKind::kHost) return processes_[process].uuid;
+  return GroupUuid(process, stream, std::nullopt);
 }
 
 uint32_t TrackTable::LossUuid(uint32_t stream) {
@@ -291,7 +338,7 @@ uint32_t TrackTable::LossUuid(uint32_t stream) {
     name += identity.name.empty() ? "worker" : identity.name;
   }
   known->second = DescribeChild(
-      {.parent_uuid = processes_[ProcessOf(stream, 0)].uuid, .name = name + "-losses"});
+      {.parent_uuid = StreamUuid(stream), .name = name + "-losses", .rank = track_rank::kLosses});
   return known->second;
 }
 
@@ -317,20 +364,30 @@ ClockTrackUuids TrackTable::DescribeClock(const std::string& instance_id,
   ClockTrackUuids uuids;
   uuids.findings = DescribeChild({.parent_uuid = processes_[process].uuid,
                                   .name = "clock" + about,
-                                  .description = "what was found out about the instance's clock"});
+                                  .description = "what was found out about the instance's clock",
+                                  .rank = track_rank::kClock,
+                                  .orders_children = true});
   uuids.bound = DescribeChild({.parent_uuid = uuids.findings,
                                .name = "clock bound" + about,
-                               .is_counter = true,
-                               .is_in_ns = true,
+                               .unit = Unit::kNs,
                                .description = "how far the instance's times can be from the "
-                                              "truth, in ns; -1: not known"});
+                                              "truth, in ns; -1: not known",
+                               .rank = 1});
   uuids.correction = DescribeChild({.parent_uuid = uuids.findings,
                                     .name = "clock correction" + about,
-                                    .is_counter = true,
-                                    .is_in_ns = true,
+                                    .unit = Unit::kNs,
                                     .description = "reference clock minus the instance's "
-                                                   "CLOCK_REALTIME, in ns"});
+                                                   "CLOCK_REALTIME, in ns",
+                                    .rank = 2});
   return uuids;
+}
+
+uint32_t TrackTable::InstanceUuid(const std::string& instance_id) {
+  const auto is_here = [&](uint32_t stream) {
+    return header_->streams[stream].description.identity.worker.instance_id == instance_id;
+  };
+  const auto first = std::find_if(order_.begin(), order_.end(), is_here);
+  return first == order_.end() ? 0 : processes_[FirstProcess(*first)].uuid;
 }
 
 uint32_t TrackTable::WarningUuid() {

@@ -11,20 +11,24 @@
 #include "absl/container/flat_hash_map.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/grouping.h"
+#include "aggregator/export/pftrace/group_levels.h"
 #include "aggregator/export/pftrace/lanes.h"
 #include "aggregator/export/pftrace/packet_writer.h"
+#include "aggregator/export/pftrace/track_descriptor.h"
 #include "aggregator/export/row_source.h"
 
 namespace neurontrace {
 
-// A thread row of the trace with its lanes.
+// A row of the trace with its lanes: what one source tells of one thread.
 struct TraceRow {
   uint32_t process = 0;  // index
   uint32_t stream = 0;   // of the first event; rows of several streams are possible by grouping
   RowSource source = RowSource::kRuntime;
   std::string name;
   uint64_t thread_id = 0;            // the real one
-  std::vector<uint32_t> lane_uuids;  // the first is the thread's own track
+  uint32_t lane_parent_uuid = 0;     // of further lanes
+  int32_t rank = 0;                  // of the first lane
+  std::vector<uint32_t> lane_uuids;  // the first is the row's own track
   Lanes lanes;
   uint64_t point_at_ns = UINT64_MAX;  // the latest span without length, and its number
   uint64_t point_number = 0;
@@ -41,16 +45,19 @@ struct ClockTrackUuids {
   uint32_t correction = 0;
 };
 
-// The tracks of a trace: processes, thread rows, lanes and counters. Each is described in the file
-// before its first use, what it hangs from before it. Process and thread numbers in the file are
-// our own, in the order in which rows should stand: real ones recur on other instances. One thread
-// at a time.
+// The tracks of a trace, a tree: processes, workers and cores in them as the grouping says, rows
+// with their lanes, and counters. Each is described in the file before its first use, what it hangs
+// from before it. Rows of the runtime and of the hardware are plain tracks, those of framework
+// files are threads (docs/decisions/0027). Process and thread numbers in the file are our own, in
+// the order in which they should stand: real ones recur on other instances. One thread at a time.
 class TrackTable {
  public:
   TrackTable(Grouping grouping, PacketWriter& out) : grouping_(std::move(grouping)), out_(out) {}
 
   // Beyond so many rows the events of further threads share one.
   static constexpr size_t kRowsMax = 65'536;
+  // Physical cores of one thread of a logical one; those of further ones share the last row.
+  static constexpr size_t kCoresMax = 64;
 
   // Describes the processes that are known beforehand.
   void Begin(const TimelineHeader& header);
@@ -65,12 +72,25 @@ class TrackTable {
 
   // The track of a counter of a row's process.
   uint32_t CounterUuid(uint32_t row, const std::string& name);
-  // A track for what concerns a whole stream, below its process: what was lost of it.
+  // What a whole stream's tracks hang from: its core, its worker, or its process.
+  uint32_t StreamUuid(uint32_t stream);
+  // A track there for what was lost of it.
   uint32_t LossUuid(uint32_t stream);
   // New tracks for the clock of an instance, below its first process.
   ClockTrackUuids DescribeClock(const std::string& instance_id, const std::string& boot_id);
   // A track for what concerns the whole trace.
   uint32_t WarningUuid();
+
+  using Unit = TrackUnit;
+  using Child = ChildTrack;
+  // A new track.
+  uint32_t DescribeChild(const Child& child);
+  // The first process of an instance; 0: there is none.
+  uint32_t InstanceUuid(const std::string& instance_id);
+  // The counters of a host's sampler, below a process for the host; those of single processors
+  // (by number) together.
+  uint32_t HostCounterUuid(const WorkerIdentity& host, const std::string& name, Unit unit);
+  uint32_t HostCpuUuid(const WorkerIdentity& host, const std::string& cpu);
 
   size_t processes() const { return processes_.size(); }
   size_t rows() const { return rows_.size(); }
@@ -98,29 +118,35 @@ class TrackTable {
     std::optional<uint64_t> core;
     uint32_t row = 0;
   };
-  // Thread numbers of a stream's rows, so that its rows stand together.
-  struct StreamTids {
-    int64_t first = 0;
-    uint32_t runtime = 0;
-    uint32_t hardware = 0;
+  static constexpr uint32_t kNoRow = 0xffffffffu;
+  // The row that was found last for an event like this.
+  struct LatestRow {
+    RowKey key;
+    std::optional<uint64_t> core;
+    uint32_t row = kNoRow;
+  };
+  // How many rows of each source stand below a track.
+  struct RowCounts {
+    uint64_t runtime = 0;
+    uint64_t hardware = 0;
   };
 
   uint32_t ProcessOf(uint32_t stream, uint64_t thread_id);
+  std::string ProcessKey(uint32_t stream, const std::string& label) const;
+  void CollectRanks();
+  uint32_t HostProcess(const WorkerIdentity& host);
   uint32_t FrameworkProcess(uint32_t stream, const std::string& process_id);
   uint32_t AddProcess(const std::string& key, std::string label, const WorkerIdentity& worker,
                       std::string_view labels);
-  uint32_t AddRow(uint32_t process, const RowKey& key, std::string name, uint64_t thread_id,
-                  size_t core_number, std::optional<uint64_t> core);
+  uint32_t AddFrameworkRow(uint32_t process, const RowKey& key, std::string name,
+                           uint64_t thread_id);
+  uint32_t AddNeuronRow(uint32_t process, const RowKey& key, std::optional<uint64_t> core);
+  // What hangs from the levels of a stream in a process, down to the thread's where it is given.
+  uint32_t GroupUuid(uint32_t process, uint32_t stream, std::optional<uint64_t> thread_id);
+  // A counter of the process, and how it is described if it is new; beyond kRowsMax the one that is
+  // there for all further ones.
+  uint32_t CounterIn(uint32_t process, const std::string& name, const Child& description);
   uint32_t RowForCore(std::vector<CoreRow>& rows, const RowKey& key, std::optional<uint64_t> core);
-  int64_t NextTid(uint32_t stream, RowSource source);
-  struct Child {
-    uint32_t parent_uuid = 0;
-    std::string name;
-    bool is_counter = false;
-    bool is_in_ns = false;  // a counter
-    std::string_view description = {};
-  };
-  uint32_t DescribeChild(const Child& child);
   uint32_t FirstProcess(uint32_t stream);
 
   const Grouping grouping_;
@@ -128,6 +154,7 @@ class TrackTable {
   const TimelineHeader* header_ = nullptr;
   std::vector<Process> processes_;
   absl::flat_hash_map<std::string, uint32_t> process_of_key_;
+  absl::flat_hash_map<std::string, std::vector<int64_t>> ranks_of_key_;
   absl::flat_hash_map<std::string, uint32_t> label_counts_;
   std::vector<TraceRow> rows_;
   absl::flat_hash_map<RowKey, std::vector<CoreRow>> rows_of_key_;
@@ -135,10 +162,14 @@ class TrackTable {
   absl::flat_hash_map<std::pair<uint32_t, std::string>, uint32_t> counters_;  // by process, name
   absl::flat_hash_map<uint32_t, uint32_t> losses_;                            // by stream
   absl::flat_hash_map<uint32_t, uint32_t> clock_counts_;  // of clocks, by process
-  std::vector<uint32_t> order_;                           // streams as they are displayed
-  std::vector<std::pair<RowKey, uint32_t>> latest_;  // by stream and source: rows without cores
-  std::vector<StreamTids> tids_;
-  int64_t next_tid_ = 0;  // behind all blocks
+  std::optional<GroupLevels> levels_;
+  absl::flat_hash_map<std::string, uint32_t> groups_;    // tracks by process and names
+  absl::flat_hash_map<uint32_t, RowCounts> row_counts_;  // by track
+  absl::flat_hash_map<uint32_t, uint32_t> host_cpus_;    // by process
+  std::vector<uint32_t> order_;                          // streams as they are displayed
+  std::vector<uint32_t> places_;                         // of streams in that order
+  std::vector<LatestRow> latest_;                        // by stream, source, parity of the core
+  int64_t next_tid_ = 0;
   int32_t next_pid_ = 1;
   uint32_t next_uuid_ = 1;
   uint32_t warning_uuid_ = 0;

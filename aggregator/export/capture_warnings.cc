@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/capture_warnings.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "trace/fidelity.h"
+#include "trace/given_way.h"
+
+namespace neurontrace {
+namespace {
+
+// The vendor's own sentence, with our numbers.
+std::string DroppedText(const EventAccount& account) {
+  return fmt::format(
+      "{} trace events were dropped during capture (stored {} out of {}{} total events). Consider "
+      "increasing buffer size, reducing trace duration, or filtering events.",
+      account.lost_unknown
+          ? (account.lost == 0 ? "An unknown number of" : fmt::format("{} or more", account.lost))
+          : fmt::format("{}", account.lost),
+      account.stored, account.lost_unknown ? "at least " : "", account.expected);
+}
+
+}  // namespace
+
+void ForEachWarning(
+    const TimelineHeader& header, const std::vector<std::string>& warnings,
+    const std::function<void(std::string_view message, std::string_view category)>& add) {
+  if (header.certificate != nullptr) {
+    const EventAccount& account = header.certificate->account;
+    if (!account.whole()) add(DroppedText(account), "Missing Data");
+    add(header.certificate->verdict, "Capture");
+    for (const std::string& finding : header.certificate->findings) add(finding, "Missing Data");
+  }
+  for (const std::string& warning : warnings) add(warning, "Capture");
+  size_t losses = 0;
+  for (const TimelineStream& stream : header.streams) {
+    for (const Loss& gap : stream.description.gaps) {
+      if (!IsGivenWay(gap) || gap.last_timestamp_ns <= gap.first_timestamp_ns) continue;
+      if (++losses > kLossWarningsMax) continue;
+      add(fmt::format("{} did not record from {} to {}: {}",
+                      ToString(stream.description.identity.worker),
+                      VendorTimeText(gap.first_timestamp_ns), VendorTimeText(gap.last_timestamp_ns),
+                      gap.detail),
+          "Capture");
+    }
+    for (const Loss& loss : stream.description.losses) {
+      if (IsLeftOut(loss)) continue;  // its own events tell it
+      if (IsGivenWay(loss)) continue;
+      if (++losses > kLossWarningsMax) continue;
+      add(fmt::format("{} trace events of {} were lost ({}, {}){}{}",
+                      loss.events_unknown ? fmt::format("{} or more", loss.events)
+                                          : fmt::format("{}", loss.events),
+                      ToString(stream.description.identity), ToString(loss.place),
+                      ToString(loss.reason), loss.detail.empty() ? "" : ": ", loss.detail),
+          "Missing Data");
+    }
+  }
+  if (losses > kLossWarningsMax) {
+    add(fmt::format("{} further losses", losses - kLossWarningsMax), "Missing Data");
+  }
+}
+
+std::optional<std::string> WindowWarning(const TimelineReader& reader, uint64_t lookback_ns) {
+  if (!reader.has_unseen_past()) return std::nullopt;
+  return fmt::format(
+      "of spans that began more than {} s before the time window, only those are shown that end "
+      "inside it, and without their start; begin the window earlier to see them whole",
+      static_cast<double>(lookback_ns) * 1e-9);
+}
+
+std::string VendorTimeText(uint64_t epoch_ns) {
+  const auto seconds = static_cast<time_t>(epoch_ns / 1'000'000'000);
+  tm parts{};
+  gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:09} +0000 UTC", parts.tm_year + 1900,
+                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                     epoch_ns % 1'000'000'000);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/chrome/chrome_exporter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "aggregator/export/capture_warnings.h"
+#include "aggregator/export/chrome/chrome_text.h"
+#include "aggregator/export/clock_report.h"
+#include "aggregator/export/json/json_text.h"
+#include "aggregator/export/pftrace/loss_instants.h"
+#include "aggregator/timeline/framework_names.h"
+#include "base/status.h"
+#include "trace/fidelity.h"
+#include "trace/given_way.h"
+#include "trace/host_samples.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kChromeFlushBytes = 256u << 10;
+constexpr uint64_t kMicrosecondNs = 1'000;
+constexpr std::string_view kOwnCategory = "neurontrace";
+constexpr std::string_view kFrameworkArrows = "framework";
+
+char PhaseOf(LinkRole role) {
+  switch (role) {
+    case LinkRole::kStart:
+      return 's';
+    case LinkRole::kStep:
+      return 't';
+    case LinkRole::kEnd:
+      break;
+  }
+  return 'f';
+}
+
+}  // namespace
+
+absl::Status ChromeExporter::Begin(const TimelineHeader& header) {
+  header_ = &header;
+  waiting_.Begin(header);
+  base_ns_ = header.begin_ns / kMicrosecondNs * kMicrosecondNs;
+  rows_.Begin(header);
+  attributes_.Begin(header);
+  if (!no_flows_) executions_.emplace(header.streams, header.framework_names);
+  const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
+  clock_words_ = clocks.Words();
+  clocks_json_ = clocks.Json();
+  out_ = fmt::format("{{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":{},\"traceEvents\":[",
+                     base_ns_);
+  if (header.certificate != nullptr) WriteCertificate(header.begin_ns);
+  WriteLosses();
+  return Flush();
+}
+
+absl::Status ChromeExporter::Write(const TimelineBatch& batch) {
+  for (const TimelineRecord* record : batch.records) {
+    WriteRecord(*record);
+    RETURN_IF_ERROR(FlushIfLarge());
+  }
+  while (const auto late = waiting_.TakeLate(batch.begin_ns)) {
+    Emit(*late);
+    RETURN_IF_ERROR(FlushIfLarge());
+  }
+  return absl::OkStatus();
+}
+
+void ChromeExporter::WriteRecord(const TimelineRecord& record) {
+  if (record.kind == RecordKind::kStopAttributes) {
+    auto lines = waiting_.Take(record.span_id);
+    if (!lines) return;
+    AppendStopArguments(attributes_.OfStop(record), lines->arguments);
+    Emit(*lines);
+    return;
+  }
+  if (header_->streams[record.stream].description.identity.kind == StreamKind::kHost) {
+    pid_ = PidOf(rows_.ProcessOf(record.stream));
+    tid_ = pid_;
+    if (record.kind == RecordKind::kCounter) WriteHostCounter(record);
+    return;
+  }
+  const uint32_t row = rows_.RowOf(record);
+  switch (record.kind) {
+    case RecordKind::kSpan:
+      return WriteSpan(record, row);
+    case RecordKind::kFlowStart:
+    case RecordKind::kFlowStep:
+    case RecordKind::kFlowEnd:
+      return WriteArrow(record, row);
+    case RecordKind::kCounter:
+      pid_ = PidOf(rows_.row(row).process);
+      tid_ = pid_;
+      return WriteCounter(record);
+    default:
+      return WriteInstant(record, row);
+  }
+}
+
+// Spans that overlap on one row without one enclosing the other would be drawn wrongly: the second
+// goes to a lane of its own and, where there are too many, among the asynchronous events.
+void ChromeExporter::WriteSpan(const TimelineRecord& record, uint32_t row) {
+  std::optional<uint32_t> lane = 0;
+  if (record.end_ns > record.start_ns) {
+    lane = rows_.row(row).lanes.Place(record.start_ns, record.end_ns, 0);
+  }
+  tid_ = TidOf(row, lane.value_or(0));
+  const std::string_view name = attributes_.NameOf(record);
+  const std::string_view category = attributes_.CategoryOf(record);
+  lines_ = {};
+  AppendHead(lane ? "X" : "b", name, category, record.start_ns, lines_.head);
+  if (lane) {
+    lines_.head += ",\"dur\":";
+    AppendMicroseconds(static_cast<int64_t>(record.end_ns - record.start_ns), lines_.head);
+  } else {
+    ++squeezed_;
+    AppendJsonNumber("id", next_async_, lines_.head);
+    AppendHead("e", name, category, record.end_ns, lines_.after);
+    AppendJsonNumber("id", next_async_++, lines_.after);
+    lines_.after += '}';
+  }
+  AppendArguments(attributes_.Of(record), lines_.arguments);
+  if (executions_) AppendArrows(record, lines_.after);
+  const size_t bytes = lines_.head.size() + lines_.arguments.size() + lines_.after.size();
+  if (waiting_.Admits(record, bytes)) {
+    waiting_.Add(record, std::move(lines_), bytes);
+  } else {
+    Emit(lines_);
+  }
+}
+
+void ChromeExporter::AppendArrows(const TimelineRecord& record, std::string& out) {
+  for (const LinkPoint& point : executions_->Of(record)) {
+    if (!out.empty()) out += ",\n";
+    const char phase = PhaseOf(point.role);
+    const std::string_view category = FrameworkLinks::NameOf(point.kind);
+    AppendHead({&phase, 1}, category, category, record.start_ns, out);
+    AppendJsonNumber("id", point.id, out);
+    if (phase == 'f') out += ",\"bp\":\"e\"";
+    out += '}';
+  }
+}
+
+void ChromeExporter::WriteInstant(const TimelineRecord& record, uint32_t row) {
+  tid_ = TidOf(row, 0);
+  lines_ = {};
+  AppendHead("i", attributes_.NameOf(record), attributes_.CategoryOf(record), record.start_ns,
+             lines_.head);
+  lines_.head += ",\"s\":\"t\"";
+  AppendArguments(attributes_.Of(record), lines_.arguments);
+  Emit(lines_);
+}
+
+// The arrows of a framework file, under ids of our own.
+void ChromeExporter::WriteArrow(const TimelineRecord& record, uint32_t row) {
+  const uint64_t id = links_.Link(record);
+  if (no_flows_) return;
+  tid_ = TidOf(row, 0);
+  lines_ = {};
+  const char phase = record.kind == RecordKind::kFlowStart  ? 's'
+                     : record.kind == RecordKind::kFlowStep ? 't'
+                                                            : 'f';
+  AppendHead({&phase, 1}, record.start().event_type, kFrameworkArrows, record.start_ns,
+             lines_.head);
+  AppendJsonNumber("id", id, lines_.head);
+  if (phase == 'f') lines_.head += ",\"bp\":\"e\"";
+  Emit(lines_);
+}
+
+void ChromeExporter::WriteCounter(const TimelineRecord& record) {
+  lines_ = {};
+  const auto& keys = record.start().keys;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!IsCounterValue(keys[i])) continue;
+    AppendCounterValue(keys[i].name, keys[i], record.values[i], lines_.arguments);
+  }
+  if (lines_.arguments.empty()) return;
+  AppendHead("C", attributes_.NameOf(record), attributes_.CategoryOf(record), record.start_ns,
+             lines_.head);
+  Emit(lines_);
+}
+
+// Each value is a counter of its own: a viewer stacks those of one.
+void ChromeExporter::WriteHostCounter(const TimelineRecord& record) {
+  const ShapeKey* about = nullptr;
+  const uint64_t* cpu = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &about);
+  std::string name(record.start().event_type);
+  if (cpu != nullptr) name += " " + AttributeText(*about, *cpu, record.names->strings);
+  const auto& keys = record.start().keys;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!IsCounterValue(keys[i]) || keys[i].name == kHostDurationNsKey) continue;
+    lines_ = {};
+    AppendHead("C", name + " " + std::string(keys[i].name), "host", record.start_ns, lines_.head);
+    AppendCounterValue(keys[i].name, keys[i], record.values[i], lines_.arguments);
+    Emit(lines_);
+  }
+}
+
+void ChromeExporter::WriteLosses() {
+  for (const auto& [at_ns, stream, loss] : TraceLosses(*header_)) {
+    pid_ = PidOf(rows_.ProcessOf(stream));
+    tid_ = pid_;
+    lines_ = {};
+    AppendHead("i", IsGivenWay(loss) ? "not recorded" : "events lost", kOwnCategory, at_ns,
+               lines_.head);
+    lines_.head += ",\"s\":\"p\"";
+    std::string& out = lines_.arguments;
+    AppendJsonText("stream", ToString(header_->streams[stream].description.identity), out);
+    AppendJsonText("place", ToString(loss.place), out);
+    AppendJsonText("reason", ToString(loss.reason), out);
+    AppendArgument({"events", ValueType::kUint, loss.events, {}}, out);
+    if (loss.events_unknown) AppendArgument({"events_unknown", ValueType::kBool, 1, {}}, out);
+    if (loss.last_timestamp_ns > loss.first_timestamp_ns && loss.first_timestamp_ns != 0) {
+      AppendArgument(
+          {"gap_ns", ValueType::kUint, loss.last_timestamp_ns - loss.first_timestamp_ns, {}}, out);
+    }
+    if (!loss.detail.empty()) AppendJsonText("detail", loss.detail, out);
+    Emit(lines_);
+  }
+}
+
+void ChromeExporter::WriteCertificate(uint64_t at_ns) {
+  const Certificate& certificate = *header_->certificate;
+  pid_ = tid_ = next_number_++;
+  Describe("process_name", "neurontrace", false);
+  lines_ = {};
+  AppendHead("i", "certificate", kOwnCategory, at_ns, lines_.head);
+  lines_.head += ",\"s\":\"g\"";
+  std::string& out = lines_.arguments;
+  const auto count = [&out](std::string_view name, uint64_t events) {
+    AppendArgument({name, ValueType::kUint, events, {}}, out);
+  };
+  AppendJsonText("verdict", certificate.verdict, out);
+  AppendArgument({"complete", ValueType::kBool, certificate.complete ? 1u : 0u, {}}, out);
+  count("expected", certificate.account.expected);
+  count("captured", certificate.account.captured);
+  count("stored", certificate.account.stored);
+  count("lost", certificate.account.lost);
+  Emit(lines_);
+}
+
+void ChromeExporter::AppendHead(std::string_view phase, std::string_view name,
+                                std::string_view category, uint64_t at_ns, std::string& out) {
+  out += "{\"ph\":\"";
+  out += phase;
+  out += "\",\"name\":";
+  AppendAsJsonString(name, out);
+  AppendJsonText("cat", category, out);
+  AppendJsonNumber("pid", pid_, out);
+  AppendJsonNumber("tid", tid_, out);
+  out += ",\"ts\":";
+  AppendMicroseconds(Since(at_ns), out);
+}
+
+void ChromeExporter::AppendArguments(const std::vector<EventAttribute>& attributes,
+                                     std::string& out) {
+  for (const EventAttribute& attribute : attributes) AppendArgument(attribute, out);
+}
+
+void ChromeExporter::AppendStopArguments(const std::vector<EventAttribute>& attributes,
+                                         std::string& out) {
+  for (const EventAttribute& attribute : attributes) {
+    AppendFreeJsonKey(attribute.name, "stop_", out);
+    AppendArgumentValue(attribute, out);
+  }
+}
+
+void ChromeExporter::Describe(std::string_view kind, std::string_view text, bool is_number) {
+  std::string line = fmt::format("{{\"ph\":\"M\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"args\":{{",
+                                 kind, pid_, tid_);
+  if (is_number) {
+    line += fmt::format("\"sort_index\":{}", text);
+  } else {
+    line += kind == "process_labels" ? "\"labels\":" : "\"name\":";
+    AppendAsJsonString(text, line);
+  }
+  Line(line + "}}");
+}
+
+uint32_t ChromeExporter::PidOf(uint32_t process) {
+  if (process >= pids_.size()) pids_.resize(process + 1);
+  uint32_t& pid = pids_[process];
+  if (pid != 0) return pid;
+  pid = next_number_++;
+  pid_ = tid_ = pid;
+  const ExportProcess& about = rows_.process(process);
+  Describe("process_name", about.label, false);
+  if (!about.labels.empty()) Describe("process_labels", about.labels, false);
+  Describe("process_sort_index", fmt::format("{}", rows_.order(about.stream)), true);
+  return pid;
+}
+
+uint32_t ChromeExporter::TidOf(uint32_t row, uint32_t lane) {
+  const ExportRow& about = rows_.row(row);
+  const uint32_t pid = PidOf(about.process);
+  pid_ = pid;
+  uint32_t& tid = tids_[{row, lane}];
+  if (tid != 0) return tid;
+  tid = next_number_++;
+  tid_ = tid;
+  Describe("thread_name",
+           lane == 0 ? about.name : fmt::format("{} (lane {})", about.name, lane + 1), false);
+  Describe("thread_sort_index", fmt::format("{}", about.order), true);
+  return tid;
+}
+
+void ChromeExporter::Line(std::string_view text) {
+  out_ += has_event_ ? ",\n" : "\n";
+  has_event_ = true;
+  out_ += text;
+}
+
+void ChromeExporter::Emit(const Lines& lines) {
+  Line(lines.head);
+  if (!lines.arguments.empty()) {
+    out_ += ",\"args\":{";
+    out_ += std::string_view(lines.arguments).substr(1);  // without the comma before the first
+    out_ += '}';
+  }
+  out_ += '}';
+  if (!lines.after.empty()) Line(lines.after);
+}
+
+void ChromeExporter::AppendOtherData(const std::vector<std::string>& warnings) {
+  out_ += "],\n\"otherData\":{\"producer\":";
+  AppendAsJsonString(fmt::format("neurontrace {}", NEURONTRACE_VERSION), out_);
+  AppendJsonText("capture_id", header_->capture->id.ToString(), out_);
+  AppendJsonText("capture_name", header_->capture->name, out_);
+  AppendJsonText("clock", clock_words_, out_);
+  AppendJsonKey("clocks", out_);
+  out_ += clocks_json_;
+  AppendJsonKey("warnings", out_);
+  out_ += '[';
+  bool is_first = true;
+  ForEachWarning(*header_, warnings, [&](std::string_view message, std::string_view category) {
+    out_ += is_first ? "\n{\"message\":" : ",\n{\"message\":";
+    is_first = false;
+    AppendAsJsonString(message, out_);
+    AppendJsonText("category", category, out_);
+    out_ += '}';
+  });
+  out_ += ']';
+  if (!header_->certificate_json.empty()) {
+    AppendJsonKey("certificate", out_);
+    out_ += header_->certificate_json;
+  }
+  out_ += "}}\n";
+}
+
+absl::Status ChromeExporter::Finish(ExportSummary& summary) {
+  while (const auto lines = waiting_.TakeRest()) {
+    Emit(*lines);
+    RETURN_IF_ERROR(FlushIfLarge());
+  }
+  waiting_.Warn(summary);
+  if (squeezed_ > 0) {
+    summary.warnings.push_back(fmt::format(
+        "{} spans are shown as asynchronous events: more overlap on their row than a trace has "
+        "lanes",
+        squeezed_));
+  }
+  if (executions_) {
+    for (std::string& warning : executions_->counts().Warnings()) {
+      summary.warnings.push_back(std::move(warning));
+    }
+  }
+  AppendOtherData(summary.warnings);
+  return Flush();
+}
+
+absl::Status ChromeExporter::FlushIfLarge() {
+  return out_.size() >= kChromeFlushBytes ? Flush() : absl::OkStatus();
+}
+
+absl::Status ChromeExporter::Flush() {
+  const absl::Status status = sink_.Write(out_);
+  bytes_flushed_ += out_.size();
+  out_.clear();
+  return status;
+}
+
+}  // namespace neurontrace

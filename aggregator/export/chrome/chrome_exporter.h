@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "aggregator/derive/framework_links.h"
+#include "aggregator/export/exporter.h"
+#include "aggregator/export/pftrace/flow_links.h"
+#include "aggregator/export/rows/event_attributes.h"
+#include "aggregator/export/rows/row_table.h"
+#include "aggregator/export/waiting_spans.h"
+
+namespace neurontrace {
+
+// Writes a timeline as trace-event JSON, for chrome://tracing and whatever else reads it;
+// docs/formats/chrome_json.md has every key. One event a line, in the order of start but for spans
+// whose stop lies in a later chunk. One thread at a time.
+class ChromeExporter : public Exporter {
+ public:
+  struct Options {
+    Grouping grouping;
+    bool no_flows = false;
+  };
+  ChromeExporter(Options options, ByteSink& sink)
+      : no_flows_(options.no_flows), sink_(sink), rows_(std::move(options.grouping)) {}
+
+  absl::Status Begin(const TimelineHeader& header) override;
+  absl::Status Write(const TimelineBatch& batch) override;
+  absl::Status Finish(ExportSummary& summary) override;
+  uint64_t bytes_written() const override { return bytes_flushed_ + out_.size(); }
+
+ private:
+  struct Lines {
+    std::string head;  // of an event, up to its arguments
+    std::string arguments;
+    std::string after;  // whole events that belong behind it
+  };
+
+  void WriteRecord(const TimelineRecord& record);
+  void WriteSpan(const TimelineRecord& record, uint32_t row);
+  void WriteInstant(const TimelineRecord& record, uint32_t row);
+  void WriteArrow(const TimelineRecord& record, uint32_t row);
+  void WriteCounter(const TimelineRecord& record);
+  void WriteHostCounter(const TimelineRecord& record);
+  void WriteLosses();
+  void WriteCertificate(uint64_t at_ns);
+  void AppendOtherData(const std::vector<std::string>& warnings);
+  // {"ph":…,"name":…,"cat":…,"pid":…,"tid":…,"ts":…
+  void AppendHead(std::string_view phase, std::string_view name, std::string_view category,
+                  uint64_t at_ns, std::string& out);
+  void AppendArrows(const TimelineRecord& record, std::string& out);
+  void AppendArguments(const std::vector<EventAttribute>& attributes, std::string& out);
+  // Of a stop that comes apart from its start.
+  void AppendStopArguments(const std::vector<EventAttribute>& attributes, std::string& out);
+  // The numbers of processes and lanes in the file; what is new is described first.
+  uint32_t PidOf(uint32_t process);
+  uint32_t TidOf(uint32_t row, uint32_t lane);
+  void Describe(std::string_view kind, std::string_view text, bool is_number);
+  void Emit(const Lines& lines);
+  void Line(std::string_view text);
+  absl::Status FlushIfLarge();
+  absl::Status Flush();
+  int64_t Since(uint64_t ns) const { return static_cast<int64_t>(ns - base_ns_); }
+
+  const bool no_flows_;
+  ByteSink& sink_;
+  RowTable rows_;
+  EventAttributes attributes_;
+  std::optional<FrameworkLinks> executions_;  // none: no arrows
+  FlowLinks links_;
+  const TimelineHeader* header_ = nullptr;
+  uint64_t base_ns_ = 0;
+  std::string clock_words_;
+  std::string clocks_json_;
+
+  std::string out_;
+  uint64_t bytes_flushed_ = 0;
+  bool has_event_ = false;
+  Lines lines_;       // of the record at hand
+  uint32_t pid_ = 0;  // likewise
+  uint32_t tid_ = 0;
+  uint32_t next_number_ = 1;    // processes and threads share them: none is another's main thread
+  std::vector<uint32_t> pids_;  // by process; 0: not described
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> tids_;  // by row, lane
+  uint64_t next_async_ = 1;
+  uint64_t squeezed_ = 0;
+  WaitingSpans<Lines> waiting_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "aggregator/derive/bandwidth.h"
+#include "aggregator/derive/collectives.h"
+#include "aggregator/derive/executions.h"
+#include "aggregator/derive/memory_use.h"
+#include "aggregator/derive/steps.h"
+#include "aggregator/export/parquet/table_writer.h"
+
+namespace neurontrace {
+
+// The tables of what is worked out from events (docs/formats/derived.md). One thread at a time;
+// the streams and the files must outlive it.
+class DerivedTables {
+ public:
+  DerivedTables(std::span<const TimelineStream> streams, OutputFiles& files,
+                uint64_t file_bytes_max, uint64_t& bytes_written);
+
+  absl::Status Take(const TimelineBatch& batch);
+  // Writes what is left, and closes the tables.
+  absl::Status Finish();
+
+ private:
+  absl::Status WriteFound();
+  absl::Status WriteExecution(const Execution& execution);
+  absl::Status WriteStep(const Step& step);
+  absl::Status WriteCollective(const Collective& collective);
+  absl::Status WriteMemory(const HbmSample& sample);
+  absl::Status WriteBandwidth(const BandwidthSample& sample);
+  // Instance, process, core and rank: columns of every such table.
+  void WriteStream(uint32_t stream, TableWriter& table) const;
+
+  std::span<const TimelineStream> streams_;
+  ShapeFieldTable fields_;
+  ExecutionFinder execution_finder_;
+  StepFinder step_finder_;
+  CollectiveFinder collective_finder_;
+  HbmUse hbm_use_;
+  Bandwidth bandwidth_finder_;
+
+  std::vector<Execution> executions_;  // found and not written; likewise the others
+  std::vector<Step> steps_;
+  std::vector<Collective> collectives_;
+  std::vector<HbmSample> memory_;
+  std::vector<BandwidthSample> bandwidth_;
+
+  TableWriter execution_table_;
+  TableWriter step_table_;
+  TableWriter collective_table_;
+  TableWriter member_table_;
+  TableWriter memory_table_;
+  TableWriter bandwidth_table_;
+};
+
+}  // namespace neurontrace

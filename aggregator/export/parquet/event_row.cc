@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/parquet/event_row.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "aggregator/export/json/json_text.h"
+#include "aggregator/export/row_source.h"
+
+namespace neurontrace {
+namespace {
+
+// The whole text as a number; nullopt where it is none, or does not fit.
+template <typename Number>
+std::optional<Number> WholeNumber(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<uint64_t> AttributeNumber(const ShapeKey& key, uint64_t value,
+                                        const TimelineRecord& record) {
+  if (key.type == ValueType::kUint) return value;
+  if (key.type == ValueType::kString) return WholeNumber<uint64_t>(record.text(value));
+  return std::nullopt;
+}
+
+std::optional<int64_t> Signed(std::optional<uint64_t> value) {
+  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  if (!value || *value > kMax) return std::nullopt;
+  return static_cast<int64_t>(*value);
+}
+
+// Whatever has no length by its kind.
+bool IsPoint(const TimelineRecord& record) { return record.kind != RecordKind::kSpan; }
+
+}  // namespace
+
+EventRowMaker::EventRowMaker(const TimelineHeader& header)
+    : header_(header), bounds_(header.streams) {
+  for (const TimelineStream& stream : header.streams) {
+    is_known_.push_back(header.clocks != nullptr && !header.raw_clocks &&
+                        header.clocks->Find(stream.description.identity.worker) != nullptr);
+  }
+}
+
+void EventRowMaker::Fill(const TimelineRecord& record, EventRow& row) {
+  row = EventRow{.id = row.id, .attributes = std::move(row.attributes)};
+  row.attributes.clear();
+  row.start_ns = record.start_ns;
+  row.end_ns = record.end_ns;
+  row.stream = record.stream;
+  row.is_instant = IsPoint(record);
+  row.is_open = (record.flags & kOpen) != 0;
+  row.is_start_lost = (record.flags & kStartLost) != 0;
+  const bool is_framework =
+      header_.streams[record.stream].description.identity.kind == StreamKind::kFramework;
+  if (is_framework) {
+    FillFramework(record, row);
+  } else {
+    FillNeuron(record, row);
+  }
+  AddAttributes(record, row);
+  if (!is_framework) AddModel(record, row);
+  if (record.has_stop()) AddStopAttributes(record.stop(), record.stop_values(), record, row);
+  FillClock(record, row);
+}
+
+void EventRowMaker::FillFramework(const TimelineRecord& record, EventRow& row) {
+  row.source = ToString(RowSource::kFramework);
+  row.category = record.start().event_type;
+  row.name = record.start().event_type;
+  const ShapeKey* key = nullptr;
+  const uint64_t* value = FindAttribute(record, KeyScope::kTop, "name", &key);
+  if (value != nullptr && key->type == ValueType::kString) row.name = record.text(*value);
+  const std::string process = FrameworkProcessId(record);
+  const std::string thread = FrameworkThreadId(record);
+  row.process_id = WholeNumber<int64_t>(process);
+  row.thread_id = WholeNumber<int64_t>(thread);
+  if ((record.start().present & FieldBit(Field::kThreadId)) != 0) {
+    row.thread_id = Signed(record.thread_id);
+  }
+  const FrameworkNames& names = header_.framework_names[record.stream];
+  const auto process_name = names.processes.find(process);
+  row.process_name = process_name != names.processes.end() ? process_name->second.name : "";
+  if (row.process_name.empty() && !row.process_id) row.process_name = process;
+  const auto thread_name = names.threads.find({process, thread});
+  row.thread_name = thread_name != names.threads.end() ? thread_name->second : "";
+  if (row.thread_name.empty() && !row.thread_id) row.thread_name = thread;
+}
+
+void EventRowMaker::FillNeuron(const TimelineRecord& record, EventRow& row) {
+  row.name = record.start().event_type;
+  row.source = ToString(RowSourceOf(record.start().event_type));
+  row.process_id = header_.streams[record.stream].description.identity.worker.pid;
+  row.thread_id = Signed(record.thread_id);
+  if (!row.thread_id) AppendJsonNumber("thread_id", record.thread_id, row.attributes);
+  if ((record.start().present & FieldBit(Field::kId)) != 0) row.event_id = record.id;
+  if ((record.flags & kHasNrtaSeqId) != 0) row.nrta_seq_id = record.nrta_seq_id();
+}
+
+void EventRowMaker::FillClock(const TimelineRecord& record, EventRow& row) {
+  if (!is_known_[record.stream]) return;
+  const bool is_device = (record.flags & kDeviceClock) != 0;
+  const bool is_vendor = (record.flags & kVendorClock) != 0;
+  row.clock = is_device ? "device" : is_vendor ? "vendor" : "host";
+  row.bound_ns = bounds_.Of(record);
+  if (record.raw_start_ns() != record.start_ns) row.raw_start_ns = record.raw_start_ns();
+}
+
+void EventRowMaker::AddAttributes(const TimelineRecord& record, EventRow& row) {
+  using enum RowPlan::Use;
+  const Shape& shape = record.start();
+  const auto values = record.start_values();
+  const bool is_framework =
+      header_.streams[record.stream].description.identity.kind == StreamKind::kFramework;
+  const RowPlan& plan = plans_.Of(*record.shape, is_framework, record.kind == RecordKind::kSpan);
+  for (size_t i = 0; i < shape.keys.size(); ++i) {
+    const ShapeKey& key = shape.keys[i];
+    switch (plan.keys[i].use) {
+      case kStructure:
+      case kModelName:
+        continue;
+      case kPhysicalCore:
+        row.physical_core = Signed(AttributeNumber(key, values[i], record));
+        break;
+      case kExecId:
+        row.exec_id = AttributeNumber(key, values[i], record);
+        break;
+      case kFrameworkStream:
+        row.framework_stream = AttributeText(key, values[i], record.names->strings);
+        break;
+      case kAttribute:
+        break;
+    }
+    row.attributes += plan.keys[i].json;
+    AppendAttributeValue(key, values[i], record, row.attributes);
+  }
+}
+
+void EventRowMaker::AddModel(const TimelineRecord& record, EventRow& row) {
+  const auto model = models_.Of(record);
+  if (!model) return;
+  AppendJsonKey("model_name", row.attributes);
+  if (model->key != nullptr) {
+    AppendAttributeValue(*model->key, model->value, record, row.attributes);
+  } else {
+    AppendAsJsonString(model->name, row.attributes);
+  }
+}
+
+void EventRowMaker::AddStopAttributes(const Shape& shape, std::span<const uint64_t> values,
+                                      const TimelineRecord& record, EventRow& row) {
+  for (size_t i = 0; i < shape.keys.size(); ++i) {
+    const ShapeKey& key = shape.keys[i];
+    const bool is_device_time = key.name == "nc_timestamp_ns";
+    AppendFreeJsonKey(is_device_time ? "nc_stop_timestamp_ns" : key.name, "stop_", row.attributes);
+    AppendAttributeValue(key, values[i], record, row.attributes);
+  }
+}
+
+void EventRowMaker::AddStop(const TimelineRecord& record, EventRow& row) {
+  AddStopAttributes(record.start(), record.start_values(), record, row);
+}
+
+void EventRowMaker::Write(EventRow& row, TableWriter& table) const {
+  const TimelineStream& stream = header_.streams[row.stream];
+  const StreamIdentity& identity = stream.description.identity;
+  const auto core = identity.has_core() ? std::optional<int64_t>(identity.nc_idx) : std::nullopt;
+  if (!row.attributes.empty()) {
+    row.attributes.front() = '{';  // it was a comma
+    row.attributes += '}';
+  }
+  table.Int(row.id).Text(row.name).Count(row.start_ns).Count(row.end_ns);
+  table.Count(row.end_ns - row.start_ns).Text(row.source).Text(identity.worker.instance_id);
+  table.Int(row.process_id).Int(row.thread_id).Int(core).Int(row.physical_core);
+  table.Int(stream.rank.worker_gid).Texts(row.flow_ids).TextOrNull(row.framework_stream);
+  table.TextOrNull(row.attributes).Uint(row.event_id).Uint(row.exec_id).Uint(row.nrta_seq_id);
+  table.TextOrNull(row.category).Bool(row.is_instant).Bool(row.is_open).Bool(row.is_start_lost);
+  table.TextOrNull(row.clock).Int(Signed(row.bound_ns)).Uint(row.raw_start_ns);
+  table.TextOrNull(identity.worker.container_id).TextOrNull(row.process_name);
+  table.TextOrNull(row.thread_name);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/parquet/flow_edges.h"
+
+#include <fmt/format.h>
+
+#include "aggregator/timeline/chunk_source.h"
+#include "aggregator/timeline/framework_names.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+std::string FlowId(const LinkPoint& point, const TimelineRecord& record) {
+  switch (point.kind) {
+    case LinkKind::kSequence:
+      return fmt::format("nrta:{}", record.nrta_seq_id());
+    case LinkKind::kFrameworkCall:
+      return fmt::format("call:{}", point.id);
+    case LinkKind::kExecution:
+      break;
+  }
+  return fmt::format("exec:{}", point.id);
+}
+
+}  // namespace
+
+const FlowEdges::Place* FlowEdges::Remembered::Find(const Key& key) const {
+  const auto at = places_.find(key);
+  return at == places_.end() ? nullptr : &at->second;
+}
+
+void FlowEdges::Remembered::Put(const Key& key, const Place& place) {
+  if (!places_.insert_or_assign(key, place).second) return;
+  in_order_.push_back(key);
+  if (in_order_.size() <= kRememberedMax) return;
+  places_.erase(in_order_.front());
+  in_order_.pop_front();
+}
+
+FlowEdges::FlowEdges(const TimelineHeader& header)
+    : header_(header), links_(header.streams, header.framework_names) {}
+
+FlowEdge FlowEdges::Edge(const Place& from, const Place& to, std::string_view type) {
+  return {.in_id = from.id,
+          .out_id = to.id,
+          .type = type,
+          .gap_ns = static_cast<int64_t>(to.start_ns) - static_cast<int64_t>(from.end_ns)};
+}
+
+FlowEdges::Remembered& FlowEdges::RememberedOf(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::kFrameworkCall:
+      return operations_;
+    case LinkKind::kSequence:
+      return sequences_;
+    case LinkKind::kExecution:
+      break;
+  }
+  return executions_;
+}
+
+// An operation led to each of its calls, a preparation to each physical core's part; the spans of a
+// sequence come one after the other.
+absl::Status FlowEdges::TakeLink(const LinkPoint& point, const Place& place,
+                                 const FlowEdgeTaker& take) {
+  Remembered& remembered = RememberedOf(point.kind);
+  const Key key(0, point.id, 0);
+  if (point.role != LinkRole::kStart) {
+    const Place* from = remembered.Find(key);
+    if (from == nullptr) {
+      ++forgotten_;
+    } else {
+      RETURN_IF_ERROR(take(Edge(*from, place, FrameworkLinks::NameOf(point.kind))));
+    }
+  }
+  const bool goes_on = point.role == LinkRole::kStep && point.kind != LinkKind::kFrameworkCall;
+  if (point.role == LinkRole::kStart || goes_on) remembered.Put(key, place);
+  return absl::OkStatus();
+}
+
+absl::Status FlowEdges::TakeRow(const TimelineRecord& record, EventRow& row,
+                                const FlowEdgeTaker& take) {
+  const Place place{row.id, row.start_ns, row.end_ns};
+  for (const LinkPoint& point : links_.Of(record)) {
+    row.flow_ids.push_back(FlowId(point, record));
+    RETURN_IF_ERROR(TakeLink(point, place, take));
+  }
+  const bool is_framework =
+      header_.streams[record.stream].description.identity.kind == StreamKind::kFramework;
+  if (is_framework && record.kind == RecordKind::kSpan) {
+    Open({record.stream, FrameworkProcessId(record), FrameworkThreadId(record)}, place);
+  }
+  return absl::OkStatus();
+}
+
+void FlowEdges::Open(const FrameworkRow& row, const Place& place) {
+  if (open_.size() >= kRowsMax && !open_.contains(row)) return;
+  std::vector<Place>& stack = open_[row];
+  // What ends where this one begins is open for an arrow at that very time no more.
+  while (!stack.empty() && stack.back().end_ns <= place.start_ns) stack.pop_back();
+  if (stack.size() == kDepthMax) stack.erase(stack.begin());
+  stack.push_back(place);
+}
+
+absl::Status FlowEdges::TakePoint(const TimelineRecord& record, const FlowEdgeTaker& take) {
+  const ShapeKey* about = nullptr;
+  const uint64_t* id = FindAttribute(record, KeyScope::kTop, "flow_id", &about);
+  if (id == nullptr) return absl::OkStatus();
+  const auto row =
+      open_.find({record.stream, FrameworkProcessId(record), FrameworkThreadId(record)});
+  if (row == open_.end()) return absl::OkStatus();
+  const std::string text = AttributeText(*about, *id, record.names->strings);
+  const Key key(record.stream, HashEventType(text), HashEventType(record.start().event_type));
+  for (auto at = row->second.rbegin(); at != row->second.rend(); ++at) {
+    if (at->end_ns < record.start_ns) continue;
+    if (record.kind != RecordKind::kFlowStart) {
+      const Place* from = arrows_.Find(key);
+      if (from != nullptr) RETURN_IF_ERROR(take(Edge(*from, *at, "framework")));
+    }
+    if (record.kind != RecordKind::kFlowEnd) arrows_.Put(key, *at);
+    break;
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> FlowEdges::Warnings() const {
+  std::vector<std::string> warnings = links_.counts().Warnings();
+  if (forgotten_ > 0) {
+    warnings.push_back(fmt::format(
+        "{} arrows are not in Flow: their beginnings were more at one time than are kept",
+        forgotten_));
+  }
+  return warnings;
+}
+
+}  // namespace neurontrace

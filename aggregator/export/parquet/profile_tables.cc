@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/parquet/profile_tables.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bit>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "aggregator/export/capture_warnings.h"
+#include "aggregator/export/clock_report.h"
+#include "aggregator/export/parquet/table_writer.h"
+#include "aggregator/export/side_reader.h"
+#include "aggregator/timeline/framework_names.h"
+#include "base/status.h"
+#include "trace/host_samples.h"
+#include "trace/loss.h"
+
+namespace neurontrace {
+namespace {
+
+// A number of whatever type; nullopt: the sample has none of that name.
+std::optional<double> SampleNumber(const TimelineRecord& record, std::string_view name) {
+  const ShapeKey* key = nullptr;
+  const uint64_t* value = FindAttribute(record, KeyScope::kData, name, &key);
+  if (value == nullptr) return std::nullopt;
+  if (key->type == ValueType::kUint) return static_cast<double>(*value);
+  if (key->type != ValueType::kDouble) return std::nullopt;
+  const auto number = std::bit_cast<double>(*value);
+  return std::isfinite(number) ? std::optional<double>(number) : std::nullopt;
+}
+
+std::optional<int64_t> SampleCount(const TimelineRecord& record, std::string_view name) {
+  const ShapeKey* key = nullptr;
+  const uint64_t* value = FindAttribute(record, KeyScope::kData, name, &key);
+  if (value == nullptr || key->type != ValueType::kUint || *value > INT64_MAX) return std::nullopt;
+  return static_cast<int64_t>(*value);
+}
+
+absl::Status WriteCpuSample(const StreamIdentity& stream, const TimelineRecord& record,
+                            TableWriter& table) {
+  const ShapeKey* key = nullptr;
+  const uint64_t* cpu = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &key);
+  const auto percent = SampleNumber(record, kHostUtilPercentKey);
+  if (cpu == nullptr || !percent) return absl::OkStatus();
+  table.Count(record.start_ns).Real(percent);
+  table.Text(AttributeText(*key, *cpu, record.names->strings)).Text(stream.worker.instance_id);
+  table.Null().Null().Int(SampleCount(record, kHostDurationNsKey));
+  return table.EndRow();
+}
+
+absl::Status WriteMemorySample(const StreamIdentity& stream, const TimelineRecord& record,
+                               TableWriter& table) {
+  const auto bytes = SampleCount(record, kHostUsedBytesKey);
+  const auto percent = SampleNumber(record, kHostUsedPercentKey);
+  if (!bytes && !percent) return absl::OkStatus();
+  table.Count(record.start_ns).Int(bytes).Real(percent).Text(stream.worker.instance_id);
+  table.Null().Null().Int(SampleCount(record, kHostTotalBytesKey));
+  return table.EndRow();
+}
+
+std::optional<int64_t> KnownTime(uint64_t time_ns) {
+  if (time_ns == 0 || time_ns > INT64_MAX) return std::nullopt;
+  return static_cast<int64_t>(time_ns);
+}
+
+}  // namespace
+
+absl::Status WriteHostTables(const TimelineHeader& header, const TableTarget& target,
+                             ExportSummary& summary) {
+  const auto write = [&](const TableSpec& about, std::string_view type,
+                         auto write_sample) -> absl::Status {
+    TableWriter table(target.files, about, target.file_bytes_max, target.bytes_written);
+    RETURN_IF_ERROR(header.side_reader->ReadHostSamples(
+        type,
+        [&](const StreamIdentity& stream, const TimelineRecord& record) {
+          return write_sample(stream, record, table);
+        },
+        summary));
+    return table.Finish();
+  };
+  RETURN_IF_ERROR(write(kCpuUsage, kHostCpuEventType, WriteCpuSample));
+  return write(kHostMemUsage, kHostMemoryEventType, WriteMemorySample);
+}
+
+absl::Status WriteDeviceProfileTable(const TimelineHeader& header, const TableTarget& target) {
+  TableWriter table(target.files, kDeviceProfileList, target.file_bytes_max, target.bytes_written);
+  for (const DeviceProfile& profile : header.device_profiles) {
+    table.Text(profile.name).Text(profile.instance_id).Int(profile.process_id);
+    table.Int(profile.nc_id);
+    profile.session_id ? table.Count(*profile.session_id) : table.Null();
+    RETURN_IF_ERROR(table.Null().Text(profile.path).EndRow());
+  }
+  return table.Finish();
+}
+
+absl::Status WriteMetadataTable(const TimelineHeader& header, uint64_t first_ns, uint64_t last_ns,
+                                const TableTarget& target) {
+  TableWriter table(target.files, kSystemProfileMetadata, target.file_bytes_max,
+                    target.bytes_written);
+  const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
+  table.Text(VendorTimeText(first_ns)).Text(VendorTimeText(last_ns));
+  table.Text(fmt::format("{}", first_ns)).Text(fmt::format("{}", last_ns)).Null().Null();
+  table.Text(kProfileSchemaVersion).Text(fmt::format("neurontrace {}", NEURONTRACE_VERSION));
+  table.Text(header.capture->id.ToString()).Text(header.capture->name).Text(clocks.timescale());
+  table.Text(clocks.Json()).TextOrNull(header.certificate_json);
+  RETURN_IF_ERROR(table.EndRow());
+  return table.Finish();
+}
+
+absl::Status WriteWarningTable(const TimelineHeader& header,
+                               const std::vector<std::string>& warnings,
+                               const TableTarget& target) {
+  TableWriter table(target.files, kWarning, target.file_bytes_max, target.bytes_written);
+  absl::Status status;
+  ForEachWarning(header, warnings, [&](std::string_view message, std::string_view category) {
+    if (status.ok()) status = table.Text(message).Text(category).EndRow();
+  });
+  RETURN_IF_ERROR(status);
+  return table.Finish();
+}
+
+absl::Status WriteLossTable(const TimelineHeader& header, const TableTarget& target) {
+  TableWriter table(target.files, kNtLosses, target.file_bytes_max, target.bytes_written);
+  for (const TimelineStream& stream : header.streams) {
+    const StreamIdentity& identity = stream.description.identity;
+    for (const Loss& loss : stream.description.losses) {
+      table.Text(identity.worker.instance_id).Int(identity.worker.pid);
+      table.Int(identity.has_core() ? std::optional<int64_t>(identity.nc_idx) : std::nullopt);
+      table.Int(stream.rank.worker_gid).Text(ToString(identity)).Text(ToString(loss.place));
+      table.Text(ToString(loss.reason)).Count(loss.events).Bool(loss.events_unknown);
+      table.Int(KnownTime(loss.first_timestamp_ns)).Int(KnownTime(loss.last_timestamp_ns));
+      RETURN_IF_ERROR(table.TextOrNull(loss.detail).EndRow());
+    }
+  }
+  return table.Finish();
+}
+
+absl::Status WriteClockTable(const TimelineHeader& header, const TableTarget& target) {
+  TableWriter table(target.files, kNtClocks, target.file_bytes_max, target.bytes_written);
+  std::map<std::pair<std::string_view, std::string_view>, const WorkerIdentity*> hosts;
+  for (const TimelineStream& stream : header.streams) {
+    const WorkerIdentity& worker = stream.description.identity.worker;
+    hosts.try_emplace({worker.instance_id, worker.boot_id}, &worker);
+  }
+  for (const auto& [name, worker] : hosts) {
+    const InstanceClock* clock = header.clocks == nullptr ? nullptr : header.clocks->Find(*worker);
+    table.Text(worker->instance_id).Bool(clock != nullptr);
+    if (clock == nullptr) {
+      table.Null().Null().Null().Null().Null().Null();
+    } else {
+      table.Int(clock->offset_ns).Int(clock->drift_ppb).Count(clock->bound_ns);
+      table.Count(clock->likely_bound_ns).Count(clock->exchanges);
+      table.Text(fmt::format("{}", fmt::join(clock->sources, ",")));
+    }
+    RETURN_IF_ERROR(table.EndRow());
+  }
+  return table.Finish();
+}
+
+absl::Status WriteSchemaTable(const TableTarget& target) {
+  TableWriter table(target.files, kSchemaFields, target.file_bytes_max, target.bytes_written);
+  for (const TableSpec* about : AllTables()) {
+    for (const ColumnSpec& column : about->columns) {
+      table.Text(about->name).Text(about->description).Text(column.name).Text(column.description);
+      table.TextOrNull(column.example).Text(TypeName(column.type)).Bool(column.is_required);
+      table.TextOrNull(FormatName(column.type)).TextOrNull(column.unit);
+      table.TextOrNull(column.minimum).TextOrNull(column.maximum).TextOrNull(column.enum_values);
+      RETURN_IF_ERROR(table.EndRow());
+    }
+  }
+  return table.Finish();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/parquet/row_plans.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+
+#include "aggregator/export/json/json_text.h"
+
+namespace neurontrace {
+namespace {
+
+// Attributes of framework events that have columns.
+constexpr std::array<std::string_view, 4> kStructureKeys = {"name", "pid", "tid", "dur_ns"};
+
+constexpr std::string_view kThreadKey = "thread_id";
+
+RowPlan::Use UseOf(const ShapeKey& key, bool is_framework) {
+  using enum RowPlan::Use;
+  const bool is_top = key.scope == KeyScope::kTop;
+  if (is_framework && is_top &&
+      std::find(kStructureKeys.begin(), kStructureKeys.end(), key.name) != kStructureKeys.end()) {
+    return kStructure;
+  }
+  if (is_top) return kAttribute;
+  if (is_framework) return key.name == "stream" ? kFrameworkStream : kAttribute;
+  if (key.name == "device_core_idx") return kPhysicalCore;
+  if (key.name == "exec_id") return kExecId;
+  if (key.name == "model_name") return kModelName;
+  return kAttribute;
+}
+
+RowPlan MakePlan(const Shape& shape, bool is_framework, bool is_span) {
+  RowPlan plan;
+  std::set<std::string> names;
+  for (size_t i = 0; i < shape.keys.size(); ++i) {
+    const ShapeKey& key = shape.keys[i];
+    const bool is_device_time = key.name == "nc_timestamp_ns" && is_span;
+    std::string name(is_device_time ? "nc_start_timestamp_ns" : key.name);
+    // The same key can stand in an event's data and beside it; and that of a thread's number stands
+    // here where the number does not fit its column.
+    const auto is_taken = [&] { return name == kThreadKey || names.contains(name); };
+    while (is_taken()) name.insert(0, key.scope == KeyScope::kData ? "data." : "top.");
+    names.insert(name);
+    RowPlan::Key planned{.use = UseOf(key, is_framework)};
+    AppendJsonKey(name, planned.json);
+    plan.keys.push_back(std::move(planned));
+  }
+  return plan;
+}
+
+}  // namespace
+
+const RowPlan& RowPlans::Of(const SharedShape& shape, bool is_framework, bool is_span) {
+  if (shape.number >= kShapesMax) {
+    other_ = MakePlan(shape.shape, is_framework, is_span);
+    return other_;
+  }
+  if (shape.number >= by_number_.size()) by_number_.resize(shape.number + 1);
+  auto& plan = by_number_[shape.number];
+  if (plan == nullptr) {
+    plan = std::make_unique<const RowPlan>(MakePlan(shape.shape, is_framework, is_span));
+  }
+  return *plan;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/parquet/table_writer.h"
+
+#include <arrow/array/builder_binary.h>
+#include <arrow/array/builder_nested.h>
+#include <arrow/array/builder_primitive.h>
+#include <arrow/memory_pool.h>
+#include <arrow/table.h>
+#include <arrow/type.h>
+#include <arrow/util/key_value_metadata.h>
+#include <fmt/format.h>
+#include <parquet/arrow/writer.h>
+#include <parquet/properties.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "aggregator/export/parquet/table_file.h"
+#include "aggregator/export/parquet/utf8_text.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kGroupBytesMin = 256u << 10;
+// What a file's end says of one column of one row group, about; and the longest value that it has.
+constexpr size_t kFooterBytes = 256;
+constexpr size_t kStatisticsBytesMax = 64;
+constexpr int kZstdLevel = 1;
+
+std::shared_ptr<arrow::DataType> ArrowType(ColumnType type) {
+  switch (type) {
+    case ColumnType::kInt64:
+      return arrow::int64();
+    case ColumnType::kUint64:
+      return arrow::uint64();
+    case ColumnType::kFloat:
+      return arrow::float32();
+    case ColumnType::kDouble:
+      return arrow::float64();
+    case ColumnType::kBool:
+      return arrow::boolean();
+    case ColumnType::kTextList:
+      return arrow::list(arrow::utf8());
+    case ColumnType::kText:
+      break;
+  }
+  return arrow::utf8();
+}
+
+std::shared_ptr<arrow::Schema> ArrowSchema(const TableSpec& table) {
+  std::vector<std::shared_ptr<arrow::Field>> fields;
+  for (const ColumnSpec& column : table.columns) {
+    fields.push_back(
+        arrow::field(std::string(column.name), ArrowType(column.type), !column.is_required));
+  }
+  return arrow::schema(std::move(fields), arrow::key_value_metadata(
+                                              {"profile_schema_version", "producer", "table"},
+                                              {std::string(kProfileSchemaVersion),
+                                               fmt::format("neurontrace {}", NEURONTRACE_VERSION),
+                                               std::string(table.name)}));
+}
+
+std::shared_ptr<parquet::WriterProperties> Properties(const TableSpec& table) {
+  parquet::WriterProperties::Builder properties;
+  properties.compression(arrow::Compression::ZSTD)
+      ->compression_level(kZstdLevel)
+      ->max_statistics_size(kStatisticsBytesMax)
+      ->memory_pool(arrow::default_memory_pool())
+      ->max_row_group_length(static_cast<int64_t>(TableWriter::kGroupRowsMax))
+      ->created_by(fmt::format("neurontrace {}", NEURONTRACE_VERSION));
+  for (const ColumnSpec& column : table.columns) {
+    if (!column.is_rising) continue;
+    const std::string name(column.name);
+    properties.disable_dictionary(name)->encoding(name, parquet::Encoding::DELTA_BINARY_PACKED);
+  }
+  return properties.build();
+}
+
+absl::Status FromArrow(const arrow::Status& status) {
+  return status.ok() ? absl::OkStatus() : absl::InternalError("parquet: " + status.ToString());
+}
+
+}  // namespace
+
+struct TableWriter::Parts {
+  OutputFiles& files;
+  const TableSpec& table;
+  const uint64_t file_bytes_max;
+  const size_t group_bytes_max;
+  uint64_t& bytes_written;
+
+  const std::shared_ptr<arrow::Schema> schema;
+  std::vector<std::unique_ptr<arrow::ArrayBuilder>> builders;
+  arrow::Status status;  // the first that a value met
+  size_t column = 0;     // the next of the row at hand
+  size_t group_rows = 0;
+  size_t group_bytes = 0;
+  std::string repaired;
+
+  uint64_t part = 0;
+  uint64_t part_groups = 0;
+  std::shared_ptr<TableFile> file;
+  std::unique_ptr<parquet::arrow::FileWriter> writer;
+
+  // The builder of the next column; nullptr where that is of another type.
+  arrow::ArrayBuilder* Next(ColumnType type) {
+    if (!status.ok()) return nullptr;
+    if (column == builders.size() || table.columns[column].type != type) {
+      status = arrow::Status::TypeError(
+          fmt::format("{}: value {} of a row is not of its column's type", table.name, column));
+      return nullptr;
+    }
+    return builders[column++].get();
+  }
+  template <typename Builder, typename Value>
+  void Append(ColumnType type, const std::optional<Value>& value) {
+    auto* builder = static_cast<Builder*>(Next(type));
+    if (builder == nullptr) return;
+    group_bytes += sizeof(Value);
+    status = value ? builder->Append(*value) : builder->AppendNull();
+  }
+  void AppendText(arrow::StringBuilder& builder, std::string_view text) {
+    text = Utf8Text(text, repaired);
+    group_bytes += text.size() + sizeof(int32_t);
+    status = builder.Append(text);
+  }
+
+  arrow::Status MakeBuilders();
+  // How long the file at hand is, with its end.
+  uint64_t PartBytes() const {
+    return static_cast<uint64_t>(*file->Tell()) + part_groups * builders.size() * kFooterBytes;
+  }
+  absl::Status OpenPart();
+  absl::Status ClosePart(bool is_only);
+  absl::Status WriteGroup();
+};
+
+arrow::Status TableWriter::Parts::MakeBuilders() {
+  for (const auto& field : schema->fields()) {
+    std::unique_ptr<arrow::ArrayBuilder> builder;
+    const arrow::Status made =
+        arrow::MakeBuilder(arrow::default_memory_pool(), field->type(), &builder);
+    if (!made.ok()) return made;
+    builders.push_back(std::move(builder));
+  }
+  return arrow::Status::OK();
+}
+
+absl::Status TableWriter::Parts::OpenPart() {
+  file = std::make_shared<TableFile>(files, fmt::format("{}_{}.parquet", table.name, part),
+                                     kHeadBytesMax, bytes_written);
+  auto opened = parquet::arrow::FileWriter::Open(*schema, arrow::default_memory_pool(), file,
+                                                 Properties(table));
+  if (!opened.ok()) return FromArrow(opened.status());
+  writer = *std::move(opened);
+  // Readers that know nothing of Arrow see who wrote the file, and after which schema.
+  return FromArrow(writer->AddKeyValueMetadata(schema->metadata()));
+}
+
+absl::Status TableWriter::Parts::ClosePart(bool is_only) {
+  const arrow::Status closed = writer->Close();
+  RETURN_IF_ERROR(file->status());
+  RETURN_IF_ERROR(FromArrow(closed));
+  RETURN_IF_ERROR(file->Finish(is_only ? fmt::format("{}.parquet", table.name)
+                                       : fmt::format("{}_{}.parquet", table.name, part)));
+  writer.reset();
+  file.reset();
+  ++part;
+  part_groups = 0;
+  return absl::OkStatus();
+}
+
+absl::Status TableWriter::Parts::WriteGroup() {
+  const bool is_full = writer != nullptr && (PartBytes() >= file_bytes_max ||
+                                             (part_groups + 1) * builders.size() > kFileColumnsMax);
+  if (is_full) RETURN_IF_ERROR(ClosePart(false));
+  if (writer == nullptr) RETURN_IF_ERROR(OpenPart());
+  std::vector<std::shared_ptr<arrow::Array>> arrays;
+  for (const auto& builder : builders) {
+    auto array = builder->Finish();
+    if (!array.ok()) return FromArrow(array.status());
+    arrays.push_back(*std::move(array));
+  }
+  const auto rows = static_cast<int64_t>(group_rows);
+  const auto group = arrow::Table::Make(schema, std::move(arrays), rows);
+  group_rows = 0;
+  group_bytes = 0;
+  ++part_groups;
+  const arrow::Status written = writer->WriteTable(*group, rows);
+  RETURN_IF_ERROR(file->status());
+  return FromArrow(written);
+}
+
+TableWriter::TableWriter(OutputFiles& files, const TableSpec& table, uint64_t file_bytes_max,
+                         uint64_t& bytes_written) {
+  if (file_bytes_max == 0) file_bytes_max = kFileBytesDefault;
+  parts_.reset(new Parts{
+      .files = files,
+      .table = table,
+      .file_bytes_max = file_bytes_max,
+      // Encoded, rows have a quarter of their size, or less: so a file exceeds its own by little.
+      .group_bytes_max = std::clamp<uint64_t>(file_bytes_max, kGroupBytesMin, table.group_bytes),
+      .bytes_written = bytes_written,
+      .schema = ArrowSchema(table)});
+  parts_->status = parts_->MakeBuilders();
+}
+
+TableWriter::~TableWriter() = default;
+
+TableWriter& TableWriter::Int(std::optional<int64_t> value) {
+  parts_->Append<arrow::Int64Builder>(ColumnType::kInt64, value);
+  return *this;
+}
+
+TableWriter& TableWriter::Count(uint64_t value) {
+  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  return Int(static_cast<int64_t>(std::min(value, kMax)));
+}
+
+TableWriter& TableWriter::Uint(std::optional<uint64_t> value) {
+  parts_->Append<arrow::UInt64Builder>(ColumnType::kUint64, value);
+  return *this;
+}
+
+TableWriter& TableWriter::Real(std::optional<double> value) {
+  const Parts& parts = *parts_;
+  const bool is_float = parts.column < parts.table.columns.size() &&
+                        parts.table.columns[parts.column].type == ColumnType::kFloat;
+  if (is_float) {
+    const std::optional<float> narrow =
+        value ? std::optional<float>(static_cast<float>(*value)) : std::nullopt;
+    parts_->Append<arrow::FloatBuilder>(ColumnType::kFloat, narrow);
+  } else {
+    parts_->Append<arrow::DoubleBuilder>(ColumnType::kDouble, value);
+  }
+  return *this;
+}
+
+TableWriter& TableWriter::Bool(bool value) {
+  parts_->Append<arrow::BooleanBuilder>(ColumnType::kBool, std::optional<bool>(value));
+  return *this;
+}
+
+TableWriter& TableWriter::Text(std::string_view value) {
+  auto* builder = static_cast<arrow::StringBuilder*>(parts_->Next(ColumnType::kText));
+  if (builder != nullptr) parts_->AppendText(*builder, value);
+  return *this;
+}
+
+TableWriter& TableWriter::TextOrNull(std::string_view value) {
+  return value.empty() ? Null() : Text(value);
+}
+
+TableWriter& TableWriter::Texts(std::span<const std::string> values) {
+  if (values.empty()) return Null();
+  auto* builder = static_cast<arrow::ListBuilder*>(parts_->Next(ColumnType::kTextList));
+  if (builder == nullptr) return *this;
+  parts_->status = builder->Append();
+  for (const std::string& value : values) {
+    if (!parts_->status.ok()) return *this;
+    parts_->AppendText(static_cast<arrow::StringBuilder&>(*builder->value_builder()), value);
+  }
+  return *this;
+}
+
+TableWriter& TableWriter::Null() {
+  Parts& parts = *parts_;
+  if (parts.column == parts.table.columns.size()) {
+    parts.status = arrow::Status::TypeError("a row has too many values");
+    return *this;
+  }
+  const ColumnSpec& column = parts.table.columns[parts.column];
+  if (column.is_required && parts.status.ok()) {
+    parts.status =
+        arrow::Status::Invalid(fmt::format("{}.{} is never null", parts.table.name, column.name));
+  }
+  arrow::ArrayBuilder* builder = parts.Next(column.type);
+  if (builder != nullptr) parts.status = builder->AppendNull();
+  return *this;
+}
+
+absl::Status TableWriter::EndRow() {
+  Parts& parts = *parts_;
+  RETURN_IF_ERROR(FromArrow(parts.status));
+  if (parts.column != parts.builders.size()) {
+    return absl::InternalError(fmt::format("parquet: {}: a row of {} values, not {}",
+                                           parts.table.name, parts.column, parts.builders.size()));
+  }
+  parts.column = 0;
+  ++rows_;
+  const bool is_full =
+      ++parts.group_rows == kGroupRowsMax || parts.group_bytes >= parts.group_bytes_max;
+  return is_full ? parts.WriteGroup() : absl::OkStatus();
+}
+
+absl::Status TableWriter::Finish() {
+  Parts& parts = *parts_;
+  if (parts.group_rows > 0) RETURN_IF_ERROR(parts.WriteGroup());
+  if (parts.writer == nullptr) return absl::OkStatus();
+  return parts.ClosePart(parts.part == 0 && !parts.file->has_name());
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/parquet/table_schema.h"
+
+namespace neurontrace {
+namespace {
+
+using enum ColumnType;
+
+constexpr ColumnSpec kEventColumns[] = {
+    {.name = "id",
+     .is_required = true,
+     .description = "Number of the row, unique in the table",
+     .is_rising = true},
+    {"name", kText, true, "What the runtime or the framework calls the event", "", "nrt_execute"},
+    {.name = "start_ts",
+     .is_required = true,
+     .description = "Start since the epoch, aligned between hosts where clocks are known",
+     .unit = "ns",
+     .example = "1766072156592459482",
+     .is_rising = true},
+    {.name = "end_ts",
+     .is_required = true,
+     .description = "End; of an instant its start",
+     .unit = "ns",
+     .is_rising = true},
+    {"duration_ns", kInt64, true, "end_ts - start_ts", "ns", "", "0"},
+    {"trace_event_source", kText, true, "Who saw it", "", "neuron_hw", "", "",
+     "neuron_rt,neuron_hw,framework"},
+    {"instance_id", kText, true, "Instance of the worker", "", "i-0f207fb2a99bd2d08"},
+    {"process_id", kInt64, false,
+     "Process; can recur in containers and instances. Null where a framework's is no number"},
+    {"thread_id", kInt64, false, "Thread; null where a framework's is no number"},
+    {"nc_idx", kInt64, false, "Logical core in its process's instance"},
+    {"pcore_idx", kInt64, false, "Physical core in its device (device_core_idx)"},
+    {"worker_gid", kInt64, false, "Core over all instances, where that is known"},
+    {"flow_id", kTextList, false,
+     "Events of one process with one of these in common belong together", "", "exec:17"},
+    {"framework_stream_id", kText, false, "Stream that a framework ran it on"},
+    {"extra_attributes_json", kText, false,
+     "All other attributes, as an object; a stop's attribute that its start has too begins with "
+     "stop_"},
+    {"nt_event_id", kUint64, false, "The runtime's own id of the event"},
+    {"nt_exec_id", kUint64, false, "Execution, unique on one core for a time"},
+    {"nt_nrta_seq_id", kUint64, false, "Sequence id of an asynchronous request"},
+    {"nt_category", kText, false, "Category of a framework's event"},
+    {"nt_is_instant", kBool, true, "It has no length by its kind"},
+    {"nt_is_open", kBool, true, "Its stop is not known: it ends where its stream ends"},
+    {"nt_is_start_lost", kBool, true, "Its start is not known: start_ts is its stop"},
+    {"nt_clock", kText, false, "Whose clock start_ts is of; null: nothing is known of clocks", "",
+     "", "", "", "host,device,vendor"},
+    {"nt_clock_bound_ns", kInt64, false, "start_ts is that near to the truth; null: not known",
+     "ns"},
+    {.name = "nt_raw_start_ts",
+     .type = kUint64,
+     .description = "The stamp as it was recorded, where start_ts is another",
+     .unit = "ns",
+     .is_rising = true},
+    {"nt_container_id", kText, false, "Container of the process"},
+    {"nt_process_name", kText, false, "What a framework calls the process"},
+    {"nt_thread_name", kText, false, "What a framework calls the thread"},
+};
+
+constexpr ColumnSpec kCpuColumns[] = {
+    {.name = "timestamp",
+     .is_required = true,
+     .description = "Start of the interval",
+     .unit = "ns",
+     .is_rising = true},
+    {"util_percent", kFloat, true, "Share of the interval in which it was busy", "percent", "12.5",
+     "0", "100"},
+    {"cpu_id", kText, true, "Processor, or the average of all", "", "average"},
+    {"instance_id", kText, true, "Instance"},
+    {"ultraserver_id", kInt64, false, "Not recorded: null"},
+    {"ultraserver_instance_index", kInt64, false, "Not recorded: null"},
+    {"nt_duration_ns", kInt64, false, "Length of the interval", "ns"},
+};
+
+constexpr ColumnSpec kMemoryColumns[] = {
+    {.name = "timestamp",
+     .is_required = true,
+     .description = "When it was read",
+     .unit = "ns",
+     .is_rising = true},
+    {"used_bytes", kInt64, false, "Memory that could not be given to a program", "bytes"},
+    {"used_percent", kFloat, false, "Of all memory", "percent", "50", "0", "100"},
+    {"instance_id", kText, true, "Instance"},
+    {"ultraserver_id", kInt64, false, "Not recorded: null"},
+    {"ultraserver_instance_index", kInt64, false, "Not recorded: null"},
+    {"nt_total_bytes", kInt64, false, "Memory of the host", "bytes"},
+};
+
+constexpr ColumnSpec HbmBytes(std::string_view name) {
+  return {name, kInt64, true, "In use for this", "bytes", "", "0"};
+}
+
+constexpr ColumnSpec kHbmColumns[] = {
+    {.name = "timestamp",
+     .is_required = true,
+     .description = "End of the allocation or release after which it was so",
+     .unit = "ns",
+     .is_rising = true},
+    {"total_bytes", kInt64, true, "In use, of all categories", "bytes", "", "0"},
+    HbmBytes("generic_bytes"),
+    HbmBytes("tensor_instructions_bytes"),
+    HbmBytes("scalar_instructions_bytes"),
+    HbmBytes("gpsimd_instructions_bytes"),
+    HbmBytes("vector_instructions_bytes"),
+    HbmBytes("sync_instructions_bytes"),
+    HbmBytes("io_bytes"),
+    HbmBytes("dram_spill_bytes"),
+    HbmBytes("weights_bytes"),
+    HbmBytes("profiler_buffers_bytes"),
+    HbmBytes("scalar_table_bytes"),
+    HbmBytes("shared_scratchpad_bytes"),
+    HbmBytes("tensors_bytes"),
+    HbmBytes("ucode_lib_bytes"),
+    HbmBytes("gpsimd_stdio_bytes"),
+    HbmBytes("collectives_bytes"),
+    HbmBytes("scratchpad_bytes"),
+    HbmBytes("dma_rings_runtime_bytes"),
+    HbmBytes("dma_rings_spill_bytes"),
+    HbmBytes("dma_rings_io_bytes"),
+    HbmBytes("dma_rings_collectives_bytes"),
+    HbmBytes("unknown_bytes"),
+    {"device_idx", kInt64, true, "Device"},
+    {"hbm_idx", kInt64, true, "Memory of the device"},
+    {"instance_id", kText, true, "Instance"},
+};
+
+constexpr ColumnSpec kMetadataColumns[] = {
+    {"first_ts", kText, true, "Start of the first event", "",
+     "2025-12-18 15:35:56.592459482 +0000 UTC"},
+    {"last_ts", kText, true, "End of the last event"},
+    {"first_ts_ns", kText, true, "The same since the epoch", "ns", "1766072156592459482"},
+    {"last_ts_ns", kText, true, "The same since the epoch", "ns"},
+    {"ntff_version", kInt64, false, "Null: no NTFF was read"},
+    {"hbm_capacity_bytes", kInt64, false, "Not recorded: null", "bytes"},
+    {"nt_profile_schema_version", kText, true, "Version of the vendor's schema", "", "7.4.0"},
+    {"nt_producer", kText, true, "What wrote the tables", "", "neurontrace 0.1.0"},
+    {"nt_capture_id", kText, true, "Capture"},
+    {"nt_capture_name", kText, true, "Its name"},
+    {"nt_timescale", kText, true, "Whether times are aligned (reference) or not (recorded)", "", "",
+     "", "", "reference,recorded"},
+    {"nt_clocks_json", kText, true, "What is known of clocks, as in the JSON export"},
+    {"nt_certificate_json", kText, false, "The capture's certificate, as an object"},
+};
+
+constexpr ColumnSpec kDeviceProfileColumns[] = {
+    {"device_profile_name", kText, true, "Name of the device profile", "",
+     "i-0f207fb2a99bd2d08_pid_7_nc_0_session_1"},
+    {"instance_id", kText, true, "Instance"},
+    {"process_id", kInt64, true, "Process, as its own pid namespace calls it"},
+    {"nc_id", kInt64, true, "Core"},
+    {"session_id", kInt64, false, "Session of the profiler; null: its name says none"},
+    {"model_id", kInt64, false, "Not recorded: null"},
+    {"nt_path", kText, true, "Where the NTFF stands among the capture's artifacts"},
+};
+
+constexpr ColumnSpec kWarningColumns[] = {
+    {"message", kText, true, "What is missing, or to be known before figures are trusted"},
+    {"category", kText, true, "Kind of the message", "", "Missing Data", "", "",
+     "Capture,Missing Data"},
+};
+
+constexpr ColumnSpec kFlowColumns[] = {
+    {"in_id", kInt64, true, "Row that it goes from"},
+    {"out_id", kInt64, true, "Row that it goes to"},
+    {"in_table", kText, true, "Table of in_id", "", "SystemProfileEvents"},
+    {"out_table", kText, true, "Table of out_id", "", "SystemProfileEvents"},
+    {"dependency_type", kText, false, "What it is known by", "", "exec_id", "", "",
+     "framework,framework_call,nrta_seq_id,exec_id"},
+    {"gap_time", kInt64, false,
+     "From the end of in_id, as it was known then, to the start of out_id; below 0 where they "
+     "overlap",
+     "ns"},
+};
+
+constexpr ColumnSpec kSchemaColumns[] = {
+    {"table_name", kText, true, "Table"},
+    {"table_description", kText, true, "What a row of it is"},
+    {"field_name", kText, true, "Column"},
+    {"field_description", kText, true, "What it holds"},
+    {"field_example", kText, false, "A value"},
+    {"field_type", kText, true, "Type", "", "integer", "", "",
+     "integer,number,boolean,string,array"},
+    {"field_required", kBool, true, "It is never null"},
+    {"field_format", kText, false, "Which number", "", "int64"},
+    {"field_unit", kText, false, "Unit", "", "ns"},
+    {"field_minimum", kText, false, "Smallest value"},
+    {"field_maximum", kText, false, "Largest value"},
+    {"field_enum_values", kText, false, "The values that there are, between commas"},
+};
+
+}  // namespace
+
+const TableSpec kSystemProfileEvents = {"SystemProfileEvents",
+                                        "Events of the runtime, the hardware and frameworks",
+                                        kEventColumns, size_t{12} << 20};
+const TableSpec kCpuUsage = {"CpuUsage", "How busy a host's processors were", kCpuColumns};
+const TableSpec kHostMemUsage = {"HostMemUsage", "Memory in use of a host", kMemoryColumns};
+const TableSpec kSystemProfileHbmUsage = {
+    "SystemProfileHbmUsage", "Memory in use of a device after each allocation and release",
+    kHbmColumns};
+const TableSpec kSystemProfileMetadata = {"SystemProfileMetadata", "The profile as a whole",
+                                          kMetadataColumns};
+const TableSpec kDeviceProfileList = {"DeviceProfileList",
+                                      "Device profiles (NTFF) among the capture's artifacts",
+                                      kDeviceProfileColumns};
+const TableSpec kWarning = {"Warning", "What the profile lacks", kWarningColumns};
+const TableSpec kFlow = {"Flow", "Which event led to which", kFlowColumns};
+const TableSpec kSchemaFields = {"SchemaFields", "Every column of every table", kSchemaColumns};
+
+}  // namespace neurontrace

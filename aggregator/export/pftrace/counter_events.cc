@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/pftrace/counter_events.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <string>
+
+#include "aggregator/timeline/framework_names.h"
+#include "base/clean_text.h"
+#include "trace/host_samples.h"
+
+namespace neurontrace {
+namespace {
+
+using perfetto::EventType;
+
+}  // namespace
+
+// Each number among the arguments of a counter event is a series.
+void CounterEvents::Write(const TimelineRecord& record, uint32_t row) {
+  const ShapeKey* about = nullptr;
+  const uint64_t* name_value = FindAttribute(record, KeyScope::kTop, "name", &about);
+  const std::string name = name_value == nullptr
+                               ? std::string(record.start().event_type)
+                               : AttributeText(*about, *name_value, record.names->strings);
+  const auto& keys = record.start().keys;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i].scope != KeyScope::kData) continue;
+    const uint64_t value = record.values[i];
+    const bool is_exact =
+        keys[i].type == ValueType::kInt || (keys[i].type == ValueType::kUint && value <= INT64_MAX);
+    double number = 0;
+    if (keys[i].type == ValueType::kDouble) {
+      number = std::bit_cast<double>(value);
+    } else if (keys[i].type == ValueType::kUint) {
+      number = static_cast<double>(value);
+    } else if (!is_exact) {
+      continue;
+    }
+    const uint32_t track = tracks_.CounterUuid(row, fmt::format("{} {}", name, keys[i].name));
+    fields_.Start(EventType::kCounter, track);
+    if (is_exact) {
+      fields_.CounterValue(static_cast<int64_t>(value));
+    } else {
+      fields_.CounterValue(number);
+    }
+    out_.Event(record.start_ns, fields_.bytes());
+  }
+}
+
+// trace/host_samples.h says what these have.
+void CounterEvents::WriteHostSample(const StreamIdentity& stream, const TimelineRecord& record) {
+  // `uuid_of` gives the track.
+  const auto write = [&](std::string_view key, const auto& uuid_of) {
+    const ShapeKey* about = nullptr;
+    const uint64_t* value = FindAttribute(record, KeyScope::kData, key, &about);
+    if (value == nullptr) return;
+    const double number = about->type == ValueType::kDouble ? std::bit_cast<double>(*value)
+                                                            : static_cast<double>(*value);
+    const bool is_number = about->type == ValueType::kDouble || about->type == ValueType::kUint;
+    if (!is_number || !std::isfinite(number)) return;
+    fields_.Start(EventType::kCounter, uuid_of());
+    fields_.CounterValue(number);
+    out_.Event(record.start_ns, fields_.bytes());
+  };
+  if (record.start().event_type == kHostMemoryEventType) {
+    write(kHostUsedBytesKey,
+          [&] { return tracks_.HostCounterUuid(stream.worker, "memory used", TrackUnit::kBytes); });
+    write(kHostUsedPercentKey, [&] {
+      return tracks_.HostCounterUuid(stream.worker, "memory used, share", TrackUnit::kPercent);
+    });
+    return;
+  }
+  if (record.start().event_type != kHostCpuEventType) return;
+  const ShapeKey* about = nullptr;
+  const uint64_t* id = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &about);
+  if (id == nullptr || about->type != ValueType::kString) return;
+  const std::string cpu = CleanText(record.text(*id), 64);
+  write(kHostUtilPercentKey, [&] { return tracks_.HostCpuUuid(stream.worker, cpu); });
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "aggregator/export/pftrace/event_fields.h"
+#include "aggregator/export/pftrace/packet_writer.h"
+#include "aggregator/export/pftrace/track_table.h"
+#include "aggregator/timeline/timeline_record.h"
+
+namespace neurontrace {
+
+// Writes the counters that were recorded: series of framework traces, and samples of hosts. One
+// thread at a time.
+class CounterEvents {
+ public:
+  CounterEvents(TrackTable& tracks, PacketWriter& out) : tracks_(tracks), out_(out) {}
+
+  // A counter event of a framework's row.
+  void Write(const TimelineRecord& record, uint32_t row);
+  // A sample of a host's processors or memory.
+  void WriteHostSample(const StreamIdentity& stream, const TimelineRecord& record);
+
+ private:
+  TrackTable& tracks_;
+  PacketWriter& out_;
+  TrackEventFields fields_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/pftrace/derivation.h"
+
+#include <algorithm>
+
+namespace neurontrace {
+namespace {
+
+// Arrow ids of each kind stand apart: those of framework files count from 1 (FlowLinks), these from
+// here.
+constexpr uint64_t kCollectiveFlows = uint64_t{1} << 48;
+constexpr uint64_t kLinkFlows = uint64_t{1} << 49;
+
+// Bounds of what DerivedTracks writes: a slice with its lane and the texts that it interns,
+// a sample of a memory with all its counters, and of a transfer.
+constexpr uint64_t kSliceBytes = 1'024;
+constexpr uint64_t kMemoryBytes = 8'192;  // with the descriptions of the counters, which come once
+constexpr uint64_t kMemorySampleBytes = 512;
+constexpr uint64_t kTransferTrackBytes = 1'024;
+constexpr uint64_t kSampleBytes = 48;
+
+}  // namespace
+
+void DerivedBatch::Clear() {
+  flows.clear();
+  steps.clear();
+  collectives.clear();
+  memory.clear();
+  new_memories.clear();
+  bandwidth.clear();
+}
+
+Derivation::Derivation(const TimelineHeader& header, bool has_flows)
+    : has_flows_(has_flows),
+      execution_finder_(header.streams, fields_),
+      step_finder_(header.streams, fields_),
+      collective_finder_(header.streams, fields_),
+      hbm_use_(header.streams, fields_),
+      bandwidth_(fields_) {
+  if (has_flows) links_.emplace(header.streams, header.framework_names);
+}
+
+void Derivation::Take(const TimelineBatch& batch, DerivedBatch& out) {
+  for (size_t i = 0; i < batch.records.size(); ++i) {
+    TimelineRecord& record = *batch.records[i];
+    if (links_) {
+      for (const LinkPoint& point : links_->Of(record)) {
+        out.flows.push_back({i, kLinkFlows + point.id});
+      }
+    }
+    if (const uint64_t flow = TakeRecord(record)) out.flows.push_back({i, flow});
+  }
+  for (TimelineBatch* some : {&transfers_, &allocations_, &executing_}) {
+    some->begin_ns = batch.begin_ns;
+    some->end_ns = batch.end_ns;
+  }
+  executions_.clear();
+  execution_finder_.Take(executing_, executions_);
+  step_finder_.Take(executing_, executions_, out.steps);
+  collective_finder_.CloseBefore(batch.end_ns, out.collectives);
+  hbm_use_.Take(allocations_, out.memory);
+  bandwidth_.Take(transfers_, out.bandwidth);
+  for (TimelineBatch* some : {&transfers_, &allocations_, &executing_}) some->records.clear();
+  NoteMemories(out);
+}
+
+void Derivation::Finish(DerivedBatch& out) {
+  executions_.clear();
+  execution_finder_.Finish(executions_);
+  step_finder_.Take({.begin_ns = UINT64_MAX, .end_ns = UINT64_MAX}, executions_, out.steps);
+  step_finder_.Finish(out.steps);
+  collective_finder_.Finish(out.collectives);
+  hbm_use_.Finish(out.memory);
+  bandwidth_.Finish(out.bandwidth);
+  NoteMemories(out);
+}
+
+void Derivation::NoteMemories(DerivedBatch& out) {
+  const auto memories = hbm_use_.memories().subspan(memories_told_);
+  out.new_memories.assign(memories.begin(), memories.end());
+  memories_told_ += memories.size();
+}
+
+std::vector<std::string> Derivation::LinkWarnings() const {
+  return links_ ? links_->counts().Warnings() : std::vector<std::string>();
+}
+
+uint64_t Derivation::TakeWanted(TimelineRecord& record, const ShapeFields& fields) {
+  switch (fields.type) {
+    case DerivedType::kCollective:
+    case DerivedType::kHostBarrier: {
+      const auto number = collective_finder_.Join(record, fields);
+      return number && has_flows_ ? kCollectiveFlows + *number : 0;
+    }
+    case DerivedType::kCopyIn:
+    case DerivedType::kCopyOut:
+      transfers_.records.push_back(&record);
+      return 0;
+    case DerivedType::kAllocate:
+    case DerivedType::kDeallocate:
+      allocations_.records.push_back(&record);
+      return 0;
+    case DerivedType::kPrepare:
+    case DerivedType::kRunning:
+    case DerivedType::kExecute:
+    case DerivedType::kFramework:
+      executing_.records.push_back(&record);
+      return 0;
+    case DerivedType::kOther:
+      break;
+  }
+  return 0;
+}
+
+uint64_t Derivation::BytesOf(const TimelineRecord& record) {
+  switch (fields_.Of(*record.shape).type) {
+    case DerivedType::kOther:
+      return 0;
+    case DerivedType::kCopyIn:
+    case DerivedType::kCopyOut:
+      return kTransferTrackBytes +
+             kSampleBytes * (std::min(record.end_ns - record.start_ns, Bandwidth::kSpreadMaxNs) /
+                                 bandwidth_.bin_ns() +
+                             3);
+    case DerivedType::kAllocate:
+    case DerivedType::kDeallocate:
+      return 2 * kMemoryBytes;
+    default:
+      return kSliceBytes;
+  }
+}
+
+uint64_t Derivation::BytesToCome() const {
+  return kSliceBytes *
+             (execution_finder_.pending() + step_finder_.pending() + collective_finder_.pending()) +
+         kMemorySampleBytes * hbm_use_.pending() + kSampleBytes * bandwidth_.pending();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/pftrace/derived_tracks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "aggregator/export/pftrace/track_ranks.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr std::string_view kStepsAbout =
+    "derived: each execution of the core, or what its framework calls a step";
+constexpr std::string_view kCollectivesAbout =
+    "derived: from the first core's arrival to the last one's end, joined by exec_id and op_id";
+constexpr std::string_view kMemoryAbout =
+    "derived: what allocation events say is in use, of the processes that were recorded";
+constexpr std::string_view kBandwidthAbout =
+    "derived: bytes of each transfer spread evenly over its time";
+
+}  // namespace
+
+DerivedTracks::DerivedTracks(const TimelineHeader& header, uint64_t bin_ns, TrackTable& tracks,
+                             PacketWriter& out)
+    : header_(header), bin_ns_(bin_ns), tracks_(tracks), out_(out) {}
+
+std::string DerivedTracks::CoreLabel(uint32_t stream) const {
+  const TimelineStream& about = header_.streams[stream];
+  std::string label = about.rank.label;
+  const StreamIdentity& identity = about.description.identity;
+  if (identity.has_core()) {
+    label += fmt::format("{}nc{}", label.empty() ? "" : "-", identity.nc_idx);
+  } else {
+    label += identity.name;
+  }
+  return label.empty() ? "worker" : label;
+}
+
+void DerivedTracks::Write(const DerivedBatch& batch) {
+  memories_.insert(memories_.end(), batch.new_memories.begin(), batch.new_memories.end());
+  WriteSteps(batch.steps);
+  WriteCollectives(batch.collectives);
+  WriteMemory(batch.memory);
+  WriteBandwidth(batch.bandwidth);
+}
+
+// Slices of a lane follow each other. They are given out late and not in the order of their begins,
+// so that a lane is free only after all that it has.
+uint32_t DerivedTracks::LaneFor(SliceTrack& track, const Extent& extent) {
+  for (Lane& lane : track.lanes) {
+    if (lane.free_ns > extent.start_ns) continue;
+    lane.free_ns = extent.end_ns;
+    return lane.uuid;
+  }
+  if (track.lanes.size() >= kLanesMax) {
+    ++left_out_;
+    return 0;
+  }
+  const size_t number = track.lanes.size();
+  const uint32_t uuid = tracks_.DescribeChild(
+      {.parent_uuid = track.parent_uuid,
+       .name = number == 0 ? track.name : fmt::format("{} (lane {})", track.name, number + 1),
+       .rank = track.rank + static_cast<int32_t>(number)});
+  track.lanes.push_back({uuid, extent.end_ns});
+  return uuid;
+}
+
+// The begin, in event_, and the end.
+void DerivedTracks::WriteSlice(uint32_t uuid, const Extent& extent) {
+  out_.SideEvent(extent.start_ns, event_.bytes());
+  event_.Start(perfetto::EventType::kEnd, uuid);
+  out_.SideEvent(extent.end_ns, event_.bytes());
+}
+
+void DerivedTracks::WriteValue(uint32_t uuid, uint64_t at_ns, uint64_t value) {
+  event_.Start(perfetto::EventType::kCounter, uuid);
+  event_.CounterValue(static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX)));
+  out_.SideEvent(at_ns, event_.bytes());
+}
+
+void DerivedTracks::WriteSteps(const std::vector<Step>& steps) {
+  for (const Step& step : steps) {
+    out_.StartOverIfDue();
+    SliceTrack& track = step_tracks_[step.stream];
+    if (track.name.empty()) {
+      track.name = CoreLabel(step.stream) + " steps (derived)";
+      track.parent_uuid = tracks_.StreamUuid(step.stream);
+      track.rank = track_rank::kSteps;
+    }
+    const Extent extent{step.start_ns, std::max(step.start_ns, step.end_ns)};
+    const uint32_t uuid = LaneFor(track, extent);
+    if (uuid == 0) continue;
+    event_.Start(perfetto::EventType::kBegin, uuid);
+    event_.Name(out_.side_interner().EventName(
+        step.source == StepSource::kFramework ? "framework step" : "step"));
+    event_.Uint(Name("number"), step.number);
+    event_.Uint(Name("duration"), extent.end_ns - extent.start_ns);
+    event_.Uint(Name("device_busy_ns"), step.device_busy_ns);
+    if (step.exec_id) event_.Uint(Name("exec_id"), *step.exec_id);
+    if (!step.model_name.empty()) {
+      event_.InternedString(Name("model_name"), Text(step.model_name));
+    }
+    if (step.source == StepSource::kFramework) event_.Uint(Name("executions"), step.executions);
+    if (step.is_open) event_.Bool(Name("open"), true);
+    event_.Bool(Name("derived"), true);
+    WriteSlice(uuid, extent);
+  }
+}
+
+void DerivedTracks::WriteCollectives(const std::vector<Collective>& collectives) {
+  for (const Collective& collective : collectives) {
+    // Of one core alone it is what is recorded; parts at no common time are no whole.
+    if (collective.members.size() < 2 || collective.is_disjoint()) continue;
+    out_.StartOverIfDue();
+    SliceTrack& track = collective_tracks_[collective.communicator];
+    if (track.name.empty()) {
+      track.name =
+          collective_tracks_.size() == 1
+              ? "collectives (derived)"
+              : fmt::format("collectives of communicator {} (derived)", collective.communicator);
+    }
+    Extent extent{collective.start_ns(), 0};
+    for (const CollectiveMember& member : collective.members) {
+      extent.end_ns = std::max(extent.end_ns, member.end_ns);
+    }
+    const uint32_t uuid = LaneFor(track, extent);
+    if (uuid == 0) continue;
+    event_.Start(perfetto::EventType::kBegin, uuid);
+    event_.Name(out_.side_interner().EventName(
+        collective.kind == CollectiveKind::kHostBarrier ? "host barrier"
+        : collective.algorithm.empty()                  ? "collective"
+                                       : fmt::format("collective {}", collective.algorithm)));
+    event_.Uint(Name("exec_id"), collective.exec_id);
+    event_.Uint(Name("op_id"), collective.op_id);
+    event_.Uint(Name("duration"), extent.end_ns - extent.start_ns);
+    event_.Uint(Name("cores"), collective.members.size());
+    event_.Uint(Name("arrival_skew_ns"), collective.arrival_skew_ns());
+    if (const auto bound_ns = collective.skew_bound_ns()) {
+      event_.Uint(Name("arrival_skew_bound_ns"), *bound_ns);
+    }
+    event_.InternedString(Name("last_to_arrive"), Text(CoreLabel(collective.last().stream)));
+    event_.Bool(Name("last_is_known"), collective.is_last_known());
+    if (collective.absent_count > 0) event_.Uint(Name("absent_cores"), collective.absent_count);
+    event_.Bool(Name("derived"), true);
+    WriteSlice(uuid, extent);
+  }
+}
+
+void DerivedTracks::WriteSample(const HbmSample& sample, std::string_view name, uint64_t value,
+                                Counter& counter) {
+  if (counter.value == value || (!counter.value && value == 0)) return;
+  const HbmIdentity& identity = memories_[sample.hbm];
+  if (counter.uuid == 0) {
+    counter.uuid = tracks_.DescribeChild(
+        {.parent_uuid = memory_tracks_[sample.hbm].parent_uuid,
+         .name = fmt::format("device {} HBM {} {} (derived)", identity.device, identity.hbm, name),
+         .unit = TrackUnit::kBytes,
+         .description = kMemoryAbout,
+         .rank = counter.rank});
+  }
+  counter.value = value;
+  WriteValue(counter.uuid, sample.time_ns, value);
+}
+
+void DerivedTracks::WriteMemory(const std::vector<HbmSample>& memory) {
+  for (const HbmSample& sample : memory) {
+    if (memory_tracks_.size() >= kCounterTracksMax && !memory_tracks_.contains(sample.hbm)) {
+      ++left_out_;
+      continue;
+    }
+    out_.StartOverIfDue();
+    MemoryTracks& tracks = memory_tracks_[sample.hbm];
+    if (tracks.parent_uuid == 0) {
+      const HbmIdentity& identity = memories_[sample.hbm];
+      tracks.parent_uuid = tracks_.DescribeChild(
+          {.parent_uuid = tracks_.InstanceUuid(identity.instance_id),
+           .name = fmt::format("device {} HBM {} (derived)", identity.device, identity.hbm),
+           .description = kMemoryAbout,
+           .rank = track_rank::kMemory,
+           .orders_children = true});
+    }
+    WriteSample(sample, "total", sample.total_bytes, tracks.total);
+    for (size_t i = 0; i < kHbmCategories; ++i) {
+      tracks.categories[i].rank = static_cast<int32_t>(i + 1);
+      WriteSample(sample, ToString(static_cast<HbmCategory>(i)), sample.category_bytes[i],
+                  tracks.categories[i]);
+    }
+  }
+}
+
+void DerivedTracks::WriteBandwidth(const std::vector<BandwidthSample>& samples) {
+  for (const BandwidthSample& sample : samples) {
+    const std::pair key(sample.stream, static_cast<uint8_t>(sample.direction));
+    if (bandwidth_tracks_.size() >= kCounterTracksMax && !bandwidth_tracks_.contains(key)) {
+      ++left_out_;
+      continue;
+    }
+    out_.StartOverIfDue();
+    Counter& counter = bandwidth_tracks_[key];
+    if (counter.uuid == 0) {
+      const bool is_in = sample.direction == TransferDirection::kHostToDevice;
+      counter.uuid =
+          tracks_.DescribeChild({.parent_uuid = tracks_.StreamUuid(sample.stream),
+                                 .name = fmt::format("{} {} (derived)", CoreLabel(sample.stream),
+                                                     is_in ? "host to device" : "device to host"),
+                                 .unit = TrackUnit::kBytesPerSecond,
+                                 .description = kBandwidthAbout,
+                                 .rank = track_rank::kTransfers + (is_in ? 0 : 1)});
+    }
+    const double per_second = std::min(sample.BytesPerSecond(bin_ns_), 9e18);
+    const auto value = static_cast<uint64_t>(std::llround(per_second));
+    if (counter.value == value) continue;
+    counter.value = value;
+    WriteValue(counter.uuid, sample.start_ns, value);
+  }
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "aggregator/export/exporter.h"
+#include "aggregator/export/pftrace/derivation.h"
+#include "aggregator/export/pftrace/event_fields.h"
+#include "aggregator/export/pftrace/packet_writer.h"
+#include "aggregator/export/pftrace/track_table.h"
+
+namespace neurontrace {
+
+// Writes what a Derivation found, on tracks that say "(derived)". It is known only after the time
+// that it is about, so it is written to the trace's side sequence. One thread at a time.
+class DerivedTracks {
+ public:
+  // Lanes of one track of slices. Beyond, a slice is left out and counted.
+  static constexpr size_t kLanesMax = 64;
+  // Memories that have counters, and cores. Further ones have none.
+  static constexpr size_t kCounterTracksMax = 65'536;
+
+  // Refers to the header. `bin_ns` is how long a sample of bandwidth is.
+  DerivedTracks(const TimelineHeader& header, uint64_t bin_ns, TrackTable& tracks,
+                PacketWriter& out);
+
+  void Write(const DerivedBatch& batch);
+
+  uint64_t left_out() const { return left_out_; }
+
+ private:
+  // Slices that may overlap: each lane's track, and until when it is taken.
+  struct Lane {
+    uint32_t uuid = 0;
+    uint64_t free_ns = 0;
+  };
+  struct SliceTrack {
+    uint32_t parent_uuid = 0;
+    std::string name;
+    int32_t rank = 0;
+    std::vector<Lane> lanes;
+  };
+  struct Counter {
+    uint32_t uuid = 0;
+    int32_t rank = 0;
+    std::optional<uint64_t> value;
+  };
+  struct MemoryTracks {
+    uint32_t parent_uuid = 0;
+    Counter total;
+    std::array<Counter, kHbmCategories> categories;
+  };
+  struct Extent {
+    uint64_t start_ns = 0;
+    uint64_t end_ns = 0;
+  };
+
+  void WriteSteps(const std::vector<Step>& steps);
+  void WriteCollectives(const std::vector<Collective>& collectives);
+  void WriteMemory(const std::vector<HbmSample>& memory);
+  void WriteBandwidth(const std::vector<BandwidthSample>& samples);
+  void WriteSample(const HbmSample& sample, std::string_view name, uint64_t value,
+                   Counter& counter);
+  // Starts the event of a slice's begin in fields_of_event_; 0: no lane is left.
+  uint32_t LaneFor(SliceTrack& track, const Extent& extent);
+  void WriteSlice(uint32_t uuid, const Extent& extent);
+  void WriteValue(uint32_t uuid, uint64_t at_ns, uint64_t value);
+  uint32_t Name(std::string_view text) { return out_.side_interner().AnnotationName(text); }
+  uint32_t Text(std::string_view text) { return out_.side_interner().StringValue(text); }
+  std::string CoreLabel(uint32_t stream) const;
+
+  const TimelineHeader& header_;
+  const uint64_t bin_ns_;
+  TrackTable& tracks_;
+  PacketWriter& out_;
+  std::vector<HbmIdentity> memories_;
+  absl::flat_hash_map<uint32_t, SliceTrack> step_tracks_;        // by stream
+  absl::flat_hash_map<uint32_t, SliceTrack> collective_tracks_;  // by communicator
+  absl::flat_hash_map<uint32_t, MemoryTracks> memory_tracks_;    // by memory
+  absl::flat_hash_map<std::pair<uint32_t, uint8_t>, Counter> bandwidth_tracks_;
+  TrackEventFields event_;
+  uint64_t left_out_ = 0;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/pftrace/pftrace_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "aggregator/export/gzip_file.h"
+#include "aggregator/export/pftrace/display_order.h"
+#include "base/status.h"
+#include "trace/event_json.h"
+
+namespace neurontrace {
+namespace {
+
+// What an event of a stream takes in a file, about: a range of workers is chosen before it is
+// written. Measured on the events of tests/bench.
+constexpr uint64_t kBytesPerEvent = 110;
+constexpr uint64_t kCompressedBytesPerEvent = 14;
+// What zlib holds back (its window, its codes and its output), and what it adds to bytes that do
+// not become fewer.
+constexpr uint64_t kCompressorBytes = 192u << 10;
+// With less room than this share of its size a part is full: the last bytes are not worth pieces of
+// a few events.
+constexpr uint64_t kFullShare = 32;
+// What stands at the beginning of each part leaves at least this share to events.
+constexpr uint64_t kEmptyShare = 4;
+constexpr uint64_t kWarningBytes = 1'024;
+
+std::string JsonTextOf(std::string_view text) {
+  std::string json;
+  AppendJsonString(text, json);
+  return json;
+}
+
+// Of the records from `first` on those that begin at the same time: their order is that of one
+// batch.
+size_t EndOfMoment(const TimelineBatch& batch, size_t first) {
+  size_t end = first;
+  while (end < batch.records.size() &&
+         batch.records[end]->start_ns == batch.records[first]->start_ns) {
+    ++end;
+  }
+  return end;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Exporter>> PftraceParts::Make(Options options, OutputFiles& files) {
+  if (options.part_bytes < kPartBytesMin) {
+    return InvalidArgument("export: parts have {} bytes at least", kPartBytesMin);
+  }
+  return std::make_unique<PftraceParts>(std::move(options), files);
+}
+
+absl::Status PftraceParts::Begin(const TimelineHeader& header) {
+  header_ = &header;
+  if (options_.is_by_worker) ChooseRanges();
+  if (ranges_.empty()) ranges_.push_back(std::make_unique<Range>());
+  for (const std::unique_ptr<Range>& range : ranges_) {
+    RETURN_IF_ERROR(Open(*range, header.begin_ns));
+    if (RoomIn(*range->part) >= options_.part_bytes / kEmptyShare) continue;
+    return InvalidArgument(
+        "export: parts of {} bytes have no room for events: names, clocks and the certificate, "
+        "which stand in each, take {}; make parts larger, or export fewer workers",
+        options_.part_bytes, range->part->exporter->bytes_written());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PftraceParts::Open(Range& range, uint64_t begin_ns) {
+  auto part = std::make_unique<Part>();
+  part->header = *header_;
+  part->header.begin_ns = begin_ns;
+  if (options_.is_by_worker) {
+    part->header.streams = range.streams;
+    part->header.framework_names = range.framework_names;
+  }
+  if (range.workers == nullptr) {
+    range.workers = std::make_shared<const std::string>(WorkersOf(part->header));
+  }
+  part->filter = *header_->filter;
+  // The first has what lies before its first event, too: losses.
+  if (range.written_until_ns != 0) part->filter.window_start_ns = begin_ns;
+  part->header.filter = &part->filter;
+  part->number = ++opened_;
+  part->name = fmt::format("system_profile.part{:04}.pftrace{}", part->number,
+                           options_.is_gzip ? ".gz" : "");
+  ASSIGN_OR_RETURN(std::unique_ptr<OutputFile> file, files_.Open(part->name));
+  auto counted = std::make_unique<CountedFile>(std::move(file));
+  part->counted = counted.get();
+  part->file = std::move(counted);
+  if (options_.is_gzip) {
+    ASSIGN_OR_RETURN(part->file, MakeGzipFile(std::move(part->file)));
+  }
+  part->exporter = std::make_unique<PftraceExporter>(options_.trace, *part->file);
+  RETURN_IF_ERROR(part->exporter->Begin(part->header));
+  range.part = std::move(part);
+  range.written_until_ns = begin_ns;
+  return absl::OkStatus();
+}
+
+void PftraceParts::ChooseRanges() {
+  const bool is_compressed = options_.is_gzip || options_.trace.compresses_packets;
+  const uint64_t per_event = is_compressed ? kCompressedBytesPerEvent : kBytesPerEvent;
+  const auto bytes_of = [&](const TimelineStream& stream) {
+    return std::min<uint64_t>(stream.description.events, UINT64_MAX >> 32) * per_event;
+  };
+  uint64_t all = 0;
+  for (const TimelineStream& stream : header_->streams) all += bytes_of(stream);
+  const uint64_t goal = std::max(options_.part_bytes, all / kWorkerPartsMax + 1);
+  range_of_.resize(header_->streams.size());
+  stream_in_range_.resize(header_->streams.size());
+  uint64_t bytes = 0;
+  const WorkerIdentity* worker = nullptr;
+  for (const uint32_t stream : DisplayOrder(header_->streams)) {
+    const TimelineStream& about = header_->streams[stream];
+    const bool is_new_worker = worker == nullptr || *worker != about.description.identity.worker;
+    const bool is_full = bytes > 0 && bytes + bytes_of(about) > goal;
+    if (ranges_.empty() || (is_new_worker && is_full && ranges_.size() < kWorkerPartsMax)) {
+      ranges_.push_back(std::make_unique<Range>());
+      bytes = 0;
+    }
+    worker = &about.description.identity.worker;
+    bytes += bytes_of(about);
+    Range& range = *ranges_.back();
+    range_of_[stream] = static_cast<uint32_t>(ranges_.size() - 1);
+    stream_in_range_[stream] = static_cast<uint32_t>(range.streams.size());
+    range.streams.push_back(about);
+    range.framework_names.push_back(header_->framework_names[stream]);
+  }
+}
+
+absl::Status PftraceParts::Write(const TimelineBatch& batch) {
+  if (!options_.is_by_worker) return WriteTo(*ranges_.front(), batch);
+  for (const std::unique_ptr<Range>& range : ranges_) {
+    range->batch.records.clear();
+    range->batch.begin_ns = batch.begin_ns;
+    range->batch.end_ns = batch.end_ns;
+  }
+  for (TimelineRecord* const record : batch.records) {
+    Range& range = *ranges_[range_of_[record->stream]];
+    record->stream = stream_in_range_[record->stream];  // nobody else looks at it any more
+    range.batch.records.push_back(record);
+  }
+  for (const std::unique_ptr<Range>& range : ranges_) {
+    RETURN_IF_ERROR(WriteTo(*range, range->batch));
+  }
+  return absl::OkStatus();
+}
+
+uint64_t PftraceParts::RoomIn(const Part& part) const {
+  const PftraceExporter& exporter = *part.exporter;
+  uint64_t taken = exporter.bytes_written();
+  if (options_.is_gzip || options_.trace.compresses_packets) {
+    taken = part.counted->bytes() + exporter.bytes_buffered() + kCompressorBytes;
+  }
+  taken += exporter.BytesToFinish();
+  return taken < options_.part_bytes ? options_.part_bytes - taken : 0;
+}
+
+absl::Status PftraceParts::WriteTo(Range& range, const TimelineBatch& batch) {
+  const size_t size = batch.records.size();
+  size_t done = 0;
+  while (true) {
+    PftraceExporter& exporter = *range.part->exporter;
+    const uint64_t room = RoomIn(*range.part);
+    size_t until = done + exporter.CountThatFit(batch, done, room);
+    const bool fits = size == 0 ? exporter.BytesWithoutRecords(batch.end_ns) <= room
+                                : until > done && room >= options_.part_bytes / kFullShare;
+    if (!fits && range.part->has_events) {
+      RETURN_IF_ERROR(Continue(range));
+      continue;
+    }
+    if (until == done) until = EndOfMoment(batch, done);  // more than a part has room for
+    RETURN_IF_ERROR(WriteSome(range, batch, done, until));
+    done = until;
+    if (done >= size) return absl::OkStatus();
+  }
+}
+
+absl::Status PftraceParts::WriteSome(Range& range, const TimelineBatch& batch, size_t first,
+                                     size_t until) {
+  const bool is_last = until == batch.records.size();
+  const uint64_t end_ns = is_last ? batch.end_ns : batch.records[until]->start_ns;
+  PftraceExporter& exporter = *range.part->exporter;
+  const uint64_t bytes_before = exporter.bytes_written();
+  if (first == 0 && is_last) {
+    RETURN_IF_ERROR(exporter.Write(batch));
+  } else {
+    some_.begin_ns = first == 0 ? batch.begin_ns : batch.records[first]->start_ns;
+    some_.end_ns = end_ns;
+    some_.records.assign(batch.records.begin() + static_cast<ptrdiff_t>(first),
+                         batch.records.begin() + static_cast<ptrdiff_t>(until));
+    RETURN_IF_ERROR(exporter.Write(some_));
+  }
+  if (exporter.bytes_written() > bytes_before) range.part->has_events = true;
+  range.written_until_ns = end_ns;
+  return absl::OkStatus();
+}
+
+absl::Status PftraceParts::Continue(Range& range) {
+  ExportSummary summary;
+  summary.warnings = range.part->header.warnings;
+  const uint64_t end_ns = range.written_until_ns;
+  RETURN_IF_ERROR(Close(range, end_ns, end_ns, summary));
+  return Open(range, end_ns);
+}
+
+std::string PftraceParts::WorkersOf(const TimelineHeader& header) {
+  std::string workers;
+  for (const uint32_t stream : DisplayOrder(header.streams)) {
+    const std::string& label = header.streams[stream].rank.label;
+    if (!label.empty()) workers += (workers.empty() ? "" : ", ") + JsonTextOf(label);
+  }
+  return workers;
+}
+
+absl::Status PftraceParts::Close(Range& range, uint64_t end_ns, uint64_t index_end_ns,
+                                 ExportSummary& summary) {
+  Part& part = *range.part;
+  const size_t known = summary.warnings.size();
+  RETURN_IF_ERROR(part.exporter->FinishAt(end_ns, summary));
+  for (size_t i = known; i < summary.warnings.size(); ++i) {
+    if (warnings_.size() == kPartWarningsMax) {
+      ++further_warnings_;
+    } else {
+      warnings_.push_back(fmt::format("{}: {}", part.name, summary.warnings[i]));
+    }
+  }
+  summary.warnings.resize(known);
+  RETURN_IF_ERROR(part.file->Close());
+  bytes_closed_ += part.counted->bytes();
+  closed_.push_back({.number = part.number,
+                     .name = part.name,
+                     .bytes = part.counted->bytes(),
+                     .begin_ns = part.header.begin_ns,
+                     .end_ns = index_end_ns,
+                     .workers = range.workers});
+  part.counted = nullptr;
+  return absl::OkStatus();
+}
+
+absl::Status PftraceParts::WriteIndex() {
+  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
+                   files_.Open("system_profile.parts.json"));
+  const auto write = [&](std::string_view text) {
+    bytes_closed_ += text.size();
+    return file->Write(text);
+  };
+  RETURN_IF_ERROR(write(fmt::format(
+      "{{\n  \"version\": 1,\n  \"capture_id\": \"{}\",\n  \"split\": \"{}\",\n  \"part_bytes\": "
+      "\"{}\",\n  \"parts\": [",
+      header_->capture->id.ToString(), options_.is_by_worker ? "worker" : "time",
+      options_.part_bytes)));
+  const char* separator = "\n";
+  for (const Entry& entry : closed_) {
+    RETURN_IF_ERROR(write(fmt::format(
+        "{}    {{\"file\": \"{}\", \"bytes\": \"{}\", \"begin_ns\": \"{}\", \"end_ns\": \"{}\", "
+        "\"workers\": [{}]}}",
+        std::exchange(separator, ",\n"), entry.name, entry.bytes, entry.begin_ns, entry.end_ns,
+        *entry.workers)));
+  }
+  RETURN_IF_ERROR(write("\n  ]\n}\n"));
+  return file->Close();
+}
+
+// What the capture's warnings, and losses behind the last event, take is known only here.
+absl::Status PftraceParts::CloseLast(Range& range, ExportSummary& summary) {
+  uint64_t bytes = range.part->exporter->BytesWithoutRecords(UINT64_MAX);
+  for (const std::string& warning : summary.warnings) bytes += kWarningBytes + warning.size();
+  if (bytes > RoomIn(*range.part) && range.part->has_events) RETURN_IF_ERROR(Continue(range));
+  return Close(range, UINT64_MAX, range.written_until_ns, summary);
+}
+
+absl::Status PftraceParts::Finish(ExportSummary& summary) {
+  for (const std::unique_ptr<Range>& range : ranges_) {
+    RETURN_IF_ERROR(CloseLast(*range, summary));
+  }
+  ranges_.clear();
+  for (std::string& warning : warnings_) summary.warnings.push_back(std::move(warning));
+  if (further_warnings_ > 0) {
+    summary.warnings.push_back(fmt::format("and {} more warnings of parts", further_warnings_));
+  }
+  // In the order of their names: ranges end theirs at different times.
+  std::sort(closed_.begin(), closed_.end(),
+            [](const Entry& a, const Entry& b) { return a.number < b.number; });
+  return WriteIndex();
+}
+
+uint64_t PftraceParts::bytes_written() const {
+  uint64_t bytes = bytes_closed_;
+  for (const std::unique_ptr<Range>& range : ranges_) {
+    const Part* const part = range->part.get();
+    if (part != nullptr && part->counted != nullptr) bytes += part->counted->bytes();
+  }
+  return bytes;
+}
+
+}  // namespace neurontrace

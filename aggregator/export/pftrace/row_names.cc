@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/pftrace/row_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace neurontrace {
+
+std::string DisambiguatedLabel(const std::string& label, const WorkerIdentity& worker) {
+  return worker.container_id.empty()
+             ? fmt::format("{}-start{}", label, worker.start_time_ticks)
+             : fmt::format("{}-container {}", label, worker.container_id.substr(0, 12));
+}
+
+std::string ThreadName(const std::string& thread_id) {
+  if (thread_id.empty()) return "events";
+  const bool is_number = thread_id.find_first_not_of("-0123456789") == std::string::npos;
+  return is_number ? "tid" + thread_id : thread_id;
+}
+
+std::string Trimmed(const std::string& name) {
+  const size_t last = name.find_last_not_of(' ');
+  return last == std::string::npos ? "unnamed" : name.substr(0, last + 1);
+}
+
+std::string RanksText(std::vector<int64_t> worker_gids) {
+  constexpr size_t kRangesMax = 4;
+  std::sort(worker_gids.begin(), worker_gids.end());
+  worker_gids.erase(std::unique(worker_gids.begin(), worker_gids.end()), worker_gids.end());
+  std::string text;
+  size_t ranges = 0;
+  for (size_t i = 0; i < worker_gids.size();) {
+    if (++ranges > kRangesMax) return text + ",...";
+    size_t last = i;
+    while (last + 1 < worker_gids.size() && worker_gids[last + 1] - 1 == worker_gids[last]) ++last;
+    text += fmt::format("{}{}", text.empty() ? "gid" : ",", worker_gids[i]);
+    if (last > i) text += fmt::format("-{}", worker_gids[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string WorkerKey(const WorkerIdentity& worker) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}", worker.instance_id, worker.boot_id, worker.pid,
+                     worker.start_time_ticks, worker.container_id);
+}
+
+}  // namespace neurontrace

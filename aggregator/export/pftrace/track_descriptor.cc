@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/pftrace/track_descriptor.h"
+
+#include <protozero/pbf_writer.hpp>
+
+#include "aggregator/export/pftrace/perfetto_fields.h"
+
+namespace neurontrace {
+namespace {
+
+namespace fields = perfetto::descriptor;
+
+std::string SerializeCounter(TrackUnit unit) {
+  std::string counter;
+  protozero::pbf_writer about(counter);
+  switch (unit) {
+    case TrackUnit::kNs:
+      about.add_enum(fields::kCounterUnit, fields::kCounterUnitNs);
+      break;
+    case TrackUnit::kBytes:
+      about.add_enum(fields::kCounterUnit, fields::kCounterUnitBytes);
+      break;
+    case TrackUnit::kBytesPerSecond:
+      about.add_string(fields::kCounterUnitName, "B/s");
+      break;
+    case TrackUnit::kPercent:
+      about.add_string(fields::kCounterUnitName, "%");
+      break;
+    case TrackUnit::kNone:
+    case TrackUnit::kNoCounter:
+      break;
+  }
+  return counter;
+}
+
+}  // namespace
+
+std::string SerializeTrack(uint32_t uuid, const ChildTrack& track) {
+  std::string body;
+  protozero::pbf_writer writer(body);
+  writer.add_uint64(fields::kUuid, uuid);
+  writer.add_string(fields::kName, track.name);
+  if (track.parent_uuid != 0) writer.add_uint64(fields::kParentUuid, track.parent_uuid);
+  if (track.orders_children) writer.add_enum(fields::kChildOrdering, fields::kChildrenByRank);
+  if (track.rank != 0) writer.add_int32(fields::kSiblingOrderRank, track.rank);
+  writer.add_enum(fields::kSiblingMergeBehavior, fields::kMergeNone);
+  if (!track.description.empty()) {
+    writer.add_string(fields::kDescription, track.description.data(), track.description.size());
+  }
+  // Also where it says nothing more.
+  if (track.unit != TrackUnit::kNoCounter) {
+    writer.add_message(fields::kCounter, SerializeCounter(track.unit));
+  }
+  return body;
+}
+
+}  // namespace neurontrace

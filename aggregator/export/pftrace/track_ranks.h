@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "aggregator/export/pftrace/lanes.h"
+
+// The order of a trace's tracks among those of one parent (sibling_order_rank): in a process its
+// clock, memories and counters, then workers and cores in the order of their ranks; in a worker or
+// a core the rows of the runtime, those of the hardware, and what was derived. What stands directly
+// below a process Perfetto sorts by name all the same, so that names there are chosen to stand in
+// this order, too.
+namespace neurontrace::track_rank {
+
+inline constexpr int32_t kClock = 1;
+inline constexpr int32_t kMemory = 2;
+inline constexpr int32_t kCounter = 3;
+// Workers, cores and threads that rows stand below: from here on, by the place of their stream.
+inline constexpr int32_t kGroup = 16;
+
+inline constexpr int32_t kLanes = static_cast<int32_t>(Lanes::kLanesMax);
+inline constexpr int32_t kRuntimeRow = 100'000'000;
+inline constexpr int32_t kHardwareRow = 200'000'000;
+inline constexpr int32_t kSteps = 1'000'000'000;
+inline constexpr int32_t kTransfers = kSteps + kLanes;  // of two directions
+inline constexpr int32_t kLosses = kTransfers + 2;
+
+// Beyond, rows of one place share a rank.
+inline constexpr int32_t kRowsRanked = 65'536;
+inline constexpr int32_t kCoresRanked = 1'024;
+inline constexpr int32_t kRowsOfCoreRanked = 256;
+
+// Of the runtime's rows the one that came `number`th; its lanes follow it.
+constexpr int32_t OfRuntimeRow(uint64_t number) {
+  return kRuntimeRow + static_cast<int32_t>(std::min<uint64_t>(number, kRowsRanked - 1)) * kLanes;
+}
+// Likewise of the hardware's, by physical core (0: the first, or not known).
+constexpr int32_t OfHardwareRow(uint64_t core, uint64_t number) {
+  const auto place = std::min<uint64_t>(core, kCoresRanked - 1) * kRowsOfCoreRanked +
+                     std::min<uint64_t>(number, kRowsOfCoreRanked - 1);
+  return kHardwareRow + static_cast<int32_t>(place) * kLanes;
+}
+static_assert(OfRuntimeRow(UINT64_MAX) + kLanes <= kHardwareRow);
+static_assert(OfHardwareRow(UINT64_MAX, UINT64_MAX) + kLanes <= kSteps);
+// Of a stream, by its place in the order of display.
+constexpr int32_t OfGroup(uint64_t place) {
+  return kGroup + static_cast<int32_t>(std::min<uint64_t>(place, kRuntimeRow - kGroup - 1));
+}
+
+}  // namespace neurontrace::track_rank

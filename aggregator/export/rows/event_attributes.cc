@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/rows/event_attributes.h"
+
+#include <algorithm>
+#include <array>
+
+#include "aggregator/export/clock_report.h"
+#include "aggregator/export/row_source.h"
+#include "aggregator/timeline/framework_names.h"
+
+namespace neurontrace {
+namespace {
+
+// Attributes of framework events that have become something else.
+constexpr std::array<std::string_view, 5> kStructure = {"name", "pid", "tid", "dur_ns", "flow_id"};
+
+// What AddKnown can say: not to be taken for an attribute where it says nothing.
+constexpr std::array<std::string_view, 7> kKnown = {
+    "id", "nrta_seq_id", "open", "start_lost", "clock", "eps_ns", "ts_raw_ns"};
+
+bool IsText(ValueType type) { return type == ValueType::kString || type == ValueType::kJson; }
+
+}  // namespace
+
+bool IsCounterValue(const ShapeKey& key) {
+  return key.scope == KeyScope::kData &&
+         (key.type == ValueType::kUint || key.type == ValueType::kInt ||
+          key.type == ValueType::kDouble);
+}
+
+void EventAttributes::Begin(const TimelineHeader& header) {
+  header_ = &header;
+  const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
+  if (clocks.is_aligned() || (header.clock_arguments && !header.raw_clocks)) {
+    bounds_.emplace(header.streams);
+  }
+}
+
+std::string_view EventAttributes::NameOf(const TimelineRecord& record) const {
+  if (is_framework(record)) {
+    const ShapeKey* key = nullptr;
+    const uint64_t* value = FindAttribute(record, KeyScope::kTop, "name", &key);
+    if (value != nullptr && key->type == ValueType::kString) return record.text(*value);
+  }
+  return record.start().event_type;
+}
+
+std::string_view EventAttributes::CategoryOf(const TimelineRecord& record) const {
+  if (is_framework(record)) return record.start().event_type;
+  return ToString(RowSourceOf(record.start().event_type));
+}
+
+const std::vector<EventAttribute>& EventAttributes::Of(const TimelineRecord& record) {
+  attributes_.clear();
+  names_.clear();
+  AddKnown(record);
+  AddStart(record);
+  if (record.has_stop()) AddStop(record.stop(), record.stop_values(), record);
+  return attributes_;
+}
+
+const std::vector<EventAttribute>& EventAttributes::OfStop(const TimelineRecord& record) {
+  attributes_.clear();
+  names_.clear();
+  AddStop(record.start(), record.start_values(), record);
+  return attributes_;
+}
+
+// What nobody but us can have written: it comes first, so that an attribute cannot take its name.
+void EventAttributes::AddKnown(const TimelineRecord& record) {
+  const auto add = [this](std::string_view name, ValueType type, uint64_t value) {
+    attributes_.push_back({name, type, value, {}});
+  };
+  if ((record.start().present & FieldBit(Field::kId)) != 0) add("id", ValueType::kUint, record.id);
+  if ((record.flags & kHasNrtaSeqId) != 0) {
+    add("nrta_seq_id", ValueType::kUint, record.nrta_seq_id());
+  }
+  if ((record.flags & kOpen) != 0) add("open", ValueType::kBool, 1);
+  if ((record.flags & kStartLost) != 0) add("start_lost", ValueType::kBool, 1);
+  if (!bounds_) return;
+  if ((record.flags & kVendorClock) != 0) {
+    attributes_.push_back({"clock", ValueType::kString, 0, "vendor"});
+  }
+  if (const auto bound_ns = bounds_->Of(record)) add("eps_ns", ValueType::kUint, *bound_ns);
+  if (header_->clock_arguments) add("ts_raw_ns", ValueType::kUint, record.raw_start_ns());
+}
+
+bool EventAttributes::IsTaken(std::string_view name) const {
+  if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) return true;
+  return std::any_of(attributes_.begin(), attributes_.end(),
+                     [name](const EventAttribute& other) { return other.name == name; });
+}
+
+std::string_view EventAttributes::Renamed(std::string_view name, std::string_view before) {
+  std::string& renamed = names_.emplace_back(name);
+  do renamed.insert(0, before);
+  while (IsTaken(renamed));
+  return renamed;
+}
+
+void EventAttributes::Add(std::string_view name, const ShapeKey& key, uint64_t value,
+                          const TimelineRecord& record) {
+  attributes_.push_back(
+      {name, key.type, value, IsText(key.type) ? record.text(value) : std::string_view()});
+}
+
+void EventAttributes::AddStart(const TimelineRecord& record) {
+  const Shape& shape = record.start();
+  const auto values = record.start_values();
+  const bool is_framework = this->is_framework(record);
+  for (size_t i = 0; i < shape.keys.size(); ++i) {
+    const ShapeKey& key = shape.keys[i];
+    if (is_framework && key.scope == KeyScope::kTop &&
+        std::find(kStructure.begin(), kStructure.end(), key.name) != kStructure.end()) {
+      continue;
+    }
+    if (key.name == "model_name" && key.scope == KeyScope::kData) continue;
+    std::string_view name = key.name;
+    if (name == "nc_timestamp_ns" && record.kind == RecordKind::kSpan) {
+      name = "nc_start_timestamp_ns";
+    } else if (IsTaken(name)) {
+      name = Renamed(name, key.scope == KeyScope::kData ? "data." : "top.");
+    }
+    Add(name, key, values[i], record);
+  }
+  AddModel(record);
+}
+
+void EventAttributes::AddStop(const Shape& shape, std::span<const uint64_t> values,
+                              const TimelineRecord& record) {
+  for (size_t i = 0; i < shape.keys.size(); ++i) {
+    std::string_view name = shape.keys[i].name;
+    if (name == "nc_timestamp_ns") {
+      name = "nc_stop_timestamp_ns";
+    } else if (IsTaken(name)) {
+      name = Renamed(name, "stop_");
+    }
+    Add(name, shape.keys[i], values[i], record);
+  }
+}
+
+void EventAttributes::AddModel(const TimelineRecord& record) {
+  const auto model = models_.Of(record);
+  if (!model) return;
+  if (model->key != nullptr) {
+    Add("model_name", *model->key, model->value, record);
+  } else {
+    attributes_.push_back({"model_name", ValueType::kString, 0, model->name});
+  }
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "aggregator/derive/summary.h"
+#include "aggregator/export/exporter.h"
+
+namespace neurontrace {
+
+// Reads a whole timeline and writes its figures at the end: as text, or as JSON beside what is
+// known of the capture. One thread at a time.
+class SummaryExporter : public Exporter {
+ public:
+  enum class Form : uint8_t { kText, kJson };
+
+  // `capture_json`: the object "capture"; empty: of what the timeline knows.
+  SummaryExporter(Form form, std::string capture_json, ByteSink& sink)
+      : form_(form), capture_json_(std::move(capture_json)), sink_(sink) {}
+
+  absl::Status Begin(const TimelineHeader& header) override;
+  absl::Status Write(const TimelineBatch& batch) override;
+  absl::Status Finish(ExportSummary& summary) override;
+  uint64_t bytes_written() const override { return bytes_written_; }
+
+ private:
+  std::string JsonFile(const CaptureSummary& figures) const;
+
+  const Form form_;
+  const std::string capture_json_;
+  ByteSink& sink_;
+  const TimelineHeader* header_ = nullptr;
+  std::optional<CaptureSummaryBuilder> builder_;
+  uint64_t bytes_written_ = 0;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/waiting_spans.h"
+
+#include <fmt/format.h>
+
+namespace neurontrace {
+
+void StopsMissed::Warn(const WaitingLimits& limits, ExportSummary& summary) const {
+  if (without_room > 0) {
+    summary.warnings.push_back(fmt::format(
+        "{} spans are shown without the attributes of their stops: more than {}, or {} MiB of "
+        "them, waited for theirs at once",
+        without_room, limits.spans, limits.bytes >> 20));
+  }
+  if (not_come > 0) {
+    summary.warnings.push_back(fmt::format(
+        "{} spans are shown without the attributes of their stops, which did not come", not_come));
+  }
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/xspace/plane_buffer.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <protozero/pbf_writer.hpp>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "aggregator/export/json/json_text.h"
+#include "aggregator/export/xspace/xspace_fields.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kPsPerNs = 1'000;
+constexpr uint64_t kPsMaxNs = uint64_t{INT64_MAX} / kPsPerNs;
+constexpr size_t kLookBackMax = 64;  // events of a line that are asked whether they enclose a time
+
+int64_t Picoseconds(uint64_t ns) { return static_cast<int64_t>(std::min(ns, kPsMaxNs) * kPsPerNs); }
+
+// Text that is no UTF-8 would make the whole message unreadable.
+std::string Utf8(std::string_view text) {
+  std::string out;
+  AppendRepairedUtf8(text, out);
+  return out;
+}
+
+void AppendMetadata(uint32_t field, const absl::flat_hash_map<std::string, uint32_t>& ids,
+                    std::string& out) {
+  std::map<uint32_t, std::string_view> by_id;  // so that one capture gives one file
+  for (const auto& [name, id] : ids) by_id[id] = name;
+  protozero::pbf_writer plane(out);
+  for (const auto& [id, name] : by_id) {
+    std::string value;
+    protozero::pbf_writer about(value);
+    about.add_int64(xspace::metadata::kId, id);
+    about.add_string(xspace::metadata::kName, Utf8(name));
+    protozero::pbf_writer entry(plane, field);
+    entry.add_int64(xspace::map_entry::kKey, id);
+    entry.add_message(xspace::map_entry::kValue, value);
+  }
+}
+
+}  // namespace
+
+uint32_t PlaneBuffer::AddLine(uint32_t display_id, std::string name) {
+  lines_.push_back({display_id, std::move(name), {}});
+  return static_cast<uint32_t>(lines_.size() - 1);
+}
+
+uint32_t PlaneBuffer::IdOf(Ids& ids, std::string_view name) {
+  const auto known = ids.find(absl::string_view(name.data(), name.size()));
+  if (known != ids.end()) return known->second;
+  names_bytes_ += 2 * name.size() + 64;
+  const auto id = static_cast<uint32_t>(ids.size() + 1);
+  ids.emplace(std::string(name), id);
+  return id;
+}
+
+void PlaneBuffer::AppendStat(const EventAttribute& attribute, std::string& out) {
+  protozero::pbf_writer stat(out);
+  stat.add_int64(xspace::stat::kMetadataId, IdOf(stat_ids_, attribute.name));
+  switch (attribute.type) {
+    case ValueType::kBool:
+    case ValueType::kUint:
+      stat.add_uint64(xspace::stat::kUint64, attribute.value);
+      return;
+    case ValueType::kInt:
+      stat.add_int64(xspace::stat::kInt64, static_cast<int64_t>(attribute.value));
+      return;
+    case ValueType::kDouble:
+      stat.add_double(xspace::stat::kDouble, std::bit_cast<double>(attribute.value));
+      return;
+    case ValueType::kNull:
+      stat.add_uint64(xspace::stat::kReference, IdOf(stat_ids_, "null"));
+      return;
+    case ValueType::kString:
+    case ValueType::kJson:
+      break;
+  }
+  if (attribute.text.size() <= kSharedTextBytesMax) {
+    stat.add_uint64(xspace::stat::kReference, IdOf(stat_ids_, attribute.text));
+  } else {
+    stat.add_string(xspace::stat::kString, Utf8(attribute.text));
+  }
+}
+
+void PlaneBuffer::Add(uint32_t line, std::string_view name, uint64_t start_ns, uint64_t duration_ns,
+                      uint64_t flow, const std::vector<EventAttribute>& attributes) {
+  Event event{.start_ns = start_ns,
+              .duration_ns = duration_ns,
+              .flow = flow,
+              .name = IdOf(event_ids_, name),
+              .stats_begin = static_cast<uint32_t>(stats_.size())};
+  std::string stat;
+  protozero::pbf_writer stats(stats_);
+  for (const EventAttribute& attribute : attributes) {
+    stat.clear();
+    AppendStat(attribute, stat);
+    stats.add_message(xspace::event::kStats, stat);
+  }
+  event.stats_end = static_cast<uint32_t>(stats_.size());
+  lines_[line].events.push_back(event);
+  ++events_;
+}
+
+bool PlaneBuffer::AttachFlow(const std::vector<uint32_t>& lines, uint64_t at_ns, uint64_t flow) {
+  Event* found = nullptr;
+  for (const uint32_t line : lines) {
+    auto& events = lines_[line].events;
+    const size_t first = events.size() - std::min(events.size(), kLookBackMax);
+    for (size_t i = events.size(); i > first; --i) {
+      Event& event = events[i - 1];
+      if (event.start_ns > at_ns || at_ns - event.start_ns > event.duration_ns) continue;
+      if (event.flow == 0 && (found == nullptr || event.start_ns > found->start_ns)) found = &event;
+      break;
+    }
+  }
+  if (found == nullptr) return false;
+  found->flow = flow;
+  return true;
+}
+
+void PlaneBuffer::AddPlaneStat(const EventAttribute& attribute) {
+  std::string stat;
+  AppendStat(attribute, stat);
+  protozero::pbf_writer(plane_stats_).add_message(xspace::plane::kStats, stat);
+}
+
+void PlaneBuffer::AppendLine(Line& line, std::string& out) {
+  std::stable_sort(line.events.begin(), line.events.end(), [](const Event& a, const Event& b) {
+    return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.duration_ns > b.duration_ns;
+  });
+  const uint64_t begin_ns = line.events.front().start_ns;
+  protozero::pbf_writer writer(out);
+  writer.add_int64(xspace::line::kId, line.display_id);
+  writer.add_int64(xspace::line::kDisplayId, line.display_id);
+  writer.add_string(xspace::line::kName, Utf8(line.name));
+  writer.add_int64(xspace::line::kTimestampNs, static_cast<int64_t>(begin_ns));
+  std::string bytes;
+  for (const Event& event : line.events) {
+    bytes.clear();
+    protozero::pbf_writer about(bytes);
+    about.add_int64(xspace::event::kMetadataId, event.name);
+    about.add_int64(xspace::event::kOffsetPs, Picoseconds(event.start_ns - begin_ns));
+    about.add_int64(xspace::event::kDurationPs, Picoseconds(event.duration_ns));
+    if (event.flow != 0) {
+      protozero::pbf_writer stat(about, xspace::event::kStats);
+      stat.add_int64(xspace::stat::kMetadataId, flow_stat_);
+      stat.add_uint64(xspace::stat::kUint64, event.flow);
+    }
+    bytes.append(stats_, event.stats_begin, event.stats_end - event.stats_begin);
+    writer.add_message(xspace::line::kEvents, bytes);
+  }
+}
+
+std::string PlaneBuffer::TakeBytes() {
+  flow_stat_ = IdOf(stat_ids_, xspace::kFlowStat);
+  std::string out;
+  protozero::pbf_writer plane(out);
+  plane.add_int64(xspace::plane::kId, id_);
+  plane.add_string(xspace::plane::kName, Utf8(name_));
+  for (Line& line : lines_) {
+    if (line.events.empty()) continue;
+    std::string bytes;
+    AppendLine(line, bytes);
+    plane.add_message(xspace::plane::kLines, bytes);
+    line.events = {};
+  }
+  AppendMetadata(xspace::plane::kEventMetadata, event_ids_, out);
+  AppendMetadata(xspace::plane::kStatMetadata, stat_ids_, out);
+  out += plane_stats_;
+  stats_ = {};
+  plane_stats_.clear();
+  event_ids_.clear();
+  stat_ids_.clear();
+  names_bytes_ = 0;
+  events_ = 0;
+  return out;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/xspace/xspace_exporter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <protozero/pbf_writer.hpp>
+
+#include "aggregator/export/capture_warnings.h"
+#include "aggregator/export/json/json_text.h"
+#include "aggregator/export/pftrace/loss_instants.h"
+#include "aggregator/export/xspace/environment_plane.h"
+#include "aggregator/export/xspace/xspace_fields.h"
+#include "aggregator/export/xspace/xspace_names.h"
+#include "aggregator/timeline/framework_names.h"
+#include "base/status.h"
+#include "trace/fidelity.h"
+#include "trace/given_way.h"
+#include "trace/host_samples.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kWarningsInFileMax = 1'000;
+constexpr std::string_view kPlanePrefix = "/device:CUSTOM:";
+constexpr std::string_view kSqueezedStat = "squeezed_duration_ns";
+constexpr uint64_t kFrameworkFlows = uint64_t{1} << 40;  // ids from here on
+
+// Of a span that waits: what it holds besides its own size.
+size_t HeldBytes(std::string_view name, const std::vector<EventAttribute>& attributes) {
+  constexpr size_t kPerAttribute = sizeof(EventAttribute) + 2 * sizeof(std::string);
+  size_t bytes = name.size() + kPerAttribute * attributes.size();
+  for (const EventAttribute& attribute : attributes) {
+    bytes += attribute.name.size() + attribute.text.size();
+  }
+  return bytes;
+}
+
+uint64_t KeyOf(uint32_t host, uint32_t plane) { return uint64_t{host} << 32 | plane; }
+
+}  // namespace
+
+absl::Status XSpaceExporter::Begin(const TimelineHeader& header) {
+  header_ = &header;
+  waiting_.Begin(header);
+  origin_ns_ = header.begin_ns;
+  end_ns_ = header.begin_ns;
+  rows_.Begin(header);
+  attributes_.Begin(header);
+  if (!options_.no_flows) executions_.emplace(header.streams, header.framework_names);
+  AddHosts();
+  return WriteLosses();
+}
+
+void XSpaceExporter::AddHosts() {
+  const std::string run = XSpaceRunName(origin_ns_);
+  std::set<std::string> taken;
+  for (const TimelineStream& stream : header_->streams) {
+    const std::string& id = stream.description.identity.worker.instance_id;
+    if (!host_of_.try_emplace(id, static_cast<uint32_t>(hosts_.size())).second) continue;
+    const std::string name = XSpaceHostName(id);
+    std::string own = name;
+    for (size_t n = 2; !taken.insert(own).second; ++n) own = fmt::format("{}-{}", name, n);
+    Host& host = hosts_.emplace_back();
+    host.instance_id = id;
+    host.file_name = fmt::format("plugins/profile/{}/{}.xplane.pb", run, own);
+  }
+}
+
+XSpaceExporter::Place XSpaceExporter::PlaceOf(uint32_t process) {
+  if (process >= places_.size()) places_.resize(process + 1);
+  if (places_[process]) return *places_[process];
+  const ExportProcess& about = rows_.process(process);
+  const StreamIdentity& identity = header_->streams[about.stream].description.identity;
+  Place place{.host = host_of_.at(identity.worker.instance_id)};
+  auto& planes = hosts_[place.host].planes;
+  if (planes.size() < kPlanesMax) {
+    const bool is_last = planes.size() + 1 == kPlanesMax;
+    planes.push_back(std::make_unique<PlaneBuffer>(
+        static_cast<int64_t>(planes.size() + 1),
+        std::string(kPlanePrefix) + (is_last ? "further processes" : about.label)));
+    if (!is_last) {
+      PlaneBuffer& plane = *planes.back();
+      plane.AddPlaneStat({"instance_id", ValueType::kString, 0, identity.worker.instance_id});
+      if (identity.kind == StreamKind::kNeuronCore) {
+        plane.AddPlaneStat({"process_id", ValueType::kUint, identity.worker.pid, {}});
+      }
+    }
+  }
+  place.plane = static_cast<uint32_t>(planes.size() - 1);
+  places_[process] = place;
+  return place;
+}
+
+// Lines are shown in the order of their numbers: by core, the device's behind the runtime's.
+XSpaceExporter::Line& XSpaceExporter::LineOf(uint32_t row, uint32_t lane) {
+  constexpr uint32_t kLinesPerOrder = 64;
+  if (row >= lines_.size()) lines_.resize(row + 1);
+  Line& line = lines_[row];
+  const ExportRow& about = rows_.row(row);
+  if (line.lanes.empty()) line.place = PlaceOf(about.process);
+  while (line.lanes.size() <= lane) {
+    const uint64_t key = KeyOf(line.place.host, line.place.plane);
+    // Where the latest of this order found its number the next one begins to look.
+    uint32_t& display_id = latest_ids_[{key, about.order}];
+    if (display_id == 0) {
+      display_id = about.order % (UINT32_MAX / kLinesPerOrder) * kLinesPerOrder + 1;
+    }
+    while (!display_ids_.insert({key, display_id}).second) ++display_id;
+    std::string name = about.name;
+    if (line.place.plane + 1 == kPlanesMax) name = rows_.process(about.process).label + " " + name;
+    if (!line.lanes.empty()) name += fmt::format(" (lane {})", line.lanes.size() + 1);
+    line.lanes.push_back(
+        hosts_[line.place.host].planes[line.place.plane]->AddLine(display_id, std::move(name)));
+  }
+  return line;
+}
+
+// A line that is no row of events.
+uint32_t XSpaceExporter::SideLine(const Place& place, const std::string& name) {
+  const uint64_t key = KeyOf(place.host, place.plane);
+  const auto [known, is_new] = side_lines_.try_emplace({key, name}, 0);
+  if (!is_new) return known->second;
+  uint32_t display_id = UINT32_MAX;
+  while (!display_ids_.insert({key, display_id}).second) --display_id;
+  known->second = hosts_[place.host].planes[place.plane]->AddLine(display_id, name);
+  return known->second;
+}
+
+absl::Status XSpaceExporter::Add(const Place& place, uint32_t line, const Item& item,
+                                 const std::vector<EventAttribute>& attributes) {
+  Host& host = hosts_[place.host];
+  const bool cannot_open = host.file == nullptr && hosts_open_ >= kHostsOpenMax &&
+                           buffered_bytes_ > options_.buffered_bytes_max;
+  if (host.bytes >= options_.host_bytes_max || cannot_open) {
+    if (host.left_out++ == 0) host.left_out_from_ns = origin_ns_ + item.start_ns;
+    return absl::OkStatus();
+  }
+  PlaneBuffer& plane = *host.planes[place.plane];
+  const size_t before = plane.buffered_bytes();
+  plane.Add(line, item.name, item.start_ns, item.duration_ns, item.flow, attributes);
+  const size_t added = plane.buffered_bytes() - before;
+  host.bytes += added;
+  buffered_bytes_ += added;
+  return buffered_bytes_ > options_.buffered_bytes_max ? FlushPlanes() : absl::OkStatus();
+}
+
+absl::Status XSpaceExporter::Write(const TimelineBatch& batch) {
+  for (const TimelineRecord* record : batch.records) RETURN_IF_ERROR(WriteRecord(*record));
+  while (auto late = waiting_.TakeLate(batch.begin_ns)) RETURN_IF_ERROR(EndWait(*late, {}));
+  return absl::OkStatus();
+}
+
+absl::Status XSpaceExporter::WriteRecord(const TimelineRecord& record) {
+  if (record.kind == RecordKind::kStopAttributes) {
+    auto waiting = waiting_.Take(record.span_id);
+    return waiting ? EndWait(*waiting, attributes_.OfStop(record)) : absl::OkStatus();
+  }
+  end_ns_ = std::max(end_ns_, record.end_ns);
+  if (header_->streams[record.stream].description.identity.kind == StreamKind::kHost) {
+    if (record.kind != RecordKind::kCounter) return absl::OkStatus();
+    return WriteCounter(record, PlaceOf(rows_.ProcessOf(record.stream)));
+  }
+  const uint32_t row = rows_.RowOf(record);
+  switch (record.kind) {
+    case RecordKind::kFlowStart:
+    case RecordKind::kFlowStep:
+    case RecordKind::kFlowEnd:
+      return WriteArrow(record, row);
+    case RecordKind::kCounter:
+      return WriteCounter(record, PlaceOf(rows_.row(row).process));
+    default:
+      return WriteSpan(record, row);
+  }
+}
+
+uint64_t XSpaceExporter::FlowOf(const TimelineRecord& record) {
+  if (!executions_) return 0;
+  const auto& points = executions_->Of(record);
+  if (points.empty()) return 0;
+  switch (points.front().role) {
+    case LinkRole::kStart:
+      return xspace::Flow(xspace::FlowDirection::kOut, points.front().id);
+    case LinkRole::kStep:
+      return xspace::Flow(xspace::FlowDirection::kInOut, points.front().id);
+    case LinkRole::kEnd:
+      break;
+  }
+  return xspace::Flow(xspace::FlowDirection::kIn, points.front().id);
+}
+
+// Also instants: events without length.
+absl::Status XSpaceExporter::WriteSpan(const TimelineRecord& record, uint32_t row) {
+  std::optional<uint32_t> lane = 0;
+  if (record.end_ns > record.start_ns) {
+    lane = rows_.row(row).lanes.Place(record.start_ns, record.end_ns, 0);
+  }
+  if (!lane) ++squeezed_;
+  Item item{.name = std::string(attributes_.NameOf(record)),
+            .start_ns = SinceBegin(record.start_ns),
+            .duration_ns = lane ? record.end_ns - record.start_ns : 0,
+            .flow = FlowOf(record)};
+  std::vector<EventAttribute> attributes = attributes_.Of(record);
+  std::deque<std::string> renamed;  // views into it stay
+  for (EventAttribute& attribute : attributes) {
+    if (attribute.name != xspace::kFlowStat && attribute.name != kSqueezedStat) continue;
+    attribute.name = renamed.emplace_back("data." + std::string(attribute.name));
+  }
+  if (!lane) {
+    attributes.push_back(
+        {kSqueezedStat, ValueType::kUint, record.end_ns - record.start_ns, std::string_view()});
+  }
+  if (const size_t bytes = HeldBytes(item.name, attributes); waiting_.Admits(record, bytes)) {
+    Waiting waiting{.row = row, .lane = lane.value_or(0), .item = std::move(item)};
+    for (const EventAttribute& attribute : attributes) {
+      waiting.texts.emplace_back(attribute.name, attribute.text);
+      waiting.attributes.push_back({{}, attribute.type, attribute.value, {}});
+    }
+    waiting_.Add(record, std::move(waiting), bytes);
+    return absl::OkStatus();
+  }
+  const Line& line = LineOf(row, lane.value_or(0));
+  return Add(line.place, line.lanes[lane.value_or(0)], item, attributes);
+}
+
+absl::Status XSpaceExporter::EndWait(Waiting& waiting, const std::vector<EventAttribute>& stop) {
+  std::vector<EventAttribute> attributes = waiting.attributes;
+  for (size_t i = 0; i < attributes.size(); ++i) {
+    attributes[i].name = waiting.texts[i].first;
+    attributes[i].text = waiting.texts[i].second;
+  }
+  std::deque<std::string> renamed;  // views into it stay
+  for (EventAttribute attribute : stop) {
+    const auto is_taken = [&] {
+      return std::any_of(attributes.begin(), attributes.end(),
+                         [&](const EventAttribute& other) { return other.name == attribute.name; });
+    };
+    while (is_taken()) {
+      attribute.name = renamed.emplace_back("stop_" + std::string(attribute.name));
+    }
+    attributes.push_back(attribute);
+  }
+  const Line& line = LineOf(waiting.row, waiting.lane);
+  return Add(line.place, line.lanes[waiting.lane], waiting.item, attributes);
+}
+
+// Arrows of a framework file belong to the slice around them; where that is not at hand any more,
+// an event without length carries it.
+absl::Status XSpaceExporter::WriteArrow(const TimelineRecord& record, uint32_t row) {
+  const uint64_t id = kFrameworkFlows + links_.Link(record);
+  if (options_.no_flows) return absl::OkStatus();
+  const xspace::FlowDirection direction =
+      record.kind == RecordKind::kFlowStart  ? xspace::FlowDirection::kOut
+      : record.kind == RecordKind::kFlowStep ? xspace::FlowDirection::kInOut
+                                             : xspace::FlowDirection::kIn;
+  const Line& line = LineOf(row, 0);
+  const uint64_t at_ns = SinceBegin(record.start_ns);
+  const uint64_t flow = xspace::Flow(direction, id);
+  PlaneBuffer& plane = *hosts_[line.place.host].planes[line.place.plane];
+  if (plane.AttachFlow(line.lanes, at_ns, flow)) return absl::OkStatus();
+  return Add(line.place, line.lanes.front(),
+             {.name = std::string(record.start().event_type), .start_ns = at_ns, .flow = flow}, {});
+}
+
+absl::Status XSpaceExporter::WriteCounter(const TimelineRecord& record, const Place& place) {
+  Item item{.name = std::string(attributes_.NameOf(record)),
+            .start_ns = SinceBegin(record.start_ns)};
+  const ShapeKey* about = nullptr;
+  const uint64_t* cpu = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &about);
+  if (cpu != nullptr) item.name += " " + AttributeText(*about, *cpu, record.names->strings);
+  std::vector<EventAttribute> series;
+  const auto& keys = record.start().keys;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!IsCounterValue(keys[i]) || keys[i].name == kHostDurationNsKey) continue;
+    series.push_back({keys[i].name, keys[i].type, record.values[i], {}});
+  }
+  // The viewer stacks the values of one event and names the first: bytes upon percent.
+  for (const EventAttribute& one : series) {
+    Item of_one = item;
+    if (series.size() > 1) of_one.name += " " + std::string(one.name);
+    RETURN_IF_ERROR(Add(place, SideLine(place, "_counters_"), of_one, {one}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status XSpaceExporter::WriteLosses() {
+  for (const auto& [at_ns, stream, loss] : TraceLosses(*header_)) {
+    const std::string identity = ToString(header_->streams[stream].description.identity);
+    const Place place = PlaceOf(rows_.ProcessOf(stream));
+    RETURN_IF_ERROR(Add(
+        place, SideLine(place, "losses"),
+        {.name = IsGivenWay(loss) ? "not recorded" : "events lost", .start_ns = SinceBegin(at_ns)},
+        {{"stream", ValueType::kString, 0, identity},
+         {"place", ValueType::kString, 0, ToString(loss.place)},
+         {"reason", ValueType::kString, 0, ToString(loss.reason)},
+         {"events", ValueType::kUint, loss.events, {}},
+         {"events_unknown", ValueType::kBool, loss.events_unknown ? 1u : 0u, {}},
+         {"detail", ValueType::kString, 0, loss.detail}}));
+  }
+  return absl::OkStatus();
+}
+
+// The largest first, until half is free.
+absl::Status XSpaceExporter::FlushPlanes() {
+  std::vector<std::pair<Host*, PlaneBuffer*>> planes;
+  for (Host& host : hosts_) {
+    if (host.file == nullptr && hosts_open_ >= kHostsOpenMax) continue;
+    for (const auto& plane : host.planes) {
+      if (plane->events() > 0) planes.emplace_back(&host, plane.get());
+    }
+  }
+  std::stable_sort(planes.begin(), planes.end(), [](const auto& a, const auto& b) {
+    return a.second->buffered_bytes() > b.second->buffered_bytes();
+  });
+  for (const auto& [host, plane] : planes) {
+    if (buffered_bytes_ <= options_.buffered_bytes_max / 2) break;
+    if (host->file == nullptr && hosts_open_ >= kHostsOpenMax) continue;
+    RETURN_IF_ERROR(FlushPlane(*host, *plane));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status XSpaceExporter::FlushPlane(Host& host, PlaneBuffer& plane) {
+  const size_t buffered = plane.buffered_bytes();
+  std::string space;
+  protozero::pbf_writer(space).add_message(xspace::space::kPlanes, plane.TakeBytes());
+  buffered_bytes_ -= buffered;
+  host.bytes -= std::min<uint64_t>(host.bytes, buffered);
+  host.bytes += space.size();
+  return WriteTo(host, space);
+}
+
+absl::Status XSpaceExporter::WriteTo(Host& host, std::string_view bytes) {
+  if (host.file == nullptr) {
+    ASSIGN_OR_RETURN(host.file, files_.Open(host.file_name));
+    ++hosts_open_;
+  }
+  bytes_written_ += bytes.size();
+  return host.file->Write(bytes);
+}
+
+absl::Status XSpaceExporter::FinishHost(Host& host, const std::vector<std::string>& warnings) {
+  for (const auto& plane : host.planes) {
+    if (plane->events() > 0) RETURN_IF_ERROR(FlushPlane(host, *plane));
+  }
+  std::string rest;
+  const std::string_view verdict =
+      header_->certificate == nullptr ? std::string_view() : header_->certificate->verdict;
+  AppendEnvironmentPlane(origin_ns_, end_ns_, verdict, static_cast<int64_t>(host.planes.size() + 1),
+                         rest);
+  protozero::pbf_writer space(rest);
+  for (const std::string& warning : warnings) space.add_string(xspace::space::kWarnings, warning);
+  // Part of the file's name, by which the viewer knows the host.
+  const size_t slash = host.file_name.rfind('/') + 1;
+  const size_t length = host.file_name.size() - slash - std::string_view(".xplane.pb").size();
+  space.add_string(xspace::space::kHostnames, host.file_name.substr(slash, length));
+  RETURN_IF_ERROR(WriteTo(host, rest));
+  RETURN_IF_ERROR(host.file->Close());
+  host.file.reset();
+  --hosts_open_;
+  return absl::OkStatus();
+}
+
+absl::Status XSpaceExporter::Finish(ExportSummary& summary) {
+  while (auto waiting = waiting_.TakeRest()) RETURN_IF_ERROR(EndWait(*waiting, {}));
+  waiting_.Warn(summary);
+  for (const Host& host : hosts_) {
+    if (host.left_out == 0) continue;
+    summary.warnings.push_back(fmt::format(
+        "{} events of {} from {} on are left out: its file would be larger than the {} MiB that "
+        "viewers load; export a shorter window, or fewer event types",
+        host.left_out, host.instance_id, VendorTimeText(host.left_out_from_ns),
+        options_.host_bytes_max >> 20));
+  }
+  if (squeezed_ > 0) {
+    summary.warnings.push_back(fmt::format(
+        "{} spans are shown without their length (squeezed_duration_ns): more overlap on their "
+        "row than a trace has lanes",
+        squeezed_));
+  }
+  if (executions_) {
+    for (std::string& warning : executions_->counts().Warnings()) {
+      summary.warnings.push_back(std::move(warning));
+    }
+  }
+  std::vector<std::string> warnings;
+  ForEachWarning(*header_, summary.warnings, [&](std::string_view message, std::string_view) {
+    if (warnings.size() >= kWarningsInFileMax) return;
+    AppendRepairedUtf8(message, warnings.emplace_back());
+  });
+  // One after the other: at the end no two have to be open.
+  for (Host& host : hosts_) RETURN_IF_ERROR(FinishHost(host, warnings));
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

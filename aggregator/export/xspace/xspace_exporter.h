@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "aggregator/derive/framework_links.h"
+#include "aggregator/export/exporter.h"
+#include "aggregator/export/pftrace/flow_links.h"
+#include "aggregator/export/rows/event_attributes.h"
+#include "aggregator/export/rows/row_table.h"
+#include "aggregator/export/waiting_spans.h"
+#include "aggregator/export/xspace/plane_buffer.h"
+
+namespace neurontrace {
+
+// Writes a timeline as XSpace files in TensorBoard's layout, one for each instance:
+// plugins/profile/RUN/INSTANCE.xplane.pb. docs/formats/xspace.md has the planes, lines and stats. A
+// process is a plane, its rows are the plane's lines. Memory is bounded: what is buffered beyond
+// kBufferedBytesMax is written, the largest plane first. One thread at a time; `files` must outlive
+// it.
+class XSpaceExporter : public Exporter {
+ public:
+  // Viewers load a whole file, and need twenty times its size for that. Beyond, an instance's
+  // events are left out, counted and named in a warning.
+  static constexpr uint64_t kHostBytesMax = uint64_t{256} << 20;
+  static constexpr size_t kBufferedBytesMax = size_t{8} << 20;
+  // Files that can be open at once before the end; as those beyond kHostBytesMax.
+  static constexpr size_t kHostsOpenMax = 480;
+  // Planes of one instance that the viewer shows; further processes share the last.
+  static constexpr size_t kPlanesMax = 199;
+
+  struct Options {
+    Grouping grouping;
+    bool no_flows = false;
+    uint64_t host_bytes_max = kHostBytesMax;
+    size_t buffered_bytes_max = kBufferedBytesMax;
+  };
+  XSpaceExporter(Options options, OutputFiles& files)
+      : options_(std::move(options)), files_(files), rows_(options_.grouping) {}
+
+  absl::Status Begin(const TimelineHeader& header) override;
+  absl::Status Write(const TimelineBatch& batch) override;
+  absl::Status Finish(ExportSummary& summary) override;
+  uint64_t bytes_written() const override { return bytes_written_; }
+
+ private:
+  struct Host {
+    std::string instance_id;
+    std::string file_name;
+    std::unique_ptr<OutputFile> file;  // null until something is written
+    std::vector<std::unique_ptr<PlaneBuffer>> planes;
+    uint64_t bytes = 0;  // written and buffered, about
+    uint64_t left_out = 0;
+    uint64_t left_out_from_ns = 0;
+  };
+  struct Place {
+    uint32_t host = 0;
+    uint32_t plane = 0;
+  };
+  struct Line {
+    Place place;
+    std::vector<uint32_t> lanes;  // line numbers in the plane
+  };
+  struct Item {
+    std::string name;
+    uint64_t start_ns = 0;
+    uint64_t duration_ns = 0;
+    uint64_t flow = 0;
+  };
+  // A span that waits for its stop, with the texts that its attributes point to.
+  struct Waiting {
+    uint32_t row = 0;
+    uint32_t lane = 0;
+    Item item;
+    std::vector<std::pair<std::string, std::string>> texts;  // name, text
+    std::vector<EventAttribute> attributes;                  // without them
+  };
+
+  absl::Status WriteRecord(const TimelineRecord& record);
+  absl::Status WriteSpan(const TimelineRecord& record, uint32_t row);
+  absl::Status WriteArrow(const TimelineRecord& record, uint32_t row);
+  absl::Status WriteCounter(const TimelineRecord& record, const Place& place);
+  absl::Status WriteLosses();
+  absl::Status EndWait(Waiting& waiting, const std::vector<EventAttribute>& stop);
+  absl::Status Add(const Place& place, uint32_t line, const Item& item,
+                   const std::vector<EventAttribute>& attributes);
+
+  void AddHosts();
+  Place PlaceOf(uint32_t process);
+  Line& LineOf(uint32_t row, uint32_t lane);
+  uint32_t SideLine(const Place& place, const std::string& name);
+  uint64_t FlowOf(const TimelineRecord& record);
+  uint64_t SinceBegin(uint64_t ns) const { return ns > origin_ns_ ? ns - origin_ns_ : 0; }
+
+  absl::Status FlushPlanes();
+  absl::Status FlushPlane(Host& host, PlaneBuffer& plane);
+  absl::Status WriteTo(Host& host, std::string_view bytes);
+  absl::Status FinishHost(Host& host, const std::vector<std::string>& warnings);
+
+  const Options options_;
+  OutputFiles& files_;
+  RowTable rows_;
+  EventAttributes attributes_;
+  std::optional<FrameworkLinks> executions_;  // none: no arrows
+  FlowLinks links_;
+  const TimelineHeader* header_ = nullptr;
+  uint64_t origin_ns_ = 0;
+  uint64_t end_ns_ = 0;
+  std::vector<Host> hosts_;
+  std::map<std::string, uint32_t> host_of_;                          // by instance id
+  std::vector<std::optional<Place>> places_;                         // by process
+  std::vector<Line> lines_;                                          // by row
+  std::map<std::pair<uint64_t, std::string>, uint32_t> side_lines_;  // by host and plane, name
+  std::set<std::pair<uint64_t, uint32_t>> display_ids_;              // by host and plane
+  std::map<std::pair<uint64_t, uint32_t>, uint32_t> latest_ids_;     // likewise, by order
+  WaitingSpans<Waiting> waiting_;
+  size_t hosts_open_ = 0;
+  size_t buffered_bytes_ = 0;
+  uint64_t bytes_written_ = 0;
+  uint64_t squeezed_ = 0;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/deliver/claim.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "aggregator/deliver/manifest.h"
+#include "base/status.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kClaimBytesMax = 4096;
+constexpr std::string_view kClaimBeginning = "claim.";
+constexpr std::string_view kClaimEnding = ".json";
+
+// 0: no claim's name.
+uint64_t NumberOf(std::string_view name) {
+  if (!name.starts_with(kClaimBeginning) || !name.ends_with(kClaimEnding)) return 0;
+  name.remove_prefix(kClaimBeginning.size());
+  if (name.size() <= kClaimEnding.size()) return 0;
+  name.remove_suffix(kClaimEnding.size());
+  uint64_t number = 0;
+  const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  // The last ones are never reached; who puts one there to be in the way is passed over.
+  const bool is_number = error == std::errc() && rest == name.data() + name.size();
+  return is_number && number < UINT64_MAX / 2 ? number : 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Claim>> Claim::Take(Volume& volume, const std::string& directory,
+                                                   const ClaimOwner& owner, const Clock& clock) {
+  std::unique_ptr<Claim> claim(new Claim(volume, directory, owner, clock));
+  ASSIGN_OR_RETURN(Others others, claim->LookAround(false));
+  if (!others.who_has_it.empty()) return Unavailable("{}", others.who_has_it);
+  const absl::Status made = claim->Make(others.newest + 1);
+  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  // Of two that found a dead one at the same moment, both may have made theirs.
+  ASSIGN_OR_RETURN(others, claim->LookAround(made.ok()));
+  if (!others.who_has_it.empty()) return Unavailable("{}", others.who_has_it);
+  if (made.ok()) return claim;
+  return Unavailable("{} is being claimed by another export: try again", volume.Where(directory));
+}
+
+Claim::~Claim() {
+  if (number_ == 0 || AgeNs() >= kClaimLeaseNs) return;
+  volume_.Remove(NameOf(number_)).IgnoreError();  // its lease ends
+}
+
+absl::Status Claim::Keep() {
+  if (AgeNs() < kClaimRenewNs) return absl::OkStatus();
+  // Another may have taken it over, and have finished since.
+  if (AgeNs() >= kClaimLeaseNs) return Lost("it was not renewed in time");
+  const uint64_t last = number_;
+  const uint64_t last_until_ns = made_monotonic_ns_ + kClaimLeaseNs;
+  const absl::Status made = Make(last + 1);
+  if (absl::IsAlreadyExists(made)) return Lost(std::string(made.message()));
+  if (!made.ok()) {
+    const bool is_time_for_another_try = AgeNs() + kVolumeOperationNs < kClaimLeaseNs;
+    return is_time_for_another_try ? absl::OkStatus() : made;
+  }
+  if (clock_.MonotonicNs() >= last_until_ns) return Lost("it was renewed too late");
+  volume_.Remove(NameOf(last)).IgnoreError();  // dies by itself
+  ASSIGN_OR_RETURN(const Others others, LookAround(false));
+  return others.who_has_it.empty() ? absl::OkStatus() : Lost(others.who_has_it);
+}
+
+absl::Status Claim::Lost(const std::string& why) const {
+  return absl::AbortedError(
+      fmt::format("{} is not ours to write any more: {}", volume_.Where(directory_), why));
+}
+
+std::string Claim::NameOf(uint64_t number) const {
+  return fmt::format("{}/{}{}{}", directory_, kClaimBeginning, number, kClaimEnding);
+}
+
+absl::Status Claim::Make(uint64_t number) {
+  v1::DeliveryClaim claim;
+  claim.set_owner(owner_.name);
+  claim.set_lock(owner_.lock);
+  claim.set_run(owner_.run);
+  claim.set_lease_until_realtime_ns(clock_.RealtimeNs() + kClaimLeaseNs);
+  // From before it is there, so that it never ends earlier than we believe.
+  const uint64_t now_ns = clock_.MonotonicNs();
+  const std::string text = FormatClaim(claim);
+  if (absl::Status status = volume_.CreateOnce(NameOf(number), text); !status.ok()) {
+    // A try whose answer was lost, before one that found what it had made.
+    const auto there = volume_.Read(NameOf(number), kClaimBytesMax);
+    if (!there.ok() || *there != text) return status;
+  }
+  number_ = number;
+  made_monotonic_ns_ = now_ns;
+  return absl::OkStatus();
+}
+
+bool Claim::IsOfTheDead(const v1::DeliveryClaim& claim, uint64_t now_ns) const {
+  if (!owner_.lock.empty() && claim.lock() == owner_.lock && claim.run() != owner_.run) return true;
+  const uint64_t until_ns = claim.lease_until_realtime_ns();
+  return until_ns < UINT64_MAX - kClaimGraceNs && until_ns + kClaimGraceNs < now_ns;
+}
+
+absl::StatusOr<Claim::Others> Claim::LookAround(bool remove_dead) {
+  Others others;
+  ASSIGN_OR_RETURN(const std::vector<Volume::Entry> entries,
+                   volume_.List(directory_, limits::kDeliveredFilesMax));
+  const uint64_t now_ns = clock_.RealtimeNs();
+  for (const Volume::Entry& entry : entries) {
+    const uint64_t number = NumberOf(entry.name);
+    if (number == 0) continue;
+    others.newest = std::max(others.newest, number);
+    if (number == number_) continue;
+    const auto text = volume_.Read(NameOf(number), kClaimBytesMax);
+    if (absl::IsNotFound(text.status())) continue;  // just released
+    if (absl::IsUnavailable(text.status())) return text.status();
+    v1::DeliveryClaim claim;
+    const auto parsed = text.ok() ? ParseClaim(*text) : text.status();
+    if (parsed.ok()) {
+      claim = *parsed;
+    } else {
+      claim.set_owner("somebody unknown");
+    }
+    // Half written, or of a clock that is far ahead: by its file's time.
+    if (!parsed.ok() || claim.lease_until_realtime_ns() > now_ns + kClaimLeaseNs + kClaimGraceNs) {
+      claim.set_lease_until_realtime_ns(entry.modified_realtime_ns + kClaimLeaseNs);
+    }
+    const uint64_t until_ns = claim.lease_until_realtime_ns();
+    if (!IsOfTheDead(claim, now_ns)) {
+      others.who_has_it =
+          fmt::format("{} is being written by {}, which has it for {} s more at the most",
+                      volume_.Where(directory_), claim.owner(),
+                      until_ns > now_ns ? (until_ns - now_ns) / 1'000'000'000 + 1 : 0);
+      return others;
+    }
+    if (remove_dead) volume_.Remove(NameOf(number)).IgnoreError();
+  }
+  return others;
+}
+
+}  // namespace neurontrace

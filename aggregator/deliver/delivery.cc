@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/deliver/delivery.h"
+
+#include <utility>
+#include <vector>
+
+#include "aggregator/deliver/manifest.h"
+#include "base/status.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr std::string_view kManifest = "manifest.json";
+constexpr std::string_view kPartialManifest = "manifest.partial.json";
+constexpr std::string_view kChecksums = "SHA256SUMS";
+constexpr uint64_t kSaveBytes = 64u << 20;
+constexpr uint64_t kSaveNs = 2'000'000'000;
+
+std::string Below(const std::string& directory, std::string_view name) {
+  return directory.empty() ? std::string(name) : fmt::format("{}/{}", directory, name);
+}
+
+}  // namespace
+
+// The files of one step, until it ends.
+class Delivery::Step : public OutputFiles {
+ public:
+  // `others`: files of the other steps.
+  Step(Delivery& delivery, std::string directory, v1::DeliveredStep now, size_t others)
+      : delivery_(delivery),
+        directory_(std::move(directory)),
+        others_(others),
+        now_(std::move(now)) {}
+  absl::StatusOr<std::unique_ptr<OutputFile>> Open(std::string_view name) override;
+
+  v1::DeliveredStep& now() { return now_; }
+  bool has_open() const { return open_ != 0; }
+
+ private:
+  friend class Delivery::StepFile;
+  Delivery& delivery_;
+  const std::string directory_;
+  const size_t others_;
+  v1::DeliveredStep now_;
+  absl::flat_hash_set<std::string> names_;
+  size_t open_ = 0;
+};
+
+class Delivery::StepFile : public OutputFile {
+ public:
+  StepFile(Step& step, std::string name, std::unique_ptr<Volume::File> file)
+      : step_(step), name_(std::move(name)), file_(std::move(file)) {
+    ++step_.open_;
+  }
+  ~StepFile() override { --step_.open_; }
+
+  absl::Status Write(std::string_view bytes) override {
+    RETURN_IF_ERROR(step_.delivery_.Keep());
+    RETURN_IF_ERROR(file_->Write(bytes));
+    hash_.Update(bytes);
+    bytes_ += bytes.size();
+    step_.delivery_.bytes_written_ += bytes.size();
+    return absl::OkStatus();
+  }
+
+  absl::Status Close() override {
+    RETURN_IF_ERROR(step_.delivery_.Keep());
+    RETURN_IF_ERROR(file_->Sync());
+    RETURN_IF_ERROR(step_.delivery_.Keep());
+    RETURN_IF_ERROR(file_->Commit());
+    step_.delivery_.tokens_.erase(name_);
+    ++step_.delivery_.files_written_;
+    v1::DeliveredFile& file = *step_.now_.add_files();
+    file.set_name(name_);
+    file.set_bytes(bytes_);
+    file.set_sha256(HexOf(hash_.Finish()));
+    return absl::OkStatus();
+  }
+
+ private:
+  Step& step_;
+  const std::string name_;
+  const std::unique_ptr<Volume::File> file_;
+  Sha256 hash_;
+  uint64_t bytes_ = 0;
+};
+
+absl::StatusOr<std::unique_ptr<OutputFile>> Delivery::Step::Open(std::string_view name) {
+  if (!IsVolumeName(name)) return InvalidArgument("delivery: '{}' is no name of a file", name);
+  if (names_.size() >= limits::kExportFilesMax) {
+    return ResourceExhausted("delivery: more than {} files", limits::kExportFilesMax);
+  }
+  if (others_ + names_.size() >= limits::kDeliveredFilesMax) {
+    return ResourceExhausted(
+        "delivery: more than {} files of one capture: give another destination",
+        limits::kDeliveredFilesMax);
+  }
+  if (!names_.emplace(name).second) return InvalidArgument("delivery: two files named {}", name);
+  const std::string path = Below(directory_, name);
+  RETURN_IF_ERROR(delivery_.Keep());
+  // So that whoever goes on knows where temporary files may lie.
+  delivery_.AddDirectoryOf(path);
+  if (!delivery_.are_directories_saved_) RETURN_IF_ERROR(delivery_.Save());
+  Volume::Resumption resumption;
+  const auto known = delivery_.tokens_.find(path);
+  if (known != delivery_.tokens_.end()) resumption.token = known->second;
+  resumption.remember = [&delivery = delivery_, path](const std::string& token) {
+    return delivery.Remember(path, token);
+  };
+  ASSIGN_OR_RETURN(std::unique_ptr<Volume::File> file,
+                   delivery_.volume_.Create(path, std::move(resumption)));
+  return std::make_unique<StepFile>(*this, path, std::move(file));
+}
+
+Delivery::Delivery(Volume& volume, const Spec& spec, const Clock& clock)
+    : volume_(volume),
+      spec_(spec),
+      clock_(clock),
+      directory_(fmt::format("neurontrace_{}", spec.capture.ToString())) {}
+
+Delivery::~Delivery() = default;
+
+absl::StatusOr<std::unique_ptr<Delivery>> Delivery::Begin(Volume& volume, const Spec& spec,
+                                                          const Clock& clock) {
+  std::unique_ptr<Delivery> delivery(new Delivery(volume, spec, clock));
+  ASSIGN_OR_RETURN(delivery->claim_, Claim::Take(volume, delivery->directory_, spec.owner, clock));
+  RETURN_IF_ERROR(delivery->TakeUp());
+  return delivery;
+}
+
+// The partial manifest counts before the whole one, which is older where both are there.
+absl::Status Delivery::TakeUp() {
+  for (const std::string_view name : {kPartialManifest, kManifest}) {
+    const auto text = volume_.Read(Below(directory_, name), limits::kManifestBytesMax);
+    if (absl::IsNotFound(text.status())) continue;
+    RETURN_IF_ERROR(text.status());
+    is_open_ = is_open_ || name == kPartialManifest;  // also one of which nothing can be read
+    auto parsed = ParseManifest(*text);
+    // Half written, on a volume without rename: what it would have told is written again.
+    if (!parsed.ok() || parsed->capture_id() != spec_.capture.ToString()) continue;
+    manifest_ = *std::move(parsed);
+    break;
+  }
+  for (const v1::UnfinishedFile& file : manifest_.unfinished()) {
+    tokens_[file.name()] = file.token();
+  }
+  for (v1::DeliveredStep& step : *manifest_.mutable_steps()) {
+    steps_.emplace(step.name(), &step);
+    files_ += static_cast<size_t>(step.files_size());
+  }
+  for (const std::string& directory : manifest_.directories()) {
+    RETURN_IF_ERROR(Keep());
+    volume_.Sweep(directory);
+  }
+  if (is_open_) volume_.Sweep(directory_);
+  manifest_.clear_directories();
+  manifest_.set_format_version(kManifestVersion);
+  manifest_.set_producer(spec_.producer);
+  manifest_.set_capture_id(spec_.capture.ToString());
+  return absl::OkStatus();
+}
+
+absl::Status Delivery::Save() {
+  manifest_.clear_unfinished();
+  for (const auto& [name, token] : tokens_) {
+    v1::UnfinishedFile& file = *manifest_.add_unfinished();
+    file.set_name(name);
+    file.set_token(token);
+  }
+  manifest_.set_complete(false);
+  saved_bytes_ = bytes_written_;
+  saved_monotonic_ns_ = clock_.MonotonicNs();
+  are_directories_saved_ = true;
+  return Write(kPartialManifest, FormatManifest(manifest_));
+}
+
+// Beside the capture's own files.
+absl::Status Delivery::Write(std::string_view name, const std::string& text) {
+  if (text.size() > spec_.manifest_bytes_max) {
+    return ResourceExhausted("delivery: {} of more than {} bytes: give another destination", name,
+                             spec_.manifest_bytes_max);
+  }
+  return WriteWhole(volume_, Below(directory_, name), text, [this] { return Keep(); });
+}
+
+absl::Status Delivery::Remove(const std::string& name) {
+  RETURN_IF_ERROR(Keep());
+  return volume_.Remove(name);
+}
+
+absl::Status Delivery::Open() {
+  RETURN_IF_ERROR(Save());
+  is_open_ = true;
+  // Also where another one had opened it: it may have died before it came to this.
+  if (is_manifest_gone_) return absl::OkStatus();
+  RETURN_IF_ERROR(Remove(Below(directory_, kManifest)));
+  RETURN_IF_ERROR(Remove(Below(directory_, kChecksums)));
+  is_manifest_gone_ = true;
+  return absl::OkStatus();
+}
+
+void Delivery::AddDirectoryOf(const std::string& name) {
+  const size_t slash = name.rfind('/');
+  if (slash == std::string::npos || !directories_.insert(name.substr(0, slash)).second) return;
+  manifest_.add_directories(name.substr(0, slash));
+  are_directories_saved_ = false;
+}
+
+void Delivery::Expect(const std::vector<std::string>& names) {
+  for (const std::string& name : names) AddDirectoryOf(name);
+}
+
+absl::Status Delivery::Remember(const std::string& name, const std::string& token) {
+  tokens_[name] = token;
+  return Save();
+}
+
+v1::DeliveredStep* Delivery::Find(const std::string& step) {
+  const auto found = steps_.find(step);
+  return found == steps_.end() ? nullptr : found->second;
+}
+
+absl::StatusOr<const v1::DeliveredStep*> Delivery::FindDone(const std::string& step,
+                                                            const std::string& request,
+                                                            const MayGoOn& may_go_on) {
+  const v1::DeliveredStep* const known = Find(step);
+  if (known == nullptr || !known->done() || known->request() != request) return nullptr;
+  for (const v1::DeliveredFile& file : known->files()) {
+    RETURN_IF_ERROR(may_go_on());
+    const auto size = volume_.Size(file.name());
+    if (!size.ok() || *size != file.bytes()) return nullptr;
+  }
+  files_there_ += static_cast<uint64_t>(known->files_size());
+  return known;
+}
+
+absl::StatusOr<OutputFiles*> Delivery::BeginStep(const std::string& step,
+                                                 const std::string& request,
+                                                 const std::string& directory) {
+  v1::DeliveredStep* known = Find(step);
+  if (known == nullptr) {
+    known = manifest_.add_steps();
+    known->set_name(step);
+    steps_.emplace(step, known);
+  }
+  // No manifest that is there may go on saying that this step is whole.
+  const bool is_told = known->done() || !is_manifest_gone_;
+  known->set_done(false);
+  if (is_told) RETURN_IF_ERROR(Open());
+  v1::DeliveredStep now;
+  now.set_name(step);
+  now.set_request(request);
+  step_ = std::make_unique<Step>(*this, directory, std::move(now),
+                                 files_ - static_cast<size_t>(known->files_size()));
+  return step_.get();
+}
+
+absl::Status Delivery::EndStep(const StepEnd& end) {
+  if (step_->has_open()) return Internal("delivery: a file of {} is open", step_->now().name());
+  v1::DeliveredStep& now = step_->now();
+  now.set_done(true);
+  now.set_verdict(end.verdict);
+  now.set_capture_incomplete(end.capture_incomplete);
+  v1::DeliveredStep* const known = Find(now.name());
+  absl::flat_hash_set<std::string> names;
+  for (const v1::DeliveredFile& file : now.files()) names.insert(file.name());
+  std::vector<std::string> gone;
+  for (const v1::DeliveredFile& file : known->files()) {
+    if (!names.contains(file.name())) gone.push_back(file.name());
+  }
+  files_ = files_ - static_cast<size_t>(known->files_size()) + names.size();
+  *known = std::move(now);
+  step_.reset();
+  // Of many small steps, those since the last manifest are written again after an interruption.
+  const bool is_worth_it = bytes_written_ >= saved_bytes_ + kSaveBytes ||
+                           clock_.MonotonicNs() >= saved_monotonic_ns_ + kSaveNs;
+  if (gone.empty() && !is_worth_it) return absl::OkStatus();
+  RETURN_IF_ERROR(Save());
+  for (const std::string& name : gone) RETURN_IF_ERROR(Remove(name));
+  return absl::OkStatus();
+}
+
+absl::Status Delivery::Finish() {
+  if (!is_open_) return absl::OkStatus();  // nothing was written: all of it was there
+  RETURN_IF_ERROR(Keep());
+  for (const auto& [name, token] : tokens_) {
+    RETURN_IF_ERROR(Keep());
+    volume_.Abandon(name, token);
+  }
+  tokens_.clear();
+  // What an earlier delivery began and this one was not asked for.
+  steps_.clear();
+  int done = 0;
+  for (int i = 0; i < manifest_.steps_size(); ++i) {
+    if (manifest_.steps(i).done()) {
+      manifest_.mutable_steps()->SwapElements(done++, i);
+      continue;
+    }
+    for (const v1::DeliveredFile& file : manifest_.steps(i).files()) {
+      RETURN_IF_ERROR(Remove(file.name()));
+    }
+  }
+  manifest_.mutable_steps()->DeleteSubrange(done, manifest_.steps_size() - done);
+  manifest_.clear_unfinished();
+  manifest_.clear_directories();
+  manifest_.set_complete(true);
+  RETURN_IF_ERROR(Write(kChecksums, FormatChecksums(manifest_)));
+  RETURN_IF_ERROR(Write(kManifest, FormatManifest(manifest_)));
+  return Remove(Below(directory_, kPartialManifest));
+}
+
+std::string Delivery::manifest_path() const { return volume_.Where(Below(directory_, kManifest)); }
+
+}  // namespace neurontrace

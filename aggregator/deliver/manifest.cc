@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/deliver/manifest.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include "aggregator/deliver/volume.h"
+#include "base/clean_text.h"
+#include "base/sha256.h"
+#include "base/status.h"
+#include "trace/artifact.h"
+#include "trace/event_json.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kWordsBytesMax = 4096;
+
+template <typename Message>
+absl::StatusOr<Message> ParseJson(std::string_view text, std::string_view what) {
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  Message message;
+  const auto status =
+      google::protobuf::util::JsonStringToMessage(std::string(text), &message, options);
+  if (!status.ok()) return DataLoss("{}: not readable: {}", what, status.ToString());
+  return message;
+}
+
+std::string Quoted(std::string_view text) {
+  std::string quoted;
+  AppendJsonString(text, quoted);
+  return quoted;
+}
+
+bool IsHex(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+bool IsHexHash(std::string_view text) { return text.size() == 2 * kSha256Bytes && IsHex(text); }
+
+bool IsDigits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Without a first directory of this word and 12 digits, as ArtifactPaths makes them where several
+// artifacts have one place.
+std::string_view WithoutHashed(std::string_view word, std::string_view name) {
+  constexpr size_t kDigits = 12;
+  const bool is_one = name.starts_with(word) && name.find('/') == word.size() + kDigits &&
+                      IsHex(name.substr(word.size(), kDigits));
+  return is_one ? name.substr(word.size() + kDigits + 1) : name;
+}
+
+// Of the vendor's layout, which captures share: an artifact's, or a worker's file.
+bool IsInspectName(std::string_view name) {
+  name = WithoutHashed("root-", WithoutHashed("agent-", name));
+  const size_t first = name.find('/');
+  const size_t last = name.rfind('/');
+  if (first == std::string_view::npos) return false;
+  const std::string_view session = last > first ? name.substr(first + 1, last - first - 1) : "";
+  const std::string_view base = name.substr(last + 1);
+  return MakeArtifactPlace(name.substr(0, first), session, base).ok() ||
+         (IsDigits(session) && base == "neurontrace.json");
+}
+
+// What a delivery of this capture may have written, and so may remove: a manifest can be planted.
+bool IsDeliveredName(std::string_view name, std::string_view capture_id) {
+  if (!IsVolumeName(name)) return false;
+  const std::string own = fmt::format("neurontrace_{}/", capture_id);
+  if (!name.starts_with(own)) return IsInspectName(name);
+  name.remove_prefix(own.size());
+  const bool is_about_it =
+      name.starts_with("manifest.") || name.starts_with("claim.") || name == "SHA256SUMS";
+  return !is_about_it || name.find('/') != std::string_view::npos;
+}
+
+absl::Status CheckManifest(const v1::DeliveryManifest& manifest) {
+  if (manifest.format_version() != kManifestVersion) {
+    return DataLoss("manifest: version {} is none that this program reads",
+                    manifest.format_version());
+  }
+  size_t files = 0;
+  for (const v1::DeliveredStep& step : manifest.steps()) {
+    for (const v1::DeliveredFile& file : step.files()) {
+      if (!IsDeliveredName(file.name(), manifest.capture_id()) || !IsHexHash(file.sha256())) {
+        return DataLoss("manifest: a file named '{}' with the hash '{}'", file.name(),
+                        file.sha256());
+      }
+      ++files;
+    }
+  }
+  for (const v1::UnfinishedFile& file : manifest.unfinished()) {
+    if (!IsDeliveredName(file.name(), manifest.capture_id())) {
+      return DataLoss("manifest: a file named '{}'", file.name());
+    }
+  }
+  for (const std::string& directory : manifest.directories()) {
+    if (!IsVolumeName(directory)) return DataLoss("manifest: a directory named '{}'", directory);
+  }
+  if (files > limits::kDeliveredFilesMax) return DataLoss("manifest: {} files", files);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string FormatManifest(const v1::DeliveryManifest& manifest) {
+  std::string text = fmt::format(
+      "{{\"format_version\":{},\n\"producer\":{},\n\"capture_id\":{},\n\"complete\":{},\n",
+      manifest.format_version(), Quoted(manifest.producer()), Quoted(manifest.capture_id()),
+      manifest.complete());
+  text += "\"steps\":[";
+  std::string_view between_steps = "\n";
+  for (const v1::DeliveredStep& step : manifest.steps()) {
+    text += fmt::format(
+        "{}{{\"name\":{},\"request\":{},\"done\":{},\"verdict\":{},\"capture_incomplete\":{},"
+        "\"files\":[",
+        between_steps, Quoted(step.name()), Quoted(step.request()), step.done(),
+        Quoted(step.verdict()), step.capture_incomplete());
+    std::string_view between = "\n";
+    for (const v1::DeliveredFile& file : step.files()) {
+      text += fmt::format("{}{{\"name\":{},\"bytes\":{},\"sha256\":{}}}", between,
+                          Quoted(file.name()), file.bytes(), Quoted(file.sha256()));
+      between = ",\n";
+    }
+    text += "]}";
+    between_steps = ",\n";
+  }
+  text += "],\n\"unfinished\":[";
+  std::string_view between = "\n";
+  for (const v1::UnfinishedFile& file : manifest.unfinished()) {
+    text += fmt::format("{}{{\"name\":{},\"token\":{}}}", between, Quoted(file.name()),
+                        Quoted(file.token()));
+    between = ",\n";
+  }
+  text += "],\n\"directories\":[";
+  between = "";
+  for (const std::string& directory : manifest.directories()) {
+    text += fmt::format("{}{}", between, Quoted(directory));
+    between = ",";
+  }
+  return text + "]}\n";
+}
+
+std::string FormatChecksums(const v1::DeliveryManifest& manifest) {
+  std::string text;
+  for (const v1::DeliveredStep& step : manifest.steps()) {
+    for (const v1::DeliveredFile& file : step.files()) {
+      text += fmt::format("{}  {}\n", file.sha256(), file.name());
+    }
+  }
+  return text;
+}
+
+absl::StatusOr<v1::DeliveryManifest> ParseManifest(std::string_view text) {
+  ASSIGN_OR_RETURN(v1::DeliveryManifest manifest,
+                   ParseJson<v1::DeliveryManifest>(text, "manifest"));
+  RETURN_IF_ERROR(CheckManifest(manifest));
+  for (v1::DeliveredStep& step : *manifest.mutable_steps()) {
+    step.set_verdict(CleanText(step.verdict(), kWordsBytesMax));
+  }
+  return manifest;
+}
+
+std::string FormatClaim(const v1::DeliveryClaim& claim) {
+  return fmt::format("{{\"owner\":{},\"lease_until_realtime_ns\":{},\"lock\":{},\"run\":{}}}\n",
+                     Quoted(claim.owner()), claim.lease_until_realtime_ns(), Quoted(claim.lock()),
+                     Quoted(claim.run()));
+}
+
+absl::StatusOr<v1::DeliveryClaim> ParseClaim(std::string_view text) {
+  ASSIGN_OR_RETURN(v1::DeliveryClaim claim, ParseJson<v1::DeliveryClaim>(text, "claim"));
+  if (claim.owner().empty()) return DataLoss("claim: without an owner");
+  claim.set_owner(CleanText(claim.owner(), kWordsBytesMax));
+  return claim;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "neurontrace/v1/delivery.pb.h"
+
+namespace neurontrace {
+
+inline constexpr uint32_t kManifestVersion = 1;
+
+// As docs/formats/shared_volume.md has it: a file a line, numbers as numbers.
+std::string FormatManifest(const v1::DeliveryManifest& manifest);
+// In the form of `sha256sum --check`.
+std::string FormatChecksums(const v1::DeliveryManifest& manifest);
+
+// The text is hostile. DATA_LOSS for what is no manifest of this version, or names a file that a
+// delivery of its capture does not write. Words in it are made fit for logs.
+absl::StatusOr<v1::DeliveryManifest> ParseManifest(std::string_view text);
+
+std::string FormatClaim(const v1::DeliveryClaim& claim);
+// Likewise hostile. DATA_LOSS for what is none: one that is half written, mostly.
+absl::StatusOr<v1::DeliveryClaim> ParseClaim(std::string_view text);
+
+}  // namespace neurontrace

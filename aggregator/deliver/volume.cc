@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/deliver/volume.h"
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kPartBytesMax = 255;
+constexpr size_t kPieceBytes = 16u << 20;
+
+bool IsVolumeNamePart(std::string_view part) {
+  if (part.empty() || part == "." || part == ".." || part.size() > kPartBytesMax) return false;
+  for (const char c : part) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\\') return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool IsVolumeName(std::string_view name) {
+  if (name.size() > limits::kExportNameBytesMax) return false;
+  while (true) {
+    const size_t slash = name.find('/');
+    if (!IsVolumeNamePart(name.substr(0, slash))) return false;
+    if (slash == std::string_view::npos) return true;
+    name.remove_prefix(slash + 1);
+  }
+}
+
+absl::Status WriteWhole(Volume& volume, const std::string& name, std::string_view bytes,
+                        const MayGoOn& may_go_on) {
+  RETURN_IF_ERROR(may_go_on());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Volume::File> file, volume.Create(name, {}));
+  while (!bytes.empty()) {
+    RETURN_IF_ERROR(may_go_on());
+    RETURN_IF_ERROR(file->Write(bytes.substr(0, kPieceBytes)));
+    bytes.remove_prefix(std::min(bytes.size(), kPieceBytes));
+  }
+  RETURN_IF_ERROR(may_go_on());
+  RETURN_IF_ERROR(file->Sync());
+  RETURN_IF_ERROR(may_go_on());
+  return file->Commit();
+}
+
+}  // namespace neurontrace

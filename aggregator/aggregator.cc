@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -71,14 +72,17 @@ std::string_view EndWord(CaptureState state) {
 absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorConfig& config) {
   SystemRandom random;
   ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(config, random));
-  std::unique_ptr<Aggregator> aggregator(new Aggregator(std::move(store)));
+  std::unique_ptr<Aggregator> aggregator(new Aggregator(std::move(store), config));
   aggregator->quota_.Set(config.quotas);
+  aggregator->store_->artifacts().files().SetBytesMax(config.artifact_bytes);
   RETURN_IF_ERROR(aggregator->Serve(config));
   return aggregator;
 }
 
-Aggregator::Aggregator(std::unique_ptr<Store> store)
+Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& config)
     : store_(std::move(store)),
+      store_run_(MakeStoreRun(config.store, store_->aggregator_id(), random_)),
+      export_roots_(config.export_roots, config.s3),
       quota_(*store_, clock_),
       reaper_(*store_, clock_),
       coordinator_(clock_, random_, MakeOutputs(), MakeInputs()),
@@ -101,16 +105,14 @@ Aggregator::Aggregator(std::unique_ptr<Store> store)
                 .budget = budget_,
                 .metrics = ingest_metrics_},
                clock_),
+      artifact_service_(store_->artifacts(), loop_, *registry_),
       operator_service_(
           {.sequence = loop_,
            .coordinator = coordinator_,
            .store = *store_,
            .watch = watch_,
            .clock = clock_,
-           .export_capture =
-               [this](const auto& record, const auto& request, const auto& write) {
-                 return ExportCapture(record, request, write);
-               },
+           .export_capture = std::bind_front(&Aggregator::ExportForOperator, this),
            .clocks =
                [this](const CaptureRecord* capture) {
                  return capture == nullptr ? clocks_->book().Now(clock_.RealtimeNs())
@@ -134,6 +136,7 @@ Aggregator::Aggregator(std::unique_ptr<Store> store)
 }
 
 Aggregator::~Aggregator() {
+  if (standing_exports_ != nullptr) standing_exports_->End();
   if (clocks_ != nullptr) clocks_->book().Close();
   if (server_ != nullptr) {
     health_.Set(kServingCondition, false, "shutting down");
@@ -180,6 +183,7 @@ CoordinatorOutputs Aggregator::MakeOutputs() {
             if (status.ok() && HasEnded(record.state)) store_->chunks().Forget(record.id);
             if (status.ok() && HasEnded(record.state) && durable) {
               reaper_.OnEnded(record);
+              standing_exports_->OnEnded(record);
               SPDLOG_INFO("capture {} ended {} with {} warnings", record.id.ToString(),
                           EndWord(record.state),
                           record.warnings.size() + record.end_warnings.size());
@@ -299,6 +303,7 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   ASSIGN_OR_RETURN(triggers_, TriggerService::Make(
                                   config, {clock_, loop_, coordinator_, connections_, *registry_}));
   ASSIGN_OR_RETURN(clocks_, ClockService::Start(config, {*store_, *registry_, random_, clock_}));
+  RETURN_IF_ERROR(MakeStandingExports(config));
   // With the clocks, by which what was planned goes on.
   RETURN_IF_ERROR(RestoreSessions());
   ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, registry_, health_));
@@ -307,8 +312,8 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   retention_ = std::make_unique<RetentionService>(RetentionService::Deps{
       *store_, *registry_, clock_, *clocks_, [this](const CaptureId& id) { return LetGo(id); },
       [this] { DoChores(); }});
+  standing_exports_->Begin();
   loop_.PostTask([this] { Tick(); });
-
   if (!IsLoopback(config.listen)) {
     SPDLOG_WARN("{} is reached from other machines, without encryption or authentication",
                 config.listen);
@@ -321,6 +326,7 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   grpc::ResourceQuota quota("aggregator");
   builder.SetResourceQuota(quota.Resize(limits::kGrpcBytesMax));
   builder.RegisterService(&gateway_);
+  builder.RegisterService(&artifact_service_);
   builder.RegisterService(&clocks_->gateway());
   builder.RegisterService(&operator_service_);
   server_ = builder.BuildAndStart();

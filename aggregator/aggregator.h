@@ -16,8 +16,11 @@
 #include "aggregator/aggregator_metrics.h"
 #include "aggregator/clock_service.h"
 #include "aggregator/config.h"
+#include "aggregator/deliver/export_roots.h"
+#include "aggregator/export_slots.h"
 #include "aggregator/ingest/agent_gateway.h"
 #include "aggregator/ingest/agent_reports.h"
+#include "aggregator/ingest/artifact_service.h"
 #include "aggregator/ingest/chunk_committer.h"
 #include "aggregator/ingest/chunk_door.h"
 #include "aggregator/ingest/chunk_writer.h"
@@ -28,14 +31,17 @@
 #include "aggregator/operator/preview_reaper.h"
 #include "aggregator/retention_service.h"
 #include "aggregator/session/coordinator.h"
+#include "aggregator/standing_exports.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store_quota.h"
+#include "aggregator/store_run.h"
 #include "aggregator/trigger_service.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/random.h"
 #include "health/health_server.h"
 #include "health/health_state.h"
+#include "trace/export_limits.h"
 
 namespace neurontrace {
 
@@ -61,7 +67,7 @@ class Aggregator {
   void ReadTriggersAgain();
 
  private:
-  explicit Aggregator(std::unique_ptr<Store> store);
+  Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& config);
 
   absl::Status RestoreSessions();
   absl::Status Serve(const AggregatorConfig& config);
@@ -76,6 +82,9 @@ class Aggregator {
   std::vector<OperatorClockBound> ClockBounds(const CaptureRecord& record);
   void RememberAgent(const KnownAgent& agent);
   void RememberWorker(const std::string& agent_id, const WorkerInfo& worker);
+  // As ExportCapture, for an operator: one of so many at once.
+  absl::Status ExportForOperator(const CaptureRecord& record, const v1::ExportRequest& request,
+                                 const ExportWriter& write);
   absl::Status ExportCapture(const CaptureRecord& record, const v1::ExportRequest& request,
                              const ExportWriter& write);
   absl::Status ExportHeld(const CaptureRecord& record, const v1::ExportRequest& request,
@@ -86,6 +95,7 @@ class Aggregator {
                                             std::vector<std::string>& notes);
   absl::StatusOr<CaptureClocks> ClocksFor(const CaptureRecord& record,
                                           const v1::ExportRequest& resolved);
+  absl::Status MakeStandingExports(const AggregatorConfig& config);
   bool LetGo(const CaptureId& capture);
   void DoChores();
 
@@ -97,6 +107,9 @@ class Aggregator {
   IngestMetrics ingest_metrics_{*registry_};
   HealthState health_;
   std::unique_ptr<Store> store_;
+  const StoreRun store_run_;
+  const ExportRoots export_roots_;
+  ExportSlots export_slots_{limits::kExportsAtOnceMax};
   StoreQuota quota_;
   PreviewReaper reaper_;
   CaptureWatch watch_;
@@ -109,10 +122,12 @@ class Aggregator {
   ChunkCommitter committer_;  // used by the writer alone
   ChunkWriter writer_;
   AgentGateway gateway_;
+  ArtifactService artifact_service_;
   OperatorService operator_service_;
   std::unique_ptr<ClockService> clocks_;
   std::unique_ptr<TriggerService> triggers_;  // used on loop_ only, once it runs
   std::unique_ptr<RetentionService> retention_;
+  std::unique_ptr<StandingExports> standing_exports_;
   std::unique_ptr<HealthServer> health_server_;
   std::thread loop_thread_;
   std::unique_ptr<grpc::Server> server_;

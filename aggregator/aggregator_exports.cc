@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "aggregator/aggregator.h"
+#include "aggregator/capture_delivery.h"
 #include "aggregator/capture_export.h"
+#include "aggregator/reply_files.h"
 #include "aggregator/window_before_now.h"
 #include "base/status.h"
+#include "wire/export_options.h"
 
 namespace neurontrace {
 namespace {
@@ -67,17 +70,37 @@ absl::StatusOr<CaptureClocks> Aggregator::ClocksFor(const CaptureRecord& record,
   return clocks_->book().OfWindow(record, {resolved.window_start_ns(), end_ns});
 }
 
+absl::Status Aggregator::ExportForOperator(const CaptureRecord& record,
+                                           const v1::ExportRequest& request,
+                                           const ExportWriter& write) {
+  const ExportSlots::Slot slot = export_slots_.Take();
+  if (slot == nullptr) {
+    metrics_.exports_refused.Increment();
+    return ResourceExhausted(
+        "this aggregator is making {} exports, as many as it makes at once: try again when one of "
+        "them has ended",
+        limits::kExportsAtOnceMax);
+  }
+  absl::Status status = ExportCapture(record, request, write);
+  // To who asked, UNAVAILABLE is of an aggregator that is not there, and not of a volume.
+  if (absl::IsUnavailable(status)) status = absl::AbortedError(status.message());
+  return status;
+}
+
 absl::Status Aggregator::ExportCapture(const CaptureRecord& record,
                                        const v1::ExportRequest& request,
                                        const ExportWriter& write) {
   metrics_.exports.Increment();
+  metrics_.exports_running.Increment();
   const absl::Status status = ExportHeld(record, request, write);
+  metrics_.exports_running.Decrement();
   if (!status.ok()) metrics_.exports_failed.Increment();
   return status;
 }
 
 absl::Status Aggregator::ExportHeld(const CaptureRecord& record, const v1::ExportRequest& request,
                                     const ExportWriter& write) {
+  RETURN_IF_ERROR(CheckExportOptions(request));
   const ExportLeases::Lease lease = retention_->leases().Take(record.id);
   if (lease == nullptr) {
     return NotFound("capture {} is being deleted", record.id.ToString());
@@ -91,12 +114,47 @@ absl::Status Aggregator::ExportHeld(const CaptureRecord& record, const v1::Expor
     std::string note = NoteOf(record, clocks, clock_.RealtimeNs());
     if (!note.empty()) notes.push_back(std::move(note));
   }
-  return ExportStoredCapture(*store_, record, resolved, clocks, [&](const v1::ExportReply& reply) {
+  const ExportWriter noted = [&](const v1::ExportReply& reply) {
     if (!reply.has_done() || notes.empty()) return write(reply);
-    v1::ExportReply noted = reply;
-    for (const std::string& note : notes) noted.mutable_done()->add_notes(note);
-    return write(noted);
-  });
+    v1::ExportReply with_notes = reply;
+    for (const std::string& note : notes) with_notes.mutable_done()->add_notes(note);
+    return write(with_notes);
+  };
+  if (!request.destination().empty()) {
+    if (request.held_size() != 0) {
+      return InvalidArgument("held: with a destination nothing is sent that could be held");
+    }
+    return DeliverStoredCapture({*store_, export_roots_, store_run_, clock_, random_}, record,
+                                resolved, clocks, noted);
+  }
+  if (request.more_formats_size() != 0) {
+    return InvalidArgument("more_formats: several formats need a destination");
+  }
+  ASSIGN_OR_RETURN(HeldFiles held, HeldFiles::Of(request));
+  const uint64_t held_bytes = held.bytes();
+  ReplyFiles files(noted, std::move(held));
+  absl::Status as_held;
+  const ExportWriter checked = [&](const v1::ExportReply& reply) {
+    if (!reply.has_done() || held_bytes == 0) return noted(reply);
+    as_held = files.CheckHeld();
+    if (!as_held.ok()) return false;
+    v1::ExportReply with_held = reply;
+    with_held.mutable_done()->set_bytes_held(held_bytes);
+    return noted(with_held);
+  };
+  RETURN_IF_ERROR(ExportStoredCapture(*store_, record, resolved, clocks, files, checked));
+  return as_held;
+}
+
+absl::Status Aggregator::MakeStandingExports(const AggregatorConfig& config) {
+  ASSIGN_OR_RETURN(
+      standing_exports_,
+      StandingExports::Make(
+          {*store_, export_roots_, *registry_, clock_, random_,
+           [this](const CaptureRecord& record, const v1::ExportRequest& request,
+                  const ExportWriter& write) { return ExportCapture(record, request, write); }},
+          config.store + "/standing_exports", config.standing_exports));
+  return absl::OkStatus();
 }
 
 }  // namespace neurontrace

@@ -40,6 +40,10 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
       exports(Counter(registry, "neurontrace_aggregator_exports_total", "Exports begun")),
       exports_failed(Counter(registry, "neurontrace_aggregator_exports_failed_total",
                              "Exports that ended with an error")),
+      exports_refused(Counter(registry, "neurontrace_aggregator_exports_refused_total",
+                              "Exports that were not begun, as too many were being made")),
+      exports_running(
+          Gauge(registry, "neurontrace_aggregator_exports_running", "Exports that are being made")),
       captures_begun(Counter(registry, "neurontrace_aggregator_captures_begun_total",
                              "Captures that began to record")),
       captures_not_begun(Counter(registry, "neurontrace_aggregator_captures_not_begun_total",

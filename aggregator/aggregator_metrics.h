@@ -28,6 +28,8 @@ struct AggregatorMetrics {
   prometheus::Gauge& streams_live;
   prometheus::Counter& exports;
   prometheus::Counter& exports_failed;
+  prometheus::Counter& exports_refused;
+  prometheus::Gauge& exports_running;
   prometheus::Counter& captures_begun;
   prometheus::Counter& captures_not_begun;
   prometheus::Histogram& arm_seconds;

@@ -2,6 +2,7 @@
 #include "aggregator/capture_export.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,11 +12,13 @@
 #include "aggregator/certificate/read_certificate.h"
 #include "aggregator/export/events/event_lines.h"
 #include "aggregator/export/exporter.h"
+#include "aggregator/export/gzip_file.h"
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/timeline/store_chunk_source.h"
 #include "base/status.h"
 #include "trace/event_json.h"
 #include "trace/limits.h"
+#include "wire/export_options.h"
 
 namespace neurontrace {
 namespace {
@@ -24,7 +27,8 @@ namespace {
 uint64_t FirstEventNs(const std::vector<StreamRecord>& streams, const ClockMaps& maps) {
   uint64_t first_ns = UINT64_MAX;
   for (const StreamRecord& stream : streams) {
-    if (stream.events == 0) continue;
+    // A window counts from the first event of the workers.
+    if (stream.events == 0 || stream.identity.kind == StreamKind::kHost) continue;
     const ClockMap& map = maps.For(stream.identity.worker, ClockDomain::kHostRealtime);
     first_ns = std::min(first_ns, map.ToReference(stream.first_timestamp_ns));
   }
@@ -35,6 +39,16 @@ absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64
   TimelineFilter filter;
   filter.instance_ids.assign(request.instance_ids().begin(), request.instance_ids().end());
   filter.neuron_cores.assign(request.neuron_cores().begin(), request.neuron_cores().end());
+  if (static_cast<size_t>(request.worker_gids_size()) > limits::kSelectionItemsMax) {
+    return InvalidArgument("worker_gids: {} ranges; at most {}", request.worker_gids_size(),
+                           limits::kSelectionItemsMax);
+  }
+  for (const v1::GidRange& range : request.worker_gids()) {
+    if (range.first() < 0 || range.last() < range.first()) {
+      return InvalidArgument("worker_gids: {} to {} is no range", range.first(), range.last());
+    }
+    filter.worker_gids.push_back({range.first(), range.last()});
+  }
   ASSIGN_OR_RETURN(filter.event_types, EventFilter::Parse({request.event_types().begin(),
                                                            request.event_types().end()}));
   filter.window_start_ns =
@@ -49,32 +63,26 @@ absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64
   return filter;
 }
 
-// The bytes of an export as messages of a bounded size.
-class ReplySink : public ByteSink {
- public:
-  explicit ReplySink(const ExportWriter& write) : write_(write) {}
-
-  absl::Status Write(std::string_view bytes) override {
-    while (!bytes.empty()) {
-      const size_t size = std::min(bytes.size(), limits::kExportMessageBytes);
-      v1::ExportReply reply;
-      reply.set_data(std::string(bytes.substr(0, size)));
-      if (!write_(reply)) return {absl::StatusCode::kCancelled, "nobody listens to the export"};
-      bytes.remove_prefix(size);
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  const ExportWriter& write_;
-};
-
 v1::ExportProgress ProgressOf(const EventLinesTotal& total) {
   v1::ExportProgress progress;
   progress.set_chunks_read(total.chunks_read);
   progress.set_chunks_total(total.chunks_total);
   progress.set_bytes_written(total.bytes);
   return progress;
+}
+
+absl::StatusOr<ExportCompression> CompressionOf(v1::ExportCompression compression) {
+  switch (compression) {
+    case v1::EXPORT_COMPRESSION_NONE:
+      return ExportCompression::kNone;
+    case v1::EXPORT_COMPRESSION_GZIP:
+      return ExportCompression::kGzip;
+    case v1::EXPORT_COMPRESSION_PACKETS:
+      return ExportCompression::kPackets;
+    default:
+      return InvalidArgument("compression {} is none that this aggregator knows",
+                             static_cast<int>(compression));
+  }
 }
 
 // What a capture is, said beside every export of it.
@@ -97,45 +105,72 @@ struct Judgement {
   }
 };
 
-// {"format_version":1,"capture":{…},"certificate":{…}}, a field a line.
-absl::Status ExportSummaryJson(const CaptureRecord& record, const Judgement& judgement,
-                               const ExportWriter& write) {
-  std::string text = fmt::format("{{\"format_version\":1,\n\"producer\":\"neurontrace {}\",\n",
-                                 NEURONTRACE_VERSION);
-  text += fmt::format("\"capture\":{{\"capture_id\":\"{}\",\"name\":", record.id.ToString());
+// The profiles of devices among the capture's artifacts, for the formats that have a list of them.
+// Their processes are named as in their own pid namespaces: ranges of workers do not select here.
+absl::Status ListDeviceProfiles(const Store& store, const CaptureId& capture,
+                                neurontrace::ExportRequest& request) {
+  const TimelineFilter& filter = request.filter;
+  const auto selects = [](const auto& selection, const auto& value) {
+    return selection.empty() ||
+           std::find(selection.begin(), selection.end(), value) != selection.end();
+  };
+  ASSIGN_OR_RETURN(const std::vector<ArtifactReference> artifacts, store.artifacts().List(capture));
+  std::vector<std::string> unknown;
+  for (const ArtifactReference& artifact : artifacts) {
+    const ArtifactPlace& place = artifact.place;
+    if (place.kind != ArtifactKind::kNtff) continue;
+    if (!selects(filter.instance_ids, place.instance_id)) continue;
+    std::optional<DeviceProfile> profile = DeviceProfileOf(place);
+    if (!profile) {
+      unknown.push_back(place.path());
+    } else if (selects(filter.neuron_cores, profile->nc_id)) {
+      request.device_profiles.push_back(*std::move(profile));
+    }
+  }
+  if (!unknown.empty()) {
+    request.warnings.push_back(fmt::format(
+        "device profiles that are not in the list of them, as their names do not say of which core "
+        "they are: {}{}",
+        unknown.front(),
+        unknown.size() == 1 ? "" : fmt::format(" and {} more", unknown.size() - 1)));
+  }
+  return absl::OkStatus();
+}
+
+// What a summary says of the capture, for programs.
+std::string CaptureJson(const CaptureRecord& record) {
+  std::string text = fmt::format("{{\"capture_id\":\"{}\",\"name\":", record.id.ToString());
   AppendJsonString(record.spec.name, text);
   text += fmt::format(
       ",\"started_realtime_ns\":\"{}\",\"stopped_realtime_ns\":\"{}\","
-      "\"ended_realtime_ns\":\"{}\"}},\n\"certificate\":{}}}\n",
-      record.started_realtime_ns, record.stopped_realtime_ns, record.ended_realtime_ns,
-      judgement.json);
-  ReplySink sink(write);
-  RETURN_IF_ERROR(sink.Write(text));
-  v1::ExportReply reply;
-  reply.mutable_done()->mutable_total()->set_bytes_written(text.size());
-  judgement.PutInto(*reply.mutable_done(), 0);
-  write(reply);
-  return absl::OkStatus();
+      "\"ended_realtime_ns\":\"{}\"}}",
+      record.started_realtime_ns, record.stopped_realtime_ns, record.ended_realtime_ns);
+  return text;
 }
 
 absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
                           const v1::ExportRequest& request, const CaptureClocks& clocks,
-                          const Judgement& judgement, const ExportWriter& write) {
-  ReplySink sink(write);
+                          const Judgement& judgement, ExportFiles& files,
+                          const ExportWriter& write) {
+  ASSIGN_OR_RETURN(const ExportCompression compression, CompressionOf(request.compression()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
+                   OpenCompressed(files, "events.jsonl", compression));
   const EventLinesRequest lines{.filter = std::move(filter),
                                 .certificate_json = judgement.json,
                                 .clocks = &clocks,
                                 .raw_clocks = request.raw_clocks()};
   const auto total = WriteEventLines(
-      source, lines, [&sink](std::string_view bytes) { return sink.Write(bytes); },
+      source, lines, [&file](std::string_view bytes) { return file->Write(bytes); },
       [&write](const EventLinesTotal& now) {
         v1::ExportReply reply;
         *reply.mutable_progress() = ProgressOf(now);
         return write(reply);
       });
   if (!total.ok()) return total.status();
+  RETURN_IF_ERROR(file->Close());
   v1::ExportReply reply;
   *reply.mutable_done()->mutable_total() = ProgressOf(*total);
+  reply.mutable_done()->mutable_total()->set_bytes_written(files.bytes_sent());
   reply.mutable_done()->set_events(total->events);
   judgement.PutInto(*reply.mutable_done(), total->chunks_left_out);
   for (const std::string& warning : total->warnings) reply.mutable_done()->add_warnings(warning);
@@ -143,9 +178,10 @@ absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
   return absl::OkStatus();
 }
 
-absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
+absl::Status ExportTimeline(const Store& store, ChunkSource& source, std::string_view format_name,
                             TimelineFilter filter, const v1::ExportRequest& request,
-                            const CaptureClocks& clocks, const Judgement& judgement,
+                            const CaptureRecord& record, const CaptureClocks& clocks,
+                            const Judgement& judgement, ExportFiles& files,
                             const ExportWriter& write) {
   ASSIGN_OR_RETURN(const ExportFormat* format, FindExportFormat(format_name));
   neurontrace::ExportRequest timeline;
@@ -155,10 +191,17 @@ absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
   timeline.clock_arguments = request.clock_arguments();
   timeline.certificate = &judgement.certificate;
   timeline.certificate_json = judgement.json;
+  timeline.capture_json = CaptureJson(record);
   timeline.primary_group.assign(request.primary_group().begin(), request.primary_group().end());
   timeline.secondary_group.assign(request.secondary_group().begin(),
                                   request.secondary_group().end());
-  ReplySink sink(write);
+  timeline.no_flows = request.no_flows();
+  ASSIGN_OR_RETURN(timeline.compression, CompressionOf(request.compression()));
+  timeline.max_file_bytes = request.max_file_bytes();
+  timeline.split_by_worker = request.split_by_worker();
+  if (request.format() == v1::EXPORT_FORMAT_JSON || request.format() == v1::EXPORT_FORMAT_PARQUET) {
+    RETURN_IF_ERROR(ListDeviceProfiles(store, record.id, timeline));
+  }
   const auto message = [](const ExportProgress& now) {
     v1::ExportProgress progress;
     progress.set_chunks_read(now.chunks_read);
@@ -168,7 +211,7 @@ absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
     return progress;
   };
   const auto summary =
-      ExportCapture(source, *format, timeline, sink, [&](const ExportProgress& now) {
+      ExportCapture(source, *format, timeline, files, [&](const ExportProgress& now) {
         v1::ExportReply reply;
         *reply.mutable_progress() = message(now);
         return write(reply);
@@ -190,38 +233,32 @@ absl::Status ExportTimeline(ChunkSource& source, std::string_view format_name,
 
 absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record,
                                  const v1::ExportRequest& request, const CaptureClocks& clocks,
-                                 const ExportWriter& write) {
+                                 ExportFiles& files, const ExportWriter& write) {
+  RETURN_IF_ERROR(CheckExportOptions(request));
   // What retention deletes meanwhile is in the file all the same.
   const CaptureReader reader = store.OpenSnapshot(record.id);
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
   const bool raw_window = request.raw_clocks() || request.format() == v1::EXPORT_FORMAT_EVENTS;
   const uint64_t first_ns = FirstEventNs(streams, raw_window ? ClockMaps() : clocks.maps);
   ASSIGN_OR_RETURN(TimelineFilter filter, FilterOf(request, first_ns));
+  filter.host_samples = request.format() == v1::EXPORT_FORMAT_EVENTS;
   Judgement judgement;
   ASSIGN_OR_RETURN(judgement.certificate, ReadCertificate(store, record, streams));
   JudgeClocks(clocks, judgement.certificate);
   judgement.json = ToJson(ToMessage(judgement.certificate));
   const bool holds_nothing = judgement.certificate.account.captured == 0 && record.workers.empty();
   if (HasEnded(record.state) && holds_nothing &&
-      request.format() != v1::EXPORT_FORMAT_SUMMARY_JSON) {
+      request.format() != v1::EXPORT_FORMAT_SUMMARY_JSON &&
+      request.format() != v1::EXPORT_FORMAT_SUMMARY_TEXT) {
     return FailedPrecondition("there is nothing to export: capture {} is {}", record.id.ToString(),
                               judgement.certificate.verdict);
   }
   StoreChunkSource source(reader, record);
-  switch (request.format()) {
-    case v1::EXPORT_FORMAT_EVENTS:
-      return ExportEvents(source, std::move(filter), request, clocks, judgement, write);
-    case v1::EXPORT_FORMAT_PERFETTO:
-      return ExportTimeline(source, "perfetto", std::move(filter), request, clocks, judgement,
-                            write);
-    case v1::EXPORT_FORMAT_JSON:
-      return ExportTimeline(source, "json", std::move(filter), request, clocks, judgement, write);
-    case v1::EXPORT_FORMAT_SUMMARY_JSON:
-      return ExportSummaryJson(record, judgement, write);
-    default:
-      return InvalidArgument("format {} is none that this aggregator knows",
-                             static_cast<int>(request.format()));
+  if (request.format() == v1::EXPORT_FORMAT_EVENTS) {
+    return ExportEvents(source, std::move(filter), request, clocks, judgement, files, write);
   }
+  return ExportTimeline(store, source, TraitsOf(request.format())->name(), std::move(filter),
+                        request, record, clocks, judgement, files, write);
 }
 
 }  // namespace neurontrace

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "aggregator/align/capture_clocks.h"
+#include "aggregator/export/output_files.h"
 #include "aggregator/operator/operator_service.h"
 #include "aggregator/store/store.h"
 #include "neurontrace/v1/operator_service.pb.h"
@@ -10,12 +13,18 @@
 
 namespace neurontrace {
 
+// The files of an export, and how much has come of all of them.
+class ExportFiles : public OutputFiles {
+ public:
+  virtual uint64_t bytes_sent() const = 0;
+};
+
 // Exports a capture as an operator asked for: checks the request, reads the store, maps times
-// through `clocks`, sends the file in pieces among words of progress, and `done` at the end. Blocks
-// as long as that takes. INVALID_ARGUMENT names the field that makes no sense; CANCELLED when
-// nobody listens any more.
+// through `clocks`, writes `files`, and tells progress, and `done` at the end. Blocks as long as
+// that takes. INVALID_ARGUMENT names the field that makes no sense; CANCELLED when nobody listens
+// any more.
 absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record,
                                  const v1::ExportRequest& request, const CaptureClocks& clocks,
-                                 const ExportWriter& write);
+                                 ExportFiles& files, const ExportWriter& write);
 
 }  // namespace neurontrace

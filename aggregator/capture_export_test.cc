@@ -5,10 +5,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "aggregator/export/parquet/parquet_format.h"
+#include "aggregator/reply_files.h"
 #include "aggregator/store_damage_test_support.h"
+#include "base/sha256.h"
+#include "trace/event_chunk.h"
+#include "trace/host_samples.h"
+#include "wire/chunk_envelope.h"
 
 namespace neurontrace {
 namespace {
@@ -42,18 +52,63 @@ class CaptureExportTest : public StoreDamageTest {
     Flush();
   }
 
+  // Samples of a host from long before the first event of its workers.
+  ReceivedChunk HostChunk() {
+    EventChunkBuilder builder;
+    const auto shape =
+        builder.InternShape({.event_type = std::string(kHostMemoryEventType),
+                             .phase = Phase::kCounter,
+                             .present = FieldBit(Field::kTimestamp),
+                             .keys = {{kHostUsedBytesKey, ValueType::kUint, KeyScope::kData},
+                                      {kHostUsedPercentKey, ValueType::kDouble, KeyScope::kData}}});
+    for (uint64_t i = 0; i < 4; ++i) {
+      const std::array<AttributeValue, 2> values = {
+          {{.bits = 1'000 + i}, {.bits = std::bit_cast<uint64_t>(12.5)}}};
+      EXPECT_TRUE(builder.Append(*shape, {.timestamp_ns = 10 + i}, values).ok());
+    }
+    const EncodedColumns encoded = builder.Finish();
+    Chunk chunk;
+    chunk.header.capture_id = record_.id;
+    chunk.header.stream = {.agent_id = "a",
+                           .worker = {.instance_id = "i-a", .boot_id = "boot"},
+                           .kind = StreamKind::kHost,
+                           .nc_idx = limits::kNoNcIdx};
+    chunk.header.event_count = encoded.event_count;
+    chunk.header.first_timestamp_ns = encoded.first_timestamp_ns;
+    chunk.header.last_timestamp_ns = encoded.last_timestamp_ns;
+    chunk.header.columns_bytes = static_cast<uint32_t>(encoded.bytes.size());
+    chunk.columns = CompressColumns(encoded.bytes);
+    v1::ChunkEnvelope envelope;
+    ToEnvelope(std::move(chunk), 99, &envelope);
+    auto received = door().Admit(envelope, "a");
+    EXPECT_TRUE(received.ok()) << received.status();
+    return *std::move(received);
+  }
+  void PutHostChunk() {
+    {
+      const auto store = OpenStore();
+      const ReceivedChunk chunk = HostChunk();
+      ASSERT_TRUE(store->chunks().PutBatch({&chunk, 1}).ok());
+    }
+    Flush();
+  }
+
   v1::ExportDone Export(const Store& store, v1::ExportFormat format) {
     v1::ExportRequest request;
-    request.set_capture_id(record_.id.ToString());
     request.set_format(format);
+    return Export(store, request);
+  }
+  v1::ExportDone Export(const Store& store, v1::ExportRequest request) {
+    request.set_capture_id(record_.id.ToString());
     v1::ExportDone done;
     file_.clear();
-    const absl::Status status =
-        ExportStoredCapture(store, record_, request, clocks_, [&](const v1::ExportReply& reply) {
-          file_ += reply.data();
-          if (reply.has_done()) done = reply.done();
-          return true;
-        });
+    const ExportWriter write = [&](const v1::ExportReply& reply) {
+      file_ += reply.data();
+      if (reply.has_done()) done = reply.done();
+      return true;
+    };
+    ReplyFiles files(write);
+    const absl::Status status = ExportStoredCapture(store, record_, request, clocks_, files, write);
     EXPECT_TRUE(status.ok()) << status;
     return done;
   }
@@ -63,8 +118,28 @@ class CaptureExportTest : public StoreDamageTest {
   std::string file_;
 };
 
-constexpr v1::ExportFormat kFormats[] = {v1::EXPORT_FORMAT_PERFETTO, v1::EXPORT_FORMAT_JSON,
-                                         v1::EXPORT_FORMAT_EVENTS, v1::EXPORT_FORMAT_SUMMARY_JSON};
+void KeepArtifact(Store& store, const CaptureId& capture, const ArtifactPlace& place) {
+  Sha256 hash;
+  hash.Update(place.name);
+  const ArtifactReference reference{.capture_id = capture,
+                                    .agent_id = "a",
+                                    .place = place,
+                                    .sha256 = hash.Finish(),
+                                    .bytes = place.name.size()};
+  ArtifactFiles& files = store.artifacts().files();
+  if (!files.Has(reference.sha256)) {
+    auto upload = files.Receive(reference.sha256, reference.bytes);
+    ASSERT_TRUE(upload.ok()) << upload.status();
+    ASSERT_TRUE((*upload)->Append(place.name).ok());
+    ASSERT_TRUE((*upload)->Finish().ok());
+  }
+  EXPECT_EQ(store.artifacts().Refer(reference).value(), ArtifactStore::Outcome::kKept);
+}
+
+constexpr v1::ExportFormat kFormats[] = {
+    v1::EXPORT_FORMAT_PERFETTO,     v1::EXPORT_FORMAT_JSON,         v1::EXPORT_FORMAT_EVENTS,
+    v1::EXPORT_FORMAT_SUMMARY_TEXT, v1::EXPORT_FORMAT_SUMMARY_JSON, v1::EXPORT_FORMAT_CHROME_JSON,
+    v1::EXPORT_FORMAT_XSPACE};
 
 TEST_F(CaptureExportTest, OfAWholeCaptureNothingIsMissingInAnyFormat) {
   FillWhole();
@@ -86,16 +161,12 @@ TEST_F(CaptureExportTest, AChunkThatIsDamagedOnDiskMakesItsFilesIncompleteInEver
     std::filesystem::create_directory(path());
     for (const auto& [name, bytes] : untouched) WriteFile(path() + "/" + name, bytes);
     auto store = OpenStore();
-    // Who meets the damage says so; of a summary nothing is read that could be damaged.
+    // Who meets the damage says so.
     const v1::ExportDone met = Export(*store, first);
-    if (first != v1::EXPORT_FORMAT_SUMMARY_JSON) {
-      EXPECT_TRUE(met.capture_incomplete()) << v1::ExportFormat_Name(first);
-      EXPECT_THAT(met.verdict(), HasSubstr("1 stored chunk cannot be read and is left out"));
-      ASSERT_GE(met.warnings_size(), 1);
-      EXPECT_THAT(met.warnings(0), HasSubstr("left out"));
-    } else {
-      Export(*store, v1::EXPORT_FORMAT_EVENTS);
-    }
+    EXPECT_TRUE(met.capture_incomplete()) << v1::ExportFormat_Name(first);
+    EXPECT_THAT(met.verdict(), HasSubstr("1 stored chunk cannot be read and is left out"));
+    ASSERT_GE(met.warnings_size(), 1);
+    EXPECT_THAT(met.warnings(0), HasSubstr("left out"));
     // A compaction of RocksDB's that met it first keeps the store from being written to until it is
     // opened anew, as the aggregator does then.
     for (int i = 0; i < 5 && !Export(*store, v1::EXPORT_FORMAT_SUMMARY_JSON).capture_incomplete();
@@ -111,6 +182,87 @@ TEST_F(CaptureExportTest, AChunkThatIsDamagedOnDiskMakesItsFilesIncompleteInEver
       EXPECT_THAT(done.verdict(), HasSubstr("8 of 80 events lost")) << done.verdict();
     }
   }
+}
+
+TEST_F(CaptureExportTest, AWindowCountsFromTheFirstEventOfTheWorkers) {
+  FillWhole();
+  PutHostChunk();
+  const auto store = OpenStore();
+  v1::ExportRequest request;
+  request.set_format(v1::EXPORT_FORMAT_JSON);
+  request.set_window_start_is_relative(true);
+  request.set_window_end_ns(500);
+  request.set_window_end_is_relative(true);
+  // The first chunk of each of two streams; what hosts did was before.
+  EXPECT_EQ(Export(*store, request).total().spans(), 2 * kEventsPerChunk / 2);
+  EXPECT_THAT(file_, HasSubstr("\"mem_usage\":[]"));
+  request.set_window_end_ns(0);
+  request.set_window_start_is_relative(false);
+  EXPECT_EQ(Export(*store, request).total().spans(), 2 * 5 * kEventsPerChunk / 2);
+  EXPECT_THAT(file_, HasSubstr("\"usage\":1003}"));
+}
+
+TEST_F(CaptureExportTest, DamagedSamplesOfAHostMakeTheFilesIncompleteThatHaveThem) {
+  FillWhole();
+  PutHostChunk();
+  const std::string header = HostChunk().header_bytes;
+  size_t hurt = 0;
+  for (const auto& file : Files(".blob")) {
+    const size_t at = ReadFile(file).find(header);
+    if (at == std::string::npos) continue;
+    FlipAt(file, at + header.size() + 10);
+    ++hurt;
+  }
+  ASSERT_EQ(hurt, 1u);
+  const auto untouched = Snapshot();
+  std::vector<v1::ExportFormat> formats = {v1::EXPORT_FORMAT_JSON, v1::EXPORT_FORMAT_PERFETTO,
+                                           v1::EXPORT_FORMAT_CHROME_JSON};
+  if (HasParquet()) formats.push_back(v1::EXPORT_FORMAT_PARQUET);
+  for (const v1::ExportFormat format : formats) {
+    std::filesystem::remove_all(path());
+    std::filesystem::create_directory(path());
+    for (const auto& [name, bytes] : untouched) WriteFile(path() + "/" + name, bytes);
+    const auto store = OpenStore();
+    const v1::ExportDone done = Export(*store, format);
+    SCOPED_TRACE(v1::ExportFormat_Name(format));
+    EXPECT_TRUE(done.capture_incomplete());
+    EXPECT_THAT(done.verdict(), HasSubstr("1 stored chunk cannot be read and is left out"));
+    ASSERT_EQ(done.warnings_size(), 1);
+    EXPECT_THAT(done.warnings(0), HasSubstr("i-a host"));
+  }
+}
+
+TEST_F(CaptureExportTest, ListsTheDeviceProfilesAmongTheArtifacts) {
+  FillWhole();
+  const auto store = OpenStore();
+  const std::pair<const char*, const char*> kPlaces[] = {
+      {"i-a_pid_7", "profile_nc_1_session_4.ntff"},
+      {"i-b_pid_8", "abc_instid_0_vnc_2.ntff"},
+      {"i-b_pid_8", "profile_rank_3.ntff"},
+      {"i-b_pid_8", "neff_abc_vnc_2.neff"}};
+  for (const auto& [directory, name] : kPlaces) {
+    KeepArtifact(*store, record_.id, *MakeArtifactPlace(directory, "", name));
+  }
+  v1::ExportRequest request;
+  request.set_format(v1::EXPORT_FORMAT_JSON);
+  const v1::ExportDone done = Export(*store, request);
+  EXPECT_THAT(
+      file_,
+      HasSubstr(R"("device_profile_list":[)"
+                "\n"
+                R"({"device_profile_name":"i-a_pid_7_nc_1_session_4","instance_id":"i-a",)"
+                R"("process_id":7,"nc_id":1,"session_id":4,)"
+                R"("path":"i-a_pid_7/profile_nc_1_session_4.ntff"},)"
+                "\n"
+                R"({"device_profile_name":"i-b_pid_8_abc_instid_0_vnc_2","instance_id":"i-b",)"
+                R"("process_id":8,"nc_id":2,"path":"i-b_pid_8/abc_instid_0_vnc_2.ntff"}],)"));
+  ASSERT_EQ(done.warnings_size(), 1);
+  EXPECT_THAT(done.warnings(0), HasSubstr("i-b_pid_8/profile_rank_3.ntff"));
+  EXPECT_FALSE(done.capture_incomplete()) << done.verdict();
+  request.add_instance_ids("i-a");
+  request.add_neuron_cores(0);
+  EXPECT_EQ(Export(*store, request).warnings_size(), 0);
+  EXPECT_THAT(file_, HasSubstr("\"device_profile_list\":[],"));
 }
 
 }  // namespace

@@ -62,6 +62,14 @@ void AddQuotaOptions(CLI::App& app, CaptureQuotas& quotas) {
       "How large the store may be: beyond, captures are refused, and those that run stop");
 }
 
+void AddArtifactOptions(CLI::App& app, AggregatorConfig& config) {
+  app.add_option("--artifact-bytes", config.artifact_bytes,
+                 "How much the artifacts of all captures together may take, beside the store, as "
+                 "64GiB: beyond, further ones are refused")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+}
+
 void AddTriggerOptions(CLI::App& app, AggregatorConfig& config) {
   app.add_option(
          "--triggers", config.triggers,
@@ -77,6 +85,39 @@ void AddTriggerOptions(CLI::App& app, AggregatorConfig& config) {
          "reaches it")
       ->check(CLI::IsMember({"this-machine", "anybody"}))
       ->default_str("this-machine");
+}
+
+void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
+  app.set_config("--config", "", "File with options, as TOML: listen = \"0.0.0.0:9400\"");
+  std::vector<ExportRoot>& roots = config.export_roots;
+  const auto add = [&](const std::string& name, bool renames, const std::string& what) {
+    app.add_option_function<std::vector<std::string>>(
+           name,
+           [&roots, renames](const std::vector<std::string>& paths) {
+             for (const std::string& path : paths) roots.push_back({path, renames});
+           },
+           what)
+        ->allow_extra_args(false)
+        ->check(CLI::Validator(CheckExportRoot, ""));
+  };
+  add("--export-root", true,
+      "Directory, or s3://BUCKET/PREFIX, below which exports may be written with `neurontrace "
+      "export --to`; as often as "
+      "there are such. Default: none");
+  add("--export-root-without-rename", false,
+      "Likewise, on a volume that cannot rename files: what is whole there the manifest says");
+  app.add_option("--s3-endpoint", config.s3.endpoint,
+                 "Of s3:// roots: HOST[:PORT], with TLS unless http:// stands before it. Default: "
+                 "AWS's of the region")
+      ->check(CLI::Validator(CheckS3Endpoint, ""));
+  app.add_option("--s3-region", config.s3.region,
+                 "Of s3:// roots. Default: AWS_REGION, AWS_DEFAULT_REGION, us-east-1");
+  app.add_option(
+         "--standing-export", config.standing_exports,
+         "Export captures by themselves when they end: \"name=NAME to=DIRECTORY "
+         "[formats=perfetto,json] [job=JOB] [capture=NAME or BEGINNING*] [incomplete=no]\"; "
+         "as often as there are such")
+      ->allow_extra_args(false);
 }
 
 // False where `none` does not stand alone.
@@ -120,7 +161,9 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
   std::vector<std::string> order_checks = {"collectives", "barriers"};
   AddClockOptions(app, config, order_checks);
   AddQuotaOptions(app, config.quotas);
+  AddArtifactOptions(app, config);
   AddTriggerOptions(app, config);
+  AddDeliveryOptions(app, config);
   std::string output = "text";
   auto* const check = app.add_flag(
       "--store-check", config.store_check,

@@ -4,10 +4,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "aggregator/clocks/order_classes.h"
+#include "aggregator/deliver/export_roots.h"
+#include "aggregator/deliver/s3_client.h"
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/store/durability.h"
+#include "trace/artifact_limits.h"
 
 namespace neurontrace {
 
@@ -23,10 +27,14 @@ struct AggregatorConfig {
   OrderClasses order_checks;           // of exports and certificates
   Durability durability = Durability::kSynced;
   CaptureQuotas quotas;
-  std::string triggers;  // file of rules; empty: none
+  uint64_t artifact_bytes = limits::kArtifactStoreBytesDefault;  // of all contents together
+  std::string triggers;                                          // file of rules; empty: none
   bool trigger_posts_from_anywhere = false;
-  bool store_check = false;  // verify the store and end
-  bool json = false;         // what store_check prints
+  std::vector<ExportRoot> export_roots;       // where exports may be written; empty: nowhere
+  S3Service s3;                               // for roots in buckets
+  std::vector<std::string> standing_exports;  // rules, see docs/operations.md
+  bool store_check = false;                   // verify the store and end
+  bool json = false;                          // what store_check prints
 };
 
 // Reads the command line. Nothing when the program is to end at once, with `exit_code`: help and

@@ -65,8 +65,10 @@ std::string FormatReport(const StoreCheckReport& report, const std::string& stor
     text += fmt::format("and {} more\n", report.faults_total - report.faults.size());
   }
   text += fmt::format(
-      "{}: {} captures, {} streams, {} chunks, {} events, {} bytes of chunks: {}\n", store,
-      report.captures, report.streams, report.chunks, report.events, report.bytes,
+      "{}: {} captures, {} streams, {} chunks, {} events, {} bytes of chunks, {} artifacts of {} "
+      "bytes: {}\n",
+      store, report.captures, report.streams, report.chunks, report.events, report.bytes,
+      report.artifacts, report.artifact_bytes,
       report.faults_total == 0 ? "sound" : fmt::format("{} faults", report.faults_total));
   return text;
 }
@@ -74,9 +76,10 @@ std::string FormatReport(const StoreCheckReport& report, const std::string& stor
 std::string FormatReportJson(const StoreCheckReport& report, const std::string& store) {
   std::string json = fmt::format(
       R"({{"store":{},"sound":{},"captures":{},"streams":{},"chunks":{},"events":{},"bytes":{},)"
-      R"("files":{},"faults_total":{},"faults":[)",
+      R"("artifacts":{},"artifact_bytes":{},"files":{},"faults_total":{},"faults":[)",
       Quoted(store), report.faults_total == 0, report.captures, report.streams, report.chunks,
-      report.events, report.bytes, report.files, report.faults_total);
+      report.events, report.bytes, report.artifacts, report.artifact_bytes, report.files,
+      report.faults_total);
   for (const StoreFault& fault : report.faults) {
     if (json.back() == '}') json += ',';
     json += '{';

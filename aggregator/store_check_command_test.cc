@@ -8,10 +8,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 
 #include "aggregator/ingest/chunk_door.h"
+#include "aggregator/store/chunk_index_entry.h"
 #include "aggregator/store_damage_test_support.h"
+#include "base/sha256.h"
+#include "trace/artifact.h"
 
 namespace neurontrace {
 namespace {
@@ -90,6 +94,40 @@ TEST_F(StoreCheckTest, NamesTheChunkWhoseBytesAreDamaged) {
   EXPECT_THAT(printed, HasSubstr("\"stream\":1,\"sequence\":3,\"what\":\""));
 }
 
+TEST_F(StoreCheckTest, ReadsEveryArtifact) {
+  Fill(1, 1, 1);
+  const std::string content = "of the vendor's profiler";
+  Sha256 sha;
+  sha.Update(content);
+  ArtifactReference reference{.capture_id = TestCaptureId(1),
+                              .agent_id = "a",
+                              .place = MakeArtifactPlace("i-1_pid_7", "", "ntrace.pb").value(),
+                              .sha256 = sha.Finish(),
+                              .bytes = content.size()};
+  {
+    const auto store = OpenStore();
+    auto upload = store->artifacts().files().Receive(reference.sha256, content.size()).value();
+    ASSERT_TRUE(upload->Append(content).ok());
+    ASSERT_TRUE(upload->Finish().ok());
+    ASSERT_EQ(store->artifacts().Refer(reference).value(), ArtifactStore::Outcome::kKept);
+  }
+  StoreCheckReport report = Check();
+  EXPECT_THAT(Faults(report), IsEmpty());
+  EXPECT_EQ(report.artifacts, 1u);
+  EXPECT_EQ(report.artifact_bytes, content.size());
+  const std::string hex = HexOf(reference.sha256);
+  const std::string file = path() + "/artifacts/" + hex.substr(0, 2) + "/" + hex;
+  const auto write = [&](const std::string& text) { std::ofstream(file) << text; };
+  const std::string where =
+      "capture " + TestCaptureId(1).ToString() + ": artifact i-1_pid_7/ntrace.pb: its content ";
+  write("of the vendor's profileR");
+  EXPECT_EQ(Faults(Check()), where + "does not have its hash\n");
+  write("short");
+  EXPECT_EQ(Faults(Check()), where + "has 5 bytes, not 24\n");
+  std::filesystem::remove(file);
+  EXPECT_EQ(Faults(Check()), where + "is not there\n");
+}
+
 TEST_F(StoreCheckTest, FindsWhatOnlyTheContentsTell) {
   Fill(1, 2, 4);
   EditStore([](Database& database) {
@@ -116,6 +154,39 @@ TEST_F(StoreCheckTest, FindsWhatOnlyTheContentsTell) {
   EXPECT_THAT(faults, HasSubstr("stream 1, chunk 0: its index entry is not there"));
   EXPECT_THAT(faults, HasSubstr("stream 1: its record says events"));
   EXPECT_THAT(faults, HasSubstr("stream 9: it has entries in chunks but no record"));
+}
+
+TEST_F(StoreCheckTest, AnIndexEntryOfAnyVersionHasToBeWhatItsChunkGives) {
+  Fill(1, 1, 1);
+  std::string written;
+  const auto rewrite = [&](uint64_t version, const std::function<void(ForeignStops&)>& change) {
+    EditStore([&](Database& database) {
+      const std::string key = FirstIndexKey(database, TestCaptureId(1), 0);
+      if (written.empty()) written = database.Get(Family::kChunkIndex, key).value();
+      ChunkIndexEntry entry;
+      ForeignStops stops;
+      ASSERT_TRUE(DecodeChunkIndexValue(written, entry, &stops).ok());
+      EXPECT_TRUE(stops.has_all_types);
+      ASSERT_FALSE(stops.event_types.empty());
+      change(stops);
+      ChunkHeader header;
+      header.first_timestamp_ns = entry.first_timestamp_ns;
+      header.event_count = entry.event_count;
+      EXPECT_TRUE(database
+                      .Put(Family::kChunkIndex, key,
+                           EncodeChunkIndexValue(header, entry.bytes, stops, version), true)
+                      .ok());
+    });
+    return Faults(Check());
+  };
+  for (uint64_t version = 1; version <= kChunkIndexVersion; ++version) {
+    EXPECT_THAT(rewrite(version, [](ForeignStops&) {}), IsEmpty()) << version;
+  }
+  const auto is_other = HasSubstr("chunk 0: its index entry says something else than its columns");
+  const uint64_t now = kChunkIndexVersion;
+  EXPECT_THAT(rewrite(now, [](auto& stops) { stops.event_types.back() += "x"; }), is_other);
+  EXPECT_THAT(rewrite(now, [](auto& stops) { stops.event_types.pop_back(); }), is_other);
+  EXPECT_THAT(rewrite(now, [](auto& stops) { stops.has_all_types = false; }), is_other);
 }
 
 TEST_F(StoreCheckTest, NotesADeletionThatWasInterrupted) {

@@ -56,7 +56,8 @@ bool KnownUntil::Look(const std::vector<StreamRecord>& streams) {
       if (!IsExpiry(loss)) continue;
       expired_until_ns_ = std::max(expired_until_ns_, ReferenceNs(stream, loss.last_timestamp_ns));
     }
-    if (stream.ended) continue;
+    // Nobody waits for the samples of hosts, which come in chunks of seconds.
+    if (stream.ended || stream.identity.kind == StreamKind::kHost) continue;
     ++streams_;
     // Whatever was recorded before a canary was sent came before it.
     const uint64_t known_raw_ns = std::max(stream.last_timestamp_ns, stream.canary_realtime_ns);

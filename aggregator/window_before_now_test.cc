@@ -94,6 +94,23 @@ TEST(KnownUntil, DoesNotWaitForEndedAndQuietOnes) {
   EXPECT_THAT(known.Notes(0), IsEmpty());
 }
 
+TEST(KnownUntil, DoesNotWaitForSamplesOfHosts) {
+  const ClockMaps maps;
+  KnownUntil known(kNowNs, maps);
+  std::vector<StreamRecord> streams = {Stream(0, kNowNs), Stream(1, kNowNs - 2 * kSecond)};
+  streams[1].identity.kind = StreamKind::kHost;
+  EXPECT_TRUE(known.Look(streams));
+  EXPECT_THAT(known.Notes(0), ElementsAre("all 1 streams are known to the end of the window"));
+  // What has expired of them is gone all the same.
+  streams[1].losses = {{.place = LossPlace::kRetention,
+                        .reason = LossReason::kExpired,
+                        .events = 3,
+                        .last_timestamp_ns = kNowNs - 30 * kSecond}};
+  EXPECT_TRUE(known.Look(streams));
+  EXPECT_THAT(known.Notes(kNowNs - 60 * kSecond),
+              ElementsAre(HasSubstr("all 1"), HasSubstr("30.0 s after")));
+}
+
 TEST(KnownUntil, SaysWhatHasExpiredOfTheWindow) {
   const ClockMaps maps;
   KnownUntil known(kNowNs, maps);

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/reply_files.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "base/status.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+absl::Status Send(const ExportWriter& write, const v1::ExportReply& reply) {
+  if (write(reply)) return absl::OkStatus();
+  return {absl::StatusCode::kCancelled, "nobody listens to the export"};
+}
+
+absl::Status Differs(const ExportWriter& write, const std::string& name) {
+  v1::ExportReply reply;
+  reply.set_held_differs(name);
+  RETURN_IF_ERROR(Send(write, reply));
+  return MakeStatus(absl::StatusCode::kAborted,
+                    "{} does not begin any more as what was received of it: begin anew", name);
+}
+
+class ReplyFile : public OutputFile {
+ public:
+  ReplyFile(const ExportWriter& write, std::string name, uint32_t number, HeldPrefix held,
+            uint64_t& bytes_sent)
+      : write_(write),
+        name_(std::move(name)),
+        number_(number),
+        held_(std::move(held)),
+        bytes_sent_(bytes_sent) {}
+
+  absl::Status Write(std::string_view bytes) override {
+    bytes_sent_ += bytes.size();
+    if (!held_.Skip(bytes)) return Differs(write_, name_);
+    while (!bytes.empty()) {
+      const size_t size = std::min(bytes.size(), limits::kExportMessageBytes);
+      v1::ExportReply reply;
+      reply.set_file_number(number_);
+      reply.set_data(std::string(bytes.substr(0, size)));
+      RETURN_IF_ERROR(Send(write_, reply));
+      bytes.remove_prefix(size);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Close() override {
+    if (!held_.is_through()) return Differs(write_, name_);
+    v1::ExportReply reply;
+    reply.set_file_number(number_);
+    reply.set_file_end(true);
+    return Send(write_, reply);
+  }
+
+ private:
+  const ExportWriter& write_;
+  const std::string name_;
+  const uint32_t number_;
+  HeldPrefix held_;
+  uint64_t& bytes_sent_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OutputFile>> ReplyFiles::Open(std::string_view name) {
+  if (!IsOutputName(name)) return InvalidArgument("export: '{}' is no name of a file", name);
+  if (names_.size() >= limits::kExportFilesMax) {
+    return ResourceExhausted("export: more than {} files", limits::kExportFilesMax);
+  }
+  const auto number = static_cast<uint32_t>(names_.size());
+  if (!names_.emplace(name).second) return InvalidArgument("export: two files named {}", name);
+  HeldPrefix held = held_.Take(name);
+  v1::ExportReply reply;
+  reply.set_file(std::string(name));
+  reply.set_held_bytes(held.bytes());
+  RETURN_IF_ERROR(Send(write_, reply));
+  return std::make_unique<ReplyFile>(write_, std::string(name), number, std::move(held),
+                                     bytes_sent_);
+}
+
+absl::Status ReplyFiles::CheckHeld() const {
+  const std::string name = held_.Untaken();
+  return name.empty() ? absl::OkStatus() : Differs(write_, name);
+}
+
+}  // namespace neurontrace

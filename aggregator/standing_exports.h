@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "aggregator/deliver/export_roots.h"
+#include "aggregator/deliver/standing_queue.h"
+#include "aggregator/operator/operator_service.h"
+#include "aggregator/store/store.h"
+#include "base/clock.h"
+#include "base/event_loop.h"
+#include "base/file_system.h"
+#include "base/random.h"
+
+namespace neurontrace {
+
+// The exports that rules ask for, with their thread, one at a time. What its end cancels the next
+// start goes on with.
+class StandingExports {
+ public:
+  struct Deps {
+    Store& store;
+    const ExportRoots& roots;
+    prometheus::Registry& registry;
+    const Clock& clock;
+    Random& random;
+    // As Aggregator::ExportCapture, from the thread of this.
+    ExportFunction export_capture;
+  };
+  // `path`: of the file of its state. INVALID_ARGUMENT or FAILED_PRECONDITION for a rule that
+  // cannot be followed: its words, its formats, a destination outside the roots, two of one name.
+  static absl::StatusOr<std::unique_ptr<StandingExports>> Make(
+      const Deps& deps, const std::string& path, const std::vector<std::string>& rules);
+  ~StandingExports();
+  StandingExports(const StandingExports&) = delete;
+  StandingExports& operator=(const StandingExports&) = delete;
+
+  // Starts the thread. Once.
+  void Begin();
+  // From now on nothing is begun, and what is under way is cancelled. Any thread.
+  void Quit() { is_ending_ = true; }
+  // Waits for the thread's end. It is not begun again.
+  void End();
+  // Any thread, from when it is made.
+  void OnEnded(const CaptureRecord& record);
+
+ private:
+  StandingExports(const Deps& deps, const std::string& path, std::vector<StandingRule> rules);
+  void LookAtAll();
+  bool IsGone(const CaptureId& capture) const;
+  void RunAndAgain();
+  void Do(const StandingQueue::Task& task);
+  void SaveAndCount();
+
+  const Deps deps_;
+  prometheus::Counter& done_;
+  prometheus::Counter& failed_;
+  prometheus::Counter& retried_;
+  prometheus::Gauge& pending_;
+  SystemFileSystem files_;
+  std::string problem_;
+  StandingQueue queue_;  // used on loop_ only, as the next
+  StandingQueue::Counts counted_;
+  std::atomic<bool> is_ending_ = false;
+  EventLoop loop_;
+  std::thread thread_;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a store that is opened again has its lock again, and a copy of it another one.
+#include "aggregator/store_run.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+namespace neurontrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(StoreRunTest, IsOfTheDirectoryAndOfTheOpening) {
+  std::string top = fs::temp_directory_path() / "store_run_XXXXXX";
+  ASSERT_NE(mkdtemp(top.data()), nullptr);
+  fs::create_directory(top + "/store");
+  fs::create_directory(top + "/copy");
+  SeededRandom random(7);
+  const StoreRun first = MakeStoreRun(top + "/store", "agg-1", random);
+  const StoreRun second = MakeStoreRun(top + "/store", "agg-1", random);
+  EXPECT_FALSE(first.lock.empty());
+  EXPECT_EQ(first.lock, second.lock);
+  EXPECT_NE(first.run, second.run);
+  EXPECT_NE(MakeStoreRun(top + "/copy", "agg-1", random).lock, first.lock);
+  EXPECT_NE(MakeStoreRun(top + "/store", "agg-2", random).lock, first.lock);
+  EXPECT_EQ(MakeStoreRun(top + "/none", "agg-1", random).lock, "");
+  fs::remove_all(top);
+}
+
+}  // namespace
+}  // namespace neurontrace

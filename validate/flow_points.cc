@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/flow_points.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "validate/limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint32_t kKindBits = 3;
+
+}  // namespace
+
+void FlowPoints::Take(uint64_t id, uint64_t time_ns, Kind kind) {
+  ++summary_.flow_points;
+  if (points_.size() >= validate_limits::kFlowPointsMax) {
+    log_.Add(TraceCheck::kLimit, "More than {} ends of flows: further ones are not followed.",
+             validate_limits::kFlowPointsMax);
+    return;
+  }
+  const TracePosition& at = log_.position();
+  points_.push_back({id, time_ns, at.packet, at.offset << kKindBits | static_cast<uint64_t>(kind)});
+}
+
+FlowPoints::Kind FlowPoints::KindOf(const Point& point) {
+  return static_cast<Kind>(point.offset_and_kind & ((1u << kKindBits) - 1));
+}
+
+void FlowPoints::SayAt(const Point& point, bool is_begin) {
+  ++summary_.lone_flow_points;
+  log_.MoveTo({point.packet, point.offset_and_kind >> kKindBits});
+  if (is_begin) {
+    log_.Add(TraceCheck::kFlowDuplicate, "Flow {} begins here, and has begun before: no arrow.",
+             point.id);
+  } else {
+    log_.Add(TraceCheck::kFlow, "Flow {} {} here, and has not begun: no arrow is drawn.", point.id,
+             KindOf(point) == Kind::kLegacyInOut ? "goes on" : "ends");
+  }
+}
+
+void FlowPoints::Follow(const Point* begin, const Point* end) {
+  size_t drawn = 0;  // points since the flow began
+  for (const Point* point = begin; point != end; ++point) {
+    const Kind kind = KindOf(*point);
+    const bool begins = kind == Kind::kLegacyOut;
+    if (begins ? drawn > 0 : drawn == 0 && kind != Kind::kStep) {
+      SayAt(*point, begins);
+      continue;
+    }
+    if (drawn > 0) ++summary_.flow_arrows;
+    drawn = kind == Kind::kTerminating ? 0 : drawn + 1;
+  }
+  if (drawn == 1) ++summary_.lone_flow_points;  // nothing has it further on
+}
+
+void FlowPoints::Finish() {
+  const auto key = [](const Point& point) {
+    return std::tie(point.id, point.time_ns, point.packet, point.offset_and_kind);
+  };
+  std::sort(points_.begin(), points_.end(),
+            [&](const Point& a, const Point& b) { return key(a) < key(b); });
+  const Point* const end = points_.data() + points_.size();
+  for (const Point* begin = points_.data(); begin != end;) {
+    const Point* const next =
+        std::find_if(begin, end, [&](const Point& point) { return point.id != begin->id; });
+    Follow(begin, next);
+    begin = next;
+  }
+}
+
+}  // namespace neurontrace

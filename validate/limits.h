@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// What a trace may make the validator hold in memory, whatever the file's size. Beyond a limit the
+// file is read on, what no longer fits is not checked, and a finding of TraceCheck::kLimit says so.
+namespace neurontrace::validate_limits {
+
+inline constexpr size_t kPacketBytesMax = size_t{64} << 20;    // looked into; larger: passed over
+inline constexpr size_t kInflatedBytesMax = size_t{64} << 20;  // of one packet of packets
+inline constexpr int kZstdWindowLogMax = 26;  // what a zstd frame may refer back to: 64 MiB
+inline constexpr size_t kTracksMax = size_t{1} << 20;
+inline constexpr size_t kSequencesMax = size_t{1} << 16;
+inline constexpr size_t kClocksMax = size_t{1} << 16;
+inline constexpr size_t kMachinesMax = size_t{1} << 10;
+inline constexpr size_t kTextsMax = size_t{4} << 20;  // interned at one time, over all sequences
+inline constexpr size_t kOpenSlicesMax = size_t{4} << 20;
+inline constexpr size_t kFlowPointsMax = size_t{8} << 20;
+
+inline constexpr size_t kFindingsPerCheckMax = 10;  // kept; the others are counted
+inline constexpr size_t kNameBytesMax = 200;        // kept of the name of a track, slice or text
+
+// Perfetto's own.
+inline constexpr size_t kFormatPacketBytesMax = (size_t{1} << 28) - 1;  // of protozero's writers
+inline constexpr size_t kDepthMax = 512;
+inline constexpr size_t kAncestorsMax = 100;
+inline constexpr size_t kExtraCountersMax = 8;
+inline constexpr size_t kCompressedBytesAdvised = size_t{512} << 10;
+
+}  // namespace neurontrace::validate_limits

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/track_list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <protozero/pbf_reader.hpp>
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "base/clean_text.h"
+#include "validate/intern_table.h"
+#include "validate/limits.h"
+#include "validate/perfetto_numbers.h"
+
+namespace neurontrace {
+namespace {
+
+std::string NameIn(protozero::pbf_reader& fields) {
+  return CleanText(perfetto_read::TextOf(fields.get_view()), validate_limits::kNameBytesMax);
+}
+
+// Perfetto looks for the parents of every track that is described, whether it is used or not.
+std::string WhatIsDropped(const TraceTrack& track) {
+  const uint64_t events = track.slices + track.instants + track.counter_values;
+  if (events == 0) return "it is dropped";
+  return fmt::format("it is dropped, and {} on it", CountedWords(events, "event"));
+}
+
+}  // namespace
+
+void TrackList::ReadProcess(std::string_view bytes, Descriptor& out) {
+  for (protozero::pbf_reader fields(bytes.data(), bytes.size()); fields.next();) {
+    switch (fields.tag_and_type()) {
+      case perfetto_read::descriptor::kPid:
+        out.has_pid = true;
+        out.track.pid = fields.get_int32();
+        break;
+      case perfetto_read::descriptor::kProcessName:
+        out.track.name = NameIn(fields);
+        break;
+      case perfetto_read::descriptor::kProcessSortIndex:
+        if (!out.has_rank) {
+          out.track.rank = fields.get_int32();
+          break;
+        }
+        [[fallthrough]];
+      default:
+        fields.skip();
+    }
+  }
+}
+
+void TrackList::ReadThread(std::string_view bytes, Descriptor& out) {
+  for (protozero::pbf_reader fields(bytes.data(), bytes.size()); fields.next();) {
+    switch (fields.tag_and_type()) {
+      case perfetto_read::descriptor::kPid:
+        out.has_pid = true;
+        out.track.pid = fields.get_int32();
+        break;
+      case perfetto_read::descriptor::kTid:
+        out.has_tid = true;
+        out.track.tid = fields.get_int64();
+        break;
+      case perfetto_read::descriptor::kThreadName:
+        out.track.name = NameIn(fields);
+        break;
+      case perfetto_read::descriptor::kThreadSortIndex:
+        if (!out.has_rank) {
+          out.track.rank = fields.get_int32();
+          break;
+        }
+        [[fallthrough]];
+      default:
+        fields.skip();
+    }
+  }
+}
+
+TrackList::Descriptor TrackList::Read(std::string_view bytes) {
+  Descriptor out;
+  std::string name;
+  for (protozero::pbf_reader fields(bytes.data(), bytes.size()); fields.next();) {
+    switch (fields.tag_and_type()) {
+      case perfetto_read::descriptor::kUuid:
+        out.uuid = fields.get_uint64();
+        break;
+      case perfetto_read::descriptor::kParentUuid:
+        out.parent_uuid = fields.get_uint64();
+        break;
+      case perfetto_read::descriptor::kName:
+      case perfetto_read::descriptor::kStaticName:
+      case perfetto_read::descriptor::kAtraceName:
+        name = NameIn(fields);
+        break;
+      case perfetto_read::descriptor::kDescription:
+        out.track.description = NameIn(fields);
+        break;
+      case perfetto_read::descriptor::kProcess:
+        out.is_process = true;
+        ReadProcess(perfetto_read::TextOf(fields.get_view()), out);
+        break;
+      case perfetto_read::descriptor::kThread:
+        out.is_thread = true;
+        ReadThread(perfetto_read::TextOf(fields.get_view()), out);
+        break;
+      case perfetto_read::descriptor::kCounter:
+        out.is_counter = true;
+        fields.skip();
+        break;
+      case perfetto_read::descriptor::kChildOrdering:
+        out.child_ordering = fields.get_uint64();
+        break;
+      case perfetto_read::descriptor::kSiblingOrderRank:
+        out.has_rank = true;
+        out.track.rank = fields.get_int32();
+        break;
+      case perfetto_read::descriptor::kSiblingMergeBehavior:
+        out.merge = fields.get_uint64();
+        break;
+      default:
+        fields.skip();
+    }
+  }
+  if (out.track.name.empty()) out.track.name = std::move(name);
+  // A thread that is also told to be of a process is a thread.
+  if (out.is_thread) {
+    out.track.kind = TrackKind::kThread;
+  } else if (out.is_process) {
+    out.track.kind = TrackKind::kProcess;
+  } else if (out.is_counter) {
+    out.track.kind = TrackKind::kCounter;
+  }
+  return out;
+}
+
+bool TrackList::IsSound(const Descriptor& descriptor) {
+  if (!descriptor.uuid) {
+    log_.Add(TraceCheck::kTrackUuid, "The descriptor of track '{}' has no uuid.",
+             descriptor.track.name);
+    return false;
+  }
+  if (descriptor.child_ordering > 3) {
+    log_.Add(TraceCheck::kTrackOrdering,
+             "Track {} orders its children by {}, which is no ordering.", *descriptor.uuid,
+             descriptor.child_ordering);
+  }
+  if (*descriptor.uuid == 0 && descriptor.parent_uuid.value_or(0) != 0) {
+    log_.Add(TraceCheck::kTrackRoot, "Track 0, which is the root, has a parent.");
+  }
+  if (descriptor.is_process && !descriptor.is_thread && !descriptor.has_pid) {
+    log_.Add(TraceCheck::kTrackPid, "The descriptor of process '{}' has no pid.",
+             descriptor.track.name);
+    return false;
+  }
+  if (descriptor.is_thread && (!descriptor.has_pid || !descriptor.has_tid)) {
+    log_.Add(TraceCheck::kTrackTid, "The descriptor of thread '{}' has no {}.",
+             descriptor.track.name, descriptor.has_pid ? "tid" : "pid");
+    return false;
+  }
+  return *descriptor.uuid != 0;  // the root says how processes are ordered, and is no track
+}
+
+// One track a process and one a thread: a second one is taken for the number's reuse.
+void TrackList::CheckIds(const Descriptor& descriptor, uint64_t machine) {
+  const TraceTrack& track = descriptor.track;
+  if (track.kind == TrackKind::kProcess) {
+    const auto [known, is_new] = processes_.try_emplace({machine, track.pid}, *descriptor.uuid);
+    if (!is_new && known->second != *descriptor.uuid) {
+      log_.Add(TraceCheck::kTrackReuse,
+               "Tracks {} and {} are both the process of pid {}: Perfetto takes the second for a "
+               "new process, and ends the threads of the first.",
+               known->second, *descriptor.uuid, track.pid);
+      known->second = *descriptor.uuid;
+    }
+  } else if (track.kind == TrackKind::kThread) {
+    const auto [known, is_new] =
+        threads_.try_emplace({{machine, track.pid}, track.tid}, *descriptor.uuid);
+    if (!is_new && known->second != *descriptor.uuid) {
+      log_.Add(TraceCheck::kTrackReuse,
+               "Tracks {} and {} are both thread {} of pid {}: Perfetto takes the second for a "
+               "new thread.",
+               known->second, *descriptor.uuid, track.tid, track.pid);
+      known->second = *descriptor.uuid;
+    }
+  }
+}
+
+TrackList::State* TrackList::Find(uint64_t uuid) {
+  const auto found = by_uuid_.find(uuid);
+  return found == by_uuid_.end() ? nullptr : &tracks_[found->second];
+}
+
+TrackList::State* TrackList::Add(uint64_t uuid) {
+  if (tracks_.size() >= validate_limits::kTracksMax) {
+    log_.Add(TraceCheck::kLimit, "There are more than {} tracks: further ones are not checked.",
+             validate_limits::kTracksMax);
+    return nullptr;
+  }
+  by_uuid_.emplace(uuid, static_cast<uint32_t>(tracks_.size()));
+  State& state = tracks_.emplace_back();
+  state.track.uuid = uuid;
+  state.first_at = log_.position();
+  return &state;
+}
+
+void TrackList::TakeDescriptor(std::string_view bytes, uint64_t machine) {
+  Descriptor descriptor = Read(bytes);
+  if (!IsSound(descriptor)) return;
+  State* state = Find(*descriptor.uuid);
+  if (state != nullptr && state->track.is_described) {
+    const bool is_same = state->track.kind == descriptor.track.kind &&
+                         state->parent_uuid == descriptor.parent_uuid.value_or(0) &&
+                         state->track.pid == descriptor.track.pid &&
+                         state->track.tid == descriptor.track.tid;
+    if (!is_same) {
+      log_.Add(TraceCheck::kTrackConflict,
+               "Track {} ('{}') is described again as something else ('{}'): the second is "
+               "ignored.",
+               *descriptor.uuid, state->track.name, descriptor.track.name);
+    }
+    return;
+  }
+  if (state != nullptr) {
+    log_.Add(TraceCheck::kTrackLate, "Track {} ('{}') is described after its first event.",
+             *descriptor.uuid, descriptor.track.name);
+  } else {
+    state = Add(*descriptor.uuid);
+    if (state == nullptr) return;
+  }
+  CheckIds(descriptor, machine);
+  const TraceTrack counted = std::move(state->track);
+  state->track = std::move(descriptor.track);
+  TraceTrack& track = state->track;
+  track.uuid = *descriptor.uuid;
+  track.is_described = true;
+  track.child_order = static_cast<ChildOrder>(std::min<uint64_t>(descriptor.child_ordering, 3));
+  track.slices = counted.slices;
+  track.instants = counted.instants;
+  track.counter_values = counted.counter_values;
+  track.first_ns = counted.first_ns;
+  const bool is_plain = track.kind == TrackKind::kPlain || track.kind == TrackKind::kCounter;
+  state->has_parent = is_plain && descriptor.parent_uuid.value_or(0) != 0;
+  state->parent_uuid = descriptor.parent_uuid.value_or(0);
+  state->may_merge = is_plain && descriptor.merge != perfetto_read::descriptor::kMergeNone;
+}
+
+TrackList::State* TrackList::ForEvent(uint64_t uuid) {
+  State* const state = Find(uuid);
+  return state == nullptr ? Add(uuid) : state;
+}
+
+void TrackList::CheckAncestors(const State& state) {
+  const State* above = &state;
+  for (size_t i = 0; above->has_parent; ++i) {
+    const uint64_t uuid = above->parent_uuid;
+    if (i == validate_limits::kAncestorsMax) {
+      log_.Add(TraceCheck::kTrackParent,
+               "Track {} ('{}') has more than {} ancestors, or is one of its own: {}.",
+               state.track.uuid, state.track.name, validate_limits::kAncestorsMax,
+               WhatIsDropped(state.track));
+      return;
+    }
+    above = Find(uuid);
+    if (above == nullptr || !above->track.is_described) {
+      log_.Add(TraceCheck::kTrackParent,
+               "Track {} ('{}') hangs from track {}, which is never described: {}.",
+               state.track.uuid, state.track.name, uuid, WhatIsDropped(state.track));
+      return;
+    }
+  }
+}
+
+void TrackList::CheckMerging() {
+  absl::flat_hash_set<std::pair<uint64_t, uint64_t>> names;  // parent and name
+  for (const State& state : tracks_) {
+    if (!state.may_merge || !state.track.is_described) continue;
+    if (names.emplace(state.parent_uuid, HashText(state.track.name)).second) continue;
+    log_.MoveTo(state.first_at);
+    log_.Add(TraceCheck::kTrackMerged,
+             "Track {} has the name '{}' of a sibling and may be merged with it "
+             "(sibling_merge_behavior is not NONE).",
+             state.track.uuid, state.track.name);
+  }
+}
+
+void TrackList::Finish() {
+  for (const State& state : tracks_) {
+    log_.MoveTo(state.first_at);
+    if (state.track.is_described) {
+      CheckAncestors(state);
+    } else if (state.track.uuid != 0) {
+      log_.Add(TraceCheck::kTrackUndescribed,
+               "Track {} is never described: Perfetto names it after its first event.",
+               state.track.uuid);
+    }
+  }
+  CheckMerging();
+}
+
+std::vector<TraceTrack> TrackList::TakeTracks() {
+  std::vector<TraceTrack> tracks;
+  tracks.reserve(tracks_.size());
+  for (State& state : tracks_) {
+    TraceTrack& track = tracks.emplace_back(std::move(state.track));
+    const auto found = by_uuid_.find(state.parent_uuid);
+    if (state.has_parent && found != by_uuid_.end()) track.parent = found->second;
+  }
+  // A thread stands in the process of its pid.
+  absl::flat_hash_map<int64_t, uint32_t> process_of_pid;
+  for (uint32_t i = 0; i < tracks.size(); ++i) {
+    if (tracks[i].kind == TrackKind::kProcess) process_of_pid[tracks[i].pid] = i;
+  }
+  for (TraceTrack& track : tracks) {
+    const auto found = process_of_pid.find(track.pid);
+    if (track.kind == TrackKind::kThread && found != process_of_pid.end()) {
+      track.parent = found->second;
+    }
+  }
+  return tracks;
+}
+
+}  // namespace neurontrace

@@ -10,6 +10,7 @@
 #include "cli/capture_watch.h"
 #include "cli/command.h"
 #include "cli/export_file.h"
+#include "cli/how_to_open.h"
 #include "cli/preview_view.h"
 #include "cli/shared_options.h"
 
@@ -36,14 +37,14 @@ struct Commands {
 
 int Export(Context& context, const v1::Capture& capture, const EndOptions& options,
            InterruptWatcher& interrupts) {
-  const auto format = ExportFormatOf(options.format, options.path);
-  if (!format.ok()) return Fail(format.status());
-  v1::ExportRequest request;
-  request.set_capture_id(capture.capture_id());
-  request.set_format(*format);
+  auto request = RequestNamedBy(options.format, options.path);
+  if (!request.ok()) return FailUsage(request.status());
+  request->set_capture_id(capture.capture_id());
   // A script reads one object.
   if (context.json) context.results = stderr;
-  const int code = ExportToFile(context, request, options.path, &interrupts);
+  const int code = ExportToFile(
+      context, *request,
+      {.path = options.path, .interrupts = &interrupts, .who_goes_on = "the command below"});
   if (code == kExitFailed) {
     fmt::print(stderr,
                "  The capture is stored all the same.\n"
@@ -51,6 +52,7 @@ int Export(Context& context, const v1::Capture& capture, const EndOptions& optio
                capture.capture_id(), options.format.empty() ? "" : " --format ", options.format,
                options.path);
   }
+  SayHowToOpen(context, code, *request, options.path);
   return code;
 }
 
@@ -128,6 +130,12 @@ absl::StatusOr<v1::CaptureSpec> SpecOf(const Context& context, const CLI::App& c
   return NamingDefaults(command, context.config_origins, spec.status());
 }
 
+// Before anything is recorded or stopped for it.
+absl::Status CheckEnd(const EndOptions& options) {
+  return options.path.empty() ? absl::OkStatus()
+                              : RequestNamedBy(options.format, options.path).status();
+}
+
 int RunStart(Context& context, Commands& commands) {
   if (const auto status = RefuseOptionsOf(*commands.capture, *commands.start); !status.ok()) {
     return FailUsage(status);
@@ -160,6 +168,7 @@ int RunCapture(Context& context, Commands& commands) {
     }
     end.path.clear();  // of a file of options
   }
+  if (const auto status = CheckEnd(end); !status.ok()) return FailUsage(status);
   CaptureWatch watch(context);
   v1::Capture capture;
   if (const auto status = watch.Start(*spec, capture); !status.ok()) {
@@ -178,6 +187,7 @@ int RunStop(Context& context, Commands& commands) {
   if (const auto status = RefuseOptionsOf(*commands.capture, *commands.stop); !status.ok()) {
     return FailUsage(status);
   }
+  if (const auto status = CheckEnd(commands.end_of_stop); !status.ok()) return FailUsage(status);
   CaptureWatch watch(context);
   v1::Capture capture;
   if (const auto status = StopCapture(context, commands.stopped_id, capture); !status.ok()) {

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -42,15 +43,43 @@ class InterruptDeathTest : public BlockedSignals, public CommandLineTest {
     std::filesystem::create_directories(directory_);
   }
 
-  // Interrupts the program when half of the file is there.
-  void InterruptExport(int signal) {
-    service_.on_export = [signal](const grpc::ServerContext& call) {
-      kill(getpid(), signal);
-      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-      while (!call.IsCancelled() && std::chrono::steady_clock::now() < deadline) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // tidy: poll
+  // Interrupts the program when some of the file is there, and again once the call is cancelled, as
+  // often as that.
+  void InterruptExport(int signal, int times) {
+    service_.export_script = [this, signal, times](const grpc::ServerContext& call,
+                                                   const v1::ExportRequest&,
+                                                   grpc::ServerWriter<v1::ExportReply>& writer) {
+      v1::ExportReply reply;
+      reply.set_file("trace.json");
+      writer.Write(reply);
+      reply.set_data(std::string(1u << 20, 'x'));
+      writer.Write(reply);
+      Poll([this] { return ReceivedBytes() != 0; });
+      for (int i = 0; i < times; ++i) {
+        kill(getpid(), signal);
+        Poll([&call] { return call.IsCancelled(); });
       }
+      if (times > 1) Poll([] { return false; });  // the answer does not end
+      return grpc::Status(grpc::StatusCode::CANCELLED, "nobody listens");
     };
+  }
+  static void Poll(const std::function<bool()>& is_so) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!is_so() && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // tidy: poll
+    }
+  }
+  // What is on the disk of the file, under whatever temporary name.
+  uint64_t ReceivedBytes() const {
+    uint64_t bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+      if (entry.path().extension() == ".part") bytes += entry.file_size();
+    }
+    return bytes;
+  }
+  bool HasLeavings() const {
+    return std::filesystem::exists(path_ + ".part") &&
+           std::filesystem::exists(path_ + ".part.request") && !std::filesystem::exists(path_);
   }
 
   // In a child: ends it with the command's exit code, and says what the command said.
@@ -65,33 +94,42 @@ class InterruptDeathTest : public BlockedSignals, public CommandLineTest {
 };
 
 TEST_F(InterruptDeathTest, ExportOfACaptureIsGivenUpAndTheCaptureIsThere) {
-  InterruptExport(SIGINT);
+  InterruptExport(SIGINT, 1);
   EXPECT_EXIT(RunAndExit({"capture", "--duration", "1s", "-o", path_.c_str()}),
               testing::ExitedWithCode(kExitFailed),
-              "interrupted: .*trace.json is not written(.|\n)*stored all the same(.|\n)*"
+              "interrupted: .*trace.json is not written(.|\n)*trace.json.part: the command below "
+              "goes on with it(.|\n)*stored all the same(.|\n)*"
               "neurontrace export 01JD8Z2M6WQJ4V1T0S3R5XK7PA -o .*trace.json");
-  EXPECT_TRUE(std::filesystem::is_empty(directory_));
+  EXPECT_TRUE(HasLeavings());
 }
 
-TEST_F(InterruptDeathTest, ExportIsGivenUpAndLeavesNothing) {
-  InterruptExport(SIGTERM);
+TEST_F(InterruptDeathTest, ExportIsGivenUpAndLeavesWhatTheSameCommandGoesOnWith) {
+  InterruptExport(SIGTERM, 1);
   EXPECT_EXIT(RunAndExit({"export", kCaptureId, "-o", path_.c_str()}),
+              testing::ExitedWithCode(kExitFailed),
+              "interrupted: .*trace.json is not written(.|\n)*the same command goes on with it");
+  EXPECT_TRUE(HasLeavings());
+}
+
+TEST_F(InterruptDeathTest, ExportThatIsNotToBeGoneOnWithLeavesNothing) {
+  InterruptExport(SIGINT, 1);
+  EXPECT_EXIT(RunAndExit({"export", kCaptureId, "--no-resume", "-o", path_.c_str()}),
               testing::ExitedWithCode(kExitFailed), "interrupted: .*trace.json is not written");
   EXPECT_TRUE(std::filesystem::is_empty(directory_));
 }
 
 TEST_F(InterruptDeathTest, TheSecondInterruptWaitsForNobody) {
-  service_.on_export = [](const grpc::ServerContext& call) {
-    kill(getpid(), SIGINT);
-    while (!call.IsCancelled()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // tidy: poll
-    }
-    kill(getpid(), SIGINT);
-    for (;;) pause();  // the answer never ends
-  };
+  InterruptExport(SIGINT, 2);
   EXPECT_EXIT(RunAndExit({"export", kCaptureId, "-o", path_.c_str()}),
               testing::ExitedWithCode(kExitFailed), "");
-  EXPECT_TRUE(std::filesystem::is_empty(directory_));
+  EXPECT_TRUE(HasLeavings());
+}
+
+TEST_F(InterruptDeathTest, TheSecondInterruptRemovesWhatIsNotToBeLeft) {
+  InterruptExport(SIGINT, 2);
+  EXPECT_EXIT(RunAndExit({"export", kCaptureId, "--no-resume", "-o", path_.c_str()}),
+              testing::ExitedWithCode(kExitFailed), "");
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".part"));
 }
 
 class WatchTest : public CommandLineTest {};

@@ -46,6 +46,14 @@ std::string FormatHead(const v1::Capture& capture) {
     out += fmt::format("expired     {} events, deleted by the capture's retention\n",
                        FormatCount(capture.events_expired()));
   }
+  if (capture.artifacts() != 0 || capture.artifacts_forgone() != 0) {
+    out += fmt::format("artifacts   {} files of the vendor's profiler, {} kept for them",
+                       FormatCount(capture.artifacts()), FormatBytes(capture.artifact_bytes()));
+    if (capture.artifacts_forgone() != 0) {
+      out += fmt::format("; {} not kept", FormatCount(capture.artifacts_forgone()));
+    }
+    out += '\n';
+  }
   for (const std::string& warning : capture.warnings()) out += "warning: " + warning + "\n";
   return out;
 }

@@ -143,15 +143,26 @@ std::string FormatGaps(const v1::Certificate& certificate) {
   return out;
 }
 
+// One line for all hosts: what is amiss with one of them is among the findings.
+std::string FormatHosts(const v1::Certificate& certificate) {
+  if (certificate.hosts().empty()) return "";
+  uint64_t stored = 0;
+  for (const v1::HostCertificate& host : certificate.hosts()) stored += host.account().stored();
+  return fmt::format("hosts       {} sampled (processors and memory), {} events\n",
+                     certificate.hosts_size(), FormatCount(stored));
+}
+
 }  // namespace
 
 std::string CoreName(const v1::StreamIdentity& stream) {
   if (!stream.name().empty()) return stream.name();
+  if (stream.kind() == v1::STREAM_KIND_HOST) return "host";
   return stream.nc_idx() < 0 ? "worker" : fmt::format("nc {}", stream.nc_idx());
 }
 
 std::string FormatCertificate(const v1::Certificate& certificate) {
-  return FormatWorkers(certificate) + FormatGaps(certificate) + FormatVerdict(certificate);
+  return FormatWorkers(certificate) + FormatHosts(certificate) + FormatGaps(certificate) +
+         FormatVerdict(certificate);
 }
 
 std::string FormatVerdict(const v1::Certificate& certificate) {

@@ -94,6 +94,7 @@ int RunCommandLine(int argc, const char* const* argv, Context& context) {
   AddExportCommand(app, context, run);
   AddFlightRecorderCommand(app, context, run);
   AddTriggersCommand(app, context, run);
+  AddValidateCommand(app, context, run);
   AddRecordCommand(app, context, run);
   AddDoctorCommand(app, context, run);
   AddConfigCommand(app, context, run);

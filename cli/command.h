@@ -23,6 +23,8 @@ struct Context {
   bool quiet = false;      // nothing on stderr but what went wrong
   bool progress = false;   // stderr is a terminal, and nobody asked for quiet
   uint32_t connect_timeout_ms = 5'000;
+  // So long an export that breaks off asks again; unit tests have it shorter.
+  uint32_t export_retry_ms = 60'000;
   std::FILE* results = stdout;             // where an export says what it wrote
   std::vector<ConfigPlace> config_places;  // files of options, the later wins
   ConfigOrigins config_origins;            // which of their lines count
@@ -47,6 +49,7 @@ void AddCapturesCommand(CLI::App& app, Context& context, Run& run);
 void AddExportCommand(CLI::App& app, Context& context, Run& run);
 void AddFlightRecorderCommand(CLI::App& app, Context& context, Run& run);
 void AddTriggersCommand(CLI::App& app, Context& context, Run& run);
+void AddValidateCommand(CLI::App& app, Context& context, Run& run);
 void AddRecordCommand(CLI::App& app, Context& context, Run& run);
 void AddDoctorCommand(CLI::App& app, Context& context, Run& run);
 void AddConfigCommand(CLI::App& app, Context& context, Run& run);

@@ -108,7 +108,8 @@ TEST_F(CommandLineTest, StopOfACaptureThatLostSomethingHasCodeThree) {
 
 TEST_F(CommandLineTest, AnExportThatLeavesStoredChunksOutHasCodeThreeInEveryFormat) {
   service_.export_leaves_out = "incomplete: 1 stored chunk cannot be read";
-  for (const char* format : {"perfetto", "json", "events", "summary-json"}) {
+  for (const char* format :
+       {"perfetto", "json", "events", "summary-json", "summary-text", "chrome-json"}) {
     for (const char* output : {"table", "json"}) {
       EXPECT_EQ(RunCli({"export", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--format", format, "--output",
                         output, "-o", (testing::TempDir() + "/cli_left_out").c_str()}),
@@ -201,6 +202,20 @@ TEST_F(CommandLineTest, ExportWritesTheWholeFileUnderItsName) {
   EXPECT_FALSE(service_.export_request.window_end_is_relative());
 }
 
+TEST_F(CommandLineTest, AFileNamedGzipIsOne) {
+  const std::string path = testing::TempDir() + "/cli_export.json.gz";
+  const auto run = [&](std::vector<const char*> more) {
+    std::vector<const char*> words = {"export", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "-o", path.c_str()};
+    words.insert(words.end(), more.begin(), more.end());
+    return RunCli(words);
+  };
+  EXPECT_EQ(run({}), kExitDone);
+  EXPECT_EQ(service_.export_request.format(), v1::EXPORT_FORMAT_JSON);
+  EXPECT_EQ(service_.export_request.compression(), v1::EXPORT_COMPRESSION_GZIP);
+  EXPECT_EQ(run({"--compress", "none"}), kExitDone);
+  EXPECT_EQ(service_.export_request.compression(), v1::EXPORT_COMPRESSION_NONE);
+}
+
 TEST_F(CommandLineTest, ExportThatBreaksOffLeavesNoFile) {
   service_.export_breaks = true;
   const std::string directory = testing::TempDir() + "/cli_broken_export";
@@ -235,6 +250,24 @@ TEST_F(CommandLineTest, CompletionKnowsEveryCommandAndOption) {
   EXPECT_THAT(out_, HasSubstr("01JD8Z2M6WQJ4V1T0S3R5XK7PA\tcomplete"));
   EXPECT_EQ(RunCli({"__complete", "workers", "--instance", ""}), kExitDone);
   EXPECT_EQ(out_, "i-a\t\n:nothing\n");
+}
+
+TEST_F(CommandLineTest, ValidateSaysWhatIsWrongWithATrace) {
+  const std::string path = testing::TempDir() + "/cli_trace";
+  // A packet of sequence 1 whose state is cleared, then one that was told of a loss.
+  std::ofstream(path, std::ios::binary) << "\x0a\x04\x50\x01\x68\x01";
+  EXPECT_EQ(RunCli({"validate", path.c_str(), "--strict"}), kExitDone) << err_;
+  EXPECT_THAT(out_, HasSubstr("nothing wrong"));
+  std::ofstream(path, std::ios::binary) << "\x0a\x04\x50\x01\x68\x01\x0a\x05\x50\x01\xd0\x02\x01";
+  EXPECT_EQ(RunCli({"validate", path.c_str()}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("warning packet_loss"));
+  EXPECT_EQ(RunCli({"validate", path.c_str(), "--strict", "--json"}), kExitFailed);
+  EXPECT_THAT(out_, HasSubstr("\"counts\": {\"packet_loss\": \"1\"}"));
+  std::ofstream(path, std::ios::binary) << "\x0a\x7f";
+  EXPECT_EQ(RunCli({"validate", path.c_str(), "--tree"}), kExitFailed);
+  EXPECT_THAT(out_, HasSubstr("packet 1 at byte 0: The file ends in the midst of a packet"));
+  EXPECT_EQ(RunCli({"validate", (path + "_absent").c_str()}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("No such file"));
 }
 
 TEST_F(CommandLineTest, AFileOfOptionsCountsBelowTheCommandLine) {

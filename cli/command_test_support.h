@@ -105,14 +105,17 @@ class FakeOperator final : public v1::OperatorService::Service {
   grpc::Status Export(grpc::ServerContext* call, const v1::ExportRequest* request,
                       grpc::ServerWriter<v1::ExportReply>* writer) override {
     export_request = *request;
+    if (export_script) return export_script(*call, *request, *writer);
     v1::ExportReply reply;
+    reply.set_file("named/by.aggregator");
+    writer->Write(reply);
     reply.set_data("first ");
     writer->Write(reply);
     reply.set_data("second");
     writer->Write(reply);
-    if (on_export) on_export(*call);
     if (export_breaks) return grpc::Status::OK;
-    reply.clear_data();
+    reply.set_file_end(true);
+    writer->Write(reply);
     reply.mutable_done()->mutable_total()->set_spans(2);
     reply.mutable_done()->set_capture_incomplete(capture.state() == v1::CAPTURE_STATE_INCOMPLETE);
     reply.mutable_done()->set_verdict(capture.certificate().verdict());
@@ -130,8 +133,11 @@ class FakeOperator final : public v1::OperatorService::Service {
   std::vector<v1::Capture> stored;  // that ListCaptures tells
   grpc::Status start_status;
   grpc::Status watch_status;
-  int watch_refusals = 0;                                     // of so many calls
-  std::function<void(const grpc::ServerContext&)> on_export;  // when half of it is written
+  int watch_refusals = 0;  // of so many calls
+  // Answers instead, where there is one.
+  std::function<grpc::Status(const grpc::ServerContext&, const v1::ExportRequest&,
+                             grpc::ServerWriter<v1::ExportReply>&)>
+      export_script;
   v1::ListTriggersReply triggers;
   v1::FireTriggerRequest fired;
   v1::FireTriggerReply fire_reply;
@@ -170,6 +176,7 @@ class CommandLineTest : public testing::Test {
     Context context;
     context.aggregator = "in-process";
     context.config_places = config_places_;
+    context.export_retry_ms = export_retry_ms_;
     context.make_stub = [this](const Context&) {
       return v1::OperatorService::NewStub(server_->InProcessChannel({}));
     };
@@ -182,6 +189,7 @@ class CommandLineTest : public testing::Test {
   }
 
   std::vector<ConfigPlace> config_places_;
+  uint32_t export_retry_ms_ = 60'000;
   FakeOperator service_;
   std::unique_ptr<grpc::Server> server_;
   std::string out_;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <limits>
@@ -9,9 +11,12 @@
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/export_file.h"
+#include "cli/how_to_open.h"
+#include "cli/quantity.h"
 #include "cli/selection_view.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
+#include "wire/export_options.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -20,7 +25,7 @@ struct ExportOptions {
   std::string id;
   bool continuous = false;
   std::string job;  // of the continuous capture
-  std::string format;
+  std::vector<std::string> formats;
   std::string path;
   std::vector<std::string> instances;
   std::vector<std::string> cores;
@@ -28,9 +33,17 @@ struct ExportOptions {
   std::vector<std::string> primary_group;
   std::vector<std::string> secondary_group;
   std::string from;
-  std::string to;
+  std::vector<std::string> to;  // as typed
+  std::string window_end;
+  std::string destination;
+  std::vector<std::string> worker_gids;
+  bool no_flows = false;
+  std::string compression;
+  std::string max_size;
+  std::string split = "time";
   std::string clock = "aligned";
   bool clock_arguments = false;
+  bool no_resume = false;
 };
 
 // From where the edge of a window counts.
@@ -59,7 +72,7 @@ absl::StatusOr<WindowEdge> ParseTime(const std::string& text) {
 
 absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request) {
   ASSIGN_OR_RETURN(const WindowEdge from, ParseTime(options.from));
-  ASSIGN_OR_RETURN(WindowEdge to, ParseTime(options.to));
+  ASSIGN_OR_RETURN(WindowEdge to, ParseTime(options.window_end));
   if (from.scale == Scale::kBeforeNow && from.ns == 0) {
     return InvalidArgument("--from {}: nothing lies after now; write it like --from -5m",
                            options.from);
@@ -70,7 +83,7 @@ absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request)
   if (is_mixed && from.scale != Scale::kOpen && to.scale != Scale::kOpen) {
     return InvalidArgument(
         "--from {} and --to {}: one counts back from now and the other does not; write both alike",
-        options.from, options.to);
+        options.from, options.window_end);
   }
   const bool is_before_now = from.scale == Scale::kBeforeNow || to.scale == Scale::kBeforeNow;
   const bool is_open = from.scale == Scale::kOpen || to.scale == Scale::kOpen;
@@ -79,7 +92,8 @@ absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request)
     return InvalidArgument("--to must lie after --from");
   }
   if (is_before_now && from.scale == Scale::kOpen) {
-    return InvalidArgument("--to {} needs a --from that counts back from now, too", options.to);
+    return InvalidArgument("--to {} needs a --from that counts back from now, too",
+                           options.window_end);
   }
   request.set_window_start_ns(from.ns);
   request.set_window_start_is_relative(from.scale == Scale::kFirstEvent);
@@ -89,11 +103,39 @@ absl::Status SetWindow(const ExportOptions& options, v1::ExportRequest& request)
   return absl::OkStatus();
 }
 
+absl::Status SetFile(const ExportOptions& options, v1::ExportRequest& request) {
+  request.set_no_flows(options.no_flows);
+  const bool is_named_gzip = options.compression.empty() && NamesGzip(options.path);
+  if (options.compression == "gzip" || is_named_gzip) {
+    request.set_compression(v1::EXPORT_COMPRESSION_GZIP);
+  }
+  if (options.compression == "packets") request.set_compression(v1::EXPORT_COMPRESSION_PACKETS);
+  if (!options.max_size.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(options.max_size));
+    request.set_max_file_bytes(bytes);
+  }
+  request.set_split_by_worker(options.split == "worker");
+  if (options.max_size.empty() && request.split_by_worker()) {
+    return InvalidArgument("--split goes with --max-size, which says how large a part may be");
+  }
+  return absl::OkStatus();
+}
+
 // Without the capture.
 absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options) {
   v1::ExportRequest request;
-  ASSIGN_OR_RETURN(const v1::ExportFormat format, ExportFormatOf(options.format, options.path));
+  const std::string first = options.formats.empty() ? "" : options.formats.front();
+  ASSIGN_OR_RETURN(const v1::ExportFormat format, ExportFormatOf(first, options.path));
   request.set_format(format);
+  for (size_t i = 1; i < options.formats.size(); ++i) {
+    ASSIGN_OR_RETURN(const v1::ExportFormat more, ExportFormatOf(options.formats[i], ""));
+    request.add_more_formats(more);
+  }
+  if (request.more_formats_size() != 0 && options.destination.empty()) {
+    return InvalidArgument(
+        "several formats need a destination: --to DIRECTORY, where the "
+        "aggregator writes them");
+  }
   for (const auto& id : SplitList(options.instances)) request.add_instance_ids(id);
   ASSIGN_OR_RETURN(const std::vector<uint32_t> cores, CoresOf(options.cores));
   for (const uint32_t core : cores) request.add_neuron_cores(core);
@@ -101,9 +143,15 @@ absl::StatusOr<v1::ExportRequest> RequestOf(const ExportOptions& options) {
   for (const auto& type : types) request.add_event_types(type);
   for (const auto& field : SplitList(options.primary_group)) request.add_primary_group(field);
   for (const auto& field : SplitList(options.secondary_group)) request.add_secondary_group(field);
+  for (const std::string& text : options.worker_gids) {
+    ASSIGN_OR_RETURN(const std::vector<v1::GidRange> ranges, ParseGidRanges(text));
+    for (const v1::GidRange& range : ranges) *request.add_worker_gids() = range;
+  }
   RETURN_IF_ERROR(SetWindow(options, request));
+  RETURN_IF_ERROR(SetFile(options, request));
   request.set_raw_clocks(options.clock == "raw");
   request.set_clock_arguments(options.clock_arguments);
+  RETURN_IF_ERROR(CheckExportOptions(request));
   return request;
 }
 
@@ -149,8 +197,38 @@ int FindContinuous(Context& context, const ExportOptions& options, v1::Capture& 
       others.empty() ? "" : " (there is one for " + others + ")"));
 }
 
-int RunExport(Context& context, const ExportOptions& options) {
+std::string DefaultPath(const v1::ExportRequest& request) {
+  std::string path(WordsOf(request.format()).default_path);
+  if (request.max_file_bytes() != 0 && !TraitsOf(request.format())->is_directory()) {
+    path.resize(path.find('.'));  // a directory of its parts
+  } else if (request.compression() == v1::EXPORT_COMPRESSION_GZIP) {
+    path += kGzipEnding;
+  }
+  return path;
+}
+
+// --to says where the window ends and where the aggregator writes: a destination begins with / or
+// s3://, and no time does.
+absl::Status TakeEnds(ExportOptions& options) {
+  for (const std::string& text : options.to) {
+    const bool is_destination = text.starts_with('/') || text.starts_with("s3://");
+    std::string& taken = is_destination ? options.destination : options.window_end;
+    if (!taken.empty()) {
+      return InvalidArgument("--to {} and --to {}: there is one {}", taken, text,
+                             is_destination ? "destination" : "end of the window");
+    }
+    taken = text;
+  }
+  if (!options.destination.empty() && !options.path.empty()) {
+    return InvalidArgument("--to {} has the aggregator write: leave out -o {}, or --to",
+                           options.destination, options.path);
+  }
+  return absl::OkStatus();
+}
+
+int RunExport(Context& context, ExportOptions options) {
   if (const auto status = CheckWhich(options); !status.ok()) return FailUsage(status);
+  if (const auto status = TakeEnds(options); !status.ok()) return FailUsage(status);
   // What was typed is looked at before anybody is asked.
   auto request = RequestOf(options);
   if (!request.ok()) return FailUsage(request.status());
@@ -162,13 +240,43 @@ int RunExport(Context& context, const ExportOptions& options) {
     return Fail(context, status);
   }
   request->set_capture_id(capture.capture_id());
-  const std::string path = options.path.empty() ? DefaultFileName(request->format()) : options.path;
-  const int code = ExportToFile(context, *request, path, &interrupts);
-  if ((code == kExitDone || code == kExitIncomplete) &&
-      request->format() == v1::EXPORT_FORMAT_PERFETTO && path != "-" && !context.json) {
-    fmt::print("Open it at https://ui.perfetto.dev (the file stays on this machine).\n");
+  if (!options.destination.empty()) {
+    request->set_destination(options.destination);
+    const int code = ExportToDestination(context, *request, &interrupts);
+    SayHowToOpen(context, code, *request, "");
+    return code;
   }
+  const std::string path = options.path.empty() ? DefaultPath(*request) : options.path;
+  const Leaving leaving = options.no_resume ? Leaving::kBeginAnew : Leaving::kLeave;
+  const int code = ExportToFile(context, *request, {path, &interrupts, leaving});
+  SayHowToOpen(context, code, *request, path);
   return code;
+}
+
+void AddLayoutOptions(CLI::App& command, ExportOptions& options) {
+  command
+      .add_option("--clock", options.clock,
+                  "aligned: on the reference timeline; raw: each instance's own stamps")
+      ->check(CLI::IsMember({"aligned", "raw"}));
+  command.add_flag("--clock-arguments", options.clock_arguments,
+                   "Raw stamp and bound (eps_ns) beside every event");
+  command.add_flag("--no-flows", options.no_flows, "No arrows between related events");
+  command
+      .add_option("--compress", options.compression,
+                  "none; gzip: the whole file (also where -o ends with .gz); packets: within a "
+                  "pftrace")
+      ->check(CLI::IsMember({"none", "gzip", "packets"}));
+  command
+      .add_option("--max-size", options.max_size,
+                  "Split into parts of about this size, in a directory (200MB)")
+      ->check(NotEmpty("leave it out for one file"));
+  command
+      .add_option("--split", options.split,
+                  "With --max-size: by time, or by ranges of workers (worker)")
+      ->check(CLI::IsMember({"time", "worker"}));
+  command.add_flag("--no-resume", options.no_resume,
+                   "Begin anew, whatever an export of the same left when it broke off, and leave "
+                   "nothing");
 }
 
 }  // namespace
@@ -181,11 +289,20 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
                     "Of the newest continuous capture that runs, instead of an ID");
   command->add_option("--job", options->job, "With --continuous: the one of this job")
       ->check(NotEmpty("leave it out for the newest of any"));
-  AddFormat(*command, options->format);
+  command
+      ->add_option("--format", options->formats,
+                   fmt::format("{} (default: by the file's ending); several with --to DIRECTORY",
+                               fmt::join(ExportFormatNames(), ", ")))
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember(ExportFormatNames()));
   command->add_option("-o,--out", options->path,
-                      "File to write (default system_profile.pftrace, system_profile.json, "
-                      "events.jsonl or summary.json; - for standard output)");
+                      "File or, of several files, new directory to write (default "
+                      "system_profile.pftrace or what the format usually has; - for standard "
+                      "output)");
   AddInstances(*command, options->instances);
+  command->add_option("--worker-gid", options->worker_gids, "Only workers of these ranks (0-7,64)")
+      ->allow_extra_args(false)
+      ->check(NotEmpty("leave it out for all workers"));
   AddCores(*command, options->cores);
   AddEventTypes(*command, options->event_types);
   command
@@ -202,22 +319,22 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
                    "Start of the window: since the first event (1.5s), before now (-5m), or an "
                    "epoch in ns")
       ->check(NotEmpty("leave it out to begin with the first event"));
-  command->add_option("--to", options->to, "End of the window, likewise, or now")
-      ->check(NotEmpty("leave it out to end with the last event"));
   command
-      ->add_option("--clock", options->clock,
-                   "aligned: on the reference timeline; raw: each instance's own stamps")
-      ->check(CLI::IsMember({"aligned", "raw"}));
-  command->add_flag("--clock-arguments", options->clock_arguments,
-                    "Raw stamp and bound (eps_ns) beside every event");
+      ->add_option("--to", options->to,
+                   "End of the window, likewise, or now. What begins with / or s3:// is where the "
+                   "aggregator writes, below one of its export roots; both can be given")
+      ->allow_extra_args(false)
+      ->check(NotEmpty("leave it out to end with the last event"));
+  AddLayoutOptions(*command, *options);
   command->footer(
       "Examples:\n"
       "  neurontrace export 01JD -o trace.pftrace\n"
       "  neurontrace export 01JD --format json --event-type hardware -o hardware.json\n"
       "  neurontrace export 01JD --from 1s --to 1.5s --instance i-0f20,i-0f21 -o window.pftrace\n"
       "  neurontrace export 01JD --format summary-json -o summary.json\n"
+      "  neurontrace export 01JD --to /fsx/traces/run7 --format perfetto --format json\n"
       "  neurontrace export --continuous --from -5m --to now -o last5.pftrace\n\n"
-      "Exit codes: 0 written, 1 failed, 3 written, but the capture is incomplete.");
+      "Exit codes: 0 written, 1 failed, 2 wrong usage, 3 written, but the capture is incomplete.");
   command->callback([&context, &run, options] {
     run = [&context, options] { return RunExport(context, *options); };
   });

@@ -2,29 +2,39 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
-#include "absl/status/statusor.h"
 #include "cli/command.h"
-#include "cli/interrupt_watcher.h"
+#include "cli/export_format.h"
+#include "cli/export_interrupt.h"
 
 namespace neurontrace::cli {
 
-// perfetto, json, events or summary-json, by name, or by the file's ending when the name is empty.
-absl::StatusOr<v1::ExportFormat> ExportFormatOf(const std::string& name, const std::string& path);
+// What becomes of an export that breaks off.
+enum class Leaving {
+  kLeave,       // it is left for the next one of the same, and what is there is gone on with
+  kBeginAnew,   // nothing is left, and what is there is removed
+  kOfNoMeaning  // nothing is left; what others left is not looked at
+};
 
-// "system_profile.pftrace" and "system_profile.json" are the vendor's names; "events.jsonl" is
-// ours.
-std::string DefaultFileName(v1::ExportFormat format);
+struct ExportTarget {
+  std::string path;  // "-": standard output; a directory where the request makes several files
+  InterruptWatcher* interrupts = nullptr;
+  Leaving leaving = Leaving::kLeave;
+  std::string_view who_goes_on = "the same command";  // with what was left, in words
+};
 
-// Has the aggregator export and writes the bytes to `path` ("-": standard output): under a
-// temporary name that takes the real one when everything is there, so that a file of that name is
-// always whole. Shows progress and returns the exit code; what it says goes to stderr when the
-// bytes go to stdout. An interrupt that `interrupts` sees, where it is not null, ends it: what is
-// written so far goes, and it has failed; a second one ends the program.
-int ExportToFile(Context& context, const v1::ExportRequest& request, const std::string& path,
-                 InterruptWatcher* interrupts = nullptr);
+// Has the aggregator export and writes the bytes to the target's path: under a temporary name that
+// takes the real one when everything is there, so that what has that name is always whole. Shows
+// progress, goes on where the aggregator goes away and comes back, and returns the exit code; what
+// it says goes to stderr when the bytes go to stdout. An interrupt ends it, and it has failed; a
+// second one ends the program. What was received until then, or until the aggregator was away for
+// too long, is left as `leaving` says.
+int ExportToFile(Context& context, const v1::ExportRequest& request, const ExportTarget& target);
 
-// For interrupts while there is nothing to be put in order: ends the program.
-void EndAtOnce(int count);
+// Has the aggregator export to the request's destination, shows progress, and says where it wrote.
+// An interrupt ends the export there; the same command goes on with it.
+int ExportToDestination(Context& context, const v1::ExportRequest& request,
+                        InterruptWatcher* interrupts);
 
 }  // namespace neurontrace::cli

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/export_file.h"
 #include "cli/record_session.h"
+#include "cli/shared_options.h"
 #include "cli/text.h"
 #include "trace/event_filter.h"
 
@@ -35,8 +36,9 @@ std::string NameWithTime(v1::ExportFormat format) {
   gmtime_r(&now, &parts);
   char text[64];
   strftime(text, sizeof(text), "neurontrace-%Y%m%d-%H%M%SZ", &parts);
-  const std::string usual = DefaultFileName(format);
-  return text + usual.substr(usual.rfind('.'));
+  const std::string_view usual = WordsOf(format).default_path;
+  const size_t dot = usual.rfind('.');  // a directory has none
+  return dot == std::string_view::npos ? text : text + std::string(usual.substr(dot));
 }
 
 absl::Status Complete(const Context& context, RecordArguments& arguments) {
@@ -66,8 +68,8 @@ absl::Status Complete(const Context& context, RecordArguments& arguments) {
   spec.set_retention_ns(kRetentionNs);
   spec.set_include_framework(!options.framework_directory.empty());
   if (options.path == "-") return InvalidArgument("-o wants a file: stdout is the command's");
-  ASSIGN_OR_RETURN(options.format, ExportFormatOf(arguments.format, options.path));
-  if (options.path.empty()) options.path = NameWithTime(options.format);
+  ASSIGN_OR_RETURN(options.request, RequestNamedBy(arguments.format, options.path));
+  if (options.path.empty()) options.path = NameWithTime(options.request.format());
   if (options.directory.empty()) {
     const char* const temporary = getenv("TMPDIR");
     options.directory = temporary == nullptr || *temporary == '\0' ? "/var/tmp" : temporary;
@@ -137,11 +139,9 @@ void AddRecordCommand(CLI::App& app, Context& context, Run& run) {
   command->add_option("COMMAND", arguments->words,
                       "What to run, behind --, with its arguments as in a shell");
   command->add_option("-o,--out", arguments->options.path,
-                      "File to write (default: neurontrace-TIME.pftrace here)");
-  command
-      ->add_option("--format", arguments->format,
-                   "perfetto, json, events or summary-json (default: by the file's ending)")
-      ->check(CLI::IsMember({"perfetto", "json", "events", "summary-json"}));
+                      "File, or of several files new directory, to write (default: "
+                      "neurontrace-TIME.pftrace here)");
+  AddFormat(*command, arguments->format);
   command->add_option("--name", arguments->name, "A name for the capture");
   AddWhatIsRecorded(*command, *arguments);
   AddPlaces(*command, arguments->options);

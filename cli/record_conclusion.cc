@@ -12,6 +12,7 @@
 #include "cli/absent_workers.h"
 #include "cli/capture_view.h"
 #include "cli/export_file.h"
+#include "cli/how_to_open.h"
 #include "cli/interrupt_watcher.h"
 #include "cli/json_text.h"
 #include "cli/record_session.h"
@@ -148,10 +149,12 @@ void RecordSession::Report() {
   const bool has_events = capture_.events() > 0;
   if (has_events) {
     Results results(context_);
-    v1::ExportRequest request;
+    v1::ExportRequest request = options_.request;
     request.set_capture_id(capture_.capture_id());
-    request.set_format(options_.format);
-    code = ExportToFile(context_, request, options_.path);
+    // Its aggregator ends with it and does not come back: nobody could go on.
+    context_.export_retry_ms = 0;
+    code =
+        ExportToFile(context_, request, {.path = options_.path, .leaving = Leaving::kOfNoMeaning});
     exported_ = results.Take();
   }
   if (has_events && !options_.json) {
@@ -163,9 +166,9 @@ void RecordSession::Report() {
   }
   if (!has_events) SayWhyNothing();
   if (has_events && code == kExitFailed) KeepStore("the trace could not be written");
-  if (code != kExitFailed && options_.format == v1::EXPORT_FORMAT_PERFETTO && !options_.json &&
-      !options_.quiet) {
-    fmt::print(stderr, "Open it at https://ui.perfetto.dev (the file stays on this machine).\n");
+  const std::string how = HowToOpen(options_.request, options_.path);
+  if (code != kExitFailed && !how.empty() && !options_.json && !options_.quiet) {
+    fmt::print(stderr, "{}\n", how);
   }
 }
 

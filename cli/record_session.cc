@@ -11,11 +11,14 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 
 #include "base/status.h"
 #include "cli/capture_progress.h"
 #include "cli/capture_view.h"
+#include "wire/export_options.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -42,7 +45,8 @@ bool IsPastBegin(const v1::Capture& capture) {
          capture.server_realtime_ns() >= BeginOf(capture);
 }
 
-std::string DirectoryOf(const std::string& path) {
+std::string DirectoryOf(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
@@ -68,9 +72,18 @@ RecordSession::RecordSession(Context& context, const RecordOptions& options)
 RecordSession::~RecordSession() = default;
 
 absl::Status RecordSession::CheckOutput() const {
-  struct stat about;
-  if (options_.path.ends_with('/') ||
-      (stat(options_.path.c_str(), &about) == 0 && S_ISDIR(about.st_mode))) {
+  std::error_code ignored;
+  if (MakesManyFiles(options_.request)) {
+    const bool is_in_the_way = std::filesystem::exists(options_.path, ignored) &&
+                               (!std::filesystem::is_directory(options_.path, ignored) ||
+                                !std::filesystem::is_empty(options_.path, ignored));
+    if (is_in_the_way) {
+      return FailedPrecondition(
+          "the trace cannot be written to {}: it is there and not an empty directory; name another",
+          options_.path);
+    }
+  } else if (options_.path.ends_with('/') ||
+             std::filesystem::is_directory(options_.path, ignored)) {
     return FailedPrecondition("the trace cannot be written to {}: it is a directory; name a file",
                               options_.path);
   }

@@ -21,8 +21,8 @@ namespace neurontrace::cli {
 struct RecordOptions {
   std::vector<std::string> command;
   v1::CaptureSpec spec;
-  std::string path;  // of the trace
-  v1::ExportFormat format = v1::EXPORT_FORMAT_PERFETTO;
+  std::string path;                 // of the trace
+  v1::ExportRequest request;        // without the capture
   std::string directory;            // in which the private daemons have theirs
   std::string framework_directory;  // empty: none
   ProgramPlaces places;

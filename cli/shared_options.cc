@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/shared_options.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "base/status.h"
+#include "cli/export_format.h"
 #include "cli/text.h"
 #include "trace/event_filter.h"
 
@@ -42,9 +46,10 @@ CLI::Option* AddEventTypes(CLI::App& command, std::vector<std::string>& event_ty
 
 CLI::Option* AddFormat(CLI::App& command, std::string& format) {
   return command
-      .add_option("--format", format,
-                  "perfetto, json, events or summary-json (default: by the file's ending)")
-      ->check(CLI::IsMember({"perfetto", "json", "events", "summary-json"}));
+      .add_option(
+          "--format", format,
+          fmt::format("{} (default: by the file's ending)", fmt::join(ExportFormatNames(), ", ")))
+      ->check(CLI::IsMember(ExportFormatNames()));
 }
 
 absl::StatusOr<std::vector<uint32_t>> CoresOf(const std::vector<std::string>& cores) {

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/export_destination.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "base/sha256.h"
+#include "base/status.h"
+#include "trace/export_limits.h"
+#include "trace/limits.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr size_t kOpenFilesMax = 512;  // at once: below the usual limit of a process
+constexpr size_t kReadBytes = 1u << 20;
+
+absl::Status CannotWrite(const std::string& path) {
+  return FailedPrecondition("cannot write {}: {}", path, std::strerror(errno));
+}
+
+struct FileCloser {
+  void operator()(std::FILE* file) const {
+    if (file != stdout) std::fclose(file);
+  }
+};
+using File = std::unique_ptr<std::FILE, FileCloser>;
+
+absl::Status Put(std::FILE* file, const std::string& data, const std::string& path) {
+  if (std::fwrite(data.data(), 1, data.size(), file) == data.size()) return absl::OkStatus();
+  return CannotWrite(path);
+}
+
+// To the file system, or whoever reads standard output.
+absl::Status CloseWhole(File file, const std::string& path) {
+  if (std::fflush(file.get()) != 0) return CannotWrite(path);
+  std::FILE* const released = file.release();
+  if (released != stdout && std::fclose(released) != 0) return CannotWrite(path);
+  return absl::OkStatus();
+}
+
+// A new one, or behind the bytes that are held of it.
+absl::StatusOr<File> OpenFrom(const std::string& path, uint64_t held_bytes) {
+  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+  UniqueFd fd(open(path.c_str(), flags | (held_bytes == 0 ? O_TRUNC : O_APPEND), 0666));
+  if (!fd.valid()) return CannotWrite(path);
+  struct stat about = {};
+  if (fstat(fd.get(), &about) != 0) return CannotWrite(path);
+  if (static_cast<uint64_t>(about.st_size) != held_bytes) {
+    return DataLoss("the aggregator goes on with {} behind {} bytes; there are {}", path,
+                    held_bytes, about.st_size);
+  }
+  File file(fdopen(fd.get(), held_bytes == 0 ? "wb" : "ab"));
+  if (file == nullptr) return CannotWrite(path);
+  fd.release();
+  return file;
+}
+
+// What a file holds by now, under the name that the aggregator has for it.
+absl::StatusOr<v1::HeldFile> ReadHeld(const std::string& path, const std::string& name) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid()) return FailedPrecondition("cannot read {}: {}", path, std::strerror(errno));
+  v1::HeldFile held;
+  held.set_name(name);
+  Sha256 hash;
+  std::vector<char> piece(kReadBytes);
+  while (true) {
+    const ssize_t n = read(fd.get(), piece.data(), piece.size());
+    if (n < 0) return FailedPrecondition("cannot read {}: {}", path, std::strerror(errno));
+    if (n == 0) break;
+    hash.Update({piece.data(), static_cast<size_t>(n)});
+    held.set_bytes(held.bytes() + static_cast<uint64_t>(n));
+  }
+  held.set_sha256(hash.Finish());
+  return held;
+}
+
+class StandardOutput : public ExportDestination {
+ public:
+  absl::Status Begin(const std::string& name, uint64_t held_bytes) override {
+    if (number_ != 0 || held_bytes != 0) {
+      return DataLoss("the aggregator sent {} where one file was to come", name);
+    }
+    ++number_;
+    return absl::OkStatus();
+  }
+  absl::Status Write(uint32_t number, const std::string& data) override {
+    RETURN_IF_ERROR(CheckNumber(number));
+    return Put(stdout, data, "standard output");
+  }
+  absl::Status End(uint32_t number) override {
+    RETURN_IF_ERROR(CheckNumber(number));
+    has_ended_ = true;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<v1::HeldFile>> GoOn() override { return std::vector<v1::HeldFile>(); }
+  absl::Status BeginAnew() override {
+    return FailedPrecondition("standard output cannot begin anew: write to a file with -o FILE");
+  }
+  absl::Status Keep() override {
+    if (!has_ended_) return DataLoss("the aggregator did not end its file");
+    return CloseWhole(File(stdout), "standard output");
+  }
+  ExportPart* part() override { return nullptr; }
+
+ private:
+  absl::Status CheckNumber(uint32_t number) const {
+    if (number_ == 1 && number == 0 && !has_ended_) return absl::OkStatus();
+    return DataLoss("the aggregator sent bytes of no file");
+  }
+
+  uint32_t number_ = 0;
+  bool has_ended_ = false;
+};
+
+// One file, which is the part itself.
+class FileDestination : public ExportDestination {
+ public:
+  FileDestination(std::string path, std::unique_ptr<ExportPart> part)
+      : path_(std::move(path)), part_(std::move(part)) {}
+
+  absl::Status Begin(const std::string& name, uint64_t held_bytes) override {
+    if (has_begun_) {
+      return DataLoss("the aggregator sent a second file, {}, for {}", name, path_);
+    }
+    has_begun_ = true;
+    ASSIGN_OR_RETURN(file_, OpenFrom(part_->path(), held_bytes));
+    part_->NoteFileName(name);
+    return absl::OkStatus();
+  }
+  absl::Status Write(uint32_t number, const std::string& data) override {
+    RETURN_IF_ERROR(CheckNumber(number));
+    return Put(file_.get(), data, path_);
+  }
+  absl::Status End(uint32_t number) override {
+    RETURN_IF_ERROR(CheckNumber(number));
+    return CloseWhole(std::move(file_), path_);
+  }
+  absl::StatusOr<std::vector<v1::HeldFile>> GoOn() override {
+    Forget();
+    if (part_->file_name().empty()) return std::vector<v1::HeldFile>();
+    ASSIGN_OR_RETURN(v1::HeldFile held, ReadHeld(part_->path(), part_->file_name()));
+    if (held.bytes() == 0) return std::vector<v1::HeldFile>();
+    return std::vector<v1::HeldFile>{std::move(held)};
+  }
+  absl::Status BeginAnew() override {
+    Forget();
+    return part_->Clear();
+  }
+  absl::Status Keep() override {
+    if (!has_begun_ || file_ != nullptr) return DataLoss("the aggregator did not end {}", path_);
+    return part_->TakeName();
+  }
+  ExportPart* part() override { return part_.get(); }
+
+ private:
+  absl::Status CheckNumber(uint32_t number) const {
+    if (file_ != nullptr && number == 0) return absl::OkStatus();
+    return DataLoss("the aggregator sent bytes of no file for {}", path_);
+  }
+  void Forget() {
+    file_.reset();  // what does not reach the disk is received again
+    has_begun_ = false;
+  }
+
+  const std::string path_;
+  const std::unique_ptr<ExportPart> part_;
+  File file_;  // from its begin to its end
+  bool has_begun_ = false;
+};
+
+// A name from an aggregator stays below the directory.
+bool IsBelow(const std::filesystem::path& name) {
+  if (name.empty() || name.is_absolute()) return false;
+  for (const auto& part : name) {
+    if (part.empty() || part == "." || part == "..") return false;
+  }
+  return true;
+}
+
+class DirectoryDestination : public ExportDestination {
+ public:
+  DirectoryDestination(std::string path, std::unique_ptr<ExportPart> part)
+      : path_(std::move(path)), part_(std::move(part)) {}
+
+  absl::Status Begin(const std::string& name, uint64_t held_bytes) override {
+    if (!IsBelow(name)) return DataLoss("the aggregator sent a file named '{}'", name);
+    if (begun_.size() >= limits::kExportFilesMax || open_.size() >= kOpenFilesMax) {
+      return ResourceExhausted("the aggregator sent more than {} files, or {} at once",
+                               limits::kExportFilesMax, kOpenFilesMax);
+    }
+    const auto number = static_cast<uint32_t>(begun_.size());
+    if (!begun_.insert(name).second) return DataLoss("the aggregator sent {} twice", name);
+    const std::filesystem::path path = std::filesystem::path(part_->path()) / name;
+    std::error_code error;
+    std::filesystem::create_directories(path.parent_path(), error);
+    if (error) {
+      return FailedPrecondition("cannot make {}: {}", path.parent_path().string(), error.message());
+    }
+    ASSIGN_OR_RETURN(File file, OpenFrom(path.string(), held_bytes));
+    open_.emplace(number, OpenFile{path.string(), std::move(file)});
+    return absl::OkStatus();
+  }
+  absl::Status Write(uint32_t number, const std::string& data) override {
+    const auto at = open_.find(number);
+    if (at == open_.end()) return DataLoss("the aggregator sent bytes of no file for {}", path_);
+    return Put(at->second.file.get(), data, at->second.path);
+  }
+  absl::Status End(uint32_t number) override {
+    const auto at = open_.find(number);
+    if (at == open_.end()) return DataLoss("the aggregator ended no file for {}", path_);
+    RETURN_IF_ERROR(CloseWhole(std::move(at->second.file), at->second.path));
+    open_.erase(at);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<v1::HeldFile>> GoOn() override;
+  absl::Status BeginAnew() override {
+    Forget();
+    held_.clear();
+    return part_->Clear();
+  }
+  absl::Status Keep() override {
+    if (!open_.empty()) {
+      return DataLoss("the aggregator did not end {}", open_.begin()->second.path);
+    }
+    for (const std::string& name : held_) {
+      if (!begun_.contains(name)) return DataLoss("the aggregator did not send {} again", name);
+    }
+    return part_->TakeName();
+  }
+  ExportPart* part() override { return part_.get(); }
+
+ private:
+  struct OpenFile {
+    std::string path;
+    File file;
+  };
+  void Forget() {
+    open_.clear();
+    begun_.clear();
+  }
+
+  const std::string path_;
+  const std::unique_ptr<ExportPart> part_;
+  std::map<uint32_t, OpenFile> open_;  // by number
+  std::set<std::string> begun_;        // names
+  std::set<std::string> held_;         // names of what was there before
+};
+
+absl::StatusOr<std::vector<v1::HeldFile>> DirectoryDestination::GoOn() {
+  Forget();
+  held_.clear();
+  std::vector<v1::HeldFile> held;
+  std::error_code error;
+  auto entry = std::filesystem::recursive_directory_iterator(part_->path(), error);
+  for (; !error && entry != std::filesystem::recursive_directory_iterator();
+       entry.increment(error)) {
+    if (entry->is_directory(error)) continue;
+    const std::string name = entry->path().lexically_relative(part_->path()).string();
+    held_.insert(name);
+    ASSIGN_OR_RETURN(v1::HeldFile file, ReadHeld(entry->path().string(), name));
+    if (file.bytes() != 0) held.push_back(std::move(file));
+  }
+  if (error) return FailedPrecondition("cannot read {}: {}", part_->path(), error.message());
+  if (held.size() <= limits::kExportHeldFilesMax) return held;
+  RETURN_IF_ERROR(BeginAnew());
+  return std::vector<v1::HeldFile>();
+}
+
+absl::StatusOr<std::unique_ptr<ExportDestination>> OpenDirectory(ExportPart::Spec spec) {
+  if (spec.path == "-") {
+    return InvalidArgument("an export of several files needs a directory: -o DIRECTORY");
+  }
+  while (spec.path.size() > 1 && spec.path.ends_with('/')) spec.path.pop_back();
+  std::error_code error;
+  const auto there = std::filesystem::status(spec.path, error);
+  const bool is_in_the_way =
+      std::filesystem::exists(there) &&
+      (!std::filesystem::is_directory(there) || !std::filesystem::is_empty(spec.path, error));
+  if (is_in_the_way) {
+    return FailedPrecondition("{} is there and not an empty directory: name another with -o",
+                              spec.path);
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<ExportPart> part, ExportPart::Open(spec));
+  return std::make_unique<DirectoryDestination>(spec.path, std::move(part));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ExportDestination>> OpenDestination(ExportPart::Spec spec) {
+  if (spec.is_directory) return OpenDirectory(std::move(spec));
+  if (spec.path == "-") return std::make_unique<StandardOutput>();
+  if (std::error_code error; std::filesystem::is_directory(spec.path, error)) {
+    return InvalidArgument("{} is a directory: name the file in it", spec.path);
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<ExportPart> part, ExportPart::Open(spec));
+  // That it can be written is known before anything is asked for.
+  if (part->file_name().empty()) RETURN_IF_ERROR(OpenFrom(part->path(), 0).status());
+  return std::make_unique<FileDestination>(spec.path, std::move(part));
+}
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/export_interrupt.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "cli/exit_code.h"
+#include "cli/export_part.h"
+
+namespace neurontrace::cli {
+
+ExportInterrupt::ExportInterrupt(InterruptWatcher* interrupts, std::string temporary)
+    : interrupts_(interrupts), temporary_(std::move(temporary)) {
+  if (interrupts_ != nullptr) interrupts_->Redirect([this](int count) { OnInterrupt(count); });
+}
+
+ExportInterrupt::~ExportInterrupt() {
+  if (interrupts_ != nullptr) interrupts_->Redirect(EndAtOnce);
+}
+
+void ExportInterrupt::OnInterrupt(int count) {
+  if (count > 1) {  // whatever holds it up, a disk or the reader of a pipe
+    RemoveTemporary(temporary_);
+    EndAtOnce(count);
+  }
+  const std::lock_guard lock(mutex_);
+  is_interrupted_ = true;
+  if (call_ != nullptr) call_->TryCancel();
+  came_.notify_all();
+}
+
+void ExportInterrupt::SetCall(grpc::ClientContext* call) {
+  const std::lock_guard lock(mutex_);
+  call_ = call;
+  if (is_interrupted_ && call_ != nullptr) call_->TryCancel();
+}
+
+bool ExportInterrupt::Wait(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return !came_.wait_for(lock, time, [this] { return is_interrupted_; });
+}
+
+bool ExportInterrupt::is_interrupted() const {
+  const std::lock_guard lock(mutex_);
+  return is_interrupted_;
+}
+
+void ExportInterrupt::Hold() {
+  if (interrupts_ != nullptr) interrupts_->Redirect([](int) {});
+}
+
+void EndAtOnce(int) {
+  fmt::print(stderr, "neurontrace: interrupted\n");
+  std::_Exit(kExitFailed);
+}
+
+}  // namespace neurontrace::cli

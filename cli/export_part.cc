@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/export_part.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "base/status.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr std::string_view kPartEnding = ".part";
+constexpr std::string_view kNoteEnding = ".request";
+constexpr size_t kNoteBytesMax = 8'192;
+constexpr int kAttemptsMax = 8;  // at a note that others remove meanwhile
+
+// The first line of a note, by which it is known as one of ours, and the beginnings of others.
+constexpr std::string_view kFirstLine = "neurontrace export, received in part, version 1\n";
+constexpr std::string_view kRequestKey = "request ";
+constexpr std::string_view kFileKey = "file ";
+
+std::string LineOf(std::string_view note, std::string_view key) {
+  const size_t at = note.find("\n" + std::string(key));
+  if (at == std::string_view::npos) return {};
+  const size_t begin = at + 1 + key.size();
+  const size_t end = note.find('\n', begin);
+  // A line that was cut off says nothing.
+  return end == std::string_view::npos ? "" : std::string(note.substr(begin, end - begin));
+}
+
+bool IsSame(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+// As far as it can be: a directory that may not be read, or a volume that has no way to, is passed.
+absl::Status Sync(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const bool is_synced = fd.valid() ? fsync(fd.get()) == 0 || errno == EINVAL : errno == EACCES;
+  if (is_synced) return absl::OkStatus();
+  return FailedPrecondition("cannot write {} to its disk: {}", path, std::strerror(errno));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ExportPart>> ExportPart::Open(const Spec& spec) {
+  std::unique_ptr<ExportPart> part(new ExportPart(spec));
+  part->path_ = spec.path + std::string(kPartEnding);
+  if (spec.request.empty() || !part->TakeNote()) {
+    part->note_.Close();
+    part->path_ = fmt::format("{}.{}{}", spec.path, getpid(), kPartEnding);
+  }
+  if (!part->is_of_same_request_ || spec.begins_anew) RETURN_IF_ERROR(part->Clear());
+  return part;
+}
+
+ExportPart::~ExportPart() {
+  if (is_left_ || is_named_) return;
+  RemoveTemporary(path_);
+  // While the lock is held: nobody else's is removed.
+  if (note_.valid()) unlink((path_ + std::string(kNoteEnding)).c_str());
+}
+
+bool ExportPart::TakeNote() {
+  const std::string name = path_ + std::string(kNoteEnding);
+  constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    note_ = UniqueFd(open(name.c_str(), kFlags | O_EXCL, 0600));
+    const bool is_new = note_.valid();
+    if (!is_new) note_ = UniqueFd(open(name.c_str(), kFlags & ~O_CREAT));
+    if (!note_.valid() && errno == ENOENT) continue;  // gone again, or no such directory
+    if (!note_.valid()) return false;
+    if (flock(note_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (is_new) unlink(name.c_str());
+      return false;
+    }
+    struct stat locked = {};
+    struct stat named = {};
+    if (fstat(note_.get(), &locked) != 0) return false;
+    // Whoever had it has removed it meanwhile: the lock is one on nothing.
+    if (lstat(name.c_str(), &named) != 0 || !IsSame(locked, named)) continue;
+    char text[kNoteBytesMax];
+    const ssize_t n = pread(note_.get(), text, sizeof(text), 0);
+    const std::string_view note(text, n > 0 ? static_cast<size_t>(n) : 0);
+    const bool is_note = note.empty() || note.starts_with(kFirstLine);
+    struct stat there = {};
+    const bool is_free = lstat(path_.c_str(), &there) != 0;
+    if (!S_ISREG(locked.st_mode) || locked.st_uid != geteuid() || !is_note ||
+        (is_new && !is_free)) {
+      if (is_new) unlink(name.c_str());
+      return false;
+    }
+    ReadNote(std::string(note));
+    WriteNote();
+    return true;
+  }
+  return false;
+}
+
+void ExportPart::ReadNote(const std::string& note) {
+  is_of_same_request_ = LineOf(note, kRequestKey) == spec_.request && IsOurs();
+  if (is_of_same_request_) file_name_ = LineOf(note, kFileKey);
+}
+
+// What a link leads to, or somebody else could have put there, is not gone on with.
+bool ExportPart::IsOurs() const {
+  struct stat about = {};
+  if (lstat(path_.c_str(), &about) != 0 || about.st_uid != geteuid()) return false;
+  return spec_.is_directory ? S_ISDIR(about.st_mode) : S_ISREG(about.st_mode);
+}
+
+// Without it, or where it is cut off, the next one begins anew.
+void ExportPart::WriteNote() {
+  std::string note =
+      fmt::format("{}capture {}\n{}{}\n", kFirstLine, spec_.capture_id, kRequestKey, spec_.request);
+  if (!file_name_.empty()) note += fmt::format("{}{}\n", kFileKey, file_name_);
+  const bool is_cut = ftruncate(note_.get(), 0) != 0;
+  [[maybe_unused]] const ssize_t n = is_cut ? 0 : pwrite(note_.get(), note.data(), note.size(), 0);
+}
+
+void ExportPart::NoteFileName(const std::string& name) {
+  if (name == file_name_) return;
+  file_name_ = name;
+  if (note_.valid()) WriteNote();
+}
+
+absl::Status ExportPart::Clear() {
+  RemoveTemporary(path_);
+  file_name_.clear();
+  if (note_.valid()) WriteNote();
+  std::error_code error;
+  if (spec_.is_directory && !std::filesystem::create_directory(path_, error)) {
+    return FailedPrecondition("cannot make {}: {}", path_, error ? error.message() : "it is there");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExportPart::TakeName() {
+  // What has the name is whole also when the machine goes down right after.
+  if (spec_.is_directory) {
+    std::error_code error;
+    for (std::filesystem::recursive_directory_iterator at(path_, error), end; at != end && !error;
+         at.increment(error)) {
+      RETURN_IF_ERROR(Sync(at->path()));
+    }
+    if (error) return FailedPrecondition("cannot read {}: {}", path_, error.message());
+  }
+  RETURN_IF_ERROR(Sync(path_));
+  // A directory takes the place of an empty one, and of no other.
+  if (std::rename(path_.c_str(), spec_.path.c_str()) != 0) {
+    return FailedPrecondition("cannot write {}: {}", spec_.path, std::strerror(errno));
+  }
+  is_named_ = true;
+  if (note_.valid()) unlink((path_ + std::string(kNoteEnding)).c_str());
+  const std::string parent = std::filesystem::path(spec_.path).parent_path();
+  return Sync(parent.empty() ? "." : parent);
+}
+
+void RemoveTemporary(const std::string& temporary) {
+  std::error_code ignored;  // it is a remainder, named as one
+  if (!temporary.empty()) std::filesystem::remove_all(temporary, ignored);
+}
+
+}  // namespace neurontrace::cli

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/export_transfer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "cli/text.h"
+
+namespace neurontrace::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kFirstPause(100);
+constexpr milliseconds kLongestPause(2'000);
+// A capture that changes all the time is not begun for ever.
+constexpr int kBegunAnewMax = 3;
+
+// Whether the same call can go well a while later: nobody is there, or it has just gone.
+bool CanPass(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+         status.error_code() == grpc::StatusCode::CANCELLED;
+}
+
+}  // namespace
+
+ExportTransfer::ExportTransfer(Context& context, const v1::ExportRequest& request,
+                               ExportDestination& destination, ExportInterrupt& interrupt,
+                               bool draws)
+    : context_(context),
+      destination_(destination),
+      interrupt_(interrupt),
+      asked_(request),
+      line_(draws),
+      pause_(kFirstPause) {}
+
+Transferred ExportTransfer::Run() {
+  Transferred ended;
+  ended.written = GoOn();
+  if (!ended.written.ok()) return ended;
+  if (held_bytes_ != 0) {
+    Note(fmt::format("going on with {}: {} are there", destination_.part()->path(),
+                     FormatBytes(held_bytes_)));
+  }
+  do {
+    ended = Call();
+  } while (TryAgain(ended));
+  line_.Clear();
+  ended.is_interrupted = interrupt_.is_interrupted();
+  ended.bytes = held_bytes_ + fresh_bytes_;
+  ended.can_go_on = ended.written.ok() && (ended.is_interrupted || CanPass(ended.call));
+  return ended;
+}
+
+Transferred ExportTransfer::Call() {
+  Transferred ended;
+  fresh_bytes_ = 0;
+  differs_.clear();
+  grpc::ClientContext call;  // no deadline: an export takes as long as it takes
+  interrupt_.SetCall(&call);
+  const auto reader = context_.stub().Export(&call, asked_);
+  v1::ExportReply reply;
+  while (reader->Read(&reply)) {
+    has_answered_ = true;
+    if (reply.has_progress()) Draw(reply.progress());
+    if (reply.has_done()) ended.done = reply.done();
+    if (reply.has_held_differs()) differs_ = reply.held_differs();
+    if (!ended.written.ok()) continue;  // the call is on its way to its end
+    ended.written = Take(reply);
+    if (!ended.written.ok()) call.TryCancel();
+  }
+  ended.call = reader->Finish();
+  interrupt_.SetCall(nullptr);
+  return ended;
+}
+
+absl::Status ExportTransfer::Take(const v1::ExportReply& reply) {
+  switch (reply.reply_case()) {
+    case v1::ExportReply::kFile:
+      return destination_.Begin(reply.file(), reply.held_bytes());
+    case v1::ExportReply::kData:
+      fresh_bytes_ += reply.data().size();
+      return destination_.Write(reply.file_number(), reply.data());
+    case v1::ExportReply::kFileEnd:
+      return destination_.End(reply.file_number());
+    default:
+      return absl::OkStatus();
+  }
+}
+
+bool ExportTransfer::TryAgain(Transferred& ended) {
+  if (ended.is_whole() || !ended.written.ok() || interrupt_.is_interrupted()) return false;
+  if (destination_.part() == nullptr) return false;  // what went to a pipe cannot be looked at
+  if (!differs_.empty() && ++begun_anew_ <= kBegunAnewMax) {
+    ended.written = BeginAnew();
+    return ended.written.ok();
+  }
+  if (!CanPass(ended.call) || !has_answered_) return false;
+  const auto now = steady_clock::now();
+  if (!broken_at_ || fresh_bytes_ != 0) {
+    if (!broken_at_) Note(fmt::format("{}; asking again", ended.call.error_message()));
+    broken_at_ = now;
+    pause_ = kFirstPause;
+  }
+  const auto left = std::chrono::duration_cast<milliseconds>(
+      *broken_at_ + milliseconds(context_.export_retry_ms) - now);
+  if (left <= milliseconds(0)) return false;
+  line_.Draw(-1, fmt::format("no answer from the aggregator, asking again; {} s more",
+                             left.count() / 1'000 + 1));
+  if (!interrupt_.Wait(std::min(pause_, left))) return false;
+  pause_ = std::min(2 * pause_, kLongestPause);
+  ended.written = GoOn();
+  return ended.written.ok();
+}
+
+absl::Status ExportTransfer::GoOn() {
+  asked_.clear_held();
+  held_bytes_ = 0;
+  ASSIGN_OR_RETURN(std::vector<v1::HeldFile> held, destination_.GoOn());
+  for (v1::HeldFile& file : held) {
+    held_bytes_ += file.bytes();
+    *asked_.add_held() = std::move(file);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExportTransfer::BeginAnew() {
+  Note(
+      fmt::format("{} does not begin any more as what was received of it, as after better models "
+                  "of the clocks, or more events: the export begins anew",
+                  differs_));
+  asked_.clear_held();
+  held_bytes_ = 0;
+  return destination_.BeginAnew();
+}
+
+void ExportTransfer::Draw(const v1::ExportProgress& progress) {
+  const double fraction = progress.chunks_total() == 0
+                              ? -1
+                              : static_cast<double>(progress.chunks_read()) /
+                                    static_cast<double>(progress.chunks_total());
+  const bool is_held = progress.bytes_written() < held_bytes_;
+  line_.Draw(
+      fraction,
+      fmt::format("exporting: {} spans, {}{}", FormatCount(progress.spans()),
+                  FormatBytes(progress.bytes_written()),
+                  is_held ? fmt::format(", going on behind {}", FormatBytes(held_bytes_)) : ""));
+}
+
+void ExportTransfer::Note(const std::string& words) {
+  if (context_.quiet || context_.json) return;
+  line_.Clear();
+  fmt::print(stderr, "note: {}\n", words);
+}
+
+}  // namespace neurontrace::cli

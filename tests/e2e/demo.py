@@ -27,6 +27,7 @@ CLOCK_DRIFTS_PPM = dict(zip(INSTANCES, (3.0, 24.0, -31.0)))
 EXECUTIONS_PER_SECOND = 20
 WORKERS_PER_INSTANCE = 2
 CORES_PER_WORKER = 4
+EXPORTED = ("system_profile.pftrace", "system_profile.json", "figures.txt")
 WORLD = len(INSTANCES) * WORKERS_PER_INSTANCE * CORES_PER_WORKER
 BARRIER = "enc_barrier"
 STRAGGLER, STRAGGLER_US = 13, 1500
@@ -41,7 +42,7 @@ def start_fleet(fleet):
             offset_ns=CLOCK_OFFSETS_NS[instance], drift_ppm=CLOCK_DRIFTS_PPM[instance], origin_ns=now_ns)
     fleet.start_aggregator()
     for instance in INSTANCES:
-        fleet.start_agent(instance)
+        fleet.start_agent(instance, host_samples=True)
     start_at = fleet.true_time.now_ns() + 500_000_000
     for number in range(len(INSTANCES) * WORKERS_PER_INSTANCE):
         instance = INSTANCES[number // WORKERS_PER_INSTANCE]
@@ -80,17 +81,21 @@ def summarise(capture, check, trace, clocks, out):
     gids = sorted(int(s["worker_gid"]) for s in capture["streams"] if int(s["worker_gid"]) >= 0)
     waits = barrier_waits(trace)
     slowest = min(waits, key=waits.get) if waits else None
+    cores = [s for s in capture["streams"] if s["identity"]["kind"] == "STREAM_KIND_NEURON_CORE"]
+    stored_bytes = sum(int(s["bytes"]) for s in cores)
     return {
         "capture_id": capture["capture_id"],
         "state": capture["state"],
         "instances": len({s["identity"]["worker"]["instance_id"] for s in capture["streams"]}),
         "workers": len(capture["workers"]),
-        "streams": len(capture["streams"]),
+        "cores": len(cores),
+        "hosts_sampled": len({sample["instance_id"] for sample in trace["cpu_util"]}),
+        "host_memory_samples": len(trace["mem_usage"]),
         "worker_gids": gids,
         "events": int(capture["events"]),
         "events_lost": int(capture["events_lost"]),
-        "bytes": int(capture["bytes"]),
-        "bytes_per_event": round(int(capture["bytes"]) / max(1, int(capture["events"])), 2),
+        "bytes": stored_bytes,
+        "bytes_per_event": round(stored_bytes / max(1, int(capture["events"])), 2),
         "ground_truth_events": check.expected,
         "ground_truth_missing": check.missing,
         "ground_truth_extra": check.extra,
@@ -102,7 +107,7 @@ def summarise(capture, check, trace, clocks, out):
         "straggler_found": slowest,
         "barrier_wait_us": {str(gid): round(wait / 1000, 1) for gid, wait in sorted(waits.items())},
         "files": {name: str(out / name) for name in
-                  ("system_profile.pftrace", "own_clocks.pftrace", "system_profile.json", "summary.json")},
+                  (*EXPORTED, "own_clocks.pftrace", "summary.json")},
     }
 
 
@@ -120,11 +125,12 @@ def print_summary(summary):
     others = [w for gid, w in waits.items() if int(gid) != found]
     print(f"""
 Summary
-  instances        {summary['instances']}, {summary['workers']} workers, {summary['streams']} cores
+  instances        {summary['instances']}, {summary['workers']} workers, {summary['cores']} cores
   worker_gids      {gids[0]} to {gids[-1]}, {len(set(gids))} of {WORLD}, each once
   events stored    {summary['events']:,} in {summary['bytes'] / 1024:,.0f} KiB \
 ({summary['bytes_per_event']} bytes an event)
   events lost      {summary['events_lost']:,}
+  host samples     processors and memory of {summary['hosts_sampled']} hosts, once a second
   checked          {summary['ground_truth_events']:,} events of the simulation's own record: \
 {summary['ground_truth_missing']} missing, {summary['ground_truth_twice']} twice, \
 {summary['ground_truth_extra']} that it does not know{after_end(summary)}
@@ -136,6 +142,7 @@ Summary
   files            {summary['files']['system_profile.pftrace']}
                    {summary['files']['own_clocks.pftrace']} (what it would be without)
                    {summary['files']['system_profile.json']}
+                   {summary['files']['figures.txt']} (durations, busy shares, collectives, stragglers)
                    {summary['files']['summary.json']}
 
 Open the .pftrace at https://ui.perfetto.dev (it stays on this machine: the page reads it locally).""")
@@ -157,9 +164,11 @@ def run(arguments):
         for worker in fleet.workers:  # a stopped worker has written its whole record
             worker.stop()
         capture = fleet.show_capture(capture_id)
-        for name in ("system_profile.pftrace", "system_profile.json"):
+        for name in EXPORTED:
             print(f"$ neurontrace export {capture_id} -o {name}", flush=True)
             print(fleet.cli("export", capture_id, "-o", out / name, codes=(0, 3)).stdout.splitlines()[0], flush=True)
+        print("$ neurontrace validate --strict system_profile.pftrace", flush=True)
+        print(fleet.cli("validate", "--strict", out / "system_profile.pftrace").stdout, flush=True)
         command = ["export", capture_id, "--clock", "raw", "-o"]
         fleet.cli(*command, out / "own_clocks.pftrace", codes=(0, 3))
         print(f"$ neurontrace {' '.join(command)} own_clocks.pftrace", flush=True)

@@ -28,7 +28,10 @@ class Demo(unittest.TestCase):
 
     def check_summary(self, summary):
         self.assertEqual(summary["state"], "CAPTURE_STATE_COMPLETE")
-        self.assertEqual((summary["instances"], summary["workers"], summary["streams"]), (3, 6, 24))
+        self.assertEqual((summary["instances"], summary["workers"], summary["cores"]), (3, 6, 24))
+        self.assertEqual(summary["hosts_sampled"], 3)
+        # One a second and one at the end.
+        self.assertGreaterEqual(summary["host_memory_samples"], 3 * 2)
         self.assertEqual(summary["worker_gids"], list(range(24)), "each rank once")
         self.assertEqual(summary["events_lost"], 0)
         self.assertGreater(summary["events"], 24 * 2 * 1000)
@@ -49,6 +52,8 @@ class Demo(unittest.TestCase):
         done = subprocess.run([checker, out / "system_profile.pftrace"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-4000:])
         trace = Pftrace(out / "system_profile.pftrace")
+        # Of each host's processors, beside the clocks.
+        self.assertEqual(sum(track.name == "CPU average" for track in trace.tracks.values()), 3)
         for counter in ("clock bound", "clock correction"):
             self.assertEqual(sum(track.name.startswith(counter) for track in trace.tracks.values()), 3, counter)
         self.assertEqual(len(trace.events()), summary["spans"])

@@ -150,6 +150,7 @@ class Fleet:
         self.address = None  # where it listens
         self.true_time = None  # a TrueTime: every process has shifted clocks …
         self.host_clocks = {}  # … those of an instance (None: of the aggregator) by its HostClock, where it has one
+        self.host_samples = False  # of agents of which nothing else is said
         self.agents = {}
         self.workers = []
         self._started = []  # every process there ever was, for shut_down
@@ -183,19 +184,24 @@ class Fleet:
     def spool_of(self, instance_id):
         return self.dir / f"spool-{instance_id}"
 
-    def start_agent(self, instance_id, *options, prefix=(), wrapped=None, aggregator=None, process_scan=False):
+    def start_agent(self, instance_id, *options, prefix=(), wrapped=None, aggregator=None, process_scan=False,
+                    host_samples=None):
         """Starts the agent of an instance, or starts it again as the same agent. `prefix` is a command that runs it,
         as its child unless `wrapped` is false; `aggregator` is the address that this agent knows it by. Its spool
         stays where it is, unless `options` have another. Unless it is to look through `/proc`, where it would find
-        other tests' workers, it does not."""
+        other tests' workers, it does not. Nor does it sample this machine's processors, which would be in every
+        account, unless it or its fleet is to."""
         if "--spool" not in options:
             options = ("--spool", self.spool_of(instance_id), *options)
+        if host_samples is None:
+            host_samples = self.host_samples
         agent = self._start(Process(
             f"agent-{instance_id}",
             [*prefix, *self._dress(instance_id), self.program("neurontrace-agent"), "--aggregator",
              aggregator or self.address, "--socket", self.socket_of(instance_id), "--instance-id", instance_id,
              "--agent-id", f"agent-{instance_id}", "--health-address", "127.0.0.1:0",
-             "--process-scan" if process_scan else "--no-process-scan", *options], self.logs,
+             "--process-scan" if process_scan else "--no-process-scan",
+             "--host-samples" if host_samples else "--no-host-samples", *options], self.logs,
             wrapped=bool(prefix) if wrapped is None else wrapped))
         self.agents[instance_id] = agent
         return agent

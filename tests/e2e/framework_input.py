@@ -63,6 +63,12 @@ def matched_flow_ends(file):
     return [flow for flow in file.flow_ends if flow[:2] in starts]
 
 
+def matched_flows(file):
+    """(start, end) of each arrow of which both ends are in the file."""
+    starts = {flow[:2]: flow for flow in file.flow_starts}
+    return [(starts[flow[:2]], flow) for flow in matched_flow_ends(file)]
+
+
 # --- The fixture ------------------------------------------------------------------------------------------------------
 
 EPOCH_US = 1_763_700_000_000_000
@@ -145,3 +151,33 @@ def write_fixture(path, rank, base_time_ns=None):
     opener = gzip.open if str(path).endswith(".gz") else open
     with opener(path, "wt", encoding="utf-8") as file:
         file.write(text + "\n")
+
+
+def write_operations(path, pid, threads, begin_ns, end_ns, length_ns):
+    """A file in which each thread of a process does one operation `aten::mm` after the other."""
+    def microseconds(ns):
+        return f"{ns // MICROSECOND_NS}.{ns % MICROSECOND_NS:03}"
+
+    events = ",\n".join(
+        f'{{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": {pid}, "tid": {tid}, "ts": {microseconds(start_ns)}, '
+        f'"dur": {microseconds(length_ns)}}}'
+        for tid in threads for start_ns in range(begin_ns, end_ns, length_ns))
+    path.write_text(f'{{"schemaVersion": 1, "traceEvents": [\n{events}\n]}}\n', encoding="utf-8")
+
+
+MAPPING_NAME = "framework_mapping_20251121_101530_042.json"
+
+
+def write_mapped_operations(path, pid, thread, begin_ns, names):
+    """A file with one short operation after the other on one thread, numbered from 1 as autograd does."""
+    events = [{"ph": "X", "cat": "cpu_op", "name": name, "pid": pid, "tid": thread, "ts": begin_ns // MICROSECOND_NS + number,
+               "dur": 1, "args": {"Sequence number": number}} for number, name in enumerate(names, 1)]
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}), encoding="utf-8")
+
+
+def write_mapping(path, numbers_by_id):
+    """A mapping file; `numbers_by_id`: the numbers of the operations that each nrta_seq_id was submitted for."""
+    path.write_text(json.dumps({"version": 1, "data": [
+        {"nrta_seq_id": sequence_id,
+         "framework_op_exec_ids": [{"seq_nr": number, "th_id": 1, "stream_id": 0} for number in numbers]}
+        for sequence_id, numbers in numbers_by_id.items()]}), encoding="utf-8")

@@ -57,11 +57,12 @@ def read_capture_log(path):
 
 
 def read_events(path):
-    """The events of an export in the `events` format, without the certificate that stands before them."""
+    """The events of workers in an export in the `events` format, without the certificate that stands before them and
+    without the samples of hosts."""
     with open(path, encoding="utf-8") as file:
         for line in file:
             row = json.loads(line)
-            if "event" in row:
+            if "event" in row and not row.get("host"):
                 yield row
 
 

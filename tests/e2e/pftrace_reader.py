@@ -108,8 +108,9 @@ class Pftrace:
             self.process_of(uuid)  # every ancestor is described
 
     def events(self):
-        """Slices and instants but for those that tell of the capture itself: its certificate, losses, warnings."""
-        return [s for s in self.slices if not (s.instant and self._is_about_capture(s.track))]
+        """What was recorded: not what is derived, nor what tells of the capture: its certificate, losses, warnings."""
+        return [s for s in self.slices
+                if not s.args.get("derived") and not (s.instant and self._is_about_capture(s.track))]
 
     def _is_about_capture(self, uuid):
         names = self.process_of(uuid)[1]
@@ -209,7 +210,8 @@ class Pftrace:
                 track.parent = value
             elif number == 3:
                 track.pid = first(value, 1)
-                track.process = text(first(value, 6, b""))
+                # Without the worker_gids that it ends with: " [gid0-3]".
+                track.process = text(first(value, 6, b"")).split(" [gid", 1)[0]
             elif number == 4:
                 track.pid, track.tid = first(value, 1), first(value, 2)
                 track.name = text(first(value, 5, b""))

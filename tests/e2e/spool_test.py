@@ -44,6 +44,7 @@ class SpoolTest(FleetCase):
         wait_until(lambda: self.spooled_chunks() >= chunks, f"{chunks} chunks in the spool", 60)
 
     def test_agent_killed_with_a_full_spool_delivers_everything_once(self):
+        self.fleet.host_samples = True
         worker, capture_id = self.begin()
         self.wait_for_spool(20)
         for _ in range(3):
@@ -55,6 +56,9 @@ class SpoolTest(FleetCase):
         self.wait_for_more_work([worker])
         capture = self.stop_capture(capture_id)
         self.assertEqual(capture["state"], "CAPTURE_STATE_COMPLETE", capture)
+        host, = capture["certificate"]["hosts"]
+        self.assertTrue(host["ended"])
+        self.assertIn(f"the host {INSTANCE} was not sampled all the time", " ".join(capture["certificate"]["notes"]))
         self.check_whole(capture_id)
         wait_until(lambda: self.spool_check()["segments"] == [], "the spool to be empty")
 

@@ -3,25 +3,71 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "aggregator/export/exporter.h"
 #include "aggregator/timeline/event_script.h"
 #include "aggregator/timeline/fake_chunk_source.h"
+#include "trace/host_samples.h"
 #include "trace/limits.h"
+#include "validate/trace_validator.h"
 
 namespace neurontrace {
 
-class StringSink : public ByteSink {
+// Files in memory; beyond `bytes_max` of all together the receiver has left.
+class StringFiles : public OutputFiles {
  public:
-  absl::Status Write(std::string_view bytes) override {
-    if (text.size() + bytes.size() > bytes_max) return absl::UnavailableError("the receiver left");
-    text += bytes;
-    return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<OutputFile>> Open(std::string_view name) override {
+    EXPECT_TRUE(IsOutputName(name)) << name;
+    const auto [at, is_new] = files.try_emplace(std::string(name));
+    EXPECT_TRUE(is_new) << name;
+    ++open_files;
+    return std::make_unique<File>(*this, at->second);
   }
-  std::string text;
+
+  // The bytes of an export of one file.
+  const std::string& text() const {
+    EXPECT_EQ(files.size(), 1u);
+    EXPECT_EQ(open_files, 0u);
+    static const std::string kNone;
+    return files.empty() ? kNone : files.begin()->second;
+  }
+
+  std::map<std::string, std::string> files;
+  size_t open_files = 0;
+  size_t bytes = 0;
   size_t bytes_max = SIZE_MAX;
+
+ private:
+  class File : public OutputFile {
+   public:
+    File(StringFiles& files, std::string& text) : files_(files), text_(text) {}
+    absl::Status Write(std::string_view bytes) override {
+      EXPECT_FALSE(is_closed_);
+      if (files_.bytes + bytes.size() > files_.bytes_max) {
+        return absl::UnavailableError("the receiver left");
+      }
+      files_.bytes += bytes.size();
+      text_ += bytes;
+      return absl::OkStatus();
+    }
+    absl::Status Close() override {
+      EXPECT_FALSE(is_closed_);
+      is_closed_ = true;
+      --files_.open_files;
+      return absl::OkStatus();
+    }
+
+   private:
+    StringFiles& files_;
+    std::string& text_;
+    bool is_closed_ = false;
+  };
 };
 
 // A capture in memory and what it becomes.
@@ -47,6 +93,32 @@ class ExportFixture : public ::testing::Test {
     identity.name = name;
     return source_.AddStream(identity);
   }
+  // The sampler of an instance's host; one second of it, with one processor.
+  uint32_t AddHost(const std::string& instance) {
+    StreamIdentity identity = Core(instance, 0, limits::kNoNcIdx);
+    identity.kind = StreamKind::kHost;
+    const uint32_t stream = source_.AddStream(identity);
+    for (const char* cpu : {"0", "average"}) {
+      script_.Add({std::string(kHostCpuEventType),
+                   Phase::kCounter,
+                   kBase,
+                   0,
+                   0,
+                   {{std::string(kHostCpuIdKey), std::string(cpu)},
+                    {std::string(kHostUtilPercentKey), 12.5},
+                    {std::string(kHostDurationNsKey), uint64_t{1'000'000'000}}}});
+    }
+    script_.Add({std::string(kHostMemoryEventType),
+                 Phase::kCounter,
+                 kBase + 1'000'000'000,
+                 0,
+                 0,
+                 {{std::string(kHostUsedBytesKey), uint64_t{1'024}},
+                  {std::string(kHostUsedPercentKey), 50.0},
+                  {std::string(kHostTotalBytesKey), uint64_t{2'048}}}});
+    Close(stream);
+    return stream;
+  }
   void Close(uint32_t stream) { source_.AddChunk(stream, builder_); }
   // One span of this name.
   void Close(uint32_t stream, const std::string& name) {
@@ -55,18 +127,32 @@ class ExportFixture : public ::testing::Test {
   }
 
   std::string Export(std::string_view format, ExportRequest request = {}) {
-    StringSink sink;
-    auto summary = ExportCapture(source_, **FindExportFormat(format), request, sink, {});
+    StringFiles files;
+    auto summary = ExportCapture(source_, **FindExportFormat(format), request, files, {});
     EXPECT_TRUE(summary.ok()) << summary.status();
     if (summary.ok()) {
       summary_ = *std::move(summary);
-      EXPECT_EQ(summary_.progress.bytes_written, sink.text.size());
+      EXPECT_EQ(summary_.progress.bytes_written, files.bytes);
     }
-    return sink.text;
+    return files.text();
+  }
+  // What `neurontrace validate --strict` makes of it.
+  static TraceReport ExpectSound(std::string_view trace) {
+    auto report = ValidateTrace([&trace](char* out, size_t max) -> absl::StatusOr<size_t> {
+      const size_t count = std::min(max, trace.size());
+      std::memcpy(out, trace.data(), count);
+      trace.remove_prefix(count);
+      return count;
+    });
+    EXPECT_TRUE(report.ok()) << report.status();
+    for (const TraceFinding& finding : report->findings.findings()) {
+      ADD_FAILURE() << InfoOf(finding.check).name << ": " << finding.words;
+    }
+    return *std::move(report);
   }
   std::string ExportError(std::string_view format, const ExportRequest& request) {
-    StringSink sink;
-    const auto summary = ExportCapture(source_, **FindExportFormat(format), request, sink, {});
+    StringFiles files;
+    const auto summary = ExportCapture(source_, **FindExportFormat(format), request, files, {});
     EXPECT_FALSE(summary.ok());
     return std::string(summary.status().message());
   }

@@ -1,116 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what the formats look like changes only on purpose. A small capture with one of everything,
-// exported, against the files in tests/golden; NT_UPDATE_GOLDEN=1 writes them anew.
+// exported, against the files in tests/golden (tests/golden/README.md).
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
-
 #include "tests/e2e/pftrace_check/checker.h"
-#include "tests/export/export_fixture.h"
+#include "tests/export/golden_fixture.h"
+#include "tests/export/xspace_reader.h"
 
 namespace neurontrace {
 namespace {
 
-class GoldenTest : public ExportFixture {
- protected:
-  void SetUp() override {
-    AddExecution(AddCore("i-0a", 4711, 0, 32), 4);
-    AddExecution(AddCore("i-0a", 4711, 1, 33), 6);
-    AddExecution(AddCore("i-0b", 815, 0, -1), 4);
-    source_.description().name = "golden";
-    source_.description().warnings = {"i-0c did not take part"};
-    source_.stream(1).losses = {{LossPlace::kRuntimeRing, LossReason::kOverwritten, 12, false,
-                                 kBase + 400, kBase + 500, "holes in nc_local_id"}};
-    AddFrameworkFile();
-  }
+using GoldenTest = GoldenFixture;
 
-  void AddExecution(uint32_t stream, uint64_t first_core) {
-    const EventScript::Attributes execution = {{"exec_id", uint64_t{1}},
-                                               {"model_id", uint64_t{10001}}};
-    script_.Add({"nrt_execute",
-                 Phase::kStart,
-                 kBase + 100,
-                 1,
-                 7,
-                 {{"model_id", uint64_t{10001}}, {"model_name", std::string("llama")}},
-                 1});
-    script_.Span("kbl_exec_pre", kBase + 110, kBase + 120, 2, 7,
-                 {{"exec_id", uint64_t{1}}, {"model_name", std::string("llama")}});
-    Close(stream);
-    for (uint64_t core = first_core; core < first_core + 2; ++core) {
-      script_.Span("nc_exec_running", kBase + 130 + core, kBase + 900 + core, 10 + core, 7,
-                   {{"device_core_idx", core},
-                    {"exec_id", uint64_t{1}},
-                    {"nc_timestamp_ns", uint64_t{5'000}}},
-                   {{"nc_timestamp_ns", uint64_t{5'770}}});
+std::string StatsText(const std::map<std::string, std::string>& stats) {
+  std::string text;
+  for (const auto& [name, value] : stats) text += fmt::format(" {}={}", name, value);
+  return text + "\n";
+}
+
+// For people; lines by name, events in the order of the file.
+std::string SpaceText(const XSpace& space) {
+  std::string text;
+  for (const std::string& name : space.hostnames) text += fmt::format("hostname {}\n", name);
+  for (const std::string& warning : space.warnings) text += fmt::format("warning {}\n", warning);
+  for (const XPlane& plane : space.planes) {
+    text += fmt::format("plane {} {}{}", plane.id, plane.name, StatsText(plane.stats));
+    for (const auto& [name, events] : plane.lines) {
+      text += fmt::format("  line {}\n", name);
+      for (const XEvent& event : events) {
+        text += fmt::format("    {} +{} {}{}", event.start_ns, event.duration_ns, event.name,
+                            StatsText(event.stats));
+      }
     }
-    script_.Span("cc_running", kBase + 200, kBase + 300, 3, 7, {{"op_id", UINT64_MAX}});
-    script_.Span("kbl_exec_wait", kBase + 120, kBase + 950, 4, 7, execution);
-    script_.Span("nrt_tensor_read", kBase + 600, kBase + 1'200, 5, 7, {{"size", uint64_t{64}}});
-    script_.Add({"timestamp_sync_point",
-                 Phase::kInstant,
-                 kBase + 960,
-                 0,
-                 7,
-                 {{"cpu_timestamp_ns", kBase + 955}, {"nc_timestamp_ns", uint64_t{5'800}}}});
-    script_.Add({"nrt_execute", Phase::kStop, kBase + 1'000, 1, 7, {{"status", uint64_t{0}}}});
-    script_.Add({"nrt_load", Phase::kStart, kBase + 1'100, 6, 8});
-    script_.Add({"nrt_tensor_write", Phase::kStop, kBase + 50, 9, 7});
-    Close(stream);
   }
-
-  void AddFrameworkFile() {
-    const uint32_t stream = AddFile("i-0a", "worker0.pt.trace.json");
-    const auto top = [](const std::string& name, EventScript::Value value) {
-      return EventScript::Attribute{name, std::move(value), KeyScope::kTop};
-    };
-    const auto pid = top("pid", uint64_t{4711});
-    script_.Add({"M",
-                 Phase::kMetadata,
-                 kBase,
-                 0,
-                 5,
-                 {top("name", std::string("thread_name")), pid, {"name", std::string("main ")}}});
-    script_.Add({"cpu_op",
-                 Phase::kComplete,
-                 kBase + 10,
-                 0,
-                 5,
-                 {top("name", std::string("aten::mm")), pid, top("dur_ns", uint64_t{80})}});
-    script_.Add({"ac2g", Phase::kFlowStart, kBase + 10, 0, 5, {pid, top("flow_id", uint64_t{3})}});
-    script_.Add({"kernel",
-                 Phase::kComplete,
-                 kBase + 60,
-                 0,
-                 6,
-                 {top("name", std::string("gemm")), pid, top("dur_ns", uint64_t{40})}});
-    script_.Add({"ac2g", Phase::kFlowEnd, kBase + 60, 0, 6, {pid, top("flow_id", uint64_t{3})}});
-    Close(stream);
-  }
-
-  static void Compare(const std::string& name, std::string text) {
-    const std::string version = NEURONTRACE_VERSION;  // changes without the formats
-    for (size_t at = 0; (at = text.find(version, at)) != std::string::npos; at += 1) {
-      text.replace(at, version.size(), "VERSION");
-    }
-    const std::string path = std::string(NT_GOLDEN_DIR) + "/" + name;
-    if (std::getenv("NT_UPDATE_GOLDEN") != nullptr) std::ofstream(path, std::ios::binary) << text;
-    std::ifstream file(path, std::ios::binary);
-    const std::string expected((std::istreambuf_iterator<char>(file)),
-                               std::istreambuf_iterator<char>());
-    EXPECT_EQ(text, expected) << path;
-  }
-};
+  return text;
+}
 
 TEST_F(GoldenTest, PerfettoTrace) {
-  const auto report = pftrace_check::Check(Export("perfetto"));
+  const std::string trace = Export("perfetto");
+  const TraceReport found = ExpectSound(trace);
+  const auto report = pftrace_check::Check(trace);
+  EXPECT_EQ(found.summary.packets, report.packets);
+  EXPECT_EQ(found.summary.slices, report.slices);
+  EXPECT_EQ(found.summary.instants, report.instants);
+  EXPECT_EQ(found.summary.arguments, report.arguments);
+  EXPECT_EQ(found.summary.flow_arrows, report.flow_arrows);
+  EXPECT_EQ(found.summary.lost_events, 12u);
   Compare("export.pftrace.txt", pftrace_check::ToText(report));
   Compare("export.pftrace.json", pftrace_check::ToJson(report, true));
 }
 
 TEST_F(GoldenTest, Json) { Compare("export.json", Export("json")); }
+
+TEST_F(GoldenTest, ChromeJson) { Compare("export.trace.json", Export("chrome-json")); }
+
+TEST_F(GoldenTest, XSpace) {
+  StringFiles files;
+  const auto summary = ExportCapture(source_, **FindExportFormat("xspace"), {}, files, {});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  std::string text;
+  for (const auto& [name, bytes] : files.files) text += name + "\n" + SpaceText(ReadSpace(bytes));
+  Compare("export.xspace.txt", text);
+}
+
+TEST_F(GoldenTest, SummaryText) {
+  Certificate certificate;
+  certificate.verdict = "incomplete: 12 of 42 events lost";
+  certificate.account = {.expected = 42, .captured = 30, .stored = 30, .lost = 12};
+  Compare("export.summary.txt", Export("summary-text", {.certificate = &certificate}));
+}
+
+TEST_F(GoldenTest, SummaryJson) { Compare("export.summary.json", Export("summary-json")); }
 
 }  // namespace
 }  // namespace neurontrace

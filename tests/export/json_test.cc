@@ -36,8 +36,8 @@ class JsonTest : public ExportFixture {
 
 TEST_F(JsonTest, HasTheVendorsKeysWhateverThereIs) {
   ExportJson();
-  for (const char* key : {"trace_event", "mem_usage", "cpu_util", "warnings", "device_profile_list",
-                          "system_profile_metadata"}) {
+  for (const char* key : {"trace_event", "mem_usage", "cpu_util", "hbm_usage", "warnings",
+                          "device_profile_list", "system_profile_metadata"}) {
     EXPECT_TRUE(parsed_.fields().contains(key)) << key;
   }
 }
@@ -115,6 +115,28 @@ TEST_F(JsonTest, FindsTheModelOfAnExecution) {
   EXPECT_EQ(Events().values(1).struct_value().fields().at("model_name").string_value(), "llama");
 }
 
+TEST_F(JsonTest, TakesNoTextForTheNumberOfAnExecution) {
+  const uint32_t stream = AddCore("i-a", 1, 0, 0);
+  script_.Span("kbl_exec_pre", kBase, kBase + 5, 1, 7,
+               {{"exec_id", uint64_t{9}}, {"model_name", std::string("llama")}});
+  uint64_t tracking_id = 2;
+  const auto run = [&](const std::string& exec_id) {
+    script_.Span("nc_exec_running", kBase + 10 * tracking_id, kBase + 10 * tracking_id + 5,
+                 tracking_id, 7, {{"exec_id", exec_id}});
+    ++tracking_id;
+  };
+  // As many texts as there can be a place of the chunk's in which the ninth stands.
+  for (int i = 0; i < 20; ++i) run(fmt::format("not {}", i));
+  run("9");
+  Close(stream);
+  ExportJson();
+  const auto has_model = [this](int event) {
+    return Events().values(event).struct_value().fields().contains("model_name");
+  };
+  for (int i = 1; i <= 20; ++i) EXPECT_FALSE(has_model(i)) << i;
+  EXPECT_TRUE(has_model(21)) << "a number can come as text";
+}
+
 TEST_F(JsonTest, WritesFrameworkSpansAndInstantsAlone) {
   const uint32_t stream = AddFile("i-a", "worker0.pt.trace.json");
   const auto top = [](const std::string& name, EventScript::Value value) {
@@ -146,6 +168,147 @@ TEST_F(JsonTest, WritesFrameworkSpansAndInstantsAlone) {
                         R"("trace_event_source":"framework","category":"cpu_op","data.name":3}})",
                         kBase)));
   EXPECT_THAT(text, HasSubstr("\"phase\":\"instant\""));
+}
+
+TEST_F(JsonTest, TellsWhatHostsWereDoing) {
+  AddHost("i-a");
+  AddHost("i-b");
+  const uint32_t broken = AddHost("i-c");
+  script_.Add({std::string(kHostCpuEventType),
+               Phase::kCounter,
+               kBase,
+               0,
+               0,
+               {{std::string(kHostUtilPercentKey), std::string("much")}}});
+  Close(broken);
+  const std::string text = ExportJson();
+  EXPECT_EQ(Events().values_size(), 0);
+  EXPECT_EQ(parsed_.fields().at("cpu_util").list_value().values_size(), 6);
+  EXPECT_EQ(parsed_.fields().at("mem_usage").list_value().values_size(), 3);
+  EXPECT_THAT(text,
+              HasSubstr(fmt::format(R"({{"timestamp":{},"duration":1000000000,"instance_id":"i-b",)"
+                                    R"("cpu_id":"average","util":12.5}})",
+                                    kBase)));
+  EXPECT_THAT(text, HasSubstr(fmt::format(R"({{"timestamp":{},"duration":0,"instance_id":"i-a",)"
+                                          R"("percent_usage":50,"usage":1024}})",
+                                          kBase + 1'000'000'000)));
+  // What a filter leaves out is left out there as well.
+  ExportRequest request;
+  request.filter.event_types = *EventFilter::Parse({"host_memory"});
+  request.filter.instance_ids = {"i-b"};
+  ExportJson(request);
+  EXPECT_EQ(parsed_.fields().at("cpu_util").list_value().values_size(), 0);
+  EXPECT_EQ(parsed_.fields().at("mem_usage").list_value().values_size(), 1);
+}
+
+TEST_F(JsonTest, SamplesOfHostsThatCannotBeReadAreCountedOnce) {
+  Close(AddCore("i-a", 1, 0, 0), "nrt_execute");
+  source_.Lose(AddHost("i-b"), 0);  // both lists would have been read from it
+  const uint32_t lost = AddCore("i-a", 1, 1, 1);
+  Close(lost, "nrt_execute");
+  source_.Lose(lost, 0);
+  const std::string text = ExportJson();
+  EXPECT_EQ(summary_.counts.unreadable_chunks, 2u);
+  ASSERT_EQ(summary_.warnings.size(), 2u);
+  EXPECT_THAT(text, HasSubstr(R"({"message":"chunk 0 of i-b host cannot be read and is left out)"));
+}
+
+class JsonMemoryTest : public JsonTest {
+ protected:
+  // An allocation of a third of a microsecond.
+  void Allocate(uint64_t start_ns, uint64_t tracking_id, const std::string& usage, uint64_t bytes,
+                uint64_t total) {
+    script_.Span("nrt_dma_mem_alloc", start_ns, start_ns + 300, tracking_id, 7,
+                 {{"hbm_idx", uint64_t{1}}, {"mla_idx", uint64_t{3}}, {"usage_type", usage}},
+                 {{"total_bytes", total}, {"usage_type_total_bytes", bytes}});
+  }
+  const google::protobuf::ListValue& Usage() {
+    return parsed_.fields().at("hbm_usage").list_value();
+  }
+};
+
+TEST_F(JsonMemoryTest, TellsWhatIsInUseOfEachDeviceMemory) {
+  const uint32_t stream = AddCore("i-a", 1, 0, 0);
+  Close(stream, "nrt_execute");
+  Allocate(kBase + 1'000, 5, "Tensors", 4'096, 4'096);
+  Close(stream);
+  // Its stop is in another chunk, and the last of all.
+  script_.Add({"nrt_dma_mem_dealloc",
+               Phase::kStart,
+               kBase + 2'000,
+               6,
+               7,
+               {{"hbm_idx", uint64_t{1}},
+                {"mla_idx", uint64_t{3}},
+                {"usage_type", std::string("weights")}}});
+  Close(stream);
+  script_.Add({"nrt_dma_mem_dealloc",
+               Phase::kStop,
+               kBase + 9'000,
+               6,
+               7,
+               {{"total_bytes", UINT64_MAX}, {"usage_type_total_bytes", uint64_t{7}}}});
+  Close(stream);
+  const std::string text = ExportJson();
+  ASSERT_EQ(Usage().values_size(), 2);
+  EXPECT_THAT(
+      text,
+      HasSubstr(fmt::format(
+          R"({{"timestamp":{},"instance_id":"i-a","device_idx":3,"hbm_idx":1,"total_bytes":4096,)"
+          R"("generic_bytes":0,"tensor_instructions_bytes":0,)",
+          kBase + 1'300)));
+  EXPECT_THAT(text, HasSubstr("\"tensors_bytes\":4096,\"ucode_lib_bytes\":0,"));
+  EXPECT_THAT(text,
+              HasSubstr(fmt::format("{{\"timestamp\":{},\"instance_id\":\"i-a\",\"device_idx\":3,"
+                                    "\"hbm_idx\":1,\"total_bytes\":18446744073709551615,",
+                                    kBase + 9'000)));
+  EXPECT_THAT(text, HasSubstr("\"weights_bytes\":7,"));
+
+  // What a filter leaves out is left out there as well.
+  ExportRequest request;
+  request.filter.event_types = *EventFilter::Parse({"^nrt_dma_mem_dealloc"});
+  ExportJson(request);
+  EXPECT_EQ(Usage().values_size(), 1);
+  request.filter.event_types = *EventFilter::Parse({"nrt_execute"});
+  ExportJson(request);
+  EXPECT_EQ(Usage().values_size(), 0);
+  request = {};
+  request.filter.window_start_ns = kBase + 1'500;
+  ExportJson(request);
+  EXPECT_EQ(Usage().values_size(), 1);
+}
+
+// They are read a second time: only where they are, and never all at once.
+TEST_F(JsonMemoryTest, ReadsNothingTwiceButTheChunksAroundAllocations) {
+  constexpr uint64_t kChunks = 200;
+  const uint32_t stream = AddCore("i-a", 1, 0, 0);
+  for (uint64_t i = 0; i < kChunks; ++i) {
+    const uint64_t at = kBase + i * 1'000'000'000;
+    script_.Span("nrt_execute", at, at + 10, i + 1);
+    if (i == 7) Allocate(at + 20, kChunks + i, "io", 1, 1);
+    if (i == 9) Allocate(at + 20, kChunks + i, "io", 2, 2);
+    Close(stream);
+  }
+  ExportJson();
+  EXPECT_EQ(Usage().values_size(), 2);
+  EXPECT_LT(source_.chunks_read(), kChunks + 10);
+}
+
+TEST_F(JsonTest, ListsDeviceProfiles) {
+  Close(AddCore("i-a", 1, 0, 0), "nrt_execute");
+  ExportRequest request;
+  request.device_profiles = {{.name = "i-a_pid_1_nc_0_session_2",
+                              .instance_id = "i-a",
+                              .process_id = 1,
+                              .nc_id = 0,
+                              .session_id = 2,
+                              .path = "i-a_pid_1/profile_nc_0_session_2.ntff"}};
+  request.warnings = {"one is not in the list"};
+  const std::string text = ExportJson(request);
+  EXPECT_THAT(text, HasSubstr(R"({"device_profile_name":"i-a_pid_1_nc_0_session_2",)"
+                              R"("instance_id":"i-a","process_id":1,"nc_id":0,"session_id":2,)"
+                              R"("path":"i-a_pid_1/profile_nc_0_session_2.ntff"}])"));
+  EXPECT_THAT(text, HasSubstr(R"({"message":"one is not in the list","category":"Capture"})"));
 }
 
 TEST_F(JsonTest, TellsLossesAsWarnings) {

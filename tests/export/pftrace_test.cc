@@ -8,6 +8,7 @@
 
 #include <random>
 
+#include "aggregator/export/pftrace/track_table.h"
 #include "tests/e2e/pftrace_check/checker.h"
 #include "tests/export/export_fixture.h"
 
@@ -31,14 +32,18 @@ using ::testing::UnorderedElementsAre;
 class PftraceTest : public ExportFixture {
  protected:
   Report ExportAndCheck(ExportRequest request = {}) {
-    Report report = Check(Export("perfetto", std::move(request)));
+    const std::string trace = Export("perfetto", std::move(request));
+    ExpectSound(trace);
+    Report report = Check(trace);
     EXPECT_THAT(report.errors, IsEmpty());
     return report;
   }
   static std::vector<std::string> RowNames(const Report& report) {
     std::vector<std::string> names;
     for (const Track& track : report.tracks) {
-      if (track.is_thread) names.push_back(track.process + "/" + track.name);
+      const bool is_row = track.is_thread || track.name.ends_with("-neuron_rt") ||
+                          track.name.ends_with("-neuron_hw");
+      if (is_row) names.push_back(track.process + "/" + track.name);
     }
     return names;
   }
@@ -118,16 +123,17 @@ TEST_F(PftraceTest, GivesEachPhysicalCoreARowAndFindsTheModelsName) {
   script_.Span("cc_running", kBase + 20, kBase + 30, 20, 7);
   Close(stream);
   const Report report = ExportAndCheck();
-  std::vector<std::string> descriptions;
+  std::vector<std::string> names;
   for (const Track& track : report.tracks) {
-    if (track.name != "gid4-nc0-tid7-neuron_hw") continue;
-    descriptions.push_back(track.description);
+    if (!track.name.ends_with("-neuron_hw")) continue;
+    names.push_back(track.name);
+    EXPECT_THAT(track.description, HasSubstr("physical core"));
+    EXPECT_EQ(track.parent, "worker gid4");
     EXPECT_EQ(track.slices[0].name, "nc_exec_running llama");
     EXPECT_THAT(track.slices[0].arguments, Contains(Pair("nc_start_timestamp_ns", "1000")));
     EXPECT_THAT(track.slices[0].arguments, Contains(Pair("nc_stop_timestamp_ns", "1080")));
   }
-  EXPECT_THAT(descriptions,
-              ElementsAre(HasSubstr("physical core 4"), HasSubstr("physical core 5")));
+  EXPECT_THAT(names, ElementsAre("gid4-nc0-tid7-core4-neuron_hw", "gid4-nc0-tid7-core5-neuron_hw"));
 }
 
 TEST_F(PftraceTest, LeavesOutTheGidThatIsNotKnown) {
@@ -439,6 +445,35 @@ TEST_F(PftraceTest, StartsTheSequenceOverWhenTooManyTextsAreInterned) {
   const Report report = ExportAndCheck();
   EXPECT_EQ(report.slices, 150'000u);
   EXPECT_GE(report.generations, 3u);
+}
+
+TEST_F(PftraceTest, BeyondTheLimitTheFirstCountersGoOn) {
+  const uint32_t stream = AddFile("i-a", "worker0.pt.trace.json");
+  const auto count = [&](uint64_t at, uint64_t number, uint64_t value) {
+    script_.Add({"",
+                 Phase::kCounter,
+                 kBase + at,
+                 0,
+                 0,
+                 {{"name", fmt::format("c{}", number), KeyScope::kTop}, {"bytes", value}}});
+  };
+  const uint64_t counters = TrackTable::kRowsMax + 2;
+  for (uint64_t i = 0; i < counters; ++i) {
+    count(i, i, 1);
+    if (i % 4'000 == 3'999) Close(stream);
+  }
+  count(counters, 0, 2);
+  Close(stream);
+  const Report report = ExportAndCheck();
+  const auto values = [&](const std::string& name) {
+    size_t values = 0;
+    for (const auto& track : report.tracks) {
+      if (track.name == name) values += track.counter.size();
+    }
+    return values;
+  };
+  EXPECT_EQ(values("c0 bytes"), 2u);
+  EXPECT_EQ(values("further counters"), 2u);
 }
 
 }  // namespace

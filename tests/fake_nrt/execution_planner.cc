@@ -164,7 +164,8 @@ void ExecutionPlanner::PlanExecute(uint64_t step, const RankStep& times, int64_t
   const uint64_t name = forms_.model_name[model_];
   const int64_t unit = schedule_.host_unit_ns() / 1000;
   const uint32_t execute = NewSpan();
-  Add(forms_.execute.start, execute, times.execute_ns, {model, name});
+  PlannedEvent& start = Add(forms_.execute.start, execute, times.execute_ns, {model, name});
+  if (step % 4 == 0) start.nrta_seq_id = kNrtaSeqBase + exec_id_;
   HostSpan(forms_.kmgr, times.execute_ns + unit, stop_ns - unit, {model});
   HostSpan(forms_.submit, times.execute_ns + 2 * unit, times.execute_ns + 6 * unit, {model, name});
   HostSpan(forms_.pre, times.execute_ns + 7 * unit, times.core_ns - unit, {exec_id_, model, name});

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "tests/fake_nrt/inspect_files.h"
+
 namespace neurontrace {
 namespace {
 
@@ -120,7 +122,7 @@ NRT_STATUS Runtime::EndInspect() {
   std::ofstream file(path);
   file << "{\"accepted\":" << totals.accepted << ",\"overwritten\":" << totals.overwritten
        << ",\"stolen\":" << totals.fetched << "}\n";
-  return file.flush() ? NRT_SUCCESS : NRT_RESOURCE;
+  return file.flush() && WriteInspectFiles(inspect_dir_) ? NRT_SUCCESS : NRT_RESOURCE;
 }
 
 TraceCall::TraceCall(std::string_view function) : runtime_(Runtime::Get()), function_(function) {

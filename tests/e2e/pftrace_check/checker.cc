@@ -105,12 +105,19 @@ class Checker {
     if (packet.has_timestamp()) {
       const uint32_t clock =
           packet.has_timestamp_clock_id() ? packet.timestamp_clock_id() : sequence.default_clock;
+      if (clock == 1) return TakeBody(packet, sequence, packet.timestamp());
       if (clock != 64 || !sequence.is_incremental) Error("time by a clock {} unknown here", clock);
       if (packet.timestamp() > uint64_t{INT64_MAX} - sequence.now_ns) Error("time out of range");
       sequence.now_ns += packet.timestamp();
       if (sequence.now_ns < file_ns_) Error("time runs backwards in the file");
       file_ns_ = std::max(file_ns_, sequence.now_ns);
     }
+    TakeBody(packet, sequence, sequence.now_ns);
+  }
+
+  // What the packet is about, `now_ns` being its time.
+  void TakeBody(const pb::TracePacket& packet, Sequence& sequence, uint64_t now_ns) {
+    sequence.now_ns = now_ns;
     if (packet.has_trace_attributes()) {
       for (const auto& attribute : packet.trace_attributes().attribute()) {
         report_.attributes[attribute.key()] = attribute.string_value();
@@ -177,16 +184,26 @@ class Checker {
     track.name = track.row = descriptor.name();
     track.description = descriptor.description();
     track.is_counter = descriptor.has_counter();
+    track.rank = descriptor.sibling_order_rank();
     if (descriptor.has_process()) {
       const auto& process = descriptor.process();
       if (process.pid() == 0) Error("process without pid");
-      if (!pids_.emplace(process.pid(), process.process_name()).second) Error("pid used twice");
-      track.name = track.row = track.process = process.process_name();
-      report_.processes.push_back(process.process_name());
+      if (!pids_
+               .emplace(process.pid(),
+                        process.process_name().substr(0, process.process_name().rfind(" [gid")))
+               .second)
+        Error("pid used twice");
+      const std::string& full = process.process_name();
+      track.process = full.substr(0, full.rfind(" [gid"));
+      track.name = track.row = track.process;
+      report_.processes.push_back(track.process);
+      if (track.process != full) track.ranks = full.substr(track.process.size() + 1);
     } else if (descriptor.has_thread()) {
       TakeThread(descriptor.thread(), track);
     } else {
       if (descriptor.sibling_merge_behavior() != 2) Error("track may be merged with others");
+      const size_t lane = track.name.rfind(" (lane ");
+      if (lane != std::string::npos) track.row = track.name.substr(0, lane);
       TakeParent(descriptor, track);
     }
   }
@@ -206,7 +223,7 @@ class Checker {
     if (parent == uuids_.end()) return Error("track hangs from one not described before");
     const Track& above = report_.tracks[parent->second.index];
     track.process = above.process;
-    if (above.is_thread && !track.is_counter) track.row = above.name;
+    track.parent = above.name;
   }
 
   void TakeArguments(const pb::TrackEvent& event, const Sequence& sequence, Slice& slice) {
@@ -346,7 +363,7 @@ Report Check(std::string_view trace) { return Checker().Run(trace); }
 
 const Track* Report::FindRow(std::string_view name) const {
   const auto found = std::find_if(tracks.begin(), tracks.end(), [name](const Track& track) {
-    return track.is_thread && track.name == name;
+    return !track.is_counter && track.name == name;
   });
   return found == tracks.end() ? nullptr : &*found;
 }

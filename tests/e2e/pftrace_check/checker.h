@@ -25,8 +25,11 @@ struct Track {
   uint64_t uuid = 0;
   std::string name;
   std::string process;  // name of the process it stands in; empty: none
-  std::string row;      // of a lane: the name of its thread row; of others, its own
+  std::string ranks;    // of a process: what its name says of them behind the rest: "[gid0-3]"
+  std::string parent;   // name of the track it hangs from; empty: none
+  std::string row;      // of a lane: the name of its row; of others, its own
   std::string description;
+  int32_t rank = 0;  // among those of its parent
   bool is_thread = false;
   bool is_counter = false;
   int64_t tid = 0;
@@ -54,7 +57,7 @@ struct Report {
   uint64_t generations = 0;       // sequence headers
 
   const Track* FindRow(std::string_view name) const;
-  // Slices of a thread row and its lanes, by begin.
+  // Slices of a row and its lanes, by begin.
   std::vector<const Slice*> SlicesOfRow(std::string_view row) const;
 };
 

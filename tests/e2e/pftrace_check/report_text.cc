@@ -41,11 +41,12 @@ std::string SlicesJson(const std::vector<Slice>& slices) {
 
 std::string TrackJson(const Track& track, bool with_slices) {
   std::string out = fmt::format(
-      R"({{"uuid":{},"name":{},"process":{},"row":{},"description":{},"is_thread":{},)"
+      R"({{"uuid":{},"name":{},"process":{},"parent":{},"rank":{},"row":{},"description":{},)"
+      R"("is_thread":{},)"
       R"("is_counter":{},"tid":{},"slice_count":{},"instant_count":{},"counter_count":{})",
-      track.uuid, Quoted(track.name), Quoted(track.process), Quoted(track.row),
-      Quoted(track.description), track.is_thread, track.is_counter, track.tid, track.slices.size(),
-      track.instants.size(), track.counter.size());
+      track.uuid, Quoted(track.name), Quoted(track.process), Quoted(track.parent), track.rank,
+      Quoted(track.row), Quoted(track.description), track.is_thread, track.is_counter, track.tid,
+      track.slices.size(), track.instants.size(), track.counter.size());
   if (with_slices) {
     out += ",\n\"slices\":" + SlicesJson(track.slices) +
            ",\n\"instants\":" + SlicesJson(track.instants);
@@ -64,9 +65,11 @@ std::string ToText(const Report& report) {
       report.lone_flow_points);
   for (const auto& [key, value] : report.attributes) out += fmt::format("{}: {}\n", key, value);
   for (const Track& track : report.tracks) {
-    out += fmt::format("{}{}: {} slices, {} instants{}{}\n",
+    out += fmt::format("{}{}{}{}: {} slices, {} instants{}{}\n",
                        track.process == track.name || track.process.empty() ? "" : "  ", track.name,
-                       track.slices.size(), track.instants.size(),
+                       track.ranks.empty() ? "" : " " + track.ranks,
+                       track.parent.empty() ? "" : " < " + track.parent, track.slices.size(),
+                       track.instants.size(),
                        track.is_counter ? fmt::format(", {} values", track.counter.size()) : "",
                        track.description.empty() ? "" : " (" + track.description + ")");
   }

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exports that the aggregator writes into directories of a shared volume."""
+import hashlib
+import json
+import pathlib
+import shutil
+import time
+import unittest
+
+from delivery_case import SESSION, DeliveryCase
+from fleet import wait_until
+
+
+class DeliveryTest(DeliveryCase):
+    def test_an_export_stands_in_the_vendors_directories_with_a_manifest(self):
+        self.start()
+        capture_id = self.capture({"neff_ab_vnc_0.neff": bytes(range(256)) * 5000, "trace_info.pb": b"info"})
+        destination = self.root / "runs" / "7"
+        done = self.fleet.cli("export", capture_id, "--to", destination, "--format", "perfetto", "--format", "json")
+        self.assertIn(f"{destination}/neurontrace_{capture_id}/manifest.json", done.stdout)
+        manifest = self.check_whole(destination, capture_id)
+        self.assertEqual({step["name"] for step in manifest["steps"]}, {"perfetto", "json", "workers"} |
+                         {f"artifact {path}" for path in self.artifacts})
+        workers = sorted(destination.glob("i-*_pid_*/*/neurontrace.json"))
+        self.assertEqual(len(workers), 2)
+        self.assertTrue(all(len(path.parent.name) == 19 for path in workers))
+        about = json.loads(workers[0].read_text())
+        self.assertEqual(about["capture_id"], capture_id)
+        self.assertTrue(all((workers[0].parent / name).resolve().is_file() for name in about["files"]))
+        self.assertEqual(len(about["files"]), 2)
+        # The bytes are those of a file that the command line writes.
+        own = self.fleet.dir / "own.json"
+        self.fleet.cli("export", capture_id, "--format", "json", "-o", own)
+        delivered = destination / f"neurontrace_{capture_id}" / "system_profile.json"
+        self.assertEqual(len(json.loads(own.read_text())["trace_event"]),
+                         len(json.loads(delivered.read_text())["trace_event"]))
+        self.check_goes_on(capture_id, destination)
+
+    def check_goes_on(self, capture_id, destination):
+        """The same again writes what is not there, and no more."""
+        wait_until(lambda: not self.fleet.cli_json("export", capture_id, "--to", destination).get("notes"),
+                   "final clocks", 90)
+        before = {path: path.stat().st_mtime_ns for path in destination.rglob("*.pftrace")}
+        again = self.fleet.cli_json("export", capture_id, "--to", destination)
+        self.assertEqual(int(again.get("files_written", 0)), 0)
+        self.assertGreater(int(again["files_there"]), 0)
+        self.assertEqual(before, {path: path.stat().st_mtime_ns for path in destination.rglob("*.pftrace")})
+        shutil.rmtree(next(destination.glob("i-*_pid_*")))
+        self.fleet.cli("export", capture_id, "--to", destination)
+        self.check_whole(destination, capture_id)
+
+    def test_the_same_place_in_two_inspect_directories_is_delivered_twice(self):
+        self.start()
+        pods = [self.fleet.dir / "pod-a", self.fleet.dir / "pod-b"]
+        for pod in pods:
+            pod.mkdir()
+        self.start_instances("i-0001", agent_options=("--inspect-dir", pods[0], "--inspect-dir", pods[1]))
+        worker = self.fleet.start_worker("i-0001", "--cores", 1)
+        self.fleet.wait_for_workers(1)
+        capture_id = self.start_capture()
+        self.wait_for_events(capture_id, 1)
+        place = f"i-0001_pid_{worker.pid}/{SESSION}/ntrace.pb"
+        for pod in pods:
+            (pod / place).parent.mkdir(parents=True)
+            (pod / place).write_text(f"of {pod.name}")
+        self.assertEqual(int(self.stop_capture(capture_id, code=None)["artifacts"]), 2)
+        self.fleet.cli("export", capture_id, "--to", self.root, "--format", "json", codes=(0, 3))
+        self.check_whole(self.root, capture_id)
+        there = {str(path.relative_to(self.root)): path.read_text() for path in self.root.rglob("ntrace.pb")}
+        first, second = sorted(pods, key=lambda pod: hashlib.sha256(str(pod).encode()).hexdigest())
+        beside = f"root-{hashlib.sha256(str(second).encode()).hexdigest()[:12]}/{place}"
+        self.assertEqual(there, {place: f"of {first.name}", beside: f"of {second.name}"})
+        about = next(self.root.glob("i-*_pid_*/*/neurontrace.json"))
+        listed = {str((about.parent / name).resolve().relative_to(self.root.resolve()))
+                  for name in json.loads(about.read_text())["artifacts"]}
+        self.assertEqual(listed, set(there))
+
+    def test_nothing_is_written_outside_the_roots(self):
+        self.start()
+        capture_id = self.capture()
+        outside = pathlib.Path(self.fleet.dir, "outside")
+        outside.mkdir()
+        (self.root / "link").symlink_to(outside)
+        for destination in (outside, f"{self.root}/../outside", self.root / "link", self.root / "link" / "deep",
+                            f"{self.root}x", "s3://bucket/prefix"):
+            failed = self.fleet.cli("export", capture_id, "--to", destination, check=False)
+            self.assertEqual(failed.returncode, 1, failed.stdout)
+        self.assertIn("export roots", self.fleet.cli("export", capture_id, "--to", outside, check=False).stderr)
+        self.assertEqual(list(outside.iterdir()), [])
+        self.assertEqual([path.name for path in self.root.iterdir()], ["link"], "nor is anything made on the way there")
+        twice = self.fleet.cli("export", capture_id, "--to", self.root, "-o", "x", check=False)
+        self.assertEqual(twice.returncode, 2)
+
+    def test_who_comes_second_is_told_who_writes(self):
+        self.start()
+        capture_id = self.capture()
+        directory = self.root / f"neurontrace_{capture_id}"
+        directory.mkdir()
+        claim = directory / "claim.4.json"
+        lease_ns = time.time_ns() + 100_000_000_000
+        claim.write_text(json.dumps({"owner": "export 5 of aggregator agg-2", "lease_until_realtime_ns": lease_ns}))
+        refused = self.fleet.cli("export", capture_id, "--to", self.root, check=False)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("being written by export 5 of aggregator agg-2", refused.stderr)
+        self.assertNotIn("Is neurontrace-aggregator running", refused.stderr)
+        claim.write_text(json.dumps({"owner": "dead", "lease_until_realtime_ns": time.time_ns() - 40_000_000_000}))
+        self.fleet.cli("export", capture_id, "--to", self.root)
+        self.check_whole(self.root, capture_id)
+
+    def test_a_root_may_itself_be_a_link(self):
+        link = pathlib.Path(self.fleet.dir, "link")
+        link.symlink_to(self.root)
+        self.fleet.start_aggregator("--export-root", link)
+        capture_id = self.capture()
+        self.fleet.cli("export", capture_id, "--to", link / "a", "--format", "summary-json")
+        self.check_whole(self.root / "a", capture_id)
+
+    def test_a_damaged_artifact_is_left_out_and_said(self):
+        self.start()
+        capture_id = self.capture({"neff_ab_vnc_0.neff": b"x" * 5000, "trace_info.pb": b"info"})
+        name, content = next(item for item in self.artifacts.items() if item[0].endswith(".neff"))
+        kept = next(path for path in (self.fleet.dir / "store" / "artifacts").glob("??/*")
+                    if path.stat().st_size == len(content))
+        kept.write_bytes(b"y" * 5000)
+        del self.artifacts[name]
+        export = ("export", capture_id, "--to", self.root, "--format", "summary-json")
+        for _ in range(2):
+            done = self.fleet.cli(*export, codes=(3,))
+            self.assertIn(f"artifact {name} is damaged", done.stdout + done.stderr)
+            self.check_whole(self.root, capture_id)
+        kept.unlink()
+        done = self.fleet.cli(*export, codes=(3,))
+        self.assertIn(f"artifact {name} is damaged", done.stdout + done.stderr)
+        self.check_whole(self.root, capture_id)
+
+    def test_a_volume_without_rename_has_the_same(self):
+        plain = pathlib.Path(self.fleet.dir, "plain")
+        plain.mkdir()
+        self.start("--export-root-without-rename", plain)
+        capture_id = self.capture()
+        self.fleet.cli("export", capture_id, "--to", plain / "a", "--format", "perfetto")
+        manifest = self.check_whole(plain / "a", capture_id)
+        self.assertEqual({step["name"] for step in manifest["steps"]}, {"perfetto", "workers"})
+
+    def test_a_standing_export_writes_what_ends_and_survives_a_restart(self):
+        rule = f"name=all to={self.root}/standing formats=perfetto,summary-json"
+        self.start("--standing-export", rule)
+        capture_id = self.capture()
+        self.fleet.aggregator.stop()  # before its clocks are final
+        self.start("--standing-export", rule)
+        manifest = self.root / "standing" / f"neurontrace_{capture_id}" / "manifest.json"
+        wait_until(manifest.exists, "the standing export", 120)
+        self.check_whole(self.root / "standing", capture_id)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads Perfetto traces in all their forms: protobuf's decoder, zlib, and `neurontrace validate`
+// for whether a file is sound.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cstring>
+#include <protozero/pbf_reader.hpp>
+
+#include "tests/e2e/pftrace_check/checker.h"
+#include "tests/export/format_reading.h"
+#include "tests/export/inflate.h"
+#include "validate/trace_validator.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kPartBytes = 1 << 20;  // the least that there is
+constexpr uint32_t kPacket = 1;
+constexpr uint32_t kCompressedPackets = 50;
+
+using Ends = std::map<uint64_t, std::vector<std::pair<uint64_t, uint64_t>>>;  // time, id; by flow
+
+void ExpectSound(std::string_view trace) {
+  const auto report = ValidateTrace([&trace](char* out, size_t max) -> absl::StatusOr<size_t> {
+    const size_t count = std::min(max, trace.size());
+    std::memcpy(out, trace.data(), count);
+    trace.remove_prefix(count);
+    return count;
+  });
+  ASSERT_TRUE(report.ok()) << report.status();
+  for (const TraceFinding& finding : report->findings.findings()) {
+    ADD_FAILURE() << InfoOf(finding.check).name << ": " << finding.words;
+  }
+}
+
+SeenEvent SeenSlice(const pftrace_check::Slice& slice, bool is_instant) {
+  SeenEvent seen;
+  const bool is_framework = TextIn(slice.arguments, "trace_event_source") == "framework";
+  seen.id = NumberIn(slice.arguments, is_framework ? "p.id" : "id");
+  seen.name = ValidUtf8(slice.name);
+  if (is_framework) seen.category = ValidUtf8(slice.category);
+  // docs/formats/pftrace.md: the name of an execution has its model's behind it.
+  const std::string model = " " + TextIn(slice.arguments, "model_name");
+  if (seen.name == "nc_exec_running" + model) seen.name.resize(seen.name.size() - model.size());
+  seen.start_ns = slice.start_ns;
+  seen.end_ns = slice.end_ns;
+  seen.is_instant = is_instant;
+  seen.instance_id = TextIn(slice.arguments, "instance_id");
+  seen.process_id = ValidUtf8(TextIn(slice.arguments, "process_id"));
+  seen.nc_idx = TextIn(slice.arguments, "nc_idx");
+  seen.thread_id = ValidUtf8(TextIn(slice.arguments, "thread_id"));
+  seen.is_open = TextIn(slice.arguments, "open") == "true";
+  seen.is_start_lost = TextIn(slice.arguments, "start_lost") == "true";
+  seen.nrta_seq_id = TextIn(slice.arguments, "nrta_seq_id");
+  // docs/formats/pftrace.md: a span beyond what overlaps at most "is written without its length,
+  // with the arguments `squeezed` and `duration`".
+  if (TextIn(slice.arguments, "squeezed") == "true") {
+    seen.end_ns += NumberIn(slice.arguments, "duration");
+  }
+  TakeAttributes(slice.arguments, seen);
+  return seen;
+}
+
+// "3 spans are shown without the attributes of their stops, if they have any: …": an
+// instant on the track of the warnings.
+uint64_t StopsNotShown(std::string_view warning) {
+  constexpr std::string_view kWords = " spans are shown without the attributes of their stops";
+  return warning.find(kWords) == std::string_view::npos ? 0 : NumberOf(warning);
+}
+
+void TakeSamples(const pftrace_check::Track& track, SeenCapture& found) {
+  constexpr std::string_view kHost = " host";
+  if (!track.process.ends_with(kHost)) return;
+  std::string series = track.name;
+  if (series == "memory used") {
+    series = "memory";
+  } else if (series.starts_with("CPU ")) {
+    series = "cpu " + series.substr(4);
+  } else {
+    return;
+  }
+  const std::string instance = track.process.substr(0, track.process.size() - kHost.size());
+  for (const auto& [at_ns, value] : track.counter) {
+    found.samples.insert({instance, series, at_ns, value});
+  }
+}
+
+void TakeEnds(const pftrace_check::Slice& slice, uint64_t id, Ends& ends) {
+  if (TextIn(slice.arguments, "trace_event_source") != "framework") return;
+  for (const auto* flows : {&slice.flows, &slice.terminating_flows}) {
+    for (const uint64_t flow : *flows) ends[flow].emplace_back(slice.start_ns, id);
+  }
+}
+
+// "Where its stop lies in a later chunk, that one's attributes are on an instant of the same name
+// …, which names the span by `stop_of_id`."
+void TakeLateStop(const pftrace_check::Slice& instant, std::vector<SeenEvent>& events) {
+  const uint64_t id = NumberIn(instant.arguments, "stop_of_id");
+  if (id == 0) return;
+  const auto of_span = [id](const SeenEvent& event) { return event.id == id; };
+  const auto span = std::find_if(events.begin(), events.end(), of_span);
+  ASSERT_NE(span, events.end()) << "a stop of nothing";
+  TakeAttributes(instant.arguments, *span);
+}
+
+void TakeTrace(std::string_view trace, SeenCapture& found) {
+  const pftrace_check::Report report = pftrace_check::Check(trace);
+  EXPECT_TRUE(report.errors.empty()) << report.errors.front();
+  Ends ends;
+  for (const pftrace_check::Track& track : report.tracks) {
+    TakeSamples(track, found);
+    for (const auto& slice : track.slices) {
+      found.events.push_back(SeenSlice(slice, false));
+      TakeEnds(slice, found.events.back().id, ends);
+    }
+    for (const auto& instant : track.instants) {
+      found.events.push_back(SeenSlice(instant, true));
+      found.stops_not_shown += StopsNotShown(instant.name);
+      TakeLateStop(instant, found.events);
+    }
+  }
+  std::erase_if(found.events, [](const SeenEvent& event) { return event.id == 0; });
+  for (auto& [flow, points] : ends) {
+    std::sort(points.begin(), points.end());
+    for (size_t i = 1; i < points.size(); ++i) {
+      found.arrows.emplace(points[i - 1].second, points[i].second);
+    }
+  }
+}
+
+// Each part by itself; what the index names is what is there.
+SeenCapture ReadParts(ChunkSource& source, ExportRequest request) {
+  request.max_file_bytes = kPartBytes;
+  auto files = ExportFiles("perfetto", source, request);
+  auto index = files.extract("system_profile.parts.json");
+  if (index.empty()) {
+    ADD_FAILURE() << "no index of the parts";
+    return {};
+  }
+  simdjson::dom::parser parser;
+  const simdjson::dom::element document = parser.parse(index.mapped());
+  SeenCapture found;
+  size_t named = 0;
+  for (const simdjson::dom::element part : document["parts"].get_array()) {
+    const std::string name = TextOf(part["file"]);
+    if (!files.contains(name)) {
+      ADD_FAILURE() << "the index names " << name << ", which is not there";
+      continue;
+    }
+    ++named;
+    const std::string& trace = files.at(name);
+    EXPECT_EQ(NumberOf(TextOf(part["bytes"])), trace.size()) << name;
+    ExpectSound(trace);
+    TakeTrace(trace, found);
+  }
+  EXPECT_EQ(named, files.size()) << "parts that the index does not name";
+  return found;
+}
+
+}  // namespace
+
+SeenCapture ReadPerfetto(ChunkSource& source, const TimelineFilter& filter) {
+  const auto files = ExportFiles("perfetto", source, {.filter = filter});
+  const std::string& trace = files.at("system_profile.pftrace");
+  ExpectSound(trace);
+  SeenCapture found;
+  TakeTrace(trace, found);
+  return found;
+}
+
+SeenCapture ReadPerfettoGzip(ChunkSource& source, const TimelineFilter& filter) {
+  const auto files =
+      ExportFiles("perfetto", source, {.filter = filter, .compression = ExportCompression::kGzip});
+  const std::string& packed = files.at("system_profile.pftrace.gz");
+  ExpectSound(packed);
+  SeenCapture found;
+  TakeTrace(Inflate(packed, Wrapping::kGzip), found);
+  return found;
+}
+
+SeenCapture ReadPerfettoPackets(ChunkSource& source, const TimelineFilter& filter) {
+  const auto files = ExportFiles("perfetto", source,
+                                 {.filter = filter, .compression = ExportCompression::kPackets});
+  const std::string& packed = files.at("system_profile.pftrace");
+  ExpectSound(packed);
+  std::string trace;
+  for (protozero::pbf_reader file(packed); file.next(kPacket);) {
+    for (protozero::pbf_reader packet = file.get_message(); packet.next();) {
+      if (packet.tag() != kCompressedPackets) {
+        ADD_FAILURE() << "a packet that is not compressed has field " << packet.tag();
+        return {};
+      }
+      const protozero::data_view bytes = packet.get_view();
+      trace += Inflate({bytes.data(), bytes.size()}, Wrapping::kZlib);
+    }
+  }
+  SeenCapture found;
+  TakeTrace(trace, found);
+  return found;
+}
+
+SeenCapture ReadPerfettoByTime(ChunkSource& source, const TimelineFilter& filter) {
+  return ReadParts(source, {.filter = filter});
+}
+
+SeenCapture ReadPerfettoByWorker(ChunkSource& source, const TimelineFilter& filter) {
+  return ReadParts(source, {.filter = filter, .split_by_worker = true});
+}
+
+}  // namespace neurontrace

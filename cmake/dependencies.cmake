@@ -11,6 +11,7 @@ find_package(RocksDB REQUIRED)
 find_package(prometheus-cpp REQUIRED)
 find_package(simdjson REQUIRED)
 find_package(OpenSSL REQUIRED)
+find_package(CURL REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
@@ -19,6 +20,25 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
+
+# Parquet exports. Arrow is not instrumented, so that sanitizers would see half of what happens; programs without it are
+# complete but for that format.
+set(NEURONTRACE_PARQUET AUTO CACHE STRING "Parquet exports: AUTO (where Apache Arrow C++ is found), ON or OFF")
+set(NEURONTRACE_HAS_PARQUET OFF)
+if(NEURONTRACE_PARQUET STREQUAL "ON" OR
+   (NEURONTRACE_PARQUET STREQUAL "AUTO" AND NOT NEURONTRACE_FUZZERS AND NOT NEURONTRACE_SANITIZE))
+  list(APPEND CMAKE_MODULE_PATH ${CMAKE_SOURCE_DIR}/cmake)
+  if(NEURONTRACE_PARQUET STREQUAL "ON")
+    find_package(ArrowParquet 20.0 REQUIRED)
+  else()
+    find_package(ArrowParquet 20.0)
+  endif()
+  if(ArrowParquet_FOUND)
+    set(NEURONTRACE_HAS_PARQUET ON)
+  else()
+    message(STATUS "no Apache Arrow C++: built without Parquet exports; scripts/setup provides it")
+  endif()
+endif()
 
 # Debian's own Python: it is the one that has python3-protobuf.
 set(Python3_EXECUTABLE /usr/bin/python3 CACHE FILEPATH "Python with google.protobuf, for tools and tests")

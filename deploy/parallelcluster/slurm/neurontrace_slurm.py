@@ -1,0 +1,332 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Captures for Slurm jobs that ask for one, with `sbatch --comment neurontrace=30s@start` or NEURONTRACE_CAPTURE.
+
+`run` is a service on the head node: it looks at the jobs that run, begins the capture that a job's comment asks for
+once its workers are there, and stops captures whose job has ended. `ask` is called by task_prolog.sh as the job's user:
+it says in the job's output what will be recorded or why nothing will be, and puts the request of the environment into
+the job's comment, where Slurm vouches for whose it is. `check` reads a request and says what is wrong with it.
+
+Nothing here is in the way of a job. A job's captures are known by their tags, so that a restart neither forgets one nor
+begins it twice.
+"""
+
+import argparse
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+DURATION = re.compile(r"([0-9]{1,6})(ms|s|m|h|d)")
+IN_COMMENT = re.compile(r"(?:^|[\s,;])neurontrace=([^\s,;]*)")
+FORMS = ("30s@start (the first 30 seconds), 30s@10m (30 seconds, 10 minutes after the job began) or whole (all of the "
+         "job), with ms, s, m, h or d")
+STARTS_MAX = 6  # how often it is tried to begin one capture, each time this much later than the time before:
+STARTS_SECONDS = 5
+COMMAND_SECONDS = 60
+
+
+class BadRequest(Exception):
+    """The words of a request are not understood; the message says what would be."""
+
+
+class Failed(Exception):
+    """A command failed or took too long; the message has its words."""
+
+
+class Request:
+    """What a job asks for: `duration` as it is written (None: until the job ends), `offset` in seconds after the job's
+    begin."""
+
+    def __init__(self, words, duration, offset):
+        self.words = words
+        self.duration = duration
+        self.offset = offset
+
+    @staticmethod
+    def parse(words):
+        if words == "whole":
+            return Request(words, None, 0)
+        duration, at, when = words.partition("@")
+        if not at or seconds_of(duration) == 0 or (when != "start" and seconds_of(when) is None):
+            raise BadRequest(f"'{words}' is not understood: write {FORMS}")
+        if seconds_of(duration) is None:
+            raise BadRequest(f"'{words}' is not understood: '{duration}' is no duration; write {FORMS}")
+        return Request(words, duration, 0 if when == "start" else seconds_of(when))
+
+    @staticmethod
+    def of_comment(comment):
+        """None where the comment asks for nothing."""
+        found = set(IN_COMMENT.findall(comment))
+        if len(found) > 1:
+            raise BadRequest(f"the comment asks for {len(found)} captures: a job has one")
+        return Request.parse(found.pop()) if found else None
+
+
+def seconds_of(text):
+    match = DURATION.fullmatch(text)
+    return int(match[1]) * UNITS[match[2]] if match else None
+
+
+def run_command(command):
+    # Of its users' settings: times are to be in the form that is read here.
+    environment = {**os.environ, "SLURM_TIME_FORMAT": "standard"}
+    try:
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False,
+                              timeout=COMMAND_SECONDS, stdin=subprocess.DEVNULL, env=environment)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Failed(f"{command[0]}: {error}") from None
+
+
+class Job:
+    """A job that runs. `run` tells one run of a job that was requeued from the next."""
+
+    def __init__(self, job_id, start, nodes, user, comment):
+        self.id = job_id
+        self.start = start
+        self.nodes = nodes
+        self.user = user
+        self.comment = comment
+        self.run = f"{job_id}.{int(start)}"
+
+
+class Slurm:
+    def __init__(self, directory):
+        self._directory = directory
+
+    def _command(self, name, *arguments):
+        program = os.path.join(self._directory, name) if self._directory else name
+        done = run_command([program, *arguments])
+        if done.returncode != 0:
+            raise Failed(f"{name}: {done.stderr.strip() or done.returncode}")
+        return done.stdout
+
+    def running(self):
+        # Who submits a job writes its comment, line ends and all: a mark that nobody can guess divides the records, so
+        # that no comment passes for the record of another's job.
+        mark = secrets.token_hex(16)
+        text = self._command("squeue", "--noheader", "--states=RUNNING,SUSPENDED",
+                             "--format=" + mark + "%A\x1f%S\x1f%D\x1f%u\x1f%k")
+        return [job_of(record) for record in text.split(mark)[1:]]
+
+    def comment_of(self, job_id):
+        text = self._command("squeue", "--noheader", "--jobs", job_id, "--format=%k").rstrip("\n")
+        return "" if text == "(null)" else text
+
+    def set_comment(self, job_id, comment):
+        self._command("scontrol", "update", f"JobId={job_id}", f"Comment={comment}")
+
+
+def job_of(record):
+    try:
+        job_id, start, nodes, user, comment = record.rstrip("\n").split("\x1f", 4)
+        began = time.mktime(time.strptime(start, "%Y-%m-%dT%H:%M:%S"))
+        return Job(job_id, began, int(nodes), user, "" if comment == "(null)" else comment)
+    except (ValueError, OverflowError) as error:
+        # Not passed over: a job that is not in the list would count as ended.
+        raise Failed(f"squeue says of a job what is not understood: {error}") from None
+
+
+class Neurontrace:
+    """The command `neurontrace`; where the aggregator is, and who asks, is in its environment and its files."""
+
+    def __init__(self, program):
+        self._program = program
+
+    def _json(self, *arguments):
+        done = run_command([self._program, "--output", "json", *arguments])
+        try:
+            return json.loads(done.stdout)
+        except ValueError:
+            raise Failed(f"neurontrace {arguments[0]}: {done.stderr.strip() or done.returncode}") from None
+
+    def workers_of(self, job_id):
+        """The instance of each worker of the job that can be recorded."""
+        fact = {"key": "slurm", "value": job_id}
+        return [worker["identity"]["instance_id"] for worker in self._json("workers")["workers"]
+                if worker["state"] in ("WORKER_STATE_IDLE", "WORKER_STATE_STREAMING") and fact in worker["job_facts"]]
+
+    def captures(self, *arguments):
+        """Those that this program began, by their run; without those that came to nothing."""
+        found = {}
+        for capture in self._json("captures", "list", "--all", *arguments)["captures"]:
+            tags = {tag["key"]: tag["value"] for tag in capture["spec"]["labels"]}
+            if "slurm_run" in tags and capture["state"] != "CAPTURE_STATE_NOT_BEGUN":
+                found[tags["slurm_run"]] = capture
+        return found
+
+    def start(self, job, request):
+        command = [self._program, "capture", "start", "--job", f"slurm={job.id}", "--name", f"slurm-{job.id}",
+                   "--tag", f"slurm_job={job.id}", "--tag", f"slurm_run={job.run}", "--tag", f"slurm_user={job.user}"]
+        if request.duration is not None:
+            command += ["--duration", request.duration]
+        done = run_command(command)
+        if done.returncode not in (0, 3):
+            raise Failed(f"neurontrace capture start: {(done.stderr or done.stdout).strip()}")
+        return done.stdout.strip()
+
+    def stop(self, capture_id):
+        done = run_command([self._program, "capture", "stop", capture_id])
+        if done.returncode not in (0, 3):
+            raise Failed(f"neurontrace capture stop: {done.stderr.strip()}")
+
+
+class Watch:
+    """One pass over all jobs a turn. What it remembers only saves questions: the aggregator has the truth."""
+
+    def __init__(self, slurm, neurontrace, patience, say, clock=time.time):
+        self._slurm = slurm
+        self._neurontrace = neurontrace
+        self._patience = patience
+        self._say = say
+        self._clock = clock
+        self._followed = None  # runs that have a capture; None: not known, as after a restart
+        self._settled = set()  # runs whose request needs no more looking at
+        self._told = set()  # runs whose request is not understood
+        self._seen = {}  # run: when its first worker was there, and how many the last look found
+        self._starts = {}  # run: how often its capture was tried to begin, and when it is to be tried again
+
+    def turn(self):
+        jobs = self._slurm.running()
+        runs = {job.run for job in jobs}
+        if self._followed is None or self._followed - runs:
+            self._followed = self._stop_orphans(runs)
+        self._settled &= runs
+        self._told &= runs
+        for table in (self._seen, self._starts):
+            for run in set(table) - runs:
+                del table[run]
+        for job in jobs:
+            if job.run not in self._settled:
+                request = self._request_of(job)
+                if request is not None:
+                    self._serve(job, request)
+
+    def _stop_orphans(self, runs):
+        """Stops the captures of jobs that have ended; returns the runs of those that go on."""
+        captures = self._neurontrace.captures("--running")
+        for run in set(captures) - runs:
+            capture_id = captures[run]["capture_id"]
+            self._say(f"job {run.split('.')[0]} has ended: stopping capture {capture_id}")
+            self._neurontrace.stop(capture_id)
+        return set(captures) & runs
+
+    def _all_are_there(self, job, workers, now):
+        """Each node has a worker, and no further one came since the last look; or they had long enough."""
+        first, before = self._seen.get(job.run, (now, 0))
+        self._seen[job.run] = (first, len(workers))
+        return now >= first + self._patience or (len(set(workers)) >= job.nodes and len(workers) == before)
+
+    def _request_of(self, job):
+        try:
+            return Request.of_comment(job.comment)
+        except BadRequest as error:
+            # The comment may be mended while the job runs: looked at again, told once.
+            if job.run not in self._told:
+                self._told.add(job.run)
+                self._say(f"job {job.id} of {job.user}: {error}")
+            return None
+
+    def _serve(self, job, request):
+        now = self._clock()
+        tries, again = self._starts.get(job.run, (0, job.start + request.offset))
+        if now < again:
+            return
+        workers = self._neurontrace.workers_of(job.id)
+        if not workers or not self._all_are_there(job, workers, now):
+            return
+        if self._neurontrace.captures("--tag", f"slurm_run={job.run}"):
+            self._settled.add(job.run)
+            return
+        try:
+            capture_id = self._neurontrace.start(job, request)
+            self._say(f"job {job.id} of {job.user}: capture {capture_id} ({request.words}), {len(workers)} workers on "
+                      f"{len(set(workers))} of {job.nodes} nodes")
+            self._followed.add(job.run)
+            self._settled.add(job.run)
+        except Failed as error:
+            tries += 1
+            self._starts[job.run] = (tries, now + STARTS_SECONDS * tries)
+            self._say(f"job {job.id} of {job.user}: {error}")
+            if tries >= STARTS_MAX:
+                self._say(f"job {job.id} of {job.user}: no capture, after {STARTS_MAX} tries")
+                self._settled.add(job.run)
+
+
+def say(text):
+    print(f"neurontrace-slurm: {text}", file=sys.stderr, flush=True)
+
+
+def run_service(options):
+    """Until SIGTERM. Captures that run then go on, and the next one to start looks after them."""
+    end = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: end.set())
+    watch = Watch(Slurm(options.slurm_bin), Neurontrace(options.neurontrace), options.patience, say)
+    trouble = ""
+    say(f"watching, every {options.interval} s")
+    while not end.is_set():
+        try:
+            watch.turn()
+            trouble = ""
+        except Failed as error:
+            if str(error) != trouble:  # once, not every turn
+                trouble = str(error)
+                say(trouble)
+        end.wait(options.interval)
+    return 0
+
+
+def ask(options):
+    """Lines for Slurm: `print` goes to the job's output. A request of the environment becomes part of the comment."""
+    slurm = Slurm(options.slurm_bin)
+    job_id = os.environ.get("SLURM_JOB_ID", "")
+    words = os.environ.get("NEURONTRACE_CAPTURE", "")
+    try:
+        comment = slurm.comment_of(job_id)
+        request = Request.of_comment(comment)
+        if request is None and words:
+            request = Request.parse(words)
+            slurm.set_comment(job_id, f"{comment} neurontrace={words}".strip())
+    except (BadRequest, Failed) as error:
+        print(f"print neurontrace: no capture of this job: {' '.join(str(error).split())}")
+        return 0
+    if request is not None:
+        print(f"print neurontrace: capture slurm-{job_id} ({request.words}) of this job begins when its workers are "
+              "there")
+    return 0
+
+
+def check(options):
+    try:
+        Request.parse(options.words)
+    except BadRequest as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
+    parser.add_argument("--slurm-bin", default="", help="directory of Slurm's commands; by default those of PATH")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="the service of the head node")
+    run.add_argument("--neurontrace", default="neurontrace", help="the command of that name")
+    run.add_argument("--interval", type=float, default=2.0, help="seconds between two looks at the jobs")
+    run.add_argument("--patience", type=float, default=30.0,
+                     help="seconds after a job's first worker after which its capture begins though some nodes have "
+                          "none yet")
+    commands.add_parser("ask", help="what task_prolog.sh calls")
+    commands.add_parser("check", help="read a request").add_argument("words")
+    options = parser.parse_args()
+    return {"run": run_service, "ask": ask, "check": check}[options.command](options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

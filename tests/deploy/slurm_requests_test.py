@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What jobs can ask for, and what the service of the head node makes of it, with a Slurm and an aggregator that are told
+what to say, and a clock that is moved by hand."""
+
+import importlib.util
+import io
+import os
+import sys
+import unittest
+from contextlib import redirect_stdout
+from pathlib import Path
+from unittest import mock
+
+SCRIPT = Path(__file__).resolve().parents[2] / "deploy" / "parallelcluster" / "slurm" / "neurontrace_slurm.py"
+spec = importlib.util.spec_from_file_location("neurontrace_slurm", SCRIPT)
+service = importlib.util.module_from_spec(spec)
+sys.modules["neurontrace_slurm"] = service
+spec.loader.exec_module(service)
+
+START = 1_000_000.0
+
+
+class FakeSlurm:
+    def __init__(self):
+        self.jobs = {}
+        self.away = False
+
+    def add(self, job_id, comment, nodes=2, start=START):
+        self.jobs[job_id] = service.Job(job_id, start, nodes, "alice", comment)
+
+    def running(self):
+        if self.away:
+            raise service.Failed("squeue: slurmctld is away")
+        return list(self.jobs.values())
+
+
+class FakeNeurontrace:
+    """As the aggregator: what was begun stays, whoever asks."""
+
+    def __init__(self):
+        self.workers = {}
+        self.begun = {}  # run: capture
+        self.starts = []
+        self.stopped = []
+        self.refuses = False
+
+    def workers_of(self, job_id):
+        return self.workers.get(job_id, [])
+
+    def captures(self, *arguments):
+        found = dict(self.begun)
+        if "--running" in arguments:
+            found = {run: capture for run, capture in found.items() if capture["capture_id"] not in self.stopped}
+        if "--tag" in arguments:
+            tagged = arguments[arguments.index("--tag") + 1].removeprefix("slurm_run=")
+            found = {run: capture for run, capture in found.items() if run == tagged}
+        return found
+
+    def start(self, job, request):
+        self.starts.append((job.id, request.words))
+        if self.refuses:
+            raise service.Failed("the quota is used up")
+        self.begun[job.run] = {"capture_id": f"capture-of-{job.run}", "state": "CAPTURE_STATE_RECORDING"}
+        return f"capture-of-{job.run}"
+
+    def stop(self, capture_id):
+        self.stopped.append(capture_id)
+
+
+class Requests(unittest.TestCase):
+    def test_what_is_understood(self):
+        for words, duration, offset in (("30s@start", "30s", 0), ("500ms@start", "500ms", 0), ("2m@1h", "2m", 3600),
+                                        ("1s@0s", "1s", 0), ("whole", None, 0)):
+            request = service.Request.parse(words)
+            self.assertEqual((request.duration, request.offset), (duration, offset), words)
+
+    def test_what_is_not_understood_is_answered_with_what_would_be(self):
+        for words in ("", "30s", "@start", "30s@", "30x@start", "0s@start", "-1s@start", "30s@begin", "30s@-1s", "Whole",
+                      "30s@start@start", "30 s@start", "1e3s@start", "9999999s@start", "30s@start;rm"):
+            with self.assertRaises(service.BadRequest, msg=words) as caught:
+                service.Request.parse(words)
+            self.assertIn("30s@start (the first 30 seconds)", str(caught.exception))
+
+    def test_comments_of_people_are_left_alone(self):
+        for comment in ("", "try 7", "myneurontrace=30s@start", "neurontrace"):
+            self.assertIsNone(service.Request.of_comment(comment), comment)
+        for comment in ("neurontrace=1s@start", "try 7, neurontrace=1s@start; urgent",
+                        "neurontrace=1s@start neurontrace=1s@start"):
+            self.assertEqual(service.Request.of_comment(comment).words, "1s@start", comment)
+        with self.assertRaises(service.BadRequest):
+            service.Request.of_comment("neurontrace=1s@start neurontrace=2s@start")
+
+    def test_no_comment_passes_for_the_record_of_another_job(self):
+        slurm = service.Slurm("")
+        forged = "x\n4711\x1f2026-01-01T00:00:00\x1f1\x1froot\x1fneurontrace=whole"
+
+        def squeue(_, *arguments):
+            mark = arguments[-1].removeprefix("--format=").split("%")[0]
+            return f"{mark}42\x1f2026-01-01T00:00:00\x1f2\x1fmallory\x1f{forged}\n"
+        with mock.patch.object(service.Slurm, "_command", squeue):
+            jobs = slurm.running()
+        self.assertEqual([(job.id, job.user, job.comment) for job in jobs], [("42", "mallory", forged)])
+
+    def test_a_list_that_is_not_understood_is_no_list(self):
+        with self.assertRaises(service.Failed):
+            service.job_of("42\x1fN/A\x1f2\x1falice\x1f")
+
+
+class Asking(unittest.TestCase):
+    """What task_prolog.sh passes on to Slurm, which takes each line for an order."""
+
+    def ask(self, comment, variable=None, fails=False):
+        said, kept = io.StringIO(), []
+        environment = {"SLURM_JOB_ID": "42", **({"NEURONTRACE_CAPTURE": variable} if variable is not None else {})}
+
+        def comment_of(_, job_id):
+            self.assertEqual(job_id, "42")
+            if fails:
+                raise service.Failed("squeue: away\nexport LD_PRELOAD=evil.so")
+            return comment
+        with mock.patch.dict(os.environ, environment, clear=True), redirect_stdout(said), \
+                mock.patch.object(service.Slurm, "comment_of", comment_of), \
+                mock.patch.object(service.Slurm, "set_comment", lambda _, job_id, text: kept.append((job_id, text))):
+            self.assertEqual(service.ask(mock.Mock(slurm_bin="")), 0)
+        return said.getvalue(), kept
+
+    def test_a_job_that_asks_for_nothing_is_told_nothing(self):
+        self.assertEqual(self.ask("try 7"), ("", []))
+
+    def test_the_variable_becomes_part_of_the_comment(self):
+        said, kept = self.ask("try 7", "30s@start")
+        self.assertEqual(kept, [("42", "try 7 neurontrace=30s@start")])
+        self.assertIn("print neurontrace: capture slurm-42 (30s@start)", said)
+
+    def test_the_comment_is_before_the_variable(self):
+        said, kept = self.ask("neurontrace=whole", "30s@start")
+        self.assertEqual(kept, [])
+        self.assertIn("(whole)", said)
+
+    def test_every_line_is_one_for_the_jobs_output(self):
+        for arguments in (("", "30x@start"), ("", "30s@start\nexport LD_PRELOAD=evil.so"), ("", "whole", True)):
+            said, kept = self.ask(*arguments)
+            self.assertEqual(kept, [])
+            self.assertEqual(len(said.splitlines()), 1)
+            self.assertTrue(said.startswith("print neurontrace: no capture of this job: "), said)
+
+
+class Watching(unittest.TestCase):
+    def setUp(self):
+        self.slurm, self.neurontrace, self.said, self.now = FakeSlurm(), FakeNeurontrace(), [], START
+        self.watch = self.new_watch()
+
+    def new_watch(self):
+        return service.Watch(self.slurm, self.neurontrace, 30.0, self.said.append, clock=lambda: self.now)
+
+    def turn(self, seconds=2.0):
+        self.now += seconds
+        self.watch.turn()
+
+    def test_one_capture_once_every_node_has_its_workers(self):
+        self.slurm.add("7", "neurontrace=30s@start")
+        self.slurm.add("8", "nothing")
+        for workers in ([], ["a"], ["a", "b"], ["a", "b", "b"]):
+            self.neurontrace.workers["7"] = workers
+            self.turn()
+            self.assertEqual(self.neurontrace.starts, [])
+        for _ in range(3):
+            self.turn()
+        self.assertEqual(self.neurontrace.starts, [("7", "30s@start")])
+
+    def test_nodes_that_never_come_are_not_waited_for(self):
+        self.slurm.add("7", "neurontrace=30s@start")
+        self.neurontrace.workers["7"] = ["a"]
+        self.turn()
+        self.turn(29.0)
+        self.assertEqual(self.neurontrace.starts, [])
+        self.turn(1.0)
+        self.assertEqual(len(self.neurontrace.starts), 1)
+
+    def test_an_offset_counts_from_the_jobs_begin(self):
+        self.slurm.add("7", "neurontrace=30s@10m")
+        self.neurontrace.workers["7"] = ["a", "b"]
+        self.turn(598.0)
+        self.turn(1.0)
+        self.assertEqual(self.neurontrace.starts, [])
+        self.turn(1.0)
+        self.turn(1.0)
+        self.assertEqual(len(self.neurontrace.starts), 1)
+
+    def recording(self, comment="neurontrace=whole"):
+        self.slurm.add("7", comment)
+        self.neurontrace.workers["7"] = ["a", "b"]
+        self.turn()
+        self.turn()
+        self.assertEqual(len(self.neurontrace.starts), 1)
+
+    def test_a_capture_ends_with_its_job(self):
+        self.recording()
+        self.turn()
+        self.assertEqual(self.neurontrace.stopped, [])
+        del self.slurm.jobs["7"]
+        self.turn()
+        self.turn()
+        self.assertEqual(self.neurontrace.stopped, ["capture-of-7.1000000"])
+
+    def test_a_slurm_that_is_away_ends_nothing(self):
+        self.recording()
+        self.slurm.away = True
+        with self.assertRaises(service.Failed):
+            self.turn()
+        self.assertEqual(self.neurontrace.stopped, [])
+
+    def test_a_restart_begins_nothing_twice_and_forgets_nothing(self):
+        self.recording()
+        self.watch = self.new_watch()
+        for _ in range(3):
+            self.turn()
+        self.assertEqual(len(self.neurontrace.starts), 1)
+        del self.slurm.jobs["7"]
+        self.watch = self.new_watch()
+        self.turn()
+        self.assertEqual(len(self.neurontrace.stopped), 1)
+
+    def test_a_requeued_job_is_another_run(self):
+        self.recording()
+        self.slurm.add("7", "neurontrace=whole", start=START + 100)
+        self.now = START + 100
+        for _ in range(3):
+            self.turn()
+        self.assertEqual(self.neurontrace.stopped, ["capture-of-7.1000000"])
+        self.assertEqual(len(self.neurontrace.starts), 2)
+
+    def test_a_refusal_is_tried_again_later_each_time_and_not_for_ever(self):
+        self.neurontrace.refuses = True
+        self.slurm.add("7", "neurontrace=whole")
+        self.neurontrace.workers["7"] = ["a", "b"]
+        times = []
+        for _ in range(300):
+            before = len(self.neurontrace.starts)
+            self.turn(1.0)
+            if len(self.neurontrace.starts) > before:
+                times.append(self.now - START)
+        gaps = [later - earlier for earlier, later in zip(times, times[1:])]
+        self.assertEqual(gaps, [5.0, 10.0, 15.0, 20.0, 25.0])
+        self.assertIn("no capture, after 6 tries", self.said[-1])
+
+    def test_a_bad_request_is_told_once(self):
+        self.slurm.add("7", "neurontrace=soon")
+        for _ in range(3):
+            self.turn()
+        self.assertEqual(len(self.said), 1)
+        self.assertIn("'soon' is not understood", self.said[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,211 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ParallelCluster's OnNodeConfigured action for head and compute nodes: installs neurontrace, its certificates and its
+# units. Running it again changes nothing, or brings the node up to what it is given then.
+set -euo pipefail
+umask 022
+
+usage() {
+  cat <<'USAGE'
+usage: on_node_configured.sh [PACKAGE [SHA256]]
+
+  PACKAGE   neurontrace's tar file, s3://BUCKET/KEY or a path; needed on the head node alone, which puts it into the
+            directory that all nodes share (/opt/slurm/etc/neurontrace)
+  SHA256    what its checksum has to be
+
+What a node is stands in /etc/parallelcluster/cfnconfig. On the head node a failure is one of the cluster's creation. A
+compute node starts without neurontrace rather than not at all, and the system's log says why.
+NT_ROOT is put before every path, to try it out: then nothing is started.
+USAGE
+}
+
+root=${NT_ROOT:-}
+etc=$root/etc/neurontrace
+shared=$root/opt/slurm/etc/neurontrace
+programs=$root/opt/neurontrace
+cfnconfig=$root/etc/parallelcluster/cfnconfig
+changed=()
+
+log() { echo "neurontrace: $*"; }
+fail() { echo "neurontrace: $*" >&2; exit 1; }
+
+# setting NAME: of ParallelCluster's description of the node, which is read and not executed.
+setting() { sed -n "s/^$1=//p" "$cfnconfig" | tail -n 1 | tr -d "\"'"; }
+
+# put MODE SOURCE TARGET: TARGET becomes what SOURCE is, in one step.
+put() {
+  if ! cmp -s "$2" "$3"; then
+    cp "$2" "$3.new"
+    chmod "$1" "$3.new"
+    mv "$3.new" "$3"
+    changed+=("${3#"$root"}")
+  fi
+  chmod "$1" "$3"
+}
+
+# keep MODE SOURCE TARGET: likewise, unless somebody has one there.
+keep() { [[ -e $3 ]] || put "$@"; }
+
+# render HOW MODE ADDRESS SOURCE TARGET: puts, or keeps, a file in which the head node's address stands.
+render() {
+  local file
+  file=$(mktemp)
+  sed "s/@AGGREGATOR@/$3/g" "$4" >"$file"
+  "$1" "$2" "$file" "$5"
+  rm -f "$file"
+}
+
+make_user() {
+  grep -q '^neurontrace:' "$root/etc/passwd" && return
+  useradd ${root:+--prefix "$root"} --system --user-group --no-create-home --home-dir /var/lib/neurontrace \
+    --shell /usr/sbin/nologin neurontrace
+}
+
+# Where the aggregator is. Not from the host's name: on instances with several network cards ParallelCluster's line of
+# /etc/hosts for the node itself can name an address that nobody else reaches.
+head_address() {
+  local address token
+  address=$(setting cfn_head_node_private_ip)
+  if [[ -z $address && $node_type == HeadNode && -z $root ]]; then
+    token=$(curl -sf -m 5 -X PUT -H "X-aws-ec2-metadata-token-ttl-seconds: 60" http://169.254.169.254/latest/api/token)
+    address=$(curl -sf -m 5 -H "X-aws-ec2-metadata-token: $token" http://169.254.169.254/latest/meta-data/local-ipv4)
+  fi
+  [[ $address =~ ^[0-9]+(\.[0-9]+){3}$ ]] || fail "no address of the head node in $cfnconfig (cfn_head_node_private_ip)"
+  echo "$address"
+}
+
+# fetch PACKAGE SHA256: into the shared directory.
+fetch() {
+  local file
+  file=$(mktemp "$shared/package.XXXXXX")
+  # shellcheck disable=SC2064
+  trap "rm -f '$file'" EXIT
+  case $1 in
+    s3://*) aws s3 cp --only-show-errors "$1" "$file" ;;
+    *) cp "$1" "$file" ;;
+  esac
+  if [[ -n $2 ]]; then
+    echo "$2  $file" | sha256sum --check --quiet || fail "$1 has another checksum than $2"
+  fi
+  put 0644 "$file" "$shared/neurontrace.tar.gz"
+  rm -f "$file"
+  trap - EXIT
+}
+
+# The programs of the shared directory's package, in a directory of their own. The link moves in one step: what runs goes
+# on with what it has.
+install_programs() {
+  local package=$shared/neurontrace.tar.gz version directory old
+  [[ -s $package ]] || fail "no $package: give PACKAGE on the head node"
+  version=$(sha256sum "$package" | cut -c1-12)
+  directory=$programs-$version
+  if [[ ! -e $directory ]]; then
+    rm -rf "$directory.new"
+    mkdir -p "$directory.new"
+    tar -xzf "$package" -C "$directory.new" --strip-components=1 --no-same-owner
+    [[ -x $directory.new/bin/neurontrace-agent && -r $directory.new/lib/libneurontrace_tap.so ]] ||
+      fail "$package has no bin/neurontrace-agent or no lib/libneurontrace_tap.so"
+    chmod -R go=rX "$directory.new"
+    mv "$directory.new" "$directory"
+  fi
+  [[ $(readlink "$programs" || true) != "neurontrace-$version" ]] || return 0
+  old=$(readlink "$programs" || true)
+  ln -sfn "neurontrace-$version" "$programs.new"
+  mv -T "$programs.new" "$programs"
+  changed+=("${programs#"$root"}")
+  # The one before stays, for jobs that started with its tap.
+  for directory in "$programs"-*; do
+    case ${directory##*/} in "neurontrace-$version" | "${old:-none}") ;; *) rm -rf "$directory" ;; esac
+  done
+}
+
+# Files of this folder: in the package, or beside this script.
+own_files() {
+  local here
+  here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+  for here in "$programs/share/neurontrace/parallelcluster" "$here"; do
+    [[ ! -r $here/neurontrace-agent.service ]] || { echo "$here"; return; }
+  done
+  fail "the package has no share/neurontrace/parallelcluster"
+}
+
+# units UNIT...: has them started now and at each start of the node; those that run, anew where anything changed.
+units() {
+  local unit
+  for unit in "$@"; do put 0644 "$files/${unit%%:*}" "$root/etc/systemd/system/${unit%%:*}"; done
+  if [[ -n $root ]]; then
+    for unit in "$@"; do [[ $unit == *:static ]] || systemctl --root="$root" --quiet enable "$unit"; done
+    return
+  fi
+  systemctl daemon-reload
+  for unit in "$@"; do
+    [[ $unit != *:static ]] || continue
+    systemctl --quiet enable "$unit"
+    if [[ ${#changed[@]} -gt 0 ]]; then systemctl restart "$unit"; else systemctl start "$unit"; fi
+  done
+}
+
+# certificates ARGUMENT...: made or taken now, and by a timer every day.
+certificates() {
+  NT_ROOT=$root bash "$files/certificates.sh" "$@"
+  echo "CERTIFICATES=$*" >"$etc/certificates.args"
+}
+
+head_node() {
+  local address name
+  address=$(head_address)
+  mkdir -p "$shared"
+  if [[ -n $1 ]]; then fetch "$1" "$2"; fi
+  install_programs
+  files=$(own_files)
+  for name in task_prolog.sh prolog.sh neurontrace_slurm.py; do put 0755 "$files/slurm/$name" "$shared/$name"; done
+  keep 0644 "$files/slurm/neurontrace.conf" "$shared/neurontrace.conf"
+  keep 0644 "$files/agent.toml" "$shared/agent.toml"
+  put 0755 "${BASH_SOURCE[0]}" "$shared/on_node_configured.sh"
+  # Slurm runs every file there. What ParallelCluster has there itself is left alone.
+  mkdir -p "$root/opt/slurm/etc/scripts/prolog.d"
+  ln -sfn /opt/slurm/etc/neurontrace/prolog.sh "$root/opt/slurm/etc/scripts/prolog.d/50_neurontrace"
+  render keep 0644 "$address" "$files/aggregator.toml" "$etc/aggregator.toml"
+  render put 0644 "$address" "$files/slurm.env" "$etc/slurm.env"
+  certificates head "$address"
+  units neurontrace-aggregator.service neurontrace-slurm.service neurontrace-certificates.service:static \
+    neurontrace-certificates.timer
+}
+
+compute_node() {
+  local address
+  address=$(head_address)
+  install_programs
+  files=$(own_files)
+  render put 0644 "$address" "$shared/agent.toml" "$etc/agent.toml"
+  certificates node
+  units neurontrace-agent.service neurontrace-certificates.service:static neurontrace-certificates.timer
+}
+
+main() {
+  case "${1:-}" in --help | -h) usage; return ;; esac
+  [[ $# -le 2 ]] || { usage >&2; exit 2; }
+  [[ -r $cfnconfig ]] || fail "no $cfnconfig: this is not a node of ParallelCluster"
+  node_type=$(setting cfn_node_type)
+  case $node_type in
+    HeadNode | ComputeFleet) ;;
+    *) log "nothing to do on a node of type '$node_type'"; return ;;
+  esac
+  make_user
+  mkdir -p "$etc" "$root/etc/systemd/system"
+  case $node_type in
+    HeadNode) head_node "${1:-}" "${2:-}" ;;
+    ComputeFleet) compute_node ;;
+  esac
+  if [[ ${#changed[@]} -gt 0 ]]; then log "$node_type: changed ${changed[*]}"; else log "$node_type: nothing changed"; fi
+}
+
+# A compute node that fails here would be replaced, again and again.
+if [[ -r $cfnconfig && $(setting cfn_node_type) == ComputeFleet && -z ${NT_STRICT:-} ]]; then
+  NT_STRICT=1 bash "${BASH_SOURCE[0]}" "$@" || {
+    log "not installed on this node, which goes on without it"
+    logger -t neurontrace -p user.err "on_node_configured.sh failed: this node is not recorded" 2>/dev/null || true
+  }
+else
+  main "$@"
+fi

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ParallelCluster's nodes run when they start, in directories that stand for their disks: twice the same, whatever
+the node is, with certificates that openssl accepts for what they are for and for nothing else."""
+
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import unittest
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "parallelcluster"
+BUILD = Path(os.environ["NT_BUILD_DIR"])
+# What `systemd-analyze security` says, as README.md has it; less is better.
+EXPOSURE_MAX = {"neurontrace-agent": 2.7, "neurontrace-aggregator": 1.6, "neurontrace-slurm": 1.5,
+                "neurontrace-certificates": 1.7}
+ADDRESS = "10.0.7.5"
+
+
+def missing(*programs):
+    return [name for name in programs if shutil.which(name) is None]
+
+
+class Units(unittest.TestCase):
+    @unittest.skipIf(missing("systemd-analyze"), "no systemd-analyze here")
+    def test_units_are_as_closed_as_the_readme_says(self):
+        readme = (FOLDER / "README.md").read_text()
+        units = sorted(path.stem for path in FOLDER.glob("*.service"))
+        self.assertEqual(units, sorted(EXPOSURE_MAX))
+        for name in units:
+            done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager",
+                                   FOLDER / f"{name}.service"], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", done.stdout)
+            self.assertIsNotNone(found, done.stdout)
+            self.assertLessEqual(float(found[1]), EXPOSURE_MAX[name], done.stdout)
+            self.assertIn(f"| `{name}.service` | {EXPOSURE_MAX[name]} |", readme)
+
+    @unittest.skipIf(missing("systemd-analyze"), "no systemd-analyze here")
+    def test_units_are_understood_by_systemd(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for path in [*FOLDER.glob("*.service"), *FOLDER.glob("*.timer")]:
+                # The programs are not installed here.
+                text = re.sub(r"^(Exec\w+)=\S+", r"\1=/bin/true", path.read_text(), flags=re.M)
+                text = re.sub(r"^EnvironmentFile=\S+\n", "", text, flags=re.M)
+                (Path(directory) / path.name).write_text(text)
+            for path in sorted(Path(directory).iterdir()):
+                done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True,
+                                      check=False, env={**os.environ, "SYSTEMD_UNIT_PATH": f"{directory}:"})
+                said = [line for line in done.stderr.splitlines() if "neurontrace" in line]
+                self.assertEqual(said, [])
+
+
+class Scripts(unittest.TestCase):
+    @unittest.skipIf(missing("shellcheck"), "no shellcheck here: ./scripts/setup installs it")
+    def test_shellcheck_has_nothing_to_say(self):
+        scripts = sorted(FOLDER.rglob("*.sh"))
+        self.assertGreaterEqual(len(scripts), 4)
+        done = subprocess.run(["shellcheck", *scripts], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_every_option_of_the_files_is_one_of_the_programs(self):
+        for program in ("agent", "aggregator"):
+            usage = subprocess.run([BUILD / "bin" / f"neurontrace-{program}", "--help"], capture_output=True, text=True,
+                                   check=True).stdout
+            text = (FOLDER / f"{program}.toml").read_text()
+            options = re.findall(r"^(?:# )?([a-z][a-z-]+) = ", text, flags=re.M)
+            self.assertGreater(len(options), 4)
+            for option in options:
+                if not option.startswith("tls-") or "--tls-ca" in usage:
+                    self.assertIn(f"--{option}", usage)
+
+
+@unittest.skipIf(os.geteuid() != 0, "only root gives files to other users")
+@unittest.skipIf(missing("openssl", "useradd", "systemctl"), "without openssl, useradd or systemctl")
+class Nodes(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="nt-nodes-")
+        self.addCleanup(directory.cleanup)
+        self.dir = Path(directory.name)
+        self.package = self.dir / "neurontrace.tar.gz"
+        self.make_package("first")
+        self.head = self.make_node("head", "HeadNode")
+
+    def make_package(self, mark):
+        tree = self.dir / f"package-{mark}" / "neurontrace"
+        for name in ("bin/neurontrace-agent", "bin/neurontrace-aggregator", "bin/neurontrace",
+                     "lib/libneurontrace_tap.so"):
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (tree / name).write_text(mark)
+            (tree / name).chmod(0o755)
+        shutil.copytree(FOLDER, tree / "share" / "neurontrace" / "parallelcluster")
+        with tarfile.open(self.package, "w:gz") as tar:
+            tar.add(tree, "neurontrace")
+
+    def make_node(self, name, node_type, address=ADDRESS):
+        root = self.dir / name
+        (root / "etc" / "parallelcluster").mkdir(parents=True)
+        (root / "opt" / "slurm" / "etc").mkdir(parents=True)
+        lines = ["stack_name=test", f"cfn_node_type={node_type}"]
+        if address:
+            lines.append(f"cfn_head_node_private_ip={address}")
+        (root / "etc" / "parallelcluster" / "cfnconfig").write_text("\n".join(lines) + "\n")
+        # As on trn1: the node's own line names an address of another network card.
+        (root / "etc" / "hosts").write_text(f"169.254.1.1 {name}\n")
+        (root / "etc" / "passwd").write_text("root:x:0:0:root:/root:/bin/bash\n")
+        (root / "etc" / "group").write_text("root:x:0:\n")
+        for shadow in ("shadow", "gshadow"):
+            (root / "etc" / shadow).touch(0o600)
+        return root
+
+    def share(self, node):
+        """What a compute node sees of the head node's disk over NFS."""
+        shutil.rmtree(node / "opt" / "slurm")
+        (node / "opt" / "slurm").symlink_to(self.head / "opt" / "slurm")
+
+    def configure(self, node, *arguments, code=0):
+        done = subprocess.run(["bash", FOLDER / "on_node_configured.sh", *map(str, arguments)], capture_output=True,
+                              text=True, check=False, stdin=subprocess.DEVNULL,
+                              env={**os.environ, "NT_ROOT": str(node)})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def tree(self, node):
+        """Every file with its mode, owner and contents, but what useradd writes for itself."""
+        found = {}
+        for path in sorted(node.rglob("*")):
+            about = path.lstat()
+            what = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+            found[str(path.relative_to(node))] = (oct(about.st_mode), about.st_uid, about.st_gid, what)
+        return found
+
+    def openssl(self, *arguments):
+        return subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True, check=False)
+
+    def test_a_head_node_twice_is_the_same_and_keeps_what_people_wrote(self):
+        self.assertIn("changed", self.configure(self.head, self.package))
+        first = self.tree(self.head)
+        self.assertIn("nothing changed", self.configure(self.head, self.package))
+        self.assertEqual(self.tree(self.head), first)
+        self.assertIn(f'listen = "{ADDRESS}:9400"', (self.head / "etc/neurontrace/aggregator.toml").read_text())
+        self.assertNotIn("@", (self.head / "etc/neurontrace/slurm.env").read_text())
+        wanted = self.head / "etc/systemd/system/multi-user.target.wants"
+        self.assertEqual({path.name for path in wanted.iterdir()},
+                         {"neurontrace-aggregator.service", "neurontrace-slurm.service"})
+        prolog = self.head / "opt/slurm/etc/scripts/prolog.d/50_neurontrace"
+        self.assertTrue((self.head / os.readlink(prolog).lstrip("/")).stat().st_mode & 0o111)
+
+        kept = self.head / "opt/slurm/etc/neurontrace/agent.toml"
+        kept.write_text(kept.read_text() + 'log-level = "debug"\n')
+        (self.head / "opt/slurm/etc/neurontrace/task_prolog.sh").write_text("broken")
+        self.assertIn("task_prolog.sh", self.configure(self.head, self.package))
+        self.assertIn("debug", kept.read_text())
+
+    def test_a_compute_node_takes_everything_from_the_head_node(self):
+        self.configure(self.head, self.package)
+        node = self.make_node("node", "ComputeFleet")
+        self.share(node)
+        self.configure(node)
+        first = self.tree(node)
+        self.assertIn("nothing changed", self.configure(node))
+        self.assertEqual(self.tree(node), first)
+        self.assertIn(f'aggregator = "{ADDRESS}:9400"', (node / "etc/neurontrace/agent.toml").read_text())
+        self.assertEqual((node / "opt/neurontrace/bin/neurontrace-agent").read_text(), "first")
+        wanted = node / "etc/systemd/system/multi-user.target.wants"
+        self.assertEqual([path.name for path in wanted.iterdir()], ["neurontrace-agent.service"])
+        owner = int(re.search(r"^neurontrace:x:(\d+):", (node / "etc/passwd").read_text(), re.M)[1])
+        key = (node / "etc/neurontrace/tls/agent.key").stat()
+        self.assertEqual((key.st_uid, oct(key.st_mode & 0o777)), (owner, "0o400"))
+        self.assertEqual(list((node / "etc/neurontrace").rglob("*ca.key")), [])
+
+    def test_an_upgrade_switches_and_keeps_the_version_before(self):
+        self.configure(self.head, self.package)
+        for mark in ("second", "third"):
+            self.make_package(mark)
+            self.configure(self.head, self.package)
+            self.assertEqual((self.head / "opt/neurontrace/bin/neurontrace").read_text(), mark)
+        self.assertEqual(len(list((self.head / "opt").glob("neurontrace-*"))), 2)
+
+    def test_what_goes_wrong_is_said_and_stops_no_compute_node(self):
+        self.assertIn("checksum", self.configure(self.head, self.package, "0" * 64, code=1))
+        self.assertIn("give PACKAGE", self.configure(self.head, code=1))
+        nowhere = self.make_node("nowhere", "HeadNode", address=None)
+        self.assertIn("no address of the head node", self.configure(nowhere, self.package, code=1))
+        node = self.make_node("node", "ComputeFleet")
+        self.assertIn("goes on without it", self.configure(node))
+        login = self.make_node("login", "LoginNode")
+        before = self.tree(login)
+        self.assertIn("nothing to do", self.configure(login))
+        self.assertEqual(self.tree(login), before)
+
+    def test_certificates_say_who_is_who(self):
+        self.configure(self.head, self.package)
+        authority = self.head / "etc/neurontrace/authority"
+        self.assertEqual(oct(authority.stat().st_mode & 0o777), "0o700")
+        self.assertEqual(oct((authority / "ca.key").stat().st_mode & 0o777), "0o600")
+        shared = self.head / "opt/slurm/etc/neurontrace/tls"
+        self.assertEqual(sorted(path.name for path in shared.iterdir()), ["agent.key", "agent.pem", "ca.pem"])
+        self.assertEqual(oct((shared / "agent.key").stat().st_mode & 0o777), "0o600")
+        own, ca = self.head / "etc/neurontrace/tls", authority / "ca.pem"
+        for file, purpose, other in ((own / "aggregator.pem", "sslserver", "sslclient"),
+                                     (shared / "agent.pem", "sslclient", "sslserver"),
+                                     (own / "slurm.pem", "sslclient", "sslserver")):
+            self.assertEqual(self.openssl("verify", "-CAfile", ca, "-purpose", purpose, file).returncode, 0)
+            self.assertNotEqual(self.openssl("verify", "-CAfile", ca, "-purpose", other, file).returncode, 0)
+        for option, name in (("-verify_ip", ADDRESS), ("-verify_hostname", "neurontrace-aggregator")):
+            self.assertEqual(self.openssl("verify", "-CAfile", ca, option, name, own / "aggregator.pem").returncode, 0)
+        for file, role in ((shared / "agent.pem", "agent"), (own / "slurm.pem", "operator")):
+            text = self.openssl("x509", "-in", file, "-noout", "-ext", "subjectAltName").stdout
+            self.assertIn(f"URI:neurontrace:{role}\n", text)
+
+    def certificates(self, node, *arguments, code=0):
+        done = subprocess.run(["bash", FOLDER / "certificates.sh", *map(str, arguments)], capture_output=True, text=True,
+                              check=False, env={**os.environ, "NT_ROOT": str(node)})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def test_certificates_that_end_soon_are_renewed_and_reach_the_nodes(self):
+        self.configure(self.head, self.package)
+        node = self.make_node("node", "ComputeFleet")
+        self.share(node)
+        self.configure(node)
+        self.assertEqual(self.certificates(self.head, "head", ADDRESS), "")
+        self.assertEqual(self.certificates(node, "node"), "")
+        authority = self.head / "etc/neurontrace/authority"
+        ca = (authority / "ca.pem").read_bytes()
+        # One that ends in 29 days, of the same key.
+        request = self.dir / "request"
+        names = self.dir / "names"
+        names.write_text("subjectAltName=URI:neurontrace:agent\n")
+        for command in (["req", "-new", "-key", authority / "agent.key", "-subj", "/CN=old", "-out", request],
+                        ["x509", "-req", "-in", request, "-CA", authority / "ca.pem", "-CAkey", authority / "ca.key",
+                         "-set_serial", "7", "-days", "29", "-extfile", names, "-out", authority / "agent.pem"]):
+            self.assertEqual(self.openssl(*command).returncode, 0)
+        self.assertIn("agent.pem", self.certificates(self.head, "head", ADDRESS))
+        self.assertIn("agent.pem", self.certificates(node, "node"))
+        self.assertEqual((authority / "ca.pem").read_bytes(), ca)
+        self.assertEqual((node / "etc/neurontrace/tls/agent.key").read_bytes(), (authority / "agent.key").read_bytes())
+        # Another address of the head node: another certificate of the aggregator, and of nobody else.
+        said = self.certificates(self.head, "head", "10.0.7.6")
+        self.assertIn("aggregator.pem", said)
+        self.assertNotIn("slurm.pem", said)
+
+    def test_people_get_certificates_with_a_role(self):
+        self.configure(self.head, self.package)
+        self.certificates(self.head, "issue", "alice", "operator", self.dir / "alice")
+        text = self.openssl("x509", "-in", self.dir / "alice/alice.pem", "-noout", "-subject", "-ext",
+                            "subjectAltName").stdout
+        self.assertIn("CN = alice", text)
+        self.assertIn("URI:neurontrace:operator", text)
+        self.assertIn("no role", self.certificates(self.head, "issue", "bob", "agent", self.dir / "bob", code=1))
+        self.assertIn("letters", self.certificates(self.head, "issue", "../bob", "viewer", self.dir / "bob", code=1))
+
+
+if __name__ == "__main__":
+    unittest.main()

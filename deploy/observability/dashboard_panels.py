@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the dashboards show: rows of panels, each with its queries. make_dashboards.py makes Grafana's files of it."""
+
+AGENTS = 'neurontrace_agent_{}{{instance_id=~"$instance_id"}}'
+AGGREGATORS = 'neurontrace_aggregator_{}{{instance=~"$instance"}}'
+
+
+def agent(name):
+    return AGENTS.format(name)
+
+
+def aggregator(name):
+    return AGGREGATORS.format(name)
+
+
+def rate(series):
+    return f"rate({series}[$__rate_interval])"
+
+
+def stat(title, says, expr, **more):
+    return {"type": "stat", "title": title, "says": says, "queries": [(expr, "")], "width": 4, **more}
+
+
+def graph(title, says, *queries, **more):
+    return {"type": "timeseries", "title": title, "says": says, "queries": list(queries), **more}
+
+
+def by_instance(expr, how="sum"):
+    return f"{how} by (instance_id) ({expr})", "{{instance_id}}"
+
+
+def quantiles(histogram):
+    """Half, nine tenths and 99 of 100 of what it observed."""
+    buckets = f"sum by (le) ({rate(aggregator(histogram + '_bucket'))})"
+    return [(f"histogram_quantile({q}, {buckets})", f"p{round(q * 100)}") for q in (0.5, 0.9, 0.99)]
+
+
+FLEET = {
+    "name": "fleet", "title": "Fleet", "over": ("neurontrace_agent_workers", "instance_id"),
+    "says": "All agents: what they record, what is near to being lost, what is lost, and what it costs.",
+    "rows": [
+        ("Now", [
+            stat("Agents up", "Agents that answer Prometheus.", 'sum(up{job="neurontrace-agent"})'),
+            stat("Without an aggregator", "Agents that no aggregator has welcomed.",
+                 f"count({agent('aggregator_connected')}) - sum({agent('aggregator_connected')})", red=1),
+            stat("Workers", "Worker processes that agents know.", f"sum({agent('workers')})"),
+            stat("Recorded", "Events put into chunks.", f"sum({rate(agent('core_events_total'))})", unit="cps"),
+            stat("Lost in the range", "Events known to be lost before an agent, or given up after it.",
+                 f"sum(increase({agent('events_lost_total')}[$__range]))"
+                 f" + sum(increase({agent('chunk_events_lost_total')}[$__range]))", red=1),
+            stat("Spools, the fullest", "How full the fullest spool is.",
+                 f"max({agent('spool_bytes')} / {agent('spool_bytes_max')})", unit="percentunit", red=0.8),
+        ]),
+        ("Recording", [
+            graph("Events by instance", "Events put into chunks.",
+                  by_instance(rate(agent("core_events_total"))), unit="cps"),
+            graph("Bytes by instance", "Compressed bytes of chunks.",
+                  by_instance(rate(agent("chunk_bytes_total"))), unit="Bps"),
+            graph("Decoded, and not recorded", "Of the events decoded: not selected by a capture, left out to keep to "
+                  "a budget, read before.",
+                  (f"sum({rate(agent('events_decoded_total'))})", "decoded"),
+                  (f"sum({rate(agent('events_filtered_total'))})", "filtered"),
+                  (f"sum({rate(agent('events_left_out_total'))})", "left out"),
+                  (f"sum({rate(agent('events_skipped_total'))})", "skipped"), unit="cps"),
+        ]),
+        ("Headroom", [
+            graph("Runtime's rings, the least", "Seconds from a fetch until the ring overwrites. Below half a second "
+                  "events are about to be lost.", by_instance(agent("ring_seconds_to_overwrite"), "min"), unit="s"),
+            graph("Taps' buffers, the least", "Seconds until the fullest buffer of a tap is full.",
+                  by_instance(agent("tap_buffer_seconds_to_full"), "min"), unit="s"),
+            graph("Spool", "How full each spool is.",
+                  (f"{agent('spool_bytes')} / {agent('spool_bytes_max')}", "{{instance_id}}"),
+                  unit="percentunit", red=0.8),
+        ]),
+        ("Losses", [
+            graph("Before the agent", "Events lost in the runtime's rings or a tap's buffer, by instance.",
+                  by_instance(rate(agent("core_events_lost_total"))), unit="cps"),
+            graph("After the agent", "Events in chunks that were given up: dropped, damaged, refused.",
+                  by_instance(rate(agent("chunk_events_lost_total"))), unit="cps"),
+            graph("By what happened", "Documents and chunks, not events.",
+                  (f"sum({rate(agent('tap_documents_refused_total'))})", "no room in a tap's buffer"),
+                  (f"sum({rate(agent('documents_malformed_total'))})", "documents malformed"),
+                  (f"sum({rate(agent('queue_overflows_total'))})", "queue full"),
+                  (f"sum({rate(agent('spool_chunks_dropped_total'))})", "spool: dropped"),
+                  (f"sum({rate(agent('spool_chunks_damaged_total'))})", "spool: damaged"),
+                  (f"sum({rate(agent('upload_refusals_total'))})", "refused by the aggregator"),
+                  (f"sum({rate(agent('losses_of_unknown_size_total'))})", "of unknown size"), unit="cps"),
+        ]),
+        ("On the way", [
+            graph("Waiting for the aggregator", "Chunks in memory or in the spool.",
+                  by_instance(agent("queue_chunks"))),
+            graph("Canary's round trip", "From sending a canary to its acknowledgement: the whole way, with the store.",
+                  by_instance(agent("canary_round_trip_seconds"), "max"), unit="s"),
+            graph("Canary's age", "Since the last acknowledged canary was sent. Above 180 s data does not flow.",
+                  by_instance(agent("canary_age_seconds"), "max"), unit="s", red=180),
+        ]),
+        ("Cost and clocks", [
+            graph("Processor time of tracing", "Of tap and agent, for the costliest worker of each instance.",
+                  by_instance(agent("worker_core_ppm") + " / 1e6", "max"), unit="percentunit"),
+            graph("Clock probes", "Answered probes; none: times of that instance have no bound.",
+                  by_instance(rate(agent("clock_exchanges_total"))), unit="cps"),
+            graph("Clocks set or stopped", "Steps of CLOCK_REALTIME, pauses, suspends, migrations.",
+                  by_instance(f"increase({agent('clock_realtime_steps_total')}[$__rate_interval])"
+                              f" + increase({agent('clock_breaks_total')}[$__rate_interval])")),
+        ]),
+    ],
+}
+
+AGGREGATOR = {
+    "name": "aggregator", "title": "Aggregator", "over": ("neurontrace_aggregator_agents_connected", "instance"),
+    "says": "The aggregator: what comes in, how fast it is made durable, the store, clocks, retention.",
+    "rows": [
+        ("Now", [
+            stat("Up", "Aggregators that answer Prometheus.", 'sum(up{job="neurontrace-aggregator"})'),
+            stat("Agents", "Agents connected.", f"sum({aggregator('agents_connected')})"),
+            stat("Workers", "Workers of connected agents.", f"sum({aggregator('workers')})"),
+            stat("Store", "Bytes of the store on disk.", f"sum({aggregator('store_bytes')})", unit="bytes"),
+            stat("Damaged chunks", "Chunks found damaged on disk since the start.",
+                 f"sum({aggregator('store_chunks_damaged')})", red=1),
+            stat("Writes refused", "By the store, in the range.",
+                 f"sum(increase({aggregator('store_errors_total')}[$__range]))", red=1),
+        ]),
+        ("Ingest", [
+            graph("Events stored", "Events in chunks that are durable.",
+                  (f"sum({rate(aggregator('events_stored_total'))})", "events"), unit="cps"),
+            graph("Bytes stored", "Compressed.",
+                  (f"sum({rate(aggregator('chunk_bytes_stored_total'))})", "bytes"), unit="Bps"),
+            graph("In flight", "Received and not yet durable; at 128 MiB nothing more is read.",
+                  (aggregator("ingest_bytes_in_flight"), "{{instance}}"), unit="bytes", red=134217728),
+            graph("Chunks not stored", "Gaps and busy are sent again; duplicates are retries.",
+                  (f"sum by (reason) ({rate(aggregator('chunks_refused_total'))})", "{{reason}}"),
+                  (f"sum({rate(aggregator('chunks_duplicate_total'))})", "duplicate"),
+                  (f"sum({rate(aggregator('chunks_conflicting_total'))})", "conflicting"), unit="cps"),
+            graph("Time of a commit", "A group of chunks with its sync: what an acknowledgement waits for.",
+                  *quantiles("commit_seconds"), unit="s"),
+            graph("Chunks in a commit", "More where the disk is slow.", *quantiles("commit_chunks")),
+        ]),
+        ("Store and retention", [
+            graph("Store on disk", "All of it, with the log and garbage.",
+                  (aggregator("store_bytes"), "{{instance}}"), unit="bytes"),
+            graph("Expired", "Bytes deleted from continuous captures.",
+                  (f"sum({rate(aggregator('expired_bytes_total'))})", "bytes"), unit="Bps"),
+            graph("Time trimming", "Part of the time that deleting what expired takes; writers wait for a step.",
+                  (f"sum({rate(aggregator('trim_seconds_total'))})", "trimming"), unit="percentunit"),
+        ]),
+        ("Flow and clocks", [
+            graph("Canary's age", "Of the live stream that is worst off. Above 180 s data does not flow.",
+                  (aggregator("canary_age_seconds"), "{{instance}}"), unit="s", red=180),
+            graph("Probes answered", "Over UDP, and in calls, where an agent does not reach the UDP port.",
+                  (f"sum({rate(aggregator('probes_answered_total'))})", "UDP"),
+                  (f"sum({rate(aggregator('clock_questions_answered_total'))})", "in calls"), unit="cps"),
+            graph("Probes refused", "Forged and replayed ones: somebody plays an agent.",
+                  (f"sum by (reason) ({rate(aggregator('probes_refused_total'))})", "{{reason}}"), unit="cps"),
+        ]),
+    ],
+}
+
+CAPTURES = {
+    "name": "captures", "title": "Captures and exports",
+    "over": ("neurontrace_aggregator_agents_connected", "instance"),
+    "says": "What people and rules ask for: captures, exports, triggers, artifacts.",
+    "rows": [
+        ("Now", [
+            stat("Running", "Captures arming, recording or stopping.", f"sum({aggregator('captures_running')})"),
+            stat("Stored", "Captures in the store.", f"sum({aggregator('captures_stored')})"),
+            stat("Streams", "Streams of running captures.", f"sum({aggregator('streams_live')})"),
+            stat("Not begun", "In the range: nobody matched, or too few could take part.",
+                 f"sum(increase({aggregator('captures_not_begun_total')}[$__range]))", red=1),
+            stat("Exports failed", "In the range.",
+                 f"sum(increase({aggregator('exports_failed_total')}[$__range]))", red=1),
+            stat("Standing exports", "Still to be written.", f"sum({aggregator('standing_exports_pending')})"),
+        ]),
+        ("Captures", [
+            graph("Begun and not begun", "In each interval.",
+                  (f"sum(increase({aggregator('captures_begun_total')}[$__rate_interval]))", "begun"),
+                  (f"sum(increase({aggregator('captures_not_begun_total')}[$__rate_interval]))", "not begun"),
+                  (f"sum(increase({aggregator('captures_expired_total')}[$__rate_interval]))", "expired")),
+            graph("Time to arm", "From the command to the decision: the slowest agent's answer.",
+                  *quantiles("arm_seconds"), unit="s"),
+            graph("Workers refused", "Selected workers without a part, by what kept them.",
+                  (f"sum by (obstacle) ({aggregator('workers_refused_total')})", "{{obstacle}}")),
+        ]),
+        ("Exports", [
+            graph("Being made", "Eight that people ask for at most, and one standing.",
+                  (aggregator("exports_running"), "{{instance}}")),
+            graph("Begun, failed, refused", "In each interval.",
+                  (f"sum(increase({aggregator('exports_total')}[$__rate_interval]))", "begun"),
+                  (f"sum(increase({aggregator('exports_failed_total')}[$__rate_interval]))", "failed"),
+                  (f"sum(increase({aggregator('exports_refused_total')}[$__rate_interval]))", "refused")),
+            graph("Standing exports", "In each interval.",
+                  (f"sum(increase({aggregator('standing_exports_done_total')}[$__rate_interval]))", "done"),
+                  (f"sum(increase({aggregator('standing_exports_retried_total')}[$__rate_interval]))", "tried again"),
+                  (f"sum(increase({aggregator('standing_exports_failed_total')}[$__rate_interval]))", "given up")),
+        ]),
+        ("Triggers and artifacts", [
+            graph("Rules fired", "Captures that rules asked for.",
+                  (f"sum(increase({aggregator('triggers_fired_total')}[$__rate_interval]))", "fired")),
+            graph("Fired without a capture of their own", "By why.",
+                  (f"sum by (reason) (increase({aggregator('triggers_suppressed_total')}[$__rate_interval]))",
+                   "{{reason}}")),
+            graph("Artifacts", "Files of the vendor's profiler: kept, and bytes received.",
+                  (f"sum(increase({aggregator('artifacts_kept_total')}[$__rate_interval]))", "kept"),
+                  (f"sum(increase({aggregator('artifacts_forgone_total')}[$__rate_interval]))", "not handed over")),
+        ]),
+    ],
+}
+
+DASHBOARDS = [FLEET, AGGREGATOR, CAPTURES]

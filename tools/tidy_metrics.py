@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A metric that the code makes is described in docs/operations.md, and one described there is made."""
+"""A metric that the code makes is described in docs/metrics.md, and one described there is made."""
 
 import re
 
-PAGE = "docs/operations.md"
+PAGE = "docs/metrics.md"
 IN_CODE = re.compile(r'"(neurontrace_(?:agent|aggregator)_[a-z0-9_]+)"')
 IN_PAGE = re.compile(r"`(neurontrace_(?:agent|aggregator)_[a-z0-9_]+)[`{]")
 

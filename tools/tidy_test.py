@@ -230,13 +230,13 @@ class Ratchet(unittest.TestCase):
 
     def test_metrics_are_described_and_described_ones_are_made(self):
         self.write("base/x.cc", SPDX + 'Counter("neurontrace_agent_chunks_total");\n')
-        self.write("docs/operations.md", "| `neurontrace_agent_chunks_total{place}` | chunks |\n")
+        self.write("docs/metrics.md", "| `neurontrace_agent_chunks_total{place}` | chunks |\n")
         self.assertEqual(self.run_tidy()[0], 0)
-        self.write("docs/operations.md", "| `neurontrace_agent_bytes` | bytes |\n")
+        self.write("docs/metrics.md", "| `neurontrace_agent_bytes` | bytes |\n")
         code, output = self.run_tidy()
         self.assertEqual(code, 1)
         self.assertIn("base/x.cc:2: [metric] neurontrace_agent_chunks_total is not described", output)
-        self.assertIn("docs/operations.md:1: [metric] no code makes neurontrace_agent_bytes", output)
+        self.assertIn("docs/metrics.md:1: [metric] no code makes neurontrace_agent_bytes", output)
 
     def test_named_files_only(self):
         self.write("base/good.cc", SPDX + "int b;\n")

@@ -10,6 +10,12 @@
 #include <iostream>
 #include <map>
 
+#include "agent/spool/spool_format.h"
+#include "base/build_facts.h"
+#include "tap/buffer_format.h"
+#include "trace/agent_info.h"
+#include "trace/chunk_format.h"
+
 namespace neurontrace {
 namespace {
 
@@ -196,7 +202,11 @@ std::optional<AgentConfig> ParseAgentConfig(int argc, char** argv, int& exit_cod
       "The agent of neurontrace, one for each instance: takes what the taps in worker processes "
       "record and sends it to the aggregator.",
       "neurontrace-agent");
-  app.set_version_flag("--version", NEURONTRACE_VERSION);
+  app.set_version_flag("--version",
+                       BuildFacts("neurontrace-agent", {{"protocol", kProtocolVersion},
+                                                        {"chunk", chunk_format::kVersion},
+                                                        {"spool", kSpoolVersion},
+                                                        {"tap buffer", kTapBufferFormatVersion}}));
   AddIdentityOptions(app, config);
   AddSourceOptions(app, config);
   SpoolWords words;

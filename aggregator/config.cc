@@ -7,6 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "aggregator/store/store_format.h"
+#include "base/build_facts.h"
+#include "trace/agent_info.h"
+#include "trace/chunk_format.h"
+
 namespace neurontrace {
 namespace {
 
@@ -139,7 +144,10 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
       "and "
       "export them.",
       "neurontrace-aggregator");
-  app.set_version_flag("--version", NEURONTRACE_VERSION);
+  app.set_version_flag("--version",
+                       BuildFacts("neurontrace-aggregator", {{"protocol", kProtocolVersion},
+                                                             {"chunk", chunk_format::kVersion},
+                                                             {"store", kStoreFormatVersion}}));
   app.add_option("--listen", config.listen,
                  "Address for agents and operators; port 0: any free one")
       ->check(CheckAddress)

@@ -9,8 +9,11 @@
 #include <memory>
 #include <string_view>
 
+#include "base/build_facts.h"
 #include "base/status.h"
 #include "cli/help_formatter.h"
+#include "trace/agent_info.h"
+#include "trace/chunk_format.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -80,7 +83,8 @@ int RunCommandLine(int argc, const char* const* argv, Context& context) {
   app.footer(kFooter);
   app.require_subcommand(1);
   app.fallthrough();
-  app.set_version_flag("--version", std::string("neurontrace ") + NEURONTRACE_VERSION);
+  app.set_version_flag("--version", BuildFacts("neurontrace", {{"protocol", kProtocolVersion},
+                                                               {"chunk", chunk_format::kVersion}}));
 
   std::string output = "table";
   bool quiet = false;

@@ -103,7 +103,7 @@ def section_of(program, name, words, level):
 def page(program, section, date):
     name = os.path.basename(program)
     told = Help(ask(program, "--help"))
-    version = ask(program, "--version").split()[-1]
+    version = ask(program, "--version").split()[1]
     lines = [f'.TH {name.upper()} {section} "{date}" "neurontrace {version}" "neurontrace"',
              ".SH NAME", f"{escape(name)} \\- {escape(told.description.rstrip('.'))}",
              ".SH SYNOPSIS", escape(told.usage), ".SH OPTIONS"]

@@ -12,15 +12,12 @@
 #include <thread>
 #include <utility>
 
+#include "aggregator/store/store_format.h"
 #include "base/status.h"
 
 namespace neurontrace {
 namespace {
 
-// The format of everything in the store; raised when an older build could misread what this one
-// writes. docs/formats/store.md has its history.
-// From 2 on references to artifacts have a root: a build that knows but 1 would drop them.
-constexpr uint64_t kFormatVersion = 2;
 constexpr std::string_view kFormatVersionKey = "format_version";
 
 // Opening lets go of the damaged log. This file (whose name must not begin with LOG: RocksDB would
@@ -138,7 +135,7 @@ absl::Status Database::CheckFormat(bool to_read) {
   const auto text = Get(Family::kMeta, kFormatVersionKey);
   if (absl::IsNotFound(text.status())) {
     if (to_read) return DataLoss("it does not say its format version");
-    return Put(Family::kMeta, kFormatVersionKey, std::to_string(kFormatVersion), true);
+    return Put(Family::kMeta, kFormatVersionKey, std::to_string(kStoreFormatVersion), true);
   }
   if (!text.ok()) return text.status();
   uint64_t version = 0;
@@ -146,14 +143,14 @@ absl::Status Database::CheckFormat(bool to_read) {
   if (error != std::errc() || end != text->data() + text->size() || version == 0) {
     return DataLoss("its format version is '{}', which is no number", *text);
   }
-  if (version > kFormatVersion) {
+  if (version > kStoreFormatVersion) {
     return FailedPrecondition(
         "written in format {} by a newer neurontrace; this one knows formats up to {}: install "
         "the newer version, or name another directory",
-        version, kFormatVersion);
+        version, kStoreFormatVersion);
   }
-  if (to_read || version == kFormatVersion) return absl::OkStatus();
-  return Put(Family::kMeta, kFormatVersionKey, std::to_string(kFormatVersion), true);
+  if (to_read || version == kStoreFormatVersion) return absl::OkStatus();
+  return Put(Family::kMeta, kFormatVersionKey, std::to_string(kStoreFormatVersion), true);
 }
 
 absl::Status Database::VerifyTable(const std::string& name) const {

@@ -38,12 +38,20 @@ class NoFleet(FleetCase):
             self.assertIn("--no-such-flag", wrong.stderr)
 
     def test_version(self):
-        said = {self.fleet.cli("--version").stdout.split()[-1]}
-        for program in ("neurontrace-agent", "neurontrace-aggregator"):
+        versions, builds, formats = set(), set(), set()
+        for program, known in (("neurontrace", {"protocol", "chunk"}),
+                               ("neurontrace-agent", {"protocol", "chunk", "spool", "tap buffer"}),
+                               ("neurontrace-aggregator", {"protocol", "chunk", "store"})):
             done = subprocess.run([self.fleet.program(program), "--version"], capture_output=True, text=True, check=True)
-            said.add(done.stdout.split()[-1])
-        self.assertEqual(len(said), 1, said)
-        self.assertRegex(said.pop(), r"^\d+\.\d+\.\d+")
+            said = re.fullmatch(r"(\S+) (\d+\.\d+\.\d+) \((commit \S+, (?:gcc|clang) \d.*, [a-z, ]+); (.*)\)\n", done.stdout)
+            self.assertIsNotNone(said, done.stdout)
+            self.assertEqual(said[1], program)
+            versions.add(said[2])
+            builds.add(said[3])
+            self.assertEqual({entry.rsplit(" ", 1)[0] for entry in said[4].split(", ")}, known)
+            formats.update(said[4].split(", "))
+        self.assertEqual((len(versions), len(builds)), (1, 1), (versions, builds))
+        self.assertEqual(len(formats), 5, formats)
 
     def test_wrong_usage_is_2(self):
         for arguments in ([], ["no-such-command"], ["status", "--no-such-option"], ["export"], ["captures", "show"],

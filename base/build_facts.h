@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace neurontrace {
+
+struct FormatVersion {
+  std::string_view name;
+  uint64_t version = 0;
+};
+
+// What --version says: the program, its version, and in brackets what it was built from and with
+// and which formats it reads and writes, as
+//   neurontrace-agent 0.1.0 (commit 0123456789ab, gcc 12.2.0, release; chunk 1, spool 1)
+// The first two words are for programs, the rest for people. Any thread.
+std::string BuildFacts(std::string_view program, std::initializer_list<FormatVersion> formats);
+
+}  // namespace neurontrace

@@ -17,7 +17,8 @@ FILES = {
                     "usr/share/bash-completion/completions/neurontrace", "usr/share/zsh/site-functions/_neurontrace",
                     "usr/share/fish/vendor_completions.d/neurontrace.fish", "usr/share/doc/neurontrace/copyright"},
     "neurontrace-agent": {"usr/bin/neurontrace-agent", "usr/share/man/man8/neurontrace-agent.8",
-                          "usr/lib/tmpfiles.d/neurontrace-agent.conf", "etc/neurontrace/agent.toml",
+                          "usr/lib/tmpfiles.d/neurontrace-agent.conf", "usr/lib/sysusers.d/neurontrace-agent.conf",
+                          "etc/neurontrace/agent.toml",
                           "usr/share/doc/neurontrace-agent/copyright"},
     "neurontrace-aggregator": {"usr/bin/neurontrace-aggregator", "usr/share/man/man8/neurontrace-aggregator.8",
                                "usr/lib/tmpfiles.d/neurontrace-aggregator.conf",
@@ -155,7 +156,7 @@ class UpgradeOfPackagesTest(unittest.TestCase):
         state = self.root / "var/lib/neurontrace"
         users = dict(line.split(":", 3)[0:3:2] for line in (self.root / "etc/passwd").read_text().splitlines())
         user = int(users["neurontrace"])
-        for place, mode, owner in (("spool", 0o700, 0), ("aggregator", 0o750, user)):
+        for place, mode, owner in (("spool", 0o700, user), ("aggregator", 0o750, user)):
             found = (state / place).stat()
             self.assertEqual((found.st_mode & 0o7777, found.st_uid), (mode, owner), place)
             (state / place / "recorded").write_text("kept")

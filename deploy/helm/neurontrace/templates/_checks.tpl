@@ -1,0 +1,39 @@
+{{/* SPDX-License-Identifier: Apache-2.0 */}}
+{{/* What values may not say together, each with the value that mends it. Included once, by NOTES.txt and the workloads. */}}
+{{- define "neurontrace.check" -}}
+{{- $tls := .Values.tls -}}
+{{- $given := or $tls.secrets.aggregator $tls.secrets.agent -}}
+{{- if and $tls.enabled .Values.insecure -}}
+{{- fail "insecure: true goes with tls.enabled: false only: choose one" -}}
+{{- end -}}
+{{- if and (not $tls.enabled) (not .Values.insecure) -}}
+{{- fail "tls.enabled: false sends traces and orders in plain text, and lets everybody do everything: if that is wanted, set insecure=true" -}}
+{{- end -}}
+{{- if $tls.enabled -}}
+{{- if and $tls.certManager.enabled $given -}}
+{{- fail "tls.certManager.enabled and tls.secrets.* exclude each other: certificates are made, or given" -}}
+{{- end -}}
+{{- if not $tls.certManager.enabled -}}
+{{- if and .Values.aggregator.enabled (not $tls.secrets.aggregator) -}}
+{{- fail "tls: set tls.certManager.enabled=true where cert-manager is installed, or tls.secrets.aggregator to a secret with ca.crt, tls.crt and tls.key" -}}
+{{- end -}}
+{{- if and .Values.agent.enabled (not $tls.secrets.agent) -}}
+{{- fail "tls: set tls.certManager.enabled=true where cert-manager is installed, or tls.secrets.agent to a secret with ca.crt, tls.crt and tls.key" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.tls.certManager.enabled (not .Values.tls.certManager.issuerRef.name) (not .Values.aggregator.enabled) -}}
+{{- fail "tls.certManager.issuerRef.name: agents without an aggregator of this release need the issuer that the aggregator's clients are known by" -}}
+{{- end -}}
+{{- with .Values.agent.updateStrategy.rollingUpdate -}}
+{{- if and .maxSurge (ne (toString .maxSurge) "0") (ne (toString .maxSurge) "0%") -}}
+{{- fail "agent.updateStrategy.rollingUpdate.maxSurge: two agents of one node cannot have its socket and spool: leave it at 0" -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.agent.processScan (not .Values.agent.hostPID) -}}
+{{- fail "agent.processScan needs agent.hostPID=true: set both, or agent.processScan=false" -}}
+{{- end -}}
+{{- if and .Values.networkPolicy.enabled .Values.agent.enabled .Values.agent.hostNetwork .Values.aggregator.enabled (not .Values.networkPolicy.nodeCidrs) -}}
+{{- fail "networkPolicy.nodeCidrs: with agent.hostNetwork=true agents come from the addresses of nodes: name these" -}}
+{{- end -}}
+{{- end -}}

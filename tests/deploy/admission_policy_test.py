@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The admission policy, as the API server's own evaluator applies it to pods."""
+import copy
+import json
+import subprocess
+import unittest
+
+from chart import POLICIES, ChartCase
+
+TAP = "/opt/neurontrace/libneurontrace_tap.so"
+ASKED = {"neurontrace/inject": "true"}
+
+
+def pod(*containers, annotations=None, labels=None, **spec):
+    metadata = {"name": "worker-0", "namespace": "team-a", "annotations": ASKED if annotations is None else annotations}
+    if labels:
+        metadata["labels"] = labels
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
+            "spec": {"containers": list(containers) or [container()], **spec}}
+
+
+def container(name="worker", **fields):
+    return {"name": name, "image": "example", **fields}
+
+
+def environment(made, index=0):
+    """{name: value, or the field that it comes from}."""
+    return {variable["name"]: variable.get("value", variable.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath"))
+            for variable in made["spec"]["containers"][index]["env"]}
+
+
+class AdmissionPolicyTest(ChartCase):
+    def setUp(self):
+        super().setUp()
+        self.manifests = self.dir / "rendered.yaml"
+        self.use({})
+
+    def use(self, values):
+        self.manifests.write_text(self.render({"injection": {"admissionPolicy": {"enabled": True}}, **values},
+                                             "--api-versions", POLICIES), encoding="utf-8")
+
+    def apply(self, *pods):
+        done = subprocess.run([self.tools / "admission_policy", self.manifests], input=json.dumps(pods), text=True,
+                              capture_output=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        made = json.loads(done.stdout)
+        texts = {f"pod-{i}": json.dumps({"apiVersion": "v1", "kind": "Pod", **thing}) for i, thing in enumerate(made)}
+        self.assertEqual(self.find_faults(texts), "")
+        return made[0] if len(made) == 1 else made
+
+    def test_a_pod_that_asks_gets_tap_socket_and_names(self):
+        made = self.apply(pod())
+        self.assertEqual(environment(made), {
+            "LD_PRELOAD": TAP, "POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace",
+            "NEURONTRACE_AGENT_SOCKET": "/run/neurontrace/agent.sock"})
+        self.assertEqual({volume["name"]: volume["hostPath"]["path"] for volume in made["spec"]["volumes"]},
+                         {"neurontrace-tap": "/var/lib/neurontrace/tap", "neurontrace-socket": "/run/neurontrace"})
+        self.assertEqual({mount["name"]: (mount["mountPath"], mount["readOnly"])
+                          for mount in made["spec"]["containers"][0]["volumeMounts"]},
+                         {"neurontrace-tap": ("/opt/neurontrace", True), "neurontrace-socket": ("/run/neurontrace", True)})
+        self.assertEqual(made["spec"]["securityContext"]["supplementalGroups"], [9400])
+
+    def test_others_stay_as_they_are(self):
+        others = [pod(annotations={}), pod(annotations={"neurontrace/inject": "false"})]
+        for before, made in zip(others, self.apply(*copy.deepcopy(others))):
+            self.assertEqual(made["spec"]["containers"], [{**before["spec"]["containers"][0], "resources": {}}])
+            self.assertNotIn("volumes", made["spec"])
+
+    def test_a_second_time_changes_nothing(self):
+        once = self.apply(pod())
+        self.assertEqual(self.apply(copy.deepcopy(once)), once)
+
+    def test_what_a_container_preloads_stays_behind_the_tap(self):
+        made = self.apply(pod(
+            container("a", env=[{"name": "X", "value": "y"}, {"name": "LD_PRELOAD", "value": "libjemalloc.so.2"}]),
+            container("b", env=[{"name": "LD_PRELOAD", "value": ""}]),
+            container("c", env=[{"name": "LD_PRELOAD", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k"}}}]),
+            container("d")))
+        self.assertEqual([environment(made, i)["LD_PRELOAD"] for i in range(4)],
+                         [f"{TAP}:libjemalloc.so.2", TAP, None, TAP])
+        self.assertEqual(environment(made)["X"], "y")
+        names = [variable["name"] for thing in made["spec"]["containers"] for variable in thing["env"]]
+        self.assertEqual(names.count("LD_PRELOAD"), 4)
+
+    def test_what_a_pod_has_stays(self):
+        made = self.apply(pod(
+            container(env=[{"name": "NEURONTRACE_JOB", "value": "mine"}, {"name": "POD_NAME", "value": "me"}],
+                      volumeMounts=[{"name": "data", "mountPath": "/data"}]),
+            labels={"batch.kubernetes.io/job-name": "theirs"}, volumes=[{"name": "data", "emptyDir": {}}],
+            securityContext={"runAsUser": 1000, "supplementalGroups": [7]}))
+        self.assertEqual(environment(made)["NEURONTRACE_JOB"], "mine")
+        self.assertEqual(environment(made)["POD_NAME"], "me")
+        self.assertEqual([volume["name"] for volume in made["spec"]["volumes"]],
+                         ["data", "neurontrace-tap", "neurontrace-socket"])
+        self.assertEqual(made["spec"]["containers"][0]["volumeMounts"][0]["mountPath"], "/data")
+        self.assertEqual(made["spec"]["securityContext"], {"runAsUser": 1000, "supplementalGroups": [7, 9400]})
+        bare = self.apply(pod(securityContext={"runAsUser": 1000}))
+        self.assertEqual(bare["spec"]["securityContext"], {"runAsUser": 1000, "supplementalGroups": [9400]})
+
+    def test_jobs_are_named_by_the_annotation_else_by_who_made_the_pod(self):
+        def job(labels, **annotations):
+            return environment(self.apply(pod(labels=labels, annotations={**ASKED, **annotations}))).get("NEURONTRACE_JOB")
+
+        kubeflow = {"training.kubeflow.org/job-name": "kubeflow", "batch.kubernetes.io/job-name": "batch"}
+        self.assertEqual(job(kubeflow), "kubeflow")
+        self.assertEqual(job(kubeflow, **{"neurontrace/job": "given"}), "given")
+        self.assertEqual(job({"jobset.sigs.k8s.io/jobset-name": "set", "batch.kubernetes.io/job-name": "set-0"}), "set")
+        self.assertEqual(job({"batch.kubernetes.io/job-name": "batch"}), "batch")
+        self.assertEqual(job({"ray.io/cluster": "ray"}), "ray")
+        self.assertIsNone(job({"app": "something"}))
+
+    def test_labels_of_a_job_come_from_the_annotation(self):
+        made = self.apply(pod(annotations={**ASKED, "neurontrace/labels": "team=search,run=7"}))
+        self.assertEqual(environment(made)["NEURONTRACE_LABELS"], "team=search,run=7")
+
+    def test_paths_and_group_are_those_of_the_agent(self):
+        self.use({"agent": {"hostPaths": {"socket": "/var/run/nt", "tap": "/opt/nt"}, "socketGroup": 77}})
+        made = self.apply(pod())
+        self.assertEqual(environment(made)["NEURONTRACE_AGENT_SOCKET"], "/var/run/nt/agent.sock")
+        self.assertEqual([volume["hostPath"]["path"] for volume in made["spec"]["volumes"]], ["/opt/nt", "/var/run/nt"])
+        self.assertEqual(made["spec"]["securityContext"]["supplementalGroups"], [77])
+
+    def test_an_expression_that_is_none_is_refused(self):
+        text = self.manifests.read_text(encoding="utf-8")
+        self.manifests.write_text(text.replace("transformList(i, c,", "transformLists(i, c,"), encoding="utf-8")
+        done = subprocess.run([self.tools / "admission_policy", self.manifests], input="[]", text=True,
+                              capture_output=True, check=False)
+        self.assertIn("transformLists", done.stderr)
+        self.assertEqual(done.returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

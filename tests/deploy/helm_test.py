@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The chart: linted, rendered with a matrix of values, compared with schemas, with the programs' options, with a golden
+render, and with the chart before it. NT_UPDATE_GOLDEN=1 writes the golden render anew."""
+import copy
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+from chart import CHART, MINIMAL, POLICIES, ROOT, ChartCase, containers_of, merged, pod_of
+
+GOLDEN = ROOT / "tests" / "deploy" / "golden"
+GIVEN = {"tls": {"certManager": {"enabled": False}, "secrets": {"aggregator": "aggregator-tls", "agent": "agent-tls"}}}
+PEER = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+TRACES = {"name": "traces", "mountPath": "/shared/traces", "exportRoot": True}
+EVERYTHING = {
+    "labels": {"team": "platform"}, "annotations": {"owner": "platform"}, "imagePullSecrets": [{"name": "registry"}],
+    "tls": {"serverName": "aggregator.example"},
+    "agent": {"processScan": False, "hostPID": False, "instanceId": "imds", "inspectDirs": ["/var/neuron/inspect"],
+              "frameworkDir": "/var/neuron/traces", "clocks": {"clockBound": True, "chrony": True},
+              "extraArgs": ["--worker-count=64"], "extraEnv": [{"name": "A", "value": "b"}], "runtimeClassName": "r",
+              "podAnnotations": {"a": "b"}, "podLabels": {"c": "d"}, "nodeSelector": {"e": "f"},
+              "image": {"digest": "sha256:" + "0" * 64}, "updateStrategy": {"type": "OnDelete", "rollingUpdate": None}},
+    "aggregator": {"quotas": {"captureBytes": "5GiB", "jobBytes": "50GiB", "storeBytes": "150GiB"},
+                   "access": "[alice]\ncertificate = cn:alice\nrole = operator\n", "kubernetesTokens": True,
+                   "triggers": "[slow]\nwhen = post\n", "exportRoots": ["s3://bucket/prefix"],
+                   "standingExports": ["name=all to=/shared/traces formats=perfetto,json"],
+                   "s3": {"endpoint": "s3.example:9000", "region": "us-west-2"},
+                   "persistence": {"storageClassName": "gp3"}, "podDisruptionBudget": {"maxUnavailable": 0},
+                   "service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.0/8"]},
+                   "tolerations": [{"operator": "Exists"}], "priorityClassName": "high", "extraArgs": ["--no-udp-probes"]},
+    "sharedVolumes": [{**TRACES, "size": "1200Gi", "storageClassName": "fsx-sc"}],
+    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "networkPolicy": {"operatorFrom": [{"podSelector": {}}], "metricsFrom": PEER},
+    "injection": {"admissionPolicy": {"enabled": True}},
+}
+MATRIX = {
+    "default": {},
+    "issuer-given": {"tls": {"certManager": {"issuerRef": {"name": "company", "kind": "ClusterIssuer"}}}},
+    "certificates-given": GIVEN,
+    "insecure": {"tls": {"enabled": False, "certManager": {"enabled": False}}, "insecure": True},
+    "everything": EVERYTHING,
+    "host-network": {"agent": {"hostNetwork": True}, "networkPolicy": {"nodeCidrs": ["10.0.0.0/16"]}},
+    "no-network-policy": {"networkPolicy": {"enabled": False}},
+    "fsx": {"sharedVolumes": [{**TRACES, "size": "1200Gi", "storageClassName": "fsx-sc"}],
+            "storageClasses": {"fsx": {"create": True, "subnetId": "subnet-0", "securityGroupIds": "sg-0"}}},
+    "efs": {"sharedVolumes": [{**TRACES, "size": "100Gi", "storageClassName": "efs-sc"}],
+            "storageClasses": {"efs": {"create": True, "fileSystemId": "fs-0"}}},
+    "claim-given": {"sharedVolumes": [{**TRACES, "existingClaim": "fsx-claim", "withoutRename": True}]},
+    "admission-policy": {"injection": {"admissionPolicy": {"enabled": True, "namespaces": ["team-a", "team-b"]}}},
+    "admission-policy-beta": {"injection": {"admissionPolicy": {
+        "enabled": True, "apiVersion": "admissionregistration.k8s.io/v1beta1"}}},
+    "agents-only": {"aggregator": {"enabled": False, "address": "aggregator.example:9400"},
+                    "tls": {"certManager": {"issuerRef": {"name": "company"}}}},
+    "aggregator-only": {"agent": {"enabled": False}},
+    "names": {"nameOverride": "traces", "fullnameOverride": "nt", "namespaceOverride": "elsewhere"},
+}
+# What is refused, and the value that the words have to name.
+REFUSED = {
+    "tls.certManager.enabled": {"tls": {"certManager": {"enabled": False}}},
+    "tls.secrets.agent": merged(GIVEN, {"tls": {"secrets": {"agent": ""}}}),
+    "insecure=true": {"tls": {"enabled": False}},
+    "insecure: true": {"insecure": True},
+    "exclude each other": {"tls": {"secrets": {"agent": "agent-tls"}}},
+    "image.registry": {"image": {"registry": ""}},
+    "maxSurge": {"agent": {"updateStrategy": {"rollingUpdate": {"maxSurge": 1}}}},
+    "agent.processScan": {"agent": {"hostPID": False}},
+    "networkPolicy.nodeCidrs": {"agent": {"hostNetwork": True}},
+    "aggregator.address": {"aggregator": {"enabled": False}, **merged(MINIMAL, {"tls": {"certManager": {
+        "issuerRef": {"name": "company"}}}})},
+    "tls.certManager.issuerRef.name": {"aggregator": {"enabled": False, "address": "a:1"}},
+    "sharedVolumes: traces": {"sharedVolumes": [TRACES]},
+    "storageClasses.fsx.subnetId": {"storageClasses": {"fsx": {"create": True}}},
+    "storageClasses.efs.fileSystemId": {"storageClasses": {"efs": {"create": True}}},
+    "this cluster has no MutatingAdmissionPolicy": {"injection": {"admissionPolicy": {"enabled": True}}},
+}
+# Values that do not exist or are none, and the key that the words have to name.
+TYPOS = {
+    "socktGroup": {"agent": {"socktGroup": 9400}},
+    "agents": {"agents": {}},
+    "certmanager": {"tls": {"certmanager": {}}},
+    "mountpath": {"sharedVolumes": [{**TRACES, "mountpath": "/x"}]},
+    "/aggregator/port": {"aggregator": {"port": "9400"}},
+    "/agent/clockProbes": {"agent": {"clockProbes": "tcp"}},
+    "/agent/hostPaths/socket": {"agent": {"hostPaths": {"socket": "run/neurontrace"}}},
+    "/aggregator/quotas/storeBytes": {"aggregator": {"quotas": {"storeBytes": "5 GiB"}}},
+}
+
+
+class RenderTest(ChartCase):
+    def renders(self):
+        return {name: self.render(values, "--api-versions", POLICIES) for name, values in MATRIX.items()}
+
+    def test_lint_finds_nothing(self):
+        done = self.helm("lint", "--strict", values=MINIMAL)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertNotRegex(done.stdout, r"\[(WARNING|ERROR)\]")
+
+    def test_every_render_is_what_kubernetes_takes(self):
+        self.assertEqual(self.find_faults(self.renders()), "")
+
+    def test_a_field_that_kubernetes_does_not_have_is_found(self):
+        text = self.render()
+        self.assertIn("failureThreshold", text)
+        faults = self.find_faults({"broken": text.replace("failureThreshold", "failureTreshold")})
+        self.assertIn("failureTreshold", faults)
+        self.assertIn("DaemonSet", faults)
+        monitors = self.render({"serviceMonitor": {"enabled": True}}).replace("scrapeTimeout", "scrapeTime")
+        self.assertIn("ServiceMonitor", self.find_faults({"broken": monitors}))
+
+    def test_the_worker_example_is_what_kubernetes_takes(self):
+        text = (CHART / "examples" / "worker.yaml").read_text(encoding="utf-8")
+        self.assertEqual(self.find_faults({"worker": text}), "")
+
+    def test_values_that_contradict_are_refused_with_the_value_to_set(self):
+        for word, values in REFUSED.items():
+            with self.subTest(word):
+                self.assertIn(word, self.refusal(merged(MINIMAL, values)))
+
+    def test_typos_are_refused_by_name(self):
+        for name, values in TYPOS.items():
+            with self.subTest(name):
+                words = self.refusal(merged(MINIMAL, values))
+                self.assertIn("values don't meet the specifications of the schema", words)
+                self.assertIn(name, words)
+
+    def test_names_stay_within_what_kubernetes_takes(self):
+        things = self.things({"fullnameOverride": "n" * 60})
+        for kind, name in things:
+            self.assertLessEqual(len(name), 63, kind)
+
+    def test_the_default_render_is_the_golden_one(self):
+        path, text = GOLDEN / "default.yaml", self.render()
+        if os.environ.get("NT_UPDATE_GOLDEN"):
+            path.write_text(text, encoding="utf-8")
+        self.assertEqual(text.splitlines(), path.read_text(encoding="utf-8").splitlines(),
+                         "NT_UPDATE_GOLDEN=1 writes it anew: look at what changed")
+
+    def test_notes_say_the_next_command(self):
+        notes = self.notes({})
+        self.assertIn("kubectl -n neurontrace port-forward service/neurontrace-aggregator 9400", notes)
+        self.assertIn("get secret neurontrace-operator-tls", notes)
+        self.assertIn("neurontrace capture", notes)
+        self.assertIn("--insecure status", self.notes(MATRIX["insecure"]))
+        self.assertIn("aggregator.example:9400", self.notes(MATRIX["agents-only"]))
+
+    def notes(self, values):
+        """As helm install prints them, which needs a cluster."""
+        chart = self.dir / "chart"
+        if not chart.exists():
+            subprocess.run(["cp", "-rL", CHART, chart], check=True)
+            (chart / "templates" / "shown.yaml").write_text(
+                'kind: Notes\ntext: |\n  {{- include (print $.Template.BasePath "/NOTES.txt") . | nindent 2 }}\n',
+                encoding="utf-8")
+        return self.render(values, "--show-only", "templates/shown.yaml", chart=chart)
+
+
+class ManifestTest(ChartCase):
+    """What manifests say, beyond what schemas know."""
+
+    def of_each(self, check):
+        for name, values in MATRIX.items():
+            with self.subTest(name):
+                check(name, self.things(values, "--api-versions", POLICIES))
+
+    def test_containers_have_no_right_that_they_do_not_need(self):
+        self.of_each(self.check_pods)
+
+    def check_pods(self, name, things):
+        for (kind, _), thing in things.items():
+            for container in containers_of(thing):
+                self.check_rights(container, name)
+            if not pod_of(thing):
+                continue
+            spec = pod_of(thing)["spec"]
+            self.assertEqual(spec["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
+            is_aggregator = kind == "StatefulSet"
+            self.assertEqual(spec["automountServiceAccountToken"], is_aggregator and name == "everything")
+            self.assertEqual(spec["securityContext"].get("runAsNonRoot", False), is_aggregator)
+            self.assertNotEqual(any("hostPath" in volume for volume in spec["volumes"]), is_aggregator)
+
+    def check_rights(self, container, name):
+        context = container["securityContext"]
+        self.assertTrue(context["readOnlyRootFilesystem"])
+        self.assertFalse(context["allowPrivilegeEscalation"])
+        self.assertNotIn("privileged", context)
+        self.assertEqual(context["capabilities"]["drop"], ["ALL"])
+        scans = container["name"] == "agent" and name != "everything"
+        self.assertEqual(context["capabilities"].get("add", []), ["SYS_PTRACE"] if scans else [])
+        for resources in container["resources"].values():
+            self.assertFalse([resource for resource in resources if "neuron" in resource])
+
+    def test_what_pods_mount_is_there(self):
+        self.of_each(self.check_mounts)
+
+    def check_mounts(self, _, things):
+        made = {"aggregator-tls", "agent-tls", "fsx-claim"}  # those that values name
+        made |= {name for kind, name in things if kind in ("Secret", "ConfigMap", "PersistentVolumeClaim")}
+        made |= {thing["spec"]["secretName"] for (kind, _), thing in things.items() if kind == "Certificate"}
+        for thing in filter(pod_of, things.values()):
+            spec = pod_of(thing)["spec"]
+            self.assertIn(("ServiceAccount", spec["serviceAccountName"]), things)
+            names = {volume["name"] for volume in spec["volumes"]}
+            names |= {claim["metadata"]["name"] for claim in thing["spec"].get("volumeClaimTemplates", [])}
+            mounted = {mount["name"] for container in containers_of(thing) for mount in container["volumeMounts"]}
+            self.assertEqual(mounted, names)
+            for volume in spec["volumes"]:
+                source = volume.get("secret", {}).get("secretName") or volume.get("configMap", {}).get("name") or \
+                    volume.get("persistentVolumeClaim", {}).get("claimName")
+                self.assertIn(source, made | {None})
+
+    def test_selectors_select(self):
+        self.of_each(self.check_selectors)
+
+    def check_selectors(self, _, things):
+        pods = [pod_of(thing) for thing in things.values() if pod_of(thing)]
+        for (kind, name), thing in things.items():
+            if kind in ("DaemonSet", "StatefulSet", "PodDisruptionBudget", "PodMonitor"):
+                wanted = thing["spec"]["selector"]["matchLabels"]
+            elif kind == "NetworkPolicy":
+                wanted = thing["spec"]["podSelector"]["matchLabels"]
+            elif kind == "Service":
+                wanted = thing["spec"]["selector"]
+            else:
+                continue
+            chosen = [pod for pod in pods if wanted.items() <= pod["metadata"]["labels"].items()]
+            self.assertEqual(len(chosen), 1, f"{kind} {name}")
+            ports = {port["name"] for c in chosen[0]["spec"]["containers"] for port in c["ports"]}
+            if kind == "Service":
+                self.assertLessEqual({port["targetPort"] for port in thing["spec"]["ports"]}, ports)
+            if kind == "PodMonitor":
+                self.assertLessEqual({end["port"] for end in thing["spec"]["podMetricsEndpoints"]}, ports)
+
+    def test_the_service_monitor_finds_one_service(self):
+        things = self.things({"serviceMonitor": {"enabled": True}})
+        monitor = things["ServiceMonitor", "neurontrace-aggregator"]["spec"]
+        services = [thing for (kind, _), thing in things.items() if kind == "Service" and
+                    monitor["selector"]["matchLabels"].items() <= thing["metadata"]["labels"].items()]
+        self.assertEqual(len(services), 1)
+        self.assertIn(monitor["endpoints"][0]["port"], [port["name"] for port in services[0]["spec"]["ports"]])
+
+    def test_agents_go_where_neuron_is_and_request_none(self):
+        spec = pod_of(self.things()["DaemonSet", "neurontrace-agent"])["spec"]
+        terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        self.assertEqual([term["matchExpressions"][0]["key"] for term in terms],
+                         ["neuron.amazonaws.com/present", "node.kubernetes.io/instance-type"])
+        self.assertIn({"key": "aws.amazon.com/neuron", "operator": "Exists", "effect": "NoSchedule"}, spec["tolerations"])
+        own = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}
+        changed = pod_of(self.things({"agent": {"affinity": own}})["DaemonSet", "neurontrace-agent"])["spec"]
+        self.assertEqual(changed["affinity"], own)
+
+    def test_certificates_have_names_and_roles(self):
+        things = self.things()
+        aggregator = things["Certificate", "neurontrace-aggregator"]["spec"]
+        address = next(arg for arg in self.args("DaemonSet", things) if arg.startswith("--aggregator="))
+        self.assertIn(address.removeprefix("--aggregator=").rsplit(":", 1)[0], aggregator["dnsNames"])
+        self.assertIn("localhost", aggregator["dnsNames"])
+        self.assertEqual(things["Certificate", "neurontrace-agent"]["spec"]["uris"], ["neurontrace:agent"])
+        self.assertEqual(things["Certificate", "neurontrace-operator"]["spec"]["uris"], ["neurontrace:operator"])
+
+    @staticmethod
+    def args(kind, things):
+        """What the workload of this kind gives its program; nothing where there is none."""
+        return next((containers_of(thing)[-1]["args"] for (what, _), thing in things.items() if what == kind), [])
+
+    def test_programs_know_the_options_that_they_are_given(self):
+        programs = {"DaemonSet": "neurontrace-agent", "StatefulSet": "neurontrace-aggregator"}
+        given = {kind: set() for kind in programs}
+
+        def collect(_, things):
+            for kind, options in given.items():
+                options.update(arg.split("=", 1)[0] for arg in self.args(kind, things))
+
+        self.of_each(collect)
+        for kind, program in programs.items():
+            binary = pathlib.Path(os.environ["NT_BUILD_DIR"]) / "bin" / program
+            told = subprocess.run([binary, "--help"], capture_output=True, text=True, check=True).stdout
+            known = set(re.findall(r"--[a-z0-9]+(?:-[a-z0-9]+)*", told))
+            self.assertEqual(given[kind] - known, set(), program)
+            self.assertGreater(len(given[kind]), 15)
+
+    def test_the_worker_example_says_what_the_tap_reads(self):
+        worker = self.parse((CHART / "examples" / "worker.yaml").read_text(encoding="utf-8"))["Job", "llama-70b"]
+        read = set(re.findall(r'"([A-Z][A-Z0-9_]+)"', "".join(
+            path.read_text(encoding="utf-8") for path in (ROOT / "tap").iterdir() if path.suffix in (".cc", ".h"))))
+        names = {variable["name"] for variable in containers_of(worker)[0]["env"]}
+        self.assertEqual(names - read - {"LD_PRELOAD"}, set())
+        agent = pod_of(self.things()["DaemonSet", "neurontrace-agent"])["spec"]
+        paths = {volume["name"]: volume["hostPath"]["path"] for volume in agent["volumes"] if "hostPath" in volume}
+        mounted = {volume["name"]: volume["hostPath"]["path"] for volume in pod_of(worker)["spec"]["volumes"]}
+        self.assertEqual(mounted, {"neurontrace-tap": paths["tap"], "neurontrace-socket": paths["socket"]})
+        self.assertEqual(pod_of(worker)["spec"]["securityContext"]["supplementalGroups"],
+                         [agent["securityContext"]["runAsGroup"]])
+
+
+def what_cannot_change(thing):
+    """The fields of an object that an upgrade must leave as they are."""
+    spec = thing.get("spec", {})
+    if thing["kind"] == "DaemonSet":
+        return {"selector": spec["selector"]}
+    if thing["kind"] == "StatefulSet":
+        return {name: spec.get(name) for name in ("selector", "serviceName", "volumeClaimTemplates", "podManagementPolicy")}
+    if thing["kind"] == "Service":
+        return {"clusterIP": spec.get("clusterIP")}
+    if thing["kind"] == "PersistentVolumeClaim":
+        return {name: value for name, value in spec.items() if name != "resources"}
+    if thing["kind"] == "StorageClass":
+        return {name: thing.get(name) for name in ("provisioner", "parameters", "reclaimPolicy")}
+    if thing["kind"] == "ClusterRoleBinding":
+        return {"roleRef": thing["roleRef"]}
+    return {}
+
+
+def hindrances(before, after):
+    """What would keep a release of `before` from an upgrade to `after`, or lose it its data."""
+    found = []
+    for name, thing in before.items():
+        if name not in after:
+            # Gone with its name: the store's claim, spool and certificates are known by these.
+            if what_cannot_change(thing):
+                found.append(f"{name} is gone")
+            continue
+        fields, now = what_cannot_change(thing), what_cannot_change(after[name])
+        found += [f"{name}: {field} changed" for field in fields if fields[field] != now[field]]
+    return found
+
+
+class UpgradeTest(ChartCase):
+    """previous/VERSION.yaml is what the chart of that version rendered from the minimal values; 0.1.0 is the first."""
+
+    def previous(self):
+        return {path.stem: self.parse(path.read_text(encoding="utf-8")) for path in (GOLDEN / "previous").glob("*.yaml")}
+
+    def test_upgrades_change_nothing_that_cannot_be_changed(self):
+        now = self.things()
+        previous = self.previous()
+        self.assertTrue(previous)
+        for version, before in previous.items():
+            self.assertEqual(hindrances(before, now), [], f"upgrade from {version}")
+
+    def test_each_change_that_cannot_be_made_is_found(self):
+        before = self.things()
+        changes = {
+            ("DaemonSet", "neurontrace-agent"): lambda spec: spec["selector"]["matchLabels"].update(a="b"),
+            ("StatefulSet", "neurontrace-aggregator"): lambda spec: spec["volumeClaimTemplates"][0]["spec"].update(a="b"),
+            ("Service", "neurontrace-aggregator-headless"): lambda spec: spec.pop("clusterIP"),
+        }
+        for name, change in changes.items():
+            after = copy.deepcopy(before)
+            change(after[name]["spec"])
+            self.assertEqual(len(hindrances(before, after)), 1, name)
+            del after[name]
+            self.assertEqual(hindrances(before, after), [f"{name} is gone"])
+
+    def test_pods_stay_those_of_their_objects(self):
+        """What the previous version's selectors select of this version's pods: all of them."""
+        now = self.things()
+        for version, before in self.previous().items():
+            for name, thing in before.items():
+                if pod_of(thing):
+                    wanted = thing["spec"]["selector"]["matchLabels"]
+                    self.assertLessEqual(wanted.items(), pod_of(now[name])["metadata"]["labels"].items(), version)
+
+    def test_versions_of_chart_and_programs_are_one(self):
+        chart = (CHART / "Chart.yaml").read_text(encoding="utf-8")
+        project = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+        version = re.search(r"project\(neurontrace VERSION ([0-9.]+)", project).group(1)
+        self.assertEqual(re.findall(r"(?m)^(?:version|appVersion): \"?([0-9.]+)", chart), [version, version])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -8,7 +8,7 @@ import re
 import subprocess
 import unittest
 
-from chart import CHART, MINIMAL, POLICIES, ROOT, ChartCase, containers_of, merged, pod_of
+from chart import CHART, MINIMAL, POLICIES, ROOT, ChartCase, containers_of, merged, pod_of, yaml
 
 GOLDEN = ROOT / "tests" / "deploy" / "golden"
 GIVEN = {"tls": {"certManager": {"enabled": False}, "secrets": {"aggregator": "aggregator-tls", "agent": "agent-tls"}}}
@@ -109,9 +109,10 @@ class RenderTest(ChartCase):
         monitors = self.render({"serviceMonitor": {"enabled": True}}).replace("scrapeTimeout", "scrapeTime")
         self.assertIn("ServiceMonitor", self.find_faults({"broken": monitors}))
 
-    def test_the_worker_example_is_what_kubernetes_takes(self):
-        text = (CHART / "examples" / "worker.yaml").read_text(encoding="utf-8")
-        self.assertEqual(self.find_faults({"worker": text}), "")
+    def test_examples_are_what_kubernetes_takes(self):
+        texts = {path.stem: path.read_text(encoding="utf-8") for path in (CHART / "examples").iterdir()}
+        self.assertIn("worker", texts)
+        self.assertEqual(self.find_faults(texts), "")
 
     def test_values_that_contradict_are_refused_with_the_value_to_set(self):
         for word, values in REFUSED.items():
@@ -124,6 +125,20 @@ class RenderTest(ChartCase):
                 words = self.refusal(merged(MINIMAL, values))
                 self.assertIn("values don't meet the specifications of the schema", words)
                 self.assertIn(name, words)
+
+    def test_the_readme_names_values_that_are_there(self):
+        values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+        readme = (CHART / "README.md").read_text(encoding="utf-8")
+        rows = [row.split("|")[1] for row in readme.split("| value |")[1].split("## ")[0].splitlines() if row.startswith("| `")]
+        self.assertGreater(len(rows), 25)
+        for row in rows:
+            whole = re.findall("`([^`]+)`", row)
+            for name in whole:
+                path = whole[0].rsplit(".", 1)[0] + name if name.startswith(".") else name
+                found = values
+                for part in path.split("."):
+                    self.assertIn(part, found, path)
+                    found = found[part]
 
     def test_names_stay_within_what_kubernetes_takes(self):
         things = self.things({"fullnameOverride": "n" * 60})

@@ -295,6 +295,17 @@ class ManifestTest(ChartCase):
             self.assertEqual(given[kind] - known, set(), program)
             self.assertGreater(len(given[kind]), 15)
 
+    def test_plain_text_is_where_it_was_asked_for(self):
+        self.of_each(self.check_encryption)
+
+    def check_encryption(self, name, things):
+        for kind in ("DaemonSet", "StatefulSet"):
+            options = {arg.split("=", 1)[0] for arg in self.args(kind, things)}
+            if options:
+                self.assertEqual("--insecure" in options, name == "insecure", kind)
+                tls = {"--tls-ca", "--tls-cert", "--tls-key"}
+                self.assertEqual(options & tls, set() if name == "insecure" else tls, kind)
+
     def test_the_worker_example_says_what_the_tap_reads(self):
         worker = self.parse((CHART / "examples" / "worker.yaml").read_text(encoding="utf-8"))["Job", "llama-70b"]
         read = set(re.findall(r'"([A-Z][A-Z0-9_]+)"', "".join(

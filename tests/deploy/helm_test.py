@@ -2,6 +2,7 @@
 """The chart: linted, rendered with a matrix of values, compared with schemas, with the programs' options, with a golden
 render, and with the chart before it. NT_UPDATE_GOLDEN=1 writes the golden render anew."""
 import copy
+import json
 import os
 import pathlib
 import re
@@ -31,7 +32,7 @@ EVERYTHING = {
                    "service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.0/8"]},
                    "tolerations": [{"operator": "Exists"}], "priorityClassName": "high", "extraArgs": ["--no-udp-probes"]},
     "sharedVolumes": [{**TRACES, "size": "1200Gi", "storageClassName": "fsx-sc"}],
-    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}, "dashboards": {"enabled": True},
     "networkPolicy": {"operatorFrom": [{"podSelector": {}}], "metricsFrom": PEER},
     "injection": {"admissionPolicy": {"enabled": True}},
 }
@@ -254,6 +255,17 @@ class ManifestTest(ChartCase):
                     monitor["selector"]["matchLabels"].items() <= thing["metadata"]["labels"].items()]
         self.assertEqual(len(services), 1)
         self.assertIn(monitor["endpoints"][0]["port"], [port["name"] for port in services[0]["spec"]["ports"]])
+
+    def test_dashboards_are_those_of_observability(self):
+        kept = {path.name: json.loads(path.read_text(encoding="utf-8"))
+                for path in (ROOT / "deploy" / "observability" / "dashboards").glob("*.json")}
+        self.assertTrue(kept)
+        given = {}
+        for (kind, name), thing in self.things({"dashboards": {"enabled": True}}).items():
+            if kind == "ConfigMap":
+                self.assertEqual(thing["metadata"]["labels"]["grafana_dashboard"], "1", name)
+                given.update({file: json.loads(text) for file, text in thing["data"].items()})
+        self.assertEqual(given, kept)
 
     def test_agents_go_where_neuron_is_and_request_none(self):
         spec = pod_of(self.things()["DaemonSet", "neurontrace-agent"])["spec"]

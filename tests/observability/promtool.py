@@ -20,7 +20,7 @@ class Metric(typing.NamedTuple):
 
 def find_program():
     """Its path, or why there is none."""
-    found = subprocess.run([ROOT / "scripts" / "setup_promtool", "--here"], capture_output=True, text=True, check=False)
+    found = subprocess.run([ROOT / "scripts" / "setup_promtool", "--built"], capture_output=True, text=True, check=False)
     return found.stdout.strip(), found.stderr.strip()
 
 

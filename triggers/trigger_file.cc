@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "triggers/trigger_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "base/clean_text.h"
+#include "base/ini_text.h"
+#include "base/small_file.h"
 #include "base/status.h"
-#include "base/unique_fd.h"
 #include "trace/trigger_limits.h"
 #include "triggers/trigger_rule_check.h"
 
@@ -28,32 +23,6 @@ constexpr uint64_t kCoolDownDefaultNs = 600 * kSecondNs;
 constexpr uint32_t kPerHourDefault = 4;
 constexpr uint64_t kLastDefaultNs = 20 * kSecondNs;
 constexpr uint64_t kForDefaultNs = 10 * kSecondNs;
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
-bool IsComment(std::string_view text) { return text.empty() || text[0] == '#' || text[0] == ';'; }
-
-// A quoted value is what stands between the quotes; else a comment may follow behind a blank.
-std::optional<std::string_view> ValueOf(std::string_view text) {
-  text = Trimmed(text);
-  if (text.starts_with('"')) {
-    const size_t end = text.find('"', 1);
-    if (end == std::string_view::npos || !IsComment(Trimmed(text.substr(end + 1)))) {
-      return std::nullopt;
-    }
-    return text.substr(1, end - 1);
-  }
-  if (IsComment(text)) return std::string_view();
-  for (size_t at = 1; at < text.size(); ++at) {
-    const bool after_blank = text[at - 1] == ' ' || text[at - 1] == '\t';
-    if (after_blank && (text[at] == '#' || text[at] == ';')) return Trimmed(text.substr(0, at));
-  }
-  return text;
-}
 
 // Up to 9 digits before the point and 6 behind it, so that nothing overflows.
 std::optional<double> ParseNumber(std::string_view text) {
@@ -75,7 +44,7 @@ std::optional<uint64_t> ParseDuration(std::string_view text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {
       {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3'600e9}, {"d", 86'400e9}};
   const size_t unit_at = std::min(text.find_first_not_of("0123456789."), text.size());
-  const std::string_view unit = Trimmed(text.substr(unit_at));
+  const std::string_view unit = TrimmedIni(text.substr(unit_at));
   const std::optional<double> number = ParseNumber(text.substr(0, unit_at));
   if (!number) return std::nullopt;
   if (*number == 0 && unit.empty()) return 0;
@@ -115,7 +84,7 @@ std::string TakePerHour(std::string_view value, TriggerRule& rule) {
 std::string TakeEvents(std::string_view value, TriggerRule& rule) {
   while (rule.event_types.size() <= limits::kTriggerEventTypesMax) {
     const size_t comma = std::min(value.find(','), value.size());
-    rule.event_types.emplace_back(Trimmed(value.substr(0, comma)));
+    rule.event_types.emplace_back(TrimmedIni(value.substr(0, comma)));
     if (comma == value.size()) break;
     value.remove_prefix(comma + 1);
   }
@@ -201,8 +170,8 @@ void Parser::TakeLine(std::string_view line) {
     return Complain(line_,
                     fmt::format("the line is longer than {} bytes", limits::kTriggerLineBytesMax));
   }
-  line = Trimmed(line);
-  if (IsComment(line)) return;
+  line = TrimmedIni(line);
+  if (IsIniComment(line)) return;
   if (line[0] == '[') return BeginRule(line);
   TakeKey(line);
 }
@@ -210,7 +179,7 @@ void Parser::TakeLine(std::string_view line) {
 void Parser::BeginRule(std::string_view line) {
   EndRule();
   const size_t close = line.find(']');
-  if (close == std::string_view::npos || !IsComment(Trimmed(line.substr(close + 1)))) {
+  if (close == std::string_view::npos || !IsIniComment(TrimmedIni(line.substr(close + 1)))) {
     in_rule_ = true;  // its keys are no keys of the rule before
     rule_line_ = line_;
     has_bad_key_ = true;
@@ -218,7 +187,7 @@ void Parser::BeginRule(std::string_view line) {
   }
   in_rule_ = true;
   rule_line_ = line_;
-  rule_.name = Trimmed(line.substr(1, close - 1));
+  rule_.name = TrimmedIni(line.substr(1, close - 1));
   rule_.cool_down_ns = kCoolDownDefaultNs;
   rule_.per_hour_max = kPerHourDefault;
   rule_.last_ns = kLastDefaultNs;
@@ -240,7 +209,7 @@ void Parser::TakeKey(std::string_view line) {
     return Complain(line_, fmt::format("'{}' is no `key = value`", CleanText(line, 80)));
   }
   if (!in_rule_) return Complain(line_, "stands before the first rule: begin with [NAME]");
-  const std::string_view name = Trimmed(line.substr(0, equals));
+  const std::string_view name = TrimmedIni(line.substr(0, equals));
   const Key* const key = std::find_if(std::begin(kKeys), std::end(kKeys),
                                       [&](const Key& each) { return each.name == name; });
   if (key == std::end(kKeys)) {
@@ -250,7 +219,7 @@ void Parser::TakeKey(std::string_view line) {
   if (const auto [known, is_new] = key_lines_.try_emplace(key->name, line_); !is_new) {
     return Complain(line_, fmt::format("{} stands at line {} already", name, known->second));
   }
-  const std::optional<std::string_view> value = ValueOf(line.substr(equals + 1));
+  const std::optional<std::string_view> value = IniValueOf(line.substr(equals + 1));
   std::string problem;
   if (!value) {
     problem = "has a quote that is not closed, or something behind it";
@@ -311,23 +280,7 @@ std::string DescribeProblems(const std::string& path, const TriggerFile& file) {
 }
 
 absl::StatusOr<std::vector<TriggerRule>> ReadTriggerFile(const std::string& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat about = {};
-  if (!file.valid() || fstat(file.get(), &about) != 0) {
-    if (errno == ENOENT) return NotFound("{}: there is no such file", path);
-    return FailedPrecondition("{} cannot be read: {}", path, std::strerror(errno));
-  }
-  if (!S_ISREG(about.st_mode)) return FailedPrecondition("{} is no regular file", path);
-  std::string text(limits::kTriggerFileBytesMax + 1, '\0');
-  size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t got = read(file.get(), text.data() + size, text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FailedPrecondition("{} cannot be read: {}", path, std::strerror(errno));
-    if (got == 0) break;
-    size += static_cast<size_t>(got);
-  }
-  text.resize(size);
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, limits::kTriggerFileBytesMax));
   TriggerFile parsed = ParseTriggerFile(text);
   if (parsed.problems.empty()) return std::move(parsed.rules);
   return InvalidArgument("{}", DescribeProblems(path, parsed));

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/small_file.h"
 #include "trace/trigger_rule.h"
 
 namespace neurontrace {
@@ -31,18 +32,9 @@ class RuleFileWatch {
   const std::string& problem() const { return problem_; }
 
  private:
-  struct Mark {
-    uint64_t device = 0;
-    uint64_t inode = 0;
-    int64_t bytes = -1;  // -1: it is not there
-    int64_t changed_ns = 0;
-    friend bool operator==(const Mark&, const Mark&) = default;
-  };
-  Mark MarkNow() const;
-
   const std::string path_;
   const Clock& clock_;
-  Mark mark_;
+  FileMark mark_;
   uint64_t read_realtime_ns_ = 0;
   std::vector<TriggerRule> rules_;
   std::string problem_;

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/small_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/status.h"
+#include "base/unique_fd.h"
+
+namespace neurontrace {
+namespace {
+
+// The coarsest clock of a file system that is met: FAT's.
+constexpr int64_t kTickNs = 2'000'000'000;
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_max) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat about = {};
+  if (!file.valid() || fstat(file.get(), &about) != 0) {
+    if (errno == ENOENT) return NotFound("{}: there is no such file", path);
+    return FailedPrecondition("{} cannot be read: {}", path, std::strerror(errno));
+  }
+  if (!S_ISREG(about.st_mode)) return FailedPrecondition("{} is no regular file", path);
+  std::string text(bytes_max + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = read(file.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FailedPrecondition("{} cannot be read: {}", path, std::strerror(errno));
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  if (size > bytes_max) return FailedPrecondition("{} is larger than {} bytes", path, bytes_max);
+  text.resize(size);
+  return text;
+}
+
+bool FileMark::WasYoungAt(uint64_t read_realtime_ns) const {
+  return static_cast<int64_t>(read_realtime_ns) - changed_ns < kTickNs;
+}
+
+FileMark MarkOf(const std::string& path) {
+  struct stat about = {};
+  if (stat(path.c_str(), &about) != 0) return {};
+  return {.device = about.st_dev,
+          .inode = about.st_ino,
+          .bytes = about.st_size,
+          .changed_ns = about.st_mtim.tv_sec * 1'000'000'000 + about.st_mtim.tv_nsec};
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+// Files that people write, and that may be written again while a daemon runs: rules, access,
+// tokens.
+namespace neurontrace {
+
+// All of a regular file of at most `bytes_max` bytes. NOT_FOUND, or FAILED_PRECONDITION where it
+// cannot be read, is no regular file, or is larger; the message names it. Blocks on the disk, but
+// not on a FIFO.
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_max);
+
+// Which version of a file stands at a path, by its place, size and time; a default one where there
+// is none.
+struct FileMark {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  int64_t bytes = -1;      // -1: it is not there
+  int64_t changed_ns = 0;  // CLOCK_REALTIME of its file system
+
+  // Whether the file, read at `read_realtime_ns`, could have been written again within a tick of
+  // its file system's clock, so that an equal mark proves nothing.
+  bool WasYoungAt(uint64_t read_realtime_ns) const;
+
+  friend bool operator==(const FileMark&, const FileMark&) = default;
+};
+FileMark MarkOf(const std::string& path);
+
+}  // namespace neurontrace

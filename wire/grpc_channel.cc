@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/grpc_channel.h"
 
+#include "trace/access_limits.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -14,7 +15,8 @@ constexpr int kResolveAgainMs = 5'000;
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const ChannelSecurity&) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
+                                           const ChannelSecurity& security) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limits::kGrpcMessageBytesMax));
   arguments.SetMaxSendMessageSize(static_cast<int>(limits::kGrpcMessageBytesMax));
@@ -33,12 +35,15 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Cha
   // Channels of one process to one address must not share a connection: bulk data would queue
   // before small messages.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  if (!security.server_name.empty()) {
+    arguments.SetSslTargetNameOverride(security.server_name);
+  }
+  return grpc::CreateCustomChannel(address, MakeClientCredentials(security), arguments);
 }
 
 void ConfigureServer(grpc::ServerBuilder& builder, const std::string& address,
-                     const ChannelSecurity&, int* bound_port) {
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), bound_port);
+                     const std::shared_ptr<grpc::ServerCredentials>& credentials, int* bound_port) {
+  builder.AddListeningPort(address, credentials, bound_port);
   builder.SetMaxReceiveMessageSize(static_cast<int>(limits::kGrpcMessageBytesMax));
   builder.SetMaxSendMessageSize(static_cast<int>(limits::kGrpcMessageBytesMax));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
@@ -47,6 +52,9 @@ void ConfigureServer(grpc::ServerBuilder& builder, const std::string& address,
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kKeepaliveMs / 2);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits::kGrpcStreamsPerConnectionMax);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, limits::kGrpcMetadataBytesMax);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, limits::kGrpcHandshakeMsMax);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
                              0);  // a second server on the port is an error
 }

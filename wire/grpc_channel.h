@@ -6,18 +6,18 @@
 #include <memory>
 #include <string>
 
+#include "wire/channel_security.h"
+
 // gRPC as every program of neurontrace sets it up: message limits of trace/limits.h, keepalive so
 // that a peer that vanished without a word is noticed within half a minute, no HTTP proxies.
 namespace neurontrace {
 
-// Who may read the connection. Plain text only, so far.
-struct ChannelSecurity {};
-
+// `security` has passed CheckSecurity.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const ChannelSecurity& security);
 
 // Adds the listening port (`*bound_port` is set once the server has started) and the limits.
 void ConfigureServer(grpc::ServerBuilder& builder, const std::string& address,
-                     const ChannelSecurity& security, int* bound_port);
+                     const std::shared_ptr<grpc::ServerCredentials>& credentials, int* bound_port);
 
 }  // namespace neurontrace

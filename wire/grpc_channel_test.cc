@@ -25,7 +25,7 @@ class GrpcChannelTest : public ::testing::Test {
  protected:
   void SetUp() override {
     grpc::ServerBuilder builder;
-    ConfigureServer(builder, "127.0.0.1:0", ChannelSecurity(), &port_);
+    ConfigureServer(builder, "127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
@@ -65,7 +65,7 @@ TEST_F(GrpcChannelTest, RefusesLargerMessages) {
 TEST_F(GrpcChannelTest, ASecondServerOnThePortDoesNotStart) {
   grpc::ServerBuilder builder;
   int port = 0;
-  ConfigureServer(builder, address(), ChannelSecurity(), &port);
+  ConfigureServer(builder, address(), grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&service_);
   EXPECT_EQ(builder.BuildAndStart(), nullptr);
 }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// Limits of who may do what: of the file that says so, of tokens, of connections and of the audit
+// log.
+namespace neurontrace::limits {
+
+// The file of --access. Beyond any of these: refused whole, with words.
+inline constexpr size_t kAccessFileBytesMax = 1u << 20;
+inline constexpr size_t kAccessLineBytesMax = 4'096;
+inline constexpr size_t kAccessRulesMax = 4'096;
+inline constexpr size_t kAccessNameBytesMax = 128;
+inline constexpr size_t kAccessPatternsMax = 64;  // of one key of one rule
+inline constexpr size_t kAccessProblemsMax = 32;  // told of one file; further ones are not
+
+// A bearer token. Longer: refused.
+inline constexpr size_t kTokenBytesMax = 8u << 10;
+// A PEM file of certificates or of a key. Larger: refused.
+inline constexpr size_t kPemBytesMax = 1u << 20;
+
+// The headers of a call, its token with them. Larger: gRPC refuses the call.
+inline constexpr int kGrpcMetadataBytesMax = 16 << 10;
+// Calls at once on one connection. Further ones wait at the client.
+inline constexpr int kGrpcStreamsPerConnectionMax = 128;
+// From a connection's first byte to its last of TLS and HTTP/2's settings. Later: closed.
+inline constexpr int kGrpcHandshakeMsMax = 10'000;
+
+// The audit log: when it is as large as this, it is renamed to NAME.1, and what was that is gone.
+inline constexpr uint64_t kAuditLogBytesMax = uint64_t{64} << 20;
+// One text in it. Longer: cut.
+inline constexpr size_t kAuditTextBytesMax = 512;
+
+}  // namespace neurontrace::limits

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/channel_security.h"
+
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <utility>
+
+#include "base/small_file.h"
+#include "base/status.h"
+#include "trace/access_limits.h"
+#include "wire/address.h"
+#include "wire/pem_files.h"
+
+namespace neurontrace {
+namespace {
+
+// How often files of TLS are looked at.
+constexpr unsigned kRefreshSeconds = 2;
+
+// Shows the token of a file, as it is at each call. gRPC asks for it on connections with TLS alone.
+class TokenFromFile final : public grpc::MetadataCredentialsPlugin {
+ public:
+  explicit TokenFromFile(std::string path) : path_(std::move(path)) {}
+
+  bool IsBlocking() const override { return false; }  // a small file of this machine
+  const char* GetType() const override { return "token file"; }
+  grpc::string DebugString() override { return "the token in " + path_; }
+  grpc::Status GetMetadata(grpc::string_ref, grpc::string_ref, const grpc::AuthContext&,
+                           std::multimap<grpc::string, grpc::string>* metadata) override {
+    const auto text = ReadSmallFile(path_, limits::kTokenBytesMax);
+    if (!text.ok()) {
+      return {grpc::StatusCode::UNAUTHENTICATED, std::string(text.status().message())};
+    }
+    const size_t end = text->find_last_not_of(" \t\r\n");
+    if (end == std::string::npos) {
+      return {grpc::StatusCode::UNAUTHENTICATED, path_ + " has no token in it"};
+    }
+    metadata->emplace("authorization", "Bearer " + text->substr(0, end + 1));
+    return grpc::Status::OK;
+  }
+
+ private:
+  const std::string path_;
+};
+
+std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> WatchFiles(
+    const ChannelSecurity& security) {
+  return std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+      security.key, security.cert, security.ca, kRefreshSeconds);
+}
+
+// What is missing or contradicts itself among the options, before a file is looked at.
+absl::Status CheckOptions(const ChannelSecurity& security, const std::string& address,
+                          ChannelSide side) {
+  if (!security.has_tls()) {
+    if (!security.token_file.empty()) {
+      return FailedPrecondition(
+          "--token-file: a token is not sent in plain text: give --tls-ca with it");
+    }
+    if (security.insecure || IsLoopback(address)) return absl::OkStatus();
+    return FailedPrecondition(
+        "{} is not of this machine, and without TLS others on the network can read along and give "
+        "orders: give --tls-ca, --tls-cert and --tls-key (docs/security.md), or, on a network that "
+        "you trust, --insecure",
+        address);
+  }
+  if (security.insecure) return FailedPrecondition("--insecure contradicts --tls-…: leave one out");
+  if (security.cert.empty() != security.key.empty()) {
+    return FailedPrecondition("--tls-cert and --tls-key stand together: give both");
+  }
+  if (security.ca.empty()) {
+    return FailedPrecondition(
+        "--tls-ca is missing: the file with the certificate of who signs the other side's");
+  }
+  if (side == ChannelSide::kServer && security.cert.empty()) {
+    return FailedPrecondition("--tls-cert and --tls-key are missing: a server has to show them");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddSecurityOptions(CLI::App& app, ChannelSecurity& security, ChannelSide side) {
+  const bool is_server = side == ChannelSide::kServer;
+  const auto add = [&](const char* name, std::string& path, const char* variable,
+                       const char* what) { app.add_option(name, path, what)->envname(variable); };
+  add("--tls-ca", security.ca, "NEURONTRACE_TLS_CA",
+      is_server ? "PEM file of the certificates that sign those of agents and operators"
+                : "PEM file of the certificates that sign the aggregator's; makes the connection "
+                  "TLS");
+  add("--tls-cert", security.cert, "NEURONTRACE_TLS_CERT",
+      "PEM file of the certificate to show; read again when it changes, as the others");
+  add("--tls-key", security.key, "NEURONTRACE_TLS_KEY", "PEM file of its private key");
+  if (!is_server) {
+    add("--tls-server-name", security.server_name, "NEURONTRACE_TLS_SERVER_NAME",
+        "Name in the aggregator's certificate, where it is not the host of its address");
+    add("--token-file", security.token_file, "NEURONTRACE_TOKEN_FILE",
+        "File with a bearer token to show, instead of a certificate or beside it");
+  }
+  app.add_flag("--insecure", security.insecure,
+               "Plain text also with other machines: for networks that you trust")
+      ->envname("NEURONTRACE_INSECURE");
+}
+
+absl::Status CheckSecurity(const ChannelSecurity& security, const std::string& address,
+                           ChannelSide side) {
+  RETURN_IF_ERROR(CheckOptions(security, address, side));
+  if (!security.has_tls()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckCertificateFile(security.ca).status());
+  if (!security.cert.empty()) {
+    RETURN_IF_ERROR(CheckCertificateFile(security.cert).status());
+    RETURN_IF_ERROR(CheckKeyFile(security.key, security.cert));
+  }
+  if (security.token_file.empty()) return absl::OkStatus();
+  return ReadSmallFile(security.token_file, limits::kTokenBytesMax).status();
+}
+
+std::shared_ptr<grpc::ChannelCredentials> MakeClientCredentials(const ChannelSecurity& security) {
+  if (!security.has_tls()) return grpc::InsecureChannelCredentials();
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(WatchFiles(security));
+  options.watch_root_certs();
+  if (!security.cert.empty()) options.watch_identity_key_cert_pairs();
+  auto tls = grpc::experimental::TlsCredentials(options);
+  if (security.token_file.empty()) return tls;
+  return grpc::CompositeChannelCredentials(
+      tls,
+      grpc::MetadataCredentialsFromPlugin(std::make_unique<TokenFromFile>(security.token_file)));
+}
+
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
+    const ChannelSecurity& security, std::shared_ptr<grpc::AuthMetadataProcessor> guard,
+    bool takes_tokens) {
+  if (!security.has_tls()) return grpc::InsecureServerCredentials();
+  grpc::experimental::TlsServerCredentialsOptions options(WatchFiles(security));
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_cert_request_type(takes_tokens
+                                    ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
+                                    : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  auto credentials = grpc::experimental::TlsServerCredentials(options);
+  if (guard != nullptr) credentials->SetAuthMetadataProcessor(std::move(guard));
+  return credentials;
+}
+
+}  // namespace neurontrace

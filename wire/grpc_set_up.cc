@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/grpc_set_up.h"
+
+#include <fmt/format.h>
+#include <grpc/support/log.h>
+#include <openssl/crypto.h>
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+namespace neurontrace {
+namespace {
+
+constexpr uint32_t kLinesPerSecond = 10;
+
+struct Gate {
+  std::mutex mutex;  // guards all below
+  GrpcLogWriter write = nullptr;
+  int64_t second = 0;
+  uint32_t written = 0;
+  uint64_t left_out = 0;
+};
+
+Gate& TheGate() {
+  static Gate* const gate = new Gate;  // gRPC's threads may outlive what main destroys
+  return *gate;
+}
+
+void Pass(gpr_log_func_args* line) {
+  const std::string_view file(line->file);
+  const size_t slash = file.rfind('/');
+  Gate& gate = TheGate();
+  const int64_t second = std::chrono::duration_cast<std::chrono::seconds>(
+                             std::chrono::steady_clock::now().time_since_epoch())
+                             .count();
+  const std::lock_guard lock(gate.mutex);
+  if (gate.write == nullptr) return;
+  if (second != gate.second) {
+    gate.second = second;
+    gate.written = 0;
+    if (gate.left_out > 0) {
+      gate.write(fmt::format("gRPC: {} more lines", gate.left_out));
+      gate.left_out = 0;
+    }
+  }
+  if (gate.written == kLinesPerSecond) {
+    ++gate.left_out;
+    return;
+  }
+  ++gate.written;
+  gate.write(fmt::format("gRPC: {} ({}:{})", line->message,
+                         file.substr(slash == std::string_view::npos ? 0 : slash + 1), line->line));
+}
+
+}  // namespace
+
+void SetUpGrpc(GrpcLogWriter write) {
+  {
+    Gate& gate = TheGate();
+    const std::lock_guard lock(gate.mutex);
+    gate.write = write;
+  }
+  gpr_set_log_function(Pass);
+  // gRPC's threads shake hands until the process is gone, and must not find OpenSSL tidied away.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+}
+
+}  // namespace neurontrace

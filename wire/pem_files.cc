@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/pem_files.h"
+
+#include <openssl/asn1.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <cstdint>
+#include <ctime>
+#include <memory>
+
+#include "base/small_file.h"
+#include "base/status.h"
+#include "trace/access_limits.h"
+
+namespace neurontrace {
+namespace {
+
+template <auto function>
+struct FreeBy {
+  template <typename T>
+  void operator()(T* pointer) const {
+    function(pointer);
+  }
+};
+using Bio = std::unique_ptr<BIO, FreeBy<BIO_free_all>>;
+using Certificate = std::unique_ptr<X509, FreeBy<X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
+
+// For a passphrase nobody is there to ask: an encrypted key is no key here.
+int NoPassphrase(char*, int, int, void*) { return -1; }
+
+absl::StatusOr<Certificate> FirstCertificate(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, limits::kPemBytesMax));
+  const Bio bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+  Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr));
+  ERR_clear_error();
+  if (certificate == nullptr) {
+    return FailedPrecondition(
+        "{} has no certificate: it should be PEM, -----BEGIN CERTIFICATE-----", path);
+  }
+  return certificate;
+}
+
+std::string DateOf(const ASN1_TIME* time) {
+  std::tm parts = {};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return "an unknown time";
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min);
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> CheckCertificateFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const Certificate certificate, FirstCertificate(path));
+  const ASN1_TIME* const end = X509_get0_notAfter(certificate.get());
+  if (X509_cmp_current_time(end) < 0) {
+    return FailedPrecondition("the certificate in {} was valid until {}: put a new one there", path,
+                              DateOf(end));
+  }
+  const ASN1_TIME* const begin = X509_get0_notBefore(certificate.get());
+  if (X509_cmp_current_time(begin) > 0) {
+    return FailedPrecondition(
+        "the certificate in {} is valid from {} on: is this machine's clock right?", path,
+        DateOf(begin));
+  }
+  std::tm parts = {};
+  if (ASN1_TIME_to_tm(end, &parts) != 1) {
+    return FailedPrecondition("the certificate in {} does not say until when it is valid", path);
+  }
+  return timegm(&parts);
+}
+
+absl::Status CheckKeyFile(const std::string& key, const std::string& cert) {
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(key, limits::kPemBytesMax));
+  const Bio bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+  const Key parsed(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, nullptr));
+  ERR_clear_error();
+  if (parsed == nullptr) {
+    return FailedPrecondition("{} has no private key: it should be PEM, without a passphrase", key);
+  }
+  ASSIGN_OR_RETURN(const Certificate certificate, FirstCertificate(cert));
+  const bool belongs = X509_check_private_key(certificate.get(), parsed.get()) == 1;
+  ERR_clear_error();
+  if (belongs) return absl::OkStatus();
+  return FailedPrecondition("the key in {} is not the one of the certificate in {}", key, cert);
+}
+
+}  // namespace neurontrace

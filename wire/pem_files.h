@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+// Whether the files of TLS can be used, found out before they are: gRPC itself says of a bad file
+// only that handshakes fail. By OpenSSL; read whole, at most limits::kPemBytesMax. Any thread.
+namespace neurontrace {
+
+// When the first certificate of a PEM file ends to be valid, in seconds since 1970.
+// FAILED_PRECONDITION names the file, and says what is wrong: it cannot be read, it has no
+// certificate, the first one is not valid yet, or not any more.
+absl::StatusOr<int64_t> CheckCertificateFile(const std::string& path);
+
+// Whether the PEM file `key` has the private key, without a passphrase, of the first certificate of
+// `cert`, which CheckCertificateFile let pass.
+absl::Status CheckKeyFile(const std::string& key, const std::string& cert);
+
+}  // namespace neurontrace

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/aggregator.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <spdlog/spdlog.h>
 
 #include <chrono>
@@ -16,7 +14,6 @@
 #include "base/call_on.h"
 #include "base/status.h"
 #include "trace/limits.h"
-#include "wire/grpc_channel.h"
 
 namespace neurontrace {
 namespace {
@@ -71,16 +68,20 @@ std::string_view EndWord(CaptureState state) {
 
 absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorConfig& config) {
   SystemRandom random;
+  RETURN_IF_ERROR(CheckSecurity(config.security, config.listen, ChannelSide::kServer));
   ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(config, random));
   std::unique_ptr<Aggregator> aggregator(new Aggregator(std::move(store), config));
   aggregator->quota_.Set(config.quotas);
   aggregator->store_->artifacts().files().SetBytesMax(config.artifact_bytes);
+  RETURN_IF_ERROR(aggregator->OpenAccess(config));
   RETURN_IF_ERROR(aggregator->Serve(config));
   return aggregator;
 }
 
 Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& config)
-    : store_(std::move(store)),
+    : access_(config.access, clock_),
+      security_(config.security),
+      store_(std::move(store)),
       store_run_(MakeStoreRun(config.store, store_->aggregator_id(), random_)),
       export_roots_(config.export_roots, config.s3),
       quota_(*store_, clock_),
@@ -128,6 +129,8 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
            .refresh_usage = [this] { LogIfError(quota_.Refresh(kUsageAgeNs)); },
            .claim_for_deletion =
                [this](const CaptureId& id) { return retention_->leases().ClaimForDeletion(id); },
+           .caller = std::bind_front(&Aggregator::CallerOf, this),
+           .audit = [this](const AuditEntry& entry) { audit_->Write(entry); },
            .started_realtime_ns = clock_.RealtimeNs()}) {
   health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");
   health_.Declare(kStoreFilesCondition, HealthState::Severity::kLiveness, "");
@@ -314,29 +317,7 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
       [this] { DoChores(); }});
   standing_exports_->Begin();
   loop_.PostTask([this] { Tick(); });
-  if (!IsLoopback(config.listen)) {
-    SPDLOG_WARN("{} is reached from other machines, without encryption or authentication",
-                config.listen);
-  }
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  grpc::ServerBuilder builder;
-  int port = 0;
-  ConfigureServer(builder, config.listen, {}, &port);
-  grpc::ResourceQuota quota("aggregator");
-  builder.SetResourceQuota(quota.Resize(limits::kGrpcBytesMax));
-  builder.RegisterService(&gateway_);
-  builder.RegisterService(&artifact_service_);
-  builder.RegisterService(&clocks_->gateway());
-  builder.RegisterService(&operator_service_);
-  server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port == 0) {
-    return FailedPrecondition(
-        "cannot listen on {}: is another program there, or is it no address of this machine?",
-        config.listen);
-  }
-  address_ = fmt::format("{}:{}", config.listen.substr(0, config.listen.rfind(':')), port);
-  server_->GetHealthCheckService()->SetServingStatus(true);
+  RETURN_IF_ERROR(StartServer(config));
   health_.Set(kServingCondition, true);
   return absl::OkStatus();
 }
@@ -349,10 +330,6 @@ AgentReports::TriggerHooks Aggregator::MakeTriggerHooks() {
               [this](const std::string& agent_id, const CaptureWorkerStatus& status) {
                 triggers_->OnWorkerStatus(agent_id, status);
               }};
-}
-
-void Aggregator::ReadTriggersAgain() {
-  loop_.PostTask([this] { triggers_->ReadAgain(); });
 }
 
 void Aggregator::Tick() {
@@ -370,6 +347,8 @@ void Aggregator::UpdateMetrics() {
   metrics_.agents_connected.Set(static_cast<double>(registry.connected()));
   metrics_.workers.Set(static_cast<double>(registry.workers()));
   metrics_.captures_running.Set(static_cast<double>(coordinator_.running()));
+  metrics_.audit_failures.Increment(static_cast<double>(audit_->failed()) -
+                                    metrics_.audit_failures.Value());
   metrics_.captures_stored.Set(static_cast<double>(store_->captures().size()));
   metrics_.chunks_damaged.Set(static_cast<double>(store_->chunks().damaged_chunks()));
   metrics_.store_bytes.Set(static_cast<double>(store_->bytes()));

@@ -13,6 +13,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "aggregator/access/access_book.h"
+#include "aggregator/access/audit_log.h"
+#include "aggregator/access/call_guard.h"
+#include "aggregator/access/caller_finder.h"
 #include "aggregator/aggregator_metrics.h"
 #include "aggregator/clock_service.h"
 #include "aggregator/config.h"
@@ -63,12 +67,17 @@ class Aggregator {
   // True when the store has refused every write for a while and only opening it anew can help: the
   // program is to end, so that whoever looks after it starts it again. The log has said why.
   bool cannot_go_on() const { return cannot_go_on_; }
-  // The file of rules may have changed. Any thread.
-  void ReadTriggersAgain();
+  // About once a second, by the thread that started it: looks whether files of configuration have
+  // changed. `anyway`: reads them in any case.
+  void LookAtFiles(bool anyway);
 
  private:
   Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& config);
 
+  void LookAtCertificates();
+  absl::Status OpenAccess(const AggregatorConfig& config);
+  absl::StatusOr<Caller> CallerOf(const grpc::ServerContext& context) const;
+  absl::Status StartServer(const AggregatorConfig& config);
   absl::Status RestoreSessions();
   absl::Status Serve(const AggregatorConfig& config);
   void Tick();
@@ -106,6 +115,11 @@ class Aggregator {
   AggregatorMetrics metrics_{*registry_};
   IngestMetrics ingest_metrics_{*registry_};
   HealthState health_;
+  AccessBook access_;
+  std::unique_ptr<CallerFinder> callers_;  // null: calls show nobody, as they come in plain text
+  std::unique_ptr<AuditLog> audit_;
+  const ChannelSecurity security_;
+  std::vector<FileMark> certificate_marks_;  // of the thread of LookAtFiles
   std::unique_ptr<Store> store_;
   const StoreRun store_run_;
   const ExportRoots export_roots_;

@@ -44,6 +44,8 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
                               "Exports that were not begun, as too many were being made")),
       exports_running(
           Gauge(registry, "neurontrace_aggregator_exports_running", "Exports that are being made")),
+      audit_failures(Counter(registry, "neurontrace_aggregator_audit_failures_total",
+                             "Lines of the audit log that could not be written")),
       captures_begun(Counter(registry, "neurontrace_aggregator_captures_begun_total",
                              "Captures that began to record")),
       captures_not_begun(Counter(registry, "neurontrace_aggregator_captures_not_begun_total",

@@ -406,9 +406,6 @@ TEST(AggregatorConfig, TakesAddressesAndRefusesOthers) {
   EXPECT_EQ(exit_code, 2);
   EXPECT_FALSE(parse({"--help"}));
   EXPECT_EQ(exit_code, 0);
-  EXPECT_TRUE(IsLoopback("127.0.0.1:1"));
-  EXPECT_TRUE(IsLoopback("[::1]:1"));
-  EXPECT_FALSE(IsLoopback("0.0.0.0:1"));
 }
 
 TEST_F(AggregatorTest, TwoProducersOfOneStreamAreNoticed) {

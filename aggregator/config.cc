@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <vector>
 
@@ -11,27 +10,21 @@
 #include "base/build_facts.h"
 #include "trace/agent_info.h"
 #include "trace/chunk_format.h"
+#include "wire/address.h"
 
 namespace neurontrace {
 namespace {
 
 constexpr int kExitUsage = 2;
-
-// HOST:PORT with a port from 0 to 65535; an IPv6 host stands in brackets.
-std::string CheckAddress(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  const bool is_bare_ipv6 = address.find(':') != colon && !address.starts_with('[');
-  if (colon == std::string::npos || colon == 0 || is_bare_ipv6) {
-    return "'" + address + "' is no address: write HOST:PORT, as 127.0.0.1:9400 or [::1]:9400";
-  }
-  uint16_t port = 0;
-  const char* const end = address.data() + address.size();
-  const auto [rest, error] = std::from_chars(address.data() + colon + 1, end, port);
-  if (error != std::errc() || rest != end) {
-    return "'" + address + "': the port is a number from 0 to 65535";
-  }
-  return "";
-}
+constexpr char kFooter[] =
+    "Examples:\n"
+    "  neurontrace-aggregator --listen 127.0.0.1:9400 --store /data/neurontrace\n"
+    "  neurontrace-aggregator --listen 0.0.0.0:9400 --tls-ca ca.pem --tls-cert aggregator.pem "
+    "\\\n"
+    "      --tls-key aggregator.key --access /etc/neurontrace/access\n"
+    "  neurontrace-aggregator --store-check --store /data/neurontrace\n\n"
+    "Prints 'listening on HOST:PORT' once it serves. SIGTERM and SIGINT end it; what was "
+    "acknowledged stays.";
 
 void AddClockOptions(CLI::App& app, AggregatorConfig& config,
                      std::vector<std::string>& order_checks) {
@@ -125,6 +118,18 @@ void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
       ->allow_extra_args(false);
 }
 
+void AddAccessOptions(CLI::App& app, AggregatorConfig& config) {
+  AddSecurityOptions(app, config.security, ChannelSide::kServer);
+  app.add_option("--access", config.access,
+                 "File of who may do what, see docs/security.md; read again when it changes, and "
+                 "on SIGHUP. Default: a certificate's role stands in it, as a URI neurontrace:ROLE")
+      ->envname("NEURONTRACE_ACCESS");
+  app.add_option("--audit-log", config.audit_log,
+                 "File to which every capture, export, deletion and refusal is written, a JSON "
+                 "object a line. Default: audit.log in --store")
+      ->envname("NEURONTRACE_AUDIT_LOG");
+}
+
 // False where `none` does not stand alone.
 bool TakeOrderChecks(const std::vector<std::string>& names, OrderClasses& classes) {
   const auto has = [&](std::string_view name) {
@@ -171,6 +176,7 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
   AddQuotaOptions(app, config.quotas);
   AddArtifactOptions(app, config);
   AddTriggerOptions(app, config);
+  AddAccessOptions(app, config);
   AddDeliveryOptions(app, config);
   std::string output = "text";
   auto* const check = app.add_flag(
@@ -181,12 +187,7 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
       ->check(CLI::IsMember({"text", "json"}))
       ->needs(check)
       ->capture_default_str();
-  app.footer(
-      "Examples:\n"
-      "  neurontrace-aggregator --listen 127.0.0.1:9400 --store /data/neurontrace\n"
-      "  neurontrace-aggregator --store-check --store /data/neurontrace\n\n"
-      "Prints 'listening on HOST:PORT' once it serves. SIGTERM and SIGINT end it; what was "
-      "acknowledged stays.");
+  app.footer(kFooter);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -205,12 +206,8 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
     return std::nullopt;
   }
   config.json = output == "json";
+  if (config.audit_log.empty()) config.audit_log = config.store + "/audit.log";
   return config;
-}
-
-bool IsLoopback(const std::string& address) {
-  const std::string host = address.substr(0, address.rfind(':'));
-  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
 }
 
 }  // namespace neurontrace

@@ -12,6 +12,7 @@
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/store/durability.h"
 #include "trace/artifact_limits.h"
+#include "wire/channel_security.h"
 
 namespace neurontrace {
 
@@ -30,6 +31,9 @@ struct AggregatorConfig {
   uint64_t artifact_bytes = limits::kArtifactStoreBytesDefault;  // of all contents together
   std::string triggers;                                          // file of rules; empty: none
   bool trigger_posts_from_anywhere = false;
+  ChannelSecurity security;
+  std::string access;     // file of who may do what; empty: it stands in certificates
+  std::string audit_log;  // never empty
   std::vector<ExportRoot> export_roots;       // where exports may be written; empty: nowhere
   S3Service s3;                               // for roots in buckets
   std::vector<std::string> standing_exports;  // rules, see docs/operations.md
@@ -40,8 +44,5 @@ struct AggregatorConfig {
 // Reads the command line. Nothing when the program is to end at once, with `exit_code`: help and
 // version were printed (0), or what is wrong (2).
 std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int& exit_code);
-
-// True for addresses that only this machine reaches.
-bool IsLoopback(const std::string& address);
 
 }  // namespace neurontrace

@@ -5,10 +5,12 @@
 #include <spdlog/spdlog.h>
 
 #include <cstdio>
+#include <string_view>
 
 #include "aggregator/aggregator.h"
 #include "aggregator/config.h"
 #include "aggregator/store_check_command.h"
+#include "wire/grpc_set_up.h"
 
 int main(int argc, char** argv) {
   int exit_code = 0;
@@ -19,6 +21,8 @@ int main(int argc, char** argv) {
 
   // Debian's Abseil looks for deadlocks at every lock, and gRPC takes many.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+
+  neurontrace::SetUpGrpc([](std::string_view line) { SPDLOG_WARN("{}", line); });
 
   // Before any thread is made, so that all of them leave the signals to this one.
   sigset_t signals;
@@ -41,12 +45,11 @@ int main(int argc, char** argv) {
   while (true) {
     const timespec second = {.tv_sec = 1, .tv_nsec = 0};
     const int signal = sigtimedwait(&signals, nullptr, &second);
-    if (signal == SIGHUP) {
-      (*aggregator)->ReadTriggersAgain();
-    } else if (signal > 0) {
+    if (signal > 0 && signal != SIGHUP) {
       SPDLOG_INFO("ending after signal {}", signal);
       return 0;
     }
+    (*aggregator)->LookAtFiles(signal == SIGHUP);
     if ((*aggregator)->cannot_go_on()) return 1;
   }
 }

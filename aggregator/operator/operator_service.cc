@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/operator/clock_message.h"
+#include "aggregator/operator/on_sequence.h"
 #include "aggregator/session/inventory_words.h"
 #include "base/status.h"
 #include "trace/capture_selection.h"
@@ -28,15 +28,6 @@ namespace {
 // does not, for what is counted meanwhile.
 constexpr std::chrono::milliseconds kWatchIntervalMin{100};
 constexpr std::chrono::milliseconds kWatchIntervalMax{500};
-
-// Runs `function` on the sequence and waits for what it returns.
-template <typename Function>
-auto CallOn(TaskRunner& sequence, Function function) {
-  std::promise<decltype(function())> result;
-  auto waiting = result.get_future();
-  sequence.PostTask([&] { result.set_value(function()); });
-  return waiting.get();
-}
 
 // As --job of a capture takes it: by any name of the job, or by KEY=VALUE.
 bool IsOfNamedJob(const std::string& name, const WorkerInfo& worker) {
@@ -64,7 +55,7 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext*, const v1::GetStatu
   reply->set_started_realtime_ns(deps_.started_realtime_ns);
   reply->set_store_bytes(deps_.store.bytes());
   reply->set_captures_stored(static_cast<uint32_t>(deps_.store.captures().size()));
-  CallOn(deps_.sequence, [&] {
+  OnSequence(deps_.sequence, [&] {
     const AgentRegistry& registry = deps_.coordinator.registry();
     reply->set_agents_connected(static_cast<uint32_t>(registry.connected()));
     reply->set_agents_known(static_cast<uint32_t>(registry.agents().size()));
@@ -81,7 +72,7 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext*, const v1::GetStatu
 
 grpc::Status OperatorService::ListAgents(grpc::ServerContext*, const v1::ListAgentsRequest*,
                                          v1::ListAgentsReply* reply) {
-  CallOn(deps_.sequence, [&] {
+  OnSequence(deps_.sequence, [&] {
     for (const auto& [id, agent] : deps_.coordinator.registry().agents()) {
       ToMessage(agent, *reply->add_agents());
     }
@@ -94,7 +85,7 @@ grpc::Status OperatorService::ListWorkers(grpc::ServerContext*,
                                           const v1::ListWorkersRequest* request,
                                           v1::ListWorkersReply* reply) {
   const auto& instances = request->instance_ids();
-  CallOn(deps_.sequence, [&] {
+  OnSequence(deps_.sequence, [&] {
     for (const auto& [id, agent] : deps_.coordinator.registry().agents()) {
       if (!instances.empty() && std::find(instances.begin(), instances.end(),
                                           agent.info.instance_id) == instances.end()) {
@@ -110,13 +101,12 @@ grpc::Status OperatorService::ListWorkers(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
-grpc::Status OperatorService::ListClocks(grpc::ServerContext*, const v1::ListClocksRequest* request,
+grpc::Status OperatorService::ListClocks(grpc::ServerContext* context,
+                                         const v1::ListClocksRequest* request,
                                          v1::ListClocksReply* reply) {
   std::optional<CaptureRecord> capture;
   if (!request->capture_id().empty()) {
-    const auto id = Find(request->capture_id());
-    if (!id.ok()) return ToGrpcStatus(id.status());
-    auto record = Record(*id);
+    auto record = RecordFor(*context, request->capture_id());
     if (!record.ok()) return ToGrpcStatus(record.status());
     capture = *std::move(record);
   }
@@ -146,7 +136,7 @@ absl::StatusOr<CaptureId> OperatorService::Find(const std::string& text) const {
 
 absl::StatusOr<CaptureRecord> OperatorService::Record(const CaptureId& id) {
   const std::optional<CaptureRecord> running =
-      CallOn(deps_.sequence, [&]() -> std::optional<CaptureRecord> {
+      OnSequence(deps_.sequence, [&]() -> std::optional<CaptureRecord> {
         const CaptureRecord* const record = deps_.coordinator.Find(id);
         return record == nullptr ? std::nullopt : std::optional(*record);
       });
@@ -157,13 +147,13 @@ absl::StatusOr<CaptureRecord> OperatorService::Record(const CaptureId& id) {
 v1::Capture OperatorService::DescribePreview(const CaptureRecord& record) const {
   v1::Capture message = neurontrace::ToMessage(record, {}, deps_.clock.RealtimeNs());
   if (!HasEnded(record.state)) return message;
-  const PreviewRoom room = CallOn(deps_.sequence, [&] { return deps_.room_for(record); });
+  const PreviewRoom room = OnSequence(deps_.sequence, [&] { return deps_.room_for(record); });
   *message.mutable_preview() = ToPreview(record, room);
   return message;
 }
 
 void OperatorService::ForgetPreview(const CaptureId& id) {
-  CallOn(deps_.sequence, [&] {
+  OnSequence(deps_.sequence, [&] {
     deps_.coordinator.Forget(id);
     return true;
   });
@@ -175,7 +165,7 @@ void OperatorService::WarnOfNobody(const CaptureRecord& record, v1::Capture& mes
   const bool is_awaiting = IsStanding(record.spec.mode) && record.spec.include_neuron &&
                            record.state == CaptureState::kRecording && record.workers.empty();
   if (!is_awaiting) return;
-  message.add_warnings("no worker matches yet; " + CallOn(deps_.sequence, [&] {
+  message.add_warnings("no worker matches yet; " + OnSequence(deps_.sequence, [&] {
                          return DescribeInventory(deps_.coordinator.registry(), record.spec);
                        }));
 }
@@ -215,38 +205,12 @@ absl::StatusOr<v1::Capture> OperatorService::DescribeFully(const CaptureRecord& 
   return message;
 }
 
-grpc::Status OperatorService::StartCapture(grpc::ServerContext*,
-                                           const v1::StartCaptureRequest* request,
-                                           v1::Capture* reply) {
-  const auto spec = FromProto(request->spec());
-  if (!spec.ok()) return ToGrpcStatus(spec.status());
-  deps_.refresh_usage();
-  const auto record = CallOn(deps_.sequence, [&] { return deps_.coordinator.StartCapture(*spec); });
-  if (!record.ok()) return ToGrpcStatus(record.status());
-  *reply = neurontrace::ToMessage(*record, {}, deps_.clock.RealtimeNs());
-  return grpc::Status::OK;
-}
-
-grpc::Status OperatorService::StopCapture(grpc::ServerContext*, const v1::CaptureReference* request,
-                                          v1::Capture* reply) {
-  const auto id = Find(request->capture_id());
-  if (!id.ok()) return ToGrpcStatus(id.status());
-  auto record = CallOn(deps_.sequence, [&] { return deps_.coordinator.StopCapture(*id); });
-  // One that has ended already is answered as it is.
-  if (absl::IsNotFound(record.status())) record = deps_.store.captures().Get(*id);
-  if (!record.ok()) return ToGrpcStatus(record.status());
-  auto message = Describe(*record);
-  if (!message.ok()) return ToGrpcStatus(message.status());
-  *reply = *std::move(message);
-  return grpc::Status::OK;
-}
-
 grpc::Status OperatorService::WatchCapture(grpc::ServerContext* context,
                                            const v1::CaptureReference* request,
                                            grpc::ServerWriter<v1::Capture>* writer) {
-  const auto id = Find(request->capture_id());
-  if (!id.ok()) return ToGrpcStatus(id.status());
-  return ToGrpcStatus(Watch(*context, *id, *writer));
+  const auto record = RecordFor(*context, request->capture_id());
+  if (!record.ok()) return ToGrpcStatus(record.status());
+  return ToGrpcStatus(Watch(*context, record->id, *writer));
 }
 
 absl::Status OperatorService::Watch(const grpc::ServerContext& context, const CaptureId& id,
@@ -284,17 +248,21 @@ absl::Status OperatorService::Watch(const grpc::ServerContext& context, const Ca
   return absl::OkStatus();
 }
 
-grpc::Status OperatorService::ListCaptures(grpc::ServerContext*, const v1::ListCapturesRequest*,
+grpc::Status OperatorService::ListCaptures(grpc::ServerContext* context,
+                                           const v1::ListCapturesRequest*,
                                            v1::ListCapturesReply* reply) {
+  const auto caller = deps_.caller(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   auto records = deps_.store.captures().List();
   if (!records.ok()) return ToGrpcStatus(records.status());
   std::map<CaptureId, CaptureRecord> running;
-  CallOn(deps_.sequence, [&] {
+  OnSequence(deps_.sequence, [&] {
     deps_.coordinator.ForEachRunning(
         [&](const CaptureRecord& record) { running.emplace(record.id, record); });
     return true;
   });
   for (CaptureRecord& record : *records) {
+    if (!CheckJob(*caller, record.spec.job).ok()) continue;
     const auto newer = running.find(record.id);
     auto message = Describe(newer == running.end() ? record : newer->second);
     if (!message.ok()) return ToGrpcStatus(message.status());
@@ -303,11 +271,9 @@ grpc::Status OperatorService::ListCaptures(grpc::ServerContext*, const v1::ListC
   return grpc::Status::OK;
 }
 
-grpc::Status OperatorService::GetCapture(grpc::ServerContext*, const v1::CaptureReference* request,
-                                         v1::Capture* reply) {
-  const auto id = Find(request->capture_id());
-  if (!id.ok()) return ToGrpcStatus(id.status());
-  const auto record = Record(*id);
+grpc::Status OperatorService::GetCapture(grpc::ServerContext* context,
+                                         const v1::CaptureReference* request, v1::Capture* reply) {
+  const auto record = RecordFor(*context, request->capture_id());
   if (!record.ok()) return ToGrpcStatus(record.status());
   auto message = DescribeFully(*record);
   if (!message.ok()) return ToGrpcStatus(message.status());
@@ -315,54 +281,10 @@ grpc::Status OperatorService::GetCapture(grpc::ServerContext*, const v1::Capture
   return grpc::Status::OK;
 }
 
-grpc::Status OperatorService::DeleteCapture(grpc::ServerContext*,
-                                            const v1::CaptureReference* request,
-                                            v1::DeleteCaptureReply* reply) {
-  const auto id = Find(request->capture_id());
-  if (!id.ok()) return ToGrpcStatus(id.status());
-  const auto claim = deps_.claim_for_deletion(*id);
-  if (claim == nullptr) {
-    return ToGrpcStatus(FailedPrecondition(
-        "capture {} is being exported, or deleted already: try again when that is over",
-        id->ToString()));
-  }
-  const bool is_running = CallOn(deps_.sequence, [&] {
-    deps_.coordinator.Forget(*id);
-    return deps_.coordinator.FindRunning(*id) != nullptr;
-  });
-  if (is_running) {
-    return ToGrpcStatus(FailedPrecondition(
-        "capture {} is running: stop it and wait for its end first", id->ToString()));
-  }
-  const auto deleted = deps_.store.DeleteCapture(*id);
-  if (!deleted.ok()) return ToGrpcStatus(deleted.status());
-  reply->set_chunks(deleted->chunks);
-  reply->set_bytes(deleted->bytes);
-  return grpc::Status::OK;
-}
-
 grpc::Status OperatorService::ListTriggers(grpc::ServerContext*, const v1::ListTriggersRequest*,
                                            v1::ListTriggersReply* reply) {
-  *reply = CallOn(deps_.sequence, deps_.list_triggers);
+  *reply = OnSequence(deps_.sequence, deps_.list_triggers);
   return grpc::Status::OK;
-}
-
-grpc::Status OperatorService::FireTrigger(grpc::ServerContext*,
-                                          const v1::FireTriggerRequest* request,
-                                          v1::FireTriggerReply* reply) {
-  *reply = CallOn(deps_.sequence, [&] { return deps_.fire_trigger(*request); });
-  return grpc::Status::OK;
-}
-
-grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::ExportRequest* request,
-                                     grpc::ServerWriter<v1::ExportReply>* writer) {
-  const auto id = Find(request->capture_id());
-  if (!id.ok()) return ToGrpcStatus(id.status());
-  const auto record = Record(*id);
-  if (!record.ok()) return ToGrpcStatus(record.status());
-  return ToGrpcStatus(deps_.export_capture(*record, *request, [&](const v1::ExportReply& reply) {
-    return !context->IsCancelled() && writer->Write(reply);
-  }));
 }
 
 }  // namespace neurontrace

@@ -11,6 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "aggregator/access/audit_log.h"
+#include "aggregator/access/role.h"
 #include "aggregator/align/capture_clocks.h"
 #include "aggregator/operator/capture_watch.h"
 #include "aggregator/operator/preview_message.h"
@@ -59,13 +61,18 @@ struct OperatorDeps {
   std::function<void()> refresh_usage;
   // While it lives, nobody exports or deletes the capture; null where somebody does.
   std::function<std::shared_ptr<const void>(const CaptureId&)> claim_for_deletion;
+  // Who makes a call; UNAUTHENTICATED or PERMISSION_DENIED where that is nobody who may. Any
+  // thread.
+  std::function<absl::StatusOr<Caller>(const grpc::ServerContext&)> caller;
+  std::function<void(const AuditEntry&)> audit;  // any thread
   uint64_t started_realtime_ns = 0;
 };
 
 // The service behind the command line. Each call has a thread of gRPC's to itself and may block
 // it: operators are few. Calls fail with INVALID_ARGUMENT for what makes no sense (which names the
 // field), NOT_FOUND for captures that are not there, FAILED_PRECONDITION for what cannot be done
-// now.
+// now, PERMISSION_DENIED for captures of jobs that are not the caller's. What begins, ends, deletes
+// or takes something out is written to the audit log, whatever came of it.
 class OperatorService final : public v1::OperatorService::Service {
  public:
   explicit OperatorService(OperatorDeps deps) : deps_(std::move(deps)) {}
@@ -76,31 +83,40 @@ class OperatorService final : public v1::OperatorService::Service {
                           v1::ListAgentsReply* reply) override;
   grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest* request,
                            v1::ListWorkersReply* reply) override;
-  grpc::Status ListClocks(grpc::ServerContext*, const v1::ListClocksRequest* request,
+  grpc::Status ListClocks(grpc::ServerContext* context, const v1::ListClocksRequest* request,
                           v1::ListClocksReply* reply) override;
-  grpc::Status StartCapture(grpc::ServerContext*, const v1::StartCaptureRequest* request,
+  grpc::Status StartCapture(grpc::ServerContext* context, const v1::StartCaptureRequest* request,
                             v1::Capture* reply) override;
-  grpc::Status StopCapture(grpc::ServerContext*, const v1::CaptureReference* request,
+  grpc::Status StopCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                            v1::Capture* reply) override;
   grpc::Status WatchCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                             grpc::ServerWriter<v1::Capture>* writer) override;
-  grpc::Status ListCaptures(grpc::ServerContext*, const v1::ListCapturesRequest*,
+  grpc::Status ListCaptures(grpc::ServerContext* context, const v1::ListCapturesRequest*,
                             v1::ListCapturesReply* reply) override;
-  grpc::Status GetCapture(grpc::ServerContext*, const v1::CaptureReference* request,
+  grpc::Status GetCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                           v1::Capture* reply) override;
-  grpc::Status DeleteCapture(grpc::ServerContext*, const v1::CaptureReference* request,
+  grpc::Status DeleteCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                              v1::DeleteCaptureReply* reply) override;
   grpc::Status ListTriggers(grpc::ServerContext*, const v1::ListTriggersRequest*,
                             v1::ListTriggersReply* reply) override;
-  grpc::Status FireTrigger(grpc::ServerContext*, const v1::FireTriggerRequest* request,
+  grpc::Status FireTrigger(grpc::ServerContext* context, const v1::FireTriggerRequest* request,
                            v1::FireTriggerReply* reply) override;
   grpc::Status Export(grpc::ServerContext* context, const v1::ExportRequest* request,
                       grpc::ServerWriter<v1::ExportReply>* writer) override;
 
  private:
+  // Runs what a caller asks and writes it down; `act` says in the entry what it was about.
+  grpc::Status Audited(const grpc::ServerContext& context, std::string_view action,
+                       const std::function<absl::Status(const Caller&, AuditEntry&)>& act) const;
   absl::StatusOr<CaptureId> Find(const std::string& text) const;
   // As it is now, running or ended.
   absl::StatusOr<CaptureRecord> Record(const CaptureId& id);
+  // The capture of this name, if it is one of the caller's.
+  absl::StatusOr<CaptureRecord> RecordFor(const grpc::ServerContext& context,
+                                          const std::string& text);
+  absl::StatusOr<CaptureRecord> RecordFor(const Caller& caller, const std::string& text,
+                                          AuditEntry& entry);
+  absl::Status Delete(const CaptureId& id, v1::DeleteCaptureReply& reply);
   absl::StatusOr<v1::Capture> Describe(const CaptureRecord& record) const;
   // Of a preview, which has no streams to be judged by.
   v1::Capture DescribePreview(const CaptureRecord& record) const;

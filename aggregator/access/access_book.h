@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/status.h"
+#include "aggregator/access/access_rules.h"
+#include "base/clock.h"
+#include "base/small_file.h"
+
+namespace neurontrace {
+
+// The rules of access in force. Where a new version of their file is not good, or it is gone, the
+// rules before stay, and the log says what is wrong, once. Load and Look by one thread, which they
+// keep waiting for the disk; rules() by any.
+class AccessBook {
+ public:
+  // An empty path: the rules of AccessRules() for ever. `clock` outlives it.
+  AccessBook(std::string path, const Clock& clock) : path_(std::move(path)), clock_(clock) {}
+
+  // For the first time; see ReadAccessFile for errors.
+  absl::Status Load();
+  // Takes what the file says now, where it is another one than before, or in any case.
+  void Look(bool anyway);
+
+  std::shared_ptr<const AccessRules> rules() const;
+
+ private:
+  absl::Status Read();
+
+  const std::string path_;
+  const Clock& clock_;
+  FileMark mark_;
+  uint64_t read_realtime_ns_ = 0;
+  std::string problem_;  // of the file as it is now; empty: none
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const AccessRules> rules_ = std::make_shared<AccessRules>();  // guarded by mutex_
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/access/access_book.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace neurontrace {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AccessBookTest : public ::testing::Test {
+ protected:
+  AccessBookTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "nt_access_XXXXXX";
+    directory_ = mkdtemp(pattern.data());
+    path_ = directory_ / "access";
+  }
+  ~AccessBookTest() override { std::filesystem::remove_all(directory_); }
+
+  void Write(const std::string& role) {
+    std::ofstream(directory_ / "new") << "[a]\ncertificate = cn:a\nrole = " << role << "\n";
+    std::filesystem::rename(directory_ / "new", path_);
+  }
+  static std::optional<Caller> Who(const AccessBook& book) {
+    return book.rules()->ByCertificate({"cn:a"});
+  }
+
+  std::filesystem::path directory_;
+  std::string path_;
+  SystemClock clock_;
+};
+
+TEST_F(AccessBookTest, ABadFileAtTheStartIsAnError) {
+  AccessBook book(path_, clock_);
+  EXPECT_TRUE(absl::IsNotFound(book.Load()));
+  Write("nothing");
+  EXPECT_THAT(std::string(book.Load().message()), HasSubstr("access:3: [a]: role is one of"));
+}
+
+TEST_F(AccessBookTest, ANewVersionIsTakenAndABadOneNot) {
+  Write("viewer");
+  AccessBook book(path_, clock_);
+  ASSERT_TRUE(book.Load().ok());
+  EXPECT_EQ(Who(book)->role, Role::kViewer);
+  Write("operator");
+  book.Look(false);
+  EXPECT_EQ(Who(book)->role, Role::kOperator);
+  Write("nothing");
+  book.Look(false);
+  EXPECT_EQ(Who(book)->role, Role::kOperator);
+  std::filesystem::remove(path_);
+  book.Look(true);
+  EXPECT_EQ(Who(book)->role, Role::kOperator);
+  Write("admin");
+  book.Look(false);
+  EXPECT_EQ(Who(book)->role, Role::kAdmin);
+}
+
+TEST_F(AccessBookTest, WithoutAFileThereIsNothingToLookAt) {
+  AccessBook book("", clock_);
+  ASSERT_TRUE(book.Load().ok());
+  book.Look(true);
+  EXPECT_EQ(book.rules()->ByCertificate({"uri:neurontrace:agent"})->role, Role::kAgent);
+}
+
+}  // namespace
+}  // namespace neurontrace

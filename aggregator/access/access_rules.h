@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "aggregator/access/role.h"
+
+// Who has which role: the file of --access, in the INI format of the other files of neurontrace.
+// docs/security.md has the keys. A file is good or bad as a whole.
+namespace neurontrace {
+
+// One section: any of its credentials is enough. Patterns may end with *.
+struct AccessRule {
+  Caller caller;
+  std::vector<std::string> certificates;  // "dns:NAME", "uri:URI", "cn:NAME"
+  std::vector<std::string> token_hashes;  // SHA-256, 64 lower-case hexadecimal digits
+
+  friend bool operator==(const AccessRule&, const AccessRule&) = default;
+};
+
+// Immutable once made, so for any thread. The first rule that fits counts.
+class AccessRules {
+ public:
+  // Without a file: a certificate's role stands in it, as a URI "neurontrace:operator".
+  AccessRules() = default;
+  explicit AccessRules(std::vector<AccessRule> rules) : rules_(std::move(rules)), by_file_(true) {}
+
+  // By what a certificate says of its owner: "dns:NAME", "uri:URI", "cn:NAME".
+  std::optional<Caller> ByCertificate(const std::vector<std::string>& identities) const;
+  std::optional<Caller> ByToken(std::string_view token) const;
+
+  size_t size() const { return rules_.size(); }
+
+  friend bool operator==(const AccessRules&, const AccessRules&) = default;
+
+ private:
+  std::vector<AccessRule> rules_;
+  bool by_file_ = false;
+};
+
+// INVALID_ARGUMENT with a line "PATH:LINE: [NAME]: WORDS" for each problem; `text` may be anything.
+absl::StatusOr<AccessRules> ParseAccessFile(std::string_view text, const std::string& path);
+// Likewise, and ReadSmallFile's errors.
+absl::StatusOr<AccessRules> ReadAccessFile(const std::string& path);
+
+}  // namespace neurontrace

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/access/audit_log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "base/clean_text.h"
+#include "base/status.h"
+#include "trace/event_json.h"
+
+namespace neurontrace {
+namespace {
+
+std::string TimeWords(uint64_t realtime_ns) {
+  const auto seconds = static_cast<std::time_t>(realtime_ns / 1'000'000'000);
+  std::tm parts = {};
+  gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900,
+                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                     realtime_ns / 1'000'000 % 1'000);
+}
+
+void Add(std::string_view key, std::string_view value, std::string& line) {
+  if (value.empty()) return;
+  fmt::format_to(std::back_inserter(line), "{}\"{}\":", line.size() > 1 ? "," : "", key);
+  AppendJsonString(CleanText(value, limits::kAuditTextBytesMax), line);
+}
+
+std::string LineOf(const AuditEntry& entry, uint64_t realtime_ns) {
+  std::string line = "{";
+  Add("time", TimeWords(realtime_ns), line);
+  Add("action", entry.action, line);
+  Add("caller", entry.caller, line);
+  Add("role", entry.role, line);
+  Add("from", entry.from, line);
+  Add("capture", entry.capture, line);
+  Add("job", entry.job, line);
+  Add("detail", entry.detail, line);
+  const bool refused =
+      absl::IsPermissionDenied(entry.outcome) || absl::IsUnauthenticated(entry.outcome);
+  Add("outcome", entry.outcome.ok() ? "done" : (refused ? "refused" : "failed"), line);
+  Add("reason", std::string(entry.outcome.message()), line);
+  return line + "}\n";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path,
+                                                         const Clock& clock, uint64_t bytes_max) {
+  std::unique_ptr<AuditLog> log(new AuditLog(path, clock, bytes_max));
+  const std::lock_guard lock(log->mutex_);
+  RETURN_IF_ERROR(log->OpenFile());
+  return log;
+}
+
+absl::Status AuditLog::OpenFile() {
+  // Not through a link that somebody else has laid there.
+  file_ = UniqueFd(open(path_.c_str(),
+                        O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  struct stat about = {};
+  if (!file_.valid() || fstat(file_.get(), &about) != 0) {
+    return FailedPrecondition("the audit log {} cannot be written: {}", path_,
+                              std::strerror(errno));
+  }
+  if (!S_ISREG(about.st_mode)) {
+    return FailedPrecondition("the audit log {} is no regular file", path_);
+  }
+  bytes_ = static_cast<uint64_t>(about.st_size);
+  return absl::OkStatus();
+}
+
+absl::Status AuditLog::Append(const std::string& line) {
+  if (bytes_ + line.size() > bytes_max_ && bytes_ > 0) {
+    if (std::rename(path_.c_str(), (path_ + ".1").c_str()) != 0) {
+      return FailedPrecondition("the audit log {} cannot be renamed: {}", path_,
+                                std::strerror(errno));
+    }
+    RETURN_IF_ERROR(OpenFile());
+  }
+  if (!file_.valid()) RETURN_IF_ERROR(OpenFile());
+  // At once and whole: with O_APPEND lines of several writers do not mix.
+  const ssize_t wrote = write(file_.get(), line.data(), line.size());
+  if (wrote == static_cast<ssize_t>(line.size())) {
+    bytes_ += line.size();
+    return absl::OkStatus();
+  }
+  return FailedPrecondition("the audit log {} cannot be written: {}", path_,
+                            wrote < 0 ? std::strerror(errno) : "the disk is full");
+}
+
+void AuditLog::Write(const AuditEntry& entry) {
+  const std::string line = LineOf(entry, clock_.RealtimeNs());
+  const std::lock_guard lock(mutex_);
+  const absl::Status status = Append(line);
+  if (status.ok()) {
+    ++written_;
+  } else {
+    ++failed_;
+    if (!was_bad_) SPDLOG_ERROR("{}", std::string(status.message()));
+  }
+  was_bad_ = !status.ok();
+}
+
+uint64_t AuditLog::written() const {
+  const std::lock_guard lock(mutex_);
+  return written_;
+}
+
+uint64_t AuditLog::failed() const {
+  const std::lock_guard lock(mutex_);
+  return failed_;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "trace/access_limits.h"
+
+namespace neurontrace {
+
+// One line of the audit log. Texts are cleaned and cut to limits::kAuditTextBytesMax.
+struct AuditEntry {
+  std::string_view action;  // "capture.start", "capture.stop", "capture.delete", "export", …
+  std::string caller;
+  std::string role;
+  std::string from;  // the address of the other end, as gRPC says it; empty: not known
+  std::string capture;
+  std::string job;
+  std::string detail;  // what was asked for, or why it was refused
+  absl::Status outcome;
+};
+
+// Who did what, for whoever has to find out later: a JSON object a line, appended at once. When the
+// file is as large as limits::kAuditLogBytesMax it becomes NAME.1, in place of the one before. Any
+// thread; a call writes a line and waits for the kernel, not for the disk.
+class AuditLog {
+ public:
+  // Makes the file, for its owner alone, where it is not there; FAILED_PRECONDITION says why it
+  // cannot be written. `clock` outlives it.
+  static absl::StatusOr<std::unique_ptr<AuditLog>> Open(
+      const std::string& path, const Clock& clock, uint64_t bytes_max = limits::kAuditLogBytesMax);
+
+  // What cannot be written is said in the log, and counted: what was asked for goes on, as a full
+  // disk is no reason to leave a job unseen.
+  void Write(const AuditEntry& entry);
+
+  uint64_t written() const;
+  uint64_t failed() const;
+
+ private:
+  AuditLog(std::string path, const Clock& clock, uint64_t bytes_max)
+      : path_(std::move(path)), clock_(clock), bytes_max_(bytes_max) {}
+  absl::Status OpenFile();
+  absl::Status Append(const std::string& line);
+
+  const std::string path_;
+  const Clock& clock_;
+  const uint64_t bytes_max_;
+  mutable std::mutex mutex_;  // guards all below
+  UniqueFd file_;
+  uint64_t bytes_ = 0;
+  uint64_t written_ = 0;
+  uint64_t failed_ = 0;
+  bool was_bad_ = false;
+};
+
+}  // namespace neurontrace

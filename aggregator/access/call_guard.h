@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/security/auth_metadata_processor.h>
+#include <prometheus/counter.h>
+#include <prometheus/registry.h>
+
+#include <cstdint>
+#include <mutex>
+
+#include "aggregator/access/audit_log.h"
+#include "aggregator/access/caller_finder.h"
+#include "base/clock.h"
+
+namespace neurontrace {
+
+// Stands before every call of every service on connections with TLS: who is nobody, or may not, is
+// refused before a byte of the call's message is looked at. Any thread.
+class CallGuard final : public grpc::AuthMetadataProcessor {
+ public:
+  // All outlive it.
+  struct Deps {
+    const CallerFinder& callers;
+    AuditLog& audit;
+    const Clock& clock;
+    prometheus::Registry& registry;
+  };
+  explicit CallGuard(const Deps& deps);
+
+  bool IsBlocking() const override { return false; }  // nothing here waits
+  // gRPC shares `context` among all calls of a connection, so that nothing of one call is put into
+  // it: who needs the caller later asks CallerFinder again.
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context,
+                       OutputMetadata* consumed, OutputMetadata* response) override;
+
+ private:
+  absl::Status Judge(const InputMetadata& metadata, const grpc::AuthContext& context,
+                     AuditEntry& entry) const;
+  // Of refusals only so many a second are written down: they must not push out what was done.
+  bool MayWrite();
+
+  const Deps deps_;
+  prometheus::Counter& refused_unknown_;
+  prometheus::Counter& refused_role_;
+  std::mutex mutex_;  // guards all below
+  uint64_t second_ = 0;
+  uint32_t written_in_second_ = 0;
+};
+
+}  // namespace neurontrace

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/access/caller_finder.h"
+
+#include <fmt/ranges.h>
+
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clean_text.h"
+#include "base/status.h"
+#include "trace/access_limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr char kAuthorization[] = "authorization";
+constexpr std::string_view kBearer = "Bearer ";
+
+std::string_view ViewOf(grpc::string_ref text) { return {text.data(), text.size()}; }
+
+// What the certificate of a connection says of its owner, in the words of access files.
+std::vector<std::string> IdentitiesOf(const grpc::AuthContext& context) {
+  constexpr std::pair<const char*, const char*> kKinds[] = {
+      {"peer_uri", "uri:"}, {"peer_dns", "dns:"}, {"x509_common_name", "cn:"}};
+  std::vector<std::string> identities;
+  for (const auto& [property, kind] : kKinds) {
+    for (const grpc::string_ref& value : context.FindPropertyValues(property)) {
+      identities.push_back(kind + std::string(ViewOf(value)));
+    }
+  }
+  return identities;
+}
+
+}  // namespace
+
+absl::StatusOr<Caller> CallerFinder::Find(const grpc::AuthContext& context,
+                                          const Metadata& metadata) const {
+  const auto header = metadata.find(kAuthorization);
+  if (header != metadata.end()) {
+    const std::string_view value = ViewOf(header->second);
+    if (!value.starts_with(kBearer) || metadata.count(kAuthorization) > 1) {
+      return absl::UnauthenticatedError("the call shows credentials that are no bearer token");
+    }
+    return ByToken(std::string(value.substr(kBearer.size())));
+  }
+  const std::vector<std::string> identities = IdentitiesOf(context);
+  if (identities.empty()) {
+    return absl::UnauthenticatedError(
+        "the call shows neither a certificate (--tls-cert, --tls-key) nor a token (--token-file)");
+  }
+  std::optional<Caller> caller = book_.rules()->ByCertificate(identities);
+  if (caller) return *std::move(caller);
+  return absl::PermissionDeniedError(CleanText(
+      fmt::format("no rule of the aggregator's access fits this certificate ({}): a rule in its "
+                  "--access file has to, or, without one, a URI neurontrace:ROLE in the "
+                  "certificate, see docs/security.md",
+                  fmt::join(identities, ", ")),
+      limits::kAuditTextBytesMax));
+}
+
+absl::StatusOr<Caller> CallerFinder::ByToken(const std::string& token) const {
+  if (token.size() > limits::kTokenBytesMax) {
+    return absl::UnauthenticatedError("the token is longer than any that is known here");
+  }
+  std::optional<Caller> caller = book_.rules()->ByToken(token);
+  if (caller) return *std::move(caller);
+  return absl::UnauthenticatedError(
+      "the token is not known here: is it an old one? Its SHA-256 has to stand in the aggregator's "
+      "--access file");
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+
+// Who calls, and what they may do. Pure.
+namespace neurontrace {
+
+// An agent delivers, and may do nothing else. Of the others each may do what the one before may: a
+// viewer looks and exports, an operator starts and stops captures and has exports written, an admin
+// deletes.
+enum class Role : uint8_t { kAgent, kViewer, kOperator, kAdmin };
+
+std::string_view WordOf(Role role);
+std::optional<Role> RoleOf(std::string_view word);
+
+struct Caller {
+  std::string name;  // for people: of the rule in the access file, or in the certificate
+  Role role = Role::kAdmin;
+  // Names of jobs, each whole or with a * for any ending; empty: all, and what belongs to none.
+  std::vector<std::string> jobs;
+
+  friend bool operator==(const Caller&, const Caller&) = default;
+};
+
+// Whether `text` is what `pattern` says: the same, or with its beginning where it ends with *.
+bool MatchesPattern(std::string_view pattern, std::string_view text);
+
+// PERMISSION_DENIED, with the way out, where the caller may do nothing with captures of the job;
+// `job` empty: of all jobs.
+absl::Status CheckJob(const Caller& caller, std::string_view job);
+
+// Whether a role may make the call of this HTTP/2 path, as
+// "/neurontrace.v1.OperatorService/Export". PERMISSION_DENIED names the role that may; one that
+// nobody knows here is for admins.
+absl::Status CheckCall(const Caller& caller, std::string_view path);
+
+}  // namespace neurontrace

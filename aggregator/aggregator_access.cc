@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who reaches Aggregator, and the files that say so.
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "aggregator/aggregator.h"
+#include "base/status.h"
+#include "trace/limits.h"
+#include "wire/address.h"
+#include "wire/grpc_channel.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr char kCertificateCondition[] = "certificate";
+
+}  // namespace
+
+absl::Status Aggregator::OpenAccess(const AggregatorConfig& config) {
+  if (!config.security.has_tls() && !config.access.empty()) {
+    return FailedPrecondition(
+        "--access: in plain text nobody shows who they are: give --tls-ca, --tls-cert and "
+        "--tls-key with it");
+  }
+  RETURN_IF_ERROR(access_.Load());
+  ASSIGN_OR_RETURN(audit_, AuditLog::Open(config.audit_log, clock_));
+  if (config.security.has_tls()) {
+    health_.Declare(kCertificateCondition, HealthState::Severity::kReadiness, "");
+    health_.Set(kCertificateCondition, true);
+    callers_ = std::make_unique<CallerFinder>(access_);
+  } else if (!IsLoopback(config.listen)) {
+    SPDLOG_WARN("{} is reached from other machines, without encryption or authentication",
+                config.listen);
+  }
+  return absl::OkStatus();
+}
+
+// In plain text everybody is everything: it is this machine's, or was asked for.
+absl::StatusOr<Caller> Aggregator::CallerOf(const grpc::ServerContext& context) const {
+  if (callers_ == nullptr) return Caller{.name = "anybody", .role = Role::kAdmin};
+  return callers_->Find(*context.auth_context(), context.client_metadata());
+}
+
+// gRPC takes new files by itself and is silent about bad ones.
+void Aggregator::LookAtCertificates() {
+  if (!security_.has_tls()) return;
+  std::vector<FileMark> marks;
+  for (const std::string* path : {&security_.ca, &security_.cert, &security_.key}) {
+    marks.push_back(MarkOf(*path));
+  }
+  if (marks == certificate_marks_) return;
+  const bool is_first = certificate_marks_.empty();
+  certificate_marks_ = std::move(marks);
+  const absl::Status status = CheckSecurity(security_, address_, ChannelSide::kServer);
+  health_.Set(kCertificateCondition, status.ok(), std::string(status.message()));
+  if (!status.ok()) {
+    SPDLOG_ERROR("new connections fail: {}", std::string(status.message()));
+  } else if (!is_first) {
+    SPDLOG_INFO("new connections see the new certificate in {}", security_.cert);
+  }
+}
+
+void Aggregator::LookAtFiles(bool anyway) {
+  access_.Look(anyway);
+  LookAtCertificates();
+  if (anyway) loop_.PostTask([this] { triggers_->ReadAgain(); });
+}
+
+absl::Status Aggregator::StartServer(const AggregatorConfig& config) {
+  std::shared_ptr<CallGuard> guard;
+  if (callers_ != nullptr) {
+    guard = std::make_shared<CallGuard>(CallGuard::Deps{*callers_, *audit_, clock_, *registry_});
+  }
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  int port = 0;
+  // With a file of access tokens may come at any time.
+  ConfigureServer(builder, config.listen,
+                  MakeServerCredentials(config.security, std::move(guard), !config.access.empty()),
+                  &port);
+  grpc::ResourceQuota quota("aggregator");
+  builder.SetResourceQuota(quota.Resize(limits::kGrpcBytesMax));
+  builder.RegisterService(&gateway_);
+  builder.RegisterService(&artifact_service_);
+  builder.RegisterService(&clocks_->gateway());
+  builder.RegisterService(&operator_service_);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) {
+    return FailedPrecondition(
+        "cannot listen on {}: is another program there, or is it no address of this machine?",
+        config.listen);
+  }
+  address_ = fmt::format("{}:{}", config.listen.substr(0, config.listen.rfind(':')), port);
+  server_->GetHealthCheckService()->SetServingStatus(true);
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of OperatorService that change or take something: who may make them, and that they are
+// written down.
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "aggregator/operator/capture_message.h"
+#include "aggregator/operator/on_sequence.h"
+#include "aggregator/operator/operator_service.h"
+#include "base/status.h"
+#include "wire/conversions.h"
+#include "wire/grpc_status.h"
+
+namespace neurontrace {
+
+absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const Caller& caller,
+                                                         const std::string& text,
+                                                         AuditEntry& entry) {
+  entry.capture = text;
+  ASSIGN_OR_RETURN(const CaptureId id, Find(text));
+  entry.capture = id.ToString();
+  ASSIGN_OR_RETURN(CaptureRecord record, Record(id));
+  entry.job = record.spec.job;
+  RETURN_IF_ERROR(CheckJob(caller, record.spec.job));
+  return record;
+}
+
+absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const grpc::ServerContext& context,
+                                                         const std::string& text) {
+  ASSIGN_OR_RETURN(const Caller caller, deps_.caller(context));
+  AuditEntry unwritten;  // who looks is not in the audit log
+  return RecordFor(caller, text, unwritten);
+}
+
+grpc::Status OperatorService::Audited(
+    const grpc::ServerContext& context, std::string_view action,
+    const std::function<absl::Status(const Caller&, AuditEntry&)>& act) const {
+  AuditEntry entry{.action = action};
+  entry.from = context.peer();
+  const auto caller = deps_.caller(context);
+  if (caller.ok()) {
+    entry.caller = caller->name;
+    entry.role = WordOf(caller->role);
+    entry.outcome = act(*caller, entry);
+  } else {
+    entry.outcome = caller.status();
+  }
+  deps_.audit(entry);
+  return ToGrpcStatus(entry.outcome);
+}
+
+grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
+                                           const v1::StartCaptureRequest* request,
+                                           v1::Capture* reply) {
+  const auto start = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    ASSIGN_OR_RETURN(const CaptureSpec spec, FromProto(request->spec()));
+    entry.job = spec.job;
+    entry.detail = spec.name;
+    RETURN_IF_ERROR(CheckJob(caller, spec.job));
+    deps_.refresh_usage();
+    ASSIGN_OR_RETURN(const CaptureRecord record, OnSequence(deps_.sequence, [&] {
+                       return deps_.coordinator.StartCapture(spec);
+                     }));
+    entry.capture = record.id.ToString();
+    *reply = neurontrace::ToMessage(record, {}, deps_.clock.RealtimeNs());
+    return absl::OkStatus();
+  };
+  return Audited(*context, "capture.start", start);
+}
+
+grpc::Status OperatorService::StopCapture(grpc::ServerContext* context,
+                                          const v1::CaptureReference* request, v1::Capture* reply) {
+  const auto stop = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    ASSIGN_OR_RETURN(const CaptureRecord known, RecordFor(caller, request->capture_id(), entry));
+    auto record =
+        OnSequence(deps_.sequence, [&] { return deps_.coordinator.StopCapture(known.id); });
+    // One that has ended already is answered as it is.
+    if (absl::IsNotFound(record.status())) record = deps_.store.captures().Get(known.id);
+    RETURN_IF_ERROR(record.status());
+    ASSIGN_OR_RETURN(*reply, Describe(*record));
+    return absl::OkStatus();
+  };
+  return Audited(*context, "capture.stop", stop);
+}
+
+grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
+                                            const v1::CaptureReference* request,
+                                            v1::DeleteCaptureReply* reply) {
+  const auto remove = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    entry.capture = request->capture_id();
+    ASSIGN_OR_RETURN(const CaptureId id, Find(request->capture_id()));
+    entry.capture = id.ToString();
+    // One whose record cannot be read can be deleted all the same, by who may delete all.
+    const auto record = Record(id);
+    if (record.ok()) entry.job = record->spec.job;
+    RETURN_IF_ERROR(CheckJob(caller, entry.job));
+    return Delete(id, *reply);
+  };
+  return Audited(*context, "capture.delete", remove);
+}
+
+absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply& reply) {
+  const auto claim = deps_.claim_for_deletion(id);
+  if (claim == nullptr) {
+    return FailedPrecondition(
+        "capture {} is being exported, or deleted already: try again when that is over",
+        id.ToString());
+  }
+  const bool is_running = OnSequence(deps_.sequence, [&] {
+    deps_.coordinator.Forget(id);
+    return deps_.coordinator.FindRunning(id) != nullptr;
+  });
+  if (is_running) {
+    return FailedPrecondition("capture {} is running: stop it and wait for its end first",
+                              id.ToString());
+  }
+  ASSIGN_OR_RETURN(const auto deleted, deps_.store.DeleteCapture(id));
+  reply.set_chunks(deleted.chunks);
+  reply.set_bytes(deleted.bytes);
+  return absl::OkStatus();
+}
+
+grpc::Status OperatorService::FireTrigger(grpc::ServerContext* context,
+                                          const v1::FireTriggerRequest* request,
+                                          v1::FireTriggerReply* reply) {
+  const auto fire = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    entry.detail = request->name();
+    // What a rule captures is not of one job.
+    RETURN_IF_ERROR(CheckJob(caller, ""));
+    *reply = OnSequence(deps_.sequence, [&] { return deps_.fire_trigger(*request); });
+    return absl::OkStatus();
+  };
+  return Audited(*context, "trigger.fire", fire);
+}
+
+grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::ExportRequest* request,
+                                     grpc::ServerWriter<v1::ExportReply>* writer) {
+  const auto send = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    entry.detail = request->destination();
+    if (!request->destination().empty() && caller.role < Role::kOperator) {
+      return absl::PermissionDeniedError(
+          fmt::format("{} is a viewer: exports that the aggregator writes (--to) are for the role "
+                      "operator and those above it",
+                      caller.name));
+    }
+    ASSIGN_OR_RETURN(const CaptureRecord record, RecordFor(caller, request->capture_id(), entry));
+    return deps_.export_capture(record, *request, [&](const v1::ExportReply& reply) {
+      return !context->IsCancelled() && writer->Write(reply);
+    });
+  };
+  return Audited(*context, "export", send);
+}
+
+}  // namespace neurontrace

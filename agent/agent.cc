@@ -137,10 +137,12 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
       queue_(spool_.get()),
       // Control and upload have a connection each, so that reports never wait behind chunks.
       uploader_(queue_,
-                MakeGrpcUploadConnector(MakeChannel(config.aggregator, {}), info.agent_id, loop_),
+                MakeGrpcUploadConnector(MakeChannel(config.aggregator, config.security),
+                                        info.agent_id, loop_),
                 loop_, random_),
-      control_(info, MakeGrpcControlConnector(MakeChannel(config.aggregator, {}), loop_), clock_,
-               loop_, random_, MakeControlHooks()),
+      control_(info,
+               MakeGrpcControlConnector(MakeChannel(config.aggregator, config.security), loop_),
+               clock_, loop_, random_, MakeControlHooks()),
       triggers_(
           info.instance_id, clock_, loop_,
           [this](const TriggerFired& fired) { return control_.ReportTrigger(fired); },
@@ -161,12 +163,12 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
              .enabled = config.samples_host},
             clock_, loop_, queue_, source_metrics_,
             [this](const CaptureId& id) { return control_.Records(id); }),
-      artifact_uploader_(MakeChannel(config.aggregator, {}), info.agent_id, loop_),
+      artifact_uploader_(MakeChannel(config.aggregator, config.security), info.agent_id, loop_),
       artifacts_(
           {.directories = config.inspect_directories, .instance_id = info.instance_id}, clock_,
           loop_, artifact_uploader_, source_metrics_,
           [this](const CaptureId& id) { return control_.WorkersOf(id); }, ProcessStartNs),
-      clocks_(config.aggregator, info, config.clock_probes),
+      clocks_(config, info),
       metrics_(*registry_, info.instance_id,
                {source_metrics_, queue_, uploader_, control_, taps_, spool_.get(), clock_,
                 answer_watch_, clocks_, triggers_}) {
@@ -238,6 +240,7 @@ Agent::~Agent() {
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(const AgentConfig& config,
                                                      const AgentInfo& info) {
+  RETURN_IF_ERROR(CheckSecurity(config.security, config.aggregator, ChannelSide::kClient));
   std::unique_ptr<Agent> agent(new Agent(config, info));
   RETURN_IF_ERROR(agent->Start(config));
   return agent;

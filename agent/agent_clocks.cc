@@ -15,8 +15,8 @@ constexpr uint64_t kBeatsPerPublish = 4;
 
 }  // namespace
 
-AgentClocks::AgentClocks(const std::string& aggregator, const AgentInfo& info, ProbeMode mode) {
-  loop_.PostTask([this, aggregator, info, mode] { Start(aggregator, info, mode); });
+AgentClocks::AgentClocks(const AgentConfig& config, const AgentInfo& info) {
+  loop_.PostTask([this, config, info] { Start(config, info); });
   thread_ = std::thread([this] { loop_.Run(); });
 }
 
@@ -32,17 +32,17 @@ AgentClocks::~AgentClocks() {
   thread_.join();
 }
 
-void AgentClocks::Start(const std::string& aggregator, const AgentInfo& info, ProbeMode mode) {
+void AgentClocks::Start(const AgentConfig& config, const AgentInfo& info) {
   const auto on_exchange = [this](const ClockExchange& exchange) { collector_->Add(exchange); };
   udp_ = std::make_unique<UdpProber>(host_clocks_, loop_, on_exchange);
   // A connection each, so that probes wait behind nothing.
   stream_ = std::make_unique<StreamProber>(
-      MakeGrpcProbeConnector(MakeChannel(aggregator, {}), loop_, host_clocks_), host_clocks_, loop_,
-      on_exchange);
-  prober_ = std::make_unique<ClockProber>(mode, *udp_, *stream_, random_);
+      MakeGrpcProbeConnector(MakeChannel(config.aggregator, config.security), loop_, host_clocks_),
+      host_clocks_, loop_, on_exchange);
+  prober_ = std::make_unique<ClockProber>(config.clock_probes, *udp_, *stream_, random_);
   link_ = std::make_unique<EvidenceLink>(
-      MakeGrpcEvidenceConnector(MakeChannel(aggregator, {}), info, loop_), host_clocks_, loop_,
-      random_,
+      MakeGrpcEvidenceConnector(MakeChannel(config.aggregator, config.security), info, loop_),
+      host_clocks_, loop_, random_,
       EvidenceLink::Hooks{
           .on_access =
               [this](const std::optional<ProbeAccess>& access) { prober_->OnWelcome(access); },

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 
 #include "agent/clock/clock_collector.h"
 #include "agent/clock/clock_prober.h"
 #include "agent/clock/evidence_link.h"
+#include "agent/config.h"
 #include "base/event_loop.h"
 #include "base/file_system.h"
 #include "base/random.h"
@@ -37,8 +37,8 @@ class AgentClocks {
     bool uses_stream = false;
   };
 
-  // Begins to work at once. `aggregator` is HOST:PORT.
-  AgentClocks(const std::string& aggregator, const AgentInfo& info, ProbeMode mode);
+  // Begins to work at once.
+  AgentClocks(const AgentConfig& config, const AgentInfo& info);
   // Ends at once.
   ~AgentClocks();
   AgentClocks(const AgentClocks&) = delete;
@@ -51,7 +51,7 @@ class AgentClocks {
   Stats stats() const;
 
  private:
-  void Start(const std::string& aggregator, const AgentInfo& info, ProbeMode mode);
+  void Start(const AgentConfig& config, const AgentInfo& info);
   void Publish();
 
   EventLoop loop_;

@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <iostream>
 #include <map>
 
@@ -15,6 +14,7 @@
 #include "tap/buffer_format.h"
 #include "trace/agent_info.h"
 #include "trace/chunk_format.h"
+#include "wire/address.h"
 
 namespace neurontrace {
 namespace {
@@ -22,23 +22,6 @@ namespace {
 constexpr int kExitUsage = 2;
 constexpr size_t kIdentifierBytesMax = 200;
 constexpr int64_t kRankMax = (int64_t{1} << 31) - 1;
-
-// HOST:PORT; an IPv6 host stands in brackets.
-std::string CheckAddress(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  const bool is_bare_ipv6 = address.find(':') != colon && !address.starts_with('[');
-  if (colon == std::string::npos || colon == 0 || is_bare_ipv6) {
-    return fmt::format("'{}' is no address: write HOST:PORT, as 127.0.0.1:9400 or [::1]:9400",
-                       address);
-  }
-  uint16_t port = 0;
-  const char* const end = address.data() + address.size();
-  const auto [rest, error] = std::from_chars(address.data() + colon + 1, end, port);
-  if (error != std::errc() || rest != end) {
-    return fmt::format("'{}': the port is a number from 0 to 65535", address);
-  }
-  return "";
-}
 
 std::string CheckSocketPath(const std::string& path) {
   if (path.empty() || path.size() >= sizeof(sockaddr_un::sun_path)) {
@@ -212,10 +195,14 @@ std::optional<AgentConfig> ParseAgentConfig(int argc, char** argv, int& exit_cod
   SpoolWords words;
   AddSpoolOptions(app, config, words);
   AddDaemonOptions(app, config);
+  AddSecurityOptions(app, config.security, ChannelSide::kClient);
+  app.set_config("--config", "", "File with options, as TOML: aggregator = \"10.0.0.5:9400\"")
+      ->envname("NEURONTRACE_AGENT_CONFIG");
   app.footer(
       "Examples:\n"
       "  neurontrace-agent --aggregator aggregator.example:9400\n"
       "  neurontrace-agent --aggregator 10.0.0.5:9400 --socket /tmp/agent.sock \\\n"
+      "      --tls-ca ca.pem --tls-cert agent.pem --tls-key agent.key \\\n"
       "      --framework-dir /data/profiles --worker-start-id 32 --worker-count 64\n\n"
       "SIGTERM and SIGINT end it: 0 when that went well. Workers do not notice; an agent that "
       "starts again\nwith the same spool goes on where this one stopped.");

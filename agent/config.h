@@ -9,12 +9,14 @@
 #include "agent/clock/clock_prober.h"
 #include "agent/ranks/rank_resolver.h"
 #include "trace/limits.h"
+#include "wire/channel_security.h"
 
 namespace neurontrace {
 
 // What the command line and the environment of neurontrace-agent say.
 struct AgentConfig {
   std::string aggregator;  // HOST:PORT
+  ChannelSecurity security;
   std::string socket = "/run/neurontrace/agent.sock";
   std::string instance_id;  // empty: to be found out
   std::string agent_id;     // empty: derived

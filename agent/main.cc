@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <string_view>
 
 #include "agent/agent.h"
 #include "agent/config.h"
 #include "agent/instance_identity.h"
 #include "agent/spool/spool_check.h"
 #include "base/file_system.h"
+#include "wire/grpc_set_up.h"
 
 namespace {
 
@@ -35,6 +37,8 @@ int main(int argc, char** argv) {
   if (!config->spool_check.empty()) return CheckSpoolFor(*config);
   spdlog::set_default_logger(spdlog::stderr_color_mt("agent"));
   spdlog::set_level(spdlog::level::from_str(config->log_level));
+
+  neurontrace::SetUpGrpc([](std::string_view line) { spdlog::warn("{}", line); });
 
   // Before any thread is made, so that all of them leave the signals to the agent's.
   sigset_t signals;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string_view>
@@ -28,6 +29,8 @@ constexpr char kFooter[] =
     "Options come from the command line, else from the environment, else from\n"
     "~/.config/neurontrace/config, else from /etc/neurontrace/config: see `neurontrace config`.";
 
+constexpr std::chrono::seconds kReasonPatience{2};
+
 // What the shells' scripts call.
 constexpr char kCompleteWord[] = "__complete";
 
@@ -42,6 +45,49 @@ void AddGlobalOptions(CLI::App& app, Context& context, std::string& output, bool
   app.add_option("--connect-timeout-ms", context.connect_timeout_ms,
                  "How long to wait for the aggregator, in ms")
       ->capture_default_str();
+  AddSecurityOptions(app, context.security, ChannelSide::kClient);
+}
+
+// Commands that speak to no aggregator, or to one of their own; `doctor` says what is wrong with it
+// among other things.
+constexpr const char* kLocalCommands[] = {"record", "validate", "config", "completion", "doctor"};
+
+bool IsLocal(const CLI::App& app) {
+  return std::any_of(std::begin(kLocalCommands), std::end(kLocalCommands),
+                     [&](const char* name) { return app.got_subcommand(name); });
+}
+
+// gRPC says of every failure before the first byte that nobody answers; what it was stands in its
+// words.
+std::string WayOut(const Context& context, std::string_view message) {
+  const auto says = [&](std::string_view words) {
+    return message.find(words) != std::string_view::npos;
+  };
+  if (says("Hostname Verification")) {
+    return "The aggregator's certificate is made out to another name: give the one in it with "
+           "--tls-server-name.";
+  }
+  if (says("certificate verify failed")) {
+    return "The aggregator's certificate is not signed by what --tls-ca names, or out of date.";
+  }
+  if (says("certificate required") || says("alert")) {
+    return "The aggregator refused the certificate: give one that its CA has signed, and that is "
+           "not out of date, with --tls-cert and --tls-key.";
+  }
+  if (says("WRONG_VERSION_NUMBER") || says("wrong version number")) {
+    return "The aggregator there does not speak TLS: leave --tls-ca out.";
+  }
+  // With TLS 1.3 a server that refuses says so after the client's handshake is over.
+  const bool hung_up = says("Socket closed") || says("Endpoint read failed") || says("reset");
+  if (hung_up && !context.security.has_tls()) {
+    return "It may want TLS: give --tls-ca, --tls-cert and --tls-key.";
+  }
+  if (hung_up && context.security.has_tls()) {
+    return "It hangs up on this certificate, or on none: give one that its CA has signed with "
+           "--tls-cert and --tls-key.";
+  }
+  return "Is neurontrace-aggregator running there? Name another with --aggregator HOST:PORT "
+         "or NEURONTRACE_AGGREGATOR.";
 }
 
 }  // namespace
@@ -51,15 +97,33 @@ v1::OperatorService::StubInterface& Context::stub() {
   return *stub_;
 }
 
+namespace {
+
+// A call that waited in vain for a connection does not know why there was none; one that does not
+// wait is told.
+std::string ReasonOf(const Context& context, const grpc::Status& status) {
+  if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
+      context.made_stub() == nullptr) {
+    return status.error_message();
+  }
+  grpc::ClientContext call;
+  call.set_deadline(std::chrono::system_clock::now() + kReasonPatience);
+  v1::GetStatusReply reply;
+  const grpc::Status again = context.made_stub()->GetStatus(&call, {}, &reply);
+  return again.error_code() == grpc::StatusCode::UNAVAILABLE ? again.error_message()
+                                                             : status.error_message();
+}
+
+}  // namespace
+
 int Fail(const Context& context, const grpc::Status& status) {
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
       status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    fmt::print(
-        stderr,
-        "neurontrace: no answer from the aggregator at {}: {}\n"
-        "  Is neurontrace-aggregator running there? Name another with --aggregator HOST:PORT "
-        "or NEURONTRACE_AGGREGATOR.\n",
-        context.aggregator, status.error_message());
+    const std::string reason = ReasonOf(context, status);
+    fmt::print(stderr,
+               "neurontrace: no answer from the aggregator at {}: {}\n"
+               "  {}\n",
+               context.aggregator, reason, WayOut(context, reason));
   } else {
     fmt::print(stderr, "neurontrace: {}\n", status.error_message());
   }
@@ -125,6 +189,11 @@ int RunCommandLine(int argc, const char* const* argv, Context& context) {
   if (dashes != end && !app.got_subcommand("record")) {
     Fail(InvalidArgument("nothing stands behind --, but of `neurontrace record`"));
     return kExitUsage;
+  }
+  if (!IsLocal(app)) {
+    const absl::Status secure =
+        CheckSecurity(context.security, context.aggregator, ChannelSide::kClient);
+    if (!secure.ok()) return FailUsage(secure);
   }
   context.json = output == "json";
   context.quiet = quiet;

@@ -13,15 +13,17 @@
 #include "cli/config_file.h"
 #include "cli/exit_code.h"
 #include "neurontrace/v1/operator_service.grpc.pb.h"
+#include "wire/channel_security.h"
 
 namespace neurontrace::cli {
 
 // What every command has at hand. Lives in main; one thread.
 struct Context {
   std::string aggregator;  // HOST:PORT
-  bool json = false;       // --output json
-  bool quiet = false;      // nothing on stderr but what went wrong
-  bool progress = false;   // stderr is a terminal, and nobody asked for quiet
+  ChannelSecurity security;
+  bool json = false;      // --output json
+  bool quiet = false;     // nothing on stderr but what went wrong
+  bool progress = false;  // stderr is a terminal, and nobody asked for quiet
   uint32_t connect_timeout_ms = 5'000;
   // So long an export that breaks off asks again; unit tests have it shorter.
   uint32_t export_retry_ms = 60'000;
@@ -34,6 +36,8 @@ struct Context {
   // The aggregator's service; made on first use. Unit tests put a fake here.
   std::function<std::unique_ptr<v1::OperatorService::StubInterface>(const Context&)> make_stub;
   v1::OperatorService::StubInterface& stub();
+  // Null: nobody has asked for it yet.
+  v1::OperatorService::StubInterface* made_stub() const { return stub_.get(); }
 
  private:
   std::unique_ptr<v1::OperatorService::StubInterface> stub_;

@@ -175,6 +175,7 @@ class CommandLineTest : public testing::Test {
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     Context context;
     context.aggregator = "in-process";
+    context.security.insecure = true;  // whatever that name looks like
     context.config_places = config_places_;
     context.export_retry_ms = export_retry_ms_;
     context.make_stub = [this](const Context&) {

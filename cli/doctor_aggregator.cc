@@ -8,16 +8,12 @@
 
 #include "cli/text.h"
 #include "trace/agent_info.h"
+#include "wire/address.h"
 
 namespace neurontrace::cli {
 namespace {
 
 constexpr uint64_t kSlowNs = 100'000'000;
-
-bool IsLoopback(const std::string& address) {
-  const std::string host = address.substr(0, address.rfind(':'));
-  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
-}
 
 Finding CheckAgents(const v1::GetStatusReply& status, const std::string& version,
                     const std::string& host_name) {
@@ -123,19 +119,29 @@ std::vector<Finding> CheckAggregator(const std::string& address, const std::stri
   return findings;
 }
 
-Finding CheckTransport(const std::string& address) {
+Finding CheckTransport(const std::string& address, const ChannelSecurity& security) {
   Finding finding{.check = "encryption"};
-  if (IsLoopback(address)) {
+  const absl::Status usable = CheckSecurity(security, address, ChannelSide::kClient);
+  if (security.has_tls() && usable.ok()) {
+    finding.what = "TLS";
+    return finding;
+  }
+  if (IsLoopback(address) && usable.ok()) {
     finding.what = "none, and none needed: the aggregator is on this machine";
+    return finding;
+  }
+  if (!usable.ok()) {
+    finding.severity = Severity::kBroken;
+    finding.what = std::string(usable.message());
+    finding.fix = "docs/security.md says how certificates are made and given";
     return finding;
   }
   finding.severity = Severity::kWarning;
   finding.what = fmt::format(
-      "none: whoever is on the network between here and {} can read traces and "
-      "start captures",
+      "none (--insecure): whoever is on the network between here and {} can read traces and start "
+      "captures",
       address);
-  finding.fix =
-      "keep these ports to a network that you trust, or put a TLS proxy or a tunnel between";
+  finding.fix = "give aggregator, agents and this command certificates: docs/security.md";
   return finding;
 }
 

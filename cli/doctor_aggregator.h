@@ -8,6 +8,7 @@
 
 #include "cli/doctor_finding.h"
 #include "neurontrace/v1/operator_service.pb.h"
+#include "wire/channel_security.h"
 
 namespace neurontrace::cli {
 
@@ -30,7 +31,7 @@ std::vector<Finding> CheckAggregator(const std::string& address, const std::stri
                                      const std::string& host_name,
                                      const std::function<AggregatorAnswer()>& ask);
 
-// Whether what goes over the wire to `address` can be read by others.
-Finding CheckTransport(const std::string& address);
+// Whether what goes over the wire to `address` can be read by others. Reads the files of TLS.
+Finding CheckTransport(const std::string& address, const ChannelSecurity& security);
 
 }  // namespace neurontrace::cli

@@ -100,12 +100,13 @@ TEST_F(DoctorAggregatorTest, FindsTheInstancesOfThisMachine) {
   EXPECT_THAT(InstancesOf(answer_.status, "host"), testing::IsEmpty());
 }
 
-TEST_F(DoctorAggregatorTest, PlainTextIsAWarningBeyondThisMachine) {
+TEST_F(DoctorAggregatorTest, PlainTextIsRefusedBeyondThisMachine) {
   for (const char* const here : {"127.0.0.1:9400", "localhost:9400", "[::1]:9400"}) {
-    EXPECT_EQ(CheckTransport(here).severity, Severity::kGood) << here;
+    EXPECT_EQ(CheckTransport(here, {}).severity, Severity::kGood) << here;
   }
   for (const char* const there : {"10.0.0.5:9400", "aggregator.example:9400", "[fe80::1]:9400"}) {
-    EXPECT_EQ(CheckTransport(there).severity, Severity::kWarning) << there;
+    EXPECT_EQ(CheckTransport(there, {}).severity, Severity::kBroken) << there;
+    EXPECT_EQ(CheckTransport(there, {.insecure = true}).severity, Severity::kWarning) << there;
   }
 }
 

@@ -78,9 +78,12 @@ int RunDoctor(Context& context, const DoctorOptions& options) {
   Append(findings, CheckPreload(host, options.programs));
   Append(findings, CheckClocks(host));
   Append(findings, CheckLimits(host));
-  Append(findings, CheckAggregator(context.aggregator, NEURONTRACE_VERSION, HostName(),
-                                   [&context] { return Ask(context); }));
-  findings.push_back(CheckTransport(context.aggregator));
+  const Finding transport = CheckTransport(context.aggregator, context.security);
+  if (transport.severity != Severity::kBroken) {
+    Append(findings, CheckAggregator(context.aggregator, NEURONTRACE_VERSION, HostName(),
+                                     [&context] { return Ask(context); }));
+  }
+  findings.push_back(transport);
   fmt::print("{}", context.json ? FormatFindingsJson(findings) : FormatFindings(findings));
   return ExitCodeOf(findings);
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 #include "wire/grpc_channel.h"
+#include "wire/grpc_set_up.h"
 
 int main(int argc, char** argv) {
+  // Of what gRPC complains of, a command's own words say what matters.
+  neurontrace::SetUpGrpc(nullptr);
   neurontrace::cli::Context context;
   context.aggregator = "127.0.0.1:9400";
   context.config_places = neurontrace::cli::UsualConfigPlaces();
   context.make_stub = [](const neurontrace::cli::Context& chosen) {
     return neurontrace::v1::OperatorService::NewStub(
-        neurontrace::MakeChannel(chosen.aggregator, neurontrace::ChannelSecurity{}));
+        neurontrace::MakeChannel(chosen.aggregator, chosen.security));
   };
   return neurontrace::cli::RunCommandLine(argc, argv, context);
 }

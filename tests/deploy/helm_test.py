@@ -24,7 +24,7 @@ EVERYTHING = {
               "podAnnotations": {"a": "b"}, "podLabels": {"c": "d"}, "nodeSelector": {"e": "f"},
               "image": {"digest": "sha256:" + "0" * 64}, "updateStrategy": {"type": "OnDelete", "rollingUpdate": None}},
     "aggregator": {"quotas": {"captureBytes": "5GiB", "jobBytes": "50GiB", "storeBytes": "150GiB"},
-                   "access": "[alice]\ncertificate = cn:alice\nrole = operator\n", "kubernetesTokens": True,
+                   "access": "[alice]\ncertificate = cn:alice\nrole = operator\n",
                    "triggers": "[slow]\nwhen = post\n", "exportRoots": ["s3://bucket/prefix"],
                    "standingExports": ["name=all to=/shared/traces formats=perfetto,json"],
                    "s3": {"endpoint": "s3.example:9000", "region": "us-west-2"},
@@ -192,7 +192,7 @@ class ManifestTest(ChartCase):
             spec = pod_of(thing)["spec"]
             self.assertEqual(spec["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
             is_aggregator = kind == "StatefulSet"
-            self.assertEqual(spec["automountServiceAccountToken"], is_aggregator and name == "everything")
+            self.assertFalse(spec["automountServiceAccountToken"])
             self.assertEqual(spec["securityContext"].get("runAsNonRoot", False), is_aggregator)
             self.assertNotEqual(any("hostPath" in volume for volume in spec["volumes"]), is_aggregator)
 

@@ -141,6 +141,8 @@ class Fleet:
             work_dir = self._own_dir.name
         self.dir = Path(work_dir).resolve()
         self.listen = "127.0.0.1:0"  # where the aggregator starts for the first time
+        self.server_security = ()  # options of the aggregator …
+        self.client_security = ()  # … and of agents and commands; without TLS, other addresses ask for some
         self.dir.mkdir(parents=True, exist_ok=True)
         self.logs = self.dir / "logs"
         self.logs.mkdir(exist_ok=True)
@@ -171,7 +173,8 @@ class Fleet:
         self.aggregator = self._start(Process(
             "aggregator",
             [*self._dress(None), self.program("neurontrace-aggregator"), "--listen", self.address or self.listen,
-             "--store", self.dir / "store", "--health-address", "127.0.0.1:0", *options], self.logs))
+             "--store", self.dir / "store", "--health-address", "127.0.0.1:0",
+             *(self.server_security or self._insecure()), *options], self.logs))
         line = self.aggregator.wait_for_line("listening on ")
         self.address = line.split("listening on ", 1)[1].split()[0]
         return self.aggregator
@@ -201,7 +204,8 @@ class Fleet:
              aggregator or self.address, "--socket", self.socket_of(instance_id), "--instance-id", instance_id,
              "--agent-id", f"agent-{instance_id}", "--health-address", "127.0.0.1:0",
              "--process-scan" if process_scan else "--no-process-scan",
-             "--host-samples" if host_samples else "--no-host-samples", *options], self.logs,
+             "--host-samples" if host_samples else "--no-host-samples",
+             *(self.client_security or self._insecure()), *options], self.logs,
             wrapped=bool(prefix) if wrapped is None else wrapped))
         self.agents[instance_id] = agent
         return agent
@@ -238,6 +242,9 @@ class Fleet:
             variables.append("LD_PRELOAD=" + ":".join(map(str, preloads)))
         return ("env", *variables) if variables else ()
 
+    def _insecure(self):
+        return () if self.listen.startswith("127.") else ("--insecure",)
+
     def _start(self, process):
         self._started.append(process)
         return process
@@ -247,7 +254,7 @@ class Fleet:
     def cli(self, *arguments, check=True, codes=(0,), seconds=120.0):
         """Runs `neurontrace …` and returns the finished process; with `check`, one of the exit codes is asked for."""
         command = [str(self.program("neurontrace")), "--aggregator", self.address or self.listen,
-                   *[str(a) for a in arguments]]
+                   *map(str, self.client_security or self._insecure()), *[str(a) for a in arguments]]
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds,
                               stdin=subprocess.DEVNULL, check=False, env={**os.environ, "NEURONTRACE_CONFIG": ""})
         if check and done.returncode not in codes:

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each role may do, whose captures, with which token, and that all of it is written down."""
+
+import hashlib
+import signal
+import unittest
+
+from fleet import wait_until
+from secure_case import SecureCase
+
+RULES = """
+[agents]
+certificate = uri:neurontrace:agent
+role = agent
+[root]
+certificate = cn:root
+role = admin
+[alice]
+certificate = cn:alice
+role = operator
+jobs = team-a-*
+[eve]
+certificate = cn:eve
+role = viewer
+"""
+
+
+class AccessTest(SecureCase):
+    def setUp(self):
+        super().setUp()
+        self.alice = self.ca.issue("alice")
+        self.eve = self.ca.issue("eve")
+        self.rules = self.fleet.dir / "access"
+        self.write_rules(RULES)
+
+    def write_rules(self, text):
+        new = self.rules.with_suffix(".new")
+        new.write_text(text)
+        new.rename(self.rules)
+
+    def start(self, *options):
+        self.start_secure_fleet("--access", self.rules, *options)
+
+    def test_each_role_may_do_its_own(self):
+        root = self.fleet.dir / "exports"
+        root.mkdir()
+        self.start("--export-root", root)
+        capture = self.start_capture()
+        self.wait_for_events(capture, 200)
+        self.stop_capture(capture)
+        # A viewer looks, and takes a file for itself.
+        self.assertEqual(self.cli_as(self.eve, "captures", "show", capture).returncode, 0)
+        self.assertEqual(self.cli_as(self.eve, "export", capture, "-o", self.fleet.dir / "eve.pftrace").returncode, 0)
+        self.check_refused(self.cli_as(self.eve, "capture", "start"), "eve is a viewer: StartCapture is for the role "
+                           "operator")
+        self.check_refused(self.cli_as(self.eve, "capture", "stop", capture), "StopCapture is for the role operator")
+        self.check_refused(self.cli_as(self.eve, "export", capture, "--to", root / "eve"), "eve is a viewer")
+        self.check_refused(self.cli_as(self.eve, "captures", "delete", capture),
+                           "DeleteCapture is for the role admin")
+        self.check_refused(self.cli_as(self.alice, "captures", "delete", capture),
+                           "DeleteCapture is for the role admin")
+        # Agents and people are apart, and who is in no rule is nobody.
+        self.check_refused(self.cli_as(self.agent, "status"), "agents is an agent")
+        mallory = self.ca.issue("mallory", "URI:neurontrace:admin")
+        self.check_refused(self.cli_as(mallory, "status"), "no rule of the aggregator's access fits this certificate")
+        self.fleet.client_security = self.eve
+        agent = self.fleet.start_agent("i-0002")
+        agent.wait_for_line("eve is a viewer: Control is for the role agent")
+        self.fleet.client_security = self.admin
+        self.assertEqual(self.fleet.cli_json("status")["agents_connected"], 1)
+        self.assertFalse((root / "eve").exists())
+        self.assertEqual(self.fleet.cli("captures", "delete", capture).returncode, 0)
+        self.check_audit(capture)
+
+    def check_audit(self, capture):
+        lines = [(line["action"], line.get("caller"), line["outcome"]) for line in self.audit()
+                 if line.get("capture") == capture or line["action"] == "call"]
+        for expected in (("capture.start", "root", "done"), ("capture.stop", "root", "done"),
+                         ("export", "eve", "done"), ("call", "eve", "refused"), ("call", "agents", "refused"),
+                         ("capture.delete", "root", "done")):
+            self.assertIn(expected, lines)
+        self.assertTrue(all(line["from"].startswith("ipv4:127.0.0.1:") for line in self.audit()
+                            if line["action"] != "call"))
+
+    def test_an_operator_has_the_captures_of_their_jobs_alone(self):
+        self.start()
+        other = self.start_capture()
+        self.check_refused(self.cli_as(self.alice, "capture", "start"), "name one of them with --job")
+        self.check_refused(self.cli_as(self.alice, "capture", "start", "--job", "team-b"), "and this one is of team-b")
+        for command in (("captures", "show"), ("capture", "stop"), ("export", "-o", self.fleet.dir / "x.pftrace")):
+            self.check_refused(self.cli_as(self.alice, *command, other), "alice has captures of the jobs team-a-*")
+        self.assertFalse((self.fleet.dir / "x.pftrace").exists())
+        self.assertNotIn(other, self.cli_as(self.alice, "captures").stdout)
+        self.assertEqual(self.fleet.show_capture(other)["state"], "CAPTURE_STATE_RECORDING")
+        self.stop_capture(other)
+
+    def test_tokens_count_while_they_stand_in_the_file(self):
+        self.start()
+        token = self.fleet.dir / "token"
+        token.write_text("a secret of grafana's\n")
+        grafana = ("--tls-ca", str(self.ca.ca), "--token-file", str(token))
+        self.check_refused(self.cli_as(grafana, "status"), "the token is not known here")
+        self.check_refused(self.cli_as(grafana[:2], "status"), "shows neither a certificate")
+        digest = hashlib.sha256(b"a secret of grafana's").hexdigest()
+        self.write_rules(f"{RULES}[grafana]\ntoken-sha256 = {digest}\nrole = viewer\n")
+        self.fleet.aggregator.signal(signal.SIGHUP)
+        wait_until(lambda: self.cli_as(grafana, "status").returncode == 0, "the token to count")
+        self.check_refused(self.cli_as(grafana, "capture", "start"), "grafana is a viewer")
+        # A bad file changes nothing; a good one without it makes the token an old one.
+        self.write_rules(RULES + "[broken\n")
+        self.fleet.aggregator.signal(signal.SIGHUP)
+        self.fleet.aggregator.wait_for_line("the 5 rules before stay in force")
+        self.assertEqual(self.cli_as(grafana, "status").returncode, 0)
+        self.write_rules(RULES)
+        wait_until(lambda: self.cli_as(grafana, "status").returncode != 0, "the token to count no more")
+        self.check_refused(self.cli_as(grafana, "status"), "is it an old one?")
+        # A token is never sent where others could read it, and stands in no log.
+        self.check_refused(self.cli_as(("--insecure", "--token-file", str(token)), "status"),
+                           "a token is not sent in plain text", code=2)
+        for log in (*self.fleet.logs.iterdir(), self.fleet.dir / "store" / "audit.log"):
+            self.assertNotIn("a secret of", log.read_text(errors="replace"), log)
+
+    def test_an_export_stays_below_its_roots(self):
+        root, outside = self.fleet.dir / "exports", self.fleet.dir / "outside"
+        root.mkdir()
+        outside.mkdir()
+        (root / "link").symlink_to(outside)
+        self.start("--export-root", root)
+        capture = self.start_capture()
+        self.wait_for_events(capture, 200)
+        self.stop_capture(capture)
+        for place in (outside, root / ".." / "outside", root / "link", "/etc"):
+            done = self.fleet.cli("export", capture, "--to", place, check=False)
+            self.assertNotEqual(done.returncode, 0, place)
+            self.assertIn(str(root), done.stderr, place)
+        self.assertEqual(list(outside.iterdir()), [])
+        refused = [line for line in self.audit() if line["action"] == "export"]
+        self.assertEqual(len(refused), 4)
+        self.assertTrue(all(line["outcome"] == "failed" for line in refused), refused)
+
+    def test_rules_without_tls_and_bad_rules_are_refused_at_the_start(self):
+        done = self.run_program("neurontrace-aggregator", "--listen", "127.0.0.1:0", "--store",
+                                self.fleet.dir / "store", "--access", self.rules)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("in plain text nobody shows who they are", done.stderr)
+        self.write_rules("[alice]\ncertificate = cn:alice\nrole = king\n")
+        done = self.run_program("neurontrace-aggregator", "--listen", "127.0.0.1:0", "--store",
+                                self.fleet.dir / "store", "--access", self.rules, *self.fleet.server_security)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(":3: [alice]: role is one of", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

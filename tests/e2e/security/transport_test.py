@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is let in at all: plain text, other authorities, certificates that are out of date or made out to somebody else.
+And that a fleet with certificates does its work, also while they are rotated."""
+
+import socket
+import ssl
+import unittest
+
+from certificates import Authority
+from fleet import wait_until
+from secure_case import SERVER_NAMES, SecureCase
+
+FAR = "192.0.2.1:9400"  # nobody's address
+
+
+class TransportTest(SecureCase):
+    def test_plain_text_is_refused_beyond_this_machine(self):
+        for program, option in (("neurontrace-aggregator", "--listen"), ("neurontrace-agent", "--aggregator")):
+            done = self.run_program(program, option, FAR, "--store" if "aggregator" in program else "--spool",
+                                    self.fleet.dir / "nowhere")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("without TLS", done.stderr)
+            self.assertIn("--insecure", done.stderr)
+        self.assertFalse((self.fleet.dir / "nowhere").exists(), "it began before it refused")
+        done = self.run_program("neurontrace", "--aggregator", FAR, "status")
+        self.check_refused(done, "without TLS", code=2)
+
+    def test_a_capture_is_whole_and_rotation_interrupts_nothing(self):
+        self.start_secure_fleet()
+        capture = self.start_capture()
+        self.wait_for_events(capture, 500)
+        # Another authority signs everything, as after a leak: first both are trusted, then all show the new one.
+        new = Authority(self.fleet.dir / "new-ca")
+        both = self.ca.ca.read_text() + new.ca.read_text()
+        (self.ca.dir / "both.pem").write_text(both)
+        (self.ca.dir / "both.pem").rename(self.ca.ca)
+        # gRPC looks at the files every two seconds.
+        new.issue("aggregator", *SERVER_NAMES)
+        new.issue("root", "URI:neurontrace:admin")
+        new.issue("agent", "URI:neurontrace:agent")
+        for name in ("aggregator", "agent"):
+            for ending in ("key", "pem"):
+                (new.dir / f"{name}.{ending}").rename(self.ca.dir / f"{name}.{ending}")
+
+        def served_with_the_new_one():
+            return self.cli_as(new.options("root"), "status").returncode == 0
+        wait_until(served_with_the_new_one, "the new certificate")
+        # An agent that comes again has to show the new certificate, and what it had is not lost.
+        self.fleet.agents["i-0001"].kill()
+        before = self.fleet.client_security
+        self.fleet.client_security = self.agent
+        self.fleet.start_agent("i-0001")
+        self.fleet.client_security = new.options("root")
+        self.addCleanup(setattr, self.fleet, "client_security", before)
+        events = int(self.fleet.show_capture(capture)["events"])
+        self.wait_for_events(capture, events + 500)
+        self.stop_capture(capture)
+        self.check_whole(capture)
+        log = self.fleet.aggregator.log.read_text()
+        self.assertIn("new connections see the new certificate", log)
+
+    def test_nobody_is_let_in_without_the_right_certificate(self):
+        self.start_secure_fleet()
+        self.check_refused(self.cli_as(("--insecure",), "status"), "It may want TLS")
+        self.check_refused(self.cli_as(("--tls-ca", str(self.ca.ca)), "status"), "--tls-cert")
+        theirs = Authority(self.fleet.dir / "theirs")
+        mallory = theirs.issue("mallory", "URI:neurontrace:admin")
+        self.check_refused(self.cli_as(mallory, "status"), "is not signed by what --tls-ca names")
+        self.check_refused(self.cli_as(("--tls-ca", str(self.ca.ca), *mallory[2:]), "status"), "--tls-cert")
+        old = self.ca.issue("old", "URI:neurontrace:admin", days=-2)
+        self.check_refused(self.cli_as(old, "status"), "was valid until", code=2)
+        # Whoever does not look at the date is refused by the aggregator.
+        self.assert_handshake_fails(old)
+        self.assertEqual(self.fleet.cli_json("status")["agents_connected"], 1)
+
+    def assert_handshake_fails(self, options):
+        context = ssl.create_default_context(cafile=str(self.ca.ca))
+        context.load_cert_chain(options[3], options[5])
+        context.set_alpn_protocols(["h2"])
+        host, port = self.fleet.address.rsplit(":", 1)
+        with self.assertRaises((ssl.SSLError, ConnectionError)):
+            with socket.create_connection((host, int(port)), timeout=20) as plain:
+                with context.wrap_socket(plain, server_hostname="localhost") as secure:
+                    secure.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+                    while secure.recv(4096):  # with TLS 1.3 the refusal comes after the client's part
+                        pass
+                    raise ConnectionResetError("closed")
+
+    def test_an_aggregator_with_another_name_is_not_believed(self):
+        self.fleet.server_security = self.ca.issue("aggregator", "DNS:aggregator.neurontrace")
+        self.fleet.client_security = self.admin
+        self.fleet.start_aggregator()
+        self.check_refused(self.cli_as(self.admin, "status"), "--tls-server-name")
+        named = (*self.admin, "--tls-server-name", "aggregator.neurontrace")
+        self.assertEqual(self.cli_as(named, "status").returncode, 0)
+
+    def test_bad_files_are_named_before_anything_begins(self):
+        server = list(self.fleet.server_security)
+        cases = {
+            "has no certificate": {1: self.fleet.dir / "empty.pem"},
+            "there is no such file": {3: self.fleet.dir / "none.pem"},
+            "is not the one of the certificate": {5: self.agent[5]},
+        }
+        (self.fleet.dir / "empty.pem").write_text("")
+        for words, changes in cases.items():
+            options = [changes.get(i, option) for i, option in enumerate(server)]
+            done = self.run_program("neurontrace-aggregator", "--listen", "127.0.0.1:0", "--store",
+                                    self.fleet.dir / "store", *options)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(words, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -196,6 +196,8 @@ std::optional<AgentConfig> ParseAgentConfig(int argc, char** argv, int& exit_cod
   AddSpoolOptions(app, config, words);
   AddDaemonOptions(app, config);
   AddSecurityOptions(app, config.security, ChannelSide::kClient);
+  // A key that is no option is a mistake, as it is on the command line.
+  app.allow_config_extras(CLI::config_extras_mode::error);
   app.set_config("--config", "", "File with options, as TOML: aggregator = \"10.0.0.5:9400\"")
       ->envname("NEURONTRACE_AGENT_CONFIG");
   app.footer(

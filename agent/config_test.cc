@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 
 namespace neurontrace {
 namespace {
@@ -50,6 +52,24 @@ TEST_F(AgentConfigTest, NeedsOnlyTheAggregator) {
   EXPECT_EQ(parsed.config->socket, "/run/neurontrace/agent.sock");
   EXPECT_EQ(parsed.config->health_address, "127.0.0.1:9401");
   EXPECT_FALSE(parsed.config->ranks.any());
+}
+
+TEST_F(AgentConfigTest, TakesOptionsFromAFileAndTheCommandLineWins) {
+  const std::string path = ::testing::TempDir() + "/nt_agent_config_test.toml";
+  std::ofstream(path) << "aggregator = \"10.0.0.5:9400\"\nspool-bytes = \"2GiB\"\n"
+                         "tls-ca = \"ca.pem\"\ntls-server-name = \"aggregator\"\n";
+  const Parsed parsed = Parse({"--config", path, "--tls-ca", "other.pem"});
+  ASSERT_TRUE(parsed.config.has_value()) << parsed.err;
+  EXPECT_EQ(parsed.config->aggregator, "10.0.0.5:9400");
+  EXPECT_EQ(parsed.config->spool_bytes, uint64_t{2} << 30);
+  EXPECT_EQ(parsed.config->security.ca, "other.pem");
+  EXPECT_EQ(parsed.config->security.server_name, "aggregator");
+  std::ofstream(path) << "agregator = \"10.0.0.5:9400\"\n";
+  const Parsed wrong = Parse({"--config", path, "--aggregator", "a:1"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("agregator"));
+  std::remove(path.c_str());
+  EXPECT_EQ(Parse({"--config", path, "--aggregator", "a:1"}).exit_code, 2) << "the file is gone";
 }
 
 TEST_F(AgentConfigTest, TheSpoolIsSyncedUnlessTold) {

@@ -86,6 +86,8 @@ void AddTriggerOptions(CLI::App& app, AggregatorConfig& config) {
 }
 
 void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
+  // A key that is no option is a mistake, as it is on the command line.
+  app.allow_config_extras(CLI::config_extras_mode::error);
   app.set_config("--config", "", "File with options, as TOML: listen = \"0.0.0.0:9400\"");
   std::vector<ExportRoot>& roots = config.export_roots;
   const auto add = [&](const std::string& name, bool renames, const std::string& what) {

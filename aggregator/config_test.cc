@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
+#include <string>
 #include <vector>
 
 namespace neurontrace {
@@ -24,6 +27,22 @@ TEST(AggregatorConfig, AcknowledgesOnlyWhatIsOnDiskUnlessTold) {
   EXPECT_EQ(Parse({}, exit_code)->durability, Durability::kSynced);
   EXPECT_EQ(Parse({"--durability", "synced"}, exit_code)->durability, Durability::kSynced);
   EXPECT_EQ(Parse({"--durability", "page-cache"}, exit_code)->durability, Durability::kPageCache);
+}
+
+TEST(AggregatorConfig, AKeyOfTheFileThatIsNoOptionIsAMistake) {
+  const std::string path = ::testing::TempDir() + "/nt_aggregator_config_test.toml";
+  std::ofstream(path) << "store = \"/data\"\naccess = \"/etc/access\"\n";
+  int exit_code = -1;
+  const auto config = Parse({"--config", path}, exit_code);
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->access, "/etc/access");
+  EXPECT_EQ(config->audit_log, "/data/audit.log");
+  std::ofstream(path) << "acces = \"/etc/access\"\n";
+  ::testing::internal::CaptureStderr();
+  EXPECT_FALSE(Parse({"--config", path}, exit_code).has_value());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("acces"));
+  EXPECT_EQ(exit_code, 2);
+  std::remove(path.c_str());
 }
 
 TEST(AggregatorConfig, AnswersProbesAtThePortThatItIsTold) {

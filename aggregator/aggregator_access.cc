@@ -29,7 +29,9 @@ absl::Status Aggregator::OpenAccess(const AggregatorConfig& config) {
         "--tls-key with it");
   }
   RETURN_IF_ERROR(access_.Load());
-  ASSIGN_OR_RETURN(audit_, AuditLog::Open(config.audit_log, clock_));
+  const std::string audit_log =
+      config.audit_log.empty() ? config.store + "/audit.log" : config.audit_log;
+  ASSIGN_OR_RETURN(audit_, AuditLog::Open(audit_log, clock_));
   if (config.security.has_tls()) {
     health_.Declare(kCertificateCondition, HealthState::Severity::kReadiness, "");
     health_.Set(kCertificateCondition, true);

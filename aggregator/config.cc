@@ -208,7 +208,6 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
     return std::nullopt;
   }
   config.json = output == "json";
-  if (config.audit_log.empty()) config.audit_log = config.store + "/audit.log";
   return config;
 }
 

@@ -33,7 +33,7 @@ struct AggregatorConfig {
   bool trigger_posts_from_anywhere = false;
   ChannelSecurity security;
   std::string access;     // file of who may do what; empty: it stands in certificates
-  std::string audit_log;  // never empty
+  std::string audit_log;  // empty: in the store's directory
   std::vector<ExportRoot> export_roots;       // where exports may be written; empty: nowhere
   S3Service s3;                               // for roots in buckets
   std::vector<std::string> standing_exports;  // rules, see docs/operations.md

@@ -36,7 +36,7 @@ TEST(AggregatorConfig, AKeyOfTheFileThatIsNoOptionIsAMistake) {
   const auto config = Parse({"--config", path}, exit_code);
   ASSERT_TRUE(config.has_value());
   EXPECT_EQ(config->access, "/etc/access");
-  EXPECT_EQ(config->audit_log, "/data/audit.log");
+  EXPECT_EQ(config->audit_log, "");
   std::ofstream(path) << "acces = \"/etc/access\"\n";
   ::testing::internal::CaptureStderr();
   EXPECT_FALSE(Parse({"--config", path}, exit_code).has_value());

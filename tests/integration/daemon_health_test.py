@@ -12,7 +12,7 @@ from pathlib import Path
 from fleet import wait_until
 from fleet_case import FleetCase
 
-OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
+METRICS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 
 
@@ -128,7 +128,7 @@ class Health(FleetCase):
         self.check_whole(capture_id)
 
     def test_every_metric_is_documented(self):
-        documented = set(re.findall(r"`(neurontrace_\w+)", OPERATIONS.read_text(encoding="utf-8")))
+        documented = set(re.findall(r"`(neurontrace_\w+)", METRICS.read_text(encoding="utf-8")))
         self.start_fleet()
         self.fleet.cli("capture", "--duration", "300ms")
         for name, process in self.daemons().items():
@@ -140,7 +140,7 @@ class Health(FleetCase):
                 self.assertTrue(sample.startswith(f"neurontrace_{name}_"), sample)
                 self.assertTrue({("HELP", sample), ("HELP", base)} & described, sample)
                 self.assertTrue({("TYPE", sample), ("TYPE", base)} & described, sample)
-                self.assertTrue({sample, base} & documented, f"{sample} is not in docs/operations.md")
+                self.assertTrue({sample, base} & documented, f"{sample} is not in docs/metrics.md")
 
 
 if __name__ == "__main__":

@@ -86,7 +86,8 @@ class ChannelSecurityTest : public ::testing::Test {
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
   }
-  grpc::Status Call(const ChannelSecurity& security, const std::string& host = "localhost") {
+  // By its number: c-ares, which gRPC looks names up with, leaks some bytes for each.
+  grpc::Status Call(const ChannelSecurity& security, const std::string& host = "127.0.0.1") {
     const auto stub =
         v1::OperatorService::NewStub(MakeChannel(host + ":" + std::to_string(port_), security));
     grpc::ClientContext context;
@@ -214,7 +215,7 @@ TEST_F(ChannelSecurityTest, ABadNewCertificateIsOutOfForceOnceThereIsAGoodOne) {
   Serve(false);
   ours_.Write("server.pem", "no certificate");
   EXPECT_TRUE(FailsInTime(Of(ours_, "alice")));
-  ours_.Issue("server", {.names = {"DNS:localhost"}});
+  ours_.Issue("server", {.names = {"IP:127.0.0.1"}});
   EXPECT_TRUE(AnswersInTime(Of(ours_, "alice")));
 }
 

@@ -47,6 +47,20 @@ void TakeAggregator(Context& context, const std::vector<std::string>& words) {
   if (environment != nullptr && *environment != '\0') context.aggregator = environment;
   if (const std::string named = AggregatorIn(words); !named.empty()) context.aggregator = named;
   context.connect_timeout_ms = kAnswerMs;
+  const std::pair<const char*, std::string&> files[] = {
+      {"NEURONTRACE_TLS_CA", context.security.ca},
+      {"NEURONTRACE_TLS_CERT", context.security.cert},
+      {"NEURONTRACE_TLS_KEY", context.security.key},
+      {"NEURONTRACE_TLS_SERVER_NAME", context.security.server_name},
+      {"NEURONTRACE_TOKEN_FILE", context.security.token_file}};
+  for (const auto& [name, path] : files) {
+    if (const char* const value = getenv(name); value != nullptr) path = value;
+  }
+}
+
+// Nothing is asked of an aggregator that a command would not speak to.
+bool MayAsk(const Context& context) {
+  return CheckSecurity(context.security, context.aggregator, ChannelSide::kClient).ok();
 }
 
 const char* KindName(CompletionKind kind) {
@@ -66,10 +80,16 @@ const char* KindName(CompletionKind kind) {
 
 int PrintCompletions(const CLI::App& app, Context& context, const std::vector<std::string>& words) {
   TakeAggregator(context, words);
-  const Completions completions =
-      Complete(app, words,
-               {.captures = [&context] { return CaptureCandidates(context); },
-                .instances = [&context] { return InstanceCandidates(context); }});
+  const Completions completions = Complete(
+      app, words,
+      {.captures =
+           [&context] {
+             return MayAsk(context) ? CaptureCandidates(context) : std::vector<Candidate>();
+           },
+       .instances =
+           [&context] {
+             return MayAsk(context) ? InstanceCandidates(context) : std::vector<Candidate>();
+           }});
   for (const Candidate& candidate : completions.candidates) {
     fmt::print("{}\t{}\n", candidate.text, candidate.description);
   }

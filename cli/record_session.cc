@@ -140,6 +140,8 @@ absl::Status RecordSession::StartDaemons(const RecordPrograms& programs,
                        {programs.aggregator, "--listen", "127.0.0.1:0", "--store", path + "/store",
                         "--health-address", "127.0.0.1:0", "--durability", "page-cache"},
                        path + "/aggregator.log"));
+  // An aggregator of its own on this machine: the certificates are for the site's.
+  context_.security = {};
   ASSIGN_OR_RETURN(context_.aggregator,
                    aggregator_->WaitForLine("listening on ", kDaemonStartMs, is_abandoned));
   // Of this machine's processes only the command's are its affair.

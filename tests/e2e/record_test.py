@@ -16,6 +16,7 @@ import termios
 import unittest
 from pathlib import Path
 
+from certificates import Authority
 from fleet import wait_until
 from pftrace_reader import Pftrace
 
@@ -173,12 +174,19 @@ class RecordTest(unittest.TestCase):
         self.assertTrue(Path(told["store"]).is_dir())
         shutil.rmtree(Path(told["store"]).parent)
 
+    def certificates(self):
+        """What who works with a secured aggregator has in the environment."""
+        authority = Authority(self.dir / "authority")
+        authority.issue("me", "URI:neurontrace:operator")
+        return {"NEURONTRACE_TLS_CA": str(authority.ca), "NEURONTRACE_TLS_CERT": str(authority.dir / "me.pem"),
+                "NEURONTRACE_TLS_KEY": str(authority.dir / "me.key")}
+
     def test_what_the_site_sets_for_its_own_daemons_does_not_count(self):
         rules = self.dir / "rules"
         rules.mkdir()  # no file that could be read
         done = self.run_record(self.sim, "--duration", "1", *WORK,
                                env={"NEURONTRACE_TRIGGERS": str(rules), "NEURONTRACE_CLOCK_PROBES": "of another version",
-                                    "NEURONTRACE_SPOOL_ADOPT": "of another version"})
+                                    "NEURONTRACE_SPOOL_ADOPT": "of another version"} | self.certificates())
         self.assertEqual(done.returncode, 0, done.stderr)
         self.check_trace()
 

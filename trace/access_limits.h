@@ -28,6 +28,10 @@ inline constexpr int kGrpcStreamsPerConnectionMax = 128;
 // From a connection's first byte to its last of TLS and HTTP/2's settings. Later: closed.
 inline constexpr int kGrpcHandshakeMsMax = 10'000;
 
+// Lines a second of what strangers at a port can cause; further ones are counted.
+inline constexpr uint32_t kRefusalsWrittenPerSecond = 10;  // in the audit log
+inline constexpr uint32_t kGrpcLogLinesPerSecond = 10;
+
 // The audit log: when it is as large as this, it is renamed to NAME.1, and what was that is gone.
 inline constexpr uint64_t kAuditLogBytesMax = uint64_t{64} << 20;
 // One text in it. Longer: cut.

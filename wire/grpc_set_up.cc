@@ -10,10 +10,10 @@
 #include <mutex>
 #include <string>
 
+#include "trace/access_limits.h"
+
 namespace neurontrace {
 namespace {
-
-constexpr uint32_t kLinesPerSecond = 10;
 
 struct Gate {
   std::mutex mutex;  // guards all below
@@ -45,7 +45,7 @@ void Pass(gpr_log_func_args* line) {
       gate.left_out = 0;
     }
   }
-  if (gate.written == kLinesPerSecond) {
+  if (gate.written == limits::kGrpcLogLinesPerSecond) {
     ++gate.left_out;
     return;
   }

@@ -101,18 +101,11 @@ void AuditLog::Write(const AuditEntry& entry) {
   const std::string line = LineOf(entry, clock_.RealtimeNs());
   const std::lock_guard lock(mutex_);
   const absl::Status status = Append(line);
-  if (status.ok()) {
-    ++written_;
-  } else {
+  if (!status.ok()) {
     ++failed_;
     if (!was_bad_) SPDLOG_ERROR("{}", std::string(status.message()));
   }
   was_bad_ = !status.ok();
-}
-
-uint64_t AuditLog::written() const {
-  const std::lock_guard lock(mutex_);
-  return written_;
 }
 
 uint64_t AuditLog::failed() const {

@@ -41,7 +41,6 @@ class AuditLog {
   // disk is no reason to leave a job unseen.
   void Write(const AuditEntry& entry);
 
-  uint64_t written() const;
   uint64_t failed() const;
 
  private:
@@ -56,7 +55,6 @@ class AuditLog {
   mutable std::mutex mutex_;  // guards all below
   UniqueFd file_;
   uint64_t bytes_ = 0;
-  uint64_t written_ = 0;
   uint64_t failed_ = 0;
   bool was_bad_ = false;
 };

@@ -5,12 +5,11 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "trace/access_limits.h"
 #include "wire/grpc_status.h"
 
 namespace neurontrace {
 namespace {
-
-constexpr uint32_t kRefusalsWrittenPerSecond = 10;
 
 prometheus::Counter& MakeCounter(prometheus::Registry& registry, const char* reason) {
   return prometheus::BuildCounter()
@@ -56,7 +55,7 @@ bool CallGuard::MayWrite() {
     second_ = second;
     written_in_second_ = 0;
   }
-  return ++written_in_second_ <= kRefusalsWrittenPerSecond;
+  return ++written_in_second_ <= limits::kRefusalsWrittenPerSecond;
 }
 
 }  // namespace neurontrace

@@ -21,8 +21,8 @@ std::string_view WordOf(Role role);
 std::optional<Role> RoleOf(std::string_view word);
 
 struct Caller {
-  std::string name;  // for people: of the rule in the access file, or in the certificate
-  Role role = Role::kAdmin;
+  std::string name;          // for people: of the rule in the access file, or in the certificate
+  Role role = Role::kAgent;  // which may look at nothing and begin nothing
   // Names of jobs, each whole or with a * for any ending; empty: all, and what belongs to none.
   std::vector<std::string> jobs;
 

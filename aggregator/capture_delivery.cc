@@ -17,9 +17,9 @@
 #include "aggregator/deliver/artifact_paths.h"
 #include "aggregator/deliver/delivery.h"
 #include "aggregator/deliver/worker_directory.h"
+#include "base/json_string.h"
 #include "base/sha256.h"
 #include "base/status.h"
-#include "trace/event_json.h"
 #include "wire/export_options.h"
 
 namespace neurontrace {

@@ -15,8 +15,8 @@
 #include "aggregator/export/gzip_file.h"
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/timeline/store_chunk_source.h"
+#include "base/json_string.h"
 #include "base/status.h"
-#include "trace/event_json.h"
 #include "trace/limits.h"
 #include "wire/export_options.h"
 

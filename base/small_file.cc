@@ -54,4 +54,13 @@ FileMark MarkOf(const std::string& path) {
           .changed_ns = about.st_mtim.tv_sec * 1'000'000'000 + about.st_mtim.tv_nsec};
 }
 
+bool WatchedFile::MayBeNew() {
+  const FileMark mark = MarkOf(path_);
+  const bool is_same = looked_ && mark == mark_ && !mark_.WasYoungAt(looked_realtime_ns_);
+  looked_ = true;
+  mark_ = mark;
+  looked_realtime_ns_ = clock_.RealtimeNs();
+  return !is_same;
+}
+
 }  // namespace neurontrace

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 
 // Files that people write, and that may be written again while a daemon runs: rules, access,
 // tokens.
@@ -31,5 +33,25 @@ struct FileMark {
   friend bool operator==(const FileMark&, const FileMark&) = default;
 };
 FileMark MarkOf(const std::string& path);
+
+// A file that is read again when it has changed. One thread; blocks on the disk.
+class WatchedFile {
+ public:
+  // `clock` outlives it.
+  WatchedFile(std::string path, const Clock& clock) : path_(std::move(path)), clock_(clock) {}
+
+  // Whether it may be another one than at the last call; true at the first. Read it then, after
+  // this.
+  bool MayBeNew();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+  const Clock& clock_;
+  bool looked_ = false;
+  FileMark mark_;
+  uint64_t looked_realtime_ns_ = 0;
+};
 
 }  // namespace neurontrace

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/json_string.h"
+
 namespace neurontrace {
 namespace {
 
@@ -105,41 +107,6 @@ void AppendKeys(const WrittenEvent& from, KeyScope scope, ObjectWriter& object, 
 }
 
 }  // namespace
-
-void AppendJsonString(std::string_view text, std::string& out) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  out += '"';
-  size_t plain = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c >= 0x20 && c != '"' && c != '\\') continue;
-    out.append(text.data() + plain, i - plain);
-    plain = i + 1;
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      default:
-        out += "\\u00";
-        out += kHex[c >> 4];
-        out += kHex[c & 15];
-    }
-  }
-  out.append(text.data() + plain, text.size() - plain);
-  out += '"';
-}
 
 void AppendJsonValue(ValueType type, const AttributeValue& value, std::string& out) {
   switch (type) {

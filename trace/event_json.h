@@ -10,10 +10,6 @@
 // Events back to the JSON that the Neuron Runtime's fetch call gives: for exports and for people.
 namespace neurontrace {
 
-// Appends `text` (UTF-8) as a JSON string with its quotes. Control characters, quotes and
-// backslashes are escaped, nothing else.
-void AppendJsonString(std::string_view text, std::string& out);
-
 // Appends the value of a column with this type; what is not finite (JSON has no word for it)
 // becomes null.
 void AppendJsonValue(ValueType type, const AttributeValue& value, std::string& out);

@@ -10,14 +10,13 @@
 namespace neurontrace {
 
 absl::Status AccessBook::Load() {
-  if (path_.empty()) return absl::OkStatus();
+  if (file_.path().empty()) return absl::OkStatus();
+  file_.MayBeNew();
   return Read();
 }
 
 absl::Status AccessBook::Read() {
-  mark_ = MarkOf(path_);
-  read_realtime_ns_ = clock_.RealtimeNs();
-  ASSIGN_OR_RETURN(AccessRules rules, ReadAccessFile(path_));
+  ASSIGN_OR_RETURN(AccessRules rules, ReadAccessFile(file_.path()));
   auto made = std::make_shared<const AccessRules>(std::move(rules));
   const std::lock_guard lock(mutex_);
   rules_ = std::move(made);
@@ -25,16 +24,16 @@ absl::Status AccessBook::Read() {
 }
 
 void AccessBook::Look(bool anyway) {
-  if (path_.empty()) return;
-  if (!anyway && !mark_.WasYoungAt(read_realtime_ns_) && MarkOf(path_) == mark_) return;
+  if (file_.path().empty()) return;
+  if (!file_.MayBeNew() && !anyway) return;
   const std::shared_ptr<const AccessRules> before = rules();
   const absl::Status status = Read();
   const std::string problem(status.message());
   if (problem == problem_ && (!problem.empty() || *before == *rules())) return;
   problem_ = problem;
   if (status.ok()) {
-    SPDLOG_INFO("access: the {} rules of {} are in force (before: {})", rules()->size(), path_,
-                before->size());
+    SPDLOG_INFO("access: the {} rules of {} are in force (before: {})", rules()->size(),
+                file_.path(), before->size());
   } else {
     SPDLOG_ERROR("access: the {} rules before stay in force: {}", before->size(), problem);
   }

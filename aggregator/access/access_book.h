@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "aggregator/access/access_rules.h"
@@ -18,7 +19,7 @@ namespace neurontrace {
 class AccessBook {
  public:
   // An empty path: the rules of AccessRules() for ever. `clock` outlives it.
-  AccessBook(std::string path, const Clock& clock) : path_(std::move(path)), clock_(clock) {}
+  AccessBook(std::string path, const Clock& clock) : file_(std::move(path), clock) {}
 
   // For the first time; see ReadAccessFile for errors.
   absl::Status Load();
@@ -30,10 +31,7 @@ class AccessBook {
  private:
   absl::Status Read();
 
-  const std::string path_;
-  const Clock& clock_;
-  FileMark mark_;
-  uint64_t read_realtime_ns_ = 0;
+  WatchedFile file_;
   std::string problem_;  // of the file as it is now; empty: none
 
   mutable std::mutex mutex_;

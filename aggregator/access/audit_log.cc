@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "base/clean_text.h"
+#include "base/json_string.h"
 #include "base/status.h"
-#include "trace/event_json.h"
 
 namespace neurontrace {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "aggregator/deliver/volume.h"
 #include "base/clean_text.h"
+#include "base/json_string.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "trace/artifact.h"
-#include "trace/event_json.h"
 #include "trace/limits.h"
 
 namespace neurontrace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "aggregator/align/clock_reading.h"
-#include "trace/event_json.h"
+#include "base/json_string.h"
 
 namespace neurontrace {
 namespace {

@@ -6,20 +6,21 @@
 namespace neurontrace {
 
 absl::StatusOr<std::vector<TriggerRule>> RuleFileWatch::Load() {
-  mark_ = MarkOf(path_);
-  read_realtime_ns_ = clock_.RealtimeNs();
-  absl::StatusOr<std::vector<TriggerRule>> rules = ReadTriggerFile(path_);
+  file_.MayBeNew();
+  return Read();
+}
+
+absl::StatusOr<std::vector<TriggerRule>> RuleFileWatch::Read() {
+  absl::StatusOr<std::vector<TriggerRule>> rules = ReadTriggerFile(file_.path());
   problem_ = rules.ok() ? "" : std::string(rules.status().message());
   if (rules.ok()) rules_ = *rules;
   return rules;
 }
 
 std::optional<std::vector<TriggerRule>> RuleFileWatch::Look(bool anyway) {
-  if (!anyway && !mark_.WasYoungAt(read_realtime_ns_) && MarkOf(path_) == mark_) {
-    return std::nullopt;
-  }
+  if (!file_.MayBeNew() && !anyway) return std::nullopt;
   const std::vector<TriggerRule> before = rules_;
-  const auto rules = Load();
+  const auto rules = Read();
   if (!rules.ok() || *rules == before) return std::nullopt;
   return *rules;
 }

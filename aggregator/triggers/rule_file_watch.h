@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,7 +19,7 @@ namespace neurontrace {
 class RuleFileWatch {
  public:
   // `clock` outlives it.
-  RuleFileWatch(std::string path, const Clock& clock) : path_(std::move(path)), clock_(clock) {}
+  RuleFileWatch(std::string path, const Clock& clock) : file_(std::move(path), clock) {}
 
   // For the first time; see ReadTriggerFile for errors.
   absl::StatusOr<std::vector<TriggerRule>> Load();
@@ -27,15 +27,14 @@ class RuleFileWatch {
   // it is read in any case.
   std::optional<std::vector<TriggerRule>> Look(bool anyway);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
   // What is wrong with the file as it is now; empty: its rules are in force.
   const std::string& problem() const { return problem_; }
 
  private:
-  const std::string path_;
-  const Clock& clock_;
-  FileMark mark_;
-  uint64_t read_realtime_ns_ = 0;
+  absl::StatusOr<std::vector<TriggerRule>> Read();
+
+  WatchedFile file_;
   std::vector<TriggerRule> rules_;
   std::string problem_;
 };

@@ -12,6 +12,7 @@
 #include "agent/source/neuron/nrt_event_decoder.h"
 #include "agent/source/recording_sink.h"
 #include "agent/source/stream_writer.h"
+#include "base/json_string.h"
 #include "base/random.h"
 
 namespace neurontrace {

@@ -14,6 +14,7 @@
 #include "aggregator/timeline/device_stamp.h"
 #include "aggregator/timeline/rank_binding.h"
 #include "base/clean_text.h"
+#include "base/json_string.h"
 #include "base/status.h"
 #include "trace/event_json.h"
 #include "trace/limits.h"

@@ -3,6 +3,7 @@
 
 #include "absl/strings/ascii.h"
 #include "base/clean_text.h"
+#include "base/json_string.h"
 #include "trace/event_json.h"
 
 namespace neurontrace {

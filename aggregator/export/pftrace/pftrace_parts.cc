@@ -8,8 +8,8 @@
 
 #include "aggregator/export/gzip_file.h"
 #include "aggregator/export/pftrace/display_order.h"
+#include "base/json_string.h"
 #include "base/status.h"
-#include "trace/event_json.h"
 
 namespace neurontrace {
 namespace {

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/json_string.h"
 #include "tests/e2e/pftrace_check/checker.h"
-#include "trace/event_json.h"
 
 namespace neurontrace::pftrace_check {
 namespace {

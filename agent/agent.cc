@@ -2,11 +2,11 @@
 #include "agent/agent.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -15,9 +15,7 @@
 #include "agent/ranks/rank_resolver.h"
 #include "agent/source/artifact/process_start.h"
 #include "agent/upload/grpc_upload_stream.h"
-#include "base/call_on.h"
 #include "base/status.h"
-#include "trace/trigger_limits.h"
 #include "wire/grpc_channel.h"
 
 namespace neurontrace {
@@ -35,7 +33,6 @@ constexpr uint64_t kAnswerWaitMaxNs = 10'000'000'000;
 constexpr uint64_t kSpoolAgainNs = 1'000'000'000;
 constexpr uint64_t kLastEvidenceNs = 1'000'000'000;
 constexpr uint64_t kLastCursorsNs = 2'000'000'000;
-constexpr std::chrono::milliseconds kPostPatience{5'000};
 
 // Sources may not look at agent/ranks, so the two meet here.
 RankResolver MakeRankResolver(const ConfiguredRanks& configured) {
@@ -110,28 +107,14 @@ std::unique_ptr<UntappedWorkers> MakeUntappedWorkers(const AgentConfig& config,
       [&taps](uint32_t pid, uint64_t start) { return taps.HasWorker(pid, start); });
 }
 
-PostAnswer AnswerOf(const AgentTriggers::PostOutcome& outcome) {
-  using Posted = AgentTriggers::Posted;
-  switch (outcome.posted) {
-    case Posted::kTold:
-      return {202, "told the aggregator: neurontrace triggers list shows what came of it\n"};
-    case Posted::kNoRule:
-      return {404, "there is no such rule\n"};
-    case Posted::kNotPosted:
-      return {404, "only rules of `when = post` take a POST\n"};
-    case Posted::kCoolsDown:
-      return {429, "it cools down\n", outcome.retry_ns / 1'000'000'000 + 1};
-    case Posted::kUnheard:
-      return {503, "there is no aggregator now\n", 10};
-  }
-  return {503, ""};
-}
-
 }  // namespace
 
-Agent::Agent(const AgentConfig& config, const AgentInfo& info)
-    : drain_ns_(uint64_t{config.drain_seconds} * 1'000'000'000),
+Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& process)
+    : log_(process.log),
+      drain_ns_(uint64_t{config.drain_seconds} * 1'000'000'000),
       spool_adopts_(config.spool_adopts),
+      reload_(config.config_file, config.options, AgentOptionsAtOnce(), MakeReloadHooks(process),
+              clock_),
       spool_(MakeSpool(config, info, FilesOf(config, files_, unsynced_files_), io_loop_, loop_,
                        clock_, random_)),
       queue_(spool_.get()),
@@ -171,7 +154,8 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info)
       clocks_(config, info),
       metrics_(*registry_, info.instance_id,
                {source_metrics_, queue_, uploader_, control_, taps_, spool_.get(), clock_,
-                answer_watch_, clocks_, triggers_}) {
+                answer_watch_, clocks_, triggers_}),
+      program_metrics_(*registry_, AgentProgramMetrics(info.instance_id)) {
   health_.Declare(kAggregatorCondition, HealthState::Severity::kReadiness, "not connected yet");
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
   health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not looked at yet");
@@ -239,10 +223,12 @@ Agent::~Agent() {
 }
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(const AgentConfig& config,
-                                                     const AgentInfo& info) {
-  RETURN_IF_ERROR(CheckSecurity(config.security, config.aggregator, ChannelSide::kClient));
-  std::unique_ptr<Agent> agent(new Agent(config, info));
+                                                     const AgentInfo& info,
+                                                     const Process& process) {
+  RETURN_IF_ERROR(CheckAgentConfig(config));
+  std::unique_ptr<Agent> agent(new Agent(config, info, process));
   RETURN_IF_ERROR(agent->Start(config));
+  agent->health_server_->AddStatusPage(agent->MakeStatusPage(info));
   return agent;
 }
 
@@ -255,23 +241,12 @@ absl::Status Agent::Start(const AgentConfig& config) {
   return absl::OkStatus();
 }
 
-PostPage Agent::MakeTriggerPage(const AgentConfig& config) {
-  return {.prefix = "/triggers/",
-          .body_bytes_max = limits::kTriggerBodyBytesMax,
-          .is_for_anybody = config.trigger_posts_from_anywhere,
-          .take = [this](const PostRequest& request) {
-            const auto outcome = CallOn(loop_, kPostPatience, [this, &request] {
-              return triggers_.Post(request.name, request.body);
-            });
-            return outcome ? AnswerOf(*outcome) : PostAnswer{503, "busy: try again\n", 1};
-          }};
-}
-
 void Agent::Run(int signal_fd) {
   loop_.AddReadableWatch(signal_fd, [this, signal_fd] { OnSignal(signal_fd); });
   loop_.PostTask([this] {
     OpenSpool();
     PublishMetrics();
+    LookAtConfig();
   });
   loop_.Run();
   loop_.RemoveReadableWatch(signal_fd);
@@ -330,6 +305,7 @@ absl::Status Agent::CheckAggregator(const std::string& aggregator_id) {
 void Agent::OnSignal(int signal_fd) {
   signalfd_siginfo signal{};
   if (read(signal_fd, &signal, sizeof(signal)) != sizeof(signal)) return;
+  if (signal.ssi_signo == SIGHUP) return reload_.Look(true);
   if (std::exchange(ending_, true)) {
     spdlog::warn("signal {} again: ending at once", signal.ssi_signo);
     loop_.Quit();
@@ -380,6 +356,7 @@ void Agent::LookAtUpload() {
 void Agent::PublishMetrics() {
   LookAtUpload();
   metrics_.Publish();
+  program_metrics_.Publish(log_, reload_);
   const auto stall = DescribeStall(source_metrics_.canary_watch, clock_.MonotonicNs());
   health_.Set(kDataFlowCondition, !stall, stall.value_or(""));
   if (started_ && spool_ != nullptr) {

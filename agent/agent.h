@@ -4,9 +4,11 @@
 #include <prometheus/registry.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,19 +34,32 @@
 #include "base/file_system.h"
 #include "base/random.h"
 #include "base/unsynced_file_system.h"
+#include "daemon/config_reload.h"
+#include "daemon/process_tables.h"
+#include "daemon/program_log.h"
+#include "daemon/program_metrics.h"
 #include "health/health_server.h"
 #include "health/health_state.h"
 #include "trace/agent_info.h"
 
 namespace neurontrace {
 
+ProgramMetrics::Names AgentProgramMetrics(const std::string& instance_id);
+
 // Builds everything of one agent, connects it and owns it. All of it lives on one sequence, the
 // thread that calls Run; the spool's disk, gRPC and HTTP have threads of their own.
 class Agent {
  public:
+  // The process that it is in.
+  struct Process {
+    ProgramLog& log;  // outlives the agent
+    // The configuration as the command line and the files say it now.
+    std::function<absl::StatusOr<AgentConfig>()> read_config;
+  };
   // Errors of the socket and of the health address, as they are said to people.
   static absl::StatusOr<std::unique_ptr<Agent>> Create(const AgentConfig& config,
-                                                       const AgentInfo& info);
+                                                       const AgentInfo& info,
+                                                       const Process& process);
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
@@ -52,12 +67,13 @@ class Agent {
   // Works until one of the signals that `signal_fd` (signalfd(2)) reports. Then sources are read no
   // further, and what they gave is sent for as long as the drain time allows; what is left stays in
   // the spool, or, where there is none, with the workers, and the next agent goes on with it.
+  // SIGHUP ends nothing: the file of the configuration is read again.
   void Run(int signal_fd);
 
   int health_port() const { return health_server_->port(); }
 
  private:
-  Agent(const AgentConfig& config, const AgentInfo& info);
+  Agent(const AgentConfig& config, const AgentInfo& info, const Process& process);
   ControlSession::Hooks MakeControlHooks();
   absl::Status Start(const AgentConfig& config);
   // Begins to work once the spool is read; a directory that cannot be read, or that another agent
@@ -72,8 +88,15 @@ class Agent {
   void LookAtUpload();
   void PublishMetrics();
   PostPage MakeTriggerPage(const AgentConfig& config);
+  // agent_process.cc
+  ConfigReload::Hooks MakeReloadHooks(const Process& process);
+  StatusPage MakeStatusPage(const AgentInfo& info);
+  std::vector<StatusTable> StatusTables(const AgentInfo& info, bool is_local);
+  void LookAtConfig();
 
-  const uint64_t drain_ns_;
+  ProgramLog& log_;
+  AgentConfig new_config_;  // as it was read last
+  uint64_t drain_ns_;
   const bool spool_adopts_;
 
   // In the order in which they are built.
@@ -86,6 +109,7 @@ class Agent {
   UnsyncedFileSystem unsynced_files_{files_};
   HealthState health_;
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
+  ConfigReload reload_;
   AgentSourceMetrics source_metrics_;
   std::unique_ptr<Spool> spool_;  // null: chunks stay in memory
   DeliveryQueue queue_;
@@ -102,7 +126,9 @@ class Agent {
   AnswerWatch answer_watch_;
   AgentClocks clocks_;  // works beside all of this
   AgentMetrics metrics_;
+  ProgramMetrics program_metrics_;
   std::unique_ptr<HealthServer> health_server_;
+  const uint64_t began_monotonic_ns_ = clock_.MonotonicNs();
   bool ending_ = false;
   uint64_t clocks_deadline_ns_ = 0;  // once it ends: for the last evidence
   bool welcomed_ = false;            // once, by the right aggregator

@@ -6,11 +6,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iostream>
 #include <map>
 
 #include "agent/spool/spool_format.h"
 #include "base/build_facts.h"
+#include "base/status.h"
+#include "daemon/config_options.h"
 #include "tap/buffer_format.h"
 #include "trace/agent_info.h"
 #include "trace/chunk_format.h"
@@ -20,6 +21,20 @@ namespace neurontrace {
 namespace {
 
 constexpr int kExitUsage = 2;
+constexpr char kProgram[] = "neurontrace-agent";
+constexpr char kAbout[] =
+    "The agent of neurontrace, one for each instance: takes what the taps in worker processes "
+    "record and sends it to the aggregator.";
+constexpr char kFooter[] =
+    "Examples:\n"
+    "  neurontrace-agent --aggregator aggregator.example:9400\n"
+    "  neurontrace-agent --aggregator 10.0.0.5:9400 --socket /tmp/agent.sock \\\n"
+    "      --tls-ca ca.pem --tls-cert agent.pem --tls-key agent.key \\\n"
+    "      --framework-dir /data/profiles --worker-start-id 32 --worker-count 64\n"
+    "  neurontrace-agent --config /etc/neurontrace/agent.toml --validate-config\n\n"
+    "SIGTERM and SIGINT end it: 0 when that went well. Workers do not notice; an agent that "
+    "starts again\nwith the same spool goes on where this one stopped. SIGHUP reads --config "
+    "again.";
 constexpr size_t kIdentifierBytesMax = 200;
 constexpr int64_t kRankMax = (int64_t{1} << 31) - 1;
 
@@ -156,13 +171,48 @@ void AddDaemonOptions(CLI::App& app, AgentConfig& config) {
                  "Address of /metrics, /healthz and /readyz; port 0: any free one")
       ->check(CheckAddress)
       ->capture_default_str();
-  app.add_option("--log-level", config.log_level, "What is logged to stderr")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
-      ->capture_default_str();
+  AddLogOptions(app, config.log_level, config.log_format);
   app.add_option("--drain-seconds", config.drain_seconds,
                  "How long to wait at the end until what was read is stored")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
+}
+
+// Throws CLI::ParseError.
+AgentConfig Parse(CLI::App& app, int argc, char** argv) {
+  AgentConfig config;
+  app.set_version_flag("--version",
+                       BuildFacts("neurontrace-agent", {{"protocol", kProtocolVersion},
+                                                        {"chunk", chunk_format::kVersion},
+                                                        {"spool", kSpoolVersion},
+                                                        {"tap buffer", kTapBufferFormatVersion}}));
+  AddIdentityOptions(app, config);
+  AddSourceOptions(app, config);
+  SpoolWords words;
+  AddSpoolOptions(app, config, words);
+  AddDaemonOptions(app, config);
+  AddSecurityOptions(app, config.security, ChannelSide::kClient);
+  AddConfigOptions(app, config.validate_config,
+                   "File with options, as TOML: aggregator = \"10.0.0.5:9400\"")
+      .envname("NEURONTRACE_AGENT_CONFIG");
+  app.footer(kFooter);
+  app.parse(argc, argv);
+  if (config.aggregator.empty() && config.spool_check.empty()) {
+    throw CLI::RequiredError("--aggregator");
+  }
+  if (config.spool.empty()) throw CLI::ValidationError("--spool", "a directory, or 'none'");
+  if (config.spool_capture_bytes > config.spool_bytes) {
+    throw CLI::ValidationError("--spool-capture-bytes", "more than --spool-bytes");
+  }
+  if (config.spool_capture_bytes == 0) {
+    config.spool_capture_bytes = std::max(config.spool_bytes / 2, limits::kSpoolBytesMin);
+  }
+  config.spool_drops_oldest = words.when_full == "drop-oldest";
+  config.spool_syncs = words.durability == "synced";
+  config.spool_check_json = words.output == "json";
+  config.config_file = ConfigFileOf(app);
+  config.options = TextsOf(app);
+  return config;
 }
 
 }  // namespace
@@ -179,55 +229,30 @@ std::string CheckIdentifier(const std::string& id) {
   return "";
 }
 
+std::set<std::string> AgentOptionsAtOnce() { return {"log-level", "log-format", "drain-seconds"}; }
+
 std::optional<AgentConfig> ParseAgentConfig(int argc, char** argv, int& exit_code) {
-  AgentConfig config;
-  CLI::App app(
-      "The agent of neurontrace, one for each instance: takes what the taps in worker processes "
-      "record and sends it to the aggregator.",
-      "neurontrace-agent");
-  app.set_version_flag("--version",
-                       BuildFacts("neurontrace-agent", {{"protocol", kProtocolVersion},
-                                                        {"chunk", chunk_format::kVersion},
-                                                        {"spool", kSpoolVersion},
-                                                        {"tap buffer", kTapBufferFormatVersion}}));
-  AddIdentityOptions(app, config);
-  AddSourceOptions(app, config);
-  SpoolWords words;
-  AddSpoolOptions(app, config, words);
-  AddDaemonOptions(app, config);
-  AddSecurityOptions(app, config.security, ChannelSide::kClient);
-  // A key that is no option is a mistake, as it is on the command line.
-  app.allow_config_extras(CLI::config_extras_mode::error);
-  app.set_config("--config", "", "File with options, as TOML: aggregator = \"10.0.0.5:9400\"")
-      ->envname("NEURONTRACE_AGENT_CONFIG");
-  app.footer(
-      "Examples:\n"
-      "  neurontrace-agent --aggregator aggregator.example:9400\n"
-      "  neurontrace-agent --aggregator 10.0.0.5:9400 --socket /tmp/agent.sock \\\n"
-      "      --tls-ca ca.pem --tls-cert agent.pem --tls-key agent.key \\\n"
-      "      --framework-dir /data/profiles --worker-start-id 32 --worker-count 64\n\n"
-      "SIGTERM and SIGINT end it: 0 when that went well. Workers do not notice; an agent that "
-      "starts again\nwith the same spool goes on where this one stopped.");
+  CLI::App app(kAbout, kProgram);
   try {
-    app.parse(argc, argv);
-    if (config.aggregator.empty() && config.spool_check.empty()) {
-      throw CLI::RequiredError("--aggregator");
-    }
-    if (config.spool.empty()) throw CLI::ValidationError("--spool", "a directory, or 'none'");
-    if (config.spool_capture_bytes > config.spool_bytes) {
-      throw CLI::ValidationError("--spool-capture-bytes", "more than --spool-bytes");
-    }
+    return Parse(app, argc, argv);
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error) == 0 ? 0 : kExitUsage;
     return std::nullopt;
   }
-  if (config.spool_capture_bytes == 0) {
-    config.spool_capture_bytes = std::max(config.spool_bytes / 2, limits::kSpoolBytesMin);
+}
+
+absl::StatusOr<AgentConfig> ReadAgentConfig(int argc, char** argv) {
+  CLI::App app(kAbout, kProgram);
+  try {
+    return Parse(app, argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return InvalidArgument("{}", WordsOf(error));
   }
-  config.spool_drops_oldest = words.when_full == "drop-oldest";
-  config.spool_syncs = words.durability == "synced";
-  config.spool_check_json = words.output == "json";
-  return config;
+}
+
+absl::Status CheckAgentConfig(const AgentConfig& config) {
+  // Directories may be made later, by the jobs that write to them.
+  return CheckSecurity(config.security, config.aggregator, ChannelSide::kClient);
 }
 
 }  // namespace neurontrace

@@ -3,11 +3,16 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "agent/clock/clock_prober.h"
 #include "agent/ranks/rank_resolver.h"
+#include "daemon/option_texts.h"
+#include "daemon/program_log.h"
 #include "trace/limits.h"
 #include "wire/channel_security.h"
 
@@ -28,6 +33,7 @@ struct AgentConfig {
   ConfiguredRanks ranks;
   std::string health_address = "127.0.0.1:9401";  // HTTP, HOST:PORT; port 0 picks a free one
   std::string log_level = "info";
+  LogFormat log_format = LogFormat::kText;
   std::string spool = "/var/lib/neurontrace/spool";  // directory; "none": chunks stay in memory
   uint64_t spool_bytes = limits::kSpoolBytesDefault;
   uint64_t spool_capture_bytes = 0;  // 0: half of spool_bytes
@@ -38,12 +44,26 @@ struct AgentConfig {
   bool spool_check_json = false;
   ProbeMode clock_probes = ProbeMode::kAuto;
   bool trigger_posts_from_anywhere = false;
-  uint32_t drain_seconds = 20;  // how long an agent that is told to end waits for answers
+  uint32_t drain_seconds = 20;   // how long an agent that is told to end waits for answers
+  std::string config_file;       // where options stand that may change; empty: nowhere
+  bool validate_config = false;  // say whether all of this is good, and end
+  OptionTexts options;           // all of this, as texts
 };
+
+// Options that an agent takes from a changed file without a restart.
+std::set<std::string> AgentOptionsAtOnce();
 
 // Reads the command line. Nothing when the program is to end at once, with `exit_code`: help and
 // version were printed (0), or what is wrong (2).
 std::optional<AgentConfig> ParseAgentConfig(int argc, char** argv, int& exit_code);
+
+// The same command line, with the environment and the file as they are now: INVALID_ARGUMENT says
+// what is wrong.
+absl::StatusOr<AgentConfig> ReadAgentConfig(int argc, char** argv);
+
+// Whether what the configuration names is there and fits together, as far as can be seen without
+// beginning to work: FAILED_PRECONDITION names the option, and what to do.
+absl::Status CheckAgentConfig(const AgentConfig& config);
 
 // Why `id` cannot name an instance or an agent; empty if it can. Such names travel in HTTP headers,
 // file names and metrics.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <signal.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -13,6 +12,9 @@
 #include "agent/instance_identity.h"
 #include "agent/spool/spool_check.h"
 #include "base/file_system.h"
+#include "base/status.h"
+#include "daemon/option_texts.h"
+#include "daemon/program_log.h"
 #include "wire/grpc_set_up.h"
 
 namespace {
@@ -28,6 +30,16 @@ int CheckSpoolFor(const neurontrace::AgentConfig& config) {
   return report->sound() ? 0 : 1;
 }
 
+int ValidateConfig(const neurontrace::AgentConfig& config) {
+  const absl::Status status = neurontrace::CheckAgentConfig(config);
+  if (!status.ok()) {
+    std::fprintf(stderr, "neurontrace-agent: %s\n", std::string(status.message()).c_str());
+    return 2;
+  }
+  std::fputs(neurontrace::DescribeOptions("neurontrace-agent", config.options).c_str(), stdout);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -35,8 +47,10 @@ int main(int argc, char** argv) {
   const auto config = neurontrace::ParseAgentConfig(argc, argv, exit_code);
   if (!config) return exit_code;
   if (!config->spool_check.empty()) return CheckSpoolFor(*config);
-  spdlog::set_default_logger(spdlog::stderr_color_mt("agent"));
-  spdlog::set_level(spdlog::level::from_str(config->log_level));
+  if (config->validate_config) return ValidateConfig(*config);
+  neurontrace::ProgramLog log("agent");
+  log.SetLevel(config->log_level);
+  log.SetFormat(config->log_format);
 
   neurontrace::SetUpGrpc([](std::string_view line) { spdlog::warn("{}", line); });
 
@@ -45,13 +59,19 @@ int main(int argc, char** argv) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const int signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 
   const neurontrace::AgentInfo info = neurontrace::ResolveIdentity(*config, {});
   spdlog::info("instance {} (from {}), agent {}, aggregator {}", info.instance_id,
                info.instance_id_source, info.agent_id, config->aggregator);
-  const auto agent = neurontrace::Agent::Create(*config, info);
+  const auto agent = neurontrace::Agent::Create(
+      *config, info, {.log = log, .read_config = [&]() -> absl::StatusOr<neurontrace::AgentConfig> {
+                        auto read = neurontrace::ReadAgentConfig(argc, argv);
+                        if (read.ok()) RETURN_IF_ERROR(neurontrace::CheckAgentConfig(*read));
+                        return read;
+                      }});
   if (signal_fd < 0 || !agent.ok()) {
     std::fprintf(
         stderr, "neurontrace-agent: %s\n",

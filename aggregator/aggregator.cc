@@ -66,11 +66,12 @@ std::string_view EndWord(CaptureState state) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorConfig& config) {
+absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorConfig& config,
+                                                              const Process& process) {
   SystemRandom random;
-  RETURN_IF_ERROR(CheckSecurity(config.security, config.listen, ChannelSide::kServer));
+  RETURN_IF_ERROR(CheckAggregatorConfig(config));
   ASSIGN_OR_RETURN(std::unique_ptr<Store> store, OpenStore(config, random));
-  std::unique_ptr<Aggregator> aggregator(new Aggregator(std::move(store), config));
+  std::unique_ptr<Aggregator> aggregator(new Aggregator(std::move(store), config, process));
   aggregator->quota_.Set(config.quotas);
   aggregator->store_->artifacts().files().SetBytesMax(config.artifact_bytes);
   RETURN_IF_ERROR(aggregator->OpenAccess(config));
@@ -78,8 +79,13 @@ absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorCo
   return aggregator;
 }
 
-Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& config)
-    : access_(config.access, clock_),
+Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& config,
+                       const Process& process)
+    : program_metrics_(*registry_, AggregatorProgramMetrics()),
+      log_(process.log),
+      reload_(config.config_file, config.options, AggregatorOptionsAtOnce(),
+              MakeReloadHooks(process), clock_),
+      access_(config.access, clock_),
       security_(config.security),
       store_(std::move(store)),
       store_run_(MakeStoreRun(config.store, store_->aggregator_id(), random_)),
@@ -311,6 +317,7 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   RETURN_IF_ERROR(RestoreSessions());
   ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, registry_, health_));
   health_server_->AddPostPage(triggers_->MakePostPage());
+  health_server_->AddStatusPage(MakeStatusPage());
   loop_thread_ = std::thread([this] { loop_.Run(); });
   retention_ = std::make_unique<RetentionService>(RetentionService::Deps{
       *store_, *registry_, clock_, *clocks_, [this](const CaptureId& id) { return LetGo(id); },
@@ -344,6 +351,7 @@ void Aggregator::UpdateMetrics() {
   LookAtStore();
   measured_monotonic_ns_ = clock_.MonotonicNs();
   const AgentRegistry& registry = coordinator_.registry();
+  program_metrics_.Publish(log_, reload_);
   metrics_.agents_connected.Set(static_cast<double>(registry.connected()));
   metrics_.workers.Set(static_cast<double>(registry.workers()));
   metrics_.captures_running.Set(static_cast<double>(coordinator_.running()));

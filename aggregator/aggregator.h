@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -43,18 +44,30 @@
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/random.h"
+#include "daemon/config_reload.h"
+#include "daemon/program_log.h"
+#include "daemon/program_metrics.h"
 #include "health/health_server.h"
 #include "health/health_state.h"
 #include "trace/export_limits.h"
 
 namespace neurontrace {
 
+ProgramMetrics::Names AggregatorProgramMetrics();
+
 // Builds everything of one aggregator, connects it and owns it. It serves from Start to its end;
 // the destructor lets calls finish for a moment, writes what was received, and closes the store.
 class Aggregator {
  public:
+  // The process that it is in.
+  struct Process {
+    ProgramLog& log;  // outlives the aggregator
+    // The configuration as the command line and the files say it now.
+    std::function<absl::StatusOr<AggregatorConfig>()> read_config;
+  };
   // Errors of the store and of the addresses, as they are said to people.
-  static absl::StatusOr<std::unique_ptr<Aggregator>> Start(const AggregatorConfig& config);
+  static absl::StatusOr<std::unique_ptr<Aggregator>> Start(const AggregatorConfig& config,
+                                                           const Process& process);
   ~Aggregator();
   Aggregator(const Aggregator&) = delete;
   Aggregator& operator=(const Aggregator&) = delete;
@@ -72,7 +85,12 @@ class Aggregator {
   void LookAtFiles(bool anyway);
 
  private:
-  Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& config);
+  Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& config, const Process& process);
+
+  // aggregator_process.cc
+  ConfigReload::Hooks MakeReloadHooks(const Process& process);
+  StatusPage MakeStatusPage();
+  std::vector<StatusTable> StatusTables(bool is_local);
 
   void LookAtCertificates();
   absl::Status OpenAccess(const AggregatorConfig& config);
@@ -114,7 +132,11 @@ class Aggregator {
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   AggregatorMetrics metrics_{*registry_};
   IngestMetrics ingest_metrics_{*registry_};
+  ProgramMetrics program_metrics_;
   HealthState health_;
+  ProgramLog& log_;
+  AggregatorConfig new_config_;  // as it was read last; of the thread of LookAtFiles
+  ConfigReload reload_;
   AccessBook access_;
   std::unique_ptr<CallerFinder> callers_;  // null: calls show nobody, as they come in plain text
   std::unique_ptr<AuditLog> audit_;
@@ -146,6 +168,7 @@ class Aggregator {
   std::thread loop_thread_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
+  const uint64_t began_monotonic_ns_ = clock_.MonotonicNs();
   uint64_t measured_monotonic_ns_ = 0;  // only on loop_
   std::atomic<uint64_t> store_failing_since_ns_ =
       0;  // monotonic; 0: it does not, or the disk is full

@@ -23,11 +23,6 @@ constexpr char kCertificateCondition[] = "certificate";
 }  // namespace
 
 absl::Status Aggregator::OpenAccess(const AggregatorConfig& config) {
-  if (!config.security.has_tls() && !config.access.empty()) {
-    return FailedPrecondition(
-        "--access: in plain text nobody shows who they are: give --tls-ca, --tls-cert and "
-        "--tls-key with it");
-  }
   RETURN_IF_ERROR(access_.Load());
   const std::string audit_log =
       config.audit_log.empty() ? config.store + "/audit.log" : config.audit_log;
@@ -69,6 +64,7 @@ void Aggregator::LookAtCertificates() {
 }
 
 void Aggregator::LookAtFiles(bool anyway) {
+  reload_.Look(anyway);
   access_.Look(anyway);
   LookAtCertificates();
   if (anyway) loop_.PostTask([this] { triggers_->ReadAgain(); });

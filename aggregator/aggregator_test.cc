@@ -37,7 +37,8 @@ class AggregatorTest : public ::testing::Test {
   void Start() {
     aggregator_.reset();
     auto aggregator = Aggregator::Start(
-        {.listen = "127.0.0.1:0", .health_address = "127.0.0.1:0", .store = directory_ + "/store"});
+        {.listen = "127.0.0.1:0", .health_address = "127.0.0.1:0", .store = directory_ + "/store"},
+        {.log = log_, .read_config = nullptr});
     ASSERT_TRUE(aggregator.ok()) << aggregator.status();
     aggregator_ = *std::move(aggregator);
   }
@@ -45,6 +46,7 @@ class AggregatorTest : public ::testing::Test {
   const std::string& address() const { return aggregator_->address(); }
 
   std::string directory_;
+  ProgramLog log_{"aggregator"};
   std::unique_ptr<Aggregator> aggregator_;
 };
 

@@ -6,25 +6,35 @@
 #include <string_view>
 #include <vector>
 
+#include "aggregator/access/access_rules.h"
+#include "aggregator/standing_exports.h"
 #include "aggregator/store/store_format.h"
 #include "base/build_facts.h"
+#include "base/status.h"
+#include "daemon/config_options.h"
 #include "trace/agent_info.h"
 #include "trace/chunk_format.h"
+#include "triggers/trigger_file.h"
 #include "wire/address.h"
 
 namespace neurontrace {
 namespace {
 
 constexpr int kExitUsage = 2;
+constexpr char kProgram[] = "neurontrace-aggregator";
+constexpr char kAbout[] =
+    "The aggregator of neurontrace: agents send it what they record, operators start captures and "
+    "export them.";
 constexpr char kFooter[] =
     "Examples:\n"
     "  neurontrace-aggregator --listen 127.0.0.1:9400 --store /data/neurontrace\n"
     "  neurontrace-aggregator --listen 0.0.0.0:9400 --tls-ca ca.pem --tls-cert aggregator.pem "
     "\\\n"
     "      --tls-key aggregator.key --access /etc/neurontrace/access\n"
+    "  neurontrace-aggregator --config /etc/neurontrace/aggregator.toml --validate-config\n"
     "  neurontrace-aggregator --store-check --store /data/neurontrace\n\n"
     "Prints 'listening on HOST:PORT' once it serves. SIGTERM and SIGINT end it; what was "
-    "acknowledged stays.";
+    "acknowledged stays. SIGHUP\nreads the files of configuration again.";
 
 void AddClockOptions(CLI::App& app, AggregatorConfig& config,
                      std::vector<std::string>& order_checks) {
@@ -86,9 +96,6 @@ void AddTriggerOptions(CLI::App& app, AggregatorConfig& config) {
 }
 
 void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
-  // A key that is no option is a mistake, as it is on the command line.
-  app.allow_config_extras(CLI::config_extras_mode::error);
-  app.set_config("--config", "", "File with options, as TOML: listen = \"0.0.0.0:9400\"");
   std::vector<ExportRoot>& roots = config.export_roots;
   const auto add = [&](const std::string& name, bool renames, const std::string& what) {
     app.add_option_function<std::vector<std::string>>(
@@ -132,25 +139,20 @@ void AddAccessOptions(CLI::App& app, AggregatorConfig& config) {
       ->envname("NEURONTRACE_AUDIT_LOG");
 }
 
-// False where `none` does not stand alone.
-bool TakeOrderChecks(const std::vector<std::string>& names, OrderClasses& classes) {
+// Throws where `none` does not stand alone.
+OrderClasses OrderClassesOf(const std::vector<std::string>& names) {
   const auto has = [&](std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  if (has("none") && names.size() > 1) return false;
-  classes = {.collectives = has("collectives"), .barriers = has("barriers")};
-  return true;
+  if (has("none") && names.size() > 1) {
+    throw CLI::ValidationError("--order-checks", "none stands alone");
+  }
+  return {.collectives = has("collectives"), .barriers = has("barriers")};
 }
 
-}  // namespace
-
-std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int& exit_code) {
+// Throws CLI::ParseError.
+AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
   AggregatorConfig config;
-  CLI::App app(
-      "The aggregator of neurontrace: agents send it what they record, operators start captures "
-      "and "
-      "export them.",
-      "neurontrace-aggregator");
   app.set_version_flag("--version",
                        BuildFacts("neurontrace-aggregator", {{"protocol", kProtocolVersion},
                                                              {"chunk", chunk_format::kVersion},
@@ -180,6 +182,9 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
   AddTriggerOptions(app, config);
   AddAccessOptions(app, config);
   AddDeliveryOptions(app, config);
+  AddLogOptions(app, config.log_level, config.log_format);
+  AddConfigOptions(app, config.validate_config,
+                   "File with options, as TOML: listen = \"0.0.0.0:9400\"");
   std::string output = "text";
   auto* const check = app.add_flag(
       "--store-check", config.store_check,
@@ -190,25 +195,56 @@ std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int
       ->needs(check)
       ->capture_default_str();
   app.footer(kFooter);
+  app.parse(argc, argv);
+  config.order_checks = OrderClassesOf(order_checks);
+  if (durability == "page-cache") config.durability = Durability::kPageCache;
+  if (config.store.empty()) throw CLI::ValidationError("--store", "name a directory");
+  config.json = output == "json";
+  config.config_file = ConfigFileOf(app);
+  config.options = TextsOf(app);
+  return config;
+}
+
+}  // namespace
+
+std::set<std::string> AggregatorOptionsAtOnce() {
+  return {"log-level",       "log-format",        "quota-capture-bytes",
+          "quota-job-bytes", "quota-store-bytes", "artifact-bytes"};
+}
+
+std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int& exit_code) {
+  CLI::App app(kAbout, kProgram);
   try {
-    app.parse(argc, argv);
+    return Parse(app, argc, argv);
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error) == 0 ? 0 : kExitUsage;
     return std::nullopt;
   }
-  if (!TakeOrderChecks(order_checks, config.order_checks)) {
-    std::cerr << "--order-checks: none stands alone\n";
-    exit_code = kExitUsage;
-    return std::nullopt;
+}
+
+absl::StatusOr<AggregatorConfig> ReadAggregatorConfig(int argc, char** argv) {
+  CLI::App app(kAbout, kProgram);
+  try {
+    return Parse(app, argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return InvalidArgument("{}", WordsOf(error));
   }
-  if (durability == "page-cache") config.durability = Durability::kPageCache;
-  if (config.store.empty()) {
-    std::cerr << "--store: name a directory\n";
-    exit_code = kExitUsage;
-    return std::nullopt;
+}
+
+absl::Status CheckAggregatorConfig(const AggregatorConfig& config) {
+  RETURN_IF_ERROR(CheckSecurity(config.security, config.listen, ChannelSide::kServer));
+  if (!config.access.empty()) {
+    if (!config.security.has_tls()) {
+      return FailedPrecondition(
+          "--access: in plain text nobody shows who they are: give --tls-ca, --tls-cert and "
+          "--tls-key with it");
+    }
+    RETURN_IF_ERROR(ReadAccessFile(config.access).status());
   }
-  config.json = output == "json";
-  return config;
+  if (!config.triggers.empty()) RETURN_IF_ERROR(ReadTriggerFile(config.triggers).status());
+  return StandingExports::ReadRules(config.standing_exports,
+                                    ExportRoots(config.export_roots, config.s3))
+      .status();
 }
 
 }  // namespace neurontrace

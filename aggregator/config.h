@@ -3,14 +3,19 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "aggregator/clocks/order_classes.h"
 #include "aggregator/deliver/export_roots.h"
 #include "aggregator/deliver/s3_client.h"
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/store/durability.h"
+#include "daemon/option_texts.h"
+#include "daemon/program_log.h"
 #include "trace/artifact_limits.h"
 #include "wire/channel_security.h"
 
@@ -39,10 +44,27 @@ struct AggregatorConfig {
   std::vector<std::string> standing_exports;  // rules, see docs/operations.md
   bool store_check = false;                   // verify the store and end
   bool json = false;                          // what store_check prints
+  std::string log_level = "info";
+  LogFormat log_format = LogFormat::kText;
+  std::string config_file;       // where options stand that may change; empty: nowhere
+  bool validate_config = false;  // say whether all of this is good, and end
+  OptionTexts options;           // all of this, as texts
 };
+
+// Options that an aggregator takes from a changed file without a restart.
+std::set<std::string> AggregatorOptionsAtOnce();
 
 // Reads the command line. Nothing when the program is to end at once, with `exit_code`: help and
 // version were printed (0), or what is wrong (2).
 std::optional<AggregatorConfig> ParseAggregatorConfig(int argc, char** argv, int& exit_code);
+
+// The same command line, with the environment and the file as they are now: INVALID_ARGUMENT says
+// what is wrong.
+absl::StatusOr<AggregatorConfig> ReadAggregatorConfig(int argc, char** argv);
+
+// Whether what the configuration names is there and fits together, as far as can be seen without
+// opening the store or listening: certificates, rules, who may do what, standing exports.
+// INVALID_ARGUMENT, NOT_FOUND or FAILED_PRECONDITION name the place, and what to do.
+absl::Status CheckAggregatorConfig(const AggregatorConfig& config);
 
 }  // namespace neurontrace

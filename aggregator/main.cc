@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <absl/synchronization/mutex.h>
 #include <signal.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <cstdio>
@@ -10,13 +9,34 @@
 #include "aggregator/aggregator.h"
 #include "aggregator/config.h"
 #include "aggregator/store_check_command.h"
+#include "base/status.h"
+#include "daemon/option_texts.h"
+#include "daemon/program_log.h"
 #include "wire/grpc_set_up.h"
+
+namespace {
+
+int ValidateConfig(const neurontrace::AggregatorConfig& config) {
+  const absl::Status status = neurontrace::CheckAggregatorConfig(config);
+  if (!status.ok()) {
+    std::fprintf(stderr, "neurontrace-aggregator: %s\n", std::string(status.message()).c_str());
+    return 2;
+  }
+  std::fputs(neurontrace::DescribeOptions("neurontrace-aggregator", config.options).c_str(),
+             stdout);
+  return 0;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   int exit_code = 0;
   const auto config = neurontrace::ParseAggregatorConfig(argc, argv, exit_code);
   if (!config) return exit_code;
-  spdlog::set_default_logger(spdlog::stderr_color_mt("aggregator"));
+  if (config->validate_config) return ValidateConfig(*config);
+  neurontrace::ProgramLog log("aggregator");
+  log.SetLevel(config->log_level);
+  log.SetFormat(config->log_format);
   if (config->store_check) return neurontrace::RunStoreCheck(*config, stdout, stderr);
 
   // Debian's Abseil looks for deadlocks at every lock, and gRPC takes many.
@@ -32,7 +52,12 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
-  const auto aggregator = neurontrace::Aggregator::Start(*config);
+  const auto aggregator = neurontrace::Aggregator::Start(
+      *config, {.log = log, .read_config = [&]() -> absl::StatusOr<neurontrace::AggregatorConfig> {
+                  auto read = neurontrace::ReadAggregatorConfig(argc, argv);
+                  if (read.ok()) RETURN_IF_ERROR(neurontrace::CheckAggregatorConfig(*read));
+                  return read;
+                }});
   if (!aggregator.ok()) {
     std::fprintf(stderr, "neurontrace-aggregator: %s\n",
                  std::string(aggregator.status().message()).c_str());

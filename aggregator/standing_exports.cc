@@ -31,12 +31,12 @@ v1::ExportFormat ExportFormatByName(const std::string& name) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StandingExports>> StandingExports::Make(
-    const Deps& deps, const std::string& path, const std::vector<std::string>& rules) {
+absl::StatusOr<std::vector<StandingRule>> StandingExports::ReadRules(
+    const std::vector<std::string>& rules, const ExportRoots& roots) {
   std::vector<StandingRule> parsed;
   for (const std::string& text : rules) {
     ASSIGN_OR_RETURN(StandingRule rule, ParseStandingRule(text));
-    RETURN_IF_ERROR(deps.roots.Check(rule.to).status());
+    RETURN_IF_ERROR(roots.Check(rule.to).status());
     for (const std::string& format : rule.formats) {
       if (ExportFormatByName(format) == v1::EXPORT_FORMAT_UNSPECIFIED) {
         return InvalidArgument("--standing-export {}: unknown format '{}'", rule.name, format);
@@ -49,6 +49,12 @@ absl::StatusOr<std::unique_ptr<StandingExports>> StandingExports::Make(
     }
     parsed.push_back(std::move(rule));
   }
+  return parsed;
+}
+
+absl::StatusOr<std::unique_ptr<StandingExports>> StandingExports::Make(
+    const Deps& deps, const std::string& path, const std::vector<std::string>& rules) {
+  ASSIGN_OR_RETURN(std::vector<StandingRule> parsed, ReadRules(rules, deps.roots));
   return std::unique_ptr<StandingExports>(new StandingExports(deps, path, std::move(parsed)));
 }
 

@@ -42,6 +42,9 @@ class StandingExports {
   // cannot be followed: its words, its formats, a destination outside the roots, two of one name.
   static absl::StatusOr<std::unique_ptr<StandingExports>> Make(
       const Deps& deps, const std::string& path, const std::vector<std::string>& rules);
+  // The rules alone, with the same errors.
+  static absl::StatusOr<std::vector<StandingRule>> ReadRules(const std::vector<std::string>& rules,
+                                                             const ExportRoots& roots);
   ~StandingExports();
   StandingExports(const StandingExports&) = delete;
   StandingExports& operator=(const StandingExports&) = delete;

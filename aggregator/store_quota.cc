@@ -40,7 +40,7 @@ absl::StatusOr<StoreQuota::BytesByJob> StoreQuota::SumByJob() {
 }
 
 absl::Status StoreQuota::Refresh(uint64_t age_max_ns) {
-  if (quotas_.job_bytes == 0) return absl::OkStatus();
+  if (quotas().job_bytes == 0) return absl::OkStatus();
   const std::lock_guard one_at_a_time(refresh_mutex_);
   const uint64_t now_ns = clock_.MonotonicNs();
   {
@@ -57,9 +57,9 @@ absl::Status StoreQuota::Refresh(uint64_t age_max_ns) {
 absl::StatusOr<CaptureAllowance> StoreQuota::Admit(const CaptureSpec& spec,
                                                    const std::set<std::string>& jobs,
                                                    std::optional<uint64_t> own_bytes) {
-  StoreUse use{.store_bytes = quotas_.store_bytes == 0 ? 0 : store_.bytes(),
-               .own_bytes = own_bytes};
-  if (quotas_.job_bytes == 0) return neurontrace::Admit(spec, quotas_, use);
+  const CaptureQuotas quotas = this->quotas();
+  StoreUse use{.store_bytes = quotas.store_bytes == 0 ? 0 : store_.bytes(), .own_bytes = own_bytes};
+  if (quotas.job_bytes == 0) return neurontrace::Admit(spec, quotas, use);
   RETURN_IF_ERROR(Refresh(UINT64_MAX / 2));  // only where that was never done
   std::set<std::string> asked = jobs;
   if (!spec.job.empty()) asked.insert(spec.job);
@@ -73,7 +73,7 @@ absl::StatusOr<CaptureAllowance> StoreQuota::Admit(const CaptureSpec& spec,
       use.job_bytes = of_job;
     }
   }
-  return neurontrace::Admit(spec, quotas_, use);
+  return neurontrace::Admit(spec, quotas, use);
 }
 
 uint64_t StoreQuota::StoredBytes(const CaptureId& id) const {

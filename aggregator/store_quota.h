@@ -25,8 +25,11 @@ class StoreQuota {
  public:
   // Both outlive this.
   StoreQuota(Store& store, const Clock& clock) : store_(store), usage_(store), clock_(clock) {}
-  // Before anything else.
-  void Set(const CaptureQuotas& quotas) { quotas_ = quotas; }
+  // Counts from the next question on.
+  void Set(const CaptureQuotas& quotas) {
+    const std::lock_guard lock(mutex_);
+    quotas_ = quotas;
+  }
 
   // Reads what each job has stored, unless that is younger than `age_max_ns`, or jobs have no
   // quota. Errors of the store; what was known before then counts further.
@@ -39,21 +42,28 @@ class StoreQuota {
   // 0 where that cannot be read.
   uint64_t StoredBytes(const CaptureId& id) const;
   uint64_t FreeBytes() const { return usage_.FreeBytes().value_or(0); }  // of the disk; likewise
-  bool HasRoom() const { return quotas_.store_bytes == 0 || store_.bytes() < quotas_.store_bytes; }
+  bool HasRoom() const {
+    const uint64_t most = quotas().store_bytes;
+    return most == 0 || store_.bytes() < most;
+  }
 
  private:
   using BytesByJob = std::map<std::string, uint64_t>;
   absl::StatusOr<BytesByJob> SumByJob();  // with refresh_mutex_
+  CaptureQuotas quotas() const {
+    const std::lock_guard lock(mutex_);
+    return quotas_;
+  }
 
   const Store& store_;
   const StoreUsage usage_;
   const Clock& clock_;
-  CaptureQuotas quotas_;
   std::mutex refresh_mutex_;
   std::map<CaptureId, BytesByJob> ended_;  // that do not change any more; by refresh_mutex_
-  std::mutex mutex_;
-  std::optional<BytesByJob> by_job_;  // guarded by mutex_; nothing: never read
-  uint64_t read_monotonic_ns_ = 0;    // likewise
+  mutable std::mutex mutex_;               // guards all below
+  std::optional<BytesByJob> by_job_;       // nothing: never read
+  uint64_t read_monotonic_ns_ = 0;
+  CaptureQuotas quotas_;
 };
 
 }  // namespace neurontrace

@@ -12,36 +12,52 @@
 #include <functional>
 #include <future>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "health/status_page.h"
 
 namespace neurontrace {
 namespace {
 
+constexpr char kText[] = "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n";
+// Nothing on the page may load anything, or run.
+constexpr char kHtml[] =
+    "Content-Type: text/html; charset=utf-8\r\n"
+    "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n"
+    "X-Content-Type-Options: nosniff\r\n";
+
 struct Answer {
   int code = 200;
   std::string body;
+  const char* headers = kText;
 };
+
+bool IsLocal(const mg_request_info& request) {
+  const std::string_view from = request.remote_addr;
+  return from.starts_with("127.") || from == "::1" || from.starts_with("::ffff:127.");
+}
 
 // One path: a function that makes the answer.
 class Page final : public CivetHandler {
  public:
-  explicit Page(std::function<Answer()> make) : make_(std::move(make)) {}
+  explicit Page(std::function<Answer(const mg_request_info&)> make) : make_(std::move(make)) {}
 
   bool handleGet(CivetServer*, mg_connection* connection) override {
-    const Answer answer = make_();
+    const Answer answer = make_(*mg_get_request_info(connection));
     mg_printf(connection,
-              "HTTP/1.1 %d %s\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+              "HTTP/1.1 %d %s\r\n%s"
               "Content-Length: %zu\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
-              answer.code, answer.code == 200 ? "OK" : "Service Unavailable", answer.body.size());
+              answer.code, answer.code == 200 ? "OK" : "Service Unavailable", answer.headers,
+              answer.body.size());
     mg_write(connection, answer.body.data(), answer.body.size());
     return true;
   }
 
  private:
-  std::function<Answer()> make_;
+  std::function<Answer(const mg_request_info&)> make_;
 };
 
 const char* ReasonOf(int code) {
@@ -83,11 +99,6 @@ class PostHandler final : public CivetHandler {
   const std::string& prefix() const { return page_.prefix; }
 
  private:
-  static bool IsLocal(const mg_request_info& request) {
-    const std::string from = request.remote_addr;
-    return from.starts_with("127.") || from == "::1" || from.starts_with("::ffff:127.");
-  }
-
   PostAnswer AnswerTo(mg_connection* connection) const {
     const mg_request_info& request = *mg_get_request_info(connection);
     if (!page_.is_for_anybody && !IsLocal(request)) {
@@ -146,24 +157,30 @@ void Knock(const std::string& host, int port) {
 }  // namespace
 
 struct HealthServer::Impl {
-  Impl(std::shared_ptr<prometheus::Registry> registry, const HealthState& state)
-      : metrics([registry] {
+  Impl(std::shared_ptr<prometheus::Registry> metrics_of, const HealthState& state_of)
+      : registry(std::move(metrics_of)),
+        state(state_of),
+        metrics([this](const auto&) {
           return Answer{200, prometheus::TextSerializer().Serialize(registry->Collect())};
         }),
-        healthz([&state] {
+        healthz([this](const auto&) {
           return Answer{state.live() ? 200 : 503, state.Describe(true)};
         }),
-        readyz([&state] {
+        readyz([this](const auto&) {
           return Answer{state.ready() ? 200 : 503, state.Describe(false)};
         }),
-        index([] {
-          return Answer{200, "neurontrace: /metrics /healthz /readyz\n"};
+        index([](const auto&) {
+          return Answer{200, "neurontrace: /statusz /metrics /healthz /readyz\n"};
         }) {}
+
+  const std::shared_ptr<prometheus::Registry> registry;
+  const HealthState& state;
 
   Page metrics;
   Page healthz;
   Page readyz;
   Page index;
+  std::unique_ptr<Page> status;  // once there is one
   std::vector<std::unique_ptr<PostHandler>> posts;
   std::unique_ptr<CivetServer> server;  // destroyed first: it calls the pages
   std::string host;
@@ -174,7 +191,7 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
     const std::string& address, std::shared_ptr<prometheus::Registry> registry,
     const HealthState& state) {
   auto impl = std::make_unique<Impl>(std::move(registry), state);
-  const std::vector<std::string> options = {"listening_ports",    address, "num_threads", "2",
+  const std::vector<std::string> options = {"listening_ports",    address, "num_threads", "4",
                                             "request_timeout_ms", "5000"};
   try {
     impl->server = std::make_unique<CivetServer>(options);
@@ -210,6 +227,17 @@ void HealthServer::AddPostPage(PostPage page) {
   impl_->posts.push_back(std::make_unique<PostHandler>(std::move(page)));
   PostHandler& handler = *impl_->posts.back();
   impl_->server->addHandler(handler.prefix(), &handler);  // and all that begins with it
+}
+
+void HealthServer::AddStatusPage(StatusPage page) {
+  impl_->status = std::make_unique<Page>(
+      [impl = impl_.get(), page = std::move(page)](const mg_request_info& request) {
+        return Answer{200,
+                      RenderStatusPage(page, impl->state.Describe(false), IsLocal(request),
+                                       impl->registry->Collect()),
+                      kHtml};
+      });
+  impl_->server->addHandler("/statusz", impl_->status.get());
 }
 
 int HealthServer::port() const { return impl_->port; }

@@ -9,12 +9,13 @@
 #include "absl/status/statusor.h"
 #include "health/health_state.h"
 #include "health/post_page.h"
+#include "health/status_page.h"
 
 namespace neurontrace {
 
 // HTTP on one port: /metrics (Prometheus text format), /healthz and /readyz (200 or 503, with the
-// conditions in words), / (what there is). Serves on threads of its own as long as it lives;
-// registry and state must outlive it.
+// conditions in words), /statusz (a page for people, once there is one), / (what there is). Serves
+// on threads of its own as long as it lives; registry and state must outlive it.
 class HealthServer {
  public:
   // `address` is HOST:PORT; port 0 picks a free one. FAILED_PRECONDITION when it cannot listen
@@ -31,6 +32,9 @@ class HealthServer {
   // From now on takes POSTs too. Those that a browser sends for a page that it shows are refused
   // with 403.
   void AddPostPage(PostPage page);
+
+  // From now on serves /statusz. Once.
+  void AddStatusPage(StatusPage page);
 
  private:
   struct Impl;

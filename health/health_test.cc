@@ -10,6 +10,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "health/health_server.h"
 #include "health/health_state.h"
@@ -94,6 +95,28 @@ TEST(HealthServer, ServesMetricsAndConditionsOnOnePort) {
   state.Set("aggregator", true);
   EXPECT_THAT(Get(port, "/readyz"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Get(port, "/nothing"), HasSubstr(" 404 "));
+}
+
+TEST(HealthServer, ServesAPageForPeople) {
+  auto registry = std::make_shared<prometheus::Registry>();
+  HealthState state;
+  state.Declare("store", HealthState::Severity::kReadiness, "not open");
+  auto server = HealthServer::Start("127.0.0.1:0", registry, state);
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT(Get((*server)->port(), "/statusz"), HasSubstr(" 404 "));
+  bool was_local = false;
+  (*server)->AddStatusPage({.program = "neurontrace-test",
+                            .build = "neurontrace-test 1.2.3",
+                            .tables = [&was_local](bool is_local) {
+                              was_local = is_local;
+                              return std::vector<StatusTable>{{"Workers", {}, {{"4711"}}}};
+                            }});
+  const std::string reply = Get((*server)->port(), "/statusz");
+  EXPECT_THAT(reply, HasSubstr("Content-Type: text/html; charset=utf-8\r\n"));
+  EXPECT_THAT(reply, HasSubstr("Content-Security-Policy: default-src 'none'"));
+  EXPECT_THAT(reply, HasSubstr("NOT store: not open"));
+  EXPECT_THAT(reply, HasSubstr("<td>4711"));
+  EXPECT_TRUE(was_local);
 }
 
 TEST(HealthServer, SaysWhatToDoWhenThePortIsTaken) {

@@ -20,7 +20,7 @@ struct PostAnswer {
 };
 
 // What a process takes by POST under a prefix of its HTTP port, as "/triggers/". `take` is called
-// on a thread of the server's, one or two at a time, and may block it for a few seconds.
+// on a thread of the server's, a few at a time, and may block it for a few seconds.
 struct PostPage {
   std::string prefix;
   size_t body_bytes_max = 0;    // larger: 413, unread

@@ -88,6 +88,23 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   }
   const Counters& counters() const { return counters_; }
 
+  // Workers at hand, as the aggregator was told of them or will be.
+  const std::map<WorkerIdentity, WorkerInfo>& workers() const { return workers_; }
+  struct CaptureState {
+    CaptureId id;
+    CaptureMode mode = CaptureMode::kStream;
+    bool stopping = false;
+    bool finished = false;
+    size_t recording = 0;  // workers
+  };
+  std::vector<CaptureState> CaptureStates() const {
+    std::vector<CaptureState> states;
+    for (const auto& [id, capture] : captures_) {
+      states.push_back({id, capture.mode, capture.stopping, capture.finished, capture.recording});
+    }
+    return states;
+  }
+
   // Workers that have a part in it on this node, or had.
   std::vector<WorkerIdentity> WorkersOf(const CaptureId& capture_id) const {
     std::vector<WorkerIdentity> workers;

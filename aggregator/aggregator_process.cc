@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Aggregator as a process: its page, and the configuration that changes while it runs.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "aggregator/aggregator.h"
+#include "base/build_facts.h"
+#include "base/call_on.h"
+#include "base/status.h"
+#include "daemon/process_tables.h"
+#include "trace/state_words.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr std::chrono::milliseconds kStatusPatience{2'000};
+
+std::string Seconds(uint64_t ns) { return fmt::format("{:.1f} s", static_cast<double>(ns) * 1e-9); }
+
+StatusTable AgentsTable(const AgentRegistry& registry, uint64_t now_realtime_ns) {
+  StatusTable table{"Agents", {"instance", "agent", "version", "connected", "workers", "seen"}, {}};
+  for (const auto& [id, agent] : registry.agents()) {
+    const uint64_t seen_ns = std::min(agent.last_seen_realtime_ns, now_realtime_ns);
+    table.rows.push_back({agent.info.instance_id, id, agent.info.agent_version,
+                          agent.connection ? "yes" : "no", std::to_string(agent.workers.size()),
+                          Seconds(now_realtime_ns - seen_ns) + " ago"});
+  }
+  return table;
+}
+
+StatusTable CapturesTable(const Coordinator& coordinator, const StoreQuota& quota,
+                          uint64_t now_realtime_ns) {
+  StatusTable table{
+      "Captures that run", {"capture", "kind", "state", "for", "workers", "bytes stored"}, {}};
+  coordinator.ForEachRunning([&](const CaptureRecord& record) {
+    const uint64_t began_ns = std::min(record.started_realtime_ns, now_realtime_ns);
+    table.rows.push_back({record.id.ToString(), std::string(WordsOf(record.spec.mode)),
+                          std::string(WordsOf(record.state)), Seconds(now_realtime_ns - began_ns),
+                          std::to_string(record.workers.size()),
+                          std::to_string(quota.StoredBytes(record.id))});
+  });
+  return table;
+}
+
+}  // namespace
+
+ProgramMetrics::Names AggregatorProgramMetrics() {
+  return {.log_lines_left_out = "neurontrace_aggregator_log_lines_left_out_total",
+          .config_taken = "neurontrace_aggregator_config_taken_total",
+          .config_refused = "neurontrace_aggregator_config_refused_total",
+          .config_good = "neurontrace_aggregator_config_good",
+          .options_after_restart = "neurontrace_aggregator_options_after_restart",
+          .labels = {}};
+}
+
+ConfigReload::Hooks Aggregator::MakeReloadHooks(const Process& process) {
+  return {.read = [this, read = process.read_config]() -> absl::StatusOr<OptionTexts> {
+            ASSIGN_OR_RETURN(new_config_, read());
+            return new_config_.options;
+          },
+          .apply =
+              [this] {
+                log_.SetLevel(new_config_.log_level);
+                log_.SetFormat(new_config_.log_format);
+                quota_.Set(new_config_.quotas);
+                store_->artifacts().files().SetBytesMax(new_config_.artifact_bytes);
+                return absl::OkStatus();
+              }};
+}
+
+StatusPage Aggregator::MakeStatusPage() {
+  return {.program = "neurontrace-aggregator",
+          .build = BuildFacts("neurontrace-aggregator", {}),
+          .tables = [this](bool is_local) {
+            auto tables = CallOn(loop_, kStatusPatience, [&] { return StatusTables(is_local); });
+            if (tables) return *std::move(tables);
+            return std::vector<StatusTable>{
+                {"Busy", {}, {{"sessions did not answer in two seconds: try again"}}}};
+          }};
+}
+
+std::vector<StatusTable> Aggregator::StatusTables(bool is_local) {
+  const uint64_t now_ns = clock_.RealtimeNs();
+  std::vector<StatusTable> tables;
+  tables.push_back({"This aggregator",
+                    {},
+                    {{"id of the store", store_->aggregator_id()},
+                     {"running for", Seconds(clock_.MonotonicNs() - began_monotonic_ns_)},
+                     {"captures in the store", std::to_string(store_->captures().size())},
+                     {"bytes of the store", std::to_string(store_->bytes())},
+                     {"bytes free on its disk", std::to_string(quota_.FreeBytes())}}});
+  tables.push_back(AgentsTable(coordinator_.registry(), now_ns));
+  tables.push_back(CapturesTable(coordinator_, quota_, now_ns));
+  AppendProcessTables(log_, reload_, is_local, tables);
+  return tables;
+}
+
+}  // namespace neurontrace

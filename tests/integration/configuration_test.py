@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A configuration that changes while agent and aggregator run: what is good is taken, what is bad changes nothing and says
+why, and people see it all at /statusz. Their logs as JSON are JSON."""
+
+import json
+import re
+import signal
+import subprocess
+import unittest
+import urllib.request
+
+from fleet import wait_until
+from fleet_case import FleetCase
+
+
+def page(process, path):
+    port = re.search(r"health on port (\d+)", process.wait_for_line("health on port "))[1]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+        return answer.headers, answer.read().decode()
+
+
+class Configuration(FleetCase):
+    def setUp(self):
+        super().setUp()
+        self.file = self.fleet.dir / "daemon.toml"
+
+    def write(self, text):
+        new = self.file.with_suffix(".new")
+        new.write_text(text)
+        new.rename(self.file)
+
+    def wait_for_metric(self, process, name, value):
+        line = re.compile(rf"^{name}(?:{{.*}})? {value}$", re.MULTILINE)
+        wait_until(lambda: line.search(page(process, "/metrics")[1]), f"{name} to be {value}")
+
+    def test_an_aggregator_takes_what_is_good_and_nothing_of_what_is_bad(self):
+        self.write('quota-capture-bytes = "5GiB"\nlog-format = "json"\n')
+        aggregator = self.fleet.start_aggregator("--config", self.file)
+        self.write('quota-capture-bytes = "6GiB"\nlog-format = "json"\ndurability = "page-cache"\n')
+        aggregator.signal(signal.SIGHUP)
+        self.wait_for_metric(aggregator, "neurontrace_aggregator_options_after_restart", 1)
+        self.write('quota-capture-byte = "7GiB"\n')
+        self.wait_for_metric(aggregator, "neurontrace_aggregator_config_good", 0)
+        lines = [json.loads(line) for line in (self.fleet.logs / "aggregator.log").read_text().splitlines()
+                 if line.startswith("{")]
+        words = " | ".join(line["message"] for line in lines)
+        self.assertIn(f"{self.file}: quota-capture-bytes is now '6442450944' (was '5368709120')", words)
+        self.assertIn("durability = 'page-cache' takes a restart; 'synced' stays in force until then", words)
+        self.assertIn("quota-capture-byte is no option", words)
+        for line in lines:
+            self.assertEqual(line["program"], "aggregator")
+            self.assertRegex(line["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
+        headers, html = page(aggregator, "/statusz")
+        self.assertEqual(headers["Content-Type"], "text/html; charset=utf-8")
+        self.assertIn("<td>quota-capture-bytes<td>6442450944", html)
+        self.assertIn("quota-capture-byte is no option", html)
+        self.write("")
+        self.wait_for_metric(aggregator, "neurontrace_aggregator_config_good", 1)
+
+    def test_a_quota_counts_from_when_it_is_written(self):
+        self.write("")
+        self.fleet.start_aggregator("--config", self.file)
+        self.start_fleet()
+        capture = self.start_capture()
+        self.wait_for_events(capture, 1)
+        self.write("quota-capture-bytes = 1000\n")
+        self.fleet.aggregator.signal(signal.SIGHUP)
+        ended = self.fleet.wait_for_capture(capture, lambda c: c["state"] == "CAPTURE_STATE_COMPLETE",
+                                            "the capture to be stopped by its quota")
+        self.assertIn("--quota-capture-bytes", json.dumps(ended))
+
+    def test_an_agent_shows_its_workers_and_goes_on_over_a_hangup(self):
+        self.write('log-level = "warn"\n')
+        self.start_instances("i-0001", agent_options=("--config", self.file))
+        worker = self.fleet.start_worker("i-0001", "--cores", 2)
+        self.fleet.wait_for_workers(1)
+        agent = self.fleet.agents["i-0001"]
+        self.write('log-level = "info"\ndrain-seconds = 3\n')
+        agent.signal(signal.SIGHUP)
+        self.wait_for_metric(agent, "neurontrace_agent_config_taken_total", 1)
+        html = page(agent, "/statusz")[1]
+        self.assertIn(f"<td>{worker.reported_pid}<td>idle", html)
+        self.assertIn("<td>drain-seconds<td>3", html)
+        self.assertIn("ok aggregator", html)
+
+    def validate(self, program, *options):
+        return subprocess.run([self.fleet.program(program), *options, "--validate-config"], capture_output=True,
+                              text=True, timeout=30, check=False)
+
+    def test_a_configuration_is_validated_without_beginning_anything(self):
+        store = self.fleet.dir / "never-made"
+        self.write(f'store = "{store}"\nlisten = "127.0.0.1:0"\n')
+        good = self.validate("neurontrace-aggregator", "--config", self.file)
+        self.assertEqual((good.returncode, good.stderr), (0, ""))
+        self.assertIn(f"the configuration is good\n  artifact-bytes = 68719476736\n", good.stdout)
+        self.assertIn(f"  store = {store}\n", good.stdout)
+        self.assertFalse(store.exists())
+        rules = self.fleet.dir / "rules"
+        rules.write_text("[slow]\nwhen = sometimes\n")
+        for words, program, options in (
+                ("listen", "neurontrace-aggregator", ("--listen", "nowhere")),
+                ("--insecure", "neurontrace-aggregator", ("--listen", "0.0.0.0:0")),
+                (f"{rules}:2:", "neurontrace-aggregator", ("--triggers", rules)),
+                ("no-such-file", "neurontrace-aggregator", ("--config", "no-such-file")),
+                ("--export-root", "neurontrace-aggregator", ("--standing-export", "name=a to=/nowhere")),
+                ("aggregator", "neurontrace-agent", ()),
+                ("ca.pem", "neurontrace-agent", ("--aggregator", "a:1", "--tls-ca", "ca.pem", "--tls-cert", "a.pem",
+                                                 "--tls-key", "a.key"))):
+            with self.subTest(words):
+                bad = self.validate(program, *options)
+                self.assertEqual((bad.returncode, bad.stdout), (2, ""))
+                self.assertIn(words, bad.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -16,6 +16,7 @@
 #include "agent/source/artifact/process_start.h"
 #include "agent/upload/grpc_upload_stream.h"
 #include "base/status.h"
+#include "health/daemon_metrics.h"
 #include "wire/grpc_channel.h"
 
 namespace neurontrace {
@@ -236,7 +237,11 @@ absl::Status Agent::Start(const AgentConfig& config) {
   if (spool_ != nullptr) io_thread_ = std::thread([this] { io_loop_.Run(); });
   RETURN_IF_ERROR(taps_.Start());
   health_.Set(kSocketCondition, true);
-  ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, registry_, health_));
+  const auto metrics = std::make_shared<DaemonMetrics>(
+      registry_, health_,
+      DaemonMetrics::Options{"neurontrace-agent", "neurontrace_agent_ready_condition",
+                             metrics_.labels()});
+  ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, metrics, health_));
   health_server_->AddPostPage(MakeTriggerPage(config));
   return absl::OkStatus();
 }

@@ -50,6 +50,7 @@ class AgentMetrics {
                const Watched& watched);
 
   void Publish();
+  const prometheus::Labels& labels() const { return labels_; }  // of all of them
 
  private:
   using Read = std::function<uint64_t()>;

@@ -13,6 +13,7 @@
 #include "aggregator/session/capture_request.h"
 #include "base/call_on.h"
 #include "base/status.h"
+#include "health/daemon_metrics.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -315,7 +316,11 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   RETURN_IF_ERROR(MakeStandingExports(config));
   // With the clocks, by which what was planned goes on.
   RETURN_IF_ERROR(RestoreSessions());
-  ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, registry_, health_));
+  const auto metrics = std::make_shared<DaemonMetrics>(
+      registry_, health_,
+      DaemonMetrics::Options{
+          "neurontrace-aggregator", "neurontrace_aggregator_ready_condition", {}});
+  ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, metrics, health_));
   health_server_->AddPostPage(triggers_->MakePostPage());
   health_server_->AddStatusPage(MakeStatusPage());
   loop_thread_ = std::thread([this] { loop_.Run(); });

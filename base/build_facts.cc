@@ -16,6 +16,8 @@ constexpr char kCompiler[] = "gcc " __VERSION__;
 
 }  // namespace
 
+Build ThisBuild() { return {NEURONTRACE_VERSION, kBuildCommit, kCompiler, NEURONTRACE_BUILD_TYPE}; }
+
 std::string BuildFacts(std::string_view program, std::initializer_list<FormatVersion> formats) {
   std::string text = fmt::format("{} {} (commit {}, {}, {}", program, NEURONTRACE_VERSION,
                                  kBuildCommit, kCompiler, NEURONTRACE_BUILD_TYPE);

@@ -13,6 +13,15 @@ struct FormatVersion {
   uint64_t version = 0;
 };
 
+// What this program was built from and with; the commit as git writes it in short.
+struct Build {
+  std::string_view version;
+  std::string_view commit;
+  std::string_view compiler;
+  std::string_view type;  // "release", or with sanitizers "debug, address"
+};
+Build ThisBuild();  // any thread
+
 // What --version says: the program, its version, and in brackets what it was built from and with
 // and which formats it reads and writes, as
 //   neurontrace-agent 0.1.0 (commit 0123456789ab, gcc 12.2.0, release; chunk 1, spool 1)

@@ -157,11 +157,11 @@ void Knock(const std::string& host, int port) {
 }  // namespace
 
 struct HealthServer::Impl {
-  Impl(std::shared_ptr<prometheus::Registry> metrics_of, const HealthState& state_of)
-      : registry(std::move(metrics_of)),
+  Impl(std::shared_ptr<prometheus::Collectable> metrics_of, const HealthState& state_of)
+      : collectable(std::move(metrics_of)),
         state(state_of),
         metrics([this](const auto&) {
-          return Answer{200, prometheus::TextSerializer().Serialize(registry->Collect())};
+          return Answer{200, prometheus::TextSerializer().Serialize(collectable->Collect())};
         }),
         healthz([this](const auto&) {
           return Answer{state.live() ? 200 : 503, state.Describe(true)};
@@ -173,7 +173,7 @@ struct HealthServer::Impl {
           return Answer{200, "neurontrace: /statusz /metrics /healthz /readyz\n"};
         }) {}
 
-  const std::shared_ptr<prometheus::Registry> registry;
+  const std::shared_ptr<prometheus::Collectable> collectable;
   const HealthState& state;
 
   Page metrics;
@@ -188,9 +188,9 @@ struct HealthServer::Impl {
 };
 
 absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
-    const std::string& address, std::shared_ptr<prometheus::Registry> registry,
+    const std::string& address, std::shared_ptr<prometheus::Collectable> metrics,
     const HealthState& state) {
-  auto impl = std::make_unique<Impl>(std::move(registry), state);
+  auto impl = std::make_unique<Impl>(std::move(metrics), state);
   const std::vector<std::string> options = {"listening_ports",    address, "num_threads", "4",
                                             "request_timeout_ms", "5000"};
   try {
@@ -234,7 +234,7 @@ void HealthServer::AddStatusPage(StatusPage page) {
       [impl = impl_.get(), page = std::move(page)](const mg_request_info& request) {
         return Answer{200,
                       RenderStatusPage(page, impl->state.Describe(false), IsLocal(request),
-                                       impl->registry->Collect()),
+                                       impl->collectable->Collect()),
                       kHtml};
       });
   impl_->server->addHandler("/statusz", impl_->status.get());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <prometheus/registry.h>
+#include <prometheus/collectable.h>
 
 #include <memory>
 #include <string>
@@ -15,13 +15,13 @@ namespace neurontrace {
 
 // HTTP on one port: /metrics (Prometheus text format), /healthz and /readyz (200 or 503, with the
 // conditions in words), /statusz (a page for people, once there is one), / (what there is). Serves
-// on threads of its own as long as it lives; registry and state must outlive it.
+// on threads of its own as long as it lives; metrics and state must outlive it.
 class HealthServer {
  public:
   // `address` is HOST:PORT; port 0 picks a free one. FAILED_PRECONDITION when it cannot listen
   // there.
   static absl::StatusOr<std::unique_ptr<HealthServer>> Start(
-      const std::string& address, std::shared_ptr<prometheus::Registry> registry,
+      const std::string& address, std::shared_ptr<prometheus::Collectable> metrics,
       const HealthState& state);
   ~HealthServer();
   HealthServer(const HealthServer&) = delete;

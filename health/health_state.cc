@@ -41,4 +41,14 @@ std::string HealthState::Describe(bool liveness_only) const {
   return text.empty() ? "ok\n" : text;
 }
 
+std::vector<HealthState::View> HealthState::conditions() const {
+  std::lock_guard lock(mutex_);
+  std::vector<View> views;
+  views.reserve(conditions_.size());
+  for (const auto& [name, condition] : conditions_) {
+    views.push_back({name, condition.severity, condition.good, condition.reason});
+  }
+  return views;
+}
+
 }  // namespace neurontrace

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace neurontrace {
 
@@ -25,6 +26,14 @@ class HealthState {
   // One line a condition, "ok name" or "NOT name: reason"; liveness conditions alone with
   // `liveness_only`.
   std::string Describe(bool liveness_only) const;
+
+  struct View {
+    std::string name;
+    Severity severity;
+    bool good;
+    std::string reason;
+  };
+  std::vector<View> conditions() const;  // by name
 
  private:
   struct Condition {

@@ -4,8 +4,11 @@
 import re
 
 PAGE = "docs/metrics.md"
-IN_CODE = re.compile(r'"(neurontrace_(?:agent|aggregator)_[a-z0-9_]+)"')
-IN_PAGE = re.compile(r"`(neurontrace_(?:agent|aggregator)_[a-z0-9_]+)[`{]")
+# The last are those of Prometheus' own clients.
+PROCESS = "process_(?:cpu_seconds_total|(?:resident|virtual)_memory_bytes|threads|(?:open|max)_fds|start_time_seconds)"
+NAME = f"(neurontrace_(?:agent|aggregator|build)_[a-z0-9_]+|{PROCESS})"
+IN_CODE = re.compile(f'"{NAME}"')
+IN_PAGE = re.compile(f"`{NAME}[`{{]")
 
 
 def check(sources):

@@ -8,7 +8,7 @@ import typing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "metrics.md"
-ROW = re.compile(r"^\| `(neurontrace_\w+)` \| (\w+) \| [^|]+ \| ([^|]+) \| (\w+) \| .+ \|$", re.MULTILINE)
+ROW = re.compile(r"^\| `((?:neurontrace|process)_\w+)` \| (\w+) \| [^|]+ \| ([^|]+) \| (\w+) \| .+ \|$", re.MULTILINE)
 THERE = ("always", "spool", "capture", "event")
 
 
@@ -29,7 +29,7 @@ def documented():
     text = PAGE.read_text()
     rows = {name: Metric(kind, frozenset(re.findall(r"`(\w+)`", labels)), there)
             for name, kind, labels, there in ROW.findall(text)}
-    lines = [line for line in text.splitlines() if line.startswith("| `neurontrace_")]
+    lines = [line for line in text.splitlines() if line.startswith(("| `neurontrace_", "| `process_"))]
     if len(lines) != len(rows):  # a row that is not understood, or stands there twice
         raise ValueError(f"{PAGE}: {len(lines)} rows of metrics, of which {len(rows)} are understood and different")
     return rows

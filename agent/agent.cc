@@ -85,6 +85,10 @@ std::unique_ptr<Spool> MakeSpool(const AgentConfig& config, const AgentInfo& inf
   return std::make_unique<Spool>(options, files, io, runner, clock, random);
 }
 
+std::unique_ptr<DiskRoom> MakeSpoolRoom(const AgentConfig& config, TaskRunner& io) {
+  return config.spool == "none" ? nullptr : std::make_unique<DiskRoom>(config.spool, io);
+}
+
 // Where it lies beside the agent, as it is installed; else its name.
 std::string FindTapLibrary() {
   constexpr std::string_view kName = "libneurontrace_tap.so";
@@ -123,7 +127,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
       uploader_(queue_,
                 MakeGrpcUploadConnector(MakeChannel(config.aggregator, config.security),
                                         info.agent_id, loop_),
-                loop_, random_),
+                loop_, clock_, random_),
       control_(info,
                MakeGrpcControlConnector(MakeChannel(config.aggregator, config.security), loop_),
                clock_, loop_, random_, MakeControlHooks()),
@@ -156,6 +160,10 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
       metrics_(*registry_, info.instance_id,
                {source_metrics_, queue_, uploader_, control_, taps_, spool_.get(), clock_,
                 answer_watch_, clocks_, triggers_}),
+      spool_room_(MakeSpoolRoom(config, io_loop_)),
+      delivery_metrics_(*registry_, metrics_.labels(),
+                        {source_metrics_, queue_, uploader_, spool_room_.get()},
+                        config.security.cert),
       program_metrics_(*registry_, AgentProgramMetrics(info.instance_id)) {
   health_.Declare(kAggregatorCondition, HealthState::Severity::kReadiness, "not connected yet");
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
@@ -362,6 +370,7 @@ void Agent::PublishMetrics() {
   LookAtUpload();
   metrics_.Publish();
   program_metrics_.Publish(log_, reload_);
+  delivery_metrics_.Publish();
   const auto stall = DescribeStall(source_metrics_.canary_watch, clock_.MonotonicNs());
   health_.Set(kDataFlowCondition, !stall, stall.value_or(""));
   if (started_ && spool_ != nullptr) {

@@ -16,6 +16,8 @@
 #include "agent/agent_metrics.h"
 #include "agent/config.h"
 #include "agent/control/control_session.h"
+#include "agent/delivery_metrics.h"
+#include "agent/disk_room.h"
 #include "agent/source/artifact/artifact_source.h"
 #include "agent/source/framework/framework_source.h"
 #include "agent/source/host/host_source.h"
@@ -126,6 +128,8 @@ class Agent {
   AnswerWatch answer_watch_;
   AgentClocks clocks_;  // works beside all of this
   AgentMetrics metrics_;
+  std::unique_ptr<DiskRoom> spool_room_;  // null: there is no spool
+  DeliveryMetrics delivery_metrics_;
   ProgramMetrics program_metrics_;
   std::unique_ptr<HealthServer> health_server_;
   const uint64_t began_monotonic_ns_ = clock_.MonotonicNs();

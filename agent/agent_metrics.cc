@@ -3,16 +3,9 @@
 
 #include <utility>
 
+#include "health/raise_counter.h"
+
 namespace neurontrace {
-namespace {
-
-// A Prometheus counter can only be raised.
-void RaiseTo(prometheus::Counter& counter, uint64_t value) {
-  const double more = static_cast<double>(value) - counter.Value();
-  if (more > 0) counter.Increment(more);
-}
-
-}  // namespace
 
 AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& instance_id,
                            const Watched& watched)
@@ -245,9 +238,9 @@ void AgentMetrics::AddTriggerMetrics() {
   AddCounter("neurontrace_agent_trigger_documents_stale_total",
              "Documents that rules did not look at, as they were fetched long ago",
              [&triggers] { return triggers.counters().stale; });
-  AddCounter("neurontrace_agent_trigger_looking_nanoseconds_total",
+  AddCounter("neurontrace_agent_trigger_looking_seconds_total",
              "Time spent on rules that are judged by the clock",
-             [&triggers] { return triggers.counters().looking_ns; });
+             [&triggers] { return static_cast<double>(triggers.counters().looking_ns) * 1e-9; });
 }
 
 void AgentMetrics::AddClockMetrics() {
@@ -345,8 +338,8 @@ void AgentMetrics::AddSpoolMetrics(const Spool& spool) {
 
 void AgentMetrics::Publish() {
   clock_stats_ = watched_.clocks.stats();
-  for (const auto& counter : counters_) RaiseTo(*counter.metric, counter.read());
-  for (const auto& gauge : gauges_) gauge.metric->Set(static_cast<double>(gauge.read()));
+  for (const auto& counter : counters_) RaiseCounter(*counter.metric, counter.read());
+  for (const auto& gauge : gauges_) gauge.metric->Set(gauge.read());
   PublishCores();
   PublishHeadroom();
   PublishCanaries();
@@ -389,8 +382,8 @@ void AgentMetrics::PublishCanaries() {
 void AgentMetrics::PublishCores() {
   for (const auto& [nc_idx, core] : watched_.queue.cores()) {
     const prometheus::Labels labels = {{"neuroncore", std::to_string(nc_idx)}};
-    RaiseTo(core_events_.Add(labels), core.events);
-    RaiseTo(core_events_lost_.Add(labels), core.events_lost);
+    RaiseCounter(core_events_.Add(labels), static_cast<double>(core.events));
+    RaiseCounter(core_events_lost_.Add(labels), static_cast<double>(core.events_lost));
   }
 }
 

@@ -53,7 +53,7 @@ class AgentMetrics {
   const prometheus::Labels& labels() const { return labels_; }  // of all of them
 
  private:
-  using Read = std::function<uint64_t()>;
+  using Read = std::function<double()>;
   void AddCounter(const char* name, const char* help, Read read);
   void AddGauge(const char* name, const char* help, Read read);
   void AddSourceCounters();

@@ -52,7 +52,20 @@ std::string DateOf(const ASN1_TIME* time) {
                      parts.tm_mday, parts.tm_hour, parts.tm_min);
 }
 
+absl::StatusOr<int64_t> EndOf(const X509& certificate, const std::string& path) {
+  std::tm parts = {};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &parts) != 1) {
+    return FailedPrecondition("the certificate in {} does not say until when it is valid", path);
+  }
+  return timegm(&parts);
+}
+
 }  // namespace
+
+absl::StatusOr<int64_t> CertificateEnd(const std::string& path) {
+  ASSIGN_OR_RETURN(const Certificate certificate, FirstCertificate(path));
+  return EndOf(*certificate, path);
+}
 
 absl::StatusOr<int64_t> CheckCertificateFile(const std::string& path) {
   ASSIGN_OR_RETURN(const Certificate certificate, FirstCertificate(path));
@@ -67,11 +80,7 @@ absl::StatusOr<int64_t> CheckCertificateFile(const std::string& path) {
         "the certificate in {} is valid from {} on: is this machine's clock right?", path,
         DateOf(begin));
   }
-  std::tm parts = {};
-  if (ASN1_TIME_to_tm(end, &parts) != 1) {
-    return FailedPrecondition("the certificate in {} does not say until when it is valid", path);
-  }
-  return timegm(&parts);
+  return EndOf(*certificate, path);
 }
 
 absl::Status CheckKeyFile(const std::string& key, const std::string& cert) {

@@ -15,6 +15,10 @@ namespace neurontrace {
 // certificate, the first one is not valid yet, or not any more.
 absl::StatusOr<int64_t> CheckCertificateFile(const std::string& path);
 
+// The same of one that may be over, or not yet begun. FAILED_PRECONDITION for a file without a
+// certificate, and for one that does not say it.
+absl::StatusOr<int64_t> CertificateEnd(const std::string& path);
+
 // Whether the PEM file `key` has the private key, without a passphrase, of the first certificate of
 // `cert`, which CheckCertificateFile let pass.
 absl::Status CheckKeyFile(const std::string& key, const std::string& cert);

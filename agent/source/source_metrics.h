@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "agent/source/canary_watch.h"
+#include "trace/loss_table.h"
 
 namespace neurontrace {
 
@@ -54,6 +55,8 @@ struct AgentSourceMetrics {
   Counter artifact_looks_cut_short{0};  // there was more than is looked at
 
   Counter workers{0};  // at hand now
+
+  LossTable losses_by_place;  // as `losses`; on the agent's sequence alone
 
   Counter canaries{0};       // sent
   CanaryWatch canary_watch;  // on the agent's sequence alone

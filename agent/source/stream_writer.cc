@@ -210,6 +210,7 @@ void StreamWriter::PutLoss(uint64_t position, Loss loss) {
   }
   counts_.lost += loss.events;
   AgentSourceMetrics::Add(metrics_.losses, loss.events);
+  metrics_.losses_by_place.Add(loss);
   if (loss.detail.size() > limits::kDetailBytesMax) loss.detail.resize(limits::kDetailBytesMax);
   NoteOpen(position);
   for (Loss& known : losses_) {

@@ -61,7 +61,7 @@ void DeliveryQueue::Submit(Chunk chunk, Done done) {
   entry.done = std::make_unique<Done>(std::move(done));
   if (unkept_bytes_ >= 2 * bytes_max_) {
     ++counters_.chunks_refused_full;
-    counters_.events_lost += entry.events;
+    CountLost(LossPlace::kAgentQueue, LossReason::kFull, entry.events);
     entry.replaced = true;
     chunk = MakeLossChunk(std::move(chunk.header), LossPlace::kAgentQueue, LossReason::kFull,
                           "the agent's queue is full");
@@ -161,7 +161,7 @@ void DeliveryQueue::OnSegmentDropped(const CaptureId& capture_id, uint64_t segme
       --stream.ready;
       ++counters_.chunks_dropped;
       TakeOut(entry);
-      if (!entry.replaced) counters_.events_lost += entry.events;
+      if (!entry.replaced) CountLost(gone.place, gone.reason, entry.events);
       GiveReceipt(entry, {Fate::kLost, "dropped to make room in the spool"});
     }
     if (!some) continue;
@@ -279,13 +279,14 @@ void DeliveryQueue::Drop(StreamNumber number, const std::string& reason) {
     TakeOut(entry);
     if (entry.place.segment != 0) spool_->Release(entry.place);
     ++counters_.chunks_lost;
-    if (!entry.replaced) counters_.events_lost += entry.events;
+    // It is the aggregator that wants no more of it.
+    if (!entry.replaced) CountLost(LossPlace::kWireRefusal, LossReason::kRefused, entry.events);
     GiveReceipt(entry, {Fate::kLost, reason, true});
   }
 }
 
 void DeliveryQueue::Replace(StreamNumber stream, Entry& entry, Chunk chunk) {
-  counters_.events_lost += entry.events;
+  CountLost(LossPlace::kWireRefusal, LossReason::kRefused, entry.events);
   entry.replaced = true;
   if (spool_ != nullptr) {
     spool_->SetAside(chunk.header.capture_id, entry.sequence, entry.envelope);
@@ -338,6 +339,11 @@ void DeliveryQueue::CountCore(const ChunkHeader& header) {
   CoreCounters& core = cores_[header.stream.nc_idx];
   core.events += header.event_count;
   for (const Loss& loss : header.losses) core.events_lost += loss.events;
+}
+
+void DeliveryQueue::CountLost(LossPlace place, LossReason reason, uint64_t events) {
+  counters_.events_lost += events;
+  losses_.Add(place, reason, events);
 }
 
 void DeliveryQueue::Forget(StreamNumber number) {

@@ -22,6 +22,7 @@
 #include "trace/capture_spec.h"
 #include "trace/ids.h"
 #include "trace/limits.h"
+#include "trace/loss_table.h"
 #include "trace/stream_cursor.h"
 #include "trace/worker_info.h"
 
@@ -119,6 +120,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
     uint64_t sequence = 0;
     uint32_t events = 0;
     uint32_t envelope_bytes = 0;
+    uint64_t sent_ns = 0;  // the uploader's; 0: never
     bool end_of_stream = false;
     bool replaced = false;  // stands for a chunk that is lost
     bool loading = false;
@@ -157,6 +159,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   size_t unkept_chunks() const { return unkept_chunks_; }         // in memory alone
   size_t streams() const { return streams_.size(); }
   const Counters& counters() const { return counters_; }
+  const LossTable& losses() const { return losses_; }                       // of events_lost, each
   const std::map<uint32_t, CoreCounters>& cores() const { return cores_; }  // by nc_idx
 
   // From now on there is no room: sources stop, and what is here can drain.
@@ -202,6 +205,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   void TakeOut(Entry& entry);  // of the sums
   void Forget(StreamNumber number);
   void CountCore(const ChunkHeader& header);
+  void CountLost(LossPlace place, LossReason reason, uint64_t events);
   bool keeps() const { return spool_ != nullptr && spool_->health().ok(); }
 
   Spool* const spool_;
@@ -222,6 +226,7 @@ class DeliveryQueue final : public ChunkSink, public Spool::Listener {
   size_t chunks_ = 0;
   bool closed_ = false;
   Counters counters_;
+  LossTable losses_;
   std::map<uint32_t, CoreCounters> cores_;
 };
 

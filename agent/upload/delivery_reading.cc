@@ -140,7 +140,7 @@ bool DeliveryQueue::TakeOneLoaded(StreamNumber number, uint64_t sequence,
   }
   spdlog::error("spool: {} events of {} are lost: {}", entry.events, ToString(header->stream),
                 std::string(loaded.status.message()));
-  counters_.events_lost += entry.events;
+  CountLost(LossPlace::kSpool, LossReason::kMalformed, entry.events);
   entry.replaced = true;
   SetEnvelope(number, entry,
               MakeLossChunk(*std::move(header), LossPlace::kSpool, LossReason::kMalformed,
@@ -159,7 +159,7 @@ void DeliveryQueue::LoseUnreadable(StreamNumber number, size_t index, const absl
   --stream.ready;
   TakeOut(entry);
   spool_->Release(entry.place);
-  if (!entry.replaced) counters_.events_lost += entry.events;
+  if (!entry.replaced) CountLost(gone.place, gone.reason, entry.events);
   ++counters_.chunks_lost;
   GiveReceipt(entry, {Fate::kLost, std::string(why.message())});
   if (index < stream.entries.size()) {

@@ -29,10 +29,11 @@ constexpr uint32_t kBusyDelayLongestMs = 30'000;
 }  // namespace
 
 Uploader::Uploader(DeliveryQueue& queue, UploadConnector connector, TaskRunner& runner,
-                   Random& random, uint32_t unacked_max)
+                   const Clock& clock, Random& random, uint32_t unacked_max)
     : queue_(queue),
       connector_(std::move(connector)),
       runner_(runner),
+      clock_(clock),
       random_(random),
       backoff_(random, kReconnectFirstNs, kReconnectLongestNs),
       window_(unacked_max) {
@@ -96,6 +97,7 @@ void Uploader::Connect() {
   if (!enabled_ || stream_ != nullptr) return;
   ++counters_.calls;
   ++call_number_;
+  call_begun_ns_ = clock_.MonotonicNs();
   writing_ = false;
   going_back_.clear();
   window_.RewindAll();
@@ -133,7 +135,7 @@ void Uploader::Pump() {
   while (stream_ != nullptr && !writing_) {
     const auto turn = window_.TakeTurn();
     if (!turn) return;
-    const DeliveryQueue::Entry& entry = queue_.at(turn->stream, turn->index);
+    DeliveryQueue::Entry& entry = queue_.at(turn->stream, turn->index);
     if (entry.envelope != nullptr) {
       Send(turn->stream, entry);
       // What follows is read while this one is on its way.
@@ -147,7 +149,8 @@ void Uploader::Pump() {
   }
 }
 
-void Uploader::Send(StreamNumber stream, const DeliveryQueue::Entry& entry) {
+void Uploader::Send(StreamNumber stream, DeliveryQueue::Entry& entry) {
+  if (entry.sent_ns < call_begun_ns_) entry.sent_ns = clock_.MonotonicNs();
   window_.NoteBytes(stream, entry.envelope_bytes);
   writing_ = true;
   ++counters_.chunks_sent;
@@ -181,6 +184,7 @@ void Uploader::TakeStored(StreamNumber stream, uint64_t next_sequence) {
     if (going_back != going_back_.end() && going_back->second.asked_for < next_sequence) {
       going_back_.erase(going_back);
     }
+    NoteAckTime(queue_.at(stream, 0));
     // A receipt may submit the next chunk: the window has to be right before it is given.
     window_.PopFront(stream);
     if (!queue_.PopStored(stream)) {
@@ -188,6 +192,12 @@ void Uploader::TakeStored(StreamNumber stream, uint64_t next_sequence) {
       going_back_.erase(stream);
     }
   }
+}
+
+// What a welcome says is stored was sent in an earlier call, or by an earlier agent.
+void Uploader::NoteAckTime(const DeliveryQueue::Entry& entry) {
+  if (stream_ == nullptr || entry.sent_ns == 0 || entry.sent_ns < call_begun_ns_) return;
+  ack_times_.Note(clock_.MonotonicNs() - entry.sent_ns);
 }
 
 void Uploader::TakeRefusal(StreamNumber stream, const v1::UploadAck& ack) {

@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "agent/upload/ack_times.h"
 #include "agent/upload/ack_window.h"
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/upload_stream.h"
 #include "base/backoff.h"
+#include "base/clock.h"
 #include "base/random.h"
 #include "base/task_runner.h"
 #include "trace/ids.h"
@@ -39,8 +41,8 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
   };
 
   // All outlive the uploader.
-  Uploader(DeliveryQueue& queue, UploadConnector connector, TaskRunner& runner, Random& random,
-           uint32_t unacked_max = limits::kUnackedChunksMax);
+  Uploader(DeliveryQueue& queue, UploadConnector connector, TaskRunner& runner, const Clock& clock,
+           Random& random, uint32_t unacked_max = limits::kUnackedChunksMax);
   ~Uploader() override;
 
   // True once the aggregator has said which captures go on; false ends the call.
@@ -55,6 +57,8 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
   bool connected() const { return stream_ != nullptr; }
   size_t unacked() const { return window_.in_flight(); }
   const Counters& counters() const { return counters_; }
+  // From when a chunk was first sent in the call under way to the answer that it is stored.
+  const AckTimes& ack_times() const { return ack_times_; }
 
   // UploadStream::Listener
   void OnWritten() override;
@@ -78,7 +82,8 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
   void Connect();
   void WatchForSilence(uint64_t answers_before);
   void Pump();
-  void Send(StreamNumber stream, const DeliveryQueue::Entry& entry);
+  void Send(StreamNumber stream, DeliveryQueue::Entry& entry);
+  void NoteAckTime(const DeliveryQueue::Entry& entry);
   void TakeStored(StreamNumber stream, uint64_t next_sequence);
   void TakeRefusal(StreamNumber stream, const v1::UploadAck& ack);
   void Replace(StreamNumber stream, const v1::UploadAck& ack);
@@ -91,16 +96,19 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
   DeliveryQueue& queue_;
   const UploadConnector connector_;
   TaskRunner& runner_;
+  const Clock& clock_;
   Random& random_;
   Backoff backoff_;
   AckWindow window_;
   bool enabled_ = false;
   bool reconnecting_ = false;
   bool writing_ = false;
+  uint64_t call_begun_ns_ = 0;
   uint64_t call_number_ = 0;  // tells a timer of an earlier call from one of this
   std::unique_ptr<UploadStream> stream_;
   std::map<StreamNumber, GoingBack> going_back_;
   Counters counters_;
+  AckTimes ack_times_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

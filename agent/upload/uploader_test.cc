@@ -151,7 +151,7 @@ class UploaderTest : public ::testing::Test {
   CaptureId capture_ = CaptureId::Make(clock_, random_);
   FakeAggregator aggregator_{runner_};
   DeliveryQueue queue_{nullptr, 10'000};
-  Uploader uploader_{queue_, aggregator_.connector(), runner_, random_, 4};
+  Uploader uploader_{queue_, aggregator_.connector(), runner_, clock_, random_, 4};
   std::vector<std::string> receipts_;
   uint64_t given_up_ = 0;
 };

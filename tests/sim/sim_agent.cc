@@ -19,7 +19,7 @@ SimAgent::SimAgent(SimWorld& world, SimLedger& ledger, SimNetwork& network, SimH
       wrapped_(options.wrap_sink ? options.wrap_sink(queue_) : nullptr),
       sink_(wrapped_ != nullptr ? *wrapped_ : queue_, ledger),
       uploader_(queue_, network.MakeUploadConnector(host.link, host.info.agent_id), runner_,
-                world.random, options.unacked_max),
+                world.clock, world.random, options.unacked_max),
       control_(host.info, network.MakeControlConnector(host.link), world.clock, runner_,
                world.random,
                {.on_welcome =

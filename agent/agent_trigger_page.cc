@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an agent takes by POST: that something fired which a rule waits for.
+#include <chrono>
+
+#include "agent/agent.h"
+#include "base/call_on.h"
+#include "trace/trigger_limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr std::chrono::milliseconds kPostPatience{5'000};
+
+PostAnswer AnswerOf(const AgentTriggers::PostOutcome& outcome) {
+  using Posted = AgentTriggers::Posted;
+  switch (outcome.posted) {
+    case Posted::kTold:
+      return {202, "told the aggregator: neurontrace triggers list shows what came of it\n"};
+    case Posted::kNoRule:
+      return {404, "there is no such rule\n"};
+    case Posted::kNotPosted:
+      return {404, "only rules of `when = post` take a POST\n"};
+    case Posted::kCoolsDown:
+      return {429, "it cools down\n", outcome.retry_ns / 1'000'000'000 + 1};
+    case Posted::kUnheard:
+      return {503, "there is no aggregator now\n", 10};
+  }
+  return {503, ""};
+}
+
+}  // namespace
+
+PostPage Agent::MakeTriggerPage(const AgentConfig& config) {
+  return {.prefix = "/triggers/",
+          .body_bytes_max = limits::kTriggerBodyBytesMax,
+          .is_for_anybody = config.trigger_posts_from_anywhere,
+          .take = [this](const PostRequest& request) {
+            const auto outcome = CallOn(loop_, kPostPatience, [this, &request] {
+              return triggers_.Post(request.name, request.body);
+            });
+            return outcome ? AnswerOf(*outcome) : PostAnswer{503, "busy: try again\n", 1};
+          }};
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/delivery_metrics.h"
+
+#include <vector>
+
+#include "health/raise_counter.h"
+#include "trace/loss_table.h"
+
+namespace neurontrace {
+namespace {
+
+// Disks and certificates are looked at in every tenth turn: once in ten seconds.
+constexpr uint32_t kTurnsBetweenLooks = 10;
+
+prometheus::Family<prometheus::Gauge>& GaugeFamily(prometheus::Registry& registry,
+                                                   const prometheus::Labels& labels,
+                                                   const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Labels(labels).Register(registry);
+}
+
+}  // namespace
+
+DeliveryMetrics::DeliveryMetrics(prometheus::Registry& registry, const prometheus::Labels& labels,
+                                 const Watched& watched, const std::string& certificate)
+    : watched_(watched),
+      losses_(prometheus::BuildCounter()
+                  .Name("neurontrace_agent_losses_total")
+                  .Help("Events lost, by place and reason, where the number is known")
+                  .Labels(labels)
+                  .Register(registry)),
+      acknowledge_seconds_(prometheus::BuildHistogram()
+                               .Name("neurontrace_agent_acknowledge_seconds")
+                               .Help("From sending a chunk to the answer that it is durable")
+                               .Labels(labels)
+                               .Register(registry)
+                               .Add({}, prometheus::Histogram::BucketBoundaries(
+                                            AckTimes::kSeconds.begin(), AckTimes::kSeconds.end()))),
+      disk_free_{GaugeFamily(registry, labels, "neurontrace_agent_spool_disk_free_bytes",
+                             "What the spool's disk has left for the agent")},
+      certificate_expiry_{GaugeFamily(registry, labels,
+                                      "neurontrace_agent_certificate_expiry_seconds",
+                                      "Until when the agent's certificate is valid, since 1970")},
+      certificate_(certificate) {
+  PublishLosses();
+}
+
+void DeliveryMetrics::Publish() {
+  PublishLosses();
+  PublishAckTimes();
+  if (turn_++ % kTurnsBetweenLooks == 0) {
+    if (watched_.room != nullptr) watched_.room->Ask();
+    certificate_expiry_.Set(certificate_.Look());
+  }
+  if (watched_.room != nullptr) disk_free_.Set(watched_.room->free_bytes());
+}
+
+void DeliveryMetrics::PublishLosses() {
+  LossTable all = watched_.sources.losses_by_place;
+  all.Add(watched_.queue.losses());
+  all.ForEach(LossPlace::kWireRefusal, [this](LossPlace place, LossReason reason, uint64_t events) {
+    RaiseCounter(losses_.Add({{"place", std::string(ToString(place))},
+                              {"reason", std::string(ToString(reason))}}),
+                 static_cast<double>(events));
+  });
+}
+
+void DeliveryMetrics::PublishAckTimes() {
+  const AckTimes& now = watched_.uploader.ack_times();
+  std::vector<double> more;
+  more.reserve(now.counts.size());
+  for (size_t i = 0; i < now.counts.size(); ++i) {
+    more.push_back(static_cast<double>(now.counts[i] - published_.counts[i]));
+  }
+  acknowledge_seconds_.ObserveMultiple(more, now.sum_seconds - published_.sum_seconds);
+  published_ = now;
+}
+
+void DeliveryMetrics::OptionalGauge::Set(std::optional<double> value) {
+  if (value) {
+    if (gauge == nullptr) gauge = &family.Add({});
+    gauge->Set(*value);
+  } else if (gauge != nullptr) {
+    family.Remove(gauge);
+    gauge = nullptr;
+  }
+}
+
+}  // namespace neurontrace

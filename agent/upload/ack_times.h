@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace neurontrace {
+
+// How long chunks waited for the answer that they are durable, counted in classes. A plain value.
+struct AckTimes {
+  // Upper ends of the classes; one more is for what took longer.
+  static constexpr std::array<double, 14> kSeconds = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
+                                                      0.2,   0.5,   1,     2,    5,    10,   30};
+
+  std::array<uint64_t, kSeconds.size() + 1> counts = {};
+  double sum_seconds = 0;
+
+  void Note(uint64_t ns) {
+    const double seconds = static_cast<double>(ns) * 1e-9;
+    const auto at = std::lower_bound(kSeconds.begin(), kSeconds.end(), seconds);
+    ++counts[static_cast<size_t>(at - kSeconds.begin())];
+    sum_seconds += seconds;
+  }
+};
+
+}  // namespace neurontrace

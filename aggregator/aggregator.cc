@@ -88,7 +88,9 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
               MakeReloadHooks(process), clock_),
       access_(config.access, clock_),
       security_(config.security),
+      certificate_(config.security.cert),
       store_(std::move(store)),
+      store_metrics_(*registry_, *store_, config.quotas),
       store_run_(MakeStoreRun(config.store, store_->aggregator_id(), random_)),
       export_roots_(config.export_roots, config.s3),
       quota_(*store_, clock_),
@@ -137,7 +139,11 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
            .claim_for_deletion =
                [this](const CaptureId& id) { return retention_->leases().ClaimForDeletion(id); },
            .caller = std::bind_front(&Aggregator::CallerOf, this),
-           .audit = [this](const AuditEntry& entry) { audit_->Write(entry); },
+           .audit =
+               [this](const AuditEntry& entry) {
+                 if (entry.action == "capture.start") capture_metrics_.CountAnswer(entry.outcome);
+                 audit_->Write(entry);
+               },
            .started_realtime_ns = clock_.RealtimeNs()}) {
   health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");
   health_.Declare(kStoreFilesCondition, HealthState::Severity::kLiveness, "");
@@ -188,7 +194,7 @@ CoordinatorOutputs Aggregator::MakeOutputs() {
                      const CaptureOrder& order) { connections_.Send(connection, ToOrder(order)); },
       .persist =
           [this](const CaptureRecord& record, bool durable) {
-            const absl::Status status = store_->captures().Put(record, durable);
+            const absl::Status status = Persist(record, durable);
             OnStoreHealth(status);  // there may be no chunks that would show it
             if (status.ok() && HasEnded(record.state)) store_->chunks().Forget(record.id);
             if (status.ok() && HasEnded(record.state) && durable) {
@@ -352,26 +358,6 @@ void Aggregator::Tick() {
   loop_.PostDelayedTask([this] { Tick(); }, idle ? kIdleTickNs : kTickNs);
 }
 
-void Aggregator::UpdateMetrics() {
-  LookAtStore();
-  measured_monotonic_ns_ = clock_.MonotonicNs();
-  const AgentRegistry& registry = coordinator_.registry();
-  program_metrics_.Publish(log_, reload_);
-  metrics_.agents_connected.Set(static_cast<double>(registry.connected()));
-  metrics_.workers.Set(static_cast<double>(registry.workers()));
-  metrics_.captures_running.Set(static_cast<double>(coordinator_.running()));
-  metrics_.audit_failures.Increment(static_cast<double>(audit_->failed()) -
-                                    metrics_.audit_failures.Value());
-  metrics_.captures_stored.Set(static_cast<double>(store_->captures().size()));
-  metrics_.chunks_damaged.Set(static_cast<double>(store_->chunks().damaged_chunks()));
-  metrics_.store_bytes.Set(static_cast<double>(store_->bytes()));
-  CanaryAges& canaries = committer_.canary_ages();
-  canaries.KeepOnly(
-      [this](const CaptureId& id) { return coordinator_.FindRunning(id) != nullptr; });
-  metrics_.streams_live.Set(static_cast<double>(canaries.streams()));
-  metrics_.SetCanaryAge(canaries.OldestNs(measured_monotonic_ns_));
-}
-
 bool Aggregator::LetGo(const CaptureId& capture) {
   const auto is_free = CallOn(loop_, kLetGoPatience, [&] {
     coordinator_.Forget(capture);
@@ -386,6 +372,7 @@ void Aggregator::DoChores() {
     loop_.PostTask([this, id] { coordinator_.Forget(id); });
   }
   LogIfError(quota_.Refresh(CaptureAllowance::kAgeMaxNs));
+  MeasureSlowly();
 }
 
 }  // namespace neurontrace

@@ -19,9 +19,12 @@
 #include "aggregator/access/call_guard.h"
 #include "aggregator/access/caller_finder.h"
 #include "aggregator/aggregator_metrics.h"
+#include "aggregator/capture_metrics.h"
+#include "aggregator/clock_bound_metrics.h"
 #include "aggregator/clock_service.h"
 #include "aggregator/config.h"
 #include "aggregator/deliver/export_roots.h"
+#include "aggregator/export_metrics.h"
 #include "aggregator/export_slots.h"
 #include "aggregator/ingest/agent_gateway.h"
 #include "aggregator/ingest/agent_reports.h"
@@ -38,6 +41,7 @@
 #include "aggregator/session/coordinator.h"
 #include "aggregator/standing_exports.h"
 #include "aggregator/store/store.h"
+#include "aggregator/store_metrics.h"
 #include "aggregator/store_quota.h"
 #include "aggregator/store_run.h"
 #include "aggregator/trigger_service.h"
@@ -50,6 +54,7 @@
 #include "health/health_server.h"
 #include "health/health_state.h"
 #include "trace/export_limits.h"
+#include "wire/certificate_watch.h"
 
 namespace neurontrace {
 
@@ -102,6 +107,7 @@ class Aggregator {
   void OnStoreHealth(const absl::Status& status);
   void LookAtStore();
   void UpdateMetrics();
+  void MeasureSlowly();
   CoordinatorOutputs MakeOutputs();
   CoordinatorInputs MakeInputs();
   AgentReports::TriggerHooks MakeTriggerHooks();
@@ -126,12 +132,18 @@ class Aggregator {
   bool LetGo(const CaptureId& capture);
   void DoChores();
 
+  // OK as Put; counts a capture that ends with it.
+  absl::Status Persist(const CaptureRecord& record, bool durable);
+
   // In the order in which they are built; the server goes first.
   SystemClock clock_;
   SystemRandom random_;
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   AggregatorMetrics metrics_{*registry_};
   IngestMetrics ingest_metrics_{*registry_};
+  CaptureMetrics capture_metrics_{*registry_};
+  ExportMetrics export_metrics_{*registry_};
+  ClockBoundMetrics clock_bounds_{*registry_};  // of DoChores
   ProgramMetrics program_metrics_;
   HealthState health_;
   ProgramLog& log_;
@@ -142,7 +154,9 @@ class Aggregator {
   std::unique_ptr<AuditLog> audit_;
   const ChannelSecurity security_;
   std::vector<FileMark> certificate_marks_;  // of the thread of LookAtFiles
+  CertificateWatch certificate_;             // of DoChores
   std::unique_ptr<Store> store_;
+  StoreMetrics store_metrics_;
   const StoreRun store_run_;
   const ExportRoots export_roots_;
   ExportSlots export_slots_{limits::kExportsAtOnceMax};

@@ -92,7 +92,12 @@ absl::Status Aggregator::ExportCapture(const CaptureRecord& record,
                                        const ExportWriter& write) {
   metrics_.exports.Increment();
   metrics_.exports_running.Increment();
-  const absl::Status status = ExportHeld(record, request, write);
+  ExportMetrics::Meter meter(export_metrics_, clock_, request);
+  const absl::Status status =
+      ExportHeld(record, request, [&meter, &write](const v1::ExportReply& reply) {
+        meter.Look(reply);
+        return write(reply);
+      });
   metrics_.exports_running.Decrement();
   if (!status.ok()) metrics_.exports_failed.Increment();
   return status;

@@ -54,11 +54,15 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
                           "From the command to the decision whether a capture begins")),
       begin_lead_seconds(Seconds(registry, "neurontrace_aggregator_begin_lead_seconds",
                                  "From that decision to the moment at which it begins")),
-      canary_age_(prometheus::BuildGauge()
+      canary_age_{prometheus::BuildGauge()
                       .Name("neurontrace_aggregator_canary_age_seconds")
                       .Help("Since the last stored canary was sent, of the live stream that is "
                             "worst off")
-                      .Register(registry)),
+                      .Register(registry)},
+      certificate_expiry_{prometheus::BuildGauge()
+                              .Name("neurontrace_aggregator_certificate_expiry_seconds")
+                              .Help("Until when the aggregator's certificate is valid, since 1970")
+                              .Register(registry)},
       workers_refused_(prometheus::BuildCounter()
                            .Name("neurontrace_aggregator_workers_refused_total")
                            .Help("Selected workers that could not take part, by what kept them")
@@ -70,12 +74,20 @@ void AggregatorMetrics::CountRefused(CaptureObstacle obstacle, uint32_t workers)
 }
 
 void AggregatorMetrics::SetCanaryAge(std::optional<uint64_t> age_ns) {
-  if (age_ns) {
-    if (canary_age_gauge_ == nullptr) canary_age_gauge_ = &canary_age_.Add({});
-    canary_age_gauge_->Set(static_cast<double>(*age_ns) * 1e-9);
-  } else if (canary_age_gauge_ != nullptr) {
-    canary_age_.Remove(canary_age_gauge_);
-    canary_age_gauge_ = nullptr;
+  canary_age_.Set(age_ns ? std::optional(static_cast<double>(*age_ns) * 1e-9) : std::nullopt);
+}
+
+void AggregatorMetrics::SetCertificateExpiry(std::optional<int64_t> expiry) {
+  certificate_expiry_.Set(expiry ? std::optional(static_cast<double>(*expiry)) : std::nullopt);
+}
+
+void AggregatorMetrics::OptionalGauge::Set(std::optional<double> value) {
+  if (value) {
+    if (gauge == nullptr) gauge = &family.Add({});
+    gauge->Set(*value);
+  } else if (gauge != nullptr) {
+    family.Remove(gauge);
+    gauge = nullptr;
   }
 }
 

@@ -38,12 +38,22 @@ struct AggregatorMetrics {
 
   // Nothing: the gauge is not there. One thread.
   void SetCanaryAge(std::optional<uint64_t> age_ns);
+  // In seconds since 1970; likewise. One thread.
+  void SetCertificateExpiry(std::optional<int64_t> expiry);
   // Workers that were selected and could not take part. One thread.
   void CountRefused(CaptureObstacle obstacle, uint32_t workers);
 
  private:
-  prometheus::Family<prometheus::Gauge>& canary_age_;
-  prometheus::Gauge* canary_age_gauge_ = nullptr;
+  // A gauge that is not known is not there.
+  struct OptionalGauge {
+    prometheus::Family<prometheus::Gauge>& family;
+    prometheus::Gauge* gauge = nullptr;
+
+    void Set(std::optional<double> value);
+  };
+
+  OptionalGauge canary_age_;
+  OptionalGauge certificate_expiry_;
   prometheus::Family<prometheus::Counter>& workers_refused_;
 };
 

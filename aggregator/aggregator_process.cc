@@ -67,6 +67,7 @@ ConfigReload::Hooks Aggregator::MakeReloadHooks(const Process& process) {
                 log_.SetLevel(new_config_.log_level);
                 log_.SetFormat(new_config_.log_format);
                 quota_.Set(new_config_.quotas);
+                store_metrics_.SetQuotas(new_config_.quotas);
                 store_->artifacts().files().SetBytesMax(new_config_.artifact_bytes);
                 return absl::OkStatus();
               }};

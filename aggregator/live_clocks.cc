@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "aggregator/align/clock_reading.h"
@@ -67,8 +68,23 @@ std::optional<MomentOnHost> LiveClocks::MomentOn(const HostBoot& host,
                                                  uint64_t reference_ns) const {
   const std::shared_ptr<const Models> all = models();
   const auto it = all->find(host);
-  if (it == all->end()) return std::nullopt;
-  const ClockSegment& segment = it->second.segments.back();
+  return it == all->end() ? std::nullopt : MomentBy(it->second, reference_ns);
+}
+
+std::map<std::string, uint64_t> LiveClocks::BoundsAt(uint64_t reference_ns) const {
+  const std::shared_ptr<const Models> all = models();
+  std::map<std::string, uint64_t> bounds;
+  for (const auto& [host, model] : *all) {
+    const auto moment = MomentBy(model, reference_ns);
+    if (!moment) continue;
+    const auto [known, is_new] = bounds.try_emplace(host.instance_id, moment->bound_ns);
+    if (!is_new) known->second = std::min(known->second, moment->bound_ns);
+  }
+  return bounds;
+}
+
+std::optional<MomentOnHost> LiveClocks::MomentBy(const ClockModel& model, uint64_t reference_ns) {
+  const ClockSegment& segment = model.segments.back();
   // Where the reference says `reference_ns`: by how much it is missed, raw is missed too, almost.
   uint64_t raw_ns = segment.knots.back().x_ns + (reference_ns - segment.knots.back().y_ns);
   ClockEstimate estimate = EvaluateSegment(segment, raw_ns);

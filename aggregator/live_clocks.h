@@ -41,11 +41,15 @@ class LiveClocks {
   // A moment of the reference on a host's raw; nothing where there is no evidence of the last
   // seconds.
   std::optional<MomentOnHost> MomentOn(const HostBoot& host, uint64_t reference_ns) const;
+  // The bounds of a moment on all hosts of which there is evidence, by instance; of one that was
+  // booted meanwhile the narrower.
+  std::map<std::string, uint64_t> BoundsAt(uint64_t reference_ns) const;
 
  private:
   using Models = std::map<HostBoot, ClockModel>;
 
   void RefreshAndAgain();
+  static std::optional<MomentOnHost> MomentBy(const ClockModel& model, uint64_t reference_ns);
   std::shared_ptr<const Models> models() const;
 
   const ClockEvidenceStore& evidence_;

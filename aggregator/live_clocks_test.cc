@@ -69,5 +69,18 @@ TEST_F(LiveClocksTest, SaysNothingOfHostsWithoutNewEvidence) {
   EXPECT_FALSE(clocks.MomentOn({"i-b", "boot"}, clock_.RealtimeNs()).has_value());
 }
 
+TEST_F(LiveClocksTest, BoundsOfAllHostsThatAreKnown) {
+  Measure(10);
+  LiveClocks clocks(store_->clocks(), clock_);
+  clocks.RefreshNow();
+  const uint64_t now_ns = clock_.RealtimeNs();
+  const auto bounds = clocks.BoundsAt(now_ns);
+  ASSERT_EQ(bounds.size(), 1u);
+  EXPECT_EQ(bounds.at("i-a"), clocks.MomentOn(kLiveHost, now_ns)->bound_ns);
+  clock_.AdvanceNs(10 * LiveClocks::kEvidenceNs);
+  clocks.RefreshNow();
+  EXPECT_TRUE(clocks.BoundsAt(clock_.RealtimeNs()).empty());
+}
+
 }  // namespace
 }  // namespace neurontrace

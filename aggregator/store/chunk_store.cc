@@ -78,8 +78,9 @@ class ChunkStore::Batch {
     return result;
   }
 
-  // Writes everything; then the live records are what was written, and `sizes` counts them.
-  absl::Status Commit(Durability durability, CaptureSizes& sizes) {
+  // Writes everything; then the live records are what was written, `sizes` counts them, and `lost`
+  // what they say is lost.
+  absl::Status Commit(Durability durability, CaptureSizes& sizes, LossTable& lost) {
     for (const Staged& staged : staged_) {
       if (staged.record.next_sequence == staged.live->next_sequence) continue;
       const std::string key = keys::Stream(staged.capture, staged.record.number);
@@ -90,6 +91,7 @@ class ChunkStore::Batch {
     }
     for (Staged& staged : staged_) {
       sizes.Move(staged.capture, staged.live->bytes, staged.record.bytes);
+      lost.AddGrowth(staged.live->losses, staged.record.losses);
       *staged.live = std::move(staged.record);
     }
     return absl::OkStatus();
@@ -196,12 +198,25 @@ absl::StatusOr<std::vector<PutResult>> ChunkStore::PutBatch(std::span<const Rece
     results.push_back(live == nullptr ? PutResult{.outcome = PutOutcome::kTooManyStreams}
                                       : batch.Add(chunk, *live));
   }
-  const absl::Status status = batch.Commit(durability_, sizes_);
+  LossTable lost;
+  const absl::Status status = batch.Commit(durability_, sizes_, lost);
   if (scratch_->batch.GetDataSize() > limits::kStoreBatchBytesKept) {
     scratch_->batch = rocksdb::WriteBatch();
   }
   RETURN_IF_ERROR(status);
+  const std::lock_guard losses_lock(losses_mutex_);
+  losses_.Add(lost);
   return results;
+}
+
+LossTable ChunkStore::losses() const {
+  const std::lock_guard lock(losses_mutex_);
+  return losses_;
+}
+
+void ChunkStore::CountGrowth(const std::vector<Loss>& before, const std::vector<Loss>& after) {
+  const std::lock_guard lock(losses_mutex_);
+  losses_.AddGrowth(before, after);
 }
 
 absl::StatusOr<std::vector<StreamCursor>> ChunkStore::Cursors(const CaptureId& capture,
@@ -228,8 +243,10 @@ absl::Status ChunkStore::BookDamaged(const CaptureId& capture, uint32_t stream, 
   const auto record = streams->records.find(stream);
   if (record == streams->records.end()) return absl::OkStatus();
   const uint64_t bytes = record->second.bytes;
+  const std::vector<Loss> losses = record->second.losses;
   const absl::Status status = RemoveDamaged(database_, capture, sequence, record->second);
   sizes_.Move(capture, bytes, record->second.bytes);
+  CountGrowth(losses, record->second.losses);
   if (!was_loaded) captures_.erase(capture);
   if (status.ok()) ++damaged_chunks_;
   return status;
@@ -249,8 +266,10 @@ absl::StatusOr<Trimmed> ChunkStore::Trim(const CaptureId& capture, uint32_t stre
   const auto record = streams->records.find(stream);
   if (record == streams->records.end()) return Trimmed{};
   const uint64_t bytes = record->second.bytes;
+  const std::vector<Loss> losses = record->second.losses;
   const auto trimmed = TrimStream(database_, capture, request, record->second);
   sizes_.Move(capture, bytes, record->second.bytes);
+  CountGrowth(losses, record->second.losses);
   if (trimmed.ok()) damaged_chunks_ += trimmed->damaged;
   return trimmed;
 }

@@ -21,6 +21,7 @@
 #include "aggregator/store/stream_record.h"
 #include "trace/chunk_header.h"
 #include "trace/ids.h"
+#include "trace/loss_table.h"
 #include "trace/stream_cursor.h"
 
 namespace neurontrace {
@@ -78,6 +79,8 @@ class ChunkStore {
   absl::Status BookDamaged(const CaptureId& capture, uint32_t stream, uint64_t sequence);
   // How many that were, since the start.
   uint64_t damaged_chunks() const { return damaged_chunks_; }
+  // What all streams were found to have lost since the start: by their producers, on the way, here.
+  LossTable losses() const;
 
   // One step of TrimStream on a stream of a capture that goes on; nothing where there is none, or
   // where it has ended meanwhile.
@@ -109,6 +112,7 @@ class ChunkStore {
 
   // What is stored of the capture's own record says so.
   absl::StatusOr<bool> HasCaptureEnded(const CaptureId& capture) const;
+  void CountGrowth(const std::vector<Loss>& before, const std::vector<Loss>& after);
   // nullptr for an unknown capture.
   absl::StatusOr<CaptureStreams*> Load(const CaptureId& capture);
 
@@ -119,6 +123,8 @@ class ChunkStore {
   absl::flat_hash_map<CaptureId, std::unique_ptr<CaptureStreams>> captures_;  // guarded by mutex_
   CaptureSizes sizes_;
   std::atomic<uint64_t> damaged_chunks_ = 0;
+  mutable std::mutex losses_mutex_;  // never held while the disk is waited for
+  LossTable losses_;                 // guarded by it
 };
 
 }  // namespace neurontrace

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/store/database_options.h"
+#include "aggregator/store/database_state.h"
 #include "aggregator/store/store_errors.h"
 #include "aggregator/store/wal_scan.h"
 
@@ -87,6 +88,10 @@ class Database {
 
   // Bytes on disk.
   uint64_t Bytes() const;
+  // Waits for RocksDB's lock at most.
+  DatabaseState State() const;
+  // Of the log's files, also of those that are about to go. Asks the disk.
+  absl::StatusOr<uint64_t> WalBytes() const;
 
   const std::string& path() const { return path_; }
   rocksdb::Env& env() const { return *env_; }

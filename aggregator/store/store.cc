@@ -64,6 +64,10 @@ absl::StatusOr<ChunkStore::Deleted> Store::DeleteCapture(const CaptureId& id) {
 
 uint64_t Store::bytes() const { return database_->Bytes(); }
 
+DatabaseState Store::database_state() const { return database_->State(); }
+
+absl::StatusOr<uint64_t> Store::wal_bytes() const { return database_->WalBytes(); }
+
 absl::StatusOr<uint64_t> Store::free_bytes() const {
   if (environment_->env != nullptr) return UINT64_MAX;
   uint64_t bytes = 0;

@@ -13,6 +13,7 @@
 #include "aggregator/store/chunk_store.h"
 #include "aggregator/store/clock_evidence_store.h"
 #include "aggregator/store/clock_model_store.h"
+#include "aggregator/store/database_state.h"
 #include "aggregator/store/durability.h"
 #include "aggregator/store/inventory_store.h"
 #include "aggregator/store/store_check.h"
@@ -77,6 +78,8 @@ class Store {
 
   const std::string& aggregator_id() const { return aggregator_id_; }
   uint64_t bytes() const;  // on disk
+  DatabaseState database_state() const;
+  absl::StatusOr<uint64_t> wal_bytes() const;  // asks the disk
   // That the disk has left for this process; UINT64_MAX in memory.
   absl::StatusOr<uint64_t> free_bytes() const;
   // What was wrong when it was opened, and what was done about it: a sentence each.

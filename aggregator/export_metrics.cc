@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export_metrics.h"
+
+#include "trace/export_traits.h"
+#include "wire/export_options.h"
+
+namespace neurontrace {
+namespace {
+
+// One that writes several has one sum.
+constexpr char kSeveral[] = "several";
+
+std::string FormatWord(const v1::ExportRequest& request) {
+  if (request.more_formats_size() != 0) return kSeveral;
+  const ExportTraits* const traits = TraitsOf(request.format());
+  return traits == nullptr ? "unknown" : std::string(traits->name());
+}
+
+}  // namespace
+
+ExportMetrics::ExportMetrics(prometheus::Registry& registry)
+    : seconds_(prometheus::BuildHistogram()
+                   .Name("neurontrace_aggregator_export_seconds")
+                   .Help("How long exports took, those that failed included")
+                   .Register(registry)
+                   .Add({}, prometheus::Histogram::BucketBoundaries{0.1, 0.5, 1, 2, 5, 10, 30, 60,
+                                                                    300, 900, 3600})),
+      bytes_(prometheus::BuildCounter()
+                 .Name("neurontrace_aggregator_export_bytes_total")
+                 .Help("Bytes that exports wrote, by format")
+                 .Register(registry)) {
+  for (const ExportTraits& traits : AllExportTraits()) BytesOf(std::string(traits.name()));
+  BytesOf(kSeveral);
+}
+
+prometheus::Counter& ExportMetrics::BytesOf(const std::string& format) {
+  return bytes_.Add({{"format", format}});
+}
+
+ExportMetrics::Meter::Meter(ExportMetrics& metrics, const Clock& clock,
+                            const v1::ExportRequest& request)
+    : metrics_(metrics),
+      clock_(clock),
+      begun_ns_(clock.MonotonicNs()),
+      bytes_(metrics.BytesOf(FormatWord(request))) {}
+
+ExportMetrics::Meter::~Meter() {
+  metrics_.seconds_.Observe(static_cast<double>(clock_.MonotonicNs() - begun_ns_) * 1e-9);
+}
+
+void ExportMetrics::Meter::Look(const v1::ExportReply& reply) {
+  if (!reply.has_progress() && !reply.has_done()) return;
+  const uint64_t now =
+      reply.has_done() ? reply.done().total().bytes_written() : reply.progress().bytes_written();
+  if (now <= written_) return;
+  bytes_.Increment(static_cast<double>(now - written_));
+  written_ = now;
+}
+
+}  // namespace neurontrace

@@ -29,9 +29,9 @@ def by_instance(expr, how="sum"):
     return f"{how} by (instance_id) ({expr})", "{{instance_id}}"
 
 
-def quantiles(histogram):
+def quantiles(histogram, of=aggregator):
     """Half, nine tenths and 99 of 100 of what it observed."""
-    buckets = f"sum by (le) ({rate(aggregator(histogram + '_bucket'))})"
+    buckets = f"sum by (le) ({rate(of(histogram + '_bucket'))})"
     return [(f"histogram_quantile({q}, {buckets})", f"p{round(q * 100)}") for q in (0.5, 0.9, 0.99)]
 
 
@@ -46,8 +46,7 @@ FLEET = {
             stat("Workers", "Worker processes that agents know.", f"sum({agent('workers')})"),
             stat("Recorded", "Events put into chunks.", f"sum({rate(agent('core_events_total'))})", unit="cps"),
             stat("Lost in the range", "Events known to be lost before an agent, or given up after it.",
-                 f"sum(increase({agent('events_lost_total')}[$__range]))"
-                 f" + sum(increase({agent('chunk_events_lost_total')}[$__range]))", red=1),
+                 f"sum(increase({agent('losses_total')}[$__range]))", red=1),
             stat("Spools, the fullest", "How full the fullest spool is.",
                  f"max({agent('spool_bytes')} / {agent('spool_bytes_max')})", unit="percentunit", red=0.8),
         ]),
@@ -73,10 +72,10 @@ FLEET = {
                   unit="percentunit", red=0.8),
         ]),
         ("Losses", [
-            graph("Before the agent", "Events lost in the runtime's rings or a tap's buffer, by instance.",
-                  by_instance(rate(agent("core_events_lost_total"))), unit="cps"),
-            graph("After the agent", "Events in chunks that were given up: dropped, damaged, refused.",
-                  by_instance(rate(agent("chunk_events_lost_total"))), unit="cps"),
+            graph("By place and reason", "Events, in the words of certificates, from the runtime's rings to the aggregator.",
+                  (f"sum by (place, reason) ({rate(agent('losses_total'))})", "{{place}}: {{reason}}"), unit="cps"),
+            graph("By instance", "Events, wherever they were lost.",
+                  by_instance(rate(agent("losses_total"))), unit="cps"),
             graph("By what happened", "Documents and chunks, not events.",
                   (f"sum({rate(agent('tap_documents_refused_total'))})", "no room in a tap's buffer"),
                   (f"sum({rate(agent('documents_malformed_total'))})", "documents malformed"),
@@ -89,6 +88,12 @@ FLEET = {
         ("On the way", [
             graph("Waiting for the aggregator", "Chunks in memory or in the spool.",
                   by_instance(agent("queue_chunks"))),
+            graph("Time to the acknowledgement", "From sending a chunk to the answer that it is durable, over all agents.",
+                  *quantiles("acknowledge_seconds", agent), unit="s"),
+            graph("Disks under spools", "What they have left, the fullest five.",
+                  (f"bottomk(5, {agent('spool_disk_free_bytes')})", "{{instance_id}}"), unit="bytes"),
+            graph("Agents by version", "What runs, by version.",
+                  ('count by (version) (neurontrace_build_info{program="neurontrace-agent"})', "{{version}}")),
             graph("Canary's round trip", "From sending a canary to its acknowledgement: the whole way, with the store.",
                   by_instance(agent("canary_round_trip_seconds"), "max"), unit="s"),
             graph("Canary's age", "Since the last acknowledged canary was sent. Above 180 s data does not flow.",
@@ -136,8 +141,22 @@ AGGREGATOR = {
             graph("Chunks in a commit", "More where the disk is slow.", *quantiles("commit_chunks")),
         ]),
         ("Store and retention", [
-            graph("Store on disk", "All of it, with the log and garbage.",
-                  (aggregator("store_bytes"), "{{instance}}"), unit="bytes"),
+            graph("Store on disk", "The database with its garbage, the log, and artifacts.",
+                  (aggregator("store_bytes"), "store"), (aggregator("artifact_store_bytes"), "artifacts"),
+                  (aggregator("store_wal_bytes"), "log"), (aggregator("store_blob_garbage_bytes"), "garbage"),
+                  unit="bytes"),
+            graph("Disk", "What the store's disk has left, and what it will have in four hours as it goes.",
+                  (aggregator("disk_free_bytes"), "free"),
+                  (f"predict_linear({aggregator('disk_free_bytes')}[1h], 4 * 3600)", "in four hours"), unit="bytes"),
+            graph("RocksDB's backlog", "Write buffers, and what compaction has still to rewrite.",
+                  (aggregator("store_memtable_bytes"), "write buffers"),
+                  (aggregator("store_compaction_pending_bytes"), "to compact"), unit="bytes"),
+            graph("RocksDB stalls", "1 while it slows writers down or stops them; and what failed in the background.",
+                  (aggregator("store_write_stalled"), "stalled"),
+                  (f"increase({aggregator('store_background_errors_total')}[$__rate_interval])", "errors"), red=1),
+            graph("Events lost", "By place and reason, when it becomes known to the store.",
+                  (f"sum by (place, reason) ({rate(aggregator('events_lost_total'))})", "{{place}}: {{reason}}"),
+                  unit="cps"),
             graph("Expired", "Bytes deleted from continuous captures.",
                   (f"sum({rate(aggregator('expired_bytes_total'))})", "bytes"), unit="Bps"),
             graph("Time trimming", "Part of the time that deleting what expired takes; writers wait for a step.",
@@ -146,6 +165,8 @@ AGGREGATOR = {
         ("Flow and clocks", [
             graph("Canary's age", "Of the live stream that is worst off. Above 180 s data does not flow.",
                   (aggregator("canary_age_seconds"), "{{instance}}"), unit="s", red=180),
+            graph("Clocks, the widest bounds", "How far a moment on an instance can be off from the others, the worst ten.",
+                  (f"topk(10, {aggregator('clock_bound_seconds')})", "{{instance_id}}"), unit="s", red=0.001),
             graph("Probes answered", "Over UDP, and in calls, where an agent does not reach the UDP port.",
                   (f"sum({rate(aggregator('probes_answered_total'))})", "UDP"),
                   (f"sum({rate(aggregator('clock_questions_answered_total'))})", "in calls"), unit="cps"),
@@ -175,6 +196,11 @@ CAPTURES = {
                   (f"sum(increase({aggregator('captures_begun_total')}[$__rate_interval]))", "begun"),
                   (f"sum(increase({aggregator('captures_not_begun_total')}[$__rate_interval]))", "not begun"),
                   (f"sum(increase({aggregator('captures_expired_total')}[$__rate_interval]))", "expired")),
+            graph("Ended", "In each interval, by outcome.",
+                  (f"sum by (outcome) (increase({aggregator('captures_ended_total')}[$__rate_interval]))",
+                   "{{outcome}}")),
+            graph("Refused", "Commands to start a capture, by why they were refused.",
+                  (f"sum by (reason) (increase({aggregator('captures_refused_total')}[$__rate_interval]))", "{{reason}}")),
             graph("Time to arm", "From the command to the decision: the slowest agent's answer.",
                   *quantiles("arm_seconds"), unit="s"),
             graph("Workers refused", "Selected workers without a part, by what kept them.",
@@ -187,6 +213,9 @@ CAPTURES = {
                   (f"sum(increase({aggregator('exports_total')}[$__rate_interval]))", "begun"),
                   (f"sum(increase({aggregator('exports_failed_total')}[$__rate_interval]))", "failed"),
                   (f"sum(increase({aggregator('exports_refused_total')}[$__rate_interval]))", "refused")),
+            graph("Time of an export", "Those that failed included.", *quantiles("export_seconds"), unit="s"),
+            graph("Bytes of exports", "By format, while they are written.",
+                  (f"sum by (format) ({rate(aggregator('export_bytes_total'))})", "{{format}}"), unit="Bps"),
             graph("Standing exports", "In each interval.",
                   (f"sum(increase({aggregator('standing_exports_done_total')}[$__rate_interval]))", "done"),
                   (f"sum(increase({aggregator('standing_exports_retried_total')}[$__rate_interval]))", "tried again"),

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "aggregator/own_actions.h"
 #include "aggregator/session/capture_request.h"
 #include "base/call_on.h"
 #include "base/status.h"
@@ -200,6 +201,7 @@ CoordinatorOutputs Aggregator::MakeOutputs() {
             if (status.ok() && HasEnded(record.state) && durable) {
               reaper_.OnEnded(record);
               standing_exports_->OnEnded(record);
+              audit_->Write(EndedCapture(record));
               SPDLOG_INFO("capture {} ended {} with {} warnings", record.id.ToString(),
                           EndWord(record.state),
                           record.warnings.size() + record.end_warnings.size());
@@ -225,7 +227,11 @@ CoordinatorOutputs Aggregator::MakeOutputs() {
                         uint32_t workers) { metrics_.CountRefused(obstacle, workers); },
       .wake =
           [this](uint64_t in_ns) { loop_.PostDelayedTask([this] { coordinator_.Tick(); }, in_ns); },
-      .clocks_needed = [this] { clocks_->live().Refresh(); }};
+      .clocks_needed = [this] { clocks_->live().Refresh(); },
+      .stopped_by_quota =
+          [this](const CaptureRecord& record, const std::string& why) {
+            audit_->Write(StoppedByQuota(record, why));
+          }};
 }
 
 CoordinatorInputs Aggregator::MakeInputs() {
@@ -316,8 +322,8 @@ absl::Status Aggregator::RestoreSessions() {
 }
 
 absl::Status Aggregator::Serve(const AggregatorConfig& config) {
-  ASSIGN_OR_RETURN(triggers_, TriggerService::Make(
-                                  config, {clock_, loop_, coordinator_, connections_, *registry_}));
+  ASSIGN_OR_RETURN(triggers_, TriggerService::Make(config, {clock_, loop_, coordinator_,
+                                                            connections_, *registry_, *audit_}));
   ASSIGN_OR_RETURN(clocks_, ClockService::Start(config, {*store_, *registry_, random_, clock_}));
   RETURN_IF_ERROR(MakeStandingExports(config));
   // With the clocks, by which what was planned goes on.
@@ -332,7 +338,8 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   loop_thread_ = std::thread([this] { loop_.Run(); });
   retention_ = std::make_unique<RetentionService>(RetentionService::Deps{
       *store_, *registry_, clock_, *clocks_, [this](const CaptureId& id) { return LetGo(id); },
-      [this] { DoChores(); }});
+      [this] { DoChores(); },
+      [this](const Expired& expired) { audit_->Write(DeletedByRetention(expired)); }});
   standing_exports_->Begin();
   loop_.PostTask([this] { Tick(); });
   RETURN_IF_ERROR(StartServer(config));

@@ -157,7 +157,8 @@ absl::Status Aggregator::MakeStandingExports(const AggregatorConfig& config) {
       StandingExports::Make(
           {*store_, export_roots_, *registry_, clock_, random_,
            [this](const CaptureRecord& record, const v1::ExportRequest& request,
-                  const ExportWriter& write) { return ExportCapture(record, request, write); }},
+                  const ExportWriter& write) { return ExportCapture(record, request, write); },
+           *audit_},
           config.store + "/standing_exports", config.standing_exports));
   return absl::OkStatus();
 }

@@ -39,7 +39,8 @@ RetentionService::RetentionService(const Deps& deps)
                         std::this_thread::sleep_for(std::chrono::nanoseconds(
                             std::clamp(step_ns, kPauseMinNs, kPauseMaxNs)));
                       },
-                  .is_ending = [this] { return is_ending_.load(); }}) {
+                  .is_ending = [this] { return is_ending_.load(); },
+                  .on_expired = deps.on_expired}) {
   loop_.PostDelayedTask([this] { RunAndAgain(); }, kIntervalNs);
   thread_ = std::thread([this] { loop_.Run(); });
 }

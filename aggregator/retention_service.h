@@ -30,6 +30,8 @@ class RetentionService {
     std::function<bool(const CaptureId&)> let_go;
     // What else waits for the disk; called on this thread every second.
     std::function<void()> chores;
+    // As in CaptureRetention::Deps; called on this thread, or by who destroys it.
+    std::function<void(const Expired&)> on_expired;
   };
   explicit RetentionService(const Deps& deps);
   ~RetentionService();

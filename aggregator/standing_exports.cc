@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "aggregator/clocks/clock_book.h"
+#include "aggregator/own_actions.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -138,6 +139,7 @@ void StandingExports::Do(const StandingQueue::Task& task) {
   const auto record = deps_.store.captures().Get(task.capture);
   absl::Status status = record.status();
   if (status.ok()) {
+    deps_.audit.Write(ExportedByRule("export.begin", task, task.rule->to, {}));
     status = deps_.export_capture(*record, request, [&](const v1::ExportReply& reply) {
       if (reply.has_done()) written_to = reply.done().written_to();
       return !is_ending_;
@@ -150,6 +152,8 @@ void StandingExports::Do(const StandingQueue::Task& task) {
   } else {
     queue_.Finish(task, status);
   }
+  deps_.audit.Write(
+      ExportedByRule("export", task, status.ok() ? written_to : task.rule->to, status));
   if (status.ok()) {
     SPDLOG_INFO("standing export {}: wrote {}", task.rule->name, written_to);
   } else {

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "aggregator/access/audit_log.h"
 #include "aggregator/deliver/export_roots.h"
 #include "aggregator/deliver/standing_queue.h"
 #include "aggregator/operator/operator_service.h"
@@ -37,6 +38,7 @@ class StandingExports {
     Random& random;
     // As Aggregator::ExportCapture, from the thread of this.
     ExportFunction export_capture;
+    AuditLog& audit;
   };
   // `path`: of the file of its state. INVALID_ARGUMENT or FAILED_PRECONDITION for a rule that
   // cannot be followed: its words, its formats, a destination outside the roots, two of one name.

@@ -7,7 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <future>
+#include <string>
+#include <vector>
 
 #include "aggregator/store/store_test_support.h"
 
@@ -28,7 +31,7 @@ class StandingExportsTest : public ::testing::Test {
       return absl::OkStatus();
     };
     const auto exports = StandingExports::Make(
-        {*store_, roots_, registry_, clock_, random_, export_capture},
+        {*store_, roots_, registry_, clock_, random_, export_capture, *audit_},
         directory_.path() + "/standing", {"name=all to=" + directory_.path() + "/out"});
     ASSERT_TRUE(exports.ok()) << exports.status();
     for (const uint8_t n : captures) {
@@ -56,6 +59,13 @@ class StandingExportsTest : public ::testing::Test {
     return -1;
   }
 
+  std::vector<std::string> Audited() const {
+    std::ifstream file(directory_.path() + "/audit.log");
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
+  }
+
   static constexpr uint8_t kDeleted = 9;
 
   const TemporaryDirectory directory_;
@@ -63,6 +73,8 @@ class StandingExportsTest : public ::testing::Test {
   const ExportRoots roots_{{{.path = directory_.path()}}};
   prometheus::Registry registry_;
   FakeClock clock_;
+  const std::unique_ptr<AuditLog> audit_ =
+      AuditLog::Open(directory_.path() + "/audit.log", clock_).value();
   SeededRandom random_{1};
 };
 
@@ -70,6 +82,16 @@ TEST_F(StandingExportsTest, WhatAVolumeDoesNotFindIsTriedAgain) {
   RunUntil(2, {1, 2});
   EXPECT_EQ(Counter("failed_total"), 0);
   EXPECT_EQ(Counter("retried_total"), 1);
+  using ::testing::AllOf;
+  using ::testing::HasSubstr;
+  EXPECT_THAT(
+      Audited(),
+      ::testing::IsSupersetOf(
+          {AllOf(HasSubstr("\"export.begin\",\"caller\":\"standing export all\""),
+                 HasSubstr(TestCaptureId(1).ToString())),
+           AllOf(HasSubstr("\"export\",\"caller\":\"standing export all\""),
+                 HasSubstr("\"outcome\":\"failed\",\"reason\":\"the bucket is not there\"")),
+           AllOf(HasSubstr("\"export\""), HasSubstr("\"outcome\":\"done\""))}));
 }
 
 TEST_F(StandingExportsTest, OfACaptureThatIsDeletedItIsGivenUp) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "aggregator/own_actions.h"
 #include "aggregator/session/capture_request.h"
 #include "aggregator/triggers/fired_worker.h"
 #include "base/call_on.h"
@@ -104,20 +105,24 @@ TriggerService::TriggerService(const AggregatorConfig& config, const Deps& deps)
 }
 
 TriggerWorld TriggerService::MakeWorld() {
-  return {.start = [this](const CaptureSpec& spec) -> absl::StatusOr<CaptureId> {
-            ASSIGN_OR_RETURN(const CaptureRecord record, deps_.coordinator.StartCapture(spec));
-            if (record.state == CaptureState::kNotBegun) {
-              return FailedPrecondition("capture {} did not begin: {}", record.id.ToString(),
-                                        WhyNotBegun(record));
-            }
-            SPDLOG_INFO("capture {}: {}", record.id.ToString(), spec.cause);
-            return record.id;
-          },
+  return {.start = [this](const CaptureSpec& spec) { return Start(spec); },
           .goes_on =
               [this](const CaptureId& id) { return deps_.coordinator.FindRunning(id) != nullptr; },
           .flight_recorder = [this](const CaptureSpec& spec) { return FlightRecorderOf(spec); },
           .recorded_by = [this](const CaptureSpec& spec) { return RecorderOf(spec); },
           .continuous = [this](const CaptureSpec& spec) { return ContinuousOf(spec); }};
+}
+
+absl::StatusOr<CaptureId> TriggerService::Start(const CaptureSpec& spec) {
+  const absl::StatusOr<CaptureRecord> record = deps_.coordinator.StartCapture(spec);
+  deps_.audit.Write(BegunByRule(spec.name, spec, record));
+  RETURN_IF_ERROR(record.status());
+  if (record->state == CaptureState::kNotBegun) {
+    return FailedPrecondition("capture {} did not begin: {}", record->id.ToString(),
+                              WhyNotBegun(*record));
+  }
+  SPDLOG_INFO("capture {}: {}", record->id.ToString(), spec.cause);
+  return record->id;
 }
 
 // --- Rules ---------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "aggregator/access/audit_log.h"
 #include "aggregator/config.h"
 #include "aggregator/ingest/agent_connections.h"
 #include "aggregator/session/coordinator.h"
@@ -40,6 +41,7 @@ class TriggerService {
     Coordinator& coordinator;
     AgentConnections& connections;
     prometheus::Registry& registry;
+    AuditLog& audit;
   };
 
   // Errors of the rule file, as they are said to people. No file: no rules.
@@ -75,6 +77,7 @@ class TriggerService {
  private:
   TriggerService(const AggregatorConfig& config, const Deps& deps);
   TriggerWorld MakeWorld();
+  absl::StatusOr<CaptureId> Start(const CaptureSpec& spec);
   void Apply(std::vector<TriggerRule> rules);
   void TakeFile(RuleFileReader::News news);
   CaptureId FlightRecorderOf(const CaptureSpec& spec) const;

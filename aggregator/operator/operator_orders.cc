@@ -145,6 +145,10 @@ grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::Exp
                       caller.name));
     }
     ASSIGN_OR_RETURN(const CaptureRecord record, RecordFor(caller, request->capture_id(), entry));
+    // One that a crash cuts off has been, too.
+    AuditEntry begun = entry;
+    begun.action = "export.begin";
+    deps_.audit(begun);
     return deps_.export_capture(record, *request, [&](const v1::ExportReply& reply) {
       return !context->IsCancelled() && writer->Write(reply);
     });

@@ -181,7 +181,7 @@ absl::Status CaptureRetention::Look(const CaptureId& id) {
   RETURN_IF_ERROR(record.status());
   if (IsTrimmed(*record)) return TrimCapture(*record, running_[id]);
   if (at != running_.end()) {
-    SaySums(id, at->second);
+    SaySums(*record, at->second);
     running_.erase(at);
   }
   if (!HasEnded(record->state)) return absl::OkStatus();
@@ -203,17 +203,28 @@ absl::Status CaptureRetention::TrimCapture(const CaptureRecord& record, Running&
   const absl::Status status = Pass(*this, record, running).Run();
   if (running.said_monotonic_ns == 0) running.said_monotonic_ns = now_ns;
   if (now_ns >= running.said_monotonic_ns + kSayIntervalNs) {
-    SaySums(record.id, running);
+    SaySums(record, running);
     running.said_monotonic_ns = now_ns;
   }
   return status;
 }
 
-void CaptureRetention::SaySums(const CaptureId& id, Running& running) const {
+void CaptureRetention::SaySums(const CaptureRecord& record, Running& running) const {
   if (running.events_expired == 0) return;
+  const Expired expired{.capture = record.id,
+                        .job = record.spec.job,
+                        .events = std::exchange(running.events_expired, 0),
+                        .bytes = std::exchange(running.bytes_expired, 0)};
   SPDLOG_INFO("capture {}: {} events in {} bytes have expired since this was last said",
-              id.ToString(), std::exchange(running.events_expired, 0),
-              std::exchange(running.bytes_expired, 0));
+              record.id.ToString(), expired.events, expired.bytes);
+  deps_.on_expired(expired);
+}
+
+CaptureRetention::~CaptureRetention() {
+  for (auto& [id, running] : running_) {
+    // One whose record cannot be read now was deleted, or the store has failed and says so.
+    if (const auto record = deps_.store.captures().Get(id); record.ok()) SaySums(*record, running);
+  }
 }
 
 absl::Status CaptureRetention::RefreshMaps() {
@@ -237,6 +248,11 @@ absl::Status CaptureRetention::DeleteCapture(const CaptureRecord& record) {
       "capture {} ('{}') deleted by its retention of {} s after its end: {} chunks, {} bytes",
       record.id.ToString(), record.spec.name, record.spec.retention_ns / 1'000'000'000,
       deleted.chunks, deleted.bytes);
+  deps_.on_expired({.capture = record.id,
+                    .job = record.spec.job,
+                    .is_whole = true,
+                    .chunks = deleted.chunks,
+                    .bytes = deleted.bytes});
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +20,16 @@
 #include "trace/ids.h"
 
 namespace neurontrace {
+
+// What retention has deleted.
+struct Expired {
+  CaptureId capture;
+  std::string job;
+  bool is_whole = false;  // the capture; else the oldest of one that goes on
+  uint64_t events = 0;    // of these
+  uint64_t chunks = 0;    // of a whole one
+  uint64_t bytes = 0;
+};
 
 // What makes captures no older and no larger than they are to be: deletes the oldest chunks of
 // continuous ones that go on, and whole captures that have ended, when their spec says so. Has no
@@ -47,8 +58,11 @@ class CaptureRetention {
     std::function<void(uint64_t step_ns)> pause;
     // True: what is under way ends soon, and the rest waits for the next start.
     std::function<bool()> is_ending;
+    // Is told of every deletion: of a capture that goes on in sums, now and then and at its end.
+    std::function<void(const Expired&)> on_expired;
   };
   explicit CaptureRetention(Deps deps) : deps_(std::move(deps)) {}
+  ~CaptureRetention();  // says what has not been said yet
   CaptureRetention(const CaptureRetention&) = delete;
   CaptureRetention& operator=(const CaptureRetention&) = delete;
 
@@ -72,7 +86,7 @@ class CaptureRetention {
   absl::Status TrimCapture(const CaptureRecord& record, Running& running);
   absl::Status DeleteCapture(const CaptureRecord& record);
   absl::Status RefreshMaps();
-  void SaySums(const CaptureId& id, Running& running) const;
+  void SaySums(const CaptureRecord& record, Running& running) const;
   RetentionTime Now() const;
 
   const Deps deps_;

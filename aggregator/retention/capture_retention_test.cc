@@ -33,7 +33,8 @@ class CaptureRetentionTest : public ::testing::Test {
         .clock_maps = [this]() -> absl::StatusOr<ClockMaps> { return maps_; },
         .let_go = [this](const CaptureId&) { return may_let_go_; },
         .pause = [this](uint64_t) { ++pauses_; },
-        .is_ending = [] { return false; }});
+        .is_ending = [] { return false; },
+        .on_expired = [this](const Expired& expired) { expired_.push_back(expired); }});
   }
 
   CaptureRecord Continuous(uint64_t retention_ns, uint64_t retention_bytes) {
@@ -88,6 +89,7 @@ class CaptureRetentionTest : public ::testing::Test {
   ClockMaps maps_;
   bool may_let_go_ = true;
   int pauses_ = 0;
+  std::vector<Expired> expired_;
   std::map<uint32_t, uint64_t> sequences_;
   std::unique_ptr<CaptureRetention> retention_;
 };
@@ -206,6 +208,21 @@ TEST_F(CaptureRetentionTest, AnEndedCaptureGoesWhenItsTimeIsOver) {
   EXPECT_FALSE(Exists(1));
   EXPECT_TRUE(Exists(2));
   EXPECT_EQ(metrics_.captures_deleted.Value(), 1.0);
+  ASSERT_EQ(expired_.size(), 1u);
+  EXPECT_TRUE(expired_[0].is_whole);
+  EXPECT_EQ(expired_[0].capture, TestCaptureId(1));
+}
+
+TEST_F(CaptureRetentionTest, WhatOfACaptureThatGoesOnHasGoneIsToldAlsoAtTheEnd) {
+  Continuous(8 * kSecondNs, 0);
+  PassSeconds(100, {0});
+  EXPECT_TRUE(expired_.empty()) << "in sums, now and then";
+  PassSeconds(600, {0});
+  ASSERT_EQ(expired_.size(), 1u);
+  EXPECT_FALSE(expired_[0].is_whole);
+  retention_.reset();
+  ASSERT_EQ(expired_.size(), 2u);
+  EXPECT_EQ(expired_[0].events + expired_[1].events, Streams()[0].events_expired());
 }
 
 TEST_F(CaptureRetentionTest, AStoppedContinuousCaptureStaysAsItIs) {

@@ -484,6 +484,7 @@ TEST_F(ArmingTest, StopsAtAQuotaAlsoAfterARestart) {
   stored_[id] = 5'000'000;
   Advance(kSecondNs);
   EXPECT_EQ(saved_[id].state, CaptureState::kStopping);
+  EXPECT_THAT(over_quota_[id], ElementsAre(HasSubstr("--quota-capture-bytes")));
   EXPECT_THAT(saved_[id].warnings, ElementsAre(HasSubstr("--quota-capture-bytes")));
 }
 

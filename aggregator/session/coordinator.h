@@ -49,6 +49,8 @@ struct CoordinatorOutputs {
   std::function<void(uint64_t in_ns)> wake;
   // Clocks will be asked for soon: now is the time to find out how they go.
   std::function<void()> clocks_needed;
+  // A capture was told to stop because of a quota, and which.
+  std::function<void(const CaptureRecord&, const std::string& why)> stopped_by_quota;
 };
 
 // A moment on one host's CLOCK_MONOTONIC_RAW.

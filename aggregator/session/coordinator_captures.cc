@@ -238,7 +238,9 @@ void Coordinator::TickRunning(Session& session, const SessionTime& now) {
     say(Stop(session, /*by_time=*/false), "its executions were over");
   } else if (const std::string why = WhyOverQuota(session, now); !why.empty()) {
     session.state.Warn(fmt::format("it was stopped: {}", why));
-    say(Stop(session, /*by_time=*/false), "it was to stop");
+    const absl::Status stopped = Stop(session, /*by_time=*/false);
+    if (stopped.ok() && outputs_.stopped_by_quota) outputs_.stopped_by_quota(record, why);
+    say(stopped, "it was to stop");
   }
 }
 

@@ -122,6 +122,7 @@ class CoordinatorTestBase : public ::testing::Test {
   std::vector<ArmingOutcome> judged_;
   std::map<CaptureObstacle, uint32_t> refused_;
   std::map<CaptureId, uint64_t> stored_;
+  std::map<CaptureId, std::vector<std::string>> over_quota_;
   bool disk_full_ = false;
   bool clocks_known_ = true;
   bool store_has_room_ = true;
@@ -157,7 +158,11 @@ class CoordinatorTestBase : public ::testing::Test {
             .refused = [this](CaptureObstacle obstacle,
                               uint32_t workers) { refused_[obstacle] += workers; },
             .wake = {},
-            .clocks_needed = {}};
+            .clocks_needed = {},
+            .stopped_by_quota =
+                [this](const CaptureRecord& record, const std::string& why) {
+                  over_quota_[record.id].push_back(why);
+                }};
   }
   CoordinatorInputs MakeInputs() {
     return {.reference_ns = [this] { return clock_.RealtimeNs(); },

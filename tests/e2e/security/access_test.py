@@ -120,6 +120,29 @@ class AccessTest(SecureCase):
         for log in (*self.fleet.logs.iterdir(), self.fleet.dir / "store" / "audit.log"):
             self.assertNotIn("a secret of", log.read_text(errors="replace"), log)
 
+    def test_what_nobody_called_for_is_written_down_too(self):
+        root, rules = self.fleet.dir / "exports", self.fleet.dir / "triggers"
+        root.mkdir()
+        rules.write_text("[by-hand]\nwhen = post\nrecord-last = 0\nrecord-for = 1s\n")
+        self.start("--triggers", rules, "--export-root", root, "--standing-export",
+                   f"name=all to={root} formats=summary-json")
+        capture = self.fleet.cli_json("triggers", "fire", "by-hand")["capture_id"]
+        self.fleet.wait_for_capture(capture, lambda c: c["state"].endswith("COMPLETE"), "its end")
+
+        def written():
+            lines = [(line["action"], line["caller"], line["outcome"]) for line in self.audit()
+                     if line.get("capture") == capture]
+            return lines if ("export", "standing export all", "done") in lines else None
+        lines = wait_until(written, "the standing export in the audit log", 120)
+        for expected in (("capture.start", "rule by-hand", "done"), ("capture.end", "aggregator", "done"),
+                         ("export.begin", "standing export all", "done")):
+            self.assertIn(expected, lines)
+        self.assertIn(("trigger.fire", "root"), [(line["action"], line.get("caller")) for line in self.audit()])
+        short = self.start_capture("--duration", "1s", "--keep-for", "1s")
+        wait_until(lambda: (short, "capture.delete", "retention", "done") in
+                   [(line.get("capture"), line["action"], line["caller"], line["outcome"]) for line in self.audit()
+                    if "caller" in line], "its deletion in the audit log", 60)
+
     def test_an_export_stays_below_its_roots(self):
         root, outside = self.fleet.dir / "exports", self.fleet.dir / "outside"
         root.mkdir()

@@ -88,6 +88,7 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
       reload_(config.config_file, config.options, AggregatorOptionsAtOnce(),
               MakeReloadHooks(process), clock_),
       access_(config.access, clock_),
+      call_limits_(clock_, *registry_, config.calls_per_second),
       security_(config.security),
       certificate_(config.security.cert),
       store_(std::move(store)),
@@ -115,8 +116,8 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
                     },
                 .budget = budget_,
                 .metrics = ingest_metrics_},
-               clock_),
-      artifact_service_(store_->artifacts(), loop_, *registry_),
+               clock_, AdmitAgents()),
+      artifact_service_(store_->artifacts(), loop_, *registry_, AdmitAgents()),
       operator_service_(
           {.sequence = loop_,
            .coordinator = coordinator_,
@@ -324,7 +325,8 @@ absl::Status Aggregator::RestoreSessions() {
 absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   ASSIGN_OR_RETURN(triggers_, TriggerService::Make(config, {clock_, loop_, coordinator_,
                                                             connections_, *registry_, *audit_}));
-  ASSIGN_OR_RETURN(clocks_, ClockService::Start(config, {*store_, *registry_, random_, clock_}));
+  ASSIGN_OR_RETURN(
+      clocks_, ClockService::Start(config, {*store_, *registry_, random_, clock_, AdmitAgents()}));
   RETURN_IF_ERROR(MakeStandingExports(config));
   // With the clocks, by which what was planned goes on.
   RETURN_IF_ERROR(RestoreSessions());

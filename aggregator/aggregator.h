@@ -17,6 +17,7 @@
 #include "aggregator/access/access_book.h"
 #include "aggregator/access/audit_log.h"
 #include "aggregator/access/call_guard.h"
+#include "aggregator/access/call_rates.h"
 #include "aggregator/access/caller_finder.h"
 #include "aggregator/aggregator_metrics.h"
 #include "aggregator/capture_metrics.h"
@@ -100,6 +101,7 @@ class Aggregator {
   void LookAtCertificates();
   absl::Status OpenAccess(const AggregatorConfig& config);
   absl::StatusOr<Caller> CallerOf(const grpc::ServerContext& context) const;
+  AdmitCall AdmitAgents();
   absl::Status StartServer(const AggregatorConfig& config);
   absl::Status RestoreSessions();
   absl::Status Serve(const AggregatorConfig& config);
@@ -152,6 +154,7 @@ class Aggregator {
   AccessBook access_;
   std::unique_ptr<CallerFinder> callers_;  // null: calls show nobody, as they come in plain text
   std::unique_ptr<AuditLog> audit_;
+  CallLimits call_limits_;
   const ChannelSecurity security_;
   std::vector<FileMark> certificate_marks_;  // of the thread of LookAtFiles
   CertificateWatch certificate_;             // of DoChores

@@ -44,6 +44,10 @@ absl::StatusOr<Caller> Aggregator::CallerOf(const grpc::ServerContext& context) 
   return callers_->Find(*context.auth_context(), context.client_metadata());
 }
 
+AdmitCall Aggregator::AdmitAgents() {
+  return [this](const std::string& peer) { return call_limits_.AdmitAgent(peer); };
+}
+
 // gRPC takes new files by itself and is silent about bad ones.
 void Aggregator::LookAtCertificates() {
   if (!security_.has_tls()) return;
@@ -73,7 +77,8 @@ void Aggregator::LookAtFiles(bool anyway) {
 absl::Status Aggregator::StartServer(const AggregatorConfig& config) {
   std::shared_ptr<CallGuard> guard;
   if (callers_ != nullptr) {
-    guard = std::make_shared<CallGuard>(CallGuard::Deps{*callers_, *audit_, clock_, *registry_});
+    guard = std::make_shared<CallGuard>(
+        CallGuard::Deps{*callers_, *audit_, clock_, *registry_, call_limits_});
   }
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

@@ -67,6 +67,7 @@ absl::StatusOr<std::unique_ptr<ClockService>> ClockService::Start(const Aggregat
 ClockService::ClockService(const AggregatorConfig& config, const Deps& deps,
                            const ReferenceEpoch& epoch)
     : retention_ns_(config.clock_evidence_hours * kHourNs),
+      admit_(deps.admit),
       store_(deps.store),
       clock_(deps.clock),
       timescale_(host_clocks_, epoch.number, epoch.offset_ns),
@@ -117,7 +118,7 @@ absl::Status ClockService::Listen(const AggregatorConfig& config) {
     }
   }
   gateway_ = std::make_unique<ClockGateway>(
-      ClockGateway::Deps{keys_, probe_port(), timescale_, writer_, metrics_, clock_});
+      ClockGateway::Deps{keys_, probe_port(), timescale_, writer_, metrics_, clock_, admit_});
   background_.PostDelayedTask([this] { PruneAndAgain(); }, kPruneIntervalNs);
   background_.PostTask([this] { FinalizeAndAgain(); });
   background_thread_ = std::thread([this] { background_.Run(); });

@@ -39,6 +39,7 @@ class ClockService {
     prometheus::Registry& registry;
     Random& random;
     const Clock& clock;
+    AdmitCall admit;
   };
 
   // Answers probes from here on; what is in `deps` outlives this. Errors of the store, and of a UDP
@@ -75,6 +76,7 @@ class ClockService {
   void FinalizeAndAgain();
 
   const uint64_t retention_ns_;
+  const AdmitCall admit_;
   Store& store_;
   const Clock& clock_;
   SystemHostClocks host_clocks_;

@@ -137,6 +137,11 @@ void AddAccessOptions(CLI::App& app, AggregatorConfig& config) {
                  "File to which every capture, export, deletion and refusal is written, a JSON "
                  "object a line. Default: audit.log in --store")
       ->envname("NEURONTRACE_AUDIT_LOG");
+  app.add_option("--calls-per-second", config.calls_per_second,
+                 "With TLS: how many calls a second each caller may make, agents apart; twice as "
+                 "many at once. Further ones are refused")
+      ->check(CLI::Range(1u, limits::kCallsPerSecondMax))
+      ->capture_default_str();
 }
 
 // Throws where `none` does not stand alone.

@@ -16,6 +16,7 @@
 #include "aggregator/store/durability.h"
 #include "daemon/option_texts.h"
 #include "daemon/program_log.h"
+#include "trace/access_limits.h"
 #include "trace/artifact_limits.h"
 #include "wire/channel_security.h"
 
@@ -37,8 +38,9 @@ struct AggregatorConfig {
   std::string triggers;                                          // file of rules; empty: none
   bool trigger_posts_from_anywhere = false;
   ChannelSecurity security;
-  std::string access;     // file of who may do what; empty: it stands in certificates
-  std::string audit_log;  // empty: in the store's directory
+  std::string access;  // file of who may do what; empty: it stands in certificates
+  uint32_t calls_per_second = limits::kCallsPerSecondDefault;  // of each caller but agents
+  std::string audit_log;                                       // empty: in the store's directory
   std::vector<ExportRoot> export_roots;       // where exports may be written; empty: nowhere
   S3Service s3;                               // for roots in buckets
   std::vector<std::string> standing_exports;  // rules, see docs/operations.md

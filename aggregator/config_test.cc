@@ -45,6 +45,13 @@ TEST(AggregatorConfig, AKeyOfTheFileThatIsNoOptionIsAMistake) {
   std::remove(path.c_str());
 }
 
+TEST(AggregatorConfig, CallersHaveARate) {
+  int exit_code = -1;
+  EXPECT_EQ(Parse({}, exit_code)->calls_per_second, 100u);
+  EXPECT_EQ(Parse({"--calls-per-second", "7"}, exit_code)->calls_per_second, 7u);
+  EXPECT_FALSE(Parse({"--calls-per-second", "0"}, exit_code));
+}
+
 TEST(AggregatorConfig, AnswersProbesAtThePortThatItIsTold) {
   int exit_code = -1;
   EXPECT_FALSE(Parse({}, exit_code)->probe_port.has_value());

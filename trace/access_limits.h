@@ -28,6 +28,19 @@ inline constexpr int kGrpcStreamsPerConnectionMax = 128;
 // From a connection's first byte to its last of TLS and HTTP/2's settings. Later: closed.
 inline constexpr int kGrpcHandshakeMsMax = 10'000;
 
+// Whose calls are counted, by name or by address. Beyond: who has not called for the longest time
+// is forgotten, and counted, and may call a burst again.
+inline constexpr size_t kCallersCountedMax = 16'384;
+// Of each caller but agents, unless --calls-per-second says otherwise; twice as many at once.
+// Further ones are refused.
+inline constexpr uint32_t kCallsPerSecondDefault = 100;
+inline constexpr uint32_t kCallsPerSecondMax = 1'000'000;
+inline constexpr uint32_t kCallSecondsAtOnce = 2;
+// Calls of the agents of one address, which makes a handful of them that stay, but may stand for a
+// fleet of thousands behind one address, or simulated ones, that all come back at once.
+inline constexpr uint32_t kAgentCallsPerSecondMax = 2'000;
+inline constexpr uint32_t kAgentCallsAtOnceMax = 20'000;
+
 // Lines a second of what strangers at a port can cause; further ones are counted.
 inline constexpr uint32_t kRefusalsWrittenPerSecond = 10;  // in the audit log
 inline constexpr uint32_t kGrpcLogLinesPerSecond = 10;

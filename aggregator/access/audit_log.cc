@@ -45,8 +45,8 @@ std::string LineOf(const AuditEntry& entry, uint64_t realtime_ns) {
   Add("capture", entry.capture, line);
   Add("job", entry.job, line);
   Add("detail", entry.detail, line);
-  const bool refused =
-      absl::IsPermissionDenied(entry.outcome) || absl::IsUnauthenticated(entry.outcome);
+  const bool refused = absl::IsPermissionDenied(entry.outcome) ||
+                       absl::IsUnauthenticated(entry.outcome) || entry.action == kCallAction;
   Add("outcome", entry.outcome.ok() ? "done" : (refused ? "refused" : "failed"), line);
   Add("reason", std::string(entry.outcome.message()), line);
   return line + "}\n";

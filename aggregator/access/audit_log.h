@@ -15,6 +15,9 @@
 
 namespace neurontrace {
 
+// A call that was refused before it began.
+inline constexpr std::string_view kCallAction = "call";
+
 // One line of the audit log. Texts are cleaned and cut to limits::kAuditTextBytesMax.
 struct AuditEntry {
   std::string_view action;  // "capture.start", "capture.stop", "capture.delete", "export", …

@@ -45,6 +45,7 @@ TEST_F(AuditLogTest, WritesAnObjectALine) {
                  .capture = "01J",
                  .job = "a \"b\"\n"});
   (*log)->Write({.action = "call", .outcome = absl::PermissionDeniedError("x is a viewer")});
+  (*log)->Write({.action = "call", .outcome = absl::ResourceExhaustedError("too many")});
   (*log)->Write({.action = "export", .outcome = absl::DataLossError("gone")});
   EXPECT_EQ(Read(path_),
             "{\"time\":\"2023-11-14T22:13:20.123Z\",\"action\":\"capture.start\",\"caller\":"
@@ -52,6 +53,8 @@ TEST_F(AuditLogTest, WritesAnObjectALine) {
             "\"job\":\"a \\\"b\\\"?\",\"outcome\":\"done\"}\n"
             "{\"time\":\"2023-11-14T22:13:20.123Z\",\"action\":\"call\",\"outcome\":\"refused\","
             "\"reason\":\"x is a viewer\"}\n"
+            "{\"time\":\"2023-11-14T22:13:20.123Z\",\"action\":\"call\",\"outcome\":\"refused\","
+            "\"reason\":\"too many\"}\n"
             "{\"time\":\"2023-11-14T22:13:20.123Z\",\"action\":\"export\",\"outcome\":\"failed\","
             "\"reason\":\"gone\"}\n");
   EXPECT_EQ((*log)->failed(), 0u);

@@ -9,31 +9,26 @@
 #include "wire/grpc_status.h"
 
 namespace neurontrace {
-namespace {
-
-prometheus::Counter& MakeCounter(prometheus::Registry& registry, const char* reason) {
-  return prometheus::BuildCounter()
-      .Name("neurontrace_aggregator_calls_refused_total")
-      .Help("Calls that were refused for who made them")
-      .Register(registry)
-      .Add({{"reason", reason}});
-}
-
-}  // namespace
 
 CallGuard::CallGuard(const Deps& deps)
     : deps_(deps),
-      refused_unknown_(MakeCounter(deps.registry, "unauthenticated")),
-      refused_role_(MakeCounter(deps.registry, "not_permitted")) {}
+      refused_unknown_(RefusedCalls(deps.registry, "unauthenticated")),
+      refused_role_(RefusedCalls(deps.registry, "not_permitted")),
+      refused_rate_(RefusedCalls(deps.registry, "too_many")) {}
 
 grpc::Status CallGuard::Process(const InputMetadata& metadata, grpc::AuthContext* context,
                                 OutputMetadata*, OutputMetadata*) {
-  AuditEntry entry{.action = "call"};
+  AuditEntry entry{.action = kCallAction};
   entry.outcome = Judge(metadata, *context, entry);
   if (entry.outcome.ok()) return grpc::Status::OK;
-  (absl::IsPermissionDenied(entry.outcome) ? refused_role_ : refused_unknown_).Increment();
+  CounterOf(entry.outcome).Increment();
   if (MayWrite()) deps_.audit.Write(entry);
   return ToGrpcStatus(entry.outcome);
+}
+
+prometheus::Counter& CallGuard::CounterOf(const absl::Status& refusal) {
+  if (absl::IsResourceExhausted(refusal)) return refused_rate_;
+  return absl::IsPermissionDenied(refusal) ? refused_role_ : refused_unknown_;
 }
 
 absl::Status CallGuard::Judge(const InputMetadata& metadata, const grpc::AuthContext& context,
@@ -45,7 +40,12 @@ absl::Status CallGuard::Judge(const InputMetadata& metadata, const grpc::AuthCon
   ASSIGN_OR_RETURN(const Caller caller, deps_.callers.Find(context, metadata));
   entry.caller = caller.name;
   entry.role = WordOf(caller.role);
-  return CheckCall(caller, call);
+  const absl::Status may = CheckCall(caller, call);
+  // Agents share one name, and are counted by their addresses where calls have one. But what is
+  // none of an agent's calls has its price, whoever makes it.
+  if (caller.role == Role::kAgent && may.ok()) return may;
+  RETURN_IF_ERROR(deps_.limits.AdmitCaller(caller.name));
+  return may;
 }
 
 bool CallGuard::MayWrite() {

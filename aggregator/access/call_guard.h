@@ -10,13 +10,14 @@
 #include <mutex>
 
 #include "aggregator/access/audit_log.h"
+#include "aggregator/access/call_rates.h"
 #include "aggregator/access/caller_finder.h"
 #include "base/clock.h"
 
 namespace neurontrace {
 
-// Stands before every call of every service on connections with TLS: who is nobody, or may not, is
-// refused before a byte of the call's message is looked at. Any thread.
+// Stands before every call of every service on connections with TLS: who is nobody, may not, or
+// calls too often is refused before a byte of the call's message is looked at. Any thread.
 class CallGuard final : public grpc::AuthMetadataProcessor {
  public:
   // All outlive it.
@@ -25,6 +26,7 @@ class CallGuard final : public grpc::AuthMetadataProcessor {
     AuditLog& audit;
     const Clock& clock;
     prometheus::Registry& registry;
+    CallLimits& limits;
   };
   explicit CallGuard(const Deps& deps);
 
@@ -37,12 +39,14 @@ class CallGuard final : public grpc::AuthMetadataProcessor {
  private:
   absl::Status Judge(const InputMetadata& metadata, const grpc::AuthContext& context,
                      AuditEntry& entry) const;
+  prometheus::Counter& CounterOf(const absl::Status& refusal);
   // Of refusals only so many a second are written down: they must not push out what was done.
   bool MayWrite();
 
   const Deps deps_;
   prometheus::Counter& refused_unknown_;
   prometheus::Counter& refused_role_;
+  prometheus::Counter& refused_rate_;
   std::mutex mutex_;  // guards all below
   uint64_t second_ = 0;
   uint32_t written_in_second_ = 0;

@@ -144,8 +144,10 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Refer(const ArtifactReferenc
   return answer;
 }
 
-grpc::Status ArtifactService::Offer(grpc::ServerContext*, const v1::ArtifactOffer* request,
+grpc::Status ArtifactService::Offer(grpc::ServerContext* context, const v1::ArtifactOffer* request,
                                     v1::ArtifactAnswer* reply) {
+  const absl::Status admitted = Admitted(admit_, *context);
+  if (!admitted.ok()) return ToGrpcStatus(admitted);
   const auto reference = FromProto(*request);
   if (!reference.ok()) return ToGrpcStatus(reference.status());
   auto answer = Refer(*reference);
@@ -202,11 +204,15 @@ absl::StatusOr<v1::ArtifactAnswer> ArtifactService::Receive(
 grpc::Status ArtifactService::Put(grpc::ServerContext* context,
                                   grpc::ServerReader<v1::ArtifactPart>* reader,
                                   v1::ArtifactAnswer* reply) {
+  const absl::Status admitted = Admitted(admit_, *context);
+  if (!admitted.ok()) return ToGrpcStatus(admitted);
   return Answer(Receive(*context, *reader), *reply);
 }
 
-grpc::Status ArtifactService::Forgo(grpc::ServerContext*, const v1::ArtifactForgone* request,
-                                    v1::ArtifactAnswer* reply) {
+grpc::Status ArtifactService::Forgo(grpc::ServerContext* context,
+                                    const v1::ArtifactForgone* request, v1::ArtifactAnswer* reply) {
+  const absl::Status admitted = Admitted(admit_, *context);
+  if (!admitted.ok()) return ToGrpcStatus(admitted);
   const auto forgone = FromProto(*request);
   if (!forgone.ok()) return ToGrpcStatus(forgone.status());
   const auto outcome = store_.Forgo(*forgone);

@@ -6,7 +6,10 @@
 #include <prometheus/family.h>
 #include <prometheus/registry.h>
 
+#include <utility>
+
 #include "absl/status/statusor.h"
+#include "aggregator/ingest/refused_call.h"
 #include "aggregator/store/artifact_store.h"
 #include "base/task_runner.h"
 #include "neurontrace/v1/artifact_gateway.grpc.pb.h"
@@ -38,8 +41,9 @@ absl::StatusOr<ArtifactForgone> FromProto(const v1::ArtifactForgone& forgone);
 // place. The store and the runner, on which stalled calls are ended, outlive the service.
 class ArtifactService final : public v1::ArtifactGateway::Service {
  public:
-  ArtifactService(ArtifactStore& store, TaskRunner& runner, prometheus::Registry& registry)
-      : store_(store), runner_(runner), metrics_(registry) {}
+  ArtifactService(ArtifactStore& store, TaskRunner& runner, prometheus::Registry& registry,
+                  AdmitCall admit)
+      : store_(store), runner_(runner), metrics_(registry), admit_(std::move(admit)) {}
 
   grpc::Status Offer(grpc::ServerContext* context, const v1::ArtifactOffer* request,
                      v1::ArtifactAnswer* reply) override;
@@ -59,6 +63,7 @@ class ArtifactService final : public v1::ArtifactGateway::Service {
   ArtifactStore& store_;
   TaskRunner& runner_;
   ArtifactMetrics metrics_;
+  const AdmitCall admit_;
 };
 
 }  // namespace neurontrace

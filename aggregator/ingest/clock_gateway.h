@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "aggregator/ingest/clock_report_call.h"
+#include "aggregator/ingest/refused_call.h"
 #include "aggregator/reference/reference_timescale.h"
 #include "neurontrace/v1/clock_gateway.grpc.pb.h"
 
@@ -55,16 +56,21 @@ class ClockGateway final : public v1::ClockGateway::CallbackService {
     ClockEvidenceWriter& writer;
     ClockMetrics& metrics;
     const Clock& clock;
+    AdmitCall admit;
   };
   explicit ClockGateway(const Deps& deps) : deps_(deps) {}
 
   grpc::ServerBidiReactor<v1::ClockReport, v1::ClockOrder>* Report(
-      grpc::CallbackServerContext*) override {
+      grpc::CallbackServerContext* context) override {
+    const absl::Status admitted = Admitted(deps_.admit, *context);
+    if (!admitted.ok()) return new RefusedCall<v1::ClockReport, v1::ClockOrder>(admitted);
     return new ClockReportCall(
         {deps_.keys, deps_.probe_port, deps_.writer, deps_.metrics, deps_.clock, calls_});
   }
   grpc::ServerBidiReactor<v1::ClockQuestion, v1::ClockAnswer>* Ask(
-      grpc::CallbackServerContext*) override {
+      grpc::CallbackServerContext* context) override {
+    const absl::Status admitted = Admitted(deps_.admit, *context);
+    if (!admitted.ok()) return new RefusedCall<v1::ClockQuestion, v1::ClockAnswer>(admitted);
     return new ClockAskCall(deps_.timescale, deps_.metrics);
   }
 

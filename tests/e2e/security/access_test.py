@@ -143,6 +143,16 @@ class AccessTest(SecureCase):
                    [(line.get("capture"), line["action"], line["caller"], line["outcome"]) for line in self.audit()
                     if "caller" in line], "its deletion in the audit log", 60)
 
+    def test_each_caller_has_a_rate_of_calls(self):
+        self.start("--calls-per-second", "1")
+        def refused():
+            done = self.cli_as(self.eve, "status")
+            return done if done.returncode != 0 else None
+        self.check_refused(wait_until(refused, "too many calls"), "eve has made more than 1 calls a second")
+        self.assertIn(("call", "eve", "refused"), [(line["action"], line.get("caller"), line["outcome"])
+                                                   for line in self.audit()])
+        wait_until(lambda: self.cli_as(self.alice, "status").returncode == 0, "a call of somebody else")
+
     def test_an_export_stays_below_its_roots(self):
         root, outside = self.fleet.dir / "exports", self.fleet.dir / "outside"
         root.mkdir()

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is let pass, and what becomes of those who are not.
+#include "aggregator/access/call_guard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace neurontrace {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kGuardSecondNs = 1'000'000'000;
+constexpr char kStatusCall[] = "/neurontrace.v1.OperatorService/GetStatus";
+constexpr char kControlCall[] = "/neurontrace.v1.AgentGateway/Control";
+
+// The certificate of a connection.
+class FakeAuthContext final : public grpc::AuthContext {
+ public:
+  FakeAuthContext(const std::string& uri, const std::string& name)
+      : properties_{{"peer_uri", uri}, {"x509_common_name", name}} {}
+
+  bool IsPeerAuthenticated() const override { return true; }
+  std::vector<grpc::string_ref> GetPeerIdentity() const override { return {}; }
+  std::string GetPeerIdentityPropertyName() const override { return ""; }
+  std::vector<grpc::string_ref> FindPropertyValues(const std::string& name) const override {
+    const auto found = properties_.find(name);
+    if (found == properties_.end()) return {};
+    return {found->second};
+  }
+  grpc::AuthPropertyIterator begin() const override { return Nothing(); }
+  grpc::AuthPropertyIterator end() const override { return Nothing(); }
+  void AddProperty(const std::string&, const grpc::string_ref&) override {
+    ADD_FAILURE() << "gRPC shares it among the calls of a connection";
+  }
+  bool SetPeerIdentityPropertyName(const std::string&) override { return false; }
+
+ private:
+  struct Nothing : grpc::AuthPropertyIterator {};
+  const std::map<std::string, std::string> properties_;
+};
+
+class CallGuardTest : public ::testing::Test {
+ protected:
+  CallGuardTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "nt_guard_XXXXXX";
+    directory_ = mkdtemp(pattern.data());
+    audit_ = AuditLog::Open(directory_ / "audit.log", clock_).value();
+    guard_ =
+        std::make_unique<CallGuard>(CallGuard::Deps{finder_, *audit_, clock_, registry_, limits_});
+  }
+  ~CallGuardTest() override { std::filesystem::remove_all(directory_); }
+
+  grpc::Status Call(FakeAuthContext& who, const std::string& path) {
+    const grpc::AuthMetadataProcessor::InputMetadata metadata = {{":path", path}};
+    grpc::AuthMetadataProcessor::OutputMetadata consumed;
+    grpc::AuthMetadataProcessor::OutputMetadata response;
+    return guard_->Process(metadata, &who, &consumed, &response);
+  }
+  int CallsUntilRefused(FakeAuthContext& who, const std::string& path) {
+    int calls = 0;
+    while (calls < 1'000 && Call(who, path).ok()) ++calls;
+    return calls;
+  }
+  double Refused(const char* reason) { return RefusedCalls(registry_, reason).Value(); }
+  std::string Audited() const {
+    std::stringstream text;
+    text << std::ifstream(directory_ / "audit.log").rdbuf();
+    return text.str();
+  }
+
+  std::filesystem::path directory_;
+  FakeClock clock_;
+  prometheus::Registry registry_;
+  AccessBook book_{"", clock_};
+  CallerFinder finder_{book_};
+  CallLimits limits_{clock_, registry_, 10};
+  std::unique_ptr<AuditLog> audit_;
+  std::unique_ptr<CallGuard> guard_;
+  FakeAuthContext alice_{"neurontrace:operator", "alice"};
+  FakeAuthContext bob_{"neurontrace:viewer", "bob"};
+  FakeAuthContext agent_{"neurontrace:agent", "agent"};
+  FakeAuthContext mallory_{"x", "mallory"};
+};
+
+TEST_F(CallGuardTest, WhoIsNobodyOrMayNotIsRefused) {
+  EXPECT_TRUE(Call(alice_, kStatusCall).ok());
+  EXPECT_EQ(Call(mallory_, kStatusCall).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(Call(bob_, "/neurontrace.v1.OperatorService/DeleteCapture").error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(Refused("not_permitted"), 2.0);
+  EXPECT_THAT(Audited(), HasSubstr("\"caller\":\"bob\""));
+}
+
+TEST_F(CallGuardTest, WhoCallsTooOftenIsRefusedForAWhile) {
+  EXPECT_EQ(CallsUntilRefused(alice_, kStatusCall), 20);
+  const grpc::Status refused = Call(alice_, kStatusCall);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("try again in"));
+  EXPECT_TRUE(Call(bob_, kStatusCall).ok()) << "others go on";
+  EXPECT_EQ(Refused("too_many"), 2.0);
+  EXPECT_EQ(Refused("unauthenticated"), 0.0);
+  EXPECT_THAT(Audited(), HasSubstr("\"outcome\":\"refused\",\"reason\":\"alice has made more"));
+  clock_.AdvanceNs(kGuardSecondNs);
+  EXPECT_EQ(CallsUntilRefused(alice_, kStatusCall), 10);
+}
+
+TEST_F(CallGuardTest, AgentsAreNotCountedByTheirCommonNameButWhatTheyMayNotDoIs) {
+  EXPECT_EQ(CallsUntilRefused(agent_, kControlCall), 1'000);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(Call(agent_, kStatusCall).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  }
+  EXPECT_EQ(Call(agent_, kStatusCall).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Call(agent_, kControlCall).ok());
+}
+
+TEST_F(CallGuardTest, OfRefusalsOnlySoManyASecondAreWrittenDown) {
+  for (int i = 0; i < 100; ++i) Call(mallory_, kStatusCall);
+  const std::string text = Audited();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), limits::kRefusalsWrittenPerSecond);
+  EXPECT_EQ(Refused("not_permitted"), 100.0);
+}
+
+}  // namespace
+}  // namespace neurontrace

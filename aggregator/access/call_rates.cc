@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/access/call_rates.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint64_t kSecondNs = 1'000'000'000;
+
+}  // namespace
+
+CallRates::CallRates(const Clock& clock, Rate rate, std::string whose,
+                     prometheus::Counter& forgotten, size_t callers_max)
+    : clock_(clock),
+      rate_(rate),
+      whose_(std::move(whose)),
+      callers_max_(callers_max),
+      call_ns_(kSecondNs / std::max<uint32_t>(rate.per_second, 1)),
+      burst_ns_(call_ns_ * std::max<uint32_t>(rate.burst, 1)),
+      forgotten_(forgotten) {}
+
+CallRates::Account& CallRates::AccountOf(const std::string& caller, uint64_t now_ns) {
+  const auto known = by_caller_.find(caller);
+  if (known != by_caller_.end()) {
+    accounts_.splice(accounts_.begin(), accounts_, known->second);
+    return accounts_.front();
+  }
+  if (accounts_.size() >= callers_max_) {
+    if (accounts_.back().due_ns > now_ns) forgotten_.Increment();
+    by_caller_.erase(accounts_.back().caller);
+    accounts_.pop_back();
+  }
+  accounts_.push_front({.caller = caller});
+  by_caller_.emplace(caller, accounts_.begin());
+  return accounts_.front();
+}
+
+absl::Status CallRates::Take(const std::string& caller) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t now_ns = clock_.MonotonicNs();
+  Account& account = AccountOf(caller, now_ns);
+  const uint64_t due_ns = std::max(account.due_ns, now_ns) + call_ns_;
+  if (due_ns <= now_ns + burst_ns_) {
+    account.due_ns = due_ns;
+    return absl::OkStatus();
+  }
+  const uint64_t wait_ns = due_ns - now_ns - burst_ns_;
+  return ResourceExhausted("{} has made more than {} calls a second ({}): try again in {:.2f} s",
+                           caller, rate_.per_second, whose_,
+                           std::max(0.01, static_cast<double>(wait_ns) / kSecondNs));
+}
+
+prometheus::Counter& RefusedCalls(prometheus::Registry& registry, const char* reason) {
+  return prometheus::BuildCounter()
+      .Name("neurontrace_aggregator_calls_refused_total")
+      .Help("Calls that were refused for who made them, or how many they made")
+      .Register(registry)
+      .Add({{"reason", reason}});
+}
+
+CallLimits::CallLimits(const Clock& clock, prometheus::Registry& registry,
+                       uint32_t calls_per_second)
+    : forgotten_(prometheus::BuildCounter()
+                     .Name("neurontrace_aggregator_callers_forgotten_total")
+                     .Help("Callers whose calls were not counted on, as too many others called "
+                           "after them")
+                     .Register(registry)
+                     .Add({})),
+      refused_(RefusedCalls(registry, "too_many")),
+      callers_(clock, {calls_per_second, calls_per_second * limits::kCallSecondsAtOnce},
+               "--calls-per-second of the aggregator", forgotten_),
+      agents_(clock, {limits::kAgentCallsPerSecondMax, limits::kAgentCallsAtOnceMax},
+              "of the agents of one address", forgotten_) {}
+
+absl::Status CallLimits::AdmitAgent(const std::string& peer) {
+  // Without the port: one agent makes several connections.
+  absl::Status admitted = agents_.Take(peer.substr(0, peer.rfind(':')));
+  if (!admitted.ok()) refused_.Increment();
+  return admitted;
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "wire/grpc_status.h"
+
+namespace neurontrace {
+
+// Whether a call from this address, as gRPC says it, may begin; the error says when to try again.
+// Any thread. Empty: all may.
+using AdmitCall = std::function<absl::Status(const std::string& peer)>;
+
+inline absl::Status Admitted(const AdmitCall& admit, const grpc::ServerContextBase& context) {
+  return admit ? admit(context.peer()) : absl::OkStatus();
+}
+
+// A call that ends with an error before it has begun. Deletes itself when gRPC says OnDone.
+template <typename Request, typename Response>
+class RefusedCall final : public grpc::ServerBidiReactor<Request, Response> {
+ public:
+  explicit RefusedCall(const absl::Status& why) { this->Finish(ToGrpcStatus(why)); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace neurontrace

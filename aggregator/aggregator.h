@@ -19,6 +19,7 @@
 #include "aggregator/access/call_guard.h"
 #include "aggregator/access/call_rates.h"
 #include "aggregator/access/caller_finder.h"
+#include "aggregator/access/token_reviews.h"
 #include "aggregator/aggregator_metrics.h"
 #include "aggregator/capture_metrics.h"
 #include "aggregator/clock_bound_metrics.h"
@@ -99,6 +100,7 @@ class Aggregator {
   std::vector<StatusTable> StatusTables(bool is_local);
 
   void LookAtCertificates();
+  absl::Status OpenTokenReviews(const AggregatorConfig& config);
   absl::Status OpenAccess(const AggregatorConfig& config);
   absl::StatusOr<Caller> CallerOf(const grpc::ServerContext& context) const;
   AdmitCall AdmitAgents();
@@ -152,6 +154,7 @@ class Aggregator {
   AggregatorConfig new_config_;  // as it was read last; of the thread of LookAtFiles
   ConfigReload reload_;
   AccessBook access_;
+  std::unique_ptr<TokenReviews> token_reviews_;  // null: tokens of Kubernetes are not taken
   std::unique_ptr<CallerFinder> callers_;  // null: calls show nobody, as they come in plain text
   std::unique_ptr<AuditLog> audit_;
   CallLimits call_limits_;

@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/access/kubernetes_api.h"
 #include "aggregator/aggregator.h"
+#include "aggregator/deliver/s3_credentials.h"
 #include "base/status.h"
 #include "trace/limits.h"
 #include "wire/address.h"
@@ -22,6 +24,25 @@ constexpr char kCertificateCondition[] = "certificate";
 
 }  // namespace
 
+absl::Status Aggregator::OpenTokenReviews(const AggregatorConfig& config) {
+  if (!config.kubernetes_tokens) {
+    if (access_.rules()->has_service_accounts()) {
+      SPDLOG_WARN("{} has service-account, and without --kubernetes-tokens nobody is one",
+                  config.access);
+    }
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(KubernetesPod pod, KubernetesPod::Find(SystemEnvironment));
+  const std::string& audience = config.kubernetes_token_audience;
+  token_reviews_ = std::make_unique<TokenReviews>(
+      audience,
+      [api = KubernetesApi(std::move(pod), audience)](const std::string& token) {
+        return api.Review(token);
+      },
+      clock_, *registry_);
+  return absl::OkStatus();
+}
+
 absl::Status Aggregator::OpenAccess(const AggregatorConfig& config) {
   RETURN_IF_ERROR(access_.Load());
   const std::string audit_log =
@@ -30,7 +51,8 @@ absl::Status Aggregator::OpenAccess(const AggregatorConfig& config) {
   if (config.security.has_tls()) {
     health_.Declare(kCertificateCondition, HealthState::Severity::kReadiness, "");
     health_.Set(kCertificateCondition, true);
-    callers_ = std::make_unique<CallerFinder>(access_);
+    RETURN_IF_ERROR(OpenTokenReviews(config));
+    callers_ = std::make_unique<CallerFinder>(access_, token_reviews_.get());
   } else if (!IsLoopback(config.listen)) {
     SPDLOG_WARN("{} is reached from other machines, without encryption or authentication",
                 config.listen);

@@ -137,6 +137,16 @@ void AddAccessOptions(CLI::App& app, AggregatorConfig& config) {
                  "File to which every capture, export, deletion and refusal is written, a JSON "
                  "object a line. Default: audit.log in --store")
       ->envname("NEURONTRACE_AUDIT_LOG");
+  auto* const tokens = app.add_flag(
+      "--kubernetes-tokens", config.kubernetes_tokens,
+      "In a pod: take tokens of Kubernetes service accounts, which the API server is asked about, "
+      "for callers with `service-account` in --access");
+  app.add_option("--kubernetes-token-audience", config.kubernetes_token_audience,
+                 "For which audience such a token has to be")
+      ->check(CLI::Validator(
+          [](const std::string& name) { return name.empty() ? "name an audience" : ""; }, ""))
+      ->needs(tokens)
+      ->capture_default_str();
   app.add_option("--calls-per-second", config.calls_per_second,
                  "With TLS: how many calls a second each caller may make, agents apart; twice as "
                  "many at once. Further ones are refused")
@@ -245,6 +255,11 @@ absl::Status CheckAggregatorConfig(const AggregatorConfig& config) {
           "--tls-key with it");
     }
     RETURN_IF_ERROR(ReadAccessFile(config.access).status());
+  }
+  if (config.kubernetes_tokens && (!config.security.has_tls() || config.access.empty())) {
+    return FailedPrecondition(
+        "--kubernetes-tokens: what service accounts may do stands in the file of --access, and "
+        "tokens come over TLS alone: give both");
   }
   if (!config.triggers.empty()) RETURN_IF_ERROR(ReadTriggerFile(config.triggers).status());
   return StandingExports::ReadRules(config.standing_exports,

@@ -40,7 +40,9 @@ struct AggregatorConfig {
   ChannelSecurity security;
   std::string access;  // file of who may do what; empty: it stands in certificates
   uint32_t calls_per_second = limits::kCallsPerSecondDefault;  // of each caller but agents
-  std::string audit_log;                                       // empty: in the store's directory
+  bool kubernetes_tokens = false;                              // taken, beside those of `access`
+  std::string kubernetes_token_audience = "neurontrace";
+  std::string audit_log;                      // empty: in the store's directory
   std::vector<ExportRoot> export_roots;       // where exports may be written; empty: nowhere
   S3Service s3;                               // for roots in buckets
   std::vector<std::string> standing_exports;  // rules, see docs/operations.md

@@ -45,6 +45,17 @@ TEST(AggregatorConfig, AKeyOfTheFileThatIsNoOptionIsAMistake) {
   std::remove(path.c_str());
 }
 
+TEST(AggregatorConfig, AnAudienceIsForTokensOfKubernetes) {
+  int exit_code = -1;
+  EXPECT_FALSE(Parse({}, exit_code)->kubernetes_tokens);
+  EXPECT_EQ(Parse({"--kubernetes-tokens"}, exit_code)->kubernetes_token_audience, "neurontrace");
+  EXPECT_EQ(Parse({"--kubernetes-tokens", "--kubernetes-token-audience", "a"}, exit_code)
+                ->kubernetes_token_audience,
+            "a");
+  EXPECT_FALSE(Parse({"--kubernetes-token-audience", "a"}, exit_code));
+  EXPECT_FALSE(Parse({"--kubernetes-tokens", "--kubernetes-token-audience", ""}, exit_code));
+}
+
 TEST(AggregatorConfig, CallersHaveARate) {
   int exit_code = -1;
   EXPECT_EQ(Parse({}, exit_code)->calls_per_second, 100u);

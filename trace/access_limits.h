@@ -41,6 +41,25 @@ inline constexpr uint32_t kCallSecondsAtOnce = 2;
 inline constexpr uint32_t kAgentCallsPerSecondMax = 2'000;
 inline constexpr uint32_t kAgentCallsAtOnceMax = 20'000;
 
+// Tokens of Kubernetes service accounts. Answers about as many are kept; beyond, that of who has not
+// called for the longest time is forgotten, and counted.
+inline constexpr size_t kTokensKnownMax = 4'096;
+// How long the API server's answer counts: the token is good, is not, there was no answer.
+inline constexpr uint64_t kTokenGoodNs = 60'000'000'000;
+inline constexpr uint64_t kTokenBadNs = 10'000'000'000;
+inline constexpr uint64_t kTokenFailedNs = 1'000'000'000;
+// Questions about them, of tokens that were good before and of all others each. Calls that would
+// need a further one are refused, and counted; likewise those beyond so many that wait for the
+// answer to another call's question.
+inline constexpr size_t kTokenReviewsAtOnceMax = 16;
+inline constexpr uint32_t kTokenReviewsPerSecondMax = 50;
+inline constexpr uint32_t kTokenReviewsBurstMax = 200;
+inline constexpr size_t kTokenWaitersMax = 64;
+// One question and its answer; the answer, and what a token says. Larger: refused.
+inline constexpr uint64_t kTokenReviewMsMax = 5'000;
+inline constexpr size_t kTokenReviewBytesMax = 64u << 10;
+static_assert(kTokensKnownMax > 2 * kTokenReviewsAtOnceMax);
+
 // Lines a second of what strangers at a port can cause; further ones are counted.
 inline constexpr uint32_t kRefusalsWrittenPerSecond = 10;  // in the audit log
 inline constexpr uint32_t kGrpcLogLinesPerSecond = 10;

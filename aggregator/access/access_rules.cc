@@ -58,6 +58,13 @@ std::string CheckHash(std::string_view hash) {
   return good ? "" : "is 64 hexadecimal digits, as `printf %s TOKEN | sha256sum` prints them";
 }
 
+std::string CheckServiceAccount(std::string_view account) {
+  const size_t slash = account.find('/');
+  const bool is_one = slash != std::string_view::npos && slash > 0 && slash + 1 < account.size() &&
+                      account.find_first_of("/ ", slash + 1) == std::string_view::npos;
+  return is_one ? "" : "is NAMESPACE/NAME; a * at the end stands for any ending of the name";
+}
+
 std::string CheckJobPattern(std::string_view pattern) {
   return pattern == "*" ? "of * is all jobs: leave the key out" : "";
 }
@@ -176,6 +183,7 @@ std::string Parser::TakeValue(std::string_view key, std::string_view value) {
   };
   const List lists[] = {{"certificate", rule_.certificates, CheckCertificatePattern},
                         {"token-sha256", rule_.token_hashes, CheckHash},
+                        {"service-account", rule_.service_accounts, CheckServiceAccount},
                         {"jobs", rule_.caller.jobs, CheckJobPattern}};
   for (const List& list : lists) {
     if (list.key != key) continue;
@@ -193,16 +201,17 @@ std::string Parser::TakeValue(std::string_view key, std::string_view value) {
       value.remove_prefix(comma + 1);
     }
   }
-  return "is no key: the keys are certificate, token-sha256, role, jobs";
+  return "is no key: the keys are certificate, token-sha256, service-account, role, jobs";
 }
 
 void Parser::EndRule() {
   if (!std::exchange(in_rule_, false)) return;
-  const bool has_credential = !rule_.certificates.empty() || !rule_.token_hashes.empty();
+  const bool has_credential =
+      !rule_.certificates.empty() || !rule_.token_hashes.empty() || !rule_.service_accounts.empty();
   if (!has_bad_line_ && !key_lines_.contains("role")) {
     Complain(rule_line_, "has no role: agent, viewer, operator or admin");
   } else if (!has_bad_line_ && !has_credential) {
-    Complain(rule_line_, "fits nobody: give it a certificate or token-sha256");
+    Complain(rule_line_, "fits nobody: give it a certificate, token-sha256 or service-account");
   } else if (!has_bad_line_ && !rule_.caller.jobs.empty() &&
              (rule_.caller.role == Role::kAgent || rule_.caller.role == Role::kAdmin)) {
     Complain(rule_line_, fmt::format("jobs are for viewers and operators: what an {} may do is "
@@ -244,6 +253,18 @@ std::optional<Caller> AccessRules::ByToken(std::string_view token) const {
     if (std::find(hashes.begin(), hashes.end(), hash) != hashes.end()) return rule.caller;
   }
   return std::nullopt;
+}
+
+std::optional<Caller> AccessRules::ByServiceAccount(std::string_view account) const {
+  for (const AccessRule& rule : rules_) {
+    if (AnyMatches(rule.service_accounts, account)) return rule.caller;
+  }
+  return std::nullopt;
+}
+
+bool AccessRules::has_service_accounts() const {
+  return std::any_of(rules_.begin(), rules_.end(),
+                     [](const AccessRule& rule) { return !rule.service_accounts.empty(); });
 }
 
 absl::StatusOr<AccessRules> ParseAccessFile(std::string_view text, const std::string& path) {

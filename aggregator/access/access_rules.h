@@ -17,8 +17,9 @@ namespace neurontrace {
 // One section: any of its credentials is enough. Patterns may end with *.
 struct AccessRule {
   Caller caller;
-  std::vector<std::string> certificates;  // "dns:NAME", "uri:URI", "cn:NAME"
-  std::vector<std::string> token_hashes;  // SHA-256, 64 lower-case hexadecimal digits
+  std::vector<std::string> certificates;      // "dns:NAME", "uri:URI", "cn:NAME"
+  std::vector<std::string> token_hashes;      // SHA-256, 64 lower-case hexadecimal digits
+  std::vector<std::string> service_accounts;  // "NAMESPACE/NAME", of Kubernetes
 
   friend bool operator==(const AccessRule&, const AccessRule&) = default;
 };
@@ -33,6 +34,9 @@ class AccessRules {
   // By what a certificate says of its owner: "dns:NAME", "uri:URI", "cn:NAME".
   std::optional<Caller> ByCertificate(const std::vector<std::string>& identities) const;
   std::optional<Caller> ByToken(std::string_view token) const;
+  // "NAMESPACE/NAME", as the API server says it.
+  std::optional<Caller> ByServiceAccount(std::string_view account) const;
+  bool has_service_accounts() const;
 
   size_t size() const { return rules_.size(); }
 

@@ -53,6 +53,21 @@ TEST(AccessRulesTest, TokensAreKnownByTheirHashes) {
   EXPECT_EQ(rules.ByToken(Sha256HexOf("secret")), std::nullopt) << "the hash is no token";
 }
 
+TEST(AccessRulesTest, ServiceAccountsAreNamedWithTheirNamespace) {
+  const AccessRules rules = Parsed(
+      "[jobs]\nrole = viewer\nservice-account = train/*, monitoring/grafana\n");
+  EXPECT_EQ(rules.ByServiceAccount("train/job-7")->name, "jobs");
+  EXPECT_EQ(rules.ByServiceAccount("monitoring/grafana")->name, "jobs");
+  EXPECT_EQ(rules.ByServiceAccount("monitoring/grafana2"), std::nullopt);
+  EXPECT_EQ(rules.ByServiceAccount("train2/job"), std::nullopt);
+  EXPECT_TRUE(rules.has_service_accounts());
+  EXPECT_FALSE(Parsed(kGood).has_service_accounts());
+  for (const char* const bad : {"grafana", "*", "train*", "/x", "a/", "a/b/c"}) {
+    EXPECT_THAT(ProblemOf(std::string("[a]\nrole = viewer\nservice-account = ") + bad + "\n"),
+                HasSubstr("f:3: [a]: service-account is NAMESPACE/NAME"));
+  }
+}
+
 TEST(AccessRulesTest, WithoutAFileTheRoleStandsInTheCertificate) {
   const AccessRules none;
   EXPECT_EQ(none.ByCertificate({"uri:neurontrace:operator", "dns:d", "cn:bob"}),
@@ -76,7 +91,7 @@ TEST(AccessRulesTest, ProblemsNameTheLineAndTheWayOut) {
   EXPECT_EQ(ProblemOf("[a]\nrole = root\n"),
             "f:2: [a]: role is one of agent, viewer, operator, admin");
   EXPECT_EQ(ProblemOf("[a]\nrole = admin\n"),
-            "f:1: [a]: fits nobody: give it a certificate or token-sha256");
+            "f:1: [a]: fits nobody: give it a certificate, token-sha256 or service-account");
   EXPECT_EQ(ProblemOf("[a]\ncertificate = cn:a\n"),
             "f:1: [a]: has no role: agent, viewer, operator or admin");
   EXPECT_THAT(ProblemOf("[a]\ncertificate = alice\nrole = admin\n"),

@@ -14,7 +14,8 @@ CallGuard::CallGuard(const Deps& deps)
     : deps_(deps),
       refused_unknown_(RefusedCalls(deps.registry, "unauthenticated")),
       refused_role_(RefusedCalls(deps.registry, "not_permitted")),
-      refused_rate_(RefusedCalls(deps.registry, "too_many")) {}
+      refused_rate_(RefusedCalls(deps.registry, "too_many")),
+      refused_unsure_(RefusedCalls(deps.registry, "no_answer")) {}
 
 grpc::Status CallGuard::Process(const InputMetadata& metadata, grpc::AuthContext* context,
                                 OutputMetadata*, OutputMetadata*) {
@@ -28,6 +29,7 @@ grpc::Status CallGuard::Process(const InputMetadata& metadata, grpc::AuthContext
 
 prometheus::Counter& CallGuard::CounterOf(const absl::Status& refusal) {
   if (absl::IsResourceExhausted(refusal)) return refused_rate_;
+  if (absl::IsUnavailable(refusal)) return refused_unsure_;
   return absl::IsPermissionDenied(refusal) ? refused_role_ : refused_unknown_;
 }
 

@@ -30,7 +30,8 @@ class CallGuard final : public grpc::AuthMetadataProcessor {
   };
   explicit CallGuard(const Deps& deps);
 
-  bool IsBlocking() const override { return false; }  // nothing here waits
+  // gRPC then judges calls on threads of its own that may wait, one call on each.
+  bool IsBlocking() const override { return deps_.callers.may_wait(); }
   // gRPC shares `context` among all calls of a connection, so that nothing of one call is put into
   // it: who needs the caller later asks CallerFinder again.
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context,
@@ -47,6 +48,7 @@ class CallGuard final : public grpc::AuthMetadataProcessor {
   prometheus::Counter& refused_unknown_;
   prometheus::Counter& refused_role_;
   prometheus::Counter& refused_rate_;
+  prometheus::Counter& refused_unsure_;
   std::mutex mutex_;  // guards all below
   uint64_t second_ = 0;
   uint32_t written_in_second_ = 0;

@@ -3,6 +3,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -66,9 +68,26 @@ absl::StatusOr<Caller> CallerFinder::ByToken(const std::string& token) const {
   }
   std::optional<Caller> caller = book_.rules()->ByToken(token);
   if (caller) return *std::move(caller);
+  // Two dots: what Kubernetes makes, and what people choose seldom has.
+  if (tokens_ != nullptr && std::count(token.begin(), token.end(), '.') == 2) {
+    return ByServiceAccount(token);
+  }
   return absl::UnauthenticatedError(
       "the token is not known here: is it an old one? Its SHA-256 has to stand in the aggregator's "
       "--access file");
+}
+
+absl::StatusOr<Caller> CallerFinder::ByServiceAccount(const std::string& token) const {
+  const std::shared_ptr<const AccessRules> rules = book_.rules();
+  ASSIGN_OR_RETURN(const std::string account,
+                   tokens_->AccountOf(token, [&rules](std::string_view claimed) {
+                     return rules->ByServiceAccount(claimed).has_value();
+                   }));
+  // It is who the server says that it is, whatever it claims.
+  std::optional<Caller> caller = rules->ByServiceAccount(account);
+  if (caller) return *std::move(caller);
+  return MakeStatus(absl::StatusCode::kPermissionDenied,
+                    "no rule of the aggregator's --access file has service-account = {}", account);
 }
 
 }  // namespace neurontrace

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/access/token_review.h"
+
+#include <simdjson.h>
+
+#include "absl/strings/escaping.h"
+#include "base/status.h"
+#include "trace/access_limits.h"
+#include "trace/event_json.h"
+
+namespace neurontrace {
+namespace {
+
+using simdjson::dom::element;
+
+constexpr std::string_view kUserPrefix = "system:serviceaccount:";
+constexpr size_t kDepthMax = 16;
+constexpr size_t kNameBytesMax = 253;  // of a service account; of a namespace it is 63
+
+// Whole, with nothing behind it, and not deeper than anything that is asked for here.
+bool ParseJson(simdjson::dom::parser& parser, const std::string& text, element& root) {
+  if (text.empty() || text.size() > limits::kTokenReviewBytesMax) return false;
+  if (parser.allocate(limits::kTokenReviewBytesMax, kDepthMax) != simdjson::SUCCESS) return false;
+  return parser.parse(text).get(root) == simdjson::SUCCESS;
+}
+
+bool IsNameOfKubernetes(std::string_view name) {
+  return !name.empty() && name.size() <= kNameBytesMax &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
+}
+
+// A text, or one of a list of texts.
+bool Holds(element list, std::string_view text) {
+  std::string_view one;
+  if (list.get(one) == simdjson::SUCCESS) return one == text;
+  simdjson::dom::array array;
+  if (list.get(array) != simdjson::SUCCESS) return false;
+  for (const element item : array) {
+    if (item.get(one) == simdjson::SUCCESS && one == text) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<std::string> ServiceAccountOfUser(std::string_view user) {
+  if (!user.starts_with(kUserPrefix)) return std::nullopt;
+  user.remove_prefix(kUserPrefix.size());
+  const size_t colon = user.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const std::string_view space = user.substr(0, colon);
+  const std::string_view name = user.substr(colon + 1);
+  if (!IsNameOfKubernetes(space) || !IsNameOfKubernetes(name)) return std::nullopt;
+  return fmt::format("{}/{}", space, name);
+}
+
+std::optional<TokenClaims> ReadTokenClaims(std::string_view token, std::string_view audience) {
+  const size_t first = token.find('.');
+  const size_t second = first == std::string_view::npos ? first : token.find('.', first + 1);
+  if (second == std::string_view::npos || token.find('.', second + 1) != std::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::string_view middle = token.substr(first + 1, second - first - 1);
+  std::string payload;
+  if (!absl::WebSafeBase64Unescape({middle.data(), middle.size()}, &payload)) return std::nullopt;
+  simdjson::dom::parser parser;
+  element root;
+  std::string_view subject;
+  if (!ParseJson(parser, payload, root) || root["sub"].get(subject) != simdjson::SUCCESS) {
+    return std::nullopt;
+  }
+  auto service_account = ServiceAccountOfUser(subject);
+  if (!service_account) return std::nullopt;
+  TokenClaims claims{.service_account = *std::move(service_account),
+                     .expires_realtime_ns = UINT64_MAX};
+  element list;
+  claims.is_for_audience = root["aud"].get(list) == simdjson::SUCCESS && Holds(list, audience);
+  element expires;
+  if (root["exp"].get(expires) == simdjson::SUCCESS) {
+    uint64_t seconds = 0;
+    constexpr uint64_t kSecondNs = 1'000'000'000;
+    // A time that is none is over.
+    const bool is_time = expires.get(seconds) == simdjson::SUCCESS;
+    claims.expires_realtime_ns = !is_time                           ? 0
+                                 : seconds > UINT64_MAX / kSecondNs ? UINT64_MAX
+                                                                    : seconds * kSecondNs;
+  }
+  return claims;
+}
+
+std::string TokenReviewRequest(std::string_view token, std::string_view audience) {
+  std::string body =
+      "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenReview\",\"spec\":{\"token\":";
+  AppendJsonString(token, body);
+  body += ",\"audiences\":[";
+  AppendJsonString(audience, body);
+  return body + "]}}";
+}
+
+absl::StatusOr<std::optional<std::string>> ReadTokenReview(std::string_view answer,
+                                                           std::string_view audience) {
+  simdjson::dom::parser parser;
+  element root;
+  element status;
+  std::string_view kind;
+  if (!ParseJson(parser, std::string(answer), root) ||
+      root["kind"].get(kind) != simdjson::SUCCESS || kind != "TokenReview" ||
+      root["status"].get(status) != simdjson::SUCCESS || !status.is_object()) {
+    return Unavailable("the API server's answer is no TokenReview");
+  }
+  bool authenticated = false;
+  // It leaves out what is false.
+  if (status["authenticated"].get(authenticated) != simdjson::SUCCESS || !authenticated) {
+    return std::optional<std::string>();
+  }
+  element audiences;
+  std::string_view user;
+  // A server that knows no audiences names none: then the token is for the server, and not for us.
+  if (status["audiences"].get(audiences) != simdjson::SUCCESS || !Holds(audiences, audience) ||
+      status["user"]["username"].get(user) != simdjson::SUCCESS) {
+    return std::optional<std::string>();
+  }
+  return ServiceAccountOfUser(user);
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/access/token_reviews.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "aggregator/access/token_review.h"
+#include "base/sha256.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+template <typename... Args>
+absl::Status NotKnown(fmt::format_string<Args...> format, Args&&... args) {
+  return MakeStatus(absl::StatusCode::kUnauthenticated, format, std::forward<Args>(args)...);
+}
+
+absl::Status TooManyTokens() {
+  return Unavailable(
+      "more tokens of service accounts are to be asked about than the API server is asked at once: "
+      "try again in a second");
+}
+
+absl::StatusOr<std::string> ToAccount(const absl::StatusOr<std::optional<std::string>>& answer) {
+  RETURN_IF_ERROR(answer.status());
+  if (*answer) return **answer;
+  return NotKnown(
+      "the API server knows the token as nobody's, or not for this audience: is its pod or service "
+      "account gone?");
+}
+
+}  // namespace
+
+TokenReviews::TokenReviews(std::string audience, Ask ask, const Clock& clock,
+                           prometheus::Registry& registry, size_t tokens_max)
+    : audience_(std::move(audience)),
+      ask_(std::move(ask)),
+      clock_(clock),
+      tokens_max_(tokens_max),
+      reviews_(prometheus::BuildCounter()
+                   .Name("neurontrace_aggregator_token_reviews_total")
+                   .Help("Tokens of service accounts that the API server was, or was to be, asked "
+                         "about, by what came of it")
+                   .Register(registry)),
+      good_(reviews_.Add({{"result", "good"}})),
+      bad_(reviews_.Add({{"result", "bad"}})),
+      failed_(reviews_.Add({{"result", "failed"}})),
+      held_back_(reviews_.Add({{"result", "held_back"}})),
+      forgotten_(prometheus::BuildCounter()
+                     .Name("neurontrace_aggregator_tokens_forgotten_total")
+                     .Help("Answers about tokens of service accounts that were forgotten before "
+                           "their time, as too many others came after them")
+                     .Register(registry)
+                     .Add({})),
+      rates_(clock, {limits::kTokenReviewsPerSecondMax, limits::kTokenReviewsBurstMax}, "",
+             forgotten_) {}
+
+absl::StatusOr<std::string> TokenReviews::AccountOf(
+    const std::string& token, const std::function<bool(std::string_view)>& may_pass) {
+  const auto claims = ReadTokenClaims(token, audience_);
+  if (!claims) return NotKnown("the token is known neither here nor as a service account's");
+  if (!claims->is_for_audience) {
+    return NotKnown(
+        "the token of {} is not for the audience {}: have it made for that (the pod's "
+        "serviceAccountToken has `audience`, kubectl create token has --audience)",
+        claims->service_account, audience_);
+  }
+  if (clock_.RealtimeNs() >= claims->expires_realtime_ns) {
+    return NotKnown("the token of {} is out of date", claims->service_account);
+  }
+  // What would be refused anyway is no question for the API server.
+  if (!may_pass(claims->service_account)) {
+    return NotKnown(
+        "the token says that it is {}'s, and no rule of the aggregator's --access file has such a "
+        "service-account",
+        claims->service_account);
+  }
+  return Review(token);
+}
+
+absl::StatusOr<std::string> TokenReviews::Review(const std::string& token) {
+  const std::string hash = Sha256HexOf(token);
+  std::unique_lock lock(mutex_);
+  Known* known = Find(hash);
+  if (known != nullptr && clock_.MonotonicNs() < known->until_ns) return ToAccount(known->answer);
+  if (known != nullptr && known->is_asked) {
+    if (waiting_ >= limits::kTokenWaitersMax) {
+      held_back_.Increment();
+      return TooManyTokens();
+    }
+    ++waiting_;
+    ++known->waiting;
+    answered_.wait(lock, [known] { return !known->is_asked; });
+    --known->waiting;
+    --waiting_;
+    return ToAccount(known->answer);
+  }
+  const Kind kind = known != nullptr && known->was_good ? kGoodBefore : kNew;
+  if (!MayAsk(kind)) {
+    held_back_.Increment();
+    return TooManyTokens();
+  }
+  if (known == nullptr) known = &Add(hash);
+  known->is_asked = true;
+  ++asking_[kind];
+  lock.unlock();
+  Answer answer = ask_(token);
+  lock.lock();
+  --asking_[kind];
+  known->is_asked = false;
+  Keep(*known, std::move(answer));
+  absl::StatusOr<std::string> account = ToAccount(known->answer);
+  lock.unlock();
+  answered_.notify_all();
+  return account;
+}
+
+TokenReviews::Known* TokenReviews::Find(const std::string& hash) {
+  const auto found = by_hash_.find(hash);
+  if (found == by_hash_.end()) return nullptr;
+  tokens_.splice(tokens_.begin(), tokens_, found->second);
+  return &tokens_.front();
+}
+
+TokenReviews::Known& TokenReviews::Add(const std::string& hash) {
+  // Of those that somebody is about there are fewer than there is room for.
+  for (auto oldest = tokens_.end(); tokens_.size() >= tokens_max_ && oldest != tokens_.begin();) {
+    --oldest;
+    if (oldest->is_asked || oldest->waiting > 0) continue;
+    if (clock_.MonotonicNs() < oldest->until_ns) forgotten_.Increment();
+    by_hash_.erase(oldest->hash);
+    oldest = tokens_.erase(oldest);
+  }
+  tokens_.push_front({.hash = hash});
+  by_hash_.emplace(hash, tokens_.begin());
+  return tokens_.front();
+}
+
+bool TokenReviews::MayAsk(Kind kind) {
+  return asking_[kind] < limits::kTokenReviewsAtOnceMax &&
+         rates_.Take(kind == kGoodBefore ? "good before" : "new").ok();
+}
+
+void TokenReviews::Keep(Known& known, Answer answer) {
+  uint64_t kept_ns = limits::kTokenFailedNs;
+  if (!answer.ok()) {
+    failed_.Increment();
+    if (!is_failing_) SPDLOG_ERROR("tokens: {}", std::string(answer.status().message()));
+    is_failing_ = true;
+    // Who calls is nobody so far, and is told nothing of the cluster.
+    answer = Unavailable(
+        "who the token is cannot be found out now, as the API server gives no answer: try again; "
+        "the aggregator's log says why");
+  } else {
+    if (is_failing_) SPDLOG_INFO("tokens: the API server answers again");
+    is_failing_ = false;
+    const bool is_good = answer->has_value();
+    (is_good ? good_ : bad_).Increment();
+    known.was_good = is_good;
+    kept_ns = is_good ? limits::kTokenGoodNs : limits::kTokenBadNs;
+  }
+  known.answer = std::move(answer);
+  known.until_ns = clock_.MonotonicNs() + kept_ns;
+}
+
+}  // namespace neurontrace

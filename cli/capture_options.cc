@@ -16,8 +16,8 @@ namespace neurontrace::cli {
 namespace {
 
 // What a worker may be found by with --job KEY=VALUE; pods and their labels have options.
-constexpr std::array<std::string_view, 6> kJobFacts = {"job",  "slurm",     "torchelastic",
-                                                       "comm", "namespace", "pod"};
+constexpr std::array<std::string_view, 7> kJobFacts = {"job",       "slurm", "torchelastic", "comm",
+                                                       "namespace", "pod",   "uid"};
 
 void AddFact(std::string key, std::string value, v1::CaptureSpec& spec) {
   v1::KeyValue* const fact = spec.add_job_facts();
@@ -41,8 +41,8 @@ absl::Status TakeJobs(const CaptureOptions& options, v1::CaptureSpec& spec) {
     if (std::find(kJobFacts.begin(), kJobFacts.end(), fact.key()) == kJobFacts.end() &&
         !fact.key().starts_with("label:")) {
       return InvalidArgument(
-          "--job {}: '{}' names no job; understood are job, slurm, torchelastic, comm, namespace "
-          "and pod (a label of a pod: --label {})",
+          "--job {}: '{}' names no job; understood are job, slurm, torchelastic, comm, "
+          "namespace, pod and uid (a label of a pod: --label {})",
           job, fact.key(), job);
     }
     AddFact(fact.key(), fact.value(), spec);

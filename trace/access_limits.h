@@ -41,8 +41,8 @@ inline constexpr uint32_t kCallSecondsAtOnce = 2;
 inline constexpr uint32_t kAgentCallsPerSecondMax = 2'000;
 inline constexpr uint32_t kAgentCallsAtOnceMax = 20'000;
 
-// Tokens of Kubernetes service accounts. Answers about as many are kept; beyond, that of who has not
-// called for the longest time is forgotten, and counted.
+// Tokens of Kubernetes service accounts. Answers about as many are kept; beyond, that of who has
+// not called for the longest time is forgotten, and counted.
 inline constexpr size_t kTokensKnownMax = 4'096;
 // How long the API server's answer counts: the token is good, is not, there was no answer.
 inline constexpr uint64_t kTokenGoodNs = 60'000'000'000;

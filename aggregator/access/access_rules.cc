@@ -69,6 +69,17 @@ std::string CheckJobPattern(std::string_view pattern) {
   return pattern == "*" ? "of * is all jobs: leave the key out" : "";
 }
 
+std::string CheckNamespacePattern(std::string_view pattern) {
+  return pattern == "*" ? "of * is all namespaces: leave the key out" : "";
+}
+
+// As the kernel's numbers are written: "07" would be nobody's.
+std::string CheckUid(std::string_view uid) {
+  const bool good = !uid.empty() && uid.size() <= 10 && (uid == "0" || uid[0] != '0') &&
+                    uid.find_first_not_of("0123456789") == std::string_view::npos;
+  return good ? "" : "is the number of a user, as `id -u` prints it";
+}
+
 class Parser {
  public:
   explicit Parser(const std::string& path) : path_(path) {}
@@ -184,7 +195,9 @@ std::string Parser::TakeValue(std::string_view key, std::string_view value) {
   const List lists[] = {{"certificate", rule_.certificates, CheckCertificatePattern},
                         {"token-sha256", rule_.token_hashes, CheckHash},
                         {"service-account", rule_.service_accounts, CheckServiceAccount},
-                        {"jobs", rule_.caller.jobs, CheckJobPattern}};
+                        {"jobs", rule_.caller.jobs, CheckJobPattern},
+                        {"job-namespaces", rule_.caller.namespaces, CheckNamespacePattern},
+                        {"job-uids", rule_.caller.uids, CheckUid}};
   for (const List& list : lists) {
     if (list.key != key) continue;
     while (true) {
@@ -201,7 +214,8 @@ std::string Parser::TakeValue(std::string_view key, std::string_view value) {
       value.remove_prefix(comma + 1);
     }
   }
-  return "is no key: the keys are certificate, token-sha256, service-account, role, jobs";
+  return "is no key: the keys are certificate, token-sha256, service-account, role, jobs, "
+         "job-namespaces, job-uids";
 }
 
 void Parser::EndRule() {
@@ -212,7 +226,7 @@ void Parser::EndRule() {
     Complain(rule_line_, "has no role: agent, viewer, operator or admin");
   } else if (!has_bad_line_ && !has_credential) {
     Complain(rule_line_, "fits nobody: give it a certificate, token-sha256 or service-account");
-  } else if (!has_bad_line_ && !rule_.caller.jobs.empty() &&
+  } else if (!has_bad_line_ && rule_.caller.is_limited() &&
              (rule_.caller.role == Role::kAgent || rule_.caller.role == Role::kAdmin)) {
     Complain(rule_line_, fmt::format("jobs are for viewers and operators: what an {} may do is "
                                      "not of one job",

@@ -39,7 +39,7 @@ TEST(AccessRulesTest, TheFirstRuleThatFitsCounts) {
   EXPECT_EQ(rules.ByCertificate({"uri:spiffe://cluster/agent/7"})->name, "agents");
   const auto alice = rules.ByCertificate({"cn:alice"});
   ASSERT_TRUE(alice);
-  EXPECT_EQ(*alice, (Caller{"alice", Role::kOperator, {"team-a-*", "shared"}}));
+  EXPECT_EQ(*alice, (Caller{"alice", Role::kOperator, {"team-a-*", "shared"}, {}, {}}));
   EXPECT_EQ(rules.ByCertificate({"cn:alicia", "dns:alice"}), std::nullopt);
   EXPECT_EQ(rules.ByCertificate({}), std::nullopt);
 }
@@ -53,9 +53,27 @@ TEST(AccessRulesTest, TokensAreKnownByTheirHashes) {
   EXPECT_EQ(rules.ByToken(Sha256HexOf("secret")), std::nullopt) << "the hash is no token";
 }
 
-TEST(AccessRulesTest, ServiceAccountsAreNamedWithTheirNamespace) {
+TEST(AccessRulesTest, CapturesMayBeOfNamespacesAndUsersAlone) {
   const AccessRules rules = Parsed(
-      "[jobs]\nrole = viewer\nservice-account = train/*, monitoring/grafana\n");
+      "[bob]\nrole = operator\ncertificate = cn:bob\njob-namespaces = team-b*, shared\n"
+      "job-uids = 1000, 0\n");
+  const auto bob = rules.ByCertificate({"cn:bob"});
+  ASSERT_TRUE(bob);
+  EXPECT_EQ(bob->namespaces, (std::vector<std::string>{"team-b*", "shared"}));
+  EXPECT_EQ(bob->uids, (std::vector<std::string>{"1000", "0"}));
+  for (const char* const bad : {"root", "-1", "007", "1000*", "12345678901"}) {
+    EXPECT_THAT(ProblemOf(std::string("[a]\nrole = viewer\njob-uids = ") + bad + "\n"),
+                HasSubstr("f:3: [a]: job-uids is the number of a user"));
+  }
+  EXPECT_THAT(ProblemOf("[a]\nrole = viewer\njob-namespaces = *\n"),
+              HasSubstr("leave the key out"));
+  EXPECT_THAT(ProblemOf("[a]\nrole = admin\ncertificate = cn:a\njob-uids = 1\n"),
+              HasSubstr("f:1: [a]: jobs are for viewers and operators"));
+}
+
+TEST(AccessRulesTest, ServiceAccountsAreNamedWithTheirNamespace) {
+  const AccessRules rules =
+      Parsed("[jobs]\nrole = viewer\nservice-account = train/*, monitoring/grafana\n");
   EXPECT_EQ(rules.ByServiceAccount("train/job-7")->name, "jobs");
   EXPECT_EQ(rules.ByServiceAccount("monitoring/grafana")->name, "jobs");
   EXPECT_EQ(rules.ByServiceAccount("monitoring/grafana2"), std::nullopt);
@@ -71,7 +89,7 @@ TEST(AccessRulesTest, ServiceAccountsAreNamedWithTheirNamespace) {
 TEST(AccessRulesTest, WithoutAFileTheRoleStandsInTheCertificate) {
   const AccessRules none;
   EXPECT_EQ(none.ByCertificate({"uri:neurontrace:operator", "dns:d", "cn:bob"}),
-            (Caller{"bob", Role::kOperator, {}}));
+            (Caller{"bob", Role::kOperator, {}, {}, {}}));
   EXPECT_EQ(none.ByCertificate({"uri:neurontrace:agent"})->name, "agent");
   EXPECT_EQ(none.ByCertificate({"uri:neurontrace:root", "cn:neurontrace:admin"}), std::nullopt);
   EXPECT_EQ(none.ByCertificate({"uri:neurontrace:admin", "uri:neurontrace:viewer"})->role,

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
@@ -40,6 +41,43 @@ constexpr CallRule kCalls[] = {
     {"/grpc.reflection.", Role::kViewer},
 };
 
+bool AnyMatchesOf(const std::vector<std::string>& patterns, std::string_view text) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return MatchesPattern(pattern, text); });
+}
+
+absl::Status CheckJob(const Caller& caller, std::string_view job) {
+  if (caller.jobs.empty() || (!job.empty() && AnyMatchesOf(caller.jobs, job))) {
+    return absl::OkStatus();
+  }
+  const std::string jobs = fmt::format("{}", fmt::join(caller.jobs, ", "));
+  if (job.empty()) {
+    return absl::PermissionDeniedError(
+        fmt::format("{} has captures of the jobs {} alone, and this one is of any job: name one of "
+                    "them with --job",
+                    caller.name, jobs));
+  }
+  return absl::PermissionDeniedError(
+      fmt::format("{} has captures of the jobs {} alone, and this one is of {}", caller.name, jobs,
+                  CleanText(job, limits::kAuditTextBytesMax)));
+}
+
+struct OwnerLimit {
+  std::string_view fact;  // of workers, that a spec selects them by
+  std::string_view words;
+  const std::vector<std::string>& values;
+};
+std::array<OwnerLimit, 2> LimitsOf(const Caller& caller) {
+  return {{{"namespace", "namespaces", caller.namespaces}, {"uid", "users", caller.uids}}};
+}
+
+// A worker has one value of it, so that of several any would do.
+const KeyValue* FindFact(const CaptureSpec& spec, std::string_view key) {
+  const auto found = std::find_if(spec.job_facts.begin(), spec.job_facts.end(),
+                                  [key](const KeyValue& fact) { return fact.key == key; });
+  return found == spec.job_facts.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 std::string_view WordOf(Role role) { return kRoles[static_cast<size_t>(role)].second; }
@@ -55,23 +93,28 @@ bool MatchesPattern(std::string_view pattern, std::string_view text) {
   return text.starts_with(pattern.substr(0, pattern.size() - 1));
 }
 
-absl::Status CheckJob(const Caller& caller, std::string_view job) {
-  if (caller.jobs.empty()) return absl::OkStatus();
-  const bool may = !job.empty() && std::any_of(caller.jobs.begin(), caller.jobs.end(),
-                                               [&](const std::string& pattern) {
-                                                 return MatchesPattern(pattern, job);
-                                               });
-  if (may) return absl::OkStatus();
-  const std::string jobs = fmt::format("{}", fmt::join(caller.jobs, ", "));
-  if (job.empty()) {
-    return absl::PermissionDeniedError(
-        fmt::format("{} has captures of the jobs {} alone, and this one is of any job: name one of "
-                    "them with --job",
-                    caller.name, jobs));
+CaptureSpec WithOwner(const Caller& caller, CaptureSpec spec) {
+  for (const OwnerLimit& limit : LimitsOf(caller)) {
+    if (limit.values.size() != 1 || limit.values[0].ends_with('*')) continue;
+    if (FindFact(spec, limit.fact) != nullptr) continue;
+    spec.job_facts.push_back({std::string(limit.fact), limit.values[0]});
   }
-  return absl::PermissionDeniedError(
-      fmt::format("{} has captures of the jobs {} alone, and this one is of {}", caller.name, jobs,
-                  CleanText(job, limits::kAuditTextBytesMax)));
+  return spec;
+}
+
+absl::Status CheckOwner(const Caller& caller, const CaptureSpec& spec) {
+  RETURN_IF_ERROR(CheckJob(caller, spec.job));
+  for (const OwnerLimit& limit : LimitsOf(caller)) {
+    if (limit.values.empty()) continue;
+    const KeyValue* const fact = FindFact(spec, limit.fact);
+    if (fact != nullptr && AnyMatchesOf(limit.values, fact->value)) continue;
+    return absl::PermissionDeniedError(fmt::format(
+        "{} has captures of the {} {} alone, and this one is of {}", caller.name, limit.words,
+        fmt::join(limit.values, ", "),
+        fact == nullptr ? fmt::format("any: name one of them with --job {}=VALUE", limit.fact)
+                        : CleanText(fact->value, limits::kAuditTextBytesMax)));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckCall(const Caller& caller, std::string_view path) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "trace/capture_spec.h"
 
 // Who calls, and what they may do. Pure.
 namespace neurontrace {
@@ -25,6 +26,11 @@ struct Caller {
   Role role = Role::kAgent;  // which may look at nothing and begin nothing
   // Names of jobs, each whole or with a * for any ending; empty: all, and what belongs to none.
   std::vector<std::string> jobs;
+  // Likewise Kubernetes namespaces, and users by their numbers.
+  std::vector<std::string> namespaces;
+  std::vector<std::string> uids;
+
+  bool is_limited() const { return !jobs.empty() || !namespaces.empty() || !uids.empty(); }
 
   friend bool operator==(const Caller&, const Caller&) = default;
 };
@@ -32,9 +38,14 @@ struct Caller {
 // Whether `text` is what `pattern` says: the same, or with its beginning where it ends with *.
 bool MatchesPattern(std::string_view pattern, std::string_view text);
 
-// PERMISSION_DENIED, with the way out, where the caller may do nothing with captures of the job;
-// `job` empty: of all jobs.
-absl::Status CheckJob(const Caller& caller, std::string_view job);
+// The capture that a caller asks for, with what goes without saying: where there is one namespace,
+// or one user, whose captures alone they may have, it is selected.
+CaptureSpec WithOwner(const Caller& caller, CaptureSpec spec);
+
+// PERMISSION_DENIED, with the way out, where the caller may do nothing with a capture of this spec:
+// it could hold workers of jobs, namespaces or users that are not theirs. Agents record no worker
+// that does not have all that the spec selects, whenever it joins.
+absl::Status CheckOwner(const Caller& caller, const CaptureSpec& spec);
 
 // Whether a role may make the call of this HTTP/2 path, as
 // "/neurontrace.v1.OperatorService/Export". PERMISSION_DENIED names the role that may; one that

@@ -7,6 +7,7 @@
 namespace neurontrace {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kUpload[] = "/neurontrace.v1.AgentGateway/Upload";
@@ -59,13 +60,43 @@ TEST(RoleTest, PatternsMatchWholeNamesOrBeginnings) {
 
 TEST(RoleTest, WhoHasJobsMayUseNoOthers) {
   const Caller alice{.name = "alice", .role = Role::kOperator, .jobs = {"a-*", "b"}};
-  EXPECT_TRUE(CheckJob(alice, "a-1").ok());
-  EXPECT_TRUE(CheckJob(alice, "b").ok());
-  EXPECT_EQ(CheckJob(alice, "c").message(),
+  EXPECT_TRUE(CheckOwner(alice, {.job = "a-1"}).ok());
+  EXPECT_TRUE(CheckOwner(alice, {.job = "b"}).ok());
+  EXPECT_EQ(CheckOwner(alice, {.job = "c"}).message(),
             "alice has captures of the jobs a-*, b alone, and this one is of c");
-  EXPECT_THAT(std::string(CheckJob(alice, "").message()), HasSubstr("name one of them with --job"));
-  EXPECT_TRUE(absl::IsPermissionDenied(CheckJob(alice, "")));
-  EXPECT_TRUE(CheckJob({.name = "root"}, "").ok());
+  EXPECT_THAT(std::string(CheckOwner(alice, {}).message()),
+              HasSubstr("name one of them with --job"));
+  EXPECT_TRUE(absl::IsPermissionDenied(CheckOwner(alice, {})));
+  EXPECT_TRUE(CheckOwner({.name = "root"}, {}).ok());
+}
+
+TEST(RoleTest, WhoHasNamespacesOrUsersSelectsOneOfThem) {
+  const Caller bob{.name = "bob",
+                   .role = Role::kOperator,
+                   .namespaces = {"team-b*", "shared"},
+                   .uids = {"1000", "1001"}};
+  CaptureSpec spec;
+  EXPECT_EQ(CheckOwner(bob, spec).message(),
+            "bob has captures of the namespaces team-b*, shared alone, and this one is of any: "
+            "name one of them with --job namespace=VALUE");
+  spec.job_facts = {{"namespace", "team-b2"}};
+  EXPECT_THAT(std::string(CheckOwner(bob, spec).message()), HasSubstr("--job uid=VALUE"));
+  spec.job_facts.push_back({"uid", "1001"});
+  EXPECT_TRUE(CheckOwner(bob, spec).ok());
+  spec.job_facts[1].value = "100";
+  EXPECT_EQ(CheckOwner(bob, spec).message(),
+            "bob has captures of the users 1000, 1001 alone, and this one is of 100");
+  spec.job_facts = {{"label:namespace", "team-b"}, {"label:uid", "1000"}};
+  EXPECT_FALSE(CheckOwner(bob, spec).ok()) << "labels are whatever a worker says";
+}
+
+TEST(RoleTest, TheOnlyOneGoesWithoutSaying) {
+  const Caller bob{.name = "bob", .namespaces = {"team-b*"}, .uids = {"1000"}};
+  EXPECT_THAT(WithOwner(bob, {}).job_facts, ElementsAre(KeyValue{"uid", "1000"}));
+  CaptureSpec named;
+  named.job_facts = {{"uid", "0"}};
+  EXPECT_EQ(WithOwner(bob, named).job_facts, named.job_facts) << "it is refused, and not turned";
+  EXPECT_EQ(WithOwner({.name = "root"}, {}), CaptureSpec());
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const Caller& caller,
   entry.capture = id.ToString();
   ASSIGN_OR_RETURN(CaptureRecord record, Record(id));
   entry.job = record.spec.job;
-  RETURN_IF_ERROR(CheckJob(caller, record.spec.job));
+  RETURN_IF_ERROR(CheckOwner(caller, record.spec));
   return record;
 }
 
@@ -54,10 +54,11 @@ grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
                                            const v1::StartCaptureRequest* request,
                                            v1::Capture* reply) {
   const auto start = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
-    ASSIGN_OR_RETURN(const CaptureSpec spec, FromProto(request->spec()));
+    ASSIGN_OR_RETURN(CaptureSpec asked, FromProto(request->spec()));
+    const CaptureSpec spec = WithOwner(caller, std::move(asked));
     entry.job = spec.job;
     entry.detail = spec.name;
-    RETURN_IF_ERROR(CheckJob(caller, spec.job));
+    RETURN_IF_ERROR(CheckOwner(caller, spec));
     deps_.refresh_usage();
     ASSIGN_OR_RETURN(const CaptureRecord record, OnSequence(deps_.sequence, [&] {
                        return deps_.coordinator.StartCapture(spec);
@@ -94,7 +95,7 @@ grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
     // One whose record cannot be read can be deleted all the same, by who may delete all.
     const auto record = Record(id);
     if (record.ok()) entry.job = record->spec.job;
-    RETURN_IF_ERROR(CheckJob(caller, entry.job));
+    RETURN_IF_ERROR(CheckOwner(caller, record.ok() ? record->spec : CaptureSpec()));
     return Delete(id, *reply);
   };
   return Audited(*context, "capture.delete", remove);
@@ -127,7 +128,7 @@ grpc::Status OperatorService::FireTrigger(grpc::ServerContext* context,
   const auto fire = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
     entry.detail = request->name();
     // What a rule captures is not of one job.
-    RETURN_IF_ERROR(CheckJob(caller, ""));
+    RETURN_IF_ERROR(CheckOwner(caller, {}));
     *reply = OnSequence(deps_.sequence, [&] { return deps_.fire_trigger(*request); });
     return absl::OkStatus();
   };

@@ -262,7 +262,7 @@ grpc::Status OperatorService::ListCaptures(grpc::ServerContext* context,
     return true;
   });
   for (CaptureRecord& record : *records) {
-    if (!CheckJob(*caller, record.spec.job).ok()) continue;
+    if (!CheckOwner(*caller, record.spec).ok()) continue;
     const auto newer = running.find(record.id);
     auto message = Describe(newer == running.end() ? record : newer->second);
     if (!message.ok()) return ToGrpcStatus(message.status());

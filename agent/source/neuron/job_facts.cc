@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/clean_text.h"
 #include "trace/limits.h"
@@ -81,6 +82,14 @@ std::vector<KeyValue> FindJobFacts(const Environment& environment) {
   AddLabels(ValueOf(environment, kLabels), facts);
   std::sort(facts.begin(), facts.end());
   facts.erase(std::unique(facts.begin(), facts.end()), facts.end());
+  return facts;
+}
+
+std::vector<KeyValue> WithUser(std::vector<KeyValue> facts, std::optional<uid_t> user) {
+  if (!user) return facts;
+  KeyValue fact{"uid", std::to_string(*user)};
+  if (facts.size() >= limits::kWorkerJobFactsMax) facts.resize(limits::kWorkerJobFactsMax - 1);
+  facts.insert(std::upper_bound(facts.begin(), facts.end(), fact), std::move(fact));
   return facts;
 }
 

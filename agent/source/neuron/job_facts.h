@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +23,10 @@ bool IsJobVariable(std::string_view name);
 // each item with a name is the fact "label:NAME"; others are passed over. A task of a Slurm array
 // has two facts "slurm", its own number and ARRAY_TASK. Pure.
 std::vector<KeyValue> FindJobFacts(const Environment& environment);
+
+// The same facts with "uid", by the kernel's word, which no environment can say. Where there are as
+// many as there may be it takes the last one's place.
+std::vector<KeyValue> WithUser(std::vector<KeyValue> facts, std::optional<uid_t> user);
 
 // The job's name, for people and for telling a node's jobs apart: the most telling of those facts;
 // empty where nothing names one. Pure.

@@ -64,5 +64,21 @@ TEST(JobFacts, AreBoundedAndClean) {
   EXPECT_LE(facts[0].value.size(), limits::kIdentityStringBytesMax);
 }
 
+TEST(JobFactsTest, TheUserIsTheKernelsWord) {
+  const Environment environment = {
+      {"NEURONTRACE_JOB", "a"}, {"uid", "0"}, {"NEURONTRACE_LABELS", "uid=0,zone=b"}};
+  EXPECT_EQ(WithUser(FindJobFacts(environment), 1000),
+            (Facts{{"job", "a"}, {"label:uid", "0"}, {"label:zone", "b"}, {"uid", "1000"}}));
+  EXPECT_EQ(WithUser({}, std::nullopt), Facts());
+}
+
+TEST(JobFactsTest, TheUserIsThereHoweverManyLabelsThereAre) {
+  std::string labels;
+  for (int i = 0; i < 100; ++i) labels += "label" + std::to_string(i) + "=x,";
+  const auto facts = WithUser(FindJobFacts({{"NEURONTRACE_LABELS", labels}}), 1000);
+  EXPECT_EQ(facts.size(), limits::kWorkerJobFactsMax);
+  EXPECT_EQ(facts.back(), (KeyValue{"uid", "1000"}));
+}
+
 }  // namespace
 }  // namespace neurontrace

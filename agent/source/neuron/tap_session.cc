@@ -64,7 +64,11 @@ TapSession::TapSession(UniqueFd socket, TaskRunner& runner, const Clock& clock, 
       tokens_(kReportBurst),
       tokens_ns_(connected_ns_) {
   socklen_t size = sizeof peer_;
-  if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer_, &size) != 0) peer_ = {};
+  if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer_, &size) != 0) {
+    peer_ = {};
+  } else {
+    peer_user_ = peer_.uid;
+  }
   runner_.AddReadableWatch(socket_.get(), [this] { OnReadable(); });
 }
 

@@ -75,6 +75,8 @@ class TapSession {
 
   // Who connected, as the kernel says; pid 0 for a process in a namespace this one cannot see.
   const ucred& peer() const { return peer_; }
+  // Nothing where the kernel does not say.
+  std::optional<uid_t> peer_user() const { return peer_user_; }
   bool greeted() const { return greeted_; }
   uint64_t connected_ns() const { return connected_ns_; }  // monotonic
 
@@ -102,6 +104,7 @@ class TapSession {
   const Clock& clock_;
   Listener& listener_;
   ucred peer_ = {};
+  std::optional<uid_t> peer_user_;
   const uint64_t connected_ns_;
 
   bool greeted_ = false;

@@ -90,8 +90,9 @@ absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(const TapSession& session,
     if (worker->connected()) return FailedPrecondition("process {} has a tap already", peer.pid);
     worker->DeclareGone();
   }
-  workers_.push_back(
-      std::make_unique<TapWorker>(shared_, std::move(identity), peer.claimed, std::move(reader)));
+  workers_.push_back(std::make_unique<TapWorker>(shared_, std::move(identity),
+                                                 TapWorker::Peer{peer.claimed, session.peer_user()},
+                                                 std::move(reader)));
   return workers_.back().get();
 }
 

@@ -17,11 +17,11 @@ constexpr size_t kForgottenMax = 64;
 
 }  // namespace
 
-TapWorker::TapWorker(Shared& shared, WorkerIdentity identity, bool pid_claimed,
+TapWorker::TapWorker(Shared& shared, WorkerIdentity identity, Peer peer,
                      std::unique_ptr<TapBufferReader> reader)
     : shared_(shared),
       identity_(std::move(identity)),
-      pid_claimed_(pid_claimed),
+      peer_(peer),
       reader_(std::move(reader)),
       connection_changed_ns_(shared.streams.clock.MonotonicNs()),
       deferred_seen_(reader_->deferred_fetches()),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -46,7 +48,12 @@ class TapWorker {
     WorkerWatch* watch = nullptr;  // null: nobody looks on
   };
 
-  TapWorker(Shared& shared, WorkerIdentity identity, bool pid_claimed,
+  // What the kernel said of who connected, beside the identity.
+  struct Peer {
+    bool pid_claimed = false;   // it said nothing of that
+    std::optional<uid_t> user;  // nothing: likewise
+  };
+  TapWorker(Shared& shared, WorkerIdentity identity, Peer peer,
             std::unique_ptr<TapBufferReader> reader);
 
   const WorkerIdentity& identity() const { return identity_; }
@@ -155,7 +162,7 @@ class TapWorker {
 
   Shared& shared_;
   const WorkerIdentity identity_;
-  const bool pid_claimed_;
+  const Peer peer_;
   const std::unique_ptr<TapBufferReader> reader_;
 
   TapSession* session_ = nullptr;

@@ -153,7 +153,7 @@ void TapWorker::CheckLife() {
   // A claimed pid says nothing about whether its process lives: patience decides.
   process_gone_ =
       said_goodbye_ ||
-      (pid_claimed_
+      (peer_.pid_claimed
            ? shared_.streams.clock.MonotonicNs() - connection_changed_ns_ >= kReconnectPatienceNs
            : shared_.proc.StartTimeTicks(identity_.pid) != identity_.start_time_ticks);
   const bool was_in_use =
@@ -221,10 +221,10 @@ WorkerInfo TapWorker::MakeInfo() const {
                   .job = facts_.job,
                   .cores = ranks_.cores,
                   .runtime_version = facts_.runtime_version,
-                  .pid_claimed = pid_claimed_,
+                  .pid_claimed = peer_.pid_claimed,
                   .warnings = ranks_.warnings,
                   .event_types = facts_.event_types,
-                  .job_facts = facts_.job_facts,
+                  .job_facts = WithUser(facts_.job_facts, peer_.user),
                   .can_begin_at = session_ != nullptr && session_->protocol() >= 2,
                   .tap_capture = tap_capture_};
   if (info.state == WorkerState::kUnspecified) {

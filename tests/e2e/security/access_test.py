@@ -2,6 +2,7 @@
 """What each role may do, whose captures, with which token, and that all of it is written down."""
 
 import hashlib
+import os
 import signal
 import unittest
 
@@ -93,6 +94,35 @@ class AccessTest(SecureCase):
         self.assertNotIn(other, self.cli_as(self.alice, "captures").stdout)
         self.assertEqual(self.fleet.show_capture(other)["state"], "CAPTURE_STATE_RECORDING")
         self.stop_capture(other)
+
+    def test_an_operator_has_the_captures_of_their_users_alone(self):
+        mine, other = os.getuid(), os.getuid() + 1
+        bob = self.ca.issue("bob")
+        limited = "\n[bob]\ncertificate = cn:bob\nrole = operator\njob-uids = {}\n"
+        self.write_rules(RULES + limited.format(other))
+        self.start()
+        facts = [{(fact["key"], fact["value"]) for fact in worker["job_facts"]}
+                 for worker in self.fleet.cli_json("workers")["workers"]]
+        self.assertTrue(all(("uid", str(mine)) in each for each in facts), facts)
+        everybody = self.start_capture()
+        self.check_refused(self.cli_as(bob, "captures", "show", everybody), "bob has captures of the users")
+        self.check_refused(self.cli_as(bob, "capture", "start", "--job", f"uid={mine}"), f"and this one is of {mine}")
+        # Their one user goes without saying, and nobody here is it.
+        nobody = self.cli_as(bob, "capture", "start", "--job", f"uid={other}")
+        self.assertNotEqual(nobody.returncode, 0)
+        self.assertIn("no worker matched", nobody.stderr)
+        self.write_rules(RULES + limited.format(mine))
+        self.fleet.aggregator.signal(signal.SIGHUP)
+        self.fleet.aggregator.wait_for_line("are in force")
+        self.stop_capture(everybody)
+        done = self.cli_as(bob, "capture", "start")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        own = done.stdout.strip()
+        self.wait_for_events(own, 100)
+        self.assertIn({"key": "uid", "value": str(mine)}, self.fleet.show_capture(own)["spec"]["job_facts"])
+        self.assertIn(own, self.cli_as(bob, "captures").stdout)
+        self.assertNotIn(everybody, self.cli_as(bob, "captures").stdout)
+        self.assertEqual(self.cli_as(bob, "capture", "stop", own).returncode, 0)
 
     def test_tokens_count_while_they_stand_in_the_file(self):
         self.start()

@@ -56,6 +56,7 @@ RankResolver MakeRankResolver(const ConfiguredRanks& configured) {
 TapSource::Options TapOptions(const AgentConfig& config, const AgentInfo& info) {
   TapSource::Options options;
   options.server.path = config.socket;
+  options.server.mode = config.socket_mode;
   options.agent_id = info.agent_id;
   options.instance_id = info.instance_id;
   options.boot_id = info.boot_id;

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include "agent/spool/spool_format.h"
@@ -46,6 +47,19 @@ std::string CheckSocketPath(const std::string& path) {
   return "";
 }
 
+// Owner, group and others, each as chmod(1) writes them; the agent itself must get in.
+std::string CheckSocketMode(const std::string& text) {
+  uint32_t mode = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || mode > 0777) {
+    return fmt::format("'{}': the mode of a socket is an octal number up to 0777, as 0660", text);
+  }
+  if ((mode & 0600) != 0600) {
+    return fmt::format("'{}': the owner must be able to read and write, as with 0660", text);
+  }
+  return "";
+}
+
 void AddIdentityOptions(CLI::App& app, AgentConfig& config) {
   app.add_option("--aggregator", config.aggregator, "Address of the aggregator, HOST:PORT")
       ->envname("NEURONTRACE_AGGREGATOR")
@@ -54,6 +68,16 @@ void AddIdentityOptions(CLI::App& app, AgentConfig& config) {
       ->envname("NEURONTRACE_AGENT_SOCKET")
       ->check(CheckSocketPath)
       ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--socket-mode",
+         [&config](const std::string& text) {
+           std::from_chars(text.data(), text.data() + text.size(), config.socket_mode, 8);
+         },
+         "Who may connect to it, as an octal mode: 0660 for the agent's user and group, 0666 for "
+         "taps of every user")
+      ->envname("NEURONTRACE_AGENT_SOCKET_MODE")
+      ->check(CheckSocketMode)
+      ->default_str("0660");
   app.add_option("--instance-id", config.instance_id,
                  "Name of this instance; default: EC2's instance id, else the host's name")
       ->envname("NEURONTRACE_INSTANCE_ID")

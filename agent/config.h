@@ -23,8 +23,9 @@ struct AgentConfig {
   std::string aggregator;  // HOST:PORT
   ChannelSecurity security;
   std::string socket = "/run/neurontrace/agent.sock";
-  std::string instance_id;  // empty: to be found out
-  std::string agent_id;     // empty: derived
+  uint32_t socket_mode = 0660;  // who may connect to it, as chmod(2) has it
+  std::string instance_id;      // empty: to be found out
+  std::string agent_id;         // empty: derived
   std::vector<std::string> framework_files;
   std::string framework_directory;               // empty: none
   std::vector<std::string> inspect_directories;  // of the vendor's profiler

@@ -99,6 +99,23 @@ TEST_F(AgentConfigTest, LooksThroughProcessesUnlessTold) {
   EXPECT_FALSE(Parse({"--aggregator", "h:1", "--no-process-scan"}).config->scans_processes);
 }
 
+TEST_F(AgentConfigTest, TheSocketIsForTheAgentsGroupUnlessTold) {
+  const auto mode = [](const std::string& text) {
+    return Parse({"--aggregator", "h:1", "--socket-mode", text}).config->socket_mode;
+  };
+  EXPECT_EQ(Parse({"--aggregator", "h:1"}).config->socket_mode, 0660u);
+  EXPECT_EQ(mode("0660"), 0660u);
+  EXPECT_EQ(mode("666"), 0666u);
+  EXPECT_EQ(mode("0777"), 0777u);
+  // What is no mode, has bits that a socket has no use for, or would keep the agent out.
+  for (const char* wrong : {"", "rw", "0680", "0x1b0", "0660 ", "-660", "01660", "4660", "0460",
+                            "0260", "0060", "0", "66666666666666"}) {
+    const Parsed parsed = Parse({"--aggregator", "h:1", std::string("--socket-mode=") + wrong});
+    EXPECT_EQ(parsed.exit_code, 2) << wrong;
+    EXPECT_THAT(parsed.err, HasSubstr("--socket-mode")) << wrong;
+  }
+}
+
 TEST_F(AgentConfigTest, ReadsEveryOption) {
   const Parsed parsed = Parse({"--aggregator",       "[::1]:1",
                                "--socket",           "/tmp/s",

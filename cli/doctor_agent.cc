@@ -100,7 +100,9 @@ Finding CheckAgentSocket(HostView& host, const std::string& path, bool is_expect
   if ((about->mode & 0002) != 0) {
     finding.severity = Severity::kWarning;
     finding.what = fmt::format("an agent answers at {}, which every user may write to", path);
-    finding.fix = fmt::format("chmod o-rwx {}", path);
+    finding.fix =
+        "unless jobs of every user are to be recorded, start neurontrace-agent with --socket-mode "
+        "0660";
     return finding;
   }
   finding.severity = Severity::kGood;

@@ -56,7 +56,9 @@ TEST_F(DoctorAgentTest, TellsWhyASocketIsOfNoUse) {
 
 TEST_F(DoctorAgentTest, ASocketForEverybodyIsAWarning) {
   host_.PutSocket(kSocket, 0666, 0);
-  EXPECT_EQ(CheckAgentSocket(host_, kSocket, true).severity, Severity::kWarning);
+  const Finding finding = CheckAgentSocket(host_, kSocket, true);
+  EXPECT_EQ(finding.severity, Severity::kWarning);
+  EXPECT_THAT(finding.fix, HasSubstr("--socket-mode 0660"));
 }
 
 TEST_F(DoctorAgentTest, ReadsTheAgentsOptionsFromItsCommandLine) {

@@ -99,12 +99,9 @@ class SlurmTest(unittest.TestCase):
 
     @classmethod
     def start_agent(cls, node):
-        """As the unit does: without the socket of one that was killed, and with one that every user reaches."""
-        socket = cls.fleet.socket_of(node)
-        socket.unlink(missing_ok=True)
-        cls.fleet.start_agent(node)
-        wait_until(socket.exists, f"{node}'s socket")
-        socket.chmod(0o666)
+        """As the unit does: with a socket that every user reaches."""
+        cls.fleet.start_agent(node, "--socket-mode", "0666")
+        wait_until(cls.fleet.socket_of(node).exists, f"{node}'s socket")
 
     @classmethod
     def start_service(cls):

@@ -53,6 +53,17 @@ TEST_F(TapServerTest, ListensWithTheModeAskedFor) {
   EXPECT_EQ(about.st_mode & 07777, 0660u);
 }
 
+TEST_F(TapServerTest, TheUmaskTakesNothingFromTheModeAskedFor) {
+  const mode_t before = umask(0077);
+  options_.mode = 0666;
+  const auto server = Listen();
+  umask(before);
+  ASSERT_TRUE(server.ok()) << server.status();
+  struct stat about = {};
+  ASSERT_EQ(stat(options_.path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 07777, 0666u);
+}
+
 TEST_F(TapServerTest, ReplacesASocketThatNobodyServes) {
   ASSERT_TRUE(Listen().ok());
   // As a killed agent leaves it.

@@ -70,6 +70,17 @@ class TarballTest(unittest.TestCase):
             Path(other, "libgrpc++.so.1.51").write_bytes(b"not a library")
             self.loaded("neurontrace", LD_LIBRARY_PATH=other)
 
+    def test_nodes_of_parallelcluster_install_themselves_from_it(self):
+        """on_node_configured.sh takes its files from the archive and from nowhere else."""
+        source = Path(__file__).resolve().parents[2] / "deploy" / "parallelcluster"
+        copy = self.top / "share" / "neurontrace" / "parallelcluster"
+        names = sorted(path.relative_to(source) for path in source.rglob("*")
+                       if path.is_file() and path.parent.name != "__pycache__")
+        self.assertEqual(sorted(path.relative_to(copy) for path in copy.rglob("*") if path.is_file()), names)
+        for name in names:
+            self.assertEqual((copy / name).read_bytes(), (source / name).read_bytes())
+            self.assertEqual((copy / name).stat().st_mode & 0o777, 0o755 if name.suffix in (".sh", ".py") else 0o644)
+
     def test_nothing_leads_out_of_it(self):
         for path in self.elf_files():
             text = subprocess.run(["readelf", "-dW", path], capture_output=True, text=True, check=True).stdout

@@ -27,5 +27,7 @@ if [[ -n $start_agent ]]; then
   # Words, not a shell's line: the file names a command and its arguments.
   read -ra command <<<"${start_agent//%n/${SLURMD_NODENAME:-}}"
   timeout --kill-after=1 10 "${command[@]}" </dev/null >/dev/null 2>&1 || complain "the agent does not start ($start_agent)"
+  # systemctl comes back before the agent listens.
+  for _ in {1..30}; do [[ ! -S $socket ]] || break; sleep 0.1; done
 fi
 [[ -S $socket ]] || complain "no agent at $socket"

@@ -165,7 +165,9 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
       delivery_metrics_(*registry_, metrics_.labels(),
                         {source_metrics_, queue_, uploader_, spool_room_.get()},
                         config.security.cert),
-      program_metrics_(*registry_, AgentProgramMetrics(info.instance_id)) {
+      program_metrics_(*registry_, AgentProgramMetrics(info.instance_id)),
+      pods_(AgentPods::Make(config.pod_resources, taps_, loop_, clock_, *registry_,
+                            info.instance_id)) {
   health_.Declare(kAggregatorCondition, HealthState::Severity::kReadiness, "not connected yet");
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
   health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not looked at yet");

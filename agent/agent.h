@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "agent/agent_clocks.h"
 #include "agent/agent_metrics.h"
+#include "agent/agent_pods.h"
 #include "agent/config.h"
 #include "agent/control/control_session.h"
 #include "agent/delivery_metrics.h"
@@ -131,6 +132,7 @@ class Agent {
   std::unique_ptr<DiskRoom> spool_room_;  // null: there is no spool
   DeliveryMetrics delivery_metrics_;
   ProgramMetrics program_metrics_;
+  std::unique_ptr<AgentPods> pods_;  // null: the kubelet is not asked
   std::unique_ptr<HealthServer> health_server_;
   const uint64_t began_monotonic_ns_ = clock_.MonotonicNs();
   bool ending_ = false;

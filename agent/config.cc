@@ -106,6 +106,13 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
   app.add_flag("--process-scan,!--no-process-scan", config.scans_processes,
                "Look through /proc every few seconds for processes that use the Neuron runtime "
                "without a tap, or whose tap has not connected; done unless told otherwise");
+  app.add_option(
+         "--pod-resources", config.pod_resources,
+         "The kubelet's pod-resources socket, as /var/lib/kubelet/pod-resources/"
+         "kubelet.sock: which pod a worker is of is asked there, and counts before what the "
+         "worker says; default: not asked")
+      ->envname("NEURONTRACE_POD_RESOURCES")
+      ->check(CheckSocketPath);
   const CLI::Range rank(int64_t{0}, kRankMax);
   const CLI::Range count(int64_t{1}, kRankMax);
   app.add_option("--worker-start-id", config.ranks.worker_start_id,

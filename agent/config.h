@@ -26,6 +26,7 @@ struct AgentConfig {
   uint32_t socket_mode = 0660;  // who may connect to it, as chmod(2) has it
   std::string instance_id;      // empty: to be found out
   std::string agent_id;         // empty: derived
+  std::string pod_resources;    // path of the kubelet's socket; empty: it is not asked
   std::vector<std::string> framework_files;
   std::string framework_directory;               // empty: none
   std::vector<std::string> inspect_directories;  // of the vendor's profiler

@@ -116,6 +116,15 @@ TEST_F(AgentConfigTest, TheSocketIsForTheAgentsGroupUnlessTold) {
   }
 }
 
+TEST_F(AgentConfigTest, TheKubeletIsAskedWhereItIsNamed) {
+  EXPECT_EQ(Parse({"--aggregator", "h:1"}).config->pod_resources, "");
+  EXPECT_EQ(Parse({"--aggregator", "h:1", "--pod-resources", "/k.sock"}).config->pod_resources,
+            "/k.sock");
+  const Parsed wrong = Parse({"--aggregator", "h:1", "--pod-resources", std::string(200, 'x')});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("--pod-resources"));
+}
+
 TEST_F(AgentConfigTest, ReadsEveryOption) {
   const Parsed parsed = Parse({"--aggregator",       "[::1]:1",
                                "--socket",           "/tmp/s",

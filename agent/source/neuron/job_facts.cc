@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/source/neuron/job_facts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -16,14 +18,17 @@ struct JobVariable {
   std::string_view key;
   bool names_job = false;
 };
+constexpr std::string_view kNamespaceKey = "namespace";
+constexpr std::string_view kPodKey = "pod";
+constexpr std::string_view kContainerKey = "container";
 // From the most to the least telling.
 constexpr std::array<JobVariable, 7> kVariables = {{{"NEURONTRACE_JOB", "job", true},
                                                     {"SLURM_JOB_ID", "slurm", true},
                                                     {"TORCHELASTIC_RUN_ID", "torchelastic", true},
                                                     {"PET_RDZV_ID", "torchelastic", true},
                                                     {"NEURON_RT_ROOT_COMM_ID", "comm", true},
-                                                    {"POD_NAMESPACE", "namespace"},
-                                                    {"POD_NAME", "pod"}}};
+                                                    {"POD_NAMESPACE", kNamespaceKey},
+                                                    {"POD_NAME", kPodKey}}};
 constexpr std::string_view kArrayJob = "SLURM_ARRAY_JOB_ID";
 constexpr std::string_view kArrayTask = "SLURM_ARRAY_TASK_ID";
 constexpr std::string_view kLabels = "NEURONTRACE_LABELS";
@@ -60,6 +65,14 @@ void AddLabels(std::string_view text, std::vector<KeyValue>& facts) {
   }
 }
 
+// So many facts are labels but for a few.
+void DropALabel(std::vector<KeyValue>& facts) {
+  const auto label = std::find_if(facts.rbegin(), facts.rend(), [](const KeyValue& fact) {
+    return fact.key.starts_with(kLabelKey);
+  });
+  if (label != facts.rend()) facts.erase(std::next(label).base());
+}
+
 }  // namespace
 
 bool IsJobVariable(std::string_view name) {
@@ -88,7 +101,7 @@ std::vector<KeyValue> FindJobFacts(const Environment& environment) {
 std::vector<KeyValue> WithUser(std::vector<KeyValue> facts, std::optional<uid_t> user) {
   if (!user) return facts;
   KeyValue fact{"uid", std::to_string(*user)};
-  if (facts.size() >= limits::kWorkerJobFactsMax) facts.resize(limits::kWorkerJobFactsMax - 1);
+  if (facts.size() >= limits::kWorkerJobFactsMax) DropALabel(facts);
   facts.insert(std::upper_bound(facts.begin(), facts.end(), fact), std::move(fact));
   return facts;
 }
@@ -99,6 +112,29 @@ std::string FindJob(const Environment& environment) {
     if (variable.names_job && !value.empty()) return Clean(value);
   }
   return {};
+}
+
+void SetPodFacts(const WorkerPod& pod, std::vector<KeyValue>& facts,
+                 std::vector<std::string>& warnings) {
+  const struct {
+    std::string_view key;
+    const std::string& value;
+  } said[] = {
+      {kNamespaceKey, pod.pod_namespace}, {kPodKey, pod.name}, {kContainerKey, pod.container}};
+  for (const auto& [key, value] : said) {
+    if (value.empty()) continue;
+    std::erase_if(facts, [&](const KeyValue& fact) {
+      if (fact.key != key) return false;
+      if (fact.value != value && warnings.size() < limits::kWorkerWarningsMax) {
+        warnings.push_back(fmt::format("its environment says {} \"{}\", the kubelet says \"{}\"",
+                                       key, fact.value, value));
+      }
+      return true;
+    });
+    if (facts.size() >= limits::kWorkerJobFactsMax) DropALabel(facts);
+    facts.insert(facts.begin(), {std::string(key), value});
+  }
+  std::sort(facts.begin(), facts.end());
 }
 
 }  // namespace neurontrace

@@ -15,6 +15,14 @@ namespace neurontrace {
 
 using Environment = std::map<std::string, std::string, std::less<>>;
 
+// The pod of a worker, as the kubelet has it.
+struct WorkerPod {
+  std::string pod_namespace;
+  std::string name;
+  std::string container = {};  // empty: not known
+  friend bool operator==(const WorkerPod&, const WorkerPod&) = default;
+};
+
 // Whether a variable is one that the two below look at.
 bool IsJobVariable(std::string_view name);
 
@@ -31,5 +39,10 @@ std::vector<KeyValue> WithUser(std::vector<KeyValue> facts, std::optional<uid_t>
 // The job's name, for people and for telling a node's jobs apart: the most telling of those facts;
 // empty where nothing names one. Pure.
 std::string FindJob(const Environment& environment);
+
+// Puts the kubelet's word in the place of the environment's: the facts "namespace", "pod" and
+// "container". Where the environment said something else there is a warning. Pure.
+void SetPodFacts(const WorkerPod& pod, std::vector<KeyValue>& facts,
+                 std::vector<std::string>& warnings);
 
 }  // namespace neurontrace

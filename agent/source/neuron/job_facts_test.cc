@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -78,6 +80,41 @@ TEST(JobFactsTest, TheUserIsThereHoweverManyLabelsThereAre) {
   const auto facts = WithUser(FindJobFacts({{"NEURONTRACE_LABELS", labels}}), 1000);
   EXPECT_EQ(facts.size(), limits::kWorkerJobFactsMax);
   EXPECT_EQ(facts.back(), (KeyValue{"uid", "1000"}));
+}
+
+TEST(JobFacts, TheKubeletsWordCountsBeforeTheEnvironments) {
+  std::vector<KeyValue> facts = FindJobFacts({{"POD_NAMESPACE", "lies"}, {"SLURM_JOB_ID", "7"}});
+  std::vector<std::string> warnings;
+  SetPodFacts({"training", "llama-0", "worker"}, facts, warnings);
+  EXPECT_EQ(
+      facts,
+      (Facts{
+          {"container", "worker"}, {"namespace", "training"}, {"pod", "llama-0"}, {"slurm", "7"}}));
+  EXPECT_EQ(warnings, (std::vector<std::string>{"its environment says namespace \"lies\", the "
+                                                "kubelet says \"training\""}));
+
+  facts = FindJobFacts({{"POD_NAMESPACE", "training"}, {"POD_NAME", "llama-0"}});
+  warnings.clear();
+  SetPodFacts({"training", "llama-0"}, facts, warnings);
+  EXPECT_EQ(facts, (Facts{{"namespace", "training"}, {"pod", "llama-0"}}));
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST(JobFacts, LabelsGiveWayToThePod) {
+  std::string labels;
+  for (int i = 0; i < 100; ++i) labels += "k" + std::to_string(i) + "=v,";
+  std::vector<KeyValue> facts =
+      FindJobFacts({{"NEURONTRACE_LABELS", labels}, {"TORCHELASTIC_RUN_ID", "run"}});
+  ASSERT_EQ(facts.size(), limits::kWorkerJobFactsMax);
+  std::vector<std::string> warnings(limits::kWorkerWarningsMax);
+  facts[0] = {"namespace", "lies"};
+  SetPodFacts({"training", "llama-0", "worker"}, facts, warnings);
+  EXPECT_EQ(facts.size(), limits::kWorkerJobFactsMax);
+  EXPECT_EQ(warnings.size(), limits::kWorkerWarningsMax);
+  for (const KeyValue& fact : {KeyValue{"namespace", "training"}, KeyValue{"pod", "llama-0"},
+                               KeyValue{"container", "worker"}, KeyValue{"torchelastic", "run"}}) {
+    EXPECT_NE(std::find(facts.begin(), facts.end(), fact), facts.end()) << fact.key;
+  }
 }
 
 }  // namespace

@@ -177,6 +177,25 @@ bool TapSource::HasWorker(uint32_t pid, uint64_t start_time_ticks) const {
   });
 }
 
+std::vector<WorkerIdentity> TapSource::SeenWorkers() const {
+  std::vector<WorkerIdentity> seen;
+  for (const auto& worker : workers_) {
+    if (!IsClaimed(worker->identity())) seen.push_back(worker->identity());
+  }
+  return seen;
+}
+
+void TapSource::SetPod(uint32_t pid, uint64_t start_time_ticks,
+                       const std::optional<WorkerPod>& pod) {
+  for (const auto& worker : workers_) {
+    const WorkerIdentity& identity = worker->identity();
+    if (identity.pid != pid || identity.start_time_ticks != start_time_ticks) continue;
+    if (IsClaimed(identity)) continue;
+    worker->SetPod(pod);
+    membership_changed_ = true;
+  }
+}
+
 void TapSource::OnAllTold() {
   all_told_ = true;
   for (const auto& worker : workers_) ForgetStranger(*worker);

@@ -65,6 +65,11 @@ class TapSource final : public Source, private TapSession::Listener {
   // Whether the process is a worker here.
   bool HasWorker(uint32_t pid, uint64_t start_time_ticks) const;
 
+  // Workers whose process the kernel names; not those that are known by their own word.
+  std::vector<WorkerIdentity> SeenWorkers() const;
+  // The pod of such a worker by the kubelet's word; nothing: that does not hold any more.
+  void SetPod(uint32_t pid, uint64_t start_time_ticks, const std::optional<WorkerPod>& pod);
+
   // What each worker costs, by pid.
   std::map<uint32_t, TapWorker::Load> loads() const;
 

@@ -350,5 +350,31 @@ TEST_F(TapSourceTest, NothingIsSaidOfAWorkerThatIsGone) {
   EXPECT_EQ(watch.documents, 1);
 }
 
+// A capture of a namespace takes the worker once the kubelet says that it is of it.
+TEST_F(TapSourceTest, APodIsAFactOfItsWorkersAndSelectsThem) {
+  CaptureSpec spec;
+  spec.job_facts = {{"namespace", "training"}};
+  source_->StartCapture(capture_, spec, {});
+  Connect();
+  Pass(300);
+  EXPECT_FALSE(tap_.ReadCommand());
+  ASSERT_EQ(source_->SeenWorkers().size(), 1u);
+  const WorkerIdentity worker = source_->SeenWorkers()[0];
+  source_->SetPod(worker.pid, worker.start_time_ticks + 1, WorkerPod{"training", "llama-0"});
+  Pass(300);
+  EXPECT_FALSE(tap_.ReadCommand()) << "another process";
+  source_->SetPod(worker.pid, worker.start_time_ticks, WorkerPod{"training", "llama-0", "main"});
+  Pass(300);
+  const auto command = tap_.ReadCommand();
+  ASSERT_TRUE(command);
+  EXPECT_EQ(command->type, TapMessageType::kStart);
+  EXPECT_THAT(listener_.workers[worker].job_facts,
+              ElementsAre(KeyValue{"container", "main"}, KeyValue{"namespace", "training"},
+                          KeyValue{"pod", "llama-0"}, KeyValue{"slurm", "4711"}));
+  source_->SetPod(worker.pid, worker.start_time_ticks, std::nullopt);
+  Pass(300);
+  EXPECT_THAT(listener_.workers[worker].job_facts, ElementsAre(KeyValue{"slurm", "4711"}));
+}
+
 }  // namespace
 }  // namespace neurontrace

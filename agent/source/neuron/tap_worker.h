@@ -129,6 +129,8 @@ class TapWorker {
   // Ranks. Inputs without local_ordinal and workers_on_node, which only the node knows.
   RankInputs rank_inputs() const;
   void SetRanks(const ResolvedRanks& ranks);
+  // Its pod by the kubelet's word; nothing: there is none, and its environment's counts.
+  void SetPod(std::optional<WorkerPod> pod) { pod_ = std::move(pod); }
   // True once after each change of what ranks are told from.
   bool TakeRanksChanged() { return std::exchange(ranks_changed_, false); }
 
@@ -186,6 +188,7 @@ class TapWorker {
 
   uint64_t facts_generation_ = 0;
   WorkerFacts facts_;
+  std::optional<WorkerPod> pod_;
   ResolvedRanks ranks_;
   bool ranks_changed_ = true;
   std::optional<WorkerInfo> reported_;

@@ -227,6 +227,7 @@ WorkerInfo TapWorker::MakeInfo() const {
                   .job_facts = WithUser(facts_.job_facts, peer_.user),
                   .can_begin_at = session_ != nullptr && session_->protocol() >= 2,
                   .tap_capture = tap_capture_};
+  if (pod_) SetPodFacts(*pod_, info.job_facts, info.warnings);
   if (info.state == WorkerState::kUnspecified) {
     info.state = WorkerState::kFailed;
     info.detail = "the tap is in a state this agent does not know";

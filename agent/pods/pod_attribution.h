@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "agent/pods/pod_looker.h"
+#include "base/clock.h"
+#include "base/task_runner.h"
+
+namespace neurontrace {
+
+// Looks every few seconds which pods the workers of this node are of, beside the agent's sequence:
+// only the lists of who is there, and of what is new, come to that. Lives on the agent's sequence.
+class PodAttribution {
+ public:
+  static constexpr uint64_t kLookNs = 3'000'000'000;
+
+  struct Hooks {
+    std::function<std::vector<PodProcess>()> processes;  // that are workers here
+    std::function<void(const PodLooker::Change&)> tell;
+  };
+
+  // All outlive it. `looker` is used on `io` alone, and only while this is there or until the task
+  // that is under way there has ended.
+  PodAttribution(PodLooker& looker, TaskRunner& io, TaskRunner& runner, const Clock& clock,
+                 Hooks hooks);
+  ~PodAttribution();
+  PodAttribution(const PodAttribution&) = delete;
+  PodAttribution& operator=(const PodAttribution&) = delete;
+
+  void Start();
+
+ private:
+  void Look();
+  void LookLater();
+
+  PodLooker& looker_;
+  TaskRunner& io_;
+  TaskRunner& runner_;
+  const Clock& clock_;
+  const Hooks hooks_;
+  std::shared_ptr<PodAttribution*> self_;  // tasks hold it weakly
+};
+
+}  // namespace neurontrace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Applies a rendered MutatingAdmissionPolicy to pods with the evaluator of the API server itself, that of 1.34: the first
+// Applies a rendered MutatingAdmissionPolicy to pods with the evaluator of the API server itself, held to what 1.34 takes: the first
 // Kubernetes with such policies in beta.
 //
 //	admission_policy MANIFESTS <PODS >PODS
@@ -16,7 +16,7 @@ import (
 	"fmt"
 	"os"
 
-	admissionregistration "k8s.io/api/admissionregistration/v1beta1"
+	celgo "github.com/google/cel-go/cel"
 	registration "k8s.io/api/admissionregistration/v1"
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,7 +26,6 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
-	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -35,6 +34,13 @@ import (
 // An API server takes no expressions that the version before it would not understand.
 var oldest = version.MajorMinor(1, 33)
 
+// As the API server's own, which would bring half of the API server with it.
+type variable registration.Variable
+
+func (v *variable) GetName() string            { return v.Name }
+func (v *variable) GetExpression() string      { return v.Expression }
+func (v *variable) ReturnTypes() []*celgo.Type { return []*celgo.Type{celgo.AnyType, celgo.DynType} }
+
 type evaluator struct {
 	compiler *cel.CompositedCompiler
 	matcher  matchconditions.Matcher
@@ -42,7 +48,7 @@ type evaluator struct {
 	objects  admission.ObjectInterfaces
 }
 
-func readPolicy(path string) (*admissionregistration.MutatingAdmissionPolicy, error) {
+func readPolicy(path string) (*registration.MutatingAdmissionPolicy, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -53,25 +59,25 @@ func readPolicy(path string) (*admissionregistration.MutatingAdmissionPolicy, er
 			return nil, err
 		}
 		if kind.Kind == "MutatingAdmissionPolicy" {
-			policy := &admissionregistration.MutatingAdmissionPolicy{}
+			policy := &registration.MutatingAdmissionPolicy{}
 			return policy, yaml.UnmarshalStrict(document, policy)
 		}
 	}
 	return nil, fmt.Errorf("%s has no MutatingAdmissionPolicy", path)
 }
 
-func compile(policy *admissionregistration.MutatingAdmissionPolicy) (*evaluator, error) {
-	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(oldest, true))
+func compile(policy *registration.MutatingAdmissionPolicy) (*evaluator, error) {
+	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(oldest))
 	if err != nil {
 		return nil, err
 	}
-	options := cel.OptionalVariableDeclarations{StrictCost: true, HasAuthorizer: true}
+	options := cel.OptionalVariableDeclarations{HasAuthorizer: true}
 	// New: as policies are judged when they are created.
-	for _, variable := range policy.Spec.Variables {
-		accessor := &validating.Variable{Name: variable.Name, Expression: variable.Expression}
-		result := compiler.CompileAndStoreVariable(accessor, options, environment.NewExpressions)
+	for i := range policy.Spec.Variables {
+		given := (*variable)(&policy.Spec.Variables[i])
+		result := compiler.CompileAndStoreVariable(given, options, environment.NewExpressions)
 		if result.Error != nil {
-			return nil, fmt.Errorf("variable %s: %w", variable.Name, result.Error)
+			return nil, fmt.Errorf("variable %s: %w", given.Name, result.Error)
 		}
 	}
 	conditions := make([]cel.ExpressionAccessor, len(policy.Spec.MatchConditions))
@@ -110,7 +116,7 @@ func (e *evaluator) apply(pod *core.Pod) (runtime.Object, error) {
 	attributes := admission.NewAttributesRecord(pod, nil, kind, pod.Namespace, pod.Name, resource, "",
 		admission.Create, nil, false, nil)
 	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: pod}
-	ctx := e.compiler.CompositionEnv.CreateContext(context.Background())
+	ctx := e.compiler.CreateContext(context.Background())
 	match := e.matcher.Match(ctx, versioned, nil, nil)
 	if match.Error != nil {
 		return nil, match.Error

@@ -19,12 +19,15 @@ EVERYTHING = {
     "labels": {"team": "platform"}, "annotations": {"owner": "platform"}, "imagePullSecrets": [{"name": "registry"}],
     "tls": {"serverName": "aggregator.example"},
     "agent": {"processScan": False, "hostPID": False, "instanceId": "imds", "inspectDirs": ["/var/neuron/inspect"],
-              "frameworkDir": "/var/neuron/traces", "clocks": {"clockBound": True, "chrony": True},
+              "frameworkDir": "/var/neuron/traces", "podResources": False, "logFormat": "text",
+              "socketMode": "0666", "clocks": {"clockBound": True, "chrony": True},
               "extraArgs": ["--worker-count=64"], "extraEnv": [{"name": "A", "value": "b"}], "runtimeClassName": "r",
               "podAnnotations": {"a": "b"}, "podLabels": {"c": "d"}, "nodeSelector": {"e": "f"},
               "image": {"digest": "sha256:" + "0" * 64}, "updateStrategy": {"type": "OnDelete", "rollingUpdate": None}},
     "aggregator": {"quotas": {"captureBytes": "5GiB", "jobBytes": "50GiB", "storeBytes": "150GiB"},
-                   "access": "[alice]\ncertificate = cn:alice\nrole = operator\n",
+                   "access": "[alice]\ncertificate = cn:alice\nrole = operator\n"
+                             "[ci]\nservice-account = team-a/ci\nrole = operator\n",
+                   "kubernetesTokens": {"enabled": True, "audience": "traces"}, "logFormat": "text",
                    "triggers": "[slow]\nwhen = post\n", "exportRoots": ["s3://bucket/prefix"],
                    "standingExports": ["name=all to=/shared/traces formats=perfetto,json"],
                    "s3": {"endpoint": "s3.example:9000", "region": "us-west-2"},
@@ -33,6 +36,7 @@ EVERYTHING = {
                    "tolerations": [{"operator": "Exists"}], "priorityClassName": "high", "extraArgs": ["--no-udp-probes"]},
     "sharedVolumes": [{**TRACES, "size": "1200Gi", "storageClassName": "fsx-sc"}],
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}, "dashboards": {"enabled": True},
+    "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
     "networkPolicy": {"operatorFrom": [{"podSelector": {}}], "metricsFrom": PEER},
     "injection": {"admissionPolicy": {"enabled": True}},
 }
@@ -74,6 +78,7 @@ REFUSED = {
     "sharedVolumes: traces": {"sharedVolumes": [TRACES]},
     "storageClasses.fsx.subnetId": {"storageClasses": {"fsx": {"create": True}}},
     "storageClasses.efs.fileSystemId": {"storageClasses": {"efs": {"create": True}}},
+    "aggregator.kubernetesTokens": {"aggregator": {"kubernetesTokens": {"enabled": True}}},
     "this cluster has no MutatingAdmissionPolicy": {"injection": {"admissionPolicy": {"enabled": True}}},
 }
 # Values that do not exist or are none, and the key that the words have to name.
@@ -84,6 +89,7 @@ TYPOS = {
     "mountpath": {"sharedVolumes": [{**TRACES, "mountpath": "/x"}]},
     "/aggregator/port": {"aggregator": {"port": "9400"}},
     "/agent/clockProbes": {"agent": {"clockProbes": "tcp"}},
+    "/agent/socketMode": {"agent": {"socketMode": 660}},
     "/agent/hostPaths/socket": {"agent": {"hostPaths": {"socket": "run/neurontrace"}}},
     "/aggregator/quotas/storeBytes": {"aggregator": {"quotas": {"storeBytes": "5 GiB"}}},
 }
@@ -158,6 +164,8 @@ class RenderTest(ChartCase):
         self.assertIn("kubectl -n neurontrace port-forward service/neurontrace-aggregator 9400", notes)
         self.assertIn("get secret neurontrace-operator-tls", notes)
         self.assertIn("neurontrace capture", notes)
+        self.assertNotIn("create token", notes)
+        self.assertIn("--audience traces", self.notes(EVERYTHING | {"injection": {}}))
         self.assertIn("--insecure status", self.notes(MATRIX["insecure"]))
         self.assertIn("aggregator.example:9400", self.notes(MATRIX["agents-only"]))
 
@@ -192,7 +200,8 @@ class ManifestTest(ChartCase):
             spec = pod_of(thing)["spec"]
             self.assertEqual(spec["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
             is_aggregator = kind == "StatefulSet"
-            self.assertFalse(spec["automountServiceAccountToken"])
+            # A token is there where tokens of others are reviewed, and nowhere else.
+            self.assertEqual(spec["automountServiceAccountToken"], is_aggregator and name == "everything")
             self.assertEqual(spec["securityContext"].get("runAsNonRoot", False), is_aggregator)
             self.assertNotEqual(any("hostPath" in volume for volume in spec["volumes"]), is_aggregator)
 
@@ -266,6 +275,25 @@ class ManifestTest(ChartCase):
                 self.assertEqual(thing["metadata"]["labels"]["grafana_dashboard"], "1", name)
                 given.update({file: json.loads(text) for file, text in thing["data"].items()})
         self.assertEqual(given, kept)
+
+    def test_alerts_are_those_of_observability(self):
+        kept = yaml.safe_load((ROOT / "deploy" / "observability" / "alerts.yaml").read_text(encoding="utf-8"))
+        things = self.things({"prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}}})
+        rule = things["PrometheusRule", "neurontrace"]
+        self.assertEqual(rule["spec"], kept)
+        self.assertGreater(len(rule["spec"]["groups"][0]["rules"]), 3)
+        self.assertEqual(rule["metadata"]["labels"]["release"], "prometheus")
+
+    def test_the_reviewer_of_tokens_may_do_nothing_else(self):
+        things = self.things({"aggregator": {"access": "[ci]\n", "kubernetesTokens": {"enabled": True}}})
+        name = "neurontrace-neurontrace-token-review"
+        self.assertEqual(things["ClusterRole", name]["rules"], [
+            {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}])
+        binding = things["ClusterRoleBinding", name]
+        self.assertEqual(binding["roleRef"]["name"], name)
+        account = pod_of(things["StatefulSet", "neurontrace-aggregator"])["spec"]["serviceAccountName"]
+        self.assertEqual(binding["subjects"], [{"kind": "ServiceAccount", "name": account, "namespace": "neurontrace"}])
+        self.assertFalse([kind for kind, _ in self.things() if kind.startswith("ClusterRole")])
 
     def test_agents_go_where_neuron_is_and_request_none(self):
         spec = pod_of(self.things()["DaemonSet", "neurontrace-agent"])["spec"]

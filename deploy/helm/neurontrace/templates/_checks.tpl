@@ -30,6 +30,9 @@
 {{- fail "agent.updateStrategy.rollingUpdate.maxSurge: two agents of one node cannot have its socket and spool: leave it at 0" -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.aggregator.enabled .Values.aggregator.kubernetesTokens.enabled (not .Values.aggregator.access) -}}
+{{- fail "aggregator.kubernetesTokens: no service account has a role yet: say in aggregator.access who may do what, with service-account = NAMESPACE/NAME" -}}
+{{- end -}}
 {{- if and .Values.agent.processScan (not .Values.agent.hostPID) -}}
 {{- fail "agent.processScan needs agent.hostPID=true: set both, or agent.processScan=false" -}}
 {{- end -}}

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs with the options that the chart gives them and the certificates that its README has people make, as processes of
+this machine: mounts are directories, the aggregator's Service is a port of loopback, and a worker has the example's variables."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+from chart import CHART, ROOT, ChartCase, containers_of, merged, pod_of, yaml
+from fleet import Process, wait_until
+
+# No other test's workers are to be found. The test reads what the aggregator says.
+VALUES = {"image": {"registry": "registry.example"}, "agent": {"processScan": False, "hostPID": False},
+          "aggregator": {"logFormat": "text"}}
+
+
+def blocks(path, heading):
+    """The commands and files that a page gives under a heading."""
+    text = path.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"(?ms)^```\w*\n(.*?)^```$", text)
+
+
+class ChartWalkTest(ChartCase):
+    def setUp(self):
+        super().setUp()
+        self.build = pathlib.Path(os.environ["NT_BUILD_DIR"])
+        _, self.commands, tls = blocks(CHART / "README.md", "Install")
+        self.values = merged(VALUES, yaml.safe_load(tls))
+        authority = blocks(ROOT / "docs" / "security.md", "Setting it up")[0].split("issue aggregator")[0]
+        issue = self.commands.split("kubectl")[0]
+        subprocess.run(["bash", "-euc", authority + issue], cwd=self.dir, check=True, capture_output=True)
+        self.secrets = {}
+        for name, rest in re.findall(r"create secret generic (\S+) (.*?)(?=kubectl|\Z)", self.commands, re.S):
+            self.secrets[name] = self.dir / name
+            self.secrets[name].mkdir()
+            for key, file in re.findall(r"--from-file=(\S+?)=(\S+)", rest):
+                (self.secrets[name] / key).symlink_to(self.dir / file)
+
+    def start(self, thing, environment=(), **replaced):
+        """The program of a workload as its pod would have it, with other paths and these options in place of the rendered ones."""
+        container, spec = containers_of(thing)[-1], pod_of(thing)["spec"]
+        secrets = {volume["name"]: self.secrets[volume["secret"]["secretName"]] for volume in spec["volumes"] if "secret" in volume}
+        places = {}
+        for mount in container["volumeMounts"]:
+            place = secrets.get(mount["name"], self.dir / container["name"] / mount["name"])
+            place.mkdir(parents=True, exist_ok=True)
+            places[mount["mountPath"]] = place
+        command = [self.build / "bin" / f"neurontrace-{container['name']}"]
+        for arg in container["args"]:
+            option, _, value = arg.replace("$(NODE_NAME)", "node-1").partition("=")
+            value = replaced.pop(option[2:].replace("-", "_"), value)
+            for path in sorted(places, key=len, reverse=True):
+                if value.startswith(path + "/"):
+                    value = f"{places[path]}{value[len(path):]}"
+                    break
+            command.append(f"{option}={value}" if value else option)
+        command += [f"--{option.replace('_', '-')}={value}" for option, value in replaced.items()]
+        process = Process(container["name"], command, self.dir, dict(environment))
+        self.addCleanup(process.stop)
+        return process, places
+
+    def neurontrace(self, *words):
+        """As the README has a person call it."""
+        environment = {"NEURONTRACE_TLS_CA": "ca.pem", "NEURONTRACE_TLS_CERT": "alice.pem", "NEURONTRACE_TLS_KEY": "alice.key",
+                       "NEURONTRACE_AGGREGATOR": self.forwarded}
+        done = subprocess.run([self.build / "bin" / "neurontrace", *words], cwd=self.dir, capture_output=True, text=True,
+                              timeout=120, check=False, stdin=subprocess.DEVNULL,
+                              env={**os.environ, **environment, "NEURONTRACE_CONFIG": ""})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_the_first_capture(self):
+        things = self.things(merged({"tls": {"certManager": {"enabled": False}}}, self.values))
+        aggregator, _ = self.start(things["StatefulSet", "neurontrace-aggregator"], listen="127.0.0.1:0",
+                                   health_address="127.0.0.1:0")
+        port = int(re.search(r"127\.0\.0\.1:(\d+)", aggregator.wait_for_line("listening on"))[1])
+        self.forwarded = f"localhost:{port}"
+        agent = things["DaemonSet", "neurontrace-agent"]
+        service = next(arg for arg in containers_of(agent)[-1]["args"] if arg.startswith("--aggregator="))
+        # The name in the certificate is that of the Service, which no name server of this machine knows.
+        _, places = self.start(agent, {"NEURONTRACE_INSTANCE_ID": "node-1"}, aggregator=f"127.0.0.1:{port}",
+                               health_address="127.0.0.1:0", tls_server_name=service.split("=")[1].rsplit(":", 1)[0])
+        wait_until(lambda: json.loads(self.neurontrace("--output", "json", "status"))["agents_connected"] == 1, "the agent", 30)
+        self.start_worker(places["/run/neurontrace"])
+        worker = wait_until(lambda: json.loads(self.neurontrace("--output", "json", "workers"))["workers"], "the worker", 30)[0]
+        self.assertEqual((worker["identity"]["instance_id"], worker["job"]), ("node-1", "llama-70b"))
+        self.neurontrace("capture", "--duration", "2s", "-o", "trace.pftrace")
+        self.assertGreater((self.dir / "trace.pftrace").stat().st_size, 1000)
+
+    def start_worker(self, sockets):
+        example = self.parse((CHART / "examples" / "worker.yaml").read_text(encoding="utf-8"))["Job", "llama-70b"]
+        container = containers_of(example)[0]
+        environment = {variable["name"]: variable.get("value", "llama-70b") for variable in container["env"]}
+        environment["NEURONTRACE_AGENT_SOCKET"] = environment["NEURONTRACE_AGENT_SOCKET"].replace("/run/neurontrace", str(sockets))
+        environment["LD_PRELOAD"] = environment["LD_PRELOAD"].replace("/opt/neurontrace", str(self.build / "lib"))
+        worker = Process("worker", [self.build / "tests" / "fake_nrt" / "sim_worker", "--print-ready", "--cores", "2", "--mix",
+                                    "graph", "--executions-per-second", "20"], self.dir, environment)
+        self.addCleanup(worker.stop)
+        worker.wait_for_line("ready")
+
+
+if __name__ == "__main__":
+    unittest.main()

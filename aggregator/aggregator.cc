@@ -132,8 +132,8 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
                },
            .host_clocks =
                [this](const CaptureRecord& capture) { return clocks_->HostsOfCapture(capture); },
-           .clock_bounds = [this](const CaptureRecord& record) { return ClockBounds(record); },
-           .room_for = [this](const CaptureRecord& preview) { return RoomFor(preview); },
+           .clock_bounds = std::bind_front(&Aggregator::ClockBounds, this),
+           .room_for = std::bind_front(&Aggregator::RoomFor, this),
            .list_triggers = [this] { return triggers_->List(); },
            .fire_trigger =
                [this](const v1::FireTriggerRequest& request) { return triggers_->Fire(request); },
@@ -141,11 +141,7 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
            .claim_for_deletion =
                [this](const CaptureId& id) { return retention_->leases().ClaimForDeletion(id); },
            .caller = std::bind_front(&Aggregator::CallerOf, this),
-           .audit =
-               [this](const AuditEntry& entry) {
-                 if (entry.action == "capture.start") capture_metrics_.CountAnswer(entry.outcome);
-                 audit_->Write(entry);
-               },
+           .audit = std::bind_front(&Aggregator::NoteOrder, this),
            .started_realtime_ns = clock_.RealtimeNs()}) {
   health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");
   health_.Declare(kStoreFilesCondition, HealthState::Severity::kLiveness, "");

@@ -102,6 +102,7 @@ class Aggregator {
   void LookAtCertificates();
   absl::Status OpenTokenReviews(const AggregatorConfig& config);
   absl::Status OpenAccess(const AggregatorConfig& config);
+  void NoteOrder(const AuditEntry& entry);
   absl::StatusOr<Caller> CallerOf(const grpc::ServerContext& context) const;
   AdmitCall AdmitAgents();
   absl::Status StartServer(const AggregatorConfig& config);

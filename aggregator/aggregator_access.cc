@@ -70,6 +70,11 @@ AdmitCall Aggregator::AdmitAgents() {
   return [this](const std::string& peer) { return call_limits_.AdmitAgent(peer); };
 }
 
+void Aggregator::NoteOrder(const AuditEntry& entry) {
+  if (entry.action == "capture.start") capture_metrics_.CountAnswer(entry.outcome);
+  audit_->Write(entry);
+}
+
 // gRPC takes new files by itself and is silent about bad ones.
 void Aggregator::LookAtCertificates() {
   if (!security_.has_tls()) return;

@@ -38,7 +38,8 @@ class FakeNode {
   bool Begin() {
     spool = std::make_unique<Spool>(options, disk, runner, runner, clock, random_);
     queue = std::make_unique<DeliveryQueue>(spool.get(), queue_bytes);
-    uploader = std::make_unique<Uploader>(*queue, aggregator.connector(), runner, random_, 8);
+    uploader =
+        std::make_unique<Uploader>(*queue, aggregator.connector(), runner, clock, random_, 8);
     return queue->Recover().ok();
   }
   // Ends it as kill -9 does.

@@ -72,8 +72,7 @@ FLEET = {
                   unit="percentunit", red=0.8),
         ]),
         ("Losses", [
-            graph("By place and reason",
-                  "Events, in the words of certificates, from the runtime's rings to the aggregator.",
+            graph("By place and reason", "Events, in the words of certificates.",
                   (f"sum by (place, reason) ({rate(agent('losses_total'))})", "{{place}}: {{reason}}"), unit="cps"),
             graph("By instance", "Events, wherever they were lost.",
                   by_instance(rate(agent("losses_total"))), unit="cps"),
@@ -89,8 +88,7 @@ FLEET = {
         ("On the way", [
             graph("Waiting for the aggregator", "Chunks in memory or in the spool.",
                   by_instance(agent("queue_chunks"))),
-            graph("Time to the acknowledgement",
-                  "From sending a chunk to the answer that it is durable, over all agents.",
+            graph("Time to the acknowledgement", "From sending a chunk to the answer that it is durable.",
                   *quantiles("acknowledge_seconds", agent), unit="s"),
             graph("Disks under spools", "What they have left, the fullest five.",
                   (f"bottomk(5, {agent('spool_disk_free_bytes')})", "{{instance_id}}"), unit="bytes"),
@@ -167,8 +165,7 @@ AGGREGATOR = {
         ("Flow and clocks", [
             graph("Canary's age", "Of the live stream that is worst off. Above 180 s data does not flow.",
                   (aggregator("canary_age_seconds"), "{{instance}}"), unit="s", red=180),
-            graph("Clocks, the widest bounds",
-                  "How far a moment on an instance can be off from the others, the worst ten.",
+            graph("Clocks, the widest bounds", "How far a moment on an instance can be off, the worst ten.",
                   (f"topk(10, {aggregator('clock_bound_seconds')})", "{{instance_id}}"), unit="s", red=0.001),
             graph("Probes answered", "Over UDP, and in calls, where an agent does not reach the UDP port.",
                   (f"sum({rate(aggregator('probes_answered_total'))})", "UDP"),

@@ -2,6 +2,8 @@
 // One worker with a fake tap, from greeting to the last receipt.
 #include "agent/source/neuron/tap_source.h"
 
+#include <unistd.h>
+
 #include "agent/source/neuron/tap_source_fixture.h"
 
 namespace neurontrace {
@@ -368,12 +370,13 @@ TEST_F(TapSourceTest, APodIsAFactOfItsWorkersAndSelectsThem) {
   const auto command = tap_.ReadCommand();
   ASSERT_TRUE(command);
   EXPECT_EQ(command->type, TapMessageType::kStart);
+  const KeyValue user{"uid", std::to_string(getuid())};
   EXPECT_THAT(listener_.workers[worker].job_facts,
               ElementsAre(KeyValue{"container", "main"}, KeyValue{"namespace", "training"},
-                          KeyValue{"pod", "llama-0"}, KeyValue{"slurm", "4711"}));
+                          KeyValue{"pod", "llama-0"}, KeyValue{"slurm", "4711"}, user));
   source_->SetPod(worker.pid, worker.start_time_ticks, std::nullopt);
   Pass(300);
-  EXPECT_THAT(listener_.workers[worker].job_facts, ElementsAre(KeyValue{"slurm", "4711"}));
+  EXPECT_THAT(listener_.workers[worker].job_facts, ElementsAre(KeyValue{"slurm", "4711"}, user));
 }
 
 }  // namespace

@@ -241,7 +241,7 @@ class AdmissionTest(ClusterCase):
                     self.try_pod(f"level-{level}", template)
                 self.assertEqual(refused.exception.code, 403)
                 self.assertIn(f'violates PodSecurity "{level}:latest"', str(refused.exception))
-                self.assertIn("hostPath volumes", str(refused.exception))
+                self.assertIn("hostPath", str(refused.exception))
         self.try_pod("level-restricted", aggregator)
 
     def test_accounts_may_do_no_more_than_anybody(self):

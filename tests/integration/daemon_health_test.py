@@ -128,16 +128,15 @@ class Health(FleetCase):
         self.check_whole(capture_id)
 
     def test_every_metric_is_documented(self):
-        documented = set(re.findall(r"`(neurontrace_\w+)", METRICS.read_text(encoding="utf-8")))
+        documented = set(re.findall(r"`((?:neurontrace|process)_\w+)", METRICS.read_text(encoding="utf-8")))
         self.start_fleet()
         self.fleet.cli("capture", "--duration", "300ms")
         for name, process in self.daemons().items():
             samples, described = metrics(process)
-            own = {sample for sample in samples if sample.startswith("neurontrace_")}
-            self.assertTrue(own)
-            for sample in own:
+            self.assertIn("neurontrace_build_info", samples)
+            for sample in samples:
                 base = re.sub(r"_(bucket|sum|count)$", "", sample)
-                self.assertTrue(sample.startswith(f"neurontrace_{name}_"), sample)
+                self.assertRegex(sample, rf"^(neurontrace_{name}_|neurontrace_build_info$|process_)")
                 self.assertTrue({("HELP", sample), ("HELP", base)} & described, sample)
                 self.assertTrue({("TYPE", sample), ("TYPE", base)} & described, sample)
                 self.assertTrue({sample, base} & documented, f"{sample} is not in docs/metrics.md")

@@ -19,6 +19,32 @@ std::optional<std::string> WhoBy(const std::string& status) {
   return who.ok() ? *who : std::nullopt;
 }
 
+// Both as kube-apiserver 1.36.3 wrote them, without what it says of who wrote the fields.
+TEST(TokenReviewTest, ReadsWhatARealServerSays) {
+  EXPECT_EQ(WhoBy(R"({
+  "authenticated": true,
+  "user": {
+   "username": "system:serviceaccount:team-a:ci",
+   "uid": "7a38cba6-078a-4cdb-9a41-cf8dfbb5a3f4",
+   "groups": [
+    "system:serviceaccounts",
+    "system:serviceaccounts:team-a",
+    "system:authenticated"
+   ],
+   "extra": {
+    "authentication.kubernetes.io/credential-id": [
+     "JTI=b63fefe3-12d0-4987-9ff5-e2115909f9f8"
+    ]
+   }
+  },
+  "audiences": [
+   "neurontrace"
+  ]
+ })"),
+            "team-a/ci");
+  EXPECT_EQ(WhoBy(R"({"user": {}, "error": "invalid bearer token"})"), std::nullopt);
+}
+
 TEST(TokenReviewTest, TheServersWordCounts) {
   const std::string user = R"("user":{"username":"system:serviceaccount:train:watcher"})";
   EXPECT_EQ(WhoBy(R"({"authenticated":true,"audiences":["a","neurontrace"],)" + user + "}"),

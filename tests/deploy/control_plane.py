@@ -196,6 +196,15 @@ class ControlPlane:
                 return None
             raise
 
+    def list_at(self, path):
+        """[whether it could be, items]; the storage of a definition that was just made is not there at once."""
+        try:
+            return [True, self.request("GET", path)["items"]]
+        except Refused as refused:
+            if refused.code == 429:
+                return None
+            raise
+
     def objects(self):
         """The path of every object there is, but for events, leases and what the API server makes for itself."""
         found = set()
@@ -205,7 +214,7 @@ class ControlPlane:
                 name = resource["name"]
                 if "/" in name or "list" not in resource["verbs"] or name in ("events", "leases", "componentstatuses"):
                     continue
-                for item in self.request("GET", f"{group}/{name}")["items"]:
+                for item in wait_for(f"{name} are listed", lambda at=f"{group}/{name}": self.list_at(at))[1]:
                     metadata = item["metadata"]
                     found.add(f"{name} {metadata.get('namespace', '')}/{metadata['name']}")
         return found
@@ -239,6 +248,15 @@ class Kubelets:
         except (OSError, Refused) as error:
             self.error = error
 
+    def node_for(self, pod):
+        """The node that a DaemonSet's pod is made for; any for others."""
+        affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+        terms = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", [])
+        for field in (field for term in terms for field in term.get("matchFields", [])):
+            if field["key"] == "metadata.name":
+                return field["values"][0]
+        return self.plane.request("GET", "/api/v1/nodes")["items"][0]["metadata"]["name"]
+
     def tend(self, pod):
         path = f"{self.pods}/{pod['metadata']['name']}"
         try:
@@ -246,7 +264,7 @@ class Kubelets:
                 self.plane.request("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0})
                 return
             if "nodeName" not in pod["spec"]:
-                node = self.plane.request("GET", "/api/v1/nodes")["items"][0]["metadata"]["name"]
+                node = self.node_for(pod)
                 self.plane.request("POST", f"{path}/binding", {
                     "apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod["metadata"]["name"]},
                     "target": {"apiVersion": "v1", "kind": "Node", "name": node}})

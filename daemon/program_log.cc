@@ -123,6 +123,10 @@ void ProgramLog::SetFormat(LogFormat format) {
 
 uint64_t ProgramLog::left_out() const { return sink_->left_out(); }
 
-std::vector<std::string> ProgramLog::RecentWarnings() const { return sink_->RecentWarnings(); }
+std::vector<std::string> ProgramLog::RecentWarnings() const {
+  std::vector<std::string> lines = sink_->RecentWarnings();
+  for (std::string& line : lines) line.erase(line.find_last_not_of('\n') + 1);
+  return lines;
+}
 
 }  // namespace neurontrace

@@ -85,7 +85,7 @@ TEST_F(ProgramLogTest, KeepsTheNewestWarningsAsText) {
   spdlog::error("second");
   testing::internal::GetCapturedStderr();
   EXPECT_THAT(log_.RecentWarnings(),
-              ElementsAre(EndsWith("[agent] [warning] first\n"), EndsWith("[error] second\n")));
+              ElementsAre(EndsWith("[agent] [warning] first"), EndsWith("[error] second")));
 }
 
 TEST_F(ProgramLogTest, CutsALineThatIsTooLong) {

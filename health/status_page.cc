@@ -24,7 +24,7 @@ constexpr std::string_view kHead =
     "p{margin:.2rem 0;color:#555}\n"
     "table{border-collapse:collapse;width:100%}"
     "th,td{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0;"
-    "border-bottom:1px solid #e2e2e2;overflow-wrap:anywhere}\n"
+    "border-bottom:1px solid #e2e2e2;overflow-wrap:break-word}\n"
     "th{color:#555;font-weight:600}td{font-variant-numeric:tabular-nums}"
     ".ok{color:#116329}.bad{color:#b3261e;font-weight:600}\n"
     "@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#161616}"

@@ -84,7 +84,9 @@ class ChartWalkTest(ChartCase):
                                health_address="127.0.0.1:0", tls_server_name=service.split("=")[1].rsplit(":", 1)[0])
         wait_until(lambda: json.loads(self.neurontrace("--output", "json", "status"))["agents_connected"] == 1, "the agent", 30)
         self.start_worker(places["/run/neurontrace"])
-        worker = wait_until(lambda: json.loads(self.neurontrace("--output", "json", "workers"))["workers"], "the worker", 30)[0]
+        # The agent's process scan sees the worker before its tap has connected, and whatever else runs on this machine.
+        worker = wait_until(lambda: next((each for each in json.loads(self.neurontrace("--output", "json", "workers"))["workers"]
+                                          if each["job"]), None), "the worker by its job's name", 30)
         self.assertEqual((worker["identity"]["instance_id"], worker["job"]), ("node-1", "llama-70b"))
         self.neurontrace("capture", "--duration", "2s", "-o", "trace.pftrace")
         self.assertGreater((self.dir / "trace.pftrace").stat().st_size, 1000)

@@ -53,8 +53,9 @@ TEST(PodAnswerTest, TakesContainersWithNeuronDevicesAndCores) {
 TEST(PodAnswerTest, PassesOverContainersThatMakeNoSense) {
   ::v1::ListPodResourcesResponse from;
   const std::string device = "aws.amazon.com/neuron";
-  for (const std::string name :
-       {"", "a b", "UPPER", "new\nline", "\x1b[31m", "sl/ash", std::string(254, 'a').c_str()}) {
+  const std::vector<std::string> bad_names = {
+      "", "a b", "UPPER", "new\nline", "\x1b[31m", "sl/ash", std::string(254, 'a')};
+  for (const std::string& name : bad_names) {
     Give(AddContainer(from, "n", name, "c"), device, {"0"});
   }
   Give(AddContainer(from, std::string(64, 'n'), "p", "c"), device, {"0"});

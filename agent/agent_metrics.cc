@@ -62,7 +62,7 @@ void AgentMetrics::AddGauge(const char* name, const char* help, Read read) {
   gauges_.push_back({&family.Add({}), std::move(read)});
 }
 
-AgentMetrics::OptionalGauge AgentMetrics::MakeOptionalGauge(const char* name, const char* help) {
+OptionalGauge AgentMetrics::MakeOptionalGauge(const char* name, const char* help) {
   return {prometheus::BuildGauge().Name(name).Help(help).Labels(labels_).Register(registry_)};
 }
 
@@ -345,16 +345,6 @@ void AgentMetrics::Publish() {
   PublishCanaries();
   worker_loads_.Publish(watched_.taps.loads());
   answer_wait_seconds_.SetNs(watched_.answers.waited_ns());
-}
-
-void AgentMetrics::OptionalGauge::SetNs(std::optional<uint64_t> ns) {
-  if (ns) {
-    if (gauge == nullptr) gauge = &family.Add({});
-    gauge->Set(static_cast<double>(*ns) * 1e-9);
-  } else if (gauge != nullptr) {
-    family.Remove(gauge);
-    gauge = nullptr;
-  }
 }
 
 void AgentMetrics::PublishHeadroom() {

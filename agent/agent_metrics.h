@@ -24,6 +24,7 @@
 #include "agent/upload/uploader.h"
 #include "agent/worker_load_metrics.h"
 #include "base/clock.h"
+#include "health/optional_gauge.h"
 
 namespace neurontrace {
 
@@ -67,13 +68,6 @@ class AgentMetrics {
   void PublishHeadroom();
   void PublishCanaries();
 
-  // A gauge that is not known is not there.
-  struct OptionalGauge {
-    prometheus::Family<prometheus::Gauge>& family;
-    prometheus::Gauge* gauge = nullptr;  // while it is known
-
-    void SetNs(std::optional<uint64_t> ns);
-  };
   OptionalGauge MakeOptionalGauge(const char* name, const char* help);
 
   template <typename Metric>

@@ -75,14 +75,4 @@ void DeliveryMetrics::PublishAckTimes() {
   published_ = now;
 }
 
-void DeliveryMetrics::OptionalGauge::Set(std::optional<double> value) {
-  if (value) {
-    if (gauge == nullptr) gauge = &family.Add({});
-    gauge->Set(*value);
-  } else if (gauge != nullptr) {
-    family.Remove(gauge);
-    gauge = nullptr;
-  }
-}
-
 }  // namespace neurontrace

@@ -17,6 +17,7 @@
 #include "agent/upload/ack_times.h"
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
+#include "health/optional_gauge.h"
 #include "wire/certificate_watch.h"
 
 namespace neurontrace {
@@ -41,14 +42,6 @@ class DeliveryMetrics {
   void Publish();
 
  private:
-  // A gauge that is not known is not there.
-  struct OptionalGauge {
-    prometheus::Family<prometheus::Gauge>& family;
-    prometheus::Gauge* gauge = nullptr;
-
-    void Set(std::optional<double> value);
-  };
-
   void PublishLosses();
   void PublishAckTimes();
 

@@ -73,22 +73,10 @@ void AggregatorMetrics::CountRefused(CaptureObstacle obstacle, uint32_t workers)
       .Increment(static_cast<double>(workers));
 }
 
-void AggregatorMetrics::SetCanaryAge(std::optional<uint64_t> age_ns) {
-  canary_age_.Set(age_ns ? std::optional(static_cast<double>(*age_ns) * 1e-9) : std::nullopt);
-}
+void AggregatorMetrics::SetCanaryAge(std::optional<uint64_t> age_ns) { canary_age_.SetNs(age_ns); }
 
 void AggregatorMetrics::SetCertificateExpiry(std::optional<int64_t> expiry) {
   certificate_expiry_.Set(expiry ? std::optional(static_cast<double>(*expiry)) : std::nullopt);
-}
-
-void AggregatorMetrics::OptionalGauge::Set(std::optional<double> value) {
-  if (value) {
-    if (gauge == nullptr) gauge = &family.Add({});
-    gauge->Set(*value);
-  } else if (gauge != nullptr) {
-    family.Remove(gauge);
-    gauge = nullptr;
-  }
 }
 
 }  // namespace neurontrace

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "health/optional_gauge.h"
 #include "trace/worker_info.h"
 
 namespace neurontrace {
@@ -44,14 +45,6 @@ struct AggregatorMetrics {
   void CountRefused(CaptureObstacle obstacle, uint32_t workers);
 
  private:
-  // A gauge that is not known is not there.
-  struct OptionalGauge {
-    prometheus::Family<prometheus::Gauge>& family;
-    prometheus::Gauge* gauge = nullptr;
-
-    void Set(std::optional<double> value);
-  };
-
   OptionalGauge canary_age_;
   OptionalGauge certificate_expiry_;
   prometheus::Family<prometheus::Counter>& workers_refused_;

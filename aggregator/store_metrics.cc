@@ -49,8 +49,8 @@ StoreMetrics::StoreMetrics(prometheus::Registry& registry, Store& store,
                             "Bytes of the files of RocksDB's write-ahead log")),
       quota_bytes_(StoreGauges(registry, "neurontrace_aggregator_quota_bytes",
                                "How much may be stored; 0: as much as there is room for")),
-      disk_free_family_(StoreGauges(registry, "neurontrace_aggregator_disk_free_bytes",
-                                    "What the store's disk has left for the aggregator")) {
+      disk_free_{StoreGauges(registry, "neurontrace_aggregator_disk_free_bytes",
+                             "What the store's disk has left for the aggregator")} {
   SetQuotas(quotas);
   PublishLosses();
 }
@@ -86,13 +86,7 @@ void StoreMetrics::LookAtDisk() {
     wal_bytes_.Set(static_cast<double>(*bytes));
   }
   const auto free_bytes = store_.free_bytes();
-  if (free_bytes.ok()) {
-    if (disk_free_ == nullptr) disk_free_ = &disk_free_family_.Add({});
-    disk_free_->Set(static_cast<double>(*free_bytes));
-  } else if (disk_free_ != nullptr) {
-    disk_free_family_.Remove(disk_free_);
-    disk_free_ = nullptr;
-  }
+  disk_free_.Set(free_bytes.ok() ? std::optional(static_cast<double>(*free_bytes)) : std::nullopt);
 }
 
 }  // namespace neurontrace

@@ -8,6 +8,7 @@
 
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/store/store.h"
+#include "health/optional_gauge.h"
 
 namespace neurontrace {
 
@@ -37,9 +38,7 @@ class StoreMetrics {
   prometheus::Gauge& artifact_store_bytes_;
   prometheus::Gauge& wal_bytes_;
   prometheus::Family<prometheus::Gauge>& quota_bytes_;
-  // A gauge that is not known is not there.
-  prometheus::Family<prometheus::Gauge>& disk_free_family_;
-  prometheus::Gauge* disk_free_ = nullptr;
+  OptionalGauge disk_free_;
 };
 
 }  // namespace neurontrace

@@ -13,6 +13,7 @@
 #include "base/call_on.h"
 #include "base/clean_text.h"
 #include "base/status.h"
+#include "health/raise_counter.h"
 #include "trace/trigger_limits.h"
 #include "triggers/trigger_rule_check.h"
 #include "wire/trigger_messages.h"
@@ -44,10 +45,6 @@ std::string WhyNotBegun(const CaptureRecord& record) {
 prometheus::Counter& MakeCounter(prometheus::Registry& registry, const char* name,
                                  const char* help) {
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
-}
-
-void RaiseTo(prometheus::Counter& counter, double value) {
-  if (value > counter.Value()) counter.Increment(value - counter.Value());
 }
 
 }  // namespace
@@ -197,13 +194,13 @@ void TriggerService::PublishMetrics() {
   const TriggerEngine::Counters& counters = engine_.counters();
   metrics_.rules.Set(static_cast<double>(rules_.size()));
   metrics_.file_good.Set(file_problem_.empty() ? 1 : 0);
-  RaiseTo(metrics_.fired, static_cast<double>(counters.fired));
-  RaiseTo(metrics_.unknown, static_cast<double>(counters.unknown));
-  RaiseTo(metrics_.foreign, static_cast<double>(foreign_));
-  RaiseTo(metrics_.not_watched, static_cast<double>(silence_.not_watched()));
-  RaiseTo(metrics_.judging_seconds, static_cast<double>(judging_ns_) * 1e-9);
+  RaiseCounter(metrics_.fired, static_cast<double>(counters.fired));
+  RaiseCounter(metrics_.unknown, static_cast<double>(counters.unknown));
+  RaiseCounter(metrics_.foreign, static_cast<double>(foreign_));
+  RaiseCounter(metrics_.not_watched, static_cast<double>(silence_.not_watched()));
+  RaiseCounter(metrics_.judging_seconds, static_cast<double>(judging_ns_) * 1e-9);
   for (size_t i = 1; i < kTriggerSuppressions; ++i) {
-    RaiseTo(*metrics_.suppressed[i], static_cast<double>(counters.suppressed[i]));
+    RaiseCounter(*metrics_.suppressed[i], static_cast<double>(counters.suppressed[i]));
   }
 }
 

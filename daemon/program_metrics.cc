@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/program_metrics.h"
 
+#include "health/raise_counter.h"
+
 namespace neurontrace {
 namespace {
 
@@ -24,11 +26,6 @@ prometheus::Gauge& Gauge(prometheus::Registry& registry, const ProgramMetrics::N
       .Add({});
 }
 
-void RaiseTo(prometheus::Counter& counter, uint64_t value) {
-  const double more = static_cast<double>(value) - counter.Value();
-  if (more > 0) counter.Increment(more);
-}
-
 }  // namespace
 
 ProgramMetrics::ProgramMetrics(prometheus::Registry& registry, const Names& names)
@@ -45,9 +42,9 @@ ProgramMetrics::ProgramMetrics(prometheus::Registry& registry, const Names& name
 
 void ProgramMetrics::Publish(const ProgramLog& log, const ConfigReload& reload) {
   const ConfigReload::State state = reload.state();
-  RaiseTo(log_lines_left_out_, log.left_out());
-  RaiseTo(config_taken_, state.taken);
-  RaiseTo(config_refused_, state.refused);
+  RaiseCounter(log_lines_left_out_, static_cast<double>(log.left_out()));
+  RaiseCounter(config_taken_, static_cast<double>(state.taken));
+  RaiseCounter(config_refused_, static_cast<double>(state.refused));
   config_good_.Set(state.problem.empty() ? 1 : 0);
   options_after_restart_.Set(static_cast<double>(state.after_restart.size()));
 }

@@ -4,9 +4,9 @@
 #include <simdjson.h>
 
 #include "absl/strings/escaping.h"
+#include "base/json_string.h"
 #include "base/status.h"
 #include "trace/access_limits.h"
-#include "trace/event_json.h"
 
 namespace neurontrace {
 namespace {

@@ -2,6 +2,7 @@
 // Aggregator as a process: its page, and the configuration that changes while it runs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>

@@ -38,7 +38,6 @@
 #include "base/random.h"
 #include "base/unsynced_file_system.h"
 #include "daemon/config_reload.h"
-#include "daemon/process_tables.h"
 #include "daemon/program_log.h"
 #include "daemon/program_metrics.h"
 #include "health/health_server.h"
@@ -47,6 +46,7 @@
 
 namespace neurontrace {
 
+// What ProgramMetrics are called here. Pure.
 ProgramMetrics::Names AgentProgramMetrics(const std::string& instance_id);
 
 // Builds everything of one agent, connects it and owns it. All of it lives on one sequence, the

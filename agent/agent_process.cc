@@ -12,6 +12,7 @@
 #include "base/build_facts.h"
 #include "base/call_on.h"
 #include "base/status.h"
+#include "daemon/process_tables.h"
 #include "trace/state_words.h"
 
 namespace neurontrace {

@@ -60,6 +60,7 @@
 
 namespace neurontrace {
 
+// What ProgramMetrics are called here. Pure.
 ProgramMetrics::Names AggregatorProgramMetrics();
 
 // Builds everything of one aggregator, connects it and owns it. It serves from Start to its end;

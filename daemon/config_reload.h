@@ -38,7 +38,7 @@ class ConfigReload {
   void Look(bool anyway);
 
   struct State {
-    uint64_t taken = 0;    // versions that changed something
+    uint64_t taken = 0;    // good versions that said something new
     uint64_t refused = 0;  // versions that were bad
     std::string problem;   // of the file as it is now; empty: it is good
     // Options that the file sets otherwise than they are, until a restart.

@@ -64,14 +64,14 @@ function(nt_test name)
   set_property(GLOBAL APPEND PROPERTY NEURONTRACE_UNIT_TEST_TARGETS ${name})
 endfunction()
 
-# nt_fuzzer(NAME SRCS x_fuzzer.cc DEPS target …): libFuzzer target in the fuzz preset, nothing elsewhere.
+# nt_fuzzer(NAME DEPS target …): libFuzzer target made of NAME.cc in the fuzz preset, nothing elsewhere.
 # The kept corpus is tests/fuzz_corpus/NAME/.
 function(nt_fuzzer name)
   if(NOT NEURONTRACE_FUZZERS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
-  add_executable(${name} ${ARG_SRCS})
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  add_executable(${name} ${name}.cc)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   set_property(GLOBAL APPEND PROPERTY NEURONTRACE_FUZZER_TARGETS ${name})

@@ -16,6 +16,7 @@
 #include "trace/chunk_format.h"
 #include "triggers/trigger_file.h"
 #include "wire/address.h"
+#include "wire/pem_files.h"
 
 namespace neurontrace {
 namespace {
@@ -119,6 +120,10 @@ void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
       ->check(CLI::Validator(CheckS3Endpoint, ""));
   app.add_option("--s3-region", config.s3.region,
                  "Of s3:// roots. Default: AWS_REGION, AWS_DEFAULT_REGION, us-east-1");
+  app.add_option(
+      "--s3-ca", config.s3.authorities,
+      "Of s3:// roots: PEM file of who may have signed the service's certificate. Default: "
+      "AWS_CA_BUNDLE, or those that this machine trusts");
   app.add_option(
          "--standing-export", config.standing_exports,
          "Export captures by themselves when they end: \"name=NAME to=DIRECTORY "
@@ -262,6 +267,10 @@ absl::Status CheckAggregatorConfig(const AggregatorConfig& config) {
         "tokens come over TLS alone: give both");
   }
   if (!config.triggers.empty()) RETURN_IF_ERROR(ReadTriggerFile(config.triggers).status());
+  if (const std::string& file = config.s3.authorities; !file.empty()) {
+    const absl::Status status = CertificateEnd(file).status();
+    if (!status.ok()) return FailedPrecondition("--s3-ca: {}", std::string(status.message()));
+  }
   return StandingExports::ReadRules(config.standing_exports,
                                     ExportRoots(config.export_roots, config.s3))
       .status();

@@ -16,6 +16,9 @@ inline constexpr size_t kExportsAtOnceMax = 8;
 // Files that an export goes on with. Beyond, the CLI begins anew, and the aggregator refuses.
 inline constexpr size_t kExportHeldFilesMax = 4'096;
 
+// What a service answers that gives a role its credentials. Larger: FAILED_PRECONDITION, no export.
+inline constexpr size_t kRoleAnswerBytesMax = 64u << 10;
+
 static_assert(kExportHeldFilesMax * (kExportNameBytesMax + 64) < kGrpcMessageBytesMax,
               "a request must fit into a message");
 

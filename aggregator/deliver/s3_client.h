@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/deliver/s3_credentials.h"
+#include "aggregator/http/http_client.h"
 
 namespace neurontrace {
 
@@ -21,6 +22,8 @@ namespace neurontrace {
 struct S3Service {
   std::string endpoint;  // https://HOST[:PORT]; empty: AWS's own of the region
   std::string region;    // empty: AWS_REGION, AWS_DEFAULT_REGION or us-east-1
+  // PEM file of who may vouch for the service; empty: AWS_CA_BUNDLE or MachineAuthorities().
+  std::string authorities;
 };
 // Empty for an endpoint that can be one. Without a scheme it is https; http has to be written out.
 std::string CheckS3Endpoint(const std::string& endpoint);
@@ -48,18 +51,18 @@ std::string S3MarkHeader(std::string_view mark);
 // What to do about a reply, in words that follow it: "" where nothing is known.
 std::string S3Remedy(int status, std::string_view code);
 
-// Requests to one bucket, signed (AWS Signature Version 4) by libcurl. Certificates are checked. A
-// request that got no answer, or one that is worth another try, is made up to three times, and all
-// of it ends after kVolumeOperationNs. One thread at a time.
+// Requests to one bucket, signed (AWS Signature Version 4). Certificates are checked. Credentials
+// that end soon are found anew. A request that got no answer, or one that is worth another try, is
+// made up to three times, and all of it ends after kVolumeOperationNs. One thread at a time.
 class S3Client {
  public:
-  // Errors of FindS3Credentials.
+  // Errors of S3CredentialsFinder.
   static absl::StatusOr<std::unique_ptr<S3Client>> Make(const S3Service& service,
                                                         const std::string& bucket,
                                                         const Environment& environment);
-  ~S3Client();
 
-  // Any reply of the service; UNAVAILABLE where none came, OUT_OF_RANGE where it is too large.
+  // Any reply of the service; UNAVAILABLE where none came, FAILED_PRECONDITION where nobody vouches
+  // for its certificate, OUT_OF_RANGE where it is too large.
   absl::StatusOr<S3Reply> Send(const S3Request& request);
   // As Send, and an error for a status other than 2xx: see Volume.
   absl::StatusOr<S3Reply> Do(const S3Request& request);
@@ -67,15 +70,17 @@ class S3Client {
   const std::string& bucket() const { return bucket_; }
 
  private:
-  struct Handle;
-  S3Client(std::string url, std::string region, std::string bucket, S3Credentials credentials);
+  S3Client(const S3Service& service, const std::string& bucket, const Environment& environment);
   absl::StatusOr<S3Reply> SendOnce(const S3Request& request, std::chrono::milliseconds time);
+  void RenewCredentials();
 
-  const std::string url_;  // of the bucket
   const std::string region_;
+  const std::string url_;  // of the bucket
   const std::string bucket_;
-  const S3Credentials credentials_;
-  const std::unique_ptr<Handle> handle_;
+  const std::string authorities_;
+  S3CredentialsFinder find_credentials_;
+  S3Credentials credentials_;
+  HttpClient http_;
 };
 
 }  // namespace neurontrace

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "aggregator/deliver/role_credentials.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -15,6 +16,10 @@ std::string_view Trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(kBlanks);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+bool HasKeys(const S3Credentials& credentials) {
+  return !credentials.key_id.empty() && !credentials.secret.empty();
 }
 
 }  // namespace
@@ -47,22 +52,36 @@ S3Credentials CredentialsOfProfile(std::string_view text, std::string_view profi
   return credentials;
 }
 
-absl::StatusOr<S3Credentials> FindS3Credentials(const Environment& environment) {
-  S3Credentials credentials{.key_id = environment("AWS_ACCESS_KEY_ID"),
-                            .secret = environment("AWS_SECRET_ACCESS_KEY"),
-                            .session_token = environment("AWS_SESSION_TOKEN")};
-  if (!credentials.key_id.empty() && !credentials.secret.empty()) return credentials;
-  std::string path = environment("AWS_SHARED_CREDENTIALS_FILE");
-  if (path.empty()) path = environment("HOME") + "/.aws/credentials";
-  std::string profile = environment("AWS_PROFILE");
+bool ExpireSoon(const S3Credentials& credentials, uint64_t realtime_ns) {
+  constexpr uint64_t kSoonNs = 300'000'000'000;
+  return credentials.end_realtime_ns < realtime_ns ||
+         credentials.end_realtime_ns - realtime_ns < kSoonNs;
+}
+
+absl::StatusOr<S3Credentials> S3CredentialsFinder::Find() {
+  S3Credentials credentials{.key_id = environment_("AWS_ACCESS_KEY_ID"),
+                            .secret = environment_("AWS_SECRET_ACCESS_KEY"),
+                            .session_token = environment_("AWS_SESSION_TOKEN")};
+  if (HasKeys(credentials)) return credentials;
+  const RoleQuestion question{environment_, region_, authorities_, http_};
+  ASSIGN_OR_RETURN(const auto of_service_account, WebIdentityCredentials(question));
+  if (of_service_account) return *of_service_account;
+  std::string path = environment_("AWS_SHARED_CREDENTIALS_FILE");
+  if (path.empty()) path = environment_("HOME") + "/.aws/credentials";
+  std::string profile = environment_("AWS_PROFILE");
   if (profile.empty()) profile = "default";
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   credentials = CredentialsOfProfile(text, profile);
-  if (!credentials.key_id.empty() && !credentials.secret.empty()) return credentials;
+  if (HasKeys(credentials)) return credentials;
+  ASSIGN_OR_RETURN(const auto of_container, ContainerCredentials(question));
+  if (of_container) return *of_container;
+  ASSIGN_OR_RETURN(const auto of_instance, InstanceCredentials(question));
+  if (of_instance) return *of_instance;
   return FailedPrecondition(
       "the aggregator has no credentials for S3: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
-      "in its environment, or write them into profile {} of {}",
+      "in its environment, write them into profile {} of {}, or give its service account, "
+      "container or EC2 instance a role",
       profile, path);
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ctime>
 #include <sstream>
 #include <utility>
 
@@ -174,13 +173,6 @@ S3Upload ParseUpload(const std::string& token) {
     upload.parts.push_back(std::move(part));
   }
   return upload;
-}
-
-uint64_t ParseS3Time(const std::string& text) {
-  std::tm time = {};
-  if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &time) == nullptr) return 0;
-  const time_t seconds = timegm(&time);
-  return seconds > 0 ? static_cast<uint64_t>(seconds) * 1'000'000'000 : 0;
 }
 
 S3Volume::S3Volume(std::unique_ptr<S3Client> client, std::string prefix, std::string nonce)

@@ -58,7 +58,4 @@ std::string FormatUpload(const S3Upload& upload);
 // The text is hostile; none for what is no token.
 S3Upload ParseUpload(const std::string& token);
 
-// "2026-11-22T12:00:00.000Z" in nanoseconds since the epoch; 0 for what is none.
-uint64_t ParseS3Time(const std::string& text);
-
 }  // namespace neurontrace

@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <ctime>
 
 namespace neurontrace {
 namespace {
@@ -61,6 +62,13 @@ std::string XmlText(std::string_view xml, std::string_view name) {
     rest.remove_prefix(end + 1);
   }
   return text;
+}
+
+uint64_t ParseS3Time(const std::string& text) {
+  std::tm time = {};
+  if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &time) == nullptr) return 0;
+  const time_t seconds = timegm(&time);
+  return seconds > 0 ? static_cast<uint64_t>(seconds) * 1'000'000'000 : 0;
 }
 
 }  // namespace neurontrace

@@ -25,13 +25,19 @@ class BucketCase(DeliveryCase):
         self.addCleanup(self.server.stop)
         self.proxy = Proxy(self.server.port)
         self.addCleanup(self.proxy.stop)
+        # Nobody asks AWS's own address for a role.
+        self.use(AWS_EC2_METADATA_DISABLED="true")
         self.use_keys(KEY_ID, SECRET)
+
+    def use(self, **variables):
+        """In the environment of aggregators that are started from now on."""
+        change = unittest.mock.patch.dict(os.environ, {name: str(value) for name, value in variables.items()})
+        change.start()
+        self.addCleanup(change.stop)
 
     def use_keys(self, key_id, secret):
         """Of aggregators that are started from now on."""
-        keys = unittest.mock.patch.dict(os.environ, {"AWS_ACCESS_KEY_ID": key_id, "AWS_SECRET_ACCESS_KEY": secret})
-        keys.start()
-        self.addCleanup(keys.stop)
+        self.use(AWS_ACCESS_KEY_ID=key_id, AWS_SECRET_ACCESS_KEY=secret)
 
     def start(self, *options, root="s3://traces/prod"):
         self.fleet.start_aggregator("--export-root", root, "--s3-endpoint", f"http://{self.proxy.endpoint}",

@@ -25,15 +25,16 @@ def find_program():
 
 
 class S3Server:
-    """VersityGW over `directory`, whose folders are buckets."""
+    """VersityGW over `directory`, whose folders are buckets; `options`: --cert and --key for TLS."""
 
-    def __init__(self, program, directory, log):
+    def __init__(self, program, directory, log, *options):
+        self.program = program
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         environment = {**os.environ, "ROOT_ACCESS_KEY": KEY_ID, "ROOT_SECRET_KEY": SECRET}
         self._log = open(log, "ab")
-        self._process = subprocess.Popen([program, "--port", f"127.0.0.1:{self.port}", "posix", directory],
+        self._process = subprocess.Popen([program, "--port", f"127.0.0.1:{self.port}", *options, "posix", directory],
                                          env=environment, stdin=subprocess.DEVNULL, stdout=self._log,
                                          stderr=self._log)
         wait_until(self._answers, "the S3 server")
@@ -110,6 +111,10 @@ class Proxy:
         with self._lock:
             return not self._rules
 
+    def headers_for_server(self, _method, _target, headers, _body):
+        """Pairs of name and value; whoever signs differently overrides it."""
+        return headers.items()
+
     def _action_for(self, request):
         with self._lock:
             self.requests.append(request)
@@ -146,7 +151,7 @@ class Proxy:
             def ask_server(self, body):
                 server = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
                 server.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-                for name, value in self.headers.items():
+                for name, value in proxy.headers_for_server(self.command, self.path, self.headers, body):
                     if name.lower() not in HOP_HEADERS:
                         server.putheader(name, value)
                 server.endheaders(body or None)

@@ -103,6 +103,7 @@ class Configuration(FleetCase):
                 (f"{rules}:2:", "neurontrace-aggregator", ("--triggers", rules)),
                 ("no-such-file", "neurontrace-aggregator", ("--config", "no-such-file")),
                 ("--export-root", "neurontrace-aggregator", ("--standing-export", "name=a to=/nowhere")),
+                (f"--s3-ca: {rules} has no certificate", "neurontrace-aggregator", ("--s3-ca", rules)),
                 ("aggregator", "neurontrace-agent", ()),
                 ("ca.pem", "neurontrace-agent", ("--aggregator", "a:1", "--tls-ca", "ca.pem", "--tls-cert", "a.pem",
                                                  "--tls-key", "a.key"))):

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/deliver/role_credentials.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+
+#include "aggregator/deliver/s3_xml.h"
+#include "aggregator/http/token_file.h"
+#include "base/clean_text.h"
+#include "base/status.h"
+#include "trace/export_limits.h"
+
+namespace neurontrace {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kServiceTime(10'000);
+// On an instance it answers within milliseconds; elsewhere nobody does.
+constexpr milliseconds kInstanceTime(2'000);
+constexpr milliseconds kInstanceConnectTime(1'000);
+constexpr size_t kRoleWordsBytes = 300;
+constexpr size_t kJsonDepthMax = 8;
+constexpr std::string_view kRolesPath = "/latest/meta-data/iam/security-credentials/";
+
+bool IsWhole(const S3Credentials& credentials) {
+  return !credentials.key_id.empty() && !credentials.secret.empty() &&
+         !credentials.session_token.empty() && credentials.end_realtime_ns != 0;
+}
+
+// They become parts of headers.
+bool IsHeaderText(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
+// Of a service that refuses: 5xx and 429 may pass.
+absl::Status Refusal(const std::string& what, const HttpReply& reply, const std::string& words) {
+  const bool may_pass = reply.status / 100 == 5 || reply.status == 429;
+  return MakeStatus(
+      may_pass ? absl::StatusCode::kUnavailable : absl::StatusCode::kFailedPrecondition,
+      "{}: HTTP {}{}{}", what, reply.status, words.empty() ? "" : ", ", words);
+}
+
+absl::Status NoAnswer(const std::string& what, const absl::Status& status) {
+  return MakeStatus(absl::IsFailedPrecondition(status) ? absl::StatusCode::kFailedPrecondition
+                                                       : absl::StatusCode::kUnavailable,
+                    "{}: {}", what, std::string(status.message()));
+}
+
+// Where plain HTTP may be asked: this machine, and what ECS and EKS put at these addresses.
+bool IsContainerHost(std::string_view host) {
+  return host == "localhost" || host == "[::1]" || host.starts_with("127.") ||
+         host == "169.254.170.2" || host == "169.254.170.23" || host == "[fd00:ec2::23]";
+}
+
+std::string_view HostOf(std::string_view url) {
+  url.remove_prefix(url.find("://") + 3);
+  url = url.substr(0, url.find_first_of("/?#"));
+  if (url.starts_with("[")) return url.substr(0, url.find(']') + 1);
+  return url.substr(0, url.find(':'));
+}
+
+// 127.evil.example is a name, and no address.
+bool IsAddressOrLocalhost(std::string_view host) {
+  return host == "localhost" || host.starts_with("[") ||
+         host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+// Empty: none is named.
+absl::StatusOr<std::string> ContainerUrl(const Environment& environment) {
+  if (const std::string path = environment("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+      path.starts_with('/')) {
+    return "http://169.254.170.2" + path;
+  }
+  std::string url = environment("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+  if (url.empty() || url.starts_with("https://")) return url;
+  if (url.starts_with("http://") && url.find('@') == std::string::npos &&
+      IsAddressOrLocalhost(HostOf(url)) && IsContainerHost(HostOf(url))) {
+    return url;
+  }
+  return FailedPrecondition(
+      "AWS_CONTAINER_CREDENTIALS_FULL_URI is '{}': it has to be https, or of this machine or an "
+      "address of ECS or EKS",
+      CleanText(url, kRoleWordsBytes));
+}
+
+// Empty: none is asked for.
+absl::StatusOr<std::string> ContainerToken(const Environment& environment) {
+  const std::string path = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+  if (!path.empty()) return ReadTokenFile(path);
+  std::string token = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+  if (token.find_first_of("\r\n") != std::string::npos) {
+    return FailedPrecondition("AWS_CONTAINER_AUTHORIZATION_TOKEN holds no token");
+  }
+  return token;
+}
+
+}  // namespace
+
+std::string_view AwsDomain(std::string_view region) {
+  return region.starts_with("cn-") ? "amazonaws.com.cn" : "amazonaws.com";
+}
+
+std::optional<S3Credentials> ReadRoleJson(std::string_view text) {
+  simdjson::dom::parser parser;
+  simdjson::dom::element root;
+  if (text.empty() || text.size() > limits::kRoleAnswerBytesMax ||
+      parser.allocate(limits::kRoleAnswerBytesMax, kJsonDepthMax) != simdjson::SUCCESS ||
+      parser.parse(std::string(text)).get(root) != simdjson::SUCCESS) {
+    return std::nullopt;
+  }
+  const auto value = [&](const char* name) {
+    std::string_view found;
+    if (root[name].get(found) != simdjson::SUCCESS || !IsHeaderText(found)) return std::string();
+    return std::string(found);
+  };
+  S3Credentials credentials{.key_id = value("AccessKeyId"),
+                            .secret = value("SecretAccessKey"),
+                            .session_token = value("Token"),
+                            .end_realtime_ns = ParseS3Time(value("Expiration"))};
+  if (!IsWhole(credentials)) return std::nullopt;
+  return credentials;
+}
+
+std::optional<S3Credentials> ReadWebIdentityAnswer(std::string_view xml) {
+  const auto value = [&](std::string_view name) {
+    std::string found = XmlText(xml, name);
+    return IsHeaderText(found) ? found : std::string();
+  };
+  S3Credentials credentials{.key_id = value("AccessKeyId"),
+                            .secret = value("SecretAccessKey"),
+                            .session_token = value("SessionToken"),
+                            .end_realtime_ns = ParseS3Time(value("Expiration"))};
+  if (!IsWhole(credentials)) return std::nullopt;
+  return credentials;
+}
+
+absl::StatusOr<std::optional<S3Credentials>> WebIdentityCredentials(const RoleQuestion& question) {
+  const std::string path = question.environment("AWS_WEB_IDENTITY_TOKEN_FILE");
+  const std::string role = question.environment("AWS_ROLE_ARN");
+  if (path.empty() || role.empty()) return std::nullopt;
+  ASSIGN_OR_RETURN(const std::string token, ReadTokenFile(path));
+  std::string session = question.environment("AWS_ROLE_SESSION_NAME");
+  if (session.empty()) session = "neurontrace";
+  std::string endpoint = question.environment("AWS_ENDPOINT_URL_STS");
+  if (endpoint.empty()) {
+    endpoint = fmt::format("https://sts.{}.{}/", question.region, AwsDomain(question.region));
+  }
+  const std::string body = fmt::format(
+      "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn={}&RoleSessionName={}"
+      "&WebIdentityToken={}",
+      UrlEscaped(role), UrlEscaped(session), UrlEscaped(token));
+  const std::string what = fmt::format("role {} (AWS_ROLE_ARN)", CleanText(role, kRoleWordsBytes));
+  const auto reply =
+      question.http.Send({.method = "POST",
+                          .url = endpoint,
+                          .headers = {"Content-Type: application/x-www-form-urlencoded"},
+                          .body = body,
+                          .authorities = question.authorities,
+                          .time = kServiceTime,
+                          .reply_bytes_max = limits::kRoleAnswerBytesMax});
+  if (!reply.ok()) return NoAnswer(what, reply.status());
+  if (reply->status != 200) {
+    return Refusal(what, *reply,
+                   fmt::format("{}: {}", CleanText(XmlText(reply->body, "Code"), kRoleWordsBytes),
+                               CleanText(XmlText(reply->body, "Message"), kRoleWordsBytes)));
+  }
+  auto credentials = ReadWebIdentityAnswer(reply->body);
+  if (!credentials) return FailedPrecondition("{}: the answer has no credentials", what);
+  return credentials;
+}
+
+absl::StatusOr<std::optional<S3Credentials>> ContainerCredentials(const RoleQuestion& question) {
+  ASSIGN_OR_RETURN(const std::string url, ContainerUrl(question.environment));
+  if (url.empty()) return std::nullopt;
+  ASSIGN_OR_RETURN(const std::string token, ContainerToken(question.environment));
+  HttpRequest request{.url = url,
+                      .authorities = question.authorities,
+                      .through_proxy = false,
+                      .time = kServiceTime,
+                      .reply_bytes_max = limits::kRoleAnswerBytesMax};
+  if (!token.empty()) request.headers.push_back("Authorization: " + token);
+  const std::string what = "the container's role (AWS_CONTAINER_CREDENTIALS_*_URI)";
+  const auto reply = question.http.Send(request);
+  if (!reply.ok()) return NoAnswer(what, reply.status());
+  if (reply->status != 200) return Refusal(what, *reply, CleanText(reply->body, kRoleWordsBytes));
+  auto credentials = ReadRoleJson(reply->body);
+  if (!credentials) return FailedPrecondition("{}: the answer has no credentials", what);
+  return credentials;
+}
+
+absl::StatusOr<std::optional<S3Credentials>> InstanceCredentials(const RoleQuestion& question) {
+  if (question.environment("AWS_EC2_METADATA_DISABLED") == "true") return std::nullopt;
+  std::string endpoint = question.environment("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+  if (endpoint.empty()) endpoint = "http://169.254.169.254";
+  while (endpoint.ends_with('/')) endpoint.pop_back();
+  HttpRequest request{.method = "PUT",
+                      .url = endpoint + "/latest/api/token",
+                      .headers = {"X-aws-ec2-metadata-token-ttl-seconds: 60"},
+                      .through_proxy = false,
+                      .connect_time = kInstanceConnectTime,
+                      .time = kInstanceTime,
+                      .reply_bytes_max = limits::kRoleAnswerBytesMax};
+  const auto token = question.http.Send(request);
+  if (!token.ok() || token->status != 200 || !IsHeaderText(token->body)) return std::nullopt;
+  request.method = "GET";
+  request.headers = {"X-aws-ec2-metadata-token: " + token->body};
+  request.url = fmt::format("{}{}", endpoint, kRolesPath);
+  const std::string what = "the instance's role (EC2's metadata service)";
+  const auto roles = question.http.Send(request);
+  if (!roles.ok()) return NoAnswer(what, roles.status());
+  if (roles->status == 404) return std::nullopt;
+  if (roles->status != 200) return Refusal(what, *roles, "");
+  const std::string role = roles->body.substr(0, roles->body.find('\n'));
+  request.url += UrlEscaped(role);
+  const auto reply = question.http.Send(request);
+  if (!reply.ok()) return NoAnswer(what, reply.status());
+  if (reply->status != 200) return Refusal(what, *reply, "");
+  auto credentials = ReadRoleJson(reply->body);
+  if (!credentials) return FailedPrecondition("{}: the answer has no credentials", what);
+  return credentials;
+}
+
+}  // namespace neurontrace

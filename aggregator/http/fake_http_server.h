@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <netinet/in.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace neurontrace {
+
+// A server of HTTP on this machine for tests, which answers as it is told and keeps what it was
+// asked, one request for each connection.
+class FakeHttpServer {
+ public:
+  struct Request {
+    std::string method;
+    std::string target;  // with its query
+    std::string head;    // all lines before the body
+    std::string body;
+  };
+  struct Answer {
+    std::string status = "200 OK";
+    std::string body;
+    std::string headers;  // each with \r\n
+  };
+  using Handler = std::function<Answer(const Request&)>;
+
+  explicit FakeHttpServer(Handler handler)
+      : handler_(std::move(handler)), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const at = reinterpret_cast<sockaddr*>(&address);
+    if (bind(listener_.get(), at, size) != 0 || listen(listener_.get(), 8) != 0 ||
+        getsockname(listener_.get(), at, &size) != 0) {
+      std::abort();
+    }
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { Serve(); });
+  }
+  ~FakeHttpServer() {
+    shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::vector<Request> requests() const {
+    const std::scoped_lock lock(mutex_);
+    return requests_;
+  }
+
+ private:
+  void Serve() {
+    while (true) {
+      const UniqueFd peer(accept(listener_.get(), nullptr, nullptr));
+      if (!peer.valid()) return;
+      const Request request = Read(peer.get());
+      {
+        const std::scoped_lock lock(mutex_);
+        requests_.push_back(request);
+      }
+      const Answer answer = handler_(request);
+      const std::string text = "HTTP/1.1 " + answer.status + "\r\n" + answer.headers +
+                               "Content-Length: " + std::to_string(answer.body.size()) +
+                               "\r\nConnection: close\r\n\r\n" + answer.body;
+      send(peer.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    }
+  }
+
+  static Request Read(int peer) {
+    Request request;
+    char bytes[4096];
+    size_t end = std::string::npos;
+    while ((end = request.head.find("\r\n\r\n")) == std::string::npos) {
+      const ssize_t got = recv(peer, bytes, sizeof(bytes), 0);
+      if (got <= 0) return request;
+      request.head.append(bytes, static_cast<size_t>(got));
+    }
+    request.body = request.head.substr(end + 4);
+    request.head.resize(end + 2);
+    constexpr std::string_view kLength = "\r\nContent-Length: ";
+    const size_t length = request.head.find(kLength);
+    const size_t bytes_wanted =
+        length == std::string::npos ? 0 : std::stoul(request.head.substr(length + kLength.size()));
+    while (request.body.size() < bytes_wanted) {
+      const ssize_t got = recv(peer, bytes, sizeof(bytes), 0);
+      if (got <= 0) return request;
+      request.body.append(bytes, static_cast<size_t>(got));
+    }
+    const size_t blank = request.head.find(' ');
+    request.method = request.head.substr(0, blank);
+    request.target = request.head.substr(blank + 1, request.head.find(' ', blank + 1) - blank - 1);
+    return request;
+  }
+
+  const Handler handler_;
+  const UniqueFd listener_;
+  uint16_t port_ = 0;
+  mutable std::mutex mutex_;
+  std::vector<Request> requests_;
+  std::thread thread_;
+};
+
+}  // namespace neurontrace

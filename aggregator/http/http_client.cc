@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/http/http_client.h"
+
+#include <curl/curl.h>
+#include <strings.h>
+
+#include <filesystem>
+
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr long kStallSeconds = 20;
+constexpr size_t kHeaderLinesMax = 64;
+
+struct ListEnd {
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+using HeaderList = std::unique_ptr<curl_slist, ListEnd>;
+
+// Filled by libcurl as it comes.
+struct Receiver {
+  HttpReply reply;
+  size_t bytes_max = 0;
+  bool is_too_large = false;
+};
+
+size_t TakeBody(char* bytes, size_t one, size_t size, void* to) {
+  auto& receiver = *static_cast<Receiver*>(to);
+  if (receiver.reply.body.size() + one * size > receiver.bytes_max) {
+    receiver.is_too_large = true;
+    return 0;
+  }
+  receiver.reply.body.append(bytes, one * size);
+  return one * size;
+}
+
+// libcurl itself refuses headers beyond 300 KiB.
+size_t TakeHeader(char* bytes, size_t one, size_t size, void* to) {
+  auto& lines = static_cast<Receiver*>(to)->reply.header_lines;
+  if (lines.size() < kHeaderLinesMax) lines.emplace_back(bytes, one * size);
+  return one * size;
+}
+
+bool AddHeader(const std::string& line, HeaderList& headers) {
+  curl_slist* const longer = curl_slist_append(headers.get(), line.c_str());
+  if (longer == nullptr) return false;
+  static_cast<void>(headers.release());  // it is the beginning of the longer one
+  headers.reset(longer);
+  return true;
+}
+
+void SetMethod(CURL* curl, const HttpRequest& request) {
+  if (request.method == "HEAD") {
+    curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
+    return;
+  }
+  if (request.method == "PUT" || request.method == "POST") {
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE,
+                     static_cast<curl_off_t>(request.body.size()));
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request.body.empty() ? "" : request.body.data());
+  }
+  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+}
+
+void SetTls(CURL* curl, const std::string& authorities) {
+  const std::string file = authorities.empty() ? MachineAuthorities() : authorities;
+  if (!file.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, file.c_str());
+  // Those that were named, and not those of the machine beside them.
+  if (!authorities.empty()) curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);
+}
+
+// https://HOST:PORT of an URL, without its path, in which there can be secrets.
+std::string_view ServerOf(std::string_view url) {
+  const size_t host = url.find("://");
+  return url.substr(0, host == std::string_view::npos ? host : url.find_first_of("/?", host + 3));
+}
+
+}  // namespace
+
+struct HttpClient::Handle {
+  Handle() {
+    static const CURLcode initialized = curl_global_init(CURL_GLOBAL_DEFAULT);
+    if (initialized == CURLE_OK) curl = curl_easy_init();
+  }
+  ~Handle() { curl_easy_cleanup(curl); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  CURL* curl = nullptr;
+};
+
+HttpClient::HttpClient() : handle_(std::make_unique<Handle>()) {}
+HttpClient::~HttpClient() = default;
+
+absl::StatusOr<HttpReply> HttpClient::Send(const HttpRequest& request) {
+  CURL* const curl = handle_->curl;
+  if (curl == nullptr) return Internal("libcurl cannot be used");
+  curl_easy_reset(curl);  // keeps the connection
+  HeaderList headers;
+  for (const std::string& line : request.headers) {
+    if (!AddHeader(line, headers)) return Internal("libcurl cannot be used");
+  }
+  Receiver receiver{.bytes_max = request.reply_bytes_max};
+  std::string signing;
+  char error[CURL_ERROR_SIZE] = {};
+  curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https,http");
+  curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  if (!request.through_proxy) curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
+                   static_cast<long>(request.connect_time.count()));
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(request.time.count()));
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, kStallSeconds);
+  if (request.signing) {
+    signing = fmt::format("aws:amz:{}:{}", request.signing->region, request.signing->service);
+    curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, signing.c_str());
+    curl_easy_setopt(curl, CURLOPT_USERNAME, request.signing->key_id.c_str());
+    curl_easy_setopt(curl, CURLOPT_PASSWORD, request.signing->secret.c_str());
+  }
+  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, static_cast<char*>(error));
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, TakeBody);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &receiver);
+  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, TakeHeader);
+  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &receiver);
+  SetMethod(curl, request);
+  SetTls(curl, request.authorities);
+  const CURLcode code = curl_easy_perform(curl);
+  if (receiver.is_too_large) {
+    return MakeStatus(absl::StatusCode::kOutOfRange, "{}: a reply of more than {} bytes",
+                      ServerOf(request.url), request.reply_bytes_max);
+  }
+  if (code != CURLE_OK) {
+    const bool is_of_trust = code == CURLE_PEER_FAILED_VERIFICATION ||
+                             code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_ISSUER_ERROR;
+    return MakeStatus(
+        is_of_trust ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kUnavailable,
+        "{}: {}", ServerOf(request.url),
+        error[0] != '\0' ? static_cast<const char*>(error) : curl_easy_strerror(code));
+  }
+  long status = 0;
+  curl_off_t length = 0;
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+  curl_easy_getinfo(curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+  receiver.reply.status = static_cast<int>(status);
+  receiver.reply.content_bytes = length > 0 ? static_cast<uint64_t>(length) : 0;
+  return std::move(receiver.reply);
+}
+
+std::string_view HttpReply::Header(std::string_view name) const {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  for (std::string_view line : header_lines) {
+    if (line.size() <= name.size() || line[name.size()] != ':' ||
+        strncasecmp(line.data(), name.data(), name.size()) != 0) {
+      continue;
+    }
+    line.remove_prefix(name.size() + 1);
+    const size_t begin = line.find_first_not_of(kBlanks);
+    if (begin == std::string_view::npos) return {};
+    return line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1);
+  }
+  return {};
+}
+
+std::string UrlEscaped(std::string_view text, bool keep_slashes) {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string escaped;
+  for (const char c : text) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') ||
+                          std::string_view("-._~").find(c) != std::string_view::npos;
+    if (is_plain || (c == '/' && keep_slashes)) {
+      escaped += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      escaped += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return escaped;
+}
+
+std::string MachineAuthorities(const std::string& root) {
+  for (const char* place :
+       {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+        "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) {
+    std::error_code none;
+    std::string path = root + place;
+    if (std::filesystem::is_regular_file(path, none)) return path;
+  }
+  return "";
+}
+
+}  // namespace neurontrace

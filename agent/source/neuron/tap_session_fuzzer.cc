@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any packets as what a tap says at the agent's socket, with any number of descriptors: mode,
+// length and bytes of each. No crash, no descriptor left open, and what a listener hears is clean.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "agent/source/neuron/tap_session.h"
+#include "base/clean_text.h"
+#include "base/fake_task_runner.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr uint8_t kWellFormed = 1;  // magic, version and length of the header are right
+constexpr uint8_t kSocketSecond = 2;
+constexpr int kDescriptorsShift = 2;
+constexpr size_t kDescriptorsMax = 9;
+
+void Check(bool good) {
+  if (!good) std::abort();
+}
+
+class Ear final : public TapSession::Listener {
+ public:
+  absl::Status OnGreeting(TapSession&, TapGreeting greeting) override {
+    Check(greeting.buffer.valid() && greeting.wake.valid());
+    Check(greeting.tap_version == CleanText(greeting.tap_version, greeting.tap_version.size()));
+    return absl::OkStatus();
+  }
+  void OnReport(TapSession&, const TapReport& report) override {
+    Check(report.detail.size() <= kTapStatusDetailBytesMax);
+    Check(report.detail == CleanText(report.detail, report.detail.size()));
+  }
+  void OnClosed(TapSession&, const absl::Status&) override { closed = true; }
+  bool closed = false;
+};
+
+void SendPacket(int socket, std::vector<char> bytes, uint8_t mode) {
+  if ((mode & kWellFormed) != 0) {
+    bytes.resize(std::max(bytes.size(), sizeof(TapMessageHeader)));
+    TapMessageHeader header;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    header.magic = kTapMessageMagic;
+    header.version = kTapProtocolVersion;
+    header.length = static_cast<uint32_t>(bytes.size());
+    std::memcpy(bytes.data(), &header, sizeof header);
+  }
+  iovec part = {bytes.data(), bytes.size()};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  const size_t count = std::min<size_t>(mode >> kDescriptorsShift, kDescriptorsMax);
+  std::vector<int> descriptors(count, STDIN_FILENO);
+  if (count > 1 && (mode & kSocketSecond) != 0) descriptors[1] = socket;
+  alignas(cmsghdr) char control[CMSG_SPACE(kDescriptorsMax * sizeof(int))] = {};
+  if (count > 0) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(count * sizeof(int));
+    std::memcpy(CMSG_DATA(rights), descriptors.data(), count * sizeof(int));
+  }
+  sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+int LowestFreeDescriptor() {
+  const int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+  close(fd);
+  return fd;
+}
+
+void Fuzz(std::string_view data) {
+  const int before = LowestFreeDescriptor();
+  {
+    int pair[2];
+    Check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
+    const UniqueFd tap(pair[0]);
+    FakeClock clock;
+    FakeTaskRunner runner(clock);
+    Ear ear;
+    TapSession session(UniqueFd(pair[1]), runner, clock, ear);
+    while (!ear.closed && data.size() > 2) {
+      const auto mode = static_cast<uint8_t>(data[0]);
+      const size_t bytes = std::min<size_t>(static_cast<uint8_t>(data[1]), data.size() - 2);
+      SendPacket(tap.get(), {data.begin() + 2, data.begin() + 2 + static_cast<ptrdiff_t>(bytes)},
+                 mode);
+      data.remove_prefix(2 + bytes);
+      runner.FireWatch(pair[1]);
+    }
+  }
+  Check(LowestFreeDescriptor() == before);
+}
+
+}  // namespace
+}  // namespace neurontrace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  neurontrace::Fuzz({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

@@ -9,11 +9,12 @@
 #include "trace/clock_evidence_codec.h"
 #include "wire/clock_messages.h"
 
+namespace {
+
 // Of texts that are no UTF-8 protobuf would write a line each.
-extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
+[[maybe_unused]] const auto kQuiet = google::protobuf::SetLogHandler(nullptr);
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace neurontrace;

@@ -2,6 +2,7 @@
 #include "wire/grpc_set_up.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <openssl/crypto.h>
 
@@ -28,8 +29,7 @@ Gate& TheGate() {
   return *gate;
 }
 
-void Pass(gpr_log_func_args* line) {
-  const std::string_view file(line->file);
+void Pass(const char* who, std::string_view message, std::string_view file, int line) {
   const size_t slash = file.rfind('/');
   Gate& gate = TheGate();
   const int64_t second = std::chrono::duration_cast<std::chrono::seconds>(
@@ -41,7 +41,7 @@ void Pass(gpr_log_func_args* line) {
     gate.second = second;
     gate.written = 0;
     if (gate.left_out > 0) {
-      gate.write(fmt::format("gRPC: {} more lines", gate.left_out));
+      gate.write(fmt::format("{}: {} more lines", who, gate.left_out));
       gate.left_out = 0;
     }
   }
@@ -50,8 +50,16 @@ void Pass(gpr_log_func_args* line) {
     return;
   }
   ++gate.written;
-  gate.write(fmt::format("gRPC: {} ({}:{})", line->message,
-                         file.substr(slash == std::string_view::npos ? 0 : slash + 1), line->line));
+  gate.write(fmt::format("{}: {} ({}:{})", who, message,
+                         file.substr(slash == std::string_view::npos ? 0 : slash + 1), line));
+}
+
+void PassGrpc(gpr_log_func_args* line) { Pass("gRPC", line->message, line->file, line->line); }
+
+// Of a text that is no UTF-8 in a call, protobuf says which field it is.
+void PassProtobuf(google::protobuf::LogLevel, const char* file, int line,
+                  const std::string& message) {
+  Pass("protobuf", message, file, line);
 }
 
 }  // namespace
@@ -61,8 +69,11 @@ void SetUpGrpc(GrpcLogWriter write) {
     Gate& gate = TheGate();
     const std::lock_guard lock(gate.mutex);
     gate.write = write;
+    gate.written = 0;
+    gate.left_out = 0;
   }
-  gpr_set_log_function(Pass);
+  gpr_set_log_function(PassGrpc);
+  google::protobuf::SetLogHandler(PassProtobuf);
   // gRPC's threads shake hands until the process is gone, and must not find OpenSSL tidied away.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 }

@@ -17,6 +17,9 @@
 namespace neurontrace {
 namespace {
 
+// Of texts that are no UTF-8 protobuf would write a line each.
+[[maybe_unused]] const auto kQuiet = google::protobuf::SetLogHandler(nullptr);
+
 template <typename Message>
 void CheckDoor(const std::string& bytes) {
   Message message;
@@ -78,12 +81,6 @@ void Fuzz(int kind, const std::string& bytes) {
 
 }  // namespace
 }  // namespace neurontrace
-
-// Of texts that are no UTF-8 protobuf would write a line each.
-extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whatever a kubelet answers, and whatever stands in a process's cgroup file: what is taken from it
 // is within its limits and holds no character that a name of Kubernetes has not.
+#include <google/protobuf/stubs/logging.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -12,6 +14,9 @@
 #include "trace/pod_limits.h"
 
 namespace {
+
+// Of texts that are no UTF-8 protobuf would write a line each.
+[[maybe_unused]] const auto kQuiet = google::protobuf::SetLogHandler(nullptr);
 
 void CheckName(std::string_view name, size_t bytes_max) {
   const bool good =

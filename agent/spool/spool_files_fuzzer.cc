@@ -2,6 +2,8 @@
 // Anything at all as a segment, a cursor file and a `running` file, with checksums made right so
 // that mutations get past them. What is read must keep its promises: records lie one behind the
 // other within the file, and a cursor makes the same file again.
+#include <google/protobuf/stubs/logging.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +15,9 @@
 #include "base/fake_file_system.h"
 
 namespace {
+
+// Of texts that are no UTF-8 protobuf would write a line each.
+[[maybe_unused]] const auto kQuiet = google::protobuf::SetLogHandler(nullptr);
 
 void Check(bool good, const char* what) {
   if (good) return;

@@ -19,6 +19,8 @@ constexpr int kTries = 3;
 // Of all tries of a request: what is slower than this, and never stalls, would outlive its claim.
 constexpr std::chrono::milliseconds kSendTime(kVolumeOperationNs / 1'000'000);
 constexpr std::chrono::milliseconds kFirstPause(200);
+// Between tries to have newer credentials, where who gives them does not answer.
+constexpr std::chrono::seconds kRenewalPause(30);
 constexpr size_t kMessageBytes = 300;
 constexpr std::string_view kMarkName = "x-amz-meta-neurontrace-upload";
 
@@ -41,20 +43,13 @@ std::string AuthoritiesOf(const S3Service& service, const Environment& environme
 }
 
 // Of a request that got no reply.
-absl::Status WithRemedy(const absl::Status& status, const std::string& url,
-                        const std::string& key) {
-  const std::string what(status.message());
-  switch (status.code()) {
-    case absl::StatusCode::kFailedPrecondition:
-      return FailedPrecondition(
-          "{}; give the certificate of who signed the service's one to the aggregator, with "
-          "--s3-ca FILE",
-          what);
-    case absl::StatusCode::kUnavailable:
-      return Unavailable("{} (of {})", what, url);
-    default:
-      return absl::Status(status.code(), fmt::format("{}/{}: {}", url, key, what));
-  }
+absl::Status WithRemedy(const absl::Status& status, const std::string& object) {
+  const char* const remedy = absl::IsFailedPrecondition(status)
+                                 ? "; give the certificate of who signed the service's one to the "
+                                   "aggregator, with --s3-ca FILE"
+                                 : "";
+  return absl::Status(status.code(),
+                      fmt::format("{}: {}{}", object, std::string(status.message()), remedy));
 }
 
 // In the words of the service.
@@ -152,7 +147,8 @@ absl::StatusOr<S3Reply> S3Client::SendOnce(const S3Request& request,
   }
   if (!request.body.empty()) http.headers.emplace_back("Content-Type: application/octet-stream");
   auto reply = http_.Send(http);
-  if (!reply.ok()) return WithRemedy(reply.status(), url_, request.key);
+  if (!reply.ok())
+    return WithRemedy(reply.status(), fmt::format("s3://{}/{}", bucket_, request.key));
   return S3Reply{.status = reply->status,
                  .body = std::move(reply->body),
                  .etag = std::string(reply->Header("etag")),
@@ -163,17 +159,20 @@ absl::StatusOr<S3Reply> S3Client::SendOnce(const S3Request& request,
 // Of a role, which end within hours: an export may take longer. Where new ones cannot be had, the
 // old ones may still be good for this request.
 void S3Client::RenewCredentials() {
-  if (!ExpireSoon(credentials_, SystemClock().RealtimeNs())) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_renewal_ || !ExpireSoon(credentials_, SystemClock().RealtimeNs())) return;
+  next_renewal_ = now + kRenewalPause;
   auto newer = find_credentials_.Find();
   if (newer.ok()) credentials_ = *std::move(newer);
 }
 
 absl::StatusOr<S3Reply> S3Client::Send(const S3Request& request) {
   using std::chrono::milliseconds;
+  const auto end = std::chrono::steady_clock::now() + kSendTime;
   RenewCredentials();
   milliseconds pause = kFirstPause;
-  const auto end = std::chrono::steady_clock::now() + kSendTime;
-  milliseconds left = kSendTime;
+  milliseconds left =
+      std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
   for (int tries = 1;; ++tries) {
     auto reply = SendOnce(request, left);
     const bool again =

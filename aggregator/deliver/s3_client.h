@@ -80,6 +80,7 @@ class S3Client {
   const std::string authorities_;
   S3CredentialsFinder find_credentials_;
   S3Credentials credentials_;
+  std::chrono::steady_clock::time_point next_renewal_;
   HttpClient http_;
 };
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/clean_text.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "trace/artifact_limits.h"
@@ -121,15 +122,16 @@ absl::StatusOr<ArtifactPlace> MakeArtifactPlace(std::string_view directory,
   ArtifactPlace place;
   const bool is_shared = directory == kSharedNeffs;
   if (!IsPlainName(directory) || (!is_shared && !ParseDirectory(directory, place))) {
-    return InvalidArgument("artifact: '{}' is no inspect directory", directory.substr(0, kToldMax));
+    return InvalidArgument("artifact: '{}' is no inspect directory",
+                           CleanText(directory, kToldMax));
   }
   if (!session.empty() && (is_shared || !IsInspectSession(session))) {
-    return InvalidArgument("artifact: '{}' is no time of a session", session.substr(0, kToldMax));
+    return InvalidArgument("artifact: '{}' is no time of a session", CleanText(session, kToldMax));
   }
   place.kind = IsPlainName(name) ? KindOf(name) : ArtifactKind::kUnspecified;
   if (place.kind == ArtifactKind::kUnspecified ||
       (is_shared && place.kind != ArtifactKind::kNeff)) {
-    return InvalidArgument("artifact: '{}' is no file of one", name.substr(0, kToldMax));
+    return InvalidArgument("artifact: '{}' is no file of one", CleanText(name, kToldMax));
   }
   place.directory = directory;
   place.session = session;

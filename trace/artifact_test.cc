@@ -84,6 +84,14 @@ TEST(ArtifactPlaceTest, RefusesWhatIsNoPlace) {
   }
 }
 
+TEST(ArtifactPlaceTest, WhatIsRefusedMakesNoLineOfItsOwn) {
+  for (const auto& status : {MakeArtifactPlace("x\ny", "", "a.neff").status(),
+                             MakeArtifactPlace("i-1_pid_2", "x\ny", "a.neff").status(),
+                             MakeArtifactPlace("i-1_pid_2", "", "x\ny").status()}) {
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("'x?y'"));
+  }
+}
+
 TEST(ArtifactRootTest, IsTheBeginningOfAHashAndNothingElse) {
   EXPECT_EQ(ArtifactRootOf("abc"), "ba7816bf8f01");
   EXPECT_TRUE(IsArtifactRoot(ArtifactRootOf("/var/inspect")));

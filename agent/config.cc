@@ -93,8 +93,10 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
                  "Trace file of PyTorch's or JAX's profiler (*.trace.json), or mapping file of "
                  "PyTorch for Neuron (framework_mapping_*.json), .gz or not, that belongs to every "
                  "capture; may be given more than once");
-  app.add_option("--framework-dir", config.framework_directory,
-                 "Directory to watch for such files while a capture runs")
+  app.add_option(
+         "--framework-dir", config.framework_directory,
+         "Directory to watch for such files while a capture runs; no symbolic link below it "
+         "is followed")
       ->check(CLI::ExistingDirectory);
   app.add_option("--inspect-dir", config.inspect_directories,
                  "Directory that the vendor's profiler writes to (NEURON_RT_INSPECT_OUTPUT_DIR of "

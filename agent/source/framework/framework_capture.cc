@@ -130,7 +130,8 @@ bool FrameworkCapture::Step() {
 bool FrameworkCapture::StepFile(File& file) {
   if (file.stream == nullptr) {
     if (!file.listed && !file.settled) return false;
-    file.stream = std::make_unique<TraceFileStream>(file.path);
+    file.stream = std::make_unique<TraceFileStream>(
+        file.path, file.listed ? "" : surroundings_.files.directory);
     return true;
   }
   switch (file.stream->state()) {

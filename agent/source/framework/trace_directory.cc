@@ -37,13 +37,21 @@ uint32_t PidOfDirectory(std::string_view path) {
   return error == std::errc() && end == digits.data() + digits.size() ? pid : 0;
 }
 
-bool LookAtFile(const std::string& path, FileState& state) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+namespace {
+
+void SetState(const struct stat& status, FileState& state) {
   state.bytes = static_cast<uint64_t>(status.st_size);
   state.modified_ns = static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
                       static_cast<uint64_t>(status.st_mtim.tv_nsec);
   state.inode = status.st_ino;
+}
+
+}  // namespace
+
+bool LookAtFile(const std::string& path, FileState& state) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  SetState(status, state);
   return true;
 }
 
@@ -62,8 +70,13 @@ std::map<std::string, FileState> ListTraceFiles(const std::string& directory, bo
     }
     if (it.depth() + 1 >= kDepthMax + 1) it.disable_recursion_pending();
     const std::string path = it->path().string();
+    struct stat status {};
+    if (!IsTraceFileName(it->path().filename().string()) || lstat(path.c_str(), &status) != 0 ||
+        (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))) {
+      continue;
+    }
     FileState state;
-    if (!IsTraceFileName(it->path().filename().string()) || !LookAtFile(path, state)) continue;
+    SetState(status, state);
     files.emplace(it->path().lexically_relative(directory).string(), state);
   }
   return files;

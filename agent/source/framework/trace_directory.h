@@ -30,7 +30,8 @@ uint32_t PidOfDirectory(std::string_view path);
 bool LookAtFile(const std::string& path, FileState& state);
 
 // The trace files below a directory, by path relative to it: in itself and in folders down to four
-// levels, as deep as JAX puts them. Links to folders are not followed. At most
+// levels, as deep as JAX puts them. No link is followed; one with the name of a trace file stands
+// there as it is, so that who opens it says that it is one. At most
 // limits::kFrameworkDirectoryEntriesMax entries are looked at; `truncated` tells that there were
 // more. A directory that is not there is empty.
 std::map<std::string, FileState> ListTraceFiles(const std::string& directory, bool& truncated);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/unique_fd.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -18,6 +19,23 @@ namespace {
 
 constexpr size_t kInputBytes = 64u << 10;
 constexpr int kGzipWindowBits = 15 + 16;  // zlib: largest window, gzip framing only
+
+// Not to hang on a named pipe that somebody put into a watched directory.
+constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
+// A descriptor, or -1 with errno; a link is ELOOP, or ENOTDIR where it stands for a directory.
+int OpenBelow(const std::string& root, std::string_view name) {
+  UniqueFd folder(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (size_t slash = name.find('/'); folder.valid() && slash != std::string_view::npos;
+       slash = name.find('/')) {
+    const std::string step(name.substr(0, slash));
+    name.remove_prefix(slash + 1);
+    folder =
+        UniqueFd(openat(folder.get(), step.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  }
+  if (!folder.valid()) return -1;
+  return openat(folder.get(), std::string(name).c_str(), kOpenFlags | O_NOFOLLOW);
+}
 
 }  // namespace
 
@@ -90,13 +108,18 @@ struct TraceFile::Impl {
   }
 };
 
-absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path) {
+absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path, const std::string& root) {
   auto impl = std::make_unique<Impl>();
   impl->path = path;
-  // Not to hang on a named pipe that somebody put into a watched directory.
-  impl->fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  impl->fd = root.empty() ? open(path.c_str(), kOpenFlags)
+                          : OpenBelow(root, std::string_view(path).substr(root.size() + 1));
   if (impl->fd < 0) {
     if (errno == ENOENT) return NotFound("{}: no such file", path);
+    if (!root.empty() && (errno == ELOOP || errno == ENOTDIR)) {
+      return InvalidArgument(
+          "{}: a symbolic link below {}, which is not followed: put the file itself there", path,
+          root);
+    }
     return Unavailable("{}: cannot open: {}", path, strerror(errno));
   }
   struct stat status {};

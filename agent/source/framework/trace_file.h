@@ -15,8 +15,10 @@ namespace neurontrace {
 // thread at a time; a second reading is a second object.
 class TraceFile {
  public:
-  // NOT_FOUND and the like with the path, INVALID_ARGUMENT where it is no regular file.
-  static absl::StatusOr<TraceFile> Open(const std::string& path);
+  // NOT_FOUND and the like with the path, INVALID_ARGUMENT where it is no regular file. Where
+  // `root` is given the path lies below it, and is a job's to make: no symbolic link behind the
+  // root is followed, as this process may read more than that job may.
+  static absl::StatusOr<TraceFile> Open(const std::string& path, const std::string& root = "");
 
   TraceFile(TraceFile&&) noexcept;
   TraceFile& operator=(TraceFile&&) noexcept;

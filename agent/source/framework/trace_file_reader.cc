@@ -22,8 +22,9 @@ bool IsEmptyObject(std::string_view text) {
 
 absl::StatusOr<TraceFileReader> TraceFileReader::Open(const std::string& path,
                                                       const TraceFileFacts& facts,
-                                                      uint64_t first_element) {
-  ASSIGN_OR_RETURN(TraceFile file, TraceFile::Open(path));
+                                                      uint64_t first_element,
+                                                      const std::string& root) {
+  ASSIGN_OR_RETURN(TraceFile file, TraceFile::Open(path, root));
   return TraceFileReader(std::move(file), TraceFileScan::ArrayKeyOf(path), facts, first_element);
 }
 

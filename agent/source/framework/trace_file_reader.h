@@ -22,9 +22,11 @@ namespace neurontrace {
 // TraceFileScan was the first. Memory does not grow with the file. One thread at a time.
 class TraceFileReader {
  public:
-  // `first_element`: elements before it are passed over (an earlier agent has stored them).
+  // `first_element`: elements before it are passed over (an earlier agent has stored them). `root`:
+  // see TraceFile::Open.
   static absl::StatusOr<TraceFileReader> Open(const std::string& path, const TraceFileFacts& facts,
-                                              uint64_t first_element = 0);
+                                              uint64_t first_element = 0,
+                                              const std::string& root = "");
 
   enum class Kind : uint8_t { kEvent, kLoss, kEnd };
 

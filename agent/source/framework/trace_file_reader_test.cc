@@ -15,6 +15,7 @@
 #include <fstream>
 #include <map>
 
+#include "agent/source/framework/trace_directory.h"
 #include "agent/source/framework/trace_file_scan.h"
 #include "trace/framework_limits.h"
 #include "trace/limits.h"
@@ -204,6 +205,25 @@ TEST_F(TraceFileReaderTest, MetadataBeforeAnyTimeTakesTheFirstTimeOfTheFile) {
 TEST_F(TraceFileReaderTest, RefusesWhatIsNoRegularFile) {
   EXPECT_EQ(TraceFileScan::Open(folder_).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(TraceFileScan::Open(folder_ + "/none").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(TraceFileReaderTest, NoLinkBelowAWatchedDirectoryIsFollowed) {
+  const std::string secret = Write("secret.json", R"({"traceEvents":[]})");
+  const std::string watched = folder_ + "/watched";
+  std::filesystem::create_directories(watched + "/run");
+  std::filesystem::copy_file(secret, watched + "/run/trace.json");
+  std::filesystem::create_symlink(secret, watched + "/trace.json");
+  std::filesystem::create_directory_symlink(folder_, watched + "/folder");
+  EXPECT_TRUE(TraceFileScan::Open(watched + "/run/trace.json", watched).ok());
+  EXPECT_TRUE(TraceFileScan::Open(watched + "/trace.json").ok()) << "the operator's own path";
+  for (const std::string& path : {watched + "/trace.json", watched + "/folder/secret.json"}) {
+    const absl::Status status = TraceFileScan::Open(path, watched).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_NE(status.message().find("a symbolic link below"), std::string::npos) << status;
+  }
+  bool truncated = false;
+  const auto files = ListTraceFiles(watched, truncated);
+  EXPECT_EQ(files.size(), 2u) << "the file, and the link for what it is";
 }
 
 TEST_F(TraceFileReaderTest, OtherFilesAreNoTraceFiles) {

@@ -38,8 +38,9 @@ std::string_view TraceFileScan::ArrayKeyOf(std::string_view path) {
   return IsFrameworkMappingName(path) ? "data" : "traceEvents";
 }
 
-absl::StatusOr<TraceFileScan> TraceFileScan::Open(const std::string& path) {
-  ASSIGN_OR_RETURN(TraceFile file, TraceFile::Open(path));
+absl::StatusOr<TraceFileScan> TraceFileScan::Open(const std::string& path,
+                                                  const std::string& root) {
+  ASSIGN_OR_RETURN(TraceFile file, TraceFile::Open(path, root));
   return TraceFileScan(std::move(file), path);
 }
 

@@ -31,7 +31,8 @@ struct TraceFileFacts {
 // The first reading, in steps, so that a large file does not hold up the sequence it is read on.
 class TraceFileScan {
  public:
-  static absl::StatusOr<TraceFileScan> Open(const std::string& path);
+  // `root`: see TraceFile::Open.
+  static absl::StatusOr<TraceFileScan> Open(const std::string& path, const std::string& root = "");
 
   // The member of a file of this name that holds its elements.
   static std::string_view ArrayKeyOf(std::string_view path);

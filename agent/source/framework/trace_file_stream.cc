@@ -11,8 +11,9 @@ constexpr int kReadStepEvents = 512;
 
 }  // namespace
 
-TraceFileStream::TraceFileStream(std::string path) : path_(std::move(path)) {
-  auto scan = TraceFileScan::Open(path_);
+TraceFileStream::TraceFileStream(std::string path, std::string root)
+    : path_(std::move(path)), root_(std::move(root)) {
+  auto scan = TraceFileScan::Open(path_, root_);
   if (scan.ok()) {
     scan_.emplace(*std::move(scan));
   } else {
@@ -32,7 +33,7 @@ void TraceFileStream::Read(std::unique_ptr<StreamWriter> writer, uint64_t first_
         {{RankSource::kFrameworkFile, *facts_.rank, facts_.world_size.value_or(0),
           "distributedInfo.rank of " + writer_->stream().name}});
   }
-  auto reader = TraceFileReader::Open(path_, facts_, first_element);
+  auto reader = TraceFileReader::Open(path_, facts_, first_element, root_);
   if (!reader.ok()) {
     // It was there a moment ago. What it held is lost; its stream says so.
     writer_->AddLoss(first_element, {.place = LossPlace::kDecode,

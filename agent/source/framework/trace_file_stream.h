@@ -26,8 +26,8 @@ class TraceFileStream {
     kFailed,  // cannot be opened; see problem()
   };
 
-  // Begins to look through the file.
-  explicit TraceFileStream(std::string path);
+  // Begins to look through the file. `root`: see TraceFile::Open.
+  explicit TraceFileStream(std::string path, std::string root = "");
 
   // From kScanned or kIncomplete: writes the file's events to `writer`, continuing behind what its
   // cursor says. The first element of traceEvents to write is `first_element`.
@@ -56,6 +56,7 @@ class TraceFileStream {
   void StepRead(ShapeCache& shapes);
 
   const std::string path_;
+  const std::string root_;
   State state_ = State::kScanning;
   std::string problem_;
   TraceFileFacts facts_;

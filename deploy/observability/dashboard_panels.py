@@ -17,6 +17,16 @@ def rate(series):
     return f"rate({series}[$__rate_interval])"
 
 
+def how_often(series, by="", window="$__rate_interval"):
+    """What happens seldom, in the interval before each point: a whole number, though Prometheus extrapolates."""
+    return f"round(sum{by} (increase({series}[{window}])))"
+
+
+def in_range(series):
+    """How often in all that the dashboard shows."""
+    return how_often(series, window="$__range")
+
+
 def stat(title, says, expr, **more):
     return {"type": "stat", "title": title, "says": says, "queries": [(expr, "")], "width": 4, **more}
 
@@ -27,6 +37,13 @@ def graph(title, says, *queries, **more):
 
 def by_instance(expr, how="sum"):
     return f"{how} by (instance_id) ({expr})", "{{instance_id}}"
+
+
+def headroom(title, says, series, least):
+    """What is short is worst. Seconds on a logarithmic axis, which has room for half a second and for a day, but not
+    for 0: what is less than a tenth of a second lies on its floor."""
+    expr, name = by_instance(series, "min")
+    return graph(title, says, (f"clamp_min({expr}, 0.1)", name), unit="s", min=0.1, log=True, least=True, below=least)
 
 
 def quantiles(histogram, of=aggregator):
@@ -40,15 +57,17 @@ FLEET = {
     "says": "All agents: what they record, what is near to being lost, what is lost, and what it costs.",
     "rows": [
         ("Now", [
-            stat("Agents up", "Agents that answer Prometheus.", 'sum(up{job="neurontrace-agent"})'),
+            stat("Agents up", "Agents that answer Prometheus.", 'sum(up{job="neurontrace-agent"})', below=1, width=3),
+            stat("Agents down", "Agents that Prometheus knows of, and that do not answer.",
+                 'count(up{job="neurontrace-agent"}) - sum(up{job="neurontrace-agent"})', red=1, width=3),
             stat("Without an aggregator", "Agents that no aggregator has welcomed.",
                  f"count({agent('aggregator_connected')}) - sum({agent('aggregator_connected')})", red=1),
-            stat("Workers", "Worker processes that agents know.", f"sum({agent('workers')})"),
+            stat("Workers", "Worker processes that agents know.", f"sum({agent('workers')})", width=3),
             stat("Recorded", "Events put into chunks.", f"sum({rate(agent('core_events_total'))})", unit="cps"),
             stat("Lost in the range", "Events known to be lost before an agent, or given up after it.",
-                 f"sum(increase({agent('losses_total')}[$__range]))", red=1),
-            stat("Spools, the fullest", "How full the fullest spool is.",
-                 f"max({agent('spool_bytes')} / {agent('spool_bytes_max')})", unit="percentunit", red=0.8),
+                 in_range(agent("losses_total")), red=1),
+            stat("Fullest spool", "How full it is.", f"max({agent('spool_bytes')} / {agent('spool_bytes_max')})",
+                 unit="percentunit", red=0.8, width=3),
         ]),
         ("Recording", [
             graph("Events by instance", "Events put into chunks.",
@@ -63,20 +82,20 @@ FLEET = {
                   (f"sum({rate(agent('events_skipped_total'))})", "skipped"), unit="cps"),
         ]),
         ("Headroom", [
-            graph("Runtime's rings, the least", "Seconds from a fetch until the ring overwrites. Below half a second "
-                  "events are about to be lost.", by_instance(agent("ring_seconds_to_overwrite"), "min"), unit="s"),
-            graph("Taps' buffers, the least", "Seconds until the fullest buffer of a tap is full.",
-                  by_instance(agent("tap_buffer_seconds_to_full"), "min"), unit="s"),
+            headroom("Runtime's rings, the least", "Seconds from a fetch until the ring overwrites. Below half a "
+                     "second events are about to be lost.", agent("ring_seconds_to_overwrite"), 0.5),
+            headroom("Taps' buffers, the least", "Seconds until the fullest buffer of a tap is full. Below a second "
+                     "events are about to be lost.", agent("tap_buffer_seconds_to_full"), 1),
             graph("Spool", "How full each spool is.",
                   (f"{agent('spool_bytes')} / {agent('spool_bytes_max')}", "{{instance_id}}"),
                   unit="percentunit", red=0.8),
         ]),
         ("Losses", [
-            graph("By place and reason", "Events, in the words of certificates.",
+            graph("Losses by place and reason", "Events, in the words of certificates.",
                   (f"sum by (place, reason) ({rate(agent('losses_total'))})", "{{place}}: {{reason}}"), unit="cps"),
-            graph("By instance", "Events, wherever they were lost.",
+            graph("Losses by instance", "Events, wherever they were lost.",
                   by_instance(rate(agent("losses_total"))), unit="cps"),
-            graph("By what happened", "Documents and chunks, not events.",
+            graph("Losses by what happened", "Documents and chunks, not events.",
                   (f"sum({rate(agent('tap_documents_refused_total'))})", "no room in a tap's buffer"),
                   (f"sum({rate(agent('documents_malformed_total'))})", "documents malformed"),
                   (f"sum({rate(agent('queue_overflows_total'))})", "queue full"),
@@ -87,13 +106,15 @@ FLEET = {
         ]),
         ("On the way", [
             graph("Waiting for the aggregator", "Chunks in memory or in the spool.",
-                  by_instance(agent("queue_chunks"))),
+                  by_instance(agent("queue_chunks")), decimals=0),
             graph("Time to the acknowledgement", "From sending a chunk to the answer that it is durable.",
                   *quantiles("acknowledge_seconds", agent), unit="s"),
             graph("Disks under spools", "What they have left, the fullest five.",
-                  (f"bottomk(5, {agent('spool_disk_free_bytes')})", "{{instance_id}}"), unit="bytes"),
+                  (f"bottomk(5, {agent('spool_disk_free_bytes')})", "{{instance_id}}"), unit="bytes", below=500e6,
+                  least=True),
             graph("Agents by version", "What runs, by version.",
-                  ('count by (version) (neurontrace_build_info{program="neurontrace-agent"})', "{{version}}")),
+                  ('count by (version) (neurontrace_build_info{program="neurontrace-agent"})', "{{version}}"),
+                  decimals=0),
             graph("Canary's round trip", "From sending a canary to its acknowledgement: the whole way, with the store.",
                   by_instance(agent("canary_round_trip_seconds"), "max"), unit="s"),
             graph("Canary's age", "Since the last acknowledged canary was sent. Above 180 s data does not flow.",
@@ -103,10 +124,10 @@ FLEET = {
             graph("Processor time of tracing", "Of tap and agent, for the costliest worker of each instance.",
                   by_instance(agent("worker_core_ppm") + " / 1e6", "max"), unit="percentunit"),
             graph("Clock probes", "Answered probes; none: times of that instance have no bound.",
-                  by_instance(rate(agent("clock_exchanges_total"))), unit="cps"),
-            graph("Clocks set or stopped", "Steps of CLOCK_REALTIME, pauses, suspends, migrations.",
-                  by_instance(f"increase({agent('clock_realtime_steps_total')}[$__rate_interval])"
-                              f" + increase({agent('clock_breaks_total')}[$__rate_interval])")),
+                  by_instance(rate(agent("clock_exchanges_total"))), unit="cps", least=True),
+            graph("Clocks set or stopped", "In each interval: steps of CLOCK_REALTIME, pauses, suspends, migrations.",
+                  (how_often(agent("clock_realtime_steps_total"), " by (instance_id)") + " + "
+                   + how_often(agent("clock_breaks_total"), " by (instance_id)"), "{{instance_id}}"), decimals=0),
         ]),
     ],
 }
@@ -116,14 +137,14 @@ AGGREGATOR = {
     "says": "The aggregator: what comes in, how fast it is made durable, the store, clocks, retention.",
     "rows": [
         ("Now", [
-            stat("Up", "Aggregators that answer Prometheus.", 'sum(up{job="neurontrace-aggregator"})'),
+            stat("Up", "Aggregators that answer Prometheus.", 'sum(up{job="neurontrace-aggregator"})', below=1),
             stat("Agents", "Agents connected.", f"sum({aggregator('agents_connected')})"),
             stat("Workers", "Workers of connected agents.", f"sum({aggregator('workers')})"),
             stat("Store", "Bytes of the store on disk.", f"sum({aggregator('store_bytes')})", unit="bytes"),
             stat("Damaged chunks", "Chunks found damaged on disk since the start.",
                  f"sum({aggregator('store_chunks_damaged')})", red=1),
             stat("Writes refused", "By the store, in the range.",
-                 f"sum(increase({aggregator('store_errors_total')}[$__range]))", red=1),
+                 in_range(aggregator("store_errors_total")), red=1),
         ]),
         ("Ingest", [
             graph("Events stored", "Events in chunks that are durable.",
@@ -145,15 +166,17 @@ AGGREGATOR = {
                   (aggregator("store_bytes"), "store"), (aggregator("artifact_store_bytes"), "artifacts"),
                   (aggregator("store_wal_bytes"), "log"), (aggregator("store_blob_garbage_bytes"), "garbage"),
                   unit="bytes"),
-            graph("Disk", "What the store's disk has left, and what it will have in four hours as it goes.",
+            graph("Disk", "What the store's disk has left, and what it will have in four hours as it goes: less than "
+                  "0, and it is full before.",
                   (aggregator("disk_free_bytes"), "free"),
-                  (f"predict_linear({aggregator('disk_free_bytes')}[1h], 4 * 3600)", "in four hours"), unit="bytes"),
+                  (f"predict_linear({aggregator('disk_free_bytes')}[1h], 4 * 3600)", "in four hours"), unit="bytes",
+                  below=5e9, min=None),
             graph("RocksDB's backlog", "Write buffers, and what compaction has still to rewrite.",
                   (aggregator("store_memtable_bytes"), "write buffers"),
                   (aggregator("store_compaction_pending_bytes"), "to compact"), unit="bytes"),
             graph("RocksDB stalls", "1 while it slows writers down or stops them; and what failed in the background.",
                   (aggregator("store_write_stalled"), "stalled"),
-                  (f"increase({aggregator('store_background_errors_total')}[$__rate_interval])", "errors"), red=1),
+                  (how_often(aggregator("store_background_errors_total")), "errors"), red=1, decimals=0),
             graph("Events lost", "By place and reason, when it becomes known to the store.",
                   (f"sum by (place, reason) ({rate(aggregator('events_lost_total'))})", "{{place}}: {{reason}}"),
                   unit="cps"),
@@ -182,55 +205,55 @@ CAPTURES = {
     "says": "What people and rules ask for: captures, exports, triggers, artifacts.",
     "rows": [
         ("Now", [
-            stat("Running", "Captures arming, recording or stopping.", f"sum({aggregator('captures_running')})"),
-            stat("Stored", "Captures in the store.", f"sum({aggregator('captures_stored')})"),
+            stat("Captures running", "Arming, recording or stopping.", f"sum({aggregator('captures_running')})"),
+            stat("Captures stored", "Captures in the store.", f"sum({aggregator('captures_stored')})"),
             stat("Streams", "Streams of running captures.", f"sum({aggregator('streams_live')})"),
-            stat("Not begun", "In the range: nobody matched, or too few could take part.",
-                 f"sum(increase({aggregator('captures_not_begun_total')}[$__range]))", red=1),
+            stat("Captures not begun", "In the range: nobody matched, or too few could take part.",
+                 in_range(aggregator("captures_not_begun_total")), red=1),
             stat("Exports failed", "In the range.",
-                 f"sum(increase({aggregator('exports_failed_total')}[$__range]))", red=1),
-            stat("Standing exports", "Still to be written.", f"sum({aggregator('standing_exports_pending')})"),
+                 in_range(aggregator("exports_failed_total")), red=1),
+            stat("Standing exports pending", "Still to be written.", f"sum({aggregator('standing_exports_pending')})"),
         ]),
         ("Captures", [
-            graph("Begun and not begun", "In each interval.",
-                  (f"sum(increase({aggregator('captures_begun_total')}[$__rate_interval]))", "begun"),
-                  (f"sum(increase({aggregator('captures_not_begun_total')}[$__rate_interval]))", "not begun"),
-                  (f"sum(increase({aggregator('captures_expired_total')}[$__rate_interval]))", "expired")),
-            graph("Ended", "In each interval, by outcome.",
-                  (f"sum by (outcome) (increase({aggregator('captures_ended_total')}[$__rate_interval]))",
-                   "{{outcome}}")),
-            graph("Refused", "Commands to start a capture, by why they were refused.",
-                  (f"sum by (reason) (increase({aggregator('captures_refused_total')}[$__rate_interval]))",
-                   "{{reason}}")),
+            graph("Captures begun and not begun", "In each interval; expired: deleted by their retention.",
+                  (how_often(aggregator("captures_begun_total")), "begun"),
+                  (how_often(aggregator("captures_not_begun_total")), "not begun"),
+                  (how_often(aggregator("captures_expired_total")), "expired"), decimals=0),
+            graph("Captures ended", "In each interval, by outcome.",
+                  (how_often(aggregator("captures_ended_total"), " by (outcome)"),
+                   "{{outcome}}"), decimals=0),
+            graph("Captures refused", "Commands to start a capture, by why they were refused.",
+                  (how_often(aggregator("captures_refused_total"), " by (reason)"),
+                   "{{reason}}"), decimals=0),
             graph("Time to arm", "From the command to the decision: the slowest agent's answer.",
                   *quantiles("arm_seconds"), unit="s"),
-            graph("Workers refused", "Selected workers without a part, by what kept them.",
-                  (f"sum by (obstacle) ({aggregator('workers_refused_total')})", "{{obstacle}}")),
+            graph("Workers refused", "Selected workers without a part, since the aggregator's start.",
+                  (f"sum by (obstacle) ({aggregator('workers_refused_total')})", "{{obstacle}}"), decimals=0),
         ]),
         ("Exports", [
-            graph("Being made", "Eight that people ask for at most, and one standing.",
-                  (aggregator("exports_running"), "{{instance}}")),
-            graph("Begun, failed, refused", "In each interval.",
-                  (f"sum(increase({aggregator('exports_total')}[$__rate_interval]))", "begun"),
-                  (f"sum(increase({aggregator('exports_failed_total')}[$__rate_interval]))", "failed"),
-                  (f"sum(increase({aggregator('exports_refused_total')}[$__rate_interval]))", "refused")),
+            graph("Exports being made", "Eight that people ask for at most, and one standing.",
+                  (aggregator("exports_running"), "{{instance}}"), decimals=0),
+            graph("Exports begun, failed, refused", "In each interval.",
+                  (how_often(aggregator("exports_total")), "begun"),
+                  (how_often(aggregator("exports_failed_total")), "failed"),
+                  (how_often(aggregator("exports_refused_total")), "refused"), decimals=0),
             graph("Time of an export", "Those that failed included.", *quantiles("export_seconds"), unit="s"),
             graph("Bytes of exports", "By format, while they are written.",
                   (f"sum by (format) ({rate(aggregator('export_bytes_total'))})", "{{format}}"), unit="Bps"),
-            graph("Standing exports", "In each interval.",
-                  (f"sum(increase({aggregator('standing_exports_done_total')}[$__rate_interval]))", "done"),
-                  (f"sum(increase({aggregator('standing_exports_retried_total')}[$__rate_interval]))", "tried again"),
-                  (f"sum(increase({aggregator('standing_exports_failed_total')}[$__rate_interval]))", "given up")),
+            graph("Standing exports written", "In each interval.",
+                  (how_often(aggregator("standing_exports_done_total")), "done"),
+                  (how_often(aggregator("standing_exports_retried_total")), "tried again"),
+                  (how_often(aggregator("standing_exports_failed_total")), "given up"), decimals=0),
         ]),
         ("Triggers and artifacts", [
-            graph("Rules fired", "Captures that rules asked for.",
-                  (f"sum(increase({aggregator('triggers_fired_total')}[$__rate_interval]))", "fired")),
-            graph("Fired without a capture of their own", "By why.",
-                  (f"sum by (reason) (increase({aggregator('triggers_suppressed_total')}[$__rate_interval]))",
-                   "{{reason}}")),
-            graph("Artifacts", "Files of the vendor's profiler: kept, and bytes received.",
-                  (f"sum(increase({aggregator('artifacts_kept_total')}[$__rate_interval]))", "kept"),
-                  (f"sum(increase({aggregator('artifacts_forgone_total')}[$__rate_interval]))", "not handed over")),
+            graph("Rules fired", "Captures that rules asked for, in each interval.",
+                  (how_often(aggregator("triggers_fired_total")), "fired"), decimals=0),
+            graph("Fired without a capture of their own", "In each interval, by why.",
+                  (how_often(aggregator("triggers_suppressed_total"), " by (reason)"),
+                   "{{reason}}"), decimals=0),
+            graph("Artifacts", "Files of the vendor's profiler, in each interval.",
+                  (how_often(aggregator("artifacts_kept_total")), "kept"),
+                  (how_often(aggregator("artifacts_forgone_total")), "not handed over"), decimals=0),
         ]),
     ],
 }

@@ -22,7 +22,8 @@ import dashboard_panels  # noqa: E402
 FOLDER = pathlib.Path(__file__).resolve().parent / "dashboards"
 COLUMNS = 24
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-HEIGHTS = {"stat": 4, "timeseries": 8}
+HEIGHTS = {"stat": 4, "timeseries": 9}
+COUNTED = ("short", "cps")  # units of which 1 is not little
 
 
 def variables(dashboard):
@@ -39,29 +40,68 @@ def variables(dashboard):
     ]
 
 
+def is_drawn(panel):
+    return panel["type"] == "timeseries"
+
+
+def thresholds(panel):
+    """Red from `red` on, as a line; or red below `below`, as an area, as the line would have the colour above it."""
+    if "below" in panel:
+        good = "transparent" if is_drawn(panel) else "green"
+        return "area", [{"color": "red", "value": None}, {"color": good, "value": panel["below"]}]
+    if "red" in panel:
+        return "line", [{"color": "green", "value": None}, {"color": "red", "value": panel["red"]}]
+    return "off", [{"color": "green", "value": None}]
+
+
+def is_open_ended(panel):
+    """Whether how many lines it has is not known here, or they are more than a legend of one line holds."""
+    return len(panel["queries"]) > 4 or any("{{" in name for _, name in panel["queries"])
+
+
 def field_config(panel):
-    thresholds = [{"color": "green", "value": None}]
-    if panel.get("red") is not None:
-        thresholds.append({"color": "red", "value": panel["red"]})
-    defaults = {"unit": panel.get("unit", "short"), "min": 0,
-                "thresholds": {"mode": "absolute", "steps": thresholds}}
-    if panel["type"] == "timeseries":
-        defaults["custom"] = {"drawStyle": "line", "lineWidth": 1, "fillOpacity": 10, "showPoints": "never",
-                              "thresholdsStyle": {"mode": "line" if len(thresholds) > 1 else "off"}}
+    unit = panel.get("unit", "short")
+    style, steps = thresholds(panel)
+    defaults = {"unit": unit, "thresholds": {"mode": "absolute", "steps": steps}}
+    least = panel.get("min", 0)
+    if least is not None:
+        defaults["min"] = least
+    if "decimals" in panel:
+        defaults["decimals"] = panel["decimals"]
+    if is_drawn(panel):
+        # A filled line hides the ones behind it. Points: a line of one value, between two gaps, is seen by them alone.
+        defaults["custom"] = {"drawStyle": "line", "lineWidth": 1, "fillOpacity": 10 if len(panel["queries"]) == 1
+                              and not is_open_ended(panel) else 0, "showPoints": "auto",
+                              "thresholdsStyle": {"mode": style}}
+        if unit in COUNTED:  # else the axis of what is 0 all the time ends at 100
+            defaults["custom"]["axisSoftMax"] = 1
+        if least is None:  # 0 is shown, and what is below it
+            defaults["custom"]["axisSoftMin"] = 0
+        if panel.get("log"):
+            defaults["custom"]["scaleDistribution"] = {"type": "log", "log": 10}
     return {"defaults": defaults, "overrides": []}
 
 
+def legend(panel):
+    """Of few lines a list; else a table, the worst line first, as there is room for the first ones only."""
+    if not is_open_ended(panel):
+        return {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []}
+    least = panel.get("least", False)
+    return {"displayMode": "table", "placement": "bottom", "showLegend": True, "calcs": ["min" if least else "max"],
+            "sortBy": "Min" if least else "Max", "sortDesc": not least}
+
+
 def options(panel):
-    if panel["type"] == "stat":
-        return {"colorMode": "value", "graphMode": "area", "justifyMode": "auto", "orientation": "auto",
-                "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}, "textMode": "auto"}
-    return {"legend": {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []},
-            "tooltip": {"mode": "multi", "sort": "desc"}}
+    if is_drawn(panel):
+        return {"legend": legend(panel), "tooltip": {"mode": "multi", "sort": "asc" if panel.get("least") else "desc"}}
+    return {"colorMode": "value", "graphMode": "none", "justifyMode": "auto", "orientation": "auto",
+            "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}, "textMode": "auto"}
 
 
 def make_panel(number, panel, place):
-    targets = [{"refId": chr(ord("A") + i), "datasource": SOURCE, "expr": expr, "legendFormat": legend,
-                "range": True, "instant": False} for i, (expr, legend) in enumerate(panel["queries"])]
+    once = not is_drawn(panel)  # a number is that of now: the last one of the range may be of a program that is gone
+    targets = [{"refId": chr(ord("A") + i), "datasource": SOURCE, "expr": expr, "legendFormat": name,
+                "range": not once, "instant": once} for i, (expr, name) in enumerate(panel["queries"])]
     return {"id": number, "type": panel["type"], "title": panel["title"], "description": panel["says"],
             "datasource": SOURCE, "gridPos": place, "targets": targets, "fieldConfig": field_config(panel),
             "options": options(panel)}

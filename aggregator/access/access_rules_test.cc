@@ -116,6 +116,10 @@ TEST(AccessRulesTest, ProblemsNameTheLineAndTheWayOut) {
               HasSubstr("f:2: [a]: certificate is dns:NAME, uri:URI or cn:NAME"));
   EXPECT_THAT(ProblemOf("[a]\ntoken-sha256 = secret\nrole = admin\n"),
               HasSubstr("64 hexadecimal digits"));
+  for (const char* nothing : {"", "\n"}) {
+    EXPECT_THAT(ProblemOf("[a]\ntoken-sha256 = " + Sha256HexOf(nothing) + "\nrole = admin\n"),
+                HasSubstr("f:2: [a]: token-sha256 is the hash of an empty text"));
+  }
   EXPECT_THAT(ProblemOf("[a]\ncertificate = cn:a,\nrole = admin\n"),
               HasSubstr("a comma with nothing beside it"));
   EXPECT_THAT(ProblemOf("[a]\ncolour = red\n"), HasSubstr("colour is no key: the keys are"));

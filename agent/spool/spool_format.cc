@@ -242,6 +242,8 @@ absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes) {
         has_behind ? reader.TakeBytes(reader.Take<uint32_t>()) : std::string_view();
     if (!behind.empty()) {
       ASSIGN_OR_RETURN(stream.behind, TakeBehind(behind, identity));
+      // Bytes that say nothing, as of fields that are not known: the same as none.
+      if (*stream.behind == StreamCursor{.stream = identity}) stream.behind.reset();
     }
     cursor.streams.insert_or_assign(std::move(identity), std::move(stream));
   }

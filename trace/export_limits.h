@@ -16,6 +16,9 @@ inline constexpr size_t kExportsAtOnceMax = 8;
 // Files that an export goes on with. Beyond, the CLI begins anew, and the aggregator refuses.
 inline constexpr size_t kExportHeldFilesMax = 4'096;
 
+// Header lines of another service's reply (aggregator/http). Further ones are not looked at.
+inline constexpr size_t kHttpHeaderLinesMax = 64;
+
 // What a service answers that gives a role its credentials. Larger: FAILED_PRECONDITION, no export.
 inline constexpr size_t kRoleAnswerBytesMax = 64u << 10;
 

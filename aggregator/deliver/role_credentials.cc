@@ -70,8 +70,11 @@ bool IsAddressOrLocalhost(std::string_view host) {
 // Empty: none is named.
 absl::StatusOr<std::string> ContainerUrl(const Environment& environment) {
   if (const std::string path = environment("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-      path.starts_with('/')) {
-    return "http://169.254.170.2" + path;
+      !path.empty()) {
+    if (path.starts_with('/')) return "http://169.254.170.2" + path;
+    return FailedPrecondition(
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is '{}': it has to begin with /",
+        CleanText(path, kRoleWordsBytes));
   }
   std::string url = environment("AWS_CONTAINER_CREDENTIALS_FULL_URI");
   if (url.empty() || url.starts_with("https://")) return url;
@@ -139,7 +142,10 @@ std::optional<S3Credentials> ReadWebIdentityAnswer(std::string_view xml) {
 absl::StatusOr<std::optional<S3Credentials>> WebIdentityCredentials(const RoleQuestion& question) {
   const std::string path = question.environment("AWS_WEB_IDENTITY_TOKEN_FILE");
   const std::string role = question.environment("AWS_ROLE_ARN");
-  if (path.empty() || role.empty()) return std::nullopt;
+  if (path.empty()) return std::nullopt;
+  if (role.empty()) {
+    return FailedPrecondition("AWS_WEB_IDENTITY_TOKEN_FILE is set, and AWS_ROLE_ARN is not");
+  }
   ASSIGN_OR_RETURN(const std::string token, ReadTokenFile(path));
   std::string session = question.environment("AWS_ROLE_SESSION_NAME");
   if (session.empty()) session = "neurontrace";

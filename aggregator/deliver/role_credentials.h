@@ -37,8 +37,9 @@ absl::StatusOr<std::optional<S3Credentials>> WebIdentityCredentials(const RoleQu
 absl::StatusOr<std::optional<S3Credentials>> ContainerCredentials(const RoleQuestion& question);
 
 // Of the instance metadata service, version 2, at AWS_EC2_METADATA_SERVICE_ENDPOINT, unless
-// AWS_EC2_METADATA_DISABLED is true. Nothing also where no such service answers within two seconds
-// (a pod is one hop too far by default), or the instance has no role.
+// AWS_EC2_METADATA_DISABLED is true. Nothing also where no such service gives a token within two
+// seconds (a pod is one hop too far by default, and hosts can refuse some users), or the instance
+// has no role.
 absl::StatusOr<std::optional<S3Credentials>> InstanceCredentials(const RoleQuestion& question);
 
 // What those services answer. Nothing for an answer without a key, its secret and its end.

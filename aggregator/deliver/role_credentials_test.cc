@@ -193,6 +193,14 @@ TEST_F(RoleCredentialsTest, NoTokenGoesToAnAddressOfTheNetworkInPlainText) {
   }
 }
 
+TEST_F(RoleCredentialsTest, HalfOfWhatNamesARoleIsAnErrorAndNoStepToTheNext) {
+  Set("AWS_WEB_IDENTITY_TOKEN_FILE", directory_ / "token");
+  EXPECT_THAT(Error(), HasSubstr("AWS_ROLE_ARN is not"));
+  Set("AWS_WEB_IDENTITY_TOKEN_FILE", "");
+  Set("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "@evil.example/");
+  EXPECT_THAT(Error(), HasSubstr("'@evil.example/': it has to begin with /"));
+}
+
 TEST_F(RoleCredentialsTest, AnInstanceMayHaveARoleOrNone) {
   std::string role = "traces";
   const FakeHttpServer instance([&](const Request& request) { return Metadata(request, role); });

@@ -7,12 +7,12 @@
 #include <filesystem>
 
 #include "base/status.h"
+#include "trace/export_limits.h"
 
 namespace neurontrace {
 namespace {
 
 constexpr long kStallSeconds = 20;
-constexpr size_t kHeaderLinesMax = 64;
 
 struct ListEnd {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
@@ -39,7 +39,7 @@ size_t TakeBody(char* bytes, size_t one, size_t size, void* to) {
 // libcurl itself refuses headers beyond 300 KiB.
 size_t TakeHeader(char* bytes, size_t one, size_t size, void* to) {
   auto& lines = static_cast<Receiver*>(to)->reply.header_lines;
-  if (lines.size() < kHeaderLinesMax) lines.emplace_back(bytes, one * size);
+  if (lines.size() < limits::kHttpHeaderLinesMax) lines.emplace_back(bytes, one * size);
   return one * size;
 }
 

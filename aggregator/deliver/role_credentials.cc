@@ -43,8 +43,9 @@ absl::Status Refusal(const std::string& what, const HttpReply& reply, const std:
 }
 
 absl::Status NoAnswer(const std::string& what, const absl::Status& status) {
-  return MakeStatus(absl::IsFailedPrecondition(status) ? absl::StatusCode::kFailedPrecondition
-                                                       : absl::StatusCode::kUnavailable,
+  // Nobody who vouches, or an answer that is too large: the next one would be the same.
+  return MakeStatus(absl::IsUnavailable(status) ? absl::StatusCode::kUnavailable
+                                                : absl::StatusCode::kFailedPrecondition,
                     "{}: {}", what, std::string(status.message()));
 }
 

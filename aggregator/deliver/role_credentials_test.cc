@@ -165,6 +165,10 @@ TEST_F(RoleCredentialsTest, WhatStsRefusesIsSaidWithoutTheToken) {
   EXPECT_THAT(Error(), AllOf(HasSubstr("role arn:aws:iam::1:role/a b (AWS_ROLE_ARN): HTTP 403, "
                                        "AccessDenied: Not authorized to perform? sts"),
                              Not(HasSubstr("of-kubernetes"))));
+  const FakeHttpServer huge(
+      [](const Request&) { return Answer{.body = std::string(1 << 20, 'x')}; });
+  NameWebIdentity(huge.url());
+  EXPECT_EQ(Find().status().code(), absl::StatusCode::kFailedPrecondition);
   NameWebIdentity("http://127.0.0.1:1");
   EXPECT_EQ(Find().status().code(), absl::StatusCode::kUnavailable);
   std::filesystem::remove(directory_ / "token");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a library that doctor and record look at, and that a package or a job brought.
-#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>

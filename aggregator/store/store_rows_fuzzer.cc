@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a row of the store, as a damaged disk or a backup of who knows whom may hold it: the
-// first byte says of which family. What is taken is the same when it is written and read again.
+// first byte says of which family. A record that is taken is the same when it is written and read
+// again.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

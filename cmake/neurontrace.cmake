@@ -46,6 +46,15 @@ function(nt_library name)
   endif()
 endfunction()
 
+# ctest takes two tests of one name, in two folders, and gives the first one's labels to both.
+function(nt_test_name name)
+  get_property(names GLOBAL PROPERTY NEURONTRACE_TEST_NAMES)
+  if(name IN_LIST names)
+    message(FATAL_ERROR "There are two tests named ${name}: rename one of them")
+  endif()
+  set_property(GLOBAL APPEND PROPERTY NEURONTRACE_TEST_NAMES ${name})
+endfunction()
+
 # nt_test(NAME SRCS a_test.cc … DEPS target …): a GoogleTest binary, one CTest entry, label "unit".
 function(nt_test name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
@@ -55,6 +64,7 @@ function(nt_test name)
   if(NEURONTRACE_SANITIZE MATCHES "thread")
     target_link_libraries(${name} PRIVATE nt_visible_hand_over)
   endif()
+  nt_test_name(${name})
   add_test(NAME ${name} COMMAND ${name})
   set(timeout 300)
   if(NEURONTRACE_SANITIZE)  # several times slower, on a machine that may do other things

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <string_view>
 
 #include "base/status.h"
 
@@ -79,8 +78,9 @@ absl::StatusOr<std::string> ReadToEnd(int fd, TimePoint deadline) {
   }
 }
 
-// The body of an HTTP answer with status 200 and a short text.
-absl::StatusOr<std::string> BodyOf(std::string_view answer) {
+}  // namespace
+
+absl::StatusOr<std::string> ImdsText(std::string_view answer) {
   const size_t line_end = answer.find("\r\n");
   const size_t body = answer.find("\r\n\r\n");
   if (!answer.starts_with("HTTP/1.") || body == std::string_view::npos) {
@@ -100,8 +100,6 @@ absl::StatusOr<std::string> BodyOf(std::string_view answer) {
   }
   return std::string(text);
 }
-
-}  // namespace
 
 absl::StatusOr<std::string> ImdsClient::Get(const std::string& name) {
   if (token_.empty()) {
@@ -127,7 +125,7 @@ absl::StatusOr<std::string> ImdsClient::Request(const std::string& request) {
     return Unavailable("cannot send: {}", strerror(errno));
   }
   ASSIGN_OR_RETURN(const std::string answer, ReadToEnd(socket.fd(), deadline));
-  return BodyOf(answer);
+  return ImdsText(answer);
 }
 
 }  // namespace neurontrace

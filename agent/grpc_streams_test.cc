@@ -110,7 +110,8 @@ class GrpcStreamsTest : public ::testing::Test {
   void StartServer() {
     grpc::ServerBuilder builder;
     int port = 0;
-    ConfigureServer(builder, "127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    ConfigureServer(builder);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&gateway_);
     server_ = builder.BuildAndStart();
     channel_ = MakeChannel("127.0.0.1:" + std::to_string(port), {});

@@ -13,6 +13,7 @@
 #include "agent/spool/spool_check.h"
 #include "base/file_system.h"
 #include "base/status.h"
+#include "daemon/descriptor_limit.h"
 #include "daemon/option_texts.h"
 #include "daemon/program_log.h"
 #include "wire/grpc_set_up.h"
@@ -51,6 +52,8 @@ int main(int argc, char** argv) {
   neurontrace::ProgramLog log("agent");
   log.SetLevel(config->log_level);
   log.SetFormat(config->log_format);
+
+  neurontrace::RaiseDescriptorLimit();
 
   neurontrace::SetUpGrpc([](std::string_view line) { spdlog::warn("{}", line); });
 

@@ -156,6 +156,7 @@ Aggregator::~Aggregator() {
     health_.Set(kServingCondition, false, "shutting down");
     server_->GetHealthCheckService()->Shutdown();
     connections_.EndAll();
+    server_port_.reset();
     server_->Shutdown(std::chrono::system_clock::now() + kShutdownPatience);
     server_->Wait();
   }

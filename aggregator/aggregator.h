@@ -57,6 +57,7 @@
 #include "health/health_state.h"
 #include "trace/export_limits.h"
 #include "wire/certificate_watch.h"
+#include "wire/server_port.h"
 
 namespace neurontrace {
 
@@ -189,6 +190,7 @@ class Aggregator {
   std::unique_ptr<HealthServer> health_server_;
   std::thread loop_thread_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ServerPort> server_port_;
   std::string address_;
   const uint64_t began_monotonic_ns_ = clock_.MonotonicNs();
   uint64_t measured_monotonic_ns_ = 0;  // only on loop_

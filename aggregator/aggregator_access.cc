@@ -110,11 +110,15 @@ absl::Status Aggregator::StartServer(const AggregatorConfig& config) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  int port = 0;
+  ConfigureServer(builder);
+  ASSIGN_OR_RETURN(
+      server_port_,
+      ServerPort::Listen({.address = config.listen,
+                          .descriptors_max = ServerPort::DescriptorsForConnections(),
+                          .refused = [this] { metrics_.connections_refused.Increment(); }}));
   // With a file of access tokens may come at any time.
-  ConfigureServer(builder, config.listen,
-                  MakeServerCredentials(config.security, std::move(guard), !config.access.empty()),
-                  &port);
+  server_port_->AddTo(
+      builder, MakeServerCredentials(config.security, std::move(guard), !config.access.empty()));
   grpc::ResourceQuota quota("aggregator");
   builder.SetResourceQuota(quota.Resize(limits::kGrpcBytesMax));
   builder.RegisterService(&gateway_);
@@ -122,12 +126,10 @@ absl::Status Aggregator::StartServer(const AggregatorConfig& config) {
   builder.RegisterService(&clocks_->gateway());
   builder.RegisterService(&operator_service_);
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port == 0) {
-    return FailedPrecondition(
-        "cannot listen on {}: is another program there, or is it no address of this machine?",
-        config.listen);
-  }
-  address_ = fmt::format("{}:{}", config.listen.substr(0, config.listen.rfind(':')), port);
+  if (server_ == nullptr) return Internal("gRPC does not start; the log says why");
+  server_port_->Start();
+  address_ =
+      fmt::format("{}:{}", config.listen.substr(0, config.listen.rfind(':')), server_port_->port());
   server_->GetHealthCheckService()->SetServingStatus(true);
   return absl::OkStatus();
 }

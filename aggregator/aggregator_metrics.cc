@@ -46,6 +46,8 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
           Gauge(registry, "neurontrace_aggregator_exports_running", "Exports that are being made")),
       audit_failures(Counter(registry, "neurontrace_aggregator_audit_failures_total",
                              "Lines of the audit log that could not be written")),
+      connections_refused(Counter(registry, "neurontrace_aggregator_connections_refused_total",
+                                  "Connections closed at once, for want of descriptors")),
       captures_begun(Counter(registry, "neurontrace_aggregator_captures_begun_total",
                              "Captures that began to record")),
       captures_not_begun(Counter(registry, "neurontrace_aggregator_captures_not_begun_total",

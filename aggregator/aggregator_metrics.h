@@ -32,6 +32,7 @@ struct AggregatorMetrics {
   prometheus::Counter& exports_refused;
   prometheus::Gauge& exports_running;
   prometheus::Counter& audit_failures;
+  prometheus::Counter& connections_refused;
   prometheus::Counter& captures_begun;
   prometheus::Counter& captures_not_begun;
   prometheus::Histogram& arm_seconds;

@@ -53,7 +53,8 @@ class ClockServiceTest : public testing::Test {
     service_ = *std::move(service);
     grpc::ServerBuilder builder;
     int port = 0;
-    ConfigureServer(builder, "127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    ConfigureServer(builder);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&service_->gateway());
     server_ = builder.BuildAndStart();
     stub_ = v1::ClockGateway::NewStub(MakeChannel("127.0.0.1:" + std::to_string(port), {}));

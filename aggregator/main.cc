@@ -10,6 +10,7 @@
 #include "aggregator/config.h"
 #include "aggregator/store_check_command.h"
 #include "base/status.h"
+#include "daemon/descriptor_limit.h"
 #include "daemon/option_texts.h"
 #include "daemon/program_log.h"
 #include "wire/grpc_set_up.h"
@@ -38,6 +39,8 @@ int main(int argc, char** argv) {
   log.SetLevel(config->log_level);
   log.SetFormat(config->log_format);
   if (config->store_check) return neurontrace::RunStoreCheck(*config, stdout, stderr);
+
+  neurontrace::RaiseDescriptorLimit();
 
   // Debian's Abseil looks for deadlocks at every lock, and gRPC takes many.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

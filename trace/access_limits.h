@@ -25,6 +25,14 @@ inline constexpr size_t kPemBytesMax = 1u << 20;
 inline constexpr int kGrpcMetadataBytesMax = 16 << 10;
 // Calls at once on one connection. Further ones wait at the client.
 inline constexpr int kGrpcStreamsPerConnectionMax = 128;
+// Connections at once, as far as the process's limit of open files lets them: half of it, or as
+// many as these, are for files. Further ones are closed at once, and counted.
+inline constexpr int kGrpcConnectionsMax = 32'768;
+inline constexpr int kDescriptorsForFiles = 1'024;
+// What a daemon raises its limit of open files to, where it may.
+inline constexpr int kDescriptorsMax = 65'536;
+// A connection without a call for as long is closed; who has one to make connects again.
+inline constexpr int kGrpcConnectionIdleMsMax = 300'000;
 // From a connection's first byte to its last of TLS and HTTP/2's settings. Later: closed.
 inline constexpr int kGrpcHandshakeMsMax = 10'000;
 

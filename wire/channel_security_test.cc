@@ -13,6 +13,7 @@
 #include "neurontrace/v1/operator_service.grpc.pb.h"
 #include "trace/access_limits.h"
 #include "wire/grpc_channel.h"
+#include "wire/server_port.h"
 #include "wire/test_certificates.h"
 
 namespace neurontrace {
@@ -71,6 +72,7 @@ class ChannelSecurityTest : public ::testing::Test {
                 {.common_name = "alice", .names = {"DNS:alice", "URI:neurontrace:viewer"}});
   }
   ~ChannelSecurityTest() override {
+    port_.reset();
     if (server_ != nullptr) server_->Shutdown();
   }
 
@@ -80,16 +82,20 @@ class ChannelSecurityTest : public ::testing::Test {
   }
   void Serve(bool takes_tokens) {
     grpc::ServerBuilder builder;
-    ConfigureServer(builder, "127.0.0.1:0",
-                    MakeServerCredentials(Of(ours_, "server"), guard_, takes_tokens), &port_);
+    ConfigureServer(builder);
+    auto port = ServerPort::Listen({.address = "127.0.0.1:0", .descriptors_max = 1'024});
+    ASSERT_TRUE(port.ok()) << port.status();
+    port_ = *std::move(port);
+    port_->AddTo(builder, MakeServerCredentials(Of(ours_, "server"), guard_, takes_tokens));
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
+    port_->Start();
   }
   // By its number: c-ares, which gRPC looks names up with, leaks some bytes for each.
   grpc::Status Call(const ChannelSecurity& security, const std::string& host = "127.0.0.1") {
-    const auto stub =
-        v1::OperatorService::NewStub(MakeChannel(host + ":" + std::to_string(port_), security));
+    const auto stub = v1::OperatorService::NewStub(
+        MakeChannel(host + ":" + std::to_string(port_->port()), security));
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
     v1::GetStatusReply reply;
@@ -115,7 +121,7 @@ class ChannelSecurityTest : public ::testing::Test {
   TestCertificates theirs_;
   std::shared_ptr<Guard> guard_ = std::make_shared<Guard>();
   Service service_;
-  int port_ = 0;
+  std::unique_ptr<ServerPort> port_;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -41,9 +41,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   return grpc::CreateCustomChannel(address, MakeClientCredentials(security), arguments);
 }
 
-void ConfigureServer(grpc::ServerBuilder& builder, const std::string& address,
-                     const std::shared_ptr<grpc::ServerCredentials>& credentials, int* bound_port) {
-  builder.AddListeningPort(address, credentials, bound_port);
+void ConfigureServer(grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(limits::kGrpcMessageBytesMax));
   builder.SetMaxSendMessageSize(static_cast<int>(limits::kGrpcMessageBytesMax));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
@@ -55,8 +53,7 @@ void ConfigureServer(grpc::ServerBuilder& builder, const std::string& address,
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits::kGrpcStreamsPerConnectionMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, limits::kGrpcMetadataBytesMax);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, limits::kGrpcHandshakeMsMax);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
-                             0);  // a second server on the port is an error
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, limits::kGrpcConnectionIdleMsMax);
 }
 
 }  // namespace neurontrace

@@ -16,8 +16,7 @@ namespace neurontrace {
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const ChannelSecurity& security);
 
-// Adds the listening port (`*bound_port` is set once the server has started) and the limits.
-void ConfigureServer(grpc::ServerBuilder& builder, const std::string& address,
-                     const std::shared_ptr<grpc::ServerCredentials>& credentials, int* bound_port);
+// The limits of a server. Its port is a ServerPort.
+void ConfigureServer(grpc::ServerBuilder& builder);
 
 }  // namespace neurontrace

@@ -168,11 +168,11 @@ class Fleet:
 
     # -- aggregator ----------------------------------------------------------------------------------------------
 
-    def start_aggregator(self, *options):
-        """Starts it, or starts it again on the same port and store."""
+    def start_aggregator(self, *options, prefix=()):
+        """Starts it, or starts it again on the same port and store. `prefix` is a command that becomes it."""
         self.aggregator = self._start(Process(
             "aggregator",
-            [*self._dress(None), self.program("neurontrace-aggregator"), "--listen", self.address or self.listen,
+            [*prefix, *self._dress(None), self.program("neurontrace-aggregator"), "--listen", self.address or self.listen,
              "--store", self.dir / "store", "--health-address", "127.0.0.1:0",
              *(self.server_security or self._insecure()), *options], self.logs))
         line = self.aggregator.wait_for_line("listening on ")

@@ -45,6 +45,21 @@ class FloodTest(SecureCase):
         self.assertTrue(closed)
         self.check_whole(capture)
 
+    def test_more_connections_than_descriptors(self):
+        """Who comes when descriptors are left for files alone is sent away, and the port is there for who comes next."""
+        self.start_secure_fleet(aggregator_prefix=("prlimit", "--nofile=512:512"))
+        capture = self.start_capture()
+        for _ in range(CONNECTIONS):
+            self.connect()
+        wait_until(lambda: self.closed() > CONNECTIONS / 2, "connections to be sent away")
+        for each in self.held:
+            each.close()
+        wait_until(lambda: self.cli_as(self.admin, "status").returncode == 0, "the aggregator to answer")
+        self.wait_for_events(capture, 200)
+        self.assertGreater(self.metric(self.fleet.aggregator, "neurontrace_aggregator_connections_refused_total"), 0)
+        self.stop_capture(capture)
+        self.check_whole(capture)
+
     def closed(self):
         count = 0
         for connection in self.held:

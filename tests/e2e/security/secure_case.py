@@ -18,10 +18,10 @@ class SecureCase(FleetCase):
         self.agent = self.ca.issue("agent", "URI:neurontrace:agent")
         self.admin = self.ca.issue("root", "URI:neurontrace:admin")
 
-    def start_secure_fleet(self, *aggregator_options, options=(), agent_options=()):
+    def start_secure_fleet(self, *aggregator_options, options=(), agent_options=(), aggregator_prefix=()):
         """An aggregator, an agent with the agents' certificate, a worker with two cores; commands are an admin's."""
         self.fleet.client_security = self.agent
-        self.fleet.start_aggregator(*aggregator_options)
+        self.fleet.start_aggregator(*aggregator_options, prefix=aggregator_prefix)
         self.fleet.start_agent("i-0001", *agent_options)
         self.fleet.client_security = self.admin
         self.worker = self.fleet.start_worker("i-0001", "--cores", 2, "--rank-start", 0, "--world-size", 2,

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/server_port.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/status.h"
+#include "trace/access_limits.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr int kAcceptsPerTurn = 64;
+constexpr uint64_t kPauseNs = 100'000'000;
+
+struct FreeAddresses {
+  void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+// Either wildcard is both, as with gRPC: a cluster of IPv6 reaches 0.0.0.0 too. The second one is
+// for machines without IPv6.
+std::vector<std::string> HostsOf(const std::string& address) {
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host == "0.0.0.0" || host == "::") return {"::", "0.0.0.0"};
+  return {host};
+}
+
+uint16_t PortOf(int socket) {
+  sockaddr_storage name = {};
+  socklen_t size = sizeof name;
+  getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size);
+  // The port is at the same place in both families.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&name)->sin_port);
+}
+
+// Invalid, with errno: the machine has no such address, or the port is taken.
+UniqueFd Bind(const addrinfo& address, uint16_t port) {
+  UniqueFd fd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return fd;
+  const int on = 1, off = 0;
+  // A new aggregator may have the port while connections of the old one end.
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // connections inherit it
+  if (address.ai_family == AF_INET6) {
+    setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  }
+  sockaddr_storage name = {};
+  std::memcpy(&name, address.ai_addr, address.ai_addrlen);
+  reinterpret_cast<sockaddr_in*>(&name)->sin_port = htons(port);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&name), address.ai_addrlen) != 0 ||
+      listen(fd.get(), SOMAXCONN) != 0) {
+    const int error = errno;
+    fd.Close();
+    errno = error;
+  }
+  return fd;
+}
+
+// To all addresses of the host that the machine has, and one port: `port`, and what it becomes
+// where it is 0.
+absl::Status BindAll(const std::string& host, uint16_t& port, std::vector<UniqueFd>& sockets) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found); error != 0) {
+    return Unavailable("{}", gai_strerror(error));
+  }
+  const Addresses addresses(found);
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    UniqueFd socket = Bind(*each, port);
+    if (socket.valid()) {
+      port = PortOf(socket.get());
+      sockets.push_back(std::move(socket));
+    } else if (errno == EADDRINUSE || errno == EACCES) {
+      return Unavailable("{}", std::strerror(errno));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int ServerPort::DescriptorsForConnections() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t files = std::min<rlim_t>(limit.rlim_cur / 2, limits::kDescriptorsForFiles);
+  return static_cast<int>(std::min<rlim_t>(limit.rlim_cur - files, limits::kGrpcConnectionsMax));
+}
+
+absl::StatusOr<std::unique_ptr<ServerPort>> ServerPort::Listen(Options options) {
+  const std::string& address = options.address;
+  auto port = static_cast<uint16_t>(std::stoul(address.substr(address.rfind(':') + 1)));
+  std::vector<UniqueFd> sockets;
+  absl::Status status;
+  for (const std::string& host : HostsOf(address)) {
+    status = BindAll(host, port, sockets);
+    if (!status.ok() || !sockets.empty()) break;
+  }
+  if (status.ok() && sockets.empty()) status = Unavailable("it is no address of this machine");
+  if (!status.ok()) {
+    return FailedPrecondition("cannot listen on {}: {}", address, std::string(status.message()));
+  }
+  return std::unique_ptr<ServerPort>(new ServerPort(std::move(options), std::move(sockets), port));
+}
+
+ServerPort::ServerPort(Options options, std::vector<UniqueFd> sockets, uint16_t port)
+    : options_(std::move(options)), sockets_(std::move(sockets)), port_(port) {}
+
+ServerPort::~ServerPort() {
+  loop_.Quit();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ServerPort::AddTo(grpc::ServerBuilder& builder,
+                       const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+}
+
+void ServerPort::Start() {
+  for (const UniqueFd& socket : sockets_) {
+    loop_.PostTask([this, fd = socket.get()] { Watch(fd); });
+  }
+  thread_ = std::thread([this] { loop_.Run(); });
+}
+
+void ServerPort::Watch(int socket) {
+  loop_.AddReadableWatch(socket, [this, socket] { AcceptAll(socket); });
+}
+
+void ServerPort::AcceptAll(int socket) {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    UniqueFd connection(accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!connection.valid()) {
+      // Those that were closed while they waited are errors here as well: accept(2).
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) Pause(socket);
+      return;
+    }
+    // The lowest free number, so that as many as this are open.
+    if (connection.get() >= options_.descriptors_max) {
+      if (options_.refused) options_.refused();
+      continue;
+    }
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.listener_fd = socket;
+    parameters.fd = connection.release();
+    acceptor_->HandleNewConnection(&parameters);
+  }
+}
+
+void ServerPort::Pause(int socket) {
+  // The connection stays in the backlog; without a pause the watch would fire without end.
+  loop_.RemoveReadableWatch(socket);
+  loop_.PostDelayedTask([this, socket] { Watch(socket); }, kPauseNs);
+}
+
+}  // namespace neurontrace

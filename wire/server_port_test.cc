@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real server on loopback that strangers take the descriptors of.
+#include "wire/server_port.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <vector>
+
+#include "neurontrace/v1/operator_service.grpc.pb.h"
+#include "wire/grpc_channel.h"
+
+namespace neurontrace {
+namespace {
+
+class PeerService final : public v1::OperatorService::Service {
+ public:
+  grpc::Status GetCapture(grpc::ServerContext* context, const v1::CaptureReference*,
+                          v1::Capture* reply) override {
+    reply->set_capture_id(context->peer());
+    return grpc::Status::OK;
+  }
+};
+
+UniqueFd NewSocket() { return UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+
+UniqueFd AnyDescriptor() { return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+void Connect(const UniqueFd& socket, uint16_t port) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+}
+
+class ServerPortTest : public ::testing::Test {
+ protected:
+  void Start(const std::string& address, int descriptors_max) {
+    auto port = ServerPort::Listen({.address = address,
+                                    .descriptors_max = descriptors_max,
+                                    .refused = [this] { ++refused_; }});
+    ASSERT_TRUE(port.ok()) << port.status();
+    port_ = *std::move(port);
+    grpc::ServerBuilder builder;
+    ConfigureServer(builder);
+    port_->AddTo(builder, grpc::InsecureServerCredentials());
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    port_->Start();
+  }
+  void TearDown() override {
+    port_.reset();
+    if (server_ != nullptr) server_->Shutdown();
+  }
+
+  // The peer as the server sees it; on a new connection.
+  std::string Call(const std::string& host) {
+    const auto channel = MakeChannel(host + ":" + std::to_string(port_->port()), {});
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    v1::Capture reply;
+    const grpc::Status status =
+        v1::OperatorService::NewStub(channel)->GetCapture(&context, {}, &reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return reply.capture_id();
+  }
+
+  PeerService service_;
+  std::atomic<int> refused_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ServerPort> port_;
+};
+
+TEST_F(ServerPortTest, ServesEveryAddressOfItsHost) {
+  Start("0.0.0.0:0", 1'024);
+  EXPECT_TRUE(Call("127.0.0.1").find("127.0.0.1:") != std::string::npos);
+  TearDown();
+  Start("localhost:0", 1'024);
+  Call("localhost");
+  TearDown();
+  Start("127.0.0.1:0", 1'024);
+  EXPECT_TRUE(Call("127.0.0.1").starts_with("ipv4:127.0.0.1:"));
+}
+
+TEST_F(ServerPortTest, ClosesAtOnceWhatWouldLeaveNoDescriptorsForFiles) {
+  const int first = AnyDescriptor().get();
+  Start("127.0.0.1:0", first + 40);
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 60; ++i) {
+    strangers.push_back(NewSocket());
+    Connect(strangers.back(), port_->port());
+  }
+  // The sixty sockets here are more than forty numbers already: some, and the last one surely.
+  char byte = 0;
+  EXPECT_EQ(recv(strangers.back().get(), &byte, 1, 0), 0);
+  EXPECT_GT(refused_, 0);
+  strangers.clear();
+  Call("127.0.0.1");
+}
+
+TEST_F(ServerPortTest, GoesOnWhenDescriptorsAreThereAgain) {
+  Start("127.0.0.1:0", 1 << 20);
+  UniqueFd waiting = NewSocket();
+  rlimit before = {};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few = {.rlim_cur = static_cast<rlim_t>(AnyDescriptor().get() + 8),
+                      .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<UniqueFd> taken;
+  do {
+    taken.push_back(AnyDescriptor());
+  } while (taken.back().valid());
+  ASSERT_EQ(errno, EMFILE);
+  Connect(waiting, port_->port());  // by the kernel; nobody can take it
+  pollfd spoken = {.fd = waiting.get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&spoken, 1, 300), 0);
+  taken.clear();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  // gRPC's first words of HTTP/2.
+  EXPECT_EQ(poll(&spoken, 1, 60'000), 1);
+  char byte = 0;
+  EXPECT_EQ(recv(waiting.get(), &byte, 1, 0), 1);
+  Call("127.0.0.1");
+}
+
+TEST_F(ServerPortTest, SaysWhereItCannotListen) {
+  Start("127.0.0.1:0", 1'024);
+  const std::string taken = "127.0.0.1:" + std::to_string(port_->port());
+  EXPECT_EQ(ServerPort::Listen({.address = taken}).status().message(),
+            "cannot listen on " + taken + ": Address already in use");
+  EXPECT_EQ(ServerPort::Listen({.address = "192.0.2.1:0"}).status().message(),
+            "cannot listen on 192.0.2.1:0: it is no address of this machine");
+  EXPECT_EQ(ServerPort::Listen({.address = "nowhere.invalid:0"})
+                .status()
+                .message()
+                .find("cannot listen on nowhere.invalid:0: "),
+            0);
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -121,6 +121,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
       spool_adopts_(config.spool_adopts),
       reload_(config.config_file, config.options, AgentOptionsAtOnce(), MakeReloadHooks(process),
               clock_),
+      security_watch_(config.security, config.aggregator, ChannelSide::kClient, clock_),
       spool_(MakeSpool(config, info, FilesOf(config, files_, unsynced_files_), io_loop_, loop_,
                        clock_, random_)),
       queue_(spool_.get()),
@@ -163,8 +164,7 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
                 answer_watch_, clocks_, triggers_}),
       spool_room_(MakeSpoolRoom(config, io_loop_)),
       delivery_metrics_(*registry_, metrics_.labels(),
-                        {source_metrics_, queue_, uploader_, spool_room_.get()},
-                        config.security.cert),
+                        {source_metrics_, queue_, uploader_, spool_room_.get()}, config.security),
       program_metrics_(*registry_, AgentProgramMetrics(info.instance_id)),
       pods_(AgentPods::Make(config.pod_resources, taps_, loop_, clock_, *registry_,
                             info.instance_id)) {
@@ -172,6 +172,10 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
   health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not looked at yet");
   health_.Declare(kUploadCondition, HealthState::Severity::kReadiness, "not looked at yet");
+  if (config.security.has_tls()) {
+    health_.Declare(kCertificateCondition, HealthState::Severity::kReadiness, "");
+    health_.Set(kCertificateCondition, true);
+  }
   if (spool_ != nullptr) {
     health_.Declare(kSpoolCondition, HealthState::Severity::kReadiness, "not read yet");
   }

@@ -43,6 +43,7 @@
 #include "health/health_server.h"
 #include "health/health_state.h"
 #include "trace/agent_info.h"
+#include "wire/security_watch.h"
 
 namespace neurontrace {
 
@@ -96,11 +97,14 @@ class Agent {
   StatusPage MakeStatusPage(const AgentInfo& info);
   std::vector<StatusTable> StatusTables(const AgentInfo& info, bool is_local);
   void LookAtConfig();
+  void LookAtCertificates();
 
   ProgramLog& log_;
   AgentConfig new_config_;  // as it was read last
   uint64_t drain_ns_;
   const bool spool_adopts_;
+
+  static constexpr char kCertificateCondition[] = "certificate";
 
   // In the order in which they are built.
   SystemClock clock_;
@@ -113,6 +117,7 @@ class Agent {
   HealthState health_;
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   ConfigReload reload_;
+  SecurityWatch security_watch_;
   AgentSourceMetrics source_metrics_;
   std::unique_ptr<Spool> spool_;  // null: chunks stay in memory
   DeliveryQueue queue_;

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,8 +87,20 @@ ConfigReload::Hooks Agent::MakeReloadHooks(const Process& process) {
               }};
 }
 
+void Agent::LookAtCertificates() {
+  const std::optional<absl::Status> news = security_watch_.Look();
+  if (!news) return;
+  health_.Set(kCertificateCondition, news->ok(), std::string(news->message()));
+  if (news->ok()) {
+    spdlog::info("new connections see the new files of TLS");
+  } else {
+    spdlog::error("new connections fail: {}", std::string(news->message()));
+  }
+}
+
 void Agent::LookAtConfig() {
   reload_.Look(false);
+  LookAtCertificates();
   loop_.PostDelayedTask([this] { LookAtConfig(); }, kLookAtConfigNs);
 }
 

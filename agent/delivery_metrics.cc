@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/delivery_metrics.h"
 
+#include <utility>
 #include <vector>
 
 #include "health/raise_counter.h"
@@ -21,7 +22,7 @@ prometheus::Family<prometheus::Gauge>& GaugeFamily(prometheus::Registry& registr
 }  // namespace
 
 DeliveryMetrics::DeliveryMetrics(prometheus::Registry& registry, const prometheus::Labels& labels,
-                                 const Watched& watched, const std::string& certificate)
+                                 const Watched& watched, ChannelSecurity security)
     : watched_(watched),
       losses_(prometheus::BuildCounter()
                   .Name("neurontrace_agent_losses_total")
@@ -40,7 +41,10 @@ DeliveryMetrics::DeliveryMetrics(prometheus::Registry& registry, const prometheu
       certificate_expiry_{GaugeFamily(registry, labels,
                                       "neurontrace_agent_certificate_expiry_seconds",
                                       "Until when the agent's certificate is valid, since 1970")},
-      certificate_(certificate) {
+      authority_expiry_{GaugeFamily(registry, labels, "neurontrace_agent_authority_expiry_seconds",
+                                    "Until when the first of its authorities is valid, since "
+                                    "1970")},
+      security_(std::move(security)) {
   PublishLosses();
 }
 
@@ -49,7 +53,9 @@ void DeliveryMetrics::Publish() {
   PublishAckTimes();
   if (turn_++ % kTurnsBetweenLooks == 0) {
     if (watched_.room != nullptr) watched_.room->Ask();
-    certificate_expiry_.Set(certificate_.Look());
+    const SecurityEnds ends = EndsOf(security_);
+    certificate_expiry_.Set(ends.certificate);
+    authority_expiry_.Set(ends.authority);
   }
   if (watched_.room != nullptr) disk_free_.Set(watched_.room->free_bytes());
 }

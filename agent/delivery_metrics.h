@@ -18,7 +18,7 @@
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
 #include "health/optional_gauge.h"
-#include "wire/certificate_watch.h"
+#include "wire/security_watch.h"
 
 namespace neurontrace {
 
@@ -35,9 +35,9 @@ class DeliveryMetrics {
     DiskRoom* room;  // may be null
   };
 
-  // `certificate` is a PEM file; empty: there is none. The registry owns the metrics.
+  // The registry owns the metrics.
   DeliveryMetrics(prometheus::Registry& registry, const prometheus::Labels& labels,
-                  const Watched& watched, const std::string& certificate);
+                  const Watched& watched, ChannelSecurity security);
 
   void Publish();
 
@@ -51,7 +51,8 @@ class DeliveryMetrics {
   AckTimes published_;
   OptionalGauge disk_free_;
   OptionalGauge certificate_expiry_;
-  CertificateWatch certificate_;
+  OptionalGauge authority_expiry_;
+  const ChannelSecurity security_;
   uint32_t turn_ = 0;
 };
 

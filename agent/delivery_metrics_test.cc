@@ -70,7 +70,7 @@ class DeliveryMetricsTest : public ::testing::Test {
 
 TEST_F(DeliveryMetricsTest, LossesStandByPlaceAndReasonFromTheStart) {
   DeliveryMetrics metrics(registry_, {{"instance_id", "i-1"}},
-                          {sources_, queue_, uploader_, nullptr}, "");
+                          {sources_, queue_, uploader_, nullptr}, {});
   EXPECT_EQ(Losses().size(), 14u);
   for (const auto& [name, events] : Losses()) EXPECT_EQ(events, 0) << name;
 
@@ -88,7 +88,7 @@ TEST_F(DeliveryMetricsTest, LossesStandByPlaceAndReasonFromTheStart) {
 }
 
 TEST_F(DeliveryMetricsTest, AcknowledgementsAreTimedFromTheSendingOfThisCall) {
-  DeliveryMetrics metrics(registry_, {}, {sources_, queue_, uploader_, nullptr}, "");
+  DeliveryMetrics metrics(registry_, {}, {sources_, queue_, uploader_, nullptr}, {});
   uploader_.SetEnabled(true);
   Submit(0, 1);
   clock_.AdvanceNs(300'000'000);
@@ -114,7 +114,7 @@ TEST_F(DeliveryMetricsTest, AcknowledgementsAreTimedFromTheSendingOfThisCall) {
 }
 
 TEST_F(DeliveryMetricsTest, WhatAWelcomeSaysIsStoredWasNotTimed) {
-  DeliveryMetrics metrics(registry_, {}, {sources_, queue_, uploader_, nullptr}, "");
+  DeliveryMetrics metrics(registry_, {}, {sources_, queue_, uploader_, nullptr}, {});
   Submit(0, 1);
   StreamCursor cursor;
   cursor.stream = {
@@ -132,8 +132,9 @@ TEST_F(DeliveryMetricsTest, TheCertificatesEndIsThereWhileThereIsOne) {
   TestCertificates certificates;
   certificates.Issue("agent", {.valid_until_s = 1'000});
   DeliveryMetrics metrics(registry_, {}, {sources_, queue_, uploader_, nullptr},
-                          certificates.cert("agent"));
+                          {.ca = certificates.ca(), .cert = certificates.cert("agent")});
   metrics.Publish();
+  EXPECT_EQ(FamilyOf("neurontrace_agent_authority_expiry_seconds").metric.size(), 1u);
   const auto now = static_cast<double>(std::time(nullptr));
   ASSERT_EQ(FamilyOf(kName).metric.size(), 1u);
   EXPECT_NEAR(FamilyOf(kName).metric[0].gauge.value, now + 1'000, 30);

@@ -90,7 +90,7 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
       access_(config.access, clock_),
       call_limits_(clock_, *registry_, config.calls_per_second),
       security_(config.security),
-      certificate_(config.security.cert),
+      security_watch_(config.security, config.listen, ChannelSide::kServer, clock_),
       store_(std::move(store)),
       store_metrics_(*registry_, *store_, config.quotas),
       store_run_(MakeStoreRun(config.store, store_->aggregator_id(), random_)),

@@ -56,7 +56,7 @@
 #include "health/health_server.h"
 #include "health/health_state.h"
 #include "trace/export_limits.h"
-#include "wire/certificate_watch.h"
+#include "wire/security_watch.h"
 #include "wire/server_port.h"
 
 namespace neurontrace {
@@ -162,8 +162,7 @@ class Aggregator {
   std::unique_ptr<AuditLog> audit_;
   CallLimits call_limits_;
   const ChannelSecurity security_;
-  std::vector<FileMark> certificate_marks_;  // of the thread of LookAtFiles
-  CertificateWatch certificate_;             // of DoChores
+  SecurityWatch security_watch_;  // of the thread of LookAtFiles
   std::unique_ptr<Store> store_;
   StoreMetrics store_metrics_;
   const StoreRun store_run_;

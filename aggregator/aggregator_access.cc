@@ -5,9 +5,9 @@
 #include <spdlog/spdlog.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "aggregator/access/kubernetes_api.h"
 #include "aggregator/aggregator.h"
@@ -75,28 +75,21 @@ void Aggregator::NoteOrder(const AuditEntry& entry) {
   audit_->Write(entry);
 }
 
-// gRPC takes new files by itself and is silent about bad ones.
 void Aggregator::LookAtCertificates() {
-  if (!security_.has_tls()) return;
-  std::vector<FileMark> marks;
-  for (const std::string* path : {&security_.ca, &security_.cert, &security_.key}) {
-    marks.push_back(MarkOf(*path));
-  }
-  if (marks == certificate_marks_) return;
-  const bool is_first = certificate_marks_.empty();
-  certificate_marks_ = std::move(marks);
-  const absl::Status status = CheckSecurity(security_, address_, ChannelSide::kServer);
-  health_.Set(kCertificateCondition, status.ok(), std::string(status.message()));
-  if (!status.ok()) {
-    SPDLOG_ERROR("new connections fail: {}", std::string(status.message()));
-  } else if (!is_first) {
+  const std::optional<absl::Status> news = security_watch_.Look();
+  if (!news) return;
+  health_.Set(kCertificateCondition, news->ok(), std::string(news->message()));
+  if (news->ok()) {
     SPDLOG_INFO("new connections see the new certificate in {}", security_.cert);
+  } else {
+    SPDLOG_ERROR("new connections fail: {}", std::string(news->message()));
   }
 }
 
 void Aggregator::LookAtFiles(bool anyway) {
   reload_.Look(anyway);
   access_.Look(anyway);
+  if (access_.has_file()) metrics_.SetAccessFileGood(access_.is_good());
   LookAtCertificates();
   if (anyway) loop_.PostTask([this] { triggers_->ReadAgain(); });
 }

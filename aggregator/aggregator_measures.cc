@@ -29,7 +29,7 @@ void Aggregator::UpdateMetrics() {
 void Aggregator::MeasureSlowly() {
   store_metrics_.LookAtDisk();
   clock_bounds_.Publish(clocks_->live().BoundsAt(clocks_->ReferenceNowNs()));
-  metrics_.SetCertificateExpiry(certificate_.Look());
+  metrics_.SetSecurityEnds(EndsOf(security_));
 }
 
 // Agents that come late change one that has ended: its end is the first time that it is stored so.

@@ -65,6 +65,15 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
                               .Name("neurontrace_aggregator_certificate_expiry_seconds")
                               .Help("Until when the aggregator's certificate is valid, since 1970")
                               .Register(registry)},
+      authority_expiry_{prometheus::BuildGauge()
+                            .Name("neurontrace_aggregator_authority_expiry_seconds")
+                            .Help("Until when the first of its authorities is valid, since 1970")
+                            .Register(registry)},
+      access_file_good_{prometheus::BuildGauge()
+                            .Name("neurontrace_aggregator_access_file_good")
+                            .Help("0 while the file of access cannot be used, and the rules "
+                                  "before it are in force")
+                            .Register(registry)},
       workers_refused_(prometheus::BuildCounter()
                            .Name("neurontrace_aggregator_workers_refused_total")
                            .Help("Selected workers that could not take part, by what kept them")
@@ -77,8 +86,11 @@ void AggregatorMetrics::CountRefused(CaptureObstacle obstacle, uint32_t workers)
 
 void AggregatorMetrics::SetCanaryAge(std::optional<uint64_t> age_ns) { canary_age_.SetNs(age_ns); }
 
-void AggregatorMetrics::SetCertificateExpiry(std::optional<int64_t> expiry) {
-  certificate_expiry_.Set(expiry ? std::optional(static_cast<double>(*expiry)) : std::nullopt);
+void AggregatorMetrics::SetSecurityEnds(const SecurityEnds& ends) {
+  certificate_expiry_.Set(ends.certificate);
+  authority_expiry_.Set(ends.authority);
 }
+
+void AggregatorMetrics::SetAccessFileGood(bool is_good) { access_file_good_.Set(is_good); }
 
 }  // namespace neurontrace

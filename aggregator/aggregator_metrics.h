@@ -12,6 +12,7 @@
 
 #include "health/optional_gauge.h"
 #include "trace/worker_info.h"
+#include "wire/security_watch.h"
 
 namespace neurontrace {
 
@@ -41,13 +42,17 @@ struct AggregatorMetrics {
   // Nothing: the gauge is not there. One thread.
   void SetCanaryAge(std::optional<uint64_t> age_ns);
   // In seconds since 1970; likewise. One thread.
-  void SetCertificateExpiry(std::optional<int64_t> expiry);
+  void SetSecurityEnds(const SecurityEnds& ends);
+  // Where there is a file of access. One thread.
+  void SetAccessFileGood(bool is_good);
   // Workers that were selected and could not take part. One thread.
   void CountRefused(CaptureObstacle obstacle, uint32_t workers);
 
  private:
   OptionalGauge canary_age_;
   OptionalGauge certificate_expiry_;
+  OptionalGauge authority_expiry_;
+  OptionalGauge access_file_good_;
   prometheus::Family<prometheus::Counter>& workers_refused_;
 };
 

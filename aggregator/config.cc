@@ -268,7 +268,7 @@ absl::Status CheckAggregatorConfig(const AggregatorConfig& config) {
   }
   if (!config.triggers.empty()) RETURN_IF_ERROR(ReadTriggerFile(config.triggers).status());
   if (const std::string& file = config.s3.authorities; !file.empty()) {
-    const absl::Status status = CertificateEnd(file).status();
+    const absl::Status status = AuthorityEnd(file).status();
     if (!status.ok()) return FailedPrecondition("--s3-ca: {}", std::string(status.message()));
   }
   return StandingExports::ReadRules(config.standing_exports,

@@ -109,7 +109,7 @@ absl::Status CheckSecurity(const ChannelSecurity& security, const std::string& a
                            ChannelSide side) {
   RETURN_IF_ERROR(CheckOptions(security, address, side));
   if (!security.has_tls()) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckCertificateFile(security.ca).status());
+  RETURN_IF_ERROR(CheckAuthorityFile(security.ca).status());
   if (!security.cert.empty()) {
     RETURN_IF_ERROR(CheckCertificateFile(security.cert).status());
     RETURN_IF_ERROR(CheckKeyFile(security.key, security.cert));

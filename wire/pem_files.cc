@@ -8,9 +8,13 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <ctime>
 #include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/small_file.h"
 #include "base/status.h"
@@ -33,16 +37,33 @@ using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
 // For a passphrase nobody is there to ask: an encrypted key is no key here.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
-absl::StatusOr<Certificate> FirstCertificate(const std::string& path) {
+// In the order of the file, at most so many; at least one.
+absl::StatusOr<std::vector<Certificate>> Certificates(const std::string& path, size_t count_max) {
   ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, limits::kPemBytesMax));
   const Bio bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-  Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr));
+  std::vector<Certificate> certificates;
+  while (certificates.size() < count_max) {
+    Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr));
+    if (certificate == nullptr) break;
+    certificates.push_back(std::move(certificate));
+  }
+  // Behind the last one there is none that begins; any other error is of one that does.
+  const unsigned long error = ERR_peek_last_error();
   ERR_clear_error();
-  if (certificate == nullptr) {
+  if (certificates.empty()) {
     return FailedPrecondition(
         "{} has no certificate: it should be PEM, -----BEGIN CERTIFICATE-----", path);
   }
-  return certificate;
+  if (error != 0 && ERR_GET_REASON(error) != PEM_R_NO_START_LINE) {
+    return FailedPrecondition("certificate {} of {} cannot be read: is it cut off?",
+                              certificates.size() + 1, path);
+  }
+  return certificates;
+}
+
+absl::StatusOr<Certificate> FirstCertificate(const std::string& path) {
+  ASSIGN_OR_RETURN(std::vector<Certificate> certificates, Certificates(path, 1));
+  return std::move(certificates.front());
 }
 
 std::string DateOf(const ASN1_TIME* time) {
@@ -60,6 +81,19 @@ absl::StatusOr<int64_t> EndOf(const X509& certificate, const std::string& path) 
   return timegm(&parts);
 }
 
+absl::Status CheckValidNow(const X509& certificate, const std::string& path) {
+  const ASN1_TIME* const end = X509_get0_notAfter(&certificate);
+  if (X509_cmp_current_time(end) < 0) {
+    return FailedPrecondition("the certificate in {} was valid until {}: put a new one there", path,
+                              DateOf(end));
+  }
+  const ASN1_TIME* const begin = X509_get0_notBefore(&certificate);
+  if (X509_cmp_current_time(begin) <= 0) return absl::OkStatus();
+  return FailedPrecondition(
+      "the certificate in {} is valid from {} on: is this machine's clock right?", path,
+      DateOf(begin));
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> CertificateEnd(const std::string& path) {
@@ -69,18 +103,35 @@ absl::StatusOr<int64_t> CertificateEnd(const std::string& path) {
 
 absl::StatusOr<int64_t> CheckCertificateFile(const std::string& path) {
   ASSIGN_OR_RETURN(const Certificate certificate, FirstCertificate(path));
-  const ASN1_TIME* const end = X509_get0_notAfter(certificate.get());
-  if (X509_cmp_current_time(end) < 0) {
-    return FailedPrecondition("the certificate in {} was valid until {}: put a new one there", path,
-                              DateOf(end));
-  }
-  const ASN1_TIME* const begin = X509_get0_notBefore(certificate.get());
-  if (X509_cmp_current_time(begin) > 0) {
-    return FailedPrecondition(
-        "the certificate in {} is valid from {} on: is this machine's clock right?", path,
-        DateOf(begin));
-  }
+  RETURN_IF_ERROR(CheckValidNow(*certificate, path));
   return EndOf(*certificate, path);
+}
+
+absl::StatusOr<int64_t> CheckAuthorityFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::vector<Certificate> certificates, Certificates(path, SIZE_MAX));
+  std::optional<int64_t> first_end;
+  absl::Status problem;
+  for (const Certificate& certificate : certificates) {
+    if (const absl::Status status = CheckValidNow(*certificate, path); !status.ok()) {
+      problem.Update(status);
+      continue;
+    }
+    ASSIGN_OR_RETURN(const int64_t end, EndOf(*certificate, path));
+    first_end = std::min(end, first_end.value_or(end));
+  }
+  if (!first_end) return problem;
+  return *first_end;
+}
+
+absl::StatusOr<int64_t> AuthorityEnd(const std::string& path) {
+  if (const auto end = CheckAuthorityFile(path); end.ok()) return end;
+  ASSIGN_OR_RETURN(const std::vector<Certificate> certificates, Certificates(path, SIZE_MAX));
+  int64_t last_end = 0;
+  for (const Certificate& certificate : certificates) {
+    ASSIGN_OR_RETURN(const int64_t end, EndOf(*certificate, path));
+    last_end = std::max(end, last_end);
+  }
+  return last_end;
 }
 
 absl::Status CheckKeyFile(const std::string& key, const std::string& cert) {

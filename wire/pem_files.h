@@ -19,6 +19,14 @@ absl::StatusOr<int64_t> CheckCertificateFile(const std::string& path);
 // certificate, and for one that does not say it.
 absl::StatusOr<int64_t> CertificateEnd(const std::string& path);
 
+// The same two of a file of authorities, which holds the old one and the new one while they change:
+// when the first of those that are valid now ends. FAILED_PRECONDITION where none is valid, and
+// where one cannot be read, as gRPC then takes none of them.
+absl::StatusOr<int64_t> CheckAuthorityFile(const std::string& path);
+
+// Where none is valid: when the last one that was has ended.
+absl::StatusOr<int64_t> AuthorityEnd(const std::string& path);
+
 // Whether the PEM file `key` has the private key, without a passphrase, of the first certificate of
 // `cert`, which CheckCertificateFile let pass.
 absl::Status CheckKeyFile(const std::string& key, const std::string& cert);

@@ -28,6 +28,10 @@ class AccessBook {
 
   std::shared_ptr<const AccessRules> rules() const;
 
+  bool has_file() const { return !file_.path().empty(); }
+  // Whether the rules in force are those of the file. By the thread of Look.
+  bool is_good() const { return problem_.empty(); }
+
  private:
   absl::Status Read();
 

@@ -50,15 +50,18 @@ TEST_F(AccessBookTest, ANewVersionIsTakenAndABadOneNot) {
   Write("operator");
   book.Look(false);
   EXPECT_EQ(Who(book)->role, Role::kOperator);
+  EXPECT_TRUE(book.is_good());
   Write("nothing");
   book.Look(false);
   EXPECT_EQ(Who(book)->role, Role::kOperator);
+  EXPECT_FALSE(book.is_good());
   std::filesystem::remove(path_);
   book.Look(true);
   EXPECT_EQ(Who(book)->role, Role::kOperator);
   Write("admin");
   book.Look(false);
   EXPECT_EQ(Who(book)->role, Role::kAdmin);
+  EXPECT_TRUE(book.is_good());
 }
 
 TEST_F(AccessBookTest, WithoutAFileThereIsNothingToLookAt) {

@@ -45,19 +45,21 @@ class TransportTest(SecureCase):
         def served_with_the_new_one():
             return self.cli_as(new.options("root"), "status").returncode == 0
         wait_until(served_with_the_new_one, "the new certificate")
-        # An agent that comes again has to show the new certificate, and what it had is not lost.
-        self.fleet.agents["i-0001"].kill()
-        before = self.fleet.client_security
-        self.fleet.client_security = self.agent
-        self.fleet.start_agent("i-0001")
+        self.addCleanup(setattr, self.fleet, "client_security", self.fleet.client_security)
         self.fleet.client_security = new.options("root")
-        self.addCleanup(setattr, self.fleet, "client_security", before)
+        # Then the old authority goes: who has one of its certificates gets in no more.
+        self.assertEqual(self.cli_as(self.admin, "status").returncode, 0)
+        (self.ca.dir / "new.pem").write_text(new.ca.read_text())
+        (self.ca.dir / "new.pem").rename(self.ca.ca)
+        wait_until(lambda: self.cli_as(self.admin, "status").returncode != 0, "the old admin to be refused")
+        # The agent that has run all the time comes again with the new certificate, and what it had is not lost.
+        self.fleet.aggregator.kill()
+        self.fleet.start_aggregator()
         events = int(self.fleet.show_capture(capture)["events"])
         self.wait_for_events(capture, events + 500)
         self.stop_capture(capture)
         self.check_whole(capture)
-        log = self.fleet.aggregator.log.read_text()
-        self.assertIn("new connections see the new certificate", log)
+        self.assertIn("new connections see the new files of TLS", self.fleet.agents["i-0001"].log.read_text())
 
     def test_nobody_is_let_in_without_the_right_certificate(self):
         self.start_secure_fleet()

@@ -14,7 +14,7 @@ FOLDER = ROOT / "deploy" / "observability"
 RUNBOOKS = ROOT / "docs" / "runbooks.md"
 PARTS = ("Meaning", "Impact", "Look", "Mend")
 OWN_LABELS = {"job", "instance"}  # that Prometheus adds
-SELECTOR = re.compile(r"\b(neurontrace_\w+|up)\b(?:\{([^}]*)\})?")
+SELECTOR = re.compile(r"\b((?:neurontrace|process)_\w+|up)\b(?:\{([^}]*)\})?")
 
 
 def alerts():

@@ -168,6 +168,16 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
       program_metrics_(*registry_, AgentProgramMetrics(info.instance_id)),
       pods_(AgentPods::Make(config.pod_resources, taps_, loop_, clock_, *registry_,
                             info.instance_id)) {
+  DeclareConditions(config);
+  taps_.SetWatch(triggers_);
+  control_.AddSource(taps_);
+  if (untapped_ != nullptr) control_.AddSource(*untapped_);
+  control_.AddSource(framework_);
+  control_.AddSource(host_);
+  control_.AddSource(artifacts_);
+}
+
+void Agent::DeclareConditions(const AgentConfig& config) {
   health_.Declare(kAggregatorCondition, HealthState::Severity::kReadiness, "not connected yet");
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
   health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not looked at yet");
@@ -179,12 +189,6 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
   if (spool_ != nullptr) {
     health_.Declare(kSpoolCondition, HealthState::Severity::kReadiness, "not read yet");
   }
-  taps_.SetWatch(triggers_);
-  control_.AddSource(taps_);
-  if (untapped_ != nullptr) control_.AddSource(*untapped_);
-  control_.AddSource(framework_);
-  control_.AddSource(host_);
-  control_.AddSource(artifacts_);
 }
 
 ControlSession::Hooks Agent::MakeControlHooks() {

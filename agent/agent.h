@@ -98,6 +98,7 @@ class Agent {
   std::vector<StatusTable> StatusTables(const AgentInfo& info, bool is_local);
   void LookAtConfig();
   void LookAtCertificates();
+  void DeclareConditions(const AgentConfig& config);
 
   ProgramLog& log_;
   AgentConfig new_config_;  // as it was read last

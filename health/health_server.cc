@@ -18,6 +18,7 @@
 
 #include "base/status.h"
 #include "health/status_page.h"
+#include "trace/daemon_limits.h"
 
 namespace neurontrace {
 namespace {
@@ -72,6 +73,8 @@ const char* ReasonOf(int code) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
     case 409:
       return "Conflict";
     case 413:
@@ -81,6 +84,20 @@ const char* ReasonOf(int code) {
     default:
       return "Service Unavailable";
   }
+}
+
+// What comes of the body in the time that a request has, at most `bytes_max`. Byte by byte, as the
+// library's time begins anew with each that comes.
+std::string ReadBody(mg_connection* connection, size_t bytes_max) {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(limits::kHealthRequestMsMax);
+  std::string body;
+  char byte = 0;
+  while (body.size() < bytes_max && std::chrono::steady_clock::now() < deadline &&
+         mg_read(connection, &byte, 1) == 1) {
+    body += byte;
+  }
+  return body;
 }
 
 class PostHandler final : public CivetHandler {
@@ -110,17 +127,13 @@ class PostHandler final : public CivetHandler {
       return {413, "at most " + std::to_string(page_.body_bytes_max) + " bytes\n"};
     }
     PostRequest post;
-    post.body.resize(page_.body_bytes_max + 1);
-    size_t size = 0;
-    while (size < post.body.size()) {
-      const int got = mg_read(connection, post.body.data() + size, post.body.size() - size);
-      if (got <= 0) break;
-      size += static_cast<size_t>(got);
-    }
-    if (size > page_.body_bytes_max) {
+    post.body = ReadBody(connection, page_.body_bytes_max + 1);
+    if (post.body.size() > page_.body_bytes_max) {
       return {413, "at most " + std::to_string(page_.body_bytes_max) + " bytes\n"};
     }
-    post.body.resize(size);
+    if (static_cast<long long>(post.body.size()) < request.content_length) {
+      return {408, "the body did not come in time\n"};
+    }
     const std::string path = request.local_uri == nullptr ? "" : request.local_uri;
     post.name = path.substr(std::min(page_.prefix.size(), path.size()));
     return page_.take(post);
@@ -191,8 +204,10 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
     const std::string& address, std::shared_ptr<prometheus::Collectable> metrics,
     const HealthState& state) {
   auto impl = std::make_unique<Impl>(std::move(metrics), state);
-  const std::vector<std::string> options = {"listening_ports",    address, "num_threads", "4",
-                                            "request_timeout_ms", "5000"};
+  const std::vector<std::string> options = {
+      "listening_ports",    address,
+      "num_threads",        std::to_string(limits::kHealthRequestsAtOnceMax),
+      "request_timeout_ms", std::to_string(limits::kHealthRequestMsMax)};
   try {
     impl->server = std::make_unique<CivetServer>(options);
   } catch (const CivetException& error) {  // the library has no other way of saying it

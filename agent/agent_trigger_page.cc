@@ -33,7 +33,7 @@ PostAnswer AnswerOf(const AgentTriggers::PostOutcome& outcome) {
 PostPage Agent::MakeTriggerPage(const AgentConfig& config) {
   return {.prefix = "/triggers/",
           .body_bytes_max = limits::kTriggerBodyBytesMax,
-          .is_for_anybody = config.trigger_posts_from_anywhere,
+          .is_for_anybody = config.trigger_posts != TriggerPosts::kThisMachine,
           .take = [this](const PostRequest& request) {
             const auto outcome = CallOn(loop_, kPostPatience, [this, &request] {
               return triggers_.Post(request.name, request.body);

@@ -182,15 +182,7 @@ std::map<std::string, ProbeMode> ProbeModes() {
 }
 
 void AddDaemonOptions(CLI::App& app, AgentConfig& config) {
-  app.add_option_function<std::string>(
-         "--trigger-posts",
-         [&config](const std::string& who) {
-           config.trigger_posts_from_anywhere = who == "anybody";
-         },
-         "Whose POST /triggers/NAME at --health-address is heard: this-machine, or anybody who "
-         "reaches it")
-      ->check(CLI::IsMember({"this-machine", "anybody"}))
-      ->default_str("this-machine");
+  AddTriggerPostsOption(app, config.trigger_posts);
   app.add_option_function<std::string>(
          "--clock-probes",
          [&config](const std::string& word) { config.clock_probes = ProbeModes().at(word); },
@@ -285,6 +277,7 @@ absl::StatusOr<AgentConfig> ReadAgentConfig(int argc, char** argv) {
 
 absl::Status CheckAgentConfig(const AgentConfig& config) {
   // Directories may be made later, by the jobs that write to them.
+  RETURN_IF_ERROR(CheckTriggerPosts(config.trigger_posts, config.health_address));
   return CheckSecurity(config.security, config.aggregator, ChannelSide::kClient);
 }
 

@@ -15,6 +15,7 @@
 #include "daemon/program_log.h"
 #include "trace/limits.h"
 #include "wire/channel_security.h"
+#include "wire/trigger_posts.h"
 
 namespace neurontrace {
 
@@ -45,7 +46,7 @@ struct AgentConfig {
   std::string spool_check;           // not empty: check this directory, and nothing else
   bool spool_check_json = false;
   ProbeMode clock_probes = ProbeMode::kAuto;
-  bool trigger_posts_from_anywhere = false;
+  TriggerPosts trigger_posts = TriggerPosts::kThisMachine;
   uint32_t drain_seconds = 20;   // how long an agent that is told to end waits for answers
   std::string config_file;       // where options stand that may change; empty: nowhere
   bool validate_config = false;  // say whether all of this is good, and end

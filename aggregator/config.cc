@@ -85,15 +85,7 @@ void AddTriggerOptions(CLI::App& app, AggregatorConfig& config) {
          "File of rules that begin captures by themselves, see docs/triggers.md; read again "
          "when it changes, and on SIGHUP")
       ->envname("NEURONTRACE_TRIGGERS");
-  app.add_option_function<std::string>(
-         "--trigger-posts",
-         [&config](const std::string& who) {
-           config.trigger_posts_from_anywhere = who == "anybody";
-         },
-         "Whose POST /triggers/NAME at --health-address is heard: this-machine, or anybody who "
-         "reaches it")
-      ->check(CLI::IsMember({"this-machine", "anybody"}))
-      ->default_str("this-machine");
+  AddTriggerPostsOption(app, config.trigger_posts);
 }
 
 void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
@@ -253,6 +245,7 @@ absl::StatusOr<AggregatorConfig> ReadAggregatorConfig(int argc, char** argv) {
 
 absl::Status CheckAggregatorConfig(const AggregatorConfig& config) {
   RETURN_IF_ERROR(CheckSecurity(config.security, config.listen, ChannelSide::kServer));
+  RETURN_IF_ERROR(CheckTriggerPosts(config.trigger_posts, config.health_address));
   if (!config.access.empty()) {
     if (!config.security.has_tls()) {
       return FailedPrecondition(

@@ -19,6 +19,7 @@
 #include "trace/access_limits.h"
 #include "trace/artifact_limits.h"
 #include "wire/channel_security.h"
+#include "wire/trigger_posts.h"
 
 namespace neurontrace {
 
@@ -36,7 +37,7 @@ struct AggregatorConfig {
   CaptureQuotas quotas;
   uint64_t artifact_bytes = limits::kArtifactStoreBytesDefault;  // of all contents together
   std::string triggers;                                          // file of rules; empty: none
-  bool trigger_posts_from_anywhere = false;
+  TriggerPosts trigger_posts = TriggerPosts::kThisMachine;
   ChannelSecurity security;
   std::string access;  // file of who may do what; empty: it stands in certificates
   uint32_t calls_per_second = limits::kCallsPerSecondDefault;  // of each caller but agents

@@ -95,7 +95,7 @@ absl::StatusOr<std::unique_ptr<TriggerService>> TriggerService::Make(const Aggre
 
 TriggerService::TriggerService(const AggregatorConfig& config, const Deps& deps)
     : deps_(deps),
-      posts_from_anywhere_(config.trigger_posts_from_anywhere),
+      posts_from_anywhere_(config.trigger_posts != TriggerPosts::kThisMachine),
       engine_(deps.clock, deps.sequence, MakeWorld()),
       metrics_(deps.registry) {
   if (!config.triggers.empty()) file_.emplace(config.triggers, deps.clock);

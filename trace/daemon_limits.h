@@ -20,9 +20,9 @@ inline constexpr size_t kLogLineBytesMax = 16u << 10;
 // Of the warnings and errors that /statusz shows, the newest; older ones go.
 inline constexpr size_t kLogWarningsKept = 50;
 
-// Of the HTTP port: requests that are being read or answered, each on a thread of its own; some more
-// wait, and beyond that connections are closed. How long one may take to come, its head and its body
-// each; later: closed.
+// Of the HTTP port: requests that are being read or answered, each on a thread of its own; some
+// more wait, and beyond that connections are closed. How long one may take to come, its head and
+// its body each; later: closed.
 inline constexpr int kHealthRequestsAtOnceMax = 64;
 inline constexpr int kHealthRequestMsMax = 2'000;
 

@@ -95,6 +95,21 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
       store_metrics_(*registry_, *store_, config.quotas),
       store_run_(MakeStoreRun(config.store, store_->aggregator_id(), random_)),
       export_roots_(config.export_roots, config.s3),
+      exports_under_way_(
+          {.clock = clock_,
+           .what = "exports",
+           .at_once_max = limits::kExportsAtOnceMax,
+           .of_caller_max =
+               security_.has_tls() ? limits::kExportsOfCallerMax : limits::kExportsAtOnceMax,
+           .refused = metrics_.exports_refused,
+           .unread = metrics_.exports_unread}),
+      watches_({.clock = clock_,
+                .what = "watches of captures",
+                .at_once_max = limits::kWatchesAtOnceMax,
+                .of_caller_max =
+                    security_.has_tls() ? limits::kWatchesOfCallerMax : limits::kWatchesAtOnceMax,
+                .refused = metrics_.watches_refused,
+                .unread = metrics_.watches_unread}),
       quota_(*store_, clock_),
       reaper_(*store_, clock_),
       coordinator_(clock_, random_, MakeOutputs(), MakeInputs()),
@@ -125,6 +140,8 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
            .watch = watch_,
            .clock = clock_,
            .export_capture = std::bind_front(&Aggregator::ExportForOperator, this),
+           .exports = exports_under_way_,
+           .watches = watches_,
            .clocks =
                [this](const CaptureRecord* capture) {
                  return capture == nullptr ? clocks_->book().Now(clock_.RealtimeNs())
@@ -359,7 +376,11 @@ AgentReports::TriggerHooks Aggregator::MakeTriggerHooks() {
 void Aggregator::Tick() {
   coordinator_.Tick();
   triggers_->Tick();
-  if (clock_.MonotonicNs() >= measured_monotonic_ns_ + kMeasureIntervalNs) UpdateMetrics();
+  if (clock_.MonotonicNs() >= measured_monotonic_ns_ + kMeasureIntervalNs) {
+    exports_under_way_.Look();
+    watches_.Look();
+    UpdateMetrics();
+  }
   const bool idle = coordinator_.running() == 0;
   loop_.PostDelayedTask([this] { Tick(); }, idle ? kIdleTickNs : kTickNs);
 }

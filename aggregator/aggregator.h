@@ -27,7 +27,6 @@
 #include "aggregator/config.h"
 #include "aggregator/deliver/export_roots.h"
 #include "aggregator/export_metrics.h"
-#include "aggregator/export_slots.h"
 #include "aggregator/ingest/agent_gateway.h"
 #include "aggregator/ingest/agent_reports.h"
 #include "aggregator/ingest/artifact_service.h"
@@ -122,7 +121,7 @@ class Aggregator {
   std::vector<OperatorClockBound> ClockBounds(const CaptureRecord& record);
   void RememberAgent(const KnownAgent& agent);
   void RememberWorker(const std::string& agent_id, const WorkerInfo& worker);
-  // As ExportCapture, for an operator: one of so many at once.
+  // As ExportCapture, for an operator.
   absl::Status ExportForOperator(const CaptureRecord& record, const v1::ExportRequest& request,
                                  const ExportWriter& write);
   absl::Status ExportCapture(const CaptureRecord& record, const v1::ExportRequest& request,
@@ -167,7 +166,8 @@ class Aggregator {
   StoreMetrics store_metrics_;
   const StoreRun store_run_;
   const ExportRoots export_roots_;
-  ExportSlots export_slots_{limits::kExportsAtOnceMax};
+  HeldCalls exports_under_way_;
+  HeldCalls watches_;
   StoreQuota quota_;
   PreviewReaper reaper_;
   CaptureWatch watch_;

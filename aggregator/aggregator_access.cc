@@ -113,7 +113,8 @@ absl::Status Aggregator::StartServer(const AggregatorConfig& config) {
   server_port_->AddTo(
       builder, MakeServerCredentials(config.security, std::move(guard), !config.access.empty()));
   grpc::ResourceQuota quota("aggregator");
-  builder.SetResourceQuota(quota.Resize(limits::kGrpcBytesMax));
+  builder.SetResourceQuota(
+      quota.Resize(limits::kGrpcBytesMax).SetMaxThreads(limits::kGrpcThreadsMax));
   builder.RegisterService(&gateway_);
   builder.RegisterService(&artifact_service_);
   builder.RegisterService(&clocks_->gateway());

@@ -73,14 +73,6 @@ absl::StatusOr<CaptureClocks> Aggregator::ClocksFor(const CaptureRecord& record,
 absl::Status Aggregator::ExportForOperator(const CaptureRecord& record,
                                            const v1::ExportRequest& request,
                                            const ExportWriter& write) {
-  const ExportSlots::Slot slot = export_slots_.Take();
-  if (slot == nullptr) {
-    metrics_.exports_refused.Increment();
-    return ResourceExhausted(
-        "this aggregator is making {} exports, as many as it makes at once: try again when one of "
-        "them has ended",
-        limits::kExportsAtOnceMax);
-  }
   absl::Status status = ExportCapture(record, request, write);
   // To who asked, UNAVAILABLE is of an aggregator that is not there, and not of a volume.
   if (absl::IsUnavailable(status)) status = absl::AbortedError(status.message());

@@ -31,7 +31,10 @@ struct AggregatorMetrics {
   prometheus::Counter& exports;
   prometheus::Counter& exports_failed;
   prometheus::Counter& exports_refused;
+  prometheus::Counter& exports_unread;
   prometheus::Gauge& exports_running;
+  prometheus::Counter& watches_refused;
+  prometheus::Counter& watches_unread;
   prometheus::Counter& audit_failures;
   prometheus::Counter& connections_refused;
   prometheus::Counter& captures_begun;

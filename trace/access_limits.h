@@ -36,6 +36,16 @@ inline constexpr int kGrpcConnectionIdleMsMax = 300'000;
 // From a connection's first byte to its last of TLS and HTTP/2's settings. Later: closed.
 inline constexpr int kGrpcHandshakeMsMax = 10'000;
 
+// Calls that last as long as their reader likes, each with a thread: watches of captures here,
+// exports in export_limits.h. At once, and of one caller where callers have names; further ones are
+// refused. Threads of all calls together; a call that would need a further one is refused.
+inline constexpr size_t kWatchesAtOnceMax = 256;
+inline constexpr size_t kWatchesOfCallerMax = 64;
+inline constexpr int kGrpcThreadsMax = 1'024;
+static_assert(kWatchesOfCallerMax < kWatchesAtOnceMax && kWatchesAtOnceMax < kGrpcThreadsMax / 2);
+// Who has not taken what such a call wrote for as long is no reader: the call is ended.
+inline constexpr uint64_t kUnreadNsMax = 120'000'000'000;
+
 // Whose calls are counted, by name or by address. Beyond: who has not called for the longest time
 // is forgotten, and counted, and may call a burst again.
 inline constexpr size_t kCallersCountedMax = 16'384;

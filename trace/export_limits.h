@@ -10,8 +10,11 @@
 namespace neurontrace::limits {
 
 // Exports that people ask for and that are made at once. Further ones are refused with
-// RESOURCE_EXHAUSTED, counted. The standing ones have a place of their own.
+// RESOURCE_EXHAUSTED, counted. The standing ones have a place of their own. Of one caller, where
+// callers have names: likewise.
 inline constexpr size_t kExportsAtOnceMax = 8;
+inline constexpr size_t kExportsOfCallerMax = 6;
+static_assert(kExportsOfCallerMax < kExportsAtOnceMax);
 
 // Files that an export goes on with. Beyond, the CLI begins anew, and the aggregator refuses.
 inline constexpr size_t kExportHeldFilesMax = 4'096;

@@ -146,13 +146,15 @@ grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::Exp
                       caller.name));
     }
     ASSIGN_OR_RETURN(const CaptureRecord record, RecordFor(caller, request->capture_id(), entry));
+    ASSIGN_OR_RETURN(const auto call,
+                     deps_.exports.Take(caller.name, [context] { context->TryCancel(); }));
     // One that a crash cuts off has been, too.
     AuditEntry begun = entry;
     begun.action = "export.begin";
     deps_.audit(begun);
-    return deps_.export_capture(record, *request, [&](const v1::ExportReply& reply) {
-      return !context->IsCancelled() && writer->Write(reply);
-    });
+    return call->Judge(deps_.export_capture(record, *request, [&](const v1::ExportReply& reply) {
+      return call->Write([&] { return !context->IsCancelled() && writer->Write(reply); });
+    }));
   };
   return Audited(*context, "export", send);
 }

@@ -213,8 +213,11 @@ grpc::Status OperatorService::WatchCapture(grpc::ServerContext* context,
   return ToGrpcStatus(Watch(*context, record->id, *writer));
 }
 
-absl::Status OperatorService::Watch(const grpc::ServerContext& context, const CaptureId& id,
+absl::Status OperatorService::Watch(grpc::ServerContext& context, const CaptureId& id,
                                     grpc::ServerWriter<v1::Capture>& writer) {
+  ASSIGN_OR_RETURN(const Caller caller, deps_.caller(context));
+  ASSIGN_OR_RETURN(const auto call,
+                   deps_.watches.Take(caller.name, [&context] { context.TryCancel(); }));
   while (!context.IsCancelled()) {
     const uint64_t version = deps_.watch.version();
     ASSIGN_OR_RETURN(const CaptureRecord record, Record(id));
@@ -231,11 +234,11 @@ absl::Status OperatorService::Watch(const grpc::ServerContext& context, const Ca
         told.set_bound_ns(bound.bound_ns);
       }
     }
-    const bool was_told = writer.Write(message);
+    const bool was_told = call->Write([&] { return writer.Write(message); });
     if (was_told && HasEnded(record.state) && record.spec.mode == CaptureMode::kPreview) {
       ForgetPreview(id);
     }
-    if (!was_told || HasEnded(record.state)) return absl::OkStatus();
+    if (!was_told || HasEnded(record.state)) return call->Judge(absl::OkStatus());
     // A change is told at once, but not every one of a thousand in a row.
     const uint64_t begin_ns = deps_.clock.MonotonicNs();
     deps_.watch.WaitBeyond(version, kWatchIntervalMax);

@@ -15,6 +15,7 @@
 #include "aggregator/access/role.h"
 #include "aggregator/align/capture_clocks.h"
 #include "aggregator/operator/capture_watch.h"
+#include "aggregator/operator/held_calls.h"
 #include "aggregator/operator/preview_message.h"
 #include "aggregator/session/coordinator.h"
 #include "aggregator/store/store.h"
@@ -47,6 +48,8 @@ struct OperatorDeps {
   const CaptureWatch& watch;
   const Clock& clock;
   ExportFunction export_capture;
+  HeldCalls& exports;
+  HeldCalls& watches;
   ClocksFunction clocks;
   // Of a capture, without what its events tell: quick, also of one that goes on.
   std::function<absl::StatusOr<CaptureClocks>(const CaptureRecord& capture)> host_clocks;
@@ -69,7 +72,7 @@ struct OperatorDeps {
 };
 
 // The service behind the command line. Each call has a thread of gRPC's to itself and may block
-// it: operators are few. Calls fail with INVALID_ARGUMENT for what makes no sense (which names the
+// it: operators are few, and those that last are HeldCalls. Calls fail with INVALID_ARGUMENT for what makes no sense (which names the
 // field), NOT_FOUND for captures that are not there, FAILED_PRECONDITION for what cannot be done
 // now, PERMISSION_DENIED for captures of jobs that are not the caller's. What begins, ends, deletes
 // or takes something out is written to the audit log, whatever came of it.
@@ -125,7 +128,7 @@ class OperatorService final : public v1::OperatorService::Service {
   void WarnOfNobody(const CaptureRecord& record, v1::Capture& message) const;
   // With its streams and its whole certificate.
   absl::StatusOr<v1::Capture> DescribeFully(const CaptureRecord& record) const;
-  absl::Status Watch(const grpc::ServerContext& context, const CaptureId& id,
+  absl::Status Watch(grpc::ServerContext& context, const CaptureId& id,
                      grpc::ServerWriter<v1::Capture>& writer);
 
   const OperatorDeps deps_;

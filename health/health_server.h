@@ -37,7 +37,7 @@ class HealthServer {
   void AddStatusPage(StatusPage page);
 
  private:
-  struct Impl;
+  class Impl;
   explicit HealthServer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

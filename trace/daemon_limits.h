@@ -20,11 +20,21 @@ inline constexpr size_t kLogLineBytesMax = 16u << 10;
 // Of the warnings and errors that /statusz shows, the newest; older ones go.
 inline constexpr size_t kLogWarningsKept = 50;
 
-// Of the HTTP port: requests that are being read or answered, each on a thread of its own; some
-// more wait, and beyond that connections are closed. How long one may take to come, its head and
-// its body each; later: closed.
-inline constexpr int kHealthRequestsAtOnceMax = 64;
+// Of the HTTP port: connections. Beyond: the oldest one is closed.
+inline constexpr size_t kHealthConnectionsMax = 256;
+// How long a request may take to come, its head and its body each, and its answer to be taken, and
+// what was sent besides. Later: closed.
 inline constexpr int kHealthRequestMsMax = 2'000;
+inline constexpr int kHealthAnswerMsMax = 10'000;
+inline constexpr int kHealthLingerMsMax = 1'000;
+// A request's head and its body. Larger: refused, unread.
+inline constexpr size_t kHealthHeadBytesMax = 8u << 10;
+inline constexpr size_t kHealthBodyBytesMax = 64u << 10;
+// Threads that make answers, and how many of these may wait for the rest of the process at once.
+// Further questions that need it: 503.
+inline constexpr int kHealthThreads = 8;
+inline constexpr int kHealthWaitingMax = 4;
+static_assert(kHealthWaitingMax < kHealthThreads, "probes and metrics always find a thread");
 
 // Rows of one table of /statusz; further ones are counted below it.
 inline constexpr size_t kStatusRowsMax = 256;

@@ -95,21 +95,8 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
       store_metrics_(*registry_, *store_, config.quotas),
       store_run_(MakeStoreRun(config.store, store_->aggregator_id(), random_)),
       export_roots_(config.export_roots, config.s3),
-      exports_under_way_(
-          {.clock = clock_,
-           .what = "exports",
-           .at_once_max = limits::kExportsAtOnceMax,
-           .of_caller_max =
-               security_.has_tls() ? limits::kExportsOfCallerMax : limits::kExportsAtOnceMax,
-           .refused = metrics_.exports_refused,
-           .unread = metrics_.exports_unread}),
-      watches_({.clock = clock_,
-                .what = "watches of captures",
-                .at_once_max = limits::kWatchesAtOnceMax,
-                .of_caller_max =
-                    security_.has_tls() ? limits::kWatchesOfCallerMax : limits::kWatchesAtOnceMax,
-                .refused = metrics_.watches_refused,
-                .unread = metrics_.watches_unread}),
+      exports_under_way_(ExportLimits()),
+      watches_(WatchLimits()),
       quota_(*store_, clock_),
       reaper_(*store_, clock_),
       coordinator_(clock_, random_, MakeOutputs(), MakeInputs()),

@@ -121,6 +121,8 @@ class Aggregator {
   std::vector<OperatorClockBound> ClockBounds(const CaptureRecord& record);
   void RememberAgent(const KnownAgent& agent);
   void RememberWorker(const std::string& agent_id, const WorkerInfo& worker);
+  HeldCalls::Options ExportLimits();
+  HeldCalls::Options WatchLimits();
   // As ExportCapture, for an operator.
   absl::Status ExportForOperator(const CaptureRecord& record, const v1::ExportRequest& request,
                                  const ExportWriter& write);

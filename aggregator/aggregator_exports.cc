@@ -70,6 +70,27 @@ absl::StatusOr<CaptureClocks> Aggregator::ClocksFor(const CaptureRecord& record,
   return clocks_->book().OfWindow(record, {resolved.window_start_ns(), end_ns});
 }
 
+// In plain text nobody has a name: there all are one caller.
+HeldCalls::Options Aggregator::ExportLimits() {
+  return {.clock = clock_,
+          .what = "exports",
+          .at_once_max = limits::kExportsAtOnceMax,
+          .of_caller_max =
+              security_.has_tls() ? limits::kExportsOfCallerMax : limits::kExportsAtOnceMax,
+          .refused = metrics_.exports_refused,
+          .unread = metrics_.exports_unread};
+}
+
+HeldCalls::Options Aggregator::WatchLimits() {
+  return {.clock = clock_,
+          .what = "watches of captures",
+          .at_once_max = limits::kWatchesAtOnceMax,
+          .of_caller_max =
+              security_.has_tls() ? limits::kWatchesOfCallerMax : limits::kWatchesAtOnceMax,
+          .refused = metrics_.watches_refused,
+          .unread = metrics_.watches_unread};
+}
+
 absl::Status Aggregator::ExportForOperator(const CaptureRecord& record,
                                            const v1::ExportRequest& request,
                                            const ExportWriter& write) {

@@ -23,17 +23,15 @@ bool HeldCalls::Call::Write(const std::function<bool()>& write) {
 
 absl::Status HeldCalls::Call::Judge(absl::Status status) const {
   if (!is_unread_) return status;
-  return absl::DeadlineExceededError(fmt::format("nobody read what was sent for {} s",
-                                                 limits::kUnreadNsMax / 1'000'000'000));
+  return absl::DeadlineExceededError(
+      fmt::format("nobody read what was sent for {} s", limits::kUnreadNsMax / 1'000'000'000));
 }
 
 absl::StatusOr<std::unique_ptr<HeldCalls::Call>> HeldCalls::Take(const std::string& caller,
                                                                  std::function<void()> cancel) {
   const std::lock_guard lock(mutex_);
-  const auto of_caller =
-      static_cast<size_t>(std::count_if(calls_.begin(), calls_.end(), [&](const Call* call) {
-        return call->caller_ == caller;
-      }));
+  const auto of_caller = static_cast<size_t>(std::count_if(
+      calls_.begin(), calls_.end(), [&](const Call* call) { return call->caller_ == caller; }));
   if (calls_.size() >= options_.at_once_max) {
     options_.refused.Increment();
     return ResourceExhausted(

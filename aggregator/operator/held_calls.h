@@ -58,8 +58,8 @@ class HeldCalls {
     std::atomic<bool> is_unread_ = false;
   };
 
-  // RESOURCE_EXHAUSTED with words where there is no room, for all or for this caller. `cancel` makes
-  // a write that waits return; it is called on another thread, and must not wait.
+  // RESOURCE_EXHAUSTED with words where there is no room, for all or for this caller. `cancel`
+  // makes a write that waits return; it is called on another thread, and must not wait.
   absl::StatusOr<std::unique_ptr<Call>> Take(const std::string& caller,
                                              std::function<void()> cancel);
   // About once a second: ends the calls whose reader took nothing for limits::kUnreadNsMax.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: as many as are allowed, of all and of each, no more; and who does not read is ended, in time
-// that is advanced.
+// Goal: as many as are allowed, of all and of each, no more; and who does not read is ended, in
+// time that is advanced.
 #include "aggregator/operator/held_calls.h"
 
 #include <gmock/gmock.h>
@@ -82,8 +82,7 @@ TEST_F(HeldCallsTest, WhoDoesNotReadIsEndedAndWhoReadsSlowlyIsNot) {
   }));
   EXPECT_EQ(cancelled, 1);
   EXPECT_EQ(unread_.Value(), 1);
-  EXPECT_EQ((*unread)->Judge(absl::CancelledError("")).code(),
-            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ((*unread)->Judge(absl::CancelledError("")).code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(slow->Judge(absl::OkStatus()).ok());
   clock_.AdvanceNs(limits::kUnreadNsMax * 2);
   calls.Look();

@@ -72,10 +72,11 @@ struct OperatorDeps {
 };
 
 // The service behind the command line. Each call has a thread of gRPC's to itself and may block
-// it: operators are few, and those that last are HeldCalls. Calls fail with INVALID_ARGUMENT for what makes no sense (which names the
-// field), NOT_FOUND for captures that are not there, FAILED_PRECONDITION for what cannot be done
-// now, PERMISSION_DENIED for captures of jobs that are not the caller's. What begins, ends, deletes
-// or takes something out is written to the audit log, whatever came of it.
+// it: operators are few, and those that last are HeldCalls. Calls fail with INVALID_ARGUMENT for
+// what makes no sense (which names the field), RESOURCE_EXHAUSTED where too many last, NOT_FOUND
+// for captures that are not there, FAILED_PRECONDITION for what cannot be done now,
+// PERMISSION_DENIED for captures of jobs that are not the caller's. What begins, ends, deletes or
+// takes something out is written to the audit log, whatever came of it.
 class OperatorService final : public v1::OperatorService::Service {
  public:
   explicit OperatorService(OperatorDeps deps) : deps_(std::move(deps)) {}

@@ -251,10 +251,14 @@ class Fleet:
 
     # -- the operator's command line -----------------------------------------------------------------------------
 
+    def cli_command(self, *arguments):
+        """What runs `neurontrace …` against the fleet."""
+        return [str(self.program("neurontrace")), "--aggregator", self.address or self.listen,
+                *map(str, self.client_security or self._insecure()), *map(str, arguments)]
+
     def cli(self, *arguments, check=True, codes=(0,), seconds=120.0):
         """Runs `neurontrace …` and returns the finished process; with `check`, one of the exit codes is asked for."""
-        command = [str(self.program("neurontrace")), "--aggregator", self.address or self.listen,
-                   *map(str, self.client_security or self._insecure()), *[str(a) for a in arguments]]
+        command = self.cli_command(*arguments)
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds,
                               stdin=subprocess.DEVNULL, check=False, env={**os.environ, "NEURONTRACE_CONFIG": ""})
         if check and done.returncode not in codes:

@@ -80,9 +80,10 @@ class SlurmCluster:
 
     def stop(self):
         """Ends everything, also jobs that a test left running."""
-        self.run("scancel", "--partition=all", check=False)
+        for partition in ("all", "hidden"):
+            self.run("scancel", f"--partition={partition}", check=False)
         try:
-            wait_until(lambda: not self.run("squeue", "-h", check=False).stdout, "jobs to end", 15)
+            wait_until(lambda: not self.run("squeue", "--all", "-h", check=False).stdout, "jobs to end", 15)
         except FleetError:
             print("SlurmCluster: jobs do not end and are killed", flush=True)
         for process in reversed(self._processes):
@@ -143,6 +144,7 @@ class SlurmCluster:
         for node, port in zip(self.nodes, ports):
             lines.append(f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=8 State=UNKNOWN")
         lines.append(f"PartitionName=all Nodes={','.join(self.nodes)} Default=YES State=UP MaxTime=INFINITE")
+        lines.append(f"PartitionName=hidden Nodes={','.join(self.nodes)} Hidden=YES State=UP MaxTime=INFINITE")
         self.config.write_text("\n".join(lines) + "\n")
 
     # -- commands ------------------------------------------------------------------------------------------------

@@ -101,6 +101,17 @@ class Requests(unittest.TestCase):
             jobs = slurm.running()
         self.assertEqual([(job.id, job.user, job.comment) for job in jobs], [("42", "mallory", forged)])
 
+    def test_an_element_of_an_array_is_told_from_the_array(self):
+        def squeue(_, *arguments):
+            self.assertIn("42", arguments)
+            mark = arguments[-1].removeprefix("--format=").split("%")[0]
+            return "".join(f"{mark}{record}\n" for record in ("40\x1f42_1\x1fone", "42\x1f42_3\x1fthree",
+                                                              "41\x1f42_2\x1f(null)"))
+        with mock.patch.object(service.Slurm, "_command", squeue):
+            self.assertEqual(service.Slurm("").comment_of("42"), ("42_3", "three"))
+        with mock.patch.object(service.Slurm, "_command", lambda *_: ""), self.assertRaises(service.Failed):
+            service.Slurm("").comment_of("42")
+
     def test_a_list_that_is_not_understood_is_no_list(self):
         with self.assertRaises(service.Failed):
             service.job_of("42\x1fN/A\x1f2\x1falice\x1f")
@@ -117,10 +128,10 @@ class Asking(unittest.TestCase):
             self.assertEqual(job_id, "42")
             if fails:
                 raise service.Failed("squeue: away\nexport LD_PRELOAD=evil.so")
-            return comment
+            return "40_2", comment
         with mock.patch.dict(os.environ, environment, clear=True), redirect_stdout(said), \
                 mock.patch.object(service.Slurm, "comment_of", comment_of), \
-                mock.patch.object(service.Slurm, "set_comment", lambda _, job_id, text: kept.append((job_id, text))):
+                mock.patch.object(service.Slurm, "set_comment", lambda _, name, text: kept.append((name, text))):
             self.assertEqual(service.ask(mock.Mock(slurm_bin="")), 0)
         return said.getvalue(), kept
 
@@ -129,7 +140,7 @@ class Asking(unittest.TestCase):
 
     def test_the_variable_becomes_part_of_the_comment(self):
         said, kept = self.ask("try 7", "30s@start")
-        self.assertEqual(kept, [("42", "try 7 neurontrace=30s@start")])
+        self.assertEqual(kept, [("40_2", "try 7 neurontrace=30s@start")])
         self.assertIn("print neurontrace: capture slurm-42 (30s@start)", said)
 
     def test_the_comment_is_before_the_variable(self):

@@ -126,7 +126,7 @@ class SlurmTest(unittest.TestCase):
         def left():
             return [(pid, words) for pid, words in processes_of(self.dir) if pid not in kept]
         wait_until(lambda: not left(), "every process of jobs to be gone", 15)
-        self.assertEqual(self.slurm.run("squeue", "-h").stdout, "")
+        self.assertEqual(self.slurm.run("squeue", "--all", "-h").stdout, "")
         self.assertEqual(self.fleet.cli_json("captures", "list", "--running")["captures"], [])
         self.assertEqual(set(DEV_SHM.iterdir()) - self.shared_memory, set())
         sockets = {path.name for path in self.socket_dir.iterdir() if path.is_socket()}
@@ -243,6 +243,33 @@ class SlurmTest(unittest.TestCase):
         self.wait_for_capture(job, *ENDED)
         self.finish(job)
         self.check_capture(job, 4, {"n1": [0, 1, 2, 3], "n2": [4, 5, 6, 7]})
+
+    def elements_of(self, array):
+        """The job's id and the comment of each element."""
+        rows = self.slurm.run("squeue", "--all", "-h", "-r", "-j", array, "-o", "%K|%A|%k").stdout.splitlines()
+        return {int(index): (job, comment) for index, job, comment in (row.split("|") for row in rows)}
+
+    def test_each_element_of_an_array_asks_for_itself_in_a_partition_that_is_hidden(self):
+        array = self.submit("-N1", "--ntasks-per-node=1", "--array=1-2", "--hold", "--partition=hidden",
+                            environment={"NEURONTRACE_CAPTURE": "whole"})
+        for index, words in ((1, "first"), (2, "second")):
+            self.slurm.run("scontrol", "update", f"JobId={array}_{index}", f"Comment={words}")
+        self.slurm.run("scontrol", "release", array)
+        comments = {1: "first neurontrace=whole", 2: "second neurontrace=whole"}
+        wait_until(lambda: {index: comment for index, (_, comment) in self.elements_of(array).items()} == comments,
+                   "each element's own request", 30)
+        elements = self.elements_of(array)
+        self.assertIn(array, [job for job, _ in elements.values()], "the id that stands for the array too")
+        for job, _ in elements.values():
+            self.wait_for_capture(job, "CAPTURE_STATE_RECORDING")
+        ended, going_on = elements[1][0], elements[2][0]
+        (self.dir / f"done-{ended}").touch()
+        self.wait_for_capture(ended, *ENDED)
+        self.assertEqual([capture["state"] for capture in self.captures_of(going_on)], ["CAPTURE_STATE_RECORDING"])
+        (self.dir / f"done-{going_on}").touch()
+        self.wait_for_capture(going_on, *ENDED)
+        for job, _ in elements.values():
+            self.assertIn("code of srun: 0", self.slurm.output_of(job))
 
     def test_a_cancelled_job_ends_its_capture_also_when_the_service_was_killed(self):
         job = self.submit("-N2", "--ntasks-per-node=1", "--comment", "neurontrace=whole")

@@ -107,25 +107,33 @@ class Slurm:
             raise Failed(f"{name}: {done.stderr.strip() or done.returncode}")
         return done.stdout
 
-    def running(self):
+    def _records(self, form, *options):
         # Who submits a job writes its comment, line ends and all: a mark that nobody can guess divides the records, so
-        # that no comment passes for the record of another's job.
+        # that no comment passes for the record of another's job. --all: partitions can be hidden from our user.
         mark = secrets.token_hex(16)
-        text = self._command("squeue", "--noheader", "--states=RUNNING,SUSPENDED",
-                             "--format=" + mark + "%A\x1f%S\x1f%D\x1f%u\x1f%k")
-        return [job_of(record) for record in text.split(mark)[1:]]
+        text = self._command("squeue", "--all", "--noheader", *options, f"--format={mark}{form}")
+        return [record.rstrip("\n") for record in text.split(mark)[1:]]
+
+    def running(self):
+        return [job_of(record) for record in
+                self._records("%A\x1f%S\x1f%D\x1f%u\x1f%k", "--states=RUNNING,SUSPENDED")]
 
     def comment_of(self, job_id):
-        text = self._command("squeue", "--noheader", "--jobs", job_id, "--format=%k").rstrip("\n")
-        return "" if text == "(null)" else text
+        """(what it is called in an update, its comment). The id of one job can be that of its whole array: squeue lists
+        all elements for it, and an update with it changes all."""
+        for record in self._records("%A\x1f%i\x1f%k", "--jobs", job_id):
+            own_id, name, comment = record.split("\x1f", 2)
+            if own_id == job_id:
+                return name, "" if comment == "(null)" else comment
+        raise Failed(f"squeue knows no job {job_id}")
 
-    def set_comment(self, job_id, comment):
-        self._command("scontrol", "update", f"JobId={job_id}", f"Comment={comment}")
+    def set_comment(self, name, comment):
+        self._command("scontrol", "update", f"JobId={name}", f"Comment={comment}")
 
 
 def job_of(record):
     try:
-        job_id, start, nodes, user, comment = record.rstrip("\n").split("\x1f", 4)
+        job_id, start, nodes, user, comment = record.split("\x1f", 4)
         began = time.mktime(time.strptime(start, "%Y-%m-%dT%H:%M:%S"))
         return Job(job_id, began, int(nodes), user, "" if comment == "(null)" else comment)
     except (ValueError, OverflowError) as error:
@@ -289,11 +297,11 @@ def ask(options):
     job_id = os.environ.get("SLURM_JOB_ID", "")
     words = os.environ.get("NEURONTRACE_CAPTURE", "")
     try:
-        comment = slurm.comment_of(job_id)
+        name, comment = slurm.comment_of(job_id)
         request = Request.of_comment(comment)
         if request is None and words:
             request = Request.parse(words)
-            slurm.set_comment(job_id, f"{comment} neurontrace={words}".strip())
+            slurm.set_comment(name, f"{comment} neurontrace={words}".strip())
     except (BadRequest, Failed) as error:
         print(f"print neurontrace: no capture of this job: {' '.join(str(error).split())}")
         return 0

@@ -158,6 +158,7 @@ head_node() {
   if [[ -n $1 ]]; then fetch "$1" "$2"; fi
   install_programs
   files=$(own_files)
+  put 0644 "$files/slurm/capture_stops.py" "$shared/capture_stops.py"
   for name in task_prolog.sh prolog.sh neurontrace_slurm.py; do put 0755 "$files/slurm/$name" "$shared/$name"; done
   keep 0644 "$files/slurm/neurontrace.conf" "$shared/neurontrace.conf"
   keep 0644 "$files/agent.toml" "$shared/agent.toml"

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import os
 import sys
+import time
 import unittest
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -16,6 +17,7 @@ spec = importlib.util.spec_from_file_location("neurontrace_slurm", SCRIPT)
 service = importlib.util.module_from_spec(spec)
 sys.modules["neurontrace_slurm"] = service
 spec.loader.exec_module(service)
+stops = sys.modules["capture_stops"]
 
 START = 1_000_000.0
 
@@ -34,6 +36,16 @@ class FakeSlurm:
         return list(self.jobs.values())
 
 
+class FakeStop:
+    """One that a test ends, or that has ended at once."""
+
+    def __init__(self, said=None):
+        self.said = said
+
+    def outcome(self):
+        return self.said
+
+
 class FakeNeurontrace:
     """As the aggregator: what was begun stays, whoever asks."""
 
@@ -42,6 +54,8 @@ class FakeNeurontrace:
         self.begun = {}  # run: capture
         self.starts = []
         self.stopped = []
+        self.stops = []  # (capture, its stop), in the order of their begin
+        self.stop_says = ""  # None: stops go on until a test ends them
         self.refuses = False
 
     def workers_of(self, job_id):
@@ -63,8 +77,12 @@ class FakeNeurontrace:
         self.begun[job.run] = {"capture_id": f"capture-of-{job.run}", "state": "CAPTURE_STATE_RECORDING"}
         return f"capture-of-{job.run}"
 
-    def stop(self, capture_id):
-        self.stopped.append(capture_id)
+    def begin_stop(self, capture_id):
+        stop = FakeStop(self.stop_says)
+        self.stops.append((capture_id, stop))
+        if self.stop_says == "":
+            self.stopped.append(capture_id)
+        return stop
 
 
 class Requests(unittest.TestCase):
@@ -214,6 +232,65 @@ class Watching(unittest.TestCase):
         self.turn()
         self.assertEqual(self.neurontrace.stopped, ["capture-of-7.1000000"])
 
+    def two_jobs_of_which_one_has_ended(self):
+        self.recording()
+        del self.slurm.jobs["7"]
+        self.slurm.add("8", "neurontrace=whole", start=self.now)
+        self.neurontrace.workers["8"] = ["a", "b"]
+
+    def test_a_stop_that_is_slow_holds_up_no_other_job_and_is_the_only_one(self):
+        self.neurontrace.stop_says = None
+        self.two_jobs_of_which_one_has_ended()
+        for _ in range(10):
+            self.turn()
+        self.assertEqual([job for job, _ in self.neurontrace.starts], ["7", "8"])
+        self.assertEqual([capture for capture, _ in self.neurontrace.stops], ["capture-of-7.1000000"])
+        self.neurontrace.stops[0][1].said = ""
+        self.neurontrace.stopped.append("capture-of-7.1000000")
+        for _ in range(10):
+            self.turn()
+        self.assertEqual(len(self.neurontrace.stops), 1)
+
+    def test_a_stop_that_fails_holds_up_no_other_job_and_is_tried_again_later_each_time(self):
+        self.neurontrace.stop_says = "the aggregator is away"
+        self.two_jobs_of_which_one_has_ended()
+        times = []
+        for _ in range(200):
+            before = len(self.neurontrace.stops)
+            self.turn(1.0)
+            if len(self.neurontrace.stops) > before:
+                times.append(self.now)
+        self.assertEqual([job for job, _ in self.neurontrace.starts], ["7", "8"])
+        gaps = [later - earlier for earlier, later in zip(times, times[1:])]
+        self.assertEqual(gaps[:3], [6.0, 11.0, 16.0])  # it is seen to have failed a turn later
+        self.assertEqual(max(gaps), 31.0)
+        self.assertIn("capture capture-of-7.1000000: the aggregator is away", self.said)
+        self.neurontrace.stop_says = ""
+        for _ in range(40):
+            self.turn(1.0)
+        self.assertEqual(self.neurontrace.stopped, ["capture-of-7.1000000"])
+
+    def test_what_is_being_stopped_already_is_left_alone(self):
+        self.recording()
+        self.neurontrace.begun["7.1000000"]["state"] = "CAPTURE_STATE_STOPPING"
+        del self.slurm.jobs["7"]
+        self.watch = self.new_watch()
+        for _ in range(3):
+            self.turn()
+        self.assertEqual(self.neurontrace.stops, [])
+
+    def test_many_stops_are_not_begun_at_once(self):
+        self.neurontrace.stop_says = None
+        for i in range(3 * stops.STOPS_MAX):
+            self.neurontrace.begun[f"{i}.1"] = {"capture_id": f"c{i}", "state": "CAPTURE_STATE_RECORDING"}
+        self.turn()
+        self.assertEqual(len(self.neurontrace.stops), stops.STOPS_MAX)
+        for capture, stop in self.neurontrace.stops:
+            self.neurontrace.stopped.append(capture)
+            stop.said = ""
+        self.turn()
+        self.assertEqual(len(self.neurontrace.stops), 2 * stops.STOPS_MAX)
+
     def test_a_slurm_that_is_away_ends_nothing(self):
         self.recording()
         self.slurm.away = True
@@ -261,6 +338,30 @@ class Watching(unittest.TestCase):
             self.turn()
         self.assertEqual(len(self.said), 1)
         self.assertIn("'soon' is not understood", self.said[0])
+
+
+class Stopping(unittest.TestCase):
+    """The command itself, of which nobody waits for the end."""
+
+    def test_what_it_says_of_its_end(self):
+        for script, said in (("exit 0", ""), ("exit 3", ""), ("echo no such capture >&2; exit 1",
+                             "neurontrace capture stop: no such capture"), ("exit 1", "neurontrace capture stop: 1")):
+            stop, deadline = stops.Stop(["bash", "-c", script]), time.monotonic() + 20
+            outcome = stop.outcome()
+            while outcome is None and time.monotonic() < deadline:
+                time.sleep(0.01)  # tidy: poll
+                outcome = stop.outcome()
+            self.assertEqual(outcome, said)
+        with self.assertRaises(OSError):
+            stops.Stop(["/nowhere/neurontrace"])
+
+    def test_one_without_an_end_is_ended(self):
+        with mock.patch.object(stops, "STOP_SECONDS", 0.0):
+            self.assertIn("took longer", stops.Stop(["sleep", "600"]).outcome())
+        stop = stops.Stop(["sleep", "600"])
+        self.assertIsNone(stop.outcome())
+        stop._deadline = 0
+        self.assertIn("took longer", stop.outcome())
 
 
 if __name__ == "__main__":

@@ -22,6 +22,11 @@ import sys
 import threading
 import time
 
+# Python's -I leaves out the directory of this file, which is root's as the file is. Nothing is written there.
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from capture_stops import Stop, Stops  # noqa: E402, after the path that it is on
+
 UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 DURATION = re.compile(r"([0-9]{1,6})(ms|s|m|h|d)")
 IN_COMMENT = re.compile(r"(?:^|[\s,;])neurontrace=([^\s,;]*)")
@@ -179,10 +184,8 @@ class Neurontrace:
             raise Failed(f"neurontrace capture start: {(done.stderr or done.stdout).strip()}")
         return done.stdout.strip()
 
-    def stop(self, capture_id):
-        done = run_command([self._program, "capture", "stop", capture_id])
-        if done.returncode not in (0, 3):
-            raise Failed(f"neurontrace capture stop: {done.stderr.strip()}")
+    def begin_stop(self, capture_id):
+        return Stop([self._program, "capture", "stop", capture_id])
 
 
 class Watch:
@@ -194,6 +197,7 @@ class Watch:
         self._patience = patience
         self._say = say
         self._clock = clock
+        self._stops = Stops(neurontrace, say, clock)
         self._followed = None  # runs that have a capture; None: not known, as after a restart
         self._settled = set()  # runs whose request needs no more looking at
         self._told = set()  # runs whose request is not understood
@@ -203,6 +207,7 @@ class Watch:
     def turn(self):
         jobs = self._slurm.running()
         runs = {job.run for job in jobs}
+        self._stops.look()
         if self._followed is None or self._followed - runs:
             self._followed = self._stop_orphans(runs)
         self._settled &= runs
@@ -217,13 +222,14 @@ class Watch:
                     self._serve(job, request)
 
     def _stop_orphans(self, runs):
-        """Stops the captures of jobs that have ended; returns the runs of those that go on."""
+        """Has the captures of jobs that have ended stopped; returns the runs that have one which goes on, so that it is
+        looked at again until none is of a job that has ended."""
         captures = self._neurontrace.captures("--running")
+        self._stops.forget_all_but({capture["capture_id"] for capture in captures.values()})
         for run in set(captures) - runs:
-            capture_id = captures[run]["capture_id"]
-            self._say(f"job {run.split('.')[0]} has ended: stopping capture {capture_id}")
-            self._neurontrace.stop(capture_id)
-        return set(captures) & runs
+            if captures[run]["state"] != "CAPTURE_STATE_STOPPING":
+                self._stops.stop(captures[run]["capture_id"], run.split(".")[0])
+        return set(captures)
 
     def _all_are_there(self, job, workers, now):
         """Each node has a worker, and no further one came since the last look; or they had long enough."""

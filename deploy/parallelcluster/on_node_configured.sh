@@ -15,7 +15,7 @@ usage: on_node_configured.sh [PACKAGE [SHA256]]
 
 What a node is stands in /etc/parallelcluster/cfnconfig. On the head node a failure is one of the cluster's creation. A
 compute node starts without neurontrace rather than not at all, and the system's log says why.
-NT_ROOT is put before every path, to try it out: then nothing is started.
+NT_ROOT is put before every path, to try it out: then nothing is started but by the program NT_SYSTEMCTL, if it is set.
 USAGE
 }
 
@@ -129,19 +129,20 @@ own_files() {
   fail "the package has no share/neurontrace/parallelcluster"
 }
 
+# Where paths are others, there is no systemd to tell, unless somebody gives one.
+control() {
+  if [[ -n ${NT_SYSTEMCTL:-} ]]; then "$NT_SYSTEMCTL" "$@"; elif [[ -z $root ]]; then systemctl "$@"; fi
+}
+
 # units UNIT...: has them started now and at each start of the node; those that run, anew where anything changed.
 units() {
   local unit
   for unit in "$@"; do put 0644 "$files/${unit%%:*}" "$root/etc/systemd/system/${unit%%:*}"; done
-  if [[ -n $root ]]; then
-    for unit in "$@"; do [[ $unit == *:static ]] || systemctl --root="$root" --quiet enable "$unit"; done
-    return
-  fi
-  systemctl daemon-reload
+  control daemon-reload
   for unit in "$@"; do
     [[ $unit != *:static ]] || continue
-    systemctl --quiet enable "$unit"
-    if [[ ${#changed[@]} -gt 0 ]]; then systemctl restart "$unit"; else systemctl start "$unit"; fi
+    systemctl ${root:+--root="$root"} --quiet enable "$unit"
+    if [[ ${#changed[@]} -gt 0 ]]; then control restart "$unit"; else control start "$unit"; fi
   done
 }
 
@@ -159,7 +160,11 @@ head_node() {
   install_programs
   files=$(own_files)
   put 0644 "$files/slurm/capture_stops.py" "$shared/capture_stops.py"
-  for name in task_prolog.sh prolog.sh neurontrace_slurm.py; do put 0755 "$files/slurm/$name" "$shared/$name"; done
+  # slurmctld passes over an epilog that is not there when it starts.
+  [[ -e $shared/epilog_slurmctld.sh ]] || touch "$etc/slurmctld-restart-due"
+  for name in task_prolog.sh prolog.sh epilog_slurmctld.sh neurontrace_slurm.py; do
+    put 0755 "$files/slurm/$name" "$shared/$name"
+  done
   keep 0644 "$files/slurm/neurontrace.conf" "$shared/neurontrace.conf"
   keep 0644 "$files/agent.toml" "$shared/agent.toml"
   put 0755 "${BASH_SOURCE[0]}" "$shared/on_node_configured.sh"
@@ -171,6 +176,16 @@ head_node() {
   certificates head "$address"
   units neurontrace-aggregator.service neurontrace-slurm.service neurontrace-certificates.service:static \
     neurontrace-certificates.timer
+  restart_slurmctld
+}
+
+# Once, where its configuration names the epilog and it has not seen it: jobs go on meanwhile, and new ones wait a moment.
+restart_slurmctld() {
+  [[ -e $etc/slurmctld-restart-due ]] || return 0
+  if grep -riqs --include='*.conf' "^ *EpilogSlurmctld *= *[^ ]*/neurontrace/" "$root/opt/slurm/etc"; then
+    control try-restart slurmctld.service
+  fi
+  rm -f "$etc/slurmctld-restart-due"
 }
 
 compute_node() {

@@ -80,6 +80,7 @@ class Nodes(unittest.TestCase):
         directory = tempfile.TemporaryDirectory(prefix="nt-nodes-")
         self.addCleanup(directory.cleanup)
         self.dir = Path(directory.name)
+        self.environment = {}
         self.package = self.dir / "neurontrace.tar.gz"
         self.make_package("first")
         self.head = self.make_node("head", "HeadNode")
@@ -116,10 +117,25 @@ class Nodes(unittest.TestCase):
         shutil.rmtree(node / "opt" / "slurm")
         (node / "opt" / "slurm").symlink_to(self.head / "opt" / "slurm")
 
+    def systemctl(self, fails_at=""):
+        """A systemctl that writes down what it is told, and does not do one thing; returns what it was told."""
+        self.told = self.dir / "told"
+        self.told.write_text("")
+        stub = self.dir / "systemctl"
+        stub.write_text(f'#!/bin/bash\necho "$*" >>{self.told}\n[[ "$*" != "{fails_at}" ]]\n')
+        stub.chmod(0o755)
+        self.environment["NT_SYSTEMCTL"] = str(stub)
+
+    def orders(self):
+        """What systemctl was told since this was last asked."""
+        orders = self.told.read_text().splitlines()
+        self.told.write_text("")
+        return orders
+
     def configure(self, node, *arguments, code=0):
         done = subprocess.run(["bash", FOLDER / "on_node_configured.sh", *map(str, arguments)], capture_output=True,
                               text=True, check=False, stdin=subprocess.DEVNULL,
-                              env={**os.environ, "NT_ROOT": str(node)})
+                              env={**os.environ, "NT_ROOT": str(node), **self.environment})
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
@@ -153,6 +169,21 @@ class Nodes(unittest.TestCase):
         (self.head / "opt/slurm/etc/neurontrace/task_prolog.sh").write_text("broken")
         self.assertIn("task_prolog.sh", self.configure(self.head, self.package))
         self.assertIn("debug", kept.read_text())
+
+    def test_slurmctld_starts_anew_once_where_its_epilog_was_not_there(self):
+        config = self.head / "opt/slurm/etc/slurm.conf"
+        config.write_text("EpilogSlurmctld=/opt/slurm/etc/neurontrace/epilog_slurmctld.sh\n")
+        self.systemctl("try-restart slurmctld.service")
+        self.configure(self.head, self.package, code=1)
+        self.systemctl()
+        for times in (1, 0):
+            self.configure(self.head, self.package)
+            self.assertEqual(self.orders().count("try-restart slurmctld.service"), times)
+        # Of a cluster that does not want the epilog.
+        config.write_text("# EpilogSlurmctld=/opt/slurm/etc/neurontrace/epilog_slurmctld.sh\n")
+        (self.head / "opt/slurm/etc/neurontrace/epilog_slurmctld.sh").unlink()
+        self.configure(self.head, self.package)
+        self.assertNotIn("try-restart slurmctld.service", self.orders())
 
     def test_a_compute_node_takes_everything_from_the_head_node(self):
         self.configure(self.head, self.package)

@@ -160,7 +160,7 @@ class SlurmCluster:
         return done
 
     def _idle(self):
-        return self.run("sinfo", "-h", "-N", "-o", "%T", check=False).stdout.split().count("idle")
+        return self.run("sinfo", "-h", "-N", "-p", "all", "-o", "%T", check=False).stdout.split().count("idle")
 
     def submit(self, script, *options, environment=None):
         """Submits a batch script as the cluster's user and returns the job's id."""

@@ -5,7 +5,11 @@ what to say, and a clock that is moved by hand."""
 import importlib.util
 import io
 import os
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
 import time
 import unittest
 from contextlib import redirect_stdout
@@ -338,6 +342,72 @@ class Watching(unittest.TestCase):
             self.turn()
         self.assertEqual(len(self.said), 1)
         self.assertIn("'soon' is not understood", self.said[0])
+
+
+class Ringing(unittest.TestCase):
+    """What Slurm's epilog does to the service, and that nobody waits for it."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="nt-bell-")
+        self.addCleanup(directory.cleanup)
+        self.dir = Path(directory.name)
+        shutil.copy(SCRIPT.parent / "epilog_slurmctld.sh", self.dir)
+        self.fifo = self.dir / "job-ended"
+        (self.dir / "neurontrace.conf").write_text(f"WAKE={self.fifo}\n")
+        self.addCleanup(signal.set_wakeup_fd, signal.set_wakeup_fd(-1))
+
+    def epilog(self):
+        began = time.monotonic()
+        done = subprocess.run(["bash", self.dir / "epilog_slurmctld.sh"], capture_output=True, text=True, timeout=30,
+                              check=False, env={"SLURM_JOB_ID": "42"})
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        self.assertLess(time.monotonic() - began, 10)
+
+    def rings(self, bell):
+        """Whether a wait of a minute ends at once."""
+        began = time.monotonic()
+        bell.wait(60)
+        return time.monotonic() - began < 30
+
+    def test_an_end_of_a_job_ends_the_wait(self):
+        bell = service.Bell(str(self.fifo))
+        self.assertEqual(oct(self.fifo.stat().st_mode & 0o777), "0o622")
+        for _ in range(2):
+            self.epilog()
+            self.epilog()
+            self.assertTrue(self.rings(bell))
+            began = time.monotonic()
+            bell.wait(0.05)
+            self.assertGreaterEqual(time.monotonic() - began, 0.05, "two ends that come together are one")
+        # The FIFO of a service that was killed.
+        service.Bell(str(self.fifo))
+
+    def test_a_signal_ends_the_wait(self):
+        bell = service.Bell()
+        before = signal.signal(signal.SIGTERM, lambda *_: None)
+        self.addCleanup(signal.signal, signal.SIGTERM, before)
+        os.kill(os.getpid(), signal.SIGTERM)
+        self.assertTrue(self.rings(bell))
+
+    def test_nothing_there_nobody_who_reads_and_no_room_are_no_matter(self):
+        self.epilog()
+        self.assertFalse(self.fifo.exists())
+        self.fifo.write_text("a file")
+        self.epilog()
+        self.assertEqual(self.fifo.read_text(), "a file")
+        with self.assertRaisesRegex(service.Failed, "is no FIFO"):
+            service.Bell(str(self.fifo))
+        self.fifo.unlink()
+        os.mkfifo(self.fifo)
+        self.epilog()
+        end = os.open(self.fifo, os.O_RDWR | os.O_NONBLOCK)
+        self.addCleanup(os.close, end)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(end, b"\n" * 4096)
+        self.epilog()
+        with self.assertRaisesRegex(service.Failed, "no FIFO"):
+            service.Bell("/nowhere/job-ended")
 
 
 class Stopping(unittest.TestCase):

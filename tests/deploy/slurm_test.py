@@ -67,7 +67,8 @@ class SlurmTest(unittest.TestCase):
         cls.fleet.start_aggregator()
         for node in NODES:
             cls.start_agent(node)
-        scripts = [f"TaskProlog={cls.scripts}/task_prolog.sh", f"Prolog={cls.scripts}/prolog.d/*"]
+        scripts = [f"TaskProlog={cls.scripts}/task_prolog.sh", f"Prolog={cls.scripts}/prolog.d/*",
+                   f"EpilogSlurmctld={cls.scripts}/epilog_slurmctld.sh"]
         cls.slurm = SlurmCluster(cls.dir / "slurm", NODES, scripts)
         cls.addClassCleanup(cls.slurm.stop)
         cls.slurm.start()
@@ -93,7 +94,7 @@ class SlurmTest(unittest.TestCase):
 
     @classmethod
     def write_settings(cls, **changes):
-        settings = {"TAP": cls.tap, "SOCKET": f"{cls.socket_dir}/%n.sock", "SLURM_BIN": "/usr/bin",
+        settings = {"WAKE": cls.dir / "job-ended", "TAP": cls.tap, "SOCKET": f"{cls.socket_dir}/%n.sock", "SLURM_BIN": "/usr/bin",
                     "START_AGENT": f"/usr/bin/touch {cls.dir}/prolog-%n", **changes}
         (cls.scripts / "neurontrace.conf").write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
 
@@ -104,11 +105,11 @@ class SlurmTest(unittest.TestCase):
         wait_until(cls.fleet.socket_of(node).exists, f"{node}'s socket")
 
     @classmethod
-    def start_service(cls):
+    def start_service(cls, interval=0.2):
         cls.service = Process(
             "neurontrace-slurm",
-            [sys.executable, "-I", cls.scripts / "neurontrace_slurm.py", "run", "--interval", 0.2, "--neurontrace",
-             cls.fleet.program("neurontrace")],
+            [sys.executable, "-I", cls.scripts / "neurontrace_slurm.py", "run", "--interval", interval, "--wake",
+             cls.dir / "job-ended", "--neurontrace", cls.fleet.program("neurontrace")],
             cls.fleet.logs, env={**cls.slurm.environment, "NEURONTRACE_AGGREGATOR": cls.fleet.address,
                                  "NEURONTRACE_CONFIG": ""})
         cls.addClassCleanup(lambda service=cls.service: service.running() and service.stop())
@@ -249,6 +250,13 @@ class SlurmTest(unittest.TestCase):
         rows = self.slurm.run("squeue", "--all", "-h", "-r", "-j", array, "-o", "%K|%A|%k").stdout.splitlines()
         return {int(index): (job, comment) for index, job, comment in (row.split("|") for row in rows)}
 
+    def jobs_that_the_user_sees(self):
+        """As the service does, which is not root: root has nothing hidden from it."""
+        code = ("import sys; sys.path.insert(0, sys.argv[1]); import neurontrace_slurm as service; "
+                "print(*(job.id for job in service.Slurm('').running()))")
+        as_user = ["setpriv", f"--reuid={self.slurm.user}", "--clear-groups"] if os.geteuid() == 0 else []
+        return set(self.slurm.run(*as_user, sys.executable, "-B", "-c", code, self.scripts).stdout.split())
+
     def test_each_element_of_an_array_asks_for_itself_in_a_partition_that_is_hidden(self):
         array = self.submit("-N1", "--ntasks-per-node=1", "--array=1-2", "--hold", "--partition=hidden",
                             environment={"NEURONTRACE_CAPTURE": "whole"})
@@ -262,6 +270,7 @@ class SlurmTest(unittest.TestCase):
         self.assertIn(array, [job for job, _ in elements.values()], "the id that stands for the array too")
         for job, _ in elements.values():
             self.wait_for_capture(job, "CAPTURE_STATE_RECORDING")
+        self.assertEqual(self.jobs_that_the_user_sees(), {job for job, _ in elements.values()})
         ended, going_on = elements[1][0], elements[2][0]
         (self.dir / f"done-{ended}").touch()
         self.wait_for_capture(ended, *ENDED)
@@ -284,6 +293,23 @@ class SlurmTest(unittest.TestCase):
         self.wait_for_capture(job, *ENDED)
         self.assertEqual(len(self.captures_of(job)), 1)
 
+    def test_slurms_epilog_ends_a_capture_at_once_however_seldom_the_service_looks(self):
+        jobs = [self.submit("-N1", "--ntasks-per-node=1", "--comment", "neurontrace=whole") for _ in range(2)]
+        for job in jobs:
+            self.wait_for_capture(job, "CAPTURE_STATE_RECORDING")
+        self.service.stop()
+        self.start_service(interval=3600)
+        try:
+            self.finish(jobs[0])
+            self.wait_for_capture(jobs[0], *ENDED)
+            self.assertEqual(self.captures_of(jobs[1])[0]["state"], "CAPTURE_STATE_RECORDING")
+            self.slurm.run("scancel", jobs[1])
+            self.wait_for_capture(jobs[1], *ENDED)
+        finally:
+            self.service.stop()
+            self.start_service()
+            (self.dir / f"done-{jobs[1]}").touch()
+
     def test_a_bad_request_is_told_in_the_jobs_output(self):
         for words, options, environment in (("soon", ["--comment", "neurontrace=soon"], {}),
                                             ("30x@start", [], {"NEURONTRACE_CAPTURE": "30x@start"})):
@@ -297,6 +323,11 @@ class SlurmTest(unittest.TestCase):
         self.assertEqual(self.slurm.run("sinfo", "-h", "-R").stdout, "", "no node is drained")
         return output
 
+    def fifo_of_nobody(self):
+        path = self.dir / "of-nobody"
+        os.mkfifo(path)
+        return path
+
     def test_no_state_of_neurontrace_stops_a_job(self):
         with self.subTest("as it should be"):
             self.run_short_job()
@@ -306,7 +337,9 @@ class SlurmTest(unittest.TestCase):
         self.addCleanup(self.write_settings)
         for name, changes in (("no tap", {"TAP": "/nowhere/tap.so"}), ("Slurm elsewhere", {"SLURM_BIN": "/nowhere"}),
                               ("an agent that does not start", {"START_AGENT": "/bin/false"}),
-                              ("no such command", {"START_AGENT": "/nowhere/start me"})):
+                              ("no such command", {"START_AGENT": "/nowhere/start me"}),
+                              ("nobody to wake", {"WAKE": "/nowhere"}),
+                              ("a FIFO of nobody", {"WAKE": self.fifo_of_nobody()})):
             with self.subTest(name):
                 self.write_settings(**changes)
                 output = self.run_short_job("--comment", "neurontrace=1s@10m")

@@ -16,7 +16,9 @@ import json
 import os
 import re
 import secrets
+import select
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -35,6 +37,7 @@ FORMS = ("30s@start (the first 30 seconds), 30s@10m (30 seconds, 10 minutes afte
 STARTS_MAX = 6  # how often it is tried to begin one capture, each time this much later than the time before:
 STARTS_SECONDS = 5
 COMMAND_SECONDS = 60
+REST_SECONDS = 0.5  # from one look to the next, however often somebody rings
 
 
 class BadRequest(Exception):
@@ -277,8 +280,44 @@ def say(text):
     print(f"neurontrace-slurm: {text}", file=sys.stderr, flush=True)
 
 
+class Bell:
+    """What ends the wait between two looks before its time: a signal to this process, or a write to a FIFO, as
+    epilog_slurmctld.sh does when a job has ended. Who may ring is not looked at, and what is written is not read: it
+    says that it is time to look, and no more."""
+
+    def __init__(self, fifo=""):
+        signals, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        self._ends = [signals]
+        if fifo:
+            self._ends.append(self._open(fifo))
+
+    @staticmethod
+    def _open(path):
+        try:
+            if not os.path.exists(path):
+                os.mkfifo(path)
+            # For writing too: else it would be at its end whenever a writer is.
+            end = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+            if not stat.S_ISFIFO(os.fstat(end).st_mode):
+                raise Failed(f"{path} is no FIFO: remove it, or name another with --wake")
+            os.fchmod(end, 0o622)
+            return end
+        except OSError as error:
+            raise Failed(f"no FIFO at {path}: {error}") from None
+
+    def wait(self, seconds):
+        for end in select.select(self._ends, [], [], seconds)[0]:
+            os.read(end, 65536)  # all that one holds
+
+
 def run_service(options):
     """Until SIGTERM. Captures that run then go on, and the next one to start looks after them."""
+    try:
+        bell = Bell(options.wake)
+    except Failed as error:
+        say(f"{error}; ends of jobs are seen at the next look")
+        bell = Bell()
     end = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: end.set())
@@ -286,6 +325,7 @@ def run_service(options):
     trouble = ""
     say(f"watching, every {options.interval} s")
     while not end.is_set():
+        began = time.monotonic()
         try:
             watch.turn()
             trouble = ""
@@ -293,7 +333,8 @@ def run_service(options):
             if str(error) != trouble:  # once, not every turn
                 trouble = str(error)
                 say(trouble)
-        end.wait(options.interval)
+        bell.wait(options.interval)
+        end.wait(max(0.0, began + min(REST_SECONDS, options.interval) - time.monotonic()))
     return 0
 
 
@@ -333,6 +374,8 @@ def main():
     run = commands.add_parser("run", help="the service of the head node")
     run.add_argument("--neurontrace", default="neurontrace", help="the command of that name")
     run.add_argument("--interval", type=float, default=2.0, help="seconds between two looks at the jobs")
+    run.add_argument("--wake", default="", metavar="FIFO",
+                     help="made here; whoever writes to it ends the wait for the next look")
     run.add_argument("--patience", type=float, default=30.0,
                      help="seconds after a job's first worker after which its capture begins though some nodes have "
                           "none yet")

@@ -11,10 +11,12 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from fleet import wait_until
+
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "parallelcluster"
 BUILD = Path(os.environ["NT_BUILD_DIR"])
 # What `systemd-analyze security` says, as README.md has it; less is better.
-EXPOSURE_MAX = {"neurontrace-agent": 2.7, "neurontrace-aggregator": 1.6, "neurontrace-slurm": 1.5,
+EXPOSURE_MAX = {"neurontrace-agent": 2.9, "neurontrace-aggregator": 1.6, "neurontrace-slurm": 1.5,
                 "neurontrace-certificates": 1.7}
 ADDRESS = "10.0.7.5"
 
@@ -51,6 +53,26 @@ class Units(unittest.TestCase):
                                       check=False, env={**os.environ, "SYSTEMD_UNIT_PATH": f"{directory}:"})
                 said = [line for line in done.stderr.splitlines() if "neurontrace" in line]
                 self.assertEqual(said, [])
+
+
+    @unittest.skipIf(os.geteuid() != 0 or missing("setpriv"), "without root or setpriv")
+    def test_the_agent_may_read_of_other_users_processes_what_says_their_job(self):
+        unit = (FOLDER / "neurontrace-agent.service").read_text()
+        capabilities = re.search(r"^AmbientCapabilities=(.*)$", unit, flags=re.M)[1].split()
+        self.assertEqual(capabilities, re.search(r"^CapabilityBoundingSet=(.*)$", unit, flags=re.M)[1].split())
+        added = ",".join("+" + name.removeprefix("CAP_").lower() for name in capabilities)
+        worker = subprocess.Popen(["setpriv", "--reuid=65534", "--clear-groups", "sleep", "600"],
+                                  env={**os.environ, "SLURM_JOB_ID": "4711"})
+        self.addCleanup(worker.wait)
+        self.addCleanup(worker.kill)
+        wait_until(lambda: Path(f"/proc/{worker.pid}/comm").read_text() == "sleep\n", "the worker to be another user's")
+        as_agent = ["setpriv", "--reuid=64999", "--regid=64999", "--clear-groups", f"--inh-caps={added}",
+                    f"--ambient-caps={added}", f"--bounding-set=-all,{added}", "--no-new-privs"]
+        for words, found in ((["cat", "environ"], "SLURM_JOB_ID=4711"), (["ls", "fd"], "0\n"),
+                             (["cat", "maps"], "sleep")):
+            done = subprocess.run([*as_agent, words[0], f"/proc/{worker.pid}/{words[1]}"], capture_output=True,
+                                  text=True, check=False)
+            self.assertIn(found, done.stdout, words + [done.stderr])
 
 
 class Scripts(unittest.TestCase):

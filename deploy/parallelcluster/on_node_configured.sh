@@ -25,6 +25,7 @@ shared=$root/opt/slurm/etc/neurontrace
 programs=$root/opt/neurontrace
 cfnconfig=$root/etc/parallelcluster/cfnconfig
 changed=()
+restart_due=$etc/restart-due  # there from before a change until all units run with it, also where a run ends in between
 
 log() { echo "neurontrace: $*"; }
 fail() { echo "neurontrace: $*" >&2; exit 1; }
@@ -32,13 +33,19 @@ fail() { echo "neurontrace: $*" >&2; exit 1; }
 # setting NAME: of ParallelCluster's description of the node, which is read and not executed.
 setting() { sed -n "s/^$1=//p" "$cfnconfig" | tail -n 1 | tr -d "\"'"; }
 
+# changes FILE: said before it is changed.
+changes() {
+  touch "$restart_due"
+  changed+=("${1#"$root"}")
+}
+
 # put MODE SOURCE TARGET: TARGET becomes what SOURCE is, in one step.
 put() {
   if ! cmp -s "$2" "$3"; then
     cp "$2" "$3.new"
     chmod "$1" "$3.new"
+    changes "$3"
     mv "$3.new" "$3"
-    changed+=("${3#"$root"}")
   fi
   chmod "$1" "$3"
 }
@@ -111,8 +118,8 @@ install_programs() {
   [[ $(readlink "$programs" || true) != "neurontrace-$version" ]] || return 0
   old=$(readlink "$programs" || true)
   ln -sfn "neurontrace-$version" "$programs.new"
+  changes "$programs"
   mv -T "$programs.new" "$programs"
-  changed+=("${programs#"$root"}")
   # The one before stays, for jobs that started with its tap.
   for directory in "$programs"-*; do
     case ${directory##*/} in "neurontrace-$version" | "${old:-none}") ;; *) rm -rf "$directory" ;; esac
@@ -134,7 +141,8 @@ control() {
   if [[ -n ${NT_SYSTEMCTL:-} ]]; then "$NT_SYSTEMCTL" "$@"; elif [[ -z $root ]]; then systemctl "$@"; fi
 }
 
-# units UNIT...: has them started now and at each start of the node; those that run, anew where anything changed.
+# units UNIT...: has them started now and at each start of the node; those that run, anew where anything changed since all
+# of them were started. A daemon that cannot go on ends within moments of its start.
 units() {
   local unit
   for unit in "$@"; do put 0644 "$files/${unit%%:*}" "$root/etc/systemd/system/${unit%%:*}"; done
@@ -142,8 +150,13 @@ units() {
   for unit in "$@"; do
     [[ $unit != *:static ]] || continue
     systemctl ${root:+--root="$root"} --quiet enable "$unit"
-    if [[ ${#changed[@]} -gt 0 ]]; then control restart "$unit"; else control start "$unit"; fi
+    if [[ -e $restart_due ]]; then control restart "$unit"; else control start "$unit"; fi
   done
+  [[ -n $root ]] || sleep 2
+  for unit in "$@"; do
+    [[ $unit == *:static ]] || control --quiet is-active "$unit" || fail "$unit does not stay up: journalctl -u $unit"
+  done
+  rm -f "$restart_due"
 }
 
 # certificates ARGUMENT...: made or taken now, and by a timer every day.

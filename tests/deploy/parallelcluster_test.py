@@ -192,6 +192,28 @@ class Nodes(unittest.TestCase):
         self.assertIn("task_prolog.sh", self.configure(self.head, self.package))
         self.assertIn("debug", kept.read_text())
 
+    def test_a_run_that_ends_half_way_leaves_the_restart_to_the_next(self):
+        units = [f"neurontrace-{name}" for name in ("aggregator.service", "slurm.service", "certificates.timer")]
+        restarts = [f"restart {unit}" for unit in units]
+
+        def orders():
+            return [order for order in self.orders() if "start" in order]
+        self.systemctl()
+        self.configure(self.head, self.package)
+        self.assertEqual(orders(), restarts)
+        self.configure(self.head, self.package)
+        self.assertEqual(orders(), [f"start {unit}" for unit in units])
+        for fails_at in ("daemon-reload", restarts[1], f"--quiet is-active {units[0]}"):
+            self.make_package(fails_at.replace(" ", "-"))
+            self.systemctl(fails_at)
+            said = self.configure(self.head, self.package, code=1)
+            self.assertEqual("journalctl -u neurontrace-aggregator" in said, "is-active" in fails_at, said)
+            self.systemctl()
+            self.assertIn("nothing changed", self.configure(self.head, self.package))
+            self.assertEqual(orders(), restarts, fails_at)
+            self.configure(self.head, self.package)
+            self.assertNotIn(restarts[0], orders())
+
     def test_slurmctld_starts_anew_once_where_its_epilog_was_not_there(self):
         config = self.head / "opt/slurm/etc/slurm.conf"
         config.write_text("EpilogSlurmctld=/opt/slurm/etc/neurontrace/epilog_slurmctld.sh\n")

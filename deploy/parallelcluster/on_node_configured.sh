@@ -53,13 +53,21 @@ put() {
 # keep MODE SOURCE TARGET: likewise, unless somebody has one there.
 keep() { [[ -e $3 ]] || put "$@"; }
 
-# render HOW MODE ADDRESS SOURCE TARGET: puts, or keeps, a file in which the head node's address stands.
+# render HOW ADDRESS SOURCE TARGET [PROGRAM]: puts, or keeps, a file in which the head node's address stands; if PROGRAM
+# takes it for its options.
 render() {
-  local file
-  file=$(mktemp)
-  sed "s/@AGGREGATOR@/$3/g" "$4" >"$file"
-  "$1" "$2" "$file" "$5"
+  local file=$4.rendered
+  sed "s/@AGGREGATOR@/$2/g" "$3" >"$file"
+  [[ -z ${5:-} ]] || check_options "$5" "$file" "$3"
+  "$1" 0644 "$file" "$4"
   rm -f "$file"
+}
+
+# check_options PROGRAM FILE NAME: with the files that it names, as certificates, and without this shell's variables.
+check_options() {
+  local words
+  words=$(env -i "$programs/bin/$1" --config "$2" --validate-config 2>&1) ||
+    fail "$1 does not take the options of $3, and goes on as it is: $words"
 }
 
 make_user() {
@@ -184,9 +192,10 @@ head_node() {
   # Slurm runs every file there. What ParallelCluster has there itself is left alone.
   mkdir -p "$root/opt/slurm/etc/scripts/prolog.d"
   ln -sfn /opt/slurm/etc/neurontrace/prolog.sh "$root/opt/slurm/etc/scripts/prolog.d/50_neurontrace"
-  render keep 0644 "$address" "$files/aggregator.toml" "$etc/aggregator.toml"
-  render put 0644 "$address" "$files/slurm.env" "$etc/slurm.env"
+  render keep "$address" "$files/aggregator.toml" "$etc/aggregator.toml"
+  render put "$address" "$files/slurm.env" "$etc/slurm.env"
   certificates head "$address"
+  check_options neurontrace-aggregator "$etc/aggregator.toml" "$etc/aggregator.toml"
   units neurontrace-aggregator.service neurontrace-slurm.service neurontrace-certificates.service:static \
     neurontrace-certificates.timer
   restart_slurmctld
@@ -206,8 +215,8 @@ compute_node() {
   address=$(head_address)
   install_programs
   files=$(own_files)
-  render put 0644 "$address" "$shared/agent.toml" "$etc/agent.toml"
   certificates node
+  render put "$address" "$shared/agent.toml" "$etc/agent.toml" neurontrace-agent
   units neurontrace-agent.service neurontrace-certificates.service:static neurontrace-certificates.timer
 }
 

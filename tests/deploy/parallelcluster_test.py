@@ -19,6 +19,12 @@ BUILD = Path(os.environ["NT_BUILD_DIR"])
 EXPOSURE_MAX = {"neurontrace-agent": 2.9, "neurontrace-aggregator": 1.6, "neurontrace-slurm": 1.5,
                 "neurontrace-certificates": 1.7}
 ADDRESS = "10.0.7.5"
+# Of a package that stands for one: it takes every option but "wrong".
+PROGRAM = """#!/bin/bash
+# {mark}
+[[ "$1 $3" == "--config --validate-config" ]] || exit 1
+! grep -n "^wrong" "$2" >&2 || exit 2
+"""
 
 
 def missing(*programs):
@@ -112,7 +118,7 @@ class Nodes(unittest.TestCase):
         for name in ("bin/neurontrace-agent", "bin/neurontrace-aggregator", "bin/neurontrace",
                      "lib/libneurontrace_tap.so"):
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            (tree / name).write_text(mark)
+            (tree / name).write_text(PROGRAM.format(mark=mark))
             (tree / name).chmod(0o755)
         shutil.copytree(FOLDER, tree / "share" / "neurontrace" / "parallelcluster")
         with tarfile.open(self.package, "w:gz") as tar:
@@ -214,6 +220,47 @@ class Nodes(unittest.TestCase):
             self.configure(self.head, self.package)
             self.assertNotIn(restarts[0], orders())
 
+    def test_options_that_a_daemon_does_not_take_change_and_restart_nothing(self):
+        self.configure(self.head, self.package)
+        node = self.make_node("node", "ComputeFleet")
+        self.share(node)
+        self.configure(node)
+        self.environment["NT_STRICT"] = "1"
+        for root, edited, own in ((node, self.head / "opt/slurm/etc/neurontrace/agent.toml", "agent.toml"),
+                                  (self.head, self.head / "etc/neurontrace/aggregator.toml", "aggregator.toml")):
+            self.systemctl()
+            good, before = edited.read_text(), self.tree(root)
+            edited.write_text("wrong = 7\n" + good)
+            said = self.configure(root, code=1)
+            self.assertRegex(said, rf"does not take the options of \S+/neurontrace/{own}, ")
+            self.assertIn("1:wrong = 7", said)
+            self.assertEqual(self.orders(), [])
+            if root is node:
+                self.assertNotIn("wrong", (root / "etc/neurontrace" / own).read_text())
+            edited.write_text(good)
+            self.configure(root)
+            # What the failure left would be here.
+            self.assertEqual(self.tree(root), before)
+
+    def test_what_nodes_are_given_the_daemons_take(self):
+        self.configure(self.head, self.package)
+        node = self.make_node("node", "ComputeFleet")
+        self.share(node)
+        self.configure(node)
+        for root, program in ((self.head, "aggregator"), (node, "agent")):
+            file = self.dir / f"{program}.toml"
+            text = (root / f"etc/neurontrace/{program}.toml").read_text()
+            file.write_text(text.replace("/etc/neurontrace/", f"{root}/etc/neurontrace/"))
+            command = [BUILD / "bin" / f"neurontrace-{program}", "--config", file, "--validate-config"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env={})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            file.write_text("wrong = 7\n" + text)
+            self.assertEqual(subprocess.run(command, capture_output=True, check=False, env={}).returncode, 2)
+            # And without being asked, which systemd has not to try again.
+            self.assertEqual(subprocess.run(command[:-1], capture_output=True, check=False, env={}).returncode, 2)
+            unit = (FOLDER / f"neurontrace-{program}.service").read_text()
+            self.assertIn("\nRestartPreventExitStatus=2\n", unit)
+
     def test_slurmctld_starts_anew_once_where_its_epilog_was_not_there(self):
         config = self.head / "opt/slurm/etc/slurm.conf"
         config.write_text("EpilogSlurmctld=/opt/slurm/etc/neurontrace/epilog_slurmctld.sh\n")
@@ -238,7 +285,7 @@ class Nodes(unittest.TestCase):
         self.assertIn("nothing changed", self.configure(node))
         self.assertEqual(self.tree(node), first)
         self.assertIn(f'aggregator = "{ADDRESS}:9400"', (node / "etc/neurontrace/agent.toml").read_text())
-        self.assertEqual((node / "opt/neurontrace/bin/neurontrace-agent").read_text(), "first")
+        self.assertIn("# first\n", (node / "opt/neurontrace/bin/neurontrace-agent").read_text())
         wanted = node / "etc/systemd/system/multi-user.target.wants"
         self.assertEqual([path.name for path in wanted.iterdir()], ["neurontrace-agent.service"])
         owner = int(re.search(r"^neurontrace:x:(\d+):", (node / "etc/passwd").read_text(), re.M)[1])
@@ -251,7 +298,7 @@ class Nodes(unittest.TestCase):
         for mark in ("second", "third"):
             self.make_package(mark)
             self.configure(self.head, self.package)
-            self.assertEqual((self.head / "opt/neurontrace/bin/neurontrace").read_text(), mark)
+            self.assertIn(f"# {mark}\n", (self.head / "opt/neurontrace/bin/neurontrace").read_text())
         self.assertEqual(len(list((self.head / "opt").glob("neurontrace-*"))), 2)
 
     def test_what_goes_wrong_is_said_and_stops_no_compute_node(self):

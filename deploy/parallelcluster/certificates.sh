@@ -10,6 +10,8 @@ usage: certificates.sh head ADDRESS | node | issue NAME ROLE DIRECTORY
 
   head ADDRESS   on the head node: makes the certificate authority where there is none, and the certificates of the
                  aggregator (at ADDRESS), the agents and neurontrace-slurm where they are missing or end within 30 days
+                 Where there is /etc/neurontrace/authority/external it makes nothing: it checks what another authority
+                 gave, and ends with 1 where something is missing, not of it, over or at its end within 30 days
   node           on a compute node: takes the agents' certificate from the shared directory, where it is another one
   issue NAME ROLE DIRECTORY
                  on the head node: a certificate for a person or a program, with the role viewer, operator or admin, as
@@ -76,8 +78,44 @@ make() {
   rm -f "$1.csr"
 }
 
+# pair DIRECTORY NAME: a certificate of the authority beside it, and its key.
+pair() {
+  local at=$1/$2
+  if [[ ! -s $1/ca.pem || ! -s $at.pem || ! -s $at.key ]]; then
+    echo "certificates: $1 needs ca.pem, $2.pem and $2.key"
+  elif ! openssl verify -CAfile "$1/ca.pem" -untrusted "$at.pem" "$at.pem" >/dev/null 2>&1; then
+    echo "certificates: $at.pem is not of $1/ca.pem, or over"
+  elif ! openssl x509 -in "$at.pem" -noout -checkend "$renew_seconds" >/dev/null; then
+    echo "certificates: $at.pem ends within 30 days: $(openssl x509 -in "$at.pem" -noout -enddate)"
+  elif [[ $(openssl x509 -in "$at.pem" -noout -pubkey) != "$(openssl pkey -in "$at.key" -pubout 2>/dev/null)" ]]; then
+    echo "certificates: $at.key is not the key of $at.pem"
+  fi
+}
+
+check_external() {
+  local wrong
+  wrong=$(pair "$own" aggregator; pair "$own" slurm; pair "$shared" agent)
+  [[ -z $wrong ]] || fail "what another authority gave is not as it has to be
+$wrong"
+}
+
+# What somebody put there is not written over.
+refuse_foreign() {
+  local file
+  for file in "$own/ca.pem" "$shared/ca.pem"; do
+    [[ ! -e $file ]] || cmp -s "$file" "$authority/ca.pem" || fail "$file is not of the authority in $authority.
+If another one gives this cluster its certificates: touch $authority/external
+If not: remove $file, and have them made"
+  done
+}
+
 head_node() {
   local address=$1 name
+  if [[ -e $authority/external ]]; then
+    check_external
+    return
+  fi
+  refuse_foreign
   make_authority
   mkdir -p "$own" "$shared"
   chmod 0755 "$own"
@@ -113,6 +151,7 @@ issue() {
   local name=$1 role=$2 directory=$3
   [[ $name =~ ^[A-Za-z0-9._-]+$ ]] || fail "'$name': letters, digits, dots, underscores and hyphens"
   case $role in viewer | operator | admin) ;; *) fail "'$role' is no role: viewer, operator or admin" ;; esac
+  [[ ! -e $authority/external ]] || fail "another authority gives this cluster its certificates ($authority/external)"
   [[ -s $authority/ca.key ]] || fail "no authority here: this runs on the head node, as root"
   mkdir -p "$directory"
   make "$directory/$name" "$name" clientAuth "URI:neurontrace:$role"

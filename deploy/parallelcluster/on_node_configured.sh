@@ -25,6 +25,7 @@ shared=$root/opt/slurm/etc/neurontrace
 programs=$root/opt/neurontrace
 cfnconfig=$root/etc/parallelcluster/cfnconfig
 changed=()
+external=$etc/authority/external  # there where another authority gives the certificates
 restart_due=$etc/restart-due  # there from before a change until all units run with it, also where a run ends in between
 
 log() { echo "neurontrace: $*"; }
@@ -149,7 +150,7 @@ control() {
   if [[ -n ${NT_SYSTEMCTL:-} ]]; then "$NT_SYSTEMCTL" "$@"; elif [[ -z $root ]]; then systemctl "$@"; fi
 }
 
-# units UNIT...: has them started now and at each start of the node; those that run, anew where anything changed since all
+# units UNIT[:static]...: puts them, and has those that are not static started now and at each start of the node; those that run, anew where anything changed since all
 # of them were started. A daemon that cannot go on ends within moments of its start.
 units() {
   local unit
@@ -167,14 +168,19 @@ units() {
   rm -f "$restart_due"
 }
 
-# certificates ARGUMENT...: made or taken now, and by a timer every day.
+# certificates ARGUMENT...: made or taken now, and by a timer every day. What another authority gave is looked at, and where
+# it is not good that is said, and keeps nothing else from being done.
 certificates() {
-  NT_ROOT=$root bash "$files/certificates.sh" "$@"
+  if [[ -e $external ]]; then
+    NT_ROOT=$root bash "$files/certificates.sh" "$@" || log "see to the certificates; what runs goes on with those it has"
+  else
+    NT_ROOT=$root bash "$files/certificates.sh" "$@"
+  fi
   echo "CERTIFICATES=$*" >"$etc/certificates.args"
 }
 
 head_node() {
-  local address name
+  local address name timer=neurontrace-certificates.timer
   address=$(head_address)
   mkdir -p "$shared"
   if [[ -n $1 ]]; then fetch "$1" "$2"; fi
@@ -196,8 +202,9 @@ head_node() {
   render put "$address" "$files/slurm.env" "$etc/slurm.env"
   certificates head "$address"
   check_options neurontrace-aggregator "$etc/aggregator.toml" "$etc/aggregator.toml"
-  units neurontrace-aggregator.service neurontrace-slurm.service neurontrace-certificates.service:static \
-    neurontrace-certificates.timer
+  # Whoever gives the certificates says whether the timer runs.
+  if [[ -e $external ]]; then timer=neurontrace-certificates.timer:static; fi
+  units neurontrace-aggregator.service neurontrace-slurm.service neurontrace-certificates.service:static "$timer"
   restart_slurmctld
 }
 

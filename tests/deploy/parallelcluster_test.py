@@ -365,6 +365,47 @@ class Nodes(unittest.TestCase):
         self.assertIn("aggregator.pem", said)
         self.assertNotIn("slurm.pem", said)
 
+    def test_certificates_of_another_authority_are_checked_and_never_written_over(self):
+        other = self.make_node("other", "HeadNode")
+        self.certificates(self.head_of(other), "head", ADDRESS)
+        self.configure(self.head, self.package)
+        own, shared = (self.head / path for path in ("etc/neurontrace/tls", "opt/slurm/etc/neurontrace/tls"))
+        for path in (own, shared):
+            shutil.copytree(other / path.relative_to(self.head), path, dirs_exist_ok=True)
+        before = self.tree(own), self.tree(shared)
+        # Not said, and still not lost.
+        self.assertIn("authority/external", self.configure(self.head, self.package, code=1))
+        self.assertIn("authority/external", self.certificates(self.head, "head", ADDRESS, code=1))
+        authority = self.head / "etc/neurontrace/authority"
+        (authority / "external").touch()
+        timer = self.head / "etc/systemd/system/timers.target.wants/neurontrace-certificates.timer"
+        timer.unlink()
+        self.systemctl()
+        self.configure(self.head, self.package)
+        self.assertFalse(timer.is_symlink())
+        self.assertNotIn("certificates.timer", " ".join(self.orders()))
+        self.assertEqual(self.certificates(self.head, "head", ADDRESS), "")
+        self.assertEqual((self.tree(own), self.tree(shared)), before)
+        self.assertIn("another authority", self.certificates(self.head, "issue", "bob", "viewer", self.dir / "b", code=1))
+        node = self.make_node("node", "ComputeFleet")
+        self.share(node)
+        self.configure(node)
+        self.assertEqual((node / "etc/neurontrace/tls/agent.pem").read_bytes(), (shared / "agent.pem").read_bytes())
+
+        shutil.copy(authority / "agent.pem", shared / "agent.pem")
+        shutil.copy(own / "aggregator.key", own / "slurm.key")
+        (own / "aggregator.key").unlink()
+        said = self.certificates(self.head, "head", ADDRESS, code=1)
+        for words in ("agent.pem is not of", "slurm.key is not the key of", "needs ca.pem, aggregator.pem"):
+            self.assertIn(words, said)
+        self.assertIn("see to the certificates", self.configure(self.head, self.package))
+
+    def head_of(self, root):
+        """A head node of which nothing is there but its user."""
+        with (root / "etc/passwd").open("a") as passwd:
+            passwd.write("neurontrace:x:64999:64999::/:/bin/false\n")
+        return root
+
     def test_people_get_certificates_with_a_role(self):
         self.configure(self.head, self.package)
         self.certificates(self.head, "issue", "alice", "operator", self.dir / "alice")

@@ -48,6 +48,10 @@ class SizeFleet(unittest.TestCase):
                        "4.7 f E + 1200 K", "C max(1.2, r / 4096)"):
             self.assertIn(figure, PAGE)
 
+    def test_what_the_page_counts_out_in_its_text(self):
+        found = sized("--nodes", "1", "--cores", "64", "--events", str(15e6 / 64))["aggregator"]["processors"]
+        self.assertIn(f"The formula says {found:.1f} processors for 15 M events/s", PAGE)
+
     def test_more_of_anything_needs_no_less(self):
         base = sized("--nodes", "4", "--cores", "8", "--events", "100")
         for more in (("--nodes", "8"), ("--cores", "16"), ("--events", "5000"), ("--hours", "48"), ("--factor", "3"),

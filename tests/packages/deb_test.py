@@ -172,7 +172,14 @@ class UpgradeOfPackagesTest(unittest.TestCase):
         done = run("chroot", self.root, "/usr/bin/neurontrace-install-tap", "/srv/tap")
         self.assertIn("libneurontrace_tap.so", done)
 
+        # As `systemctl enable` makes them.
+        wants = self.root / "etc/systemd/system/multi-user.target.wants"
+        wants.mkdir(parents=True, exist_ok=True)
+        for unit in ("neurontrace-agent", "neurontrace-aggregator", "neurontrace-slurm"):
+            (wants / f"{unit}.service").symlink_to(f"/lib/systemd/system/{unit}.service")
         self.dpkg("--purge", *packages)
+        self.assertEqual([path.name for path in wants.glob("neurontrace-*")], ["neurontrace-slurm.service"],
+                         "the links of what is gone, and of nothing else")
         self.assertFalse(agent.exists() or aggregator.exists())
         self.assertEqual((state / "spool/recorded").read_text(), "kept", "recordings are the user's")
 

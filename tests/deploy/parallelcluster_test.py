@@ -32,7 +32,7 @@ def missing(*programs):
 
 
 class Units(unittest.TestCase):
-    @unittest.skipIf(missing("systemd-analyze"), "no systemd-analyze here")
+    @unittest.skipIf(missing("systemd-analyze"), "no systemd-analyze here: ./scripts/setup installs it")
     def test_units_are_as_closed_as_the_readme_says(self):
         readme = (FOLDER / "README.md").read_text()
         units = sorted(path.stem for path in FOLDER.glob("*.service"))
@@ -46,7 +46,7 @@ class Units(unittest.TestCase):
             self.assertLessEqual(float(found[1]), EXPOSURE_MAX[name], done.stdout)
             self.assertIn(f"| `{name}.service` | {EXPOSURE_MAX[name]} |", readme)
 
-    @unittest.skipIf(missing("systemd-analyze"), "no systemd-analyze here")
+    @unittest.skipIf(missing("systemd-analyze"), "no systemd-analyze here: ./scripts/setup installs it")
     def test_units_are_understood_by_systemd(self):
         with tempfile.TemporaryDirectory() as directory:
             for path in [*FOLDER.glob("*.service"), *FOLDER.glob("*.timer")]:
@@ -89,6 +89,11 @@ class Scripts(unittest.TestCase):
         done = subprocess.run(["shellcheck", *scripts], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
 
+    def test_setup_installs_what_these_tests_are_skipped_without(self):
+        done = subprocess.run([FOLDER.parents[1] / "scripts" / "setup", "--list"], capture_output=True, text=True,
+                              check=True)
+        self.assertLessEqual({"systemd", "shellcheck", "openssl"}, set(done.stdout.split()))
+
     def test_every_option_of_the_files_is_one_of_the_programs(self):
         for program in ("agent", "aggregator"):
             usage = subprocess.run([BUILD / "bin" / f"neurontrace-{program}", "--help"], capture_output=True, text=True,
@@ -102,7 +107,7 @@ class Scripts(unittest.TestCase):
 
 
 @unittest.skipIf(os.geteuid() != 0, "only root gives files to other users")
-@unittest.skipIf(missing("openssl", "useradd", "systemctl"), "without openssl, useradd or systemctl")
+@unittest.skipIf(missing("openssl", "useradd", "systemctl"), "without openssl, useradd or systemctl: ./scripts/setup installs them")
 class Nodes(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory(prefix="nt-nodes-")

@@ -3,8 +3,8 @@
 import copy
 import json
 import subprocess
-import unittest
 
+import suite
 from chart import POLICIES, ChartCase
 
 TAP = "/opt/neurontrace/libneurontrace_tap.so"
@@ -130,4 +130,4 @@ class AdmissionPolicyTest(ChartCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

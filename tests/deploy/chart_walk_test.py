@@ -6,8 +6,8 @@ import os
 import pathlib
 import re
 import subprocess
-import unittest
 
+import suite
 from chart import CHART, ROOT, ChartCase, containers_of, merged, pod_of, yaml
 from fleet import Process, wait_until
 
@@ -104,4 +104,4 @@ class ChartWalkTest(ChartCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -7,8 +7,8 @@ import os
 import pathlib
 import re
 import subprocess
-import unittest
 
+import suite
 from chart import CHART, MINIMAL, POLICIES, ROOT, ChartCase, containers_of, merged, pod_of, yaml
 
 GOLDEN = ROOT / "tests" / "deploy" / "golden"
@@ -436,4 +436,4 @@ class UpgradeTest(ChartCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -11,6 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import suite
 from fleet import wait_until
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "parallelcluster"
@@ -32,7 +33,7 @@ def missing(*programs):
 
 
 class Units(unittest.TestCase):
-    @unittest.skipIf(missing("systemd-analyze"), "no systemd-analyze here: ./scripts/setup installs it")
+    @suite.needs_of_setup(missing("systemd-analyze"), "no systemd-analyze here: ./scripts/setup installs it")
     def test_units_are_as_closed_as_the_readme_says(self):
         readme = (FOLDER / "README.md").read_text()
         units = sorted(path.stem for path in FOLDER.glob("*.service"))
@@ -46,7 +47,7 @@ class Units(unittest.TestCase):
             self.assertLessEqual(float(found[1]), EXPOSURE_MAX[name], done.stdout)
             self.assertIn(f"| `{name}.service` | {EXPOSURE_MAX[name]} |", readme)
 
-    @unittest.skipIf(missing("systemd-analyze"), "no systemd-analyze here: ./scripts/setup installs it")
+    @suite.needs_of_setup(missing("systemd-analyze"), "no systemd-analyze here: ./scripts/setup installs it")
     def test_units_are_understood_by_systemd(self):
         with tempfile.TemporaryDirectory() as directory:
             for path in [*FOLDER.glob("*.service"), *FOLDER.glob("*.timer")]:
@@ -82,7 +83,7 @@ class Units(unittest.TestCase):
 
 
 class Scripts(unittest.TestCase):
-    @unittest.skipIf(missing("shellcheck"), "no shellcheck here: ./scripts/setup installs it")
+    @suite.needs_of_setup(missing("shellcheck"), "no shellcheck here: ./scripts/setup installs it")
     def test_shellcheck_has_nothing_to_say(self):
         scripts = sorted(FOLDER.rglob("*.sh"))
         self.assertGreaterEqual(len(scripts), 4)
@@ -107,7 +108,7 @@ class Scripts(unittest.TestCase):
 
 
 @unittest.skipIf(os.geteuid() != 0, "only root gives files to other users")
-@unittest.skipIf(missing("openssl", "useradd", "systemctl"), "without openssl, useradd or systemctl: ./scripts/setup installs them")
+@suite.needs_of_setup(missing("openssl", "useradd", "systemctl"), "without openssl, useradd or systemctl: ./scripts/setup")
 class Nodes(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory(prefix="nt-nodes-")
@@ -423,4 +424,4 @@ class Nodes(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

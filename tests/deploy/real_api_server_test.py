@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
+import suite
 from chart import CHART, MINIMAL, POLICIES, ROOT, ChartCase, find_tools, merged, pod_of, yaml
 from control_plane import ControlPlane, Kubelets, Refused, add_node, find_kubernetes, wait_for
 from helm_test import MATRIX
@@ -388,4 +389,4 @@ class TokenTest(ClusterCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

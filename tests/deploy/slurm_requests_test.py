@@ -16,6 +16,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from unittest import mock
 
+import suite
+
 SCRIPT = Path(__file__).resolve().parents[2] / "deploy" / "parallelcluster" / "slurm" / "neurontrace_slurm.py"
 spec = importlib.util.spec_from_file_location("neurontrace_slurm", SCRIPT)
 service = importlib.util.module_from_spec(spec)
@@ -435,4 +437,4 @@ class Stopping(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

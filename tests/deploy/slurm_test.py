@@ -10,6 +10,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import suite
 from fleet import Fleet, Process, wait_until
 from slurm_cluster import SlurmCluster, missing_programs, processes_of
 
@@ -47,7 +48,7 @@ ENDED = ("CAPTURE_STATE_COMPLETE", "CAPTURE_STATE_INCOMPLETE")
 DEV_SHM = Path("/dev/shm")
 
 
-@unittest.skipIf(missing_programs(), f"no Slurm here ({', '.join(missing_programs())}): ./scripts/setup installs it")
+@suite.needs_of_setup(missing_programs(), f"no Slurm here ({', '.join(missing_programs())}): ./scripts/setup installs it")
 class SlurmTest(unittest.TestCase):
     """One cluster and one fleet for all: what a test leaves behind is a failure of the last one, see tearDown."""
 
@@ -363,4 +364,4 @@ class SlurmTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -4,6 +4,7 @@ import os
 import pathlib
 import unittest.mock
 
+import suite
 from delivery_case import DeliveryCase
 from s3_server import KEY_ID, SECRET, Proxy, S3Server, find_program
 
@@ -17,7 +18,7 @@ class BucketCase(DeliveryCase):
         super().setUp()
         program, why = find_program()
         if not program:
-            self.skipTest(why)
+            suite.skip_without_setup(why)
         self.disk = pathlib.Path(self.fleet.dir, "s3")
         self.top = self.disk / "traces" / "prod"
         (self.disk / "traces").mkdir(parents=True)

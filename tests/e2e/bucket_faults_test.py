@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports into a bucket while something goes wrong: kills, interrupts, lost answers, several at once."""
 import signal
-import unittest
 
+import suite
 from bucket_case import BucketCase
 from fleet import wait_until
 
@@ -109,4 +109,4 @@ class BucketFaultsTest(BucketCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

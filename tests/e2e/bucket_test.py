@@ -2,8 +2,8 @@
 """Exports into a bucket of a real S3 server: the layout, large objects, names, who may write and what refusals say."""
 import json
 import time
-import unittest
 
+import suite
 from bucket_case import BucketCase
 from s3_server import KEY_ID
 
@@ -70,4 +70,4 @@ class BucketTest(BucketCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -3,8 +3,8 @@
 note."""
 
 import json
-import unittest
 
+import suite
 from fleet_case import FleetCase
 from ground_truth import read_events
 from pftrace_reader import Pftrace
@@ -77,4 +77,4 @@ class BudgetTest(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

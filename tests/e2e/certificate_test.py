@@ -4,8 +4,8 @@ the command line's JSON, in summary.json, and inside each export. Then an agent 
 
 import json
 import time
-import unittest
 
+import suite
 from fleet_case import FleetCase
 from ground_truth import read_capture_log, read_events
 from pftrace_reader import Pftrace
@@ -178,4 +178,4 @@ class CertificateTest(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

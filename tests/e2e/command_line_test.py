@@ -5,8 +5,8 @@ import json
 import re
 import socket
 import subprocess
-import unittest
 
+import suite
 from fleet_case import FleetCase
 from ground_truth import read_events
 from pftrace_reader import Pftrace
@@ -175,4 +175,4 @@ class Walk(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

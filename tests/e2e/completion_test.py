@@ -8,6 +8,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import suite
 from fleet import Fleet
 
 BASH = r'''
@@ -86,11 +87,11 @@ class CompletionTest(unittest.TestCase):
         self.check(self.in_bash)
         self.assertEqual(self.in_bash("--output", "=", "j"), ["json"])
 
-    @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed: scripts/setup")
+    @suite.needs_of_setup(not shutil.which("zsh"), "zsh is not installed: scripts/setup")
     def test_zsh(self):
         self.check(self.in_zsh)
 
-    @unittest.skipUnless(shutil.which("fish"), "fish is not installed: scripts/setup")
+    @suite.needs_of_setup(not shutil.which("fish"), "fish is not installed: scripts/setup")
     def test_fish(self):
         self.check(self.in_fish)
 
@@ -104,4 +105,4 @@ class CompletionTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

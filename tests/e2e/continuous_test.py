@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import time
-import unittest
 from collections import Counter
 from pathlib import Path
 
+import suite
 from fleet import wait_until
 from fleet_case import FleetCase
 from ground_truth import key_of, read_store, read_truth
@@ -96,4 +96,4 @@ class ContinuousTest(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -3,8 +3,8 @@
 import os
 import shutil
 import signal
-import unittest
 
+import suite
 from delivery_case import DeliveryCase
 from fleet import Fleet, wait_until
 
@@ -108,4 +108,4 @@ class DeliveryFaultsTest(DeliveryCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

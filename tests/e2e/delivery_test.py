@@ -5,8 +5,8 @@ import json
 import pathlib
 import shutil
 import time
-import unittest
 
+import suite
 from delivery_case import SESSION, DeliveryCase
 from fleet import wait_until
 
@@ -154,4 +154,4 @@ class DeliveryTest(DeliveryCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

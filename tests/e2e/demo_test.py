@@ -10,6 +10,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import suite
 from pftrace_reader import Pftrace
 
 
@@ -74,4 +75,4 @@ class Demo(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

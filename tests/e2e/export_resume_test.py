@@ -3,8 +3,8 @@
 interrupt. What has the real name in the end is, byte for byte, an export that nothing disturbed."""
 import signal
 import subprocess
-import unittest
 
+import suite
 from fleet import wait_until
 from fleet_case import FleetCase
 
@@ -148,4 +148,4 @@ class ExportResumeTest(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -9,9 +9,9 @@ import collections
 import gzip
 import json
 import time
-import unittest
 from decimal import Decimal
 
+import suite
 from format_case import REAL_RANKS, FormatCase, expected_spans, needs_real_archive
 from framework_input import (MAPPING_NAME, exact_ns, matched_flow_ends, read_framework_file, write_fixture,
                              write_mapped_operations, write_mapping, write_operations)
@@ -291,4 +291,4 @@ class RealJob(FrameworkCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import suite
 from man_page import Help, ask, page
 
 PROGRAMS = {"neurontrace": 1, "neurontrace-agent": 8, "neurontrace-aggregator": 8}
@@ -28,7 +29,7 @@ class ManPageTest(unittest.TestCase):
     def page_of(self, name):
         return page(str(self.bin / name), PROGRAMS[name], "2026-01-31")
 
-    @unittest.skipUnless(shutil.which("mandoc"), "mandoc is not installed: scripts/setup")
+    @suite.needs_of_setup(not shutil.which("mandoc"), "mandoc is not installed: scripts/setup")
     def test_pages_are_sound(self):
         for name in PROGRAMS:
             with tempfile.NamedTemporaryFile("w", suffix=f".{PROGRAMS[name]}", encoding="utf-8") as file:
@@ -38,7 +39,7 @@ class ManPageTest(unittest.TestCase):
                                       text=True, check=False)
                 self.assertEqual((done.returncode, done.stdout), (0, ""), name)
 
-    @unittest.skipUnless(shutil.which("mandoc"), "mandoc is not installed: scripts/setup")
+    @suite.needs_of_setup(not shutil.which("mandoc"), "mandoc is not installed: scripts/setup")
     def test_pages_have_every_option_of_every_command(self):
         for name in PROGRAMS:
             text = shown(self.page_of(name))
@@ -74,4 +75,4 @@ class ManPageTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

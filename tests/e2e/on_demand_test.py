@@ -7,8 +7,8 @@ import json
 import os
 import resource
 import signal
-import unittest
 
+import suite
 from fleet import wait_until
 from fleet_case import FleetCase
 from ground_truth import key_of, read_events, read_truth
@@ -260,4 +260,4 @@ class OnDemandTest(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

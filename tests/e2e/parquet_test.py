@@ -10,11 +10,11 @@ import collections
 import json
 import os
 import re
-import unittest
 
 import duckdb
 import pyarrow.parquet
 
+import suite
 from format_case import SOURCE_ROOT, FormatCase, expected_spans, needs_real_archive
 from framework_input import matched_flows
 
@@ -154,4 +154,4 @@ class Framework(ParquetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -16,6 +16,7 @@ import termios
 import unittest
 from pathlib import Path
 
+import suite
 from certificates import Authority
 from fleet import wait_until
 from pftrace_reader import Pftrace
@@ -291,4 +292,4 @@ def take_terminal(slave):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

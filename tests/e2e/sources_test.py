@@ -8,8 +8,8 @@ import os
 import socket
 import socketserver
 import threading
-import unittest
 
+import suite
 from fleet import wait_until
 from fleet_case import FleetCase
 
@@ -248,4 +248,4 @@ class ArtifactsTest(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -5,9 +5,9 @@ import json
 import os
 import shutil
 import subprocess
-import unittest
 import urllib.request
 
+import suite
 from fleet import wait_until
 from fleet_case import FleetCase
 from ground_truth import compare, read_capture_log
@@ -212,4 +212,4 @@ class SpoolTest(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    suite.main(verbosity=2)

@@ -5,10 +5,10 @@ says why; none is made by a rule that cools down; a bad file changes nothing."""
 import re
 import signal
 import subprocess
-import unittest
 import urllib.error
 import urllib.request
 
+import suite
 from fleet import wait_until
 from fleet_case import FleetCase
 
@@ -214,4 +214,4 @@ class Triggers(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

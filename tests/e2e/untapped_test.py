@@ -3,8 +3,8 @@
 
 import os
 import sys
-import unittest
 
+import suite
 from fleet import Process, wait_until
 from fleet_case import FleetCase
 
@@ -69,4 +69,4 @@ class UntappedWorkers(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

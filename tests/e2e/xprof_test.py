@@ -14,6 +14,7 @@ import tempfile
 import unittest
 from decimal import ROUND_HALF_EVEN, Decimal
 
+import suite
 from format_case import FormatCase, expected_spans, needs_real_archive
 from framework_input import matched_flows
 from xspace_reader import XSpace
@@ -198,4 +199,4 @@ class Framework(XprofCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

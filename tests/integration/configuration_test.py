@@ -6,9 +6,9 @@ import json
 import re
 import signal
 import subprocess
-import unittest
 import urllib.request
 
+import suite
 from fleet import wait_until
 from fleet_case import FleetCase
 
@@ -114,4 +114,4 @@ class Configuration(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

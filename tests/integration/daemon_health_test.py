@@ -4,11 +4,11 @@ documented names with values that agree with the capture."""
 
 import re
 import signal
-import unittest
 import urllib.error
 import urllib.request
 from pathlib import Path
 
+import suite
 from fleet import wait_until
 from fleet_case import FleetCase
 
@@ -143,4 +143,4 @@ class Health(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

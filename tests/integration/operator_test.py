@@ -2,8 +2,8 @@
 """What operators do to a running fleet: captures by id, side by side, filtered, of nothing, deleted."""
 
 import threading
-import unittest
 
+import suite
 from fleet_case import FleetCase
 from ground_truth import read_events
 
@@ -193,4 +193,4 @@ class Filters(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

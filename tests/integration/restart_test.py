@@ -3,8 +3,8 @@
 is there twice, and what cannot be had is said."""
 
 import signal
-import unittest
 
+import suite
 from fleet import wait_until
 from fleet_case import FleetCase
 from ground_truth import compare
@@ -163,4 +163,4 @@ class WorkerRestart(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

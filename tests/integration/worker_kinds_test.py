@@ -6,6 +6,7 @@ import os
 import subprocess
 import unittest
 
+import suite
 from fleet import wait_until
 from fleet_case import FleetCase
 from ground_truth import read_capture_log, read_events, read_truth
@@ -267,4 +268,4 @@ class SamePid(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

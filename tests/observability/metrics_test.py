@@ -4,9 +4,9 @@ labels. promtool has nothing to say against it."""
 
 import re
 import subprocess
-import unittest
 import urllib.request
 
+import suite
 from fleet import FleetError, wait_until
 from fleet_case import FleetCase
 from promtool import THERE, Metric, documented, find_program
@@ -67,7 +67,7 @@ class MetricsWhileRecording(FleetCase):
     def test_promtool_accepts_it(self):
         program, why = find_program()
         if not program:
-            self.skipTest(why)
+            suite.skip_without_setup(why)
         self.record()
         said = set()
         for process in (self.fleet.aggregator, *self.fleet.agents.values()):
@@ -78,4 +78,4 @@ class MetricsWhileRecording(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

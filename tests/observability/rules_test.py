@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
+import suite
 from promtool import ROOT, documented, find_program, series_of
 
 FOLDER = ROOT / "deploy" / "observability"
@@ -43,7 +44,7 @@ class Rules(unittest.TestCase):
 
     def promtool(self, *arguments, cwd=FOLDER):
         if not self.program:
-            self.skipTest(self.why)
+            suite.skip_without_setup(self.why)
         done = subprocess.run([self.program, *arguments], capture_output=True, text=True, check=False, cwd=cwd)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
@@ -123,4 +124,4 @@ class Rules(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

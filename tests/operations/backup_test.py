@@ -6,8 +6,8 @@ import json
 import shutil
 import signal
 import subprocess
-import unittest
 
+import suite
 from fleet_case import FleetCase
 from ground_truth import compare, read_truth
 
@@ -87,4 +87,4 @@ class Backup(FleetCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -14,6 +14,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import suite
 from fleet import FleetError, Process, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +41,7 @@ class ContainerTest(unittest.TestCase):
         built = subprocess.run([ROOT / "scripts/setup_container_base", "--built"], capture_output=True, text=True,
                                check=False)
         if built.returncode != 0:
-            raise unittest.SkipTest(built.stderr.strip())
+            suite.skip_without_setup(built.stderr.strip())
         storage, driver, base, _ = built.stdout.split()
         scratch = tempfile.TemporaryDirectory(prefix="nt-images-")
         cls.addClassCleanup(scratch.cleanup)
@@ -171,4 +172,4 @@ class ContainerTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

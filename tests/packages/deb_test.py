@@ -8,6 +8,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import suite
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = Path(os.environ["NT_PACKAGES_DIR"])
 PROGRAMS = {"neurontrace": "neurontrace", "neurontrace-agent": "neurontrace-agent",
@@ -119,7 +121,7 @@ class UpgradeOfPackagesTest(unittest.TestCase):
         built = subprocess.run([ROOT / "scripts/setup_container_base", "--built"], capture_output=True, text=True,
                                check=False)
         if built.returncode != 0:
-            raise unittest.SkipTest(built.stderr.strip())
+            suite.skip_without_setup(built.stderr.strip())
         cls.base = built.stdout.split()[3]
 
     def setUp(self):
@@ -185,4 +187,4 @@ class UpgradeOfPackagesTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -8,6 +8,8 @@ import threading
 import unittest
 from pathlib import Path
 
+import suite
+
 BUILD = Path(os.environ["NT_BUILD_DIR"])
 PROGRAM = BUILD / "deploy/packages/neurontrace-install-tap"
 TAP = BUILD / "lib/libneurontrace_tap.so"
@@ -116,4 +118,4 @@ class InstallTapTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -8,6 +8,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import suite
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ["NT_BUILD_DIR"])
 ARTIFACTS = {"neurontrace", "neurontrace-agent", "neurontrace-aggregator", "libneurontrace_tap.so"}
@@ -107,4 +109,4 @@ class SbomTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -11,6 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import suite
 from fleet import Process, wait_until
 
 BUILD = Path(os.environ["NT_BUILD_DIR"])
@@ -160,4 +161,4 @@ class TarballTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

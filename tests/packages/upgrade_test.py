@@ -5,8 +5,8 @@ Its store has a capture that had ended and one that went on; its spool has the r
 scripts/make_upgrade_fixture with the programs of that release, on a host that has been started anew since.
 """
 import json
-import unittest
 
+import suite
 from fleet_case import FleetCase
 from upgrade import (INSTANCE, deliver_spool, events_of, releases, spool_check, store_check, unpack)
 
@@ -49,4 +49,4 @@ def add_tests():
 add_tests()
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

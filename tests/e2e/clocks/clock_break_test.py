@@ -3,8 +3,7 @@
 adjtimex(2) says and that of a third as adjtime(3) does it; or the aggregator is restarted. No event is farther from the
 truth than is said of it, and what happened is told."""
 
-import unittest
-
+import suite
 from alignment import between, by_instance, percentile
 from clock_case import INSTANCES, MILLISECOND, SECOND, ClockCase
 
@@ -82,4 +81,4 @@ class Breaks(ClockCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -5,9 +5,9 @@ it is within what is said of it."""
 
 import os
 import random
-import unittest
 
 import namespaces
+import suite
 from alignment import by_instance, percentile
 from clock_case import INSTANCES, MILLISECOND, SECOND, ClockCase
 
@@ -50,4 +50,4 @@ class ClocksOverNetworks(ClockCase):
 
 if __name__ == "__main__":
     namespaces.enter(devices=["/dev/net/tun"])
-    unittest.main()
+    suite.main()

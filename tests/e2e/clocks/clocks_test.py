@@ -2,8 +2,7 @@
 """Instances whose clocks are seconds apart and drift by tens of ppm, merged: every event is where it truly happened, to
 within what is said of it, and barriers that no instance's own clock shows stand upright."""
 
-import unittest
-
+import suite
 from clock_case import INSTANCES, SECOND, ClockCase
 
 
@@ -22,4 +21,4 @@ class Clocks(ClockCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -2,8 +2,7 @@
 """A capture is exported as soon as it has ended, and again when all is measured that helps to know its clocks: both are
 true, the second is not worse, and it stays what it is."""
 
-import unittest
-
+import suite
 from clock_case import INSTANCES, SECOND, ClockCase
 from host_clock import HostClock
 
@@ -49,4 +48,4 @@ class ExportAgain(ClockCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

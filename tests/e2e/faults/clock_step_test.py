@@ -3,9 +3,9 @@
 once under the time its host gave it; nothing that waits waits for ever, and nothing is given up early."""
 
 import time
-import unittest
 from pathlib import Path
 
+import suite
 from fault_case import FaultCase
 
 LIBFAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
@@ -38,14 +38,14 @@ class ClockStep(FaultCase):
         self.assertGreater(max(spans), (abs(seconds) - 60) * 1_000_000_000, "the step is in the capture")
         self.check_account(capture_id)
 
-    @unittest.skipUnless(LIBFAKETIME.exists(), "needs libfaketime")
+    @suite.needs_of_setup(not LIBFAKETIME.exists(), "needs libfaketime: ./scripts/setup")
     def test_forwards(self):
         self.step(2 * HOUR)
 
-    @unittest.skipUnless(LIBFAKETIME.exists(), "needs libfaketime")
+    @suite.needs_of_setup(not LIBFAKETIME.exists(), "needs libfaketime: ./scripts/setup")
     def test_backwards(self):
         self.step(-2 * HOUR)
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

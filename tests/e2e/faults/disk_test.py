@@ -7,9 +7,9 @@ import os
 import random
 import shutil
 import subprocess
-import unittest
 
 import namespaces
+import suite
 from fault_case import FaultCase
 from fleet import FleetError, Process, wait_until
 
@@ -170,4 +170,4 @@ class StoreDisk(FaultCase):
 
 if __name__ == "__main__":
     namespaces.enter()
-    unittest.main()
+    suite.main()

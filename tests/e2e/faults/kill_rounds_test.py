@@ -9,6 +9,7 @@ import os
 import random
 import unittest
 
+import suite
 from kill_rounds import KilledFleet
 
 ROUNDS = int(os.environ.get("NT_FAULT_ROUNDS", "200"))
@@ -32,4 +33,4 @@ class KillRounds(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 from fleet import FleetError, Process
+from suite import SKIPPED
 
-SKIPPED = 77
 MARK = "NT_FAULT_NAMESPACES"
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 

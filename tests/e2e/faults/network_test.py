@@ -4,9 +4,9 @@ an aggregator that moves. The links are bad_link.cc's; TCP on both ends is the k
 
 import os
 import random
-import unittest
 
 import namespaces
+import suite
 from fault_case import FaultCase
 from fleet import wait_until
 
@@ -110,4 +110,4 @@ class Network(FaultCase):
 
 if __name__ == "__main__":
     namespaces.enter(devices=["/dev/net/tun"])
-    unittest.main()
+    suite.main()

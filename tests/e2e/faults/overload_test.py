@@ -3,8 +3,8 @@
 its budget, and what there was no room for is counted."""
 
 import signal
-import unittest
 
+import suite
 from fault_case import FaultCase
 from fleet import wait_until
 from kill_rounds import resident_bytes
@@ -77,4 +77,4 @@ class Overload(FaultCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

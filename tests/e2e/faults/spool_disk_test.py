@@ -4,9 +4,9 @@ on by itself, and what is lost is counted to the last event."""
 
 import os
 import random
-import unittest
 
 import namespaces
+import suite
 from fault_case import FaultCase
 from fleet import wait_until
 from kill_rounds import resident_bytes
@@ -132,4 +132,4 @@ class SpoolDisk(FaultCase):
 
 if __name__ == "__main__":
     namespaces.enter()
-    unittest.main()
+    suite.main()

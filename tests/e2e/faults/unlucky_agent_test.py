@@ -2,8 +2,8 @@
 """Agents that die at the worst moments for their account: before anything of a capture is stored, and while it stops."""
 
 import threading
-import unittest
 
+import suite
 from fault_case import FaultCase
 from fleet import wait_until
 
@@ -31,4 +31,4 @@ class UnluckyAgent(FaultCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -4,8 +4,8 @@
 import hashlib
 import os
 import signal
-import unittest
 
+import suite
 from fleet import wait_until
 from secure_case import SecureCase
 
@@ -217,4 +217,4 @@ class AccessTest(SecureCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

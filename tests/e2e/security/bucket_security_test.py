@@ -13,6 +13,7 @@ import unittest
 import unittest.mock
 import urllib.parse
 
+import suite
 from bucket_case import BucketCase
 from certificates import Authority
 from s3_server import KEY_ID, SECRET, Proxy, S3Server
@@ -166,4 +167,4 @@ class BucketSecurityTest(BucketCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -7,8 +7,8 @@ import resource
 import socket
 import ssl
 import time
-import unittest
 
+import suite
 from fleet import wait_until
 from secure_case import SecureCase
 
@@ -147,4 +147,4 @@ class FloodTest(SecureCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

@@ -7,8 +7,8 @@ import os
 import socket
 import struct
 import subprocess
-import unittest
 
+import suite
 from fleet import wait_until
 from secure_case import SecureCase
 
@@ -136,4 +136,4 @@ class HostileTest(SecureCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

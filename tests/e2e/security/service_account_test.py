@@ -2,8 +2,8 @@
 """Tokens of Kubernetes service accounts: who is asked about them, how often, and what is refused."""
 
 import os
-import unittest
 
+import suite
 from api_server import ApiServer, make_token
 from certificates import Authority
 from secure_case import SecureCase
@@ -139,4 +139,4 @@ class ServiceAccountTest(SecureCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

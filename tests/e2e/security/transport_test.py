@@ -4,8 +4,8 @@ And that a fleet with certificates does its work, also while they are rotated.""
 
 import socket
 import ssl
-import unittest
 
+import suite
 from certificates import Authority
 from fleet import wait_until
 from secure_case import SERVER_NAMES, SecureCase
@@ -113,4 +113,4 @@ class TransportTest(SecureCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

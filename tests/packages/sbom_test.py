@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/sbom: a valid SPDX 2.3 document of what the programs really load, each with its licence."""
+"""scripts/sbom: a valid SPDX 2.3 document of what the programs really load, each with its licence; and the one in the
+archive, which is of the archive's files."""
+import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -12,15 +15,32 @@ import suite
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ["NT_BUILD_DIR"])
+PACKAGES = Path(os.environ["NT_PACKAGES_DIR"])
+PROGRAMS = ("neurontrace", "neurontrace-agent", "neurontrace-aggregator")
 ARTIFACTS = {"neurontrace", "neurontrace-agent", "neurontrace-aggregator", "libneurontrace_tap.so"}
 
 
-def sbom(*options, epoch="1700000000"):
-    done = subprocess.run([ROOT / "scripts/sbom", "--build", BUILD, "--strict", *options], capture_output=True, text=True,
+def run_sbom(*options, epoch="1700000000"):
+    return subprocess.run([ROOT / "scripts/sbom", "--build", BUILD, "--strict", *options], capture_output=True, text=True,
                           check=False, env={**os.environ, "SOURCE_DATE_EPOCH": epoch})
+
+
+def sbom(*options):
+    done = run_sbom(*options)
     if done.returncode != 0:
         raise AssertionError(done.stderr)
     return done.stdout
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def links_of(document, artifact):
+    """{package: kind} of what an artifact is linked with."""
+    ids = {package["SPDXID"]: package["name"] for package in document["packages"]}
+    return {ids[r["relatedSpdxElement"]]: r["relationshipType"] for r in document["relationships"]
+            if ids.get(r["spdxElementId"]) == artifact}
 
 
 class SbomTest(unittest.TestCase):
@@ -31,10 +51,7 @@ class SbomTest(unittest.TestCase):
         cls.packages = {package["name"]: package for package in cls.document["packages"]}
 
     def links(self, artifact):
-        ids = {package["SPDXID"]: name for name, package in self.packages.items()}
-        own = self.packages[artifact]["SPDXID"]
-        return {ids[r["relatedSpdxElement"]] for r in self.document["relationships"]
-                if r["spdxElementId"] == own and r["relationshipType"] in ("DYNAMIC_LINK", "STATIC_LINK")}
+        return set(links_of(self.document, artifact))
 
     def test_what_spdx_requires_of_a_document_is_there(self):
         document = self.document
@@ -69,11 +86,13 @@ class SbomTest(unittest.TestCase):
         self.assertEqual(len(described), len(ARTIFACTS))
 
     def test_says_what_each_program_loads(self):
-        self.assertEqual(self.links("libneurontrace_tap.so"), {"libc6"})
+        self.assertEqual(links_of(self.document, "libneurontrace_tap.so"),
+                         {"libc6": "DYNAMIC_LINK", "libgcc-12-dev": "STATIC_LINK"})
         self.assertIn("librocksdb-dev", self.links("neurontrace-aggregator"))
         self.assertNotIn("librocksdb-dev", self.links("neurontrace-agent") | self.links("neurontrace"))
         for program in ARTIFACTS - {"libneurontrace_tap.so"}:
-            self.assertLessEqual({"libgrpc++1.51", "libprotobuf32", "libcli11-dev"}, self.links(program))
+            self.assertLessEqual({"libgrpc++1.51": "DYNAMIC_LINK", "libprotobuf32": "DYNAMIC_LINK",
+                                  "libcli11-dev": "STATIC_LINK"}.items(), links_of(self.document, program).items())
         needed = subprocess.run(["readelf", "-d", BUILD / "bin/neurontrace-aggregator"], capture_output=True, text=True,
                                 check=True).stdout
         self.assertEqual("pyarrow" in self.packages, "libparquet.so" in needed)
@@ -106,6 +125,44 @@ class SbomTest(unittest.TestCase):
             self.assertEqual(names, set(self.packages) - ARTIFACTS)
             for name in names:
                 self.assertTrue(any(file.stat().st_size for file in Path(scratch, name).iterdir()), name)
+
+
+class ArchiveTest(unittest.TestCase):
+    """The archive's files are not those of the build: stripped, without RUNPATH, with the launcher under their names."""
+
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory(prefix="neurontrace-sbom-")
+        cls.addClassCleanup(scratch.cleanup)
+        cls.top = Path(scratch.name)
+        archive, = PACKAGES.glob("neurontrace-*-linux-*.tar.gz")
+        subprocess.run(["tar", "-C", cls.top, "--strip-components=1", "-xf", archive], check=True)
+        cls.document = json.loads((cls.top / "share/doc/neurontrace/sbom.spdx.json").read_text(encoding="utf-8"))
+
+    def test_digests_are_of_the_files_in_it(self):
+        digests = {package["packageFileName"]: package["checksums"][0]["checksumValue"]
+                   for package in self.document["packages"] if "packageFileName" in package}
+        self.assertEqual(set(digests), {"bin/neurontrace", "lib/libneurontrace_tap.so",
+                                        *(f"lib/neurontrace/programs/{name}" for name in PROGRAMS)})
+        for place, digest in digests.items():
+            self.assertEqual(digest, sha256(self.top / place), place)
+        for name in PROGRAMS:
+            self.assertEqual(digests["bin/neurontrace"], sha256(self.top / "bin" / name), "the launcher")
+
+    def test_the_launcher_has_the_c_library_in_it(self):
+        self.assertEqual(links_of(self.document, "neurontrace_launcher"),
+                         {"libc6-dev": "STATIC_LINK", "libgcc-12-dev": "STATIC_LINK"})
+        packages = {package["name"]: package for package in self.document["packages"]}
+        self.assertEqual(packages["libc6-dev"]["licenseDeclared"], "LGPL-2.1-or-later")
+        for name in ("libc6-dev", "libgcc-12-dev"):
+            self.assertTrue((self.top / "share/doc/neurontrace/licences" / name / "copyright").stat().st_size, name)
+
+    def test_what_it_does_not_account_for_is_not_packed(self):
+        self.assertEqual(run_sbom("--root", self.top).returncode, 0)
+        stranger = self.top / "lib/neurontrace/libstranger.so"
+        shutil.copyfile(BUILD / "lib/libneurontrace_tap.so", stranger)  # of the build: it is not stripped
+        self.addCleanup(stranger.unlink)
+        self.assertIn("libstranger.so", run_sbom("--root", self.top).stderr)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ except ImportError:
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "neurontrace"
+GOLDEN = ROOT / "tests" / "deploy" / "golden"
 KUBERNETES = "1.36.0"
 POLICIES = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
 # The least that has to be said.

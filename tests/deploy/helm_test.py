@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chart: linted, rendered with a matrix of values, compared with schemas, with the programs' options, with a golden
-render, and with the chart before it. NT_UPDATE_GOLDEN=1 writes the golden render anew."""
-import copy
+"""The chart: linted, rendered with a matrix of values, compared with schemas, with the programs' options, and with a golden
+render. NT_UPDATE_GOLDEN=1 writes the golden render anew."""
 import json
 import os
 import pathlib
@@ -9,90 +8,8 @@ import re
 import subprocess
 
 import suite
-from chart import CHART, MINIMAL, POLICIES, ROOT, ChartCase, containers_of, merged, pod_of, yaml
-
-GOLDEN = ROOT / "tests" / "deploy" / "golden"
-GIVEN = {"tls": {"certManager": {"enabled": False}, "secrets": {"aggregator": "aggregator-tls", "agent": "agent-tls"}}}
-PEER = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
-TRACES = {"name": "traces", "mountPath": "/shared/traces", "exportRoot": True}
-EVERYTHING = {
-    "labels": {"team": "platform"}, "annotations": {"owner": "platform"}, "imagePullSecrets": [{"name": "registry"}],
-    "tls": {"serverName": "aggregator.example"},
-    "agent": {"processScan": False, "hostPID": False, "instanceId": "imds", "inspectDirs": ["/var/neuron/inspect"],
-              "frameworkDir": "/var/neuron/traces", "podResources": False, "logFormat": "text",
-              "socketMode": "0666", "clocks": {"clockBound": True, "chrony": True},
-              "extraArgs": ["--worker-count=64"], "extraEnv": [{"name": "A", "value": "b"}], "runtimeClassName": "r",
-              "podAnnotations": {"a": "b"}, "podLabels": {"c": "d"}, "nodeSelector": {"e": "f"},
-              "image": {"digest": "sha256:" + "0" * 64}, "updateStrategy": {"type": "OnDelete", "rollingUpdate": None}},
-    "aggregator": {"quotas": {"captureBytes": "5GiB", "jobBytes": "50GiB", "storeBytes": "150GiB"},
-                   "access": "[alice]\ncertificate = cn:alice\nrole = operator\n"
-                             "[ci]\nservice-account = team-a/ci\nrole = operator\n",
-                   "kubernetesTokens": {"enabled": True, "audience": "traces"}, "logFormat": "text",
-                   "triggers": "[slow]\nwhen = post\n", "exportRoots": ["s3://bucket/prefix"],
-                   "standingExports": ["name=all to=/shared/traces formats=perfetto,json"],
-                   "s3": {"endpoint": "s3.example:9000", "region": "us-west-2"},
-                   "persistence": {"storageClassName": "gp3"}, "podDisruptionBudget": {"maxUnavailable": 0},
-                   "service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.0/8"]},
-                   "tolerations": [{"operator": "Exists"}], "priorityClassName": "high", "extraArgs": ["--no-udp-probes"]},
-    "sharedVolumes": [{**TRACES, "size": "1200Gi", "storageClassName": "fsx-sc"}],
-    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}, "dashboards": {"enabled": True},
-    "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
-    "networkPolicy": {"operatorFrom": [{"podSelector": {}}], "metricsFrom": PEER},
-    "injection": {"admissionPolicy": {"enabled": True}},
-}
-MATRIX = {
-    "default": {},
-    "issuer-given": {"tls": {"certManager": {"issuerRef": {"name": "company", "kind": "ClusterIssuer"}}}},
-    "certificates-given": GIVEN,
-    "insecure": {"tls": {"enabled": False, "certManager": {"enabled": False}}, "insecure": True},
-    "everything": EVERYTHING,
-    "host-network": {"agent": {"hostNetwork": True}, "networkPolicy": {"nodeCidrs": ["10.0.0.0/16"]}},
-    "no-network-policy": {"networkPolicy": {"enabled": False}},
-    "fsx": {"sharedVolumes": [{**TRACES, "size": "1200Gi", "storageClassName": "fsx-sc"}],
-            "storageClasses": {"fsx": {"create": True, "subnetId": "subnet-0", "securityGroupIds": "sg-0"}}},
-    "efs": {"sharedVolumes": [{**TRACES, "size": "100Gi", "storageClassName": "efs-sc"}],
-            "storageClasses": {"efs": {"create": True, "fileSystemId": "fs-0"}}},
-    "claim-given": {"sharedVolumes": [{**TRACES, "existingClaim": "fsx-claim", "withoutRename": True}]},
-    "admission-policy": {"injection": {"admissionPolicy": {"enabled": True, "namespaces": ["team-a", "team-b"]}}},
-    "admission-policy-beta": {"injection": {"admissionPolicy": {
-        "enabled": True, "apiVersion": "admissionregistration.k8s.io/v1beta1"}}},
-    "agents-only": {"aggregator": {"enabled": False, "address": "aggregator.example:9400"},
-                    "tls": {"certManager": {"issuerRef": {"name": "company"}}}},
-    "aggregator-only": {"agent": {"enabled": False}},
-    "names": {"nameOverride": "traces", "fullnameOverride": "nt", "namespaceOverride": "elsewhere"},
-}
-# What is refused, and the value that the words have to name.
-REFUSED = {
-    "tls.certManager.enabled": {"tls": {"certManager": {"enabled": False}}},
-    "tls.secrets.agent": merged(GIVEN, {"tls": {"secrets": {"agent": ""}}}),
-    "insecure=true": {"tls": {"enabled": False}},
-    "insecure: true": {"insecure": True},
-    "exclude each other": {"tls": {"secrets": {"agent": "agent-tls"}}},
-    "image.registry": {"image": {"registry": ""}},
-    "maxSurge": {"agent": {"updateStrategy": {"rollingUpdate": {"maxSurge": 1}}}},
-    "agent.processScan": {"agent": {"hostPID": False}},
-    "networkPolicy.nodeCidrs": {"agent": {"hostNetwork": True}},
-    "aggregator.address": {"aggregator": {"enabled": False}, **merged(MINIMAL, {"tls": {"certManager": {
-        "issuerRef": {"name": "company"}}}})},
-    "tls.certManager.issuerRef.name": {"aggregator": {"enabled": False, "address": "a:1"}},
-    "sharedVolumes: traces": {"sharedVolumes": [TRACES]},
-    "storageClasses.fsx.subnetId": {"storageClasses": {"fsx": {"create": True}}},
-    "storageClasses.efs.fileSystemId": {"storageClasses": {"efs": {"create": True}}},
-    "aggregator.kubernetesTokens": {"aggregator": {"kubernetesTokens": {"enabled": True}}},
-    "this cluster has no MutatingAdmissionPolicy": {"injection": {"admissionPolicy": {"enabled": True}}},
-}
-# Values that do not exist or are none, and the key that the words have to name.
-TYPOS = {
-    "socktGroup": {"agent": {"socktGroup": 9400}},
-    "agents": {"agents": {}},
-    "certmanager": {"tls": {"certmanager": {}}},
-    "mountpath": {"sharedVolumes": [{**TRACES, "mountpath": "/x"}]},
-    "/aggregator/port": {"aggregator": {"port": "9400"}},
-    "/agent/clockProbes": {"agent": {"clockProbes": "tcp"}},
-    "/agent/socketMode": {"agent": {"socketMode": 660}},
-    "/agent/hostPaths/socket": {"agent": {"hostPaths": {"socket": "run/neurontrace"}}},
-    "/aggregator/quotas/storeBytes": {"aggregator": {"quotas": {"storeBytes": "5 GiB"}}},
-}
+from chart import CHART, GOLDEN, MINIMAL, POLICIES, ROOT, ChartCase, containers_of, merged, pod_of, yaml
+from chart_values import EVERYTHING, MATRIX, REFUSED, TYPOS
 
 
 class RenderTest(ChartCase):
@@ -358,81 +275,6 @@ class ManifestTest(ChartCase):
         self.assertEqual(mounted, {"neurontrace-tap": paths["tap"], "neurontrace-socket": paths["socket"]})
         self.assertEqual(pod_of(worker)["spec"]["securityContext"]["supplementalGroups"],
                          [agent["securityContext"]["runAsGroup"]])
-
-
-def what_cannot_change(thing):
-    """The fields of an object that an upgrade must leave as they are."""
-    spec = thing.get("spec", {})
-    if thing["kind"] == "DaemonSet":
-        return {"selector": spec["selector"]}
-    if thing["kind"] == "StatefulSet":
-        return {name: spec.get(name) for name in ("selector", "serviceName", "volumeClaimTemplates", "podManagementPolicy")}
-    if thing["kind"] == "Service":
-        return {"clusterIP": spec.get("clusterIP")}
-    if thing["kind"] == "PersistentVolumeClaim":
-        return {name: value for name, value in spec.items() if name != "resources"}
-    if thing["kind"] == "StorageClass":
-        return {name: thing.get(name) for name in ("provisioner", "parameters", "reclaimPolicy")}
-    if thing["kind"] == "ClusterRoleBinding":
-        return {"roleRef": thing["roleRef"]}
-    return {}
-
-
-def hindrances(before, after):
-    """What would keep a release of `before` from an upgrade to `after`, or lose it its data."""
-    found = []
-    for name, thing in before.items():
-        if name not in after:
-            # Gone with its name: the store's claim, spool and certificates are known by these.
-            if what_cannot_change(thing):
-                found.append(f"{name} is gone")
-            continue
-        fields, now = what_cannot_change(thing), what_cannot_change(after[name])
-        found += [f"{name}: {field} changed" for field in fields if fields[field] != now[field]]
-    return found
-
-
-class UpgradeTest(ChartCase):
-    """previous/VERSION.yaml is what the chart of that version rendered from the minimal values; 0.1.0 is the first."""
-
-    def previous(self):
-        return {path.stem: self.parse(path.read_text(encoding="utf-8")) for path in (GOLDEN / "previous").glob("*.yaml")}
-
-    def test_upgrades_change_nothing_that_cannot_be_changed(self):
-        now = self.things()
-        previous = self.previous()
-        self.assertTrue(previous)
-        for version, before in previous.items():
-            self.assertEqual(hindrances(before, now), [], f"upgrade from {version}")
-
-    def test_each_change_that_cannot_be_made_is_found(self):
-        before = self.things()
-        changes = {
-            ("DaemonSet", "neurontrace-agent"): lambda spec: spec["selector"]["matchLabels"].update(a="b"),
-            ("StatefulSet", "neurontrace-aggregator"): lambda spec: spec["volumeClaimTemplates"][0]["spec"].update(a="b"),
-            ("Service", "neurontrace-aggregator-headless"): lambda spec: spec.pop("clusterIP"),
-        }
-        for name, change in changes.items():
-            after = copy.deepcopy(before)
-            change(after[name]["spec"])
-            self.assertEqual(len(hindrances(before, after)), 1, name)
-            del after[name]
-            self.assertEqual(hindrances(before, after), [f"{name} is gone"])
-
-    def test_pods_stay_those_of_their_objects(self):
-        """What the previous version's selectors select of this version's pods: all of them."""
-        now = self.things()
-        for version, before in self.previous().items():
-            for name, thing in before.items():
-                if pod_of(thing):
-                    wanted = thing["spec"]["selector"]["matchLabels"]
-                    self.assertLessEqual(wanted.items(), pod_of(now[name])["metadata"]["labels"].items(), version)
-
-    def test_versions_of_chart_and_programs_are_one(self):
-        chart = (CHART / "Chart.yaml").read_text(encoding="utf-8")
-        project = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
-        version = re.search(r"project\(neurontrace VERSION ([0-9.]+)", project).group(1)
-        self.assertEqual(re.findall(r"(?m)^(?:version|appVersion): \"?([0-9.]+)", chart), [version, version])
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ import unittest
 
 import suite
 from chart import CHART, MINIMAL, POLICIES, ROOT, ChartCase, find_tools, merged, pod_of, yaml
+from chart_values import MATRIX
 from control_plane import ControlPlane, Kubelets, Refused, add_node, find_kubernetes, wait_for
-from helm_test import MATRIX
 
 COMMAND_SECONDS_MAX = 240
 TOKENS = {"aggregator": {"access": "[ci]\nservice-account = team-a/ci\nrole = operator\n", "kubernetesTokens": {"enabled": True}}}

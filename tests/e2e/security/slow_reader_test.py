@@ -2,8 +2,8 @@
 """Exports whose reader does not read: they keep nobody else from theirs, and end with their reader."""
 
 import subprocess
-import unittest
 
+import suite
 from fleet import wait_until
 from secure_case import SecureCase
 
@@ -47,4 +47,4 @@ class SlowReaderTest(SecureCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()

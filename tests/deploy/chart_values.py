@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The values that tests render the chart with: the matrix, and what is refused."""
+from chart import MINIMAL, merged
+
+GIVEN = {"tls": {"certManager": {"enabled": False}, "secrets": {"aggregator": "aggregator-tls", "agent": "agent-tls"}}}
+PEER = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+TRACES = {"name": "traces", "mountPath": "/shared/traces", "exportRoot": True}
+EVERYTHING = {
+    "labels": {"team": "platform"}, "annotations": {"owner": "platform"}, "imagePullSecrets": [{"name": "registry"}],
+    "tls": {"serverName": "aggregator.example"},
+    "agent": {"processScan": False, "hostPID": False, "instanceId": "imds", "inspectDirs": ["/var/neuron/inspect"],
+              "frameworkDir": "/var/neuron/traces", "podResources": False, "logFormat": "text",
+              "socketMode": "0666", "clocks": {"clockBound": True, "chrony": True},
+              "extraArgs": ["--worker-count=64"], "extraEnv": [{"name": "A", "value": "b"}], "runtimeClassName": "r",
+              "podAnnotations": {"a": "b"}, "podLabels": {"c": "d"}, "nodeSelector": {"e": "f"},
+              "image": {"digest": "sha256:" + "0" * 64}, "updateStrategy": {"type": "OnDelete", "rollingUpdate": None}},
+    "aggregator": {"quotas": {"captureBytes": "5GiB", "jobBytes": "50GiB", "storeBytes": "150GiB"},
+                   "access": "[alice]\ncertificate = cn:alice\nrole = operator\n"
+                             "[ci]\nservice-account = team-a/ci\nrole = operator\n",
+                   "kubernetesTokens": {"enabled": True, "audience": "traces"}, "logFormat": "text",
+                   "triggers": "[slow]\nwhen = post\n", "exportRoots": ["s3://bucket/prefix"],
+                   "standingExports": ["name=all to=/shared/traces formats=perfetto,json"],
+                   "s3": {"endpoint": "s3.example:9000", "region": "us-west-2"},
+                   "persistence": {"storageClassName": "gp3"}, "podDisruptionBudget": {"maxUnavailable": 0},
+                   "service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.0/8"]},
+                   "tolerations": [{"operator": "Exists"}], "priorityClassName": "high", "extraArgs": ["--no-udp-probes"]},
+    "sharedVolumes": [{**TRACES, "size": "1200Gi", "storageClassName": "fsx-sc"}],
+    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}, "dashboards": {"enabled": True},
+    "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+    "networkPolicy": {"operatorFrom": [{"podSelector": {}}], "metricsFrom": PEER},
+    "injection": {"admissionPolicy": {"enabled": True}},
+}
+MATRIX = {
+    "default": {},
+    "issuer-given": {"tls": {"certManager": {"issuerRef": {"name": "company", "kind": "ClusterIssuer"}}}},
+    "certificates-given": GIVEN,
+    "insecure": {"tls": {"enabled": False, "certManager": {"enabled": False}}, "insecure": True},
+    "everything": EVERYTHING,
+    "host-network": {"agent": {"hostNetwork": True}, "networkPolicy": {"nodeCidrs": ["10.0.0.0/16"]}},
+    "no-network-policy": {"networkPolicy": {"enabled": False}},
+    "fsx": {"sharedVolumes": [{**TRACES, "size": "1200Gi", "storageClassName": "fsx-sc"}],
+            "storageClasses": {"fsx": {"create": True, "subnetId": "subnet-0", "securityGroupIds": "sg-0"}}},
+    "efs": {"sharedVolumes": [{**TRACES, "size": "100Gi", "storageClassName": "efs-sc"}],
+            "storageClasses": {"efs": {"create": True, "fileSystemId": "fs-0"}}},
+    "claim-given": {"sharedVolumes": [{**TRACES, "existingClaim": "fsx-claim", "withoutRename": True}]},
+    "admission-policy": {"injection": {"admissionPolicy": {"enabled": True, "namespaces": ["team-a", "team-b"]}}},
+    "admission-policy-beta": {"injection": {"admissionPolicy": {
+        "enabled": True, "apiVersion": "admissionregistration.k8s.io/v1beta1"}}},
+    "agents-only": {"aggregator": {"enabled": False, "address": "aggregator.example:9400"},
+                    "tls": {"certManager": {"issuerRef": {"name": "company"}}}},
+    "aggregator-only": {"agent": {"enabled": False}},
+    "names": {"nameOverride": "traces", "fullnameOverride": "nt", "namespaceOverride": "elsewhere"},
+}
+# What is refused, and the value that the words have to name.
+REFUSED = {
+    "tls.certManager.enabled": {"tls": {"certManager": {"enabled": False}}},
+    "tls.secrets.agent": merged(GIVEN, {"tls": {"secrets": {"agent": ""}}}),
+    "insecure=true": {"tls": {"enabled": False}},
+    "insecure: true": {"insecure": True},
+    "exclude each other": {"tls": {"secrets": {"agent": "agent-tls"}}},
+    "image.registry": {"image": {"registry": ""}},
+    "maxSurge": {"agent": {"updateStrategy": {"rollingUpdate": {"maxSurge": 1}}}},
+    "agent.processScan": {"agent": {"hostPID": False}},
+    "networkPolicy.nodeCidrs": {"agent": {"hostNetwork": True}},
+    "aggregator.address": {"aggregator": {"enabled": False}, **merged(MINIMAL, {"tls": {"certManager": {
+        "issuerRef": {"name": "company"}}}})},
+    "tls.certManager.issuerRef.name": {"aggregator": {"enabled": False, "address": "a:1"}},
+    "sharedVolumes: traces": {"sharedVolumes": [TRACES]},
+    "storageClasses.fsx.subnetId": {"storageClasses": {"fsx": {"create": True}}},
+    "storageClasses.efs.fileSystemId": {"storageClasses": {"efs": {"create": True}}},
+    "aggregator.kubernetesTokens": {"aggregator": {"kubernetesTokens": {"enabled": True}}},
+    "this cluster has no MutatingAdmissionPolicy": {"injection": {"admissionPolicy": {"enabled": True}}},
+}
+# Values that do not exist or are none, and the key that the words have to name.
+TYPOS = {
+    "socktGroup": {"agent": {"socktGroup": 9400}},
+    "agents": {"agents": {}},
+    "certmanager": {"tls": {"certmanager": {}}},
+    "mountpath": {"sharedVolumes": [{**TRACES, "mountpath": "/x"}]},
+    "/aggregator/port": {"aggregator": {"port": "9400"}},
+    "/agent/clockProbes": {"agent": {"clockProbes": "tcp"}},
+    "/agent/socketMode": {"agent": {"socketMode": 660}},
+    "/agent/hostPaths/socket": {"agent": {"hostPaths": {"socket": "run/neurontrace"}}},
+    "/aggregator/quotas/storeBytes": {"aggregator": {"quotas": {"storeBytes": "5 GiB"}}},
+}

@@ -20,7 +20,8 @@ def pod(*containers, annotations=None, labels=None, **spec):
 
 
 def container(name="worker", **fields):
-    return {"name": name, "image": "example", **fields}
+    """One that has devices, unless it says otherwise."""
+    return {"name": name, "image": "example", "resources": {"limits": {"aws.amazon.com/neuron": "1"}}, **fields}
 
 
 def environment(made, index=0):
@@ -63,8 +64,57 @@ class AdmissionPolicyTest(ChartCase):
     def test_others_stay_as_they_are(self):
         others = [pod(annotations={}), pod(annotations={"neurontrace/inject": "false"})]
         for before, made in zip(others, self.apply(*copy.deepcopy(others))):
-            self.assertEqual(made["spec"]["containers"], [{**before["spec"]["containers"][0], "resources": {}}])
+            self.assertEqual(made["spec"]["containers"], before["spec"]["containers"])
             self.assertNotIn("volumes", made["spec"])
+            self.assertNotIn("securityContext", made["spec"])
+
+    def preloading(self, made):
+        """Names of the containers that load the tap; the others have nothing of ours."""
+        found = []
+        for i, thing in enumerate(made["spec"]["containers"]):
+            if "env" in thing and TAP in (environment(made, i).get("LD_PRELOAD") or ""):
+                found.append(thing["name"])
+            else:
+                self.assertNotIn("neurontrace", json.dumps([thing.get("env"), thing.get("volumeMounts")]))
+        return found
+
+    def test_containers_with_devices_get_the_tap_and_no_others(self):
+        """A sidecar with another C library does not start with it."""
+        made = self.apply(pod(
+            container("proxy", resources={}, env=[{"name": "LD_PRELOAD", "value": "libproxy.so"}]), container("worker"),
+            container("core", resources={"requests": {"aws.amazon.com/neuroncore": "2"}}),
+            container("device", resources={"limits": {"aws.amazon.com/neurondevice": "1"}}),
+            container("other", resources={"limits": {"cpu": "1", "example.com/neuron": "1"}})))
+        self.assertEqual(self.preloading(made), ["worker", "core", "device"])
+        self.assertEqual(environment(made)["LD_PRELOAD"], "libproxy.so")
+
+    def test_the_annotation_names_containers_instead(self):
+        def named(names):
+            return self.preloading(self.apply(pod(container("a", resources={}), container("b"), container("c", resources={}),
+                                                  annotations={**ASKED, "neurontrace/containers": names})))
+
+        self.assertEqual(named("a"), ["a"])
+        self.assertEqual(named("c, a"), ["a", "c"])
+        self.assertEqual(named("b,d"), ["b"])
+        self.assertEqual(named(""), [])
+
+    def test_a_pod_without_such_a_container_stays_as_it_is(self):
+        for more in ({}, {"neurontrace/containers": "elsewhere"}):
+            made = self.apply(pod(container(resources={}), annotations={**ASKED, **more}))
+            self.assertEqual(made["spec"]["containers"], [container(resources={})])
+            self.assertNotIn("volumes", made["spec"])
+            self.assertNotIn("securityContext", made["spec"])
+
+    def test_nothing_is_made_that_a_pod_would_be_refused_or_held_up_for(self):
+        """Two volumes of a name, two mounts at a path, a folder that a node does not have."""
+        taken = {"name": "mine", "emptyDir": {}}
+        for before in (pod(volumes=[{**taken, "name": "neurontrace-socket"}]),
+                       pod(container(volumeMounts=[{"name": "mine", "mountPath": "/opt/neurontrace"}]), volumes=[taken]),
+                       pod(container(volumeMounts=[{"name": "mine", "mountPath": "/run/neurontrace"}]), volumes=[taken])):
+            made = self.apply(copy.deepcopy(before))
+            self.assertEqual(made["spec"]["volumes"], before["spec"]["volumes"])
+            self.assertEqual(made["spec"]["containers"], before["spec"]["containers"])
+        self.assertEqual({volume["hostPath"]["type"] for volume in self.apply(pod())["spec"]["volumes"]}, {"DirectoryOrCreate"})
 
     def test_a_second_time_changes_nothing(self):
         once = self.apply(pod())

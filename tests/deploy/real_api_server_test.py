@@ -272,7 +272,8 @@ class PolicyTest(ClusterCase):
         self.type("kubectl label namespace team-a neurontrace/inject=enabled")
         self.install(merged(MINIMAL, POLICY))
         asked = {"metadata": {"annotations": {"neurontrace/inject": "true"}},
-                 "spec": {"containers": [{"name": "worker", "image": "example"}]}}
+                 "spec": {"containers": [{"name": "worker", "image": "example",
+                                          "resources": {"limits": {"aws.amazon.com/neuron": "1"}}}]}}
         self.asked = asked
         # The server learns of a policy in a moment, not with the answer that it is made.
         self.made = wait_for("the policy is in force", self.mutated)

@@ -60,7 +60,8 @@ REFUSED = {
     "exclude each other": {"tls": {"secrets": {"agent": "agent-tls"}}},
     "image.registry": {"image": {"registry": ""}},
     "maxSurge": {"agent": {"updateStrategy": {"rollingUpdate": {"maxSurge": 1}}}},
-    "agent.processScan": {"agent": {"hostPID": False}},
+    "agent.processScan": {"agent": {"hostPID": False, "podResources": False}},
+    "agent.podResources": {"agent": {"hostPID": False, "processScan": False}},
     "networkPolicy.nodeCidrs": {"agent": {"hostNetwork": True}},
     "aggregator.address": {"aggregator": {"enabled": False}, **merged(MINIMAL, {"tls": {"certManager": {
         "issuerRef": {"name": "company"}}}})},

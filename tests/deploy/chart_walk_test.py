@@ -12,7 +12,7 @@ from chart import CHART, ROOT, ChartCase, containers_of, merged, pod_of, yaml
 from fleet import Process, wait_until
 
 # No other test's workers are to be found. The test reads what the aggregator says.
-VALUES = {"image": {"registry": "registry.example"}, "agent": {"processScan": False, "hostPID": False},
+VALUES = {"image": {"registry": "registry.example"}, "agent": {"processScan": False, "podResources": False, "hostPID": False},
           "aggregator": {"logFormat": "text"}}
 
 

@@ -11,6 +11,9 @@ import suite
 from chart import CHART, GOLDEN, MINIMAL, POLICIES, ROOT, ChartCase, containers_of, merged, pod_of, yaml
 from chart_values import EVERYTHING, MATRIX, REFUSED, TYPOS
 
+# What it takes to read fd and environ of another user's process; root without them is as anybody.
+LOOKING = ["DAC_READ_SEARCH", "SYS_PTRACE"]
+
 
 class RenderTest(ChartCase):
     def renders(self):
@@ -128,10 +131,17 @@ class ManifestTest(ChartCase):
         self.assertFalse(context["allowPrivilegeEscalation"])
         self.assertNotIn("privileged", context)
         self.assertEqual(context["capabilities"]["drop"], ["ALL"])
-        scans = container["name"] == "agent" and name != "everything"
-        self.assertEqual(context["capabilities"].get("add", []), ["SYS_PTRACE"] if scans else [])
+        looks = container["name"] == "agent" and name != "everything"
+        self.assertEqual(context["capabilities"].get("add", []), LOOKING if looks else [])
         for resources in container["resources"].values():
             self.assertFalse([resource for resource in resources if "neuron" in resource])
+
+    def test_either_look_into_processes_takes_both_capabilities(self):
+        for scan in (True, False):
+            for kubelet in (True, False):
+                things = self.things({"agent": {"processScan": scan, "podResources": kubelet}})
+                _, agent = containers_of(things["DaemonSet", "neurontrace-agent"])
+                self.assertEqual(agent["securityContext"]["capabilities"].get("add", []), LOOKING if scan or kubelet else [])
 
     def test_what_pods_mount_is_there(self):
         self.of_each(self.check_mounts)

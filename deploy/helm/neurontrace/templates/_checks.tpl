@@ -36,6 +36,9 @@
 {{- if and .Values.agent.processScan (not .Values.agent.hostPID) -}}
 {{- fail "agent.processScan needs agent.hostPID=true: set both, or agent.processScan=false" -}}
 {{- end -}}
+{{- if and .Values.agent.podResources (not .Values.agent.hostPID) -}}
+{{- fail "agent.podResources needs agent.hostPID=true, as devices are open in processes of other pods: set both, or agent.podResources=false" -}}
+{{- end -}}
 {{- if and .Values.networkPolicy.enabled .Values.agent.enabled .Values.agent.hostNetwork .Values.aggregator.enabled (not .Values.networkPolicy.nodeCidrs) -}}
 {{- fail "networkPolicy.nodeCidrs: with agent.hostNetwork=true agents come from the addresses of nodes: name these" -}}
 {{- end -}}

@@ -79,6 +79,7 @@ TYPOS = {
     "certmanager": {"tls": {"certmanager": {}}},
     "mountpath": {"sharedVolumes": [{**TRACES, "mountpath": "/x"}]},
     "/aggregator/port": {"aggregator": {"port": "9400"}},
+    "/aggregator/startupMinutes": {"aggregator": {"startupMinutes": 5}},
     "/agent/clockProbes": {"agent": {"clockProbes": "tcp"}},
     "/agent/socketMode": {"agent": {"socketMode": 660}},
     "/agent/hostPaths/socket": {"agent": {"hostPaths": {"socket": "run/neurontrace"}}},

@@ -162,6 +162,18 @@ class ManifestTest(ChartCase):
                     volume.get("persistentVolumeClaim", {}).get("claimName")
                 self.assertIn(source, made | {None})
 
+    def test_an_aggregator_that_is_not_ready_is_replaced_and_drained(self):
+        things = self.things()
+        self.assertEqual(things["StatefulSet", "neurontrace-aggregator"]["spec"]["podManagementPolicy"], "Parallel")
+        budget = things["PodDisruptionBudget", "neurontrace-aggregator"]["spec"]
+        self.assertEqual((budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]), (1, "AlwaysAllow"))
+
+    def test_a_repair_has_the_time_that_it_is_given(self):
+        for minutes in (None, 30, 44640):
+            things = self.things({"aggregator": {"startupMinutes": minutes}} if minutes else {})
+            probe = containers_of(things["StatefulSet", "neurontrace-aggregator"])[0]["startupProbe"]
+            self.assertEqual(probe["failureThreshold"] * probe["periodSeconds"], 60 * (minutes or 24 * 60))
+
     def test_selectors_select(self):
         self.of_each(self.check_selectors)
 

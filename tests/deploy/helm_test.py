@@ -143,6 +143,16 @@ class ManifestTest(ChartCase):
                 _, agent = containers_of(things["DaemonSet", "neurontrace-agent"])
                 self.assertEqual(agent["securityContext"]["capabilities"].get("add", []), LOOKING if scan or kubelet else [])
 
+    def test_what_is_said_of_security_wins_also_where_it_is_false_or_0(self):
+        for section, workload in ("agent", ("DaemonSet", "neurontrace-agent")), ("aggregator", ("StatefulSet", "neurontrace-aggregator")):
+            plain, own = (self.things(values)[workload] for values in ({}, {section: {
+                "securityContext": {"readOnlyRootFilesystem": False, "capabilities": {"drop": []}},
+                "podSecurityContext": {"runAsUser": 0, "runAsNonRoot": False, "seccompProfile": {"type": "Unconfined"}}}}))
+            before, after = (containers_of(thing)[-1]["securityContext"] for thing in (plain, own))
+            self.assertEqual(after, merged(before, {"readOnlyRootFilesystem": False, "capabilities": {"drop": []}}))
+            before, after = (pod_of(thing)["spec"]["securityContext"] for thing in (plain, own))
+            self.assertEqual(after, merged(before, {"runAsUser": 0, "runAsNonRoot": False, "seccompProfile": {"type": "Unconfined"}}))
+
     def test_what_pods_mount_is_there(self):
         self.of_each(self.check_mounts)
 

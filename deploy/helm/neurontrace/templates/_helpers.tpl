@@ -50,7 +50,7 @@ labels:
   {{- with .labels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- with merge (dict) (default (dict) .annotations) .root.Values.annotations }}
+{{- with mergeOverwrite (deepCopy .root.Values.annotations) (default (dict) .annotations) }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}

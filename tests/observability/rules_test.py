@@ -78,6 +78,15 @@ class Rules(unittest.TestCase):
             self.assertNotEqual(*instances, name)
             self.assertEqual(case.count("- exp_labels:"), 1, name)
 
+    def test_further_cases(self):
+        self.promtool("test", "rules", "alerts_cases_test.yaml")
+
+    def test_descriptors_are_counted_as_the_aggregator_does(self):
+        limits = dict(re.findall(r"int (k\w+) = ([\d']+);", (ROOT / "trace" / "access_limits.h").read_text()))
+        rule = alerts()["NeurontraceFewDescriptors"]
+        for name in ("kDescriptorsForFiles", "kGrpcConnectionsMax"):
+            self.assertIn(f", {limits[name].replace(chr(39), '')})", rule, name)
+
     def test_the_sample_configuration_is_accepted(self):
         self.promtool("check", "config", "prometheus.yaml")
 

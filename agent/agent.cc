@@ -29,6 +29,7 @@ constexpr char kSocketCondition[] = "socket";
 constexpr char kDataFlowCondition[] = "data flow";
 constexpr char kSpoolCondition[] = "spool";
 constexpr char kUploadCondition[] = "upload";
+constexpr char kSequenceCondition[] = "sequence";
 // An aggregator that answers nothing for so long is called slow.
 constexpr uint64_t kAnswerWaitMaxNs = 10'000'000'000;
 constexpr uint64_t kSpoolAgainNs = 1'000'000'000;
@@ -182,6 +183,8 @@ void Agent::DeclareConditions(const AgentConfig& config) {
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
   health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not looked at yet");
   health_.Declare(kUploadCondition, HealthState::Severity::kReadiness, "not looked at yet");
+  health_.Watch(kSequenceCondition, HealthState::Severity::kLiveness,
+                [this] { return turns_.DescribeStuck(); });
   if (config.security.has_tls()) {
     health_.Declare(kCertificateCondition, HealthState::Severity::kReadiness, "");
     health_.Set(kCertificateCondition, true);
@@ -259,7 +262,7 @@ absl::Status Agent::Start(const AgentConfig& config) {
   const auto metrics = std::make_shared<DaemonMetrics>(
       registry_, health_,
       DaemonMetrics::Options{"neurontrace-agent", "neurontrace_agent_ready_condition",
-                             metrics_.labels()});
+                             metrics_.labels(), "neurontrace_agent_sequence_age_seconds", &turns_});
   ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, metrics, health_));
   health_server_->AddPostPage(MakeTriggerPage(config));
   return absl::OkStatus();
@@ -273,11 +276,13 @@ void Agent::Run(int signal_fd) {
     LookAtConfig();
   });
   loop_.Run();
+  turns_.Rest();
   loop_.RemoveReadableWatch(signal_fd);
 }
 
 void Agent::OpenSpool() {
   if (ending_) return;
+  turns_.Rest();  // which reads all of it
   const absl::Status status = queue_.Recover();
   if (!status.ok() && spool_->MayHoldChunks()) {
     if (std::exchange(spool_problem_, status.ToString()) != spool_problem_) {
@@ -378,6 +383,7 @@ void Agent::LookAtUpload() {
 }
 
 void Agent::PublishMetrics() {
+  turns_.Turn();
   LookAtUpload();
   metrics_.Publish();
   program_metrics_.Publish(log_, reload_);

@@ -42,6 +42,7 @@
 #include "daemon/program_metrics.h"
 #include "health/health_server.h"
 #include "health/health_state.h"
+#include "health/turn_watch.h"
 #include "trace/agent_info.h"
 #include "wire/security_watch.h"
 
@@ -111,7 +112,8 @@ class Agent {
   SystemClock clock_;
   SystemRandom random_;
   EventLoop loop_;
-  EventLoop io_loop_;  // of the spool's disk
+  TurnWatch turns_{clock_};  // of it
+  EventLoop io_loop_;        // of the spool's disk
   std::thread io_thread_;
   SystemFileSystem files_;
   UnsyncedFileSystem unsynced_files_{files_};

@@ -36,6 +36,7 @@ constexpr uint64_t kWorkerMemoryNs = 30ull * 24 * 3600 * 1'000'000'000;
 constexpr char kStoreCondition[] = "store";
 constexpr char kStoreFilesCondition[] = "store files";
 constexpr char kServingCondition[] = "serving";
+constexpr char kSequenceCondition[] = "sequence";
 
 // A failure to remember is no reason to stop: agents tell all of it again.
 void LogIfError(const absl::Status& status) {
@@ -150,6 +151,8 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
   health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");
   health_.Declare(kStoreFilesCondition, HealthState::Severity::kLiveness, "");
   health_.Declare(kServingCondition, HealthState::Severity::kReadiness, "not listening");
+  health_.Watch(kSequenceCondition, HealthState::Severity::kLiveness,
+                [this] { return turns_.DescribeStuck(); });
   health_.Set(kStoreCondition, true);
 }
 
@@ -333,8 +336,11 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   RETURN_IF_ERROR(RestoreSessions());
   const auto metrics = std::make_shared<DaemonMetrics>(
       registry_, health_,
-      DaemonMetrics::Options{
-          "neurontrace-aggregator", "neurontrace_aggregator_ready_condition", {}});
+      DaemonMetrics::Options{"neurontrace-aggregator",
+                             "neurontrace_aggregator_ready_condition",
+                             {},
+                             "neurontrace_aggregator_sequence_age_seconds",
+                             &turns_});
   ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, metrics, health_));
   health_server_->AddPostPage(triggers_->MakePostPage());
   health_server_->AddStatusPage(MakeStatusPage());
@@ -361,6 +367,7 @@ AgentReports::TriggerHooks Aggregator::MakeTriggerHooks() {
 }
 
 void Aggregator::Tick() {
+  turns_.Turn();
   coordinator_.Tick();
   triggers_->Tick();
   if (clock_.MonotonicNs() >= measured_monotonic_ns_ + kMeasureIntervalNs) {

@@ -54,6 +54,7 @@
 #include "daemon/program_metrics.h"
 #include "health/health_server.h"
 #include "health/health_state.h"
+#include "health/turn_watch.h"
 #include "trace/export_limits.h"
 #include "wire/security_watch.h"
 #include "wire/server_port.h"
@@ -175,6 +176,7 @@ class Aggregator {
   CaptureWatch watch_;
   AgentConnections connections_;
   EventLoop loop_;           // the coordinator's sequence
+  TurnWatch turns_{clock_};  // of it
   Coordinator coordinator_;  // used on loop_ only, once it runs
   AgentReports reports_;
   IngestBudget budget_;

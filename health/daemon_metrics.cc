@@ -43,6 +43,7 @@ std::vector<MetricFamily> DaemonMetrics::Collect() const {
   std::vector<MetricFamily> families = registry_->Collect();
   families.push_back(Build());
   families.push_back(Conditions());
+  AddAge(families);
   AddProcess(families);
   return families;
 }
@@ -68,6 +69,17 @@ MetricFamily DaemonMetrics::Conditions() const {
     family.metric.push_back(GaugeOf(condition.good ? 1 : 0, labels));
   }
   return family;
+}
+
+// Here and not in the registry: who sets gauges there is the sequence itself.
+void DaemonMetrics::AddAge(std::vector<MetricFamily>& families) const {
+  if (options_.turns == nullptr) return;
+  const std::optional<uint64_t> age_ns = options_.turns->AgeNs();
+  if (!age_ns) return;
+  families.push_back({options_.age_metric,
+                      "Since the program's sequence of tasks last had a turn",
+                      MetricType::Gauge,
+                      {GaugeOf(static_cast<double>(*age_ns) * 1e-9, options_.labels)}});
 }
 
 void DaemonMetrics::AddProcess(std::vector<MetricFamily>& families) const {

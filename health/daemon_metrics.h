@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "health/health_state.h"
+#include "health/turn_watch.h"
 
 namespace neurontrace {
 
@@ -20,12 +21,14 @@ namespace neurontrace {
 class DaemonMetrics final : public prometheus::Collectable {
  public:
   struct Options {
-    std::string program;           // "neurontrace-agent"
-    std::string condition_metric;  // "neurontrace_agent_ready_condition"
-    prometheus::Labels labels;     // of the conditions, besides their names
+    std::string program;               // "neurontrace-agent"
+    std::string condition_metric;      // "neurontrace_agent_ready_condition"
+    prometheus::Labels labels;         // of the conditions, besides their names, and of the age
+    std::string age_metric;            // "neurontrace_agent_sequence_age_seconds"
+    const TurnWatch* turns = nullptr;  // whose age; null: there is none
   };
 
-  // `health` outlives this.
+  // `health` and `turns` outlive this.
   DaemonMetrics(std::shared_ptr<prometheus::Registry> registry, const HealthState& health,
                 Options options);
 
@@ -34,6 +37,7 @@ class DaemonMetrics final : public prometheus::Collectable {
  private:
   prometheus::MetricFamily Build() const;
   prometheus::MetricFamily Conditions() const;
+  void AddAge(std::vector<prometheus::MetricFamily>& families) const;
   void AddProcess(std::vector<prometheus::MetricFamily>& families) const;
 
   const std::shared_ptr<prometheus::Registry> registry_;

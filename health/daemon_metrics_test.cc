@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/build_facts.h"
+#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "health/process_facts.h"
 
@@ -17,7 +18,9 @@ namespace neurontrace {
 namespace {
 
 DaemonMetrics::Options Options() {
-  return {"a-daemon", "neurontrace_test_ready_condition", {{"instance_id", "i-1"}}};
+  return {.program = "a-daemon",
+          .condition_metric = "neurontrace_test_ready_condition",
+          .labels = {{"instance_id", "i-1"}}};
 }
 
 // "name{label=value,…}" to its value.
@@ -60,6 +63,21 @@ TEST(DaemonMetrics, ConditionsAreAsTheyAreWhenSomebodyAsks) {
   health.Set("files", false, "damaged");
   EXPECT_EQ(ValuesOf(metrics).at(kSocket), 1);
   EXPECT_EQ(ValuesOf(metrics).at(kFiles), 0);
+}
+
+TEST(DaemonMetrics, TheAgeOfASequenceGrowsWithoutIt) {
+  FakeClock clock;
+  TurnWatch turns(clock);
+  const HealthState health;
+  DaemonMetrics::Options options = Options();
+  options.age_metric = "neurontrace_test_sequence_age_seconds";
+  options.turns = &turns;
+  const DaemonMetrics metrics(std::make_shared<prometheus::Registry>(), health, options);
+  constexpr char kAge[] = "neurontrace_test_sequence_age_seconds,instance_id=i-1";
+  EXPECT_FALSE(ValuesOf(metrics).contains(kAge)) << "it has not begun";
+  turns.Turn();
+  clock.AdvanceNs(31'500'000'000);
+  EXPECT_DOUBLE_EQ(ValuesOf(metrics).at(kAge), 31.5);
 }
 
 TEST(DaemonMetrics, SaysOfTheProcessWhatItDoes) {

@@ -2,12 +2,25 @@
 #include "health/health_state.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace neurontrace {
 
 void HealthState::Declare(const std::string& name, Severity severity, const std::string& reason) {
   std::lock_guard lock(mutex_);
-  conditions_[name] = {severity, severity == Severity::kLiveness, reason};
+  conditions_[name] = {severity, severity == Severity::kLiveness, reason, nullptr};
+}
+
+void HealthState::Watch(const std::string& name, Severity severity,
+                        std::function<std::string()> look) {
+  std::lock_guard lock(mutex_);
+  conditions_[name] = {severity, true, "", std::move(look)};
+}
+
+HealthState::View HealthState::Look(const std::string& name, const Condition& condition) const {
+  if (!condition.look) return {name, condition.severity, condition.good, condition.reason};
+  std::string reason = condition.look();
+  return {name, condition.severity, reason.empty(), std::move(reason)};
 }
 
 void HealthState::Set(const std::string& name, bool good, const std::string& reason) {
@@ -19,24 +32,22 @@ void HealthState::Set(const std::string& name, bool good, const std::string& rea
 }
 
 bool HealthState::live() const {
-  std::lock_guard lock(mutex_);
-  return std::all_of(conditions_.begin(), conditions_.end(), [](const auto& entry) {
-    return entry.second.good || entry.second.severity != Severity::kLiveness;
+  const std::vector<View> views = conditions();
+  return std::all_of(views.begin(), views.end(), [](const View& view) {
+    return view.good || view.severity != Severity::kLiveness;
   });
 }
 
 bool HealthState::ready() const {
-  std::lock_guard lock(mutex_);
-  return std::all_of(conditions_.begin(), conditions_.end(),
-                     [](const auto& entry) { return entry.second.good; });
+  const std::vector<View> views = conditions();
+  return std::all_of(views.begin(), views.end(), [](const View& view) { return view.good; });
 }
 
 std::string HealthState::Describe(bool liveness_only) const {
-  std::lock_guard lock(mutex_);
   std::string text;
-  for (const auto& [name, condition] : conditions_) {
-    if (liveness_only && condition.severity != Severity::kLiveness) continue;
-    text += condition.good ? "ok " + name + "\n" : "NOT " + name + ": " + condition.reason + "\n";
+  for (const View& view : conditions()) {
+    if (liveness_only && view.severity != Severity::kLiveness) continue;
+    text += view.good ? "ok " + view.name + "\n" : "NOT " + view.name + ": " + view.reason + "\n";
   }
   return text.empty() ? "ok\n" : text;
 }
@@ -45,9 +56,7 @@ std::vector<HealthState::View> HealthState::conditions() const {
   std::lock_guard lock(mutex_);
   std::vector<View> views;
   views.reserve(conditions_.size());
-  for (const auto& [name, condition] : conditions_) {
-    views.push_back({name, condition.severity, condition.good, condition.reason});
-  }
+  for (const auto& [name, condition] : conditions_) views.push_back(Look(name, condition));
   return views;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -20,6 +21,9 @@ class HealthState {
   // not hold yet.
   void Declare(const std::string& name, Severity severity, const std::string& reason);
   void Set(const std::string& name, bool good, const std::string& reason = "");
+  // Declares a condition that is looked at whenever somebody asks: `look` returns why it does not
+  // hold, nothing while it does. Any thread; quick, and asks nothing of this.
+  void Watch(const std::string& name, Severity severity, std::function<std::string()> look);
 
   bool live() const;
   bool ready() const;
@@ -40,7 +44,10 @@ class HealthState {
     Severity severity;
     bool good;
     std::string reason;
+    std::function<std::string()> look;  // empty: as it was set
   };
+
+  View Look(const std::string& name, const Condition& condition) const;
 
   mutable std::mutex mutex_;
   std::map<std::string, Condition> conditions_;  // guarded by mutex_

@@ -36,6 +36,10 @@ inline constexpr int kHealthThreads = 8;
 inline constexpr int kHealthWaitingMax = 4;
 static_assert(kHealthWaitingMax < kHealthThreads, "probes and metrics always find a thread");
 
+// A sequence that has had no turn for longer is stuck: /healthz says so, and a restart mends it.
+// Far above what a slow disk makes it wait.
+inline constexpr uint64_t kSequenceStuckNs = 120'000'000'000;
+
 // Rows of one table of /statusz; further ones are counted below it.
 inline constexpr size_t kStatusRowsMax = 256;
 // A cell. Longer: cut.

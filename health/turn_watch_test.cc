@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "health/turn_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/fake_task_runner.h"
+#include "health/health_state.h"
+#include "trace/daemon_limits.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+class TurnWatchTest : public ::testing::Test {
+ protected:
+  TurnWatchTest() {
+    health_.Watch("sequence", HealthState::Severity::kLiveness,
+                  [this] { return turns_.DescribeStuck(); });
+  }
+  // As a daemon's timer.
+  void Publish() {
+    turns_.Turn();
+    runner_.PostDelayedTask([this] { Publish(); }, kSecond);
+  }
+
+  FakeClock clock_;
+  FakeTaskRunner runner_{clock_};
+  TurnWatch turns_{clock_};
+  HealthState health_;
+};
+
+TEST_F(TurnWatchTest, ASequenceThatHasNotBegunHasAllTheTimeItNeeds) {
+  clock_.AdvanceNs(3'600 * kSecond);  // a store is repaired
+  EXPECT_FALSE(turns_.AgeNs());
+  EXPECT_TRUE(health_.live());
+  Publish();
+  EXPECT_EQ(turns_.AgeNs(), 0u);
+}
+
+TEST_F(TurnWatchTest, OneThatHangsIsAsOldAsItsLastTurnWhoeverAsks) {
+  Publish();
+  runner_.AdvanceNs(500 * kSecond);
+  EXPECT_LE(*turns_.AgeNs(), kSecond);
+  EXPECT_TRUE(health_.live());
+  const uint64_t age_ns = *turns_.AgeNs();
+  clock_.AdvanceNs(40 * kSecond);  // and no task runs
+  EXPECT_EQ(turns_.AgeNs(), age_ns + 40 * kSecond);
+  EXPECT_TRUE(health_.live());
+  clock_.AdvanceNs(limits::kSequenceStuckNs);
+  EXPECT_FALSE(health_.live());
+  EXPECT_FALSE(health_.ready());
+  EXPECT_THAT(health_.Describe(true), HasSubstr("NOT sequence: none of its tasks"));
+  runner_.RunUntilIdle();
+  EXPECT_TRUE(health_.live());
+}
+
+TEST_F(TurnWatchTest, ARestIsNotLookedAt) {
+  Publish();
+  turns_.Rest();
+  clock_.AdvanceNs(2 * limits::kSequenceStuckNs);
+  EXPECT_FALSE(turns_.AgeNs());
+  EXPECT_TRUE(health_.live());
+}
+
+}  // namespace
+}  // namespace neurontrace

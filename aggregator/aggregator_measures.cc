@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Aggregator says of itself in metrics, beside what its parts count.
+#include <string>
+
 #include "aggregator/aggregator.h"
+#include "trace/capture_limits.h"
 
 namespace neurontrace {
 
@@ -21,6 +24,12 @@ void Aggregator::UpdateMetrics() {
   CanaryAges& canaries = committer_.canary_ages();
   canaries.KeepOnly(
       [this](const CaptureId& id) { return coordinator_.FindRunning(id) != nullptr; });
+  // Nothing is due of who is lost: captures go on with the others.
+  const uint64_t now_ns = clock_.RealtimeNs();
+  canaries.ForgetLost(limits::kAgentLostForNs, measured_monotonic_ns_,
+                      [&](const std::string& agent_id) {
+                        return IsAwayFor(registry.Find(agent_id), limits::kAgentLostForNs, now_ns);
+                      });
   metrics_.streams_live.Set(static_cast<double>(canaries.streams()));
   metrics_.SetCanaryAge(canaries.OldestNs(measured_monotonic_ns_));
 }

@@ -2,6 +2,7 @@
 #include "aggregator/ingest/canary_ages.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "trace/limits.h"
 
@@ -46,6 +47,17 @@ void CanaryAges::KeepOnly(const std::function<bool(const CaptureId&)>& goes_on) 
     }
     streams_ -= it->second.size();
     it = captures_.erase(it);
+  }
+}
+
+void CanaryAges::ForgetLost(uint64_t older_than_ns, uint64_t monotonic_ns,
+                            const std::function<bool(const std::string& agent_id)>& is_lost) {
+  const std::lock_guard lock(mutex_);
+  for (auto it = captures_.begin(); it != captures_.end();) {
+    streams_ -= absl::erase_if(it->second, [&](const auto& stream) {
+      return stream.second + older_than_ns < monotonic_ns && is_lost(stream.first.agent_id);
+    });
+    it = it->second.empty() ? captures_.erase(it) : std::next(it);
   }
 }
 

@@ -91,6 +91,41 @@ TEST_F(CanaryAgesTest, CapturesThatDoNotGoOnAreForgotten) {
   EXPECT_EQ(ages_.streams(), 1u);
 }
 
+// A node is gone, and the capture goes on with the others.
+TEST_F(CanaryAgesTest, StreamsOfALostAgentAreLeftOutUntilTheirNextChunk) {
+  constexpr uint64_t kLong = 600 * kSecond;
+  ChunkHeader gone = Header(0);
+  gone.stream.agent_id = "gone";
+  Store(gone, 0);
+  StoreCanary(1, 0, 0);
+  std::string lost;  // nobody yet
+  const auto look = [&](uint64_t at_s) {
+    ages_.ForgetLost(kLong, kBegin + at_s * kSecond,
+                     [&](const std::string& agent_id) { return agent_id == lost; });
+  };
+  StoreCanary(1, 590, 590);
+  look(601);
+  EXPECT_EQ(OldestAt(601), 601) << "it is slow, and not lost";
+  lost = "gone";
+  look(600);
+  EXPECT_EQ(OldestAt(600), 600) << "not for long";
+  look(601);
+  EXPECT_EQ(OldestAt(601), 11) << "of the streams that go on";
+  EXPECT_EQ(ages_.streams(), 1u);
+  lost = "";
+  Store(gone, 700);  // it is back
+  StoreCanary(1, 790, 790);
+  EXPECT_EQ(OldestAt(800), 100);
+  EXPECT_EQ(ages_.streams(), 2u);
+}
+
+TEST_F(CanaryAgesTest, ACaptureOfLostAgentsAloneHasNoAge) {
+  Store(Header(0), 0);
+  ages_.ForgetLost(kSecond, kBegin + 10 * kSecond, [](const std::string&) { return true; });
+  EXPECT_EQ(OldestAt(10), -1);
+  EXPECT_EQ(ages_.streams(), 0u);
+}
+
 TEST_F(CanaryAgesTest, WatchesSoManyStreamsAndNoMore) {
   for (uint32_t core = 0; core < limits::kCanaryStreamsMax; ++core) Store(Header(core), 50);
   Store(Header(limits::kCanaryStreamsMax), 1);

@@ -30,6 +30,11 @@ absl::Status CheckHello(const AgentInfo& info) {
 
 }  // namespace
 
+bool IsAwayFor(const KnownAgent* agent, uint64_t for_ns, uint64_t now_realtime_ns) {
+  if (agent == nullptr) return true;
+  return !agent->connection && now_realtime_ns > agent->last_seen_realtime_ns + for_ns;
+}
+
 void AgentRegistry::Restore(AgentInfo info, uint64_t first_seen_realtime_ns,
                             uint64_t last_seen_realtime_ns) {
   if (agents_.size() >= limits::kAgentsMax) return;

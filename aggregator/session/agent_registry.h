@@ -27,6 +27,9 @@ struct KnownAgent {
   std::map<WorkerIdentity, WorkerInfo> last_workers;  // when it went; empty while connected
 };
 
+// Whether it has not been connected for longer than `for_ns`; one that is not known (null) has not.
+bool IsAwayFor(const KnownAgent* agent, uint64_t for_ns, uint64_t now_realtime_ns);
+
 // Which agents there are and what they run. A plain state machine: time is passed in. One sequence.
 class AgentRegistry {
  public:

@@ -56,6 +56,18 @@ TEST(AgentRegistry, ANewConnectionSupersedesTheOldOne) {
   EXPECT_EQ(registry.Find("a")->last_seen_realtime_ns, 40u);
 }
 
+TEST(AgentRegistry, SaysWhoHasBeenAwayForLong) {
+  AgentRegistry registry;
+  ASSERT_TRUE(registry.Connect(AgentOf("a"), 1, 10).ok());
+  EXPECT_FALSE(IsAwayFor(registry.Find("a"), 100, 5'000)) << "it is connected";
+  ASSERT_TRUE(registry.Disconnect("a", 1, 5'000));
+  EXPECT_FALSE(IsAwayFor(registry.Find("a"), 100, 5'100));
+  EXPECT_TRUE(IsAwayFor(registry.Find("a"), 100, 5'101));
+  ASSERT_TRUE(registry.Connect(AgentOf("a"), 2, 6'000).ok());
+  EXPECT_FALSE(IsAwayFor(registry.Find("a"), 100, 6'000));
+  EXPECT_TRUE(IsAwayFor(registry.Find("b"), 100, 6'000)) << "nobody knows it any more";
+}
+
 TEST(AgentRegistry, BoundsTheWorkersOfAnAgentAndChecksTheirInstance) {
   AgentRegistry registry;
   ASSERT_TRUE(registry.Connect(AgentOf("a"), 1, 10).ok());

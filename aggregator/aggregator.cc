@@ -103,7 +103,7 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
       coordinator_(clock_, random_, MakeOutputs(), MakeInputs()),
       reports_(coordinator_, store_->chunks(), connections_, store_->aggregator_id(),
                MakeTriggerHooks()),
-      budget_(limits::kIngestBytesInFlightMax),
+      budget_(limits::kIngestBytesInFlightMax, &ingest_metrics_),
       committer_(
           store_->chunks(), budget_, ingest_metrics_, clock_,
           [this](const absl::Status& status) { OnStoreHealth(status); },

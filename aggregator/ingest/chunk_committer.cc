@@ -55,7 +55,6 @@ void ChunkCommitter::Commit(Group& group) {
     }
   }
   for (const auto& [agent_id, sum] : bytes) budget_.Release(std::string(agent_id), sum);
-  metrics_.bytes_in_flight.Set(static_cast<double>(budget_.bytes()));
 }
 
 void ChunkCommitter::NoteConflict(const ChunkHeader& header) {

@@ -24,10 +24,18 @@ void IngestBudget::DropIdle(const std::string& agent_id) {
   if (it != agents_.end() && it->second.bytes == 0 && it->second.waiting.empty()) agents_.erase(it);
 }
 
+// With the lock, so that what is told last is what is.
+void IngestBudget::Tell() const {
+  if (metrics_ == nullptr) return;
+  metrics_->bytes_in_flight.Set(static_cast<double>(bytes_));
+  metrics_->calls_waiting.Set(static_cast<double>(waiting_));
+}
+
 void IngestBudget::Take(const std::string& agent_id, size_t bytes) {
   const std::lock_guard lock(mutex_);
   bytes_ += bytes;
   agents_[agent_id].bytes += bytes;
+  Tell();
 }
 
 void IngestBudget::Release(const std::string& agent_id, size_t bytes) {
@@ -38,6 +46,8 @@ void IngestBudget::Release(const std::string& agent_id, size_t bytes) {
     agents_[agent_id].bytes -= bytes;
     DropIdle(agent_id);
     ready = TakeReady();
+    waiting_ -= ready.size();
+    Tell();
   }
   for (const auto& go_on : ready) go_on();
 }
@@ -81,6 +91,8 @@ void IngestBudget::WhenRoom(const std::string& agent_id, std::function<void()> g
     if (!is_first || !has_room) {
       agents_[agent_id].waiting.push_back(std::move(go_on));
       if (is_first) turns_.push_back(agent_id);
+      ++waiting_;
+      Tell();
       return;
     }
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "aggregator/ingest/ingest_metrics.h"
 
 namespace neurontrace {
 
@@ -20,7 +21,9 @@ namespace neurontrace {
 // reading. Any thread.
 class IngestBudget {
  public:
-  explicit IngestBudget(size_t bytes_max) : bytes_max_(bytes_max) {}
+  // `metrics` says what is here and who waits, as it changes; null: nobody is told. Outlives this.
+  explicit IngestBudget(size_t bytes_max, IngestMetrics* metrics = nullptr)
+      : bytes_max_(bytes_max), metrics_(metrics) {}
 
   void Take(const std::string& agent_id, size_t bytes);
   // Lets those go on that wait for room, on this thread: one call of each agent in turn, no more
@@ -42,11 +45,14 @@ class IngestBudget {
   bool HasRoom(size_t agent_bytes, size_t coming) const;
   std::vector<std::function<void()>> TakeReady();
   void DropIdle(const std::string& agent_id);
+  void Tell() const;
 
   const size_t bytes_max_;
+  IngestMetrics* const metrics_;
   mutable std::mutex mutex_;
   // All guarded by mutex_:
   size_t bytes_ = 0;
+  size_t waiting_ = 0;                              // over all agents
   absl::flat_hash_map<std::string, Agent> agents_;  // with bytes or waiting
   std::deque<std::string> turns_;                   // agents that wait, each once, the next first
 };

@@ -85,6 +85,27 @@ TEST(IngestBudget, NobodyWaitsWhenNothingIsHere) {
   EXPECT_EQ(log.names.size(), 6u);
 }
 
+// While a commit is slow, and not only after it.
+TEST(IngestBudget, SaysAtAnyTimeWhatIsHereAndWhoWaits) {
+  prometheus::Registry registry;
+  IngestMetrics metrics(registry);
+  IngestBudget budget(100 * kMessage, &metrics);
+  Log log;
+  budget.Take("a", 50 * kMessage);
+  EXPECT_EQ(metrics.bytes_in_flight.Value(), 50.0 * kMessage);
+  EXPECT_EQ(metrics.calls_waiting.Value(), 0);
+  for (int i = 0; i < 3; ++i) budget.WhenRoom("a", log.Entry("a"));
+  budget.WhenRoom("b", log.Entry("b"));
+  EXPECT_THAT(log.names, ElementsAre("b"));
+  EXPECT_EQ(metrics.calls_waiting.Value(), 3);
+  budget.Release("a", 2 * kMessage);
+  EXPECT_EQ(metrics.bytes_in_flight.Value(), 48.0 * kMessage);
+  EXPECT_EQ(metrics.calls_waiting.Value(), 4.0 - static_cast<double>(log.names.size()));
+  budget.Release("a", 48 * kMessage);
+  EXPECT_EQ(metrics.bytes_in_flight.Value(), 0);
+  EXPECT_EQ(metrics.calls_waiting.Value(), 0);
+}
+
 // A loud agent with many calls beside quiet ones: what is in flight stays within the budget, and a
 // quiet one never waits for more than a round.
 TEST(IngestBudget, UnderOverloadEverybodyMovesAndMemoryHolds) {

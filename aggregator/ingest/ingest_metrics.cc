@@ -44,6 +44,8 @@ IngestMetrics::IngestMetrics(prometheus::Registry& registry)
                            "Writes of chunks that the store refused")),
       bytes_in_flight(Gauge(registry, "neurontrace_aggregator_ingest_bytes_in_flight",
                             "Bytes of chunks received and not yet durable")),
+      calls_waiting(Gauge(registry, "neurontrace_aggregator_ingest_calls_waiting",
+                          "Upload calls that are not read from until there is room")),
       upload_calls(Gauge(registry, "neurontrace_aggregator_upload_calls", "Upload calls open")),
       commit_seconds(
           prometheus::BuildHistogram()

@@ -25,6 +25,7 @@ struct IngestMetrics {
   prometheus::Counter& refused_busy;
   prometheus::Counter& store_errors;
   prometheus::Gauge& bytes_in_flight;
+  prometheus::Gauge& calls_waiting;
   prometheus::Gauge& upload_calls;
   prometheus::Histogram& commit_seconds;
   prometheus::Histogram& commit_chunks;

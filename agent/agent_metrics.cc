@@ -101,8 +101,6 @@ void AgentMetrics::AddSourceCounters() {
        watched_.sources.chunks_refused},
       {"neurontrace_agent_events_lost_total", "Events lost, where the number is known",
        watched_.sources.losses},
-      {"neurontrace_agent_losses_of_unknown_size_total", "Losses whose number is not known",
-       watched_.sources.losses_unknown},
       {"neurontrace_agent_taps_connected_total", "Taps that connected",
        watched_.sources.taps_connected},
       {"neurontrace_agent_taps_refused_total", "Taps whose greeting was not acceptable",

@@ -19,6 +19,16 @@ prometheus::Family<prometheus::Gauge>& GaugeFamily(prometheus::Registry& registr
   return prometheus::BuildGauge().Name(name).Help(help).Labels(labels).Register(registry);
 }
 
+// All usual ones up to `last` are there from the start, so that the first is seen as an increase.
+void RaiseAll(prometheus::Family<prometheus::Counter>& counters, const LossTable& table,
+              LossPlace last) {
+  table.ForEach(last, [&counters](LossPlace place, LossReason reason, uint64_t number) {
+    RaiseCounter(counters.Add({{"place", std::string(ToString(place))},
+                               {"reason", std::string(ToString(reason))}}),
+                 static_cast<double>(number));
+  });
+}
+
 }  // namespace
 
 DeliveryMetrics::DeliveryMetrics(prometheus::Registry& registry, const prometheus::Labels& labels,
@@ -29,6 +39,11 @@ DeliveryMetrics::DeliveryMetrics(prometheus::Registry& registry, const prometheu
                   .Help("Events lost, by place and reason, where the number is known")
                   .Labels(labels)
                   .Register(registry)),
+      losses_unknown_(prometheus::BuildCounter()
+                          .Name("neurontrace_agent_losses_of_unknown_size_total")
+                          .Help("Losses whose number is not known, by place and reason")
+                          .Labels(labels)
+                          .Register(registry)),
       acknowledge_seconds_(prometheus::BuildHistogram()
                                .Name("neurontrace_agent_acknowledge_seconds")
                                .Help("From sending a chunk to the answer that it is durable")
@@ -63,11 +78,8 @@ void DeliveryMetrics::Publish() {
 void DeliveryMetrics::PublishLosses() {
   LossTable all = watched_.sources.losses_by_place;
   all.Add(watched_.queue.losses());
-  all.ForEach(LossPlace::kWireRefusal, [this](LossPlace place, LossReason reason, uint64_t events) {
-    RaiseCounter(losses_.Add({{"place", std::string(ToString(place))},
-                              {"reason", std::string(ToString(reason))}}),
-                 static_cast<double>(events));
-  });
+  RaiseAll(losses_, all, LossPlace::kWireRefusal);
+  RaiseAll(losses_unknown_, watched_.sources.losses_unknown, LossPlace::kDecode);
 }
 
 void DeliveryMetrics::PublishAckTimes() {

@@ -47,6 +47,7 @@ class DeliveryMetrics {
 
   const Watched watched_;
   prometheus::Family<prometheus::Counter>& losses_;
+  prometheus::Family<prometheus::Counter>& losses_unknown_;
   prometheus::Histogram& acknowledge_seconds_;
   AckTimes published_;
   OptionalGauge disk_free_;

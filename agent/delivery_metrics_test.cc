@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "agent/source/stream_writer.h"
 #include "agent/upload/fake_aggregator.h"
 #include "base/clock.h"
 #include "base/fake_task_runner.h"
@@ -42,9 +43,10 @@ class DeliveryMetricsTest : public ::testing::Test {
   }
 
   // "place: reason" to the number.
-  std::map<std::string, double> Losses() const {
+  std::map<std::string, double> Losses(
+      const std::string& metric_name = "neurontrace_agent_losses_total") const {
     std::map<std::string, double> losses;
-    for (const auto& metric : FamilyOf("neurontrace_agent_losses_total").metric) {
+    for (const auto& metric : FamilyOf(metric_name).metric) {
       std::map<std::string, std::string> labels;
       for (const auto& label : metric.label) labels[label.name] = label.value;
       EXPECT_EQ(labels.at("instance_id"), "i-1");
@@ -85,6 +87,25 @@ TEST_F(DeliveryMetricsTest, LossesStandByPlaceAndReasonFromTheStart) {
   EXPECT_EQ(Losses().at("wire refusal: refused"), 3);
   EXPECT_EQ(Losses().at("spool: overwritten"), 0);
   EXPECT_EQ(queue_.counters().events_lost, 3u);
+}
+
+// A worker that is killed is told apart from what somebody has to mend.
+TEST_F(DeliveryMetricsTest, LossesOfUnknownSizeHavePlaceAndReasonToo) {
+  constexpr char kName[] = "neurontrace_agent_losses_of_unknown_size_total";
+  DeliveryMetrics metrics(registry_, {{"instance_id", "i-1"}},
+                          {sources_, queue_, uploader_, nullptr}, {});
+  EXPECT_EQ(Losses(kName).at("runtime ring: unknown"), 0);
+  EXPECT_EQ(Losses(kName).at("decode: malformed"), 0);
+  StreamIdentity stream;
+  stream.agent_id = "a";
+  StreamWriter writer(capture_, stream, clock_, queue_, sources_);
+  writer.AddLoss(
+      1,
+      {.place = LossPlace::kRuntimeRing, .reason = LossReason::kUnknown, .events_unknown = true});
+  metrics.Publish();
+  EXPECT_EQ(Losses(kName).at("runtime ring: unknown"), 1);
+  EXPECT_EQ(Losses(kName).at("decode: malformed"), 0);
+  EXPECT_EQ(Losses().at("runtime ring: unknown"), 0) << "whose number is known";
 }
 
 TEST_F(DeliveryMetricsTest, AcknowledgementsAreTimedFromTheSendingOfThisCall) {

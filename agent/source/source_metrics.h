@@ -29,8 +29,7 @@ struct AgentSourceMetrics {
   Counter chunks{0};
   Counter chunk_bytes{0};
   Counter chunks_refused{0};
-  Counter losses{0};          // events in losses of a known number
-  Counter losses_unknown{0};  // losses of an unknown number
+  Counter losses{0};  // events in losses of a known number
 
   // Taps.
   Counter taps_connected{0};
@@ -56,7 +55,9 @@ struct AgentSourceMetrics {
 
   Counter workers{0};  // at hand now
 
-  LossTable losses_by_place;  // as `losses`; on the agent's sequence alone
+  // On the agent's sequence alone:
+  LossTable losses_by_place;  // as `losses`
+  LossTable losses_unknown;   // losses of an unknown number, each of which counts 1
 
   Counter canaries{0};       // sent
   CanaryWatch canary_watch;  // on the agent's sequence alone

@@ -206,7 +206,7 @@ void StreamWriter::SetSequenceMark(uint64_t position, uint64_t mark) {
 void StreamWriter::PutLoss(uint64_t position, Loss loss) {
   if (loss.events_unknown) {
     counts_.lost_unknown = true;
-    AgentSourceMetrics::Add(metrics_.losses_unknown);
+    metrics_.losses_unknown.Add(loss.place, loss.reason, 1);
   }
   counts_.lost += loss.events;
   AgentSourceMetrics::Add(metrics_.losses, loss.events);

@@ -129,6 +129,7 @@ class Aggregator {
                                  const ExportWriter& write);
   absl::Status ExportCapture(const CaptureRecord& record, const v1::ExportRequest& request,
                              const ExportWriter& write);
+  bool Delivers(const CaptureRecord& record, const v1::ExportRequest& request) const;
   absl::Status ExportHeld(const CaptureRecord& record, const v1::ExportRequest& request,
                           const ExportWriter& write);
   // A window before now as one of two moments; waits for what is on its way into it.

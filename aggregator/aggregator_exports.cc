@@ -100,6 +100,13 @@ absl::Status Aggregator::ExportForOperator(const CaptureRecord& record,
   return status;
 }
 
+// Whether it could have come as far as the destination, as far as what was asked for goes.
+bool Aggregator::Delivers(const CaptureRecord& record, const v1::ExportRequest& request) const {
+  return !request.destination().empty() && record.state != CaptureState::kNotBegun &&
+         export_roots_.Check(request.destination()).ok() &&
+         retention_->leases().Take(record.id) != nullptr && store_->captures().Get(record.id).ok();
+}
+
 absl::Status Aggregator::ExportCapture(const CaptureRecord& record,
                                        const v1::ExportRequest& request,
                                        const ExportWriter& write) {
@@ -112,7 +119,7 @@ absl::Status Aggregator::ExportCapture(const CaptureRecord& record,
         return write(reply);
       });
   metrics_.exports_running.Decrement();
-  if (!status.ok()) metrics_.exports_failed.Increment();
+  if (!status.ok()) export_metrics_.CountFailed(status, Delivers(record, request));
   return status;
 }
 

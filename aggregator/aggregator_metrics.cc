@@ -38,8 +38,6 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
       streams_live(Gauge(registry, "neurontrace_aggregator_streams_live",
                          "Streams of captures that go on, begun and not ended")),
       exports(Counter(registry, "neurontrace_aggregator_exports_total", "Exports begun")),
-      exports_failed(Counter(registry, "neurontrace_aggregator_exports_failed_total",
-                             "Exports that ended with an error")),
       exports_refused(Counter(registry, "neurontrace_aggregator_exports_refused_total",
                               "Exports that were not begun, as too many were being made")),
       exports_unread(Counter(registry, "neurontrace_aggregator_exports_unread_total",

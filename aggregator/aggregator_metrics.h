@@ -29,7 +29,6 @@ struct AggregatorMetrics {
   prometheus::Gauge& chunks_damaged;
   prometheus::Gauge& streams_live;
   prometheus::Counter& exports;
-  prometheus::Counter& exports_failed;
   prometheus::Counter& exports_refused;
   prometheus::Counter& exports_unread;
   prometheus::Gauge& exports_running;

@@ -16,6 +16,36 @@ std::string FormatWord(const v1::ExportRequest& request) {
   return traits == nullptr ? "unknown" : std::string(traits->name());
 }
 
+constexpr char kCancelled[] = "cancelled";
+constexpr char kInvalid[] = "invalid";
+constexpr char kNotFound[] = "not_found";
+constexpr char kDestination[] = "destination";
+constexpr char kStore[] = "store";
+
+const char* FailureWord(absl::StatusCode code, bool delivers) {
+  switch (code) {
+    case absl::StatusCode::kCancelled:
+      return kCancelled;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kUnimplemented:
+      return kInvalid;
+    // Of the world, and, where nothing is delivered, of a limit of what was asked for.
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kFailedPrecondition:
+      return delivers ? kDestination : kInvalid;
+    case absl::StatusCode::kNotFound:
+      return delivers ? kDestination : kNotFound;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kDeadlineExceeded:
+      return delivers ? kDestination : kStore;
+    default:
+      return kStore;
+  }
+}
+
 }  // namespace
 
 ExportMetrics::ExportMetrics(prometheus::Registry& registry)
@@ -28,13 +58,25 @@ ExportMetrics::ExportMetrics(prometheus::Registry& registry)
       bytes_(prometheus::BuildCounter()
                  .Name("neurontrace_aggregator_export_bytes_total")
                  .Help("Bytes that exports wrote, by format")
-                 .Register(registry)) {
+                 .Register(registry)),
+      failed_(prometheus::BuildCounter()
+                  .Name("neurontrace_aggregator_exports_failed_total")
+                  .Help("Exports that ended with an error, by why")
+                  .Register(registry)) {
+  // All of them from the start, so that the first is seen as an increase.
+  for (const char* const reason : {kCancelled, kInvalid, kNotFound, kDestination, kStore}) {
+    failed_.Add({{"reason", reason}});
+  }
   for (const ExportTraits& traits : AllExportTraits()) BytesOf(std::string(traits.name()));
   BytesOf(kSeveral);
 }
 
 prometheus::Counter& ExportMetrics::BytesOf(const std::string& format) {
   return bytes_.Add({{"format", format}});
+}
+
+void ExportMetrics::CountFailed(const absl::Status& status, bool delivers) {
+  failed_.Add({{"reason", FailureWord(status.code(), delivers)}}).Increment();
 }
 
 ExportMetrics::Meter::Meter(ExportMetrics& metrics, const Clock& clock,

@@ -9,16 +9,21 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "base/clock.h"
 #include "neurontrace/v1/operator_service.pb.h"
 
 namespace neurontrace {
 
-// How long exports take and how much they write, as Prometheus metrics. The registry owns them. Any
-// thread.
+// How long exports take, how much they write and why they fail, as Prometheus metrics. The registry
+// owns them. Any thread.
 class ExportMetrics {
  public:
   explicit ExportMetrics(prometheus::Registry& registry);
+
+  // One that ended with this error. `delivers`: to a destination that may be written to, of a
+  // capture that there is something of; what the world refuses then is the destination's.
+  void CountFailed(const absl::Status& status, bool delivers);
 
   // One export, from its making to its end; one thread. Both references outlive it.
   class Meter {
@@ -44,6 +49,7 @@ class ExportMetrics {
 
   prometheus::Histogram& seconds_;
   prometheus::Family<prometheus::Counter>& bytes_;
+  prometheus::Family<prometheus::Counter>& failed_;
 };
 
 }  // namespace neurontrace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 namespace neurontrace {
@@ -26,6 +27,17 @@ class ExportMetricsTest : public ::testing::Test {
       }
     }
     return {};
+  }
+  using Reasons = std::map<std::string, double>;
+  Reasons Failed() const {
+    Reasons failed;
+    for (const auto& family : registry_.Collect()) {
+      if (family.name != "neurontrace_aggregator_exports_failed_total") continue;
+      for (const auto& metric : family.metric) {
+        failed[metric.label.at(0).value] = metric.counter.value;
+      }
+    }
+    return failed;
   }
   static v1::ExportReply Progress(uint64_t bytes) {
     v1::ExportReply reply;
@@ -60,6 +72,27 @@ TEST_F(ExportMetricsTest, CountsBytesAsTheyAreWrittenAndTheTimeAtTheEnd) {
   EXPECT_EQ(BytesOf("events"), 250);
   EXPECT_EQ(Seconds().sample_count, 1u);
   EXPECT_DOUBLE_EQ(Seconds().sample_sum, 7);
+}
+
+TEST_F(ExportMetricsTest, FailuresAreToldApartByWhoHasToDoSomething) {
+  EXPECT_EQ(
+      Failed(),
+      (Reasons{
+          {"cancelled", 0}, {"destination", 0}, {"invalid", 0}, {"not_found", 0}, {"store", 0}}));
+  metrics_.CountFailed(absl::CancelledError("the reader went away"), false);
+  metrics_.CountFailed(absl::CancelledError("the aggregator ends"), true);
+  metrics_.CountFailed(absl::InvalidArgumentError("no such format"), true);
+  metrics_.CountFailed(absl::FailedPreconditionError("below none of the roots"), false);
+  metrics_.CountFailed(absl::NotFoundError("no capture"), false);
+  metrics_.CountFailed(absl::NotFoundError("no bucket"), true);
+  metrics_.CountFailed(absl::ResourceExhaustedError("no space left"), true);
+  metrics_.CountFailed(absl::FailedPreconditionError("HTTP 403"), true);
+  metrics_.CountFailed(absl::UnavailableError("the disk does not answer"), false);
+  metrics_.CountFailed(absl::DataLossError("damaged"), true);
+  EXPECT_EQ(
+      Failed(),
+      (Reasons{
+          {"cancelled", 2}, {"destination", 3}, {"invalid", 2}, {"not_found", 1}, {"store", 2}}));
 }
 
 TEST_F(ExportMetricsTest, SeveralFormatsHaveOneSum) {

@@ -66,6 +66,8 @@ StandingExports::StandingExports(const Deps& deps, const std::string& path,
                        "Standing exports that were written")),
       failed_(AddCounter(deps.registry, "neurontrace_aggregator_standing_exports_failed_total",
                          "Standing exports that were given up or refused")),
+      forgone_(AddCounter(deps.registry, "neurontrace_aggregator_standing_exports_forgone_total",
+                          "Standing exports of captures that were deleted before")),
       retried_(AddCounter(deps.registry, "neurontrace_aggregator_standing_exports_retried_total",
                           "Tries of standing exports that failed and are made again")),
       pending_(prometheus::BuildGauge()
@@ -169,6 +171,7 @@ void StandingExports::SaveAndCount() {
   const StandingQueue::Counts& now = queue_.counts();
   done_.Increment(static_cast<double>(now.done - counted_.done));
   failed_.Increment(static_cast<double>(now.failed - counted_.failed));
+  forgone_.Increment(static_cast<double>(now.forgone - counted_.forgone));
   retried_.Increment(static_cast<double>(now.retried - counted_.retried));
   pending_.Set(static_cast<double>(now.pending));
   counted_ = now;

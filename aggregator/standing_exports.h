@@ -71,6 +71,7 @@ class StandingExports {
   const Deps deps_;
   prometheus::Counter& done_;
   prometheus::Counter& failed_;
+  prometheus::Counter& forgone_;
   prometheus::Counter& retried_;
   prometheus::Gauge& pending_;
   SystemFileSystem files_;

@@ -94,9 +94,10 @@ TEST_F(StandingExportsTest, WhatAVolumeDoesNotFindIsTriedAgain) {
            AllOf(HasSubstr("\"export\""), HasSubstr("\"outcome\":\"done\""))}));
 }
 
-TEST_F(StandingExportsTest, OfACaptureThatIsDeletedItIsGivenUp) {
+TEST_F(StandingExportsTest, OfACaptureThatIsDeletedItIsForgone) {
   RunUntil(2, {kDeleted, 2});
-  EXPECT_EQ(Counter("failed_total"), 1);
+  EXPECT_EQ(Counter("forgone_total"), 1);
+  EXPECT_EQ(Counter("failed_total"), 0);
   EXPECT_EQ(Counter("retried_total"), 0);
 }
 

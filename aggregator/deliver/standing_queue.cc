@@ -135,7 +135,7 @@ void StandingQueue::Forget(const CaptureId& capture) {
       ++at;
       continue;
     }
-    if (at->second.state == State::kPending) SetState(at->second, State::kFailed);
+    if (at->second.state == State::kPending) SetState(at->second, State::kForgone);
     at = entries_.erase(at);
     has_changed_ = true;
   }
@@ -154,6 +154,7 @@ void StandingQueue::SetState(Entry& entry, State state) {
   if (entry.state == State::kPending) --counts_.pending;
   counts_.done += state == State::kDone;
   counts_.failed += state == State::kFailed;
+  counts_.forgone += state == State::kForgone;
   entry.state = state;
   has_changed_ = true;
 }

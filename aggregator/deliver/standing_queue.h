@@ -42,6 +42,7 @@ class StandingQueue {
   struct Counts {
     uint64_t done = 0;  // since it was built, as the next
     uint64_t failed = 0;
+    uint64_t forgone = 0;  // of captures that were deleted before
     uint64_t retried = 0;
     uint64_t pending = 0;  // now
   };
@@ -54,7 +55,7 @@ class StandingQueue {
   // A capture has ended, or has long since: takes it up where a rule selects it and has not done it
   // yet. Not before `due_realtime_ns`.
   void Offer(const CaptureRecord& record, uint64_t due_realtime_ns);
-  // What is no more there: its remaining tasks have failed.
+  // What is no more there: nobody wants its remaining tasks any more.
   void Forget(const CaptureId& capture);
   // All of them, not more often than each kForgetPauseNs.
   void ForgetGone(const std::function<bool(const CaptureId&)>& is_gone);
@@ -69,7 +70,7 @@ class StandingQueue {
   const std::vector<StandingRule>& rules() const { return rules_; }
 
  private:
-  enum class State : uint8_t { kPending, kDone, kFailed };
+  enum class State : uint8_t { kPending, kDone, kFailed, kForgone };
   struct Entry {
     State state = State::kPending;
     uint32_t tries = 0;

@@ -123,13 +123,15 @@ TEST_F(StandingQueueTest, BeyondTheLimitTheNewestIsRefused) {
   EXPECT_EQ(queue->counts().failed, 1u);
 }
 
-TEST_F(StandingQueueTest, ADeletedCaptureFails) {
+TEST_F(StandingQueueTest, OfADeletedCaptureNothingIsDueAndNothingHasFailed) {
   const auto queue = Open();
   const CaptureRecord record = Ended('1');
   queue->Offer(record, 0);
   queue->Forget(record.id);
   EXPECT_FALSE(queue->Next());
-  EXPECT_EQ(queue->counts().failed, 1u);
+  EXPECT_EQ(queue->counts().failed, 0u);
+  EXPECT_EQ(queue->counts().forgone, 1u);
+  EXPECT_EQ(queue->counts().pending, 0u);
 }
 
 TEST_F(StandingQueueTest, WhatAVolumeDoesNotFindIsTriedAgain) {

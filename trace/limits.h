@@ -40,6 +40,9 @@ inline constexpr uint32_t kCoresPerWorkerMax = 256;
 inline constexpr uint32_t kStreamsPerWorkerMax =
     kCoresPerWorkerMax + 1;  // and one for events without a core
 inline constexpr uint32_t kWorkersPerAgentMax = 1'024;
+// Connections at an agent's socket. Of these, and of its workers, a user has at most as many as are
+// free: half where nobody else is there, half of what the others leave.
+inline constexpr uint32_t kTapConnectionsMax = 1'024;
 inline constexpr uint32_t kWorkerWarningsMax = 64;     // further ones are not reported
 inline constexpr uint32_t kWorkerEventTypesMax = 512;  // likewise
 inline constexpr uint32_t kWorkerJobFactsMax = 64;     // likewise
@@ -190,6 +193,9 @@ inline constexpr size_t kExportNameBytesMax = 512;
 inline constexpr size_t kDeliveredFilesMax = 200'000;
 inline constexpr size_t kManifestBytesMax = 256u << 20;
 
+static_assert(kTapConnectionsMax >= kWorkersPerAgentMax, "each worker has its connection");
+static_assert(kWorkersPerAgentMax / 2 >= kCoresPerWorkerMax,
+              "a user may have a worker on each core of a machine");
 static_assert(kChunkEventsTarget <= kChunkEventsMax);
 static_assert(kChunkBytesTarget <= kChunkBytesMax);
 static_assert(kChunkBytesMax < kGrpcMessageBytesMax, "an envelope must fit into a message");

@@ -53,7 +53,19 @@ bool IsSocket(int fd) {
   return fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode);
 }
 
+std::optional<ucred> ReadPeer(int socket) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer;
+}
+
 }  // namespace
+
+std::optional<uid_t> TapSession::ReadPeerUser(int socket) {
+  const std::optional<ucred> peer = ReadPeer(socket);
+  return peer ? std::optional(peer->uid) : std::nullopt;
+}
 
 TapSession::TapSession(UniqueFd socket, TaskRunner& runner, const Clock& clock, Listener& listener)
     : socket_(std::move(socket)),
@@ -63,12 +75,7 @@ TapSession::TapSession(UniqueFd socket, TaskRunner& runner, const Clock& clock, 
       connected_ns_(clock.MonotonicNs()),
       tokens_(kReportBurst),
       tokens_ns_(connected_ns_) {
-  socklen_t size = sizeof peer_;
-  if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer_, &size) != 0) {
-    peer_ = {};
-  } else {
-    peer_user_ = peer_.uid;
-  }
+  peer_ = ReadPeer(socket_.get()).value_or(ucred{});
   runner_.AddReadableWatch(socket_.get(), [this] { OnReadable(); });
 }
 

@@ -73,10 +73,11 @@ class TapSession {
   TapSession(const TapSession&) = delete;
   TapSession& operator=(const TapSession&) = delete;
 
+  // The user who connected, as the kernel says; nothing where it does not.
+  static std::optional<uid_t> ReadPeerUser(int socket);
+
   // Who connected, as the kernel says; pid 0 for a process in a namespace this one cannot see.
   const ucred& peer() const { return peer_; }
-  // Nothing where the kernel does not say.
-  std::optional<uid_t> peer_user() const { return peer_user_; }
   bool greeted() const { return greeted_; }
   uint64_t connected_ns() const { return connected_ns_; }  // monotonic
 
@@ -104,7 +105,6 @@ class TapSession {
   const Clock& clock_;
   Listener& listener_;
   ucred peer_ = {};
-  std::optional<uid_t> peer_user_;
   const uint64_t connected_ns_;
 
   bool greeted_ = false;

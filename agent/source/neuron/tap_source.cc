@@ -15,6 +15,13 @@ namespace {
 constexpr uint64_t kFirstTickNs = 200'000'000;
 constexpr int kWakesPerTurn = 16;
 
+// Whether a user who has `own` of so many, of which `used` are in use, may have one more.
+bool HasShare(size_t own, size_t used, size_t max) { return used < max && own < max - used; }
+
+std::string WordsOf(std::optional<uid_t> user) {
+  return user ? fmt::format("user {}", *user) : "a user that the kernel does not name";
+}
+
 }  // namespace
 
 TapSource::TapSource(Options options, TaskRunner& runner, const Clock& clock, ChunkSink& sink,
@@ -54,17 +61,31 @@ absl::Status TapSource::Start() {
 }
 
 void TapSource::AddConnection(UniqueFd socket) {
-  if (connections_.size() >= limits::kWorkersPerAgentMax) {
+  const std::optional<uid_t> user = options_.read_peer_user(socket.get());
+  const size_t own = ConnectionsOf(user);
+  if (!HasShare(own, connections_.size(), limits::kTapConnectionsMax)) {
     AgentSourceMetrics::Add(metrics_.taps_refused);
+    spdlog::warn("a tap of {} was refused: it has {} of {} connections here, and {} are in use",
+                 WordsOf(user), own, limits::kTapConnectionsMax, connections_.size());
     return;  // closed; the tap tries again
   }
   auto session = std::make_unique<TapSession>(std::move(socket), runner_, clock_,
                                               static_cast<TapSession::Listener&>(*this));
   TapSession* const key = session.get();
-  connections_[key].session = std::move(session);
+  connections_[key] = {.session = std::move(session), .user = user};
 }
 
-absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(const TapSession& session,
+size_t TapSource::ConnectionsOf(std::optional<uid_t> user) const {
+  return static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(),
+                                           [&](const auto& c) { return c.second.user == user; }));
+}
+
+size_t TapSource::WorkersOf(std::optional<uid_t> user) const {
+  return static_cast<size_t>(std::count_if(workers_.begin(), workers_.end(),
+                                           [&](const auto& w) { return w->user() == user; }));
+}
+
+absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(TapSession& session,
                                                       const TapGreeting& greeting) {
   ASSIGN_OR_RETURN(std::unique_ptr<TapBufferReader> reader,
                    TapBufferReader::Open(greeting.buffer.get()));
@@ -73,8 +94,10 @@ absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(const TapSession& session,
     if (!worker->can_attach()) return FailedPrecondition("the tap's buffer is in use or refused");
     return worker.get();
   }
-  if (workers_.size() >= limits::kWorkersPerAgentMax) {
-    return ResourceExhausted("{} workers are here already", workers_.size());
+  const std::optional<uid_t> user = connections_.at(&session).user;
+  if (!HasShare(WorkersOf(user), workers_.size(), limits::kWorkersPerAgentMax)) {
+    return ResourceExhausted("{} has {} workers here already, of {} in all", WordsOf(user),
+                             WorkersOf(user), workers_.size());
   }
   const PeerIdentity peer =
       IdentifyPeer(proc_, static_cast<uint32_t>(session.peer().pid), greeting.claimed_pid,
@@ -90,9 +113,8 @@ absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(const TapSession& session,
     if (worker->connected()) return FailedPrecondition("process {} has a tap already", peer.pid);
     worker->DeclareGone();
   }
-  workers_.push_back(std::make_unique<TapWorker>(shared_, std::move(identity),
-                                                 TapWorker::Peer{peer.claimed, session.peer_user()},
-                                                 std::move(reader)));
+  workers_.push_back(std::make_unique<TapWorker>(
+      shared_, std::move(identity), TapWorker::Peer{peer.claimed, user}, std::move(reader)));
   return workers_.back().get();
 }
 

@@ -41,9 +41,10 @@ class TapSource final : public Source, private TapSession::Listener {
     std::string instance_id;
     std::string boot_id;  // empty: the kernel's
     std::string proc_root = "/proc";
-    // The clocks of this host; for tests, which have others.
+    // The clocks of this host and its users; for tests, which have others.
     std::function<HostInstant()> read_host_instant = ReadHostInstant;
     std::function<uint64_t()> read_thread_cpu_ns = ReadThreadCpuNs;
+    std::function<std::optional<uid_t>(int socket)> read_peer_user = TapSession::ReadPeerUser;
   };
   // All but the options outlive the source.
   TapSource(Options options, TaskRunner& runner, const Clock& clock, ChunkSink& sink,
@@ -101,6 +102,7 @@ class TapSource final : public Source, private TapSession::Listener {
     std::unique_ptr<TapSession> session;
     TapWorker* worker = nullptr;
     UniqueFd wake;
+    std::optional<uid_t> user;
   };
   struct Capture {
     CapturePlan plan;
@@ -120,8 +122,7 @@ class TapSource final : public Source, private TapSession::Listener {
   void OnReport(TapSession& session, const TapReport& report) override;
   void OnClosed(TapSession& session, const absl::Status& why) override;
 
-  absl::StatusOr<TapWorker*> FindOrAddWorker(const TapSession& session,
-                                             const TapGreeting& greeting);
+  absl::StatusOr<TapWorker*> FindOrAddWorker(TapSession& session, const TapGreeting& greeting);
   Capture& AddCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                       std::span<const StreamCursor> cursors);
   // When it begins, unless that is known. `joins`: it has begun elsewhere.
@@ -138,6 +139,8 @@ class TapSource final : public Source, private TapSession::Listener {
   bool MayReturn(const WorkerIdentity& worker) const;
   void EndOrphans(Capture& capture);
   void CloseConnection(TapSession& session);
+  size_t ConnectionsOf(std::optional<uid_t> user) const;
+  size_t WorkersOf(std::optional<uid_t> user) const;
   void OnWake(TapSession* session);
 
   void ScheduleTurn(uint64_t delay_ns);

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,8 @@ class TapSourceTest : public ::testing::Test {
                            .boot_id = "boot",
                            .proc_root = proc_,
                            .read_host_instant = [this] { return Now(); },
-                           .read_thread_cpu_ns = [this] { return thread_cpu_ns_ += turn_cpu_ns_; }},
+                           .read_thread_cpu_ns = [this] { return thread_cpu_ns_ += turn_cpu_ns_; },
+                           .read_peer_user = [this](int) { return user_; }},
         runner_, clock_, sink_, listener_, ranks, metrics_);
   }
 
@@ -98,7 +100,7 @@ class TapSourceTest : public ::testing::Test {
     return {.host_raw_ns = Now().raw_ns + static_cast<uint64_t>(ms * 1'000'000)};
   }
 
-  void SetProcessAlive(bool alive) {
+  void SetProcessAlive(bool alive, uint64_t start_ticks = 98'765) {
     const std::string directory = proc_ + "/" + std::to_string(getpid());
     if (!alive) {
       std::filesystem::remove_all(directory);
@@ -108,7 +110,7 @@ class TapSourceTest : public ::testing::Test {
     std::ofstream stat(directory + "/stat");
     stat << "1 (a (b) c) S";
     for (int field = 4; field < 22; ++field) stat << " 0";
-    stat << " 98765 0 0\n";
+    stat << " " << start_ticks << " 0 0\n";
     std::ofstream(directory + "/cgroup")
         << "0::/kubepods.slice/cri-containerd-" << std::string(64, 'a') << ".scope\n";
   }
@@ -177,6 +179,7 @@ class TapSourceTest : public ::testing::Test {
   RecordingListener listener_;
   AgentSourceMetrics metrics_;
   FakeTap tap_;
+  std::optional<uid_t> user_ = getuid();  // who connects
   uint64_t thread_cpu_ns_ = 0;
   uint64_t turn_cpu_ns_ = 0;  // that each turn of the agent takes
   int agent_fd_ = -1;

@@ -2,9 +2,11 @@
 // Taps that misbehave.
 #include "agent/source/neuron/tap_source.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "agent/source/neuron/tap_source_fixture.h"
+#include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
@@ -66,6 +68,83 @@ TEST_F(TapSourceHostileTest, DropsConnectionsThatSayNothing) {
   EXPECT_EQ(metrics_.taps_refused.load(), 1u);
   char byte;
   EXPECT_EQ(recv(silent.get(), &byte, 1, MSG_DONTWAIT), 0) << "hung up";
+}
+
+class TapSourceUsersTest : public TapSourceTest {
+ protected:
+  // Connections that say nothing, until one is closed at once; how many were not.
+  size_t FillAs(std::optional<uid_t> user) {
+    user_ = user;
+    size_t count = 0;
+    while (count < 2 * limits::kTapConnectionsMax && AddSilent()) ++count;
+    return count;
+  }
+  // Whether it stays.
+  bool AddSilent() {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair) != 0) {
+      ADD_FAILURE() << strerror(errno);
+      return false;
+    }
+    UniqueFd ours(pair[0]);
+    source_->AddConnection(UniqueFd(pair[1]));
+    char byte;
+    if (recv(ours.get(), &byte, 1, MSG_DONTWAIT) == 0) return false;
+    held_.push_back(std::move(ours));
+    return true;
+  }
+  void TearDown() override {
+    source_.reset();
+    held_.clear();
+    setrlimit(RLIMIT_NOFILE, &before_);
+  }
+  void SetUp() override {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit many = before_;
+    many.rlim_cur = 4 * limits::kTapConnectionsMax;
+    if (many.rlim_cur > many.rlim_max) GTEST_SKIP() << "too few files may be open here";
+    if (before_.rlim_cur < many.rlim_cur) setrlimit(RLIMIT_NOFILE, &many);
+  }
+
+  rlimit before_ = {};
+  std::vector<UniqueFd> held_;
+};
+
+TEST_F(TapSourceUsersTest, KeepsHalfOfWhatIsFreeForOthers) {
+  EXPECT_EQ(FillAs(1'000), limits::kTapConnectionsMax / 2);
+  EXPECT_EQ(metrics_.taps_refused.load(), 1u);
+  EXPECT_EQ(FillAs(1'001), limits::kTapConnectionsMax / 4);
+  EXPECT_EQ(FillAs(0), limits::kTapConnectionsMax / 8) << "root has no more";
+  EXPECT_EQ(FillAs(std::nullopt), limits::kTapConnectionsMax / 16);
+  user_ = 1'002;
+  Connect();
+  EXPECT_THAT(listener_.workers, SizeIs(1)) << "who comes last is served";
+  held_.clear();
+  Pass(11'000);
+  EXPECT_EQ(FillAs(1'000), limits::kTapConnectionsMax / 2) << "who has gone is not counted";
+}
+
+TEST_F(TapSourceUsersTest, WorkersThatHungUpCountToo) {
+  const auto come = [this](uint64_t start_ticks) {
+    SetProcessAlive(true, start_ticks);  // each another process
+    FakeTap tap;
+    tap.Seal(F_SEAL_SHRINK | F_SEAL_GROW);
+    UniqueFd agent_end = tap.Connect();
+    agent_fd_ = agent_end.get();
+    source_->AddConnection(std::move(agent_end));
+    Deliver();
+    tap.HangUp();
+    if (metrics_.taps_refused.load() == 0) Deliver();
+  };
+  for (uint64_t i = 1; i <= limits::kWorkersPerAgentMax / 2; ++i) come(i);
+  EXPECT_EQ(metrics_.taps_refused.load(), 0u);
+  come(limits::kWorkersPerAgentMax);
+  EXPECT_EQ(metrics_.taps_refused.load(), 1u);
+  EXPECT_EQ(metrics_.taps_connected.load(), limits::kWorkersPerAgentMax / 2);
+  user_ = 1'001;
+  SetProcessAlive(true);
+  Connect();
+  EXPECT_EQ(metrics_.taps_connected.load(), limits::kWorkersPerAgentMax / 2 + 1);
 }
 
 }  // namespace

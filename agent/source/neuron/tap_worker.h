@@ -57,6 +57,7 @@ class TapWorker {
             std::unique_ptr<TapBufferReader> reader);
 
   const WorkerIdentity& identity() const { return identity_; }
+  std::optional<uid_t> user() const { return peer_.user; }
   const std::string& job() const { return facts_.job; }
   const TapBufferReader& reader() const { return *reader_; }
   // The capture that the tap runs, as far as it said; empty: none.

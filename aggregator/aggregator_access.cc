@@ -80,7 +80,7 @@ void Aggregator::LookAtCertificates() {
   if (!news) return;
   health_.Set(kCertificateCondition, news->ok(), std::string(news->message()));
   if (news->ok()) {
-    SPDLOG_INFO("new connections see the new certificate in {}", security_.cert);
+    SPDLOG_INFO("new connections see the new files of TLS");
   } else {
     SPDLOG_ERROR("new connections fail: {}", std::string(news->message()));
   }

@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
 #include <mutex>
+#include <sstream>
 
 #include "neurontrace/v1/operator_service.grpc.pb.h"
 #include "trace/access_limits.h"
@@ -80,13 +82,14 @@ class ChannelSecurityTest : public ::testing::Test {
     return {
         .ca = certificates.ca(), .cert = certificates.cert(name), .key = certificates.key(name)};
   }
-  void Serve(bool takes_tokens) {
+  void Serve(bool takes_tokens) { ServeWith(Of(ours_, "server"), takes_tokens); }
+  void ServeWith(const ChannelSecurity& security, bool takes_tokens) {
     grpc::ServerBuilder builder;
     ConfigureServer(builder);
     auto port = ServerPort::Listen({.address = "127.0.0.1:0", .descriptors_max = 1'024});
     ASSERT_TRUE(port.ok()) << port.status();
     port_ = *std::move(port);
-    port_->AddTo(builder, MakeServerCredentials(Of(ours_, "server"), guard_, takes_tokens));
+    port_->AddTo(builder, MakeServerCredentials(security, guard_, takes_tokens));
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
@@ -215,6 +218,25 @@ TEST_F(ChannelSecurityTest, RotatedCertificatesAreTakenWithoutARestart) {
   ours_.Issue("server", {.common_name = "second", .names = {"DNS:rotated.example"}});
   alice.server_name = "rotated.example";
   EXPECT_TRUE(AnswersInTime(alice));
+}
+
+TEST_F(ChannelSecurityTest, GrpcTakesTheAuthoritiesBeforeOneThatCannotBeRead) {
+  const auto read = [](const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  };
+  const std::string whole = read(ours_.ca());
+  std::string broken = whole;
+  broken.replace(broken.find('\n') + 10, 20, "!!!!!!!!!!!!!!!!!!!!");
+  ChannelSecurity security = Of(ours_, "server");
+  security.ca = ours_.Write("bundle.pem", whole + broken);
+  EXPECT_THAT(Problem(security, kFar, ChannelSide::kServer),
+              HasSubstr("certificate 2 of " + security.ca + " cannot be read"));
+  ServeWith(security, false);
+  EXPECT_TRUE(Call(Of(ours_, "alice")).ok());
+  ours_.Write("bundle.pem", broken + whole);
+  EXPECT_TRUE(FailsInTime(Of(ours_, "alice")));
 }
 
 TEST_F(ChannelSecurityTest, ABadNewCertificateIsOutOfForceOnceThereIsAGoodOne) {

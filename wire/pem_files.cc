@@ -42,6 +42,7 @@ absl::StatusOr<std::vector<Certificate>> Certificates(const std::string& path, s
   ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, limits::kPemBytesMax));
   const Bio bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
   std::vector<Certificate> certificates;
+  ERR_clear_error();  // of whoever used OpenSSL on this thread before, and left one
   while (certificates.size() < count_max) {
     Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr));
     if (certificate == nullptr) break;

@@ -21,7 +21,7 @@ absl::StatusOr<int64_t> CertificateEnd(const std::string& path);
 
 // The same two of a file of authorities, which holds the old one and the new one while they change:
 // when the first of those that are valid now ends. FAILED_PRECONDITION where none is valid, and
-// where one cannot be read, as gRPC then takes none of them.
+// where one cannot be read, as gRPC then takes those before it alone, and says nothing.
 absl::StatusOr<int64_t> CheckAuthorityFile(const std::string& path);
 
 // Where none is valid: when the last one that was has ended.

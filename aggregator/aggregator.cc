@@ -121,33 +121,7 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
                 .metrics = ingest_metrics_},
                clock_, AdmitAgents()),
       artifact_service_(store_->artifacts(), loop_, *registry_, AdmitAgents()),
-      operator_service_(
-          {.sequence = loop_,
-           .coordinator = coordinator_,
-           .store = *store_,
-           .watch = watch_,
-           .clock = clock_,
-           .export_capture = std::bind_front(&Aggregator::ExportForOperator, this),
-           .exports = exports_under_way_,
-           .watches = watches_,
-           .clocks =
-               [this](const CaptureRecord* capture) {
-                 return capture == nullptr ? clocks_->book().Now(clock_.RealtimeNs())
-                                           : clocks_->OfCapture(*capture);
-               },
-           .host_clocks =
-               [this](const CaptureRecord& capture) { return clocks_->HostsOfCapture(capture); },
-           .clock_bounds = std::bind_front(&Aggregator::ClockBounds, this),
-           .room_for = std::bind_front(&Aggregator::RoomFor, this),
-           .list_triggers = [this] { return triggers_->List(); },
-           .fire_trigger =
-               [this](const v1::FireTriggerRequest& request) { return triggers_->Fire(request); },
-           .refresh_usage = [this] { LogIfError(quota_.Refresh(kUsageAgeNs)); },
-           .claim_for_deletion =
-               [this](const CaptureId& id) { return retention_->leases().ClaimForDeletion(id); },
-           .caller = std::bind_front(&Aggregator::CallerOf, this),
-           .audit = std::bind_front(&Aggregator::NoteOrder, this),
-           .started_realtime_ns = clock_.RealtimeNs()}) {
+      operator_service_(MakeOperatorDeps()) {
   health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");
   health_.Declare(kStoreFilesCondition, HealthState::Severity::kLiveness, "");
   health_.Declare(kServingCondition, HealthState::Severity::kReadiness, "not listening");
@@ -365,6 +339,8 @@ AgentReports::TriggerHooks Aggregator::MakeTriggerHooks() {
                 triggers_->OnWorkerStatus(agent_id, status);
               }};
 }
+
+void Aggregator::RefreshUsage() { LogIfError(quota_.Refresh(kUsageAgeNs)); }
 
 void Aggregator::Tick() {
   turns_.Turn();

@@ -99,6 +99,8 @@ class Aggregator {
   // aggregator_process.cc
   ConfigReload::Hooks MakeReloadHooks(const Process& process);
   StatusPage MakeStatusPage();
+  OperatorDeps MakeOperatorDeps();
+  void RefreshUsage();
   std::vector<StatusTable> StatusTables(bool is_local);
 
   void LookAtCertificates();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregator as a process: its page, and the configuration that changes while it runs.
+// Aggregator as a process: its page, what its operators' service stands on, and the configuration
+// that changes while it runs.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,6 +101,35 @@ std::vector<StatusTable> Aggregator::StatusTables(bool is_local) {
   tables.push_back(CapturesTable(coordinator_, quota_, now_ns));
   AppendProcessTables(log_, reload_, is_local, tables);
   return tables;
+}
+
+OperatorDeps Aggregator::MakeOperatorDeps() {
+  return {.sequence = loop_,
+          .coordinator = coordinator_,
+          .store = *store_,
+          .watch = watch_,
+          .clock = clock_,
+          .export_capture = std::bind_front(&Aggregator::ExportForOperator, this),
+          .exports = exports_under_way_,
+          .watches = watches_,
+          .clocks =
+              [this](const CaptureRecord* capture) {
+                return capture == nullptr ? clocks_->book().Now(clock_.RealtimeNs())
+                                          : clocks_->OfCapture(*capture);
+              },
+          .host_clocks =
+              [this](const CaptureRecord& capture) { return clocks_->HostsOfCapture(capture); },
+          .clock_bounds = std::bind_front(&Aggregator::ClockBounds, this),
+          .room_for = std::bind_front(&Aggregator::RoomFor, this),
+          .list_triggers = [this] { return triggers_->List(); },
+          .fire_trigger =
+              [this](const v1::FireTriggerRequest& request) { return triggers_->Fire(request); },
+          .refresh_usage = [this] { RefreshUsage(); },
+          .claim_for_deletion =
+              [this](const CaptureId& id) { return retention_->leases().ClaimForDeletion(id); },
+          .caller = std::bind_front(&Aggregator::CallerOf, this),
+          .audit = std::bind_front(&Aggregator::NoteOrder, this),
+          .started_realtime_ns = clock_.RealtimeNs()};
 }
 
 }  // namespace neurontrace

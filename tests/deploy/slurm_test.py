@@ -349,6 +349,11 @@ class SlurmTest(unittest.TestCase):
         with self.subTest("no settings"):
             (self.scripts / "neurontrace.conf").unlink()
             self.run_short_job()
+        with self.subTest("an epilog that is removed before Slurm is told"):
+            epilog = self.scripts / "epilog_slurmctld.sh"
+            self.addCleanup(epilog.with_suffix(".kept").rename, epilog)
+            epilog.rename(epilog.with_suffix(".kept"))
+            self.run_short_job()
 
     def test_neither_dead_agents_nor_an_aggregator_that_is_away_stop_a_job(self):
         self.fleet.agents["n1"].kill()

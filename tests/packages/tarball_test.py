@@ -80,7 +80,8 @@ class TarballTest(unittest.TestCase):
         self.assertEqual(sorted(path.relative_to(copy) for path in copy.rglob("*") if path.is_file()), names)
         for name in names:
             self.assertEqual((copy / name).read_bytes(), (source / name).read_bytes())
-            self.assertEqual((copy / name).stat().st_mode & 0o777, 0o755 if name.suffix in (".sh", ".py") else 0o644)
+            is_program = (source / name).read_bytes().startswith(b"#!")
+            self.assertEqual((copy / name).stat().st_mode & 0o777, 0o755 if is_program else 0o644, name)
 
     def test_nothing_leads_out_of_it(self):
         for path in self.elf_files():

@@ -2,8 +2,9 @@
 """The values that tests render the chart with: the matrix, and what is refused."""
 from chart import MINIMAL, merged
 
-GIVEN = {"tls": {"certManager": {"enabled": False}, "secrets": {"aggregator": "aggregator-tls", "agent": "agent-tls"}}}
 PEER = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+MONITORED = {"serviceMonitor": {"enabled": True}, "networkPolicy": {"metricsFrom": PEER}}
+GIVEN = {"tls": {"certManager": {"enabled": False}, "secrets": {"aggregator": "aggregator-tls", "agent": "agent-tls"}}}
 TRACES = {"name": "traces", "mountPath": "/shared/traces", "exportRoot": True}
 EVERYTHING = {
     "labels": {"team": "platform"}, "annotations": {"owner": "platform"}, "imagePullSecrets": [{"name": "registry"}],
@@ -37,7 +38,7 @@ MATRIX = {
     "insecure": {"tls": {"enabled": False, "certManager": {"enabled": False}}, "insecure": True},
     "everything": EVERYTHING,
     "host-network": {"agent": {"hostNetwork": True}, "networkPolicy": {"nodeCidrs": ["10.0.0.0/16"]}},
-    "no-network-policy": {"networkPolicy": {"enabled": False}},
+    "no-network-policy": {"networkPolicy": {"enabled": False}, "serviceMonitor": {"enabled": True}},
     "fsx": {"sharedVolumes": [{**TRACES, "size": "1200Gi", "storageClassName": "fsx-sc"}],
             "storageClasses": {"fsx": {"create": True, "subnetId": "subnet-0", "securityGroupIds": "sg-0"}}},
     "efs": {"sharedVolumes": [{**TRACES, "size": "100Gi", "storageClassName": "efs-sc"}],
@@ -63,6 +64,7 @@ REFUSED = {
     "agent.processScan": {"agent": {"hostPID": False, "podResources": False}},
     "agent.podResources": {"agent": {"hostPID": False, "processScan": False}},
     "networkPolicy.nodeCidrs": {"agent": {"hostNetwork": True}},
+    "[{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]": {"serviceMonitor": {"enabled": True}},
     "aggregator.address": {"aggregator": {"enabled": False}, **merged(MINIMAL, {"tls": {"certManager": {
         "issuerRef": {"name": "company"}}}})},
     "tls.certManager.issuerRef.name": {"aggregator": {"enabled": False, "address": "a:1"}},
@@ -77,9 +79,9 @@ TYPOS = {
     "socktGroup": {"agent": {"socktGroup": 9400}},
     "agents": {"agents": {}},
     "certmanager": {"tls": {"certmanager": {}}},
+    "chrony": {"agent": {"clocks": {"chrony": True}}},
     "mountpath": {"sharedVolumes": [{**TRACES, "mountpath": "/x"}]},
     "/aggregator/port": {"aggregator": {"port": "9400"}},
-    "chrony": {"agent": {"clocks": {"chrony": True}}},
     "/aggregator/startupMinutes": {"aggregator": {"startupMinutes": 5}},
     "/agent/clockProbes": {"agent": {"clockProbes": "tcp"}},
     "/agent/socketMode": {"agent": {"socketMode": 660}},

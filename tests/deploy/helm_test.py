@@ -9,7 +9,7 @@ import subprocess
 
 import suite
 from chart import CHART, GOLDEN, MINIMAL, POLICIES, ROOT, ChartCase, containers_of, merged, pod_of, yaml
-from chart_values import EVERYTHING, MATRIX, REFUSED, TYPOS
+from chart_values import EVERYTHING, MATRIX, MONITORED, PEER, REFUSED, TYPOS
 
 # What it takes to read fd and environ of another user's process; root without them is as anybody.
 LOOKING = ["DAC_READ_SEARCH", "SYS_PTRACE"]
@@ -33,7 +33,7 @@ class RenderTest(ChartCase):
         faults = self.find_faults({"broken": text.replace("failureThreshold", "failureTreshold")})
         self.assertIn("failureTreshold", faults)
         self.assertIn("DaemonSet", faults)
-        monitors = self.render({"serviceMonitor": {"enabled": True}}).replace("scrapeTimeout", "scrapeTime")
+        monitors = self.render(MONITORED).replace("scrapeTimeout", "scrapeTime")
         self.assertIn("ServiceMonitor", self.find_faults({"broken": monitors}))
 
     def test_examples_are_what_kubernetes_takes(self):
@@ -207,12 +207,15 @@ class ManifestTest(ChartCase):
                 self.assertLessEqual({end["port"] for end in thing["spec"]["podMetricsEndpoints"]}, ports)
 
     def test_the_service_monitor_finds_one_service(self):
-        things = self.things({"serviceMonitor": {"enabled": True}})
+        things = self.things(MONITORED)
         monitor = things["ServiceMonitor", "neurontrace-aggregator"]["spec"]
         services = [thing for (kind, _), thing in things.items() if kind == "Service" and
                     monitor["selector"]["matchLabels"].items() <= thing["metadata"]["labels"].items()]
         self.assertEqual(len(services), 1)
         self.assertIn(monitor["endpoints"][0]["port"], [port["name"] for port in services[0]["spec"]["ports"]])
+        for name, port in ("neurontrace-aggregator", 9402), ("neurontrace-agent", 9401):
+            rules = [rule for rule in things["NetworkPolicy", name]["spec"]["ingress"] if rule["from"] == PEER]
+            self.assertEqual([rule["ports"] for rule in rules], [[{"port": port, "protocol": "TCP"}]])
 
     def test_dashboards_are_those_of_observability(self):
         kept = {path.name: json.loads(path.read_text(encoding="utf-8"))

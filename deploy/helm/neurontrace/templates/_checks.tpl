@@ -42,4 +42,7 @@
 {{- if and .Values.networkPolicy.enabled .Values.agent.enabled .Values.agent.hostNetwork .Values.aggregator.enabled (not .Values.networkPolicy.nodeCidrs) -}}
 {{- fail "networkPolicy.nodeCidrs: with agent.hostNetwork=true agents come from the addresses of nodes: name these" -}}
 {{- end -}}
+{{- if and .Values.serviceMonitor.enabled .Values.networkPolicy.enabled (not .Values.networkPolicy.metricsFrom) (or .Values.aggregator.enabled (not .Values.agent.hostNetwork)) -}}
+{{- fail "networkPolicy.metricsFrom: with serviceMonitor.enabled=true Prometheus has to be let in: say where it is, as [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}], or set networkPolicy.enabled=false" -}}
+{{- end -}}
 {{- end -}}

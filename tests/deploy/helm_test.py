@@ -266,6 +266,20 @@ class ManifestTest(ChartCase):
         self.assertEqual(things["Certificate", "neurontrace-agent"]["spec"]["uris"], ["neurontrace:agent"])
         self.assertEqual(things["Certificate", "neurontrace-operator"]["spec"]["uris"], ["neurontrace:operator"])
 
+    def test_keys_have_a_size_of_their_algorithm(self):
+        for given, size in (({}, 256), ({"privateKeySize": 384}, 384), ({"privateKeyAlgorithm": "RSA"}, 3072),
+                            ({"privateKeyAlgorithm": "RSA", "privateKeySize": 4096}, 4096)):
+            things = self.things({"tls": {"certManager": given}})
+            keys = [thing["spec"]["privateKey"] for (kind, _), thing in things.items() if kind == "Certificate"]
+            self.assertEqual([key["size"] for key in keys], 4 * [size])
+
+    def test_a_file_system_has_a_speed_where_its_type_has(self):
+        for deployment, speed in ("SCRATCH_2", None), ("PERSISTENT_1", "200"), ("PERSISTENT_2", "1000"):
+            fsx = {**MATRIX["fsx"]["storageClasses"]["fsx"], "deploymentType": deployment,
+                   **({"perUnitStorageThroughput": speed} if speed else {})}
+            made = self.things({"storageClasses": {"fsx": fsx}})["StorageClass", "fsx-sc"]["parameters"]
+            self.assertEqual((made["deploymentType"], made.get("perUnitStorageThroughput")), (deployment, speed))
+
     @staticmethod
     def args(kind, things):
         """What the workload of this kind gives its program; nothing where there is none."""

@@ -25,6 +25,17 @@
 {{- if and .Values.tls.certManager.enabled (not .Values.tls.certManager.issuerRef.name) (not .Values.aggregator.enabled) -}}
 {{- fail "tls.certManager.issuerRef.name: agents without an aggregator of this release need the issuer that the aggregator's clients are known by" -}}
 {{- end -}}
+{{- with .Values.tls.certManager -}}
+{{- if and .privateKeySize (ne (eq .privateKeyAlgorithm "ECDSA") (lt (int .privateKeySize) 2048)) -}}
+{{- fail (printf "tls.certManager.privateKeySize: %s has no key of %d bits: leave it at 0, or set 256 or 384 for ECDSA, 2048, 3072 or 4096 for RSA" .privateKeyAlgorithm (int .privateKeySize)) -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.storageClasses.fsx -}}
+{{- $speeds := index (dict "PERSISTENT_1" (list "50" "100" "200") "PERSISTENT_2" (list "125" "250" "500" "1000")) .deploymentType -}}
+{{- if and .create $speeds (not (has .perUnitStorageThroughput $speeds)) -}}
+{{- fail (printf "storageClasses.fsx.perUnitStorageThroughput: %s has one of %s, in quotes" .deploymentType (join ", " $speeds)) -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.agent.updateStrategy.rollingUpdate -}}
 {{- if and .maxSurge (ne (toString .maxSurge) "0") (ne (toString .maxSurge) "0%") -}}
 {{- fail "agent.updateStrategy.rollingUpdate.maxSurge: two agents of one node cannot have its socket and spool: leave it at 0" -}}

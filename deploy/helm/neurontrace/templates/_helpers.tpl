@@ -121,6 +121,12 @@ group: cert-manager.io
 {{- end -}}
 {{- end -}}
 
+{{/* The key of a certificate: of a size that its algorithm has. */}}
+{{- define "neurontrace.keySize" -}}
+{{- $manager := .Values.tls.certManager -}}
+{{- default (ternary 256 3072 (eq $manager.privateKeyAlgorithm "ECDSA")) $manager.privateKeySize -}}
+{{- end -}}
+
 {{/* The options that TLS is, of both programs. */}}
 {{- define "neurontrace.tlsArgs" -}}
 {{- if .Values.tls.enabled }}

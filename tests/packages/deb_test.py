@@ -2,16 +2,13 @@
 """The Debian packages: what is in them, what they depend on, and that an upgrade keeps what is the user's."""
 import os
 import re
-import shutil
-import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
 import suite
+from package_root import FORMER, PACKAGES, ROOT, PackageRoot, deb, find_base, run
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = Path(os.environ["NT_PACKAGES_DIR"])
 PROGRAMS = {"neurontrace": "neurontrace", "neurontrace-agent": "neurontrace-agent",
             "neurontrace-aggregator": "neurontrace-aggregator"}
 FILES = {
@@ -29,18 +26,6 @@ FILES = {
     "neurontrace-tap": {"usr/lib/libneurontrace_tap.so", "usr/bin/neurontrace-install-tap",
                         "usr/share/doc/neurontrace-tap/copyright"},
 }
-
-
-def run(*command, **options):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **options)
-    if done.returncode != 0:
-        raise AssertionError(f"{command}: {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def deb(package):
-    found, = PACKAGES.glob(f"{package}_*.deb")
-    return found
 
 
 def field(package, name):
@@ -118,40 +103,17 @@ class UpgradeOfPackagesTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        built = subprocess.run([ROOT / "scripts/setup_container_base", "--built"], capture_output=True, text=True,
-                               check=False)
-        if built.returncode != 0:
-            suite.skip_without_setup(built.stderr.strip())
-        cls.base = built.stdout.split()[3]
+        cls.base = find_base()
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
-        self.root = Path(scratch.name) / "root"
-        self.root.mkdir()
-        run("tar", "-C", self.root, "--exclude=./dev/*", "-xf", self.base)
-
-    def dpkg(self, *arguments):
-        """As an unattended upgrade calls it. What the programs link is in no root of this size: they are not run."""
-        return run("dpkg", f"--root={self.root}", "--force-confdef", "--force-confold", "--force-depends", *arguments,
-                   env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, stdin=subprocess.DEVNULL)
-
-    def former(self, package):
-        """The package as version 0.0.9 had it, with other words in its file of options."""
-        folder = self.root.parent / package
-        run("dpkg-deb", "-R", deb(package), folder)
-        control = folder / "DEBIAN/control"
-        control.write_text(re.sub(r"(?m)^Version: .*", "Version: 0.0.9-1", control.read_text()))
-        for options in folder.glob("etc/neurontrace/*.toml"):
-            options.write_text("# as it was\n" + options.read_text())
-        made = self.root.parent / f"{package}_0.0.9-1.deb"
-        run("dpkg-deb", "-Znone", "-b", folder, made)
-        shutil.rmtree(folder)
-        return made
+        self.packages = PackageRoot(self.base, Path(scratch.name))
+        self.root = self.packages.root
 
     def test_options_and_recordings_stay(self):
         packages = ("neurontrace-tap", "neurontrace-agent", "neurontrace-aggregator")
-        self.dpkg("--install", *[self.former(package) for package in packages])
+        self.packages.install_former(*packages)
         agent, aggregator = (self.root / "etc/neurontrace" / name for name in ("agent.toml", "aggregator.toml"))
         agent.write_text('aggregator = "aggregator.example:9400"\n')
         self.assertTrue(aggregator.read_text().startswith("# as it was"))
@@ -163,14 +125,14 @@ class UpgradeOfPackagesTest(unittest.TestCase):
             self.assertEqual((found.st_mode & 0o7777, found.st_uid), (mode, owner), place)
             (state / place / "recorded").write_text("kept")
 
-        self.dpkg("--install", *[deb(package) for package in packages])
+        self.packages.install(*packages)
         self.assertEqual(agent.read_text(), 'aggregator = "aggregator.example:9400"\n')
         self.assertFalse(aggregator.read_text().startswith("# as it was"), "what nobody changed follows the package")
         for place in ("spool", "aggregator"):
             self.assertEqual((state / place / "recorded").read_text(), "kept")
         listed = run("dpkg-query", f"--admindir={self.root}/var/lib/dpkg", "-W", "-f", "${Version} ${Status}\n", *packages)
         self.assertEqual({line.split(" ", 1)[1] for line in listed.splitlines()}, {"install ok installed"})
-        self.assertNotIn("0.0.9", listed)
+        self.assertNotIn(FORMER, listed)
         done = run("chroot", self.root, "/usr/bin/neurontrace-install-tap", "/srv/tap")
         self.assertIn("libneurontrace_tap.so", done)
 
@@ -179,7 +141,7 @@ class UpgradeOfPackagesTest(unittest.TestCase):
         wants.mkdir(parents=True, exist_ok=True)
         for unit in ("neurontrace-agent", "neurontrace-aggregator", "neurontrace-slurm"):
             (wants / f"{unit}.service").symlink_to(f"/lib/systemd/system/{unit}.service")
-        self.dpkg("--purge", *packages)
+        self.packages.dpkg("--purge", *packages)
         self.assertEqual([path.name for path in wants.glob("neurontrace-*")], ["neurontrace-slurm.service"],
                          "the links of what is gone, and of nothing else")
         self.assertFalse(agent.exists() or aggregator.exists())

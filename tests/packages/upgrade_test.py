@@ -5,10 +5,16 @@ Its store has a capture that had ended and one that went on; its spool has the r
 scripts/make_upgrade_fixture with the programs of that release, on a host that has been started anew since.
 """
 import json
+import re
+import unittest
+from pathlib import Path
 
 import suite
 from fleet_case import FleetCase
-from upgrade import (INSTANCE, deliver_spool, events_of, releases, spool_check, store_check, unpack)
+from upgrade import (FIXTURES, FULL, INSTANCE, chunks_in, deliver_spool, events_of, faults_of_versions, full_releases,
+                     releases, spool_check, store_check, unpack)
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class UpgradeTest(FleetCase):
@@ -19,7 +25,7 @@ class UpgradeTest(FleetCase):
         store, spool = self.fleet.dir / "store", self.fleet.spool_of(INSTANCE)
         store_check(aggregator, store)
         report = spool_check(agent, spool)
-        self.assertEqual(sum(segment["chunks"] for segment in report["segments"]), facts["spooled_chunks"])
+        self.assertEqual(chunks_in(report), facts["spooled_chunks"])
 
         # Before the spool is delivered: what had ended is whole, of the other the part that the store has.
         self.fleet.start_aggregator()
@@ -36,8 +42,28 @@ class UpgradeTest(FleetCase):
         self.fleet.aggregator.stop()
         store_check(aggregator, store)
 
-    def test_there_is_a_release_to_upgrade_from(self):
-        self.assertTrue(releases())
+
+class VersionsTest(unittest.TestCase):
+    def test_there_is_a_fixture_of_every_version_before(self):
+        """Of either kind; the project's own version is the last of the list."""
+        version = re.search(r"^project\(neurontrace VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
+        plain, full = ({path.relative_to(FIXTURES).parts[0] for path in paths} for paths in (releases(), full_releases()))
+        listed = (FIXTURES / "versions.txt").read_text().split()
+        self.assertEqual(faults_of_versions(version, listed, plain & full), [])
+        self.assertTrue(plain & full, f"there is no release to upgrade from: */facts.json and */{FULL}/facts.json")
+
+    def test_a_new_version_asks_for_a_fixture_of_the_one_before(self):
+        self.assertEqual(faults_of_versions("0.1.0", ["0.1.0"], {"0.1.0"}), [])
+        self.assertEqual(faults_of_versions("0.2.0", ["0.1.0", "0.2.0"], {"0.1.0"}), [])
+        self.assertEqual(faults_of_versions("0.10.0", ["0.9.0", "0.10.0"], {"0.9.0", "0.10.0"}), [])
+        for project, listed, fixtures, word in (
+                ("0.2.0", ["0.1.0"], {"0.1.0"}, "the version is 0.2.0"),
+                ("0.1.0", [], {"0.1.0"}, "the version is 0.1.0"),
+                ("0.2.0", ["0.1.0", "0.2.0"], set(), "has not all of 0.1.0"),
+                ("0.3.0", ["0.1.0", "0.2.0", "0.3.0"], {"0.1.0", "0.3.0"}, "has not all of 0.2.0"),
+                ("0.2.0", ["0.3.0", "0.2.0"], {"0.3.0"}, "not in order")):
+            fault, = faults_of_versions(project, listed, fixtures)
+            self.assertIn(word, fault)
 
 
 def add_tests():

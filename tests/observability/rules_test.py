@@ -4,6 +4,7 @@
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -86,6 +87,27 @@ class Rules(unittest.TestCase):
         rule = alerts()["NeurontraceFewDescriptors"]
         for name in ("kDescriptorsForFiles", "kGrpcConnectionsMax"):
             self.assertIn(f", {limits[name].replace(chr(39), '')})", rule, name)
+
+    def test_what_is_inhibited_is_there_and_inhibits_nothing_in_a_circle(self):
+        text = (FOLDER / "alertmanager.yaml").read_text()
+        found = re.findall(r"^  - source_matchers: (.*)\n    target_matchers:\n      - (.*)\n    equal: \[cluster", text,
+                           re.MULTILINE)
+        self.assertEqual(len(found), text.count("source_matchers"))
+        inhibited = {}
+        for source, target in found:
+            sources, targets = (set(re.findall(r"Neurontrace\w+", half)) for half in (source, target))
+            self.assertEqual((sources | targets) - alerts().keys(), set())
+            for name in sources:
+                inhibited.setdefault(name, set()).update(targets)
+        for name, targets in inhibited.items():
+            for target in targets:  # or both would be silent
+                self.assertNotIn(name, inhibited.get(target, ()), f"{name} and {target}")
+
+    @unittest.skipUnless(shutil.which("amtool"), "there is no amtool on the PATH")
+    def test_the_example_of_alertmanager_is_accepted(self):
+        done = subprocess.run(["amtool", "check-config", FOLDER / "alertmanager.yaml"], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_the_sample_configuration_is_accepted(self):
         self.promtool("check", "config", "prometheus.yaml")

@@ -108,7 +108,20 @@ absl::Status Aggregator::StartServer(const AggregatorConfig& config) {
       server_port_,
       ServerPort::Listen({.address = config.listen,
                           .descriptors_max = ServerPort::DescriptorsForConnections(),
-                          .refused = [this] { metrics_.connections_refused.Increment(); }}));
+                          .refused =
+                              [this](ServerPort::Refusal why) {
+                                (why == ServerPort::Refusal::kAddress
+                                     ? metrics_.connections_refused_address
+                                     : metrics_.connections_refused_descriptors)
+                                    .Increment();
+                              },
+                          .crowded =
+                              [](const std::string& address) {
+                                SPDLOG_WARN(
+                                    "{} has as many connections as one address may have here: "
+                                    "further ones are closed",
+                                    address);
+                              }}));
   // With a file of access tokens may come at any time.
   server_port_->AddTo(
       builder, MakeServerCredentials(config.security, std::move(guard), !config.access.empty()));

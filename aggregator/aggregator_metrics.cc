@@ -16,6 +16,14 @@ prometheus::Counter& Counter(prometheus::Registry& registry, const char* name, c
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
 }
 
+prometheus::Counter& RefusedConnections(prometheus::Registry& registry, const char* reason) {
+  return prometheus::BuildCounter()
+      .Name("neurontrace_aggregator_connections_refused_total")
+      .Help("Connections closed at once")
+      .Register(registry)
+      .Add({{"reason", reason}});
+}
+
 prometheus::Histogram& Seconds(prometheus::Registry& registry, const char* name, const char* help) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add(
       {},
@@ -50,8 +58,8 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
                              "Watches of captures that were ended, as nobody read them")),
       audit_failures(Counter(registry, "neurontrace_aggregator_audit_failures_total",
                              "Lines of the audit log that could not be written")),
-      connections_refused(Counter(registry, "neurontrace_aggregator_connections_refused_total",
-                                  "Connections closed at once, for want of descriptors")),
+      connections_refused_descriptors(RefusedConnections(registry, "descriptors")),
+      connections_refused_address(RefusedConnections(registry, "address")),
       captures_begun(Counter(registry, "neurontrace_aggregator_captures_begun_total",
                              "Captures that began to record")),
       captures_not_begun(Counter(registry, "neurontrace_aggregator_captures_not_begun_total",

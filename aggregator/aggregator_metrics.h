@@ -35,7 +35,8 @@ struct AggregatorMetrics {
   prometheus::Counter& watches_refused;
   prometheus::Counter& watches_unread;
   prometheus::Counter& audit_failures;
-  prometheus::Counter& connections_refused;
+  prometheus::Counter& connections_refused_descriptors;
+  prometheus::Counter& connections_refused_address;
   prometheus::Counter& captures_begun;
   prometheus::Counter& captures_not_begun;
   prometheus::Histogram& arm_seconds;

@@ -23,6 +23,9 @@ inline constexpr size_t kPemBytesMax = 1u << 20;
 
 // The headers of a call, its token with them. Larger: gRPC refuses the call.
 inline constexpr int kGrpcMetadataBytesMax = 16 << 10;
+// Of all connections that a port takes, an address has at most so many times as many as are free:
+// three quarters where nobody else is there. Further ones are closed at once, and counted.
+inline constexpr int kGrpcConnectionsPerFree = 3;
 // Calls at once on one connection. Further ones wait at the client.
 inline constexpr int kGrpcStreamsPerConnectionMax = 128;
 // Connections at once, as far as the process's limit of open files lets them: half of it, or as

@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kAcceptsPerTurn = 64;
 constexpr uint64_t kPauseNs = 100'000'000;
+constexpr uint64_t kSweepPauseNs = 1'000'000'000;
 
 struct FreeAddresses {
   void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
@@ -41,6 +42,13 @@ uint16_t PortOf(int socket) {
   getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size);
   // The port is at the same place in both families.
   return ntohs(reinterpret_cast<const sockaddr_in*>(&name)->sin_port);
+}
+
+std::string HostWords(const sockaddr_storage& name) {
+  char host[NI_MAXHOST] = "an address without a name";
+  getnameinfo(reinterpret_cast<const sockaddr*>(&name), sizeof name, host, sizeof host, nullptr, 0,
+              NI_NUMERICHOST);
+  return host;
 }
 
 // Invalid, with errno: the machine has no such address, or the port is taken.
@@ -115,7 +123,10 @@ absl::StatusOr<std::unique_ptr<ServerPort>> ServerPort::Listen(Options options) 
 }
 
 ServerPort::ServerPort(Options options, std::vector<UniqueFd> sockets, uint16_t port)
-    : options_(std::move(options)), sockets_(std::move(sockets)), port_(port) {}
+    : options_(std::move(options)),
+      sockets_(std::move(sockets)),
+      port_(port),
+      shares_(options_.descriptors_max) {}
 
 ServerPort::~ServerPort() {
   loop_.Quit();
@@ -141,22 +152,44 @@ void ServerPort::Watch(int socket) {
 
 void ServerPort::AcceptAll(int socket) {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    UniqueFd connection(accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    sockaddr_storage peer = {};
+    socklen_t size = sizeof peer;
+    UniqueFd connection(
+        accept4(socket, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection.valid()) {
       // Those that were closed while they waited are errors here as well: accept(2).
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) Pause(socket);
       return;
     }
-    // The lowest free number, so that as many as this are open.
-    if (connection.get() >= options_.descriptors_max) {
-      if (options_.refused) options_.refused();
-      continue;
-    }
+    if (!Admit(connection.get(), peer)) continue;
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.listener_fd = socket;
     parameters.fd = connection.release();
     acceptor_->HandleNewConnection(&parameters);
   }
+}
+
+bool ServerPort::Admit(int connection, const sockaddr_storage& peer) {
+  // The lowest free number, so that as many as this are open.
+  if (connection >= options_.descriptors_max) {
+    Refuse(Refusal::kDescriptors);
+    return false;
+  }
+  if (shares_.Take(connection, peer)) return true;
+  // gRPC closes connections and tells nobody.
+  if (may_sweep_) {
+    may_sweep_ = false;
+    loop_.PostDelayedTask([this] { may_sweep_ = true; }, kSweepPauseNs);
+    shares_.Sweep();
+    if (shares_.Take(connection, peer)) return true;
+    if (options_.crowded) options_.crowded(HostWords(peer));
+  }
+  Refuse(Refusal::kAddress);
+  return false;
+}
+
+void ServerPort::Refuse(Refusal why) const {
+  if (options_.refused) options_.refused(why);
 }
 
 void ServerPort::Pause(int socket) {

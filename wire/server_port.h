@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "base/event_loop.h"
 #include "base/unique_fd.h"
+#include "wire/connection_shares.h"
 
 namespace neurontrace {
 
@@ -21,15 +22,19 @@ namespace neurontrace {
 // descriptors say (on_read in src/core/lib/iomgr/tcp_server_posix.cc), and nobody is told.
 //
 // Listen, AddTo, start the server, Start; destroy it before the server is shut down. Not
-// thread-safe; `refused` is called on a thread of its own.
+// thread-safe; what is in the options is called on a thread of its own.
 class ServerPort {
  public:
+  enum class Refusal : uint8_t { kDescriptors, kAddress };
   struct Options {
     std::string address;  // as CheckAddress wants it; port 0: any
     // Connections get the descriptors below this number. Further ones are closed at once, so that
-    // descriptors are left for files.
+    // descriptors are left for files; likewise those of an address that has its share, see
+    // ConnectionShares.
     int descriptors_max = 0;
-    std::function<void()> refused;  // each of those; may be null
+    std::function<void(Refusal)> refused;  // each of those; may be null
+    // At most once a second: the address that has its share; may be null.
+    std::function<void(const std::string&)> crowded;
   };
 
   // Binds to every address of the host that this machine has; connections wait until Start.
@@ -53,11 +58,16 @@ class ServerPort {
   void Watch(int socket);
   void AcceptAll(int socket);
   void Pause(int socket);
+  // Whether the connection may stay.
+  bool Admit(int connection, const sockaddr_storage& peer);
+  void Refuse(Refusal why) const;
 
   const Options options_;
   const std::vector<UniqueFd> sockets_;
   const uint16_t port_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  ConnectionShares shares_;  // on the thread
+  bool may_sweep_ = true;    // on the thread
   EventLoop loop_;
   std::thread thread_;
 };

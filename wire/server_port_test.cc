@@ -32,20 +32,44 @@ UniqueFd NewSocket() { return UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXE
 
 UniqueFd AnyDescriptor() { return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
-void Connect(const UniqueFd& socket, uint16_t port) {
+// From 127.0.0.`from`.
+void Connect(const UniqueFd& socket, uint16_t port, uint32_t from = 1) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + from);
+  ASSERT_EQ(bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   ASSERT_EQ(connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
 }
 
+// The process's limit of open files, as it was when this goes.
+class FileLimit {
+ public:
+  FileLimit() { getrlimit(RLIMIT_NOFILE, &before_); }
+  ~FileLimit() { Restore(); }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+
+  int Set(rlim_t files) const {
+    const rlimit limit = {.rlim_cur = files, .rlim_max = before_.rlim_max};
+    return setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  int Restore() const { return setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_ = {};
+};
+
 class ServerPortTest : public ::testing::Test {
  protected:
   void Start(const std::string& address, int descriptors_max) {
-    auto port = ServerPort::Listen({.address = address,
-                                    .descriptors_max = descriptors_max,
-                                    .refused = [this] { ++refused_; }});
+    auto port =
+        ServerPort::Listen({.address = address,
+                            .descriptors_max = descriptors_max,
+                            .refused = [this](ServerPort::Refusal why) {
+                              ++(why == ServerPort::Refusal::kAddress ? crowded_ : refused_);
+                            }});
     ASSERT_TRUE(port.ok()) << port.status();
     port_ = *std::move(port);
     grpc::ServerBuilder builder;
@@ -76,6 +100,7 @@ class ServerPortTest : public ::testing::Test {
 
   PeerService service_;
   std::atomic<int> refused_ = 0;
+  std::atomic<int> crowded_ = 0;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<ServerPort> port_;
 };
@@ -107,14 +132,45 @@ TEST_F(ServerPortTest, ClosesAtOnceWhatWouldLeaveNoDescriptorsForFiles) {
   Call("127.0.0.1");
 }
 
+TEST_F(ServerPortTest, OneAddressCannotTakeAllConnections) {
+  constexpr int kNumbers = 120;
+  const int first = AnyDescriptor().get();
+  Start("127.0.0.1:0", first + kNumbers);
+  // The strangers' own ends are out of the way.
+  std::vector<UniqueFd> strangers;
+  const auto connect = [&](uint32_t from) {
+    UniqueFd low = NewSocket();
+    UniqueFd socket(fcntl(low.get(), F_DUPFD_CLOEXEC, first + 2 * kNumbers));
+    low.Close();
+    Connect(socket, port_->port(), from);
+    return socket;
+  };
+  const auto is_refused = [&](const UniqueFd& socket) {
+    char byte = 0;
+    return recv(socket.get(), &byte, 1, 0) == 0;  // and not gRPC's first words
+  };
+  while (strangers.size() < 2 * kNumbers && crowded_ == 0) {
+    strangers.push_back(connect(2));
+    if (is_refused(strangers.back())) break;
+  }
+  EXPECT_GT(crowded_, 0);
+  EXPECT_GT(strangers.size(), kNumbers / 2);
+  EXPECT_EQ(refused_, 0) << "numbers are left";
+  EXPECT_FALSE(is_refused(connect(3))) << "others are let in";
+  Call("127.0.0.1");
+  // Who has closed them may come again, a second later at the most.
+  strangers.clear();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  bool is_in = false;
+  while (!is_in && std::chrono::steady_clock::now() < deadline) is_in = !is_refused(connect(2));
+  EXPECT_TRUE(is_in);
+}
+
 TEST_F(ServerPortTest, GoesOnWhenDescriptorsAreThereAgain) {
   Start("127.0.0.1:0", 1 << 20);
   UniqueFd waiting = NewSocket();
-  rlimit before = {};
-  getrlimit(RLIMIT_NOFILE, &before);
-  const rlimit few = {.rlim_cur = static_cast<rlim_t>(AnyDescriptor().get() + 8),
-                      .rlim_max = before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const FileLimit limit;
+  ASSERT_EQ(limit.Set(static_cast<rlim_t>(AnyDescriptor().get() + 8)), 0);
   std::vector<UniqueFd> taken;
   do {
     taken.push_back(AnyDescriptor());
@@ -124,7 +180,7 @@ TEST_F(ServerPortTest, GoesOnWhenDescriptorsAreThereAgain) {
   pollfd spoken = {.fd = waiting.get(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(poll(&spoken, 1, 300), 0);
   taken.clear();
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_EQ(limit.Restore(), 0);
   // gRPC's first words of HTTP/2.
   EXPECT_EQ(poll(&spoken, 1, 60'000), 1);
   char byte = 0;

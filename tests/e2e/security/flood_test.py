@@ -2,17 +2,22 @@
 """What strangers can do to the ports and sockets that are there for others: many connections, slow ones, garbage. A
 capture that goes on meanwhile is whole, and nothing crashes."""
 
+import errno
 import os
 import resource
 import socket
 import ssl
+import threading
 import time
+from pathlib import Path
 
 import suite
 from fleet import wait_until
 from secure_case import SecureCase
 
 CONNECTIONS = 1_000
+LET_GO_S = 40  # four times what a handshake may take, on a busy machine
+FLOOD_S = 6
 
 
 class FloodTest(SecureCase):
@@ -26,9 +31,9 @@ class FloodTest(SecureCase):
         self.held = []
         self.addCleanup(lambda: [each.close() for each in self.held])
 
-    def connect(self):
+    def connect(self, source="127.0.0.1"):
         host, port = self.fleet.address.rsplit(":", 1)
-        connection = socket.create_connection((host, int(port)), timeout=30)
+        connection = socket.create_connection((host, int(port)), timeout=30, source_address=(source, 0))
         self.held.append(connection)
         return connection
 
@@ -46,19 +51,39 @@ class FloodTest(SecureCase):
         self.check_whole(capture)
 
     def test_more_connections_than_descriptors(self):
-        """Who comes when descriptors are left for files alone is sent away, and the port is there for who comes next."""
+        """Who comes when descriptors are left for files alone is sent away; the port is there for who comes next."""
         self.start_secure_fleet(aggregator_prefix=("prlimit", "--nofile=512:512"))
         capture = self.start_capture()
-        for _ in range(CONNECTIONS):
-            self.connect()
+        for i in range(CONNECTIONS):
+            self.connect(f"127.0.0.{2 + i % 200}")
         wait_until(lambda: self.closed() > CONNECTIONS / 2, "connections to be sent away")
         for each in self.held:
             each.close()
         wait_until(lambda: self.cli_as(self.admin, "status").returncode == 0, "the aggregator to answer")
         self.wait_for_events(capture, 200)
-        self.assertGreater(self.metric(self.fleet.aggregator, "neurontrace_aggregator_connections_refused_total"), 0)
+        self.assertGreater(self.connections_refused("descriptors"), 0)
         self.stop_capture(capture)
         self.check_whole(capture)
+
+    def test_more_connections_than_one_address_may_have(self):
+        """Others are let in all the time."""
+        self.start_secure_fleet(aggregator_prefix=("prlimit", "--nofile=512:512"))
+        capture = self.start_capture()
+        for _ in range(CONNECTIONS):
+            self.connect("127.0.0.2")
+        self.assertEqual(self.cli_as(self.admin, "status").returncode, 0)
+        wait_until(lambda: self.closed() > CONNECTIONS / 2, "connections to be sent away")
+        self.assertEqual(self.cli_as(self.admin, "status").returncode, 0)
+        self.assertGreater(self.connections_refused("address"), CONNECTIONS / 2)
+        self.assertEqual(self.connections_refused("descriptors"), 0)
+        self.fleet.aggregator.wait_for_line("127.0.0.2 has as many connections as one address may have")
+        self.wait_for_events(capture, 200)
+        self.stop_capture(capture)
+        self.check_whole(capture)
+
+    def connections_refused(self, reason):
+        name = f'neurontrace_aggregator_connections_refused_total{{reason="{reason}"}}'
+        return self.metric(self.fleet.aggregator, name)
 
     def closed(self):
         count = 0
@@ -76,26 +101,43 @@ class FloodTest(SecureCase):
         self.start_secure_fleet()
         capture = self.start_capture()
         hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(32)  # the beginning of a ClientHello
-        for words in (b"GET / HTTP/1.0\r\n\r\n", os.urandom(1 << 16), b"\0" * 4096, hello):
+        for words in (b"GET / HTTP/1.0\r\n\r\n", b"\xff" + os.urandom(1 << 16), b"\0" * 4096, hello):
             connection = self.connect()
-            try:
-                connection.sendall(words)
-            except OSError:
-                pass  # closed before all of it was sent
+            self.say(connection, words)
+            # TLS says what is wrong (an alert: 0x15), or nothing. Half a hello is waited for, ten seconds.
+            answer = self.hear_to_the_end(connection)
+            self.assertIn(answer[:1], (b"", b"\x15"), words[:16])
+            self.assertLess(len(answer), 64)
         self.speak_garbage_in_tls()
-        port = int(self.fleet.aggregator.wait_for_line("health on port").rsplit(" ", 1)[1])
-        for words in (b"GET /" + b"a" * (1 << 20), os.urandom(1 << 16), b"POST /triggers/x HTTP/1.1\r\n"
-                      b"Content-Length: 99999999999\r\n\r\n", b"GET /../../etc/passwd HTTP/1.0\r\n\r\n"):
-            with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-                try:
-                    connection.sendall(words)
-                    connection.settimeout(1)
-                    self.assertNotIn(b"root:", connection.recv(4096))
-                except OSError:
-                    pass  # closed, or nothing to say
+        self.speak_garbage_to_the_health_port()
         self.wait_for_events(capture, 200)
         self.stop_capture(capture)
         self.check_whole(capture)
+
+    def say(self, connection, words):
+        """As much of it as the other side takes before it hangs up."""
+        connection.settimeout(LET_GO_S)
+        try:
+            connection.sendall(words)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it has; what hear_to_the_end finds too
+
+    def hear_to_the_end(self, connection):
+        """All that the other side says until it hangs up, which it has to do in time."""
+        deadline = time.monotonic() + LET_GO_S
+        heard = b""
+        while time.monotonic() < deadline:
+            connection.settimeout(max(0.01, deadline - time.monotonic()))
+            try:
+                words = connection.recv(1 << 16)
+            except (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
+                return heard
+            except TimeoutError:
+                break
+            if not words:
+                return heard
+            heard += words
+        return self.fail(f"not let go within {LET_GO_S} s; it said {heard[:64]}")
 
     def speak_garbage_in_tls(self):
         """From somebody with a good certificate, over HTTP/2: what is no call, or too large a one."""
@@ -105,32 +147,90 @@ class FloodTest(SecureCase):
         preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
         settings = b"\0\0\0\4\0\0\0\0\0"
         huge = b"\xff\xff\xff\1\5\0\0\0\1"  # a HEADERS frame that says it has 16 MiB
-        for words in (os.urandom(1 << 14), preface + os.urandom(1 << 14), preface + settings + huge + b"\0" * (1 << 16)):
+        for words in (b"\xff" + os.urandom(1 << 14), preface + b"\xff" * (1 << 14),
+                      preface + settings + huge + b"\0" * (1 << 16)):
             secure = context.wrap_socket(self.connect(), server_hostname="localhost")
             self.held.append(secure)
-            try:
-                secure.sendall(words)
-                deadline = time.monotonic() + 20
-                while secure.recv(4096) and time.monotonic() < deadline:
-                    pass
-            except OSError:
-                pass  # closed in the middle
+            self.say(secure, words)
+            self.hear_to_the_end(secure)
+
+    def speak_garbage_to_the_health_port(self):
+        port = int(self.fleet.aggregator.wait_for_line("health on port").rsplit(" ", 1)[1])
+        refusal = rb"^HTTP/1\.[01] 4\d\d "
+        for words, answer in (
+                # Of these more comes than is read, so that the answer may be lost with the connection.
+                (b"GET /" + b"a" * (1 << 20), refusal + b"|^$"), (b"\xff" * (1 << 16), refusal + b"|^$"),
+                (b"POST /triggers/x HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", refusal),
+                (b"GET /../../etc/passwd HTTP/1.0\r\n\r\n", refusal)):
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+                self.say(connection, words)
+                self.assertRegex(self.hear_to_the_end(connection), answer)
 
     def test_strangers_at_the_agents_socket(self):
         self.start_secure_fleet()
         path = str(self.fleet.socket_of("i-0001"))
+        agent = self.fleet.agents["i-0001"]
         capture = self.start_capture()
-        for words in (b"", b"{}", os.urandom(4096), b"\xff" * 65536):
+        words = (b"{}", os.urandom(4096), b"\xff" * 65536)
+        for each in words:
             stranger = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             self.held.append(stranger)
-            try:
-                stranger.connect(path)
-                stranger.send(words)
-            except OSError:
-                pass  # another kind of socket, or refused
+            stranger.connect(path)
+            stranger.send(each)
+            self.assertEqual(self.hear_to_the_end(stranger), b"")
+        wait_until(lambda: self.metric(agent, "neurontrace_agent_taps_refused_total") == len(words), "three refusals")
+        agent.wait_for_line("was disconnected: ")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other_kind:
+            with self.assertRaises(OSError) as refused:
+                other_kind.connect(path)
+            self.assertEqual(refused.exception.errno, errno.EPROTOTYPE)
         self.wait_for_events(capture, 200)
         self.stop_capture(capture)
         self.check_whole(capture)
+
+    def test_a_flood_of_the_probe_port(self):
+        """Packets of strangers, faster than any agent asks: the agent's clock is measured on, one way or the other."""
+        self.start_secure_fleet()
+        self.fleet.wait_for_clocks(1)
+        port = self.probe_port()
+        end = time.monotonic() + FLOOD_S
+        floods = [threading.Thread(target=self.flood_probes, args=(port, end)) for _ in range(2)]
+        before = self.clock_exchanges()
+        for each in floods:
+            each.start()
+        try:
+            # An agent asks eight times a second, and three of four may be lost.
+            goal = before + 2 * FLOOD_S
+            wait_until(lambda: self.clock_exchanges() >= goal, "the clock to be measured on", FLOOD_S)
+            self.assertTrue(any(each.is_alive() for each in floods))
+        finally:
+            for each in floods:
+                each.join()
+        refused = "neurontrace_aggregator_probes_refused_total"
+        for reason in ("malformed", "unknown_key"):
+            self.assertGreater(self.metric(self.fleet.aggregator, f'{refused}{{reason="{reason}"}}'), 1_000)
+        self.fleet.wait_for_clocks(1)
+
+    def clock_exchanges(self):
+        return self.metric(self.fleet.agents["i-0001"], "neurontrace_agent_clock_exchanges_total")
+
+    def probe_port(self):
+        """Of the aggregator's one UDP socket that hears everybody."""
+        pid = self.fleet.aggregator.pid
+        files = [os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir()]
+        lines = [line.split() for line in Path(f"/proc/{pid}/net/udp").read_text().splitlines()[1:]]
+        ports = [int(line[1].split(":")[1], 16) for line in lines if f"socket:[{line[9]}]" in files
+                 and line[2] == "00000000:0000"]
+        self.assertEqual(len(ports), 1, ports)
+        return ports[0]
+
+    def flood_probes(self, port, end):
+        question = b"NTPB\1\1\0\0" + os.urandom(56)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            stranger.connect(("127.0.0.1", port))
+            while time.monotonic() < end:
+                for packet in (question, os.urandom(64), b"", os.urandom(1_400)):
+                    stranger.send(packet)
 
     def test_a_socket_path_that_is_somebody_elses(self):
         """An agent takes away a socket that nobody listens at; a file or a link that stands there it leaves alone."""

@@ -18,6 +18,16 @@ inline constexpr size_t kClockBacklogBatchesMax = 65'536;
 // Aggregator: calls of the ClockGateway that report, at once; beyond: refused.
 inline constexpr size_t kClockCallsMax = 32'768;
 
+// Aggregator: probes over UDP that are answered, of one key: an agent asks 8 times a second, and 64
+// times at once where clocks may have changed. Beyond: dropped, and counted.
+inline constexpr uint32_t kProbesPerSecondMax = 50;
+inline constexpr uint32_t kProbesAtOnceMax = 512;
+// Aggregator: packets that name a key and get no answer: forged, replayed, or beyond the former.
+// Beyond: whatever names the key is dropped without a look at its code, and counted; its agent asks
+// in a gRPC call meanwhile.
+inline constexpr uint32_t kProbeFailuresPerSecondMax = 1'000;
+inline constexpr uint32_t kProbeFailuresAtOnceMax = 2'000;
+
 // Evidence of one logical core's device clocks: executions under way, and spans without their
 // stops; the oldest are forgotten. What is kept of a capture for each of its physical cores;
 // beyond: every second execution or sync point, then every fourth ...
@@ -42,5 +52,8 @@ inline constexpr size_t kOrderEventsMax = size_t{1} << 20;
 inline constexpr size_t kOrderViolationsShownMax = 16;
 
 static_assert(kClockBatchBytesMax < kClockBacklogBytesMax, "a backlog holds any batch");
+
+static_assert(kProbesPerSecondMax < kProbeFailuresPerSecondMax &&
+              kProbesAtOnceMax < kProbeFailuresAtOnceMax);
 
 }  // namespace neurontrace::limits

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "trace/clock_limits.h"
+
 namespace neurontrace {
 
 // When to probe: small bursts, as the fastest of a few is worth more than their mean, twice a
@@ -14,6 +16,11 @@ class ProbeSchedule {
   static constexpr int kProbesPerBurst = 4;
   static constexpr int kProbesAtOnce = 7;  // in a beat of a rush
   static constexpr int kProbesPerRush = 64;
+  static constexpr int kBeatsPerSecond = 20;
+  static_assert(2 * kProbesPerBurst * kBeatsPerSecond / kBeatsPerBurst <=
+                        int{limits::kProbesPerSecondMax} &&
+                    4 * kProbesPerRush <= int{limits::kProbesAtOnceMax},
+                "far below what an aggregator answers");
 
   // `phase`: anything; of many agents, so that they do not all ask at once.
   explicit ProbeSchedule(uint64_t phase)

@@ -16,7 +16,7 @@ std::optional<ProbeKeys::Given> ProbeKeys::Give() {
   const std::lock_guard lock(mutex_);
   if (keys_.size() >= kKeysMax) return std::nullopt;
   while (keys_.contains(given.key_id)) given.key_id = random_.Next64();
-  keys_.emplace(given.key_id, Known{.cipher = ProbeCipher(given.key), .window = {}});
+  keys_.emplace(given.key_id, Known{.cipher = ProbeCipher(given.key)});
   return given;
 }
 
@@ -25,15 +25,27 @@ void ProbeKeys::TakeBack(uint64_t key_id) {
   keys_.erase(key_id);
 }
 
-ProbeKeys::Verdict ProbeKeys::Check(std::string_view packet, ProbeQuestion& question) {
+ProbeKeys::Verdict ProbeKeys::Check(std::string_view packet, uint64_t now_ns,
+                                    ProbeQuestion& question) {
   const std::optional<uint64_t> key_id = KeyIdOfQuestion(packet);
   if (!key_id) return Verdict::kMalformed;
   const std::lock_guard lock(mutex_);
   const auto known = keys_.find(*key_id);
   if (known == keys_.end()) return Verdict::kUnknownKey;
-  const auto genuine = known->second.cipher.DecodeQuestion(packet);
+  // By the key and not by the address, which is anybody's to write on a packet.
+  if (!known->second.failures.HasSome(now_ns)) return Verdict::kTooMany;
+  const Verdict verdict = Judge(known->second, packet, now_ns, question);
+  if (verdict != Verdict::kGenuine) known->second.failures.Take(now_ns);
+  return verdict;
+}
+
+ProbeKeys::Verdict ProbeKeys::Judge(Known& known, std::string_view packet, uint64_t now_ns,
+                                    ProbeQuestion& question) {
+  const auto genuine = known.cipher.DecodeQuestion(packet);
   if (!genuine) return Verdict::kForged;
-  if (!known->second.window.TakeNew(genuine->sequence)) return Verdict::kReplayed;
+  if (!known.window.TakeNew(genuine->sequence)) return Verdict::kReplayed;
+  if (!known.answers.HasSome(now_ns)) return Verdict::kTooMany;
+  known.answers.Take(now_ns);
   question = *genuine;
   return Verdict::kGenuine;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "base/random.h"
 #include "clock/probe_packet.h"
+#include "trace/clock_limits.h"
 
 namespace neurontrace {
 
@@ -26,6 +28,7 @@ class ProbeKeys {
     kUnknownKey,  // of nobody who is connected
     kForged,      // the code is not the key's
     kReplayed,    // it was here before, or is too old to know
+    kTooMany,     // more than limits::kProbesPerSecondMax, or too many that were none
   };
 
   // `random` outlives this; calls may come from any thread.
@@ -35,16 +38,33 @@ class ProbeKeys {
   std::optional<Given> Give();
   void TakeBack(uint64_t key_id);
 
-  // Judges a packet; kGenuine once for each question, which is then in `question`.
-  Verdict Check(std::string_view packet, ProbeQuestion& question);
+  // Judges a packet that came at `now_ns`, which does not go back; kGenuine once for each question,
+  // which is then in `question`.
+  Verdict Check(std::string_view packet, uint64_t now_ns, ProbeQuestion& question);
   // nullopt when the key was taken back meanwhile.
   std::optional<ProbePacket> Encode(const ProbeAnswer& answer);
 
  private:
+  // So many a second on average, and so many at once.
+  template <uint32_t kPerSecond, uint32_t kAtOnce>
+  class Allowance {
+   public:
+    bool HasSome(uint64_t now_ns) const { return due_ns_ <= now_ns + (kAtOnce - 1) * kEachNs; }
+    void Take(uint64_t now_ns) { due_ns_ = std::max(due_ns_, now_ns) + kEachNs; }
+
+   private:
+    static constexpr uint64_t kEachNs = 1'000'000'000 / kPerSecond;
+    uint64_t due_ns_ = 0;  // when all of it is there again
+  };
   struct Known {
     ProbeCipher cipher;
     ReplayWindow window;
+    Allowance<limits::kProbesPerSecondMax, limits::kProbesAtOnceMax> answers;
+    Allowance<limits::kProbeFailuresPerSecondMax, limits::kProbeFailuresAtOnceMax> failures;
   };
+
+  static Verdict Judge(Known& known, std::string_view packet, uint64_t now_ns,
+                       ProbeQuestion& question);
 
   Random& random_;
   std::mutex mutex_;

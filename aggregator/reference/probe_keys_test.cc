@@ -18,13 +18,14 @@ std::string_view View(const ProbePacket& packet) {
 
 class ProbeKeysTest : public testing::Test {
  protected:
-  Verdict Check(const ProbePacket& packet) { return keys_.Check(View(packet), question_); }
+  Verdict Check(const ProbePacket& packet) { return keys_.Check(View(packet), now_ns_, question_); }
 
   SeededRandom random_{1};
   ProbeKeys keys_{random_};
   ProbeKeys::Given given_ = *keys_.Give();
   ProbeCipher agent_{given_.key};
   ProbeQuestion question_;
+  uint64_t now_ns_ = 1'000'000'000'000;
 };
 
 TEST_F(ProbeKeysTest, TakesAQuestionOnce) {
@@ -38,7 +39,7 @@ TEST_F(ProbeKeysTest, TakesAQuestionOnce) {
 }
 
 TEST_F(ProbeKeysTest, RefusesWhatAnAgentDidNotAsk) {
-  EXPECT_EQ(keys_.Check("GET / HTTP/1.1", question_), Verdict::kMalformed);
+  EXPECT_EQ(keys_.Check("GET / HTTP/1.1", now_ns_, question_), Verdict::kMalformed);
   const ProbePacket unknown = agent_.Encode(ProbeQuestion{given_.key_id + 1, 1});
   EXPECT_EQ(Check(unknown), Verdict::kUnknownKey);
   ProbeCipher other(MakeProbeKey(random_));
@@ -62,6 +63,40 @@ TEST_F(ProbeKeysTest, KeepsTheNumbersOfAgentsApart) {
   ProbeCipher other(second.key);
   EXPECT_EQ(Check(agent_.Encode(ProbeQuestion{given_.key_id, 9})), Verdict::kGenuine);
   EXPECT_EQ(Check(other.Encode(ProbeQuestion{second.key_id, 9})), Verdict::kGenuine);
+}
+
+TEST_F(ProbeKeysTest, AnswersAKeySoOftenAndNotMore) {
+  uint64_t sequence = 0;
+  const auto answered = [&](uint32_t asked) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < asked; ++i) {
+      count += Check(agent_.Encode(ProbeQuestion{given_.key_id, ++sequence})) == Verdict::kGenuine;
+    }
+    return count;
+  };
+  EXPECT_EQ(answered(1'000), limits::kProbesAtOnceMax);
+  EXPECT_EQ(Check(agent_.Encode(ProbeQuestion{given_.key_id, ++sequence})), Verdict::kTooMany);
+  const ProbeKeys::Given second = *keys_.Give();
+  ProbeCipher other(second.key);
+  EXPECT_EQ(Check(other.Encode(ProbeQuestion{second.key_id, 1})), Verdict::kGenuine);
+  now_ns_ += 1'000'000'000;
+  EXPECT_EQ(answered(200), limits::kProbesPerSecondMax);
+}
+
+TEST_F(ProbeKeysTest, AFloodThatNamesAKeyIsDroppedUnread) {
+  ProbeCipher stranger(MakeProbeKey(random_));
+  const ProbePacket forged = stranger.Encode(ProbeQuestion{given_.key_id, 1});
+  for (uint32_t i = 0; i < limits::kProbeFailuresAtOnceMax; ++i) {
+    ASSERT_EQ(Check(forged), Verdict::kForged);
+  }
+  EXPECT_EQ(Check(forged), Verdict::kTooMany);
+  const ProbePacket genuine = agent_.Encode(ProbeQuestion{given_.key_id, 1});
+  EXPECT_EQ(Check(genuine), Verdict::kTooMany) << "nobody has looked whether it is";
+  const ProbeKeys::Given second = *keys_.Give();
+  ProbeCipher other(second.key);
+  EXPECT_EQ(Check(other.Encode(ProbeQuestion{second.key_id, 1})), Verdict::kGenuine);
+  now_ns_ += 2'000'000;
+  EXPECT_EQ(Check(genuine), Verdict::kGenuine);
 }
 
 TEST(ReferenceTimescale, IsRawAndAnOffset) {

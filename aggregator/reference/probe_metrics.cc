@@ -28,6 +28,7 @@ ProbeMetrics::ProbeMetrics(prometheus::Registry& registry)
       refused_unknown_key(MakeRefused(registry, "unknown_key")),
       refused_forged(MakeRefused(registry, "forged")),
       refused_replayed(MakeRefused(registry, "replayed")),
+      refused_too_many(MakeRefused(registry, "too_many")),
       send_errors(MakeCounter(registry, "neurontrace_aggregator_probe_send_errors_total",
                               "Answers that could not be sent")) {}
 

@@ -16,6 +16,7 @@ struct ProbeMetrics {
   prometheus::Counter& refused_unknown_key;
   prometheus::Counter& refused_forged;
   prometheus::Counter& refused_replayed;
+  prometheus::Counter& refused_too_many;
   prometheus::Counter& send_errors;
 };
 

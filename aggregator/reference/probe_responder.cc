@@ -78,6 +78,7 @@ class Receiver {
     const int received = recvmmsg(socket_, messages_.data(), kAtOnceMax, MSG_DONTWAIT, nullptr);
     if (received <= 0) return;
     stamps_.Look();
+    now_ns_ = deps_.clocks.RawNs();
     for (int i = 0; i < received; ++i) {
       Answer(messages_[static_cast<size_t>(i)], slots_[static_cast<size_t>(i)]);
     }
@@ -86,7 +87,7 @@ class Receiver {
  private:
   void Answer(const mmsghdr& message, Slot& slot) {
     ProbeQuestion question;
-    const auto verdict = deps_.keys.Check({slot.packet, message.msg_len}, question);
+    const auto verdict = deps_.keys.Check({slot.packet, message.msg_len}, now_ns_, question);
     if (verdict != ProbeKeys::Verdict::kGenuine) return CountRefused(verdict);
     const uint64_t without_kernel = stamps_.without_kernel();
     const uint64_t receive_raw_ns = stamps_.OnRaw(ReceiveStampNs(message.msg_hdr));
@@ -128,6 +129,8 @@ class Receiver {
         return deps_.metrics.refused_forged.Increment();
       case ProbeKeys::Verdict::kReplayed:
         return deps_.metrics.refused_replayed.Increment();
+      case ProbeKeys::Verdict::kTooMany:
+        return deps_.metrics.refused_too_many.Increment();
       case ProbeKeys::Verdict::kGenuine:
         return;
     }
@@ -136,6 +139,7 @@ class Receiver {
   const int socket_;
   const ProbeResponder::Deps& deps_;
   ReceiveStamps stamps_;
+  uint64_t now_ns_ = 0;  // raw; of the packets at hand
   std::array<Slot, kAtOnceMax> slots_;
   std::array<mmsghdr, kAtOnceMax> messages_;
 };

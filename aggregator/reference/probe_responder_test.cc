@@ -108,6 +108,21 @@ TEST_P(ProbeResponderTest, IsSilentToStrangers) {
   EXPECT_EQ(metrics_.refused_replayed.Value(), 1);
 }
 
+TEST_P(ProbeResponderTest, IsSilentToWhoAsksTooOften) {
+  const ProbeKeys::Given given = *keys_.Give();
+  ProbeCipher cipher(given.key);
+  // One after the other, so that none is lost on the way.
+  uint64_t sequence = 0;
+  while (metrics_.refused_too_many.Value() == 0 && sequence < 100'000) {
+    Send(cipher.Encode(ProbeQuestion{given.key_id, ++sequence}));
+    char packet[256];
+    while (recv(socket_.get(), packet, sizeof(packet), MSG_DONTWAIT) > 0) {
+    }
+  }
+  EXPECT_GT(metrics_.refused_too_many.Value(), 0);
+  EXPECT_GE(sequence, limits::kProbesAtOnceMax);
+}
+
 INSTANTIATE_TEST_SUITE_P(Hosts, ProbeResponderTest,
                          testing::Values("127.0.0.1", "0.0.0.0", "[::1]"));
 

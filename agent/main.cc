@@ -53,7 +53,10 @@ int main(int argc, char** argv) {
   log.SetLevel(config->log_level);
   log.SetFormat(config->log_format);
 
-  neurontrace::RaiseDescriptorLimit();
+  if (const absl::Status status = neurontrace::RaiseDescriptorLimit(); !status.ok()) {
+    std::fprintf(stderr, "neurontrace-agent: %s\n", std::string(status.message()).c_str());
+    return 1;
+  }
 
   neurontrace::SetUpGrpc([](std::string_view line) { spdlog::warn("{}", line); });
 

@@ -40,7 +40,10 @@ int main(int argc, char** argv) {
   log.SetFormat(config->log_format);
   if (config->store_check) return neurontrace::RunStoreCheck(*config, stdout, stderr);
 
-  neurontrace::RaiseDescriptorLimit();
+  if (const absl::Status status = neurontrace::RaiseDescriptorLimit(); !status.ok()) {
+    std::fprintf(stderr, "neurontrace-aggregator: %s\n", std::string(status.message()).c_str());
+    return 1;
+  }
 
   // Debian's Abseil looks for deadlocks at every lock, and gRPC takes many.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

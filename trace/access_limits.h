@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+
+#include "trace/daemon_limits.h"
+#include "trace/limits.h"
 
 // Limits of who may do what: of the file that says so, of tokens, of connections and of the audit
 // log.
@@ -28,16 +32,38 @@ inline constexpr int kGrpcMetadataBytesMax = 16 << 10;
 inline constexpr int kGrpcConnectionsPerFree = 3;
 // Calls at once on one connection. Further ones wait at the client.
 inline constexpr int kGrpcStreamsPerConnectionMax = 128;
-// Connections at once, as far as the process's limit of open files lets them: half of it, or as
-// many as these, are for files. Further ones are closed at once, and counted.
-inline constexpr int kGrpcConnectionsMax = 32'768;
-inline constexpr int kDescriptorsForFiles = 1'024;
+// Channels of an agent: orders, chunks, artifacts, and two for its clocks. Three have a call all
+// the time; a connection without one ends by itself.
+inline constexpr int kGrpcChannelsPerAgent = 5;
+// Connections at once, as far as the process's limit of open files lets them: half of it, or
+// kDescriptorsForFiles, are for files. Further ones are closed at once, and counted.
+inline constexpr int kGrpcConnectionsMax = 98'304;
+inline constexpr int kGrpcConnectionsOfOthers = 8'192;  // operators, and agents that return
+inline constexpr uint64_t kDescriptorsForFiles = 1'024;
+constexpr uint64_t DescriptorsForFiles(uint64_t descriptors) {
+  return std::min(descriptors / 2, kDescriptorsForFiles);
+}
+// Of those for files, what the store keeps open of its tables and blobs; the rest is for its log
+// and manifest, the health port, exports and questions to other services.
+constexpr uint64_t StoreFilesOpenMax(uint64_t descriptors) {
+  return DescriptorsForFiles(descriptors) / 2;
+}
 // What a daemon raises its limit of open files to, where it may.
-inline constexpr int kDescriptorsMax = 65'536;
+inline constexpr uint64_t kDescriptorsMax = 131'072;
+// Where it may have less than this, it does not start.
+inline constexpr uint64_t kDescriptorsMin = 512;
 // A connection without a call for as long is closed; who has one to make connects again.
 inline constexpr int kGrpcConnectionIdleMsMax = 300'000;
 // From a connection's first byte to its last of TLS and HTTP/2's settings. Later: closed.
 inline constexpr int kGrpcHandshakeMsMax = 10'000;
+
+static_assert(kGrpcConnectionsMax >=
+                  int{kAgentsMax} * kGrpcChannelsPerAgent + kGrpcConnectionsOfOthers,
+              "as many agents as there may be can connect");
+static_assert(kDescriptorsMax >= kGrpcConnectionsMax + kDescriptorsForFiles);
+static_assert(DescriptorsForFiles(kDescriptorsMin) - StoreFilesOpenMax(kDescriptorsMin) >=
+                  kHealthConnectionsMax + 32,
+              "the health port alone may have so many");
 
 // Calls that last as long as their reader likes, each with a thread: watches of captures here,
 // exports in export_limits.h. At once, and of one caller where callers have names; further ones are

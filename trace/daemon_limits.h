@@ -21,7 +21,7 @@ inline constexpr size_t kLogLineBytesMax = 16u << 10;
 inline constexpr size_t kLogWarningsKept = 50;
 
 // Of the HTTP port: connections. Beyond: the oldest one is closed.
-inline constexpr size_t kHealthConnectionsMax = 256;
+inline constexpr size_t kHealthConnectionsMax = 96;
 // How long a request may take to come, its head and its body each, and its answer to be taken, and
 // what was sent besides. Later: closed.
 inline constexpr int kHealthRequestMsMax = 2'000;

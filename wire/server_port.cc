@@ -102,7 +102,7 @@ absl::Status BindAll(const std::string& host, uint16_t& port, std::vector<Unique
 int ServerPort::DescriptorsForConnections() {
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
-  const rlim_t files = std::min<rlim_t>(limit.rlim_cur / 2, limits::kDescriptorsForFiles);
+  const rlim_t files = limits::DescriptorsForFiles(limit.rlim_cur);
   return static_cast<int>(std::min<rlim_t>(limit.rlim_cur - files, limits::kGrpcConnectionsMax));
 }
 

@@ -4,11 +4,13 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/table.h>
+#include <sys/resource.h>
 
 #include <memory>
 #include <string>
 
 #include "aggregator/store/rocksdb_log.h"
+#include "trace/access_limits.h"
 
 namespace neurontrace {
 namespace {
@@ -33,6 +35,13 @@ class ResumedByWriters final : public rocksdb::EventListener {
     if (reason != rocksdb::BackgroundErrorReason::kCompaction) *auto_recovery = false;
   }
 };
+
+// What accepts connections leaves so many descriptors for files, also where they are few.
+int FilesOpenMax() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return static_cast<int>(limits::StoreFilesOpenMax(limit.rlim_cur));
+}
 
 rocksdb::ColumnFamilyOptions FamilyOptions(Family family,
                                            const std::shared_ptr<rocksdb::Cache>& cache) {
@@ -76,7 +85,7 @@ rocksdb::DBOptions DatabaseOptions(rocksdb::Env* env) {
   options.max_background_jobs = 2;
   options.info_log = std::make_shared<RocksDbLog>();
   options.listeners.push_back(std::make_shared<ResumedByWriters>());
-  options.max_open_files = 512;
+  options.max_open_files = FilesOpenMax();
   options.avoid_flush_during_shutdown = true;  // the log has all of it
   options.bytes_per_sync = kMiB;               // spreads the writing of large files
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;

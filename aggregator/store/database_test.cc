@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -12,6 +13,7 @@
 
 #include "aggregator/store/full_disk.h"
 #include "aggregator/store/store_test_support.h"
+#include "trace/access_limits.h"
 
 namespace neurontrace {
 namespace {
@@ -101,6 +103,18 @@ TEST(DatabaseTest, AResumeThatRocksDbNeverEndsIsGivenUp) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ((*again)->Get(Family::kMeta, "a").value(), "1");
   EXPECT_TRUE((*again)->Put(Family::kMeta, "e", "5", true).ok());
+}
+
+TEST(DatabaseOptionsTest, LeavesHalfOfTheDescriptorsForFilesToOthers) {
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 600;  // more than this process has open
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const int files_open = DatabaseOptions(nullptr).max_open_files;
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(files_open, 150);
+  EXPECT_EQ(limits::StoreFilesOpenMax(1u << 20), 512u);
 }
 
 }  // namespace

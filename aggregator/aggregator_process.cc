@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/agents_table.h"
 #include "aggregator/aggregator.h"
 #include "base/build_facts.h"
 #include "base/call_on.h"
@@ -23,17 +24,6 @@ namespace {
 constexpr std::chrono::milliseconds kStatusPatience{2'000};
 
 std::string Seconds(uint64_t ns) { return fmt::format("{:.1f} s", static_cast<double>(ns) * 1e-9); }
-
-StatusTable AgentsTable(const AgentRegistry& registry, uint64_t now_realtime_ns) {
-  StatusTable table{"Agents", {"instance", "agent", "version", "connected", "workers", "seen"}, {}};
-  for (const auto& [id, agent] : registry.agents()) {
-    const uint64_t seen_ns = std::min(agent.last_seen_realtime_ns, now_realtime_ns);
-    table.rows.push_back({agent.info.instance_id, id, agent.info.agent_version,
-                          agent.connection ? "yes" : "no", std::to_string(agent.workers.size()),
-                          Seconds(now_realtime_ns - seen_ns) + " ago"});
-  }
-  return table;
-}
 
 StatusTable CapturesTable(const Coordinator& coordinator, const StoreQuota& quota,
                           uint64_t now_realtime_ns) {

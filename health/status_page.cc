@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -52,7 +53,7 @@ void AppendEscaped(std::string_view text, std::string& html) {
   }
 }
 
-void AppendTable(const StatusTable& table, std::string& html) {
+void AppendTable(const StatusTable& table, size_t rows_max, std::string& html) {
   html += "<h2>";
   AppendEscaped(table.title, html);
   html += "</h2>\n";
@@ -69,7 +70,7 @@ void AppendTable(const StatusTable& table, std::string& html) {
     }
     html += "</tr>\n";
   }
-  const size_t shown = std::min(table.rows.size(), limits::kStatusRowsMax);
+  const size_t shown = std::min(table.rows.size(), rows_max);
   for (size_t i = 0; i < shown; ++i) {
     html += "<tr>";
     for (const std::string& cell : table.rows[i]) {
@@ -113,19 +114,32 @@ std::string ValueOf(prometheus::MetricType type, const prometheus::ClientMetric&
   }
 }
 
-StatusTable TableOf(const std::vector<prometheus::MetricFamily>& families) {
-  StatusTable table{"Numbers", {"metric", "labels", "value", "says"}, {}};
-  for (const prometheus::MetricFamily& family : families) {
-    for (const prometheus::ClientMetric& metric : family.metric) {
-      std::string labels;
-      for (const auto& label : metric.label) {
-        labels += fmt::format("{}{}={}", labels.empty() ? "" : " ", label.name, label.value);
-      }
-      table.rows.push_back(
-          {family.name, std::move(labels), ValueOf(family.type, metric), family.help});
+// The series of one metric, so that one of many instances hides no other metric.
+void AddRows(const prometheus::MetricFamily& family, StatusTable& table) {
+  std::vector<std::vector<std::string>> rows;
+  for (const prometheus::ClientMetric& metric : family.metric) {
+    std::string labels;
+    for (const auto& label : metric.label) {
+      labels += fmt::format("{}{}={}", labels.empty() ? "" : " ", label.name, label.value);
     }
+    rows.push_back({family.name, std::move(labels), ValueOf(family.type, metric), family.help});
   }
-  std::sort(table.rows.begin(), table.rows.end());
+  std::sort(rows.begin(), rows.end());
+  if (rows.size() > limits::kStatusMetricRowsMax) {
+    const size_t more = rows.size() - limits::kStatusMetricRowsMax;
+    rows.resize(limits::kStatusMetricRowsMax);
+    rows.push_back({family.name, fmt::format("{} more", more), "", "all of them are at /metrics"});
+  }
+  std::move(rows.begin(), rows.end(), std::back_inserter(table.rows));
+}
+
+StatusTable NumbersTable(const std::vector<prometheus::MetricFamily>& families) {
+  StatusTable table{"Numbers", {"metric", "labels", "value", "says"}, {}};
+  std::vector<const prometheus::MetricFamily*> by_name;
+  for (const prometheus::MetricFamily& family : families) by_name.push_back(&family);
+  std::sort(by_name.begin(), by_name.end(),
+            [](const auto* a, const auto* b) { return a->name < b->name; });
+  for (const prometheus::MetricFamily* const family : by_name) AddRows(*family, table);
   return table;
 }
 
@@ -142,8 +156,11 @@ std::string RenderStatusPage(const StatusPage& page, const std::string& conditio
   AppendEscaped(page.build, html);
   html += "</p>\n";
   AppendConditions(conditions, html);
-  for (const StatusTable& table : page.tables(is_local)) AppendTable(table, html);
-  AppendTable(TableOf(metrics), html);
+  for (const StatusTable& table : page.tables(is_local)) {
+    AppendTable(table, limits::kStatusRowsMax, html);
+  }
+  const StatusTable numbers = NumbersTable(metrics);
+  AppendTable(numbers, numbers.rows.size(), html);
   html += "</body></html>\n";
   return html;
 }

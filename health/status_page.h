@@ -26,7 +26,8 @@ struct StatusPage {
 };
 
 // The page as HTML without scripts: the conditions of HealthState::Describe, the tables, and the
-// metrics. At most limits::kStatusRowsMax rows of each; what is left out is said.
+// metrics. At most limits::kStatusRowsMax rows of a table and limits::kStatusMetricRowsMax of a
+// metric; what is left out is said.
 std::string RenderStatusPage(const StatusPage& page, const std::string& conditions, bool is_local,
                              const std::vector<prometheus::MetricFamily>& metrics);
 

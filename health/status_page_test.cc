@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <prometheus/counter.h>
+#include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
@@ -71,6 +72,28 @@ TEST(StatusPage, ShowsTheMetricsWithTheirLabels) {
   const std::string html = Render({}, "ok\n", true, registry.Collect());
   EXPECT_THAT(html, HasSubstr("<td>nt_total<td>kind=a<td>3<td>Things"));
   EXPECT_THAT(html, HasSubstr("<td>nt_seconds<td><td>2 times, 1 in the mean<td>Time"));
+}
+
+// Of a fleet of 300, whose clocks are a series each, and with more metrics than a table has rows.
+TEST(StatusPage, AMetricWithManySeriesHidesNoOther) {
+  prometheus::Registry registry;
+  auto& bounds = prometheus::BuildGauge().Name("nt_bound_seconds").Help("").Register(registry);
+  for (int i = 100; i < 400; ++i) bounds.Add({{"instance_id", std::to_string(i)}}).Set(1);
+  for (size_t i = 0; i < limits::kStatusRowsMax + 1; ++i) {
+    prometheus::BuildGauge()
+        .Name("nt_x" + std::to_string(i))
+        .Help("")
+        .Register(registry)
+        .Add({})
+        .Set(7);
+  }
+  const std::string html = Render({}, "ok\n", true, registry.Collect());
+  EXPECT_THAT(html,
+              AllOf(HasSubstr("<td>instance_id=107<td>1<td>"), Not(HasSubstr("instance_id=108")),
+                    HasSubstr("<td>nt_bound_seconds<td>292 more<td>")));
+  for (size_t i = 0; i < limits::kStatusRowsMax + 1; ++i) {
+    EXPECT_THAT(html, HasSubstr("<td>nt_x" + std::to_string(i) + "<td><td>7<td>"));
+  }
 }
 
 }  // namespace

@@ -40,8 +40,10 @@ static_assert(kHealthWaitingMax < kHealthThreads, "probes and metrics always fin
 // Far above what a slow disk makes it wait.
 inline constexpr uint64_t kSequenceStuckNs = 120'000'000'000;
 
-// Rows of one table of /statusz; further ones are counted below it.
+// Rows of one table of /statusz, and, in that of its numbers, of one metric, of which the code has
+// so many; further ones are counted.
 inline constexpr size_t kStatusRowsMax = 256;
+inline constexpr size_t kStatusMetricRowsMax = 8;
 // A cell. Longer: cut.
 inline constexpr size_t kStatusCellBytesMax = 512;
 

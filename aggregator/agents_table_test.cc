@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/agents_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace neurontrace {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+TEST(AgentsTable, WhoIsNotConnectedComesFirst) {
+  AgentRegistry registry;
+  uint64_t connection = 0;
+  for (const char* const id : {"a", "b", "c", "d"}) {
+    ASSERT_TRUE(registry
+                    .Connect({.protocol_version = kProtocolVersion,
+                              .agent_id = id,
+                              .instance_id = std::string("i-") + id},
+                             ++connection, 10 * kSecond)
+                    .ok());
+  }
+  ASSERT_TRUE(registry.Disconnect("b", 2, 20 * kSecond));
+  ASSERT_TRUE(registry.Disconnect("d", 4, 30 * kSecond));
+  const StatusTable table = AgentsTable(registry, 40 * kSecond);
+  ASSERT_EQ(table.rows.size(), 4u);
+  EXPECT_THAT(table.rows[0], ElementsAre("i-d", "d", "", "no", "0", "10.0 s ago"));
+  EXPECT_THAT(table.rows[1], ElementsAre("i-b", "b", "", "no", "0", "20.0 s ago"));
+  EXPECT_THAT(table.rows[2], ElementsAre("i-a", "a", "", "yes", "0", "30.0 s ago"));
+  EXPECT_EQ(table.rows[3][0], "i-c");
+}
+
+}  // namespace
+}  // namespace neurontrace

@@ -79,9 +79,8 @@ int main(int argc, char** argv) {
                         return read;
                       }});
   if (signal_fd < 0 || !agent.ok()) {
-    std::fprintf(
-        stderr, "neurontrace-agent: %s\n",
-        signal_fd < 0 ? "cannot watch for signals" : std::string(agent.status().message()).c_str());
+    spdlog::critical(
+        "{}", signal_fd < 0 ? "cannot watch for signals" : std::string(agent.status().message()));
     return 1;
   }
   std::printf("listening on %s, health on port %d\n", config->socket.c_str(),

@@ -65,8 +65,7 @@ int main(int argc, char** argv) {
                   return read;
                 }});
   if (!aggregator.ok()) {
-    std::fprintf(stderr, "neurontrace-aggregator: %s\n",
-                 std::string(aggregator.status().message()).c_str());
+    SPDLOG_CRITICAL("{}", std::string(aggregator.status().message()));
     return 1;
   }
   std::printf("health on port %d\nlistening on %s\n", (*aggregator)->health_port(),

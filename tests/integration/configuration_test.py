@@ -83,6 +83,21 @@ class Configuration(FleetCase):
         self.assertIn("<td>drain-seconds<td>3", html)
         self.assertIn("ok aggregator", html)
 
+    def test_a_start_that_fails_says_so_in_the_format_of_the_log(self):
+        file = self.fleet.dir / "a-file"
+        file.write_text("")
+        for program, options in (("aggregator", ("--store", file, "--listen", "127.0.0.1:0")),
+                                 ("agent", ("--aggregator", "127.0.0.1:1", "--spool", "none", "--instance-id", "i-0001",
+                                            "--socket", file / "agent.sock"))):
+            with self.subTest(program):
+                done = subprocess.run([self.fleet.program(f"neurontrace-{program}"), *options, "--health-address",
+                                       "127.0.0.1:0", "--log-format", "json"], capture_output=True, text=True, timeout=30,
+                                      check=False)
+                self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+                lines = [json.loads(line) for line in done.stderr.splitlines()]
+                self.assertEqual((lines[-1]["level"], lines[-1]["program"]), ("critical", program))
+                self.assertIn(str(file), lines[-1]["message"])
+
     def validate(self, program, *options):
         return subprocess.run([self.fleet.program(program), *options, "--validate-config"], capture_output=True,
                               text=True, timeout=30, check=False)

@@ -53,6 +53,8 @@ MATRIX = {
     "agents-only": {"aggregator": {"enabled": False, "address": "aggregator.example:9400"},
                     "tls": {"certManager": {"issuerRef": {"name": "company"}}}},
     "aggregator-only": {"agent": {"enabled": False}},
+    # Where there is no package yaml nothing is rendered.
+    "load-balancer": yaml.safe_load((CHART / "examples" / "values" / "load_balancer.yaml").read_text(encoding="utf-8")) if yaml else {},
     "names": {"nameOverride": "traces", "fullnameOverride": "nt", "namespaceOverride": "elsewhere"},
 }
 # What is refused, and the value that the words have to name.

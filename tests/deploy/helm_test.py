@@ -20,9 +20,10 @@ class RenderTest(ChartCase):
         return {name: self.render(values, "--api-versions", POLICIES) for name, values in MATRIX.items()}
 
     def test_lint_finds_nothing(self):
-        done = self.helm("lint", "--strict", values=MINIMAL)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertNotRegex(done.stdout, r"\[(WARNING|ERROR)\]")
+        for values in MINIMAL, merged(MINIMAL, MATRIX["load-balancer"]):
+            done = self.helm("lint", "--strict", values=values)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertNotRegex(done.stdout, r"\[(WARNING|ERROR)\]")
 
     def test_every_render_is_what_kubernetes_takes(self):
         self.assertEqual(self.find_faults(self.renders()), "")
@@ -37,7 +38,7 @@ class RenderTest(ChartCase):
         self.assertIn("ServiceMonitor", self.find_faults({"broken": monitors}))
 
     def test_examples_are_what_kubernetes_takes(self):
-        texts = {path.stem: path.read_text(encoding="utf-8") for path in (CHART / "examples").iterdir()}
+        texts = {path.stem: path.read_text(encoding="utf-8") for path in (CHART / "examples").glob("*.yaml")}
         self.assertIn("worker", texts)
         self.assertEqual(self.find_faults(texts), "")
 
@@ -265,6 +266,18 @@ class ManifestTest(ChartCase):
         self.assertIn("localhost", aggregator["dnsNames"])
         self.assertEqual(things["Certificate", "neurontrace-agent"]["spec"]["uris"], ["neurontrace:agent"])
         self.assertEqual(things["Certificate", "neurontrace-operator"]["spec"]["uris"], ["neurontrace:operator"])
+
+    def test_a_load_balancer_has_both_protocols_and_is_let_in(self):
+        things = self.things(MATRIX["load-balancer"])
+        service = things["Service", "neurontrace-aggregator"]
+        self.assertEqual([(port["port"], port["protocol"]) for port in service["spec"]["ports"]], [(9400, "TCP"), (9400, "UDP")])
+        self.assertEqual(service["metadata"]["annotations"]["service.beta.kubernetes.io/aws-load-balancer-enable-tcp-udp-listener"],
+                         "true")
+        agents, *others = things["NetworkPolicy", "neurontrace-aggregator"]["spec"]["ingress"][0]["from"]
+        self.assertIn("podSelector", agents)
+        # Whoever the load balancer takes, the policy takes too.
+        self.assertLessEqual(set(service["spec"]["loadBalancerSourceRanges"]), {peer["ipBlock"]["cidr"] for peer in others})
+        self.assertIn("traces.example.com", things["Certificate", "neurontrace-aggregator"]["spec"]["dnsNames"])
 
     def test_keys_have_a_size_of_their_algorithm(self):
         for given, size in (({}, 256), ({"privateKeySize": 384}, 384), ({"privateKeyAlgorithm": "RSA"}, 3072),

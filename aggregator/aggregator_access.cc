@@ -52,7 +52,7 @@ absl::Status Aggregator::OpenAccess(const AggregatorConfig& config) {
     health_.Declare(kCertificateCondition, HealthState::Severity::kReadiness, "");
     health_.Set(kCertificateCondition, true);
     RETURN_IF_ERROR(OpenTokenReviews(config));
-    callers_ = std::make_unique<CallerFinder>(access_, token_reviews_.get());
+    callers_ = std::make_unique<CallerFinder>(access_, clock_, token_reviews_.get());
   } else if (!IsLoopback(config.listen)) {
     SPDLOG_WARN("{} is reached from other machines, without encryption or authentication",
                 config.listen);

@@ -25,6 +25,9 @@ inline constexpr size_t kTokenBytesMax = 8u << 10;
 // A PEM file of certificates or of a key. Larger: refused.
 inline constexpr size_t kPemBytesMax = 1u << 20;
 
+// Certificates whose ends are remembered. Beyond: all are forgotten, and read once more.
+inline constexpr size_t kCertificateEndsKnownMax = 16'384;
+
 // The headers of a call, its token with them. Larger: gRPC refuses the call.
 inline constexpr int kGrpcMetadataBytesMax = 16 << 10;
 // Of all connections that a port takes, an address has at most so many times as many as are free:
@@ -54,6 +57,11 @@ inline constexpr uint64_t kDescriptorsMax = 131'072;
 inline constexpr uint64_t kDescriptorsMin = 512;
 // A connection without a call for as long is closed; who has one to make connects again.
 inline constexpr int kGrpcConnectionIdleMsMax = 300'000;
+// A connection as old as this takes no further calls, and ends with those that it has; who has one
+// to make connects again, and shows what its certificate is then. It costs who has long calls
+// nothing, and is less than half of an hour, in which some authorities let certificates end.
+inline constexpr int kGrpcConnectionAgeMsMax = 1'200'000;
+static_assert(kGrpcConnectionAgeMsMax > 2 * kGrpcConnectionIdleMsMax);
 // From a connection's first byte to its last of TLS and HTTP/2's settings. Later: closed.
 inline constexpr int kGrpcHandshakeMsMax = 10'000;
 

@@ -15,6 +15,7 @@
 #include "neurontrace/v1/operator_service.grpc.pb.h"
 #include "trace/access_limits.h"
 #include "wire/grpc_channel.h"
+#include "wire/pem_files.h"
 #include "wire/server_port.h"
 #include "wire/test_certificates.h"
 
@@ -43,6 +44,9 @@ class Guard final : public grpc::AuthMetadataProcessor {
                        OutputMetadata*) override {
     const std::lock_guard lock(mutex_);
     seen_.clear();
+    for (const grpc::string_ref& value : context->FindPropertyValues("x509_pem_cert")) {
+      pem_.assign(value.data(), value.size());
+    }
     for (const char* const key : {":path", "authorization"}) {
       const auto found = metadata.find(key);
       if (found == metadata.end()) continue;
@@ -56,6 +60,10 @@ class Guard final : public grpc::AuthMetadataProcessor {
     }
     return grpc::Status::OK;
   }
+  std::string pem() {
+    const std::lock_guard lock(mutex_);
+    return pem_;
+  }
   std::string seen() {
     const std::lock_guard lock(mutex_);
     return seen_;
@@ -64,6 +72,7 @@ class Guard final : public grpc::AuthMetadataProcessor {
  private:
   std::mutex mutex_;
   std::string seen_;  // guarded by mutex_
+  std::string pem_;   // guarded by mutex_
 };
 
 class ChannelSecurityTest : public ::testing::Test {
@@ -174,6 +183,15 @@ TEST_F(ChannelSecurityTest, ACallShowsItsPathAndTheCertificatesNames) {
   EXPECT_EQ(guard_->seen(),
             ":path=/neurontrace.v1.OperatorService/GetStatus x509_common_name=alice "
             "peer_dns=alice peer_uri=neurontrace:viewer ");
+}
+
+TEST_F(ChannelSecurityTest, ACallShowsUntilWhenTheCertificateIsValid) {
+  Serve(false);
+  ASSERT_TRUE(Call(Of(ours_, "alice")).ok());
+  const auto end = CertificateEnd(ours_.cert("alice"));
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(EndOfCertificate(guard_->pem()).value(), *end);
+  EXPECT_FALSE(EndOfCertificate("").ok());
 }
 
 TEST_F(ChannelSecurityTest, TheOtherEndsCertificateHasToBeOfTheSameAuthority) {

@@ -41,7 +41,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   return grpc::CreateCustomChannel(address, MakeClientCredentials(security), arguments);
 }
 
-void ConfigureServer(grpc::ServerBuilder& builder) {
+void ConfigureServer(grpc::ServerBuilder& builder, int connection_age_ms) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(limits::kGrpcMessageBytesMax));
   builder.SetMaxSendMessageSize(static_cast<int>(limits::kGrpcMessageBytesMax));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
@@ -54,6 +54,8 @@ void ConfigureServer(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, limits::kGrpcMetadataBytesMax);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, limits::kGrpcHandshakeMsMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, limits::kGrpcConnectionIdleMsMax);
+  // Without GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS calls that run then may go on.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, connection_age_ms);
 }
 
 }  // namespace neurontrace

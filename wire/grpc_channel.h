@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "trace/access_limits.h"
 #include "wire/channel_security.h"
 
 // gRPC as every program of neurontrace sets it up: message limits of trace/limits.h, keepalive so
@@ -16,7 +17,9 @@ namespace neurontrace {
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const ChannelSecurity& security);
 
-// The limits of a server. Its port is a ServerPort.
-void ConfigureServer(grpc::ServerBuilder& builder);
+// The limits of a server. Its port is a ServerPort. A connection takes no further calls after
+// `connection_age_ms`, a tenth more or less.
+void ConfigureServer(grpc::ServerBuilder& builder,
+                     int connection_age_ms = limits::kGrpcConnectionAgeMsMax);
 
 }  // namespace neurontrace

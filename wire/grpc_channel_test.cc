@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
+#include <mutex>
+
 #include "neurontrace/v1/operator_service.grpc.pb.h"
 #include "trace/limits.h"
 #include "wire/server_port.h"
@@ -19,13 +23,34 @@ class EchoService final : public v1::OperatorService::Service {
     reply->set_capture_id(request->capture_id());
     return grpc::Status::OK;
   }
+  // The caller's port, at once and when it is told to.
+  grpc::Status WatchCapture(grpc::ServerContext* context, const v1::CaptureReference*,
+                            grpc::ServerWriter<v1::Capture>* writer) override {
+    v1::Capture said;
+    said.set_capture_id(context->peer());
+    writer->Write(said);
+    go_on.get_future().wait_for(std::chrono::seconds(60));  // no longer where the test has failed
+    writer->Write(said);
+    return grpc::Status::OK;
+  }
+  grpc::Status DeleteCapture(grpc::ServerContext* context, const v1::CaptureReference*,
+                             v1::DeleteCaptureReply*) override {
+    const std::lock_guard lock(mutex);
+    peer = context->peer();
+    return grpc::Status::OK;
+  }
+
+  std::promise<void> go_on;
+  std::mutex mutex;
+  std::string peer;  // guarded by mutex; of the last DeleteCapture
 };
 
 class GrpcChannelTest : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Start(limits::kGrpcConnectionAgeMsMax); }
+  void Start(int connection_age_ms) {
     grpc::ServerBuilder builder;
-    ConfigureServer(builder);
+    ConfigureServer(builder, connection_age_ms);
     auto port = ServerPort::Listen({.address = "127.0.0.1:0", .descriptors_max = 1'024});
     ASSERT_TRUE(port.ok()) << port.status();
     port_ = *std::move(port);
@@ -67,6 +92,30 @@ TEST_F(GrpcChannelTest, PassesMessagesUpToTheLimitBothWays) {
 TEST_F(GrpcChannelTest, RefusesLargerMessages) {
   EXPECT_EQ(Echo(limits::kGrpcMessageBytesMax + 1).error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(GrpcChannelTest, AnOldConnectionKeepsItsCallsAndTakesNoOthers) {
+  TearDown();
+  Start(200);
+  grpc::ClientContext context;
+  const auto watch = stub_->WatchCapture(&context, {});
+  v1::Capture first, last;
+  ASSERT_TRUE(watch->Read(&first));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  std::string peer = first.capture_id();
+  while (peer == first.capture_id() && std::chrono::steady_clock::now() < deadline) {
+    grpc::ClientContext call;
+    v1::DeleteCaptureReply reply;
+    const grpc::Status status = stub_->DeleteCapture(&call, {}, &reply);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    const std::lock_guard lock(service_.mutex);
+    peer = service_.peer;
+  }
+  EXPECT_NE(peer, first.capture_id());
+  service_.go_on.set_value();
+  EXPECT_TRUE(watch->Read(&last));
+  EXPECT_FALSE(watch->Read(&last));
+  EXPECT_TRUE(watch->Finish().ok());
 }
 
 }  // namespace

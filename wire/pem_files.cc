@@ -108,6 +108,14 @@ absl::StatusOr<int64_t> CheckCertificateFile(const std::string& path) {
   return EndOf(*certificate, path);
 }
 
+absl::StatusOr<int64_t> EndOfCertificate(std::string_view pem) {
+  const Bio bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  const Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr));
+  ERR_clear_error();
+  if (certificate == nullptr) return FailedPrecondition("the certificate cannot be read");
+  return EndOf(*certificate, "a connection");
+}
+
 absl::StatusOr<int64_t> CheckAuthorityFile(const std::string& path) {
   ASSIGN_OR_RETURN(const std::vector<Certificate> certificates, Certificates(path, SIZE_MAX));
   std::optional<int64_t> first_end;

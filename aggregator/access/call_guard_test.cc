@@ -13,6 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "wire/pem_files.h"
+#include "wire/test_certificates.h"
+
 namespace neurontrace {
 namespace {
 
@@ -25,8 +28,8 @@ constexpr char kControlCall[] = "/neurontrace.v1.AgentGateway/Control";
 // The certificate of a connection.
 class FakeAuthContext final : public grpc::AuthContext {
  public:
-  FakeAuthContext(const std::string& uri, const std::string& name)
-      : properties_{{"peer_uri", uri}, {"x509_common_name", name}} {}
+  FakeAuthContext(const std::string& uri, const std::string& name, const std::string& pem)
+      : properties_{{"peer_uri", uri}, {"x509_common_name", name}, {"x509_pem_cert", pem}} {}
 
   bool IsPeerAuthenticated() const override { return true; }
   std::vector<grpc::string_ref> GetPeerIdentity() const override { return {}; }
@@ -51,6 +54,7 @@ class FakeAuthContext final : public grpc::AuthContext {
 class CallGuardTest : public ::testing::Test {
  protected:
   CallGuardTest() {
+    EXPECT_TRUE(end_.ok()) << end_.status();
     std::string pattern = std::filesystem::temp_directory_path() / "nt_guard_XXXXXX";
     directory_ = mkdtemp(pattern.data());
     audit_ = AuditLog::Open(directory_ / "audit.log", clock_).value();
@@ -77,18 +81,28 @@ class CallGuardTest : public ::testing::Test {
     return text.str();
   }
 
+  std::string NewPem() {
+    certificates_.Issue("caller", {});
+    std::stringstream text;
+    text << std::ifstream(certificates_.cert("caller")).rdbuf();
+    return text.str();
+  }
+
   std::filesystem::path directory_;
+  TestCertificates certificates_;
+  const std::string pem_ = NewPem();
+  const absl::StatusOr<int64_t> end_ = CertificateEnd(certificates_.cert("caller"));
   FakeClock clock_;
   prometheus::Registry registry_;
   AccessBook book_{"", clock_};
-  CallerFinder finder_{book_};
+  CallerFinder finder_{book_, clock_};
   CallLimits limits_{clock_, registry_, 10};
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<CallGuard> guard_;
-  FakeAuthContext alice_{"neurontrace:operator", "alice"};
-  FakeAuthContext bob_{"neurontrace:viewer", "bob"};
-  FakeAuthContext agent_{"neurontrace:agent", "agent"};
-  FakeAuthContext mallory_{"x", "mallory"};
+  FakeAuthContext alice_{"neurontrace:operator", "alice", pem_};
+  FakeAuthContext bob_{"neurontrace:viewer", "bob", pem_};
+  FakeAuthContext agent_{"neurontrace:agent", "agent", pem_};
+  FakeAuthContext mallory_{"x", "mallory", pem_};
 };
 
 TEST_F(CallGuardTest, WhoIsNobodyOrMayNotIsRefused) {
@@ -98,6 +112,21 @@ TEST_F(CallGuardTest, WhoIsNobodyOrMayNotIsRefused) {
             grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(Refused("not_permitted"), 2.0);
   EXPECT_THAT(Audited(), HasSubstr("\"caller\":\"bob\""));
+}
+
+TEST_F(CallGuardTest, WhoseCertificateHasEndedMeanwhileIsRefused) {
+  const uint64_t end_ns = static_cast<uint64_t>(*end_) * kGuardSecondNs;
+  clock_.AdvanceNs(end_ns - clock_.RealtimeNs());
+  EXPECT_TRUE(Call(alice_, kStatusCall).ok());
+  clock_.AdvanceNs(kGuardSecondNs);
+  for (FakeAuthContext* const who : {&alice_, &agent_}) {
+    const grpc::Status over = Call(*who, who == &alice_ ? kStatusCall : kControlCall);
+    EXPECT_EQ(over.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+    EXPECT_THAT(over.error_message(), HasSubstr("this connection was valid until 2"));
+  }
+  FakeAuthContext unreadable("neurontrace:operator", "alice", "no certificate");
+  EXPECT_EQ(Call(unreadable, kStatusCall).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(Refused("unauthenticated"), 3.0);
 }
 
 TEST_F(CallGuardTest, WhoCallsTooOftenIsRefusedForAWhile) {

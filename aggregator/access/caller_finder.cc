@@ -52,6 +52,8 @@ absl::StatusOr<Caller> CallerFinder::Find(const grpc::AuthContext& context,
     return absl::UnauthenticatedError(
         "the call shows neither a certificate (--tls-cert, --tls-key) nor a token (--token-file)");
   }
+  const auto pem = context.FindPropertyValues("x509_pem_cert");
+  RETURN_IF_ERROR(ends_.Check(pem.empty() ? "" : ViewOf(pem.front())));
   std::optional<Caller> caller = book_.rules()->ByCertificate(identities);
   if (caller) return *std::move(caller);
   return absl::PermissionDeniedError(CleanText(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The values that tests render the chart with: the matrix, and what is refused."""
-from chart import MINIMAL, merged
+from chart import CHART, MINIMAL, merged, yaml
 
 PEER = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
 MONITORED = {"serviceMonitor": {"enabled": True}, "networkPolicy": {"metricsFrom": PEER}}

@@ -86,6 +86,7 @@ class RenderTest(ChartCase):
         self.assertIn("get secret neurontrace-operator-tls", notes)
         self.assertIn("neurontrace capture", notes)
         self.assertNotIn("create token", notes)
+        self.assertIn("delete pod neurontrace-aggregator-0", notes)
         self.assertIn("--audience traces", self.notes(EVERYTHING | {"injection": {}}))
         self.assertIn("--insecure status", self.notes(MATRIX["insecure"]))
         self.assertIn("aggregator.example:9400", self.notes(MATRIX["agents-only"]))

@@ -53,6 +53,7 @@ MATRIX = {
     "agents-only": {"aggregator": {"enabled": False, "address": "aggregator.example:9400"},
                     "tls": {"certManager": {"issuerRef": {"name": "company"}}}},
     "aggregator-only": {"agent": {"enabled": False}},
+    "ipv6": {"listenAddress": "[::]"},
     # Where there is no package yaml nothing is rendered.
     "load-balancer": yaml.safe_load((CHART / "examples" / "values" / "load_balancer.yaml").read_text(encoding="utf-8")) if yaml else {},
     "names": {"nameOverride": "traces", "fullnameOverride": "nt", "namespaceOverride": "elsewhere"},
@@ -88,6 +89,7 @@ TYPOS = {
     "socktGroup": {"agent": {"socktGroup": 9400}},
     "agents": {"agents": {}},
     "certmanager": {"tls": {"certmanager": {}}},
+    "listenAddress": {"listenAddress": "::"},
     "chrony": {"agent": {"clocks": {"chrony": True}}},
     "mountpath": {"sharedVolumes": [{**TRACES, "mountpath": "/x"}]},
     "/aggregator/port": {"aggregator": {"port": "9400"}},

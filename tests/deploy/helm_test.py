@@ -299,6 +299,13 @@ class ManifestTest(ChartCase):
         """What the workload of this kind gives its program; nothing where there is none."""
         return next((containers_of(thing)[-1]["args"] for (what, _), thing in things.items() if what == kind), [])
 
+    def test_ports_listen_where_pods_have_their_addresses(self):
+        for values, host in (({}, "0.0.0.0"), (MATRIX["ipv6"], "[::]")):
+            things = self.things(values)
+            given = {arg for kind in ("DaemonSet", "StatefulSet") for arg in self.args(kind, things)
+                     if arg.startswith(("--listen", "--health-address"))}
+            self.assertEqual(given, {f"--health-address={host}:9401", f"--listen={host}:9400", f"--health-address={host}:9402"})
+
     def test_programs_know_the_options_that_they_are_given(self):
         programs = {"DaemonSet": "neurontrace-agent", "StatefulSet": "neurontrace-aggregator"}
         given = {kind: set() for kind in programs}

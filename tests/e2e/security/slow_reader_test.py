@@ -29,7 +29,7 @@ class SlowReaderTest(SecureCase):
 
     def test_one_caller_cannot_take_all_places(self):
         viewer = self.ca.issue("eve", "URI:neurontrace:viewer")
-        self.start_secure_fleet(options=("--executions-per-second", 1000))
+        self.start_secure_fleet(options=("--events-per-second", 20_000))
         capture = self.start_capture()
         self.wait_for_events(capture, 100_000)
         self.stop_capture(capture)

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <prometheus/counter.h>
+#include <prometheus/registry.h>
 
 #include <atomic>
 #include <string>

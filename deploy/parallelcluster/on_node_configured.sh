@@ -150,8 +150,9 @@ control() {
   if [[ -n ${NT_SYSTEMCTL:-} ]]; then "$NT_SYSTEMCTL" "$@"; elif [[ -z $root ]]; then systemctl "$@"; fi
 }
 
-# units UNIT[:static]...: puts them, and has those that are not static started now and at each start of the node; those that run, anew where anything changed since all
-# of them were started. A daemon that cannot go on ends within moments of its start.
+# units UNIT[:static]...: puts them, and has those that are not static started now and at each start of the node; those
+# that run, anew where anything changed since all of them were started. A daemon that cannot go on ends within moments of
+# its start.
 units() {
   local unit
   for unit in "$@"; do put 0644 "$files/${unit%%:*}" "$root/etc/systemd/system/${unit%%:*}"; done

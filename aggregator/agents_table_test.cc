@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "base/time_units.h"
+
 namespace neurontrace {
 namespace {
 
 using ::testing::ElementsAre;
-
-constexpr uint64_t kSecond = 1'000'000'000;
 
 TEST(AgentsTable, WhoIsNotConnectedComesFirst) {
   AgentRegistry registry;
@@ -22,12 +22,12 @@ TEST(AgentsTable, WhoIsNotConnectedComesFirst) {
                     .Connect({.protocol_version = kProtocolVersion,
                               .agent_id = id,
                               .instance_id = std::string("i-") + id},
-                             ++connection, 10 * kSecond)
+                             ++connection, 10 * kNsPerSecond)
                     .ok());
   }
-  ASSERT_TRUE(registry.Disconnect("b", 2, 20 * kSecond));
-  ASSERT_TRUE(registry.Disconnect("d", 4, 30 * kSecond));
-  const StatusTable table = AgentsTable(registry, 40 * kSecond);
+  ASSERT_TRUE(registry.Disconnect("b", 2, 20 * kNsPerSecond));
+  ASSERT_TRUE(registry.Disconnect("d", 4, 30 * kNsPerSecond));
+  const StatusTable table = AgentsTable(registry, 40 * kNsPerSecond);
   ASSERT_EQ(table.rows.size(), 4u);
   EXPECT_THAT(table.rows[0], ElementsAre("i-d", "d", "", "no", "0", "10.0 s ago"));
   EXPECT_THAT(table.rows[1], ElementsAre("i-b", "b", "", "no", "0", "20.0 s ago"));

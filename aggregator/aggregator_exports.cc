@@ -12,6 +12,7 @@
 #include "aggregator/reply_files.h"
 #include "aggregator/window_before_now.h"
 #include "base/status.h"
+#include "base/time_units.h"
 #include "wire/export_options.h"
 
 namespace neurontrace {
@@ -26,11 +27,10 @@ std::string NoteOf(const CaptureRecord& record, const CaptureClocks& clocks, uin
   if (!HasEnded(record.state) || clocks.instances.empty() || clocks.is_final) return {};
   const uint64_t final_ns = ClockBook::FinalAtNs(record);
   if (clocks.version == 0 || now_ns >= final_ns) return {};
-  constexpr uint64_t kSecondNs = 1'000'000'000;
   return fmt::format(
       "the models of the clocks are not final yet: an export in {} s has the best "
       "bounds",
-      (final_ns - now_ns) / kSecondNs + 1);
+      (final_ns - now_ns) / kNsPerSecond + 1);
 }
 
 }  // namespace

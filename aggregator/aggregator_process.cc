@@ -15,6 +15,7 @@
 #include "base/build_facts.h"
 #include "base/call_on.h"
 #include "base/status.h"
+#include "base/time_units.h"
 #include "daemon/process_tables.h"
 #include "trace/state_words.h"
 
@@ -23,18 +24,16 @@ namespace {
 
 constexpr std::chrono::milliseconds kStatusPatience{2'000};
 
-std::string Seconds(uint64_t ns) { return fmt::format("{:.1f} s", static_cast<double>(ns) * 1e-9); }
-
 StatusTable CapturesTable(const Coordinator& coordinator, const StoreQuota& quota,
                           uint64_t now_realtime_ns) {
   StatusTable table{
       "Captures that run", {"capture", "kind", "state", "for", "workers", "bytes stored"}, {}};
   coordinator.ForEachRunning([&](const CaptureRecord& record) {
     const uint64_t began_ns = std::min(record.started_realtime_ns, now_realtime_ns);
-    table.rows.push_back({record.id.ToString(), std::string(WordsOf(record.spec.mode)),
-                          std::string(WordsOf(record.state)), Seconds(now_realtime_ns - began_ns),
-                          std::to_string(record.workers.size()),
-                          std::to_string(quota.StoredBytes(record.id))});
+    table.rows.push_back(
+        {record.id.ToString(), std::string(WordsOf(record.spec.mode)),
+         std::string(WordsOf(record.state)), FormatSeconds(now_realtime_ns - began_ns),
+         std::to_string(record.workers.size()), std::to_string(quota.StoredBytes(record.id))});
   });
   return table;
 }
@@ -83,7 +82,7 @@ std::vector<StatusTable> Aggregator::StatusTables(bool is_local) {
   tables.push_back({"This aggregator",
                     {},
                     {{"id of the store", store_->aggregator_id()},
-                     {"running for", Seconds(clock_.MonotonicNs() - began_monotonic_ns_)},
+                     {"running for", FormatSeconds(clock_.MonotonicNs() - began_monotonic_ns_)},
                      {"captures in the store", std::to_string(store_->captures().size())},
                      {"bytes of the store", std::to_string(store_->bytes())},
                      {"bytes free on its disk", std::to_string(quota_.FreeBytes())}}});

@@ -7,12 +7,12 @@
 #include <cstdlib>
 
 #include "aggregator/store/store.h"
+#include "base/time_units.h"
 #include "trace/clock_evidence_codec.h"
 
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kSecondNs = 1'000'000'000;
 const HostBoot kLiveHost = {"i-a", "boot"};
 
 // A host whose raw is 1,000 s behind the reference and runs 20 ppm slower, asked every second over
@@ -21,12 +21,12 @@ class LiveClocksTest : public ::testing::Test {
  protected:
   uint64_t RawAt(uint64_t reference_ns) const {
     const uint64_t passed_ns = reference_ns - begin_ns_;
-    return begin_ns_ - 1'000 * kSecondNs + passed_ns - passed_ns / 50'000;
+    return begin_ns_ - 1'000 * kNsPerSecond + passed_ns - passed_ns / 50'000;
   }
   void Measure(uint64_t seconds) {
     ClockEvidence evidence;
     for (uint64_t i = 0; i < seconds; ++i) {
-      const uint64_t at_ns = begin_ns_ + i * kSecondNs;
+      const uint64_t at_ns = begin_ns_ + i * kNsPerSecond;
       evidence.exchanges.push_back({.send_raw_ns = RawAt(at_ns),
                                     .reference_receive_ns = at_ns + 50'000,
                                     .reference_send_ns = at_ns + 60'000,
@@ -34,7 +34,7 @@ class LiveClocksTest : public ::testing::Test {
                                     .reference_epoch = 1,
                                     .path = ProbePath::kUdp});
     }
-    clock_.AdvanceNs(seconds * kSecondNs);
+    clock_.AdvanceNs(seconds * kNsPerSecond);
     ASSERT_TRUE(store_->clocks()
                     .Put({{.host = kLiveHost,
                            .measured_realtime_ns = clock_.RealtimeNs(),

@@ -7,11 +7,11 @@
 #include <memory>
 
 #include "aggregator/store/store_test_support.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr uint64_t kQuota = 1'000'000;
 
 class StoreQuotaTest : public ::testing::Test {

@@ -6,18 +6,11 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "base/time_units.h"
 #include "trace/expiry.h"
 #include "trace/given_way.h"
 
 namespace neurontrace {
-namespace {
-
-uint64_t Before(uint64_t ns, uint64_t by_ns) { return ns > by_ns ? ns - by_ns : 0; }
-
-std::string Seconds(uint64_t ns) { return fmt::format("{:.1f} s", static_cast<double>(ns) * 1e-9); }
-
-}  // namespace
-
 absl::Status ResolveBeforeNow(uint64_t now_ns, v1::ExportRequest& request) {
   if (!request.window_is_before_now()) return absl::OkStatus();
   const uint64_t start_ns = request.window_start_ns();
@@ -28,7 +21,7 @@ absl::Status ResolveBeforeNow(uint64_t now_ns, v1::ExportRequest& request) {
         start_ns, end_ns);
   }
   if (end_ns >= now_ns) return InvalidArgument("window_end_ns lies before 1970");
-  request.set_window_start_ns(start_ns == 0 ? 0 : Before(now_ns, start_ns));
+  request.set_window_start_ns(start_ns == 0 ? 0 : SubtractSaturating(now_ns, start_ns));
   request.set_window_end_ns(now_ns - end_ns);
   request.set_window_start_is_relative(false);
   request.set_window_end_is_relative(false);
@@ -82,12 +75,13 @@ std::vector<std::string> KnownUntil::Notes(uint64_t start_ns) const {
     std::string text = fmt::format("{} of {} streams are known to the end of the window",
                                    streams_ - short_.size(), streams_);
     for (size_t i = 0; i < std::min(worst.size(), kNamedMax); ++i) {
-      text += fmt::format("; {} until {} before it{}", worst[i].name, Seconds(worst[i].missing_ns),
+      text += fmt::format("; {} until {} before it{}", worst[i].name,
+                          FormatSeconds(worst[i].missing_ns),
                           worst[i].quiet ? " (nothing came since)" : "");
     }
     if (worst.size() > kNamedMax) {
       text += fmt::format("; {} more until at least {} before it", worst.size() - kNamedMax,
-                          Seconds(worst[kNamedMax].missing_ns));
+                          FormatSeconds(worst[kNamedMax].missing_ns));
     }
     notes.push_back(std::move(text));
   }
@@ -95,7 +89,7 @@ std::vector<std::string> KnownUntil::Notes(uint64_t start_ns) const {
   if (start_ns != 0 && expired_until_ns_ > start_ns) {
     notes.push_back(fmt::format(
         "the window begins before what is kept: up to {} after its start events have expired",
-        Seconds(expired_until_ns_ - start_ns)));
+        FormatSeconds(expired_until_ns_ - start_ns)));
   }
   if (std::string note = GaveWayNote(start_ns); !note.empty()) notes.push_back(std::move(note));
   return notes;
@@ -110,8 +104,8 @@ std::string KnownUntil::GaveWayNote(uint64_t start_ns) const {
     const uint64_t to_ns = std::min(gap.to_ns, end_ns_);
     text += fmt::format("{}{} did not record from {} to {} before the window's end: {}",
                         count == 1 ? "" : "; ", gap.name,
-                        Seconds(end_ns_ - std::max(gap.from_ns, start_ns)),
-                        Seconds(end_ns_ - to_ns), gap.words);
+                        FormatSeconds(end_ns_ - std::max(gap.from_ns, start_ns)),
+                        FormatSeconds(end_ns_ - to_ns), gap.words);
   }
   if (count > kNamedMax) text += fmt::format("; and {} more", count - kNamedMax);
   return text;

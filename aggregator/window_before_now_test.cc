@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "aggregator/store/store_test_support.h"
+#include "base/time_units.h"
 #include "trace/given_way.h"
 
 namespace neurontrace {
@@ -17,8 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kNowNs = 1'000'000 * kSecond;
+constexpr uint64_t kNowNs = 1'000'000 * kNsPerSecond;
 
 v1::ExportRequest Request(uint64_t start_ns, uint64_t end_ns) {
   v1::ExportRequest request;
@@ -38,10 +38,10 @@ StreamRecord Stream(uint32_t number, uint64_t last_timestamp_ns) {
 }
 
 TEST(WindowBeforeNow, BecomesTwoMoments) {
-  v1::ExportRequest request = Request(300 * kSecond, 100 * kSecond);
+  v1::ExportRequest request = Request(300 * kNsPerSecond, 100 * kNsPerSecond);
   ASSERT_TRUE(ResolveBeforeNow(kNowNs, request).ok());
-  EXPECT_EQ(request.window_start_ns(), kNowNs - 300 * kSecond);
-  EXPECT_EQ(request.window_end_ns(), kNowNs - 100 * kSecond);
+  EXPECT_EQ(request.window_start_ns(), kNowNs - 300 * kNsPerSecond);
+  EXPECT_EQ(request.window_end_ns(), kNowNs - 100 * kNsPerSecond);
   EXPECT_FALSE(request.window_is_before_now());
 }
 
@@ -53,7 +53,7 @@ TEST(WindowBeforeNow, OpenEndsAreTheBeginningAndNow) {
 }
 
 TEST(WindowBeforeNow, HasToEndAfterItBegins) {
-  v1::ExportRequest request = Request(kSecond, kSecond);
+  v1::ExportRequest request = Request(kNsPerSecond, kNsPerSecond);
   EXPECT_TRUE(absl::IsInvalidArgument(ResolveBeforeNow(kNowNs, request)));
   request = Request(0, kNowNs);
   EXPECT_TRUE(absl::IsInvalidArgument(ResolveBeforeNow(kNowNs, request)));
@@ -70,22 +70,22 @@ TEST(WindowBeforeNow, OthersStayAsTheyAre) {
 TEST(KnownUntil, WaitsForStreamsThatAreNotQuiet) {
   const ClockMaps maps;
   KnownUntil known(kNowNs, maps);
-  std::vector<StreamRecord> streams = {Stream(0, kNowNs + 5), Stream(1, kNowNs - kSecond)};
+  std::vector<StreamRecord> streams = {Stream(0, kNowNs + 5), Stream(1, kNowNs - kNsPerSecond)};
   EXPECT_FALSE(known.Look(streams));
-  EXPECT_THAT(known.Notes(kNowNs - 10 * kSecond),
+  EXPECT_THAT(known.Notes(kNowNs - 10 * kNsPerSecond),
               ElementsAre(HasSubstr("1 of 2 streams are known to the end of the window")));
   EXPECT_THAT(known.Notes(0)[0], HasSubstr("until 1.0 s before it"));
   streams[1].canary_realtime_ns = kNowNs;  // all that was before has come
   EXPECT_TRUE(known.Look(streams));
-  EXPECT_THAT(known.Notes(kNowNs - kSecond),
+  EXPECT_THAT(known.Notes(kNowNs - kNsPerSecond),
               ElementsAre("all 2 streams are known to the end of the window"));
 }
 
 TEST(KnownUntil, DoesNotWaitForEndedAndQuietOnes) {
   const ClockMaps maps;
   KnownUntil known(kNowNs, maps);
-  std::vector<StreamRecord> streams = {Stream(0, kNowNs - 60 * kSecond),
-                                       Stream(1, kNowNs - 60 * kSecond)};
+  std::vector<StreamRecord> streams = {Stream(0, kNowNs - 60 * kNsPerSecond),
+                                       Stream(1, kNowNs - 60 * kNsPerSecond)};
   streams[1].ended = true;
   EXPECT_TRUE(known.Look(streams));
   EXPECT_THAT(known.Notes(0), ElementsAre(HasSubstr("nothing came since")));
@@ -97,7 +97,7 @@ TEST(KnownUntil, DoesNotWaitForEndedAndQuietOnes) {
 TEST(KnownUntil, DoesNotWaitForSamplesOfHosts) {
   const ClockMaps maps;
   KnownUntil known(kNowNs, maps);
-  std::vector<StreamRecord> streams = {Stream(0, kNowNs), Stream(1, kNowNs - 2 * kSecond)};
+  std::vector<StreamRecord> streams = {Stream(0, kNowNs), Stream(1, kNowNs - 2 * kNsPerSecond)};
   streams[1].identity.kind = StreamKind::kHost;
   EXPECT_TRUE(known.Look(streams));
   EXPECT_THAT(known.Notes(0), ElementsAre("all 1 streams are known to the end of the window"));
@@ -105,9 +105,9 @@ TEST(KnownUntil, DoesNotWaitForSamplesOfHosts) {
   streams[1].losses = {{.place = LossPlace::kRetention,
                         .reason = LossReason::kExpired,
                         .events = 3,
-                        .last_timestamp_ns = kNowNs - 30 * kSecond}};
+                        .last_timestamp_ns = kNowNs - 30 * kNsPerSecond}};
   EXPECT_TRUE(known.Look(streams));
-  EXPECT_THAT(known.Notes(kNowNs - 60 * kSecond),
+  EXPECT_THAT(known.Notes(kNowNs - 60 * kNsPerSecond),
               ElementsAre(HasSubstr("all 1"), HasSubstr("30.0 s after")));
 }
 
@@ -118,11 +118,11 @@ TEST(KnownUntil, SaysWhatHasExpiredOfTheWindow) {
   stream.losses = {{.place = LossPlace::kRetention,
                     .reason = LossReason::kExpired,
                     .events = 7,
-                    .last_timestamp_ns = kNowNs - 30 * kSecond}};
+                    .last_timestamp_ns = kNowNs - 30 * kNsPerSecond}};
   EXPECT_TRUE(known.Look({stream}));
-  EXPECT_THAT(known.Notes(kNowNs - 60 * kSecond),
+  EXPECT_THAT(known.Notes(kNowNs - 60 * kNsPerSecond),
               ElementsAre(HasSubstr("all 1 streams"), HasSubstr("up to 30.0 s after its start")));
-  EXPECT_THAT(known.Notes(kNowNs - 30 * kSecond), ElementsAre(HasSubstr("all 1 streams")));
+  EXPECT_THAT(known.Notes(kNowNs - 30 * kNsPerSecond), ElementsAre(HasSubstr("all 1 streams")));
   // From the beginning on is all that is kept.
   EXPECT_THAT(known.Notes(0), ElementsAre(HasSubstr("all 1 streams")));
 }
@@ -131,14 +131,14 @@ TEST(KnownUntil, SaysWhereAnotherCaptureHadAWorker) {
   const ClockMaps maps;
   KnownUntil known(kNowNs, maps);
   StreamRecord stream = Stream(0, kNowNs);
-  stream.gaps = {
-      GaveWayFromTo(kNowNs - 30 * kSecond, kNowNs - 20 * kSecond, "capture X had the worker")};
+  stream.gaps = {GaveWayFromTo(kNowNs - 30 * kNsPerSecond, kNowNs - 20 * kNsPerSecond,
+                               "capture X had the worker")};
   EXPECT_TRUE(known.Look({stream}));
-  EXPECT_THAT(known.Notes(kNowNs - 60 * kSecond),
+  EXPECT_THAT(known.Notes(kNowNs - 60 * kNsPerSecond),
               ElementsAre(HasSubstr("all 1 streams"),
                           HasSubstr("did not record from 30.0 s to 20.0 s before the window's end: "
                                     "capture X had the worker")));
-  EXPECT_THAT(known.Notes(kNowNs - 20 * kSecond), ElementsAre(HasSubstr("all 1 streams")));
+  EXPECT_THAT(known.Notes(kNowNs - 20 * kNsPerSecond), ElementsAre(HasSubstr("all 1 streams")));
 }
 
 }  // namespace

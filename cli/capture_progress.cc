@@ -59,11 +59,6 @@ std::string FormatBoundOf(const v1::Capture& capture, const std::string& instanc
   return "-";
 }
 
-bool IsPastBegin(const v1::Capture& capture) {
-  return capture.state() == v1::CAPTURE_STATE_RECORDING &&
-         capture.server_realtime_ns() >= BeginOf(capture);
-}
-
 }  // namespace
 
 uint64_t BeginOf(const v1::Capture& capture) {
@@ -71,6 +66,11 @@ uint64_t BeginOf(const v1::Capture& capture) {
   const uint64_t asked_ns = capture.started_realtime_ns();
   const bool is_plan = planned_ns >= asked_ns && planned_ns - asked_ns < kPlanWithinNs;
   return is_plan ? planned_ns : asked_ns;
+}
+
+bool IsPastBegin(const v1::Capture& capture) {
+  return capture.state() == v1::CAPTURE_STATE_RECORDING &&
+         capture.server_realtime_ns() >= BeginOf(capture);
 }
 
 std::string PhaseOf(const v1::Capture& capture) {

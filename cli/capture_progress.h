@@ -17,6 +17,9 @@ namespace neurontrace::cli {
 // the capture was asked for.
 uint64_t BeginOf(const v1::Capture& capture);
 
+// Whether it records, and all of it does: those that begin at a planned moment say so before it.
+bool IsPastBegin(const v1::Capture& capture);
+
 // "arming", "begins in 80 ms", "recording", "waiting for execution 4711", "storing the rest" …
 std::string PhaseOf(const v1::Capture& capture);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a terminal shows while a capture goes on, in windows of several sizes.
 #include "cli/capture_progress.h"
+#include "base/time_units.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,15 +17,14 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 constexpr uint64_t kStartedNs = 1'700'000'000'000'000'000;
-constexpr uint64_t kSecond = 1'000'000'000;
 
 v1::Capture Recording(int workers) {
   v1::Capture capture;
   capture.set_state(v1::CAPTURE_STATE_RECORDING);
   capture.set_started_realtime_ns(kStartedNs);
   capture.mutable_begin()->set_reference_ns(kStartedNs + 100'000'000);
-  capture.set_server_realtime_ns(kStartedNs + 100'000'000 + 10 * kSecond);
-  capture.mutable_spec()->set_duration_ns(30 * kSecond);
+  capture.set_server_realtime_ns(kStartedNs + 100'000'000 + 10 * kNsPerSecond);
+  capture.mutable_spec()->set_duration_ns(30 * kNsPerSecond);
   for (int i = 0; i < workers; ++i) {
     v1::CaptureWorkerStatus& worker = *capture.add_workers();
     worker.mutable_worker()->set_instance_id("i-0a");
@@ -38,7 +38,7 @@ v1::Capture Recording(int workers) {
 
 // One second and so many events of each worker later.
 void Advance(v1::Capture& capture, uint64_t events) {
-  capture.set_server_realtime_ns(capture.server_realtime_ns() + kSecond);
+  capture.set_server_realtime_ns(capture.server_realtime_ns() + kNsPerSecond);
   for (v1::CaptureWorkerStatus& worker : *capture.mutable_workers()) {
     worker.set_events_read(worker.events_read() + events);
     worker.set_bytes_read(worker.bytes_read() + 1'024);

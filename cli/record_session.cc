@@ -40,11 +40,6 @@ int64_t MonotonicNs() {
 
 bool IsThere(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
-bool IsPastBegin(const v1::Capture& capture) {
-  return capture.state() == v1::CAPTURE_STATE_RECORDING &&
-         capture.server_realtime_ns() >= BeginOf(capture);
-}
-
 std::string DirectoryOf(std::string path) {
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   const size_t slash = path.rfind('/');

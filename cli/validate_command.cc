@@ -39,9 +39,9 @@ absl::StatusOr<UniqueFd> OpenTrace(const std::string& path) {
 }
 
 // A file as the validator reads it, with a bar where somebody looks on.
-class ReadFile {
+class ShownFile {
  public:
-  ReadFile(const std::string& path, UniqueFd file, bool has_progress)
+  ShownFile(const std::string& path, UniqueFd file, bool has_progress)
       : path_(path), file_(std::move(file)), line_(has_progress) {
     struct stat about = {};
     if (fstat(file_.get(), &about) == 0) size_ = static_cast<uint64_t>(about.st_size);
@@ -75,7 +75,7 @@ class ReadFile {
 
 absl::StatusOr<TraceReport> ReadTrace(const Context& context, const std::string& path) {
   ASSIGN_OR_RETURN(UniqueFd opened, OpenTrace(path));
-  ReadFile file(path, std::move(opened), context.progress);
+  ShownFile file(path, std::move(opened), context.progress);
   return ValidateTrace([&file](char* out, size_t bytes) { return file.Read(out, bytes); });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The goal: a flood of one kind of line leaves room for the others, and is told in one number.
 #include "daemon/line_limiter.h"
+#include "base/time_units.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +11,7 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kStart = 5 * kSecond;
+constexpr uint64_t kStart = 5 * kNsPerSecond;
 
 class LineLimiterTest : public testing::Test {
  protected:
@@ -30,11 +30,11 @@ class LineLimiterTest : public testing::Test {
 TEST_F(LineLimiterTest, OneKindGetsItsShareAndThenOneASecond) {
   EXPECT_EQ(Pass("connection lost", 1'000, kStart), int{limits::kLogLinesOfKindAtOnce});
   EXPECT_EQ(limiter_->left_out(), 1'000 - limits::kLogLinesOfKindAtOnce);
-  EXPECT_EQ(Pass("connection lost", 5, kStart + kSecond - 1), 0);
-  const auto next = limiter_->Judge("connection lost 7", kStart + kSecond);
+  EXPECT_EQ(Pass("connection lost", 5, kStart + kNsPerSecond - 1), 0);
+  const auto next = limiter_->Judge("connection lost 7", kStart + kNsPerSecond);
   EXPECT_TRUE(next.passes);
   EXPECT_EQ(next.left_out, 1'000 - limits::kLogLinesOfKindAtOnce + 5);
-  EXPECT_FALSE(limiter_->Judge("connection lost 8", kStart + kSecond).passes);
+  EXPECT_FALSE(limiter_->Judge("connection lost 8", kStart + kNsPerSecond).passes);
 }
 
 TEST_F(LineLimiterTest, OtherKindsAreNotHeldBack) {
@@ -45,7 +45,7 @@ TEST_F(LineLimiterTest, OtherKindsAreNotHeldBack) {
 
 TEST_F(LineLimiterTest, AQuietWhileGivesTheShareBack) {
   Pass("connection lost", 1'000, kStart);
-  EXPECT_EQ(Pass("connection lost", 1'000, kStart + 3'600 * kSecond),
+  EXPECT_EQ(Pass("connection lost", 1'000, kStart + 3'600 * kNsPerSecond),
             int{limits::kLogLinesOfKindAtOnce});
 }
 
@@ -57,7 +57,7 @@ TEST_F(LineLimiterTest, ManyKindsTogetherAreBoundedToo) {
     passed += limiter_->Judge(text, kStart).passes ? 1 : 0;
   }
   EXPECT_EQ(passed, limits::kLogLinesAtOnce);
-  EXPECT_EQ(Pass("later", 1, kStart + kSecond), 1);
+  EXPECT_EQ(Pass("later", 1, kStart + kNsPerSecond), 1);
 }
 
 }  // namespace

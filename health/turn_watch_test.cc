@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fake_task_runner.h"
+#include "base/time_units.h"
 #include "health/health_state.h"
 #include "trace/daemon_limits.h"
 
@@ -12,8 +13,6 @@ namespace neurontrace {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr uint64_t kSecond = 1'000'000'000;
 
 class TurnWatchTest : public ::testing::Test {
  protected:
@@ -24,7 +23,7 @@ class TurnWatchTest : public ::testing::Test {
   // As a daemon's timer.
   void Publish() {
     turns_.Turn();
-    runner_.PostDelayedTask([this] { Publish(); }, kSecond);
+    runner_.PostDelayedTask([this] { Publish(); }, kNsPerSecond);
   }
 
   FakeClock clock_;
@@ -34,7 +33,7 @@ class TurnWatchTest : public ::testing::Test {
 };
 
 TEST_F(TurnWatchTest, ASequenceThatHasNotBegunHasAllTheTimeItNeeds) {
-  clock_.AdvanceNs(3'600 * kSecond);  // a store is repaired
+  clock_.AdvanceNs(3'600 * kNsPerSecond);  // a store is repaired
   EXPECT_FALSE(turns_.AgeNs());
   EXPECT_TRUE(health_.live());
   Publish();
@@ -43,12 +42,12 @@ TEST_F(TurnWatchTest, ASequenceThatHasNotBegunHasAllTheTimeItNeeds) {
 
 TEST_F(TurnWatchTest, OneThatHangsIsAsOldAsItsLastTurnWhoeverAsks) {
   Publish();
-  runner_.AdvanceNs(500 * kSecond);
-  EXPECT_LE(*turns_.AgeNs(), kSecond);
+  runner_.AdvanceNs(500 * kNsPerSecond);
+  EXPECT_LE(*turns_.AgeNs(), kNsPerSecond);
   EXPECT_TRUE(health_.live());
   const uint64_t age_ns = *turns_.AgeNs();
-  clock_.AdvanceNs(40 * kSecond);  // and no task runs
-  EXPECT_EQ(turns_.AgeNs(), age_ns + 40 * kSecond);
+  clock_.AdvanceNs(40 * kNsPerSecond);  // and no task runs
+  EXPECT_EQ(turns_.AgeNs(), age_ns + 40 * kNsPerSecond);
   EXPECT_TRUE(health_.live());
   clock_.AdvanceNs(limits::kSequenceStuckNs);
   EXPECT_FALSE(health_.live());

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "base/time_units.h"
+
 namespace neurontrace {
 
 struct TapClock {
@@ -16,7 +18,7 @@ struct TapClock {
 inline uint64_t ReadClockNs(clockid_t id) {
   timespec now;
   clock_gettime(id, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+  return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
 }
 
 inline constexpr TapClock kSystemTapClock = {
@@ -25,7 +27,6 @@ inline constexpr TapClock kSystemTapClock = {
 };
 
 inline constexpr uint64_t kNsPerMs = 1'000'000;
-inline constexpr uint64_t kNsPerSecond = 1'000'000'000;
 inline constexpr uint64_t kNeverNs = UINT64_MAX;
 
 }  // namespace neurontrace

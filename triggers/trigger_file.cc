@@ -12,17 +12,17 @@
 #include "base/ini_text.h"
 #include "base/small_file.h"
 #include "base/status.h"
+#include "base/time_units.h"
 #include "trace/trigger_limits.h"
 #include "triggers/trigger_rule_check.h"
 
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kSecondNs = 1'000'000'000;
-constexpr uint64_t kCoolDownDefaultNs = 600 * kSecondNs;
+constexpr uint64_t kCoolDownDefaultNs = 600 * kNsPerSecond;
 constexpr uint32_t kPerHourDefault = 4;
-constexpr uint64_t kLastDefaultNs = 20 * kSecondNs;
-constexpr uint64_t kForDefaultNs = 10 * kSecondNs;
+constexpr uint64_t kLastDefaultNs = 20 * kNsPerSecond;
+constexpr uint64_t kForDefaultNs = 10 * kNsPerSecond;
 
 // Up to 9 digits before the point and 6 behind it, so that nothing overflows.
 std::optional<double> ParseNumber(std::string_view text) {

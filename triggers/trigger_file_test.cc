@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/time_units.h"
 #include "trace/trigger_limits.h"
 #include "triggers/trigger_rule_check.h"
 
@@ -18,8 +19,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr uint64_t kSecondNs = 1'000'000'000;
 
 // The one problem that it has, "LINE: rule NAME: WORDS"; more are failures of the test.
 std::string ProblemOf(const std::string& text) {
@@ -64,19 +63,19 @@ when = post
   EXPECT_EQ(slow.kind, TriggerKind::kSlowExecution);
   EXPECT_EQ(slow.times_median, 2.5);
   EXPECT_EQ(slow.job, "llama 3");
-  EXPECT_EQ(slow.cool_down_ns, 5'400 * kSecondNs);
+  EXPECT_EQ(slow.cool_down_ns, 5'400 * kNsPerSecond);
   EXPECT_EQ(slow.per_hour_max, 2u);
-  EXPECT_EQ(slow.last_ns, 30 * kSecondNs);
+  EXPECT_EQ(slow.last_ns, 30 * kNsPerSecond);
   EXPECT_EQ(slow.duration_ns, 0u);
-  EXPECT_EQ(file.rules[1].silent_ns, kSecondNs / 2);
+  EXPECT_EQ(file.rules[1].silent_ns, kNsPerSecond / 2);
   EXPECT_THAT(file.rules[2].event_types, ElementsAre("numerical_err", "hw_notify"));
   EXPECT_EQ(file.rules[4].path, "/run/neurontrace/capture now");
   const TriggerRule& post = file.rules[5];
   EXPECT_EQ(post.kind, TriggerKind::kPost);
-  EXPECT_EQ(post.cool_down_ns, 600 * kSecondNs);
+  EXPECT_EQ(post.cool_down_ns, 600 * kNsPerSecond);
   EXPECT_EQ(post.per_hour_max, 4u);
-  EXPECT_EQ(post.last_ns, 20 * kSecondNs);
-  EXPECT_EQ(post.duration_ns, 10 * kSecondNs);
+  EXPECT_EQ(post.last_ns, 20 * kNsPerSecond);
+  EXPECT_EQ(post.duration_ns, 10 * kNsPerSecond);
 }
 
 TEST(TriggerFile, MayBeEmpty) {
@@ -168,7 +167,7 @@ TEST(TriggerFile, ComesBackAsItWasWritten) {
                    .kind = TriggerKind::kSlowExecution,
                    .job = "llama; # 3",
                    .times_median = 2.125,
-                   .cool_down_ns = 90 * kSecondNs,
+                   .cool_down_ns = 90 * kNsPerSecond,
                    .per_hour_max = 60,
                    .last_ns = 1'500'000'000,
                    .duration_ns = 0};
@@ -182,9 +181,9 @@ TEST(TriggerFile, ComesBackAsItWasWritten) {
 TEST(TriggerRule, IsCheckedByWhoeverGetsIt) {
   TriggerRule rule{.name = "x",
                    .kind = TriggerKind::kPost,
-                   .cool_down_ns = kSecondNs,
+                   .cool_down_ns = kNsPerSecond,
                    .per_hour_max = 1,
-                   .last_ns = kSecondNs};
+                   .last_ns = kNsPerSecond};
   EXPECT_TRUE(CheckTriggerRule(rule).ok());
   rule.path = "/x";
   EXPECT_THAT(std::string(CheckTriggerRule(rule).message()), HasSubstr("rule 'x': path is for"));

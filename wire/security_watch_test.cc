@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/clock.h"
+#include "base/time_units.h"
 #include "wire/pem_files.h"
 #include "wire/test_certificates.h"
 
@@ -21,7 +22,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr char kElsewhere[] = "aggregator.example:9400";
-constexpr uint64_t kSecond = 1'000'000'000;
 
 std::string ReadAll(const std::string& path) {
   std::ostringstream text;
@@ -86,7 +86,7 @@ TEST_F(SecurityWatchTest, TellsWhenFilesAreNewAndWhatIsWrongWithThem) {
   const auto bad = watch.Look();
   ASSERT_TRUE(bad);
   EXPECT_THAT(std::string(bad->message()), HasSubstr("has no certificate"));
-  clock_.AdvanceNs(61 * kSecond);
+  clock_.AdvanceNs(61 * kNsPerSecond);
   EXPECT_EQ(watch.Look(), std::nullopt) << "it was told";
   certificates_.Issue("a", {});
   EXPECT_EQ(watch.Look(), absl::OkStatus());
@@ -107,7 +107,7 @@ TEST_F(SecurityWatchTest, TellsOfACertificateThatEndsInItsPlace) {
   while (CheckSecurity(security_, kElsewhere, ChannelSide::kServer).ok()) {
   }
   EXPECT_EQ(watch.Look(), std::nullopt);
-  clock_.AdvanceNs(61 * kSecond);
+  clock_.AdvanceNs(61 * kNsPerSecond);
   const auto ended = watch.Look();
   ASSERT_TRUE(ended);
   EXPECT_THAT(std::string(ended->message()), HasSubstr("was valid until"));
@@ -115,7 +115,7 @@ TEST_F(SecurityWatchTest, TellsOfACertificateThatEndsInItsPlace) {
 
 TEST_F(SecurityWatchTest, PlainTextHasNothingToTell) {
   SecurityWatch watch({}, "127.0.0.1:1", ChannelSide::kClient, clock_);
-  clock_.AdvanceNs(61 * kSecond);
+  clock_.AdvanceNs(61 * kNsPerSecond);
   EXPECT_EQ(watch.Look(), std::nullopt);
   EXPECT_EQ(EndsOf({}).certificate, std::nullopt);
 }

@@ -6,6 +6,7 @@
 
 #include "agent/pods/fake_node_proc.h"
 #include "base/status.h"
+#include "base/time_units.h"
 #include "trace/pod_limits.h"
 
 namespace neurontrace {
@@ -15,7 +16,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr char kDevice3[] = "/dev/null";
 constexpr char kDevice5[] = "/dev/zero";
 
@@ -31,14 +31,14 @@ class PodLookerTest : public ::testing::Test {
     return looker_.Look(processes, now_ns_);
   }
   std::vector<Change> LookAfter(uint64_t seconds, const std::vector<PodProcess>& processes) {
-    now_ns_ += seconds * kSecondNs;
+    now_ns_ += seconds * kNsPerSecond;
     return Look(processes);
   }
 
   FakeNodeProc node_;
   PodAnswer answer_;
   bool kubelet_is_away_ = false;
-  uint64_t now_ns_ = 1'000 * kSecondNs;
+  uint64_t now_ns_ = 1'000 * kNsPerSecond;
   PodCounters counters_;
   PodLooker looker_{[this]() -> absl::StatusOr<PodAnswer> {
                       if (kubelet_is_away_) return Unavailable("nobody listens");
@@ -104,7 +104,7 @@ TEST_F(PodLookerTest, NeverAsksTwiceWithinThreeSeconds) {
   for (uint32_t i = 0; i < 30; ++i) {
     workers.push_back(node_.PutInPod(10 + i, static_cast<char>("abcdef"[i % 6]), {kDevice3}));
     Look(workers);
-    now_ns_ += kSecondNs / 10;
+    now_ns_ += kNsPerSecond / 10;
   }
   EXPECT_EQ(counters_.asked, 1u);
 }

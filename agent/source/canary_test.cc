@@ -9,13 +9,12 @@
 #include "agent/source/recording_sink.h"
 #include "agent/source/shape_cache.h"
 #include "agent/source/stream_writer.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr uint64_t kSecondNs = 1'000'000'000;
 
 class CanaryTest : public ::testing::Test {
  protected:
@@ -24,8 +23,8 @@ class CanaryTest : public ::testing::Test {
   }
   // Time passes, as the writer's source lets it know of.
   void Pass(StreamWriter& writer, uint64_t ns, uint64_t position) {
-    for (uint64_t passed = 0; passed < ns; passed += kSecondNs / 5) {
-      clock_.AdvanceNs(kSecondNs / 5);
+    for (uint64_t passed = 0; passed < ns; passed += kNsPerSecond / 5) {
+      clock_.AdvanceNs(kNsPerSecond / 5);
       writer.Tick(position);
     }
   }
@@ -41,7 +40,7 @@ class CanaryTest : public ::testing::Test {
   }
   double AgeSeconds() const {
     const auto oldest = metrics_.canary_watch.oldest(clock_.MonotonicNs());
-    return oldest ? static_cast<double>(oldest->age_ns) / kSecondNs : -1;
+    return oldest ? static_cast<double>(oldest->age_ns) / kNsPerSecond : -1;
   }
 
   FakeClock clock_;
@@ -60,9 +59,9 @@ TEST_F(CanaryTest, OneGoesSoonAndThenOneAMinute) {
   EXPECT_EQ(header(0).event_count, 0u);
   EXPECT_EQ(header(0).sequence, 0u);
   sink_.StoreAll();
-  Pass(*writer, 59 * kSecondNs, 0);
+  Pass(*writer, 59 * kNsPerSecond, 0);
   EXPECT_EQ(Canaries(), 1u);
-  Pass(*writer, kSecondNs, 0);
+  Pass(*writer, kNsPerSecond, 0);
   EXPECT_EQ(Canaries(), 2u);
   EXPECT_EQ(metrics_.canaries.load(), 2u);
   EXPECT_EQ(metrics_.chunks.load(), 0u);
@@ -73,13 +72,13 @@ TEST_F(CanaryTest, StandsBetweenChunksWithoutAPlaceOfItsOwnInTheSource) {
   Append(*writer, 8);
   Append(*writer, 8);
   writer->Tick(16);
-  Pass(*writer, kSecondNs, 16);  // closes the first chunk
-  Pass(*writer, kSecondNs - kSecondNs / 5, 24);
+  Pass(*writer, kNsPerSecond, 16);  // closes the first chunk
+  Pass(*writer, kNsPerSecond - kNsPerSecond / 5, 24);
   Append(*writer, 24);
   Append(*writer, 24);
   writer->AddLoss(24, {.place = LossPlace::kRuntimeRing, .events = 5});
   writer->SetSequenceMark(24, 12);
-  Pass(*writer, kSecondNs / 5, 32);  // the canary, while a chunk is open
+  Pass(*writer, kNsPerSecond / 5, 32);  // the canary, while a chunk is open
   ASSERT_EQ(sink_.entries.size(), 2u);
   ASSERT_TRUE(header(1).is_canary());
   EXPECT_EQ(header(1).sequence, 1u);
@@ -99,9 +98,9 @@ TEST_F(CanaryTest, StandsBetweenChunksWithoutAPlaceOfItsOwnInTheSource) {
 TEST_F(CanaryTest, HoldsNothingOfTheSourceBack) {
   auto writer = MakeWriter();
   Append(*writer, 8);
-  Pass(*writer, kSecondNs, 16);
+  Pass(*writer, kNsPerSecond, 16);
   sink_.StoreAll();
-  Pass(*writer, kSecondNs, 16);
+  Pass(*writer, kNsPerSecond, 16);
   ASSERT_EQ(Canaries(), 1u);
   EXPECT_FALSE(writer->first_undurable_position());
   sink_.StoreAll();
@@ -114,15 +113,15 @@ TEST_F(CanaryTest, HoldsNothingOfTheSourceBack) {
 TEST_F(CanaryTest, OneIsUnderWayAtATimeAndNoneWithoutRoom) {
   auto writer = MakeWriter();
   sink_.has_room = false;
-  Pass(*writer, 5 * kSecondNs, 0);
+  Pass(*writer, 5 * kNsPerSecond, 0);
   EXPECT_EQ(Canaries(), 0u);
   sink_.has_room = true;
-  Pass(*writer, kSecondNs, 0);
+  Pass(*writer, kNsPerSecond, 0);
   EXPECT_EQ(Canaries(), 1u);
-  Pass(*writer, 300 * kSecondNs, 0);
+  Pass(*writer, 300 * kNsPerSecond, 0);
   EXPECT_EQ(Canaries(), 1u);
   sink_.Answer(0, false, "refused");
-  Pass(*writer, kSecondNs, 0);
+  Pass(*writer, kNsPerSecond, 0);
   EXPECT_EQ(Canaries(), 2u);
 }
 
@@ -132,19 +131,19 @@ TEST_F(CanaryTest, AgeAndRoundTripAreThoseOfTheWorstStream) {
   stream_.nc_idx = 3;
   auto second = MakeWriter();
   EXPECT_FALSE(metrics_.canary_watch.round_trip_ns());
-  clock_.AdvanceNs(2 * kSecondNs);
+  clock_.AdvanceNs(2 * kNsPerSecond);
   first->Tick(0);
   second->Tick(0);
-  clock_.AdvanceNs(3 * kSecondNs);
+  clock_.AdvanceNs(3 * kNsPerSecond);
   sink_.Answer(0, true);
   EXPECT_EQ(AgeSeconds(), 5);  // of the second stream: none of it came back
-  EXPECT_EQ(metrics_.canary_watch.round_trip_ns(), 3 * kSecondNs);
-  clock_.AdvanceNs(kSecondNs);
+  EXPECT_EQ(metrics_.canary_watch.round_trip_ns(), 3 * kNsPerSecond);
+  clock_.AdvanceNs(kNsPerSecond);
   sink_.Answer(1, true);
   EXPECT_EQ(AgeSeconds(), 4);
-  EXPECT_EQ(metrics_.canary_watch.round_trip_ns(), 4 * kSecondNs);
+  EXPECT_EQ(metrics_.canary_watch.round_trip_ns(), 4 * kNsPerSecond);
   second->End(0);
-  EXPECT_EQ(metrics_.canary_watch.round_trip_ns(), 3 * kSecondNs);
+  EXPECT_EQ(metrics_.canary_watch.round_trip_ns(), 3 * kNsPerSecond);
   first.reset();
   EXPECT_EQ(AgeSeconds(), -1);
   EXPECT_FALSE(metrics_.canary_watch.round_trip_ns());
@@ -152,14 +151,14 @@ TEST_F(CanaryTest, AgeAndRoundTripAreThoseOfTheWorstStream) {
 
 TEST_F(CanaryTest, StalledDataIsSaidInWordsAfterThreeMinutes) {
   auto writer = MakeWriter();
-  Pass(*writer, 180 * kSecondNs, 0);
+  Pass(*writer, 180 * kNsPerSecond, 0);
   EXPECT_FALSE(DescribeStall(metrics_.canary_watch, clock_.MonotonicNs()));
-  Pass(*writer, kSecondNs, 0);
+  Pass(*writer, kNsPerSecond, 0);
   const auto stall = DescribeStall(metrics_.canary_watch, clock_.MonotonicNs());
   ASSERT_TRUE(stall);
   EXPECT_THAT(*stall, HasSubstr("no canary was acknowledged for 181 s"));
   sink_.Answer(0, true);  // that one was sent long ago
-  clock_.AdvanceNs(2 * kSecondNs);
+  clock_.AdvanceNs(2 * kNsPerSecond);
   EXPECT_THAT(*DescribeStall(metrics_.canary_watch, clock_.MonotonicNs()), HasSubstr("no further"));
   writer->Tick(0);
   sink_.StoreAll();
@@ -169,11 +168,11 @@ TEST_F(CanaryTest, StalledDataIsSaidInWordsAfterThreeMinutes) {
 TEST_F(CanaryTest, AnEndedStreamSendsNone) {
   auto writer = MakeWriter();
   writer->End(0);
-  Pass(*writer, 100 * kSecondNs, 0);
+  Pass(*writer, 100 * kNsPerSecond, 0);
   EXPECT_EQ(Canaries(), 0u);
   auto resumed = MakeWriter();
   resumed->Resume({.stream = stream_, .next_sequence = 4, .ended = true});
-  Pass(*resumed, 100 * kSecondNs, 0);
+  Pass(*resumed, 100 * kNsPerSecond, 0);
   EXPECT_EQ(Canaries(), 0u);
   EXPECT_EQ(AgeSeconds(), -1);
 }

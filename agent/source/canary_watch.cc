@@ -5,12 +5,11 @@
 
 #include <algorithm>
 
+#include "base/time_units.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
-
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 uint64_t Since(uint64_t then_ns, uint64_t now_ns) {
   return now_ns > then_ns ? now_ns - then_ns : 0;

@@ -11,6 +11,7 @@
 
 #include "agent/upload/fake_node.h"
 #include "base/status.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
@@ -20,7 +21,6 @@ using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 using Operation = FakeFileSystem::Operation;
 
-constexpr uint64_t kSecond = 1'000'000'000;
 const std::pair<int, int> kDropped = {v1::LOSS_PLACE_SPOOL, v1::LOSS_REASON_OVERWRITTEN};
 const std::pair<int, int> kDamaged = {v1::LOSS_PLACE_SPOOL, v1::LOSS_REASON_MALFORMED};
 
@@ -84,7 +84,7 @@ TEST_F(DeliveryQueueTest, MemoryIsBoundedAndTheRestComesBackFromTheDisk) {
   EXPECT_LT(node_.queue->bytes(), node_.queue_bytes);
   EXPECT_TRUE(node_.queue->HasRoom());
   Connect();
-  node_.Run(10 * kSecond);
+  node_.Run(10 * kNsPerSecond);
   EXPECT_EQ(node_.queue->chunks(), 0u);
   node_.ExpectConservation("read back");
   EXPECT_EQ(node_.LostEvents(), 0u);
@@ -103,7 +103,7 @@ TEST_F(DeliveryQueueTest, FullSpoolSurvivesARestartToTheByte) {
   EXPECT_EQ(node_.spool->chunks(), 60u);
   Connect();
   ProduceMany("a", 1);
-  node_.Run(10 * kSecond);
+  node_.Run(10 * kNsPerSecond);
   node_.ExpectConservation("after a restart");
   EXPECT_EQ(node_.LostEvents(), 0u);
   const std::string restarted = node_.aggregator.streams["a"].bytes;
@@ -145,7 +145,7 @@ TEST_F(DeliveryQueueTest, DropsTheOldestAndTheAccountIsExact) {
   EXPECT_LE(node_.spool->bytes(), 310'000u);
   EXPECT_GT(node_.queue->counters().chunks_dropped, 20u);
   Connect();
-  node_.Run(10 * kSecond);
+  node_.Run(10 * kNsPerSecond);
   node_.ExpectConservation("dropped");
   EXPECT_EQ(node_.queue->chunks(), 0u);
   const auto& a = node_.aggregator.streams["a"];
@@ -166,7 +166,7 @@ TEST_F(DeliveryQueueTest, WhatWasDroppedIsToldAfterARestartToo) {
   node_.Run();
   Restart();
   Connect();
-  node_.Run(10 * kSecond);
+  node_.Run(10 * kNsPerSecond);
   node_.ExpectConservation("dropped, and restarted");
   EXPECT_THAT(node_.aggregator.streams["a"].lost,
               UnorderedElementsAre(Pair(kDropped, ::testing::_)));
@@ -199,12 +199,12 @@ TEST_F(DeliveryQueueTest, RefusingTheNewestMakesSourcesWaitAndLosesNothing) {
   while (node_.queue->HasRoom()) {
     ASSERT_LT(++produced, 100);
     node_.Produce("a");
-    node_.Run(kSecond);
+    node_.Run(kNsPerSecond);
   }
   EXPECT_GT(produced, 10);
   EXPECT_TRUE(node_.spool->full());
   Connect();
-  node_.Run(10 * kSecond);
+  node_.Run(10 * kNsPerSecond);
   EXPECT_TRUE(node_.queue->HasRoom());
   node_.ExpectConservation("refused");
   EXPECT_EQ(node_.LostEvents(), 0u);
@@ -244,7 +244,7 @@ TEST_F(DeliveryQueueTest, DiskThatFailsLeavesMemoryAndTheAggregator) {
   node_.Run();
   EXPECT_EQ(node_.sources["a"].stored, 8u);
   node_.disk.Heal();
-  node_.Run(60 * kSecond);
+  node_.Run(60 * kNsPerSecond);
   EXPECT_TRUE(node_.spool->health().ok());
   ProduceMany("a", 1);
   node_.Run();
@@ -263,11 +263,11 @@ TEST_F(DeliveryQueueTest, FullDiskIsTriedAgainAndNothingIsLost) {
   EXPECT_THAT(std::string(node_.spool->health().message()), HasSubstr("no space left"));
   EXPECT_LT(node_.sources["a"].kept, 20u);
   node_.disk.SetCapacity(~uint64_t{0});
-  node_.Run(60 * kSecond);
+  node_.Run(60 * kNsPerSecond);
   EXPECT_EQ(node_.sources["a"].kept, 20u);
   Restart();
   Connect();
-  node_.Run(10 * kSecond);
+  node_.Run(10 * kNsPerSecond);
   node_.ExpectConservation("the disk was full");
   EXPECT_EQ(node_.LostEvents(), 0u);
 }
@@ -283,10 +283,10 @@ TEST_F(DeliveryQueueTest, FullDiskGetsRoomFromWhatIsStored) {
   node_.Run();
   EXPECT_FALSE(node_.spool->health().ok());
   Connect();
-  node_.Run(60 * kSecond);
+  node_.Run(60 * kNsPerSecond);
   EXPECT_EQ(node_.sources["a"].stored, 11u);
   ProduceMany("a", 5);
-  node_.Run(60 * kSecond);
+  node_.Run(60 * kNsPerSecond);
   EXPECT_TRUE(node_.spool->health().ok()) << node_.spool->health();
   EXPECT_EQ(node_.sources["a"].stored, 16u);
 }
@@ -301,7 +301,7 @@ TEST_F(DeliveryQueueTest, MemoryFullBesideADeadDiskKeepsOnlyTheLoss) {
   ProduceMany("a", 2);
   EXPECT_EQ(node_.queue->counters().chunks_refused_full, 2u);
   Connect();
-  node_.Run(10 * kSecond);
+  node_.Run(10 * kNsPerSecond);
   node_.ExpectConservation("memory was full");
   EXPECT_EQ(node_.LostEvents(), 20u);
 }
@@ -315,7 +315,7 @@ TEST_F(DeliveryQueueTest, ReadOnlySpoolIsStillDelivered) {
   EXPECT_EQ(node_.queue->counters().chunks_recovered, 5u);
   Connect();
   ProduceMany("a", 2);
-  node_.Run(10 * kSecond);
+  node_.Run(10 * kNsPerSecond);
   node_.ExpectConservation("read-only");
   EXPECT_EQ(node_.LostEvents(), 0u);
   EXPECT_FALSE(node_.spool->health().ok());
@@ -329,7 +329,7 @@ TEST_F(DeliveryQueueTest, FlippedBitCostsItsChunkAndSaysSo) {
   ASSERT_TRUE(node_.disk.FlipBit(SegmentPath(1), 8 * (4 * 3'200 + 1'500)));
   Restart();
   Connect();
-  node_.Run(10 * kSecond);
+  node_.Run(10 * kNsPerSecond);
   node_.ExpectConservation("a bit was flipped");
   EXPECT_THAT(node_.aggregator.streams["a"].lost, UnorderedElementsAre(Pair(kDamaged, 10)));
   EXPECT_EQ(node_.queue->counters().chunks_damaged, 1u);
@@ -359,7 +359,7 @@ TEST_F(DeliveryQueueTest, AnyFlippedBitIsSurvivedAndToldAsFarAsTheDiskCanTell) {
     // behind is read again; what it does must be stored, or told.
     other.NewProcess();
     other.Welcome();
-    other.Run(20 * kSecond);
+    other.Run(20 * kNsPerSecond);
     other.ExpectConservation("byte " + std::to_string(byte));
     EXPECT_LE(other.LostEvents(), 10u) << byte;
     if (HasFailure()) return;
@@ -375,7 +375,7 @@ TEST_F(DeliveryQueueTest, SegmentThatSomebodyRemovedIsToldAsLost) {
   node_.Run();
   ASSERT_TRUE(node_.disk.Remove(SegmentPath(3)).ok());
   Connect();
-  node_.Run(20 * kSecond);
+  node_.Run(20 * kNsPerSecond);
   node_.ExpectConservation("removed");
   EXPECT_GT(node_.LostEvents(), 0u);
   EXPECT_LE(node_.LostEvents(), 50u);
@@ -389,7 +389,7 @@ TEST_F(DeliveryQueueTest, DiskThatCannotBeReadIsAskedAgain) {
   node_.Run();
   node_.disk.Fail(Operation::kRead, Unavailable("input/output error"), 2);
   Connect();
-  node_.Run(20 * kSecond);
+  node_.Run(20 * kNsPerSecond);
   node_.ExpectConservation("read errors");
   EXPECT_EQ(node_.LostEvents(), 0u);
 }

@@ -10,14 +10,13 @@
 
 #include "agent/spool/spool_disk.h"
 #include "agent/upload/fake_node.h"
+#include "base/time_units.h"
 #include "trace/stream_cursor.h"
 
 namespace neurontrace {
 namespace {
 
 using Operation = FakeFileSystem::Operation;
-
-constexpr uint64_t kSecondNs = 1'000'000'000;
 
 class RunningCapturesTest : public ::testing::Test {
  protected:
@@ -49,7 +48,7 @@ class RunningCapturesTest : public ::testing::Test {
     node_.aggregator.budget = ~uint64_t{0};
     node_.uploader->SetEnabled(false);
     node_.Welcome();
-    node_.Run(10 * kSecondNs);
+    node_.Run(10 * kNsPerSecond);
     EXPECT_EQ(node_.queue->chunks(), 0u);
     node_.ExpectConservation("at the end");
     EXPECT_EQ(node_.LostEvents(), 0u);
@@ -185,7 +184,7 @@ TEST_F(RunningCapturesTest, SaysNothingOfTheKindWhileItsDiskFails) {
       EXPECT_FALSE(node_.GoOn());
     }
     node_.Welcome();
-    node_.Run(40 * kSecondNs);
+    node_.Run(40 * kNsPerSecond);
     EXPECT_TRUE(SaysSo());
   }
   Kill();
@@ -202,7 +201,7 @@ TEST_F(RunningCapturesTest, SaysSoAgainOnceTheDiskIsWell) {
   Produce(5);
   EXPECT_FALSE(SaysSo());
   node_.disk.SetCapacity(~uint64_t{0});
-  node_.Run(40 * kSecondNs);
+  node_.Run(40 * kNsPerSecond);
   EXPECT_TRUE(SaysSo());
   Kill();
   ASSERT_TRUE(node_.Begin());

@@ -5,21 +5,16 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
-namespace {
-
-constexpr uint64_t kSecondNs = 1'000'000'000;
-
-}  // namespace
-
 CallRates::CallRates(const Clock& clock, Rate rate, std::string whose,
                      prometheus::Counter& forgotten, size_t callers_max)
     : clock_(clock),
       rate_(rate),
       whose_(std::move(whose)),
       callers_max_(callers_max),
-      call_ns_(kSecondNs / std::max<uint32_t>(rate.per_second, 1)),
+      call_ns_(kNsPerSecond / std::max<uint32_t>(rate.per_second, 1)),
       burst_ns_(call_ns_ * std::max<uint32_t>(rate.burst, 1)),
       forgotten_(forgotten) {}
 
@@ -51,7 +46,7 @@ absl::Status CallRates::Take(const std::string& caller) {
   const uint64_t wait_ns = due_ns - now_ns - burst_ns_;
   return ResourceExhausted("{} has made more than {} calls a second ({}): try again in {:.2f} s",
                            caller, rate_.per_second, whose_,
-                           std::max(0.01, static_cast<double>(wait_ns) / kSecondNs));
+                           std::max(0.01, static_cast<double>(wait_ns) / kNsPerSecond));
 }
 
 prometheus::Counter& RefusedCalls(prometheus::Registry& registry, const char* reason) {

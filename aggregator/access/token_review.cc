@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "base/json_string.h"
 #include "base/status.h"
+#include "base/time_units.h"
 #include "trace/access_limits.h"
 
 namespace neurontrace {
@@ -78,12 +79,11 @@ std::optional<TokenClaims> ReadTokenClaims(std::string_view token, std::string_v
   element expires;
   if (root["exp"].get(expires) == simdjson::SUCCESS) {
     uint64_t seconds = 0;
-    constexpr uint64_t kSecondNs = 1'000'000'000;
     // A time that is none is over.
     const bool is_time = expires.get(seconds) == simdjson::SUCCESS;
-    claims.expires_realtime_ns = !is_time                           ? 0
-                                 : seconds > UINT64_MAX / kSecondNs ? UINT64_MAX
-                                                                    : seconds * kSecondNs;
+    claims.expires_realtime_ns = !is_time                              ? 0
+                                 : seconds > UINT64_MAX / kNsPerSecond ? UINT64_MAX
+                                                                       : seconds * kNsPerSecond;
   }
   return claims;
 }

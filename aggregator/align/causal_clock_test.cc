@@ -6,11 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "aggregator/align/causal_world_test_support.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
-
-constexpr uint64_t kSecond = 1'000'000'000;
 
 TEST(CausalGridTest, FindsEpochsAndKnots) {
   const CausalGrid grid{.begin_ns = 1'000, .epoch_ns = 100, .epochs = 3};
@@ -31,7 +30,7 @@ TEST(CausalLimitsTest, CoverTheErrorsOfAModelAndHowTheyChange) {
     const CausalWorld world(
         {.seed = seed, .clocks = 6, .seconds = 60, .barriers_per_s = 1, .asymmetry_max_us = 60});
     const CausalGrid grid{
-        .begin_ns = CausalWorld::kEpochNs, .epoch_ns = kSecond / 2, .epochs = 120};
+        .begin_ns = CausalWorld::kEpochNs, .epoch_ns = kNsPerSecond / 2, .epochs = 120};
     const CausalLimitsPair limits = LimitsOf(world.Clocks(), grid, 50, 200'000);
     for (uint32_t clock = 0; clock < 6; ++clock) {
       int64_t before = 0;
@@ -55,11 +54,11 @@ TEST(CausalLimitsTest, AModelThatJumpsMayBeOffByTheJump) {
   CausalClock clock{.name = "a", .knots = {}};
   for (uint64_t t = 0; t <= 100; t += 5) {
     // Follows evidence that is 20 us off from 50 s on.
-    const uint64_t y = 1'000 * kSecond + t * kSecond + (t >= 50 ? 20'000 : 0);
+    const uint64_t y = 1'000 * kNsPerSecond + t * kNsPerSecond + (t >= 50 ? 20'000 : 0);
     clock.knots.push_back(
-        {.x_ns = t * kSecond, .y_ns = y, .bound_ns = 30'000, .likely_bound_ns = 700});
+        {.x_ns = t * kNsPerSecond, .y_ns = y, .bound_ns = 30'000, .likely_bound_ns = 700});
   }
-  const CausalGrid grid{.begin_ns = 1'000 * kSecond, .epoch_ns = kSecond, .epochs = 100};
+  const CausalGrid grid{.begin_ns = 1'000 * kNsPerSecond, .epoch_ns = kNsPerSecond, .epochs = 100};
   const CausalLimitsPair limits = LimitsOf({clock}, grid, 50, 200'000);
   // A clock of smooth rate cannot have jumped. Over the ten seconds that its bounds tell most of it
   // has moved 2 us a second, and the model's 4 us a second in half of them are 2 too many.
@@ -70,8 +69,8 @@ TEST(CausalLimitsTest, AModelThatJumpsMayBeOffByTheJump) {
 TEST(CausalLimitsTest, WithoutAModelsWordAClockMayRunAsItLikes) {
   const CausalClock clock{
       .name = "a",
-      .knots = {{.x_ns = 5, .y_ns = 10 * kSecond, .bound_ns = 100, .likely_bound_ns = 50}}};
-  const CausalGrid grid{.begin_ns = 9 * kSecond, .epoch_ns = kSecond, .epochs = 4};
+      .knots = {{.x_ns = 5, .y_ns = 10 * kNsPerSecond, .bound_ns = 100, .likely_bound_ns = 50}}};
+  const CausalGrid grid{.begin_ns = 9 * kNsPerSecond, .epoch_ns = kNsPerSecond, .epochs = 4};
   const CausalLimitsPair limits = LimitsOf({clock}, grid, 50, 200'000);
   EXPECT_EQ(limits.hard.Slope(0, 0), 200'000);
   EXPECT_EQ(limits.hard.Bound(1, 0), 100);

@@ -7,13 +7,10 @@
 namespace neurontrace {
 namespace {
 
-// Differences and sums of a few such times fit into 64 bits with a sign.
-constexpr uint64_t kTimeMaxNs = uint64_t{1} << 62;
-
 absl::Status Check(std::span<const CausalStamp> stamps) {
   if (stamps.empty()) return InvalidArgument("causal constraint: no cause, or no effect");
   for (const CausalStamp& stamp : stamps) {
-    if (stamp.reference_ns > kTimeMaxNs) {
+    if (stamp.reference_ns > kCausalTimeMaxNs) {
       return InvalidArgument("causal constraint: time {} is no time", stamp.reference_ns);
     }
   }

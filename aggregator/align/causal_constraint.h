@@ -31,6 +31,9 @@ inline constexpr size_t kCausalClassCount = 6;
 constexpr size_t Index(CausalClass kind) { return static_cast<size_t>(kind); }
 std::string_view CausalClassName(CausalClass kind);
 
+// Differences and sums of a few times up to this one fit into 64 bits with a sign.
+inline constexpr uint64_t kCausalTimeMaxNs = uint64_t{1} << 62;
+
 // Something happened at `reference_ns` as the model of its clock has it.
 struct CausalStamp {
   uint64_t reference_ns = 0;

@@ -9,19 +9,19 @@
 #include <vector>
 
 #include "aggregator/align/clock_reading.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kBegin = 5'000'000 * kSecond;
+constexpr uint64_t kBegin = 5'000'000 * kNsPerSecond;
 
 // A clock that is 20 ppm slow, with knots every 5 s from kBegin + 1 s to kBegin + 21 s.
 ClockSegment Segment() {
   ClockSegment segment;
   for (uint64_t t = 1; t <= 21; t += 5) {
-    segment.knots.push_back({.x_ns = 77 * kSecond + t * (kSecond - 20'000),
-                             .y_ns = kBegin + t * kSecond,
+    segment.knots.push_back({.x_ns = 77 * kNsPerSecond + t * (kNsPerSecond - 20'000),
+                             .y_ns = kBegin + t * kNsPerSecond,
                              .bound_ns = 30'000,
                              .likely_bound_ns = 1'000});
   }
@@ -34,7 +34,7 @@ ClockModel Model() {
 
 // Epochs of 1 s around the model; of clock 1 of two.
 CausalCorrections ZigZag() {
-  CausalCorrections corrections({.begin_ns = kBegin, .epoch_ns = kSecond, .epochs = 25}, 2);
+  CausalCorrections corrections({.begin_ns = kBegin, .epoch_ns = kNsPerSecond, .epochs = 25}, 2);
   for (size_t knot = 0; knot <= 25; ++knot) {
     corrections.At(knot, 1).shift_ns = static_cast<int64_t>(knot * knot * 7 % 50) * 100 - 2'500;
   }
@@ -69,7 +69,7 @@ TEST(ApplyCorrectionsTest, TheCurveIsShiftedEverywhereAndNeverRunsBack) {
   EXPECT_EQ(shifted.evidence_used, model.evidence_used);
   uint64_t before = 0;
   // Also before the first and behind the last knot of the model.
-  for (uint64_t x = 77 * kSecond + 1'000; x < 102 * kSecond; x += 3'333'333) {
+  for (uint64_t x = 77 * kNsPerSecond + 1'000; x < 102 * kNsPerSecond; x += 3'333'333) {
     const ClockEstimate old = EvaluateSegment(model.segments[0], x);
     const ClockEstimate now = EvaluateSegment(shifted.segments[0], x);
     const auto expected = static_cast<int64_t>(corrections.Corrected(1, old.y_ns));
@@ -88,14 +88,14 @@ TEST(ApplyCorrectionsTest, TheCurveIsShiftedEverywhereAndNeverRunsBack) {
 }
 
 TEST(ApplyCorrectionsTest, AnEpochsBoundHoldsInTheWholeOfIt) {
-  CausalCorrections corrections({.begin_ns = kBegin, .epoch_ns = kSecond, .epochs = 25}, 1);
+  CausalCorrections corrections({.begin_ns = kBegin, .epoch_ns = kNsPerSecond, .epochs = 25}, 1);
   for (size_t epoch = 0; epoch < 25; ++epoch) {
     corrections.At(epoch, 0).bound_ns = 10'000 + epoch * epoch % 7 * 1'000;
     corrections.At(epoch, 0).likely_bound_ns = 20'000;
   }
   const ClockModel model = Model();
   const ClockModel shifted = ApplyCorrections(model, corrections, 0);
-  for (uint64_t x = 79 * kSecond; x < 97 * kSecond; x += 33'333'333) {
+  for (uint64_t x = 79 * kNsPerSecond; x < 97 * kNsPerSecond; x += 33'333'333) {
     const ClockEstimate now = EvaluateSegment(shifted.segments[0], x);
     const size_t epoch = corrections.grid().EpochOf(now.y_ns);
     ASSERT_GE(now.bound_ns, corrections.At(epoch, 0).bound_ns) << epoch;
@@ -109,8 +109,8 @@ TEST(ApplyCorrectionsTest, EachSegmentIsAClockOfItsOwn) {
   ClockModel model = Model();
   model.segments.push_back(Segment());
   for (ClockKnot& knot : model.segments[1].knots) {
-    knot.x_ns += 100 * kSecond;
-    knot.y_ns += 100 * kSecond;
+    knot.x_ns += 100 * kNsPerSecond;
+    knot.y_ns += 100 * kNsPerSecond;
   }
   const ClockModel shifted = ApplyCorrections(model, ZigZag(), 0);
   EXPECT_EQ(shifted.segments[0], model.segments[0]);

@@ -14,8 +14,6 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kTimeMaxNs = uint64_t{1} << 62;
-
 bool IsBeyondBounds(const CausalViolation& violation, const std::vector<CausalClock>& clocks) {
   const auto bound = [&clocks](const CausalStamp& stamp) {
     return static_cast<unsigned __int128>(BoundAt(clocks[stamp.clock].knots, stamp.reference_ns)) +
@@ -88,7 +86,7 @@ std::optional<CausalGrid> GridOf(const CausalInstances& instances, const std::ve
   }
   if (first > last) return std::nullopt;
   const uint64_t epochs_max = std::max<uint64_t>(1, limits::kCausalVariablesMax / clocks - 2);
-  epoch_ns = std::clamp<uint64_t>(epoch_ns, (last - first) / epochs_max + 1, kTimeMaxNs);
+  epoch_ns = std::clamp<uint64_t>(epoch_ns, (last - first) / epochs_max + 1, kCausalTimeMaxNs);
   const uint64_t begin = first / epoch_ns * epoch_ns;
   return CausalGrid{.begin_ns = begin,
                     .epoch_ns = epoch_ns,
@@ -164,7 +162,7 @@ absl::Status ValidateCausalPass(const std::vector<CausalClock>& clocks,
       const ClockKnot& knot = clock.knots[i];
       const bool ascends =
           i == 0 || (knot.x_ns > clock.knots[i - 1].x_ns && knot.y_ns > clock.knots[i - 1].y_ns);
-      if (!ascends || knot.y_ns > kTimeMaxNs) {
+      if (!ascends || knot.y_ns > kCausalTimeMaxNs) {
         return InvalidArgument("causal pass: {}: knot {} does not ascend, or is no time",
                                clock.name, i);
       }

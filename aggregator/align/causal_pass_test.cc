@@ -10,6 +10,7 @@
 #include "aggregator/align/causal_pair_bound.h"
 #include "aggregator/align/causal_violation.h"
 #include "aggregator/align/causal_world_test_support.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
@@ -18,8 +19,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr uint64_t kBegin = 1'000'000'000'000;
-constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kPassBegin = 1'000'000'000'000;
 
 CausalParameters In(CausalMode mode) {
   CausalParameters parameters;
@@ -30,15 +30,15 @@ CausalParameters In(CausalMode mode) {
 CausalClock Clock(const std::string& name, uint64_t bound_ns, uint64_t likely_bound_ns) {
   CausalClock clock{.name = name, .knots = {}};
   for (uint64_t t = 0; t <= 20; t += 5) {
-    clock.knots.push_back({.x_ns = 500 + t * kSecond,
-                           .y_ns = kBegin + t * kSecond,
+    clock.knots.push_back({.x_ns = 500 + t * kNsPerSecond,
+                           .y_ns = kPassBegin + t * kNsPerSecond,
                            .bound_ns = bound_ns,
                            .likely_bound_ns = likely_bound_ns});
   }
   return clock;
 }
 
-// Times in ns behind kBegin + 5 s + sequence * 100 ms.
+// Times in ns behind kPassBegin + 5 s + sequence * 100 ms.
 struct Message {
   CausalClass kind = CausalClass::kFlow;
   uint32_t from = 0;
@@ -52,8 +52,8 @@ CausalInstances Of(const std::vector<Message>& messages) {
   for (size_t i = 0; i < messages.size(); ++i) {
     const Message& message = messages[i];
     const auto at = [i](int64_t ns) {
-      return static_cast<uint64_t>(static_cast<int64_t>(kBegin + 5 * kSecond + i * kSecond / 10) +
-                                   ns);
+      return static_cast<uint64_t>(
+          static_cast<int64_t>(kPassBegin + 5 * kNsPerSecond + i * kNsPerSecond / 10) + ns);
     };
     const CausalStamp cause{.reference_ns = at(message.sent_ns), .clock = message.from};
     const CausalStamp effect{.reference_ns = at(message.received_ns), .clock = message.to};
@@ -105,7 +105,7 @@ TEST(CausalPassTest, SharesAViolationBetweenEquallyGoodClocks) {
   EXPECT_EQ(report.violated_before, 1u);
   EXPECT_EQ(report.violated_after, 0u);
   EXPECT_EQ(report.rejected, 0u);
-  const uint64_t at = kBegin + 5 * kSecond;
+  const uint64_t at = kPassBegin + 5 * kNsPerSecond;
   EXPECT_NEAR(result.corrections.ShiftAt(0, at), -5'000, 20);
   EXPECT_NEAR(result.corrections.ShiftAt(1, at), 5'000, 20);
   EXPECT_GE(result.corrections.Corrected(1, at), result.corrections.Corrected(0, at + 10'000));
@@ -115,7 +115,7 @@ TEST(CausalPassTest, MovesTheClockThatIsLessWellKnown) {
   const std::vector<CausalClock> clocks = {Clock("good", 500, 100), Clock("bad", 30'000, 20'000)};
   const CausalResult result =
       Pass(clocks, Of({{.sent_ns = 10'000, .received_ns = 0}}), CausalMode::kApply);
-  const uint64_t at = kBegin + 5 * kSecond;
+  const uint64_t at = kPassBegin + 5 * kNsPerSecond;
   EXPECT_LE(std::abs(result.corrections.ShiftAt(0, at)), 100);
   EXPECT_GE(result.corrections.ShiftAt(1, at), 9'900);
   EXPECT_EQ(result.report[CausalClass::kFlow].violated_after, 0u);
@@ -233,7 +233,7 @@ TEST(CausalPairBoundTest, IsAsWideAsTheFastestRoundTrip) {
   const CausalParameters parameters = In(CausalMode::kApply);
   const CausalResult result = Pass(kTwo, instances, CausalMode::kApply);
   const auto bounds = CausalPairBounds(kTwo, instances, parameters, result,
-                                       {.clock = 0, .reference_ns = kBegin + 5 * kSecond});
+                                       {.clock = 0, .reference_ns = kPassBegin + 5 * kNsPerSecond});
   ASSERT_TRUE(bounds.ok()) << bounds.status();
   ASSERT_THAT(*bounds, SizeIs(2));
   EXPECT_EQ((*bounds)[0], CausalPairBound{});

@@ -18,7 +18,7 @@ constexpr size_t kPairsPerTermMax = 4;
 constexpr size_t kEpochsAwayMax = 64;
 constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
 // A stamp passes through two maps of integers, each end of a constraint may lose 3 ns in them.
-constexpr int64_t kRoundingNs = 6;
+constexpr int64_t kSystemRoundingNs = 6;
 
 // The moment of an instance around which all else is counted: after its last cause all effects may
 // happen.
@@ -219,7 +219,8 @@ void CausalSystem::Gather(uint32_t instance, size_t cell, Gathered& into) const 
                   bounds ? time - movement - int64_t{stamp.bound_ns} : time + movement);
   }
   const int64_t margin =
-      kRoundingNs + (selection_.margin_ns.empty() ? 0 : int64_t{selection_.margin_ns[instance]});
+      kSystemRoundingNs +
+      (selection_.margin_ns.empty() ? 0 : int64_t{selection_.margin_ns[instance]});
   for (const CausalStamp& stamp : instances_.Effects(entry)) {
     const int64_t movement = Movement(stamp.clock, stamp.reference_ns, moment);
     if (movement == kFar) continue;

@@ -11,6 +11,7 @@
 
 #include "aggregator/align/clock_reading.h"
 #include "aggregator/align/host_fit.h"
+#include "aggregator/align/host_world_test_support.h"
 #include "aggregator/align/utc_world_test_support.h"
 
 namespace neurontrace {
@@ -19,31 +20,19 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
-using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr double kSeconds = 40;
+constexpr double kUtcSeconds = 40;
 
-template <typename Check>
-void AtTimes(const HostWorld& world, Check check) {
-  for (double s = 0; s < kSeconds + 2; s += 0.377) check(world.RawAt(s));
+auto Words(const std::string& words) {
+  return ::testing::Field(&ClockFinding::words, HasSubstr(words));
 }
-
-void ExpectHolds(const HostWorld& world, const ClockModel& model) {
-  AtTimes(world, [&](uint64_t raw) {
-    const ClockEstimate estimate = EvaluateClock(model, raw).estimate;
-    ASSERT_LE(std::abs(world.ErrorOf(raw, estimate.y_ns)), static_cast<double>(estimate.bound_ns))
-        << "at raw " << raw - HostWorld::kRawBegin;
-  });
-}
-
-auto Words(const std::string& words) { return Field(&ClockFinding::words, HasSubstr(words)); }
 
 ReferenceUtc OwnUtc(UtcWorld& utc, UtcSource source = UtcSource::kPhc, double lie_ns = 0) {
   ClockEvidence own;
-  utc.ReadOwn(source, kSeconds, own, lie_ns);
+  utc.ReadOwn(source, kUtcSeconds, own, lie_ns);
   return ReferenceUtcOf({&own, 1});
 }
 
@@ -54,14 +43,14 @@ TEST(HostUtcTest, ShowsTheAsymmetryThatProbesCannot) {
     UtcWorld utc(seed);
     world.forward_ns = seed % 2 == 0 ? 230'000 : 30'000;
     world.backward_ns = seed % 2 == 0 ? 30'000 : 230'000;
-    ClockEvidence evidence = world.Evidence(kSeconds);
+    ClockEvidence evidence = world.Evidence(kUtcSeconds);
     const ReferenceUtc reference = OwnUtc(utc);
     const ClockModel without = FitHostClock(evidence, {}, reference);
-    utc.Read(world, UtcSource::kPhc, kSeconds, evidence);
+    utc.Read(world, UtcSource::kPhc, kUtcSeconds, evidence);
     const ClockModel with = FitHostClock(evidence, {}, reference);
-    ExpectHolds(world, with);
-    AtTimes(world, [&](uint64_t raw) {
-      if (raw > world.RawAt(kSeconds)) return;
+    ExpectHolds(world, kUtcSeconds, with);
+    AtTimes(world, kUtcSeconds, [&](uint64_t raw) {
+      if (raw > world.RawAt(kUtcSeconds)) return;
       const ClockEstimate before = EvaluateClock(without, raw).estimate;
       const ClockEstimate after = EvaluateClock(with, raw).estimate;
       EXPECT_GE(std::abs(world.ErrorOf(raw, before.y_ns)), 90'000);
@@ -79,9 +68,9 @@ TEST(HostUtcTest, ShowsTheAsymmetryThatProbesCannot) {
 TEST(HostUtcTest, SaysNothingWhereTheReferenceHasNone) {
   HostWorld world(3);
   UtcWorld utc(3);
-  ClockEvidence evidence = world.Evidence(kSeconds);
+  ClockEvidence evidence = world.Evidence(kUtcSeconds);
   const ClockModel without = FitHostClock(evidence, {});
-  utc.Read(world, UtcSource::kPhc, kSeconds, evidence);
+  utc.Read(world, UtcSource::kPhc, kUtcSeconds, evidence);
   EXPECT_EQ(FitHostClock(evidence, {}), without);
 }
 
@@ -98,21 +87,21 @@ TEST(HostUtcTest, ASourceThatLiesNeverBreaksABound) {
       const double by_ns = std::pow(10, 3 + 7 * unit(world.random));
       return unit(world.random) < 0.5 ? by_ns : -by_ns;
     };
-    ClockEvidence evidence = world.Evidence(kSeconds);
+    ClockEvidence evidence = world.Evidence(kUtcSeconds);
     ClockEvidence own;
     for (const UtcSource source :
          {UtcSource::kPhc, UtcSource::kClockBound, UtcSource::kChrony, UtcSource::kUnspecified}) {
       utc.bound_ns = std::pow(10, 2 + 4 * unit(world.random));
-      if (unit(world.random) < 0.7) utc.ReadOwn(source, kSeconds, own, lie());
-      if (unit(world.random) < 0.7) utc.Read(world, source, kSeconds, evidence, lie());
-      if (unit(world.random) < 0.3) utc.Read(world, source, kSeconds, evidence, lie());
+      if (unit(world.random) < 0.7) utc.ReadOwn(source, kUtcSeconds, own, lie());
+      if (unit(world.random) < 0.7) utc.Read(world, source, kUtcSeconds, evidence, lie());
+      if (unit(world.random) < 0.3) utc.Read(world, source, kUtcSeconds, evidence, lie());
     }
     for (UtcReading& reading : evidence.utc) {  // and nonsense
       if (unit(world.random) < 0.05) reading.utc_earliest_ns = world.random();
       if (unit(world.random) < 0.05) reading.utc_latest_ns = world.random();
       if (unit(world.random) < 0.02) reading.raw_ns = world.random();
     }
-    ExpectHolds(world, FitHostClock(evidence, {}, ReferenceUtcOf({&own, 1})));
+    ExpectHolds(world, kUtcSeconds, FitHostClock(evidence, {}, ReferenceUtcOf({&own, 1})));
   }
 }
 
@@ -120,18 +109,18 @@ TEST(HostUtcTest, LeavesOutWhatProbesDisproveAndSaysSo) {
   for (const double lie_ns : {-90'000.0, 500'000.0, 37e9}) {
     HostWorld world(4);
     UtcWorld utc(4);
-    ClockEvidence evidence = world.Evidence(kSeconds);
+    ClockEvidence evidence = world.Evidence(kUtcSeconds);
     const ClockModel without = FitHostClock(evidence, {});
-    utc.Read(world, UtcSource::kClockBound, kSeconds, evidence, lie_ns);
+    utc.Read(world, UtcSource::kClockBound, kUtcSeconds, evidence, lie_ns);
     const ClockModel with = FitHostClock(evidence, {}, OwnUtc(utc));
     EXPECT_EQ(with.segments, without.segments);
     EXPECT_EQ(with.evidence_rejected, evidence.utc.size());
     ASSERT_EQ(with.findings.size(), 1u);
-    EXPECT_THAT(
-        with.findings,
-        ElementsAre(AllOf(Field(&ClockFinding::kind, ClockFindingKind::kRejectedEvidence),
-                          Words("UTC by clockbound (the reference's by phc) contradicts what the "
-                                "probes prove"))));
+    EXPECT_THAT(with.findings,
+                ElementsAre(AllOf(
+                    ::testing::Field(&ClockFinding::kind, ClockFindingKind::kRejectedEvidence),
+                    Words("UTC by clockbound (the reference's by phc) contradicts what the "
+                          "probes prove"))));
     // What the promises and the round trip allow it to be off is not counted.
     EXPECT_NEAR(static_cast<double>(with.findings[0].amount_ns), lie_ns,
                 60'000 + 2e-5 * std::abs(lie_ns));
@@ -141,11 +130,11 @@ TEST(HostUtcTest, LeavesOutWhatProbesDisproveAndSaysSo) {
 TEST(HostUtcTest, BelievesTheMoreTrustedSource) {
   HostWorld world(5);
   UtcWorld utc(5);
-  ClockEvidence evidence = world.Evidence(kSeconds);
+  ClockEvidence evidence = world.Evidence(kUtcSeconds);
   const ReferenceUtc reference = OwnUtc(utc);
-  utc.Read(world, UtcSource::kPhc, kSeconds, evidence);
+  utc.Read(world, UtcSource::kPhc, kUtcSeconds, evidence);
   const ClockModel with_phc = FitHostClock(evidence, {}, reference);
-  utc.Read(world, UtcSource::kChrony, kSeconds, evidence, 25'000);  // probes would let it pass
+  utc.Read(world, UtcSource::kChrony, kUtcSeconds, evidence, 25'000);  // probes would let it pass
   const ClockModel model = FitHostClock(evidence, {}, reference);
   EXPECT_EQ(model.segments, with_phc.segments);
   EXPECT_THAT(model.findings,
@@ -156,16 +145,16 @@ TEST(HostUtcTest, AWrongReadingAmongRightOnesIsLeftOut) {
   HostWorld world(6);
   UtcWorld utc(6);
   world.forward_ns = 130'000;
-  ClockEvidence evidence = world.Evidence(kSeconds);
+  ClockEvidence evidence = world.Evidence(kUtcSeconds);
   const ReferenceUtc reference = OwnUtc(utc);
-  utc.Read(world, UtcSource::kPhc, kSeconds, evidence);
+  utc.Read(world, UtcSource::kPhc, kUtcSeconds, evidence);
   evidence.utc.front().utc_earliest_ns +=
       70'000;  // the first: what follows must not be judged by it
   evidence.utc.front().utc_latest_ns += 70'000;
   const ClockModel model = FitHostClock(evidence, {}, reference);
   EXPECT_EQ(model.evidence_rejected, 1u);
   EXPECT_THAT(model.findings, Contains(Words("contradicts its other readings")));
-  const uint64_t raw = world.RawAt(kSeconds / 2);
+  const uint64_t raw = world.RawAt(kUtcSeconds / 2);
   EXPECT_LE(std::abs(world.ErrorOf(raw, EvaluateClock(model, raw).estimate.y_ns)), 6'000);
 }
 
@@ -176,15 +165,15 @@ TEST(HostUtcTest, HonestUtcNeverWidens) {
     HostWorld world(seed);
     UtcWorld utc(seed);
     utc.bound_ns = std::pow(10, 2 + 0.06 * static_cast<double>(seed));
-    ClockEvidence evidence = world.Evidence(kSeconds);
+    ClockEvidence evidence = world.Evidence(kUtcSeconds);
     ClockModel less = FitHostClock(evidence, {});
     const ReferenceUtc reference = OwnUtc(utc);
     for (const UtcSource source : {UtcSource::kChrony, UtcSource::kPhc}) {
-      utc.Read(world, source, kSeconds, evidence);
+      utc.Read(world, source, kUtcSeconds, evidence);
       const ClockModel more = FitHostClock(evidence, {}, reference);
       EXPECT_THAT(more.findings, IsEmpty());
-      ExpectHolds(world, more);
-      AtTimes(world, [&](uint64_t raw) {
+      ExpectHolds(world, kUtcSeconds, more);
+      AtTimes(world, kUtcSeconds, [&](uint64_t raw) {
         const ClockEstimate a = EvaluateClock(less, raw).estimate;
         const ClockEstimate b = EvaluateClock(more, raw).estimate;
         const double moved = std::abs(static_cast<double>(static_cast<int64_t>(b.y_ns - a.y_ns)));
@@ -204,15 +193,15 @@ TEST(HostUtcTest, KnowsMoreWhileNoProbeComesBack) {
   UtcWorld utc(7);
   ClockEvidence evidence;
   world.Probe(0, 10, evidence);
-  world.Probe(kSeconds - 10, kSeconds, evidence);
-  const uint64_t raw = world.RawAt(kSeconds / 2);
+  world.Probe(kUtcSeconds - 10, kUtcSeconds, evidence);
+  const uint64_t raw = world.RawAt(kUtcSeconds / 2);
   const ReferenceUtc reference = OwnUtc(utc);
   const ClockEstimate without = EvaluateClock(FitHostClock(evidence, {}, reference), raw).estimate;
   utc.interval_s = 2;
   utc.bound_ns = 1'000;
-  utc.Read(world, UtcSource::kPhc, kSeconds, evidence);
+  utc.Read(world, UtcSource::kPhc, kUtcSeconds, evidence);
   const ClockModel model = FitHostClock(evidence, {}, reference);
-  ExpectHolds(world, model);
+  ExpectHolds(world, kUtcSeconds, model);
   EXPECT_LE(EvaluateClock(model, raw).estimate.likely_bound_ns * 10, without.likely_bound_ns * 9);
 }
 
@@ -220,12 +209,12 @@ TEST(HostUtcTest, TheOrderOfArrivalChangesNothing) {
   HostWorld world(8);
   UtcWorld utc(8);
   world.forward_ns = 130'000;
-  ClockEvidence evidence = world.Evidence(kSeconds);
-  utc.Read(world, UtcSource::kPhc, kSeconds, evidence);
-  utc.Read(world, UtcSource::kChrony, kSeconds, evidence, 31'000);
+  ClockEvidence evidence = world.Evidence(kUtcSeconds);
+  utc.Read(world, UtcSource::kPhc, kUtcSeconds, evidence);
+  utc.Read(world, UtcSource::kChrony, kUtcSeconds, evidence, 31'000);
   ClockEvidence own;
-  utc.ReadOwn(UtcSource::kPhc, kSeconds, own);
-  utc.ReadOwn(UtcSource::kChrony, kSeconds, own);
+  utc.ReadOwn(UtcSource::kPhc, kUtcSeconds, own);
+  utc.ReadOwn(UtcSource::kChrony, kUtcSeconds, own);
   const ClockModel model = FitHostClock(evidence, {}, ReferenceUtcOf({&own, 1}));
   for (int i = 0; i < 5; ++i) {
     std::shuffle(evidence.utc.begin(), evidence.utc.end(), utc.random);
@@ -242,10 +231,10 @@ TEST(HostUtcTest, ShiftedClocksGiveTheShiftedModel) {
   HostWorld world(9);
   UtcWorld utc(9);
   world.forward_ns = 130'000;
-  ClockEvidence evidence = world.Evidence(kSeconds);
-  utc.Read(world, UtcSource::kPhc, kSeconds, evidence);
+  ClockEvidence evidence = world.Evidence(kUtcSeconds);
+  utc.Read(world, UtcSource::kPhc, kUtcSeconds, evidence);
   ClockEvidence own;
-  utc.ReadOwn(UtcSource::kPhc, kSeconds, own);
+  utc.ReadOwn(UtcSource::kPhc, kUtcSeconds, own);
   ClockModel model = FitHostClock(evidence, {}, ReferenceUtcOf({&own, 1}));
   for (ClockExchange& e : evidence.exchanges) {
     e.send_raw_ns += kRawShift;
@@ -278,12 +267,12 @@ TEST(HostUtcTest, ShiftedClocksGiveTheShiftedModel) {
 TEST(ReferenceUtcTest, IsTheStripThatThePromisesLeave) {
   UtcWorld utc(1);
   ClockEvidence own;
-  utc.ReadOwn(UtcSource::kPhc, kSeconds, own);
+  utc.ReadOwn(UtcSource::kPhc, kUtcSeconds, own);
   const ReferenceUtc reference = ReferenceUtcOf({&own, 1});
   ASSERT_EQ(reference.epochs.size(), 1u);
   EXPECT_THAT(reference.epochs[0].sources, ElementsAre(UtcSource::kPhc));
   EXPECT_THAT(reference.epochs[0].utc.findings, IsEmpty());
-  for (double s = 0; s < kSeconds; s += 0.77) {
+  for (double s = 0; s < kUtcSeconds; s += 0.77) {
     const uint64_t y = HostWorld::kReferenceBegin + static_cast<uint64_t>(s * 1e9);
     const uint64_t at = UtcWorld::UtcAt(y);
     const auto times =
@@ -301,9 +290,9 @@ TEST(ReferenceUtcTest, IsTheStripThatThePromisesLeave) {
 TEST(ReferenceUtcTest, LeavesOutALessTrustedSourceThatContradicts) {
   UtcWorld utc(2);
   ClockEvidence own;
-  utc.ReadOwn(UtcSource::kPhc, kSeconds, own);
+  utc.ReadOwn(UtcSource::kPhc, kUtcSeconds, own);
   const ReferenceUtc alone = ReferenceUtcOf({&own, 1});
-  utc.ReadOwn(UtcSource::kChrony, kSeconds, own, 1e6);
+  utc.ReadOwn(UtcSource::kChrony, kUtcSeconds, own, 1e6);
   own.utc.front().utc_latest_ns += 80'000;  // and the first of the trusted one is off
   own.utc.front().utc_earliest_ns += 80'000;
   const ReferenceUtc both = ReferenceUtcOf({&own, 1});
@@ -321,14 +310,14 @@ TEST(ReferenceUtcTest, MoreReadingsNeverWiden) {
     SCOPED_TRACE(seed);
     UtcWorld utc(seed);
     ClockEvidence own;
-    utc.ReadOwn(UtcSource::kPhc, kSeconds, own);
+    utc.ReadOwn(UtcSource::kPhc, kUtcSeconds, own);
     ClockEvidence fewer = own;
     std::erase_if(fewer.utc, [&, first = own.utc.front()](const UtcReading& reading) {
       return reading != first && reading != own.utc.back() && utc.random() % 2 == 0;
     });
     const ReferenceUtc few = ReferenceUtcOf({&fewer, 1});
     const ReferenceUtc many = ReferenceUtcOf({&own, 1});
-    for (double s = 0; s < kSeconds; s += 0.77) {
+    for (double s = 0; s < kUtcSeconds; s += 0.77) {
       const uint64_t at =
           UtcWorld::UtcAt(HostWorld::kReferenceBegin + static_cast<uint64_t>(s * 1e9));
       const auto a = ReferenceTimesOf(few.epochs[0], {UtcSource::kPhc, 1, at, at});
@@ -344,7 +333,7 @@ TEST(ReferenceUtcTest, MoreReadingsNeverWiden) {
 TEST(ReferenceUtcTest, KeepsEpochsApart) {
   UtcWorld utc(3);
   ClockEvidence own;
-  utc.ReadOwn(UtcSource::kPhc, kSeconds, own);
+  utc.ReadOwn(UtcSource::kPhc, kUtcSeconds, own);
   const size_t half = own.exchanges.size() / 2;
   for (size_t i = half; i < own.exchanges.size(); ++i) {  // an aggregator with another offset
     own.exchanges[i].reference_epoch = 2;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstdint>
 #include <numbers>
 #include <random>
 #include <vector>
 
+#include "aggregator/align/clock_reading.h"
 #include "trace/clock_evidence.h"
 
 namespace neurontrace {
@@ -76,5 +79,20 @@ struct HostWorld {
   uint32_t epoch = 1;
   std::vector<Step> steps;
 };
+
+// Calls check(raw) at times in and shortly around `seconds` of evidence.
+template <typename Check>
+void AtTimes(const HostWorld& world, double seconds, Check check) {
+  for (double s = 0; s < seconds + 2; s += 0.377) check(world.RawAt(s));
+}
+
+// No estimate there is farther off than its bound.
+inline void ExpectHolds(const HostWorld& world, double seconds, const ClockModel& model) {
+  AtTimes(world, seconds, [&](uint64_t raw) {
+    const ClockEstimate estimate = EvaluateClock(model, raw).estimate;
+    ASSERT_LE(std::abs(world.ErrorOf(raw, estimate.y_ns)), static_cast<double>(estimate.bound_ns))
+        << "at raw " << raw - HostWorld::kRawBegin;
+  });
+}
 
 }  // namespace neurontrace

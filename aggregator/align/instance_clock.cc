@@ -8,6 +8,7 @@
 #include "aggregator/align/host_fit.h"
 #include "aggregator/align/realtime_map.h"
 #include "aggregator/align/utc_trust.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
@@ -85,13 +86,12 @@ InstanceClock FitInstanceClock(const std::string& instance_id, const std::string
   clock.realtime = RealtimeMapOf(clock.model, evidence.snapshots, evidence.events);
   TellSteps(evidence.events, clock.model.findings);
   // The last snapshot, and one second before it.
-  constexpr uint64_t kSecondNs = 1'000'000'000;
   const uint64_t now_ns = evidence.snapshots.back().realtime_ns;
   const auto offset_ns = [&](uint64_t realtime_ns) {
     return static_cast<int64_t>(clock.realtime.ToReference(realtime_ns) - realtime_ns);
   };
   clock.offset_ns = offset_ns(now_ns);
-  clock.drift_ppb = now_ns < kSecondNs ? 0 : clock.offset_ns - offset_ns(now_ns - kSecondNs);
+  clock.drift_ppb = now_ns < kNsPerSecond ? 0 : clock.offset_ns - offset_ns(now_ns - kNsPerSecond);
   const uint64_t reference_ns = clock.realtime.ToReference(now_ns - std::min<uint64_t>(now_ns, 1));
   const ReferenceWindow in = window.value_or(ReferenceWindow{reference_ns, reference_ns});
   SetBoundsIn(in, clock);

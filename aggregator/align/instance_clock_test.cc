@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "aggregator/align/clock_reading.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
@@ -14,9 +15,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kReference = 1'700'000'000 * kSecond;  // at raw 0
-constexpr uint64_t kStepRaw = 20 * kSecond + kSecond / 2;
+constexpr uint64_t kReference = 1'700'000'000 * kNsPerSecond;  // at raw 0
+constexpr uint64_t kStepRaw = 20 * kNsPerSecond + kNsPerSecond / 2;
 
 uint64_t RealtimeAt(uint64_t raw_ns, int64_t step_ns) {
   return kReference + raw_ns + (raw_ns < kStepRaw ? 0 : static_cast<uint64_t>(step_ns));
@@ -24,7 +24,7 @@ uint64_t RealtimeAt(uint64_t raw_ns, int64_t step_ns) {
 
 ClockEvidence Evidence(int64_t step_ns) {
   ClockEvidence evidence;
-  for (uint64_t raw = 10 * kSecond; raw < 30 * kSecond; raw += kSecond / 4) {
+  for (uint64_t raw = 10 * kNsPerSecond; raw < 30 * kNsPerSecond; raw += kNsPerSecond / 4) {
     evidence.exchanges.push_back({.send_raw_ns = raw,
                                   .reference_receive_ns = kReference + raw + 30'000,
                                   .reference_send_ns = kReference + raw + 31'000,
@@ -41,7 +41,7 @@ ClockEvidence Evidence(int64_t step_ns) {
                                   .tick_us = 10'000});
   };
   for (uint64_t s = 10; s < 30; ++s) {
-    add_snapshot(s * kSecond);
+    add_snapshot(s * kNsPerSecond);
     if (s != 20 || step_ns == 0) continue;
     add_snapshot(kStepRaw - 10'000'000);
     add_snapshot(kStepRaw + 10'000);
@@ -54,8 +54,9 @@ ClockEvidence Evidence(int64_t step_ns) {
 }
 
 InstanceClock Fit(int64_t step_ns) {
-  return FitInstanceClock("i-a", "boot", Evidence(step_ns),
-                          ReferenceWindow{kReference + 15 * kSecond, kReference + 25 * kSecond});
+  return FitInstanceClock(
+      "i-a", "boot", Evidence(step_ns),
+      ReferenceWindow{kReference + 15 * kNsPerSecond, kReference + 25 * kNsPerSecond});
 }
 
 TEST(InstanceClockTest, NothingIsToldOfAClockThatGoesOn) {
@@ -83,7 +84,7 @@ TEST(InstanceClockTest, StampsThatWereTwiceAreKnownNoBetterThanThat) {
 
 TEST(InstanceClockTest, SaysTheBoundsOfTheWindowThatIsAskedFor) {
   InstanceClock clock = Fit(-300'000'000);
-  SetBoundsIn({kReference + 15 * kSecond, kReference + 20 * kSecond}, clock);
+  SetBoundsIn({kReference + 15 * kNsPerSecond, kReference + 20 * kNsPerSecond}, clock);
   EXPECT_LT(clock.bound_ns, 35'000u);
   EXPECT_LE(clock.likely_bound_ns, clock.bound_ns);
 }

@@ -3,6 +3,7 @@
 // maps never run backwards. Method: a model that is exact, and snapshots of a REALTIME that is
 // known.
 #include "aggregator/align/realtime_map.h"
+#include "base/time_units.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +14,7 @@ namespace {
 
 constexpr uint64_t kRaw = 1'000'000'000'000;
 constexpr uint64_t kRealtime = 1'700'000'000'000'000'000;
-constexpr uint64_t kReference = 1'750'000'000'000'000'000;
-constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kMapReference = 1'750'000'000'000'000'000;
 
 // The reference runs like raw; REALTIME 10 ppm faster, by 500 ppm more from second 20 to 36, and is
 // set ahead by `step_ns` at second 50.03. chrony slews it by 8 ms and 83,333 ppm from
@@ -31,18 +31,19 @@ struct World {
     return kRealtime + (raw - kRaw) +
            static_cast<uint64_t>(std::llround(10e3 * s + 500e3 * slewed + fast) + step);
   }
-  uint64_t ReferenceAt(uint64_t raw) const { return kReference + (raw - kRaw); }
+  uint64_t ReferenceAt(uint64_t raw) const { return kMapReference + (raw - kRaw); }
 
   ClockModel Model() const {
     ClockModel model;
-    model.segments.push_back({SegmentCause::kBegin,
-                              {{kRaw, kReference, 100, 100},
-                               {kRaw + 60 * kSecond, kReference + 60 * kSecond, 100, 100}}});
+    model.segments.push_back(
+        {SegmentCause::kBegin,
+         {{kRaw, kMapReference, 100, 100},
+          {kRaw + 60 * kNsPerSecond, kMapReference + 60 * kNsPerSecond, 100, 100}}});
     return model;
   }
   std::vector<ClockSnapshot> Snapshots() const {
     std::vector<ClockSnapshot> snapshots;
-    for (uint64_t raw = kRaw; raw <= kRaw + 60 * kSecond; raw += kSecond / 10) {
+    for (uint64_t raw = kRaw; raw <= kRaw + 60 * kNsPerSecond; raw += kNsPerSecond / 10) {
       snapshots.push_back(
           {.raw_begin_ns = raw - 50, .raw_end_ns = raw + 50, .realtime_ns = RealtimeAt(raw)});
     }
@@ -60,7 +61,7 @@ double Minus(uint64_t a, uint64_t b) { return static_cast<double>(static_cast<in
 void ExpectHolds(const World& world, const ClockMap& map) {
   uint64_t last = 0;
   uint64_t last_stamp = 0;
-  for (uint64_t raw = kRaw; raw < kRaw + 60 * kSecond; raw += 7'654'321) {
+  for (uint64_t raw = kRaw; raw < kRaw + 60 * kNsPerSecond; raw += 7'654'321) {
     const uint64_t stamp = world.RealtimeAt(raw);
     const uint64_t mapped = map.ToReference(stamp);
     const auto bound = map.ErrorBoundNs(stamp);
@@ -81,7 +82,7 @@ TEST(RealtimeMapTest, HoldsThroughASlewThatNobodyTold) {
   ExpectHolds(world, map);
   // Far from where the rate changes it is nearly as good as the readings.
   for (const uint64_t s : {10, 28, 45}) {
-    EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(kRaw + s * kSecond)), 600u) << s;
+    EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(kRaw + s * kNsPerSecond)), 600u) << s;
   }
 }
 
@@ -99,7 +100,7 @@ TEST(RealtimeMapTest, HoldsThroughAFastSlewWhereverItsSnapshotsAre) {
                 static_cast<double>(map.ErrorBoundNs(stamp).value()))
           << ms;
     }
-    EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(kRaw + 45 * kSecond)), 600u);
+    EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(kRaw + 45 * kNsPerSecond)), 600u);
   }
 }
 
@@ -109,20 +110,20 @@ TEST(RealtimeMapTest, StampsThatComeTwiceAreWithinTheBound) {
   ExpectHolds(world, map);
   const uint64_t twice = world.RealtimeAt(kRaw + 50'030'000'000) + 2'000'000;
   EXPECT_NEAR(static_cast<double>(*map.ErrorBoundNs(twice)), 2'500'000, 600'000);
-  EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(kRaw + 55 * kSecond)), 600u);
+  EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(kRaw + 55 * kNsPerSecond)), 600u);
 }
 
 TEST(RealtimeMapTest, StampsFromLongBeforeStayAsRecorded) {
   for (const int64_t step_ns : {-5'000'000, 5'000'000}) {
     const World world{step_ns};
     const ClockMap map = RealtimeMapOf(world.Model(), world.Snapshots(), world.Events());
-    const uint64_t long_ago = world.RealtimeAt(kRaw) - 300 * 86'400 * kSecond;
+    const uint64_t long_ago = world.RealtimeAt(kRaw) - 300 * 86'400 * kNsPerSecond;
     EXPECT_EQ(map.ToReference(long_ago), long_ago);
     EXPECT_FALSE(map.ErrorBoundNs(long_ago).has_value());
     // And in between nothing runs back.
     uint64_t before = 0;
     for (uint64_t ago_s = 20'000; ago_s > 0; ago_s -= 100) {
-      const uint64_t at = map.ToReference(world.RealtimeAt(kRaw) - ago_s * kSecond);
+      const uint64_t at = map.ToReference(world.RealtimeAt(kRaw) - ago_s * kNsPerSecond);
       EXPECT_GE(at, before) << ago_s;
       before = at;
     }
@@ -136,7 +137,7 @@ TEST(RealtimeMapTest, KnowsBothSidesOfAStepThatItsNeighboursTellOf) {
     const World world{step_ns};
     std::vector<ClockSnapshot> snapshots;
     for (const ClockSnapshot& snapshot : world.Snapshots()) {
-      if ((snapshot.raw_begin_ns + 50 - kRaw) % kSecond == 0) snapshots.push_back(snapshot);
+      if ((snapshot.raw_begin_ns + 50 - kRaw) % kNsPerSecond == 0) snapshots.push_back(snapshot);
     }
     const uint64_t step = kRaw + 50'030'000'000;
     const uint64_t around[] = {step - 10'000'000, step + 80'000};
@@ -190,21 +191,22 @@ TEST(RealtimeMapTest, IsTheIdentityWithoutEvidence) {
 TEST(MapOfTest, SaysWhatTheModelSaysAndNeverRunsBackwards) {
   ClockModel model = World().Model();
   // A segment that begins 70 us earlier than the one before would have gone on.
-  const uint64_t x = kRaw + 61 * kSecond;
-  model.segments.push_back({SegmentCause::kDetected,
-                            {{x, kReference + 61 * kSecond - 70'000, 200, 200},
-                             {x + kSecond, kReference + 62 * kSecond - 70'000, 300, 300}}});
+  const uint64_t x = kRaw + 61 * kNsPerSecond;
+  model.segments.push_back(
+      {SegmentCause::kDetected,
+       {{x, kMapReference + 61 * kNsPerSecond - 70'000, 200, 200},
+        {x + kNsPerSecond, kMapReference + 62 * kNsPerSecond - 70'000, 300, 300}}});
   const ClockMap map = MapOf(model);
   uint64_t last = 0;
-  for (uint64_t raw = kRaw - kSecond; raw < x + 2 * kSecond; raw += 12'345) {
+  for (uint64_t raw = kRaw - kNsPerSecond; raw < x + 2 * kNsPerSecond; raw += 12'345) {
     const uint64_t mapped = map.ToReference(raw);
     ASSERT_GE(mapped, last);
     last = mapped;
   }
-  EXPECT_NEAR(Minus(map.ToReference(kRaw + 5'000), kReference + 5'000), 0, 2);
+  EXPECT_NEAR(Minus(map.ToReference(kRaw + 5'000), kMapReference + 5'000), 0, 2);
   EXPECT_LE(map.ErrorBoundNs(kRaw + 5'000).value(), 105u);
-  EXPECT_GE(map.ErrorBoundNs(kRaw + 60 * kSecond + kSecond / 2).value(), 35'000u);
-  EXPECT_LE(map.ErrorBoundNs(x + kSecond / 2).value(), 305u);
+  EXPECT_GE(map.ErrorBoundNs(kRaw + 60 * kNsPerSecond + kNsPerSecond / 2).value(), 35'000u);
+  EXPECT_LE(map.ErrorBoundNs(x + kNsPerSecond / 2).value(), 305u);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ constexpr double kBentNs = 1'000;
 constexpr uint64_t kReachNs = 3'600'000'000'000;
 
 // REALTIME was `realtime_ns` when raw was within `half_ns` of `raw_ns`.
-struct Tie {
+struct SnapshotTie {
   uint64_t raw_ns = 0;
   uint64_t realtime_ns = 0;
   uint64_t half_ns = 0;
@@ -35,17 +35,17 @@ double Between(uint64_t from, uint64_t to) {
 }
 
 // How much faster REALTIME was than raw.
-double Rate(const Tie& a, const Tie& b) {
+double Rate(const SnapshotTie& a, const SnapshotTie& b) {
   return (Between(a.realtime_ns, b.realtime_ns) - Between(a.raw_ns, b.raw_ns)) /
          Between(a.raw_ns, b.raw_ns);
 }
 
-std::vector<Tie> ReadTies(std::span<const ClockSnapshot> snapshots) {
-  std::vector<Tie> ties;
+std::vector<SnapshotTie> ReadTies(std::span<const ClockSnapshot> snapshots) {
+  std::vector<SnapshotTie> ties;
   for (const ClockSnapshot& s : snapshots) {
     if (s.raw_end_ns < s.raw_begin_ns || s.raw_end_ns - s.raw_begin_ns > kReadingNsMax) continue;
     const uint64_t half = (s.raw_end_ns - s.raw_begin_ns + 1) / 2;
-    const Tie tie{s.raw_begin_ns + half, s.realtime_ns, half};
+    const SnapshotTie tie{s.raw_begin_ns + half, s.realtime_ns, half};
     if (!ties.empty() && tie.raw_ns <= ties.back().raw_ns) continue;
     ties.push_back(tie);
   }
@@ -55,7 +55,7 @@ std::vector<Tie> ReadTies(std::span<const ClockSnapshot> snapshots) {
 // Ties of one chain, and how far beyond them it may go.
 class ChainMaker {
  public:
-  ChainMaker(std::span<const Tie> ties, uint64_t raw_begin_ns, uint64_t raw_end_ns)
+  ChainMaker(std::span<const SnapshotTie> ties, uint64_t raw_begin_ns, uint64_t raw_end_ns)
       : ties_(ties), raw_begin_ns_(raw_begin_ns), raw_end_ns_(raw_end_ns) {}
 
   SnapshotChain Run();
@@ -71,7 +71,7 @@ class ChainMaker {
   size_t EndOfLine(size_t first) const;
   void AddReach(bool before, SnapshotChain& chain) const;
 
-  std::span<const Tie> ties_;
+  std::span<const SnapshotTie> ties_;
   uint64_t raw_begin_ns_;
   uint64_t raw_end_ns_;
 };
@@ -114,7 +114,7 @@ double ChainMaker::OffLine(size_t first, size_t last) const {
   double off = 0;
   double before = 0;
   for (size_t i = first; i < last; ++i) {
-    const Tie& next = ties_[i + 1];
+    const SnapshotTie& next = ties_[i + 1];
     const double elapsed = Between(ties_[first].raw_ns, next.raw_ns);
     const double beside =
         std::abs(Between(ties_[first].realtime_ns, next.realtime_ns) - elapsed - elapsed * rate);
@@ -137,7 +137,7 @@ size_t ChainMaker::EndOfLine(size_t first) const {
 
 // Beyond the outermost tie the rate goes on, as far as quiet slews let it.
 void ChainMaker::AddReach(bool before, SnapshotChain& chain) const {
-  const Tie& tie = before ? ties_.front() : ties_.back();
+  const SnapshotTie& tie = before ? ties_.front() : ties_.back();
   double rate = 0;
   if (ties_.size() > 1) rate = before ? RateAfter(0) : RateAfter(ties_.size() - 2);
   const uint64_t room =
@@ -185,7 +185,8 @@ struct Step {
 
 // Between two snapshots REALTIME was set: when, as far as the host told, and between the two if it
 // did not.
-bool FindStep(const Tie& a, const Tie& b, std::span<const ClockEvent> events, Step& step) {
+bool FindStep(const SnapshotTie& a, const SnapshotTie& b, std::span<const ClockEvent> events,
+              Step& step) {
   bool told = false;
   for (const ClockEvent& event : events) {
     // It was told from the begin of the reading before it to the end of the one after: these two
@@ -207,7 +208,7 @@ bool FindStep(const Tie& a, const Tie& b, std::span<const ClockEvent> events, St
 
 std::vector<SnapshotChain> ChainsOf(std::span<const ClockSnapshot> snapshots,
                                     std::span<const ClockEvent> events) {
-  const std::vector<Tie> ties = ReadTies(snapshots);
+  const std::vector<SnapshotTie> ties = ReadTies(snapshots);
   std::vector<SnapshotChain> chains;
   size_t begin = 0;
   uint64_t raw_begin_ns = 0;
@@ -216,7 +217,7 @@ std::vector<SnapshotChain> ChainsOf(std::span<const ClockSnapshot> snapshots,
     const bool is_last = i + 1 == ties.size();
     if (!is_last && !FindStep(ties[i], ties[i + 1], events, step)) continue;
     const uint64_t raw_end_ns = is_last ? UINT64_MAX : step.raw_end_ns;
-    const std::span<const Tie> own(ties.data() + begin, i + 1 - begin);
+    const std::span<const SnapshotTie> own(ties.data() + begin, i + 1 - begin);
     chains.push_back(ChainMaker(own, raw_begin_ns, raw_end_ns).Run());
     begin = i + 1;
     raw_begin_ns = step.raw_begin_ns;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "aggregator/certificate/make_certificate.h"
+#include "base/time_units.h"
 #include "trace/given_way.h"
 
 namespace neurontrace {
@@ -12,8 +13,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 StreamRecord Stream(uint32_t number, uint64_t events) {
   StreamRecord stream;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "aggregator/certificate/event_account.h"
+#include "base/time_units.h"
 #include "trace/fidelity.h"
 #include "trace/limits.h"
 
@@ -18,15 +19,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr uint64_t kSecondNs = 1'000'000'000;
-
 WorkerIdentity Worker(uint32_t pid) { return {.instance_id = "i-a", .boot_id = "b", .pid = pid}; }
 
 // A capture of one agent that has ended, with what the test puts into it.
 struct World {
   World() {
     record.state = CaptureState::kComplete;
-    record.ended_realtime_ns = 1'763'700'000 * kSecondNs;
+    record.ended_realtime_ns = 1'763'700'000 * kNsPerSecond;
     record.agents = {{.agent_id = "agent-a", .instance_id = "i-a", .finished = true}};
   }
   CaptureWorkerStatus& Status(uint32_t pid, CaptureWorkerState state) {
@@ -367,7 +366,7 @@ TEST(MakeCertificate, AnAgentThatIsAwayIsWaitedFor) {
   world.record.agents[0] = {.agent_id = "agent-a",
                             .instance_id = "i-a",
                             .vanished = true,
-                            .away_since_realtime_ns = 1'763'700'000 * kSecondNs};
+                            .away_since_realtime_ns = 1'763'700'000 * kNsPerSecond};
   CaptureWorkerStatus& status = world.Status(1, CaptureWorkerState::kRecording);
   status.events_read = 12;
   status.streams = 1;
@@ -564,8 +563,10 @@ TEST(MakeCertificate, WhatABudgetLeftOutIsNoLoss) {
   world.record.workers.back().streams = 2;
   const std::string words =
       "without allocation events, as the budget of 2 % of a processor was spent";
-  world.Stream(1, 10, {LeftOutFromTo(1'763'700'001 * kSecondNs, 1'763'700'003 * kSecondNs, words)});
-  world.Stream(1, 10, {LeftOutFromTo(1'763'700'002 * kSecondNs, 1'763'700'009 * kSecondNs, words)});
+  world.Stream(1, 10,
+               {LeftOutFromTo(1'763'700'001 * kNsPerSecond, 1'763'700'003 * kNsPerSecond, words)});
+  world.Stream(1, 10,
+               {LeftOutFromTo(1'763'700'002 * kNsPerSecond, 1'763'700'009 * kNsPerSecond, words)});
   world.Status(2, CaptureWorkerState::kComplete).events_read = 5;
   world.record.workers.back().streams = 1;
   world.Stream(2, 5);

@@ -19,14 +19,10 @@
 #include "aggregator/clocks/stamp_window.h"
 #include "aggregator/store/reference_keeper.h"
 #include "base/status.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
-
-uint64_t Before(uint64_t ns, uint64_t by_ns) { return ns > by_ns ? ns - by_ns : 0; }
-uint64_t After(uint64_t ns, uint64_t by_ns) {
-  return ns > UINT64_MAX - by_ns ? UINT64_MAX : ns + by_ns;
-}
 
 // The reference began as REALTIME, and a capture is short, or what is left of it.
 ReferenceWindow WindowOf(const CaptureRecord& record, std::span<const StreamRecord> streams,
@@ -188,7 +184,7 @@ absl::StatusOr<ClockFitRecord> ClockBook::Survey(const CaptureRecord& record) co
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams,
                    store_.OpenCapture(record.id).Streams());
   RealtimeWindow window = SpanOf(record, streams, clock_.RealtimeNs());
-  window.begin_ns = Before(window.begin_ns, kMarginNs);
+  window.begin_ns = SubtractSaturating(window.begin_ns, kMarginNs);
   window.end_ns = record.ended_realtime_ns == 0 ? UINT64_MAX : record.ended_realtime_ns + kMarginNs;
   return Survey(streams, window);
 }
@@ -237,7 +233,8 @@ absl::StatusOr<CaptureClocks> ClockBook::OfWindow(const CaptureRecord& record,
                                                   const RealtimeWindow& window) const {
   const CaptureReader reader = store_.OpenSnapshot(record.id);
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
-  const RealtimeWindow wide{Before(window.begin_ns, kMarginNs), After(window.end_ns, kMarginNs)};
+  const RealtimeWindow wide{SubtractSaturating(window.begin_ns, kMarginNs),
+                            AddSaturating(window.end_ns, kMarginNs)};
   ASSIGN_OR_RETURN(ClockFitRecord fit, Survey(streams, wide));
   ASSIGN_OR_RETURN(CaptureClocks clocks, Fit(fit, ReferenceWindow{window.begin_ns, window.end_ns}));
   RETURN_IF_ERROR(AddEventClocks(reader, streams, order_, clocks, wide));
@@ -248,7 +245,7 @@ absl::StatusOr<CaptureClocks> ClockBook::OfWindow(const CaptureRecord& record,
 absl::StatusOr<CaptureClocks> ClockBook::Now(uint64_t now_realtime_ns) const {
   ASSIGN_OR_RETURN(const std::vector<HostBoot> hosts, store_.clocks().Hosts());
   ClockFitRecord fit;
-  fit.window.begin_ns = Before(now_realtime_ns, kNowNs);
+  fit.window.begin_ns = SubtractSaturating(now_realtime_ns, kNowNs);
   for (const HostBoot& host : hosts) fit.evidence.push_back({.host = host});
   return Fit(fit, std::nullopt);
 }

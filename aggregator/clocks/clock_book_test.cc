@@ -9,6 +9,7 @@
 
 #include "aggregator/store/reference_keeper.h"
 #include "aggregator/store/store_test_support.h"
+#include "base/time_units.h"
 #include "trace/clock_evidence_codec.h"
 
 namespace neurontrace {
@@ -17,15 +18,14 @@ namespace {
 using ::testing::Contains;
 using ::testing::IsEmpty;
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kStart = 1'700'000'000 * kSecond;  // raw 0, by the reference
+constexpr uint64_t kStart = 1'700'000'000 * kNsPerSecond;  // raw 0, by the reference
 
 class ClockBookTest : public ::testing::Test {
  protected:
   void SetUp() override {
     record_ = TestCapture(1);
-    record_.started_realtime_ns = kStart + 40 * kSecond;
-    record_.ended_realtime_ns = kStart + 50 * kSecond;
+    record_.started_realtime_ns = kStart + 40 * kNsPerSecond;
+    record_.ended_realtime_ns = kStart + 50 * kNsPerSecond;
     ASSERT_TRUE(store_->captures().Put(record_, true).ok());
   }
   void AddStream(const std::string& agent_id) {
@@ -37,7 +37,7 @@ class ClockBookTest : public ::testing::Test {
   void AddEvidence(const std::string& instance_id, int64_t ahead_ns, uint64_t from, uint64_t to) {
     for (uint64_t s = from; s < to; s += 2) {
       ClockEvidence evidence;
-      for (uint64_t raw = s * kSecond; raw < (s + 2) * kSecond; raw += kSecond / 2) {
+      for (uint64_t raw = s * kNsPerSecond; raw < (s + 2) * kNsPerSecond; raw += kNsPerSecond / 2) {
         evidence.exchanges.push_back({.send_raw_ns = raw,
                                       .reference_receive_ns = kStart + raw + 30'000,
                                       .reference_send_ns = kStart + raw + 31'000,
@@ -46,15 +46,15 @@ class ClockBookTest : public ::testing::Test {
                                       .path = ProbePath::kUdp});
       }
       evidence.snapshots.push_back(
-          {.raw_begin_ns = s * kSecond,
-           .raw_end_ns = s * kSecond + 100,
-           .realtime_ns = kStart + s * kSecond + 50 + static_cast<uint64_t>(ahead_ns),
-           .monotonic_ns = s * kSecond + 50,
-           .boottime_ns = s * kSecond + 50,
+          {.raw_begin_ns = s * kNsPerSecond,
+           .raw_end_ns = s * kNsPerSecond + 100,
+           .realtime_ns = kStart + s * kNsPerSecond + 50 + static_cast<uint64_t>(ahead_ns),
+           .monotonic_ns = s * kNsPerSecond + 50,
+           .boottime_ns = s * kNsPerSecond + 50,
            .tick_us = 10'000});
       ASSERT_TRUE(store_->clocks()
                       .Put({{.host = {instance_id, "boot"},
-                             .measured_realtime_ns = kStart + (s + 2) * kSecond,
+                             .measured_realtime_ns = kStart + (s + 2) * kNsPerSecond,
                              .observations = EncodeClockEvidence(evidence)}})
                       .ok());
     }
@@ -62,7 +62,7 @@ class ClockBookTest : public ::testing::Test {
 
   const TemporaryDirectory directory_;
   const std::unique_ptr<Store> store_ = Store::Open(directory_.path(), {}).value();
-  FakeClock clock_{kStart + 60 * kSecond};
+  FakeClock clock_{kStart + 60 * kNsPerSecond};
   prometheus::Registry registry_;
   ClockBookMetrics metrics_{registry_};
   ClockBook book_{*store_, clock_, metrics_};
@@ -72,8 +72,8 @@ class ClockBookTest : public ::testing::Test {
 TEST_F(ClockBookTest, TakesTheStampsOfACaptureToTheReference) {
   AddStream("agent-a");
   AddStream("agent-b");
-  AddEvidence("i-agent-a", 2 * static_cast<int64_t>(kSecond), 20, 70);
-  AddEvidence("i-agent-b", -3 * static_cast<int64_t>(kSecond), 20, 70);
+  AddEvidence("i-agent-a", 2 * static_cast<int64_t>(kNsPerSecond), 20, 70);
+  AddEvidence("i-agent-b", -3 * static_cast<int64_t>(kNsPerSecond), 20, 70);
   const auto clocks = book_.OfCapture(record_);
   ASSERT_TRUE(clocks.ok()) << clocks.status();
   ASSERT_EQ(clocks->instances.size(), 2u);
@@ -81,7 +81,7 @@ TEST_F(ClockBookTest, TakesTheStampsOfACaptureToTheReference) {
        {std::pair("agent-a", 2'000'000'000LL), std::pair("agent-b", -3'000'000'000LL)}) {
     const WorkerIdentity worker = TestStream(0, agent_id).worker;
     const ClockMap& map = clocks->maps.For(worker, ClockDomain::kHostRealtime);
-    const uint64_t true_ns = kStart + 45 * kSecond;
+    const uint64_t true_ns = kStart + 45 * kNsPerSecond;
     const uint64_t stamp_ns = true_ns + static_cast<uint64_t>(ahead_ns);
     const auto error_ns = static_cast<int64_t>(map.ToReference(stamp_ns) - true_ns);
     EXPECT_LE(std::abs(error_ns), 1'000) << agent_id;
@@ -118,7 +118,7 @@ TEST_F(ClockBookTest, TheSameEvidenceGivesTheSameClocks) {
 TEST_F(ClockBookTest, KnowsTheClocksOfNowWithoutACapture) {
   AddEvidence("i-agent-a", 500, 20, 70);
   AddEvidence("i-of-yesterday", 500, 20, 30);
-  const auto clocks = book_.Now(kStart + 70 * kSecond + ClockBook::kNowNs - 20 * kSecond);
+  const auto clocks = book_.Now(kStart + 70 * kNsPerSecond + ClockBook::kNowNs - 20 * kNsPerSecond);
   ASSERT_TRUE(clocks.ok()) << clocks.status();
   ASSERT_EQ(clocks->instances.size(), 1u);
   EXPECT_EQ(clocks->instances[0].instance_id, "i-agent-a");
@@ -132,11 +132,11 @@ TEST_F(ClockBookTest, TheReferencesOwnUtcShowsWhatProbesCannot) {
     return UtcReading{UtcSource::kPhc, raw_ns, true_ns + 37'000'000 - 3'000,
                       true_ns + 37'000'000 + 3'000};
   };
-  constexpr uint64_t kOwnRaw = 5'000 * kSecond;  // at kStart
+  constexpr uint64_t kOwnRaw = 5'000 * kNsPerSecond;  // at kStart
   for (uint64_t s = 0; s < 70; s += 2) {
     ClockEvidence host;
     ClockEvidence own;
-    for (uint64_t raw = s * kSecond; raw < (s + 2) * kSecond; raw += kSecond / 4) {
+    for (uint64_t raw = s * kNsPerSecond; raw < (s + 2) * kNsPerSecond; raw += kNsPerSecond / 4) {
       host.exchanges.push_back({.send_raw_ns = raw,
                                 .reference_receive_ns = kStart + raw + 230'000,
                                 .reference_send_ns = kStart + raw + 231'000,
@@ -144,7 +144,7 @@ TEST_F(ClockBookTest, TheReferencesOwnUtcShowsWhatProbesCannot) {
                                 .reference_epoch = 1,
                                 .path = ProbePath::kUdp});
     }
-    const uint64_t at = s * kSecond;
+    const uint64_t at = s * kNsPerSecond;
     host.snapshots.push_back({at, at + 100, kStart + at + 50, at + 50, at + 50, 0, 10'000, 0, 0});
     host.utc.push_back(utc(at + 1'000, kStart + at + 1'000));
     own.exchanges.push_back(
@@ -161,7 +161,7 @@ TEST_F(ClockBookTest, TheReferencesOwnUtcShowsWhatProbesCannot) {
   EXPECT_THAT(clocks->instances[0].sources, Contains("phc"));
   EXPECT_NEAR(static_cast<double>(clocks->instances[0].offset_ns), 0, 1'000);
   EXPECT_LE(clocks->instances[0].likely_bound_ns, 12'000u);
-  const auto now = book_.Now(kStart + 70 * kSecond);
+  const auto now = book_.Now(kStart + 70 * kNsPerSecond);
   ASSERT_TRUE(now.ok()) << now.status();
   EXPECT_EQ(now->instances.size(), 1u);  // the keeper is none of them
 }

@@ -24,14 +24,14 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr uint64_t kSecond = kTestSecond;
-constexpr uint64_t kStart = kTestStart;
-constexpr uint64_t kEnd = kStart + 50 * kSecond;
+constexpr uint64_t kVersionStart = kTestStart;
+constexpr uint64_t kEnd = kVersionStart + 50 * kSecond;
 
 class ClockVersionTest : public ::testing::Test {
  protected:
   void SetUp() override {
     record_ = TestCapture(1);
-    record_.started_realtime_ns = kStart + 40 * kSecond;
+    record_.started_realtime_ns = kVersionStart + 40 * kSecond;
     Open();
     AddStream("agent-a");
     AddEvidence("i-agent-a", 20, 50);
@@ -71,7 +71,7 @@ class ClockVersionTest : public ::testing::Test {
       }
       ASSERT_TRUE(store_->clocks()
                       .Put({{.host = {instance_id, "boot"},
-                             .measured_realtime_ns = kStart + (s + 2) * kSecond,
+                             .measured_realtime_ns = kVersionStart + (s + 2) * kSecond,
                              .observations = EncodeClockEvidence(batch)}})
                       .ok());
     }
@@ -161,7 +161,7 @@ TEST_F(ClockVersionTest, SaysOutOfWhatItWasFitted) {
   const ClockWatermark& mark = record->evidence[0];
   EXPECT_EQ(mark.host, (HostBoot{"i-agent-a", "boot"}));
   EXPECT_EQ(mark.stored.batches, 15u);
-  EXPECT_EQ(mark.stored.last_measured_realtime_ns, kStart + 50 * kSecond);
+  EXPECT_EQ(mark.stored.last_measured_realtime_ns, kVersionStart + 50 * kSecond);
   EXPECT_EQ(mark.last_raw_ns, 49 * kSecond + kSecond / 2 + 61'000);
 }
 
@@ -214,14 +214,14 @@ TEST_F(ClockVersionTest, WithoutItsEvidenceAVersionStaysWhateverTheBuild) {
   clock_ = FakeClock(ClockBook::FinalAtNs(record_));
   const auto rows = Rows(1, true);
   EditRecord([](ClockFitRecord& record) { --record.host_algorithm; });
-  ASSERT_GT(store_->clocks().Prune(kStart + 60 * kSecond, {})->batches, 0u);
+  ASSERT_GT(store_->clocks().Prune(kVersionStart + 60 * kSecond, {})->batches, 0u);
   EXPECT_EQ(Rows(1, true), rows);
 }
 
 TEST_F(ClockVersionTest, WhatLostItsEvidenceBeforeItWasFinalBecomesFinalAsItIs) {
   End();
   const auto rows = Rows(1, false);
-  ASSERT_GT(store_->clocks().Prune(kStart + 45 * kSecond, {})->batches, 0u);
+  ASSERT_GT(store_->clocks().Prune(kVersionStart + 45 * kSecond, {})->batches, 0u);
   clock_ = FakeClock(ClockBook::FinalAtNs(record_));
   EXPECT_EQ(Rows(2, true), rows);
   EXPECT_EQ(Rows(2, true), rows);

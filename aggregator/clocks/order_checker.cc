@@ -16,8 +16,6 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kTimeMaxNs = uint64_t{1} << 62;
-
 std::string_view NameOf(DeviceEventType type) {
   return type == DeviceEventType::kBarrier ? "enc_barrier" : "cc_running";
 }
@@ -28,7 +26,8 @@ double Microseconds(int64_t ns) { return static_cast<double>(ns) / 1e3; }
 std::vector<CausalClock> ClocksOf(const std::vector<InstanceClock>& instances) {
   std::vector<CausalClock> clocks;
   for (const InstanceClock& instance : instances) {
-    clocks.push_back({instance.instance_id, {{0, 0, 0, 0}, {kTimeMaxNs, kTimeMaxNs, 0, 0}}});
+    clocks.push_back(
+        {instance.instance_id, {{0, 0, 0, 0}, {kCausalTimeMaxNs, kCausalTimeMaxNs, 0, 0}}});
   }
   return clocks;
 }

@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr int64_t kUs = 1'000;
-constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kOrderMs = 1'000'000;
 constexpr size_t kExecutions = 40;
 constexpr size_t kCollectives = 3;
 
@@ -44,16 +44,16 @@ class OrderCheckerTest : public ::testing::Test {
   // Both execute at about the same times.
   void Execute(TestCoreWorld& a, TestCoreWorld& b, size_t executions = kExecutions) {
     for (size_t i = 0; i < executions; ++i) {
-      const int64_t start_ns = (100 + static_cast<int64_t>(i) * 50) * kMs;
+      const int64_t start_ns = (100 + static_cast<int64_t>(i) * 50) * kOrderMs;
       std::vector<TestCoreWorld::Meeting> of_a, of_b;
       for (size_t k = 0; k < kCollectives; ++k) {
-        const auto both = Meet(start_ns + static_cast<int64_t>(k + 1) * 4 * kMs);
+        const auto both = Meet(start_ns + static_cast<int64_t>(k + 1) * 4 * kOrderMs);
         of_a.push_back(both[0]);
         of_b.push_back(both[1]);
       }
-      const auto barrier = Meet(start_ns - 10 * kMs);
-      a.Execute(start_ns, 20 * kMs, of_a, barrier[0]);
-      b.Execute(start_ns, 20 * kMs, of_b, barrier[1]);
+      const auto barrier = Meet(start_ns - 10 * kOrderMs);
+      a.Execute(start_ns, 20 * kOrderMs, of_a, barrier[0]);
+      b.Execute(start_ns, 20 * kOrderMs, of_b, barrier[1]);
     }
   }
   void Put(TestCoreWorld& a, TestCoreWorld& b) {
@@ -135,8 +135,8 @@ TEST_F(OrderCheckerTest, FewThatNoBoundExplainsAreTold) {
   TestCoreWorld a(Rank(0)), b(Rank(1));
   Execute(a, b, 400);
   // One collective of many in which a leaves 5 ms before b enters.
-  a.Execute(21'000 * kMs, 20 * kMs, {{21'002 * kMs, 21'003 * kMs}});
-  b.Execute(21'000 * kMs, 20 * kMs, {{21'008 * kMs, 21'009 * kMs}});
+  a.Execute(21'000 * kOrderMs, 20 * kOrderMs, {{21'002 * kOrderMs, 21'003 * kOrderMs}});
+  b.Execute(21'000 * kOrderMs, 20 * kOrderMs, {{21'008 * kOrderMs, 21'009 * kOrderMs}});
   Put(a, b);
   const auto checks = Check();
   ASSERT_THAT(checks, SizeIs(2));
@@ -151,7 +151,7 @@ TEST_F(OrderCheckerTest, FewThatNoBoundExplainsAreTold) {
 
 TEST_F(OrderCheckerTest, ExecutionsThatAreNumberedOtherwiseConcludeNothing) {
   TestCoreWorld a(Rank(0)), b(Rank(1));
-  b.Execute(40 * kMs, 5 * kMs);  // a warm-up on this one alone
+  b.Execute(40 * kOrderMs, 5 * kOrderMs);  // a warm-up on this one alone
   Execute(a, b);
   Put(a, b);
   for (const OrderCheck& check : Check()) {

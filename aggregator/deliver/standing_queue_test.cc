@@ -8,11 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "base/fake_file_system.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
-
-constexpr uint64_t kSecondNs = 1'000'000'000;
 
 class StandingQueueTest : public ::testing::Test {
  protected:
@@ -46,9 +45,9 @@ class StandingQueueTest : public ::testing::Test {
 TEST_F(StandingQueueTest, ACaptureIsDueWhenItsClocksAreFinalAndDoneOnce) {
   const auto queue = Open();
   const CaptureRecord record = Ended('1');
-  queue->Offer(record, clock_.RealtimeNs() + 30 * kSecondNs);
+  queue->Offer(record, clock_.RealtimeNs() + 30 * kNsPerSecond);
   EXPECT_FALSE(queue->Next());
-  clock_.AdvanceNs(30 * kSecondNs);
+  clock_.AdvanceNs(30 * kNsPerSecond);
   const auto task = queue->Next();
   ASSERT_TRUE(task);
   EXPECT_EQ(task->capture, record.id);
@@ -70,7 +69,7 @@ TEST_F(StandingQueueTest, ARestartGoesOn) {
     queue->Offer(pending, 0);
     ASSERT_TRUE(queue->Save().ok());
   }
-  clock_.AdvanceNs(kSecondNs);
+  clock_.AdvanceNs(kNsPerSecond);
   const auto queue = Open();
   EXPECT_EQ(problem_, "");
   EXPECT_EQ(queue->counts().pending, 1u);
@@ -98,11 +97,11 @@ TEST_F(StandingQueueTest, AFailureIsTriedAgainLaterAndAtLastGivenUp) {
     EXPECT_FALSE(queue->Next());
     EXPECT_EQ(queue->counts().pending, 1u);
     while (!queue->Next()) {
-      clock_.AdvanceNs(kSecondNs);
-      waited_ns += kSecondNs;
+      clock_.AdvanceNs(kNsPerSecond);
+      waited_ns += kNsPerSecond;
     }
   }
-  EXPECT_GT(waited_ns, 3600 * kSecondNs);
+  EXPECT_GT(waited_ns, 3600 * kNsPerSecond);
   queue->Finish(*queue->Next(), absl::UnavailableError("the volume is away"));
   EXPECT_FALSE(queue->Next());
   EXPECT_EQ(queue->counts().failed, 1u);

@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "aggregator/timeline/model_names.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
-
-uint64_t AddSaturating(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
 bool ArrivesBefore(const CollectiveMember& a, const CollectiveMember& b) {
   return std::pair(a.start_ns, a.stream) < std::pair(b.start_ns, b.stream);

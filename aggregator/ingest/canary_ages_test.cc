@@ -6,15 +6,15 @@
 
 #include <string>
 
+#include "base/time_units.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
 // Of the monotonic clock; the other one is ahead of it by kEpoch.
-constexpr uint64_t kBegin = 5'000 * kSecond;
-constexpr uint64_t kEpoch = 1'750'000'000 * kSecond;
+constexpr uint64_t kBegin = 5'000 * kNsPerSecond;
+constexpr uint64_t kEpoch = 1'750'000'000 * kNsPerSecond;
 
 CaptureId Capture(char n) { return *CaptureId::FromBytes(std::string(15, '\0') + n); }
 
@@ -27,19 +27,19 @@ class CanaryAgesTest : public testing::Test {
     return header;
   }
   void Store(const ChunkHeader& header, uint64_t at_s) {
-    const uint64_t now_ns = kBegin + at_s * kSecond;
+    const uint64_t now_ns = kBegin + at_s * kNsPerSecond;
     ages_.OnStored(header, kEpoch + now_ns, now_ns);
   }
   // Sent at one time by the agent's clock, stored at another.
   void StoreCanary(uint32_t core, uint64_t sent_s, uint64_t at_s, char capture = 1) {
     ChunkHeader header = Header(core, capture);
-    header.canary_realtime_ns = kEpoch + kBegin + sent_s * kSecond;
+    header.canary_realtime_ns = kEpoch + kBegin + sent_s * kNsPerSecond;
     Store(header, at_s);
   }
   // In seconds; -1: nothing.
   double OldestAt(uint64_t at_s) const {
-    const auto oldest = ages_.OldestNs(kBegin + at_s * kSecond);
-    return oldest ? static_cast<double>(*oldest) / kSecond : -1;
+    const auto oldest = ages_.OldestNs(kBegin + at_s * kNsPerSecond);
+    return oldest ? static_cast<double>(*oldest) / kNsPerSecond : -1;
   }
 
   CanaryAges ages_;
@@ -93,14 +93,14 @@ TEST_F(CanaryAgesTest, CapturesThatDoNotGoOnAreForgotten) {
 
 // A node is gone, and the capture goes on with the others.
 TEST_F(CanaryAgesTest, StreamsOfALostAgentAreLeftOutUntilTheirNextChunk) {
-  constexpr uint64_t kLong = 600 * kSecond;
+  constexpr uint64_t kLong = 600 * kNsPerSecond;
   ChunkHeader gone = Header(0);
   gone.stream.agent_id = "gone";
   Store(gone, 0);
   StoreCanary(1, 0, 0);
   std::string lost;  // nobody yet
   const auto look = [&](uint64_t at_s) {
-    ages_.ForgetLost(kLong, kBegin + at_s * kSecond,
+    ages_.ForgetLost(kLong, kBegin + at_s * kNsPerSecond,
                      [&](const std::string& agent_id) { return agent_id == lost; });
   };
   StoreCanary(1, 590, 590);
@@ -121,7 +121,8 @@ TEST_F(CanaryAgesTest, StreamsOfALostAgentAreLeftOutUntilTheirNextChunk) {
 
 TEST_F(CanaryAgesTest, ACaptureOfLostAgentsAloneHasNoAge) {
   Store(Header(0), 0);
-  ages_.ForgetLost(kSecond, kBegin + 10 * kSecond, [](const std::string&) { return true; });
+  ages_.ForgetLost(kNsPerSecond, kBegin + 10 * kNsPerSecond,
+                   [](const std::string&) { return true; });
   EXPECT_EQ(OldestAt(10), -1);
   EXPECT_EQ(ages_.streams(), 0u);
 }

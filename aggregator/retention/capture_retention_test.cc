@@ -13,13 +13,13 @@
 
 #include "aggregator/store/store_test_support.h"
 #include "base/clock.h"
+#include "base/time_units.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kSecondNs = 1'000'000'000;
-constexpr uint64_t kHourNs = 3'600 * kSecondNs;
+constexpr uint64_t kHourNs = 3'600 * kNsPerSecond;
 
 class CaptureRetentionTest : public ::testing::Test {
  protected:
@@ -64,7 +64,7 @@ class CaptureRetentionTest : public ::testing::Test {
     ReceivedChunk chunk = TestChunk(1, stream, sequences_[limits::kNoNcIdx]);
     chunk.header.events_before = 10 * sequences_[limits::kNoNcIdx]++;
     chunk.header.last_timestamp_ns = clock_.RealtimeNs();
-    chunk.header.first_timestamp_ns = clock_.RealtimeNs() - seconds * kSecondNs;
+    chunk.header.first_timestamp_ns = clock_.RealtimeNs() - seconds * kNsPerSecond;
     const auto results = store_->chunks().PutBatch({&chunk, 1});
     ASSERT_TRUE(results.ok()) << results.status();
     ASSERT_EQ(results->front().outcome, PutOutcome::kStored);
@@ -72,7 +72,7 @@ class CaptureRetentionTest : public ::testing::Test {
   void PassSeconds(int seconds, const std::vector<uint64_t>& ahead_ns) {
     for (int i = 0; i < seconds; ++i) {
       for (uint32_t core = 0; core < ahead_ns.size(); ++core) Put(core, ahead_ns[core]);
-      clock_.AdvanceNs(kSecondNs);
+      clock_.AdvanceNs(kNsPerSecond);
       ASSERT_TRUE(retention_->Run().ok());
     }
   }
@@ -95,7 +95,7 @@ class CaptureRetentionTest : public ::testing::Test {
 };
 
 TEST_F(CaptureRetentionTest, OfARunningCaptureTheLastSecondsAreKept) {
-  Continuous(8 * kSecondNs, 0);
+  Continuous(8 * kNsPerSecond, 0);
   PassSeconds(100, {0, 0});
   for (const StreamRecord& stream : Streams()) {
     EXPECT_GE(stream.chunks, 7u);
@@ -103,14 +103,14 @@ TEST_F(CaptureRetentionTest, OfARunningCaptureTheLastSecondsAreKept) {
     EXPECT_EQ(stream.events + stream.events_expired(), 1'000u);
     EXPECT_EQ(stream.events_lost(), 0u);
     EXPECT_TRUE(stream.Conserved());
-    EXPECT_GE(stream.first_timestamp_ns + 9 * kSecondNs, clock_.RealtimeNs());
+    EXPECT_GE(stream.first_timestamp_ns + 9 * kNsPerSecond, clock_.RealtimeNs());
   }
   EXPECT_GE(metrics_.events_expired.Value(), 2 * 900.0);
   EXPECT_GT(pauses_, 0);
 }
 
 TEST_F(CaptureRetentionTest, AHostWhoseClockIsOffLosesNoMoreThanOthers) {
-  Continuous(8 * kSecondNs, 0);
+  Continuous(8 * kNsPerSecond, 0);
   PassSeconds(100, {0, kHourNs, ~kHourNs + 1});
   for (const StreamRecord& stream : Streams()) {
     EXPECT_GE(stream.chunks, 7u);
@@ -120,7 +120,7 @@ TEST_F(CaptureRetentionTest, AHostWhoseClockIsOffLosesNoMoreThanOthers) {
 }
 
 TEST_F(CaptureRetentionTest, StreamsByReceiptAreThoseOfAllThatRun) {
-  CaptureRecord other = Continuous(8 * kSecondNs, 0);
+  CaptureRecord other = Continuous(8 * kNsPerSecond, 0);
   other.id = TestCaptureId(2);
   ASSERT_TRUE(store_->captures().Put(other, true).ok());
   PassSeconds(20, {0, kHourNs});
@@ -141,7 +141,7 @@ TEST_F(CaptureRetentionTest, BeyondItsBytesTheOldestOfAllStreamsGo) {
   EXPECT_GT(before, 0u);
   for (int i = 0; i < 60; ++i) {
     Put(0);
-    clock_.AdvanceNs(kSecondNs);
+    clock_.AdvanceNs(kNsPerSecond);
     ASSERT_TRUE(retention_->Run().ok());
   }
   EXPECT_EQ(Streams()[1].events, 0u);
@@ -158,7 +158,7 @@ TEST_F(CaptureRetentionTest, LongChunksOfHostsMakeItNoCoarser) {
   for (int i = 1; i <= 120; ++i) {
     Put(0);
     Put(1);
-    clock_.AdvanceNs(kSecondNs);
+    clock_.AdvanceNs(kNsPerSecond);
     if (i % 20 == 0) PutHost(20);
     if (i % 10 != 0) continue;
     ASSERT_TRUE(retention_->Run().ok());
@@ -174,7 +174,7 @@ TEST_F(CaptureRetentionTest, LongChunksOfHostsMakeItNoCoarser) {
 }
 
 TEST_F(CaptureRetentionTest, OthersThatRunAreLeftAlone) {
-  CaptureRecord record = Continuous(kSecondNs, 1);
+  CaptureRecord record = Continuous(kNsPerSecond, 1);
   record.spec.mode = CaptureMode::kStream;
   ASSERT_TRUE(store_->captures().Put(record, true).ok());
   PassSeconds(20, {0});
@@ -214,7 +214,7 @@ TEST_F(CaptureRetentionTest, AnEndedCaptureGoesWhenItsTimeIsOver) {
 }
 
 TEST_F(CaptureRetentionTest, WhatOfACaptureThatGoesOnHasGoneIsToldAlsoAtTheEnd) {
-  Continuous(8 * kSecondNs, 0);
+  Continuous(8 * kNsPerSecond, 0);
   PassSeconds(100, {0});
   EXPECT_TRUE(expired_.empty()) << "in sums, now and then";
   PassSeconds(600, {0});
@@ -226,7 +226,7 @@ TEST_F(CaptureRetentionTest, WhatOfACaptureThatGoesOnHasGoneIsToldAlsoAtTheEnd) 
 }
 
 TEST_F(CaptureRetentionTest, AStoppedContinuousCaptureStaysAsItIs) {
-  CaptureRecord record = Continuous(8 * kSecondNs, 0);
+  CaptureRecord record = Continuous(8 * kNsPerSecond, 0);
   PassSeconds(20, {0});
   record.state = CaptureState::kComplete;
   record.ended_realtime_ns = clock_.RealtimeNs();

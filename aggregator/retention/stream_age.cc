@@ -3,13 +3,9 @@
 
 #include <algorithm>
 
+#include "base/time_units.h"
+
 namespace neurontrace {
-namespace {
-
-uint64_t Before(uint64_t ns, uint64_t by_ns) { return ns > by_ns ? ns - by_ns : 0; }
-
-}  // namespace
-
 StreamAge::StreamAge(uint64_t retention_ns)
     : behind_max_ns_(retention_ns == 0 ? kBehindMaxNs : std::min(kBehindMaxNs, retention_ns / 2)),
       mark_spacing_ns_(std::max(kMarkSpacingNs, retention_ns / (kMarksMax / 4))) {}
@@ -34,9 +30,10 @@ void StreamAge::Note(const StreamRecord& record, const ClockMap& map, const Rete
   }
   if (record.events == 0) return;
   if (map.is_identity()) {
-    by_receipt_ = record.last_timestamp_ns > now.realtime_ns + kAheadMaxNs ||
-                  (has_more ? record.last_timestamp_ns < Before(now.realtime_ns, behind_max_ns_)
-                            : by_receipt_);
+    by_receipt_ =
+        record.last_timestamp_ns > now.realtime_ns + kAheadMaxNs ||
+        (has_more ? record.last_timestamp_ns < SubtractSaturating(now.realtime_ns, behind_max_ns_)
+                  : by_receipt_);
   } else {
     by_receipt_ = map.ToReference(record.last_timestamp_ns) > now.reference_ns + kAheadMaxNs;
   }
@@ -53,8 +50,8 @@ uint64_t StreamAge::ReceivedBefore(uint64_t age_ns) const {
 }
 
 uint64_t StreamAge::StampAgo(uint64_t age_ns) const {
-  if (map_->is_identity()) return Before(now_.realtime_ns, age_ns);
-  return map_->ToRaw(Before(now_.reference_ns, age_ns));
+  if (map_->is_identity()) return SubtractSaturating(now_.realtime_ns, age_ns);
+  return map_->ToRaw(SubtractSaturating(now_.reference_ns, age_ns));
 }
 
 TrimRequest StreamAge::OlderThan(uint64_t age_ns) const {
@@ -73,8 +70,9 @@ TrimRequest StreamAge::OlderThan(uint64_t age_ns) const {
 uint64_t StreamAge::OldestNs() const {
   if (events_ == 0 || map_ == nullptr) return 0;
   if (!by_receipt_) {
-    return map_->is_identity() ? Before(now_.realtime_ns, first_timestamp_ns_)
-                               : Before(now_.reference_ns, map_->ToReference(first_timestamp_ns_));
+    return map_->is_identity()
+               ? SubtractSaturating(now_.realtime_ns, first_timestamp_ns_)
+               : SubtractSaturating(now_.reference_ns, map_->ToReference(first_timestamp_ns_));
   }
   for (const Mark& mark : marks_) {
     if (mark.next_sequence > first_sequence_) return now_.monotonic_ns - mark.monotonic_ns;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Age by stamps where these make sense, by receipt where not.
 #include "aggregator/retention/stream_age.h"
+#include "base/time_units.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +11,6 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr uint64_t kNowNs = 1'000'000 * kNsPerSecond;
 
 RetentionTime At(uint64_t seconds) {

@@ -8,14 +8,13 @@
 
 #include "aggregator/session/capture_session.h"
 #include "aggregator/session/worker_obstacle.h"
+#include "base/time_units.h"
 #include "trace/capture_limits.h"
 #include "trace/capture_selection.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
-
-constexpr uint64_t kSecondNs = 1'000'000'000;
 
 // Selected, and nobody has said why it does not record.
 bool IsUnexplained(const CaptureBystander& bystander) {
@@ -138,7 +137,7 @@ bool CaptureSession::NoteWorker(const std::string& agent_id, const WorkerInfo& w
 void CaptureSession::NoteAwayAgent(const KnownAgent& agent, const SessionTime& now) {
   const uint64_t away_ns = now.realtime_ns - std::min(now.realtime_ns, agent.last_seen_realtime_ns);
   const std::string detail = fmt::format("its agent {} is not connected, since {} s",
-                                         agent.info.agent_id, away_ns / kSecondNs);
+                                         agent.info.agent_id, away_ns / kNsPerSecond);
   const auto lose = [&](const WorkerIdentity& worker) {
     AddWorker({.capture_id = record_.id,
                .worker = worker,

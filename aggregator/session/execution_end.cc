@@ -7,12 +7,11 @@
 #include <map>
 #include <string_view>
 
+#include "base/time_units.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
-
-constexpr uint64_t kSecondNs = 1'000'000'000;
 
 // How far the workers are, of those that still can go on.
 struct Progress {
@@ -115,7 +114,7 @@ std::optional<std::string> ExecutionEnd::Look(const CaptureRecord& record, const
   }
   if (now.monotonic_ns >= progress_since_ns_ + kStandstillNs) {
     return fmt::format("no worker told of a further execution for {} s, before {}: {}",
-                       kStandstillNs / kSecondNs, GoalOf(*record.begin), NewestWords(progress));
+                       kStandstillNs / kNsPerSecond, GoalOf(*record.begin), NewestWords(progress));
   }
   return std::nullopt;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "aggregator/store/database_options.h"
+#include "aggregator/store/rocksdb_bytes.h"
 #include "aggregator/store/store_errors.h"
 #include "base/crc32c.h"
 #include "base/status.h"
@@ -28,18 +29,6 @@ constexpr uint64_t kKeyBytes = CaptureId::kBytes + 4 + 8;
 constexpr uint64_t kValueBytesMax = limits::kGrpcMessageBytesMax;
 constexpr size_t kWindowBytes = size_t{16} << 20;  // holds the largest record with room to spare
 static_assert(kRecordHeaderBytes + kKeyBytes + kValueBytesMax < kWindowBytes);
-
-uint32_t Unmask(uint32_t masked) {
-  const uint32_t rotated = masked - 0xa282ead8u;
-  return (rotated >> 17) | (rotated << 15);
-}
-
-template <typename T>
-T Little(const char* at) {
-  T value = 0;
-  for (int i = sizeof(T) - 1; i >= 0; --i) value = (value << 8) | static_cast<uint8_t>(at[i]);
-  return value;
-}
 
 // The bytes of a file from a moving position on, read as they are needed.
 class Window {
@@ -81,7 +70,7 @@ bool IsRecordHeader(std::string_view bytes, uint64_t& value_bytes) {
     return false;
   value_bytes = Little<uint64_t>(bytes.data() + 8);
   return value_bytes <= kValueBytesMax &&
-         Crc32c(bytes.data(), 24) == Unmask(Little<uint32_t>(bytes.data() + 24));
+         Crc32c(bytes.data(), 24) == UnmaskCrc(Little<uint32_t>(bytes.data() + 24));
 }
 
 }  // namespace
@@ -115,7 +104,7 @@ absl::StatusOr<BlobScan> ScanBlobFile(
     const std::string_view record = window.rest().substr(0, whole);
     const std::string_view body = record.substr(kRecordHeaderBytes);
     if (record.size() < whole ||
-        Crc32c(body.data(), body.size()) != Unmask(Little<uint32_t>(record.data() + 28))) {
+        Crc32c(body.data(), body.size()) != UnmaskCrc(Little<uint32_t>(record.data() + 28))) {
       ++scan.damaged;
     } else {
       ++scan.records;
@@ -148,7 +137,7 @@ absl::Status CheckBlobFileEnds(const std::string& file, rocksdb::Env& env) {
   RETURN_IF_ERROR(
       FromRocksDb(bytes->Read(size - kFooterBytes, kFooterBytes, &footer, scratch.data()), doing));
   if (footer.size() < kFooterBytes || Little<uint32_t>(footer.data()) != kMagic ||
-      Crc32c(footer.data(), 28) != Unmask(Little<uint32_t>(footer.data() + 28))) {
+      Crc32c(footer.data(), 28) != UnmaskCrc(Little<uint32_t>(footer.data() + 28))) {
     return DataLoss("{}: its footer is damaged", doing);
   }
   return absl::OkStatus();

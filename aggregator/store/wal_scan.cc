@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "aggregator/store/rocksdb_bytes.h"
 #include "aggregator/store/store_errors.h"
 #include "base/crc32c.h"
 #include "base/status.h"
@@ -15,17 +16,6 @@ constexpr size_t kBlockBytes = 32'768;
 constexpr size_t kHeaderBytes = 7;  // CRC-32C u32 (masked), length u16, type u8
 enum FragmentType : uint8_t { kZero = 0, kFull = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
 
-uint32_t Unmask(uint32_t masked) {
-  const uint32_t rotated = masked - 0xa282ead8u;
-  return (rotated >> 17) | (rotated << 15);
-}
-
-uint32_t Little32(const char* at) {
-  uint32_t value = 0;
-  for (int i = 3; i >= 0; --i) value = (value << 8) | static_cast<uint8_t>(at[i]);
-  return value;
-}
-
 size_t LengthAt(std::string_view block, size_t at) {
   return static_cast<uint8_t>(block[at + 4]) |
          (static_cast<size_t>(static_cast<uint8_t>(block[at + 5])) << 8);
@@ -35,7 +25,8 @@ bool IsFragment(std::string_view block, size_t at) {
   const uint8_t type = static_cast<uint8_t>(block[at + 6]);
   const size_t length = LengthAt(block, at);
   return type >= kFull && type <= kLast && at + kHeaderBytes + length <= block.size() &&
-         Crc32c(block.data() + at + 6, length + 1) == Unmask(Little32(block.data() + at));
+         Crc32c(block.data() + at + 6, length + 1) ==
+             UnmaskCrc(Little<uint32_t>(block.data() + at));
 }
 
 // One log file, block by block.

@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::Eq;
 
-constexpr uint64_t kBase = 1'750'000'000'000'000'000u;
+constexpr uint64_t kHostBase = 1'750'000'000'000'000'000u;
 constexpr uint64_t kDeviceBase = 5'000'000'000;
 // The reference is so far ahead of the host.
 constexpr uint64_t kHostOffset = 1'000'000;
@@ -34,7 +34,7 @@ StreamIdentity Core(const std::string& instance, uint32_t nc_idx) {
           .nc_idx = nc_idx};
 }
 
-struct Seen {
+struct SeenRecord {
   std::string type;
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
@@ -49,29 +49,29 @@ class DeviceTimesTest : public ::testing::Test {
   uint32_t AddStream(const std::string& instance, uint32_t nc_idx) {
     const StreamIdentity identity = Core(instance, nc_idx);
     clocks_.Set(identity.worker, ClockDomain::kHostRealtime,
-                *ClockMap::FromPieces({{kBase, kBase + kHostOffset, 0, kHostBound}}));
+                *ClockMap::FromPieces({{kHostBase, kHostBase + kHostOffset, 0, kHostBound}}));
     return source_.AddStream(identity);
   }
-  // Device time kDeviceBase is host time kBase, and the device runs 20 ppm slow.
+  // Device time kDeviceBase is host time kHostBase, and the device runs 20 ppm slow.
   void AddDevice(const std::string& instance, const DeviceCore& core, uint64_t known_from_ns = 0) {
     std::vector<ClockMap::Piece> pieces;
     if (known_from_ns > 0) pieces.push_back({0, 0, 0, std::nullopt});
-    pieces.push_back({kDeviceBase + known_from_ns, kBase + known_from_ns, kRate, kDeviceBound});
+    pieces.push_back({kDeviceBase + known_from_ns, kHostBase + known_from_ns, kRate, kDeviceBound});
     clocks_.SetDevice(Core(instance, 0).worker, core,
                       {{{0, 0, 0, 0, *ClockMap::FromPieces(pieces)}}});
   }
   static uint64_t Host(uint64_t device_ns) {
     const uint64_t elapsed = device_ns - kDeviceBase;
-    return kBase + elapsed + ((elapsed * static_cast<uint64_t>(kRate)) >> ClockMap::kRateBits);
+    return kHostBase + elapsed + ((elapsed * static_cast<uint64_t>(kRate)) >> ClockMap::kRateBits);
   }
   void Close(uint32_t stream) { source_.AddChunk(stream, builder_); }
 
-  std::vector<Seen> Read(TimelineOptions options = {}) {
+  std::vector<SeenRecord> Read(TimelineOptions options = {}) {
     options.clocks = &clocks_;
     auto reader = TimelineReader::Open(source_, std::move(options));
     EXPECT_TRUE(reader.ok()) << reader.status();
     RecordBounds bounds((*reader)->streams());
-    std::vector<Seen> seen;
+    std::vector<SeenRecord> seen;
     TimelineBatch batch;
     for (uint64_t before_ns = 0; *(*reader)->Next(batch);) {
       for (const TimelineRecord* record : batch.records) {
@@ -120,7 +120,7 @@ TEST_F(DeviceTimesTest, OrderIsThatOfTheDevicesClockWhateverTheRuntimeMadeOfIt) 
     options.window_bytes_max = window_bytes;
     options.batch_records_target = 64;
     std::map<uint64_t, size_t> seen;
-    for (const Seen& record : Read(std::move(options))) {
+    for (const SeenRecord& record : Read(std::move(options))) {
       EXPECT_EQ(record.clock, kDeviceClock);
       EXPECT_THAT(record.bound_ns, Eq(kDeviceBound + kHostBound));
       ++seen[record.start_ns];
@@ -205,14 +205,14 @@ TEST_F(DeviceTimesTest, WhatItsClockDoesNotKnowStaysWhereTheRuntimePutIt) {
                  {{"device_core_idx", core}, {"nc_timestamp_ns", device_ns}}});
   };
   const uint64_t device_ns = kDeviceBase + 2'000'000;
-  add("ambiguous", 4, kDeviceBase + 5, kBase + 5);
-  add("no_map", 3, device_ns, kBase + 10);
-  add("known", 4, device_ns, kBase + 2'000'000);
-  add("timestamp_sync_point", 4, device_ns, kBase + 2'000'100);
-  add("too_far", 4, device_ns, kBase + 2'000'000 + 2 * DeviceTimes::kShiftMaxNs);
+  add("ambiguous", 4, kDeviceBase + 5, kHostBase + 5);
+  add("no_map", 3, device_ns, kHostBase + 10);
+  add("known", 4, device_ns, kHostBase + 2'000'000);
+  add("timestamp_sync_point", 4, device_ns, kHostBase + 2'000'100);
+  add("too_far", 4, device_ns, kHostBase + 2'000'000 + 2 * DeviceTimes::kShiftMaxNs);
   Close(stream);
-  std::map<std::string, Seen> seen;
-  for (const Seen& record : Read()) seen[record.type] = record;
+  std::map<std::string, SeenRecord> seen;
+  for (const SeenRecord& record : Read()) seen[record.type] = record;
   for (const char* type : {"ambiguous", "no_map", "too_far"}) {
     EXPECT_EQ(seen[type].clock, kVendorClock) << type;
     EXPECT_EQ(seen[type].start_ns, seen[type].raw_ns + kHostOffset) << type;
@@ -227,14 +227,14 @@ TEST_F(DeviceTimesTest, TheOrderOfTwoRecordsOfOneHostNeedsNoBoundOfItsClock) {
   for (const char* instance : {"i-a", "i-b"}) {
     const uint32_t stream = AddStream(instance, 0);
     AddDevice(instance, {0});
-    script_.Add({"nrt_execute", Phase::kInstant, kBase + 10'000, 0, 7});
+    script_.Add({"nrt_execute", Phase::kInstant, kHostBase + 10'000, 0, 7});
     script_.Add({"hw_notify",
                  Phase::kInstant,
                  Host(kDeviceBase + 20'000),
                  0,
                  7,
                  {{"nc_timestamp_ns", kDeviceBase + 20'000}}});
-    script_.Add({"nrt_execute", Phase::kInstant, kBase + 30'000, 0, 7});
+    script_.Add({"nrt_execute", Phase::kInstant, kHostBase + 30'000, 0, 7});
     Close(stream);
   }
   TimelineOptions options;

@@ -7,15 +7,12 @@
 #include "absl/status/statusor.h"
 #include "aggregator/timeline/device_stamp.h"
 #include "base/status.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
 
 constexpr std::string_view kDurationKey = "dur_ns";
-
-uint64_t AddSaturating(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
-
-uint64_t SubtractSaturating(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 uint64_t Reference(ClockMapCursor& clock, uint64_t raw_ns) {
   return std::min(clock.ToReference(raw_ns), kTimeMaxNs);

@@ -9,6 +9,7 @@
 #include "aggregator/timeline/event_script.h"
 #include "aggregator/timeline/fake_chunk_source.h"
 #include "aggregator/timeline/timeline_reader.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
@@ -16,7 +17,6 @@ namespace {
 using ::testing::IsEmpty;
 
 constexpr uint64_t kStart = 1'750'000'000'000'000'000u;
-constexpr uint64_t kSecond = 1'000'000'000;
 
 struct Shown {
   std::string type;
@@ -42,7 +42,7 @@ class TimeWindowTest : public ::testing::Test {
   void Fill(uint32_t stream, uint64_t first_second, uint64_t last_second) {
     for (uint64_t second = first_second; second <= last_second; ++second) {
       for (uint64_t i = 0; i < 10; ++i) {
-        const uint64_t at = kStart + second * kSecond + i * 1'000'000;
+        const uint64_t at = kStart + second * kNsPerSecond + i * 1'000'000;
         script_.Span("span", at, at + 1'000, second * 10 + i + 1);
       }
       source_.AddChunk(stream, builder_);
@@ -54,7 +54,7 @@ class TimeWindowTest : public ::testing::Test {
     std::vector<std::pair<std::string, uint64_t>> open;
     uint64_t tracking_id = 0;
     for (uint64_t second = 0; second < 30; ++second) {
-      uint64_t at = kStart + second * kSecond;
+      uint64_t at = kStart + second * kNsPerSecond;
       for (uint64_t event = random() % 4; event < 5; ++event) {
         const std::string& type = kTypes[random() % kTypes.size()];
         at += 1 + random() % 1'000'000;
@@ -72,8 +72,8 @@ class TimeWindowTest : public ::testing::Test {
     }
   }
   std::vector<Shown> Read(uint64_t from_second, uint64_t to_second, TimelineFilter filter = {}) {
-    filter.window_start_ns = kStart + from_second * kSecond;
-    filter.window_end_ns = kStart + to_second * kSecond;
+    filter.window_start_ns = kStart + from_second * kNsPerSecond;
+    filter.window_end_ns = kStart + to_second * kNsPerSecond;
     auto reader = TimelineReader::Open(source_, {.filter = filter});
     EXPECT_TRUE(reader.ok()) << reader.status();
     std::vector<Shown> shown;
@@ -140,7 +140,7 @@ TEST_F(TimeWindowTest, RanksAreSelectedByRangesOfWorkerGid) {
 TEST_F(TimeWindowTest, OfChunksWithoutASelectedTypeNothingIsRead) {
   const uint32_t stream = AddCore(0);
   Fill(stream, 0, 9);
-  const auto at = [](uint64_t second) { return kStart + second * kSecond; };
+  const auto at = [](uint64_t second) { return kStart + second * kNsPerSecond; };
   script_.Add({"rare", Phase::kStart, at(10), 1, 7});
   script_.Span("span", at(10) + 1, at(10) + 2, 1'001);
   source_.AddChunk(stream, builder_);
@@ -152,8 +152,8 @@ TEST_F(TimeWindowTest, OfChunksWithoutASelectedTypeNothingIsRead) {
   source_.Lose(stream, 15);
   TimelineFilter filter;
   filter.event_types = *EventFilter::Parse({"rare"});
-  const Shown rare{"rare", 10 * kSecond, 20 * kSecond, kStopFollows};
-  const Shown stop{"rare", 20 * kSecond, 20 * kSecond, 0};
+  const Shown rare{"rare", 10 * kNsPerSecond, 20 * kNsPerSecond, kStopFollows};
+  const Shown stop{"rare", 20 * kNsPerSecond, 20 * kNsPerSecond, 0};
   EXPECT_THAT(Read(0, 100, filter), ::testing::ElementsAre(rare, stop));
   EXPECT_EQ(source_.chunks_read(), 2u);
   EXPECT_EQ(counts_.unreadable_chunks, 0u) << "it lacks nothing";

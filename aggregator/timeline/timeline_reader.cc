@@ -8,6 +8,7 @@
 
 #include "aggregator/timeline/framework_names.h"
 #include "base/status.h"
+#include "base/time_units.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -26,9 +27,6 @@ bool ComesLater(uint64_t a_ns, uint32_t a_stream, uint64_t b_ns, uint32_t b_stre
 uint64_t Reference(const ClockMap& clock, uint64_t raw_ns) {
   return std::min(clock.ToReference(raw_ns), kTimeMaxNs);
 }
-
-uint64_t AddSaturating(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
-uint64_t SubtractSaturating(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 }  // namespace
 

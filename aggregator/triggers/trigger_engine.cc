@@ -6,6 +6,7 @@
 
 #include "base/clean_text.h"
 #include "base/status.h"
+#include "base/time_units.h"
 #include "trace/trigger_limits.h"
 #include "triggers/trigger_rule_check.h"
 
@@ -18,8 +19,7 @@ constexpr size_t kRestoredRulesMax = 4 * limits::kTriggerRulesMax;
 
 // Whole seconds, rounded up.
 std::string SecondsWords(uint64_t ns) {
-  constexpr uint64_t kSecondNs = 1'000'000'000;
-  return DurationWords((ns + kSecondNs - 1) / kSecondNs * kSecondNs);
+  return DurationWords((ns + kNsPerSecond - 1) / kNsPerSecond * kNsPerSecond);
 }
 
 // "what came before is in continuous capture … for 10m", or that this has all of it.

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "aggregator/align/causal_pass.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
 
 constexpr uint64_t kBeginNs = 1'700'000'000'000'000'000;
-constexpr uint64_t kSecondNs = 1'000'000'000;
 
 class Fleet {
  public:
@@ -26,9 +26,9 @@ class Fleet {
       errors_ns_.push_back((Uniform() - 0.5) * asymmetry_us * 1000);
       CausalClock clock{.name = "host-" + std::to_string(c), .knots = {}};
       for (uint64_t t = 0; t <= seconds + 10; t += 5) {
-        const uint64_t y_ns = kBeginNs + t * kSecondNs;
+        const uint64_t y_ns = kBeginNs + t * kNsPerSecond;
         clock.knots.push_back(
-            {.x_ns = t * kSecondNs, .y_ns = y_ns, .bound_ns = 33'000, .likely_bound_ns = 700});
+            {.x_ns = t * kNsPerSecond, .y_ns = y_ns, .bound_ns = 33'000, .likely_bound_ns = 700});
       }
       clocks_.push_back(std::move(clock));
     }
@@ -59,7 +59,7 @@ class Fleet {
     CausalInstances instances;
     for (uint64_t f = 0; f < count; ++f) {
       const double sent = (static_cast<double>(f) + Uniform()) / static_cast<double>(count) *
-                          static_cast<double>(seconds_ * kSecondNs);
+                          static_cast<double>(seconds_ * kNsPerSecond);
       const auto from = static_cast<uint32_t>(random_() % clocks_.size());
       const auto to = static_cast<uint32_t>((from + 1 + random_() % 8) % clocks_.size());
       Add(instances, {CausalClass::kFlow, 1, f}, {Stamp(from, sent)},

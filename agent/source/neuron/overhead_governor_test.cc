@@ -3,6 +3,7 @@
 // out, and steps do not follow each other without end, whatever the load. Loads are made up, time
 // is advanced.
 #include "agent/source/neuron/overhead_governor.h"
+#include "base/time_units.h"
 
 #include <gtest/gtest.h>
 
@@ -15,8 +16,7 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kTick = kSecond / 5;
+constexpr uint64_t kTick = kNsPerSecond / 5;
 constexpr uint32_t kSteps = 6;
 
 // A worker whose cost is a function of the step and of time.
@@ -53,7 +53,7 @@ class Worker {
 
   OverheadGovernor governor;
   double bytes_per_second = 0;
-  uint64_t now_ns = 77 * kSecond;
+  uint64_t now_ns = 77 * kNsPerSecond;
   uint64_t over_ns = 0;      // in a row, at one step
   uint64_t over_max_ns = 0;  // while there was a poorer one
   std::vector<OverheadGovernor::Decision> decisions;
@@ -84,7 +84,7 @@ TEST(OverheadGovernor, GoesOneStepPoorerEachSecondUntilTheBudgetHolds) {
   for (const auto& decision : worker.decisions) EXPECT_TRUE(decision.poorer);
   EXPECT_FALSE(worker.decisions[0].for_bytes);
   EXPECT_NEAR(worker.decisions[0].cost.core_ppm, 50'000, 500);
-  EXPECT_EQ(worker.at_ns[0] - 77 * kSecond, kSecond);
+  EXPECT_EQ(worker.at_ns[0] - 77 * kNsPerSecond, kNsPerSecond);
   worker.Run(60);
   EXPECT_LE(worker.governor.cost()->core_ppm, 10'000);
 }
@@ -190,7 +190,7 @@ TEST(OverheadGovernorProperty, SettlesUnderAnyLoadThatStays) {
     });
     worker.Run(3'600);
     EXPECT_LE(worker.decisions.size(), 40u);
-    EXPECT_LE(worker.over_max_ns, kSecond + kTick);
+    EXPECT_LE(worker.over_max_ns, kNsPerSecond + kTick);
   }
 }
 
@@ -213,12 +213,12 @@ TEST(OverheadGovernorProperty, StepsAreBoundedUnderRandomLoads) {
       return load * kLeft[step];
     });
     worker.Run(3'600);
-    EXPECT_LE(worker.over_max_ns, kSecond + kTick);
+    EXPECT_LE(worker.over_max_ns, kNsPerSecond + kTick);
     size_t richer = 0;
     for (size_t i = 0; i < worker.decisions.size(); ++i) {
       if (i > 0) {
         EXPECT_GE(worker.at_ns[i] - worker.at_ns[i - 1],
-                  worker.decisions[i].poorer ? kSecond : OverheadGovernor::kPauseMinNs);
+                  worker.decisions[i].poorer ? kNsPerSecond : OverheadGovernor::kPauseMinNs);
       }
       richer += worker.decisions[i].poorer ? 0 : 1;
     }

@@ -4,14 +4,13 @@
 #include "agent/source/neuron/tap_source.h"
 
 #include "agent/source/neuron/tap_source_fixture.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr uint64_t kSecondNs = 1'000'000'000;
 
 class TapLossesTest : public TapSourceTest {
  protected:
@@ -282,7 +281,7 @@ TEST_F(TapHeadroomTest, ABufferThatNobodyReleasesFills) {
   for (int i = 0; i < 10; ++i) write();
   const std::optional<uint64_t> before = source_->headroom().buffer;
   ASSERT_TRUE(before);
-  EXPECT_LT(*before, 30 * kSecondNs);  // some 70 kB a second into what is left of 1 MiB
+  EXPECT_LT(*before, 30 * kNsPerSecond);  // some 70 kB a second into what is left of 1 MiB
   for (int i = 0; i < 10; ++i) write();
   EXPECT_LT(*source_->headroom().buffer, *before);
 }

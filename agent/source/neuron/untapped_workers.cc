@@ -23,7 +23,7 @@ bool IsWanted(std::string_view name) {
   return IsJobVariable(name) || name == kSocketVariable || name == kPreloadVariable;
 }
 
-std::string_view ValueOf(const Environment& environment, std::string_view name) {
+std::string_view VariableOf(const Environment& environment, std::string_view name) {
   const auto found = environment.find(name);
   return found == environment.end() ? std::string_view() : std::string_view(found->second);
 }
@@ -112,7 +112,7 @@ bool UntappedWorkers::IsAnotherAgents(const RuntimeProcesses::Process& process,
 std::optional<WorkerInfo> UntappedWorkers::Describe(
     const RuntimeProcesses::Process& process) const {
   const ProcessWords words = ReadProcessWords(options_.proc_root, process.pid, IsWanted);
-  if (IsAnotherAgents(process, ValueOf(words.environment, kSocketVariable))) return std::nullopt;
+  if (IsAnotherAgents(process, VariableOf(words.environment, kSocketVariable))) return std::nullopt;
   WorkerInfo info;
   info.identity = {.instance_id = options_.instance_id,
                    .boot_id = boot_id_,
@@ -126,7 +126,7 @@ std::optional<WorkerInfo> UntappedWorkers::Describe(
     info.state = WorkerState::kNotInitialised;
     info.detail =
         "nrt_init has not been called yet, or is called past the tap (docs/tap.md says how)";
-  } else if (ValueOf(words.environment, kPreloadVariable).find(kTapName) !=
+  } else if (VariableOf(words.environment, kPreloadVariable).find(kTapName) !=
              std::string_view::npos) {
     info.state = WorkerState::kNoTap;
     info.detail =

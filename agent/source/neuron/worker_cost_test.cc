@@ -3,17 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include "base/time_units.h"
+
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
-
 TEST(WorkerCost, SumsTapAndAgent) {
   WorkerCost cost;
-  cost.Observe(kSecond, 5'000'000, 100);
+  cost.Observe(kNsPerSecond, 5'000'000, 100);
   EXPECT_FALSE(cost.recent());
   cost.AddAgent(3'000'000);
-  cost.Observe(3 * kSecond, 12'000'000, 4'100);
+  cost.Observe(3 * kNsPerSecond, 12'000'000, 4'100);
   EXPECT_EQ(cost.core_ns(), 10'000'000u);
   ASSERT_TRUE(cost.recent());
   EXPECT_DOUBLE_EQ(cost.recent()->core_ppm, 5'000);
@@ -22,7 +22,7 @@ TEST(WorkerCost, SumsTapAndAgent) {
 
 TEST(WorkerCost, WhatWasBeforeIsNotCounted) {
   WorkerCost cost;
-  cost.Observe(kSecond, UINT64_MAX / 2, 0);
+  cost.Observe(kNsPerSecond, UINT64_MAX / 2, 0);
   EXPECT_EQ(cost.core_ns(), 0u);
 }
 
@@ -30,14 +30,14 @@ TEST(WorkerCost, WhatWasBeforeIsNotCounted) {
 TEST(WorkerCost, ATapCannotClaimMoreThanAllOfTheTime) {
   WorkerCost cost;
   cost.Observe(0, 0, 0);
-  cost.Observe(kSecond, UINT64_MAX, 0);
-  EXPECT_EQ(cost.core_ns(), kSecond);
-  cost.Observe(2 * kSecond, 7, 0);
-  EXPECT_EQ(cost.core_ns(), kSecond);
-  cost.Observe(3 * kSecond, 8, 0);
-  EXPECT_EQ(cost.core_ns(), kSecond + 1);
-  cost.Observe(2 * kSecond, 9'000'000, 0);  // a clock that goes back begins anew
-  EXPECT_EQ(cost.core_ns(), kSecond + 1);
+  cost.Observe(kNsPerSecond, UINT64_MAX, 0);
+  EXPECT_EQ(cost.core_ns(), kNsPerSecond);
+  cost.Observe(2 * kNsPerSecond, 7, 0);
+  EXPECT_EQ(cost.core_ns(), kNsPerSecond);
+  cost.Observe(3 * kNsPerSecond, 8, 0);
+  EXPECT_EQ(cost.core_ns(), kNsPerSecond + 1);
+  cost.Observe(2 * kNsPerSecond, 9'000'000, 0);  // a clock that goes back begins anew
+  EXPECT_EQ(cost.core_ns(), kNsPerSecond + 1);
 }
 
 TEST(WorkerCost, TheThreadsTimeGrows) {

@@ -7,19 +7,19 @@
 #include "aggregator/export/pftrace/perfetto_fields.h"
 
 namespace neurontrace {
-namespace fields = perfetto::interned;
+namespace interned = perfetto::interned;
 
 uint32_t Interner::Category(std::string_view text) {
-  return Intern(categories_, fields::kCategories, text);
+  return Intern(categories_, interned::kCategories, text);
 }
 uint32_t Interner::EventName(std::string_view text) {
-  return Intern(event_names_, fields::kEventNames, text);
+  return Intern(event_names_, interned::kEventNames, text);
 }
 uint32_t Interner::AnnotationName(std::string_view text) {
-  return Intern(annotation_names_, fields::kAnnotationNames, text);
+  return Intern(annotation_names_, interned::kAnnotationNames, text);
 }
 uint32_t Interner::StringValue(std::string_view text) {
-  return Intern(string_values_, fields::kStringValues, text);
+  return Intern(string_values_, interned::kStringValues, text);
 }
 
 uint32_t Interner::Intern(Table& table, uint32_t field, std::string_view text) {
@@ -31,8 +31,8 @@ uint32_t Interner::Intern(Table& table, uint32_t field, std::string_view text) {
   text_bytes_ += text.size();
   protozero::pbf_writer data(pending_);
   protozero::pbf_writer entry(data, field);
-  entry.add_uint64(fields::kIid, iid);
-  entry.add_bytes(fields::kText, text.data(), text.size());
+  entry.add_uint64(interned::kIid, iid);
+  entry.add_bytes(interned::kText, text.data(), text.size());
   return iid;
 }
 

@@ -8,23 +8,23 @@
 namespace neurontrace {
 namespace {
 
-namespace fields = perfetto::descriptor;
+namespace descriptor = perfetto::descriptor;
 
 std::string SerializeCounter(TrackUnit unit) {
   std::string counter;
   protozero::pbf_writer about(counter);
   switch (unit) {
     case TrackUnit::kNs:
-      about.add_enum(fields::kCounterUnit, fields::kCounterUnitNs);
+      about.add_enum(descriptor::kCounterUnit, descriptor::kCounterUnitNs);
       break;
     case TrackUnit::kBytes:
-      about.add_enum(fields::kCounterUnit, fields::kCounterUnitBytes);
+      about.add_enum(descriptor::kCounterUnit, descriptor::kCounterUnitBytes);
       break;
     case TrackUnit::kBytesPerSecond:
-      about.add_string(fields::kCounterUnitName, "B/s");
+      about.add_string(descriptor::kCounterUnitName, "B/s");
       break;
     case TrackUnit::kPercent:
-      about.add_string(fields::kCounterUnitName, "%");
+      about.add_string(descriptor::kCounterUnitName, "%");
       break;
     case TrackUnit::kNone:
     case TrackUnit::kNoCounter:
@@ -38,18 +38,19 @@ std::string SerializeCounter(TrackUnit unit) {
 std::string SerializeTrack(uint32_t uuid, const ChildTrack& track) {
   std::string body;
   protozero::pbf_writer writer(body);
-  writer.add_uint64(fields::kUuid, uuid);
-  writer.add_string(fields::kName, track.name);
-  if (track.parent_uuid != 0) writer.add_uint64(fields::kParentUuid, track.parent_uuid);
-  if (track.orders_children) writer.add_enum(fields::kChildOrdering, fields::kChildrenByRank);
-  if (track.rank != 0) writer.add_int32(fields::kSiblingOrderRank, track.rank);
-  writer.add_enum(fields::kSiblingMergeBehavior, fields::kMergeNone);
+  writer.add_uint64(descriptor::kUuid, uuid);
+  writer.add_string(descriptor::kName, track.name);
+  if (track.parent_uuid != 0) writer.add_uint64(descriptor::kParentUuid, track.parent_uuid);
+  if (track.orders_children)
+    writer.add_enum(descriptor::kChildOrdering, descriptor::kChildrenByRank);
+  if (track.rank != 0) writer.add_int32(descriptor::kSiblingOrderRank, track.rank);
+  writer.add_enum(descriptor::kSiblingMergeBehavior, descriptor::kMergeNone);
   if (!track.description.empty()) {
-    writer.add_string(fields::kDescription, track.description.data(), track.description.size());
+    writer.add_string(descriptor::kDescription, track.description.data(), track.description.size());
   }
   // Also where it says nothing more.
   if (track.unit != TrackUnit::kNoCounter) {
-    writer.add_message(fields::kCounter, SerializeCounter(track.unit));
+    writer.add_message(descriptor::kCounter, SerializeCounter(track.unit));
   }
   return body;
 }

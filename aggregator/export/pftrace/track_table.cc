@@ -14,7 +14,7 @@
 namespace neurontrace {
 namespace {
 
-namespace fields = perfetto::descriptor;
+namespace descriptor = perfetto::descriptor;
 
 // Processes that were not known beforehand come after all that were.
 constexpr int32_t kLatePid = 1'000'000;
@@ -26,9 +26,9 @@ void TrackTable::Begin(const TimelineHeader& header) {
   // The order of processes and of threads in each is ours.
   std::string root;
   protozero::pbf_writer writer(root);
-  writer.add_uint64(fields::kUuid, 0);
-  writer.add_enum(fields::kProcessOrdering, fields::kOrderingExplicit);
-  writer.add_enum(fields::kThreadOrdering, fields::kOrderingExplicit);
+  writer.add_uint64(descriptor::kUuid, 0);
+  writer.add_enum(descriptor::kProcessOrdering, descriptor::kOrderingExplicit);
+  writer.add_enum(descriptor::kThreadOrdering, descriptor::kOrderingExplicit);
   out_.TrackDescriptor(root);
 
   levels_.emplace(grouping_, header.streams);
@@ -68,15 +68,15 @@ uint32_t TrackTable::AddProcess(const std::string& key, std::string label,
   }
   std::string body;
   protozero::pbf_writer writer(body);
-  writer.add_uint64(fields::kUuid, process.uuid);
+  writer.add_uint64(descriptor::kUuid, process.uuid);
   {
-    protozero::pbf_writer about(writer, fields::kProcess);
-    about.add_int32(fields::kProcessPid, process.pid);
-    about.add_int32(fields::kProcessSortIndex, process.pid);
-    about.add_string(fields::kProcessName, process.label);
-    if (!labels.empty()) about.add_string(fields::kProcessLabels, labels.data(), labels.size());
+    protozero::pbf_writer about(writer, descriptor::kProcess);
+    about.add_int32(descriptor::kProcessPid, process.pid);
+    about.add_int32(descriptor::kProcessSortIndex, process.pid);
+    about.add_string(descriptor::kProcessName, process.label);
+    if (!labels.empty()) about.add_string(descriptor::kProcessLabels, labels.data(), labels.size());
   }
-  writer.add_int32(fields::kSiblingOrderRank, process.pid);
+  writer.add_int32(descriptor::kSiblingOrderRank, process.pid);
   out_.TrackDescriptor(body);
   return known->second;
 }
@@ -152,15 +152,15 @@ uint32_t TrackTable::AddFrameworkRow(uint32_t process, const RowKey& key, std::s
   const int64_t tid = next_tid_++;
   std::string body;
   protozero::pbf_writer writer(body);
-  writer.add_uint64(fields::kUuid, row.lane_uuids.front());
+  writer.add_uint64(descriptor::kUuid, row.lane_uuids.front());
   {
-    protozero::pbf_writer about(writer, fields::kThread);
-    about.add_int32(fields::kThreadPid, processes_[process].pid);
-    about.add_int64(fields::kThreadTid, tid);
-    about.add_int32(fields::kThreadSortIndex, static_cast<int32_t>(tid));
-    about.add_string(fields::kThreadName, row.name);
+    protozero::pbf_writer about(writer, descriptor::kThread);
+    about.add_int32(descriptor::kThreadPid, processes_[process].pid);
+    about.add_int64(descriptor::kThreadTid, tid);
+    about.add_int32(descriptor::kThreadSortIndex, static_cast<int32_t>(tid));
+    about.add_string(descriptor::kThreadName, row.name);
   }
-  writer.add_int32(fields::kSiblingOrderRank, static_cast<int32_t>(tid));
+  writer.add_int32(descriptor::kSiblingOrderRank, static_cast<int32_t>(tid));
   out_.TrackDescriptor(body);
   return known->second;
 }

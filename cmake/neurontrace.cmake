@@ -2,12 +2,16 @@
 # One library, one test binary, one fuzzer and one benchmark a folder, with explicit dependencies.
 
 # Precompiled headers for what is heavy and included everywhere: GoogleTest by every unit test (2.5 s a file),
-# gRPC by the few folders that talk (4 s a file). GCC only: the clang presets compile too little to gain.
+# gRPC by the few folders that talk (4 s a file).
 # ccache needs CCACHE_SLOPPINESS=pch_defines,time_macros to cache what uses them (scripts/build sets it).
-function(nt_precompiled_headers name)
-  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    return()
+function(nt_precompiled_options name scope)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    target_compile_options(${name} ${scope} "SHELL:-Xclang -fno-pch-timestamp")
+  else()
+    target_compile_options(${name} ${scope} -fpch-preprocess)
   endif()
+endfunction()
+function(nt_precompiled_headers name)
   cmake_parse_arguments(ARG "EXECUTABLE" "" "HEADERS;DEPS" ${ARGN})
   set(source ${CMAKE_BINARY_DIR}/gen/${name}.cc)
   if(ARG_EXECUTABLE)  # an executable's code is position independent in another way (-fPIE), and so is its header
@@ -18,28 +22,35 @@ function(nt_precompiled_headers name)
     add_library(${name} OBJECT EXCLUDE_FROM_ALL ${source})
   endif()
   target_link_libraries(${name} PRIVATE nt_options ${ARG_DEPS})
-  target_compile_options(${name} PUBLIC -fpch-preprocess)
+  nt_precompiled_options(${name} PUBLIC)
+  if(ARG_EXECUTABLE)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
 endfunction()
 
 # nt_reuse_precompiled(TARGET PCH_TARGET)
 function(nt_reuse_precompiled name precompiled)
   if(TARGET ${precompiled})
-    target_compile_options(${name} PRIVATE -fpch-preprocess)
+    nt_precompiled_options(${name} PRIVATE)
     target_precompile_headers(${name} REUSE_FROM ${precompiled})
   endif()
 endfunction()
 
-# nt_library(NAME SRCS a.cc … DEPS target … [INTERFACE] [GRPC])
+# nt_library(NAME [HOT] SRCS a.cc … DEPS target … [INTERFACE] [GRPC])
+# HOT: its tests work through so much that sanitizers' builds compile it with -O1; not together with GRPC.
 # GRPC: most of its files include gRPC, so compile them on top of the precompiled gRPC headers.
 function(nt_library name)
-  cmake_parse_arguments(ARG "INTERFACE;GRPC" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "INTERFACE;GRPC;HOT" "" "SRCS;DEPS" ${ARGN})
   if(ARG_INTERFACE)
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE nt_options ${ARG_DEPS})
   else()
     add_library(${name} STATIC ${ARG_SRCS})
     target_link_libraries(${name} PUBLIC nt_options ${ARG_DEPS})
+  endif()
+  if(ARG_HOT AND NEURONTRACE_SANITIZE AND NEURONTRACE_SANITIZE_OPTIMIZE STREQUAL "-O0")
+    target_compile_options(${name} PRIVATE -O1)
   endif()
   if(ARG_GRPC)
     nt_reuse_precompiled(${name} nt_precompiled_grpc)
@@ -60,6 +71,7 @@ function(nt_test name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  target_compile_options(${name} PRIVATE -O0)
   nt_reuse_precompiled(${name} nt_precompiled_test)
   if(NEURONTRACE_SANITIZE MATCHES "thread")
     target_link_libraries(${name} PRIVATE nt_visible_hand_over)
@@ -74,7 +86,7 @@ function(nt_test name)
   set_property(GLOBAL APPEND PROPERTY NEURONTRACE_UNIT_TEST_TARGETS ${name})
 endfunction()
 
-# nt_fuzzer(NAME DEPS target …): libFuzzer target made of NAME.cc in the fuzz preset, nothing elsewhere.
+# nt_fuzzer(NAME DEPS target …): libFuzzer target made of NAME.cc in the preset asan-ubsan, nothing elsewhere.
 # The kept corpus is tests/fuzz_corpus/NAME/.
 function(nt_fuzzer name)
   if(NOT NEURONTRACE_FUZZERS)

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "health/health_server.h"
 
+#include <prometheus/client_metric.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/metric_type.h>
 #include <prometheus/text_serializer.h>
 
 #include <atomic>
@@ -27,6 +30,13 @@ constexpr char kContentSecurity[] = "default-src 'none'; style-src 'unsafe-inlin
 
 HttpAnswer Words(int code, std::string body) { return {.code = code, .body = std::move(body)}; }
 
+prometheus::ClientMetric CounterOf(const char* reason, uint64_t value) {
+  prometheus::ClientMetric metric;
+  metric.label.push_back({"reason", reason});
+  metric.counter.value = static_cast<double>(value);
+  return metric;
+}
+
 HttpAnswer AnswerOf(PostAnswer answer) {
   return {.code = answer.code,
           .body = std::move(answer.body),
@@ -42,17 +52,18 @@ class HealthServer::Impl {
 
   absl::Status Start(const std::string& address) {
     ASSIGN_OR_RETURN(
-        server_, HttpServer::Start(
-                     {.address = address,
-                      .body_bytes_max =
-                          [this](const HttpRequest& request) {
-                            const auto page = PostPageOf(request);
-                            return request.method == "POST" && page != nullptr &&
-                                           !Refusal(*page, request)
-                                       ? page->body_bytes_max
-                                       : 0;
-                          },
-                      .answer = [this](const HttpRequest& request) { return Answer(request); }}));
+        server_,
+        HttpServer::Start({.address = address,
+                           .body_bytes_max =
+                               [this](const HttpRequest& request) {
+                                 const auto page = PostPageOf(request);
+                                 return request.method == "POST" && page != nullptr &&
+                                                !Refusal(*page, request)
+                                            ? page->body_bytes_max
+                                            : 0;
+                               },
+                           .answer = [this](const HttpRequest& request) { return Answer(request); },
+                           .crowded_out = [this] { ++crowded_out_; }}));
     return absl::OkStatus();
   }
 
@@ -87,7 +98,7 @@ class HealthServer::Impl {
     if (request.method != "GET" && request.method != "HEAD") return Words(405, "GET it\n");
     const std::string& path = request.path;
     if (path == "/metrics") {
-      return {.body = prometheus::TextSerializer().Serialize(metrics_->Collect()),
+      return {.body = prometheus::TextSerializer().Serialize(Collect()),
               .content_type = kMetricsType};
     }
     if (path == "/healthz") return Words(state_.live() ? 200 : 503, state_.Describe(true));
@@ -114,8 +125,7 @@ class HealthServer::Impl {
     }
     if (page == nullptr) return Words(404, "not yet\n");
     return Waiting([&]() -> HttpAnswer {
-      return {.body = RenderStatusPage(*page, state_.Describe(false), request.is_local,
-                                       metrics_->Collect()),
+      return {.body = RenderStatusPage(*page, state_.Describe(false), request.is_local, Collect()),
               .content_type = "text/html; charset=utf-8",
               .content_security_policy = kContentSecurity};
     });
@@ -124,14 +134,30 @@ class HealthServer::Impl {
   // What may wait for the rest of the process leaves threads for what does not.
   HttpAnswer Waiting(const std::function<HttpAnswer()>& make) {
     HttpAnswer answer{.code = 503, .body = kBusy, .retry_after_seconds = 1};
-    if (waiting_.fetch_add(1) < limits::kHealthWaitingMax) answer = make();
+    if (waiting_.fetch_add(1) < limits::kHealthWaitingMax) {
+      answer = make();
+    } else {
+      ++busy_;
+    }
     waiting_.fetch_sub(1);
     return answer;
+  }
+
+  // The process's metrics, and what this port could not do.
+  std::vector<prometheus::MetricFamily> Collect() const {
+    std::vector<prometheus::MetricFamily> families = metrics_->Collect();
+    families.push_back({"neurontrace_health_refused_total",
+                        "Questions to this port that were not answered",
+                        prometheus::MetricType::Counter,
+                        {CounterOf("connections", crowded_out_), CounterOf("busy", busy_)}});
+    return families;
   }
 
   const std::shared_ptr<prometheus::Collectable> metrics_;
   const HealthState& state_;
   std::atomic<int> waiting_ = 0;
+  std::atomic<uint64_t> busy_ = 0;
+  std::atomic<uint64_t> crowded_out_ = 0;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<const PostPage>> posts_;  // guarded by mutex_
   std::shared_ptr<const StatusPage> status_;            // likewise; null: there is none yet

@@ -17,6 +17,7 @@
 namespace neurontrace {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -63,7 +64,10 @@ TEST(HealthServer, ServesMetricsAndConditionsOnOnePort) {
   auto server = HealthServer::Start("127.0.0.1:0", registry, state);
   ASSERT_TRUE(server.ok()) << server.status();
   const int port = (*server)->port();
-  EXPECT_THAT(Get(port, "/metrics"), HasSubstr("neurontrace_test_total 3"));
+  EXPECT_THAT(Get(port, "/metrics"),
+              AllOf(HasSubstr("neurontrace_test_total 3"),
+                    HasSubstr("neurontrace_health_refused_total{reason=\"connections\"} 0"),
+                    HasSubstr("neurontrace_health_refused_total{reason=\"busy\"} 0")));
   EXPECT_THAT(Get(port, "/healthz"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Get(port, "/readyz"), StartsWith("HTTP/1.1 503"));
   EXPECT_THAT(Get(port, "/readyz"), HasSubstr("NOT aggregator: not connected yet"));

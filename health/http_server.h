@@ -40,6 +40,8 @@ class HttpServer {
     std::function<size_t(const HttpRequest&)> body_bytes_max;
     // On one of limits::kHealthThreads threads, which it may hold.
     std::function<HttpAnswer(const HttpRequest&)> answer;
+    // A connection was closed because there were too many. Any thread.
+    std::function<void()> crowded_out;
   };
   // UNAVAILABLE, with the system's words, when it cannot listen there.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(Options options);

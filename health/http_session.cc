@@ -52,7 +52,10 @@ Session::~Session() {
 void Session::Begin() {
   std::shared_ptr<Session> too_many;
   place_ = sessions_.Add(shared_from_this(), too_many);
-  if (too_many != nullptr) asio::post(too_many->executor(), [too_many] { too_many->Close(); });
+  if (too_many != nullptr) {
+    options_.crowded_out();
+    asio::post(too_many->executor(), [too_many] { too_many->Close(); });
+  }
   parser_.header_limit(limits::kHealthHeadBytesMax);
   parser_.body_limit(std::numeric_limits<uint64_t>::max());  // judged by the head
   EndWithin(milliseconds(limits::kHealthRequestMsMax));
@@ -72,6 +75,7 @@ void Session::CancelAfter(milliseconds time) {
     const auto self = weak.lock();
     // One that had expired already is told of as if it had not been set anew.
     if (error || self == nullptr || self->step_ != step) return;
+    self->step_over_ = step;
     error_code ignored;
     self->socket_.cancel(ignored);
     // Bytes that were there already let what is pending go on: until it ends.
@@ -154,7 +158,8 @@ void Session::Finish(error_code error) {
 void Session::Linger() {
   socket_.async_read_some(asio::buffer(unwanted_),
                           [self = shared_from_this()](error_code error, size_t) {
-                            if (error) return self->Close();
+                            // Where bytes are always there already, nothing is ever pending.
+                            if (error || self->step_over_ == self->step_) return self->Close();
                             self->Linger();
                           });
 }

@@ -72,7 +72,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<Sessions::Place> place_;
   boost::asio::ip::tcp::socket socket_;
   boost::asio::steady_timer timer_;
-  uint64_t step_ = 0;  // which the timer is of
+  uint64_t step_ = 0;       // which the timer is of
+  uint64_t step_over_ = 0;  // the last one whose time was up
   boost::beast::flat_buffer buffer_{limits::kHealthHeadBytesMax + limits::kHealthBodyBytesMax};
   boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
   HttpRequest request_;

@@ -102,7 +102,7 @@ TEST_F(HttpServerTest, ClosesTheOldestWhereThereAreTooMany) {
     }
   }
   EXPECT_THAT(Rest(half.front()), "");
-  EXPECT_GE(crowded_out_, half.size() - limits::kHealthConnectionsMax);
+  EXPECT_GE(crowded_out_, 1u);  // others may still be in the backlog
   for (const int fd : half) close(fd);
 }
 

@@ -17,6 +17,7 @@ from secure_case import SecureCase
 
 CONNECTIONS = 1_000
 LET_GO_S = 40  # four times what a handshake may take, on a busy machine
+HUNG_UP = (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 FLOOD_S = 6
 
 
@@ -119,7 +120,7 @@ class FloodTest(SecureCase):
         connection.settimeout(LET_GO_S)
         try:
             connection.sendall(words)
-        except (BrokenPipeError, ConnectionResetError):
+        except HUNG_UP:
             pass  # it has; what hear_to_the_end finds too
 
     def hear_to_the_end(self, connection):
@@ -130,7 +131,7 @@ class FloodTest(SecureCase):
             connection.settimeout(max(0.01, deadline - time.monotonic()))
             try:
                 words = connection.recv(1 << 16)
-            except (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            except HUNG_UP:
                 return heard
             except TimeoutError:
                 break

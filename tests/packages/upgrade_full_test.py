@@ -76,6 +76,8 @@ class FullUpgradeTest(FleetCase):
         self.fleet.address = "127.0.0.1:1"
         started = self.fleet.start_agent(INSTANCE, *agent_limits(limits))
         started.wait_for_line(f"spool: {facts['spooled_chunks']} chunks")
+        # The line is written before the metrics' next turn.
+        wait_until(lambda: self.metric(started, "neurontrace_agent_spool_bytes_max") != 0, "the metrics of the spool")
         self.assertEqual(self.metric(started, "neurontrace_agent_spool_bytes_max"), limits["spool_bytes"])
         self.assertLessEqual(self.metric(started, "neurontrace_agent_spool_bytes{"), limits["spool_bytes"])
         self.assertEqual(self.metric(started, "neurontrace_agent_spool_segments_dropped_total"), 0)

@@ -136,7 +136,7 @@ class Health(FleetCase):
             self.assertIn("neurontrace_build_info", samples)
             for sample in samples:
                 base = re.sub(r"_(bucket|sum|count)$", "", sample)
-                self.assertRegex(sample, rf"^(neurontrace_{name}_|neurontrace_build_info$|process_)")
+                self.assertRegex(sample, rf"^(neurontrace_{name}_|neurontrace_build_info$|neurontrace_health_|process_)")
                 self.assertTrue({("HELP", sample), ("HELP", base)} & described, sample)
                 self.assertTrue({("TYPE", sample), ("TYPE", base)} & described, sample)
                 self.assertTrue({sample, base} & documented, f"{sample} is not in docs/metrics.md")

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "aggregator/align/causal_constraint.h"
 #include "aggregator/align/causal_estimator.h"
 #include "aggregator/align/causal_violation.h"
 #include "base/status.h"

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "aggregator/align/causal_constraint.h"
 #include "aggregator/align/causal_pass.h"
 #include "aggregator/align/causal_violation.h"
 #include "aggregator/align/device_times.h"

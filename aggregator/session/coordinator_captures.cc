@@ -119,10 +119,11 @@ absl::Status Coordinator::JudgeArming(Session& session) {
     const uint64_t passed_ns = clock_.MonotonicNs() - now.monotonic_ns;
     SendBegin(session.state.record(), lead_ns - std::min(lead_ns, passed_ns));
   } else {
-    RETURN_IF_ERROR(NotBegin(
-        session, std::move(judged),
+    // First, as `spec` is in what is handed over.
+    const std::string why =
         is_anyone ? tally.WhyNotEnough(spec)
-                  : fmt::format("no worker matched; {}", DescribeInventory(registry_, spec))));
+                  : fmt::format("no worker matched; {}", DescribeInventory(registry_, spec));
+    RETURN_IF_ERROR(NotBegin(session, std::move(judged), why));
   }
   if (outputs_.judged) outputs_.judged({begins, arm_ns, begins ? lead_ns : 0});
   for (const auto& [obstacle, workers] : tally.obstacles) {

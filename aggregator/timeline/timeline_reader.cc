@@ -79,12 +79,13 @@ absl::Status TimelineReader::SelectStreams() {
     streams_.push_back({std::move(selected[i]), std::move(bindings[i]), clock});
   }
   if (events == 0) begin_ns_ = 0;
-  const double seconds_per_event =
+  const double ns_per_event =
       end_ns > begin_ns_ ? static_cast<double>(end_ns - begin_ns_) / static_cast<double>(events)
                          : 1;
-  slice_ns_ = std::clamp<uint64_t>(
-      static_cast<uint64_t>(seconds_per_event * static_cast<double>(options_.batch_records_target)),
-      1, kSliceMaxNs);
+  // Within the range before it is a whole number: there need be hardly any events.
+  slice_ns_ = static_cast<uint64_t>(
+      std::clamp(ns_per_event * static_cast<double>(options_.batch_records_target), 1.0,
+                 static_cast<double>(kSliceMaxNs)));
   indexes_.reserve(streams_.size());  // contexts point into it
   for (uint32_t i = 0; i < streams_.size(); ++i) RETURN_IF_ERROR(OpenStream(i));
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 // Which names are places of artifacts, and what they say; names that lead elsewhere are none.
 #include "trace/artifact.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "trace/artifact_limits.h"

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One library, one test binary, one fuzzer and one benchmark a folder, with explicit dependencies.
 
-# Precompiled headers for what is heavy and included everywhere: GoogleTest by every unit test (2.5 s a file),
-# gRPC by the few folders that talk (4 s a file).
-# ccache needs CCACHE_SLOPPINESS=pch_defines,time_macros to cache what uses them (scripts/build sets it).
+# What ccache needs to tell one precompiled header from another.
 function(nt_precompiled_options name scope)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_compile_options(${name} ${scope} "SHELL:-Xclang -fno-pch-timestamp")
@@ -11,6 +9,10 @@ function(nt_precompiled_options name scope)
     target_compile_options(${name} ${scope} -fpch-preprocess)
   endif()
 endfunction()
+
+# Precompiled headers for what is heavy and included everywhere: GoogleTest by every unit test (2.5 s a file),
+# gRPC by the few folders that talk (4 s a file).
+# ccache needs CCACHE_SLOPPINESS=pch_defines,time_macros to cache what uses them (scripts/build sets it).
 function(nt_precompiled_headers name)
   cmake_parse_arguments(ARG "EXECUTABLE" "" "HEADERS;DEPS" ${ARGN})
   set(source ${CMAKE_BINARY_DIR}/gen/${name}.cc)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue, spool and uploader together, on a disk that is played: receipts, budgets, restarts, and
-// disks that fail, fill up and lie. What counts is what the aggregator stores, and what it is told.
+// Queue, spool and uploader together, on a disk that is played: receipts, budgets and restarts.
+// What counts is what the aggregator stores, and what it is told. Disks that fail:
+// delivery_disk_test.
 #include "agent/upload/delivery_queue.h"
 
 #include <gmock/gmock.h>
@@ -9,8 +10,7 @@
 #include <algorithm>
 #include <string>
 
-#include "agent/upload/fake_node.h"
-#include "base/status.h"
+#include "agent/upload/delivery_queue_test_support.h"
 #include "base/time_units.h"
 
 namespace neurontrace {
@@ -19,38 +19,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
-using Operation = FakeFileSystem::Operation;
-
-const std::pair<int, int> kDropped = {v1::LOSS_PLACE_SPOOL, v1::LOSS_REASON_OVERWRITTEN};
-const std::pair<int, int> kDamaged = {v1::LOSS_PLACE_SPOOL, v1::LOSS_REASON_MALFORMED};
-
-class DeliveryQueueTest : public ::testing::Test {
- protected:
-  void Begin() { ASSERT_TRUE(node_.Begin()); }
-  void Restart() {
-    node_.Kill();
-    node_.NewProcess();
-    node_.disk.SetCrashLosesNothing(true);
-    node_.disk.Crash();
-    ASSERT_TRUE(node_.Begin());
-  }
-  void Connect() {
-    node_.aggregator.budget = ~uint64_t{0};
-    node_.uploader->SetEnabled(false);
-    node_.Welcome();
-  }
-  void ProduceMany(const std::string& name, int chunks) {
-    for (int i = 0; i < chunks; ++i) {
-      node_.Produce(name);
-      node_.Run(1'000'000);
-    }
-  }
-  std::string SegmentPath(uint64_t segment) const {
-    return std::string(FakeNode::kRoot) + "/" + node_.capture.ToString() + "/" +
-           SegmentName(segment);
-  }
-  FakeNode node_;
-};
 
 TEST_F(DeliveryQueueTest, IsKeptBeforeItIsSentAndStoredAfterwards) {
   Begin();
@@ -227,171 +195,6 @@ TEST_F(DeliveryQueueTest, CaptureThatHasToWaitHoldsUpNoOther) {
   node_.Run();
   EXPECT_EQ(node_.sources["z"].kept, 5u);
   EXPECT_LT(node_.sources["a"].kept, node_.sources["a"].produced);
-}
-
-TEST_F(DeliveryQueueTest, DiskThatFailsLeavesMemoryAndTheAggregator) {
-  Begin();
-  ProduceMany("a", 3);
-  node_.disk.Fail(Operation::kSync, Unavailable("input/output error"));
-  ProduceMany("a", 3);
-  node_.Run();
-  EXPECT_FALSE(node_.spool->health().ok());
-  EXPECT_EQ(node_.sources["a"].kept, 3u);
-  Connect();
-  node_.Run();
-  EXPECT_EQ(node_.sources["a"].stored, 6u) << "sent from memory";
-  ProduceMany("a", 2);
-  node_.Run();
-  EXPECT_EQ(node_.sources["a"].stored, 8u);
-  node_.disk.Heal();
-  node_.Run(60 * kNsPerSecond);
-  EXPECT_TRUE(node_.spool->health().ok());
-  ProduceMany("a", 1);
-  node_.Run();
-  EXPECT_EQ(node_.sources["a"].kept, 4u);
-  node_.ExpectConservation("the disk failed");
-  EXPECT_EQ(node_.LostEvents(), 0u);
-}
-
-TEST_F(DeliveryQueueTest, FullDiskIsTriedAgainAndNothingIsLost) {
-  node_.columns_bytes = 30'000;
-  node_.disk.SetCapacity(200'000);
-  Begin();
-  ProduceMany("a", 20);
-  node_.Run();
-  EXPECT_FALSE(node_.spool->health().ok());
-  EXPECT_THAT(std::string(node_.spool->health().message()), HasSubstr("no space left"));
-  EXPECT_LT(node_.sources["a"].kept, 20u);
-  node_.disk.SetCapacity(~uint64_t{0});
-  node_.Run(60 * kNsPerSecond);
-  EXPECT_EQ(node_.sources["a"].kept, 20u);
-  Restart();
-  Connect();
-  node_.Run(10 * kNsPerSecond);
-  node_.ExpectConservation("the disk was full");
-  EXPECT_EQ(node_.LostEvents(), 0u);
-}
-
-TEST_F(DeliveryQueueTest, FullDiskGetsRoomFromWhatIsStored) {
-  node_.columns_bytes = 30'000;
-  node_.options.capture_bytes_max = 1u << 20;
-  Begin();
-  ProduceMany("a", 10);
-  node_.Run();
-  node_.disk.SetCapacity(node_.disk.bytes());  // not even a cursor fits
-  ProduceMany("a", 1);
-  node_.Run();
-  EXPECT_FALSE(node_.spool->health().ok());
-  Connect();
-  node_.Run(60 * kNsPerSecond);
-  EXPECT_EQ(node_.sources["a"].stored, 11u);
-  ProduceMany("a", 5);
-  node_.Run(60 * kNsPerSecond);
-  EXPECT_TRUE(node_.spool->health().ok()) << node_.spool->health();
-  EXPECT_EQ(node_.sources["a"].stored, 16u);
-}
-
-TEST_F(DeliveryQueueTest, MemoryFullBesideADeadDiskKeepsOnlyTheLoss) {
-  node_.queue_bytes = 40'000;
-  node_.disk.Fail(Operation::kCreate, Unavailable("input/output error"));
-  Begin();
-  int produced = 0;
-  for (; node_.queue->bytes() < 2 * node_.queue_bytes; ++produced) ProduceMany("a", 1);
-  EXPECT_FALSE(node_.queue->HasRoom());
-  ProduceMany("a", 2);
-  EXPECT_EQ(node_.queue->counters().chunks_refused_full, 2u);
-  Connect();
-  node_.Run(10 * kNsPerSecond);
-  node_.ExpectConservation("memory was full");
-  EXPECT_EQ(node_.LostEvents(), 20u);
-}
-
-TEST_F(DeliveryQueueTest, ReadOnlySpoolIsStillDelivered) {
-  Begin();
-  ProduceMany("a", 5);
-  node_.Run();
-  node_.disk.SetReadOnly(true);
-  Restart();
-  EXPECT_EQ(node_.queue->counters().chunks_recovered, 5u);
-  Connect();
-  ProduceMany("a", 2);
-  node_.Run(10 * kNsPerSecond);
-  node_.ExpectConservation("read-only");
-  EXPECT_EQ(node_.LostEvents(), 0u);
-  EXPECT_FALSE(node_.spool->health().ok());
-}
-
-TEST_F(DeliveryQueueTest, FlippedBitCostsItsChunkAndSaysSo) {
-  Begin();
-  ProduceMany("a", 9);
-  node_.Run();
-  // In the columns of a chunk in the middle; records are a little over columns_bytes long.
-  ASSERT_TRUE(node_.disk.FlipBit(SegmentPath(1), 8 * (4 * 3'200 + 1'500)));
-  Restart();
-  Connect();
-  node_.Run(10 * kNsPerSecond);
-  node_.ExpectConservation("a bit was flipped");
-  EXPECT_THAT(node_.aggregator.streams["a"].lost, UnorderedElementsAre(Pair(kDamaged, 10)));
-  EXPECT_EQ(node_.queue->counters().chunks_damaged, 1u);
-}
-
-TEST_F(DeliveryQueueTest, AnyFlippedBitIsSurvivedAndToldAsFarAsTheDiskCanTell) {
-  node_.columns_bytes = 64;
-  Begin();
-  for (int i = 0; i < 4; ++i) {
-    node_.Produce("a");
-    node_.Run(20'000'000);
-  }
-  node_.Run();
-  const std::string path = SegmentPath(1);
-  const std::string good = *node_.disk.Contents(path);
-  ASSERT_LT(good.size(), 2'000u);
-  for (size_t byte = 0; byte < good.size(); ++byte) {
-    FakeNode other;
-    other.columns_bytes = 64;
-    other.capture = node_.capture;
-    for (int i = 0; i < 4; ++i) other.Produce("a");
-    std::string bad = good;
-    bad[byte] = static_cast<char>(bad[byte] ^ 0x10);
-    other.disk.SetContents(path, bad);
-    ASSERT_TRUE(other.Begin()) << byte;
-    // The source of this test still has everything, so that whatever the spool does not resume
-    // behind is read again; what it does must be stored, or told.
-    other.NewProcess();
-    other.Welcome();
-    other.Run(20 * kNsPerSecond);
-    other.ExpectConservation("byte " + std::to_string(byte));
-    EXPECT_LE(other.LostEvents(), 10u) << byte;
-    if (HasFailure()) return;
-  }
-}
-
-TEST_F(DeliveryQueueTest, SegmentThatSomebodyRemovedIsToldAsLost) {
-  node_.columns_bytes = 30'000;
-  node_.options.capture_bytes_max = 1u << 20;
-  node_.queue_bytes = 60'000;  // nearly all has to be read back
-  Begin();
-  ProduceMany("a", 20);
-  node_.Run();
-  ASSERT_TRUE(node_.disk.Remove(SegmentPath(3)).ok());
-  Connect();
-  node_.Run(20 * kNsPerSecond);
-  node_.ExpectConservation("removed");
-  EXPECT_GT(node_.LostEvents(), 0u);
-  EXPECT_LE(node_.LostEvents(), 50u);
-}
-
-TEST_F(DeliveryQueueTest, DiskThatCannotBeReadIsAskedAgain) {
-  node_.columns_bytes = 30'000;
-  node_.queue_bytes = 60'000;
-  Begin();
-  ProduceMany("a", 20);
-  node_.Run();
-  node_.disk.Fail(Operation::kRead, Unavailable("input/output error"), 2);
-  Connect();
-  node_.Run(20 * kNsPerSecond);
-  node_.ExpectConservation("read errors");
-  EXPECT_EQ(node_.LostEvents(), 0u);
 }
 
 TEST_F(DeliveryQueueTest, RefusedChunkIsSetAsideAndItsStreamGoesOn) {

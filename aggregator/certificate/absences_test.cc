@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a certificate says of workers, streams, agents and ranks that did not come: who, and why.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "aggregator/certificate/certificate_world_test_support.h"
+#include "base/time_units.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(AbsencesTest, WhereNobodyWasRefusedItSaysThatTooFewWereArmed) {
+  CertificateWorld world;
+  world.record.state = CaptureState::kNotBegun;
+  world.Status(1, CaptureWorkerState::kArmed);
+  const Certificate certificate = world.Make();
+  EXPECT_FALSE(certificate.complete);
+  EXPECT_EQ(certificate.verdict, "not begun: fewer workers were armed than it requires");
+}
+
+TEST(AbsencesTest, AStreamWithoutAnEndIsNotComplete) {
+  CertificateWorld world;
+  world.Status(1, CaptureWorkerState::kComplete).events_read = 30;
+  world.Stream(1, 10);
+  world.Stream(1, 20).ended = false;
+  const Certificate certificate = world.Make();
+  EXPECT_FALSE(certificate.complete);
+  EXPECT_EQ(certificate.workers[0].part, WorkerPart::kVanished);
+  EXPECT_TRUE(certificate.account.lost_unknown);
+  EXPECT_THAT(certificate.findings,
+              Contains(HasSubstr("i-a pid 1 vanished before all of it was here: only 1 of its 2 "
+                                 "streams came to their end here; 30 events are stored")));
+}
+
+// Agent and worker died at once, before the agent's first word about the worker was here.
+TEST(AbsencesTest, AWorkerOfWhichNoAgentSaidAWordIsNotComplete) {
+  CertificateWorld world;
+  world.Stream(1, 30);
+  const Certificate certificate = world.Make();
+  EXPECT_FALSE(certificate.complete);
+  ASSERT_EQ(certificate.workers.size(), 1u);
+  EXPECT_EQ(certificate.workers[0].part, WorkerPart::kVanished);
+  EXPECT_TRUE(certificate.account.lost_unknown);
+}
+
+// The aggregator refused all of it, say: nothing of it is here, and its agent has finished.
+TEST(AbsencesTest, AStreamThatNeverCameIsNotComplete) {
+  for (const auto state : {CaptureWorkerState::kComplete, CaptureWorkerState::kLost}) {
+    CertificateWorld world;
+    CaptureWorkerStatus& status = world.Status(1, state);
+    status.events_read = 30;
+    status.streams = 2;
+    world.Stream(1, 30);
+    Certificate certificate = world.Make();
+    EXPECT_FALSE(certificate.complete);
+    EXPECT_EQ(certificate.workers[0].part, WorkerPart::kVanished);
+    EXPECT_TRUE(certificate.account.lost_unknown);
+
+    world.record.workers[0].streams = 1;
+    certificate = world.Make();
+    EXPECT_TRUE(certificate.complete) << certificate.verdict;
+    EXPECT_EQ(certificate.workers[0].part, WorkerPart::kRecorded);
+  }
+}
+
+TEST(AbsencesTest, WorkersWithoutAPartSayWhy) {
+  CertificateWorld world;
+  world.Status(1, CaptureWorkerState::kComplete);
+  world.record.bystanders = {
+      {.worker = Worker(2), .reason = BystanderReason::kNotSelected, .detail = "another job"},
+      {.worker = {.instance_id = "i-b"}, .reason = BystanderReason::kAgentAway},
+      {.worker = Worker(1), .reason = BystanderReason::kNotReported}};
+  Certificate certificate = world.Make();
+  EXPECT_TRUE(certificate.complete) << certificate.verdict;
+  ASSERT_EQ(certificate.workers.size(), 3u);  // the one that took part after all is there once
+  EXPECT_EQ(certificate.workers[0].part, WorkerPart::kIdle);
+  EXPECT_EQ(certificate.workers[1].absence, WorkerAbsence::kNotSelected);
+  EXPECT_EQ(certificate.workers[2].absence, WorkerAbsence::kAgentAway);
+  EXPECT_THAT(certificate.notes, Contains(HasSubstr("i-a pid 2 was left out: another job")));
+  EXPECT_THAT(certificate.notes, Contains(HasSubstr("i-b was not asked, its agent was away")));
+
+  world.record.bystanders = {{.worker = Worker(3), .reason = BystanderReason::kNotReported}};
+  certificate = world.Make();
+  EXPECT_FALSE(certificate.complete);
+  EXPECT_EQ(certificate.workers[0].absence, WorkerAbsence::kNotReported);
+  EXPECT_EQ(certificate.verdict, "incomplete: 1 worker never took part");
+}
+
+TEST(AbsencesTest, AnAgentThatIsAwayIsWaitedFor) {
+  CertificateWorld world;
+  world.record.state = CaptureState::kIncomplete;
+  world.record.agents[0] = {.agent_id = "agent-a",
+                            .instance_id = "i-a",
+                            .vanished = true,
+                            .away_since_realtime_ns = 1'763'700'000 * kNsPerSecond};
+  CaptureWorkerStatus& status = world.Status(1, CaptureWorkerState::kRecording);
+  status.events_read = 12;
+  status.streams = 1;
+  world.Stream(1, 10).ended = false;
+  Certificate certificate = world.Make();
+  ASSERT_EQ(certificate.agents.size(), 1u);
+  EXPECT_EQ(certificate.agents[0].part, AgentPart::kAwaited);
+  EXPECT_FALSE(certificate.agents[0].connected);
+  EXPECT_EQ(certificate.agents[0].awaited_until_realtime_ns,
+            world.record.ended_realtime_ns + limits::kLateAgentMaxNs);
+  EXPECT_EQ(certificate.workers[0].part, WorkerPart::kVanished);
+  EXPECT_TRUE(certificate.workers[0].account.lost_unknown);
+  EXPECT_EQ(certificate.workers[0].account.conserved, Conservation::kCannotSay);
+  EXPECT_TRUE(certificate.workers[0].events_read_differs);
+  EXPECT_THAT(certificate.findings,
+              Contains("waiting for i-a (agent agent-a), away since 2025-11-21 04:40:00Z, until "
+                       "2025-11-28 04:40:00Z"));
+  EXPECT_THAT(certificate.findings,
+              Contains(HasSubstr("its agent says that it read 12 events, 10 arrived")));
+  EXPECT_THAT(
+      certificate.verdict,
+      HasSubstr("an unknown number of events lost; 1 worker vanished; waiting for 1 agent"));
+
+  world.record.agents[0].given_up = true;
+  certificate = world.Make();
+  EXPECT_EQ(certificate.agents[0].part, AgentPart::kGivenUp);
+  EXPECT_THAT(certificate.findings, Contains(HasSubstr("no longer waiting for i-a")));
+
+  // It came back late, and had lost nothing; of the worker it could say no more.
+  world.record.agents[0] = {
+      .agent_id = "agent-a", .instance_id = "i-a", .finished = true, .vanished = true};
+  world.streams[0].ended = true;
+  world.streams[0].events = world.streams[0].captured = 12;
+  certificate = world.Make();
+  EXPECT_TRUE(certificate.complete) << certificate.verdict;
+  EXPECT_EQ(certificate.workers[0].part, WorkerPart::kRecorded);
+}
+
+TEST(AbsencesTest, ACaptureThatMatchedNobodySaysWhatExcludedWhom) {
+  CertificateWorld world;
+  world.record.state = CaptureState::kIncomplete;
+  world.record.bystanders = {
+      {.worker = Worker(2), .reason = BystanderReason::kNotSelected, .detail = "job a"},
+      {.worker = Worker(3), .reason = BystanderReason::kNotSelected, .detail = "job a"},
+      {.worker = Worker(4), .reason = BystanderReason::kNotSelected, .detail = "job b"}};
+  EXPECT_EQ(world.Make().verdict, "incomplete: no worker matched of 3 workers; 2: job a; 1: job b");
+  world.record.bystanders.clear();
+  EXPECT_EQ(world.Make().verdict, "incomplete: no worker matched: the agents report no worker");
+  world.record.agents.clear();
+  EXPECT_EQ(world.Make().verdict, "incomplete: no worker matched: no agent was connected");
+}
+
+TEST(AbsencesTest, NamesTheRanksThatNobodyHas) {
+  CertificateWorld world;
+  world.Status(1, CaptureWorkerState::kComplete);
+  for (const int64_t gid : {0, 1, 5}) {
+    world.Stream(1, 1).evidence = {{RankSource::kTorchrun, gid, 8, ""}};
+  }
+  world.record.workers[0].events_read = 3;
+  Certificate certificate = world.Make();
+  ASSERT_EQ(certificate.ranks.size(), 1u);
+  EXPECT_EQ(certificate.ranks[0].seen, 3);
+  EXPECT_EQ(certificate.ranks[0].never_seen_count, 5);
+  EXPECT_THAT(certificate.notes, ElementsAre("5 of 8 ranks were never seen: 2-4, 6-7"));
+  EXPECT_TRUE(certificate.complete);
+  EXPECT_EQ(certificate.verdict,
+            "complete: every event the runtime produced is stored; 5 of 8 ranks never seen");
+  EXPECT_THAT(certificate.workers[0].worker_gids, ElementsAre(0, 1, 5));
+
+  // Ranks of idle workers and of those left out were seen.
+  world.Status(2, CaptureWorkerState::kComplete);
+  world.record.bystanders = {{.worker = Worker(3), .reason = BystanderReason::kNotSelected}};
+  world.workers = {{.identity = Worker(2)}, {.identity = Worker(3)}};
+  for (const int64_t gid : {2, 3, 4}) {
+    world.workers[0].cores.push_back({.rank_evidence = {{RankSource::kTorchrun, gid, 8, ""}}});
+  }
+  world.workers[1].cores.push_back({.rank_evidence = {{RankSource::kTorchrun, 6, 8, ""}}});
+  certificate = world.Make();
+  EXPECT_THAT(certificate.notes, Contains("1 of 8 ranks were never seen: 7"));
+
+  // Where workers disagree on how many there are, it is no more than a note.
+  world.streams[0].evidence[0].world_size = 1'000'000;
+  certificate = world.Make();
+  EXPECT_TRUE(certificate.ranks[0].disputed);
+  EXPECT_EQ(certificate.verdict, "complete: every event the runtime produced is stored");
+}
+
+TEST(AbsencesTest, BoundsTheRangesOfRanks) {
+  CertificateWorld world;
+  world.Status(1, CaptureWorkerState::kComplete).events_read = 100;
+  for (int64_t gid = 0; gid < 100; ++gid) {
+    world.Stream(1, 1).evidence = {{RankSource::kTorchrun, 2 * gid, INT64_MAX, ""}};
+  }
+  const MissingRanks ranks = world.Make().ranks.at(0);
+  EXPECT_EQ(ranks.never_seen.size(), limits::kCertificateRankRangesMax);
+  EXPECT_EQ(ranks.never_seen_count, INT64_MAX - 100);
+}
+
+}  // namespace
+}  // namespace neurontrace

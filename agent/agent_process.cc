@@ -13,6 +13,7 @@
 #include "base/build_facts.h"
 #include "base/call_on.h"
 #include "base/status.h"
+#include "base/time_units.h"
 #include "daemon/process_tables.h"
 #include "trace/state_words.h"
 
@@ -41,8 +42,7 @@ StatusTable WorkersTable(const ControlSession& control, const TapSource::Headroo
     for (const CoreInfo& core : worker.cores) {
       const auto it = headroom.rings.find(core.nc_idx);
       if (it == headroom.rings.end()) continue;
-      holds += fmt::format("{}{:.1f} s", holds.empty() ? "" : " ",
-                           static_cast<double>(it->second) * 1e-9);
+      holds += (holds.empty() ? "" : " ") + FormatSeconds(it->second);
     }
     table.rows.push_back({std::to_string(identity.pid), std::string(WordsOf(worker.state)),
                           CoresOf(worker), std::move(holds), worker.runtime_version,

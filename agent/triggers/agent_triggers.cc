@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/time_units.h"
 #include "trace/limits.h"
 #include "trace/trigger_limits.h"
 #include "triggers/trigger_rule_check.h"
@@ -27,7 +28,7 @@ std::string NameOf(const WorkerIdentity& worker, uint32_t nc_idx, int64_t worker
 std::string TimeWords(uint64_t ns) {
   if (ns < 10'000'000) return fmt::format("{:.1f} us", static_cast<double>(ns) * 1e-3);
   if (ns < 10'000'000'000) return fmt::format("{:.1f} ms", static_cast<double>(ns) * 1e-6);
-  return fmt::format("{:.1f} s", static_cast<double>(ns) * 1e-9);
+  return FormatSeconds(ns);
 }
 
 bool IsLate(const ExecutionMedians::Taken& taken, double times) {

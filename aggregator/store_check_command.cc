@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "aggregator/ingest/chunk_door.h"
+#include "base/json_string.h"
 
 namespace neurontrace {
 namespace {
@@ -41,19 +42,6 @@ class CheckProgress {
   bool drawn_ = false;
 };
 
-std::string Quoted(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
 }  // namespace
 
 std::string FormatReport(const StoreCheckReport& report, const std::string& store) {
@@ -77,7 +65,7 @@ std::string FormatReportJson(const StoreCheckReport& report, const std::string& 
   std::string json = fmt::format(
       R"({{"store":{},"sound":{},"captures":{},"streams":{},"chunks":{},"events":{},"bytes":{},)"
       R"("artifacts":{},"artifact_bytes":{},"files":{},"faults_total":{},"faults":[)",
-      Quoted(store), report.faults_total == 0, report.captures, report.streams, report.chunks,
+      JsonText(store), report.faults_total == 0, report.captures, report.streams, report.chunks,
       report.events, report.bytes, report.artifacts, report.artifact_bytes, report.files,
       report.faults_total);
   for (const StoreFault& fault : report.faults) {
@@ -86,12 +74,12 @@ std::string FormatReportJson(const StoreCheckReport& report, const std::string& 
     if (fault.capture) json += fmt::format("\"capture_id\":\"{}\",", fault.capture->ToString());
     if (fault.stream) json += fmt::format("\"stream\":{},", *fault.stream);
     if (fault.sequence) json += fmt::format("\"sequence\":{},", *fault.sequence);
-    json += fmt::format("\"what\":{}}}", Quoted(fault.what));
+    json += fmt::format("\"what\":{}}}", JsonText(fault.what));
   }
   json += "],\"notes\":[";
   for (const std::string& note : report.notes) {
     if (json.back() == '"') json += ',';
-    json += Quoted(note);
+    json += JsonText(note);
   }
   return json + "]}\n";
 }

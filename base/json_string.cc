@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json_string.h"
 
+#include "base/clean_text.h"
+
 namespace neurontrace {
 
 void AppendJsonString(std::string_view text, std::string& out) {
@@ -36,6 +38,18 @@ void AppendJsonString(std::string_view text, std::string& out) {
   }
   out.append(text.data() + plain, text.size() - plain);
   out += '"';
+}
+
+std::string JsonText(std::string_view text) {
+  std::string valid;
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t bytes = Utf8SequenceBytes(rest);
+    valid += bytes == 0 ? "?" : rest.substr(0, bytes);
+    rest.remove_prefix(bytes == 0 ? 1 : bytes);
+  }
+  std::string json;
+  AppendJsonString(valid, json);
+  return json;
 }
 
 }  // namespace neurontrace

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/json_string.h"
 #include "cli/command.h"
 #include "cli/config_file.h"
-#include "cli/json_text.h"
 #include "cli/text.h"
 
 namespace neurontrace::cli {

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/clean_text.h"
+#include "base/json_string.h"
 #include "cli/exit_code.h"
-#include "cli/json_text.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/json_text.h"
-
 namespace neurontrace::cli {
 namespace {
 
@@ -38,13 +36,6 @@ TEST(DoctorFinding, IsSoundJson) {
       "    {\"check\": \"socket\", \"severity\": \"ok\", \"what\": \"there\", \"fix\": \"\"},\n"
       "    {\"check\": \"clock\", \"severity\": \"warning\", \"what\": \"says \\\"no\\\"\", "
       "\"fix\": \"set it\"}\n  ]\n}\n");
-}
-
-TEST(JsonText, EscapesWhatHasTo) {
-  EXPECT_EQ(JsonText("a\"b\\c"), "\"a\\\"b\\\\c\"");
-  EXPECT_EQ(JsonText("line\n\x01"), "\"line\\u000a\\u0001\"");
-  EXPECT_EQ(JsonText("\xff…"), "\"?…\"");
-  EXPECT_EQ(JsonText(""), "\"\"");
 }
 
 }  // namespace

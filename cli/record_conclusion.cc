@@ -8,13 +8,13 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/json_string.h"
 #include "base/status.h"
 #include "cli/absent_workers.h"
 #include "cli/capture_view.h"
 #include "cli/export_file.h"
 #include "cli/how_to_open.h"
 #include "cli/interrupt_watcher.h"
-#include "cli/json_text.h"
 #include "cli/record_session.h"
 #include "cli/text.h"
 #include "cli/worker_ranks.h"

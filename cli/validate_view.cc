@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "cli/json_text.h"
+#include "base/json_string.h"
 #include "cli/text.h"
 
 namespace neurontrace::cli {

@@ -8,27 +8,13 @@
 #include "agent/spool/segment_reader.h"
 #include "agent/spool/spool_disk.h"
 #include "agent/spool/spool_format.h"
+#include "base/json_string.h"
 #include "base/status.h"
 #include "trace/limits.h"
 #include "wire/chunk_envelope.h"
 
 namespace neurontrace {
 namespace {
-
-std::string Quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
 
 absl::Status CheckSegment(FileSystem& files, const std::string& path,
                           SpoolCheckReport::Segment& report) {
@@ -195,21 +181,21 @@ std::string SpoolCheckReport::ToJson() const {
         "{{\"path\":{},\"agent_id\":{},\"bytes\":{},\"chunks\":{},\"events\":{},"
         "\"damaged_places\":{},\"damaged_chunks\":{},\"torn_bytes\":{},\"problem\":{},"
         "\"later_version\":{}}}",
-        Quoted(segment.path), Quoted(segment.agent_id), segment.bytes, segment.chunks,
+        JsonText(segment.path), JsonText(segment.agent_id), segment.bytes, segment.chunks,
         segment.events, segment.damaged_places, segment.damaged_chunks, segment.torn_bytes,
-        Quoted(segment.problem), segment.later_version);
+        JsonText(segment.problem), segment.later_version);
   }
   out += "],\"cursors\":[";
   for (const Cursor& cursor : cursors) {
     if (out.back() != '[') out += ',';
-    out += fmt::format("{{\"path\":{},\"streams\":{},\"problem\":{}}}", Quoted(cursor.path),
-                       cursor.streams, Quoted(cursor.problem));
+    out += fmt::format("{{\"path\":{},\"streams\":{},\"problem\":{}}}", JsonText(cursor.path),
+                       cursor.streams, JsonText(cursor.problem));
   }
-  out += fmt::format("],\"aggregator_id\":{},\"problem\":{},\"running\":[", Quoted(aggregator_id),
-                     Quoted(problem));
+  out += fmt::format("],\"aggregator_id\":{},\"problem\":{},\"running\":[", JsonText(aggregator_id),
+                     JsonText(problem));
   for (const std::string& capture : running) {
     if (out.back() != '[') out += ',';
-    out += Quoted(capture);
+    out += JsonText(capture);
   }
   return out + "]}\n";
 }

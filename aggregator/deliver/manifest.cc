@@ -27,12 +27,6 @@ absl::StatusOr<Message> ParseJson(std::string_view text, std::string_view what) 
   return message;
 }
 
-std::string Quoted(std::string_view text) {
-  std::string quoted;
-  AppendJsonString(text, quoted);
-  return quoted;
-}
-
 bool IsHex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
@@ -107,7 +101,7 @@ absl::Status CheckManifest(const v1::DeliveryManifest& manifest) {
 std::string FormatManifest(const v1::DeliveryManifest& manifest) {
   std::string text = fmt::format(
       "{{\"format_version\":{},\n\"producer\":{},\n\"capture_id\":{},\n\"complete\":{},\n",
-      manifest.format_version(), Quoted(manifest.producer()), Quoted(manifest.capture_id()),
+      manifest.format_version(), JsonText(manifest.producer()), JsonText(manifest.capture_id()),
       manifest.complete());
   text += "\"steps\":[";
   std::string_view between_steps = "\n";
@@ -115,12 +109,12 @@ std::string FormatManifest(const v1::DeliveryManifest& manifest) {
     text += fmt::format(
         "{}{{\"name\":{},\"request\":{},\"done\":{},\"verdict\":{},\"capture_incomplete\":{},"
         "\"files\":[",
-        between_steps, Quoted(step.name()), Quoted(step.request()), step.done(),
-        Quoted(step.verdict()), step.capture_incomplete());
+        between_steps, JsonText(step.name()), JsonText(step.request()), step.done(),
+        JsonText(step.verdict()), step.capture_incomplete());
     std::string_view between = "\n";
     for (const v1::DeliveredFile& file : step.files()) {
       text += fmt::format("{}{{\"name\":{},\"bytes\":{},\"sha256\":{}}}", between,
-                          Quoted(file.name()), file.bytes(), Quoted(file.sha256()));
+                          JsonText(file.name()), file.bytes(), JsonText(file.sha256()));
       between = ",\n";
     }
     text += "]}";
@@ -129,14 +123,14 @@ std::string FormatManifest(const v1::DeliveryManifest& manifest) {
   text += "],\n\"unfinished\":[";
   std::string_view between = "\n";
   for (const v1::UnfinishedFile& file : manifest.unfinished()) {
-    text += fmt::format("{}{{\"name\":{},\"token\":{}}}", between, Quoted(file.name()),
-                        Quoted(file.token()));
+    text += fmt::format("{}{{\"name\":{},\"token\":{}}}", between, JsonText(file.name()),
+                        JsonText(file.token()));
     between = ",\n";
   }
   text += "],\n\"directories\":[";
   between = "";
   for (const std::string& directory : manifest.directories()) {
-    text += fmt::format("{}{}", between, Quoted(directory));
+    text += fmt::format("{}{}", between, JsonText(directory));
     between = ",";
   }
   return text + "]}\n";
@@ -164,8 +158,8 @@ absl::StatusOr<v1::DeliveryManifest> ParseManifest(std::string_view text) {
 
 std::string FormatClaim(const v1::DeliveryClaim& claim) {
   return fmt::format("{{\"owner\":{},\"lease_until_realtime_ns\":{},\"lock\":{},\"run\":{}}}\n",
-                     Quoted(claim.owner()), claim.lease_until_realtime_ns(), Quoted(claim.lock()),
-                     Quoted(claim.run()));
+                     JsonText(claim.owner()), claim.lease_until_realtime_ns(),
+                     JsonText(claim.lock()), JsonText(claim.run()));
 }
 
 absl::StatusOr<v1::DeliveryClaim> ParseClaim(std::string_view text) {

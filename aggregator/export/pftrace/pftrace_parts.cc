@@ -28,12 +28,6 @@ constexpr uint64_t kFullShare = 32;
 constexpr uint64_t kEmptyShare = 4;
 constexpr uint64_t kWarningBytes = 1'024;
 
-std::string JsonTextOf(std::string_view text) {
-  std::string json;
-  AppendJsonString(text, json);
-  return json;
-}
-
 // Of the records from `first` on those that begin at the same time: their order is that of one
 // batch.
 size_t EndOfMoment(const TimelineBatch& batch, size_t first) {
@@ -212,7 +206,7 @@ std::string PftraceParts::WorkersOf(const TimelineHeader& header) {
   std::string workers;
   for (const uint32_t stream : DisplayOrder(header.streams)) {
     const std::string& label = header.streams[stream].rank.label;
-    if (!label.empty()) workers += (workers.empty() ? "" : ", ") + JsonTextOf(label);
+    if (!label.empty()) workers += (workers.empty() ? "" : ", ") + JsonText(label);
   }
   return workers;
 }

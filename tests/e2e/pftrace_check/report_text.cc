@@ -8,12 +8,6 @@
 namespace neurontrace::pftrace_check {
 namespace {
 
-std::string Quoted(std::string_view text) {
-  std::string out;
-  AppendJsonString(text, out);
-  return out;
-}
-
 std::string Numbers(const std::vector<uint64_t>& numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ","));
 }
@@ -21,11 +15,12 @@ std::string Numbers(const std::vector<uint64_t>& numbers) {
 std::string SliceJson(const Slice& slice) {
   std::string arguments;
   for (const auto& [name, value] : slice.arguments) {
-    arguments += fmt::format("{}{}:{}", arguments.empty() ? "" : ",", Quoted(name), Quoted(value));
+    arguments +=
+        fmt::format("{}{}:{}", arguments.empty() ? "" : ",", JsonText(name), JsonText(value));
   }
   return fmt::format(R"({{"name":{},"category":{},"start_ns":{},"end_ns":{},"depth":{},"flows":{},)"
                      R"("terminating_flows":{},"arguments":{{{}}}}})",
-                     Quoted(slice.name), Quoted(slice.category), slice.start_ns, slice.end_ns,
+                     JsonText(slice.name), JsonText(slice.category), slice.start_ns, slice.end_ns,
                      slice.depth, Numbers(slice.flows), Numbers(slice.terminating_flows),
                      arguments);
 }
@@ -44,9 +39,9 @@ std::string TrackJson(const Track& track, bool with_slices) {
       R"({{"uuid":{},"name":{},"process":{},"parent":{},"rank":{},"row":{},"description":{},)"
       R"("is_thread":{},)"
       R"("is_counter":{},"tid":{},"slice_count":{},"instant_count":{},"counter_count":{})",
-      track.uuid, Quoted(track.name), Quoted(track.process), Quoted(track.parent), track.rank,
-      Quoted(track.row), Quoted(track.description), track.is_thread, track.is_counter, track.tid,
-      track.slices.size(), track.instants.size(), track.counter.size());
+      track.uuid, JsonText(track.name), JsonText(track.process), JsonText(track.parent), track.rank,
+      JsonText(track.row), JsonText(track.description), track.is_thread, track.is_counter,
+      track.tid, track.slices.size(), track.instants.size(), track.counter.size());
   if (with_slices) {
     out += ",\n\"slices\":" + SlicesJson(track.slices) +
            ",\n\"instants\":" + SlicesJson(track.instants);
@@ -93,12 +88,12 @@ std::string ToJson(const Report& report, bool with_slices) {
     }
     out += "]";
   };
-  list("errors", report.errors, [](const std::string& text) { return Quoted(text); });
-  list("processes", report.processes, [](const std::string& text) { return Quoted(text); });
+  list("errors", report.errors, [](const std::string& text) { return JsonText(text); });
+  list("processes", report.processes, [](const std::string& text) { return JsonText(text); });
   list("tracks", report.tracks,
        [with_slices](const Track& track) { return TrackJson(track, with_slices); });
   list("attributes", report.attributes, [](const auto& entry) {
-    return fmt::format("[{},{}]", Quoted(entry.first), Quoted(entry.second));
+    return fmt::format("[{},{}]", JsonText(entry.first), JsonText(entry.second));
   });
   return out + "}\n";
 }

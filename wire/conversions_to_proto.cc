@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clean_text.h"
+#include "base/time_units.h"
 #include "trace/limits.h"
 #include "trace/stream_cursor.h"
 #include "wire/conversions.h"
@@ -40,7 +41,7 @@ void AddLosses(const std::vector<Loss>& losses, Repeated<v1::Loss>* messages) {
   for (const Loss& loss : kept) ToProto(loss, messages->Add());
   for (const Loss& loss : std::span(losses).subspan(kept.size())) {
     v1::Loss& last = *messages->rbegin();
-    last.set_events(last.events() + loss.events);
+    last.set_events(AddSaturating(last.events(), loss.events));
     last.set_events_unknown(last.events_unknown() || loss.events_unknown);
     if (last.first_timestamp_ns() == 0 ||  // unknown
         (loss.first_timestamp_ns != 0 && loss.first_timestamp_ns < last.first_timestamp_ns())) {

@@ -5,15 +5,11 @@
 
 #include <algorithm>
 
+#include "base/time_units.h"
 #include "trace/expiry.h"
 
 namespace neurontrace {
 namespace {
-
-// Sums saturate, as they come from what agents said.
-void AddTo(uint64_t& sum, uint64_t more) {
-  sum = sum > UINT64_MAX - more ? UINT64_MAX : sum + more;
-}
 
 // Places before a chunk is made: what is lost there was never captured.
 bool IsBeforeCapture(LossPlace place) { return place < LossPlace::kAgentQueue; }
@@ -27,11 +23,11 @@ Conservation Check(uint64_t captured, uint64_t accounted, bool unknown_on_the_wa
 }  // namespace
 
 void EventAccount::Add(const EventAccount& more) {
-  AddTo(expected, more.expected);
-  AddTo(captured, more.captured);
-  AddTo(stored, more.stored);
-  AddTo(lost, more.lost);
-  AddTo(expired, more.expired);
+  expected = AddSaturating(expected, more.expected);
+  captured = AddSaturating(captured, more.captured);
+  stored = AddSaturating(stored, more.stored);
+  lost = AddSaturating(lost, more.lost);
+  expired = AddSaturating(expired, more.expired);
   expired_last_ns = std::max(expired_last_ns, more.expired_last_ns);
   lost_unknown = lost_unknown || more.lost_unknown;
   for (const Loss& loss : more.losses) AddLoss(loss, losses);
@@ -53,17 +49,17 @@ EventAccount AccountOf(const StreamRecord& stream) {
     if (loss.events == 0 && !loss.events_unknown) continue;
     AddLoss(loss, account.losses);
     if (IsExpiry(loss)) {
-      AddTo(account.expired, loss.events);
-      AddTo(accounted, loss.events);
+      account.expired = AddSaturating(account.expired, loss.events);
+      accounted = AddSaturating(accounted, loss.events);
       account.expired_last_ns = std::max(account.expired_last_ns, loss.last_timestamp_ns);
       continue;
     }
-    AddTo(account.lost, loss.events);
+    account.lost = AddSaturating(account.lost, loss.events);
     account.lost_unknown = account.lost_unknown || loss.events_unknown;
     if (IsBeforeCapture(loss.place)) {
-      AddTo(account.expected, loss.events);
+      account.expected = AddSaturating(account.expected, loss.events);
     } else {
-      AddTo(accounted, loss.events);
+      accounted = AddSaturating(accounted, loss.events);
       unknown_on_the_way = unknown_on_the_way || loss.events_unknown;
     }
   }
@@ -75,7 +71,7 @@ uint64_t EventsReadBy(const StreamRecord& stream) {
   uint64_t read = stream.captured;
   for (const Loss& loss : stream.losses) {
     if (loss.place == LossPlace::kDecode && loss.reason == LossReason::kLimit) {
-      AddTo(read, loss.events);
+      read = AddSaturating(read, loss.events);
     }
   }
   return read;

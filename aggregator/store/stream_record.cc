@@ -6,6 +6,7 @@
 #include "aggregator/store/identity_codec.h"
 #include "aggregator/store/stored_bytes.h"
 #include "base/status.h"
+#include "base/time_units.h"
 #include "trace/expiry.h"
 #include "trace/fidelity.h"
 #include "trace/given_way.h"
@@ -17,11 +18,6 @@ namespace {
 // 2 added the account, captured and told, and the last canary. 3 added gaps, 4 the mark, 5 what has
 // expired.
 constexpr uint64_t kStreamVersion = 5;
-
-// Saturates: a hostile producer must not make a sum wrap to something small.
-void AddTo(uint64_t& sum, uint64_t more) {
-  sum = sum > UINT64_MAX - more ? UINT64_MAX : sum + more;
-}
 
 uint64_t LengthNs(const Loss& loss) {
   return loss.first_timestamp_ns == 0 || loss.last_timestamp_ns < loss.first_timestamp_ns
@@ -40,7 +36,7 @@ Loss WithoutExpiry(Loss loss) {
 uint64_t StreamRecord::events_lost() const {
   uint64_t sum = 0;
   for (const Loss& loss : losses) {
-    if (!IsExpiry(loss)) AddTo(sum, loss.events);
+    if (!IsExpiry(loss)) sum = AddSaturating(sum, loss.events);
   }
   return sum;
 }
@@ -48,7 +44,7 @@ uint64_t StreamRecord::events_lost() const {
 uint64_t StreamRecord::events_expired() const {
   uint64_t sum = 0;
   for (const Loss& loss : losses) {
-    if (IsExpiry(loss)) AddTo(sum, loss.events);
+    if (IsExpiry(loss)) sum = AddSaturating(sum, loss.events);
   }
   return sum;
 }
@@ -82,7 +78,8 @@ void StreamRecord::NoteGap(const Loss& loss) {
   } else if (LengthNs(loss) > 0) {
     ++gaps_count;
     const uint64_t from = std::max(loss.first_timestamp_ns, gaps_end_ns);
-    if (loss.last_timestamp_ns > from) AddTo(gaps_sum_ns, loss.last_timestamp_ns - from);
+    if (loss.last_timestamp_ns > from)
+      gaps_sum_ns = AddSaturating(gaps_sum_ns, loss.last_timestamp_ns - from);
     gaps_end_ns = std::max(gaps_end_ns, loss.last_timestamp_ns);
   }
   const auto behind = std::upper_bound(
@@ -126,7 +123,7 @@ bool StreamRecord::Conserved() const {
   bool unknown = false;
   for (const Loss& loss : losses) {
     if (loss.place < LossPlace::kAgentQueue) continue;
-    AddTo(on_the_way, loss.events);
+    on_the_way = AddSaturating(on_the_way, loss.events);
     unknown = unknown || loss.events_unknown;
   }
   return unknown || captured == events + on_the_way;
@@ -146,8 +143,8 @@ void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
     return;
   }
   ++chunks;
-  AddTo(events, header.event_count);
-  AddTo(bytes, chunk_bytes);
+  events = AddSaturating(events, header.event_count);
+  bytes = AddSaturating(bytes, chunk_bytes);
   if (header.event_count > 0) {
     if (events == header.event_count || header.first_timestamp_ns < first_timestamp_ns) {
       first_timestamp_ns = header.first_timestamp_ns;
@@ -156,7 +153,7 @@ void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
     chunk_span_max_ns =
         std::max(chunk_span_max_ns, header.last_timestamp_ns - header.first_timestamp_ns);
   }
-  AddTo(captured, header.events_accounted());
+  captured = AddSaturating(captured, header.events_accounted());
   for (const Loss& loss : header.losses) {
     Book(loss);
     AddLoss(WithoutTimes(loss), told);

@@ -27,9 +27,8 @@ std::string CleanText(std::string_view text, size_t bytes_max) {
   std::string clean;
   while (!text.empty()) {
     size_t bytes = Utf8SequenceBytes(text);
-    const bool control =
-        bytes == 1 && (static_cast<unsigned char>(text[0]) < 0x20 || text[0] == 0x7f);
-    const std::string_view character = bytes == 0 || control ? "?" : text.substr(0, bytes);
+    const std::string_view character =
+        bytes == 0 || IsControl(text[0]) ? "?" : text.substr(0, bytes);
     if (clean.size() + character.size() > bytes_max) break;
     clean += character;
     text.remove_prefix(bytes == 0 ? 1 : bytes);

@@ -7,6 +7,9 @@
 
 namespace neurontrace {
 
+// Of ASCII: what would move a cursor or begin a line where it is shown.
+constexpr bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
 // Text from a process that is not trusted, fit for messages, logs and tables: valid UTF-8 without
 // control characters ('?' in place of each byte that is neither), at most `bytes_max`, cut between
 // characters.

@@ -5,9 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-
+#include "base/fuzz_seed.h"
 #include "trace/chunk_format.h"
 #include "trace/event_chunk.h"
 #include "trace/event_chunk_test_support.h"
@@ -222,14 +220,11 @@ TEST(EventChunkHostileTest, RefusesFramesThatLieAboutTheirSize) {
   }
 }
 
-// Not a test: with NEURONTRACE_WRITE_FUZZ_CORPUS=DIRECTORY, makes the kept corpus of
-// chunk_decode_fuzzer anew.
+// Not a test: see base/fuzz_seed.h.
 TEST(EventChunkHostileTest, WritesTheFuzzCorpusWhereAsked) {
-  const char* const directory = std::getenv("NEURONTRACE_WRITE_FUZZ_CORPUS");
-  if (directory == nullptr) GTEST_SKIP() << "NEURONTRACE_WRITE_FUZZ_CORPUS is not set";
-  const auto write = [directory](const std::string& name, const std::string& content) {
-    std::ofstream file(std::string(directory) + "/" + name, std::ios::binary);
-    ASSERT_TRUE(file << content) << directory;
+  NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
+  const auto write = [](const std::string& name, const std::string& content) {
+    WriteFuzzSeed("chunk_decode_fuzzer", name, content);
   };
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     const uint32_t shapes = seed == 8 ? 300 : static_cast<uint32_t>(seed);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/clean_text.h"
 #include "base/status.h"
 #include "trace/limits.h"
 
@@ -66,9 +67,8 @@ absl::Status CheckName(std::string_view item, std::string_view name) {
                            limits::kIdentityStringBytesMax);
   }
   // Types of framework traces have spaces and colons; a comma or a second ^ is a slip.
-  const auto wrong = std::find_if(name.begin(), name.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == ',' || c == '^';
-  });
+  const auto wrong = std::find_if(name.begin(), name.end(),
+                                  [](char c) { return IsControl(c) || c == ',' || c == '^'; });
   if (wrong != name.end()) {
     return InvalidArgument(
         "event type filter '{}': unexpected '{}'; write names, hardware, software or ^name", item,

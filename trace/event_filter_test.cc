@@ -55,6 +55,8 @@ TEST(EventFilter, RefusesSlipsByName) {
   EXPECT_FALSE(EventFilter::Parse({""}).ok());
   EXPECT_FALSE(EventFilter::Parse({"^^a"}).ok());
   EXPECT_FALSE(EventFilter::Parse({"a,b"}).ok());
+  EXPECT_FALSE(EventFilter::Parse({"a\nb"}).ok());
+  EXPECT_FALSE(EventFilter::Parse({"a\x7f"}).ok());
   EXPECT_FALSE(EventFilter::Parse({std::string(1000, 'a')}).ok());
   EXPECT_EQ(EventFilter::Parse({"nrt_*_read"}).status().message(),
             "event type filter 'nrt_*_read': a * can only end a name");

@@ -7,6 +7,7 @@
 #include "base/clean_text.h"
 #include "base/status.h"
 #include "trace/limits.h"
+#include "wire/field_checks.h"
 
 namespace neurontrace {
 
@@ -26,19 +27,14 @@ void ToProto(const AgentInfo& value, v1::AgentHello* message) {
 
 absl::StatusOr<AgentInfo> FromProto(const v1::AgentHello& message) {
   const std::pair<std::string_view, const std::string&> texts[] = {
-      {"agent_id", message.agent_id()},
-      {"agent_version", message.agent_version()},
-      {"instance_id", message.instance_id()},
-      {"instance_id_source", message.instance_id_source()},
-      {"boot_id", message.boot_id()},
-      {"host_name", message.host_name()},
-      {"instance_type", message.instance_type()}};
-  for (const auto& [field, text] : texts) {
-    if (text.size() > limits::kIdentityStringBytesMax) {
-      return InvalidArgument("hello: {} has {} bytes; the limit is {}", field, text.size(),
-                             limits::kIdentityStringBytesMax);
-    }
-  }
+      {"hello.agent_id", message.agent_id()},
+      {"hello.agent_version", message.agent_version()},
+      {"hello.instance_id", message.instance_id()},
+      {"hello.instance_id_source", message.instance_id_source()},
+      {"hello.boot_id", message.boot_id()},
+      {"hello.host_name", message.host_name()},
+      {"hello.instance_type", message.instance_type()}};
+  for (const auto& [field, text] : texts) RETURN_IF_ERROR(CheckIdentityText(field, text));
   return AgentInfo{.protocol_version = message.protocol_version(),
                    .agent_id = message.agent_id(),
                    .agent_version = message.agent_version(),

@@ -7,8 +7,9 @@
 
 namespace neurontrace {
 
-// Between the hello message and its value; FromProto checks the length of every text
-// (INVALID_ARGUMENT names the field). Whether the agent is welcome is another question.
+// Between the hello message and its value; FromProto checks every text's length and that
+// it has no control characters (INVALID_ARGUMENT names the field). Whether the agent is welcome is
+// another question.
 void ToProto(const AgentInfo& value, v1::AgentHello* message);
 absl::StatusOr<AgentInfo> FromProto(const v1::AgentHello& message);
 

@@ -76,8 +76,7 @@ absl::Status TakeEnd(const v1::CaptureSpec& message, CaptureSpec& value) {
   }
   value.budget_core_ppm = message.budget_core_ppm();
   value.budget_bytes_per_second = message.budget_bytes_per_second();
-  RETURN_IF_ERROR(CheckDetail("spec.cause", message.cause()));
-  value.cause = message.cause();
+  ASSIGN_OR_RETURN(value.cause, TakeDetail("spec.cause", message.cause()));
   return absl::OkStatus();
 }
 

@@ -6,11 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <functional>
 
 #include "base/crc32c.h"
+#include "base/fuzz_seed.h"
 #include "trace/limits.h"
 #include "wire/wire_test_support.h"
 
@@ -141,14 +140,11 @@ TEST(ChunkEnvelopeTest, RefusesAHeaderThatIsTooLongToParse) {
   ExpectRefused({}, "header");
 }
 
-// Not a test: with NEURONTRACE_WRITE_FUZZ_CORPUS=DIRECTORY, makes the kept corpus of
-// chunk_envelope_fuzzer anew.
+// Not a test: see base/fuzz_seed.h.
 TEST(ChunkEnvelopeTest, WritesTheFuzzCorpusWhereAsked) {
-  const char* const directory = std::getenv("NEURONTRACE_WRITE_FUZZ_CORPUS");
-  if (directory == nullptr) GTEST_SKIP() << "NEURONTRACE_WRITE_FUZZ_CORPUS is not set";
-  const auto write = [directory](const std::string& name, const v1::ChunkEnvelope& envelope) {
-    std::ofstream file(std::string(directory) + "/" + name, std::ios::binary);
-    ASSERT_TRUE(envelope.SerializeToOstream(&file)) << directory;
+  NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
+  const auto write = [](const std::string& name, const v1::ChunkEnvelope& envelope) {
+    WriteFuzzSeed("chunk_envelope_fuzzer", name, envelope.SerializeAsString());
   };
   write("full", EnvelopeOf(SomeChunk()));
   Chunk bare = SomeChunk();

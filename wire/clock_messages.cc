@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "trace/clock_evidence_codec.h"
 #include "trace/limits.h"
+#include "wire/field_checks.h"
 
 namespace neurontrace {
 
@@ -20,14 +21,12 @@ void ToProto(const ClockIdentity& value, v1::ClockHello* message) {
 
 absl::StatusOr<ClockIdentity> FromProto(const v1::ClockHello& message) {
   const std::pair<std::string_view, const std::string&> texts[] = {
-      {"agent_id", message.agent_id()},
-      {"instance_id", message.instance_id()},
-      {"boot_id", message.boot_id()}};
+      {"clock_hello.agent_id", message.agent_id()},
+      {"clock_hello.instance_id", message.instance_id()},
+      {"clock_hello.boot_id", message.boot_id()}};
   for (const auto& [field, text] : texts) {
-    if (text.empty() || text.size() > limits::kIdentityStringBytesMax) {
-      return InvalidArgument("clock hello: {} has {} bytes; it has 1 to {}", field, text.size(),
-                             limits::kIdentityStringBytesMax);
-    }
+    if (text.empty()) return InvalidArgument("{} is empty", field);
+    RETURN_IF_ERROR(CheckIdentityText(field, text));
   }
   return ClockIdentity{message.agent_id(), message.instance_id(), message.boot_id()};
 }

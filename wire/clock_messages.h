@@ -17,9 +17,10 @@ struct ClockIdentity {
   std::string agent_id;
   std::string instance_id;
   std::string boot_id;
+  friend bool operator==(const ClockIdentity&, const ClockIdentity&) = default;
 };
 void ToProto(const ClockIdentity& value, v1::ClockHello* message);
-// Every text is there, and not longer than an identity may be.
+// Every text is there, without control characters and not longer than an identity may be.
 absl::StatusOr<ClockIdentity> FromProto(const v1::ClockHello& message);
 
 // A batch as it came, its observations decoded once and found good.

@@ -26,7 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!identity.ok()) return 0;
     v1::ClockHello same;
     ToProto(*identity, &same);
-    if (!FromProto(same).ok()) std::abort();
+    const auto again = FromProto(same);
+    if (!again.ok() || !(*again == *identity)) std::abort();
   }
   v1::ClockEvidenceBatch batch;
   if (data[0] % 3 == 1 && batch.ParseFromString(bytes)) {

@@ -29,6 +29,9 @@ TEST(ClockMessages, RefuseNobodysClocks) {
   bad = message;
   bad.set_instance_id(std::string(limits::kIdentityStringBytesMax + 1, 'x'));
   EXPECT_TRUE(absl::IsInvalidArgument(FromProto(bad).status()));
+  bad = message;
+  bad.set_agent_id("agent\n1");
+  EXPECT_EQ(FromProto(bad).status().message(), "clock_hello.agent_id has a control character");
 }
 
 TEST(ClockMessages, TakeABatchThatMakesSense) {

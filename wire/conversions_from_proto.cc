@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -60,7 +61,7 @@ absl::StatusOr<StreamIdentity> FromProto(const v1::StreamIdentity& message) {
 absl::StatusOr<RankEvidence> FromProto(const v1::RankEvidence& message) {
   RETURN_IF_ERROR(CheckEnum("rank_evidence.source", message.source(), v1::RANK_SOURCE_COMMUNICATOR,
                             v1::RANK_SOURCE_FRAMEWORK_FILE));
-  RETURN_IF_ERROR(CheckDetail("rank_evidence.detail", message.detail()));
+  ASSIGN_OR_RETURN(std::string detail, TakeDetail("rank_evidence.detail", message.detail()));
   if (message.worker_gid() < 0 || message.world_size() < 0) {
     return InvalidArgument("rank_evidence has a negative worker_gid or world_size: {} of {}",
                            message.worker_gid(), message.world_size());
@@ -68,7 +69,7 @@ absl::StatusOr<RankEvidence> FromProto(const v1::RankEvidence& message) {
   return RankEvidence{.source = static_cast<RankSource>(message.source()),
                       .worker_gid = message.worker_gid(),
                       .world_size = message.world_size(),
-                      .detail = message.detail()};
+                      .detail = std::move(detail)};
 }
 
 absl::StatusOr<Loss> FromProto(const v1::Loss& message) {
@@ -76,32 +77,28 @@ absl::StatusOr<Loss> FromProto(const v1::Loss& message) {
                             v1::LOSS_PLACE_RETENTION));
   RETURN_IF_ERROR(
       CheckEnum("loss.reason", message.reason(), v1::LOSS_REASON_UNKNOWN, v1::LOSS_REASON_EXPIRED));
-  RETURN_IF_ERROR(CheckDetail("loss.detail", message.detail()));
+  ASSIGN_OR_RETURN(std::string detail, TakeDetail("loss.detail", message.detail()));
   return Loss{.place = static_cast<LossPlace>(message.place()),
               .reason = static_cast<LossReason>(message.reason()),
               .events = message.events(),
               .events_unknown = message.events_unknown(),
               .first_timestamp_ns = message.first_timestamp_ns(),
               .last_timestamp_ns = message.last_timestamp_ns(),
-              .detail = message.detail()};
+              .detail = std::move(detail)};
 }
 
 absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message) {
   RETURN_IF_ERROR(CheckEnum("worker.state", message.state(), v1::WORKER_STATE_NOT_INITIALISED,
                             v1::WORKER_STATE_NO_TAP));
-  RETURN_IF_ERROR(CheckDetail("worker.detail", message.detail()));
-  RETURN_IF_ERROR(CheckDetail("worker.command", message.command()));
-  RETURN_IF_ERROR(CheckDetail("worker.job", message.job()));
-  RETURN_IF_ERROR(CheckDetail("worker.runtime_version", message.runtime_version()));
   RETURN_IF_ERROR(CheckCount("worker.cores", message.cores_size(), limits::kCoresPerWorkerMax));
   RETURN_IF_ERROR(
       CheckCount("worker.warnings", message.warnings_size(), limits::kWorkerWarningsMax));
   WorkerInfo value;
   ASSIGN_OR_RETURN(value.identity, FromProto(message.identity()));
   value.state = static_cast<WorkerState>(message.state());
-  value.detail = message.detail();
-  value.command = message.command();
-  value.job = message.job();
+  ASSIGN_OR_RETURN(value.detail, TakeDetail("worker.detail", message.detail()));
+  ASSIGN_OR_RETURN(value.command, TakeDetail("worker.command", message.command()));
+  ASSIGN_OR_RETURN(value.job, TakeDetail("worker.job", message.job()));
   for (const v1::CoreInventory& core : message.cores()) {
     if (core.nc_idx() >= limits::kCoresPerWorkerMax) {
       return InvalidArgument("core.nc_idx is {}; a worker has at most {} cores", core.nc_idx(),
@@ -113,11 +110,11 @@ absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message) {
                                limits::kRankEvidencePerStreamMax));
     RETURN_IF_ERROR(FromProtoList(core.rank_evidence(), out.rank_evidence));
   }
-  value.runtime_version = message.runtime_version();
+  ASSIGN_OR_RETURN(value.runtime_version,
+                   TakeDetail("worker.runtime_version", message.runtime_version()));
   value.pid_claimed = message.pid_claimed();
   for (const auto& warning : message.warnings()) {
-    RETURN_IF_ERROR(CheckDetail("worker.warnings", warning));
-    value.warnings.push_back(warning);
+    ASSIGN_OR_RETURN(value.warnings.emplace_back(), TakeDetail("worker.warnings", warning));
   }
   RETURN_IF_ERROR(
       CheckCount("worker.event_types", message.event_types_size(), limits::kWorkerEventTypesMax));
@@ -140,12 +137,11 @@ absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& mes
                             v1::CAPTURE_WORKER_STATE_STARTING, v1::CAPTURE_WORKER_STATE_SUSPENDED));
   RETURN_IF_ERROR(CheckEnum("capture_worker.obstacle", message.obstacle(),
                             v1::CAPTURE_OBSTACLE_NONE, v1::CAPTURE_OBSTACLE_NO_ANSWER));
-  RETURN_IF_ERROR(CheckDetail("capture_worker.detail", message.detail()));
   CaptureWorkerStatus value;
   ASSIGN_OR_RETURN(value.capture_id, CaptureId::FromBytes(message.capture_id()));
   ASSIGN_OR_RETURN(value.worker, FromProto(message.worker()));
   value.state = static_cast<CaptureWorkerState>(message.state());
-  value.detail = message.detail();
+  ASSIGN_OR_RETURN(value.detail, TakeDetail("capture_worker.detail", message.detail()));
   value.events_read = message.events_read();
   value.events_stored = message.events_stored();
   value.events_lost = message.events_lost();

@@ -339,6 +339,53 @@ TEST(ConversionsTest, RefusesByNameWhatAHeaderMayNotBe) {
       "header.rank_evidence");
 }
 
+// What would be sent without its control characters is held without them, too: it is logged, shown
+// and compared with what comes back.
+TEST(ConversionsTest, WordsForPeopleAreHeldAsTheyWouldBeSent) {
+  const auto detail = [](auto message, auto value) {
+    ToProto(value, &message);
+    message.set_detail("a\nb\x1b[2J");
+    return FromProto(message)->detail;
+  };
+  const std::string clean = "a?b?[2J";
+  EXPECT_EQ(detail(v1::RankEvidence(), RankEvidence{RankSource::kSlurm, 1, 2, ""}), clean);
+  EXPECT_EQ(detail(v1::Loss(), Loss{LossPlace::kTapBuffer, LossReason::kFull}), clean);
+  EXPECT_EQ(detail(v1::WorkerInventory(), SomeWorkerInfo()), clean);
+  EXPECT_EQ(detail(v1::CaptureWorkerStatus(),
+                   CaptureWorkerStatus{SomeCapture(), SomeWorker(), CaptureWorkerState::kLost}),
+            clean);
+
+  v1::WorkerInventory worker;
+  ToProto(SomeWorkerInfo(), &worker);
+  worker.set_command("python3\n");
+  worker.set_job("job\r1");
+  worker.set_runtime_version("2\x7f");
+  worker.set_warnings(0, "\t");
+  const auto info = FromProto(worker);
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->command, "python3?");
+  EXPECT_EQ(info->job, "job?1");
+  EXPECT_EQ(info->runtime_version, "2?");
+  EXPECT_THAT(info->warnings, ::testing::ElementsAre("?"));
+
+  v1::CaptureSpec spec;
+  ToProto(SomeSpec(), &spec);
+  spec.set_cause("slow\n");
+  EXPECT_EQ(FromProto(spec)->cause, "slow?");
+}
+
+TEST(ConversionsTest, RefusesByNameWhatAnAgentMayNotCallItself) {
+  const AgentInfo agent{1, "a", "0.1.0", "i-1", "imds", "boot", "host", "trn2"};
+  const auto refused = [&](const std::function<void(v1::AgentHello&)>& change,
+                           const std::string& word) {
+    ExpectRefused<v1::AgentHello>(agent, change, word);
+  };
+  refused([](v1::AgentHello& m) { m.set_agent_id("a\nb"); }, "hello.agent_id has a control");
+  refused([](v1::AgentHello& m) { m.set_host_name("\x1b[2J"); }, "hello.host_name has a control");
+  refused([](v1::AgentHello& m) { m.set_boot_id(std::string(600, 'x')); },
+          "hello.boot_id has 600 bytes");
+}
+
 TEST(ConversionsTest, RefusesByNameWhatNobodyMayAskFor) {
   using Spec = v1::CaptureSpec;
   const auto refused = [](const std::function<void(Spec&)>& change, const std::string& word) {
@@ -346,6 +393,7 @@ TEST(ConversionsTest, RefusesByNameWhatNobodyMayAskFor) {
   };
   refused([](Spec& m) { m.add_neuron_cores(256); }, "spec.neuron_cores has core 256");
   refused([](Spec& m) { m.add_event_types("^"); }, "event type filter");
+  refused([](Spec& m) { m.add_event_types("nrt\x7f"); }, "event type filter");
   refused([](Spec& m) { m.set_ring_events_per_core(1); }, "spec.ring_events_per_core is 1");
   refused([](Spec& m) { m.set_require_percent(101); }, "spec.require_percent is 101");
   refused([](Spec& m) { m.set_mode(static_cast<v1::CaptureMode>(9)); }, "spec.mode");

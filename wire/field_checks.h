@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clean_text.h"
 #include "base/status.h"
 #include "trace/limits.h"
 
@@ -18,18 +20,23 @@ inline absl::Status CheckText(std::string_view field, const std::string& text, s
   return InvalidArgument("{} has {} bytes; the limit is {}", field, text.size(), bytes_max);
 }
 
-// Identities are compared with what comes back, so nothing in them may be what ToProto would not
-// send. That they are UTF-8 the parser has checked.
+// Names are compared with what comes back, so nothing in them may be what ToProto would not send.
+// That they are UTF-8 the parser has checked.
+inline absl::Status CheckName(std::string_view field, const std::string& text, size_t bytes_max) {
+  if (std::any_of(text.begin(), text.end(), IsControl)) {
+    return InvalidArgument("{} has a control character", field);
+  }
+  return CheckText(field, text, bytes_max);
+}
 inline absl::Status CheckIdentityText(std::string_view field, const std::string& text) {
-  const bool has_control = std::any_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-  });
-  if (has_control) return InvalidArgument("{} has a control character", field);
-  return CheckText(field, text, limits::kIdentityStringBytesMax);
+  return CheckName(field, text, limits::kIdentityStringBytesMax);
 }
 
-inline absl::Status CheckDetail(std::string_view field, const std::string& text) {
-  return CheckText(field, text, limits::kDetailBytesMax);
+// Words for people, held as ToProto would send them again: without control characters, since they
+// are logged and shown. Too many are refused.
+inline absl::StatusOr<std::string> TakeDetail(std::string_view field, const std::string& text) {
+  RETURN_IF_ERROR(CheckText(field, text, limits::kDetailBytesMax));
+  return CleanText(text, limits::kDetailBytesMax);
 }
 
 inline absl::Status CheckCount(std::string_view field, int count, int64_t most) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Anything at all as one of the messages that agents, aggregators and operators send each other,
-// the first byte says which. What the door takes makes a message that it takes again, and the same
-// one: so nothing behind the door holds what the next restart, or the other side, would refuse.
+// the first byte says which. What the door takes makes a message that it takes again, as the same
+// value: so nothing behind the door holds what the next restart, or the other side, would refuse.
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstdint>
@@ -26,19 +26,17 @@ void CheckDoor(const std::string& bytes) {
   if (!message.ParseFromString(bytes)) return;
   const auto value = FromProto(message);
   if (!value.ok()) return;
-  Message first;
-  ToProto(*value, &first);
-  const auto again = FromProto(first);
+  Message sent;
+  ToProto(*value, &sent);
+  const auto again = FromProto(sent);
   if (!again.ok()) {
     fprintf(stderr, "taken, and then not: %s\n%s\n", std::string(again.status().message()).c_str(),
-            first.DebugString().c_str());
+            sent.DebugString().c_str());
     abort();
   }
-  Message second;
-  ToProto(*again, &second);
-  if (first.SerializeAsString() != second.SerializeAsString()) {
-    fprintf(stderr, "taken twice, and different:\n%s\n%s\n", first.DebugString().c_str(),
-            second.DebugString().c_str());
+  if (!(*again == *value)) {
+    fprintf(stderr, "taken twice, and different:\n%s\n%s\n", message.DebugString().c_str(),
+            sent.DebugString().c_str());
     abort();
   }
 }

@@ -44,7 +44,7 @@ absl::StatusOr<TriggerRule> FromProto(const v1::TriggerRule& message) {
   }
   RETURN_IF_ERROR(
       CheckCount("trigger.event_types", message.event_types_size(), limits::kSelectionItemsMax));
-  RETURN_IF_ERROR(CheckDetail("trigger.path", message.path()));
+  RETURN_IF_ERROR(CheckName("trigger.path", message.path(), limits::kDetailBytesMax));
   TriggerRule value;
   value.name = message.name();
   value.kind = static_cast<TriggerKind>(message.kind());
@@ -73,11 +73,10 @@ void ToProto(const TriggerFired& value, v1::TriggerFired* message) {
 
 absl::StatusOr<TriggerFired> FromProto(const v1::TriggerFired& message) {
   RETURN_IF_ERROR(CheckIdentityText("trigger_fired.rule", message.rule()));
-  RETURN_IF_ERROR(CheckDetail("trigger_fired.cause", message.cause()));
   RETURN_IF_ERROR(CheckIdentityText("trigger_fired.job", message.job()));
   TriggerFired value;
   value.rule = message.rule();
-  value.cause = message.cause();
+  ASSIGN_OR_RETURN(value.cause, TakeDetail("trigger_fired.cause", message.cause()));
   value.job = message.job();
   ASSIGN_OR_RETURN(value.worker, FromProto(message.worker()));
   value.host_realtime_ns = message.host_realtime_ns();

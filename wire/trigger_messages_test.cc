@@ -63,6 +63,8 @@ TEST(TriggerMessages, HostileRulesAreRefused) {
       HasSubstr("trigger.times_median"));
   EXPECT_THAT(refused([](auto& m) { m.set_path(std::string(5'000, 'x')); }),
               HasSubstr("trigger.path"));
+  EXPECT_THAT(refused([](auto& m) { m.set_path("/tmp/\n"); }),
+              HasSubstr("trigger.path has a control character"));
 }
 
 }  // namespace

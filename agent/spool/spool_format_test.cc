@@ -12,6 +12,7 @@
 #include "agent/spool/segment_reader.h"
 #include "base/crc32c.h"
 #include "base/fake_file_system.h"
+#include "base/fuzz_seed.h"
 #include "trace/stream_cursor.h"
 
 namespace neurontrace {
@@ -213,6 +214,62 @@ TEST(SpoolRunningTest, DamageAtAnyByteIsSeen) {
     EXPECT_FALSE(DecodeSpoolRunning(good.substr(0, at)).ok()) << at;
   }
   EXPECT_FALSE(DecodeSpoolRunning(good + "x").ok());
+}
+
+// `good` with one byte of a text changed and the checksum made right, as a hostile disk has it.
+std::string WithByte(std::string good, std::string_view text, char byte) {
+  const size_t at = good.find(text);
+  EXPECT_NE(at, std::string::npos) << text;
+  good[at] = byte;
+  const size_t checked = good.size() - sizeof(uint32_t);
+  const uint32_t crc = Crc32c(good.data(), checked);
+  std::memcpy(good.data() + checked, &crc, sizeof crc);
+  return good;
+}
+
+// Found by fuzzing: words for people were held as they came, and written without their control
+// characters, so that the file's second reading was not its first.
+TEST(SpoolFilesTest, WordsOfAHostileDiskAreReadAsTheyAreWrittenAgain) {
+  SpoolCursor cursor = Cursor();
+  cursor.streams.rbegin()->second.behind->losses_before[0].detail = "words";
+  const auto read = DecodeSpoolCursor(WithByte(EncodeSpoolCursor(cursor), "words", '\n'));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->streams.rbegin()->second.behind->losses_before[0].detail, "?ords");
+  EXPECT_EQ(*DecodeSpoolCursor(EncodeSpoolCursor(*read)), *read);
+
+  SpoolRunning running = Running();
+  running.captures[Capture()].cause = "words";
+  running.captures[Capture()].event_types = {"nrt_execute"};
+  const std::string good = EncodeSpoolRunning(running);
+  const auto again = DecodeSpoolRunning(WithByte(good, "words", '\x1b'));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->captures.at(Capture()).cause, "?ords");
+  EXPECT_EQ(*DecodeSpoolRunning(EncodeSpoolRunning(*again)), *again);
+  EXPECT_FALSE(DecodeSpoolRunning(WithByte(good, "nrt_execute", '\x7f')).ok());
+}
+
+// Not a test: see base/fuzz_seed.h.
+TEST(SpoolFilesTest, WritesTheFuzzCorpusWhereAsked) {
+  NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
+  const auto write = [](const std::string& name, const std::string& bytes) {
+    WriteFuzzSeed("spool_files_fuzzer", name, bytes);
+  };
+  SpoolCursor cursor = Cursor();
+  cursor.streams.rbegin()->second.behind->losses_before[0].detail = "words";
+  write("cursor_behind", EncodeSpoolCursor(cursor));
+  write("cursor_words", WithByte(EncodeSpoolCursor(cursor), "words", '\n'));
+  SpoolRunning running = Running();
+  CaptureSpec& spec = running.captures[Capture()];
+  spec.job = "job-1";
+  spec.instance_ids = {"i-1"};
+  spec.event_types = {"nrt_execute", "^hardware"};
+  spec.job_facts = {{"slurm", "4711"}};
+  spec.worker_gids = {{0, 7}};
+  spec.labels = {{"ticket", "T-1"}};
+  spec.cause = "words";
+  write("running", EncodeSpoolRunning(running));
+  write("running_words", WithByte(EncodeSpoolRunning(running), "words", '\x1b'));
+  write("running_types", WithByte(EncodeSpoolRunning(running), "nrt_execute", '\x7f'));
 }
 
 TEST(SpoolAggregatorTest, ComesBackOrIsSeenToBeDamaged) {

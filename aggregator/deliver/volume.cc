@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/clean_text.h"
 #include "base/status.h"
 #include "trace/limits.h"
 
@@ -15,7 +16,7 @@ constexpr size_t kPieceBytes = 16u << 20;
 bool IsVolumeNamePart(std::string_view part) {
   if (part.empty() || part == "." || part == ".." || part.size() > kPartBytesMax) return false;
   for (const char c : part) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\\') return false;
+    if (IsControl(c) || c == '\\') return false;
   }
   return true;
 }

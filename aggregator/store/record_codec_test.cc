@@ -12,6 +12,7 @@
 #include "aggregator/store/store_test_support.h"
 #include "aggregator/store/stored_bytes.h"
 #include "aggregator/store/stream_record.h"
+#include "base/fuzz_seed.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -265,15 +266,13 @@ TEST(RecordCodec, CaptureOfVersion1Reads) {
   EXPECT_TRUE(read->agents[1].given_up);
 }
 
-TEST(RecordCodec, AgentAndWorkerReadBack) {
-  const AgentRecord agent{
-      .info = {1, "agent-a", "0.1.0", "i-1", "imds", "boot", "host", "trn2.48xlarge"},
-      .first_seen_realtime_ns = 1,
-      .last_seen_realtime_ns = 2};
-  EXPECT_EQ(DecodeAgentRecord(EncodeAgentRecord(agent)).value(), agent);
-  ExpectNothingElseDecodes(EncodeAgentRecord(agent), [](const std::string& text) {
-    return DecodeAgentRecord(text).status();
-  });
+AgentRecord FullAgent() {
+  return {.info = {1, "agent-a", "0.1.0", "i-1", "imds", "boot", "host", "trn2.48xlarge"},
+          .first_seen_realtime_ns = 1,
+          .last_seen_realtime_ns = 2};
+}
+
+WorkerRecord FullWorker() {
   WorkerRecord worker;
   worker.info.identity = TestStream(0).worker;
   worker.info.state = WorkerState::kStreaming;
@@ -283,6 +282,16 @@ TEST(RecordCodec, AgentAndWorkerReadBack) {
   worker.info.job_facts = {{"label:team", "search"}, {"slurm", "4711"}};
   worker.agent_id = "agent-a";
   worker.last_seen_realtime_ns = 4;
+  return worker;
+}
+
+TEST(RecordCodec, AgentAndWorkerReadBack) {
+  const AgentRecord agent = FullAgent();
+  EXPECT_EQ(DecodeAgentRecord(EncodeAgentRecord(agent)).value(), agent);
+  ExpectNothingElseDecodes(EncodeAgentRecord(agent), [](const std::string& text) {
+    return DecodeAgentRecord(text).status();
+  });
+  const WorkerRecord worker = FullWorker();
   EXPECT_EQ(DecodeWorkerRecord(EncodeWorkerRecord(worker)).value(), worker);
   ExpectNothingElseDecodes(EncodeWorkerRecord(worker), [](const std::string& text) {
     return DecodeWorkerRecord(text).status();
@@ -310,6 +319,19 @@ TEST(RecordCodec, WhatOnlyAnAgentCanSayOfAWorkerIsNotKept) {
   live.info.can_begin_at = true;
   live.info.tap_capture = FullCapture().id;
   EXPECT_EQ(DecodeWorkerRecord(EncodeWorkerRecord(live)).value(), worker);
+}
+
+// Not a test: see base/fuzz_seed.h. What stands before a row is the family's number and the length
+// of the key.
+TEST(RecordCodec, WritesTheFuzzCorpusWhereAsked) {
+  NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
+  const auto write = [](const std::string& name, char family, const std::string& row) {
+    WriteFuzzSeed("store_rows_fuzzer", name, std::string{family, '\0'} + row);
+  };
+  write("capture", 0, EncodeCaptureRecord(FullCapture()));
+  write("agent", 1, EncodeAgentRecord(FullAgent()));
+  write("worker", 2, EncodeWorkerRecord(FullWorker()));
+  write("stream", 3, EncodeStreamRecord(FullStream()));
 }
 
 class ChunkIndexValue : public ::testing::Test {

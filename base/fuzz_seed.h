@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests that make inputs for a fuzzer's kept corpus out of what they test: with
+// NEURONTRACE_WRITE_FUZZ_CORPUS=tests/fuzz_corpus they write them, else they are skipped. One test
+// of a program at a time.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace neurontrace {
+
+inline constexpr char kFuzzCorpusVariable[] = "NEURONTRACE_WRITE_FUZZ_CORPUS";
+
+inline bool WantsFuzzSeeds() { return std::getenv(kFuzzCorpusVariable) != nullptr; }
+
+// As FUZZER/NAME of the corpus.
+inline void WriteFuzzSeed(const std::string& fuzzer, const std::string& name,
+                          std::string_view bytes) {
+  const std::filesystem::path directory =
+      std::filesystem::path(std::getenv(kFuzzCorpusVariable)) / fuzzer;
+  std::filesystem::create_directories(directory);
+  std::ofstream file(directory / name, std::ios::binary);
+  file << bytes;
+  ASSERT_TRUE(file.flush()) << directory / name;
+}
+
+}  // namespace neurontrace
+
+// In the tests that write them.
+#define NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED()                           \
+  if (!::neurontrace::WantsFuzzSeeds()) {                                \
+    GTEST_SKIP() << ::neurontrace::kFuzzCorpusVariable << " is not set"; \
+  }

@@ -34,7 +34,7 @@ static_assert(kRecordHeaderBytes + kKeyBytes + kValueBytesMax < kWindowBytes);
 class Window {
  public:
   Window(rocksdb::SequentialFile& file, std::string doing)
-      : file_(file), doing_(std::move(doing)), scratch_(size_t{1} << 20, '\0') {}
+      : file_(file), doing_(std::move(doing)), scratch_(size_t{128} << 10, '\0') {}
 
   // Sees to it that `bytes` can be seen, or as many as there are.
   absl::Status Want(size_t bytes) {

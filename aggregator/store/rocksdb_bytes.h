@@ -21,4 +21,7 @@ constexpr uint32_t UnmaskCrc(uint32_t masked) {
   return (rotated >> 17) | (rotated << 15);
 }
 
+// The way there.
+constexpr uint32_t MaskCrc(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
+
 }  // namespace neurontrace

@@ -32,8 +32,13 @@ bool IsFragment(std::string_view block, size_t at) {
 // One log file, block by block.
 class LogScan {
  public:
-  LogScan(std::string file, const VisitBatch& visit, std::vector<WalDamage>& damage)
-      : file_(std::move(file)), visit_(visit), damage_(damage), first_damage_(damage.size()) {}
+  LogScan(std::string file, const VisitBatch& visit, size_t record_bytes_max,
+          std::vector<WalDamage>& damage)
+      : file_(std::move(file)),
+        visit_(visit),
+        record_bytes_max_(record_bytes_max),
+        damage_(damage),
+        followed_(damage.size()) {}
 
   absl::Status Block(std::string_view block) {
     const uint64_t block_at = offset_;
@@ -73,25 +78,34 @@ class LogScan {
       record_at_ = at;
       in_record_ = type == kFirst;
     } else if (in_record_) {
+      if (record_.size() + bytes.size() > record_bytes_max_) {
+        Damaged(record_at_);
+        return absl::OkStatus();
+      }
       record_.append(bytes);
       in_record_ = type == kMiddle;
     } else {
       return absl::OkStatus();  // the rest of one whose beginning was damaged
     }
     if (in_record_) return absl::OkStatus();
-    for (size_t i = first_damage_; i < damage_.size(); ++i) damage_[i].records_follow = true;
+    for (; followed_ < damage_.size(); ++followed_) damage_[followed_].records_follow = true;
     return visit_(record_);
   }
 
   void Damaged(uint64_t at) {
     in_record_ = false;
-    damage_.push_back({.file = file_, .offset = at});
+    if (damage_.size() < limits::kWalDamageNamedMax) {
+      damage_.push_back({.file = file_, .offset = at});
+    } else {
+      ++damage_.back().further;
+    }
   }
 
   const std::string file_;
   const VisitBatch& visit_;
+  const size_t record_bytes_max_;
   std::vector<WalDamage>& damage_;
-  const size_t first_damage_;
+  size_t followed_;  // of `damage_`, those of other logs and those that records follow
   uint64_t offset_ = 0;
   std::string record_;
   uint64_t record_at_ = 0;
@@ -99,11 +113,12 @@ class LogScan {
 };
 
 absl::Status ScanLog(const std::string& path, const std::string& name, rocksdb::Env& env,
-                     const VisitBatch& visit, std::vector<WalDamage>& damage) {
+                     const VisitBatch& visit, size_t record_bytes_max,
+                     std::vector<WalDamage>& damage) {
   const std::string doing = fmt::format("reading {}/{}", path, name);
   std::unique_ptr<rocksdb::SequentialFile> file;
   RETURN_IF_ERROR(FromRocksDb(env.NewSequentialFile(path + "/" + name, &file, {}), doing));
-  LogScan scan(name, visit, damage);
+  LogScan scan(name, visit, record_bytes_max, damage);
   std::string buffer(kBlockBytes, '\0');
   while (true) {
     rocksdb::Slice block;
@@ -148,8 +163,7 @@ class LogWriter {
     fragment[4] = static_cast<char>(bytes.size() & 0xff);
     fragment[5] = static_cast<char>(bytes.size() >> 8);
     fragment[6] = static_cast<char>(type);
-    const uint32_t crc = Crc32c(fragment.data() + 6, bytes.size() + 1);
-    const uint32_t masked = ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+    const uint32_t masked = MaskCrc(Crc32c(fragment.data() + 6, bytes.size() + 1));
     for (int i = 0; i < 4; ++i) fragment[i] = static_cast<char>((masked >> (8 * i)) & 0xff);
     return fragment;
   }
@@ -177,15 +191,20 @@ absl::StatusOr<std::vector<std::string>> LogsIn(const std::string& path, rocksdb
 }  // namespace
 
 std::string WalDamage::ToString() const {
-  return fmt::format("{} at byte {}: {}", file, offset,
-                     records_follow ? "damaged in the middle" : "the last write is torn");
+  std::string text =
+      fmt::format("{} at byte {}: {}", file, offset,
+                  records_follow ? "damaged in the middle" : "the last write is torn");
+  if (further > 0) text += fmt::format(", and {} further places", further);
+  return text;
 }
 
 absl::StatusOr<std::vector<WalDamage>> ScanWal(const std::string& path, rocksdb::Env& env,
-                                               const VisitBatch& visit) {
+                                               const VisitBatch& visit, size_t record_bytes_max) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, LogsIn(path, env));
   std::vector<WalDamage> damage;
-  for (const std::string& name : names) RETURN_IF_ERROR(ScanLog(path, name, env, visit, damage));
+  for (const std::string& name : names) {
+    RETURN_IF_ERROR(ScanLog(path, name, env, visit, record_bytes_max, damage));
+  }
   return damage;
 }
 
@@ -194,7 +213,7 @@ absl::Status RewriteDamagedLogs(const std::string& path, rocksdb::Env& env) {
   for (const std::string& name : names) {
     std::vector<WalDamage> damage;
     const auto pass = [](std::string_view) { return absl::OkStatus(); };
-    RETURN_IF_ERROR(ScanLog(path, name, env, pass, damage));
+    RETURN_IF_ERROR(ScanLog(path, name, env, pass, limits::kWalRecordBytesMax, damage));
     if (damage.empty()) continue;
     const std::string file = path + "/" + name;
     const std::string doing = fmt::format("rewriting {}", file);
@@ -203,7 +222,8 @@ absl::Status RewriteDamagedLogs(const std::string& path, rocksdb::Env& env) {
     LogWriter writer(*out);
     RETURN_IF_ERROR(ScanLog(
         path, name, env,
-        [&](std::string_view batch) { return FromRocksDb(writer.Add(batch), doing); }, damage));
+        [&](std::string_view batch) { return FromRocksDb(writer.Add(batch), doing); },
+        limits::kWalRecordBytesMax, damage));
     RETURN_IF_ERROR(FromRocksDb(out->Sync(), doing));
     RETURN_IF_ERROR(FromRocksDb(out->Close(), doing));
     // The log is never away: the damaged one gets a second name, then the whole one takes the

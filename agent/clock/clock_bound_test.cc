@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/fake_file_system.h"
+#include "base/fuzz_seed.h"
 
 namespace neurontrace {
 namespace {
@@ -28,10 +29,13 @@ struct Fields {
 };
 static_assert(sizeof(Fields) == 80);
 
+std::string MemoryOf(const Fields& fields) {
+  return std::string(reinterpret_cast<const char*>(&fields), sizeof(fields));
+}
+
 absl::StatusOr<ClockBoundPromise> ReadBack(const Fields& fields) {
   FakeFileSystem files;
-  files.SetContents(ClockBoundMemory::kPath,
-                    std::string(reinterpret_cast<const char*>(&fields), sizeof(fields)));
+  files.SetContents(ClockBoundMemory::kPath, MemoryOf(fields));
   return ClockBoundMemory::Read(files, ClockBoundMemory::kPath);
 }
 
@@ -91,6 +95,12 @@ TEST(ClockBound, RefusesWhatMakesNoSense) {
   files.SetContents(ClockBoundMemory::kPath, "short");
   EXPECT_TRUE(
       absl::IsInvalidArgument(ClockBoundMemory::Read(files, ClockBoundMemory::kPath).status()));
+}
+
+// Not a test: see base/fuzz_seed.h. The first byte is the fuzzer's own.
+TEST(ClockBound, WritesTheFuzzCorpusWhereAsked) {
+  NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
+  WriteFuzzSeed("clock_pages_fuzzer", "clock_bound", '\0' + MemoryOf({}));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/fake_file_system.h"
+#include "base/fuzz_seed.h"
 
 namespace neurontrace {
 namespace {
@@ -39,6 +40,12 @@ TEST(VmClock, SaysNothingWhileItIsBeingWritten) {
   auto clock = VmClock::Open(files, VmClock::kPath);
   ASSERT_TRUE(clock.ok());
   EXPECT_EQ(clock->DisruptionMarker(), std::nullopt);
+}
+
+// Not a test: see base/fuzz_seed.h. The first byte is the fuzzer's own.
+TEST(VmClock, WritesTheFuzzCorpusWhereAsked) {
+  NT_SKIP_UNLESS_FUZZ_SEEDS_ARE_WANTED();
+  WriteFuzzSeed("clock_pages_fuzzer", "vm_clock", '\1' + Page(2, 7));
 }
 
 TEST(VmClock, RefusesWhatIsNoPage) {

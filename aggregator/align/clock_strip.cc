@@ -24,7 +24,9 @@ class WidthGate {
     Admits(point);
   }
   bool Admits(const StripPoint& point) {
-    return Admits(point.possible.width(), possible_) & Admits(point.likely.width(), likely_);
+    const bool possible = Admits(point.possible.width(), possible_);
+    const bool likely = Admits(point.likely.width(), likely_);
+    return possible && likely;  // both have been widened
   }
 
  private:

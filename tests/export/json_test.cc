@@ -376,11 +376,13 @@ TEST_F(JsonTest, TellsTheCertificateWithTheVendorsSentence) {
 }
 
 TEST(JsonTextTest, KnowsJsonFromWhatIsNone) {
-  for (const char* text : {"0", "-1.5e+3", "[]", " [1, {\"a\": null}] ", "\"\\u00e9\"", "true"}) {
+  for (const char* text : {"0", "-1.5e+3", "[]", " [1, {\"a\": null}] ", "\"\\u00e9\"", "true",
+                           "\"\\ud83d\\ude00\""}) {
     EXPECT_TRUE(IsJson(text)) << text;
   }
-  for (const char* text : {"", "01", "1.", "[1,]", "{\"a\"}", "{a:1}", "\"", "nul", "1 2",
-                           "\"\x01\"", "\"\xff\"", "[1}", "-", "\"\\x\""}) {
+  for (const char* text :
+       {"", "01", "1.", "[1,]", "{\"a\"}", "{a:1}", "\"", "nul", "1 2", "\"\x01\"", "\"\xff\"",
+        "[1}", "-", "\"\\x\"", "\"\\u12\"", "\"\\ud83d\"", "\"\\ude00\"", "\"\\ud83d\\u0041\""}) {
     EXPECT_FALSE(IsJson(text)) << text;
   }
   EXPECT_FALSE(IsJson(std::string(1'000, '[') + std::string(1'000, ']')));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/export/json/json_text.h"
 
+#include <charconv>
+#include <optional>
+
 #include "absl/strings/ascii.h"
 #include "base/clean_text.h"
 #include "base/json_string.h"
@@ -67,11 +70,26 @@ class Checker {
       if (is_known) text_.remove_prefix(1);
       return is_known;
     }
-    for (int i = 0; i < 4; ++i) {
-      if (text_.empty() || !absl::ascii_isxdigit(text_.front())) return false;
-      text_.remove_prefix(1);
-    }
-    return true;
+    // Half of a surrogate pair is no character, and many readers refuse it.
+    const std::optional<uint32_t> unit = CodeUnit();
+    if (!unit || IsBetween(*unit, 0xdc00, 0xdfff)) return false;
+    if (!IsBetween(*unit, 0xd800, 0xdbff)) return true;
+    if (!Take("\\u")) return false;
+    const std::optional<uint32_t> second = CodeUnit();
+    return second && IsBetween(*second, 0xdc00, 0xdfff);
+  }
+  static bool IsBetween(uint32_t value, uint32_t first, uint32_t last) {
+    return value >= first && value <= last;
+  }
+  std::optional<uint32_t> CodeUnit() {
+    constexpr size_t kDigits = 4;
+    const std::string_view digits = text_.substr(0, kDigits);
+    uint32_t unit = 0;
+    const auto [rest, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), unit, 16);
+    if (error != std::errc() || rest != digits.data() + kDigits) return std::nullopt;
+    text_.remove_prefix(kDigits);
+    return unit;
   }
   bool String() {
     if (!Take('"')) return false;

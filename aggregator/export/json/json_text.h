@@ -10,7 +10,8 @@
 
 namespace neurontrace {
 
-// True where `text` is exactly one JSON value (RFC 8259) of valid UTF-8, nested at most 64 deep.
+// True where `text` is exactly one JSON value (RFC 8259) of valid UTF-8, nested at most 64 deep and
+// without halves of surrogate pairs.
 // What a chunk calls JSON need not be.
 bool IsJson(std::string_view text);
 

@@ -40,6 +40,7 @@ class FakeTaskRunner final : public TaskRunner {
     }
     clock_.AdvanceNs(end - clock_.MonotonicNs());
   }
+  size_t watches() const { return watches_.size(); }
   // As if `fd` had become readable.
   void FireWatch(int fd) {
     const auto it = watches_.find(fd);

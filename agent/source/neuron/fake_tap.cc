@@ -78,7 +78,7 @@ UniqueFd FakeTap::Connect(const CaptureId& running) {
   rights->cmsg_level = SOL_SOCKET;
   rights->cmsg_type = SCM_RIGHTS;
   rights->cmsg_len = CMSG_LEN(2 * sizeof(int));
-  const int passed[2] = {memfd_.get(), agent_wake.get()};
+  const int passed[2] = {memfd_.get(), wake_to_pass < 0 ? agent_wake.get() : wake_to_pass};
   std::memcpy(CMSG_DATA(rights), passed, sizeof passed);
   Check(sendmsg(socket_.get(), &message, 0) == sizeof hello);
   return UniqueFd(pair[1]);

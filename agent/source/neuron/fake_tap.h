@@ -66,6 +66,7 @@ class FakeTap {
 
   // Of the memory file; set before Connect.
   void Seal(int seals);
+  int wake_to_pass = -1;  // of the test, in place of the end of a socket pair; before Connect
 
  private:
   UniqueFd memfd_;

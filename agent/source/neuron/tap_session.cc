@@ -33,6 +33,13 @@ CaptureId ToCaptureId(const uint8_t (&bytes)[kTapCaptureIdBytes]) {
   return *CaptureId::FromBytes({reinterpret_cast<const char*>(bytes), sizeof bytes});
 }
 
+// A socket of a peer may have been told to wait, when it is closed for the last time, until what
+// was sent on it is taken: for as long as the peer likes, and with the agent.
+void CloseWithoutWaiting(int fd) {
+  constexpr linger kNever = {};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &kNever, sizeof kNever);  // not for what is no socket
+}
+
 // Takes over every descriptor that came with a message.
 std::vector<UniqueFd> TakeDescriptors(msghdr& message) {
   std::vector<UniqueFd> taken;
@@ -42,15 +49,21 @@ std::vector<UniqueFd> TakeDescriptors(msghdr& message) {
     for (size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      CloseWithoutWaiting(fd);
       taken.emplace_back(fd);
     }
   }
   return taken;
 }
 
-bool IsSocket(int fd) {
-  struct stat about = {};
-  return fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode);
+// As a tap makes them. Of others, as of TCP's, it cannot be known what reading them does.
+bool IsPacketSocket(int fd) {
+  const auto is = [fd](int option, int wanted) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 && value == wanted;
+  };
+  return is(SO_DOMAIN, AF_UNIX) && is(SO_TYPE, SOCK_SEQPACKET);
 }
 
 std::optional<ucred> ReadPeer(int socket) {
@@ -104,8 +117,10 @@ absl::StatusOr<bool> TapSession::ReadMessage() {
   message.msg_controllen = sizeof control;
   const ssize_t size = recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (size <= 0) return Unavailable("the tap hung up");
+  if (size < 0) return Unavailable("the tap hung up");
+  // Before all else: an empty message has descriptors, too.
   std::vector<UniqueFd> descriptors = TakeDescriptors(message);
+  if (size == 0) return Unavailable("the tap hung up");
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     return InvalidArgument("the tap sent a message that is too long");
   }
@@ -147,8 +162,8 @@ absl::Status TapSession::TakeGreeting(const char* data, size_t size,
   if (descriptors.size() != 2) {
     return InvalidArgument("the tap's HELLO came with {} descriptors, not 2", descriptors.size());
   }
-  if (!IsSocket(descriptors[1].get())) {
-    return InvalidArgument("the tap's wake descriptor is no socket");
+  if (!IsPacketSocket(descriptors[1].get())) {
+    return InvalidArgument("the tap's wake descriptor is no AF_UNIX socket of packets");
   }
   std::memcpy(&hello, data, sizeof hello);
   TapGreeting greeting;

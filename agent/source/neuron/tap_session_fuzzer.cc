@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any packets as what a tap says at the agent's socket, with any number of descriptors: mode,
-// length and bytes of each. No crash, no descriptor left open, and what a listener hears is clean.
+// length (two bytes) and bytes of each. No crash, no descriptor left open, and what a listener
+// hears is clean.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -74,14 +76,16 @@ void SendPacket(int socket, std::vector<char> bytes, uint8_t mode) {
   sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-int LowestFreeDescriptor() {
-  const int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-  close(fd);
-  return fd;
+// Of the first ones: a new one is the lowest that is free, and a run has few at once.
+constexpr int kDescriptorsLookedAt = 64;
+std::bitset<kDescriptorsLookedAt> OpenDescriptors() {
+  std::bitset<kDescriptorsLookedAt> open;
+  for (int fd = 0; fd < kDescriptorsLookedAt; ++fd) open[fd] = fcntl(fd, F_GETFD) >= 0;
+  return open;
 }
 
 void Fuzz(std::string_view data) {
-  const int before = LowestFreeDescriptor();
+  const std::bitset<kDescriptorsLookedAt> before = OpenDescriptors();
   {
     int pair[2];
     Check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
@@ -90,16 +94,18 @@ void Fuzz(std::string_view data) {
     FakeTaskRunner runner(clock);
     Ear ear;
     TapSession session(UniqueFd(pair[1]), runner, clock, ear);
-    while (!ear.closed && data.size() > 2) {
+    constexpr size_t kBefore = 3;
+    while (!ear.closed && data.size() >= kBefore) {
       const auto mode = static_cast<uint8_t>(data[0]);
-      const size_t bytes = std::min<size_t>(static_cast<uint8_t>(data[1]), data.size() - 2);
-      SendPacket(tap.get(), {data.begin() + 2, data.begin() + 2 + static_cast<ptrdiff_t>(bytes)},
-                 mode);
-      data.remove_prefix(2 + bytes);
+      const auto length =
+          static_cast<size_t>(static_cast<uint8_t>(data[1]) | static_cast<uint8_t>(data[2]) << 8);
+      const std::string_view bytes = data.substr(kBefore, length);
+      SendPacket(tap.get(), {bytes.begin(), bytes.end()}, mode);
+      data.remove_prefix(kBefore + bytes.size());
       runner.FireWatch(pair[1]);
     }
   }
-  Check(LowestFreeDescriptor() == before);
+  Check(OpenDescriptors() == before);
 }
 
 }  // namespace

@@ -169,8 +169,9 @@ void TapSource::OnWake(TapSession* session) {
     size = recv(connection.wake.get(), data, sizeof data, MSG_DONTWAIT);
     if (size <= 0) break;
   }
-  if (size == 0) {
-    // Closed while the connection lives: the timer reads on.
+  if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) {
+    // Closed while the connection lives, or never connected, which is readable for ever: the timer
+    // reads on.
     runner_.RemoveReadableWatch(connection.wake.get());
     connection.wake.Close();
   }

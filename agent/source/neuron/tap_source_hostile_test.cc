@@ -5,6 +5,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+
 #include "agent/source/neuron/tap_source_fixture.h"
 #include "trace/limits.h"
 
@@ -41,6 +45,71 @@ TEST_F(TapSourceHostileTest, RefusesABufferThatCouldShrink) {
   runner_.FireWatch(fd);
   EXPECT_EQ(metrics_.taps_refused.load(), 1u);
   EXPECT_TRUE(listener_.workers.empty());
+}
+
+size_t OpenDescriptors() {
+  const std::filesystem::directory_iterator open("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(open), end(open)));
+}
+
+// A packet without a byte, with three descriptors.
+void SendEmptyPacket(int socket) {
+  iovec nothing = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(3 * sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &nothing;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(3 * sizeof(int));
+  const int passed[3] = {socket, socket, socket};
+  std::memcpy(CMSG_DATA(rights), passed, sizeof passed);
+  ASSERT_EQ(sendmsg(socket, &message, 0), 0);
+}
+
+TEST_F(TapSourceHostileTest, ClosesWhatComesWithAnEmptyPacket) {
+  const size_t before = OpenDescriptors();
+  for (int i = 0; i < 3; ++i) {
+    int pair[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+    const UniqueFd hostile(pair[0]);
+    source_->AddConnection(UniqueFd(pair[1]));
+    SendEmptyPacket(hostile.get());
+    runner_.FireWatch(pair[1]);
+  }
+  EXPECT_EQ(OpenDescriptors(), before);
+}
+
+TEST_F(TapSourceHostileTest, TakesNoWakeDescriptorThatMayWaitWhenItIsClosed) {
+  const UniqueFd tcp(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_TRUE(tcp.valid());
+  linger wait = {.l_onoff = 1, .l_linger = 1'000'000};
+  ASSERT_EQ(setsockopt(tcp.get(), SOL_SOCKET, SO_LINGER, &wait, sizeof wait), 0);
+  tap_.wake_to_pass = tcp.get();
+  Connect();
+  EXPECT_EQ(metrics_.taps_refused.load(), 1u);
+  EXPECT_TRUE(listener_.workers.empty());
+  socklen_t size = sizeof wait;
+  ASSERT_EQ(getsockopt(tcp.get(), SOL_SOCKET, SO_LINGER, &wait, &size), 0);
+  EXPECT_EQ(wait.l_onoff, 0);
+}
+
+TEST_F(TapSourceHostileTest, LetsGoOfAWakeDescriptorThatIsNeverQuiet) {
+  const UniqueFd unconnected(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  tap_.wake_to_pass = unconnected.get();
+  const size_t open = OpenDescriptors();
+  Connect();
+  ASSERT_THAT(listener_.workers, SizeIs(1));
+  ASSERT_EQ(runner_.watches(), 2u) << "its socket, and its wake descriptor";
+  for (size_t fd = 0; fd <= open + 2; ++fd) runner_.FireWatch(static_cast<int>(fd));
+  EXPECT_EQ(runner_.watches(), 1u);
+  StartAndRecord();
+  tap_.WriteDocument(Document(0, 0, 2), capture_);
+  Pass(1'000);
+  EXPECT_THAT(sink_.Events(), SizeIs(2)) << "the timer reads on";
 }
 
 TEST_F(TapSourceHostileTest, DisconnectsATapThatSendsNonsense) {

@@ -10,6 +10,7 @@
 #include "trace/stream_cursor.h"
 #include "wire/agent_hello.h"
 #include "wire/conversions.h"
+#include "wire/field_checks.h"
 #include "wire/trigger_messages.h"
 
 namespace neurontrace {
@@ -29,9 +30,10 @@ absl::StatusOr<CaptureResume> FromMessage(const v1::StartCaptureOrder& order) {
 absl::StatusOr<Welcome> FromMessage(const v1::Welcome& message) {
   Welcome welcome;
   welcome.protocol_version = message.protocol_version();
-  welcome.aggregator_id = message.aggregator_id().substr(0, limits::kIdentityStringBytesMax);
-  welcome.aggregator_version =
-      message.aggregator_version().substr(0, limits::kIdentityStringBytesMax);
+  RETURN_IF_ERROR(CheckIdentityText("welcome.aggregator_id", message.aggregator_id()));
+  RETURN_IF_ERROR(CheckIdentityText("welcome.aggregator_version", message.aggregator_version()));
+  welcome.aggregator_id = message.aggregator_id();
+  welcome.aggregator_version = message.aggregator_version();
   for (const v1::CaptureResume& capture : message.captures()) {
     ASSIGN_OR_RETURN(CaptureResume resume, FromMessage(capture.start()));
     resume.stopping = capture.stopping();

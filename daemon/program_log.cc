@@ -50,7 +50,7 @@ class JsonFormatter final : public spdlog::formatter {
                        line);
     }
     line += R"(,"message":)";
-    AppendJsonString(CleanText(View(message.payload), limits::kLogLineBytesMax), line);
+    AppendJsonString(View(message.payload), line);
     line += "}\n";
     out.append(line.data(), line.data() + line.size());
   }
@@ -92,10 +92,10 @@ class ProgramLog::Sink final : public spdlog::sinks::base_sink<std::mutex> {
 
  private:
   void Write(const spdlog::details::log_msg& message) {
+    // Lines quote what others say, who could begin one of their own, or move a terminal's cursor.
+    const std::string clean = CleanText(View(message.payload), limits::kLogLineBytesMax);
     spdlog::details::log_msg fit = message;
-    if (fit.payload.size() > limits::kLogLineBytesMax) {
-      fit.payload = {fit.payload.data(), limits::kLogLineBytesMax};
-    }
+    fit.payload = clean;
     stderr_.log(fit);
     if (fit.level >= spdlog::level::warn) warnings_.log(fit);
   }

@@ -37,6 +37,14 @@ TEST_F(ProgramLogTest, WritesTextUnlessToldOtherwise) {
               MatchesRegex(R"(\[[-0-9]+ [:.0-9]+\] \[agent\] \[warning\] disk full.)"));
 }
 
+TEST_F(ProgramLogTest, NobodyQuotedBeginsALine) {
+  testing::internal::CaptureStderr();
+  spdlog::warn("it belongs to agent {}", "a\n[now] [agent] [info] forged \x1b[31m\xff");
+  const std::string written = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(written, EndsWith("agent a?[now] [agent] [info] forged ?[31m?\n"));
+  EXPECT_THAT(log_.RecentWarnings(), ElementsAre(EndsWith("forged ?[31m?")));
+}
+
 TEST_F(ProgramLogTest, WritesAnObjectALine) {
   log_.SetFormat(LogFormat::kJson);
   testing::internal::CaptureStderr();

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "base/clean_text.h"
 #include "base/status.h"
 #include "trace/limits.h"
 
@@ -67,7 +68,7 @@ std::string CaptureId::ToString() const {
 std::string ToString(const WorkerIdentity& worker) {
   std::string text = fmt::format("{} pid {}", worker.instance_id, worker.pid);
   if (!worker.container_id.empty()) {
-    text += fmt::format(" container {}", worker.container_id.substr(0, 12));
+    text += fmt::format(" container {}", CleanText(worker.container_id, 12));
   }
   return text;
 }

@@ -40,5 +40,12 @@ TEST(CaptureId, RefusesWhatIsNotOne) {
   EXPECT_EQ(CaptureId::FromBytes("short").status().message(), "a capture id has 16 bytes, not 5");
 }
 
+// Warnings name workers by it, and a message with half a character is refused as a whole.
+TEST(WorkerIdentityTest, AContainerIsNamedByWholeCharacters) {
+  const WorkerIdentity worker{
+      .instance_id = "i-1", .pid = 7, .container_id = "01234567890\xc3\xa9"};
+  EXPECT_EQ(ToString(worker), "i-1 pid 7 container 01234567890");
+}
+
 }  // namespace
 }  // namespace neurontrace

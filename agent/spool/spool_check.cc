@@ -8,6 +8,7 @@
 #include "agent/spool/segment_reader.h"
 #include "agent/spool/spool_disk.h"
 #include "agent/spool/spool_format.h"
+#include "base/clean_text.h"
 #include "base/json_string.h"
 #include "base/status.h"
 #include "trace/limits.h"
@@ -38,7 +39,7 @@ absl::Status CheckSegment(FileSystem& files, const std::string& path,
     report.events += header->event_count;
   };
   ASSIGN_OR_RETURN(const SegmentSummary summary, ReadSegment(*file, visit));
-  report.agent_id = summary.header.agent_id;
+  report.agent_id = CleanText(summary.header.agent_id, limits::kIdentityStringBytesMax);
   report.bytes = summary.file_bytes;
   report.damaged_places = summary.damaged_places;
   report.torn_bytes = summary.torn_bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anything at all as a segment, a cursor file and a `running` file, with checksums made right so
-// that mutations get past them. What is read must keep its promises: records lie one behind the
-// other within the file, and a cursor makes the same file again.
+// Anything at all as a segment, a cursor, a `running` and an `aggregator` file, with checksums made
+// right so that mutations get past them. What is read must keep its promises: records lie one
+// behind the other within the file, and the other files make the same ones again.
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstdio>
@@ -48,6 +48,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto running = DecodeSpoolRunning(cursor_bytes); running.ok()) {
     const auto again = DecodeSpoolRunning(EncodeSpoolRunning(*running));
     Check(again.ok() && *again == *running, "what goes on makes the same file again");
+  }
+
+  if (const auto aggregator = DecodeSpoolAggregator(cursor_bytes); aggregator.ok()) {
+    Check(DecodeSpoolAggregator(EncodeSpoolAggregator(*aggregator)) == aggregator,
+          "an aggregator's name is the same again");
   }
 
   uint32_t header_bytes = 0;

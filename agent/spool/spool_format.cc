@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/clean_text.h"
 #include "base/crc32c.h"
 #include "base/status.h"
 #include "neurontrace/v1/agent_gateway.pb.h"
@@ -303,6 +304,9 @@ absl::StatusOr<std::string> DecodeSpoolAggregator(std::string_view bytes) {
   const std::string_view id = reader.TakeBytes(reader.Take<uint32_t>());
   reader.TakeBytes(kChecksumBytes);
   if (!reader.good() || !reader.at_end()) return DataLoss("its length is not what it says");
+  if (CleanText(id, limits::kIdentityStringBytesMax) != id) {
+    return DataLoss("the aggregator's name is none");
+  }
   return std::string(id);
 }
 

@@ -275,6 +275,10 @@ TEST(SpoolFilesTest, WritesTheFuzzCorpusWhereAsked) {
 TEST(SpoolAggregatorTest, ComesBackOrIsSeenToBeDamaged) {
   const std::string good = EncodeSpoolAggregator("agg-1");
   EXPECT_EQ(*DecodeSpoolAggregator(good), "agg-1");
+  for (const std::string& id : {std::string("a\x1b[2J"), std::string("\xff"),
+                                std::string(limits::kIdentityStringBytesMax + 1, 'x')}) {
+    EXPECT_TRUE(absl::IsDataLoss(DecodeSpoolAggregator(EncodeSpoolAggregator(id)).status()));
+  }
   for (size_t at = 0; at < good.size(); ++at) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 0x10);

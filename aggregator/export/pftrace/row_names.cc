@@ -5,12 +5,14 @@
 
 #include <algorithm>
 
+#include "base/clean_text.h"
+
 namespace neurontrace {
 
 std::string DisambiguatedLabel(const std::string& label, const WorkerIdentity& worker) {
   return worker.container_id.empty()
              ? fmt::format("{}-start{}", label, worker.start_time_ticks)
-             : fmt::format("{}-container {}", label, worker.container_id.substr(0, 12));
+             : fmt::format("{}-container {}", label, CleanText(worker.container_id, 12));
 }
 
 std::string ThreadName(const std::string& thread_id) {

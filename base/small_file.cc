@@ -9,13 +9,14 @@
 #include <cstring>
 
 #include "base/status.h"
+#include "base/time_units.h"
 #include "base/unique_fd.h"
 
 namespace neurontrace {
 namespace {
 
 // The coarsest clock of a file system that is met: FAT's.
-constexpr int64_t kTickNs = 2'000'000'000;
+constexpr uint64_t kTickNs = 2 * kNsPerSecond;
 
 }  // namespace
 
@@ -42,7 +43,7 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_
 }
 
 bool FileMark::WasYoungAt(uint64_t read_realtime_ns) const {
-  return static_cast<int64_t>(read_realtime_ns) - changed_ns < kTickNs;
+  return changed_ns > read_realtime_ns || read_realtime_ns - changed_ns < kTickNs;
 }
 
 FileMark MarkOf(const std::string& path) {
@@ -51,7 +52,9 @@ FileMark MarkOf(const std::string& path) {
   return {.device = about.st_dev,
           .inode = about.st_ino,
           .bytes = about.st_size,
-          .changed_ns = about.st_mtim.tv_sec * 1'000'000'000 + about.st_mtim.tv_nsec};
+          // Of a file that says it is of before 1970 or of after 2554 any number will do.
+          .changed_ns = static_cast<uint64_t>(about.st_mtim.tv_sec) * kNsPerSecond +
+                        static_cast<uint64_t>(about.st_mtim.tv_nsec)};
 }
 
 bool WatchedFile::MayBeNew() {

@@ -23,8 +23,8 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_
 struct FileMark {
   uint64_t device = 0;
   uint64_t inode = 0;
-  int64_t bytes = -1;      // -1: it is not there
-  int64_t changed_ns = 0;  // CLOCK_REALTIME of its file system
+  int64_t bytes = -1;       // -1: it is not there
+  uint64_t changed_ns = 0;  // CLOCK_REALTIME of its file system
 
   // Whether the file, read at `read_realtime_ns`, could have been written again within a tick of
   // its file system's clock, so that an equal mark proves nothing.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 #include "base/status.h"
 
@@ -18,6 +19,9 @@ constexpr size_t kHeadersMax = 4096;
 constexpr size_t kInterpreterBytesMax = 4096;
 constexpr size_t kConstantBytesMax = 256;
 constexpr size_t kVersionsMax = 4096;
+// Of all names together: what one table of strings may have. Names may share the ends of others in
+// it, and those of a real library hardly do.
+constexpr uint64_t kNamesBytesMax = kTableBytesMax;
 
 class Reader {
  public:
@@ -37,6 +41,14 @@ class Reader {
     if (count != 0) std::memcpy(table.data(), data.data(), data.size());
     return table;
   }
+  // A name in a table of strings; empty where it lies outside.
+  absl::StatusOr<std::string> Name(const std::string& strings, uint64_t at) {
+    if (at >= strings.size()) return "";
+    const size_t bytes = std::min(strings.find('\0', at), strings.size()) - at;
+    names_bytes_ += bytes;
+    if (names_bytes_ > kNamesBytesMax) return Damaged("its names are larger than any table");
+    return strings.substr(at, bytes);
+  }
   absl::Status Damaged(const char* why) const {
     return InvalidArgument("{} is no sound ELF file: {}", path_, why);
   }
@@ -44,12 +56,8 @@ class Reader {
  private:
   HostView& host_;
   const std::string& path_;
+  uint64_t names_bytes_ = 0;
 };
-
-std::string TextAt(const std::string& strings, uint64_t at) {
-  if (at >= strings.size()) return "";
-  return strings.substr(at, strings.find('\0', at) - at);
-}
 
 absl::Status ReadVersions(Reader& reader, const Elf64_Shdr& section, const std::string& strings,
                           std::vector<std::string>& versions) {
@@ -64,7 +72,7 @@ absl::Status ReadVersions(Reader& reader, const Elf64_Shdr& section, const std::
       Elf64_Vernaux aux;
       if (aux_at + sizeof(aux) > data.size()) return reader.Damaged("its versions run over");
       std::memcpy(&aux, data.data() + aux_at, sizeof(aux));
-      versions.push_back(TextAt(strings, aux.vna_name));
+      ASSIGN_OR_RETURN(versions.emplace_back(), reader.Name(strings, aux.vna_name));
       if (aux.vna_next == 0) break;
       aux_at += aux.vna_next;
     }
@@ -80,9 +88,13 @@ absl::Status ReadSections(Reader& reader, const Elf64_Ehdr& header, ElfFile& elf
   ASSIGN_OR_RETURN(
       const auto sections,
       reader.Table<Elf64_Shdr>(header.e_shoff, std::min<size_t>(header.e_shnum, kHeadersMax)));
+  bool has_symbols = false;
+  bool has_versions = false;
   for (const Elf64_Shdr& section : sections) {
     const bool is_symbols = section.sh_type == SHT_DYNSYM;
     if (!is_symbols && section.sh_type != SHT_GNU_verneed) continue;
+    bool& has_one = is_symbols ? has_symbols : has_versions;
+    if (std::exchange(has_one, true)) return reader.Damaged("it has two tables of one kind");
     if (section.sh_link >= sections.size()) return reader.Damaged("a table has no strings");
     const Elf64_Shdr& linked = sections[section.sh_link];
     ASSIGN_OR_RETURN(const std::string strings, reader.Bytes(linked.sh_offset, linked.sh_size));
@@ -95,7 +107,7 @@ absl::Status ReadSections(Reader& reader, const Elf64_Ehdr& header, ElfFile& elf
         reader.Table<Elf64_Sym>(section.sh_offset, section.sh_size / sizeof(Elf64_Sym)));
     for (const Elf64_Sym& symbol : symbols) {
       if (symbol.st_shndx == SHN_UNDEF || symbol.st_name == 0) continue;
-      elf.defined.push_back(TextAt(strings, symbol.st_name));
+      ASSIGN_OR_RETURN(elf.defined.emplace_back(), reader.Name(strings, symbol.st_name));
       if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= sections.size())
         continue;
       const Elf64_Shdr& holder = sections[symbol.st_shndx];

@@ -76,6 +76,17 @@ TEST(ElfFile, SurvivesEveryTruncationAndFlippedByte) {
   EXPECT_EQ(ReadElf(host, "/none").status().code(), absl::StatusCode::kNotFound);
 }
 
+// 100,000 symbols name the ends of one string of 200 kB, which are 10 GB.
+TEST(ElfFile, NamesAreNoMoreThanATableHolds) {
+  FakeHostView host;
+  std::string bytes = FakeElf{.symbols = std::vector<std::string>(100'000, "x")}.Bytes();
+  const size_t at = bytes.find(std::string("\0x\0x\0", 5));
+  ASSERT_NE(at, std::string::npos);
+  for (size_t i = at; bytes[i + 1] == 'x'; i += 2) bytes[i] = 'x';  // one string without an end
+  host.PutFile("/x", bytes);
+  EXPECT_THAT(ReadElf(host, "/x").status().message(), HasSubstr("its names are larger"));
+}
+
 TEST(ElfFile, VersionsOfTheCLibrary) {
   EXPECT_EQ(MinorOfGlibc("2.36"), 36);
   EXPECT_EQ(MinorOfGlibc("2.2.5"), 2);

@@ -24,7 +24,7 @@ constexpr uint32_t kPerHourDefault = 4;
 constexpr uint64_t kLastDefaultNs = 20 * kNsPerSecond;
 constexpr uint64_t kForDefaultNs = 10 * kNsPerSecond;
 
-// Up to 9 digits before the point and 6 behind it, so that nothing overflows.
+// Up to 9 digits before the point and 6 behind it.
 std::optional<double> ParseNumber(std::string_view text) {
   const size_t point = std::min(text.find('.'), text.size());
   const bool digits_only =
@@ -49,7 +49,9 @@ std::optional<uint64_t> ParseDuration(std::string_view text) {
   if (!number) return std::nullopt;
   if (*number == 0 && unit.empty()) return 0;
   for (const auto& [word, ns] : kUnits) {
-    if (unit == word) return static_cast<uint64_t>(std::llround(*number * ns));
+    if (unit != word) continue;
+    const double whole_ns = std::round(*number * ns);
+    return whole_ns < 0x1p63 ? std::optional(static_cast<uint64_t>(whole_ns)) : std::nullopt;
   }
   return std::nullopt;
 }

@@ -64,6 +64,7 @@ uint64_t EventCheck::CategoryOf(const TraceSequence& sequence) {
   if (count == 0) return 0;
   joined_.clear();
   const auto join = [this](std::string_view text) {
+    if (joined_.size() >= validate_limits::kCategoriesBytesMax) return;
     if (!joined_.empty()) joined_ += ',';
     joined_ += text;
   };
@@ -76,6 +77,10 @@ uint64_t EventCheck::CategoryOf(const TraceSequence& sequence) {
     }
   }
   for (const std::string_view text : event_.categories) join(WordsOf(text));
+  if (joined_.size() >= validate_limits::kCategoriesBytesMax) {
+    log_.Add(TraceCheck::kLimit, "The event's categories have over {} bytes: others are not read.",
+             validate_limits::kCategoriesBytesMax);
+  }
   return joined_.empty() && count > 1 ? 0 : HashText(joined_);
 }
 

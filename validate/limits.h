@@ -18,6 +18,7 @@ inline constexpr size_t kMachinesMax = size_t{1} << 10;
 inline constexpr size_t kTextsMax = size_t{4} << 20;  // interned at one time, over all sequences
 inline constexpr size_t kOpenSlicesMax = size_t{4} << 20;
 inline constexpr size_t kFlowPointsMax = size_t{8} << 20;
+inline constexpr size_t kCategoriesBytesMax = size_t{64} << 10;  // of one event's names together
 
 inline constexpr size_t kFindingsPerCheckMax = 10;  // kept; the others are counted
 inline constexpr size_t kNameBytesMax = 200;        // kept of the name of a track, slice or text

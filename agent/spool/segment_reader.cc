@@ -31,6 +31,13 @@ class Window {
     }
     return std::string_view(buffer_).substr(static_cast<size_t>(offset - start_), size);
   }
+  // What is held from `offset` on, if that is `least` bytes, else as many as `size`: who goes on
+  // from place to place reads nothing twice. Valid until the next call.
+  absl::StatusOr<std::string_view> From(uint64_t offset, size_t least, size_t size) {
+    const uint64_t end = start_ + buffer_.size();
+    if (offset < start_ || offset + least > end) return At(offset, size);
+    return std::string_view(buffer_).substr(static_cast<size_t>(offset - start_));
+  }
   uint64_t file_bytes() const { return file_bytes_; }
 
  private:
@@ -64,7 +71,8 @@ class Walk {
   // Where the next record begins behind a place that is none; the file's end if there is none.
   absl::StatusOr<uint64_t> Search(uint64_t offset) {
     while (offset < window_.file_bytes()) {
-      ASSIGN_OR_RETURN(const std::string_view bytes, window_.At(offset, kSearchBytes));
+      ASSIGN_OR_RETURN(const std::string_view bytes,
+                       window_.From(offset, kRecordHeadBytes, kSearchBytes));
       if (bytes.size() < kRecordHeadBytes) break;
       const size_t found = bytes.find(kRecordMagic);
       if (found == std::string_view::npos) {

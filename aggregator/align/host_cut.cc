@@ -50,7 +50,11 @@ std::vector<HostCut> MergeCuts(std::vector<HostCut> cuts) {
   });
   std::vector<HostCut> merged;
   for (HostCut& cut : cuts) {
-    if (merged.empty() || cut.x_begin_ns >= merged.back().x_end_ns) {
+    // Two of no length at one moment are one.
+    const bool is_same =
+        !merged.empty() && std::tie(cut.x_begin_ns, cut.x_end_ns) ==
+                               std::tie(merged.back().x_begin_ns, merged.back().x_end_ns);
+    if (merged.empty() || (cut.x_begin_ns >= merged.back().x_end_ns && !is_same)) {
       merged.push_back(std::move(cut));
       continue;
     }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <vector>
@@ -35,8 +36,10 @@ std::string MeantBy(const CaptureSpec& spec, const std::vector<std::string>& job
     if (!nearest.empty() && nearest != name) text += fmt::format("; is {} meant?", nearest);
   };
   if (!spec.job.empty()) ask(spec.job, jobs);
-  for (const std::string& instance : spec.instance_ids) {
-    if (text.size() < 200) ask(instance, instances);
+  // Each is compared with all, and a person reads one answer or two.
+  constexpr size_t kAskedMax = 4;
+  for (size_t i = 0; i < std::min(spec.instance_ids.size(), kAskedMax); ++i) {
+    ask(spec.instance_ids[i], instances);
   }
   return text;
 }

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "trace/limits.h"
-
 namespace neurontrace {
 
 size_t EditDistance(std::string_view a, std::string_view b) {
@@ -27,12 +25,15 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }
 
 std::string NearestName(std::string_view name, std::span<const std::string> names) {
+  // Who asks may have asked for anything, and names of people's and of clouds are shorter.
+  constexpr size_t kComparedBytesMax = 64;
+  if (name.size() > kComparedBytesMax) return "";
   std::string nearest;
   size_t least = std::max<size_t>(name.size() / 3, 1) + 1;
   for (const std::string& other : names) {
-    if (other.size() > limits::kIdentityStringBytesMax) continue;
     // What is left out at an end is left out on purpose.
     const bool is_part = name.size() >= 4 && other.find(name) != std::string::npos;
+    if (!is_part && other.size() > 2 * kComparedBytesMax) continue;  // is not near
     const size_t distance = is_part ? 1 : EditDistance(name, other);
     if (distance >= least) continue;
     least = distance;

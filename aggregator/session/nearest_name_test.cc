@@ -22,6 +22,9 @@ TEST(NearestName, FindsWhatWasMeantAndNothingElse) {
   EXPECT_EQ(NearestName("tensor", names), "nrt_tensor_read");
   EXPECT_EQ(NearestName("zebra", names), "");
   EXPECT_EQ(NearestName("x", {}), "");
+  const std::vector<std::string> long_names = {std::string(500, 'a'), std::string(65, 'a')};
+  EXPECT_EQ(NearestName(std::string(65, 'a'), long_names), "") << "takes too long to compare";
+  EXPECT_EQ(NearestName(std::string(63, 'a'), long_names), long_names[0]) << "a part of it";
 }
 
 }  // namespace

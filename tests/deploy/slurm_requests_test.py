@@ -100,7 +100,7 @@ class Requests(unittest.TestCase):
 
     def test_what_is_not_understood_is_answered_with_what_would_be(self):
         for words in ("", "30s", "@start", "30s@", "30x@start", "0s@start", "-1s@start", "30s@begin", "30s@-1s", "Whole",
-                      "30s@start@start", "30 s@start", "1e3s@start", "9999999s@start", "30s@start;rm"):
+                      "30s@start@start", "30 s@start", "1e3s@start", "9999999s@start", "999999d@start", "30s@start;rm"):
             with self.assertRaises(service.BadRequest, msg=words) as caught:
                 service.Request.parse(words)
             self.assertIn("30s@start (the first 30 seconds)", str(caught.exception))

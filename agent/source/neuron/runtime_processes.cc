@@ -79,8 +79,10 @@ bool Maps(std::string_view maps, std::string_view library) {
        at = maps.find(library, at + 1)) {
     const size_t end = at + library.size();
     if (end >= maps.size() || maps[end] == '.' || maps[end] == '\n' || maps[end] == ' ') {
-      const std::string_view name = maps.substr(end, maps.find('\n', end) - end);
-      if (name.find('/') == std::string_view::npos) return true;
+      // The file's name, and not a folder's; a line is looked at to its end once.
+      const size_t behind = maps.find_first_of("/\n", end);
+      if (behind == std::string_view::npos || maps[behind] == '\n') return true;
+      at = behind - 1;
     }
   }
   return false;

@@ -31,6 +31,7 @@ from capture_stops import Stop, Stops  # noqa: E402, after the path that it is o
 
 UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 DURATION = re.compile(r"([0-9]{1,6})(ms|s|m|h|d)")
+SECONDS_MAX = 10**9  # as `neurontrace capture start` has it
 IN_COMMENT = re.compile(r"(?:^|[\s,;])neurontrace=([^\s,;]*)")
 FORMS = ("30s@start (the first 30 seconds), 30s@10m (30 seconds, 10 minutes after the job began) or whole (all of the "
          "job), with ms, s, m, h or d")
@@ -79,7 +80,8 @@ class Request:
 
 def seconds_of(text):
     match = DURATION.fullmatch(text)
-    return int(match[1]) * UNITS[match[2]] if match else None
+    seconds = int(match[1]) * UNITS[match[2]] if match else None
+    return None if seconds is None or seconds > SECONDS_MAX else seconds
 
 
 def run_command(command):

@@ -3,10 +3,8 @@
 
 #include <array>
 #include <cstring>
-#include <utility>
 
 #include "base/status.h"
-#include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
@@ -31,8 +29,8 @@ constexpr std::array<Role, 256> kRoles = MakeRoles();
 
 }  // namespace
 
-ElementCutter::ElementCutter(Input input, size_t window_bytes, std::string_view array_key)
-    : input_(std::move(input)), array_key_(array_key), window_(window_bytes + kPaddingBytes) {}
+ElementCutter::ElementCutter(Input input, const Options& options)
+    : input_(std::move(input)), options_(options), window_(options.window_bytes + kPaddingBytes) {}
 
 absl::StatusOr<ElementCutter::Piece> ElementCutter::Next() {
   if (state_ == State::kStart) {
@@ -83,7 +81,7 @@ absl::StatusOr<ElementCutter::Piece> ElementCutter::NextMember() {
   if (c != ':') return Finish(Kind::kMalformed);
   ++begin_;
   ASSIGN_OR_RETURN(c, SkipSpace());
-  if (c == '[' && key_ == array_key_) {
+  if (c == '[' && key_ == options_.array_key) {
     ++begin_;
     state_ = State::kElements;
     return Piece{};
@@ -125,14 +123,15 @@ absl::StatusOr<ElementCutter::Piece> ElementCutter::NextElement() {
 
 absl::StatusOr<bool> ElementCutter::FindValueEnd() {
   scan_ = begin_;
+  value_begin_ = position();
   depth_ = 0;
   in_string_ = escaped_ = oversized_ = false;
   for (;;) {
     if (ScanValue()) {
-      oversized_ = oversized_ || value_end_ - begin_ > limits::kFrameworkEventBytesMax;
+      oversized_ = oversized_ || value_end_ - begin_ > options_.piece_bytes_max;
       return true;
     }
-    if (oversized_ || scan_ - begin_ > limits::kFrameworkEventBytesMax) {
+    if (oversized_ || scan_ - begin_ > options_.piece_bytes_max) {
       oversized_ = true;  // From here on only brackets and quotes are followed.
       begin_ = scan_;
     }
@@ -151,6 +150,8 @@ bool ElementCutter::ScanValue() {
     value_end_ = scan_ = end;
     return true;
   };
+  // Not by begin_, which moves along with a value that is passed over.
+  const auto begins = [&] { return discarded_ + at == value_begin_; };
   while (at < end_) {
     if (in_string_) {
       if (escaped_) {
@@ -173,11 +174,11 @@ bool ElementCutter::ScanValue() {
       case Role::kPlain:
         break;
       case Role::kQuote:
-        if (depth_ == 0 && at != begin_) return done(at);
+        if (depth_ == 0 && !begins()) return done(at);
         in_string_ = true;
         break;
       case Role::kOpen:
-        if (depth_ == 0 && at != begin_) return done(at);
+        if (depth_ == 0 && !begins()) return done(at);
         ++depth_;
         break;
       case Role::kClose:

@@ -6,9 +6,11 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "trace/limits.h"
 
 namespace neurontrace {
 
@@ -42,9 +44,14 @@ class ElementCutter {
 
   static constexpr size_t kWindowBytes = 256u << 10;
 
-  // `array_key` outlives the cutter.
-  explicit ElementCutter(Input input, size_t window_bytes = kWindowBytes,
-                         std::string_view array_key = "traceEvents");
+  struct Options {
+    size_t window_bytes = kWindowBytes;  // at first
+    size_t piece_bytes_max = limits::kFrameworkEventBytesMax;
+    std::string_view array_key = "traceEvents";  // outlives the cutter
+  };
+
+  explicit ElementCutter(Input input) : ElementCutter(std::move(input), Options()) {}
+  ElementCutter(Input input, const Options& options);
 
   // The next piece; its views hold until the next call. After kEnd, kTruncated and kMalformed the
   // same comes again. An error is the input's own.
@@ -69,7 +76,7 @@ class ElementCutter {
   Piece Finish(Kind kind);
 
   Input input_;
-  std::string_view array_key_;
+  Options options_;
   std::vector<char> window_;
   size_t begin_ = 0;  // what is not consumed yet is [begin_, end_)
   size_t end_ = 0;
@@ -81,6 +88,7 @@ class ElementCutter {
   std::string key_;
 
   // Of the value being scanned.
+  uint64_t value_begin_ = 0;  // in the input
   size_t scan_ = 0;
   size_t value_end_ = 0;
   uint32_t depth_ = 0;

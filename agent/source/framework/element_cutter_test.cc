@@ -28,8 +28,8 @@ ElementCutter::Input Feed(std::string_view text, size_t step) {
 
 // One line for each piece: "key=text" for a member, "text" for an element, the kind for others.
 std::vector<std::string> Cut(std::string_view text, size_t step = 1'000'000,
-                             size_t window_bytes = ElementCutter::kWindowBytes) {
-  ElementCutter cutter(Feed(text, step), window_bytes);
+                             const ElementCutter::Options& options = {}) {
+  ElementCutter cutter(Feed(text, step), options);
   std::vector<std::string> lines;
   for (;;) {
     const auto piece = cutter.Next();
@@ -69,7 +69,7 @@ TEST(ElementCutter, BytesMayArriveOneByOne) {
       R"({"schemaVersion":1,"traceEvents":[{"a":"\\\"","b":[[],{}]},{"c":-1.5e3}],"traceName":"x\"y"})";
   EXPECT_EQ(Cut(text, 1), Cut(text));
   EXPECT_EQ(Cut(text, 3), Cut(text));
-  EXPECT_EQ(Cut(text, 3, 1), Cut(text)) << "a window that has to grow";
+  EXPECT_EQ(Cut(text, 3, {.window_bytes = 1}), Cut(text)) << "a window that has to grow";
 }
 
 TEST(ElementCutter, TopLevelArrayMayBeLeftOpen) {
@@ -119,6 +119,17 @@ TEST(ElementCutter, OversizedPartsArePassedOver) {
     EXPECT_EQ(lines[2], "oversized ");
     EXPECT_EQ(lines[3], "{\"c\":1}");
     EXPECT_EQ(lines[4], "end");
+  }
+}
+
+TEST(ElementCutter, OversizedPartsEndAtTheSamePlaceHoweverTheyArrive) {
+  const ElementCutter::Options options{.window_bytes = 1, .piece_bytes_max = 8};
+  for (const char* next : {R"("abc")", "[2,3]", R"({"b":[]})"}) {
+    const std::string text = std::string("[xxxxxxxxxxxx") + next + ",1]";
+    for (const size_t step : {1, 3, 1'000}) {
+      EXPECT_THAT(Cut(text, step, options), ElementsAre("oversized ", next, "1", "end"))
+          << text << " in steps of " << step;
+    }
   }
 }
 

@@ -34,7 +34,7 @@ void ParseMapping(std::string_view text) {
         text.remove_prefix(n);
         return n;
       },
-      256, "data");
+      {.window_bytes = 256, .array_key = "data"});
   MappingEntryParser parser(1'711'964'646'000'000'000);
   FrameworkEvent event;
   EventChunkBuilder builder;

@@ -32,7 +32,7 @@ TraceFileReader::TraceFileReader(TraceFile file, std::string_view array_key,
                                  const TraceFileFacts& facts, uint64_t first_element)
     : file_(std::make_unique<TraceFile>(std::move(file))),
       cutter_([file = file_.get()](char* out, size_t size) { return file->Read(out, size); },
-              ElementCutter::kWindowBytes, array_key),
+              {.array_key = array_key}),
       parser_(facts.base_time_ns, facts.first_time_ns),
       refusal_(facts.is_refused ? facts.problem : ""),
       first_element_(first_element) {

@@ -47,7 +47,7 @@ absl::StatusOr<TraceFileScan> TraceFileScan::Open(const std::string& path,
 TraceFileScan::TraceFileScan(TraceFile file, const std::string& path)
     : file_(std::make_unique<TraceFile>(std::move(file))),
       cutter_([file = file_.get()](char* out, size_t size) { return file->Read(out, size); },
-              ElementCutter::kWindowBytes, ArrayKeyOf(path)),
+              {.array_key = ArrayKeyOf(path)}),
       parser_(0, 0) {
   facts_.is_mapping = IsFrameworkMappingName(path);
   FileState state;

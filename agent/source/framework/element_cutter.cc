@@ -34,7 +34,7 @@ ElementCutter::ElementCutter(Input input, const Options& options)
 
 absl::StatusOr<ElementCutter::Piece> ElementCutter::Next() {
   if (state_ == State::kStart) {
-    ASSIGN_OR_RETURN(char first, SkipSpace());
+    ASSIGN_OR_RETURN(std::optional<char> first, SkipSpace());
     // The mark may have arrived in pieces.
     while (first == kByteOrderMark[0] && end_ - begin_ < kByteOrderMark.size()) {
       ASSIGN_OR_RETURN(const bool more, Refill());
@@ -45,7 +45,7 @@ absl::StatusOr<ElementCutter::Piece> ElementCutter::Next() {
       begin_ += kByteOrderMark.size();
       ASSIGN_OR_RETURN(first, SkipSpace());
     }
-    if (first == 0) return Finish(Kind::kTruncated);
+    if (!first) return Finish(Kind::kTruncated);
     if (first != '{' && first != '[') return Finish(Kind::kMalformed);
     root_is_array_ = first == '[';
     state_ = root_is_array_ ? State::kElements : State::kMembers;
@@ -60,12 +60,12 @@ absl::StatusOr<ElementCutter::Piece> ElementCutter::Next() {
 }
 
 absl::StatusOr<ElementCutter::Piece> ElementCutter::NextMember() {
-  ASSIGN_OR_RETURN(char c, SkipSpace());
+  ASSIGN_OR_RETURN(std::optional<char> c, SkipSpace());
   while (c == ',') {
     ++begin_;
     ASSIGN_OR_RETURN(c, SkipSpace());
   }
-  if (c == 0) return Finish(Kind::kTruncated);
+  if (!c) return Finish(Kind::kTruncated);
   if (c == '}') {
     ++begin_;
     return Finish(Kind::kEnd);
@@ -77,7 +77,7 @@ absl::StatusOr<ElementCutter::Piece> ElementCutter::NextMember() {
   key_.assign(&window_[begin_ + 1], value_end_ - begin_ - 2);
   begin_ = value_end_;
   ASSIGN_OR_RETURN(c, SkipSpace());
-  if (c == 0) return Finish(Kind::kTruncated);
+  if (!c) return Finish(Kind::kTruncated);
   if (c != ':') return Finish(Kind::kMalformed);
   ++begin_;
   ASSIGN_OR_RETURN(c, SkipSpace());
@@ -86,7 +86,7 @@ absl::StatusOr<ElementCutter::Piece> ElementCutter::NextMember() {
     state_ = State::kElements;
     return Piece{};
   }
-  if (c == 0) return Finish(Kind::kTruncated);
+  if (!c) return Finish(Kind::kTruncated);
   ASSIGN_OR_RETURN(const bool has_value, FindValueEnd());
   if (!has_value) return Finish(Kind::kTruncated);
   if (!oversized_ && value_end_ == begin_) return Finish(Kind::kMalformed);
@@ -97,12 +97,12 @@ absl::StatusOr<ElementCutter::Piece> ElementCutter::NextMember() {
 }
 
 absl::StatusOr<ElementCutter::Piece> ElementCutter::NextElement() {
-  ASSIGN_OR_RETURN(char c, SkipSpace());
+  ASSIGN_OR_RETURN(std::optional<char> c, SkipSpace());
   while (c == ',') {
     ++begin_;
     ASSIGN_OR_RETURN(c, SkipSpace());
   }
-  if (c == 0) {
+  if (!c) {
     // Chrome's array form may be left open, so that a program can be killed while it writes.
     return Finish(root_is_array_ ? Kind::kEnd : Kind::kTruncated);
   }
@@ -195,13 +195,13 @@ bool ElementCutter::ScanValue() {
   return false;
 }
 
-absl::StatusOr<char> ElementCutter::SkipSpace() {
+absl::StatusOr<std::optional<char>> ElementCutter::SkipSpace() {
   for (;;) {
     while (begin_ < end_ && IsSpace(window_[begin_])) ++begin_;
     if (begin_ < end_) return window_[begin_];
     scan_ = begin_;
     ASSIGN_OR_RETURN(const bool more, Refill());
-    if (!more) return '\0';
+    if (!more) return std::nullopt;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,8 +66,8 @@ class ElementCutter {
  private:
   enum class State : uint8_t { kStart, kMembers, kElements, kDone };
 
-  absl::StatusOr<bool> Refill();     // false at the end of the input
-  absl::StatusOr<char> SkipSpace();  // next character, or 0 at the end
+  absl::StatusOr<bool> Refill();                    // false at the end of the input
+  absl::StatusOr<std::optional<char>> SkipSpace();  // next character; nothing at the end
   absl::StatusOr<Piece> NextMember();
   absl::StatusOr<Piece> NextElement();
   // The value that begins at begin_: sets value_end_, or oversized_ when it had to be passed over.

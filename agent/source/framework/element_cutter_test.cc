@@ -97,6 +97,16 @@ TEST(ElementCutter, NoticesWhatIsNoTraceFile) {
   EXPECT_THAT(Cut("{\"traceEvents\":[1,}"), ElementsAre("1", "malformed"));
 }
 
+TEST(ElementCutter, ANulIsACharacterAndNotTheEnd) {
+  using namespace std::string_view_literals;
+  EXPECT_THAT(Cut("[{\"a\":1},\n\0{\"b\":2},{\"c\":3}]"sv),
+              ElementsAre("{\"a\":1}", "\0"sv, "{\"b\":2}", "{\"c\":3}", "end"));
+  EXPECT_THAT(Cut("[{\"a\":1},\0\0"sv), ElementsAre("{\"a\":1}", "truncated"));
+  EXPECT_THAT(Cut("\0{\"a\":1}"sv), ElementsAre("malformed"));
+  EXPECT_THAT(Cut("{\"a\":1,\0\"b\":2}"sv), ElementsAre("a=1", "malformed"));
+  EXPECT_THAT(Cut("{\"a\"\0:1}"sv), ElementsAre("malformed"));
+}
+
 TEST(ElementCutter, ByteOrderMarkAndBlanksAreSkipped) {
   EXPECT_THAT(Cut("\xef\xbb\xbf \n{\"a\":1}"), ElementsAre("a=1", "end"));
 }

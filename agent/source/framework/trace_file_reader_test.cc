@@ -185,6 +185,19 @@ TEST_F(TraceFileReaderTest, BrokenElementsAreCountedAndPassedOver) {
   EXPECT_TRUE(content.facts.complete);
 }
 
+TEST_F(TraceFileReaderTest, ANulBetweenElementsIsALossAndWhatFollowsIsRead) {
+  using namespace std::string_view_literals;
+  const FileContent content =
+      ReadAll(Write("nul.json", R"([{"ph":"i","ts":1},)"
+                                "\n\0"
+                                R"({"ph":"i","ts":2},{"ph":"i","ts":3}])"sv));
+  EXPECT_EQ(content.rows.size(), 3u);
+  ASSERT_EQ(content.losses.size(), 1u);
+  EXPECT_EQ(content.losses[0].reason, LossReason::kMalformed);
+  EXPECT_EQ(content.losses[0].events, 1u);
+  EXPECT_THAT(content.losses[0].detail, HasSubstr("element 1, to byte 21"));
+}
+
 TEST_F(TraceFileReaderTest, GoesOnWhereAnEarlierReadingEnded) {
   const std::string path = Write("again.json", Kineto(true));
   const FileContent whole = ReadAll(path);

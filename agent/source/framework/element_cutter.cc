@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/source/framework/element_cutter.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/status.h"
 
@@ -33,112 +35,97 @@ ElementCutter::ElementCutter(Input input, const Options& options)
     : input_(std::move(input)), options_(options), window_(options.window_bytes + kPaddingBytes) {}
 
 absl::StatusOr<ElementCutter::Piece> ElementCutter::Next() {
-  if (state_ == State::kStart) {
-    ASSIGN_OR_RETURN(std::optional<char> first, SkipSpace());
-    // The mark may have arrived in pieces.
-    while (first == kByteOrderMark[0] && end_ - begin_ < kByteOrderMark.size()) {
-      ASSIGN_OR_RETURN(const bool more, Refill());
-      if (!more) break;
-    }
-    if (first == kByteOrderMark[0] && end_ - begin_ >= kByteOrderMark.size() &&
-        std::string_view(&window_[begin_], kByteOrderMark.size()) == kByteOrderMark) {
-      begin_ += kByteOrderMark.size();
-      ASSIGN_OR_RETURN(first, SkipSpace());
-    }
-    if (!first) return Finish(Kind::kTruncated);
-    if (first != '{' && first != '[') return Finish(Kind::kMalformed);
-    root_is_array_ = first == '[';
-    state_ = root_is_array_ ? State::kElements : State::kMembers;
-    ++begin_;
-  }
+  input_asked_ = false;
   while (state_ != State::kDone) {
-    const State before = state_;
-    ASSIGN_OR_RETURN(Piece piece, before == State::kElements ? NextElement() : NextMember());
-    if (state_ == before || state_ == State::kDone) return piece;
+    ASSIGN_OR_RETURN(const Supply supply, in_value_                 ? FindValueEnd()
+                                          : state_ == State::kStart ? SkipMark()
+                                                                    : SkipSpace());
+    if (supply == Supply::kNotYet) return Piece{};
+    if (supply == Supply::kEnd) {
+      // Chrome's array form may be left open, so that a program can be killed while it writes.
+      const bool may_end = root_is_array_ && !in_value_;
+      return Finish(may_end ? Kind::kEnd : Kind::kTruncated);
+    }
+    const Piece piece = in_value_ ? TakeValue() : TakeCharacter(window_[begin_]);
+    if (piece.kind != Kind::kNotYet) return piece;
   }
   return Finish(last_);
 }
 
-absl::StatusOr<ElementCutter::Piece> ElementCutter::NextMember() {
-  ASSIGN_OR_RETURN(std::optional<char> c, SkipSpace());
-  while (c == ',') {
-    ++begin_;
-    ASSIGN_OR_RETURN(c, SkipSpace());
+ElementCutter::Piece ElementCutter::TakeCharacter(char c) {
+  switch (state_) {
+    case State::kKey:
+      if (c == '"') return BeginValue();
+      if (c != '}') return Finish(Kind::kMalformed);
+      ++begin_;
+      return Finish(Kind::kEnd);
+    case State::kColon:
+      if (c != ':') return Finish(Kind::kMalformed);
+      state_ = State::kMember;
+      break;
+    case State::kMember:
+      if (c != '[' || key_ != options_.array_key) return BeginValue();
+      state_ = State::kElement;
+      break;
+    case State::kElement:
+      if (c != ']') return BeginValue();
+      if (root_is_array_) {
+        ++begin_;
+        return Finish(Kind::kEnd);
+      }
+      state_ = State::kKey;
+      break;
+    default:
+      if (c != '{' && c != '[') return Finish(Kind::kMalformed);
+      root_is_array_ = c == '[';
+      state_ = root_is_array_ ? State::kElement : State::kKey;
   }
-  if (!c) return Finish(Kind::kTruncated);
-  if (c == '}') {
-    ++begin_;
-    return Finish(Kind::kEnd);
-  }
-  if (c != '"') return Finish(Kind::kMalformed);
-  ASSIGN_OR_RETURN(const bool has_key, FindValueEnd());
-  if (!has_key) return Finish(Kind::kTruncated);
-  if (oversized_) return Finish(Kind::kMalformed);
-  key_.assign(&window_[begin_ + 1], value_end_ - begin_ - 2);
-  begin_ = value_end_;
-  ASSIGN_OR_RETURN(c, SkipSpace());
-  if (!c) return Finish(Kind::kTruncated);
-  if (c != ':') return Finish(Kind::kMalformed);
   ++begin_;
-  ASSIGN_OR_RETURN(c, SkipSpace());
-  if (c == '[' && key_ == options_.array_key) {
-    ++begin_;
-    state_ = State::kElements;
-    return Piece{};
-  }
-  if (!c) return Finish(Kind::kTruncated);
-  ASSIGN_OR_RETURN(const bool has_value, FindValueEnd());
-  if (!has_value) return Finish(Kind::kTruncated);
-  if (!oversized_ && value_end_ == begin_) return Finish(Kind::kMalformed);
-  Piece piece{oversized_ ? Kind::kOversized : Kind::kMember, key_, {}};
-  if (!oversized_) piece.text = {&window_[begin_], value_end_ - begin_};
+  return {};
+}
+
+ElementCutter::Piece ElementCutter::TakeValue() {
+  const std::string_view text(&window_[begin_], value_end_ - begin_);
+  if (oversized_ ? state_ == State::kKey : text.empty()) return Finish(Kind::kMalformed);
+  in_value_ = false;
   begin_ = value_end_;
+  if (state_ == State::kKey) {
+    key_ = text.substr(1, text.size() - 2);
+    state_ = State::kColon;
+    return {};
+  }
+  Piece piece{Kind::kElement, {}, oversized_ ? std::string_view() : text};
+  if (state_ == State::kMember) {
+    piece.kind = Kind::kMember;
+    piece.key = key_;
+    state_ = State::kKey;
+  }
+  if (oversized_) piece.kind = Kind::kOversized;
   return piece;
 }
 
-absl::StatusOr<ElementCutter::Piece> ElementCutter::NextElement() {
-  ASSIGN_OR_RETURN(std::optional<char> c, SkipSpace());
-  while (c == ',') {
-    ++begin_;
-    ASSIGN_OR_RETURN(c, SkipSpace());
-  }
-  if (!c) {
-    // Chrome's array form may be left open, so that a program can be killed while it writes.
-    return Finish(root_is_array_ ? Kind::kEnd : Kind::kTruncated);
-  }
-  if (c == ']') {
-    ++begin_;
-    if (root_is_array_) return Finish(Kind::kEnd);
-    state_ = State::kMembers;
-    return Piece{};
-  }
-  ASSIGN_OR_RETURN(const bool complete, FindValueEnd());
-  if (!complete) return Finish(Kind::kTruncated);
-  if (!oversized_ && value_end_ == begin_) return Finish(Kind::kMalformed);
-  Piece piece{oversized_ ? Kind::kOversized : Kind::kElement, {}, {}};
-  if (!oversized_) piece.text = {&window_[begin_], value_end_ - begin_};
-  begin_ = value_end_;
-  return piece;
-}
-
-absl::StatusOr<bool> ElementCutter::FindValueEnd() {
+ElementCutter::Piece ElementCutter::BeginValue() {
+  in_value_ = true;
   scan_ = begin_;
   value_begin_ = position();
   depth_ = 0;
   in_string_ = escaped_ = oversized_ = false;
+  return {};
+}
+
+absl::StatusOr<ElementCutter::Supply> ElementCutter::FindValueEnd() {
   for (;;) {
     if (ScanValue()) {
       oversized_ = oversized_ || value_end_ - begin_ > options_.piece_bytes_max;
-      return true;
+      return Supply::kHere;
     }
     if (oversized_ || scan_ - begin_ > options_.piece_bytes_max) {
       oversized_ = true;  // From here on only brackets and quotes are followed.
       begin_ = scan_;
     }
-    ASSIGN_OR_RETURN(const bool more, Refill());
-    if (more) continue;
     // A number may be the last thing in a file that was cut.
-    return false;
+    ASSIGN_OR_RETURN(const Supply supply, Refill());
+    if (supply != Supply::kHere) return supply;
   }
 }
 
@@ -195,29 +182,56 @@ bool ElementCutter::ScanValue() {
   return false;
 }
 
-absl::StatusOr<std::optional<char>> ElementCutter::SkipSpace() {
+absl::StatusOr<ElementCutter::Supply> ElementCutter::SkipSpace() {
+  // Writers differ in where they put commas, and in whether there is one after the last part.
+  const bool skips_commas = state_ == State::kKey || state_ == State::kElement;
   for (;;) {
-    while (begin_ < end_ && IsSpace(window_[begin_])) ++begin_;
-    if (begin_ < end_) return window_[begin_];
-    scan_ = begin_;
-    ASSIGN_OR_RETURN(const bool more, Refill());
-    if (!more) return std::nullopt;
+    while (begin_ < end_ &&
+           (IsSpace(window_[begin_]) || (skips_commas && window_[begin_] == ','))) {
+      ++begin_;
+    }
+    if (begin_ < end_) return Supply::kHere;
+    ASSIGN_OR_RETURN(const Supply supply, Refill());
+    if (supply != Supply::kHere) return supply;
   }
 }
 
-absl::StatusOr<bool> ElementCutter::Refill() {
+// And the blanks around it. The mark may arrive in pieces.
+absl::StatusOr<ElementCutter::Supply> ElementCutter::SkipMark() {
+  ASSIGN_OR_RETURN(Supply supply, SkipSpace());
+  if (supply != Supply::kHere) return supply;
+  while (window_[begin_] == kByteOrderMark[0] && end_ - begin_ < kByteOrderMark.size()) {
+    ASSIGN_OR_RETURN(supply, Refill());
+    if (supply == Supply::kNotYet) return supply;
+    if (supply == Supply::kEnd) break;
+  }
+  state_ = State::kRoot;
+  if (std::string_view(&window_[begin_], end_ - begin_).starts_with(kByteOrderMark)) {
+    begin_ += kByteOrderMark.size();
+  }
+  return SkipSpace();
+}
+
+absl::StatusOr<ElementCutter::Supply> ElementCutter::Refill() {
+  if (input_ended_) return Supply::kEnd;
+  if (std::exchange(input_asked_, true)) return Supply::kNotYet;
   // The kept part moves to the front; it grows only with an element that is longer than the window.
   if (begin_ > 0) {
     memmove(window_.data(), &window_[begin_], end_ - begin_);
     discarded_ += begin_;
-    scan_ -= begin_;
+    scan_ = std::max(scan_, begin_) - begin_;
     end_ -= begin_;
     begin_ = 0;
   }
   if (end_ + kPaddingBytes == window_.size()) window_.resize(2 * window_.size());
-  ASSIGN_OR_RETURN(const size_t n, input_(&window_[end_], window_.size() - kPaddingBytes - end_));
-  end_ += n;
-  return n > 0;
+  const size_t room = window_.size() - kPaddingBytes - end_;
+  ASSIGN_OR_RETURN(const std::optional<size_t> n,
+                   input_(&window_[end_], std::min(room, kWindowBytes)));
+  if (!n) return Supply::kNotYet;
+  input_ended_ = *n == 0;
+  if (input_ended_) return Supply::kEnd;
+  end_ += *n;
+  return Supply::kHere;
 }
 
 ElementCutter::Piece ElementCutter::Finish(Kind kind) {

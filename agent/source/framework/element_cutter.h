@@ -19,13 +19,14 @@ namespace neurontrace {
 // object, and each element of its "traceEvents" array (of a mapping file: "data"), or of a
 // top-level array, as raw JSON text. Memory is one window, grown at most to the longest element
 // allowed. It looks at brackets and quotes only: what lies inside an element is for the JSON parser
-// to judge. One thread at a time.
+// to judge. A call is a bounded piece of work, whatever the file is like. One thread at a time.
 class ElementCutter {
  public:
-  // Fills a buffer and returns how many bytes; 0 at the end.
-  using Input = std::function<absl::StatusOr<size_t>(char* out, size_t size)>;
+  // Fills a buffer and returns how many bytes; 0 at the end, nothing where none came yet.
+  using Input = std::function<absl::StatusOr<std::optional<size_t>>(char* out, size_t size)>;
 
   enum class Kind : uint8_t {
+    kNotYet,     // no piece is whole yet: to be called again
     kMember,     // `key` (raw, between its quotes) and `text`
     kElement,    // `text`
     kOversized,  // an element or a member longer than allowed, passed over; `key` is empty if the
@@ -35,7 +36,7 @@ class ElementCutter {
     kMalformed,  // no such structure from here on
   };
   struct Piece {
-    Kind kind = Kind::kEnd;
+    Kind kind = Kind::kNotYet;
     std::string_view key;
     std::string_view text;
   };
@@ -54,26 +55,40 @@ class ElementCutter {
   explicit ElementCutter(Input input) : ElementCutter(std::move(input), Options()) {}
   ElementCutter(Input input, const Options& options);
 
-  // The next piece; its views hold until the next call. After kEnd, kTruncated and kMalformed the
-  // same comes again. An error is the input's own.
+  // The next piece; its views hold until the next call. Asks the input once at most, for
+  // kWindowBytes at most, and says kNotYet where that does not do. After kEnd, kTruncated and
+  // kMalformed the same comes again. An error is the input's own.
   absl::StatusOr<Piece> Next();
 
-  // Bytes of the input before the end of the last piece.
+  // Bytes of the input before the end of the last piece, or of what was passed over since.
   uint64_t position() const { return discarded_ + begin_; }
   // Largest size the window had.
   size_t window_bytes_max() const { return window_.size(); }
 
  private:
-  enum class State : uint8_t { kStart, kMembers, kElements, kDone };
+  // What is to come; or, with in_value_, what it stands in.
+  enum class State : uint8_t {
+    kStart,
+    kRoot,  // no byte order mark any more
+    kKey,   // of a member, or the end of its object
+    kColon,
+    kMember,   // its value
+    kElement,  // or the end of its array
+    kDone,
+  };
+  enum class Supply : uint8_t { kHere, kNotYet, kEnd };
 
-  absl::StatusOr<bool> Refill();                    // false at the end of the input
-  absl::StatusOr<std::optional<char>> SkipSpace();  // next character; nothing at the end
-  absl::StatusOr<Piece> NextMember();
-  absl::StatusOr<Piece> NextElement();
-  // The value that begins at begin_: sets value_end_, or oversized_ when it had to be passed over.
-  // False where the input ends inside.
-  absl::StatusOr<bool> FindValueEnd();
+  absl::StatusOr<Supply> Refill();
+  absl::StatusOr<Supply> SkipMark();
+  absl::StatusOr<Supply> SkipSpace();
+  // Where the value ends that began at begin_: sets value_end_, or oversized_ when it had to be
+  // passed over.
+  absl::StatusOr<Supply> FindValueEnd();
   bool ScanValue();
+  // What is at hand; kNotYet if that is no piece.
+  Piece TakeCharacter(char c);
+  Piece TakeValue();
+  Piece BeginValue();
   Piece Finish(Kind kind);
 
   Input input_;
@@ -83,7 +98,11 @@ class ElementCutter {
   size_t end_ = 0;
   uint64_t discarded_ = 0;  // bytes before the window
 
+  bool input_asked_ = false;  // in this call
+  bool input_ended_ = false;
+
   State state_ = State::kStart;
+  bool in_value_ = false;
   Kind last_ = Kind::kEnd;
   bool root_is_array_ = false;
   std::string key_;

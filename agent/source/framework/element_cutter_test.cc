@@ -35,6 +35,8 @@ std::vector<std::string> Cut(std::string_view text, size_t step = 1'000'000,
     const auto piece = cutter.Next();
     EXPECT_TRUE(piece.ok());
     switch (piece->kind) {
+      case Kind::kNotYet:
+        break;
       case Kind::kMember:
         lines.push_back(std::string(piece->key) + "=" + std::string(piece->text));
         break;
@@ -160,10 +162,37 @@ TEST(ElementCutter, MemoryDoesNotGrowWithTheFile) {
     return n;
   });
   size_t elements = 0;
-  while (cutter.Next()->kind == Kind::kElement) ++elements;
+  for (Kind kind = Kind::kNotYet; kind < Kind::kEnd;) {
+    kind = cutter.Next()->kind;
+    elements += kind == Kind::kElement;
+  }
   EXPECT_EQ(elements, 1'000'000u);
   EXPECT_EQ(cutter.position(), 1 + 1'000'000 * element.size());
   EXPECT_LT(cutter.window_bytes_max(), 512u << 10);
+}
+
+TEST(ElementCutter, ACallAsksItsInputOnceAndGoesOnWhereItWas) {
+  const std::string blanks(1'000, ' ');
+  const std::string text = "\xef\xbb\xbf" + blanks + "{" + blanks + "\"key\"" + blanks + ":" +
+                           blanks + "7" + blanks + ",,,,\"traceEvents\":[\"" +
+                           std::string(1'000, 'x') + "\"" + blanks + "]}";
+  size_t asked = 0;
+  size_t calls = 0;
+  const auto feed = Feed(text, 3);
+  // Every other time nothing comes.
+  ElementCutter cutter([&](char* out, size_t size) -> absl::StatusOr<std::optional<size_t>> {
+    if (++asked % 2 == 0) return std::nullopt;
+    return feed(out, size);
+  });
+  std::vector<std::string> texts;
+  for (Kind kind = Kind::kNotYet; kind < Kind::kEnd;) {
+    const auto piece = cutter.Next();
+    ASSERT_TRUE(piece.ok());
+    EXPECT_LE(asked, ++calls);
+    kind = piece->kind;
+    if (kind != Kind::kNotYet) texts.emplace_back(piece->text);
+  }
+  EXPECT_THAT(texts, ElementsAre("7", "\"" + std::string(1'000, 'x') + "\"", ""));
 }
 
 TEST(ElementCutter, ErrorsOfTheInputComeThrough) {

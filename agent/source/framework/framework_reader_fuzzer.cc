@@ -39,6 +39,7 @@ std::vector<std::string> Cut(std::string_view text, size_t step, size_t window_b
   for (;;) {
     const auto piece = cutter.Next();
     Check(piece.ok());
+    if (piece->kind == ElementCutter::Kind::kNotYet) continue;
     lines.push_back(std::to_string(static_cast<int>(piece->kind)) + std::string(piece->key) + "=" +
                     std::string(piece->text));
     if (piece->kind >= ElementCutter::Kind::kEnd) return lines;

@@ -67,7 +67,7 @@ struct TraceFile::Impl {
     return n > 0;
   }
 
-  absl::StatusOr<size_t> ReadPlain(char* out, size_t size) {
+  absl::StatusOr<std::optional<size_t>> ReadPlain(char* out, size_t size) {
     if (zlib.avail_in == 0) {
       ASSIGN_OR_RETURN(const bool more, Fill());
       if (!more) return 0;
@@ -79,11 +79,14 @@ struct TraceFile::Impl {
     return n;
   }
 
-  absl::StatusOr<size_t> ReadGzip(char* out, size_t size) {
+  absl::StatusOr<std::optional<size_t>> ReadGzip(char* out, size_t size) {
     zlib.next_out = reinterpret_cast<unsigned char*>(out);
     zlib.avail_out = static_cast<uInt>(size);
+    bool filled = false;
     while (zlib.avail_out == size) {
       if (zlib.avail_in == 0) {
+        // Members and blocks may be empty, any number in a row.
+        if (std::exchange(filled, true)) return std::nullopt;
         ASSIGN_OR_RETURN(const bool more, Fill());
         if (!more) {
           if (member_done) return 0;
@@ -142,13 +145,13 @@ TraceFile::TraceFile(TraceFile&&) noexcept = default;
 TraceFile& TraceFile::operator=(TraceFile&&) noexcept = default;
 TraceFile::~TraceFile() = default;
 
-absl::StatusOr<size_t> TraceFile::Read(char* out, size_t size) {
+absl::StatusOr<std::optional<size_t>> TraceFile::Read(char* out, size_t size) {
   if (impl_->bytes_out > limits::kFrameworkFileBytesMax) {
     return ResourceExhausted("{}: more than {} bytes, the rest is not read", impl_->path,
                              limits::kFrameworkFileBytesMax);
   }
   auto n = impl_->gzip ? impl_->ReadGzip(out, size) : impl_->ReadPlain(out, size);
-  if (n.ok()) impl_->bytes_out += *n;
+  if (n.ok()) impl_->bytes_out += n->value_or(0);
   return n;
 }
 

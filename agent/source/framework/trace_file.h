@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -24,9 +25,10 @@ class TraceFile {
   TraceFile& operator=(TraceFile&&) noexcept;
   ~TraceFile();
 
-  // Up to `size` bytes; 0 at the end. DATA_LOSS where the compressed data is broken or ends early,
+  // Up to `size` bytes; 0 at the end, nothing where a piece of work gave none, as empty gzip
+  // members do: to be called again. DATA_LOSS where the compressed data is broken or ends early,
   // RESOURCE_EXHAUSTED beyond limits::kFrameworkFileBytesMax; what was read before stays good.
-  absl::StatusOr<size_t> Read(char* out, size_t size);
+  absl::StatusOr<std::optional<size_t>> Read(char* out, size_t size);
 
  private:
   struct Impl;

@@ -40,40 +40,43 @@ TraceFileReader::TraceFileReader(TraceFile file, std::string_view array_key,
 }
 
 TraceFileReader::Kind TraceFileReader::Next() {
-  if (!ended_ && !refusal_.empty()) return LoseRest(LossReason::kMalformed, refusal_);
-  while (!ended_) {
-    if (entries_ && position_ == limits::kMappingEntriesMax) {
-      return LoseRest(LossReason::kLimit, "more entries than are read of one mapping file");
-    }
-    const auto piece = cutter_.Next();
-    if (!piece.ok()) return LoseRest(LossReason::kMalformed, std::string(piece.status().message()));
-    switch (piece->kind) {
-      case ElementCutter::Kind::kMember:
-        continue;
-      case ElementCutter::Kind::kOversized:
-        if (!piece->key.empty() || position_++ < first_element_) continue;
-        return LoseElement(LossReason::kLimit, "longer than an event may be");
-      case ElementCutter::Kind::kEnd:
-        ended_ = true;
-        return Kind::kEnd;
-      case ElementCutter::Kind::kTruncated:
-        return LoseRest(LossReason::kMalformed,
-                        fmt::format("the file ends in the middle, at byte {}", bytes_read()));
-      case ElementCutter::Kind::kMalformed:
-        return LoseRest(LossReason::kMalformed,
-                        fmt::format("byte {} is no trace file's", bytes_read()));
-      case ElementCutter::Kind::kElement:
-        break;
-    }
-    const absl::Status status =
-        entries_ ? entries_->Parse(piece->text, event_) : parser_.Parse(piece->text, event_);
-    if (position_++ < first_element_ || IsEmptyObject(piece->text)) continue;
-    if (status.ok()) return Kind::kEvent;
-    return LoseElement(
-        absl::IsResourceExhausted(status) ? LossReason::kLimit : LossReason::kMalformed,
-        std::string(status.message()));
+  if (ended_) return Kind::kEnd;
+  if (!refusal_.empty()) return LoseRest(LossReason::kMalformed, refusal_);
+  if (entries_ && position_ == limits::kMappingEntriesMax) {
+    return LoseRest(LossReason::kLimit, "more entries than are read of one mapping file");
   }
-  return Kind::kEnd;
+  const auto piece = cutter_.Next();
+  if (!piece.ok()) return LoseRest(LossReason::kMalformed, std::string(piece.status().message()));
+  switch (piece->kind) {
+    case ElementCutter::Kind::kNotYet:
+      return Kind::kNotYet;
+    case ElementCutter::Kind::kMember:
+      return Kind::kPassedOver;
+    case ElementCutter::Kind::kElement:
+      return TakeElement(piece->text);
+    case ElementCutter::Kind::kOversized:
+      if (!piece->key.empty() || position_++ < first_element_) return Kind::kPassedOver;
+      return LoseElement(LossReason::kLimit, "longer than an event may be");
+    case ElementCutter::Kind::kEnd:
+      ended_ = true;
+      return Kind::kEnd;
+    case ElementCutter::Kind::kTruncated:
+      return LoseRest(LossReason::kMalformed,
+                      fmt::format("the file ends in the middle, at byte {}", bytes_read()));
+    case ElementCutter::Kind::kMalformed:
+      break;
+  }
+  return LoseRest(LossReason::kMalformed, fmt::format("byte {} is no trace file's", bytes_read()));
+}
+
+TraceFileReader::Kind TraceFileReader::TakeElement(std::string_view text) {
+  const absl::Status status =
+      entries_ ? entries_->Parse(text, event_) : parser_.Parse(text, event_);
+  if (position_++ < first_element_ || IsEmptyObject(text)) return Kind::kPassedOver;
+  if (status.ok()) return Kind::kEvent;
+  return LoseElement(
+      absl::IsResourceExhausted(status) ? LossReason::kLimit : LossReason::kMalformed,
+      std::string(status.message()));
 }
 
 TraceFileReader::Kind TraceFileReader::LoseElement(LossReason reason, std::string_view why) {

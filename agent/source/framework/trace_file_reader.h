@@ -28,10 +28,15 @@ class TraceFileReader {
                                               uint64_t first_element = 0,
                                               const std::string& root = "");
 
-  enum class Kind : uint8_t { kEvent, kLoss, kEnd };
+  enum class Kind : uint8_t {
+    kEvent,       // event() tells more
+    kLoss,        // loss() does
+    kPassedOver,  // a part of the file that is neither
+    kNotYet,      // as the cutter's: no part was whole, after as much work as a call may do
+    kEnd,
+  };
 
-  // What comes next; event() or loss() tells more and holds until the next call. After kEnd kEnd
-  // again.
+  // What comes next; event() and loss() hold until the next call. After kEnd kEnd again.
   Kind Next();
   const FrameworkEvent& event() const { return event_; }
   const Loss& loss() const { return loss_; }
@@ -44,6 +49,7 @@ class TraceFileReader {
  private:
   TraceFileReader(TraceFile file, std::string_view array_key, const TraceFileFacts& facts,
                   uint64_t first_element);
+  Kind TakeElement(std::string_view text);
   Kind LoseElement(LossReason reason, std::string_view why);
   Kind LoseRest(LossReason reason, std::string_view why);
 

@@ -60,6 +60,7 @@ FileContent ReadAll(const std::string& path, uint64_t first_element = 0) {
       content.losses.push_back(reader->loss());
       continue;
     }
+    if (kind != TraceFileReader::Kind::kEvent) continue;
     const FrameworkEvent& event = reader->event();
     Row row{std::string(event.shape.event_type), "", event.shape.phase, event.fields.timestamp_ns,
             0};

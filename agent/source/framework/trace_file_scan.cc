@@ -16,6 +16,9 @@
 namespace neurontrace {
 namespace {
 
+// Of members and elements in a step: each costs something, however short it is.
+constexpr int kScanStepPieces = 8'192;
+
 // distributedInfo.NAME where it is a number from 0.
 std::optional<int64_t> ReadCount(std::string_view object_text, const char* name) {
   simdjson::ondemand::parser parser;
@@ -56,10 +59,12 @@ TraceFileScan::TraceFileScan(TraceFile file, const std::string& path)
 
 bool TraceFileScan::Step(uint64_t bytes) {
   const uint64_t end = cutter_.position() + bytes;
-  while (cutter_.position() < end) {
+  for (int i = 0; i < kScanStepPieces && cutter_.position() < end; ++i) {
     const auto piece = cutter_.Next();
     if (!piece.ok()) return End(std::string(piece.status().message()));
     switch (piece->kind) {
+      case ElementCutter::Kind::kNotYet:
+        return false;
       case ElementCutter::Kind::kMember:
         TakeMember(*piece);
         break;

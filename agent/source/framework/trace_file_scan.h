@@ -37,8 +37,8 @@ class TraceFileScan {
   // The member of a file of this name that holds its elements.
   static std::string_view ArrayKeyOf(std::string_view path);
 
-  // Reads about `bytes` more; true when there is nothing more to read. Never fails: a broken file
-  // has facts too.
+  // Reads about `bytes` more, or less where that is much work; true when there is nothing more to
+  // read. Never fails: a broken file has facts too.
   bool Step(uint64_t bytes);
   const TraceFileFacts& facts() const { return facts_; }
 

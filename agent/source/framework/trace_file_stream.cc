@@ -6,8 +6,8 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kScanStepBytes = 512u << 10;
-constexpr int kReadStepEvents = 512;
+constexpr uint64_t kStepBytes = 512u << 10;
+constexpr int kReadStepPieces = 512;  // events, or what stands in their place
 
 }  // namespace
 
@@ -60,7 +60,7 @@ void TraceFileStream::Step(ShapeCache& shapes) {
 }
 
 void TraceFileStream::StepScan() {
-  if (!scan_->Step(kScanStepBytes)) return;
+  if (!scan_->Step(kStepBytes)) return;
   facts_ = scan_->facts();
   problem_ = facts_.problem;
   state_ = facts_.complete ? State::kScanned : State::kIncomplete;
@@ -68,7 +68,8 @@ void TraceFileStream::StepScan() {
 }
 
 void TraceFileStream::StepRead(ShapeCache& shapes) {
-  for (int i = 0; i < kReadStepEvents; ++i) {
+  const uint64_t end = reader_->bytes_read() + kStepBytes;
+  for (int i = 0; i < kReadStepPieces && reader_->bytes_read() < end; ++i) {
     switch (reader_->Next()) {
       case TraceFileReader::Kind::kEvent: {
         const FrameworkEvent& event = reader_->event();
@@ -85,6 +86,10 @@ void TraceFileStream::StepRead(ShapeCache& shapes) {
         writer_->AddLoss(reader_->position() - at, reader_->loss());
         break;
       }
+      case TraceFileReader::Kind::kPassedOver:
+        break;
+      case TraceFileReader::Kind::kNotYet:
+        return writer_->Tick(reader_->position());
       case TraceFileReader::Kind::kEnd:
         writer_->End(reader_->position() + 1);
         reader_.reset();

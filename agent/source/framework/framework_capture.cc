@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "base/clean_text.h"
+#include "base/sha256.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -16,6 +18,9 @@ namespace {
 constexpr uint64_t kIncompleteWaitNs = 10'000'000'000;
 // An order that is older than this tells of a capture that began without this agent.
 constexpr uint64_t kLateNs = 2'000'000'000;
+
+constexpr char kDigestMark = '~';
+constexpr size_t kDigestDigits = 16;
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -28,12 +33,21 @@ uint64_t StartOf(const CaptureId& capture_id) {
   return ms * 1'000'000;
 }
 
+// As it is sent, since cursors bring it back so and it is compared with theirs. Of a name that
+// cannot be sent as it is, a digest keeps it apart from others that look alike then. It stands as a
+// folder, so that a mapping file is still known by its name; a name that is like one with a digest
+// gets a digest, too, so that no file can take another's.
 std::string StreamName(std::string name) {
+  constexpr size_t kNameBytesMax = limits::kIdentityStringBytesMax;
+  if (!name.starts_with(kDigestMark) && CleanText(name, kNameBytesMax) == name) return name;
+  std::string digest = fmt::format("{}{:.{}}/", kDigestMark, Sha256HexOf(name), kDigestDigits);
+  const std::string clean = CleanText(name, name.size());
   // The end of a long path tells more than its beginning.
-  if (name.size() > limits::kIdentityStringBytesMax) {
-    name.erase(0, name.size() - limits::kIdentityStringBytesMax);
+  size_t begin = clean.size() - std::min(clean.size(), kNameBytesMax - digest.size());
+  while (begin < clean.size() && Utf8SequenceBytes(std::string_view(clean).substr(begin)) == 0) {
+    ++begin;
   }
-  return name;
+  return digest.append(clean, begin);
 }
 
 }  // namespace
@@ -118,7 +132,7 @@ void FrameworkCapture::Look() {
   }
   for (auto& [name, file] : files_) {
     // One that is gone is opened all the same, to say so.
-    if (!file.listed && !now.contains(name)) file.settled = true;
+    if (!file.listed && !now.contains(file.path.substr(directory.size() + 1))) file.settled = true;
   }
 }
 

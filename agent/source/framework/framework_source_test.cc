@@ -14,7 +14,10 @@
 #include <set>
 
 #include "agent/source/recording_sink.h"
+#include "base/clean_text.h"
 #include "base/fake_task_runner.h"
+#include "trace/framework_mapping.h"
+#include "trace/limits.h"
 #include "trace/stream_cursor.h"
 
 namespace neurontrace {
@@ -154,6 +157,70 @@ TEST_F(FrameworkSourceTest, FilesOfOneNameAreToldApart) {
   Pass(100);
   EXPECT_THAT(Chunks(),
               UnorderedElementsAre("x.trace.json 0 1 end", folder_ + "/b/x.trace.json 0 2 end"));
+}
+
+TEST_F(FrameworkSourceTest, NamesThatCannotBeSentAreToldApartAndFoundAgain) {
+  std::string folders;
+  for (int i = 0; i < 100; ++i) folders += "é";
+  folders += "/" + std::string(200, 'd') + "/" + std::string(150, 'n');
+  const std::vector<std::string> names = {
+      "a_?.trace.json",
+      "a_\xe4.trace.json",
+      "a_\xf6.trace.json",
+      "a_\n.trace.json",
+      // Over the limit, which falls into a character of some.
+      "1" + folders + "1.trace.json",
+      "2" + folders + "1.trace.json",
+      "1" + folders + "12.trace.json",
+      "job_\xff/framework_mapping_1.json",
+  };
+  MakeSource({}, true);
+  Start();
+  for (const std::string& name : names) {
+    const bool is_mapping = name.ends_with("mapping_1.json");
+    Write(watched_ + "/" + name, is_mapping ? R"({"version":1,"data":[]})" : TraceText(0, 4), 1);
+  }
+  Pass(2'000);
+  std::set<std::string> streams;
+  for (const auto& entry : sink_.entries) {
+    const std::string& name = entry.chunk.header.stream.name;
+    EXPECT_EQ(CleanText(name, limits::kIdentityStringBytesMax), name);
+    EXPECT_TRUE(streams.insert(name).second) << name;
+    EXPECT_EQ(IsFrameworkMappingName(name), entry.chunk.header.event_count == 0) << name;
+  }
+  EXPECT_EQ(streams.size(), names.size());
+  EXPECT_TRUE(streams.contains("a_?.trace.json")) << "as it is";
+  EXPECT_EQ(status().events_read, 4 * (names.size() - 1));
+
+  sink_.StoreAll();
+  const std::vector<StreamCursor> cursors = sink_.Cursors();
+  sink_ = RecordingSink();
+  MakeSource({}, true);
+  Start(cursors);
+  // A name that says it was made so is made anew.
+  for (const std::string& name : streams) {
+    if (name.starts_with("~")) Write(watched_ + "/" + name, TraceText(0, 1), 2);
+  }
+  Pass(2'000);
+  const size_t made = streams.size() - 1;
+  EXPECT_EQ(sink_.entries.size(), made) << "the others are stored";
+  for (const auto& entry : sink_.entries) {
+    EXPECT_TRUE(streams.insert(entry.chunk.header.stream.name).second);
+  }
+}
+
+TEST_F(FrameworkSourceTest, AFileOfAnUncleanNameThatIsBeingWrittenIsWaitedForToo) {
+  MakeSource({}, true);
+  Start();
+  const std::string path = watched_ + "/a_\xe4.trace.json";
+  for (int i = 1; i <= 4; ++i) {
+    Write(path, TraceText(0, i), i);
+    Pass(500);
+    EXPECT_THAT(Chunks(), IsEmpty()) << "changed since the last look";
+  }
+  Pass(1'000);
+  ASSERT_EQ(sink_.entries.size(), 1u);
+  EXPECT_EQ(sink_.entries[0].chunk.header.event_count, 4u);
 }
 
 TEST_F(FrameworkSourceTest, WatchedDirectoryGivesWhatComesOrChangesDuringTheCapture) {

@@ -2,18 +2,24 @@
 #include "aggregator/store/rebuild_swap.h"
 
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "aggregator/store/store_errors.h"
+#include "base/clean_text.h"
 #include "base/status.h"
 
 namespace neurontrace {
 namespace {
 
-// Markers in PATH/rebuilding; both hold the name of the directory for the old files.
+// Markers in PATH/rebuilding; both hold the name of the directory for the old files, which only the
+// first is read for.
 constexpr char kComplete[] = "/COMPLETE";  // old files go out
 constexpr char kMoving[] = "/MOVING";      // new files come in
+constexpr std::string_view kAsidePrefix = "damaged-";
+constexpr size_t kAsideDigitsMax = 10;  // of an int
+constexpr size_t kMarkerBytesMax = 64;
 constexpr char kDoing[] = "putting the rebuilt store in its place";
 
 std::string ScratchOf(const std::string& path) { return path + "/rebuilding"; }
@@ -60,12 +66,34 @@ absl::Status RemoveScratch(const std::string& scratch, rocksdb::Env& env) {
   return FromRocksDb(env.DeleteDir(scratch), kDoing);
 }
 
+bool IsAsideName(std::string_view name) {
+  if (!name.starts_with(kAsidePrefix)) return false;
+  name.remove_prefix(kAsidePrefix.size());
+  return !name.empty() && name.size() <= kAsideDigitsMax &&
+         name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// A damaged disk, or whoever made the files, may have it say anything; it is the name of a
+// directory.
+absl::StatusOr<std::string> ReadMarker(const std::string& file, rocksdb::Env& env) {
+  uint64_t bytes = 0;
+  RETURN_IF_ERROR(FromRocksDb(env.GetFileSize(file, &bytes), kDoing));
+  std::string name;
+  if (bytes <= kMarkerBytesMax) {
+    RETURN_IF_ERROR(FromRocksDb(rocksdb::ReadFileToString(&env, file, &name), kDoing));
+    if (name.ends_with('\n')) name.pop_back();  // written by hand
+    if (IsAsideName(name)) return name;
+  }
+  return FailedPrecondition(
+      "{}: {} bytes, '{}', are not the name of a directory damaged-N for the old files: write into "
+      "it 'damaged-' and a number for which there is no directory in the store, and start again",
+      file, bytes, CleanText(name, kMarkerBytesMax));
+}
+
 absl::Status Swap(const std::string& path, rocksdb::Env& env) {
   const std::string scratch = ScratchOf(path);
-  std::string aside;
   if (env.FileExists(scratch + kComplete).ok()) {
-    RETURN_IF_ERROR(
-        FromRocksDb(rocksdb::ReadFileToString(&env, scratch + kComplete, &aside), kDoing));
+    ASSIGN_OR_RETURN(const std::string aside, ReadMarker(scratch + kComplete, env));
     RETURN_IF_ERROR(MoveFiles(path, path + "/" + aside, env));
     RETURN_IF_ERROR(FromRocksDb(env.RenameFile(scratch + kComplete, scratch + kMoving), kDoing));
     RETURN_IF_ERROR(SyncDirectory(scratch, env));
@@ -85,7 +113,7 @@ absl::StatusOr<std::string> BeginRebuilding(const std::string& path, rocksdb::En
 absl::StatusOr<std::string> FinishRebuilding(const std::string& path, rocksdb::Env& env) {
   std::string aside;
   for (int n = 1; aside.empty() || env.FileExists(path + "/" + aside).ok(); ++n) {
-    aside = fmt::format("damaged-{}", n);
+    aside = fmt::format("{}{}", kAsidePrefix, n);
   }
   RETURN_IF_ERROR(FromRocksDb(
       rocksdb::WriteStringToFile(&env, aside, ScratchOf(path) + kComplete, true), kDoing));

@@ -19,7 +19,8 @@ absl::StatusOr<std::string> BeginRebuilding(const std::string& path, rocksdb::En
 // Says that what is in it is complete and moves it in; gives the name of what was set aside.
 absl::StatusOr<std::string> FinishRebuilding(const std::string& path, rocksdb::Env& env);
 // At every start, before the database is opened: ends a move that was interrupted, and removes a
-// database that was not complete.
+// database that was not complete. FAILED_PRECONDITION where the marker of such a move names
+// anything but a damaged-N: nothing is moved then.
 absl::Status ResumeRebuilding(const std::string& path, rocksdb::Env& env);
 
 }  // namespace neurontrace

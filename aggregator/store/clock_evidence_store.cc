@@ -3,76 +3,30 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 
+#include "aggregator/store/clock_evidence_rows.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
-#include "aggregator/store/stored_bytes.h"
-#include "base/crc32c.h"
 #include "base/status.h"
 #include "trace/clock_evidence_codec.h"
 
 namespace neurontrace {
 namespace {
 
-constexpr size_t kTailBytes = 8 + 4;  // of a key: time and checksum
-constexpr uint64_t kEpochVersion = 1;
-
-void AppendBigEndian(std::string& out, uint64_t value, int bytes) {
-  for (int i = bytes - 1; i >= 0; --i) out.push_back(static_cast<char>(value >> (8 * i)));
-}
-
-uint64_t ReadBigEndian(std::string_view bytes) {
-  uint64_t value = 0;
-  for (const char byte : bytes) value = (value << 8) | static_cast<uint8_t>(byte);
-  return value;
-}
-
-// Instance id and boot id, each with its length (u16) before it.
-std::string HostPrefix(const HostBoot& host) {
-  return keys::WorkerPrefix(host.instance_id) + keys::WorkerPrefix(host.boot_id);
-}
-
-std::string HostAt(const HostBoot& host, uint64_t measured_realtime_ns) {
-  std::string key = HostPrefix(host);
-  AppendBigEndian(key, measured_realtime_ns, 8);
-  return key;
-}
-
-// Takes a string with its length off the front.
-std::optional<std::string> TakeString(std::string_view& key) {
-  if (key.size() < 2) return std::nullopt;
-  const auto bytes = static_cast<size_t>(ReadBigEndian(key.substr(0, 2)));
-  if (key.size() < 2 + bytes) return std::nullopt;
-  std::string text(key.substr(2, bytes));
-  key.remove_prefix(2 + bytes);
-  return text;
-}
-
-std::optional<HostBoot> HostOfKey(std::string_view key) {
-  auto instance_id = TakeString(key);
-  auto boot_id = instance_id ? TakeString(key) : std::nullopt;
-  if (!boot_id || key.size() != kTailBytes) return std::nullopt;
-  return HostBoot{*std::move(instance_id), *std::move(boot_id)};
-}
-
-uint64_t MeasuredOfKey(std::string_view key) {
-  return ReadBigEndian(key.substr(key.size() - kTailBytes, 8));
-}
-
 // Calls `visit(measured realtime, value)` for each batch of a host in a window, until it fails.
 template <typename Visit>
 absl::Status ForEachBatch(const Database& database, const HostBoot& host,
                           const RealtimeWindow& window, Visit visit) {
-  const std::string prefix = HostPrefix(host);
+  const std::string prefix = EvidencePrefix(host);
   const std::unique_ptr<rocksdb::Iterator> it(
       database.db().NewIterator({}, database.family(Family::kClockObservations)));
-  for (it->Seek(HostAt(host, window.begin_ns)); it->Valid() && it->key().starts_with(prefix);
+  for (it->Seek(EvidenceAt(host, window.begin_ns)); it->Valid() && it->key().starts_with(prefix);
        it->Next()) {
     const std::string_view key = ToView(it->key());
-    if (key.size() != prefix.size() + kTailBytes) return DataLoss("a key of another form");
-    if (MeasuredOfKey(key) > window.end_ns) break;
-    RETURN_IF_ERROR(visit(MeasuredOfKey(key), ToView(it->value())));
+    if (key.size() != prefix.size() + kEvidenceKeyTailBytes)
+      return DataLoss("a key of another form");
+    if (MeasuredOfEvidenceKey(key) > window.end_ns) break;
+    RETURN_IF_ERROR(visit(MeasuredOfEvidenceKey(key), ToView(it->value())));
   }
   return FromRocksDb(it->status(), "reading clock evidence");
 }
@@ -98,41 +52,13 @@ void Append(std::vector<Entry>& to, const std::vector<Entry>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-std::string EpochKey(uint32_t number) {
-  std::string key("reference_epoch/");
-  AppendBigEndian(key, number, 4);
-  return key;
-}
-
-std::string EncodeEpoch(const ReferenceEpoch& epoch) {
-  StoredBytesWriter out(kEpochVersion);
-  out.Uint(epoch.number);
-  out.String(epoch.raw_origin);
-  out.Uint(epoch.offset_ns);
-  out.Uint(epoch.begun_realtime_ns);
-  return out.Take();
-}
-
-absl::StatusOr<ReferenceEpoch> DecodeEpoch(std::string_view value) {
-  StoredBytesReader in(value);
-  const uint64_t version = in.Uint();
-  ReferenceEpoch epoch;
-  epoch.number = in.Uint32();
-  epoch.raw_origin = in.String();
-  epoch.offset_ns = in.Uint();
-  epoch.begun_realtime_ns = in.Uint();
-  if (version != kEpochVersion || !in.Finished()) return DataLoss("a reference epoch does not fit");
-  return epoch;
-}
-
 }  // namespace
 
 absl::Status ClockEvidenceStore::Put(const std::vector<ClockEvidenceBatch>& batches) {
   rocksdb::WriteBatch writes;
   for (const ClockEvidenceBatch& batch : batches) {
-    std::string key = HostAt(batch.host, batch.measured_realtime_ns);
-    AppendBigEndian(key, Crc32c(batch.observations.data(), batch.observations.size()), 4);
-    writes.Put(database_.family(Family::kClockObservations), key, batch.observations);
+    writes.Put(database_.family(Family::kClockObservations), EvidenceKey(batch),
+               batch.observations);
   }
   return database_.Write(writes, durability_ == Durability::kSynced, "storing clock evidence");
 }
@@ -174,14 +100,15 @@ absl::StatusOr<ClockEvidence> ClockEvidenceStore::Read(const HostBoot& host,
 }
 
 absl::StatusOr<uint64_t> ClockEvidenceStore::LastMeasuredNs(const HostBoot& host) const {
-  const std::string prefix = HostPrefix(host);
+  const std::string prefix = EvidencePrefix(host);
   const std::unique_ptr<rocksdb::Iterator> it(
       database_.db().NewIterator({}, database_.family(Family::kClockObservations)));
-  it->SeekForPrev(HostAt(host, ~uint64_t{0}) + std::string(4, '\xff'));
+  it->SeekForPrev(EvidenceAt(host, ~uint64_t{0}) + std::string(4, '\xff'));
   RETURN_IF_ERROR(FromRocksDb(it->status(), "reading clock evidence"));
   if (!it->Valid() || !it->key().starts_with(prefix)) return uint64_t{0};
-  if (it->key().size() != prefix.size() + kTailBytes) return DataLoss("a key of another form");
-  return MeasuredOfKey(ToView(it->key()));
+  if (it->key().size() != prefix.size() + kEvidenceKeyTailBytes)
+    return DataLoss("a key of another form");
+  return MeasuredOfEvidenceKey(ToView(it->key()));
 }
 
 absl::StatusOr<std::vector<HostBoot>> ClockEvidenceStore::Hosts() const {
@@ -190,10 +117,10 @@ absl::StatusOr<std::vector<HostBoot>> ClockEvidenceStore::Hosts() const {
       database_.db().NewIterator({}, database_.family(Family::kClockObservations)));
   it->SeekToFirst();
   while (it->Valid()) {
-    auto host = HostOfKey(ToView(it->key()));
+    auto host = HostOfEvidenceKey(ToView(it->key()));
     if (!host)
       return DataLoss("a key of another form in {}", FamilyName(Family::kClockObservations));
-    it->Seek(keys::PrefixEnd(HostPrefix(*host)));
+    it->Seek(keys::PrefixEnd(EvidencePrefix(*host)));
     hosts.push_back(*std::move(host));
   }
   RETURN_IF_ERROR(FromRocksDb(it->status(), "reading clock evidence"));
@@ -212,18 +139,18 @@ absl::StatusOr<ClockEvidenceStore::Pruned> ClockEvidenceStore::Prune(
 absl::Status ClockEvidenceStore::PruneHost(const HostBoot& host, uint64_t before_ns,
                                            const std::vector<RealtimeWindow>& keep,
                                            Pruned& pruned) {
-  const std::string prefix = HostPrefix(host);
+  const std::string prefix = EvidencePrefix(host);
   rocksdb::WriteBatch writes;
   const std::unique_ptr<rocksdb::Iterator> it(
       database_.db().NewIterator({}, database_.family(Family::kClockObservations)));
   it->Seek(prefix);
   for (size_t next = 0; it->Valid() && it->key().starts_with(prefix);) {
-    const uint64_t measured_ns = MeasuredOfKey(ToView(it->key()));
+    const uint64_t measured_ns = MeasuredOfEvidenceKey(ToView(it->key()));
     if (measured_ns >= before_ns) break;
     while (next < keep.size() && keep[next].end_ns < measured_ns) ++next;
     if (next < keep.size() && keep[next].begin_ns <= measured_ns) {
       if (keep[next].end_ns == ~uint64_t{0}) break;
-      it->Seek(HostAt(host, keep[next].end_ns + 1));
+      it->Seek(EvidenceAt(host, keep[next].end_ns + 1));
       continue;
     }
     ++pruned.batches;
@@ -239,7 +166,7 @@ absl::Status ClockEvidenceStore::PruneHost(const HostBoot& host, uint64_t before
 
 absl::StatusOr<std::vector<ReferenceEpoch>> ClockEvidenceStore::Epochs() const {
   std::vector<ReferenceEpoch> epochs;
-  RETURN_IF_ERROR(database_.ForEach(Family::kMeta, "reference_epoch/",
+  RETURN_IF_ERROR(database_.ForEach(Family::kMeta, kEpochKeyPrefix,
                                     [&](std::string_view, std::string_view value) {
                                       auto epoch = DecodeEpoch(value);
                                       if (epoch.ok()) epochs.push_back(*std::move(epoch));

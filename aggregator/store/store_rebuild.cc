@@ -21,6 +21,10 @@ namespace {
 
 constexpr size_t kWriteBytes = size_t{8} << 20;
 
+// Says that a rebuild has not helped, until the store opens: the next start's would not either, and
+// each leaves a copy of the store.
+constexpr char kRebuiltInVainFile[] = "/REBUILT_IN_VAIN";
+
 void Warn(CaptureRecord& record, std::string warning) {
   if (record.warnings.size() < limits::kCaptureWarningsMax) {
     record.warnings.push_back(std::move(warning));
@@ -220,19 +224,38 @@ absl::StatusOr<std::unique_ptr<Database>> OpenVerified(const std::string& path, 
   return database;
 }
 
+absl::Status BeyondRebuilding(const absl::Status& status, const std::string& in_vain) {
+  return DataLoss(
+      "{}; it was rebuilt and is damaged all the same: look at the disk, then start again, and "
+      "remove {} to have it rebuilt once more",
+      std::string(status.message()), in_vain);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Database>> OpenOrRebuild(const std::string& path, rocksdb::Env& env,
                                                         const ExamineChunk& examine,
                                                         std::vector<std::string>& notes) {
   RETURN_IF_ERROR(ResumeRebuilding(path, env));
+  const std::string in_vain = path + kRebuiltInVainFile;
+  const bool was_in_vain = env.FileExists(in_vain).ok();
   auto database = OpenVerified(path, env);
   if (absl::IsDataLoss(database.status()) && examine) {
+    if (was_in_vain) return BeyondRebuilding(database.status(), in_vain);
     notes.push_back(std::string(database.status().message()));
     RETURN_IF_ERROR(Rebuild(path, env, examine, notes));
     database = OpenVerified(path, env);
+    if (absl::IsDataLoss(database.status())) {
+      const std::string text = std::string(database.status().message()) + "\n";
+      RETURN_IF_ERROR(FromRocksDb(rocksdb::WriteStringToFile(&env, text, in_vain, true),
+                                  "noting that the store was rebuilt in vain"));
+      return BeyondRebuilding(database.status(), in_vain);
+    }
   }
   RETURN_IF_ERROR(database.status());
+  if (was_in_vain) {
+    RETURN_IF_ERROR(FromRocksDb(env.DeleteFile(in_vain), "forgetting a rebuild in vain"));
+  }
   for (const WalDamage& damage : (*database)->wal_damage()) {
     notes.push_back(fmt::format("log {}", damage.ToString()));
   }

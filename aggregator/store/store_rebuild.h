@@ -18,7 +18,8 @@ namespace neurontrace {
 // (docs/decisions/0010). Damage that RocksDB cannot live with makes the database anew out of all
 // that can be read in its files, which are set aside in damaged-N beside it; a log that is damaged
 // gives what is whole in it. What is lost then is in the streams' records. `notes` gets a sentence
-// for each thing found and done. Without `examine` damage is an error (DATA_LOSS).
+// for each thing found and done. Without `examine` damage is an error (DATA_LOSS), and so is what
+// was there after a rebuild still: it is not rebuilt again until somebody says so.
 absl::StatusOr<std::unique_ptr<Database>> OpenOrRebuild(const std::string& path, rocksdb::Env& env,
                                                         const ExamineChunk& examine,
                                                         std::vector<std::string>& notes);

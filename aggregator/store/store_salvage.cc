@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "aggregator/store/blob_scan.h"
+#include "aggregator/store/clock_evidence_rows.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/wal_scan.h"
@@ -27,37 +28,60 @@ std::optional<Family> FamilyOf(std::string_view name) {
   return std::nullopt;
 }
 
+// Over a row that cannot be read: kept, it would have the database that is made fail as the old one
+// did.
+absl::Status Skip(SalvagedRecords& records) {
+  ++records.damaged;
+  return absl::OkStatus();
+}
+
+void TakeEpoch(std::string_view key, std::string_view value, SalvagedRecords& records) {
+  auto epoch = SalvageEpoch(key, value);
+  if (!epoch || *epoch != value) ++records.damaged;
+  if (epoch) records.epochs[std::string(key)] = *std::move(epoch);
+}
+
+void TakeCapture(std::string_view key, std::string_view value, SalvagedRecords& records) {
+  const auto id = CaptureId::FromBytes(key);
+  auto record = id.ok() ? DecodeCaptureRecord(*id, value) : id.status();
+  if (record.ok()) return records.Take(*std::move(record));
+  ++records.damaged;
+  records.captures_complete = false;  // this one was not deleted
+}
+
+void TakeStream(std::string_view key, std::string_view value, SalvagedRecords& records) {
+  const auto parsed = keys::ParseStream(key);
+  auto record = parsed ? DecodeStreamRecord(parsed->stream, value) : DataLoss("a key");
+  if (record.ok()) return records.Take(parsed->capture, *std::move(record));
+  ++records.damaged;
+}
+
 // One key and value of a family, from wherever.
 absl::Status TakeEntry(Family family, std::string_view key, std::string_view value,
                        const SalvageSinks& sinks, SalvagedRecords& records) {
   switch (family) {
     case Family::kMeta:
       if (key == "aggregator_id") records.aggregator_id = std::string(value);
-      if (key.starts_with("reference_epoch/")) {
-        records.epochs[std::string(key)] = std::string(value);
-      }
+      if (key.starts_with(kEpochKeyPrefix)) TakeEpoch(key, value, records);
       return absl::OkStatus();
     case Family::kCaptures:
-      if (const auto id = CaptureId::FromBytes(key); id.ok()) {
-        auto record = DecodeCaptureRecord(*id, value);
-        if (record.ok()) records.Take(*std::move(record));
-      }
+      TakeCapture(key, value, records);
       return absl::OkStatus();
     case Family::kAgents:
+      if (!DecodeAgentRecord(value).ok()) return Skip(records);
       records.agents[std::string(key)] = std::string(value);
       return absl::OkStatus();
     case Family::kWorkers:
+      if (!DecodeWorkerRecord(value).ok()) return Skip(records);
       records.workers[std::string(key)] = std::string(value);
       return absl::OkStatus();
     case Family::kStreams:
-      if (const auto parsed = keys::ParseStream(key)) {
-        auto record = DecodeStreamRecord(parsed->stream, value);
-        if (record.ok()) records.Take(parsed->capture, *std::move(record));
-      }
+      TakeStream(key, value, records);
       return absl::OkStatus();
     case Family::kChunks:
       return sinks.chunk(key, value);
     case Family::kClockObservations:
+      if (!IsClockEvidence(key, value)) return Skip(records);
       return sinks.clock_evidence(key, value);
     case Family::kClockModels:
       return sinks.clock_model(key, value);

@@ -28,7 +28,7 @@ struct SalvagedRecords {
   std::map<std::string, std::string> epochs;   // of the reference timescale, likewise
   std::map<std::pair<CaptureId, uint32_t>, StreamRecord> streams;
   bool captures_complete = true;  // no part of family captures was unreadable
-  uint64_t damaged = 0;           // files and places in them that could not be read
+  uint64_t damaged = 0;           // files, places in them and rows that could not be read
 
   // Keeps whichever of two versions of a record is the newer one.
   void Take(CaptureRecord record);
@@ -47,7 +47,7 @@ struct SalvageSinks {
 // Reads the files of a database one by one, without what says how they belong together: chunks out
 // of blob files, everything else out of tables, and then all of the log over it. A record that was
 // deleted can come back where the table with the old one is still there; chunks of a capture whose
-// record is gone do not matter.
+// record is gone do not matter. A row that cannot be read is left out.
 absl::StatusOr<SalvagedRecords> SalvageFiles(const std::string& path, rocksdb::Env& env,
                                              const SalvageSinks& sinks);
 

@@ -9,6 +9,7 @@
 #include "aggregator/store/chunk_index_entry.h"
 #include "aggregator/store/damaged_chunk.h"
 #include "aggregator/store/database.h"
+#include "aggregator/store/key_walk.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/record_codec.h"
 #include "base/status.h"
@@ -334,7 +335,7 @@ absl::Status ChunkStore::FinishDeletions() {
       } else {
         RETURN_IF_ERROR(record.status());
       }
-      it->Seek(ToSlice(keys::PrefixEnd(prefix)));
+      SeekBehind(*it, prefix);
     }
     RETURN_IF_ERROR(FromRocksDb(it->status(), "looking for unfinished deletions"));
   }

@@ -6,7 +6,7 @@
 
 #include "aggregator/store/clock_evidence_rows.h"
 #include "aggregator/store/database.h"
-#include "aggregator/store/keys.h"
+#include "aggregator/store/key_walk.h"
 #include "base/status.h"
 #include "trace/clock_evidence_codec.h"
 
@@ -120,7 +120,7 @@ absl::StatusOr<std::vector<HostBoot>> ClockEvidenceStore::Hosts() const {
     auto host = HostOfEvidenceKey(ToView(it->key()));
     if (!host)
       return DataLoss("a key of another form in {}", FamilyName(Family::kClockObservations));
-    it->Seek(keys::PrefixEnd(EvidencePrefix(*host)));
+    SeekBehind(*it, EvidencePrefix(*host));
     hosts.push_back(*std::move(host));
   }
   RETURN_IF_ERROR(FromRocksDb(it->status(), "reading clock evidence"));

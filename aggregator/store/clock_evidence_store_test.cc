@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "aggregator/store/database.h"
+#include "aggregator/store/keys.h"
 #include "aggregator/store/store_test_support.h"
 #include "trace/clock_evidence_codec.h"
 
@@ -108,6 +109,22 @@ TEST_F(ClockEvidenceStoreTest, PrunesWhatIsOldAndNoCaptureNeeds) {
   EXPECT_EQ(again->batches, 0u);
   EXPECT_EQ(evidence_->Prune(10'000, {{800, ~uint64_t{0}}})->batches, 6u);
   EXPECT_EQ(RawOf(kHost), (Raws{8, 9}));
+}
+
+// Behind its keys there is no other.
+TEST_F(ClockEvidenceStoreTest, AHostOfAllOnesIsTheLast) {
+  const std::string longest(65'535, '\xff');
+  const HostBoot host{longest, longest};
+  ASSERT_TRUE(evidence_->Put({Batch(kHost, 100, 7)}).ok());
+  ASSERT_TRUE(
+      database_
+          ->Put(Family::kClockObservations,
+                keys::WorkerPrefix(longest) + keys::WorkerPrefix(longest) + std::string(12, '\xff'),
+                "x", true)
+          .ok());
+  const auto hosts = evidence_->Hosts();
+  ASSERT_TRUE(hosts.ok()) << hosts.status();
+  EXPECT_EQ(*hosts, (std::vector<HostBoot>{kHost, host}));
 }
 
 TEST_F(ClockEvidenceStoreTest, TellsOfDamage) {

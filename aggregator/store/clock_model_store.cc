@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "aggregator/store/database.h"
+#include "aggregator/store/key_walk.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/stored_bytes.h"
 #include "base/crc32c.h"
@@ -104,7 +105,7 @@ absl::StatusOr<std::vector<CaptureId>> CapturesIn(const Database& database) {
     const auto key = keys::ParseClockModel(ToView(it->key()));
     if (!key) return DataLoss("a key of another form in {}", FamilyName(Family::kClockModels));
     captures.push_back(key->capture);
-    it->Seek(ToSlice(keys::PrefixEnd(keys::Capture(key->capture))));
+    SeekBehind(*it, keys::Capture(key->capture));
   }
   RETURN_IF_ERROR(FromRocksDb(it->status(), "reading clock models"));
   return captures;

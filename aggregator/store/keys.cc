@@ -27,6 +27,7 @@ void PutShortString(std::string& out, std::string_view text) {
 }
 
 constexpr size_t kStreamKeyBytes = CaptureId::kBytes + 4;
+constexpr size_t kBehindCaptureBytesMax = 4 + 8 + 8;  // of ChunkIndex
 
 }  // namespace
 
@@ -80,7 +81,8 @@ std::string ClockModel(const CaptureId& capture, uint32_t version, uint32_t row)
 std::string PrefixEnd(std::string_view prefix) {
   std::string end(prefix);
   while (!end.empty() && static_cast<uint8_t>(end.back()) == 0xff) end.pop_back();
-  if (!end.empty()) end.back() = static_cast<char>(static_cast<uint8_t>(end.back()) + 1);
+  if (end.empty()) return std::string(prefix) + std::string(kBehindCaptureBytesMax + 1, '\xff');
+  end.back() = static_cast<char>(static_cast<uint8_t>(end.back()) + 1);
   return end;
 }
 

@@ -32,7 +32,9 @@ std::string WorkerPrefix(std::string_view instance_id);
 std::string ClockModel(const CaptureId& capture, uint32_t version, uint32_t row);
 std::string ClockModelVersion(const CaptureId& capture, uint32_t version);
 
-// The smallest key that is greater than every key with this prefix; empty where there is none.
+// A key that is greater than every key with this prefix and, but where all bytes of the prefix are
+// 0xff, the smallest one: there it is greater than those of the forms above alone. To walk on
+// behind a prefix see key_walk.h.
 std::string PrefixEnd(std::string_view prefix);
 
 // What a key says; nullopt for a key of another form.

@@ -60,7 +60,12 @@ TEST(Keys, OfAnotherLengthAreRefused) {
 TEST(Keys, EndOfAPrefixIsBehindEverythingWithIt) {
   EXPECT_EQ(PrefixEnd("ab"), "ac");
   EXPECT_EQ(PrefixEnd("a\xff"), "b");
-  EXPECT_EQ(PrefixEnd("\xff\xff"), "");
+  // Nothing is behind all keys with this one, but something behind the longest of a capture.
+  const std::string capture(16, '\xff');
+  const std::string longest(36, '\xff');
+  EXPECT_EQ(ParseChunkIndex(longest)->sequence, UINT64_MAX);
+  EXPECT_GT(PrefixEnd(capture), longest);
+  EXPECT_GT(PrefixEnd(capture + std::string(4, '\xff')), longest);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "aggregator/store/artifact_check.h"
 #include "aggregator/store/clock_model_store.h"
 #include "aggregator/store/database.h"
+#include "aggregator/store/key_walk.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/record_codec.h"
 #include "aggregator/store/stream_check.h"
@@ -121,7 +122,7 @@ class StoreCheck {
         continue;
       }
       ids.insert(*id);
-      it->Seek(ToSlice(keys::PrefixEnd(id->bytes())));
+      SeekBehind(*it, id->bytes());
     }
     // Damage under the first key of a capture hides the captures behind it: their streams name
     // them.

@@ -7,6 +7,7 @@
 
 #include "aggregator/store/artifact_codec.h"
 #include "aggregator/store/clock_model_store.h"
+#include "aggregator/store/key_walk.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/rebuild_swap.h"
 #include "aggregator/store/record_codec.h"
@@ -86,7 +87,7 @@ absl::StatusOr<std::set<std::pair<CaptureId, uint32_t>>> StreamsIn(const Databas
     const auto key = keys::ParseStream(ToView(it->key()).substr(0, CaptureId::kBytes + 4));
     if (!key) return DataLoss("a key of {} bytes in {}", it->key().size(), FamilyName(family));
     streams.emplace(key->capture, key->stream);
-    it->Seek(ToSlice(keys::PrefixEnd(keys::Stream(key->capture, key->stream))));
+    SeekBehind(*it, keys::Stream(key->capture, key->stream));
   }
   RETURN_IF_ERROR(FromRocksDb(it->status(), "looking for streams"));
   return streams;

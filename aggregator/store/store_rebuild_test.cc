@@ -132,5 +132,42 @@ TEST_F(StoreRebuildTest, WhatARebuildDoesNotMendIsNotRebuiltAtEachStart) {
   EXPECT_EQ(SetAside(), 1u);
 }
 
+// Behind a key of all ones there is no key, and the walks that look for one began anew.
+TEST_F(StoreRebuildTest, KeysOfAllOnesEndTheWalks) {
+  const std::string ones(64, '\xff');
+  { ASSERT_TRUE(Open().ok()); }
+  Put(Family::kClockModels, ones.substr(0, 24), "x");
+  Put(Family::kChunks, ones.substr(0, 28), "a chunk");
+  Put(Family::kCaptures, keys::Capture(TestCaptureId(1)), "\x7f");  // so that it is rebuilt
+  {
+    const auto store = Open();
+    ASSERT_TRUE(store.ok()) << store.status();
+  }
+  const auto database = Database::Open(path(), nullptr);
+  ASSERT_TRUE(database.ok()) << database.status();
+  EXPECT_TRUE(
+      absl::IsNotFound((*database)->Get(Family::kClockModels, ones.substr(0, 24)).status()));
+}
+
+TEST_F(StoreRebuildTest, AStreamOfAllOnesThatBelongsToNothingIsDeleted) {
+  const std::string ones(64, '\xff');
+  { ASSERT_TRUE(Open().ok()); }
+  Put(Family::kStreams, ones.substr(0, 20), EncodeStreamRecord({}));
+  Put(Family::kClockModels, ones.substr(0, 24), "x");
+  Put(Family::kChunkIndex, ones.substr(0, 36), "x");
+  const auto report = CheckStore(path(), nullptr, {.examine = NoChunk});
+  ASSERT_TRUE(report.ok()) << report.status();
+  {
+    const auto store = Open();
+    ASSERT_TRUE(store.ok()) << store.status();
+  }
+  const auto database = Database::Open(path(), nullptr);
+  ASSERT_TRUE(database.ok()) << database.status();
+  for (const auto& [family, bytes] :
+       {std::pair(Family::kStreams, 20), {Family::kClockModels, 24}, {Family::kChunkIndex, 36}}) {
+    EXPECT_TRUE(absl::IsNotFound((*database)->Get(family, ones.substr(0, bytes)).status()));
+  }
+}
+
 }  // namespace
 }  // namespace neurontrace

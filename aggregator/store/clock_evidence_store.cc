@@ -145,6 +145,9 @@ absl::Status ClockEvidenceStore::PruneHost(const HostBoot& host, uint64_t before
       database_.db().NewIterator({}, database_.family(Family::kClockObservations)));
   it->Seek(prefix);
   for (size_t next = 0; it->Valid() && it->key().starts_with(prefix);) {
+    if (it->key().size() != prefix.size() + kEvidenceKeyTailBytes) {
+      return DataLoss("a key of another form");
+    }
     const uint64_t measured_ns = MeasuredOfEvidenceKey(ToView(it->key()));
     if (measured_ns >= before_ns) break;
     while (next < keep.size() && keep[next].end_ns < measured_ns) ++next;

@@ -111,6 +111,14 @@ TEST_F(ClockEvidenceStoreTest, PrunesWhatIsOldAndNoCaptureNeeds) {
   EXPECT_EQ(RawOf(kHost), (Raws{8, 9}));
 }
 
+TEST_F(ClockEvidenceStoreTest, TellsOfDamagedKeysWhenItPrunes) {
+  const std::string host(4, '\0');  // without instance and boot
+  ASSERT_TRUE(
+      database_->Put(Family::kClockObservations, host + std::string(12, '\0'), "x", true).ok());
+  ASSERT_TRUE(database_->Put(Family::kClockObservations, host + "\xff", "x", true).ok());
+  EXPECT_TRUE(absl::IsDataLoss(evidence_->Prune(~uint64_t{0}, {}).status()));
+}
+
 // Behind its keys there is no other.
 TEST_F(ClockEvidenceStoreTest, AHostOfAllOnesIsTheLast) {
   const std::string longest(65'535, '\xff');

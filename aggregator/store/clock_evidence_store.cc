@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <tuple>
 
 #include "aggregator/store/clock_evidence_rows.h"
 #include "aggregator/store/database.h"
@@ -31,20 +32,27 @@ absl::Status ForEachBatch(const Database& database, const HostBoot& host,
   return FromRocksDb(it->status(), "reading clock evidence");
 }
 
-template <typename Entry, typename Raw>
-void SortOnce(std::vector<Entry>& entries, Raw raw) {
-  std::ranges::stable_sort(entries, {}, raw);
-  // What came twice stands side by side, but for others of the same moment between.
-  std::vector<Entry> once;
-  once.reserve(entries.size());
-  for (const Entry& entry : entries) {
-    bool known = false;
-    for (size_t i = once.size(); i > 0 && once[i - 1].*raw == entry.*raw && !known; --i) {
-      known = once[i - 1] == entry;
-    }
-    if (!known) once.push_back(entry);
-  }
-  entries = std::move(once);
+// All that an entry says, raw first: what came twice comes to stand side by side.
+auto Fields(const ClockSnapshot& of) {
+  return std::tie(of.raw_begin_ns, of.raw_end_ns, of.realtime_ns, of.monotonic_ns, of.boottime_ns,
+                  of.frequency, of.tick_us, of.status, of.tai_offset_s);
+}
+auto Fields(const ClockExchange& of) {
+  return std::tie(of.send_raw_ns, of.reference_receive_ns, of.reference_send_ns, of.receive_raw_ns,
+                  of.reference_epoch, of.path);
+}
+auto Fields(const ClockEvent& of) {
+  return std::tie(of.raw_begin_ns, of.raw_end_ns, of.kind, of.amount_ns);
+}
+auto Fields(const UtcReading& of) {
+  return std::tie(of.raw_ns, of.utc_earliest_ns, of.utc_latest_ns, of.source);
+}
+
+template <typename Entry>
+void SortOnce(std::vector<Entry>& entries) {
+  std::ranges::sort(entries, [](const Entry& a, const Entry& b) { return Fields(a) < Fields(b); });
+  const auto twice = std::ranges::unique(entries);
+  entries.erase(twice.begin(), twice.end());
 }
 
 template <typename Entry>
@@ -92,10 +100,10 @@ absl::StatusOr<ClockEvidence> ClockEvidenceStore::Read(const HostBoot& host,
         Append(evidence.utc, batch->utc);
         return absl::OkStatus();
       }));
-  SortOnce(evidence.snapshots, &ClockSnapshot::raw_begin_ns);
-  SortOnce(evidence.exchanges, &ClockExchange::send_raw_ns);
-  SortOnce(evidence.events, &ClockEvent::raw_begin_ns);
-  SortOnce(evidence.utc, &UtcReading::raw_ns);
+  SortOnce(evidence.snapshots);
+  SortOnce(evidence.exchanges);
+  SortOnce(evidence.events);
+  SortOnce(evidence.utc);
   return evidence;
 }
 

@@ -9,6 +9,7 @@
 #include "aggregator/store/keys.h"
 #include "aggregator/store/store_test_support.h"
 #include "trace/clock_evidence_codec.h"
+#include "trace/clock_limits.h"
 
 namespace neurontrace {
 namespace {
@@ -109,6 +110,29 @@ TEST_F(ClockEvidenceStoreTest, PrunesWhatIsOldAndNoCaptureNeeds) {
   EXPECT_EQ(again->batches, 0u);
   EXPECT_EQ(evidence_->Prune(10'000, {{800, ~uint64_t{0}}})->batches, 6u);
   EXPECT_EQ(RawOf(kHost), (Raws{8, 9}));
+}
+
+TEST_F(ClockEvidenceStoreTest, GivesOnceWhatCameTwiceOfVeryManyOfOneMoment) {
+  constexpr uint64_t kBatches = 50;
+  const uint64_t each = limits::kClockBatchEntriesMax;
+  for (uint64_t batch = 0; batch < kBatches; ++batch) {
+    ClockEvidence evidence;
+    for (uint64_t i = 0; i < each; ++i) {
+      const uint64_t there = batch / 2 * each + i;  // each comes in two batches
+      evidence.exchanges.push_back({.send_raw_ns = 7,
+                                    .reference_receive_ns = there,
+                                    .reference_send_ns = there,
+                                    .receive_raw_ns = 8,
+                                    .path = ProbePath::kUdp});
+    }
+    ASSERT_TRUE(evidence_->Put({{kHost, batch, EncodeClockEvidence(evidence)}}).ok());
+  }
+  const auto evidence = evidence_->Read(kHost, {});
+  ASSERT_TRUE(evidence.ok()) << evidence.status();
+  ASSERT_EQ(evidence->exchanges.size(), kBatches / 2 * each);
+  for (size_t i = 0; i < evidence->exchanges.size(); ++i) {
+    ASSERT_EQ(evidence->exchanges[i].reference_receive_ns, i);
+  }
 }
 
 TEST_F(ClockEvidenceStoreTest, TellsOfDamagedKeysWhenItPrunes) {

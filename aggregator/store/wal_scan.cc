@@ -29,6 +29,10 @@ bool IsFragment(std::string_view block, size_t at) {
              UnmaskCrc(Little<uint32_t>(block.data() + at));
 }
 
+bool IsZero(std::string_view bytes) {
+  return bytes.find_first_not_of('\0') == std::string_view::npos;
+}
+
 // One log file, block by block.
 class LogScan {
  public:
@@ -47,7 +51,8 @@ class LogScan {
     while (at + kHeaderBytes <= block.size()) {
       const uint8_t type = static_cast<uint8_t>(block[at + 6]);
       const size_t length = LengthAt(block, at);
-      if (type == kZero && length == 0) return absl::OkStatus();  // preallocated, never written
+      // Preallocated and never written. A header alone that is nothing is damage.
+      if (type == kZero && length == 0 && IsZero(block.substr(at))) return absl::OkStatus();
       if (!IsFragment(block, at)) {
         Damaged(block_at + at);
         // The length may be wrong, too: what begins next is what has a right checksum.

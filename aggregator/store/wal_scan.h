@@ -32,7 +32,8 @@ using VisitBatch = std::function<absl::Status(std::string_view batch)>;
 // Reads the write-ahead logs of a database that no process has open, in the order of their numbers,
 // as RocksDB writes them (its log format is fixed and documented): blocks of 32 KiB, records in
 // fragments, each with a checksum. `visit` gets each whole record, a WriteBatch. Damage is passed
-// over, and only what it hit: RocksDB itself would drop the rest of the block. Of damage the first
+// over, and only what it hit: RocksDB itself would drop the rest of the block, behind a header of
+// zeros without a word. Of damage the first
 // limits::kWalDamageNamedMax places are told, and a record of more than `record_bytes_max` is one.
 // Errors are those of reading and of `visit`.
 absl::StatusOr<std::vector<WalDamage>> ScanWal(

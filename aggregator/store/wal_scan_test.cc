@@ -106,6 +106,34 @@ TEST_F(WalScan, ADamagedByteCostsTheWriteItHit) {
   EXPECT_FALSE(damage_[0].records_follow);
 }
 
+// RocksDB takes a header of zeros for the end of what was written and drops the block without a
+// word.
+TEST_F(WalScan, AHeaderOfZerosInTheMiddleOfABlockIsDamage) {
+  const std::string one = Fragment(kFull, "one");
+  const std::string two = Fragment(kFull, "two");
+  std::string log = one + two + Fragment(kFull, "three");
+  log.replace(one.size() + 4, 3, std::string(3, '\0'));  // length and type
+  EXPECT_THAT(Scan(log), ElementsAre("one", "three"));
+  ASSERT_THAT(damage_, SizeIs(1));
+  EXPECT_EQ(damage_[0].offset, one.size());
+  EXPECT_TRUE(damage_[0].records_follow);
+  log.replace(one.size(), two.size(), std::string(two.size(), '\0'));  // all of the write
+  EXPECT_THAT(Scan(log), ElementsAre("one", "three"));
+  EXPECT_THAT(damage_, SizeIs(1));
+  ASSERT_TRUE(RewriteDamagedLogs(kDirectory, *env_).ok());
+  EXPECT_THAT(Scan(), ElementsAre("one", "three"));
+  EXPECT_TRUE(damage_.empty());
+}
+
+TEST_F(WalScan, WhatWasNeverWrittenOfABlockIsNoDamage) {
+  std::string log = Fragment(kFull, "one");
+  log.resize(kBlockBytes);
+  log += Fragment(kFull, "two");
+  log.resize(kBlockBytes + 1'000);
+  EXPECT_THAT(Scan(log), ElementsAre("one", "two"));
+  EXPECT_THAT(damage_, SizeIs(0));
+}
+
 // Each took a line, and each write behind them went over all of them.
 TEST_F(WalScan, TellsTheFirstOfVeryManyPlacesAndCountsTheOthers) {
   const std::string place = "\xff\xff\xff\xff\xff" + Fragment(kFull, "");
@@ -141,6 +169,9 @@ TEST_F(WalScan, WritesTheFuzzCorpusWhereAsked) {
   WriteFuzzSeed("database_files_fuzzer", "log", '\x02' + log + Fragment(kFull, ""));
   WriteFuzzSeed("database_files_fuzzer", "log_at_block_end",
                 '\x06' + log + Fragment(kFirst, std::string(23, 'x')) + Fragment(kLast, "y"));
+  std::string zeroed = log;
+  zeroed.replace(0, kHeaderBytes, std::string(kHeaderBytes, '\0'));
+  WriteFuzzSeed("database_files_fuzzer", "log_zeroed_header", std::string(1, '\0') + zeroed);
   // As ScanBlobFile's source has it.
   std::string blob(30, '\0');
   blob.replace(0, 5, std::string("\x37\x8f\x24\x00\x01", 5));

@@ -6,7 +6,7 @@
 
 #include "aggregator/deliver/manifest.h"
 #include "base/status.h"
-#include "trace/limits.h"
+#include "trace/delivery_limits.h"
 
 namespace neurontrace {
 namespace {
@@ -172,7 +172,15 @@ absl::Status Delivery::Save() {
   saved_bytes_ = bytes_written_;
   saved_monotonic_ns_ = clock_.MonotonicNs();
   are_directories_saved_ = true;
-  return Write(kPartialManifest, FormatManifest(manifest_));
+  return WriteManifest(kPartialManifest);
+}
+
+absl::Status Delivery::WriteManifest(std::string_view name) {
+  if (const char* const list = OverfullList(manifest_); list != nullptr) {
+    return ResourceExhausted("delivery: {} of more than {} {}: give another destination", name,
+                             limits::kManifestEntriesMax, list);
+  }
+  return Write(name, FormatManifest(manifest_));
 }
 
 // Beside the capture's own files.
@@ -306,7 +314,7 @@ absl::Status Delivery::Finish() {
   manifest_.clear_directories();
   manifest_.set_complete(true);
   RETURN_IF_ERROR(Write(kChecksums, FormatChecksums(manifest_)));
-  RETURN_IF_ERROR(Write(kManifest, FormatManifest(manifest_)));
+  RETURN_IF_ERROR(WriteManifest(kManifest));
   return Remove(Below(directory_, kPartialManifest));
 }
 

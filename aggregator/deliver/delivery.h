@@ -84,6 +84,7 @@ class Delivery {
   Delivery(Volume& volume, const Spec& spec, const Clock& clock);
   absl::Status TakeUp();
   absl::Status Save();
+  absl::Status WriteManifest(std::string_view name);
   absl::Status Write(std::string_view name, const std::string& text);
   absl::Status Remove(const std::string& name);
   absl::Status Open();  // what is whole no more says so

@@ -9,7 +9,7 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "trace/artifact.h"
-#include "trace/limits.h"
+#include "trace/delivery_limits.h"
 
 namespace neurontrace {
 namespace {
@@ -73,6 +73,9 @@ absl::Status CheckManifest(const v1::DeliveryManifest& manifest) {
   if (manifest.format_version() != kManifestVersion) {
     return DataLoss("manifest: version {} is none that this program reads",
                     manifest.format_version());
+  }
+  if (const char* const list = OverfullList(manifest); list != nullptr) {
+    return DataLoss("manifest: more than {} {}", limits::kManifestEntriesMax, list);
   }
   size_t files = 0;
   for (const v1::DeliveredStep& step : manifest.steps()) {
@@ -146,7 +149,37 @@ std::string FormatChecksums(const v1::DeliveryManifest& manifest) {
   return text;
 }
 
+ManifestCounts CountManifest(std::string_view text) {
+  ManifestCounts counts;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '{') ++counts.objects;
+    if (c == ',') ++counts.commas;
+    if (c != '"' && c != '\'') continue;  // the parser takes both
+    for (++at; at < text.size() && text[at] != c; ++at) {
+      if (text[at] == '\\') ++at;
+    }
+  }
+  return counts;
+}
+
+const char* OverfullList(const v1::DeliveryManifest& manifest) {
+  const auto is_overfull = [](int size) {
+    return static_cast<size_t>(size) > limits::kManifestEntriesMax;
+  };
+  if (is_overfull(manifest.steps_size())) return "steps";
+  if (is_overfull(manifest.unfinished_size())) return "unfinished files";
+  return is_overfull(manifest.directories_size()) ? "directories" : nullptr;
+}
+
 absl::StatusOr<v1::DeliveryManifest> ParseManifest(std::string_view text) {
+  const ManifestCounts counts = CountManifest(text);
+  if (counts.objects > limits::kManifestObjectsMax) {
+    return DataLoss("manifest: more than {} objects", limits::kManifestObjectsMax);
+  }
+  if (counts.commas > limits::kManifestCommasMax) {
+    return DataLoss("manifest: more than {} values", limits::kManifestCommasMax);
+  }
   ASSIGN_OR_RETURN(v1::DeliveryManifest manifest,
                    ParseJson<v1::DeliveryManifest>(text, "manifest"));
   RETURN_IF_ERROR(CheckManifest(manifest));

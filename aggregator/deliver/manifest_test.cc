@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/deliver/manifest.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "trace/delivery_limits.h"
 
 namespace neurontrace {
 namespace {
+
+using ::testing::HasSubstr;
 
 v1::DeliveryManifest Example() {
   v1::DeliveryManifest manifest;
@@ -93,6 +98,40 @@ TEST(ManifestTest, WordsOfOthersAreFitForLogs) {
   v1::DeliveryClaim claim;
   claim.set_owner("a\nb");
   EXPECT_EQ(ParseClaim(FormatClaim(claim))->owner(), "a?b");
+}
+
+std::string Repeated(const std::string& part, size_t times) {
+  std::string text = part;
+  for (size_t i = 1; i < times; ++i) text += "," + part;
+  return text;
+}
+
+// 8 MiB of nothing but steps took 400 MB.
+TEST(ManifestTest, OneOfMoreThanADeliveryWritesIsNotRead) {
+  const auto of = [](const std::string& list, const std::string& part, size_t times) {
+    const auto read =
+        ParseManifest("{\"format_version\":1,\"" + list + "\":[" + Repeated(part, times) + "]}");
+    EXPECT_TRUE(read.ok() || absl::IsDataLoss(read.status())) << read.status();
+    return read.status();
+  };
+  constexpr size_t kMost = limits::kManifestEntriesMax;
+  const std::string unfinished = "{\"name\":\"neurontrace_/x\"}";
+  EXPECT_TRUE(of("steps", "{}", kMost).ok());
+  EXPECT_THAT(of("steps", "{}", kMost + 1).message(), HasSubstr("steps"));
+  EXPECT_THAT(of("unfinished", unfinished, kMost + 1).message(), HasSubstr("unfinished"));
+  EXPECT_THAT(of("directories", "\"d\"", kMost + 1).message(), HasSubstr("directories"));
+  EXPECT_THAT(of("steps", "{}", limits::kManifestObjectsMax).message(), HasSubstr("objects"));
+  EXPECT_THAT(of("new", "{}", limits::kManifestObjectsMax).message(), HasSubstr("objects"));
+  EXPECT_THAT(of("new", "\"\"", limits::kManifestCommasMax + 1).message(), HasSubstr("values"));
+}
+
+TEST(ManifestTest, WhatStandsInStringsDoesNotCount) {
+  const auto read = ParseManifest("{\"format_version\":1,\"producer\":\"\\\"" +
+                                  Repeated("{", limits::kManifestCommasMax + 1) + "\"}");
+  EXPECT_TRUE(read.ok()) << read.status();
+  const ManifestCounts counts = CountManifest("{'\"{,':\"\\\",{\",\"a\":[{},'\\\\',{}]}");
+  EXPECT_EQ(counts.objects, 3u);
+  EXPECT_EQ(counts.commas, 3u);
 }
 
 TEST(ManifestTest, FieldsOfALaterProgramAreLeftOut) {

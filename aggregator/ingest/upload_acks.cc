@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clean_text.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -77,7 +78,7 @@ void UploadAcks::Refuse(uint32_t stream_ref, uint64_t sequence, v1::RefusalCode 
   ack.set_next_sequence(streams_[stream_ref].durable);
   ack.set_refusal(code);
   ack.set_refused_sequence(sequence);
-  ack.set_message(reason.substr(0, limits::kDetailBytesMax));
+  ack.set_message(CleanText(reason, limits::kDetailBytesMax));
   ack.set_retry_delay_ms(retry_delay_ms);
   refusals_.push_back(std::move(ack));
 }

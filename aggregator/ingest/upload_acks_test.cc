@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/clean_text.h"
 #include "base/status.h"
+#include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
@@ -42,6 +44,22 @@ TEST(UploadAcks, TellsOfAGapOnceUntilTheStreamGoesOn) {
   EXPECT_EQ(acks.Take().next_sequence(), 2u);
   acks.OnResult(1, 4, Gap(2));
   EXPECT_EQ(acks.Take().refusal(), v1::REFUSAL_CODE_GAP);
+}
+
+// One that was cut inside a character does not parse: the agent would lose the call.
+TEST(UploadAcks, WordsAreCutBetweenCharactersAndFitForLogs) {
+  UploadAcks acks;
+  std::string words = "\xff\n";
+  while (words.size() < 2 * limits::kDetailBytesMax) words += "\u20ac";
+  acks.OnResult(1, 0, ResourceExhausted("{}", words));
+  acks.OnRefused(1, 0, v1::REFUSAL_CODE_MALFORMED, words.substr(1));
+  while (acks.pending() > 0) {
+    const v1::UploadAck ack = acks.Take();
+    EXPECT_EQ(ack.message(), CleanText(ack.message(), limits::kDetailBytesMax));
+    EXPECT_GT(ack.message().size(), limits::kDetailBytesMax - 3);
+    v1::UploadAck again;
+    EXPECT_TRUE(again.ParseFromString(ack.SerializeAsString()));
+  }
 }
 
 TEST(UploadAcks, AsksAgainAfterAFailedWriteOnce) {

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "trace/artifact_limits.h"
 #include "trace/limits.h"
+#include "wire/field_checks.h"
 #include "wire/grpc_status.h"
 
 namespace neurontrace {
@@ -49,9 +50,8 @@ v1::ArtifactAnswer AnswerWith(v1::ArtifactOutcome outcome, std::string detail = 
 // Of an offer or a note.
 template <typename Message>
 absl::Status CheckWhose(const Message& message) {
-  if (message.agent_id().empty() || message.agent_id().size() > limits::kIdentityStringBytesMax) {
-    return InvalidArgument("artifact: an agent id of {} bytes", message.agent_id().size());
-  }
+  if (message.agent_id().empty()) return InvalidArgument("artifact.agent_id is empty");
+  RETURN_IF_ERROR(CheckIdentityText("artifact.agent_id", message.agent_id()));
   if (!message.root().empty() && !IsArtifactRoot(message.root())) {
     return InvalidArgument("artifact: an inspect directory's hash of {} bytes that is none",
                            message.root().size());

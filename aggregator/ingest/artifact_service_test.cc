@@ -172,6 +172,22 @@ TEST_F(ArtifactServiceTest, SamePlacesInTwoInspectDirectoriesAreTwo) {
             grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+// An agent's id is compared, logged and shown.
+TEST_F(ArtifactServiceTest, RefusesAnAgentIdThatIsNone) {
+  v1::ArtifactOffer offer = OfferOf("x");
+  for (const std::string& id : {std::string(), std::string("a\nb"), std::string("\x1b[2J"),
+                                std::string(limits::kIdentityStringBytesMax + 1, 'x')}) {
+    offer.set_agent_id(id);
+    EXPECT_TRUE(absl::IsInvalidArgument(FromProto(offer).status())) << id;
+    v1::ArtifactForgone forgone;
+    forgone.set_capture_id(offer.capture_id());
+    forgone.set_directory(offer.directory());
+    forgone.set_name(offer.name());
+    forgone.set_agent_id(id);
+    EXPECT_TRUE(absl::IsInvalidArgument(FromProto(forgone).status())) << id;
+  }
+}
+
 TEST_F(ArtifactServiceTest, WhatIsForgoneStandsInItsCaptureUntilItIsKept) {
   v1::ArtifactForgone forgone;
   forgone.set_capture_id(std::string(TestCaptureId(1).bytes()));

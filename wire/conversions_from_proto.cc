@@ -191,6 +191,10 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
     return InvalidArgument("header.canary_realtime_ns is set, but the chunk says something else");
   }
   RETURN_IF_ERROR(CheckIdentityText("header.producer_version", message.producer_version()));
+  // The one behind it would be 0, and cursors would begin anew.
+  if (message.sequence() == UINT64_MAX) {
+    return InvalidArgument("header.sequence is {}, behind which there is none", UINT64_MAX);
+  }
   if (message.event_count() > limits::kChunkEventsMax) {
     return InvalidArgument("header.event_count is {}; the limit is {}", message.event_count(),
                            limits::kChunkEventsMax);

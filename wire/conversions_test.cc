@@ -316,6 +316,7 @@ TEST(ConversionsTest, RefusesByNameWhatAHeaderMayNotBe) {
     ExpectRefused<Header>(SomeChunk().header, change, word);
   };
   refused([](Header& m) { m.set_capture_id("short"); }, "capture id");
+  refused([](Header& m) { m.set_sequence(UINT64_MAX); }, "header.sequence");
   refused([](Header& m) { m.mutable_losses(0)->clear_place(); }, "loss.place");
   refused([](Header& m) { m.mutable_losses(0)->set_reason(static_cast<v1::LossReason>(99)); },
           "loss.reason");

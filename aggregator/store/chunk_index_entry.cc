@@ -14,6 +14,7 @@ namespace {
 constexpr uint64_t kFirstVersion = 1;
 constexpr uint64_t kBytesVersion = 2;     // added the bytes of the chunk
 constexpr uint64_t kAllTypesVersion = 3;  // added the event types that no foreign stop has
+constexpr size_t kStopBytesMin = 3;       // each field having one at least
 
 // With the event types of the stops alone, in the order in which they come first.
 ForeignStops OfStopsAlone(const ForeignStops& stops) {
@@ -74,7 +75,7 @@ absl::Status DecodeChunkIndexValue(std::string_view value, ChunkIndexEntry& entr
   stops->has_all_types = version >= kAllTypesVersion && in.Bool();
   stops->event_types.resize(in.Count());
   for (std::string& type : stops->event_types) type.assign(in.View());
-  stops->entries.resize(in.Count());
+  stops->entries.resize(in.Count(kStopBytesMin));
   uint64_t tracking_id = 0;
   uint64_t timestamp_ns = entry.first_timestamp_ns;
   for (ForeignStops::Entry& stop : stops->entries) {

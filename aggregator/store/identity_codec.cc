@@ -4,6 +4,14 @@
 #include <string>
 
 namespace neurontrace {
+namespace {
+
+// Each field is a byte at least.
+constexpr size_t kEvidenceBytesMin = 4;
+constexpr size_t kLossBytesMin = 7;
+constexpr size_t kKeyValueBytesMin = 2;
+
+}  // namespace
 
 void WriteWorkerIdentity(const WorkerIdentity& worker, StoredBytesWriter& out) {
   out.String(worker.instance_id);
@@ -52,7 +60,7 @@ void WriteEvidence(const std::vector<RankEvidence>& evidence, StoredBytesWriter&
 }
 
 std::vector<RankEvidence> ReadEvidence(StoredBytesReader& in) {
-  std::vector<RankEvidence> evidence(in.Count());
+  std::vector<RankEvidence> evidence(in.Count(kEvidenceBytesMin));
   for (RankEvidence& claim : evidence) {
     claim.source = in.EnumUpTo(RankSource::kFrameworkFile);
     claim.worker_gid = in.Int();
@@ -76,7 +84,7 @@ void WriteLosses(const std::vector<Loss>& losses, StoredBytesWriter& out) {
 }
 
 std::vector<Loss> ReadLosses(StoredBytesReader& in) {
-  std::vector<Loss> losses(in.Count());
+  std::vector<Loss> losses(in.Count(kLossBytesMin));
   for (Loss& loss : losses) {
     loss.place = in.EnumUpTo(LossPlace::kRetention);
     loss.reason = in.EnumUpTo(LossReason::kExpired);
@@ -109,7 +117,7 @@ void WriteKeyValues(const std::vector<KeyValue>& values, StoredBytesWriter& out)
 }
 
 std::vector<KeyValue> ReadKeyValues(StoredBytesReader& in) {
-  std::vector<KeyValue> values(in.Count());
+  std::vector<KeyValue> values(in.Count(kKeyValueBytesMin));
   for (KeyValue& value : values) {
     value.key = in.String();
     value.value = in.String();

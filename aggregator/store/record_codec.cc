@@ -14,6 +14,13 @@ constexpr uint64_t kWorkerVersion = 2;  // added the facts of the worker's job
 // captures on demand ask for, how they began, and what came of each worker.
 constexpr uint64_t kCaptureVersion = 3;
 
+// At least, each field having one.
+constexpr size_t kAgentPartBytesMin = 6;
+constexpr size_t kWorkerStatusBytesMin = 12;
+constexpr size_t kBystanderBytesMin = 9;
+constexpr size_t kGidRangeBytesMin = 2;
+constexpr size_t kCoreInfoBytesMin = 2;
+
 absl::Status CheckVersion(uint64_t version, uint64_t newest, std::string_view what) {
   if (version >= 1 && version <= newest) return absl::OkStatus();
   return DataLoss("{} record: version {} where 1 to {} are known", what, version, newest);
@@ -137,7 +144,7 @@ void ReadAddedByVersion2(StoredBytesReader& in, CaptureRecord& record) {
   for (CaptureWorkerStatus& status : record.workers) {
     status.worker_state = in.EnumUpTo(WorkerState::kNoTap);
   }
-  record.bystanders.resize(in.Count());
+  record.bystanders.resize(in.Count(kBystanderBytesMin));
   for (CaptureBystander& bystander : record.bystanders) bystander = ReadBystander(in);
   record.end_warnings = ReadStrings(in);
 }
@@ -169,7 +176,7 @@ void WriteOnDemand(const CaptureSpec& spec, StoredBytesWriter& out) {
 absl::Status ReadOnDemand(StoredBytesReader& in, CaptureSpec& spec) {
   spec.mode = in.EnumUpTo(CaptureMode::kPreview);
   spec.job_facts = ReadKeyValues(in);
-  spec.worker_gids.resize(in.Count());
+  spec.worker_gids.resize(in.Count(kGidRangeBytesMin));
   for (GidRange& range : spec.worker_gids) {
     range.first = static_cast<int64_t>(in.Uint());
     range.last = static_cast<int64_t>(in.Uint());
@@ -267,7 +274,7 @@ WorkerInfo ReadWorkerInfo(StoredBytesReader& in) {
   info.detail = in.String();
   info.command = in.String();
   info.job = in.String();
-  info.cores.resize(in.Count());
+  info.cores.resize(in.Count(kCoreInfoBytesMin));
   for (CoreInfo& core : info.cores) {
     core.nc_idx = in.Uint32();
     core.rank_evidence = ReadEvidence(in);
@@ -308,9 +315,9 @@ absl::StatusOr<CaptureRecord> DecodeCaptureRecord(const CaptureId& id, std::stri
   record.started_realtime_ns = in.Uint();
   record.stopped_realtime_ns = in.Uint();
   record.ended_realtime_ns = in.Uint();
-  record.agents.resize(in.Count());
+  record.agents.resize(in.Count(kAgentPartBytesMin));
   for (CaptureAgentPart& part : record.agents) part = ReadAgentPart(in);
-  record.workers.resize(in.Count());
+  record.workers.resize(in.Count(kWorkerStatusBytesMin));
   for (CaptureWorkerStatus& status : record.workers) status = ReadWorkerStatus(id, in);
   record.warnings = ReadStrings(in);
   if (version >= 2) {

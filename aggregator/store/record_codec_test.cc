@@ -414,6 +414,11 @@ TEST(StoredBytes, RefusesNumbersThatDoNotFit) {
   StoredBytesReader count_beyond(std::string_view("\x7f"));
   EXPECT_EQ(count_beyond.Count(), 0u);
   EXPECT_FALSE(count_beyond.ok());
+  const std::string of_two = std::string("\2") + "four";
+  EXPECT_EQ(StoredBytesReader(of_two).Count(2), 2u);
+  StoredBytesReader too_many(of_two);
+  EXPECT_EQ(too_many.Count(3), 0u);
+  EXPECT_FALSE(too_many.ok());
 }
 
 TEST(StreamRecord, SumsLossesByPlaceAndReasonAndKeepsTheBestEvidenceFirst) {

@@ -59,9 +59,9 @@ std::string_view StoredBytesReader::View() {
   return text;
 }
 
-size_t StoredBytesReader::Count() {
+size_t StoredBytesReader::Count(size_t element_bytes_min) {
   const uint64_t count = Uint();
-  if (count > rest_.size()) ok_ = false;
+  if (count > rest_.size() / element_bytes_min) ok_ = false;
   return ok_ ? count : 0;
 }
 

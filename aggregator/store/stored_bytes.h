@@ -25,7 +25,8 @@ class StoredBytesWriter {
 
 // Reads them again. After the first thing that does not fit everything reads as zero and Finished
 // is false, so that callers check once at the end. Vectors read their count with Count, which never
-// gives more than there are bytes left.
+// gives more elements than the bytes left can hold, each having `element_bytes_min` at least: who
+// makes the vector at once says how many they are, since an element can take far more memory.
 class StoredBytesReader {
  public:
   explicit StoredBytesReader(std::string_view bytes) : rest_(bytes) {}
@@ -35,7 +36,7 @@ class StoredBytesReader {
   bool Bool();
   std::string String() { return std::string(View()); }
   std::string_view View();  // into the bytes read from
-  size_t Count();
+  size_t Count(size_t element_bytes_min = 1);
   // The value is an enum of at most `max`.
   template <typename Enum>
   Enum EnumUpTo(Enum max) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "aggregator/store/blob_scan.h"
+#include "aggregator/store/database_options.h"
 #include "aggregator/store/rocksdb_bytes.h"
 #include "aggregator/store/wal_scan.h"
 #include "base/crc32c.h"
@@ -29,9 +30,13 @@ void Check(bool good) {
   if (!good) std::abort();
 }
 
+void PutUint32(uint32_t value, char* at) {
+  for (int i = 0; i < 4; ++i) at[i] = static_cast<char>((value >> (8 * i)) & 0xff);
+}
+
 void PutCrc(std::string_view of, char* at) {
   const uint32_t masked = MaskCrc(Crc32c(of.data(), of.size()));
-  for (int i = 0; i < 4; ++i) at[i] = static_cast<char>((masked >> (8 * i)) & 0xff);
+  PutUint32(masked, at);
 }
 
 constexpr size_t kBlockBytes = 32'768;
@@ -65,10 +70,24 @@ void RepairLog(std::string& bytes) {
   }
 }
 
+constexpr size_t kFileHeaderBytes = 30;
+constexpr size_t kFooterBytes = 32;
+constexpr size_t kRecordHeaderBytes = 32;
+
+// Magic, version and family of the header; magic and checksum of the footer.
+void RepairBlobEnds(std::string& bytes) {
+  constexpr uint32_t kMagic = 2'395'959;
+  if (bytes.size() < kFileHeaderBytes + kFooterBytes) return;
+  PutUint32(kMagic, bytes.data());
+  PutUint32(1, bytes.data() + 4);
+  PutUint32(static_cast<uint32_t>(Family::kChunks) + 1, bytes.data() + 8);
+  char* const footer = bytes.data() + bytes.size() - kFooterBytes;
+  PutUint32(kMagic, footer);
+  PutCrc({footer, kFooterBytes - 4}, footer + kFooterBytes - 4);
+}
+
 // Of records one behind the other.
 void RepairBlob(std::string& bytes) {
-  constexpr size_t kFileHeaderBytes = 30;
-  constexpr size_t kRecordHeaderBytes = 32;
   size_t at = kFileHeaderBytes;
   while (at + kRecordHeaderBytes <= bytes.size()) {
     const uint64_t key_bytes = Little<uint64_t>(bytes.data() + at);
@@ -125,7 +144,7 @@ void FuzzBlob(const std::string& bytes, rocksdb::Env& env) {
 }  // namespace neurontrace
 
 // Bit 0 of the first byte: which file; bit 1: whether its checksums are made right; bit 2: whether
-// a log begins near a block's end.
+// a log begins near a block's end; bit 3: whether a blob file's ends are made right.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace neurontrace;
   if (size == 0) return 0;
@@ -133,6 +152,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (is_log && (data[0] & 4) != 0) PutAtBlockEnd(bytes);
   if ((data[0] & 2) != 0) is_log ? RepairLog(bytes) : RepairBlob(bytes);
+  if (!is_log && (data[0] & 8) != 0) RepairBlobEnds(bytes);
   const std::unique_ptr<rocksdb::Env> env(rocksdb::NewMemEnv(rocksdb::Env::Default()));
   Check(env->CreateDirIfMissing(kDirectory).ok());
   is_log ? FuzzLog(bytes, *env) : FuzzBlob(bytes, *env);

@@ -182,6 +182,8 @@ TEST_F(WalScan, WritesTheFuzzCorpusWhereAsked) {
   PutCrc(std::string_view(record).substr(0, 24), record, 24);
   PutCrc(std::string_view(record).substr(32), record, 28);
   WriteFuzzSeed("database_files_fuzzer", "blob", '\x03' + blob + record + "damage" + record);
+  WriteFuzzSeed("database_files_fuzzer", "blob_with_ends",
+                '\x0b' + blob + record + std::string(32, '\0'));
 }
 
 }  // namespace

@@ -59,8 +59,8 @@ void ChunkRows::Clear() {
   count = 0;
 }
 
-absl::Status CheckValues(const ChunkRows& rows, const ChunkShape& shape,
-                         std::span<const AttributeValue> values) {
+absl::StatusOr<size_t> CheckValues(const ChunkRows& rows, const ChunkShape& shape,
+                                   std::span<const AttributeValue> values) {
   size_t text_bytes = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     const ValueType type = rows.keys[shape.first_key + i].type;
@@ -78,7 +78,7 @@ absl::Status CheckValues(const ChunkRows& rows, const ChunkShape& shape,
     return InvalidArgument("strings of {} bytes in one event are too long for any chunk",
                            text_bytes);
   }
-  return absl::OkStatus();
+  return text_bytes;
 }
 
 uint8_t* ColumnsWriter::Room(size_t bytes) {

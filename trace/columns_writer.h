@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "trace/event.h"
 #include "trace/event_chunk_builder.h"
 #include "trace/integer_column.h"
@@ -32,6 +32,7 @@ struct ChunkShape {
   bool plain = true;  // neither text nor doubles: values need no check and no look-up
   uint32_t first_key = 0;
   uint32_t key_count = 0;
+  uint32_t name_bytes = 0;  // of its event type and keys
   uint32_t next_same_hash = EventChunkBuilder::kNoShape;
 };
 
@@ -52,9 +53,9 @@ struct ChunkRows {
   void Clear();
 };
 
-// INVALID_ARGUMENT for a value that no chunk may hold.
-absl::Status CheckValues(const ChunkRows& rows, const ChunkShape& shape,
-                         std::span<const AttributeValue> values);
+// The bytes of the values' texts; INVALID_ARGUMENT for a value that no chunk may hold.
+absl::StatusOr<size_t> CheckValues(const ChunkRows& rows, const ChunkShape& shape,
+                                   std::span<const AttributeValue> values);
 
 // Encodes rows. Keeps its memory, and nothing else, from chunk to chunk. One thread at a time.
 class ColumnsWriter {

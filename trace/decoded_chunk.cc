@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "trace/chunk_format.h"
+#include "trace/chunk_text.h"
 #include "trace/integer_column.h"
 #include "trace/limits.h"
 #include "trace/varint.h"
@@ -326,6 +327,7 @@ DecodedChunk& DecodedChunk::operator=(DecodedChunk&&) noexcept = default;
 absl::Status DecodedChunk::Decode(std::string_view columns, Attributes attributes) {
   impl_->Clear();
   absl::Status status = impl_->Decode(columns, attributes);
+  if (status.ok() && attributes == Attributes::kDecode) status = CheckChunkText(*this);
   if (!status.ok()) impl_->Clear();
   return status;
 }

@@ -10,6 +10,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/status.h"
 #include "trace/chunk_format.h"
+#include "trace/chunk_limits.h"
+#include "trace/chunk_text.h"
 #include "trace/columns_writer.h"
 #include "trace/limits.h"
 #include "trace/string_table.h"
@@ -74,6 +76,8 @@ struct EventChunkBuilder::Impl {
   std::vector<uint32_t> last_text;  // per key of `rows`: the text that its last row had
   std::vector<uint32_t> candidate;
   size_t bytes_max = kChunkBytes;  // upper bound of what Finish gives
+  size_t name_bytes = 0;           // of all shapes, as trace/chunk_limits.h counts them
+  size_t text_bytes = 0;           // of all events, likewise
   uint32_t capacity = 0;           // events that the vectors of `rows` have room for
 
   void Reset() {
@@ -82,6 +86,7 @@ struct EventChunkBuilder::Impl {
     shape_by_hash.clear();
     last_text.clear();
     bytes_max = kChunkBytes;
+    name_bytes = text_bytes = 0;
   }
   bool Reserve(size_t bytes);
   bool InternText(std::string_view text, uint32_t& number);
@@ -164,6 +169,8 @@ EventChunkBuilder::ShapeId EventChunkBuilder::Impl::AddShape(const Shape& shape,
   added.quoted = static_cast<uint8_t>(shape.quoted);
   added.first_key = static_cast<uint32_t>(rows.keys.size());
   added.key_count = static_cast<uint32_t>(shape.keys.size());
+  added.name_bytes = static_cast<uint32_t>(NameBytes(shape));
+  name_bytes += added.name_bytes;
   for (size_t i = 0; i < shape.keys.size(); ++i) {
     const ValueType type = shape.keys[i].type;
     rows.keys.push_back({candidate[1 + i], type, shape.keys[i].scope});
@@ -219,12 +226,12 @@ absl::StatusOr<EventChunkBuilder::ShapeId> EventChunkBuilder::InternShape(const 
   }
   const uint64_t hash = impl.HashCandidate(shape);
   const ShapeId known = impl.FindShape(shape, hash);
-  if (known == kNoShape && impl.rows.shapes.size() < limits::kChunkShapesMax) {
-    return impl.AddShape(shape, hash);
-  }
+  const bool has_room = impl.rows.shapes.size() < limits::kChunkShapesMax &&
+                        impl.name_bytes + NameBytes(shape) <= limits::kChunkNameBytesMax;
+  if (known == kNoShape && has_room) return impl.AddShape(shape, hash);
   impl.bytes_max -= bytes;
   if (known != kNoShape) return known;
-  return ResourceExhausted("chunk: no room for more than {} shapes", limits::kChunkShapesMax);
+  return ResourceExhausted("chunk: no room for more than {} shapes", impl.rows.shapes.size());
 }
 
 absl::Status EventChunkBuilder::Append(ShapeId shape, const EventFields& fields,
@@ -236,9 +243,14 @@ absl::Status EventChunkBuilder::Append(ShapeId shape, const EventFields& fields,
                            values.size());
   }
   const ChunkShape& at = rows.shapes[shape];
-  if (!at.plain) RETURN_IF_ERROR(CheckValues(rows, at, values));
+  size_t text_bytes = at.name_bytes;
+  if (!at.plain) {
+    ASSIGN_OR_RETURN(const size_t value_bytes, CheckValues(rows, at, values));
+    text_bytes += value_bytes;
+  }
   const size_t bytes = kEventBytes + kValueBytes * values.size();
-  if (rows.count == limits::kChunkEventsMax || !impl.Reserve(bytes)) {
+  if (rows.count == limits::kChunkEventsMax ||
+      impl.text_bytes + text_bytes > limits::kChunkTextBytesMax || !impl.Reserve(bytes)) {
     return ResourceExhausted("chunk: full with {} events", rows.count);
   }
   const size_t values_before = rows.values.size();
@@ -249,6 +261,7 @@ absl::Status EventChunkBuilder::Append(ShapeId shape, const EventFields& fields,
     impl.bytes_max -= bytes;
     return ResourceExhausted("chunk: no room for further strings after {} events", rows.count);
   }
+  impl.text_bytes += text_bytes;
   if (rows.count == impl.capacity) impl.Grow();
   rows.Put(static_cast<uint16_t>(shape), fields, static_cast<uint32_t>(values_before));
   return absl::OkStatus();

@@ -44,16 +44,19 @@ uint32_t FakeChunkSource::AddStream(StreamIdentity identity, std::vector<RankEvi
 }
 
 void FakeChunkSource::AddChunk(uint32_t stream, EventChunkBuilder& builder) {
-  const EncodedColumns columns = builder.Finish();
+  AddColumns(stream, builder.Finish().bytes);
+}
+
+void FakeChunkSource::AddColumns(uint32_t stream, std::string_view columns) {
   StoredStream& stored = streams_[stream];
   StreamDescription& about = description_.streams[stream];
-  ChunkEntry entry{.sequence = stored.chunks.size(),
-                   .first_timestamp_ns = columns.first_timestamp_ns,
-                   .last_timestamp_ns = columns.last_timestamp_ns,
-                   .event_count = columns.event_count};
-  if (columns.event_count > 0) {
-    DecodedChunk chunk;
-    if (const absl::Status status = chunk.Decode(columns.bytes); !status.ok()) std::abort();
+  ChunkEntry entry{.sequence = stored.chunks.size()};
+  DecodedChunk chunk;
+  if (const absl::Status status = chunk.Decode(columns); !status.ok()) std::abort();
+  entry.event_count = static_cast<uint32_t>(chunk.size());
+  if (entry.event_count > 0) {
+    entry.first_timestamp_ns = chunk.timestamp_ns().front();
+    entry.last_timestamp_ns = chunk.timestamp_ns().back();
     entry.foreign_stops = FindForeignStops(chunk);
     entry.event_types = FindEventTypes(chunk);
     about.first_timestamp_ns = about.events == 0
@@ -64,10 +67,9 @@ void FakeChunkSource::AddChunk(uint32_t stream, EventChunkBuilder& builder) {
         std::max(about.chunk_span_max_ns, entry.last_timestamp_ns - entry.first_timestamp_ns);
     stored.index.emplace(std::pair(entry.last_timestamp_ns, entry.sequence), entry);
   }
-  about.events += columns.event_count;
+  about.events += entry.event_count;
   ++about.chunks;
-  stored.chunks.push_back(
-      {CompressColumns(columns.bytes), static_cast<uint32_t>(columns.bytes.size()), false});
+  stored.chunks.push_back({CompressColumns(columns), static_cast<uint32_t>(columns.size()), false});
 }
 
 void FakeChunkSource::ForgetEventTypes() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "aggregator/timeline/chunk_source.h"
@@ -21,6 +22,8 @@ class FakeChunkSource : public ChunkSource {
   StreamDescription& stream(uint32_t number) { return description_.streams[number]; }
   // Adds the events of a builder as the stream's next chunk.
   void AddChunk(uint32_t stream, EventChunkBuilder& builder);
+  // Columns that no builder made, if a reader takes them; else aborts.
+  void AddColumns(uint32_t stream, std::string_view columns);
   // The index is then as builds wrote it that did not note them.
   void ForgetEventTypes();
   // Makes a chunk unreadable, as a store whose disk lost it would.

@@ -94,6 +94,8 @@ std::shared_ptr<const ChunkNames> RecordExtractor::BuildNames(uint64_t serial) {
   size_t bytes = 0;
   for (const auto& text : chunk_.strings()) bytes += text.size();
   names->text.reserve(bytes);  // so that the views into it stay
+  names->bytes = sizeof(ChunkNames) + bytes + chunk_.strings().size() * sizeof(std::string_view) +
+                 chunk_.shapes().size() * sizeof(const SharedShape*);
   names->strings.reserve(chunk_.strings().size());
   for (const auto& text : chunk_.strings()) {
     const size_t at = names->text.size();
@@ -105,23 +107,25 @@ std::shared_ptr<const ChunkNames> RecordExtractor::BuildNames(uint64_t serial) {
 }
 
 absl::StatusOr<std::shared_ptr<ChunkWindow>> RecordExtractor::Extract(
-    const StreamContext& stream, std::shared_ptr<const ChunkNames> names, size_t first_event,
-    size_t events_max) {
+    const StreamContext& stream, std::shared_ptr<const ChunkNames> names, const EventRange& range) {
   const auto timestamps = chunk_.timestamp_ns();
   records_.clear();
   values_.clear();
   value_offsets_.clear();
   ClockMapCursor clock(*stream.clock);
   devices_.Begin(stream.clocks, *stream.identity);
-  size_t event = first_event;
+  size_t event = range.first;
   for (; event < chunk_.size(); ++event) {
-    if (event - first_event >= events_max && timestamps[event] != timestamps[event - 1]) break;
+    const bool may_cut = event > range.first && timestamps[event] != timestamps[event - 1];
+    if (may_cut && event - range.first >= range.events_max) break;
     if (plans_[chunk_.shape_of()[event]].action == Action::kSkip) continue;
     const uint64_t earliest_raw_ns = SubtractSaturating(timestamps[event], stream.shift_max_ns);
-    if (Reference(clock, earliest_raw_ns) >= filter_.window_end_ns) {
+    const uint64_t earliest_ns = Reference(clock, earliest_raw_ns);
+    if (earliest_ns >= filter_.window_end_ns) {
       event = chunk_.size();
       break;
     }
+    if (may_cut && earliest_ns >= range.until_ns) break;
     RETURN_IF_ERROR(ExtractEvent(stream, *names, event, clock));
   }
   auto window = std::make_shared<ChunkWindow>();

@@ -57,11 +57,16 @@ class RecordExtractor {
 
   std::shared_ptr<const ChunkNames> BuildNames(uint64_t serial);
 
-  // The records of the events from `first_event` on, at least one event and about `events_max`, cut
-  // between two events of different time.
+  struct EventRange {
+    size_t first = 0;
+    size_t events_max = 0;
+    uint64_t until_ns = UINT64_MAX;  // reference time
+  };
+  // The records of the events from `first` on, at least one event and about `events_max`, of those
+  // that may begin before `until_ns`; cut between two events of different time.
   absl::StatusOr<std::shared_ptr<ChunkWindow>> Extract(const StreamContext& stream,
                                                        std::shared_ptr<const ChunkNames> names,
-                                                       size_t first_event, size_t events_max);
+                                                       const EventRange& range);
   uint64_t raw_timestamp_ns(size_t event) const { return chunk_.timestamp_ns()[event]; }
 
   // A stop without a start in its chunk becomes a record that Resolve must be called on when the

@@ -2,6 +2,9 @@
 #include "aggregator/timeline/shape_table.h"
 
 #include <string_view>
+#include <utility>
+
+#include "trace/chunk_text.h"
 
 namespace neurontrace {
 namespace {
@@ -12,6 +15,10 @@ void Append(uint64_t number, std::string& key) {
 void Append(std::string_view text, std::string& key) {
   Append(text.size(), key);
   key += text;
+}
+
+size_t BytesOf(const Shape& shape) {
+  return sizeof(SharedShape) + shape.keys.size() * sizeof(ShapeKey) + NameBytes(shape);
 }
 
 }  // namespace
@@ -27,23 +34,25 @@ const SharedShape* ShapeTable::Share(const Shape& shape, ChunkNames& names) {
   }
   const auto known = shapes_.find(key_);
   if (known != shapes_.end()) return known->second.get();
-  auto shared = Copy(shape);
+  const size_t bytes = BytesOf(shape);
+  const bool is_kept = shapes_.size() < kShapesMax && bytes_ + bytes + key_.size() <= kBytesMax;
+  auto shared = Copy(shape, is_kept ? shapes_.size() : next_own_number_++);
   const SharedShape* result = shared.get();
-  if (shapes_.size() < kShapesMax) {
+  if (is_kept) {
+    bytes_ += bytes + key_.size();
     shapes_.emplace(key_, std::move(shared));
   } else {
+    names.bytes += bytes;
     names.own_shapes.push_back(std::move(shared));
   }
   return result;
 }
 
-std::shared_ptr<const SharedShape> ShapeTable::Copy(const Shape& shape) {
+std::shared_ptr<const SharedShape> ShapeTable::Copy(const Shape& shape, uint64_t number) {
   auto shared = std::make_shared<SharedShape>();
-  shared->number = next_number_++;
+  shared->number = number;
   shared->shape = shape;
-  size_t bytes = shape.event_type.size();
-  for (const ShapeKey& key : shape.keys) bytes += key.name.size();
-  shared->text.reserve(bytes);  // so that the views into it stay
+  shared->text.reserve(NameBytes(shape));  // so that the views into it stay
   const auto copy = [&shared](std::string_view text) {
     const size_t at = shared->text.size();
     shared->text += text;

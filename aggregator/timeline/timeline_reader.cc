@@ -147,19 +147,28 @@ size_t TimelineReader::WindowEventsMax(size_t chunk_events) const {
 }
 
 absl::Status TimelineReader::LoadWindow(Cursor& cursor) {
-  const size_t first_event = cursor.windows.empty() ? 0 : cursor.windows.back().window->next_event;
   std::string columns;
   RETURN_IF_ERROR(
       source_.ReadColumns(streams_[cursor.stream].description.number, cursor.sequence, columns));
   RETURN_IF_ERROR(extractor_.Load(std::move(columns)));
-  if (cursor.names == nullptr) cursor.names = extractor_.BuildNames(next_serial_++);
-  ASSIGN_OR_RETURN(auto window,
-                   extractor_.Extract(contexts_[cursor.stream], cursor.names, first_event,
-                                      WindowEventsMax(extractor_.events())));
+  RecordExtractor::EventRange range{.first = cursor.next_event,
+                                    .events_max = WindowEventsMax(extractor_.events())};
+  if (cursor.names == nullptr) {
+    cursor.names = extractor_.BuildNames(next_serial_++);
+    name_bytes_ += cursor.names->bytes;
+    slice_name_bytes_ += cursor.names->bytes;
+  }
+  // So that none of its events, which may be years apart, keeps the names for long.
+  if (AreNamesTooMany(*cursor.names)) {
+    const bool is_beyond = name_bytes_ > options_.name_bytes_max;
+    range.until_ns = AddSaturating(now_ns_, is_beyond ? 1 : slice_ns_);
+  }
+  ASSIGN_OR_RETURN(auto window, extractor_.Extract(contexts_[cursor.stream], cursor.names, range));
+  cursor.next_event = window->next_event;
   cursor.limit_ns = window->next_event < extractor_.events()
                         ? EarliestNs(cursor.stream, extractor_.raw_timestamp_ns(window->next_event))
                         : UINT64_MAX;
-  room_ -= std::min(room_, window->next_event - first_event);
+  room_ -= std::min(room_, window->next_event - range.first);
   cursor.windows.push_back({std::move(window)});
   return absl::OkStatus();
 }
@@ -185,6 +194,11 @@ absl::Status TimelineReader::Extend(Cursor& cursor, uint64_t& end_ns) {
     // A cursor that stands at the present must go on, whatever the room.
     if (room_ == 0 && cursor.limit_ns > now_ns_) {
       end_ns = cursor.limit_ns;
+      return absl::OkStatus();
+    }
+    // Where its names are to be built, not even then, if the slice has loaded others.
+    if (cursor.names == nullptr && !HasNameRoom(cursor.limit_ns)) {
+      end_ns = std::min(end_ns, std::max(cursor.limit_ns, AddSaturating(now_ns_, 1)));
       return absl::OkStatus();
     }
     if (const absl::Status status = LoadWindow(cursor); !status.ok()) {
@@ -220,7 +234,8 @@ absl::Status TimelineReader::ActivateChunks(uint64_t& end_ns) {
       RETURN_IF_ERROR(ActivateChunk());
       continue;
     }
-    if (room_ == 0 || cursors_.size() >= options_.chunks_at_once_max) {
+    if (room_ == 0 || !HasNameRoom(next_chunks_.front().first_ns) ||
+        cursors_.size() >= options_.chunks_at_once_max) {
       if (next_chunks_.front().first_ns > now_ns_) {
         end_ns = next_chunks_.front().first_ns;
         return absl::OkStatus();
@@ -245,22 +260,41 @@ void TimelineReader::GatherFrom(Cursor& cursor, TimelineBatch& batch) {
     }
     if (open.next_record > first) batch.windows.push_back(open.window);
   }
-  if (cursor.windows.size() < 2) return;
-  // The last window stays: it says where the chunk goes on.
-  OpenWindow last = std::move(cursor.windows.back());
-  cursor.windows.pop_back();
   std::erase_if(cursor.windows, [](const OpenWindow& open) { return open.is_exhausted(); });
-  cursor.windows.push_back(std::move(last));
+}
+
+// From half of what there may be on, so that the other half serves what a slice needs for itself.
+// What has less than its share does not count: all of it together is no more than a half.
+bool TimelineReader::AreNamesTooMany(const ChunkNames& names) const {
+  const size_t kept_max = options_.name_bytes_max / 2;
+  return name_bytes_ > kept_max && names.bytes > kept_max / options_.chunks_at_once_max;
+}
+
+bool TimelineReader::HasNameRoom(uint64_t at_ns) const {
+  if (name_bytes_ < options_.name_bytes_max) return true;
+  return at_ns <= now_ns_ &&
+         (slice_name_bytes_ == 0 || slice_name_bytes_ < options_.name_bytes_max / 2);
+}
+
+void TimelineReader::ForgetNames() {
+  if (name_bytes_ <= options_.name_bytes_max / 2) return;
+  for (Cursor& cursor : cursors_) {
+    if (cursor.names == nullptr || !cursor.windows.empty()) continue;
+    if (!AreNamesTooMany(*cursor.names)) continue;
+    name_bytes_ -= cursor.names->bytes;
+    cursor.names = nullptr;
+  }
 }
 
 // A stop that stands without its start can be judged when everything before it has been loaded.
 void TimelineReader::Gather(TimelineBatch& batch) {
   for (Cursor& cursor : cursors_) GatherFrom(cursor, batch);
-  std::erase_if(cursors_, [](const Cursor& cursor) {
-    return cursor.limit_ns == UINT64_MAX &&
-           std::all_of(cursor.windows.begin(), cursor.windows.end(),
-                       [](const OpenWindow& open) { return open.is_exhausted(); });
+  std::erase_if(cursors_, [this](const Cursor& cursor) {
+    if (cursor.limit_ns != UINT64_MAX || !cursor.windows.empty()) return false;
+    if (cursor.names != nullptr) name_bytes_ -= cursor.names->bytes;
+    return true;
   });
+  ForgetNames();
   for (TimelineRecord* record : batch.records) {
     if (record->start_ns >= batch.begin_ns) continue;
     record->start_ns = batch.begin_ns;
@@ -293,12 +327,22 @@ absl::StatusOr<bool> TimelineReader::Next(TimelineBatch& batch) {
   const uint64_t slice_end_ns = AddSaturating(now_ns_, slice_ns_);
   uint64_t end_ns = slice_end_ns;
   room_ = options_.batch_events_max;
-  RETURN_IF_ERROR(ExtendCursors(end_ns));
-  RETURN_IF_ERROR(ActivateChunks(end_ns));
+  slice_name_bytes_ = 0;
+  // What stands at the present comes first: for what is later there need be no room.
+  uint64_t present_end_ns = AddSaturating(now_ns_, 1);
+  for (uint64_t* end : {&present_end_ns, &end_ns}) {
+    RETURN_IF_ERROR(ExtendCursors(*end));
+    RETURN_IF_ERROR(ActivateChunks(*end));
+  }
   batch.begin_ns = now_ns_;
   batch.end_ns = end_ns;
+  const bool has_name_room = HasNameRoom(end_ns);
   Gather(batch);
-  if (end_ns == slice_end_ns) AdaptSlice(batch.records.size());
+  if (end_ns == slice_end_ns) {
+    AdaptSlice(batch.records.size());
+  } else if (!has_name_room) {
+    slice_ns_ = end_ns - now_ns_;  // so that what is loaded for a slice is not kept for others
+  }
   now_ns_ = end_ns;
   return true;
 }

@@ -43,6 +43,10 @@ struct TimelineOptions {
   TimelineFilter filter;
   const ClockMaps* clocks = nullptr;  // must outlive the reader; nullptr: every clock is true
   size_t window_bytes_max = size_t{160} << 20;  // records held of chunks in the midst of being read
+  // Names and texts held of the same chunks, about. Of those beyond half of it only what the slice
+  // at hand needs is read, and read again later; at the limit the slice becomes shorter and, where
+  // it cannot, events wait (TimelineCounts::moved).
+  size_t name_bytes_max = size_t{160} << 20;
   size_t batch_records_target = 4'096;
   // Chunks that may overlap at one time, and events loaded at most for one batch. Beyond, and only
   // where more than these share one nanosecond, chunks wait and their events are moved to the time
@@ -59,8 +63,8 @@ struct TimelineOptions {
 // has no partner (open to the end of what is known of its stream; start lost). A chunk is read when
 // the timeline comes to its first event, unless the index says that it has no event of the selected
 // types, and again where memory allows only a part of it to be held: memory is bounded by
-// options.window_bytes_max and the number of streams, whatever the capture's length. A chunk that
-// cannot be read is counted, warned about and passed over.
+// options.window_bytes_max, options.name_bytes_max and the number of streams, whatever the
+// capture's length. A chunk that cannot be read is counted, warned about and passed over.
 //
 // One thread at a time; the source, the options' clocks and the reader may move between threads
 // together.
@@ -81,6 +85,8 @@ class TimelineReader {
   // A stream of the window has events from before what it looks back to: spans that began there are
   // not shown whole, and not at all where they end behind the window.
   bool has_unseen_past() const { return has_unseen_past_; }
+  // Names and texts held of chunks in the midst of being read.
+  size_t name_bytes() const { return name_bytes_; }
 
   // The next batch, reusing the memory of `batch`; false when there are no more. A batch can be
   // without records.
@@ -95,6 +101,7 @@ class TimelineReader {
   struct Cursor {
     uint32_t stream = 0;
     uint64_t sequence = 0;
+    size_t next_event = 0;  // the first that is in none of the windows
     std::shared_ptr<const ChunkNames> names;
     // One; more while a slice is made, and where device clocks mix the order of records.
     std::vector<OpenWindow> windows;
@@ -114,13 +121,19 @@ class TimelineReader {
   absl::Status ActivateChunk();
   absl::Status LoadWindow(Cursor& cursor);
   // Loads windows until the cursor has everything before end_ns, or lowers end_ns to what it has
-  // when `room_` is used up.
+  // when `room_` or the room for names is used up.
   absl::Status Extend(Cursor& cursor, uint64_t& end_ns);
   absl::Status ExtendCursors(uint64_t& end_ns);
   absl::Status ActivateChunks(uint64_t& end_ns);
   absl::Status PassOverChunk(Cursor& cursor, const absl::Status& status);
   void Gather(TimelineBatch& batch);
   static void GatherFrom(Cursor& cursor, TimelineBatch& batch);
+  // Forgets names that no window needs, where there are too many.
+  void ForgetNames();
+  bool AreNamesTooMany(const ChunkNames& names) const;
+  // For the names of a chunk with an event at this time. What stands at the present has room of its
+  // own, so that it need not wait for what is loaded for later.
+  bool HasNameRoom(uint64_t at_ns) const;
   // The earliest reference time of a record whose event has this raw time, or a later one.
   uint64_t EarliestNs(uint32_t stream, uint64_t raw_ns) const;
   size_t WindowEventsMax(size_t chunk_events) const;
@@ -144,7 +157,9 @@ class TimelineReader {
   std::vector<Cursor> cursors_;          // chunks the timeline is in the midst of
   uint64_t now_ns_ = 0;                  // where the next slice begins
   uint64_t slice_ns_ = 1;
-  size_t room_ = 0;  // events that the slice at hand may still load
+  size_t room_ = 0;              // events that the slice at hand may still load
+  size_t name_bytes_ = 0;        // of the cursors
+  size_t slice_name_bytes_ = 0;  // of these, built for the slice at hand
   uint64_t next_serial_ = 1;
   TimeOrder order_;
 };

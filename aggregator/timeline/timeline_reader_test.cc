@@ -349,12 +349,12 @@ std::vector<Seen> Model(const std::vector<ModelEvent>& events) {
   return seen;
 }
 
-class TimelineModelTest : public TimelineReaderTest,
-                          public ::testing::WithParamInterface<std::tuple<int, uint64_t, size_t>> {
-};
+class TimelineModelTest
+    : public TimelineReaderTest,
+      public ::testing::WithParamInterface<std::tuple<int, uint64_t, size_t, size_t>> {};
 
 TEST_P(TimelineModelTest, YieldsWhatTheModelSays) {
-  const auto [seed, overlap_ns, window_bytes_max] = GetParam();
+  const auto [seed, overlap_ns, window_bytes_max, name_bytes_max] = GetParam();
   std::mt19937_64 random(static_cast<uint64_t>(seed));
   std::vector<Seen> expected;
   for (uint32_t core = 0; core < 5; ++core) {
@@ -372,6 +372,7 @@ TEST_P(TimelineModelTest, YieldsWhatTheModelSays) {
   }
   TimelineOptions options;
   options.window_bytes_max = window_bytes_max;
+  options.name_bytes_max = name_bytes_max;
   options.batch_records_target = window_bytes_max < 100'000 ? 64 : 16'384;
   options.batch_events_max = window_bytes_max < 100'000 ? 512 : 131'072;
   auto seen = Read(options);
@@ -385,7 +386,9 @@ TEST_P(TimelineModelTest, YieldsWhatTheModelSays) {
 INSTANTIATE_TEST_SUITE_P(Random, TimelineModelTest,
                          ::testing::Combine(::testing::Range(1, 9),
                                             ::testing::Values(0, 3'000, 400'000),
-                                            ::testing::Values(size_t{1}, size_t{96} << 20)));
+                                            ::testing::Values(size_t{1}, size_t{96} << 20),
+                                            // For a few of the chunks of a slice; for all.
+                                            ::testing::Values(size_t{4000}, size_t{96} << 20)));
 
 }  // namespace
 }  // namespace neurontrace

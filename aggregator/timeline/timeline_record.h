@@ -16,7 +16,8 @@ namespace neurontrace {
 inline constexpr uint64_t kTimeMaxNs = INT64_MAX - 1;
 
 // A shape with its texts. Chunks share those that are alike, so that what is worked out for one
-// serves all. Constant; lives as long as the reading or, beyond ShapeTable::kShapesMax, its chunk.
+// serves all. Constant; lives as long as the reading or, if its number is ShapeTable::kShapesMax or
+// more, as its chunk.
 struct SharedShape {
   uint64_t number = 0;  // unique in one reading, from 0 on
   Shape shape;          // texts point into `text`
@@ -31,6 +32,7 @@ struct ChunkNames {
   std::vector<std::shared_ptr<const SharedShape>> own_shapes;  // those that are not shared
   std::vector<std::string_view> strings;                       // point into `text`
   std::string text;
+  size_t bytes = 0;  // of memory, about
 };
 
 enum class RecordKind : uint8_t {

@@ -124,5 +124,17 @@ TEST(HostileTimelineTest, ShapesBeyondTheBytesKeptBelongToTheirChunk) {
   EXPECT_EQ(table.Share(small, names), table.Share(small, names));
 }
 
+// With a look through all of those carried for each it takes a minute.
+TEST(HostileTimelineTest, SpansThatCannotBeCarriedCostNothing) {
+  FakeChunkSource source;
+  const uint32_t stream = source.AddStream(Core(0));
+  const TimelineFilter filter;
+  StreamIndex index(source, source.stream(stream), filter, {});
+  const uint64_t spans = StreamIndex::kCarriedSpansMax + 1'000'000;
+  for (uint64_t i = 0; i < spans; ++i) index.Carry({1, i}, i, {.given_up = true}, {});
+  EXPECT_EQ(index.TakeCarried({1, 0}), 0u);
+  EXPECT_EQ(index.TakeCarried({1, spans - 1}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace neurontrace

@@ -52,10 +52,12 @@ absl::StatusOr<bool> StreamIndex::ReadEntry() {
 }
 
 // A stop that is older than every chunk still to be read has no start: it is forgotten when room is
-// short. The stop that came first stands, because spans are looked up in the order of their starts.
+// short. Looked for only when a chunk was popped since: until then nothing became older. The stop
+// that came first stands, because spans are looked up in the order of their starts.
 void StreamIndex::KeepForeignStops(const ChunkEntry& entry) {
   for (const ForeignStop& stop : entry.foreign_stops) {
-    if (foreign_stops_.size() >= purge_at_) {
+    if (foreign_stops_.size() >= purge_at_ && stops_purged_at_ns_ < popped_raw_ns_) {
+      stops_purged_at_ns_ = popped_raw_ns_;
       absl::erase_if(foreign_stops_,
                      [this](const auto& stop) { return stop.second < popped_raw_ns_; });
       purge_at_ = std::min(kForeignStopsMax, std::max<size_t>(1024, 2 * foreign_stops_.size()));
@@ -108,11 +110,12 @@ absl::StatusOr<StreamIndex::StopSearch> StreamIndex::TakeStop(const SpanKey& key
 void StreamIndex::Carry(const SpanKey& key, uint64_t span_id, const StopSearch& search,
                         std::optional<uint64_t> end_ns) {
   if (!search.stop_raw_ns && !search.given_up) return;
-  if (carried_.size() >= kCarriedSpansMax) {
+  if (carried_.size() >= kCarriedSpansMax && carried_purged_at_ns_ < popped_raw_ns_) {
+    carried_purged_at_ns_ = popped_raw_ns_;
     absl::erase_if(carried_,
                    [this](const auto& span) { return span.second.stop_raw_ns < popped_raw_ns_; });
-    if (carried_.size() >= kCarriedSpansMax) return;
   }
+  if (carried_.size() >= kCarriedSpansMax) return;
   carried_.insert_or_assign(key, CarriedSpan{span_id, search.stop_raw_ns.value_or(0), end_ns});
 }
 

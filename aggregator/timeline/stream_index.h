@@ -96,12 +96,14 @@ class StreamIndex {
 
   absl::flat_hash_map<SpanKey, uint64_t> foreign_stops_;  // raw time
   size_t purge_at_ = 1024;
+  uint64_t stops_purged_at_ns_ = 0;  // popped_raw_ns_ at the last purge
   struct CarriedSpan {
     uint64_t span_id = 0;
     uint64_t stop_raw_ns = 0;  // 0: not known
     std::optional<uint64_t> end_ns;
   };
   absl::flat_hash_map<SpanKey, CarriedSpan> carried_;
+  uint64_t carried_purged_at_ns_ = 0;  // likewise
   uint64_t chunks_passed_over_ = 0;
 };
 

@@ -59,7 +59,7 @@ class FrameworkLinksTest : public DeriveTest {
     Read(
         [&](const TimelineReader& reader) {
           EXPECT_GE(reader.begin_ns(), kBase) << "nothing begins with a mapping file";
-          size_t room = mapped_room_;
+          FrameworkRoom room{.mapped = mapped_room_};
           for (const TimelineStream& stream : reader.streams()) {
             auto read = ReadFrameworkNames(source_, stream.description, room);
             ASSERT_TRUE(read.ok()) << read.status();

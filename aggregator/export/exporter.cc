@@ -146,12 +146,12 @@ absl::StatusOr<TimelineHeader> HeaderOf(ChunkSource& source, const TimelineReade
   header.certificate_json = request.certificate_json;
   header.framework_names.resize(header.streams.size());
   header.device_profiles = request.device_profiles;
-  size_t mapped_room = FrameworkNames::kMappedMax;
+  FrameworkRoom room;
   for (size_t i = 0; i < header.streams.size(); ++i) {
     const StreamDescription& stream = header.streams[i].description;
     if (stream.identity.kind != StreamKind::kFramework) continue;
     if (!header.streams[i].is_in_window && !IsFrameworkMapping(stream.identity)) continue;
-    ASSIGN_OR_RETURN(header.framework_names[i], ReadFrameworkNames(source, stream, mapped_room));
+    ASSIGN_OR_RETURN(header.framework_names[i], ReadFrameworkNames(source, stream, room));
   }
   return header;
 }

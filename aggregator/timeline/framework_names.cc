@@ -56,20 +56,48 @@ class MetadataEvent {
   const Shape& shape_;
 };
 
-void TakeNames(const DecodedChunk& chunk, FrameworkNames& names) {
+// What a row costs beside its texts, about.
+constexpr size_t kRowBytes = 160;
+
+// Keeps a row's text; a later one replaces it, where there is room.
+template <typename Rows, typename Text>
+void PutName(Rows& rows, const typename Rows::key_type& key, size_t key_bytes, std::string name,
+             Text text_of, size_t& room) {
+  const auto known = rows.find(key);
+  const bool is_new = known == rows.end();
+  const size_t freed = is_new ? 0 : text_of(known->second).size();
+  const size_t bytes = name.size() + (is_new ? kRowBytes + key_bytes : 0);
+  if (bytes > room + freed) return;
+  room = room + freed - bytes;
+  text_of(is_new ? rows[key] : known->second) = std::move(name);
+}
+
+using Process = FrameworkNames::Process;
+
+void TakeName(const MetadataEvent& event, FrameworkNames& names, size_t& room) {
+  const std::string what = event.Text(KeyScope::kTop, "name");
+  const std::string pid = event.Text(KeyScope::kTop, "pid");
+  if (what == "process_name") {
+    PutName(
+        names.processes, pid, pid.size(), event.Text(KeyScope::kData, "name"),
+        [](Process& process) -> std::string& { return process.name; }, room);
+  } else if (what == "process_labels") {
+    PutName(
+        names.processes, pid, pid.size(), event.Text(KeyScope::kData, "labels"),
+        [](Process& process) -> std::string& { return process.labels; }, room);
+  } else if (what == "thread_name") {
+    const std::string tid = event.ThreadId();
+    PutName(
+        names.threads, {pid, tid}, pid.size() + tid.size(), event.Text(KeyScope::kData, "name"),
+        [](std::string& name) -> std::string& { return name; }, room);
+  }
+}
+
+void TakeNames(const DecodedChunk& chunk, FrameworkNames& names, size_t& room) {
   for (size_t i = 0; i < chunk.size(); ++i) {
     if (chunk.shapes()[chunk.shape_of()[i]].phase != Phase::kMetadata) continue;
     if (names.processes.size() + names.threads.size() >= FrameworkNames::kRowsMax) return;
-    const MetadataEvent event(chunk, i);
-    const std::string what = event.Text(KeyScope::kTop, "name");
-    const std::string pid = event.Text(KeyScope::kTop, "pid");
-    if (what == "process_name") {
-      names.processes[pid].name = event.Text(KeyScope::kData, "name");
-    } else if (what == "process_labels") {
-      names.processes[pid].labels = event.Text(KeyScope::kData, "labels");
-    } else if (what == "thread_name") {
-      names.threads[{pid, event.ThreadId()}] = event.Text(KeyScope::kData, "name");
-    }
+    TakeName(MetadataEvent(chunk, i), names, room);
   }
 }
 
@@ -111,7 +139,7 @@ bool IsFrameworkMapping(const StreamIdentity& stream) {
 
 absl::StatusOr<FrameworkNames> ReadFrameworkNames(ChunkSource& source,
                                                   const StreamDescription& stream,
-                                                  size_t& mapped_room) {
+                                                  FrameworkRoom& room) {
   const bool is_mapping = IsFrameworkMapping(stream.identity);
   FrameworkNames names;
   IndexPosition from;
@@ -125,9 +153,9 @@ absl::StatusOr<FrameworkNames> ReadFrameworkNames(ChunkSource& source,
       if (!chunk.Decode(columns, DecodedChunk::Attributes::kSkip).ok()) continue;
       if (!HasMetadata(chunk) || !chunk.Decode(columns).ok()) continue;
       if (is_mapping) {
-        TakeMapping(chunk, names, mapped_room);
+        TakeMapping(chunk, names, room.mapped);
       } else {
-        TakeNames(chunk, names);
+        TakeNames(chunk, names, room.name_bytes);
       }
     }
     if (!entries.empty()) {

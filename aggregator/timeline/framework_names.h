@@ -17,7 +17,9 @@ namespace neurontrace {
 // them ("Spans"). Of a mapping file: which operations its sequences were submitted for.
 struct FrameworkNames {
   static constexpr size_t kRowsMax = 65'536;  // further ones keep their ids for a name
-  // Over all files of one reading; further ones are counted.
+  // Over all files of one reading: bytes of processes and threads, which keep their ids for a name
+  // beyond, and mapped operations, of which further ones are counted.
+  static constexpr size_t kNameBytesMax = size_t{128} << 20;
   static constexpr size_t kMappedMax = 1'048'576;
 
   struct Process {
@@ -39,12 +41,17 @@ struct FrameworkNames {
 // Whether it is the stream of a mapping file: nothing of it is on the timeline.
 bool IsFrameworkMapping(const StreamIdentity& stream);
 
+// What all files of one reading together have room for. What was taken is subtracted.
+struct FrameworkRoom {
+  size_t name_bytes = FrameworkNames::kNameBytesMax;
+  size_t mapped = FrameworkNames::kMappedMax;
+};
+
 // Reads the metadata events of a whole stream; of chunks without any, the dictionary alone. Chunks
-// that cannot be read are passed over. `mapped_room`: mapped operations that there is room for;
-// those that were taken are subtracted.
+// that cannot be read are passed over.
 absl::StatusOr<FrameworkNames> ReadFrameworkNames(ChunkSource& source,
                                                   const StreamDescription& stream,
-                                                  size_t& mapped_room);
+                                                  FrameworkRoom& room);
 
 // The text of an attribute's value, whatever its type: "123", "Spans", "-1", "true".
 std::string AttributeText(const ShapeKey& key, uint64_t value,

@@ -3,7 +3,9 @@
 // a builder cannot make is read all the same. Method: columns by hand, small on the wire.
 #include <gtest/gtest.h>
 
+#include "aggregator/timeline/event_script.h"
 #include "aggregator/timeline/fake_chunk_source.h"
+#include "aggregator/timeline/framework_names.h"
 #include "aggregator/timeline/shape_table.h"
 #include "aggregator/timeline/timeline_reader.h"
 #include "trace/columns_by_hand_test_support.h"
@@ -134,6 +136,56 @@ TEST(HostileTimelineTest, SpansThatCannotBeCarriedCostNothing) {
   for (uint64_t i = 0; i < spans; ++i) index.Carry({1, i}, i, {.given_up = true}, {});
   EXPECT_EQ(index.TakeCarried({1, 0}), 0u);
   EXPECT_EQ(index.TakeCarried({1, spans - 1}), std::nullopt);
+}
+
+class HostileNamesTest : public ::testing::Test {
+ protected:
+  void Name(const std::string& what, const std::string& pid, const std::string& name) {
+    script_.Add({.type = "__metadata",
+                 .phase = Phase::kMetadata,
+                 .timestamp_ns = 1'000,
+                 .attributes = {{"name", what, KeyScope::kTop},
+                                {"pid", pid, KeyScope::kTop},
+                                {what == "process_labels" ? "labels" : "name", name}}});
+  }
+  FrameworkNames Read(FrameworkRoom& room) {
+    StreamIdentity identity = Core(limits::kNoNcIdx);
+    identity.kind = StreamKind::kFramework;
+    identity.name = "f.json";
+    const uint32_t stream = source_.AddStream(identity);
+    source_.AddChunk(stream, builder_);
+    auto names = ReadFrameworkNames(source_, source_.stream(stream), room);
+    EXPECT_TRUE(names.ok()) << names.status();
+    return *std::move(names);
+  }
+
+  FakeChunkSource source_;
+  EventChunkBuilder builder_;
+  EventScript script_{builder_};
+};
+
+TEST_F(HostileNamesTest, NamesOfAllFilesAreBoundedByBytes) {
+  FrameworkRoom room{.name_bytes = 100'000};
+  for (int i = 0; i < 3; ++i) Name("process_name", std::to_string(i), std::string(40'000, 'p'));
+  EXPECT_EQ(Read(room).processes.size(), 2u);
+  EXPECT_LT(room.name_bytes, 20'000u);
+  Name("process_name", "7", std::string(40'000, 'p'));
+  Name("process_name", "8", "short");
+  const FrameworkNames second = Read(room);
+  EXPECT_EQ(second.processes.size(), 1u);
+  EXPECT_EQ(second.processes.at("8").name, "short");
+}
+
+TEST_F(HostileNamesTest, ANameThatReplacesOneTakesOnlyTheDifference) {
+  FrameworkRoom room{.name_bytes = 100'000};
+  for (int i = 0; i < 50; ++i) Name("process_name", "1", std::string(40'000 + i, 'p'));
+  Name("process_labels", "1", std::string(40'000, 'l'));
+  Name("thread_name", "1", "main");
+  const FrameworkNames names = Read(room);
+  EXPECT_EQ(names.processes.at("1").name.size(), 40'049u);
+  EXPECT_EQ(names.processes.at("1").labels.size(), 40'000u);
+  EXPECT_EQ(names.threads.size(), 1u);
+  EXPECT_LT(room.name_bytes, 20'000u);
 }
 
 }  // namespace

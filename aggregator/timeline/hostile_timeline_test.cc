@@ -126,6 +126,24 @@ TEST(HostileTimelineTest, ShapesBeyondTheBytesKeptBelongToTheirChunk) {
   EXPECT_EQ(table.Share(small, names), table.Share(small, names));
 }
 
+TEST(HostileTimelineTest, AnEmptyStretchIsPassedInOneStep) {
+  FakeChunkSource source;
+  ColumnsByHand columns = FarApart(1'000);
+  columns.events = {{0}, {uint64_t{1} << 62}};
+  source.AddColumns(source.AddStream(Core(0)), columns.Bytes());
+  auto reader = TimelineReader::Open(source, {});
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  TimelineBatch batch;
+  size_t batches = 0, records = 0;
+  for (auto more = (*reader)->Next(batch); more.ok() && *more; more = (*reader)->Next(batch)) {
+    ++batches;
+    records += batch.records.size();
+    if (batches > 1'000) break;
+  }
+  EXPECT_EQ(records, 2u);
+  EXPECT_LE(batches, 2u);
+}
+
 // With a look through all of those carried for each it takes a minute.
 TEST(HostileTimelineTest, SpansThatCannotBeCarriedCostNothing) {
   FakeChunkSource source;

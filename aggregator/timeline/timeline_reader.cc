@@ -320,10 +320,16 @@ void TimelineReader::AdaptSlice(size_t records) {
 absl::StatusOr<bool> TimelineReader::Next(TimelineBatch& batch) {
   batch.records.clear();
   batch.windows.clear();
-  if (cursors_.empty()) {
-    if (next_chunks_.empty()) return false;
-    now_ns_ = std::max(now_ns_, next_chunks_.front().first_ns);
+  if (cursors_.empty() && next_chunks_.empty()) return false;
+  // The next of anything: what is empty before it may be years, and slices are minutes.
+  uint64_t next_ns = next_chunks_.empty() ? kTimeMaxNs : next_chunks_.front().first_ns;
+  for (const Cursor& cursor : cursors_) {
+    next_ns = std::min(next_ns, cursor.limit_ns);
+    for (const OpenWindow& open : cursor.windows) {
+      next_ns = std::min(next_ns, open.window->records[open.next_record].start_ns);
+    }
   }
+  now_ns_ = std::max(now_ns_, next_ns);
   const uint64_t slice_end_ns = AddSaturating(now_ns_, slice_ns_);
   uint64_t end_ns = slice_end_ns;
   room_ = options_.batch_events_max;

@@ -8,6 +8,7 @@
 #include "aggregator/export/capture_warnings.h"
 #include "aggregator/export/chrome/chrome_text.h"
 #include "aggregator/export/clock_report.h"
+#include "aggregator/export/json/json_members.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/pftrace/loss_instants.h"
 #include "aggregator/timeline/framework_names.h"
@@ -260,8 +261,9 @@ void ChromeExporter::AppendArguments(const std::vector<EventAttribute>& attribut
 
 void ChromeExporter::AppendStopArguments(const std::vector<EventAttribute>& attributes,
                                          std::string& out) {
+  JsonMembers members(out);
   for (const EventAttribute& attribute : attributes) {
-    AppendFreeJsonKey(attribute.name, "stop_", out);
+    members.AppendFreeKey(attribute.name, "stop_");
     AppendArgumentValue(attribute, out);
   }
 }

@@ -10,6 +10,7 @@
 #include "aggregator/export/clock_report.h"
 #include "aggregator/export/json/device_objects.h"
 #include "aggregator/export/json/host_objects.h"
+#include "aggregator/export/json/json_members.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/row_source.h"
 #include "aggregator/export/side_reader.h"
@@ -185,6 +186,7 @@ void JsonExporter::AppendAttributes(const TimelineRecord& record, std::string& o
   const auto values = record.start_values();
   const bool is_framework =
       header_->streams[record.stream].description.identity.kind == StreamKind::kFramework;
+  JsonMembers members(out);
   for (size_t i = 0; i < shape.keys.size(); ++i) {
     const ShapeKey& key = shape.keys[i];
     const bool is_top = key.scope == KeyScope::kTop;
@@ -193,7 +195,7 @@ void JsonExporter::AppendAttributes(const TimelineRecord& record, std::string& o
     if (key.name == "nc_timestamp_ns" && record.kind == RecordKind::kSpan) {
       AppendJsonKey("nc_start_timestamp_ns", out);
     } else if (Contains(kOwnKeys, key.name) || HasKey(std::span(shape.keys).first(i), key.name)) {
-      AppendRenamedJsonKey(key.name, is_top ? "top." : "data.", out);
+      members.AppendRenamedKey(key.name, is_top ? "top." : "data.");
     } else {
       AppendJsonKey(key.name, out);
     }
@@ -205,15 +207,16 @@ void JsonExporter::AppendAttributes(const TimelineRecord& record, std::string& o
 void JsonExporter::AppendStopAttributes(const Shape& shape, std::span<const uint64_t> values,
                                         const TimelineRecord& record, const Shape* start,
                                         std::string& out) {
+  JsonMembers members(out);
   for (size_t i = 0; i < shape.keys.size(); ++i) {
     const ShapeKey& key = shape.keys[i];
     if (key.name == "nc_timestamp_ns") {
       AppendJsonKey("nc_stop_timestamp_ns", out);
     } else if (Contains(kOwnKeys, key.name) ||
                (start != nullptr && HasKey(start->keys, key.name))) {
-      AppendRenamedJsonKey(key.name, "stop_", out);
+      members.AppendRenamedKey(key.name, "stop_");
     } else if (start == nullptr || HasKey(std::span(shape.keys).first(i), key.name)) {
-      AppendFreeJsonKey(key.name, "stop_", out);
+      members.AppendFreeKey(key.name, "stop_");
     } else {
       AppendJsonKey(key.name, out);
     }

@@ -167,47 +167,6 @@ void AppendJsonKey(std::string_view key, std::string& out) {
   out += ':';
 }
 
-bool HasJsonMember(std::string_view members, std::string_view key) {
-  if (members.find(key) == std::string_view::npos) return false;
-  // It can as well stand in a value: a member stands at the depth of the object.
-  int depth = members.starts_with('{') ? -1 : 0;
-  bool is_in_string = false;
-  for (size_t i = 0; i < members.size(); ++i) {
-    const char c = members[i];
-    if (is_in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') is_in_string = false;
-    } else if (c == '"') {
-      is_in_string = true;
-    } else if (c == '{' || c == '[') {
-      ++depth;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    } else if (c == ',' && depth == 0 && members.substr(i).starts_with(key)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-void AppendRenamedJsonKey(std::string_view key, std::string_view before, std::string& out) {
-  std::string renamed(key);
-  std::string text;
-  do {
-    renamed.insert(0, before);
-    text.clear();
-    AppendJsonKey(renamed, text);
-  } while (HasJsonMember(out, text));
-  out += text;
-}
-
-void AppendFreeJsonKey(std::string_view key, std::string_view before, std::string& out) {
-  std::string text;
-  AppendJsonKey(key, text);
-  if (HasJsonMember(out, text)) return AppendRenamedJsonKey(key, before, out);
-  out += text;
-}
-
 void AppendJsonText(std::string_view key, std::string_view value, std::string& out) {
   out += ",\"";
   out += key;

@@ -35,15 +35,6 @@ void AppendJsonNumber(std::string_view key, Number value, std::string& out) {
   out.append(buffer, static_cast<size_t>(end - buffer));
 }
 
-// Whether an object under way has this member: `key` as AppendJsonKey writes it. `members` begins
-// with the object's brace or with the comma before its first member.
-bool HasJsonMember(std::string_view members, std::string_view key);
-// A key that may be taken: with `before` before it, as often as it takes for no member of `out`, an
-// object as above, to have it.
-void AppendRenamedJsonKey(std::string_view key, std::string_view before, std::string& out);
-// A key as it is, or renamed where a member of `out` has it.
-void AppendFreeJsonKey(std::string_view key, std::string_view before, std::string& out);
-
 // The value of one of a record's attributes: numbers in full, JSON as it is if it is some.
 void AppendAttributeValue(const ShapeKey& key, uint64_t value, const TimelineRecord& record,
                           std::string& out);

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "aggregator/export/json/json_members.h"
 #include "aggregator/export/json/json_text.h"
 
 namespace neurontrace {
@@ -45,12 +46,13 @@ void CheckText(std::string_view text) {
 // Lines are keys, taken or renamed, and the values of the next ones.
 void CheckObject(std::string_view lines) {
   std::string members;
+  JsonMembers keys(members);
   size_t count = 0;
   std::string_view value;
   while (!lines.empty() && count < 16) {
     const std::string_view key = lines.substr(0, lines.find('\n'));
     lines.remove_prefix(std::min(key.size() + 1, lines.size()));
-    AppendFreeJsonKey(key, "stop_", members);
+    keys.AppendFreeKey(key, "stop_");
     AppendAsJsonString(value, members);
     value = key;
     ++count;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <limits>
 
+#include "aggregator/export/json/json_members.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/row_source.h"
 
@@ -153,10 +154,11 @@ void EventRowMaker::AddModel(const TimelineRecord& record, EventRow& row) {
 
 void EventRowMaker::AddStopAttributes(const Shape& shape, std::span<const uint64_t> values,
                                       const TimelineRecord& record, EventRow& row) {
+  JsonMembers members(row.attributes);
   for (size_t i = 0; i < shape.keys.size(); ++i) {
     const ShapeKey& key = shape.keys[i];
     const bool is_device_time = key.name == "nc_timestamp_ns";
-    AppendFreeJsonKey(is_device_time ? "nc_stop_timestamp_ns" : key.name, "stop_", row.attributes);
+    members.AppendFreeKey(is_device_time ? "nc_stop_timestamp_ns" : key.name, "stop_");
     AppendAttributeValue(key, values[i], record, row.attributes);
   }
 }

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "aggregator/export/json/json_text.h"
 
@@ -34,6 +36,8 @@ RowPlan::Use UseOf(const ShapeKey& key, bool is_framework) {
 RowPlan MakePlan(const Shape& shape, bool is_framework, bool is_span) {
   RowPlan plan;
   std::set<std::string> names;
+  // How often a key that came under this name was renamed: a further one is so more often.
+  std::map<std::pair<std::string, KeyScope>, uint32_t> renamed;
   for (size_t i = 0; i < shape.keys.size(); ++i) {
     const ShapeKey& key = shape.keys[i];
     const bool is_device_time = key.name == "nc_timestamp_ns" && is_span;
@@ -41,7 +45,10 @@ RowPlan MakePlan(const Shape& shape, bool is_framework, bool is_span) {
     // The same key can stand in an event's data and beside it; and that of a thread's number stands
     // here where the number does not fit its column.
     const auto is_taken = [&] { return name == kThreadKey || names.contains(name); };
-    while (is_taken()) name.insert(0, key.scope == KeyScope::kData ? "data." : "top.");
+    const auto rename = [&] { name.insert(0, key.scope == KeyScope::kData ? "data." : "top."); };
+    uint32_t& times = renamed[{name, key.scope}];
+    for (uint32_t i = 0; i < times; ++i) rename();
+    for (; is_taken(); ++times) rename();
     names.insert(name);
     RowPlan::Key planned{.use = UseOf(key, is_framework)};
     AppendJsonKey(name, planned.json);
@@ -54,7 +61,8 @@ RowPlan MakePlan(const Shape& shape, bool is_framework, bool is_span) {
 
 const RowPlan& RowPlans::Of(const SharedShape& shape, bool is_framework, bool is_span) {
   if (shape.number >= kShapesMax) {
-    other_ = MakePlan(shape.shape, is_framework, is_span);
+    if (shape.number != other_number_) other_ = MakePlan(shape.shape, is_framework, is_span);
+    other_number_ = shape.number;
     return other_;
   }
   if (shape.number >= by_number_.size()) by_number_.resize(shape.number + 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,7 +30,7 @@ struct RowPlan {
 // The plans of every shape of a reading, each made once. One thread at a time.
 class RowPlans {
  public:
-  // Shapes of a higher number are planned anew each time.
+  // Shapes of a higher number are planned anew, but for the one that was asked for last.
   static constexpr size_t kShapesMax = 16'384;
 
   // Valid until the next call. A shape is always a framework's or never.
@@ -38,6 +39,7 @@ class RowPlans {
  private:
   std::vector<std::unique_ptr<const RowPlan>> by_number_;
   RowPlan other_;
+  uint64_t other_number_ = 0;  // its shape's
 };
 
 }  // namespace neurontrace

@@ -51,7 +51,7 @@ std::optional<uint64_t> ParseDuration(std::string_view text) {
   for (const auto& [word, ns] : kUnits) {
     if (unit != word) continue;
     const double whole_ns = std::round(*number * ns);
-    return whole_ns < 0x1p63 ? std::optional(static_cast<uint64_t>(whole_ns)) : std::nullopt;
+    return whole_ns < 0x1p63 ? static_cast<uint64_t>(whole_ns) : UINT64_MAX;  // out of any range
   }
   return std::nullopt;
 }

@@ -63,9 +63,9 @@ void CheckObject(std::string_view lines) {
   simdjson::dom::object parsed;
   Check(parser.parse(simdjson::padded_string(object)).get(parsed) == simdjson::SUCCESS,
         "made an object that is none", object);
-  std::set<std::string_view> keys;
-  for (const auto& field : parsed) keys.insert(field.key);
-  Check(keys.size() == count, "two members have one key", object);
+  std::set<std::string_view> names;
+  for (const auto& field : parsed) names.insert(field.key);
+  Check(names.size() == count, "two members have one key", object);
 }
 
 }  // namespace

@@ -226,9 +226,10 @@ absl::StatusOr<EventChunkBuilder::ShapeId> EventChunkBuilder::InternShape(const 
   }
   const uint64_t hash = impl.HashCandidate(shape);
   const ShapeId known = impl.FindShape(shape, hash);
-  const bool has_room = impl.rows.shapes.size() < limits::kChunkShapesMax &&
-                        impl.name_bytes + NameBytes(shape) <= limits::kChunkNameBytesMax;
-  if (known == kNoShape && has_room) return impl.AddShape(shape, hash);
+  if (known == kNoShape && impl.rows.shapes.size() < limits::kChunkShapesMax &&
+      impl.name_bytes + NameBytes(shape) <= limits::kChunkNameBytesMax) {
+    return impl.AddShape(shape, hash);
+  }
   impl.bytes_max -= bytes;
   if (known != kNoShape) return known;
   return ResourceExhausted("chunk: no room for more than {} shapes", impl.rows.shapes.size());

@@ -16,7 +16,6 @@
 #include "aggregator/store/database_options.h"
 #include "aggregator/store/rocksdb_bytes.h"
 #include "aggregator/store/wal_scan.h"
-#include "base/crc32c.h"
 #include "trace/ids.h"
 
 namespace neurontrace {
@@ -32,11 +31,6 @@ void Check(bool good) {
 
 void PutUint32(uint32_t value, char* at) {
   for (int i = 0; i < 4; ++i) at[i] = static_cast<char>((value >> (8 * i)) & 0xff);
-}
-
-void PutCrc(std::string_view of, char* at) {
-  const uint32_t masked = MaskCrc(Crc32c(of.data(), of.size()));
-  PutUint32(masked, at);
 }
 
 constexpr size_t kBlockBytes = 32'768;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How RocksDB writes numbers and checksums into its files, for those that read a damaged one. Pure.
+// How RocksDB writes numbers and checksums into its files, for those that read a damaged one
+// or write one anew. Pure.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+
+#include "base/crc32c.h"
 
 namespace neurontrace {
 
@@ -23,5 +27,11 @@ constexpr uint32_t UnmaskCrc(uint32_t masked) {
 
 // The way there.
 constexpr uint32_t MaskCrc(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
+
+// The checksum of `bytes`, as files hold it, into the four bytes from `at` on.
+inline void PutCrc(std::string_view bytes, char* at) {
+  const uint32_t masked = MaskCrc(Crc32c(bytes.data(), bytes.size()));
+  for (int i = 0; i < 4; ++i) at[i] = static_cast<char>((masked >> (8 * i)) & 0xff);
+}
 
 }  // namespace neurontrace

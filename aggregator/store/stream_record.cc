@@ -126,7 +126,7 @@ bool StreamRecord::Conserved() const {
     on_the_way = AddSaturating(on_the_way, loss.events);
     unknown = unknown || loss.events_unknown;
   }
-  return unknown || captured == events + on_the_way;
+  return unknown || captured == AddSaturating(events, on_the_way);
 }
 
 void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,

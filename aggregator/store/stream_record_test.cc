@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gaps that a stream's record keeps of its losses; its account is tested with the store.
+// What a stream's record keeps of its losses: its account, the gaps, and whose ranks it says.
 #include "aggregator/store/stream_record.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "aggregator/store/store_test_support.h"
 #include "trace/given_way.h"
 #include "trace/limits.h"
 
@@ -97,6 +98,95 @@ TEST(StreamRecordGaps, HoldWhatIsMissingBetweenChunks) {
   EXPECT_EQ(record.gaps[0].last_timestamp_ns, 700u);
   EXPECT_EQ(record.gaps_sum_ns, 500u);
   EXPECT_TRUE(record.Conserved());
+}
+
+TEST(StreamRecord, SumsLossesByPlaceAndReasonAndKeepsTheBestEvidenceFirst) {
+  StreamRecord record;
+  ChunkHeader header = TestChunk(1, TestStream(0), 0).header;
+  header.rank_evidence = {{RankSource::kSlurm, 4, 8, "SLURM_PROCID=4"}};
+  header.losses = {{LossPlace::kRuntimeRing, LossReason::kOverwritten, 3, false, 50, 60, ""}};
+  record.Add(header, 100, {});
+  header = TestChunk(1, TestStream(0), 1).header;
+  header.rank_evidence = {{RankSource::kCommunicator, 5, 8, "comm"},
+                          {RankSource::kSlurm, 4, 8, "SLURM_PROCID=4"}};
+  header.losses = {{LossPlace::kRuntimeRing, LossReason::kOverwritten, 4, true, 40, 45, "more"},
+                   {LossPlace::kTapBuffer, LossReason::kFull, UINT64_MAX, false, 0, 0, ""}};
+  record.Add(header, 50, {});
+
+  EXPECT_EQ(record.next_sequence, 2u);
+  EXPECT_EQ(record.events, 20u);
+  EXPECT_EQ(record.bytes, 150u);
+  EXPECT_EQ(record.first_timestamp_ns, 5u);
+  EXPECT_EQ(record.last_timestamp_ns, 2'005u);
+  EXPECT_EQ(record.chunk_span_max_ns, 1'000u);
+  ASSERT_EQ(record.losses.size(), 2u);
+  EXPECT_EQ(record.losses[0],
+            (Loss{LossPlace::kRuntimeRing, LossReason::kOverwritten, 7, true, 40, 60, "more"}));
+  EXPECT_EQ(record.events_lost(), UINT64_MAX);  // saturated, not wrapped
+  ASSERT_EQ(record.evidence.size(), 2u);
+  EXPECT_EQ(record.evidence[0].source, RankSource::kCommunicator);
+}
+
+// Chunks 1 and 2 never come: 20 events, and a hole that chunk 2 would have told of.
+TEST(StreamRecord, BooksWhatTheAccountHasAndTheChunksHaveNot) {
+  StreamRecord record;
+  record.Add(TestChunk(1, TestStream(0), 0).header, 100, {});
+  ChunkHeader header = TestChunk(1, TestStream(0), 3).header;
+  header.events_before = 30;
+  header.losses_before = {{.place = LossPlace::kRuntimeRing, .events = 4}};
+  record.Add(header, 100, GoneBefore{LossPlace::kSpool, LossReason::kFull});
+  EXPECT_EQ(record.next_sequence, 4u);
+  EXPECT_EQ(record.events, 20u);
+  EXPECT_EQ(record.captured, 40u);
+  EXPECT_EQ(record.losses,
+            (std::vector<Loss>{{LossPlace::kSpool, LossReason::kFull, 20, false, 1'005, 3'005, ""},
+                               {.place = LossPlace::kRuntimeRing, .events = 4}}));
+  EXPECT_TRUE(record.Conserved());
+
+  header = TestChunk(1, TestStream(0), 4).header;
+  header.events_before = 40;
+  header.losses_before = {{.place = LossPlace::kRuntimeRing, .events = 4}};
+  record.Add(header, 100, GoneBefore{LossPlace::kSpool, LossReason::kFull});
+  EXPECT_EQ(record.events_lost(), 24u) << "nothing was missing";
+  EXPECT_EQ(record.Cursor().events_before, 50u);
+}
+
+TEST(StreamRecord, CountsAReplacedChunkOnce) {
+  StreamRecord record;
+  ChunkHeader header = TestChunk(1, TestStream(0), 0).header;
+  header.event_count = 0;
+  header.replaced =
+      Loss{.place = LossPlace::kWireRefusal, .reason = LossReason::kRefused, .events = 10};
+  record.Add(header, 100, {});
+  header = TestChunk(1, TestStream(0), 1).header;
+  header.events_before = 10;
+  record.Add(header, 100, {});
+  EXPECT_EQ(record.events, 10u);
+  EXPECT_EQ(record.captured, 20u);
+  EXPECT_EQ(record.events_lost(), 10u);
+  EXPECT_TRUE(record.Conserved());
+}
+
+// An account that does not fit what came before tells of a loss nobody has named.
+TEST(StreamRecord, NamesTheStoreWhereNobodySaysWhatIsGone) {
+  StreamRecord record;
+  ChunkHeader header = TestChunk(1, TestStream(0), 0).header;
+  header.events_before = 7;
+  record.Add(header, 100, {});
+  ASSERT_EQ(record.losses.size(), 1u);
+  EXPECT_EQ(record.losses[0].place, LossPlace::kStore);
+  EXPECT_EQ(record.losses[0].reason, LossReason::kUnknown);
+  EXPECT_EQ(record.losses[0].events, 7u);
+}
+
+TEST(StreamRecord, BoundsItsEvidenceByDroppingTheWorst) {
+  std::vector<RankEvidence> evidence;
+  for (int64_t gid = 0; gid < limits::kRankEvidencePerStreamMax + 5; ++gid) {
+    MergeEvidence({{RankSource::kSlurm, gid, 0, ""}}, evidence);
+  }
+  MergeEvidence({{RankSource::kCommunicator, 99, 0, ""}}, evidence);
+  EXPECT_EQ(evidence.size(), limits::kRankEvidencePerStreamMax);
+  EXPECT_EQ(evidence.front().worker_gid, 99);
 }
 
 }  // namespace

@@ -168,8 +168,7 @@ class LogWriter {
     fragment[4] = static_cast<char>(bytes.size() & 0xff);
     fragment[5] = static_cast<char>(bytes.size() >> 8);
     fragment[6] = static_cast<char>(type);
-    const uint32_t masked = MaskCrc(Crc32c(fragment.data() + 6, bytes.size() + 1));
-    for (int i = 0; i < 4; ++i) fragment[i] = static_cast<char>((masked >> (8 * i)) & 0xff);
+    PutCrc(std::string_view(fragment).substr(6), fragment.data());
     return fragment;
   }
 

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "aggregator/store/rocksdb_bytes.h"
-#include "base/crc32c.h"
 #include "base/fuzz_seed.h"
 
 namespace neurontrace {
@@ -29,18 +28,13 @@ constexpr char kFirst = 2;
 constexpr char kMiddle = 3;
 constexpr char kLast = 4;
 
-void PutCrc(std::string_view of, std::string& bytes, size_t at) {
-  const uint32_t masked = MaskCrc(Crc32c(of.data(), of.size()));
-  for (size_t i = 0; i < 4; ++i) bytes[at + i] = static_cast<char>((masked >> (8 * i)) & 0xff);
-}
-
 std::string Fragment(char type, const std::string& content) {
   std::string bytes(kHeaderBytes, '\0');
   bytes[4] = static_cast<char>(content.size() & 0xff);
   bytes[5] = static_cast<char>(content.size() >> 8);
   bytes[6] = type;
   bytes += content;
-  PutCrc(std::string_view(bytes).substr(6), bytes, 0);
+  PutCrc(std::string_view(bytes).substr(6), bytes.data());
   return bytes;
 }
 
@@ -179,8 +173,8 @@ TEST_F(WalScan, WritesTheFuzzCorpusWhereAsked) {
   record[0] = 28;  // bytes of a key of family chunks
   record[8] = 5;
   record += std::string(28, 'k') + "value";
-  PutCrc(std::string_view(record).substr(0, 24), record, 24);
-  PutCrc(std::string_view(record).substr(32), record, 28);
+  PutCrc(std::string_view(record).substr(0, 24), record.data() + 24);
+  PutCrc(std::string_view(record).substr(32), record.data() + 28);
   WriteFuzzSeed("database_files_fuzzer", "blob", '\x03' + blob + record + "damage" + record);
   WriteFuzzSeed("database_files_fuzzer", "blob_with_ends",
                 '\x0b' + blob + record + std::string(32, '\0'));

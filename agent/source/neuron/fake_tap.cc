@@ -52,6 +52,23 @@ FakeTap::~FakeTap() { munmap(memory_, kFileBytes); }
 
 void FakeTap::Seal(int seals) { Check(fcntl(memfd_.get(), F_ADD_SEALS, seals) == 0); }
 
+void FakeTap::SendPacket(int socket, std::string_view bytes, std::span<const int> descriptors) {
+  iovec part = {const_cast<char*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(kDescriptorsMax * sizeof(int))] = {};
+  Check(descriptors.size() <= kDescriptorsMax);
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+  std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
+  Check(sendmsg(socket, &message, 0) == static_cast<ssize_t>(bytes.size()));
+}
+
 UniqueFd FakeTap::Connect(const CaptureId& running) {
   int pair[2];
   int wake[2];
@@ -67,20 +84,8 @@ UniqueFd FakeTap::Connect(const CaptureId& running) {
   hello.state = static_cast<uint32_t>(state());
   hello.protocol_newest = protocol;
   std::memcpy(hello.capture_id, running.bytes().data(), sizeof hello.capture_id);
-  iovec part = {&hello, sizeof hello};
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(2 * sizeof(int));
   const int passed[2] = {memfd_.get(), wake_to_pass < 0 ? agent_wake.get() : wake_to_pass};
-  std::memcpy(CMSG_DATA(rights), passed, sizeof passed);
-  Check(sendmsg(socket_.get(), &message, 0) == sizeof hello);
+  SendPacket(socket_.get(), {reinterpret_cast<const char*>(&hello), sizeof hello}, passed);
   return UniqueFd(pair[1]);
 }
 

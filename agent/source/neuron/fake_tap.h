@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,9 @@ class FakeTap {
   void Answer(TapMessageType command, TapResult result, const CaptureId& capture_id,
               std::string_view detail = "");
   void SendRaw(std::string_view message);
+  // One packet with descriptors, one at least, over any socket of packets.
+  static constexpr size_t kDescriptorsMax = 8;
+  static void SendPacket(int socket, std::string_view bytes, std::span<const int> descriptors);
   bool TakeWakeRequest();
 
   // Records. Each gives its position.

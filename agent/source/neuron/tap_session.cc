@@ -35,7 +35,7 @@ CaptureId ToCaptureId(const uint8_t (&bytes)[kTapCaptureIdBytes]) {
 
 // A socket of a peer may have been told to wait, when it is closed for the last time, until what
 // was sent on it is taken: for as long as the peer likes, and with the agent.
-void CloseWithoutWaiting(int fd) {
+void DropLinger(int fd) {
   constexpr linger kNever = {};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &kNever, sizeof kNever);  // not for what is no socket
 }
@@ -49,7 +49,7 @@ std::vector<UniqueFd> TakeDescriptors(msghdr& message) {
     for (size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      CloseWithoutWaiting(fd);
+      DropLinger(fd);
       taken.emplace_back(fd);
     }
   }

@@ -52,24 +52,6 @@ size_t OpenDescriptors() {
   return static_cast<size_t>(std::distance(begin(open), end(open)));
 }
 
-// A packet without a byte, with three descriptors.
-void SendEmptyPacket(int socket) {
-  iovec nothing = {};
-  alignas(cmsghdr) char control[CMSG_SPACE(3 * sizeof(int))] = {};
-  msghdr message = {};
-  message.msg_iov = &nothing;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(3 * sizeof(int));
-  const int passed[3] = {socket, socket, socket};
-  std::memcpy(CMSG_DATA(rights), passed, sizeof passed);
-  ASSERT_EQ(sendmsg(socket, &message, 0), 0);
-}
-
 TEST_F(TapSourceHostileTest, ClosesWhatComesWithAnEmptyPacket) {
   const size_t before = OpenDescriptors();
   for (int i = 0; i < 3; ++i) {
@@ -77,7 +59,8 @@ TEST_F(TapSourceHostileTest, ClosesWhatComesWithAnEmptyPacket) {
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
     const UniqueFd hostile(pair[0]);
     source_->AddConnection(UniqueFd(pair[1]));
-    SendEmptyPacket(hostile.get());
+    const int passed[] = {hostile.get(), hostile.get(), hostile.get()};
+    FakeTap::SendPacket(hostile.get(), "", passed);
     runner_.FireWatch(pair[1]);
   }
   EXPECT_EQ(OpenDescriptors(), before);

@@ -268,16 +268,8 @@ TEST_F(ClockVersionTest, AStoreThatTakesNoWritesCostsTheVersionAndNothingElse) {
   EXPECT_EQ(metrics_.versions_not_stored.Value(), 1);
   EXPECT_EQ(Rows(0, false), rows);
   disk->SetUnlimited();
-  // RocksDB may be about to recover by itself, and is busy then: who asks next finds it well.
-  CaptureClocks clocks;
-  int not_stored = 1;
-  do {
-    ++not_stored;
-    clocks = Clocks();
-  } while (clocks.version == 0 && not_stored < 1'000);
-  EXPECT_EQ(clocks.version, 1u);
-  EXPECT_EQ(EncodeClockRows(clocks), rows);
-  EXPECT_EQ(metrics_.versions_not_stored.Value(), not_stored);
+  EXPECT_EQ(Rows(1, false), rows) << "whatever RocksDB was about to do by itself";
+  EXPECT_EQ(metrics_.versions_not_stored.Value(), 2);
   book_.reset();
   store_.reset();
 }

@@ -188,7 +188,8 @@ absl::Status Database::Write(rocksdb::WriteBatch& batch, bool sync, std::string_
 // RocksDB's Resume waits for a flush of each family. A flush that was scheduled before the error
 // and whose turn came after it is taken off RocksDB's count, but not out of its queue: one that is
 // asked for then is never scheduled, and Resume would wait for ever. Ending its background work is
-// what makes it return.
+// what makes it return. An error of other work while Resume goes on does the same to a flush of its
+// own: so what is under way ends first, and what is stopped begins nothing anew.
 absl::Status Database::Resume() {
   std::mutex mutex;
   std::condition_variable changed;
@@ -199,7 +200,9 @@ absl::Status Database::Resume() {
     given_up = !changed.wait_for(lock, resume_patience_, [&] { return done; });
     if (given_up) rocksdb::CancelAllBackgroundWork(db_.get(), /*wait=*/false);
   });
-  const rocksdb::Status status = db_->Resume();
+  rocksdb::Status status = db_->PauseBackgroundWork();
+  if (status.ok()) status = db_->ContinueBackgroundWork();
+  if (status.ok()) status = db_->Resume();
   {
     const std::lock_guard lock(mutex);
     done = true;

@@ -29,10 +29,17 @@ constexpr uint64_t kBlobFileBytes = 256 * kMiB;
 // more, and refuse to be resumed meanwhile. Database resumes it with the next write.
 class ResumedByWriters final : public rocksdb::EventListener {
  public:
-  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status,
+  // What only compaction misses stops no write, and is tried again each second. Were it remembered,
+  // nothing would be compacted until there is room for what RocksDB reckons it needs: it takes a
+  // file that it meets twice, as at every start, off that, which may then be 2^64 and less.
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* status) override {
+    if (reason == rocksdb::BackgroundErrorReason::kCompaction && status->IsNoSpace()) {
+      *status = rocksdb::Status::OK();
+    }
+  }
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status,
                             bool* auto_recovery) override {
-    // What only compaction misses stops no write: nobody would resume it.
-    if (reason != rocksdb::BackgroundErrorReason::kCompaction) *auto_recovery = false;
+    *auto_recovery = false;
   }
 };
 

@@ -105,6 +105,36 @@ TEST(DatabaseTest, AResumeThatRocksDbNeverEndsIsGivenUp) {
   EXPECT_TRUE((*again)->Put(Family::kMeta, "e", "5", true).ok());
 }
 
+TEST(DatabaseTest, WhatCompactionHasNoRoomForStopsNoWriteThatHas) {
+  TemporaryDirectory directory;
+  const auto disk = std::make_shared<FullDisk>();
+  const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(disk);
+  // What comes out of the log into a file, RocksDB counts twice.
+  ASSERT_TRUE(
+      Database::Open(directory.path(), env.get()).value()->Put(Family::kMeta, "z", "0", true).ok());
+  const auto opened = Database::Open(directory.path(), env.get());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  Database& database = **opened;
+  rocksdb::ColumnFamilyHandle* meta = database.family(Family::kMeta);
+  const auto compact = [&] { return database.db().CompactRange({}, meta, nullptr, nullptr); };
+  const auto put_to_file = [&](std::string_view value) {
+    ASSERT_TRUE(database.Put(Family::kMeta, "a", value, true).ok());
+    ASSERT_TRUE(database.db().Flush({}, meta).ok());
+  };
+  put_to_file("1");
+  ASSERT_TRUE(compact().ok());
+  put_to_file("2");  // over what is compacted: a file is written, and none just moved
+  disk->SetRoom(0);
+  EXPECT_TRUE(compact().IsNoSpace());
+  EXPECT_TRUE(absl::IsResourceExhausted(database.Put(Family::kMeta, "b", "3", true)));
+  disk->SetUnlimited();
+  const absl::Status status = database.Put(Family::kMeta, "b", "4", true);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(compact().ok());
+  disk->SetRoom(10'000);
+  EXPECT_TRUE(database.Put(Family::kMeta, "c", "5", true).ok());
+}
+
 TEST(DatabaseOptionsTest, LeavesHalfOfTheDescriptorsForFilesToOthers) {
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);

@@ -39,10 +39,6 @@ absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64
   TimelineFilter filter;
   filter.instance_ids.assign(request.instance_ids().begin(), request.instance_ids().end());
   filter.neuron_cores.assign(request.neuron_cores().begin(), request.neuron_cores().end());
-  if (static_cast<size_t>(request.worker_gids_size()) > limits::kSelectionItemsMax) {
-    return InvalidArgument("worker_gids: {} ranges; at most {}", request.worker_gids_size(),
-                           limits::kSelectionItemsMax);
-  }
   for (const v1::GidRange& range : request.worker_gids()) {
     if (range.first() < 0 || range.last() < range.first()) {
       return InvalidArgument("worker_gids: {} to {} is no range", range.first(), range.last());

@@ -344,5 +344,23 @@ TEST_F(StoreRecoveryTest, WithoutItsCurrentFileTheOldFilesAreNotDeleted) {
   EXPECT_EQ(Files(".blob").size(), blobs);
 }
 
+// A copy of a store may come from anybody.
+TEST_F(StoreRecoveryTest, NoFileOfAStoreIsReadThroughALink) {
+  Fill(1, 1, 5);
+  Flush();
+  const std::filesystem::path blob = Files(".blob").front();
+  const std::string elsewhere = path() + ".elsewhere";
+  std::filesystem::rename(blob, elsewhere);
+  std::filesystem::create_symlink(elsewhere, blob);
+  for (const bool with_current : {true, false}) {
+    const auto refused = Store::Open(path(), {.examine = ExamineThrough(door())});
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << refused.status();
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr("put the file itself there"));
+    if (with_current) std::filesystem::remove(path() + "/CURRENT");
+  }
+  EXPECT_TRUE(std::filesystem::is_symlink(blob)) << "nothing is moved";
+  std::filesystem::remove(elsewhere);
+}
+
 }  // namespace
 }  // namespace neurontrace

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/export_options.h"
 
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "trace/limits.h"
+#include "wire/field_checks.h"
 
 namespace neurontrace {
 namespace {
@@ -22,6 +26,23 @@ std::vector<ExportOption> OptionsOf(const v1::ExportRequest& request) {
   take(request.no_flows(), ExportOption::kNoFlows);
   take(request.clock_arguments(), ExportOption::kClockArguments);
   return options;
+}
+
+absl::Status CheckCounts(const v1::ExportRequest& request) {
+  // None comes twice in a request that means something.
+  RETURN_IF_ERROR(
+      CheckCount("more_formats", request.more_formats_size(), v1::ExportFormat_ARRAYSIZE));
+  const std::pair<std::string_view, int> lists[] = {
+      {"instance_ids", request.instance_ids_size()},
+      {"neuron_cores", request.neuron_cores_size()},
+      {"event_types", request.event_types_size()},
+      {"worker_gids", request.worker_gids_size()},
+      {"primary_group", request.primary_group_size()},
+      {"secondary_group", request.secondary_group_size()}};
+  for (const auto& [name, size] : lists) {
+    RETURN_IF_ERROR(CheckCount(name, size, limits::kSelectionItemsMax));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -50,6 +71,7 @@ const ExportTraits* TraitsOf(v1::ExportFormat format) {
 }
 
 absl::Status CheckExportOptions(const v1::ExportRequest& request) {
+  RETURN_IF_ERROR(CheckCounts(request));
   std::vector<v1::ExportFormat> formats = {request.format()};
   for (const int format : request.more_formats()) {
     formats.push_back(static_cast<v1::ExportFormat>(format));

@@ -13,7 +13,8 @@ namespace neurontrace {
 const ExportTraits* TraitsOf(v1::ExportFormat format);
 
 // INVALID_ARGUMENT where a format of the request has not what is asked of it, or is none, with what
-// to do. The aggregator refuses by it whoever asks, the CLI before it asks.
+// to do, and where a list is longer than any that means something. The aggregator refuses by it
+// whoever asks, the CLI before it asks.
 absl::Status CheckExportOptions(const v1::ExportRequest& request);
 
 // Whether the request makes several files.

@@ -9,6 +9,8 @@
 #include <set>
 #include <string>
 
+#include "trace/limits.h"
+
 namespace neurontrace {
 namespace {
 
@@ -73,6 +75,20 @@ TEST(ExportOptionsTest, AFormatThatIsNoneIsRefused) {
   EXPECT_THAT(std::string(CheckExportOptions(request).message()), StartsWith("format 0 is none"));
   request.set_format(static_cast<v1::ExportFormat>(99));
   EXPECT_THAT(std::string(CheckExportOptions(request).message()), HasSubstr("99"));
+}
+
+TEST(ExportOptionsTest, ListsWithoutEndAreRefused) {
+  v1::ExportRequest request;
+  request.set_format(v1::EXPORT_FORMAT_PERFETTO);
+  for (int i = 0; i < v1::ExportFormat_ARRAYSIZE; ++i) {
+    request.add_more_formats(v1::EXPORT_FORMAT_PERFETTO);
+  }
+  EXPECT_TRUE(CheckExportOptions(request).ok());
+  request.add_more_formats(v1::EXPORT_FORMAT_PERFETTO);
+  EXPECT_THAT(std::string(CheckExportOptions(request).message()), StartsWith("more_formats has"));
+  request.clear_more_formats();
+  for (uint32_t i = 0; i <= limits::kSelectionItemsMax; ++i) request.add_neuron_cores(i);
+  EXPECT_THAT(std::string(CheckExportOptions(request).message()), StartsWith("neuron_cores has"));
 }
 
 TEST(ExportOptionsTest, SeveralFilesComeOfAFormatOrOfASize) {

@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "aggregator/certificate/clock_judgement.h"
@@ -17,8 +19,10 @@
 #include "aggregator/session/inventory_words.h"
 #include "base/status.h"
 #include "trace/capture_selection.h"
+#include "trace/limits.h"
 #include "wire/agent_hello.h"
 #include "wire/conversions.h"
+#include "wire/field_checks.h"
 #include "wire/grpc_status.h"
 
 namespace neurontrace {
@@ -37,6 +41,14 @@ bool IsOfNamedJob(const std::string& name, const WorkerInfo& worker) {
   const KeyValue named{name.substr(0, equals), name.substr(equals + 1)};
   return std::find(worker.job_facts.begin(), worker.job_facts.end(), named) !=
          worker.job_facts.end();
+}
+
+// Which ones a request asks for; none: all.
+template <typename Request>
+absl::StatusOr<std::set<std::string_view>> InstancesOf(const Request& request) {
+  const auto& ids = request.instance_ids();
+  RETURN_IF_ERROR(CheckCount("instance_ids", ids.size(), limits::kSelectionItemsMax));
+  return std::set<std::string_view>(ids.begin(), ids.end());
 }
 
 void ToMessage(const KnownAgent& agent, v1::Agent& message) {
@@ -84,13 +96,11 @@ grpc::Status OperatorService::ListAgents(grpc::ServerContext*, const v1::ListAge
 grpc::Status OperatorService::ListWorkers(grpc::ServerContext*,
                                           const v1::ListWorkersRequest* request,
                                           v1::ListWorkersReply* reply) {
-  const auto& instances = request->instance_ids();
+  const auto instances = InstancesOf(*request);
+  if (!instances.ok()) return ToGrpcStatus(instances.status());
   OnSequence(deps_.sequence, [&] {
     for (const auto& [id, agent] : deps_.coordinator.registry().agents()) {
-      if (!instances.empty() && std::find(instances.begin(), instances.end(),
-                                          agent.info.instance_id) == instances.end()) {
-        continue;
-      }
+      if (!instances->empty() && !instances->contains(agent.info.instance_id)) continue;
       for (const auto& [identity, worker] : agent.workers) {
         if (!request->job().empty() && !IsOfNamedJob(request->job(), worker)) continue;
         ToProto(worker, reply->add_workers());
@@ -104,6 +114,8 @@ grpc::Status OperatorService::ListWorkers(grpc::ServerContext*,
 grpc::Status OperatorService::ListClocks(grpc::ServerContext* context,
                                          const v1::ListClocksRequest* request,
                                          v1::ListClocksReply* reply) {
+  const auto instances = InstancesOf(*request);
+  if (!instances.ok()) return ToGrpcStatus(instances.status());
   std::optional<CaptureRecord> capture;
   if (!request->capture_id().empty()) {
     auto record = RecordFor(*context, request->capture_id());
@@ -114,12 +126,8 @@ grpc::Status OperatorService::ListClocks(grpc::ServerContext* context,
   if (!clocks.ok()) return ToGrpcStatus(clocks.status());
   reply->set_version(clocks->version);
   reply->set_final(clocks->is_final);
-  const auto& instances = request->instance_ids();
   for (const InstanceClock& clock : clocks->instances) {
-    if (!instances.empty() &&
-        std::find(instances.begin(), instances.end(), clock.instance_id) == instances.end()) {
-      continue;
-    }
+    if (!instances->empty() && !instances->contains(clock.instance_id)) continue;
     *reply->add_clocks() = neurontrace::ToMessage(clock);
   }
   if (!capture) return grpc::Status::OK;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/artifact_files.h"
 
+#include <fmt/format.h>
 #include <rocksdb/env.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <optional>
@@ -79,8 +81,12 @@ absl::Status ArtifactFiles::Open() {
     for (const std::string& name : names) {
       const auto sha256 = BytesOfHex(name);
       if (!sha256) continue;  // none of ours
+      // Nor is a link of such a name, which would show what lies elsewhere.
+      struct stat about = {};
+      const std::string file = fmt::format("{}/{}/{}", directory_, folder, name);
+      if (lstat(file.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) continue;
       uint64_t size = 0;
-      RETURN_IF_ERROR(DiskStatus(env_.GetFileSize(directory_ + "/" + folder + "/" + name, &size)));
+      RETURN_IF_ERROR(DiskStatus(env_.GetFileSize(file, &size)));
       bytes_ += size;
       if (is_partial) {
         partials_[*sha256] = {.bytes = size, .used_us = env_.NowMicros()};

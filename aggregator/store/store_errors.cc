@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/store_errors.h"
 
+#include <sys/stat.h>
+
 #include <array>
 #include <vector>
 
@@ -78,6 +80,20 @@ absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) 
   return Internal("{}: {}", doing, words);
 }
 
+absl::Status CheckStoreFiles(const std::string& path, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const std::string file = path + "/" + name;
+    struct stat about = {};
+    if (lstat(file.c_str(), &about) != 0 || S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) {
+      continue;
+    }
+    const bool is_elsewhere = stat(file.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
+    if (is_elsewhere) continue;
+    return FailedPrecondition("{} is a link, or no regular file: put the file itself there", file);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status LookAtStoreDirectory(const std::string& path, rocksdb::Env& env) {
   std::vector<std::string> names;
   const rocksdb::Status listed = env.GetChildren(path, &names);
@@ -96,6 +112,7 @@ absl::Status LookAtStoreDirectory(const std::string& path, rocksdb::Env& env) {
     has_current = has_current || name == "CURRENT";
     if (IsDatabaseFile(name)) other = name;
   }
+  RETURN_IF_ERROR(CheckStoreFiles(path, names));
   if (!has_current && !other.empty()) {
     return DataLoss("{}: the store is damaged: its file CURRENT is gone, while {} and others exist",
                     doing, other);

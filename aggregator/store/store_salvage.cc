@@ -15,6 +15,7 @@
 #include "aggregator/store/clock_evidence_rows.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
+#include "aggregator/store/store_errors.h"
 #include "aggregator/store/wal_scan.h"
 #include "base/status.h"
 
@@ -170,6 +171,7 @@ absl::StatusOr<SalvagedRecords> SalvageFiles(const std::string& path, rocksdb::E
                                              const SalvageSinks& sinks) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(FromRocksDb(env.GetChildren(path, &names), fmt::format("reading {}", path)));
+  RETURN_IF_ERROR(CheckStoreFiles(path, names));
   std::sort(names.begin(), names.end());  // later files have later records
   SalvagedRecords records;
   for (const std::string& name : names) {

@@ -184,6 +184,7 @@ class LogWriter {
 absl::StatusOr<std::vector<std::string>> LogsIn(const std::string& path, rocksdb::Env& env) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(FromRocksDb(env.GetChildren(path, &names), fmt::format("reading {}", path)));
+  RETURN_IF_ERROR(CheckStoreFiles(path, names));
   std::erase_if(names, [](const std::string& name) { return !name.ends_with(".log"); });
   // Numbers have six digits at least, and no zeros before more.
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {

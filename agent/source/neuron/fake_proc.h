@@ -58,6 +58,16 @@ class FakeProc {
   void Write(uint32_t pid, const std::string& name, const std::string& text) {
     std::ofstream(fmt::format("{}/{}/{}", root_, pid, name), std::ios::binary) << text;
   }
+  // The sockets that are bound in the network namespace of process `who`, or of the reader
+  // ("self").
+  void PutSockets(const std::string& who, const std::vector<std::string>& paths) {
+    std::filesystem::create_directories(fmt::format("{}/{}/net", root_, who));
+    std::ofstream table(fmt::format("{}/{}/net/unix", root_, who), std::ios::binary);
+    table << "Num       RefCount Protocol Flags    Type St Inode Path\n";
+    for (const std::string& path : paths) {
+      table << "0000000000000000: 00000002 00000000 00010000 0005 01 19012 " << path << "\n";
+    }
+  }
   void Remove(uint32_t pid) { std::filesystem::remove_all(fmt::format("{}/{}", root_, pid)); }
 
   static constexpr const char* kRuntime = "/opt/aws/neuron/lib/libnrt.so.2.31.24.0";

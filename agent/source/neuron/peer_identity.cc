@@ -19,7 +19,7 @@ constexpr int kStartTimeField = 22;
 // What stands for the container of a process that is known by its claim.
 constexpr std::string_view kUnseen = "unseen-";
 
-std::string ReadSmallFile(const std::string& path) {
+std::string ReadProcFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text(kProcFileBytesMax, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -32,7 +32,7 @@ bool IsHexDigit(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'
 }  // namespace
 
 std::optional<uint64_t> ProcFiles::StartTimeTicks(uint32_t pid) const {
-  const std::string text = ReadSmallFile(fmt::format("{}/{}/stat", root_, pid));
+  const std::string text = ReadProcFile(fmt::format("{}/{}/stat", root_, pid));
   // The second field is the program's name in parentheses and may hold anything, spaces included.
   size_t at = text.rfind(')');
   if (at == std::string::npos) return std::nullopt;
@@ -47,7 +47,7 @@ std::optional<uint64_t> ProcFiles::StartTimeTicks(uint32_t pid) const {
 }
 
 std::string ProcFiles::ContainerId(uint32_t pid) const {
-  const std::string text = ReadSmallFile(fmt::format("{}/{}/cgroup", root_, pid));
+  const std::string text = ReadProcFile(fmt::format("{}/{}/cgroup", root_, pid));
   std::string found;
   size_t run = 0;
   for (size_t i = 0; i <= text.size(); ++i) {
@@ -62,7 +62,7 @@ std::string ProcFiles::ContainerId(uint32_t pid) const {
 }
 
 std::string ProcFiles::BootId() const {
-  std::string id = ReadSmallFile(root_ + "/sys/kernel/random/boot_id");
+  std::string id = ReadProcFile(root_ + "/sys/kernel/random/boot_id");
   id.erase(std::find(id.begin(), id.end(), '\n'), id.end());
   return CleanText(id, kContainerIdDigits);
 }

@@ -2,12 +2,12 @@
 #include "agent/source/neuron/untapped_workers.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <utility>
 
 #include "agent/source/neuron/worker_facts.h"
 #include "base/clean_text.h"
+#include "base/small_file.h"
 #include "trace/capture_selection.h"
 #include "trace/limits.h"
 
@@ -26,6 +26,17 @@ bool IsWanted(std::string_view name) {
 std::string_view VariableOf(const Environment& environment, std::string_view name) {
   const auto found = environment.find(name);
   return found == environment.end() ? std::string_view() : std::string_view(found->second);
+}
+
+// Some 80 bytes a socket. A larger table is not looked at: the worker is told what to do then.
+constexpr size_t kSocketTableBytesMax = 1u << 20;
+
+// Whether a socket of the network namespace of process `who` is bound to `path`, by the kernel's
+// table. The path is a job's word: who looks at it may wait for a file system of the job's user.
+bool IsBound(const std::string& proc_root, std::string_view who, std::string_view path) {
+  const auto table =
+      ReadSmallFile(fmt::format("{}/{}/net/unix", proc_root, who), kSocketTableBytesMax);
+  return table.ok() && table->find(fmt::format(" {}\n", path)) != std::string::npos;
 }
 
 }  // namespace
@@ -105,8 +116,10 @@ void UntappedWorkers::TakeRound() {
 bool UntappedWorkers::IsAnotherAgents(const RuntimeProcesses::Process& process,
                                       std::string_view socket) const {
   if (socket.empty() && !process.has_tap) return false;
-  const std::string path(socket.empty() ? kDefaultSocket : socket);
-  return path != options_.socket && access(path.c_str(), F_OK) == 0;
+  const std::string_view path = socket.empty() ? kDefaultSocket : socket;
+  return path != options_.socket &&
+         (IsBound(options_.proc_root, "self", path) ||
+          IsBound(options_.proc_root, std::to_string(process.pid), path));
 }
 
 std::optional<WorkerInfo> UntappedWorkers::Describe(

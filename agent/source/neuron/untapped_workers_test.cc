@@ -110,17 +110,27 @@ TEST_F(UntappedWorkersTest, AWorkerWhoseTapConnectsIsItsTaps) {
 }
 
 TEST_F(UntappedWorkersTest, WhoLooksForAnotherAgentIsThatOnes) {
-  const std::string socket = proc_.root() + "/other.sock";
-  std::ofstream(socket) << "";
   FakeProc::Process theirs = Untapped();
-  theirs.environment = {"NEURONTRACE_AGENT_SOCKET=" + socket};
+  theirs.environment = {"NEURONTRACE_AGENT_SOCKET=/run/other.sock"};
   proc_.Put(theirs);
+  proc_.PutSockets("self", {"/run/neurontrace/agent.sock.old", "/run/other.sock"});
   FakeProc::Process lost = Tapped();
   lost.environment = {"NEURONTRACE_AGENT_SOCKET=/nowhere/agent.sock"};
   proc_.Put(lost);
   Seconds(30);
   EXPECT_EQ(Worker(10), nullptr);
   EXPECT_NE(Worker(20), nullptr);  // there is no other agent there
+}
+
+// Looking at it may wait for the file system of whoever made it.
+TEST_F(UntappedWorkersTest, APathThatAJobNamesIsNotLookedAt) {
+  const std::string file = proc_.root() + "/agent.sock";
+  std::ofstream(file) << "";
+  FakeProc::Process process = Untapped();
+  process.environment = {"NEURONTRACE_AGENT_SOCKET=" + file};
+  proc_.Put(process);
+  Seconds(2);
+  EXPECT_NE(Worker(10), nullptr) << "a file is no agent";
 }
 
 TEST_F(UntappedWorkersTest, CapturesThatSelectItAreRefused) {
@@ -159,15 +169,14 @@ TEST_F(UntappedWorkersTest, TheRefusalOfATapThatDidNotConnectIsAnother) {
 }
 
 TEST_F(UntappedWorkersTest, WhoseOtherAgentIsGoneIsMissedAgain) {
-  const std::string socket = proc_.root() + "/other.sock";
-  std::ofstream(socket) << "";
   FakeProc::Process theirs = Untapped();
-  theirs.environment = {"NEURONTRACE_AGENT_SOCKET=" + socket};
+  theirs.environment = {"NEURONTRACE_AGENT_SOCKET=/run/other.sock"};
   proc_.Put(theirs);
+  proc_.PutSockets("10", {"/run/other.sock"});  // of its pod alone
   workers_->StartCapture(capture_, {}, {});
   Seconds(30);
   EXPECT_EQ(Worker(10), nullptr);
-  std::filesystem::remove(socket);
+  proc_.PutSockets("10", {});
   Seconds(6);
   EXPECT_NE(Worker(10), nullptr);
   EXPECT_EQ(listener_.statuses[capture_].obstacle, CaptureObstacle::kNoTap);

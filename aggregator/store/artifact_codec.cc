@@ -99,7 +99,7 @@ absl::StatusOr<ArtifactReference> DecodeReference(std::string_view key, std::str
   StoredBytesReader in(value);
   const uint64_t version = in.Uint();
   const bool is_placed = ReadWhere(version, in, reference);
-  reference.sha256 = in.String();
+  reference.sha256 = in.Bytes();
   reference.bytes = in.Uint();
   reference.modified_realtime_ns = in.Uint();
   if (version == 0 || version > kReferenceVersion || !in.Finished() || !is_placed ||
@@ -131,7 +131,7 @@ absl::StatusOr<ArtifactForgone> DecodeForgone(std::string_view key, std::string_
   const uint64_t version = in.Uint();
   const bool is_placed = ReadWhere(version, in, forgone);
   forgone.bytes = in.Uint();
-  forgone.reason = CleanText(in.String(), limits::kArtifactReasonBytesMax);
+  forgone.reason = CleanText(in.View(), limits::kArtifactReasonBytesMax);
   if (version == 0 || version > kForgoneVersion || !in.Finished() || !is_placed) {
     return DataLoss("a note of capture {} about an artifact cannot be read",
                     forgone.capture_id.ToString());

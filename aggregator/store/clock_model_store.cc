@@ -45,7 +45,7 @@ std::optional<HeaderFrame> DecodeFrame(std::string_view value) {
   HeaderFrame frame;
   frame.rows = in.Uint();
   frame.crc32c = in.Uint32();
-  frame.header = in.String();
+  frame.header = in.Bytes();
   if (version != kFrameVersion || !in.Finished()) return std::nullopt;
   return frame;
 }

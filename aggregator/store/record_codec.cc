@@ -191,7 +191,7 @@ absl::Status ReadOnDemand(StoredBytesReader& in, CaptureSpec& spec) {
   spec.retention_ns = in.Uint();
   spec.retention_bytes = in.Uint();
   spec.last_ns = in.Uint();
-  if (const std::string id = in.String(); !id.empty()) {
+  if (const std::string id = in.Bytes(); !id.empty()) {
     ASSIGN_OR_RETURN(spec.flight_recorder, CaptureId::FromBytes(id));
   }
   spec.budget_core_ppm = in.Uint32();

@@ -407,19 +407,5 @@ TEST(RecordCodec, ChunkFrameReadsBack) {
   EXPECT_FALSE(ChunkFrame::Decode("x" + value.substr(1)));
 }
 
-TEST(StoredBytes, RefusesNumbersThatDoNotFit) {
-  StoredBytesReader too_long(std::string_view("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"));
-  EXPECT_EQ(too_long.Uint(), 0u);
-  EXPECT_FALSE(too_long.ok());
-  StoredBytesReader count_beyond(std::string_view("\x7f"));
-  EXPECT_EQ(count_beyond.Count(), 0u);
-  EXPECT_FALSE(count_beyond.ok());
-  const std::string of_two = std::string("\2") + "four";
-  EXPECT_EQ(StoredBytesReader(of_two).Count(2), 2u);
-  StoredBytesReader too_many(of_two);
-  EXPECT_EQ(too_many.Count(3), 0u);
-  EXPECT_FALSE(too_many.ok());
-}
-
 }  // namespace
 }  // namespace neurontrace

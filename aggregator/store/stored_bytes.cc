@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/stored_bytes.h"
 
+#include <algorithm>
+
+#include "base/clean_text.h"
+
 namespace neurontrace {
 
 void StoredBytesWriter::Uint(uint64_t value) {
@@ -48,6 +52,13 @@ bool StoredBytesReader::Bool() {
   const uint64_t value = Uint();
   if (value > 1) ok_ = false;
   return ok_ && value == 1;
+}
+
+std::string StoredBytesReader::String() {
+  const std::string_view text = View();
+  const bool is_plain = std::all_of(text.begin(), text.end(),
+                                    [](char c) { return !IsControl(c) && (c & 0x80) == 0; });
+  return is_plain ? std::string(text) : CleanText(text, text.size());
 }
 
 std::string_view StoredBytesReader::View() {

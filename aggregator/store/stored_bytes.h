@@ -34,7 +34,9 @@ class StoredBytesReader {
   uint32_t Uint32();
   int64_t Int();
   bool Bool();
-  std::string String() { return std::string(View()); }
+  // Words and names: without the control characters of a store that nobody of ours has written.
+  std::string String();
+  std::string Bytes() { return std::string(View()); }
   std::string_view View();  // into the bytes read from
   size_t Count(size_t element_bytes_min = 1);
   // The value is an enum of at most `max`.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "aggregator/store/blob_scan.h"
+#include "aggregator/store/clock_evidence_rows.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/record_codec.h"
 #include "aggregator/store/stream_record.h"
@@ -28,9 +29,19 @@ absl::Status VerifyRecords(const Database& database) {
   RETURN_IF_ERROR(database.ForEach(
       Family::kAgents, "",
       [](std::string_view, std::string_view value) { return DecodeAgentRecord(value).status(); }));
-  return database.ForEach(Family::kWorkers, "", [](std::string_view, std::string_view value) {
-    return DecodeWorkerRecord(value).status();
-  });
+  RETURN_IF_ERROR(database.ForEach(
+      Family::kWorkers, "",
+      [](std::string_view, std::string_view value) { return DecodeWorkerRecord(value).status(); }));
+  RETURN_IF_ERROR(database.ForEach(
+      Family::kMeta, kEpochKeyPrefix,
+      [](std::string_view, std::string_view value) { return DecodeEpoch(value).status(); }));
+  // What evidence says is looked at by who needs it: there is much of it.
+  return database.ForEach(Family::kClockObservations, "",
+                          [](std::string_view key, std::string_view) -> absl::Status {
+                            if (HostOfEvidenceKey(key)) return absl::OkStatus();
+                            return DataLoss("a key of {} bytes in {}", key.size(),
+                                            FamilyName(Family::kClockObservations));
+                          });
 }
 
 // RocksDB compacts from the moment it is open, and would remove files that are still to be read.

@@ -8,8 +8,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 
+#include "aggregator/store/clock_evidence_rows.h"
 #include "aggregator/store/store_test_support.h"
 
 namespace neurontrace {
@@ -55,6 +57,24 @@ TEST(TableVerifyTest, ATableThatACompactionReplacesMeanwhileIsNotDamage) {
   const absl::Status status = VerifyTables(store);
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_TRUE(disk->done());
+}
+
+TEST(TableVerifyTest, RowsOfClocksThatCannotBeReadAreDamage) {
+  const std::string evidence_key = EvidenceKey({{"i-1", "boot"}, 100, "evidence"});
+  const std::tuple<Family, std::string, std::string> rows[] = {
+      {Family::kMeta, EpochKey(1), "nonsense"},
+      {Family::kClockObservations, evidence_key.substr(1), "evidence"}};
+  for (const auto& [family, key, value] : rows) {
+    SCOPED_TRACE(FamilyName(family));
+    TemporaryDirectory directory;
+    const auto database = Database::Open(directory.path(), nullptr);
+    ASSERT_TRUE(database.ok()) << database.status();
+    ASSERT_TRUE((*database)->Put(Family::kClockObservations, evidence_key, "evidence", true).ok());
+    ASSERT_TRUE((*database)->Put(Family::kMeta, EpochKey(0), EncodeEpoch({}), true).ok());
+    EXPECT_TRUE(VerifyTables(**database).ok());
+    ASSERT_TRUE((*database)->Put(family, key, value, true).ok());
+    EXPECT_TRUE(absl::IsDataLoss(VerifyTables(**database)));
+  }
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ struct AgentSourceMetrics {
   Counter taps_connected{0};
   Counter taps_refused{0};           // identity, descriptors or buffer not acceptable, or too many
   Counter taps_misbehaved{0};        // disconnected for what they wrote
+  Counter tap_accepts_put_off{0};    // as what taps sent could not be closed
   Counter tap_documents_refused{0};  // fetched, and no room for them in the shared buffer: lost
   Counter tap_fetches_deferred{0};   // put off for want of room there
   Counter tap_fetches_failed{0};     // the runtime answered with an error

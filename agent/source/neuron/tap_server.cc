@@ -73,6 +73,7 @@ absl::StatusOr<UniqueFd> Bind(const TapServer::Options& options) {
 
 absl::StatusOr<std::unique_ptr<TapServer>> TapServer::Listen(const Options& options,
                                                              TaskRunner& runner,
+                                                             std::function<bool()> may_accept,
                                                              Accepted accepted) {
   if (options.path.empty() || options.path.size() >= sizeof(sockaddr_un::sun_path)) {
     return InvalidArgument("the socket path \"{}\" must have 1 to {} bytes", options.path,
@@ -82,16 +83,18 @@ absl::StatusOr<std::unique_ptr<TapServer>> TapServer::Listen(const Options& opti
   ASSIGN_OR_RETURN(UniqueFd lock, TakeLock(options.path + ".lock"));
   RETURN_IF_ERROR(RemoveStaleSocket(options.path));
   ASSIGN_OR_RETURN(UniqueFd socket, Bind(options));
-  return std::unique_ptr<TapServer>(
-      new TapServer(options.path, std::move(lock), std::move(socket), runner, std::move(accepted)));
+  return std::unique_ptr<TapServer>(new TapServer(options.path, std::move(lock), std::move(socket),
+                                                  runner, std::move(may_accept),
+                                                  std::move(accepted)));
 }
 
 TapServer::TapServer(std::string path, UniqueFd lock, UniqueFd socket, TaskRunner& runner,
-                     Accepted accepted)
+                     std::function<bool()> may_accept, Accepted accepted)
     : path_(std::move(path)),
       lock_(std::move(lock)),
       socket_(std::move(socket)),
       runner_(runner),
+      may_accept_(std::move(may_accept)),
       accepted_(std::move(accepted)),
       self_(std::make_shared<TapServer*>(this)) {
   Watch();
@@ -104,6 +107,7 @@ TapServer::~TapServer() {
 
 void TapServer::AcceptAll() {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    if (!may_accept_()) return Pause();
     UniqueFd connection(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection.valid()) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) Pause();

@@ -26,16 +26,18 @@ class TapServer {
   // Listens. The directory is made if it is not there (one level). A socket left by an agent that
   // is gone is replaced; a lock file beside it (`path`.lock) tells that from an agent that runs:
   // FAILED_PRECONDITION. INVALID_ARGUMENT for a path that is too long or holds something else than
-  // a socket. `accepted` is called for each connection.
+  // a socket. `accepted` is called for each connection, while `may_accept` says so: others wait.
   static absl::StatusOr<std::unique_ptr<TapServer>> Listen(const Options& options,
-                                                           TaskRunner& runner, Accepted accepted);
+                                                           TaskRunner& runner,
+                                                           std::function<bool()> may_accept,
+                                                           Accepted accepted);
   ~TapServer();
   TapServer(const TapServer&) = delete;
   TapServer& operator=(const TapServer&) = delete;
 
  private:
   TapServer(std::string path, UniqueFd lock, UniqueFd socket, TaskRunner& runner,
-            Accepted accepted);
+            std::function<bool()> may_accept, Accepted accepted);
   void Watch();
   void Pause();
   void AcceptAll();
@@ -44,6 +46,7 @@ class TapServer {
   const UniqueFd lock_;
   const UniqueFd socket_;
   TaskRunner& runner_;
+  const std::function<bool()> may_accept_;
   const Accepted accepted_;
   const std::shared_ptr<TapServer*> self_;
 };

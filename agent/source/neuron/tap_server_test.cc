@@ -28,7 +28,8 @@ class TapServerTest : public ::testing::Test {
   }
   ~TapServerTest() override { std::filesystem::remove_all(directory_); }
   absl::StatusOr<std::unique_ptr<TapServer>> Listen() {
-    return TapServer::Listen(options_, runner_, [](UniqueFd) {});
+    return TapServer::Listen(
+        options_, runner_, [this] { return may_accept_; }, [this](UniqueFd) { ++accepted_; });
   }
   bool CanConnect() {
     sockaddr_un address = {};
@@ -42,7 +43,23 @@ class TapServerTest : public ::testing::Test {
   FakeTaskRunner runner_;
   std::string directory_;
   TapServer::Options options_;
+  bool may_accept_ = true;
+  int accepted_ = 0;
 };
+
+TEST_F(TapServerTest, WhoMayNotBeAcceptedWaits) {
+  const auto server = Listen();
+  ASSERT_TRUE(server.ok()) << server.status();
+  may_accept_ = false;
+  ASSERT_TRUE(CanConnect());
+  runner_.FireAllWatches();
+  EXPECT_EQ(accepted_, 0);
+  EXPECT_EQ(runner_.watches(), 0u) << "or it would fire without end";
+  may_accept_ = true;
+  runner_.AdvanceNs(60'000'000'000);
+  runner_.FireAllWatches();
+  EXPECT_EQ(accepted_, 1);
+}
 
 TEST_F(TapServerTest, ListensWithTheModeAskedFor) {
   const auto server = Listen();

@@ -14,7 +14,6 @@ namespace neurontrace {
 namespace {
 
 constexpr int kMessagesPerTurn = 64;
-constexpr size_t kDescriptorsMax = 8;
 // Reports come with changes of state and answers: a handful a second at most.
 constexpr uint32_t kReportBurst = 200;
 constexpr uint64_t kReportPeriodNs = 20'000'000;
@@ -31,29 +30,6 @@ std::string Encode(const Message& message) {
 
 CaptureId ToCaptureId(const uint8_t (&bytes)[kTapCaptureIdBytes]) {
   return *CaptureId::FromBytes({reinterpret_cast<const char*>(bytes), sizeof bytes});
-}
-
-// A socket of a peer may have been told to wait, when it is closed for the last time, until what
-// was sent on it is taken: for as long as the peer likes, and with the agent.
-void DropLinger(int fd) {
-  constexpr linger kNever = {};
-  setsockopt(fd, SOL_SOCKET, SO_LINGER, &kNever, sizeof kNever);  // not for what is no socket
-}
-
-// Takes over every descriptor that came with a message.
-std::vector<UniqueFd> TakeDescriptors(msghdr& message) {
-  std::vector<UniqueFd> taken;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      DropLinger(fd);
-      taken.emplace_back(fd);
-    }
-  }
-  return taken;
 }
 
 // As a tap makes them. Of others, as of TCP's, it cannot be known what reading them does.
@@ -80,8 +56,10 @@ std::optional<uid_t> TapSession::ReadPeerUser(int socket) {
   return peer ? std::optional(peer->uid) : std::nullopt;
 }
 
-TapSession::TapSession(UniqueFd socket, TaskRunner& runner, const Clock& clock, Listener& listener)
+TapSession::TapSession(PeerFd socket, PeerCloser& closer, TaskRunner& runner, const Clock& clock,
+                       Listener& listener)
     : socket_(std::move(socket)),
+      closer_(closer),
       runner_(runner),
       clock_(clock),
       listener_(listener),
@@ -108,28 +86,19 @@ void TapSession::OnReadable() {
 
 absl::StatusOr<bool> TapSession::ReadMessage() {
   alignas(TapHello) char data[kTapMessageBytesMax];
-  alignas(cmsghdr) char control[CMSG_SPACE(kDescriptorsMax * sizeof(int))];
-  iovec part = {data, sizeof data};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t size = recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (size < 0) return Unavailable("the tap hung up");
-  // Before all else: an empty message has descriptors, too.
-  std::vector<UniqueFd> descriptors = TakeDescriptors(message);
-  if (size == 0) return Unavailable("the tap hung up");
-  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+  PeerMessage message = ReceivePeerMessage(socket_.get(), data, closer_);
+  if (message.size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (message.size <= 0) return Unavailable("the tap hung up");
+  if ((message.flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     return InvalidArgument("the tap sent a message that is too long");
   }
-  RETURN_IF_ERROR(TakeMessage(data, static_cast<size_t>(size), std::move(descriptors)));
+  RETURN_IF_ERROR(
+      TakeMessage(data, static_cast<size_t>(message.size), std::move(message.descriptors)));
   return true;
 }
 
 absl::Status TapSession::TakeMessage(const char* data, size_t size,
-                                     std::vector<UniqueFd> descriptors) {
+                                     std::vector<PeerFd> descriptors) {
   TapMessageHeader header;
   if (size < sizeof header) return InvalidArgument("the tap sent a message of {} bytes", size);
   std::memcpy(&header, data, sizeof header);
@@ -155,7 +124,7 @@ absl::Status TapSession::TakeMessage(const char* data, size_t size,
 }
 
 absl::Status TapSession::TakeGreeting(const char* data, size_t size,
-                                      std::vector<UniqueFd> descriptors) {
+                                      std::vector<PeerFd> descriptors) {
   TapHello hello;
   if (greeted_) return InvalidArgument("the tap said HELLO again");
   if (size != sizeof hello) return InvalidArgument("the tap's HELLO has {} bytes", size);

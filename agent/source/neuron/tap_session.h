@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "agent/source/neuron/peer_descriptors.h"
 #include "base/clock.h"
 #include "base/task_runner.h"
-#include "base/unique_fd.h"
 #include "tap/agent_protocol.h"
 #include "trace/ids.h"
 
@@ -26,8 +26,8 @@ struct TapGreeting {
   CaptureId capture_id;                           // wanted or running; empty: none
   uint32_t protocol = kTapProtocolVersionOldest;  // of commands that both sides know
   std::string tap_version;
-  UniqueFd buffer;
-  UniqueFd wake;
+  PeerFd buffer;
+  PeerFd wake;
 };
 
 // A tap's answer to a command, or word of a change of state.
@@ -67,8 +67,9 @@ class TapSession {
     virtual void OnClosed(TapSession& session, const absl::Status& why) = 0;
   };
 
-  // `socket` is connected and does not block. Runner, clock and listener outlive the session.
-  TapSession(UniqueFd socket, TaskRunner& runner, const Clock& clock, Listener& listener);
+  // `socket` is connected and does not block. All that is referred to outlives the session.
+  TapSession(PeerFd socket, PeerCloser& closer, TaskRunner& runner, const Clock& clock,
+             Listener& listener);
   ~TapSession();
   TapSession(const TapSession&) = delete;
   TapSession& operator=(const TapSession&) = delete;
@@ -94,13 +95,14 @@ class TapSession {
  private:
   void OnReadable();
   absl::StatusOr<bool> ReadMessage();
-  absl::Status TakeMessage(const char* data, size_t size, std::vector<UniqueFd> descriptors);
-  absl::Status TakeGreeting(const char* data, size_t size, std::vector<UniqueFd> descriptors);
+  absl::Status TakeMessage(const char* data, size_t size, std::vector<PeerFd> descriptors);
+  absl::Status TakeGreeting(const char* data, size_t size, std::vector<PeerFd> descriptors);
   absl::Status TakeReport(const char* data, size_t size);
   bool TakeToken();
   absl::Status Send(const std::string& message);
 
-  UniqueFd socket_;
+  PeerFd socket_;
+  PeerCloser& closer_;
   TaskRunner& runner_;
   const Clock& clock_;
   Listener& listener_;

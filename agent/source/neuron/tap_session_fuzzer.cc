@@ -93,7 +93,8 @@ void Fuzz(std::string_view data) {
     FakeClock clock;
     FakeTaskRunner runner(clock);
     Ear ear;
-    TapSession session(UniqueFd(pair[1]), runner, clock, ear);
+    PeerCloser closer(0);
+    TapSession session(PeerFd(UniqueFd(pair[1]), closer), closer, runner, clock, ear);
     constexpr size_t kBefore = 3;
     while (!ear.closed && data.size() >= kBefore) {
       const auto mode = static_cast<uint8_t>(data[0]);

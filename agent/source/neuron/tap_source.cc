@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/status.h"
@@ -33,6 +34,7 @@ TapSource::TapSource(Options options, TaskRunner& runner, const Clock& clock, Ch
       metrics_(metrics),
       ranks_(std::move(ranks)),
       counting_sink_(runner),
+      closer_(options_.closer_threads),
       shared_{{options_.agent_id, clock, sink, metrics},
               {options_.agent_id, clock, counting_sink_, metrics},
               listener,
@@ -53,14 +55,20 @@ TapSource::~TapSource() {
 }
 
 absl::Status TapSource::Start() {
-  ASSIGN_OR_RETURN(server_, TapServer::Listen(options_.server, runner_, [this](UniqueFd socket) {
-                     AddConnection(std::move(socket));
-                   }));
+  const auto may_accept = [this] {
+    const bool full = closer_.full();
+    if (full) AgentSourceMetrics::Add(metrics_.tap_accepts_put_off);
+    return !full;
+  };
+  ASSIGN_OR_RETURN(
+      server_, TapServer::Listen(options_.server, runner_, may_accept,
+                                 [this](UniqueFd socket) { AddConnection(std::move(socket)); }));
   spdlog::info("waiting for taps at {}", options_.server.path);
   return absl::OkStatus();
 }
 
-void TapSource::AddConnection(UniqueFd socket) {
+void TapSource::AddConnection(UniqueFd accepted) {
+  PeerFd socket(std::move(accepted), closer_);
   const std::optional<uid_t> user = options_.read_peer_user(socket.get());
   const size_t own = ConnectionsOf(user);
   if (!HasShare(own, connections_.size(), limits::kTapConnectionsMax)) {
@@ -69,7 +77,7 @@ void TapSource::AddConnection(UniqueFd socket) {
                  WordsOf(user), own, limits::kTapConnectionsMax, connections_.size());
     return;  // closed; the tap tries again
   }
-  auto session = std::make_unique<TapSession>(std::move(socket), runner_, clock_,
+  auto session = std::make_unique<TapSession>(std::move(socket), closer_, runner_, clock_,
                                               static_cast<TapSession::Listener&>(*this));
   TapSession* const key = session.get();
   connections_[key] = {.session = std::move(session), .user = user};
@@ -164,14 +172,15 @@ void TapSource::CloseConnection(TapSession& session) {
 void TapSource::OnWake(TapSession* session) {
   Connection& connection = connections_.at(session);
   char data[64];
-  ssize_t size = 0;
+  PeerMessage message;
   for (int i = 0; i < kWakesPerTurn; ++i) {
-    size = recv(connection.wake.get(), data, sizeof data, MSG_DONTWAIT);
-    if (size <= 0) break;
+    message = ReceivePeerMessage(connection.wake.get(), data, closer_);
+    if (message.size <= 0 || !message.descriptors.empty()) break;
   }
-  if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) {
-    // Closed while the connection lives, or never connected, which is readable for ever: the timer
-    // reads on.
+  const bool quiet = message.size < 0 && (errno == EAGAIN || errno == EINTR);
+  if (!quiet && (message.size <= 0 || !message.descriptors.empty())) {
+    // Closed while the connection lives, never connected, which is readable for ever, or used for
+    // what it is not for: the timer reads on.
     runner_.RemoveReadableWatch(connection.wake.get());
     connection.wake.Close();
   }

@@ -45,6 +45,7 @@ class TapSource final : public Source, private TapSession::Listener {
     std::function<HostInstant()> read_host_instant = ReadHostInstant;
     std::function<uint64_t()> read_thread_cpu_ns = ReadThreadCpuNs;
     std::function<std::optional<uid_t>(int socket)> read_peer_user = TapSession::ReadPeerUser;
+    size_t closer_threads = limits::kPeerCloserThreadsMax;
   };
   // All but the options outlive the source.
   TapSource(Options options, TaskRunner& runner, const Clock& clock, ChunkSink& sink,
@@ -101,7 +102,7 @@ class TapSource final : public Source, private TapSession::Listener {
   struct Connection {
     std::unique_ptr<TapSession> session;
     TapWorker* worker = nullptr;
-    UniqueFd wake;
+    PeerFd wake;
     std::optional<uid_t> user;
   };
   struct Capture {
@@ -159,6 +160,7 @@ class TapSource final : public Source, private TapSession::Listener {
   AgentSourceMetrics& metrics_;
   const RankResolver ranks_;
   CountingSink counting_sink_;
+  PeerCloser closer_;
   TapWorker::Shared shared_;
   std::string boot_id_;
   const uint64_t started_ns_;

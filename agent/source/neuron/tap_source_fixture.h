@@ -84,7 +84,8 @@ class TapSourceTest : public ::testing::Test {
                            .proc_root = proc_,
                            .read_host_instant = [this] { return Now(); },
                            .read_thread_cpu_ns = [this] { return thread_cpu_ns_ += turn_cpu_ns_; },
-                           .read_peer_user = [this](int) { return user_; }},
+                           .read_peer_user = [this](int) { return user_; },
+                           .closer_threads = 0},
         runner_, clock_, sink_, listener_, ranks, metrics_);
   }
 

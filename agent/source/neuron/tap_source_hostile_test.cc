@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "agent/source/neuron/lingering_socket.h"
 #include "agent/source/neuron/tap_source_fixture.h"
 #include "trace/limits.h"
 
@@ -92,6 +93,24 @@ TEST_F(TapSourceHostileTest, LetsGoOfAWakeDescriptorThatIsNeverQuiet) {
   tap_.WriteDocument(Document(0, 0, 2), capture_);
   Pass(1'000);
   EXPECT_THAT(sink_.Events(), SizeIs(2)) << "the timer reads on";
+}
+
+// The kernel would close it where it is read, and wait for its other end.
+TEST_F(TapSourceHostileTest, WhatLiesInTheQueueOfAWakeDescriptorIsTakenOver) {
+  LingeringSocket lingering;
+  int wake[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, wake), 0);
+  const UniqueFd theirs(wake[0]);
+  const UniqueFd ours(wake[1]);
+  tap_.wake_to_pass = ours.get();
+  Connect();
+  ASSERT_EQ(runner_.watches(), 2u);
+  const int passed[] = {lingering.fd.get()};
+  FakeTap::SendPacket(theirs.get(), "w", passed);
+  lingering.fd.Close();
+  runner_.FireAllWatches();
+  EXPECT_EQ(runner_.watches(), 1u) << "it is not for that";
+  EXPECT_THAT(listener_.workers, SizeIs(1));
 }
 
 TEST_F(TapSourceHostileTest, DisconnectsATapThatSendsNonsense) {

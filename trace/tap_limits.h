@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+// As trace/limits.h, for what taps send to an agent's socket. The counters are named in
+// docs/metrics.md.
+namespace neurontrace::limits {
+
+// Threads that close what peers made or sent, as closing may wait for somebody. Beyond, what is to
+// be closed waits for one of them.
+inline constexpr size_t kPeerCloserThreadsMax = 8;
+// Descriptors that so wait. Beyond, no connection is accepted until there are fewer, counted: those
+// that are there may add what one message carries each.
+inline constexpr size_t kPeerDescriptorsWaitingMax = 256;
+
+}  // namespace neurontrace::limits

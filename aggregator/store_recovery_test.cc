@@ -105,6 +105,34 @@ TEST_F(StoreRecoveryTest, DamageInTheMiddleOfTheLogIsACountedLoss) {
               Contains(HasSubstr("damage of the store's disk lost")));
 }
 
+// RocksDB drops what is behind it in its block, and says nothing.
+TEST_F(StoreRecoveryTest, AHeaderOfZerosInTheLogIsACountedLoss) {
+  Fill(1, 1, 60);
+  const std::filesystem::path log = Files(".log").back();
+  std::string bytes = ReadFile(log);
+  constexpr size_t kBlock = 32'768;
+  constexpr size_t kHeader = 7;  // checksum, length, type
+  size_t at = 0;
+  for (int fragments = 0; fragments < 20; ++fragments) {
+    const auto length = static_cast<size_t>(static_cast<uint8_t>(bytes[at + 4]) |
+                                            static_cast<uint8_t>(bytes[at + 5]) << 8);
+    at += kHeader + length;
+    if (kBlock - at % kBlock < kHeader) at += kBlock - at % kBlock;
+    ASSERT_LT(at + kHeader, bytes.size());
+  }
+  WriteFile(log, bytes.replace(at + 4, 3, std::string(3, '\0')));
+  const auto store = OpenStore();
+  ASSERT_NE(store, nullptr);
+  EXPECT_THAT(store->notes(), Contains(HasSubstr("damaged in the middle")));
+  const auto records = Streams(*store);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].next_sequence, 60u);
+  EXPECT_GT(records[0].events_lost(), 0u);
+  EXPECT_LT(records[0].events_lost(), 10 * kEventsPerChunk) << "the write that it hit, no block";
+  EXPECT_TRUE(records[0].Conserved());
+  ExpectReadable(*store);
+}
+
 TEST_F(StoreRecoveryTest, AfterDamageInTheLogTheStoreIsSound) {
   Fill(1, 1, 60);
   FlipInLogOf(1, 0, 20);

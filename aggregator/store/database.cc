@@ -58,19 +58,20 @@ absl::StatusOr<std::unique_ptr<Database>> Database::OpenAs(const std::string& pa
   std::unique_ptr<Database> database(new Database(path, env));
   RETURN_IF_ERROR(LookAtStoreDirectory(path, *database->env_));
   if (to_read) RETURN_IF_ERROR(database->KeepOthersAway());
+  // Before RocksDB, which passes over a header of zeros, and all behind it in its block, without a
+  // word.
+  ASSIGN_OR_RETURN(std::vector<WalDamage> damage, database->FindWalDamage());
+  const bool is_seen = std::any_of(damage.begin(), damage.end(),
+                                   [](const WalDamage& place) { return place.records_follow; });
+  if (is_seen) RETURN_IF_ERROR(database->MendWal(damage, to_read));
   // Strict about the log: only its end may be torn. RocksDB's lenient ways drop what is whole.
-  rocksdb::Status opened =
-      database->TryOpen(rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords, to_read);
-  if (opened.IsCorruption()) {
-    const auto visit = [](std::string_view) { return absl::OkStatus(); };
-    ASSIGN_OR_RETURN(database->wal_damage_, ScanWal(path, *database->env_, visit));
-    if (!database->wal_damage_.empty() && to_read) {
-      opened = database->TryOpen(rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords, true);
-    } else if (!database->wal_damage_.empty()) {
-      RETURN_IF_ERROR(database->RememberWalDamage());
-      RETURN_IF_ERROR(RewriteDamagedLogs(path, *database->env_));
-      opened = database->TryOpen(rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords, false);
-    }
+  using enum rocksdb::WALRecoveryMode;
+  const auto strict = kTolerateCorruptedTailRecords;
+  const auto mode = is_seen && to_read ? kSkipAnyCorruptedRecords : strict;
+  rocksdb::Status opened = database->TryOpen(mode, to_read);
+  if (opened.IsCorruption() && !is_seen && !damage.empty()) {
+    RETURN_IF_ERROR(database->MendWal(damage, to_read));
+    opened = database->TryOpen(to_read ? kSkipAnyCorruptedRecords : strict, to_read);
   }
   RETURN_IF_ERROR(FromRocksDb(opened, fmt::format("opening the store {}", path)));
   database->has_wal_damage_ = database->env_->FileExists(path + kWalDamageFile).ok();
@@ -80,6 +81,23 @@ absl::StatusOr<std::unique_ptr<Database>> Database::OpenAs(const std::string& pa
   }
   if (!to_read) RETURN_IF_ERROR(database->Anchor());
   return database;
+}
+
+absl::StatusOr<std::vector<WalDamage>> Database::FindWalDamage() const {
+  if (!env_->FileExists(path_ + "/CURRENT").ok()) return std::vector<WalDamage>();
+  return ScanWal(path_, *env_, [](std::string_view) { return absl::OkStatus(); });
+}
+
+absl::Status Database::MendWal(const std::vector<WalDamage>& damage, bool to_read) {
+  wal_damage_ = damage;
+  if (to_read) return absl::OkStatus();  // only told
+  rocksdb::FileLock* lock = nullptr;
+  RETURN_IF_ERROR(FromRocksDb(env_->LockFile(path_ + "/LOCK", &lock),
+                              fmt::format("opening the store {}", path_)));
+  absl::Status status = RememberWalDamage();
+  if (status.ok()) status = RewriteDamagedLogs(path_, *env_);
+  env_->UnlockFile(lock).PermitUncheckedError();
+  return status;
 }
 
 absl::Status Database::RememberWalDamage() {

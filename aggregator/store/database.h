@@ -112,6 +112,8 @@ class Database {
   absl::Status KeepOthersAway();
   absl::Status Resume();
   absl::Status Anchor();
+  absl::StatusOr<std::vector<WalDamage>> FindWalDamage() const;
+  absl::Status MendWal(const std::vector<WalDamage>& damage, bool to_read);
   absl::Status RememberWalDamage();
   absl::Status CheckFormat(bool to_read);
 

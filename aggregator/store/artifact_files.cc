@@ -147,6 +147,14 @@ void ArtifactFiles::RemoveStalePartials() {
     if (!partial.receiving && now > partial.used_us + kPartialAgeMaxUs) stale.push_back(sha256);
   }
   for (const std::string& sha256 : stale) Forget(sha256);
+  if (partials_.size() < limits::kArtifactPartialsMax) return;
+  const auto rests_longer = [](const auto& a, const auto& b) {
+    return std::pair(a.second.receiving, a.second.used_us) <
+           std::pair(b.second.receiving, b.second.used_us);
+  };
+  const std::string oldest =
+      std::min_element(partials_.begin(), partials_.end(), rests_longer)->first;
+  Forget(oldest);
 }
 
 absl::Status ArtifactFiles::Reserve(const std::string& sha256, uint64_t bytes) {
@@ -233,8 +241,13 @@ ArtifactFiles::Upload::~Upload() {
   const std::lock_guard lock(files_.mutex_);
   const auto partial = files_.partials_.find(sha256_);
   if (partial == files_.partials_.end()) return;
-  partial->second.receiving = false;
-  partial->second.used_us = files_.env_.NowMicros();
+  if (offset_ == 0) {
+    files_.Forget(sha256_);
+    return;
+  }
+  // Only what has come takes room, or who tells of much and sends little would take all of it.
+  files_.bytes_ -= std::min(files_.bytes_, partial->second.bytes - offset_);
+  partial->second = {.bytes = offset_, .used_us = files_.env_.NowMicros(), .receiving = false};
 }
 
 absl::Status ArtifactFiles::Upload::Append(std::string_view bytes) {

@@ -199,6 +199,32 @@ TEST_F(ArtifactStoreTest, WhatDoesNotFitIsRefused) {
   EXPECT_TRUE(files().Receive(HashOfText("few"), 3).ok());
 }
 
+TEST_F(ArtifactStoreTest, WhatDidNotComeTakesNoRoom) {
+  files().SetBytesMax(100);
+  files().Receive(HashOfText("nothing"), 100).value().reset();
+  EXPECT_EQ(files().bytes(), 0u);
+  auto upload = files().Receive(HashOfText("something"), 100).value();
+  ASSERT_TRUE(upload->Append("some").ok());
+  EXPECT_EQ(files().bytes(), 100u);
+  upload.reset();
+  EXPECT_EQ(files().bytes(), 4u);
+  EXPECT_EQ(files().Receive(HashOfText("other"), 97).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  upload = files().Receive(HashOfText("something"), 100).value();
+  EXPECT_EQ(upload->offset(), 4u) << "and it is gone on with";
+  EXPECT_EQ(files().bytes(), 100u);
+}
+
+TEST_F(ArtifactStoreTest, OfUploadsThatBrokeOffTheOldestGo) {
+  for (size_t i = 0; i <= limits::kArtifactPartialsMax; ++i) {
+    auto upload = files().Receive(HashOfText(std::to_string(i)), 2).value();
+    ASSERT_TRUE(upload->Append("x").ok());
+  }
+  EXPECT_EQ(files().bytes(), limits::kArtifactPartialsMax);
+  EXPECT_EQ(files().Received(HashOfText("0")), 0u);
+  EXPECT_EQ(files().Received(HashOfText("1")), 1u);
+}
+
 TEST_F(ArtifactStoreTest, OnlySoManyAreReceivedAtOnce) {
   std::vector<std::unique_ptr<ArtifactFiles::Upload>> uploads;
   for (size_t i = 0; i < limits::kArtifactUploadsMax; ++i) {

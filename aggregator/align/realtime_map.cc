@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "aggregator/align/clock_reading.h"
+#include "aggregator/align/line_union.h"
 #include "aggregator/align/snapshot_chain.h"
 
 namespace neurontrace {
@@ -64,11 +65,11 @@ std::vector<RealtimeStretch> RealtimeStretchesOf(const ClockModel& model,
 
 ClockMap RealtimeMapOf(const ClockModel& model, std::span<const ClockSnapshot> snapshots,
                        std::span<const ClockEvent> events) {
-  std::vector<ClockLine> lines;
-  for (const RealtimeStretch& stretch : RealtimeStretchesOf(model, snapshots, events)) {
-    lines = UnionOf(lines, stretch.lines);
+  std::vector<std::vector<ClockLine>> lists;
+  for (RealtimeStretch& stretch : RealtimeStretchesOf(model, snapshots, events)) {
+    lists.push_back(std::move(stretch.lines));
   }
-  return AsRecordedBefore(MapAlong(lines));
+  return AsRecordedBefore(MapAlong(UnionOfAll(std::move(lists))));
 }
 
 }  // namespace neurontrace

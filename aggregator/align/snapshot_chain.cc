@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "aggregator/align/told_steps.h"
+
 namespace neurontrace {
 namespace {
 
@@ -185,21 +187,17 @@ struct Step {
 
 // Between two snapshots REALTIME was set: when, as far as the host told, and between the two if it
 // did not.
-bool FindStep(const SnapshotTie& a, const SnapshotTie& b, std::span<const ClockEvent> events,
-              Step& step) {
-  bool told = false;
-  for (const ClockEvent& event : events) {
-    // It was told from the begin of the reading before it to the end of the one after: these two
-    // may be a and b themselves, and it is not between one of them and a third.
-    const bool between = event.raw_begin_ns < b.begin_ns() && event.raw_end_ns > a.end_ns();
-    if (event.kind != ClockEventKind::kRealtimeStep || !between) continue;
-    const uint64_t begin = std::max(event.raw_begin_ns, a.raw_ns);
-    const uint64_t end = std::clamp(event.raw_end_ns, begin, b.raw_ns);
+bool FindStep(const SnapshotTie& a, const SnapshotTie& b, const ToldSteps& told, Step& step) {
+  // It was told from the begin of the reading before it to the end of the one after: these two
+  // may be a and b themselves, and it is not between one of them and a third.
+  if (const auto between = told.Between(a.end_ns(), b.begin_ns())) {
     // Of several the whole from the first to the last.
-    step = told ? Step{step.raw_begin_ns, end} : Step{begin, end};
-    told = true;
+    const auto& [first, last] = *between;
+    step.raw_begin_ns = std::max(first->raw_begin_ns, a.raw_ns);
+    step.raw_end_ns =
+        std::clamp(last->raw_end_ns, std::max(last->raw_begin_ns, a.raw_ns), b.raw_ns);
+    return true;
   }
-  if (told) return true;
   step = {a.raw_ns, b.raw_ns};
   return std::abs(Rate(a, b)) > kSlewMost;
 }
@@ -209,13 +207,14 @@ bool FindStep(const SnapshotTie& a, const SnapshotTie& b, std::span<const ClockE
 std::vector<SnapshotChain> ChainsOf(std::span<const ClockSnapshot> snapshots,
                                     std::span<const ClockEvent> events) {
   const std::vector<SnapshotTie> ties = ReadTies(snapshots);
+  const ToldSteps told(events);
   std::vector<SnapshotChain> chains;
   size_t begin = 0;
   uint64_t raw_begin_ns = 0;
   for (size_t i = 0; i < ties.size(); ++i) {
     Step step;
     const bool is_last = i + 1 == ties.size();
-    if (!is_last && !FindStep(ties[i], ties[i + 1], events, step)) continue;
+    if (!is_last && !FindStep(ties[i], ties[i + 1], told, step)) continue;
     const uint64_t raw_end_ns = is_last ? UINT64_MAX : step.raw_end_ns;
     const std::span<const SnapshotTie> own(ties.data() + begin, i + 1 - begin);
     chains.push_back(ChainMaker(own, raw_begin_ns, raw_end_ns).Run());

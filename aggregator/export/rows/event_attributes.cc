@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/export/rows/event_attributes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -17,6 +19,9 @@ constexpr std::array<std::string_view, 5> kStructure = {"name", "pid", "tid", "d
 // What AddKnown can say: not to be taken for an attribute where it says nothing.
 constexpr std::array<std::string_view, 7> kKnown = {
     "id", "nrta_seq_id", "open", "start_lost", "clock", "eps_ns", "ts_raw_ns"};
+
+// So many are looked through quicker than they are hashed.
+constexpr size_t kFewAttributes = 16;
 
 bool IsText(ValueType type) { return type == ValueType::kString || type == ValueType::kJson; }
 
@@ -51,8 +56,7 @@ std::string_view EventAttributes::CategoryOf(const TimelineRecord& record) const
 }
 
 const std::vector<EventAttribute>& EventAttributes::Of(const TimelineRecord& record) {
-  attributes_.clear();
-  names_.clear();
+  Clear();
   AddKnown(record);
   AddStart(record);
   if (record.has_stop()) AddStop(record.stop(), record.stop_values(), record);
@@ -60,8 +64,7 @@ const std::vector<EventAttribute>& EventAttributes::Of(const TimelineRecord& rec
 }
 
 const std::vector<EventAttribute>& EventAttributes::OfStop(const TimelineRecord& record) {
-  attributes_.clear();
-  names_.clear();
+  Clear();
   AddStop(record.start(), record.start_values(), record);
   return attributes_;
 }
@@ -85,16 +88,37 @@ void EventAttributes::AddKnown(const TimelineRecord& record) {
   if (header_->clock_arguments) add("ts_raw_ns", ValueType::kUint, record.raw_start_ns());
 }
 
-bool EventAttributes::IsTaken(std::string_view name) const {
+void EventAttributes::Clear() {
+  attributes_.clear();
+  names_.clear();
+  taken_.clear();
+  taken_of_ = 0;
+  last_number_ = 1;
+}
+
+bool EventAttributes::IsTaken(std::string_view name) {
   if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) return true;
-  return std::any_of(attributes_.begin(), attributes_.end(),
-                     [name](const EventAttribute& other) { return other.name == name; });
+  if (attributes_.size() <= kFewAttributes) {
+    return std::any_of(attributes_.begin(), attributes_.end(),
+                       [name](const EventAttribute& other) { return other.name == name; });
+  }
+  for (; taken_of_ < attributes_.size(); ++taken_of_) taken_.insert(attributes_[taken_of_].name);
+  return taken_.contains(name);
 }
 
 std::string_view EventAttributes::Renamed(std::string_view name, std::string_view before) {
   std::string& renamed = names_.emplace_back(name);
-  do renamed.insert(0, before);
-  while (IsTaken(renamed));
+  for (int i = 0; i < kPrefixesMax; ++i) {
+    renamed.insert(0, before);
+    if (!IsTaken(renamed)) return renamed;
+  }
+  // No number comes twice, so that each attribute is in the way of one of them at most, whatever
+  // its worker called it.
+  const size_t bytes = renamed.size();
+  do {
+    renamed.resize(bytes);
+    renamed += fmt::format("#{}", ++last_number_);
+  } while (IsTaken(renamed));
   return renamed;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/timeline/model_names.h"
 #include "aggregator/timeline/record_bounds.h"
@@ -36,6 +37,9 @@ class EventAttributes {
     return header_->streams[record.stream].description.identity.kind == StreamKind::kFramework;
   }
 
+  // How often a name gets its prefix before it.
+  static constexpr int kPrefixesMax = 4;
+
   // Those of start and stop; to be called once for each record, in their order. Valid until the
   // next call.
   const std::vector<EventAttribute>& Of(const TimelineRecord& record);
@@ -49,8 +53,10 @@ class EventAttributes {
   void AddKnown(const TimelineRecord& record);
   void Add(std::string_view name, const ShapeKey& key, uint64_t value,
            const TimelineRecord& record);
-  bool IsTaken(std::string_view name) const;
-  // With `before` before it, as often as it takes.
+  void Clear();
+  bool IsTaken(std::string_view name);
+  // With `before` before it, up to kPrefixesMax times, and a number behind where that is not
+  // enough.
   std::string_view Renamed(std::string_view name, std::string_view before);
 
   const TimelineHeader* header_ = nullptr;
@@ -58,6 +64,10 @@ class EventAttributes {
   ModelNames models_;
   std::vector<EventAttribute> attributes_;
   std::deque<std::string> names_;  // those made for the record at hand
+  // The names of the first so many of attributes_, where there are many.
+  absl::flat_hash_set<std::string_view> taken_;
+  size_t taken_of_ = 0;
+  size_t last_number_ = 1;  // that stands behind a name of the record at hand
 };
 
 // True where an attribute of a counter event is one of its values.

@@ -8,6 +8,7 @@
 
 #include "aggregator/deliver/manifest.h"
 #include "base/status.h"
+#include "base/time_units.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -125,7 +126,7 @@ absl::StatusOr<Claim::Others> Claim::LookAround(bool remove_dead) {
     }
     // Half written, or of a clock that is far ahead: by its file's time.
     if (!parsed.ok() || claim.lease_until_realtime_ns() > now_ns + kClaimLeaseNs + kClaimGraceNs) {
-      claim.set_lease_until_realtime_ns(entry.modified_realtime_ns + kClaimLeaseNs);
+      claim.set_lease_until_realtime_ns(AddSaturating(entry.modified_realtime_ns, kClaimLeaseNs));
     }
     const uint64_t until_ns = claim.lease_until_realtime_ns();
     if (!IsOfTheDead(claim, now_ns)) {

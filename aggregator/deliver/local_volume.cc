@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "aggregator/deliver/file_time.h"
 #include "aggregator/deliver/local_file.h"
 #include "base/status.h"
 
@@ -172,9 +173,9 @@ absl::StatusOr<std::vector<Volume::Entry>> LocalVolume::List(const std::string& 
     if (entries.size() >= entries_max) {
       return ResourceExhausted("{} holds more than {} files", where, entries_max);
     }
-    entries.push_back({found->d_name, static_cast<uint64_t>(about.st_size),
-                       static_cast<uint64_t>(about.st_mtim.tv_sec) * 1'000'000'000 +
-                           static_cast<uint64_t>(about.st_mtim.tv_nsec)});
+    entries.push_back(
+        {found->d_name, static_cast<uint64_t>(about.st_size),
+         FileTimeNs(about.st_mtim.tv_sec, static_cast<uint64_t>(about.st_mtim.tv_nsec))});
   }
   return entries;
 }

@@ -2,18 +2,28 @@
 // Goal: files of a real directory are whole or not there, and no path leads out of its root.
 #include "aggregator/deliver/local_volume.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "aggregator/deliver/file_time.h"
+
 namespace neurontrace {
 namespace {
 
 namespace fs = std::filesystem;
+
+static_assert(FileTimeNs(-1, 999'999'999) == 0);
+static_assert(FileTimeNs(1, 5) == 1'000'000'005);
+static_assert(FileTimeNs(18'446'744'073, 709'551'614) == UINT64_MAX - 1);
+static_assert(FileTimeNs(18'446'744'073, 709'551'616) == UINT64_MAX);
+static_assert(FileTimeNs(INT64_MAX, 0) == UINT64_MAX);
 
 class LocalVolumeTest : public ::testing::TestWithParam<bool> {
  protected:
@@ -58,6 +68,15 @@ TEST_P(LocalVolumeTest, WritesReadsListsAndRemoves) {
   ASSERT_TRUE(entries.ok());
   ASSERT_EQ(entries->size(), 1u) << "nothing temporary";
   EXPECT_EQ((*entries)[0].name, "c.txt");
+  // Whoever may write there sets any time; the file system keeps it, or the nearest that it has.
+  const std::string file = directory_ / "root/x/y/a/b/c.txt";
+  for (const time_t seconds : {time_t{-1'000}, time_t{20'000'000'000}}) {
+    const timespec times[] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+    ASSERT_EQ(utimensat(AT_FDCWD, file.c_str(), times, 0), 0);
+    struct stat about = {};
+    ASSERT_EQ(stat(file.c_str(), &about), 0);
+    EXPECT_EQ(v.List("a/b", 10)->at(0).modified_realtime_ns, FileTimeNs(about.st_mtim.tv_sec, 0));
+  }
   EXPECT_TRUE(v.Remove("a/b/c.txt").ok());
   EXPECT_TRUE(v.Remove("a/b/c.txt").ok()) << "it is not there";
   EXPECT_TRUE(v.List("a/none", 10).value().empty());

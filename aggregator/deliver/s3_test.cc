@@ -75,6 +75,10 @@ TEST(S3UploadTest, TokensAreReadAsTheyWereWritten) {
 TEST(S3TimeTest, IsOfUtc) {
   EXPECT_EQ(ParseS3Time("2026-11-22T12:00:00.000Z"), 1'795'348'800'000'000'000u);
   EXPECT_EQ(ParseS3Time("yesterday"), 0u);
+  EXPECT_EQ(ParseS3Time("1969-12-31T23:59:59Z"), 0u);
+  EXPECT_EQ(ParseS3Time("2554-07-21T23:34:33Z"), 18'446'744'073'000'000'000u);
+  EXPECT_EQ(ParseS3Time("2554-07-21T23:34:34Z"), UINT64_MAX) << "no more than there are";
+  EXPECT_EQ(ParseS3Time("9999-12-31T23:59:59Z"), UINT64_MAX) << "that is, never";
 }
 
 TEST(S3ClientTest, EndpointsAreHosts) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include "aggregator/deliver/file_time.h"
+
 namespace neurontrace {
 namespace {
 
@@ -67,8 +69,7 @@ std::string XmlText(std::string_view xml, std::string_view name) {
 uint64_t ParseS3Time(const std::string& text) {
   std::tm time = {};
   if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &time) == nullptr) return 0;
-  const time_t seconds = timegm(&time);
-  return seconds > 0 ? static_cast<uint64_t>(seconds) * 1'000'000'000 : 0;
+  return FileTimeNs(timegm(&time), 0);
 }
 
 }  // namespace neurontrace

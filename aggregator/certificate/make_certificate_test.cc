@@ -195,6 +195,18 @@ TEST(MakeCertificate, WhatTheAgentSaysItReadIsCompared) {
   }
 }
 
+TEST(MakeCertificate, SumsOfWhatAnAgentCountedDoNotBeginAnew) {
+  CertificateWorld world;
+  world.Status(1, CaptureWorkerState::kComplete).events_read = UINT64_MAX;
+  for (int i = 0; i < 2; ++i) {
+    StreamRecord& stream = world.Stream(1, UINT64_MAX - 5);
+    stream.gaps_count = UINT64_MAX - 5;
+  }
+  const Certificate certificate = world.Make();
+  EXPECT_FALSE(certificate.workers[0].events_read_differs);
+  EXPECT_EQ(certificate.workers[0].gaps, UINT64_MAX);
+}
+
 TEST(MakeCertificate, SumsThatDoNotAgreeComeFirstAndAreCalledADefect) {
   CertificateWorld world;
   world.Status(1, CaptureWorkerState::kComplete);

@@ -12,6 +12,7 @@
 #include "aggregator/certificate/host_certificates.h"
 #include "aggregator/certificate/missing_ranks.h"
 #include "aggregator/certificate/worker_certificates.h"
+#include "base/time_units.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -166,7 +167,7 @@ std::string ButForWords(const Certificate& certificate) {
   uint64_t longest_ns = 0;
   for (const WorkerCertificate& worker : certificate.workers) {
     uint64_t sum_ns = 0;
-    for (const Loss& gap : worker.gave_way) sum_ns += LengthNs(gap);
+    for (const Loss& gap : worker.gave_way) sum_ns = AddSaturating(sum_ns, LengthNs(gap));
     workers += !worker.gave_way.empty();
     longest_ns = std::max(longest_ns, sum_ns);
   }

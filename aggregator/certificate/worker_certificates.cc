@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "aggregator/certificate/event_account.h"
+#include "base/time_units.h"
 #include "trace/fidelity.h"
 #include "trace/given_way.h"
 #include "trace/limits.h"
@@ -95,7 +96,7 @@ class Drafts {
     part.gaps_sum_ns = stream.gaps_sum_ns;
     worker.account.Add(part.account);
     AddLeftOut(stream.losses, worker.left_out);
-    worker.gaps += stream.gaps_count;
+    worker.gaps = AddSaturating(worker.gaps, stream.gaps_count);
     worker.gaps_sum_ns = std::max(worker.gaps_sum_ns, stream.gaps_sum_ns);
     for (const Loss& gap : stream.gaps) {
       if (IsGivenWay(gap)) {
@@ -106,7 +107,7 @@ class Drafts {
         worker.longest_gaps.push_back({stream.identity, gap});
       }
     }
-    draft.read += EventsReadBy(stream);
+    draft.read = AddSaturating(draft.read, EventsReadBy(stream));
     draft.streams_ended = draft.streams_ended && stream.ended;
   }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "aggregator/session/capture_quota.h"
+#include "base/time_units.h"
 #include "trace/capture_limits.h"
 
 namespace neurontrace {
@@ -41,9 +42,10 @@ v1::CapturePreview ToPreview(const CaptureRecord& record, const PreviewRoom& roo
   uint64_t bytes = 0;
   std::map<std::string, uint64_t> bytes_of;  // by instance
   for (const CaptureWorkerStatus& status : record.workers) {
-    events += status.events_read;
-    bytes += status.bytes_read;
-    bytes_of[status.worker.instance_id] += status.bytes_read;
+    events = AddSaturating(events, status.events_read);
+    bytes = AddSaturating(bytes, status.bytes_read);
+    uint64_t& of_instance = bytes_of[status.worker.instance_id];
+    of_instance = AddSaturating(of_instance, status.bytes_read);
   }
   preview.set_events_per_second(static_cast<double>(events) / seconds);
   preview.set_bytes_per_second(static_cast<double>(bytes) / seconds);

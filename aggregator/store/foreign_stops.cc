@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "trace/event.h"
 #include "trace/limits.h"
 
@@ -25,11 +26,8 @@ ForeignStopFinder::ForeignStopFinder() : slots_(SlotsFor(limits::kChunkEventsMax
 ForeignStopFinder::~ForeignStopFinder() = default;
 
 ForeignStopFinder::Slot& ForeignStopFinder::Lookup(uint16_t type, uint64_t tracking_id) {
-  // Ids of one time are near each other, and so are their slots: what is looked up stays in the
-  // cache.
-  const uint64_t folded = tracking_id ^ (tracking_id >> 13) ^ (tracking_id >> 29) ^
-                          (tracking_id >> 47) ^ (uint64_t{type} * 0x9e3779b1u);
-  for (size_t at = folded & mask_;; at = (at + 1) & mask_) {
+  // Seeded: whoever makes up the ids cannot have them meet.
+  for (size_t at = absl::HashOf(tracking_id, type) & mask_;; at = (at + 1) & mask_) {
     Slot& slot = slots_[at];
     if (slot.generation != generation_) {
       slot = {.tracking_id = tracking_id, .type = type, .open = 0, .generation = generation_};

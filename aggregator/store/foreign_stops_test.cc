@@ -115,5 +115,21 @@ TEST(ForeignStops, HoldsAsManyAsAChunkHasEvents) {
   EXPECT_EQ(Find(events).entries.size(), limits::kChunkEventsMax);
 }
 
+// Ids that whoever made them up had meet in a table without a seed: their bits, folded to 14, are
+// all the same. A table that walks past each of them takes minutes for as many chunks.
+TEST(ForeignStops, IdsThatAreMadeToMeetCostNoMore) {
+  std::vector<TestEvent> events;
+  for (uint64_t i = 0; i < limits::kChunkEventsMax; ++i) {
+    const uint64_t high = (i + 1) << 14;
+    const uint64_t folded = ((high >> 13) ^ (high >> 29) ^ (high >> 47)) & 0x3fff;
+    events.push_back({"a", Phase::kStart, high | (folded ^ (folded >> 13))});
+  }
+  std::string bytes;
+  DecodedChunk chunk;
+  MakeChunk(events, bytes, chunk);
+  ForeignStopFinder finder;
+  for (int i = 0; i < 4'000; ++i) ASSERT_THAT(finder.Find(chunk).entries, IsEmpty());
+}
+
 }  // namespace
 }  // namespace neurontrace

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -40,7 +41,6 @@ void SpanPairing::Resize(size_t events) {
   if (wanted > slots_.size()) {
     slots_.assign(wanted, Slot{});
     generation_ = 0;
-    hash_shift_ = 64 - std::countr_zero(wanted);
   }
   if (++generation_ == 0) {
     std::fill(slots_.begin(), slots_.end(), Slot{});
@@ -62,8 +62,8 @@ void SpanPairing::Pair(const DecodedChunk& chunk) {
     if (entry == kNotPaired) continue;
     const uint16_t type = entry & ~kStopBit;
     const uint64_t tracking_id = tracking_ids[i];
-    const uint64_t mixed = (tracking_id ^ (uint64_t{type} << 48)) * 0x9e3779b97f4a7c15u;
-    size_t at = mixed >> hash_shift_;
+    // Seeded: whoever makes up the ids cannot have them meet.
+    size_t at = absl::HashOf(tracking_id, type) & mask;
     while (slots_[at].generation == generation_ &&
            (slots_[at].tracking_id != tracking_id || slots_[at].type != type)) {
       at = (at + 1) & mask;

@@ -31,7 +31,6 @@ class SpanPairing {
   void Resize(size_t events);
 
   std::vector<Slot> slots_;  // open addressing; a power of two, at least twice the events
-  int hash_shift_ = 64;
   uint32_t generation_ = 0;
   std::vector<uint16_t> type_of_shape_;
   std::vector<uint16_t> partner_;

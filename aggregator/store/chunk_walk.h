@@ -20,7 +20,8 @@ struct ChunkVisitor {
 
 // Goes through all chunks of a stream, also past such as RocksDB cannot read. Those are looked for
 // below `sequence_end`, where the stream's record says that it ends. DATA_LOSS when what comes
-// behind some point cannot be reached at all. Any thread.
+// behind some point cannot be reached at all, or only by a search that has no end: the chunks that
+// are there bound the walk, whatever numbers they have. Any thread.
 absl::Status WalkChunks(const Database& database, const CaptureId& capture, uint32_t stream,
                         uint64_t sequence_end, const ChunkVisitor& visitor);
 

@@ -17,6 +17,7 @@
 #include "aggregator/timeline/store_chunk_source.h"
 #include "base/json_string.h"
 #include "base/status.h"
+#include "base/time_units.h"
 #include "trace/limits.h"
 #include "wire/export_options.h"
 
@@ -48,10 +49,10 @@ absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64
   ASSIGN_OR_RETURN(filter.event_types, EventFilter::Parse({request.event_types().begin(),
                                                            request.event_types().end()}));
   filter.window_start_ns =
-      request.window_start_ns() + (request.window_start_is_relative() ? first_ns : 0);
+      AddSaturating(request.window_start_ns(), request.window_start_is_relative() ? first_ns : 0);
   if (request.window_end_ns() != 0) {
     filter.window_end_ns =
-        request.window_end_ns() + (request.window_end_is_relative() ? first_ns : 0);
+        AddSaturating(request.window_end_ns(), request.window_end_is_relative() ? first_ns : 0);
   }
   if (filter.window_end_ns <= filter.window_start_ns) {
     return InvalidArgument("window_end_ns must lie after window_start_ns");

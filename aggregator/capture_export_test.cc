@@ -202,6 +202,24 @@ TEST_F(CaptureExportTest, AWindowCountsFromTheFirstEventOfTheWorkers) {
   EXPECT_THAT(file_, HasSubstr("\"usage\":1003}"));
 }
 
+TEST_F(CaptureExportTest, AWindowBeyondAllTimesDoesNotBeginAnew) {
+  FillWhole();
+  const auto store = OpenStore();
+  v1::ExportRequest request;
+  request.set_format(v1::EXPORT_FORMAT_JSON);
+  request.set_window_end_is_relative(true);
+  request.set_window_end_ns(UINT64_MAX - 5);
+  EXPECT_EQ(Export(*store, request).total().spans(), 2 * 5 * kEventsPerChunk / 2);
+  request.set_window_start_is_relative(true);
+  request.set_window_start_ns(UINT64_MAX - 5);
+  request.set_window_end_ns(0);
+  request.set_capture_id(record_.id.ToString());
+  const ExportWriter write = [](const v1::ExportReply&) { return true; };
+  ReplyFiles files(write);
+  const absl::Status status = ExportStoredCapture(*store, record_, request, clocks_, files, write);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+}
+
 TEST_F(CaptureExportTest, DamagedSamplesOfAHostMakeTheFilesIncompleteThatHaveThem) {
   FillWhole();
   PutHostChunk();

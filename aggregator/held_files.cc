@@ -6,6 +6,7 @@
 
 #include "aggregator/export/output_files.h"
 #include "base/status.h"
+#include "base/time_units.h"
 #include "trace/export_limits.h"
 
 namespace neurontrace {
@@ -34,7 +35,7 @@ absl::StatusOr<HeldFiles> HeldFiles::Of(const v1::ExportRequest& request) {
     const auto [at, is_new] =
         held.files_.try_emplace(file.name(), HeldPrefix(file.bytes(), file.sha256()));
     if (!is_new) return InvalidArgument("held: {} twice", file.name());
-    held.bytes_ += file.bytes();
+    held.bytes_ = AddSaturating(held.bytes_, file.bytes());
   }
   return held;
 }

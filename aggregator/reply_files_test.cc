@@ -139,5 +139,14 @@ TEST_F(HeldTest, RefusesWhatMakesNoSense) {
             absl::StatusCode::kResourceExhausted);
 }
 
+TEST_F(HeldTest, ManyBytesAreNotFew) {
+  v1::ExportRequest request;
+  for (const char* name : {"a", "b"}) {
+    *request.add_held() = Held(name, "x");
+    request.mutable_held(request.held_size() - 1)->set_bytes(UINT64_MAX - 3);
+  }
+  EXPECT_EQ(HeldFiles::Of(request)->bytes(), UINT64_MAX);
+}
+
 }  // namespace
 }  // namespace neurontrace

@@ -10,6 +10,7 @@
 #include "aggregator/store/inventory_store.h"
 #include "aggregator/store/keys.h"
 #include "base/status.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 
@@ -169,12 +170,12 @@ absl::StatusOr<CaptureReader::Totals> CaptureReader::Sum() const {
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> records, StoredRecords());
   Totals totals;
   for (const StreamRecord& record : records) {
-    totals.chunks += record.chunks;
-    totals.bytes += record.bytes;
+    totals.chunks = AddSaturating(totals.chunks, record.chunks);
+    totals.bytes = AddSaturating(totals.bytes, record.bytes);
     if (record.identity.kind == StreamKind::kHost) continue;
-    totals.events += record.events;
-    totals.events_lost += record.events_lost();
-    totals.events_expired += record.events_expired();
+    totals.events = AddSaturating(totals.events, record.events);
+    totals.events_lost = AddSaturating(totals.events_lost, record.events_lost());
+    totals.events_expired = AddSaturating(totals.events_expired, record.events_expired());
   }
   return totals;
 }

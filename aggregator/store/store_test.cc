@@ -414,6 +414,22 @@ TEST(CaptureReader, SumsEventsOfWorkersAndChunksOfAll) {
   EXPECT_EQ(sum->events_expired, 0u);
 }
 
+TEST(CaptureReader, SumsOfWhatAgentsCountedDoNotBeginAnew) {
+  const auto store = OpenInMemory();
+  ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+  for (uint32_t core = 0; core < 2; ++core) {
+    ReceivedChunk chunk = TestChunk(1, TestStream(core), 0);
+    chunk.header.losses = {{.place = LossPlace::kAgentQueue,
+                            .reason = LossReason::kUnknown,
+                            .events = UINT64_MAX - 100,
+                            .detail = "test"}};
+    PutOne(*store, chunk);
+  }
+  const auto sum = store->OpenCapture(TestCaptureId(1)).Sum();
+  ASSERT_TRUE(sum.ok()) << sum.status();
+  EXPECT_EQ(sum->events_lost, UINT64_MAX);
+}
+
 TEST(CaptureReader, BindsRanksThatBecameKnownAfterTheChunks) {
   const auto store = OpenInMemory();
   ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());

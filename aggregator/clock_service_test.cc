@@ -16,6 +16,7 @@
 #include "clock/probe_packet.h"
 #include "neurontrace/v1/clock_gateway.grpc.pb.h"
 #include "trace/clock_evidence_codec.h"
+#include "trace/clock_evidence_limits.h"
 #include "wire/clock_messages.h"
 #include "wire/grpc_channel.h"
 
@@ -81,6 +82,13 @@ class ClockServiceTest : public testing::Test {
     return report;
   }
 
+  double CounterValue(const std::string& name) const {
+    for (const auto& family : registry_->Collect()) {
+      if (family.name == name) return family.metric.at(0).counter.value;
+    }
+    return -1;
+  }
+
   std::string directory_;
   AggregatorConfig config_;
   SystemClock clock_;
@@ -122,6 +130,61 @@ TEST_F(ClockServiceTest, StoresEvidenceThatOutlivesARestart) {
   ASSERT_TRUE(evidence.ok()) << evidence.status();
   ASSERT_EQ(evidence->snapshots.size(), 3u);
   EXPECT_EQ(evidence->snapshots[2].raw_begin_ns, 3'000u);
+}
+
+// An agent that makes up evidence, in many calls and of many boots.
+TEST_F(ClockServiceTest, StoresNoMoreOfAnInstanceThanAllowed) {
+  struct Talk {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReaderWriter<v1::ClockReport, v1::ClockOrder>> call;
+  };
+  SeededRandom random(1);
+  ClockEvidence evidence;
+  for (size_t i = 0; i < limits::kClockBatchEntriesMax; ++i) {
+    const uint64_t raw = random.Next64() / 2;
+    const uint64_t there = random.Next64() / 2;
+    evidence.exchanges.push_back(
+        {raw, there, there + random.Next64() / 4, raw + random.Next64() / 4, 1, ProbePath::kUdp});
+  }
+  const std::string observations = EncodeClockEvidence(evidence);
+  const auto send = [&](const std::vector<std::string>& instances, uint64_t rounds) {
+    std::vector<Talk> talks(instances.size());
+    v1::ClockOrder order;
+    for (size_t i = 0; i < talks.size(); ++i) {
+      v1::ClockReport hello = Hello();
+      hello.mutable_hello()->set_instance_id(instances[i]);
+      hello.mutable_hello()->set_boot_id("boot-" + std::to_string(i));
+      talks[i].call = stub_->Report(&talks[i].context);
+      ASSERT_TRUE(talks[i].call->Write(hello) && talks[i].call->Read(&order));
+    }
+    for (uint64_t number = 1; number <= rounds; ++number) {
+      for (Talk& talk : talks) ASSERT_TRUE(talk.call->Write(Batch(number, observations)));
+      for (Talk& talk : talks) {
+        ASSERT_TRUE(talk.call->Read(&order));
+        EXPECT_EQ(order.receipt().number(), number) << "it lets go of it in any case";
+      }
+    }
+    for (Talk& talk : talks) {
+      talk.call->WritesDone();
+      EXPECT_TRUE(talk.call->Finish().ok());
+    }
+  };
+  const uint64_t rounds = 1 + limits::kClockHostBytesAtOnceMax / observations.size() / 16;
+  send(std::vector<std::string>(17, "i-liar"), rounds);
+  send({"i-other"}, 1);
+  uint64_t of_liar = 0;
+  uint64_t of_other = 0;
+  const auto hosts = store_->clocks().Hosts();
+  ASSERT_TRUE(hosts.ok());
+  for (const HostBoot& host : *hosts) {
+    const uint64_t bytes = store_->clocks().ExtentOf(host, {})->bytes;
+    if (host.instance_id == "i-liar") of_liar += bytes;
+    if (host.instance_id == "i-other") of_other += bytes;
+  }
+  EXPECT_LE(of_liar, limits::kClockHostBytesAtOnceMax + (uint64_t{1} << 20)) << "within minutes";
+  EXPECT_GE(of_liar, limits::kClockHostBytesAtOnceMax / 2);
+  EXPECT_EQ(of_other, observations.size());
+  EXPECT_GT(CounterValue("neurontrace_aggregator_clock_batches_over_limit_total"), 0);
 }
 
 TEST_F(ClockServiceTest, RefusesCallsWithoutAHello) {

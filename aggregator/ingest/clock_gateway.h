@@ -64,8 +64,8 @@ class ClockGateway final : public v1::ClockGateway::CallbackService {
       grpc::CallbackServerContext* context) override {
     const absl::Status admitted = Admitted(deps_.admit, *context);
     if (!admitted.ok()) return new RefusedCall<v1::ClockReport, v1::ClockOrder>(admitted);
-    return new ClockReportCall(
-        {deps_.keys, deps_.probe_port, deps_.writer, deps_.metrics, deps_.clock, calls_});
+    return new ClockReportCall({deps_.keys, deps_.probe_port, deps_.writer, allowance_,
+                                deps_.metrics, deps_.clock, calls_});
   }
   grpc::ServerBidiReactor<v1::ClockQuestion, v1::ClockAnswer>* Ask(
       grpc::CallbackServerContext* context) override {
@@ -76,6 +76,7 @@ class ClockGateway final : public v1::ClockGateway::CallbackService {
 
  private:
   const Deps deps_;
+  EvidenceAllowance allowance_;
   std::atomic<size_t> calls_ = 0;
 };
 

@@ -22,6 +22,9 @@ ClockMetrics::ClockMetrics(prometheus::Registry& registry)
                                "Bytes of these")),
       batches_refused(MakeCounter(registry, "neurontrace_aggregator_clock_batches_refused_total",
                                   "Batches of clock evidence that made no sense")),
+      batches_over_limit(
+          MakeCounter(registry, "neurontrace_aggregator_clock_batches_over_limit_total",
+                      "Batches of clock evidence beyond what may be stored of their instance")),
       batches_pruned(MakeCounter(registry, "neurontrace_aggregator_clock_batches_pruned_total",
                                  "Batches of clock evidence removed because of their age")),
       own_batches_dropped(

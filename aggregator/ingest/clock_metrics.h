@@ -15,6 +15,7 @@ struct ClockMetrics {
   prometheus::Counter& batches_stored;
   prometheus::Counter& bytes_stored;
   prometheus::Counter& batches_refused;
+  prometheus::Counter& batches_over_limit;
   prometheus::Counter& batches_pruned;
   prometheus::Counter& own_batches_dropped;  // of the aggregator's own clocks
   prometheus::Counter& store_errors;

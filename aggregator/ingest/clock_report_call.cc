@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "trace/clock_evidence_limits.h"
 #include "trace/clock_limits.h"
 #include "wire/clock_messages.h"
 #include "wire/grpc_status.h"
@@ -52,17 +53,25 @@ void ClockReportCall::OnHello(const v1::ClockHello& hello) {
 void ClockReportCall::OnBatch(const v1::ClockEvidenceBatch& message) {
   auto batch = FromProto(message);
   if (!batch.ok()) {
-    // It will never be better; the receipt has the agent let go of it.
-    deps_.metrics.batches_refused.Increment();
-    SPDLOG_WARN("clock evidence of {}: {}", host_.instance_id,
-                std::string(batch.status().message()));
-    if (message.number() == 0) return End(batch.status());
-    return OnStored(message.number(), absl::OkStatus());
+    return LetGo(message.number(), batch.status(), deps_.metrics.batches_refused);
   }
+  const size_t bytes = host_.instance_id.size() + host_.boot_id.size() +
+                       limits::kClockRowOverheadBytes + batch->observations.size();
+  const absl::Status allowed =
+      deps_.allowance.Take(host_.instance_id, bytes, deps_.clock.MonotonicNs());
+  if (!allowed.ok()) return LetGo(batch->number, allowed, deps_.metrics.batches_over_limit);
   const uint64_t now_ns = deps_.clock.RealtimeNs();
   deps_.writer.Submit(
       {host_, now_ns - std::min(now_ns, batch->age_ns), std::move(batch->observations)},
       [this, number = batch->number](const absl::Status& status) { OnStored(number, status); });
+}
+
+void ClockReportCall::LetGo(uint64_t number, const absl::Status& why,
+                            prometheus::Counter& counter) {
+  counter.Increment();
+  SPDLOG_WARN("clock evidence of {}: {}", host_.instance_id, std::string(why.message()));
+  if (number == 0) return End(why);
+  OnStored(number, absl::OkStatus());
 }
 
 void ClockReportCall::OnStored(uint64_t number, const absl::Status& status) {

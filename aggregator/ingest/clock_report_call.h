@@ -9,6 +9,7 @@
 
 #include "aggregator/ingest/clock_evidence_writer.h"
 #include "aggregator/ingest/clock_metrics.h"
+#include "aggregator/ingest/evidence_allowance.h"
 #include "aggregator/reference/probe_keys.h"
 #include "base/clock.h"
 #include "neurontrace/v1/clock_gateway.grpc.pb.h"
@@ -20,6 +21,7 @@ struct ClockDeps {
   ProbeKeys& keys;
   uint16_t probe_port = 0;  // UDP; 0: there is none
   ClockEvidenceWriter& writer;
+  EvidenceAllowance& allowance;
   ClockMetrics& metrics;
   const Clock& clock;
   std::atomic<size_t>& calls;  // how many there are
@@ -39,6 +41,8 @@ class ClockReportCall final : public grpc::ServerBidiReactor<v1::ClockReport, v1
  private:
   void OnHello(const v1::ClockHello& hello);
   void OnBatch(const v1::ClockEvidenceBatch& batch);
+  // The receipt of what is not stored, as it will never be better, has the agent let go of it.
+  void LetGo(uint64_t number, const absl::Status& why, prometheus::Counter& counter);
   void OnStored(uint64_t number, const absl::Status& status);
   void End(const absl::Status& status);
 

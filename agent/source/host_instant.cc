@@ -38,7 +38,7 @@ PlannedMoment PlanMoment(uint64_t host_raw_ns, const HostInstant& now) {
   if (host_raw_ns == 0) return at_once;
   const auto ahead_ns = static_cast<int64_t>(host_raw_ns - now.raw_ns);
   if (ahead_ns > static_cast<int64_t>(kPlannedAheadMaxNs)) return at_once;
-  if (ahead_ns < 0 && static_cast<uint64_t>(-ahead_ns) >= now.monotonic_ns) return at_once;
+  if (ahead_ns < 0 && now.raw_ns - host_raw_ns >= now.monotonic_ns) return at_once;
   return {.named = true,
           .monotonic_ns = now.monotonic_ns + static_cast<uint64_t>(ahead_ns),
           .realtime_ns = now.realtime_ns + static_cast<uint64_t>(ahead_ns)};

@@ -21,7 +21,9 @@ TEST(HostInstantTest, NamesTheSameMomentOnTheOtherClocks) {
 }
 
 TEST(HostInstantTest, WithoutAMomentOrWithOneThatCannotBeItIsNow) {
-  for (const uint64_t raw_ns : {uint64_t{0}, kNow.raw_ns + kPlannedAheadMaxNs + 1}) {
+  // The last is as far ahead as behind.
+  for (const uint64_t raw_ns :
+       {uint64_t{0}, kNow.raw_ns + kPlannedAheadMaxNs + 1, kNow.raw_ns + (uint64_t{1} << 63)}) {
     const PlannedMoment now = PlanMoment(raw_ns, kNow);
     EXPECT_FALSE(now.named);
     EXPECT_EQ(now.monotonic_ns, kNow.monotonic_ns);

@@ -245,11 +245,11 @@ size_t ControlSession::unfinished() const {
 }
 
 void ControlSession::ForgetOldestFinished() {
-  if (captures_.size() - unfinished() <= kFinishedCapturesMax) return;
-  const auto finished = [](const auto& item) { return item.second.finished; };
-  // Capture ids sort by time.
-  const CaptureId oldest = std::find_if(captures_.begin(), captures_.end(), finished)->first;
-  captures_.erase(oldest);
+  size_t finished = captures_.size() - unfinished();
+  // In the order of capture ids, which sort by time.
+  std::erase_if(captures_, [&finished](const auto& item) {
+    return item.second.finished && finished-- > kFinishedCapturesMax;
+  });
 }
 
 // --- What sources say ----------------------------------------------------------------------------

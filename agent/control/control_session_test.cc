@@ -322,5 +322,14 @@ TEST_F(ControlSessionTest, FinishedCapturesAreForgottenInTime) {
   EXPECT_THAT(source_.running, IsEmpty());
 }
 
+TEST_F(ControlSessionTest, KeepsFewFinishedCapturesHoweverManyAreStoppedAtOnce) {
+  Begin();
+  for (int i = 0; i < 1'000; ++i) {
+    aggregator_.listener().OnStopCapture(CaptureId::Make(clock_, random_), 0);
+  }
+  runner_.AdvanceNs(100 * kMs);
+  EXPECT_LE(session_.captures(), 64u);
+}
+
 }  // namespace
 }  // namespace neurontrace

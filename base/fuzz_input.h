@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// For fuzzers that take steps rather than bytes: what a step needs out of the input, and what was
+// promised.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace neurontrace {
+
+inline void CheckPromise(bool good, const char* what) {
+  if (good) return;
+  std::fprintf(stderr, "broken promise: %s\n", what);
+  std::abort();
+}
+
+// Behind its end there are zeros.
+class FuzzInput {
+ public:
+  FuzzInput(const uint8_t* data, size_t size) : left_(reinterpret_cast<const char*>(data), size) {}
+
+  bool empty() const { return left_.empty(); }
+  uint8_t Byte() {
+    if (left_.empty()) return 0;
+    const auto byte = static_cast<uint8_t>(left_.front());
+    left_.remove_prefix(1);
+    return byte;
+  }
+  // Of any size: two bytes, the first says how far the second is shifted, and by its bit 64 that it
+  // is meant below zero.
+  uint64_t Number() {
+    const uint8_t shift = Byte();
+    const uint64_t value = uint64_t{Byte()} << (shift % 64);
+    return (shift & 64) != 0 ? 0 - value : value;
+  }
+  std::string_view Text(size_t bytes) {
+    const std::string_view text = left_.substr(0, bytes);
+    left_.remove_prefix(text.size());
+    return text;
+  }
+
+ private:
+  std::string_view left_;
+};
+
+}  // namespace neurontrace

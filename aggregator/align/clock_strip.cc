@@ -127,8 +127,10 @@ std::vector<ClockKnot> KnotsOf(std::span<const StripPoint> strip, const PairOrig
   std::vector<ClockKnot> knots;
   for (size_t k = 0; k < chosen.size(); ++k) {
     const StripPoint& point = strip[chosen[k]];
+    // What is possible and what is likely between two knots may be answered for by one each.
+    const double possible = std::max(bounds[k].possible, bounds[k].likely);
     knots.push_back({point.x_ns, origin.Y(point.x_ns, EstimateAt(point)),
-                     static_cast<uint64_t>(std::ceil(bounds[k].possible + kRounding)),
+                     static_cast<uint64_t>(std::ceil(possible + kRounding)),
                      static_cast<uint64_t>(std::ceil(bounds[k].likely + kRounding))});
   }
   return knots;

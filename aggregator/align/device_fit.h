@@ -9,7 +9,7 @@
 namespace neurontrace {
 
 // As kHostAlgorithmVersion, for what the same events give.
-inline constexpr uint32_t kDeviceAlgorithmVersion = 1;
+inline constexpr uint32_t kDeviceAlgorithmVersion = 2;
 
 struct DeviceFitParameters {
   PairFitParameters pair = DefaultPair();

@@ -12,7 +12,7 @@ namespace neurontrace {
 
 // Raised with every change after which the same evidence gives another model, if only in a bit:
 // stored models of another version are fitted anew.
-inline constexpr uint32_t kHostAlgorithmVersion = 2;
+inline constexpr uint32_t kHostAlgorithmVersion = 3;
 
 struct HostFitParameters {
   PairFitParameters pair;  // the sides' own limits of x are not used

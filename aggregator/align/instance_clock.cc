@@ -87,11 +87,13 @@ InstanceClock FitInstanceClock(const std::string& instance_id, const std::string
   TellSteps(evidence.events, clock.model.findings);
   // The last snapshot, and one second before it.
   const uint64_t now_ns = evidence.snapshots.back().realtime_ns;
-  const auto offset_ns = [&](uint64_t realtime_ns) {
-    return static_cast<int64_t>(clock.realtime.ToReference(realtime_ns) - realtime_ns);
-  };
-  clock.offset_ns = offset_ns(now_ns);
-  clock.drift_ppb = now_ns < kNsPerSecond ? 0 : clock.offset_ns - offset_ns(now_ns - kNsPerSecond);
+  const uint64_t now_reference_ns = clock.realtime.ToReference(now_ns);
+  clock.offset_ns = static_cast<int64_t>(now_reference_ns - now_ns);
+  if (now_ns >= kNsPerSecond) {
+    const uint64_t second_ns = now_reference_ns - clock.realtime.ToReference(now_ns - kNsPerSecond);
+    clock.drift_ppb = static_cast<int64_t>(std::min<uint64_t>(second_ns, INT64_MAX)) -
+                      static_cast<int64_t>(kNsPerSecond);
+  }
   const uint64_t reference_ns = clock.realtime.ToReference(now_ns - std::min<uint64_t>(now_ns, 1));
   const ReferenceWindow in = window.value_or(ReferenceWindow{reference_ns, reference_ns});
   SetBoundsIn(in, clock);

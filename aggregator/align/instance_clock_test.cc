@@ -89,5 +89,20 @@ TEST(InstanceClockTest, SaysTheBoundsOfTheWindowThatIsAskedFor) {
   EXPECT_LE(clock.likely_bound_ns, clock.bound_ns);
 }
 
+// REALTIME is ahead by half of all times: more than a number with a sign can say, until the last
+// second, as the reference gains 50 ppm.
+TEST(InstanceClockTest, SaysTheDriftOfARealtimeThatIsAnywhere) {
+  ClockEvidence evidence = Evidence(0);
+  for (ClockExchange& exchange : evidence.exchanges) {
+    exchange.reference_receive_ns += exchange.send_raw_ns / 20'000;
+    exchange.reference_send_ns += exchange.send_raw_ns / 20'000;
+  }
+  for (ClockSnapshot& snapshot : evidence.snapshots) {
+    snapshot.realtime_ns += (uint64_t{1} << 63) + 1'425'000;
+  }
+  const InstanceClock clock = FitInstanceClock("i-a", "boot", evidence, std::nullopt);
+  EXPECT_NEAR(static_cast<double>(clock.drift_ppb), 50'000, 1'000);
+}
+
 }  // namespace
 }  // namespace neurontrace

@@ -8,14 +8,15 @@
 #include "aggregator/align/clock_reading.h"
 #include "aggregator/align/line_union.h"
 #include "aggregator/align/snapshot_chain.h"
+#include "aggregator/align/wide.h"
 
 namespace neurontrace {
 namespace {
 
 // Raw may be so far off as REALTIME is: an eighth more, for slews.
 uint64_t WithSnapshots(uint64_t model_bound_ns, uint64_t snapshot_bound_ns) {
-  if (model_bound_ns == kNoBound) return kNoBound;
-  return model_bound_ns + snapshot_bound_ns + snapshot_bound_ns / 8 + 2;
+  // At the end of the scale it is kNoBound.
+  return Saturate(Wide{model_bound_ns} + snapshot_bound_ns + snapshot_bound_ns / 8 + 2);
 }
 
 // The line of raw to REALTIME turned round, and continued by those of raw to the reference.

@@ -182,6 +182,15 @@ TEST(RealtimeMapTest, SeesAStepThatNobodyTold) {
   ExpectHolds(world, RealtimeMapOf(world.Model(), world.Snapshots(), {}));
 }
 
+TEST(RealtimeMapTest, ABoundAtTheEndOfTheScaleGrowsNoSmaller) {
+  const World world;
+  ClockModel model = world.Model();
+  for (ClockKnot& knot : model.segments.front().knots) knot.bound_ns = UINT64_MAX - 10;
+  const ClockMap map = RealtimeMapOf(model, world.Snapshots(), {});
+  EXPECT_FALSE(map.is_identity());
+  EXPECT_EQ(map.ErrorBoundNs(world.RealtimeAt(kRaw + kNsPerSecond)), std::nullopt);
+}
+
 TEST(RealtimeMapTest, IsTheIdentityWithoutEvidence) {
   const World world;
   EXPECT_TRUE(RealtimeMapOf(world.Model(), {}, {}).is_identity());

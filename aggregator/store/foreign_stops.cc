@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/hash/hash.h"
 #include "trace/event.h"
 #include "trace/limits.h"
+#include "trace/tracking_hash.h"
 
 namespace neurontrace {
 namespace {
@@ -26,8 +26,7 @@ ForeignStopFinder::ForeignStopFinder() : slots_(SlotsFor(limits::kChunkEventsMax
 ForeignStopFinder::~ForeignStopFinder() = default;
 
 ForeignStopFinder::Slot& ForeignStopFinder::Lookup(uint16_t type, uint64_t tracking_id) {
-  // Seeded: whoever makes up the ids cannot have them meet.
-  for (size_t at = absl::HashOf(tracking_id, type) & mask_;; at = (at + 1) & mask_) {
+  for (size_t at = TrackingHash(tracking_id, type) & mask_;; at = (at + 1) & mask_) {
     Slot& slot = slots_[at];
     if (slot.generation != generation_) {
       slot = {.tracking_id = tracking_id, .type = type, .open = 0, .generation = generation_};

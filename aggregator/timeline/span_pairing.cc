@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/hash/hash.h"
 #include "trace/limits.h"
+#include "trace/tracking_hash.h"
 
 namespace neurontrace {
 namespace {
@@ -62,8 +62,7 @@ void SpanPairing::Pair(const DecodedChunk& chunk) {
     if (entry == kNotPaired) continue;
     const uint16_t type = entry & ~kStopBit;
     const uint64_t tracking_id = tracking_ids[i];
-    // Seeded: whoever makes up the ids cannot have them meet.
-    size_t at = absl::HashOf(tracking_id, type) & mask;
+    size_t at = TrackingHash(tracking_id, type) & mask;
     while (slots_[at].generation == generation_ &&
            (slots_[at].tracking_id != tracking_id || slots_[at].type != type)) {
       at = (at + 1) & mask;

@@ -130,12 +130,18 @@ const ClockLine& LineAt(std::span<const ClockLine> lines, uint64_t x_ns) {
 }  // namespace
 
 uint64_t ClockLine::At(uint64_t x_ns) const {
-  const Wide length = Wide{x_end_ns} - Wide{x_begin_ns};
-  const Wide rise = Wide{y_end_ns} - Wide{y_begin_ns} - length;
+  // Of magnitudes, as the product of two may take all of 128 bits.
+  using Magnitude = unsigned __int128;
+  const auto magnitude = [](Wide value) { return static_cast<Magnitude>(std::max(value, -value)); };
   const Wide elapsed = Wide{x_ns} - Wide{x_begin_ns};
-  Wide risen = elapsed * rise / length;
-  if (risen * length > elapsed * rise) --risen;
-  return Saturate(Wide{y_begin_ns} + elapsed + risen);
+  const Wide rise = Wide{y_end_ns} - Wide{y_begin_ns};
+  const Magnitude length = magnitude(Wide{x_end_ns} - Wide{x_begin_ns});
+  const Magnitude product = magnitude(elapsed) * magnitude(rise);
+  const bool falls = (elapsed < 0) != (rise < 0);
+  Magnitude risen = product / length;
+  if (falls && risen * length < product) ++risen;  // down
+  const auto moved = static_cast<Wide>(std::min(risen, Magnitude{1} << 64));
+  return Saturate(Wide{y_begin_ns} + (falls ? -moved : moved));
 }
 
 std::vector<ClockLine> LinesOf(const ClockModel& model) {

@@ -197,6 +197,21 @@ TEST(RealtimeMapTest, IsTheIdentityWithoutEvidence) {
   EXPECT_TRUE(RealtimeMapOf({}, world.Snapshots(), {}).is_identity());
 }
 
+TEST(ClockLineTest, GoesOnOverTheWholeScale) {
+  const ClockLine rises{0, UINT64_MAX, 0, UINT64_MAX};
+  const ClockLine falls{0, UINT64_MAX, UINT64_MAX, 0};
+  for (const uint64_t x : {uint64_t{0}, uint64_t{7}, uint64_t{1} << 63, UINT64_MAX}) {
+    EXPECT_EQ(rises.At(x), x);
+    EXPECT_EQ(falls.At(x), UINT64_MAX - x);
+  }
+  const ClockLine steep{UINT64_MAX - 2, UINT64_MAX, 0, UINT64_MAX};
+  EXPECT_EQ(steep.At(0), 0u);
+  EXPECT_EQ(steep.At(UINT64_MAX - 1), UINT64_MAX / 2);
+  const ClockLine slow{10, 13, 100, 101};
+  EXPECT_EQ(slow.At(9), 99u) << "rounded down";
+  EXPECT_EQ(slow.At(12), 100u);
+}
+
 TEST(MapOfTest, SaysWhatTheModelSaysAndNeverRunsBackwards) {
   ClockModel model = World().Model();
   // A segment that begins 70 us earlier than the one before would have gone on.

@@ -2,6 +2,7 @@
 #include "aggregator/timeline/record_extractor.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -86,6 +87,14 @@ RecordExtractor::ShapePlan RecordExtractor::PlanShape(const Shape& shape) const 
       plan.action = Action::kPoint;
       return plan;
   }
+}
+
+size_t RecordExtractor::values() const {
+  const auto shapes = chunk_.shapes();
+  const auto shape_of = chunk_.shape_of();
+  return std::accumulate(
+      shape_of.begin(), shape_of.end(), size_t{0},
+      [&](size_t sum, uint16_t shape) { return sum + shapes[shape].keys.size(); });
 }
 
 std::shared_ptr<const ChunkNames> RecordExtractor::BuildNames(uint64_t serial) {

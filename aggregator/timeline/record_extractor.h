@@ -54,6 +54,7 @@ class RecordExtractor {
   // Decodes a chunk: what Extract and BuildNames speak of until the next Load.
   absl::Status Load(std::string columns);
   size_t events() const { return chunk_.size(); }
+  size_t values() const;  // of all attributes of all events
 
   std::shared_ptr<const ChunkNames> BuildNames(uint64_t serial);
 

@@ -14,8 +14,8 @@
 namespace neurontrace {
 namespace {
 
-// What an event costs in a window with a usual number of attributes: most records are two events.
-constexpr size_t kBytesPerEvent = sizeof(TimelineRecord) / 2 + 3 * sizeof(uint64_t);
+// What an event costs in a window beside its attributes: most records are two events.
+constexpr size_t kBytesPerEvent = sizeof(TimelineRecord) / 2;
 constexpr size_t kWindowEventsMin = 64;
 constexpr size_t kUnreadableNamedMax = 16;
 constexpr uint64_t kSliceMaxNs = 1'000'000'000'000;
@@ -137,9 +137,11 @@ uint64_t TimelineReader::EarliestNs(uint32_t stream, uint64_t raw_ns) const {
   return Reference(*streams_[stream].clock, SubtractSaturating(raw_ns, shift_max_ns_));
 }
 
-size_t TimelineReader::WindowEventsMax(size_t chunk_events) const {
+size_t TimelineReader::WindowEventsMax() const {
   const size_t sharers = std::max(cursors_.size() + 1, streams_.size());
-  const size_t share = std::clamp<size_t>(options_.window_bytes_max / sharers / kBytesPerEvent,
+  const size_t chunk_events = std::max<size_t>(extractor_.events(), 1);
+  const size_t event_bytes = kBytesPerEvent + extractor_.values() * sizeof(uint64_t) / chunk_events;
+  const size_t share = std::clamp<size_t>(options_.window_bytes_max / sharers / event_bytes,
                                           kWindowEventsMin, limits::kChunkEventsMax);
   // As few windows as that allows, all alike: a last one of few events would cost a whole decoding.
   const size_t windows = (chunk_events + share - 1) / share;
@@ -151,8 +153,7 @@ absl::Status TimelineReader::LoadWindow(Cursor& cursor) {
   RETURN_IF_ERROR(
       source_.ReadColumns(streams_[cursor.stream].description.number, cursor.sequence, columns));
   RETURN_IF_ERROR(extractor_.Load(std::move(columns)));
-  RecordExtractor::EventRange range{.first = cursor.next_event,
-                                    .events_max = WindowEventsMax(extractor_.events())};
+  RecordExtractor::EventRange range{.first = cursor.next_event, .events_max = WindowEventsMax()};
   if (cursor.names == nullptr) {
     cursor.names = extractor_.BuildNames(next_serial_++);
     name_bytes_ += cursor.names->bytes;

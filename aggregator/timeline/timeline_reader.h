@@ -136,7 +136,7 @@ class TimelineReader {
   bool HasNameRoom(uint64_t at_ns) const;
   // The earliest reference time of a record whose event has this raw time, or a later one.
   uint64_t EarliestNs(uint32_t stream, uint64_t raw_ns) const;
-  size_t WindowEventsMax(size_t chunk_events) const;
+  size_t WindowEventsMax() const;
   void AdaptSlice(size_t records);
 
   ChunkSource& source_;

@@ -26,8 +26,8 @@ inline constexpr uint64_t kArtifactStoreBytesDefault = uint64_t{64} << 30;
 inline constexpr size_t kArtifactPartBytes = size_t{1} << 20;
 inline constexpr size_t kArtifactPartBytesMax = size_t{4} << 20;
 inline constexpr size_t kArtifactUploadsMax = 8;
-// Uploads that broke off and can be gone on with. With one more the one that rests the longest goes:
-// its agent sends it anew.
+// Uploads that broke off and can be gone on with. With one more the one that rests the longest
+// goes: its agent sends it anew.
 inline constexpr size_t kArtifactPartialsMax = 4'096;
 static_assert(kArtifactPartialsMax > kArtifactUploadsMax);
 // What an upload has to bring in each period to keep its place: else the aggregator ends it,

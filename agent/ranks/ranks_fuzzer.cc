@@ -59,7 +59,7 @@ void TakeFact(FuzzInput& input, RankFacts& facts) {
     case 1: {
       CommunicatorFact& fact = facts.communicators[static_cast<uint32_t>(input.Number())];
       fact.g_device_id = Rank(input);
-      fact.g_device_count = what < 128 ? fact.g_device_id + 1 : 0;
+      fact.g_device_count = what < 128 && fact.g_device_id < INT64_MAX ? fact.g_device_id + 1 : 0;
       break;
     }
     case 2: {

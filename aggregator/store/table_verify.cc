@@ -35,6 +35,11 @@ absl::Status VerifyRecords(const Database& database) {
   RETURN_IF_ERROR(database.ForEach(
       Family::kMeta, kEpochKeyPrefix,
       [](std::string_view, std::string_view value) { return DecodeEpoch(value).status(); }));
+  RETURN_IF_ERROR(database.ForEach(
+      Family::kClockModels, "", [](std::string_view key, std::string_view) -> absl::Status {
+        if (keys::ParseClockModel(key)) return absl::OkStatus();
+        return DataLoss("a key of {} bytes in {}", key.size(), FamilyName(Family::kClockModels));
+      }));
   // What evidence says is looked at by who needs it: there is much of it.
   return database.ForEach(Family::kClockObservations, "",
                           [](std::string_view key, std::string_view) -> absl::Status {

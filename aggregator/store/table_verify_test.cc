@@ -63,6 +63,7 @@ TEST(TableVerifyTest, RowsOfClocksThatCannotBeReadAreDamage) {
   const std::string evidence_key = EvidenceKey({{"i-1", "boot"}, 100, "evidence"});
   const std::tuple<Family, std::string, std::string> rows[] = {
       {Family::kMeta, EpochKey(1), "nonsense"},
+      {Family::kClockModels, "abcd", "v"},
       {Family::kClockObservations, evidence_key.substr(1), "evidence"}};
   for (const auto& [family, key, value] : rows) {
     SCOPED_TRACE(FamilyName(family));

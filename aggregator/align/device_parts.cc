@@ -6,6 +6,7 @@
 #include <span>
 
 #include "aggregator/align/device_segments.h"
+#include "aggregator/align/wide.h"
 
 namespace neurontrace {
 namespace {
@@ -13,11 +14,11 @@ namespace {
 // Where executions are numbered in another way than by their order, numbers cannot tell which of
 // them is out of place.
 constexpr double kOutOfOrderMost = 0.2;
-// Beyond which no time is a time.
-constexpr uint64_t kTimeMax = uint64_t{1} << 62;
 constexpr DeviceSegmentRange kEmptyRange = {UINT64_MAX, 0, UINT64_MAX, 0, UINT64_MAX, 0};
 
-bool IsTime(const std::optional<uint64_t>& time) { return !time.has_value() || *time < kTimeMax; }
+bool IsTime(const std::optional<uint64_t>& time) {
+  return !time.has_value() || *time < kEvidenceTimeMaxNs;
+}
 
 bool IsSane(const DeviceExecution& e) {
   const bool ends_early = e.device_start_ns.has_value() && e.device_end_ns.has_value() &&
@@ -27,7 +28,8 @@ bool IsSane(const DeviceExecution& e) {
 }
 
 bool IsSane(const DeviceSyncPoint& p) {
-  return p.device_ns < kTimeMax && p.host_ns < kTimeMax && IsTime(p.recorded_ns);
+  return p.device_ns < kEvidenceTimeMaxNs && p.host_ns < kEvidenceTimeMaxNs &&
+         IsTime(p.recorded_ns);
 }
 
 bool HasStart(const DeviceExecution& e) { return e.host_before_ns && e.device_start_ns; }

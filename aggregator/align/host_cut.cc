@@ -5,6 +5,8 @@
 #include <optional>
 #include <tuple>
 
+#include "aggregator/align/wide.h"
+
 namespace neurontrace {
 namespace {
 
@@ -34,6 +36,7 @@ std::vector<HostCut> ToldCuts(std::span<const ClockEvent> events, std::span<cons
   for (const ClockEvent& event : events) {
     const char* words = WordsOf(event.kind);
     if (words == nullptr || event.raw_end_ns < event.raw_begin_ns) continue;
+    if (event.raw_end_ns >= kEvidenceTimeMaxNs) continue;
     cuts.push_back({event.raw_begin_ns, event.raw_end_ns, SegmentCause::kHostEvent, 0, words});
   }
   for (size_t i = 1; i < sides.size(); ++i) {

@@ -3,14 +3,15 @@
 
 #include <cmath>
 
+#include "aggregator/align/wide.h"
+
 namespace neurontrace {
 
 bool ReadExchange(const ClockExchange& exchange, HostExchange& out) {
-  constexpr uint64_t kTimeMax = uint64_t{1} << 62;
   if (exchange.send_raw_ns > exchange.receive_raw_ns ||
       exchange.reference_receive_ns > exchange.reference_send_ns ||
-      exchange.receive_raw_ns >= kTimeMax || exchange.reference_send_ns >= kTimeMax ||
-      exchange.reference_receive_ns == 0) {
+      exchange.receive_raw_ns >= kEvidenceTimeMaxNs ||
+      exchange.reference_send_ns >= kEvidenceTimeMaxNs || exchange.reference_receive_ns == 0) {
     return false;
   }
   const uint64_t away = exchange.receive_raw_ns - exchange.send_raw_ns;

@@ -61,6 +61,16 @@ TEST(HostFitTest, OfNothingSaysNothing) {
   EXPECT_EQ(EvaluateClock(model, 77).estimate.bound_ns, kNoBound);
 }
 
+TEST(HostFitTest, AnEventOfNoTimeBreaksNothing) {
+  ClockEvidence evidence = EvidenceOf(20, 3);
+  const ClockModel model = FitHostClock(evidence, {});
+  for (const uint64_t raw : {uint64_t{1} << 62, uint64_t{1} << 63, UINT64_MAX}) {
+    evidence.events.push_back({ClockEventKind::kSuspend, kRawBegin + 60'000'000'000, raw, 0});
+    evidence.events.push_back({ClockEventKind::kPause, raw, raw, 0});
+  }
+  EXPECT_EQ(FitHostClock(evidence, {}), model);
+}
+
 TEST(HostFitTest, IsTheSameForTheSameEvidence) {
   EXPECT_EQ(FitHostClock(EvidenceOf(20, 3), {}), FitHostClock(EvidenceOf(20, 3), {}));
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "aggregator/align/wide.h"
+
 namespace neurontrace {
 
 std::string_view NameOf(UtcSource source) {
@@ -20,12 +22,12 @@ std::string_view NameOf(UtcSource source) {
 }
 
 bool IsSound(const UtcReading& reading) {
-  constexpr uint64_t kTimeMax = uint64_t{1} << 62;
   constexpr uint64_t kWidthMaxNs = 10'000'000'000;
   const bool is_known = std::find(kUtcSourcesByTrust.begin(), kUtcSourcesByTrust.end(),
                                   reading.source) != kUtcSourcesByTrust.end();
-  return is_known && reading.raw_ns < kTimeMax && reading.utc_latest_ns < kTimeMax &&
-         reading.utc_earliest_ns > 0 && reading.utc_earliest_ns <= reading.utc_latest_ns &&
+  return is_known && reading.raw_ns < kEvidenceTimeMaxNs &&
+         reading.utc_latest_ns < kEvidenceTimeMaxNs && reading.utc_earliest_ns > 0 &&
+         reading.utc_earliest_ns <= reading.utc_latest_ns &&
          reading.utc_latest_ns - reading.utc_earliest_ns <= kWidthMaxNs;
 }
 

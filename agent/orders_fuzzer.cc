@@ -20,7 +20,7 @@
 #include "agent/control/control_session.h"
 #include "agent/control_messages.h"
 #include "agent/source/neuron/fake_tap.h"
-#include "agent/source/neuron/tap_source.h"
+#include "agent/source/neuron/tap_source_fuzz_support.h"
 #include "agent/source/recording_sink.h"
 #include "agent/triggers/agent_triggers.h"
 #include "base/fake_task_runner.h"
@@ -161,12 +161,7 @@ class World {
                           {.on_triggers = [this](const std::vector<TriggerRule>& rules, uint64_t) {
                             triggers_.SetRules(rules);
                           }}};
-  TapSource taps_{{.agent_id = "agent",
-                   .instance_id = "i-1",
-                   .boot_id = "boot",
-                   .read_host_instant = [this] { return Now(); },
-                   .read_thread_cpu_ns = [] { return uint64_t{0}; },
-                   .closer_threads = 0},
+  TapSource taps_{FuzzedTapOptions([this] { return Now(); }),
                   runner_,
                   clock_,
                   sink_,

@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "agent/source/neuron/fake_tap.h"
-#include "agent/source/neuron/tap_source.h"
+#include "agent/source/neuron/tap_source_fuzz_support.h"
 #include "agent/source/recording_sink.h"
 #include "base/fake_task_runner.h"
 #include "base/fuzz_input.h"
@@ -90,18 +90,9 @@ class Records {
   uint64_t number_ = 0;  // of the next event
   const CaptureId capture_ = *CaptureId::FromBytes("0123456789abcdef");
   const CaptureId other_ = *CaptureId::FromBytes("fedcba9876543210");
-  TapSource taps_{{.agent_id = "agent",
-                   .instance_id = "i-1",
-                   .boot_id = "boot",
-                   .read_host_instant = [this] { return Now(); },
-                   .read_thread_cpu_ns = [] { return uint64_t{0}; },
-                   .closer_threads = 0},
-                  runner_,
-                  clock_,
-                  sink_,
-                  listener_,
-                  [](const RankInputs&) { return ResolvedRanks(); },
-                  metrics_};
+  TapSource taps_{
+      FuzzedTapOptions([this] { return Now(); }),        runner_, clock_, sink_, listener_,
+      [](const RankInputs&) { return ResolvedRanks(); }, metrics_};
 };
 
 void Records::CheckChunks() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "trace/limits.h"
 
@@ -14,5 +15,11 @@ namespace neurontrace::limits {
 inline constexpr size_t kWalRecordBytesMax = size_t{256} << 20;
 inline constexpr size_t kWalDamageNamedMax = 1'000;
 static_assert(kWalRecordBytesMax >= 2 * kIngestBytesInFlightMax);
+
+// Behind a chunk that cannot be read: numbers that are looked at for the next one, and how often a
+// walk over a stream may look where there is nothing, as numbers with holes are an agent's to give.
+// Beyond: what follows is told as unreachable.
+inline constexpr uint64_t kChunkWalkProbesMax = 65'536;
+inline constexpr uint64_t kChunkWalkMissesMax = 8 * kChunkWalkProbesMax;
 
 }  // namespace neurontrace::limits

@@ -14,4 +14,8 @@ inline constexpr size_t kPeerCloserThreadsMax = 8;
 // that are there may add what one message carries each.
 inline constexpr size_t kPeerDescriptorsWaitingMax = 256;
 
+// Bytes of the kernel's table of sockets, some 80 each, in which another agent's socket is looked
+// for. A larger table is not looked at: who names such a socket is listed here, with what to do.
+inline constexpr size_t kSocketTableBytesMax = size_t{1} << 20;
+
 }  // namespace neurontrace::limits

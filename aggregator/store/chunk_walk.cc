@@ -5,14 +5,10 @@
 
 #include "aggregator/store/keys.h"
 #include "base/status.h"
+#include "trace/store_limits.h"
 
 namespace neurontrace {
 namespace {
-
-// How far behind the last chunk that could be read the next damaged one is looked for.
-constexpr uint64_t kProbesMax = 65'536;
-// How often a walk may look where there is nothing: numbers with holes are an agent's to give.
-constexpr uint64_t kMissesMax = 8 * kProbesMax;
 
 // Where a walk is.
 struct WalkPlace {
@@ -24,10 +20,10 @@ struct WalkPlace {
 // `next` behind the damaged one. False where there is none.
 bool PassDamaged(const Database& database, const CaptureId& capture, uint32_t stream,
                  uint64_t sequence_end, const ChunkVisitor& visitor, WalkPlace& at) {
-  for (uint64_t i = 0; i < kProbesMax && at.next < sequence_end; ++i) {
+  for (uint64_t i = 0; i < limits::kChunkWalkProbesMax && at.next < sequence_end; ++i) {
     const uint64_t sequence = at.next;
     const auto value = database.Get(Family::kChunks, keys::Chunk(capture, stream, sequence));
-    if (absl::IsNotFound(value.status()) && ++at.misses > kMissesMax) return false;
+    if (absl::IsNotFound(value.status()) && ++at.misses > limits::kChunkWalkMissesMax) return false;
     ++at.next;
     if (value.ok()) {
       visitor.chunk(sequence, *value);

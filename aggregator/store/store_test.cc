@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "aggregator/store/database.h"
+#include "aggregator/store/memory_store_test_support.h"
 #include "aggregator/store/store_test_support.h"
 #include "trace/limits.h"
 
@@ -25,21 +26,6 @@ std::unique_ptr<Store> OpenOnDisk(const std::string& path) {
   auto store = Store::Open(path, {.aggregator_id = "aggregator-1"});
   EXPECT_TRUE(store.ok()) << store.status();
   return std::move(store).value();
-}
-
-std::unique_ptr<Store> OpenInMemory() { return Store::Open("/store", {.in_memory = true}).value(); }
-
-PutResult PutOne(Store& store, const ReceivedChunk& chunk) {
-  const auto results = store.chunks().PutBatch({&chunk, 1});
-  EXPECT_TRUE(results.ok()) << results.status();
-  return results->front();
-}
-
-std::vector<uint64_t> IndexedSequences(ChunkIndexIterator it) {
-  std::vector<uint64_t> sequences;
-  for (; it.Valid(); it.Next()) sequences.push_back(it.entry().sequence);
-  EXPECT_TRUE(it.status().ok()) << it.status();
-  return sequences;
 }
 
 TEST(Store, KeepsChunksCursorsAndCapturesWhenReopened) {
@@ -344,107 +330,6 @@ TEST(CaptureStore, FindsByPrefixAndNamesTheCandidates) {
   EXPECT_EQ(store->captures().Find("7").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(store->captures().Find("").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(store->captures().List()->size(), 2u);
-}
-
-TEST(StreamReader, WalksTheIndexFromATimeAndFromASequence) {
-  const auto store = OpenInMemory();
-  ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
-  for (uint64_t sequence = 0; sequence < 4; ++sequence) {
-    ReceivedChunk chunk = TestChunk(1, TestStream(0), sequence);
-    if (sequence == 2) {
-      chunk.foreign_stops = {{"cc_running"}, {{0, 5, chunk.header.first_timestamp_ns + 1}}};
-    }
-    PutOne(*store, chunk);
-  }
-  ReceivedChunk empty = TestChunk(1, TestStream(0), 4);
-  empty.header.event_count = 0;
-  empty.header.first_timestamp_ns = empty.header.last_timestamp_ns = 0;
-  empty.header.end_of_stream = true;
-  empty.columns.clear();
-  PutOne(*store, empty);
-  PutOne(*store, TestChunk(1, TestStream(1), 0));
-
-  const StreamReader stream = store->OpenCapture(TestCaptureId(1)).Stream(0);
-  EXPECT_THAT(IndexedSequences(stream.Index()), ElementsAre(0, 1, 2, 3));
-  EXPECT_THAT(IndexedSequences(stream.Index(2'005)), ElementsAre(1, 2, 3));
-  EXPECT_THAT(IndexedSequences(stream.Index(2'006)), ElementsAre(2, 3));
-  EXPECT_THAT(IndexedSequences(stream.IndexFromSequence(3).value()), ElementsAre(3));
-  EXPECT_EQ(stream.IndexFromSequence(4).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(stream.IndexFromSequence(9).status().code(), absl::StatusCode::kNotFound);
-
-  const ChunkIndexIterator it = stream.IndexFromSequence(2).value();
-  EXPECT_EQ(it.entry().first_timestamp_ns, 2'005u);
-  EXPECT_EQ(it.entry().event_count, 10u);
-  ForeignStops stops;
-  ASSERT_TRUE(it.ReadForeignStops(stops).ok());
-  EXPECT_THAT(stops.event_types, ElementsAre("cc_running"));
-  EXPECT_THAT(stops.entries, ElementsAre(ForeignStops::Entry{0, 5, 2'006}));
-  EXPECT_EQ(store->OpenCapture(TestCaptureId(1)).Streams()->front().last_timestamp_ns, 4'005u);
-  EXPECT_EQ(store->OpenCapture(TestCaptureId(1)).Sum()->events, 50u);
-}
-
-TEST(CaptureReader, SumsEventsOfWorkersAndChunksOfAll) {
-  const auto store = OpenInMemory();
-  ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
-  StreamIdentity host = TestStream(limits::kNoNcIdx);
-  host.kind = StreamKind::kHost;
-  host.worker = {.instance_id = "i-agent-a", .boot_id = "boot"};
-  const auto put = [&](const StreamIdentity& stream, uint64_t sequence, uint64_t lost) {
-    ReceivedChunk chunk = TestChunk(1, stream, sequence);
-    chunk.header.events_before = sequence * 10;
-    if (lost > 0) {
-      chunk.header.losses = {{.place = LossPlace::kAgentQueue,
-                              .reason = LossReason::kUnknown,
-                              .events = lost,
-                              .detail = "test"}};
-    }
-    PutOne(*store, chunk);
-  };
-  put(TestStream(0), 0, 0);
-  put(TestStream(1), 0, 3);
-  const auto before = store->OpenCapture(TestCaptureId(1)).Sum();
-  put(host, 0, 0);
-  put(host, 1, 5);
-  const auto sum = store->OpenCapture(TestCaptureId(1)).Sum();
-  ASSERT_TRUE(before.ok() && sum.ok());
-  EXPECT_EQ(sum->chunks, 4u);
-  EXPECT_EQ(sum->bytes, 2 * before->bytes);
-  EXPECT_EQ(sum->events, 20u) << "of hosts there are samples";
-  EXPECT_EQ(sum->events_lost, 3u);
-  EXPECT_EQ(sum->events_expired, 0u);
-}
-
-TEST(CaptureReader, SumsOfWhatAgentsCountedDoNotBeginAnew) {
-  const auto store = OpenInMemory();
-  ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
-  for (uint32_t core = 0; core < 2; ++core) {
-    ReceivedChunk chunk = TestChunk(1, TestStream(core), 0);
-    chunk.header.losses = {{.place = LossPlace::kAgentQueue,
-                            .reason = LossReason::kUnknown,
-                            .events = UINT64_MAX - 100,
-                            .detail = "test"}};
-    PutOne(*store, chunk);
-  }
-  const auto sum = store->OpenCapture(TestCaptureId(1)).Sum();
-  ASSERT_TRUE(sum.ok()) << sum.status();
-  EXPECT_EQ(sum->events_lost, UINT64_MAX);
-}
-
-TEST(CaptureReader, BindsRanksThatBecameKnownAfterTheChunks) {
-  const auto store = OpenInMemory();
-  ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
-  ReceivedChunk chunk = TestChunk(1, TestStream(2), 0);
-  chunk.header.rank_evidence = {{RankSource::kSlurm, 1, 8, ""}};
-  PutOne(*store, chunk);
-  WorkerRecord worker;
-  worker.info.identity = TestStream(2).worker;
-  worker.info.job = "llama";
-  worker.info.cores = {{1, {{RankSource::kCommunicator, 34, 64, ""}}},
-                       {2, {{RankSource::kCommunicator, 35, 64, ""}}}};
-  ASSERT_TRUE(store->inventory().PutWorker(worker).ok());
-  const auto streams = store->OpenCapture(TestCaptureId(1)).Streams().value();
-  EXPECT_EQ(BestEvidence(streams.front().evidence)->worker_gid, 35);
-  EXPECT_EQ(streams.front().job, "llama");
 }
 
 TEST(InventoryStore, PrunesTheWorkersOfOneInstanceByAge) {

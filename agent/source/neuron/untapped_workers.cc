@@ -10,6 +10,7 @@
 #include "base/small_file.h"
 #include "trace/capture_selection.h"
 #include "trace/limits.h"
+#include "trace/tap_limits.h"
 
 namespace neurontrace {
 namespace {
@@ -28,14 +29,11 @@ std::string_view VariableOf(const Environment& environment, std::string_view nam
   return found == environment.end() ? std::string_view() : std::string_view(found->second);
 }
 
-// Some 80 bytes a socket. A larger table is not looked at: the worker is told what to do then.
-constexpr size_t kSocketTableBytesMax = 1u << 20;
-
 // Whether a socket of the network namespace of process `who` is bound to `path`, by the kernel's
 // table. The path is a job's word: who looks at it may wait for a file system of the job's user.
 bool IsBound(const std::string& proc_root, std::string_view who, std::string_view path) {
   const auto table =
-      ReadSmallFile(fmt::format("{}/{}/net/unix", proc_root, who), kSocketTableBytesMax);
+      ReadSmallFile(fmt::format("{}/{}/net/unix", proc_root, who), limits::kSocketTableBytesMax);
   return table.ok() && table->find(fmt::format(" {}\n", path)) != std::string::npos;
 }
 

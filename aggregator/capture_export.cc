@@ -18,7 +18,6 @@
 #include "base/json_string.h"
 #include "base/status.h"
 #include "base/time_units.h"
-#include "trace/limits.h"
 #include "wire/export_options.h"
 
 namespace neurontrace {

@@ -2,7 +2,6 @@
 #include "agent/source/neuron/tap_source.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Anything at all as a segment, a cursor, a `running` and an `aggregator` file, with checksums made
-// right so that mutations get past them. What is read must keep its promises: records lie one
-// behind the other within the file, and the other files make the same ones again.
+// right so that mutations get past them; a segment's records both as they are and made right. What
+// is read must keep its promises: records lie one behind the other within the file, and the other
+// files make the same ones again.
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstdio>
@@ -32,6 +33,37 @@ void Repair(std::string& bytes, size_t at) {
   std::memcpy(bytes.data() + at, &crc, sizeof crc);
 }
 
+// Makes right what of each record is checked, one behind the other from `at` on, as far as their
+// sizes lead within the file.
+void RepairRecords(std::string& bytes, size_t at, uint64_t salt) {
+  using namespace neurontrace;
+  while (at + kRecordHeadBytes <= bytes.size()) {
+    bytes.replace(at, kRecordMagic.size(), kRecordMagic);
+    const auto head = DecodeRecordHead(std::string_view(bytes).substr(at, kRecordHeadBytes));
+    if (!head || head->record_bytes() > bytes.size() - at) return;
+    const auto header = std::string_view(bytes).substr(at + kRecordHeadBytes, head->header_bytes);
+    bytes.replace(at, kRecordHeadBytes, EncodeRecordHead(*head, header, salt));
+    at += head->record_bytes();
+  }
+}
+
+void ReadAsSegment(const std::string& bytes) {
+  using namespace neurontrace;
+  FakeFileSystem disk;
+  disk.SetContents("/s", bytes);
+  const auto file = disk.OpenForReading("/s");
+  uint64_t end = 0;
+  const auto summary = ReadSegment(**file, [&](const FoundRecord& record) {
+    Check(record.offset >= end, "records follow each other");
+    Check(record.chunk_header.size() == record.head.header_bytes, "the chunk's header is whole");
+    end = record.offset + record.head.record_bytes();
+    Check(end <= bytes.size(), "records end within the file");
+  });
+  if (!summary.ok()) return;
+  Check(summary->synced_bytes <= bytes.size(), "no more is synced than there is");
+  Check(summary->torn_bytes + summary->damaged_bytes <= bytes.size(), "damage has a size");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -58,19 +90,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   uint32_t header_bytes = 0;
   if (size >= 16) std::memcpy(&header_bytes, bytes.data() + 12, sizeof header_bytes);
   if (header_bytes >= 4) Repair(bytes, header_bytes - 4);
-  FakeFileSystem disk;
-  disk.SetContents("/s", bytes);
-  const auto file = disk.OpenForReading("/s");
-  uint64_t end = 0;
-  const auto summary = ReadSegment(**file, [&](const FoundRecord& record) {
-    Check(record.offset >= end, "records follow each other");
-    Check(record.chunk_header.size() == record.head.header_bytes, "the chunk's header is whole");
-    end = record.offset + record.head.record_bytes();
-    Check(end <= bytes.size(), "records end within the file");
-  });
-  if (summary.ok()) {
-    Check(summary->synced_bytes <= bytes.size(), "no more is synced than there is");
-    Check(summary->torn_bytes + summary->damaged_bytes <= bytes.size(), "damage has a size");
+  ReadAsSegment(bytes);
+  if (const auto header = DecodeSegmentHeader(bytes); header.ok()) {
+    RepairRecords(bytes, header->bytes, header->salt);
+    ReadAsSegment(bytes);
   }
   return 0;
 }

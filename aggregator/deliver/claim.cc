@@ -104,6 +104,21 @@ bool Claim::IsOfTheDead(const v1::DeliveryClaim& claim, uint64_t now_ns) const {
   return until_ns < UINT64_MAX - kClaimGraceNs && until_ns + kClaimGraceNs < now_ns;
 }
 
+std::string Claim::InWords(const v1::DeliveryClaim& claim, const std::string& file,
+                           uint64_t now_ns) const {
+  const std::string who =
+      fmt::format("{} is being written by {}", volume_.Where(directory_), claim.owner());
+  const uint64_t until_ns = claim.lease_until_realtime_ns();
+  const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+  // No clock says when it ends.
+  if (left_ns > kClaimLeaseNs + kClaimGraceNs) {
+    return fmt::format("{}, by a file whose time is in the future: if nobody does, remove {}", who,
+                       file);
+  }
+  return fmt::format("{}, which has it for {} s more at the most", who,
+                     left_ns == 0 ? 0 : left_ns / 1'000'000'000 + 1);
+}
+
 absl::StatusOr<Claim::Others> Claim::LookAround(bool remove_dead) {
   Others others;
   ASSIGN_OR_RETURN(const std::vector<Volume::Entry> entries,
@@ -128,12 +143,8 @@ absl::StatusOr<Claim::Others> Claim::LookAround(bool remove_dead) {
     if (!parsed.ok() || claim.lease_until_realtime_ns() > now_ns + kClaimLeaseNs + kClaimGraceNs) {
       claim.set_lease_until_realtime_ns(AddSaturating(entry.modified_realtime_ns, kClaimLeaseNs));
     }
-    const uint64_t until_ns = claim.lease_until_realtime_ns();
     if (!IsOfTheDead(claim, now_ns)) {
-      others.who_has_it =
-          fmt::format("{} is being written by {}, which has it for {} s more at the most",
-                      volume_.Where(directory_), claim.owner(),
-                      until_ns > now_ns ? (until_ns - now_ns) / 1'000'000'000 + 1 : 0);
+      others.who_has_it = InWords(claim, volume_.Where(NameOf(number)), now_ns);
       return others;
     }
     if (remove_dead) volume_.Remove(NameOf(number)).IgnoreError();

@@ -62,6 +62,9 @@ class Claim {
   // Makes number `number`, if nobody else has one that counts.
   absl::Status Make(uint64_t number);
   bool IsOfTheDead(const v1::DeliveryClaim& claim, uint64_t now_ns) const;
+  // Who has `claim`, in `file`, and until when.
+  std::string InWords(const v1::DeliveryClaim& claim, const std::string& file,
+                      uint64_t now_ns) const;
   uint64_t AgeNs() const { return clock_.MonotonicNs() - made_monotonic_ns_; }
   // Claims other than ours.
   struct Others {

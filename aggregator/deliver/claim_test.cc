@@ -150,5 +150,16 @@ TEST_F(ClaimTest, HalfWrittenOnesAndThoseOfTheFarFutureGoByTheTimeOfTheirFile) {
   EXPECT_TRUE(disk_.files.contains("d/claim.5.json"));
 }
 
+// Nothing tells how old it is, so that waiting does not help.
+TEST_F(ClaimTest, OfOneWhoseFileIsOfTheFutureItIsSaidWhichFileThatIs) {
+  disk_.files["d/claim.3.json"] = "{\"own";
+  disk_.realtime_ns = clock_.RealtimeNs() + 1'000 * Claim::kClaimLeaseNs;
+  const auto status = Take("a").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("in the future"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("remove " + volume_.Where("d/claim.3.json")));
+}
+
 }  // namespace
 }  // namespace neurontrace

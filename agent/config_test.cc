@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Lt;
+using ::testing::SizeIs;
 
 struct Parsed {
   std::optional<AgentConfig> config;
@@ -70,6 +73,26 @@ TEST_F(AgentConfigTest, TakesOptionsFromAFileAndTheCommandLineWins) {
   EXPECT_THAT(wrong.err, HasSubstr("agregator"));
   std::remove(path.c_str());
   EXPECT_EQ(Parse({"--config", path, "--aggregator", "a:1"}).exit_code, 2) << "the file is gone";
+}
+
+TEST_F(AgentConfigTest, SaysOfAFileWhatIsWrongWithIt) {
+  const std::string path = ::testing::TempDir() + "/nt_agent_config_wrong.toml";
+  const auto error = [&path](const std::string& text) {
+    std::ofstream(path) << text;
+    const Parsed parsed = Parse({"--config", path, "--aggregator", "a:1"});
+    EXPECT_EQ(parsed.exit_code, 2);
+    return parsed.err;
+  };
+  EXPECT_THAT(error("[agent]\nspool = \"none\"\n"),
+              HasSubstr(path + ": [agent] begins a section, and options stand in none"));
+  EXPECT_THAT(error("spol = 3\n"), HasSubstr(path + ": spol is no option"));
+  EXPECT_THAT(error(std::string(1000, 's') + "\x1b = 3\n"), SizeIs(Lt(500u)));
+  EXPECT_THAT(error(std::string((1 << 20) + 1, '#')), HasSubstr("the limit is 1048576"));
+  std::remove(path.c_str());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(Parse({"--config", path, "--aggregator", "a:1"}).err,
+              HasSubstr("is no file of options"));
+  std::remove(path.c_str());
 }
 
 TEST_F(AgentConfigTest, TheSpoolIsSyncedUnlessTold) {

@@ -1,10 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/config_options.h"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
+
 #include <CLI/CLI.hpp>
 #include <string_view>
 
+#include "base/clean_text.h"
+#include "trace/config_limits.h"
+
 namespace neurontrace {
+namespace {
+
+// CLI11 reads to the end of whatever it is given. What is not there it says itself.
+std::string CheckFile(const std::string& path) {
+  struct stat facts = {};
+  if (stat(path.c_str(), &facts) != 0 || S_ISDIR(facts.st_mode)) return "";
+  if (!S_ISREG(facts.st_mode)) return path + " is no file of options";
+  if (facts.st_size <= limits::kConfigFileBytesMax) return "";
+  return fmt::format("{} has {} bytes; the limit is {}", path, facts.st_size,
+                     limits::kConfigFileBytesMax);
+}
+
+// For the command line: the words, where they are about the file, with its name.
+std::string FailureMessage(const CLI::App* app, const CLI::Error& error) {
+  const std::string file = error.get_name() == "ConfigError" ? ConfigFileOf(*app) + ": " : "";
+  return fmt::format("{}{}\nRun with --help for more information.\n", file, WordsOf(error));
+}
+
+}  // namespace
 
 void AddLogOptions(CLI::App& app, std::string& level, LogFormat& format) {
   app.add_option("--log-level", level, "What is logged to stderr")
@@ -25,18 +50,28 @@ CLI::Option& AddConfigOptions(CLI::App& app, bool& validate, const std::string& 
                "Look whether all options and the files that they name are good, say so, and end: 0 "
                "if they are, 2 if not");
   app.allow_config_extras(CLI::config_extras_mode::error);
-  return *app.set_config(
+  app.failure_message(FailureMessage);
+  CLI::Option* const option = app.set_config(
       "--config", "",
       about_file +
           ". It is read again when it changes, and on SIGHUP: what can be changed without "
           "a restart is");
+  option->check(CheckFile);
+  return *option;
 }
 
-std::string WordsOf(const CLI::ParseError& error) {
+std::string WordsOf(const CLI::Error& error) {
   const std::string words = error.what();
   constexpr std::string_view kUnknownKey = "INI was not able to parse ";
+  constexpr std::string_view kSection = ".++";
   if (!words.starts_with(kUnknownKey)) return words;
-  return words.substr(kUnknownKey.size()) + " is no option: --help names all";
+  const std::string_view key = std::string_view(words).substr(kUnknownKey.size());
+  if (key.ends_with(kSection)) {
+    const std::string_view name = key.substr(0, key.size() - kSection.size());
+    return fmt::format("[{}] begins a section, and options stand in none",
+                       CleanText(name, limits::kConfigKeyBytesMax));
+  }
+  return CleanText(key, limits::kConfigKeyBytesMax) + " is no option: --help names all";
 }
 
 std::string ConfigFileOf(const CLI::App& app) {

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// Of files of options. What is over them is refused, with what is wrong.
+namespace neurontrace::limits {
+
+inline constexpr int64_t kConfigFileBytesMax = 1 << 20;
+inline constexpr size_t kConfigKeyBytesMax = 200;  // of one that is quoted in a message
+
+}  // namespace neurontrace::limits

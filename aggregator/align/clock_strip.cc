@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "aggregator/align/wide.h"
+
 namespace neurontrace {
 namespace {
 
@@ -103,6 +105,25 @@ Bounds BoundsOf(std::span<const StripPoint> strip, size_t first, size_t last,
   return bounds;
 }
 
+// Evidence that contradicts itself can lead where no clock goes: backwards, or more than twice as
+// fast as the other. Knots are moved on to where one could be, and bounds grow by as much: of a
+// knot between two lines both, which the larger of two bounds answers for.
+void KeepLinesPossible(std::vector<ClockKnot>& knots) {
+  for (size_t k = 1; k < knots.size(); ++k) {
+    const ClockKnot before = knots[k - 1];
+    ClockKnot& knot = knots[k];
+    const uint64_t most_ns = Saturate(Wide{before.y_ns} + 2 * (Wide{knot.x_ns} - before.x_ns));
+    const uint64_t y_ns = std::clamp(knot.y_ns, before.y_ns, most_ns);
+    if (y_ns == knot.y_ns) continue;
+    const uint64_t moved_ns = std::max(y_ns, knot.y_ns) - std::min(y_ns, knot.y_ns);
+    const ClockKnot& after = knots[std::min(k + 1, knots.size() - 1)];
+    const auto grown = [&](uint64_t ClockKnot::*bound) {
+      return Saturate(Wide{std::max({before.*bound, knot.*bound, after.*bound})} + moved_ns);
+    };
+    knot = {knot.x_ns, y_ns, grown(&ClockKnot::bound_ns), grown(&ClockKnot::likely_bound_ns)};
+  }
+}
+
 }  // namespace
 
 std::vector<ClockKnot> KnotsOf(std::span<const StripPoint> strip, const PairOrigin& origin,
@@ -133,6 +154,7 @@ std::vector<ClockKnot> KnotsOf(std::span<const StripPoint> strip, const PairOrig
                      static_cast<uint64_t>(std::ceil(possible + kRounding)),
                      static_cast<uint64_t>(std::ceil(bounds[k].likely + kRounding))});
   }
+  KeepLinesPossible(knots);
   return knots;
 }
 

@@ -18,7 +18,8 @@ struct StripPoint {
 };
 
 // Knots whose lines follow the estimates to `tolerance_ns`, and whose bounds hold
-// for the whole of the strip between the points too, where the clock may sag as `limits` say.
+// for the whole of the strip between the points too, where the clock may sag as `limits` say. y
+// rises by 0 to 2 from one to the next, whatever the estimates.
 // The points are in ascending order of x, without two at one.
 std::vector<ClockKnot> KnotsOf(std::span<const StripPoint> strip, const PairOrigin& origin,
                                const WanderLimits& limits, double tolerance_ns);

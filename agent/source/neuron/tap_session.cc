@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/source/neuron/tap_session.h"
 
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>

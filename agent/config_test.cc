@@ -13,6 +13,7 @@
 namespace neurontrace {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Lt;
@@ -87,6 +88,9 @@ TEST_F(AgentConfigTest, SaysOfAFileWhatIsWrongWithIt) {
               HasSubstr(path + ": [agent] begins a section, and options stand in none"));
   EXPECT_THAT(error("spol = 3\n"), HasSubstr(path + ": spol is no option"));
   EXPECT_THAT(error(std::string(1000, 's') + "\x1b = 3\n"), SizeIs(Lt(500u)));
+  EXPECT_THAT(error("s\x1b[31m = 3\n"), HasSubstr(": s?[31m is no option"));
+  EXPECT_THAT(error("health-address = \"\x1b" + std::string(9'000, 'v') + "\"\n"),
+              AllOf(HasSubstr("?vvv"), SizeIs(Lt(1'500u))));
   EXPECT_THAT(error(std::string((1 << 20) + 1, '#')), HasSubstr("the limit is 1048576"));
   std::remove(path.c_str());
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);

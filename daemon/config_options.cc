@@ -61,15 +61,15 @@ CLI::Option& AddConfigOptions(CLI::App& app, bool& validate, const std::string& 
 }
 
 std::string WordsOf(const CLI::Error& error) {
-  const std::string words = error.what();
+  const std::string words = CleanText(error.what(), limits::kConfigWordsBytesMax);
   constexpr std::string_view kUnknownKey = "INI was not able to parse ";
   constexpr std::string_view kSection = ".++";
   if (!words.starts_with(kUnknownKey)) return words;
   const std::string_view key = std::string_view(words).substr(kUnknownKey.size());
   if (key.ends_with(kSection)) {
-    const std::string_view name = key.substr(0, key.size() - kSection.size());
-    return fmt::format("[{}] begins a section, and options stand in none",
-                       CleanText(name, limits::kConfigKeyBytesMax));
+    return fmt::format(
+        "[{}] begins a section, and options stand in none",
+        CleanText(key.substr(0, key.size() - kSection.size()), limits::kConfigKeyBytesMax));
   }
   return CleanText(key, limits::kConfigKeyBytesMax) + " is no option: --help names all";
 }

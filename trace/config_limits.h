@@ -8,6 +8,7 @@
 namespace neurontrace::limits {
 
 inline constexpr int64_t kConfigFileBytesMax = 1 << 20;
-inline constexpr size_t kConfigKeyBytesMax = 200;  // of one that is quoted in a message
+inline constexpr size_t kConfigKeyBytesMax = 200;      // of one that is quoted in a message
+inline constexpr size_t kConfigWordsBytesMax = 1'000;  // of what is said of an option's value
 
 }  // namespace neurontrace::limits

@@ -182,6 +182,7 @@ ExitCode ExitCodeOf(const v1::Capture& capture) {
     return HasEnded(capture) ? kExitFailed : kExitIncomplete;
   }
   if (capture.state() == v1::CAPTURE_STATE_INCOMPLETE) return kExitIncomplete;
+  if (HasEnded(capture) && !capture.certificate().findings().empty()) return kExitIncomplete;
   for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
     if (IsLeftOut(worker) || FallsShort(worker, capture)) return kExitIncomplete;
   }

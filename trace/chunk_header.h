@@ -9,6 +9,7 @@
 #include "trace/ids.h"
 #include "trace/loss.h"
 #include "trace/rank_evidence.h"
+#include "trace/remark.h"
 
 namespace neurontrace {
 
@@ -37,6 +38,7 @@ struct ChunkHeader {
   std::optional<Loss> replaced;
   uint64_t canary_realtime_ns = 0;
   uint64_t sequence_mark = 0;
+  std::vector<Remark> remarks;
 
   bool is_canary() const { return canary_realtime_ns != 0; }
   // Events this chunk has, or had before it was replaced.

@@ -30,6 +30,9 @@ inline constexpr size_t kStringBytesMax =
 inline constexpr uint32_t kAttributesPerEventMax = 64;
 inline constexpr uint32_t kLossesPerChunkMax = 64;  // further ones are summed into the last
 inline constexpr uint32_t kRankEvidencePerStreamMax = 16;
+inline constexpr uint32_t kRemarksPerStreamMax = 24;  // kinds of remarks
+inline constexpr size_t kRemarkDetailsMax = 16;       // of one remark; it counts all of them
+inline constexpr size_t kRemarkDetailBytesMax = 256;  // longer: cut
 inline constexpr size_t kDetailBytesMax =
     1024;  // free text in losses, evidence and states; longer: cut
 inline constexpr size_t kIdentityStringBytesMax =

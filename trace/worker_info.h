@@ -9,6 +9,7 @@
 #include "trace/ids.h"
 #include "trace/loss.h"
 #include "trace/rank_evidence.h"
+#include "trace/remark.h"
 
 namespace neurontrace {
 
@@ -99,6 +100,7 @@ struct CaptureWorkerStatus {
   uint64_t newest_execution = 0;   // the highest of its cores' newest
   uint64_t reaches_back_ns = 0;    // kSnapshot: from the cut to its youngest core's first event
   bool joined_late = false;        // after the others had begun
+  std::vector<Remark> remarks;     // of what has no stream
   friend bool operator==(const CaptureWorkerStatus&, const CaptureWorkerStatus&) = default;
 };
 

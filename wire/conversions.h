@@ -12,6 +12,7 @@
 #include "trace/ids.h"
 #include "trace/loss.h"
 #include "trace/rank_evidence.h"
+#include "trace/remark.h"
 #include "trace/stream_cursor.h"
 #include "trace/worker_info.h"
 
@@ -25,6 +26,7 @@ void ToProto(const WorkerIdentity& value, v1::WorkerIdentity* message);
 void ToProto(const StreamIdentity& value, v1::StreamIdentity* message);
 void ToProto(const RankEvidence& value, v1::RankEvidence* message);
 void ToProto(const Loss& value, v1::Loss* message);
+void ToProto(const Remark& value, v1::Remark* message);
 void ToProto(const KeyValue& value, v1::KeyValue* message);
 void ToProto(const CaptureSpec& value, v1::CaptureSpec* message);
 void ToProto(const CaptureBegin& value, v1::CaptureBegin* message);
@@ -38,6 +40,7 @@ absl::StatusOr<WorkerIdentity> FromProto(const v1::WorkerIdentity& message);
 absl::StatusOr<StreamIdentity> FromProto(const v1::StreamIdentity& message);
 absl::StatusOr<RankEvidence> FromProto(const v1::RankEvidence& message);
 absl::StatusOr<Loss> FromProto(const v1::Loss& message);
+absl::StatusOr<Remark> FromProto(const v1::Remark& message);
 absl::StatusOr<KeyValue> FromProto(const v1::KeyValue& message);
 absl::StatusOr<CaptureSpec> FromProto(const v1::CaptureSpec& message);
 absl::StatusOr<CaptureBegin> FromProto(const v1::CaptureBegin& message);

@@ -87,6 +87,20 @@ absl::StatusOr<Loss> FromProto(const v1::Loss& message) {
               .detail = std::move(detail)};
 }
 
+absl::StatusOr<Remark> FromProto(const v1::Remark& message) {
+  const auto kind = static_cast<RemarkKind>(message.kind());
+  if (!v1::RemarkKind_IsValid(message.kind()) || FindRemarkKind(kind) == nullptr) {
+    return InvalidArgument("remark.kind has the unknown value {}", message.kind());
+  }
+  RETURN_IF_ERROR(CheckCount("remark.details", message.details_size(), limits::kRemarkDetailsMax));
+  Remark value{.kind = kind, .count = message.count(), .details = {}};
+  for (const std::string& detail : message.details()) {
+    RETURN_IF_ERROR(CheckText("remark.details", detail, limits::kRemarkDetailBytesMax));
+    value.details.push_back(CleanText(detail, limits::kRemarkDetailBytesMax));
+  }
+  return value;
+}
+
 absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message) {
   RETURN_IF_ERROR(CheckEnum("worker.state", message.state(), v1::WORKER_STATE_NOT_INITIALISED,
                             v1::WORKER_STATE_NO_TAP));
@@ -156,6 +170,9 @@ absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& mes
   value.newest_execution = message.newest_execution();
   value.reaches_back_ns = message.reaches_back_ns();
   value.joined_late = message.joined_late();
+  RETURN_IF_ERROR(
+      CheckCount("capture_worker.remarks", message.remarks_size(), limits::kRemarksPerStreamMax));
+  RETURN_IF_ERROR(FromProtoList(message.remarks(), value.remarks));
   return value;
 }
 
@@ -182,12 +199,15 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   RETURN_IF_ERROR(CheckCount("header.losses", message.losses_size(), limits::kLossesPerChunkMax));
   RETURN_IF_ERROR(
       CheckCount("header.losses_before", message.losses_before_size(), limits::kLossesPerChunkMax));
+  RETURN_IF_ERROR(
+      CheckCount("header.remarks", message.remarks_size(), limits::kRemarksPerStreamMax));
   if (message.has_replaced() && message.event_count() > 0) {
     return InvalidArgument("header.replaced is set, but the chunk has {} events",
                            message.event_count());
   }
   if (message.canary_realtime_ns() != 0 &&
-      (message.event_count() > 0 || message.losses_size() > 0 || message.end_of_stream())) {
+      (message.event_count() > 0 || message.losses_size() > 0 || message.remarks_size() > 0 ||
+       message.end_of_stream())) {
     return InvalidArgument("header.canary_realtime_ns is set, but the chunk says something else");
   }
   RETURN_IF_ERROR(CheckIdentityText("header.producer_version", message.producer_version()));
@@ -225,6 +245,7 @@ absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   value.events_before = message.events_before();
   RETURN_IF_ERROR(FromProtoList(message.losses_before(), value.losses_before));
   value.sequence_mark = message.sequence_mark();
+  RETURN_IF_ERROR(FromProtoList(message.remarks(), value.remarks));
   if (message.has_replaced()) {
     ASSIGN_OR_RETURN(value.replaced, FromProto(message.replaced()));
   }

@@ -202,6 +202,7 @@ TEST(ConversionsTest, ValuesSurviveTheWire) {
   ChunkHeader canary = SomeChunk().header;
   canary.event_count = 0;
   canary.losses.clear();
+  canary.remarks.clear();
   canary.end_of_stream = false;
   canary.canary_realtime_ns = 1'700'000'000'000'000'000;
   ExpectSame<v1::ChunkHeader>(canary);

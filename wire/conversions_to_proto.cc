@@ -51,6 +51,12 @@ void AddLosses(const std::vector<Loss>& losses, Repeated<v1::Loss>* messages) {
   }
 }
 
+void AddRemarks(const std::vector<Remark>& remarks, Repeated<v1::Remark>* messages) {
+  for (const Remark& remark : AtMost(remarks, limits::kRemarksPerStreamMax)) {
+    ToProto(remark, messages->Add());
+  }
+}
+
 }  // namespace
 
 void ToProto(const WorkerIdentity& value, v1::WorkerIdentity* message) {
@@ -84,6 +90,14 @@ void ToProto(const Loss& value, v1::Loss* message) {
   message->set_first_timestamp_ns(value.first_timestamp_ns);
   message->set_last_timestamp_ns(value.last_timestamp_ns);
   message->set_detail(Detail(value.detail));
+}
+
+void ToProto(const Remark& value, v1::Remark* message) {
+  message->set_kind(static_cast<v1::RemarkKind>(value.kind));
+  message->set_count(value.count);
+  for (const std::string& detail : AtMost(value.details, limits::kRemarkDetailsMax)) {
+    message->add_details(CleanText(detail, limits::kRemarkDetailBytesMax));
+  }
 }
 
 void ToProto(const WorkerInfo& value, v1::WorkerInventory* message) {
@@ -134,6 +148,7 @@ void ToProto(const CaptureWorkerStatus& value, v1::CaptureWorkerStatus* message)
   message->set_newest_execution(value.newest_execution);
   message->set_reaches_back_ns(value.reaches_back_ns);
   message->set_joined_late(value.joined_late);
+  AddRemarks(value.remarks, message->mutable_remarks());
 }
 
 void ToProto(const StreamCursor& value, v1::StreamCursor* message) {
@@ -167,6 +182,7 @@ void ToProto(const ChunkHeader& value, v1::ChunkHeader* message) {
   message->set_sequence_mark(value.sequence_mark);
   if (value.replaced) ToProto(*value.replaced, message->mutable_replaced());
   message->set_canary_realtime_ns(value.canary_realtime_ns);
+  AddRemarks(value.remarks, message->mutable_remarks());
 }
 
 void ToProto(const GoneBefore& value, v1::GoneBefore* message) {

@@ -44,6 +44,7 @@ inline Chunk SomeChunk() {
   chunk.header.rank_evidence = {{RankSource::kPjrt, 35, 64, "NEURON_PJRT_PROCESS_INDEX=1"}};
   chunk.header.losses = {
       {LossPlace::kRuntimeRing, LossReason::kOverwritten, 12, false, 900, 999, "hole"}};
+  chunk.header.remarks = {{.kind = RemarkKind::kOpenSpan, .count = 3, .details = {"element 7"}}};
   chunk.header.producer_version = "0.1.0";
   chunk.header.source_position = 1 << 20;
   chunk.header.source_skip = 5;

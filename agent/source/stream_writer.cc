@@ -30,6 +30,10 @@ size_t ApproximateBytes(const ChunkHeader& header) {
                  header.producer_version.size();
   for (const RankEvidence& evidence : header.rank_evidence) bytes += 12 + evidence.detail.size();
   for (const Loss& loss : header.losses) bytes += 32 + loss.detail.size();
+  for (const Remark& remark : header.remarks) {
+    bytes += 8;
+    for (const std::string& detail : remark.details) bytes += 3 + detail.size();
+  }
   return bytes + 12 * header.losses_before.size();
 }
 
@@ -197,6 +201,44 @@ void StreamWriter::AddLoss(uint64_t position, Loss loss) {
   PutLoss(position, std::move(loss));
 }
 
+void StreamWriter::AddRemark(uint64_t position, RemarkKind kind, std::string_view detail) {
+  if (ended_) return;
+  neurontrace::AddRemark(kind, 1, detail, remarks_);
+  MarkRemarkChanged(kind);
+  if (position >= resume_position_) NoteOpen(position);
+}
+
+void StreamWriter::SetRemark(RemarkKind kind, uint64_t count, std::vector<std::string> details) {
+  if (details.size() > limits::kRemarkDetailsMax) details.resize(limits::kRemarkDetailsMax);
+  Remark remark{.kind = kind, .count = count, .details = std::move(details)};
+  const auto known = std::find_if(remarks_.begin(), remarks_.end(),
+                                  [kind](const Remark& one) { return one.kind == kind; });
+  if (known == remarks_.end()) {
+    if (count == 0) return;
+    remarks_.push_back(std::move(remark));
+  } else {
+    if (*known == remark) return;
+    *known = std::move(remark);
+  }
+  MarkRemarkChanged(kind);
+}
+
+void StreamWriter::MarkRemarkChanged(RemarkKind kind) {
+  const auto end = changed_remarks_.end();
+  if (std::find(changed_remarks_.begin(), end, kind) == end) changed_remarks_.push_back(kind);
+}
+
+// The last chunk repeats all of them, as those before it may be lost.
+std::vector<Remark> StreamWriter::TakeRemarks(bool end_of_stream) {
+  const std::vector<RemarkKind> changed = std::exchange(changed_remarks_, {});
+  std::vector<Remark> taken;
+  for (const Remark& remark : remarks_) {
+    const bool is_new = std::find(changed.begin(), changed.end(), remark.kind) != changed.end();
+    if (is_new || end_of_stream) taken.push_back(remark);
+  }
+  return taken;
+}
+
 void StreamWriter::SetSequenceMark(uint64_t position, uint64_t mark) {
   if (position < resume_position_ || ended_ || mark == sequence_mark_) return;
   sequence_mark_ = mark;
@@ -304,6 +346,7 @@ void StreamWriter::Close(uint64_t position, uint32_t skip, bool end_of_stream) {
   header.last_timestamp_ns = encoded.last_timestamp_ns;
   header.rank_evidence = rank_evidence_;
   header.losses = std::exchange(losses_, {});
+  header.remarks = TakeRemarks(end_of_stream);
   header.source_position = closed_position_ = position;
   header.source_skip = closed_skip_ = skip;
   header.sequence_mark = closed_mark_ = sequence_mark_;

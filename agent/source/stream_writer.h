@@ -76,6 +76,13 @@ class StreamWriter {
   void PassOver(uint64_t position) { CountRow(position); }
   // After the rows of the record at `position`.
   void AddLoss(uint64_t position, Loss loss);
+  // Counts one more remark of that kind, with a place and a reason for people. The source calls it
+  // again for what it reads again after a restart, from its beginning on: the counts of a writer
+  // are those of the whole source up to here.
+  void AddRemark(uint64_t position, RemarkKind kind, std::string_view detail);
+  // Replaces the remark of that kind, for what is evaluated again and again; a count of 0 takes it
+  // back. Goes with the next chunk.
+  void SetRemark(RemarkKind kind, uint64_t count, std::vector<std::string> details);
   // Where the source's own numbering stands behind the record at `position`, for cursors: it goes
   // with the chunks closed behind that record, and one is closed even if nothing else is to be
   // told.
@@ -111,6 +118,8 @@ class StreamWriter {
                          std::span<const AttributeValue> values);
   void NoteOpen(uint64_t position);
   void PutLoss(uint64_t position, Loss loss);
+  void MarkRemarkChanged(RemarkKind kind);
+  std::vector<Remark> TakeRemarks(bool end_of_stream);
   bool LargeEnough();
   void Close(uint64_t position, uint32_t skip, bool end_of_stream);
   ChunkHeader NewHeader() const;
@@ -129,6 +138,8 @@ class StreamWriter {
   AgentSourceMetrics& metrics_;
 
   std::vector<RankEvidence> rank_evidence_;
+  std::vector<Remark> remarks_;
+  std::vector<RemarkKind> changed_remarks_;  // since the last chunk
   uint64_t next_sequence_ = 0;
   uint64_t resume_position_ = 0;
   uint32_t resume_skip_ = 0;

@@ -59,6 +59,46 @@ TEST_F(StreamWriterTest, ClosesChunksByCountAndNumbersThem) {
   EXPECT_FALSE(header(1).end_of_stream);
 }
 
+TEST_F(StreamWriterTest, SendsRemarksWhenTheyChangeAndAllOfThemAtTheEnd) {
+  auto writer = MakeWriter();
+  Append(*writer, 8, 1);
+  writer->AddRemark(8, RemarkKind::kNoTime, "element 1");
+  writer->Flush(16);
+  Append(*writer, 16, 2);
+  writer->Flush(24);
+  writer->SetRemark(RemarkKind::kRankContradiction, 1, {"RANK=1 against 2"});
+  Append(*writer, 24, 3);
+  writer->Flush(32);
+  writer->SetRemark(RemarkKind::kRankContradiction, 0, {});
+  writer->AddRemark(32, RemarkKind::kNoTime, "element 4");
+  writer->End(40);
+  ASSERT_EQ(sink_.entries.size(), 4u);
+  const Remark first{.kind = RemarkKind::kNoTime, .count = 1, .details = {"element 1"}};
+  const Remark both{.kind = RemarkKind::kNoTime, .count = 2, .details = {"element 1", "element 4"}};
+  EXPECT_EQ(header(0).remarks, std::vector<Remark>{first});
+  EXPECT_TRUE(header(1).remarks.empty()) << "nothing new";
+  EXPECT_EQ(header(2).remarks.size(), 1u);
+  EXPECT_EQ(header(3).remarks,
+            (std::vector<Remark>{both, {.kind = RemarkKind::kRankContradiction, .count = 0}}));
+}
+
+// A file is read again from its beginning, so that its remarks are counted again, and once.
+TEST_F(StreamWriterTest, CountsRemarksOfWhatIsReadAgainOnce) {
+  auto writer = MakeWriter();
+  Append(*writer, 0, 1);
+  writer->AddRemark(0, RemarkKind::kNoTime, "element 0");
+  writer->Flush(1);
+  const StreamCursor cursor = CursorBehind(header(0));
+  writer = MakeWriter();
+  writer->Resume(cursor);
+  Append(*writer, 0, 1);
+  writer->AddRemark(0, RemarkKind::kNoTime, "element 0");
+  writer->AddRemark(1, RemarkKind::kNoTime, "element 1");
+  writer->End(2);
+  ASSERT_EQ(header(1).remarks.size(), 1u);
+  EXPECT_EQ(header(1).remarks[0].count, 2u);
+}
+
 TEST_F(StreamWriterTest, ClosesChunksByAge) {
   auto writer = MakeWriter();
   Append(*writer, 8, 1);

@@ -8,6 +8,7 @@
 
 #include "trace/ids.h"
 #include "trace/loss.h"
+#include "trace/remark.h"
 
 // What a capture holds and what it lacks. Plain values; proto/neurontrace/v1/certificate.proto has
 // the same fields and says what each means. Values of enums equal those of neurontrace.v1.
@@ -78,6 +79,7 @@ struct StreamCertificate {
   bool ended = false;
   uint64_t gaps = 0;
   uint64_t gaps_sum_ns = 0;
+  std::vector<Remark> remarks;
 };
 
 struct WorkerCertificate {
@@ -98,6 +100,7 @@ struct WorkerCertificate {
   uint64_t gaps = 0;
   uint64_t gaps_sum_ns = 0;
   std::vector<StreamCertificate> streams;
+  std::vector<Remark> remarks;  // of its streams, and of what has no stream, added up by kind
 };
 
 // The samples of one host's processors and memory.

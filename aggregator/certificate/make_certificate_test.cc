@@ -36,6 +36,26 @@ TEST(MakeCertificate, EverythingStoredIsComplete) {
   EXPECT_EQ(certificate.workers[0].clock.words, "not aligned");
 }
 
+// All events are there, and something has to be said of them all the same.
+TEST(MakeCertificate, ARemarkIsAFindingOrANote) {
+  CertificateWorld world;
+  CaptureWorkerStatus& status = world.Status(1, CaptureWorkerState::kComplete);
+  status.events_read = 30;
+  status.remarks = {{.kind = RemarkKind::kOpenSpan, .count = 2, .details = {}}};
+  world.Stream(1, 30).remarks = {
+      {.kind = RemarkKind::kOpenSpan, .count = 1, .details = {"element 7"}}};
+  Certificate certificate = world.Make();
+  EXPECT_TRUE(certificate.complete);
+  EXPECT_THAT(certificate.notes,
+              ElementsAre("i-a pid 1: 3 spans begin and do not end (element 7; …)"));
+  world.streams[0].remarks.push_back(
+      {.kind = RemarkKind::kRankContradiction, .count = 1, .details = {"RANK=3 against 5"}});
+  certificate = world.Make();
+  EXPECT_FALSE(certificate.complete);
+  EXPECT_EQ(certificate.verdict,
+            "every event is stored, but i-a pid 1: 1 rank is contradicted (RANK=3 against 5)");
+}
+
 TEST(MakeCertificate, AnExecutionThatWasNotReachedIsFound) {
   CertificateWorld world;
   world.record.spec = {.at_execution = 4'711};

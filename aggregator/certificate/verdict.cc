@@ -223,6 +223,36 @@ void JudgeAgents(const Certificate& certificate, Lines& findings) {
   }
 }
 
+void JudgeWorkers(const CaptureRecord& record, const Certificate& certificate, bool matched_none,
+                  Lines& findings, Lines& notes) {
+  for (const WorkerCertificate& worker : certificate.workers) {
+    if (IsWanting(worker)) {
+      findings.Add(FindingOf(worker));
+    } else if (ReachedNoExecution(record, worker)) {
+      findings.Add(NotReachedWords(record, worker));
+    } else if (worker.part == WorkerPart::kIdle) {
+      notes.Add(NameOf(worker) + (record.state != CaptureState::kNotBegun
+                                      ? " took part and had nothing to record"
+                                      : " was armed"));
+    } else if (worker.part == WorkerPart::kNever && !matched_none) {
+      notes.Add(WithDetail(NameOf(worker) + " " + NeverWords(worker), worker.detail));
+    }
+    if (worker.left_out) notes.Add(LeftOutWords(worker));
+    if (!worker.gave_way.empty()) notes.Add(GaveWayWords(worker));
+  }
+}
+
+// What has to be said of events that are stored, or of files that have none.
+void AddRemarks(const Certificate& certificate, Lines& findings, Lines& notes) {
+  for (const WorkerCertificate& worker : certificate.workers) {
+    for (const Remark& remark : worker.remarks) {
+      const RemarkKindRow* const kind = FindRemarkKind(remark.kind);
+      Lines& lines = kind == nullptr || kind->is_finding ? findings : notes;
+      lines.Add(fmt::format("{}: {}", NameOf(worker), Describe(remark)));
+    }
+  }
+}
+
 // Whether others of a job were to be recorded nobody here can know, so this is no finding.
 void JudgeRanks(const Certificate& certificate, Lines& notes) {
   for (const MissingRanks& ranks : certificate.ranks) {
@@ -290,6 +320,7 @@ void PassVerdict(const CaptureRecord& record, Certificate& certificate) {
   const EventAccount& account = certificate.account;
   const bool matched_none = MatchedNone(certificate);
   const bool has_begun = record.state != CaptureState::kNotBegun;
+  bool every_event_stored = false;
   {
     Lines findings(certificate.findings);
     Lines notes(certificate.notes);
@@ -297,24 +328,13 @@ void PassVerdict(const CaptureRecord& record, Certificate& certificate) {
     JudgeAgents(certificate, findings);
     JudgeRanks(certificate, notes);
     if (account.expired > 0) notes.Add(ExpiredWords(account));
-    for (const WorkerCertificate& worker : certificate.workers) {
-      if (IsWanting(worker)) {
-        findings.Add(FindingOf(worker));
-      } else if (ReachedNoExecution(record, worker)) {
-        findings.Add(NotReachedWords(record, worker));
-      } else if (worker.part == WorkerPart::kIdle) {
-        notes.Add(NameOf(worker) +
-                  (has_begun ? " took part and had nothing to record" : " was armed"));
-      } else if (worker.part == WorkerPart::kNever && !matched_none) {
-        notes.Add(WithDetail(NameOf(worker) + " " + NeverWords(worker), worker.detail));
-      }
-      if (worker.left_out) notes.Add(LeftOutWords(worker));
-      if (!worker.gave_way.empty()) notes.Add(GaveWayWords(worker));
-    }
+    JudgeWorkers(record, certificate, matched_none, findings, notes);
     for (const HostCertificate& host : certificate.hosts) {
       if (std::string finding = FindingOf(host); !finding.empty()) findings.Add(std::move(finding));
       if (std::string note = NoteOf(host); !note.empty()) notes.Add(std::move(note));
     }
+    every_event_stored = certificate.findings.empty();
+    AddRemarks(certificate, findings, notes);
   }
   const std::string but_for = ButForWords(certificate);
   if (certificate.provisional) {
@@ -342,6 +362,10 @@ void PassVerdict(const CaptureRecord& record, Certificate& certificate) {
       certificate.verdict += fmt::format("; {} left some out to keep to the budget",
                                          Count(static_cast<size_t>(left_out), "worker"));
     }
+  } else if (every_event_stored) {
+    const size_t more = certificate.findings.size() - 1;
+    certificate.verdict = "every event is stored, but " + certificate.findings.front();
+    if (more > 0) certificate.verdict += fmt::format(" (and {})", Count(more, "more finding"));
   } else if (matched_none) {
     certificate.verdict = what + certificate.findings.front();
   } else {

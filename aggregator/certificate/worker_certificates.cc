@@ -49,6 +49,7 @@ class Drafts {
       draft.status = &status;
       draft.certificate.detail = status.detail;
       draft.certificate.events_read = status.events_read;
+      AddRemarks(status.remarks, draft.certificate.remarks);
     }
     for (const StreamRecord& stream : evidence.streams) {
       if (stream.identity.kind != StreamKind::kHost) AddStream(stream);
@@ -94,6 +95,8 @@ class Drafts {
     part.ended = stream.ended;
     part.gaps = stream.gaps_count;
     part.gaps_sum_ns = stream.gaps_sum_ns;
+    part.remarks = stream.remarks;
+    AddRemarks(stream.remarks, worker.remarks);
     worker.account.Add(part.account);
     AddLeftOut(stream.losses, worker.left_out);
     worker.gaps = AddSaturating(worker.gaps, stream.gaps_count);

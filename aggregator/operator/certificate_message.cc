@@ -32,6 +32,7 @@ void ToMessage(const StreamCertificate& stream, v1::StreamCertificate& message) 
   message.set_ended(stream.ended);
   message.set_gaps(stream.gaps);
   message.set_gaps_sum_ns(stream.gaps_sum_ns);
+  for (const Remark& remark : stream.remarks) ToProto(remark, message.add_remarks());
 }
 
 void ToMessage(const WorkerCertificate& worker, v1::WorkerCertificate& message) {
@@ -56,6 +57,7 @@ void ToMessage(const WorkerCertificate& worker, v1::WorkerCertificate& message) 
   }
   message.set_gaps(worker.gaps);
   message.set_gaps_sum_ns(worker.gaps_sum_ns);
+  for (const Remark& remark : worker.remarks) ToProto(remark, message.add_remarks());
   for (const StreamCertificate& stream : worker.streams) ToMessage(stream, *message.add_streams());
 }
 

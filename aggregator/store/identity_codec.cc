@@ -10,6 +10,9 @@ namespace {
 constexpr size_t kEvidenceBytesMin = 4;
 constexpr size_t kLossBytesMin = 7;
 constexpr size_t kKeyValueBytesMin = 2;
+constexpr size_t kRemarkBytesMin = 3;
+// Of any version: one that this version does not know is shown by its number.
+constexpr auto kRemarkKindMax = static_cast<RemarkKind>(79);
 
 }  // namespace
 
@@ -95,6 +98,25 @@ std::vector<Loss> ReadLosses(StoredBytesReader& in) {
     loss.detail = in.String();
   }
   return losses;
+}
+
+void WriteRemarks(const std::vector<Remark>& remarks, StoredBytesWriter& out) {
+  out.Uint(remarks.size());
+  for (const Remark& remark : remarks) {
+    out.Uint(static_cast<uint64_t>(remark.kind));
+    out.Uint(remark.count);
+    WriteStrings(remark.details, out);
+  }
+}
+
+std::vector<Remark> ReadRemarks(StoredBytesReader& in) {
+  std::vector<Remark> remarks(in.Count(kRemarkBytesMin));
+  for (Remark& remark : remarks) {
+    remark.kind = in.EnumUpTo(kRemarkKindMax);
+    remark.count = in.Uint();
+    remark.details = ReadStrings(in);
+  }
+  return remarks;
 }
 
 void WriteStrings(const std::vector<std::string>& strings, StoredBytesWriter& out) {

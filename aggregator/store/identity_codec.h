@@ -8,6 +8,7 @@
 #include "trace/ids.h"
 #include "trace/loss.h"
 #include "trace/rank_evidence.h"
+#include "trace/remark.h"
 
 // How the parts that several values of the store share are written: docs/formats/store.md,
 // "Shared parts".
@@ -24,6 +25,9 @@ std::vector<RankEvidence> ReadEvidence(StoredBytesReader& in);
 
 void WriteLosses(const std::vector<Loss>& losses, StoredBytesWriter& out);
 std::vector<Loss> ReadLosses(StoredBytesReader& in);
+
+void WriteRemarks(const std::vector<Remark>& remarks, StoredBytesWriter& out);
+std::vector<Remark> ReadRemarks(StoredBytesReader& in);
 
 void WriteStrings(const std::vector<std::string>& strings, StoredBytesWriter& out);
 std::vector<std::string> ReadStrings(StoredBytesReader& in);

@@ -11,8 +11,9 @@ namespace {
 constexpr uint64_t kAgentVersion = 1;
 constexpr uint64_t kWorkerVersion = 2;  // added the facts of the worker's job
 // 2 added how agents were away, workers that had no part, and the warnings of the end; 3 what
-// captures on demand ask for, how they began, and what came of each worker.
-constexpr uint64_t kCaptureVersion = 3;
+// captures on demand ask for, how they began, and the outcome of each worker; 4 the workers'
+// remarks.
+constexpr uint64_t kCaptureVersion = 4;
 
 // At least, each field having one.
 constexpr size_t kAgentPartBytesMin = 6;
@@ -246,6 +247,14 @@ absl::Status ReadAddedByVersion3(StoredBytesReader& in, CaptureRecord& record) {
   return absl::OkStatus();
 }
 
+void WriteAddedByVersion4(const CaptureRecord& record, StoredBytesWriter& out) {
+  for (const CaptureWorkerStatus& status : record.workers) WriteRemarks(status.remarks, out);
+}
+
+void ReadAddedByVersion4(StoredBytesReader& in, CaptureRecord& record) {
+  for (CaptureWorkerStatus& status : record.workers) status.remarks = ReadRemarks(in);
+}
+
 // A capture of version 1 that has ended told its agents that it was over.
 void GiveUpVanished(CaptureRecord& record) {
   for (CaptureAgentPart& part : record.agents) part.given_up = part.vanished;
@@ -301,6 +310,7 @@ std::string EncodeCaptureRecord(const CaptureRecord& record) {
   WriteStrings(record.warnings, out);
   WriteAddedByVersion2(record, out);
   WriteAddedByVersion3(record, out);
+  WriteAddedByVersion4(record, out);
   return out.Take();
 }
 
@@ -326,6 +336,7 @@ absl::StatusOr<CaptureRecord> DecodeCaptureRecord(const CaptureId& id, std::stri
     GiveUpVanished(record);
   }
   if (version >= 3) RETURN_IF_ERROR(ReadAddedByVersion3(in, record));
+  if (version >= 4) ReadAddedByVersion4(in, record);
   RETURN_IF_ERROR(CheckFinished(in, "capture", value.size()));
   return record;
 }

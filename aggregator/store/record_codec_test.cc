@@ -135,8 +135,8 @@ TEST(RecordCodec, StreamReadsBack) {
       value, [](const std::string& text) { return DecodeStreamRecord(3, text).status(); });
 }
 
-// What version 5 added, where it says nothing.
-constexpr size_t kAddedByStreamVersion5Bytes = 3;
+// What versions 5 and 6 added, where it is empty.
+constexpr size_t kAddedByStreamVersion5Bytes = 3 + 1;
 
 void WithoutVersion5(StreamRecord& record) {
   record.first_sequence = record.expired_chunks = record.expired_bytes = 0;
@@ -196,8 +196,8 @@ TEST(RecordCodec, StreamOfVersion4Reads) {
   EXPECT_EQ(*read, record);
 }
 
-// What version 3 added to a capture with one worker, where all of it says nothing.
-constexpr size_t kAddedByVersion3Bytes = 17 + 6 + 9;
+// What versions 3 and 4 added to a capture with one worker, where all of it is empty.
+constexpr size_t kAddedByVersion3Bytes = 17 + 6 + 9 + 1;
 
 CaptureRecord WithoutVersion3(CaptureRecord record) {
   CaptureSpec& spec = record.spec;

@@ -16,8 +16,8 @@ namespace neurontrace {
 namespace {
 
 // 2 added the account, captured and told, and the last canary. 3 added gaps, 4 the mark, 5 what has
-// expired.
-constexpr uint64_t kStreamVersion = 5;
+// expired, 6 the remarks.
+constexpr uint64_t kStreamVersion = 6;
 
 uint64_t LengthNs(const Loss& loss) {
   return loss.first_timestamp_ns == 0 || loss.last_timestamp_ns < loss.first_timestamp_ns
@@ -159,7 +159,13 @@ void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
     AddLoss(WithoutTimes(loss), told);
   }
   if (header.replaced && header.replaced->events > 0) Book(*header.replaced);
-  MergeEvidence(header.rank_evidence, evidence);
+  ReplaceRemarks(header.remarks, remarks);
+  if (remarks.size() > limits::kRemarksPerStreamMax) remarks.resize(limits::kRemarksPerStreamMax);
+  // The newest resolution counts, also where it withdraws a claim. A chunk that only reports what
+  // was lost on the way does not know the claims.
+  const bool knows_claims = header.event_count > 0 || !header.rank_evidence.empty() ||
+                            (header.end_of_stream && !header.replaced);
+  if (knows_claims) evidence = header.rank_evidence;
 }
 
 void MergeEvidence(const std::vector<RankEvidence>& more, std::vector<RankEvidence>& evidence) {
@@ -202,6 +208,7 @@ std::string EncodeStreamRecord(const StreamRecord& record) {
   out.Uint(record.first_sequence);
   out.Uint(record.expired_chunks);
   out.Uint(record.expired_bytes);
+  WriteRemarks(record.remarks, out);
   return out.Take();
 }
 
@@ -248,6 +255,7 @@ absl::StatusOr<StreamRecord> DecodeStreamRecord(uint32_t number, std::string_vie
     record.expired_chunks = in.Uint();
     record.expired_bytes = in.Uint();
   }
+  if (version >= 6) record.remarks = ReadRemarks(in);
   if (!in.Finished())
     return DataLoss("stream record {}: its {} bytes do not fit", number, value.size());
   return record;

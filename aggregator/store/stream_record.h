@@ -12,6 +12,7 @@
 #include "trace/ids.h"
 #include "trace/loss.h"
 #include "trace/rank_evidence.h"
+#include "trace/remark.h"
 #include "trace/stream_cursor.h"
 #include "trace/worker_info.h"
 
@@ -36,7 +37,7 @@ struct StreamRecord {
   uint64_t chunk_span_max_ns = 0;      // longest time from a chunk's first event to its last
   std::vector<Loss> losses;            // summed by place and reason
   std::vector<Loss> told;              // of these, what the producer itself found lost; no times
-  std::vector<RankEvidence> evidence;  // every different claim seen, best first
+  std::vector<RankEvidence> evidence;  // of the newest chunk, best first; empty: no claim
   uint64_t canary_realtime_ns = 0;     // when the last canary was sent; 0: none came
   uint64_t canary_sequence = 0;        // of that
   // Losses one by one, without words: of those that have times the longest, in the order of time.
@@ -50,6 +51,7 @@ struct StreamRecord {
   uint64_t first_sequence = 0;
   uint64_t expired_chunks = 0;
   uint64_t expired_bytes = 0;
+  std::vector<Remark> remarks;  // the newest of each kind
   // The job of the stream's worker, empty where unknown. Not stored here: CaptureReader::Streams
   // fills it in from what the worker's agent says.
   std::string job;

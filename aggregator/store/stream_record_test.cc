@@ -179,6 +179,49 @@ TEST(StreamRecord, NamesTheStoreWhereNobodySaysWhatIsGone) {
   EXPECT_EQ(record.losses[0].events, 7u);
 }
 
+// A claim that is withdrawn, because evidence that came late contradicts it, must not stay.
+TEST(StreamRecord, TheClaimsAreThoseOfTheNewestChunk) {
+  StreamRecord record;
+  ChunkHeader header = TestChunk(1, TestStream(0), 0).header;
+  header.rank_evidence = {{RankSource::kSlurm, 1, 8, "SLURM_PROCID=1"}};
+  record.Add(header, 100, {});
+  header.sequence = 1;
+  header.events_before = record.captured;
+  header.rank_evidence = {{RankSource::kCommunicator, 4, 8, "comm"}};
+  record.Add(header, 100, {});
+  ASSERT_EQ(record.evidence.size(), 1u);
+  EXPECT_EQ(record.evidence[0].worker_gid, 4);
+  // What an agent says of chunks that its disk lost has no claims, and takes none back.
+  ChunkHeader lost = header;
+  lost.sequence = 2;
+  lost.event_count = 0;
+  lost.events_before = record.captured;
+  lost.rank_evidence.clear();
+  record.Add(lost, 100, {});
+  EXPECT_EQ(record.evidence.size(), 1u);
+  header.sequence = 3;
+  header.events_before = record.captured;
+  header.rank_evidence.clear();
+  record.Add(header, 100, {});
+  EXPECT_TRUE(record.evidence.empty());
+}
+
+TEST(StreamRecord, KeepsTheNewestRemarkOfEachKind) {
+  StreamRecord record;
+  ChunkHeader header = TestChunk(1, TestStream(0), 0).header;
+  header.remarks = {{.kind = RemarkKind::kNoTime, .count = 1, .details = {"element 3"}}};
+  record.Add(header, 100, {});
+  header.sequence = 1;
+  header.events_before = record.captured;
+  header.remarks = {{.kind = RemarkKind::kNoTime, .count = 2, .details = {"element 3", "9"}},
+                    {.kind = RemarkKind::kOpenSpan, .count = 1, .details = {}}};
+  record.Add(header, 100, {});
+  EXPECT_EQ(record.remarks, header.remarks);
+  const auto decoded = DecodeStreamRecord(record.number, EncodeStreamRecord(record));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->remarks, header.remarks);
+}
+
 TEST(StreamRecord, BoundsItsEvidenceByDroppingTheWorst) {
   std::vector<RankEvidence> evidence;
   for (int64_t gid = 0; gid < limits::kRankEvidencePerStreamMax + 5; ++gid) {

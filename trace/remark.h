@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace neurontrace {
+
+// What a remark is about. Values are on the wire and in the store and equal those of
+// neurontrace.v1.RemarkKind: never change one. 1 to 39 are of framework files, 40 to 59 of ranks,
+// 60 to 79 of exports and the store.
+enum class RemarkKind : uint8_t {
+  kUnspecified = 0,
+  kDamagedElement = 1,   // an element or the rest of a file that is lost: the losses say how many
+  kNoTime = 2,           // an event without a usable time
+  kOddDuration = 3,      // an event whose duration is negative or beyond any range
+  kOpenSpan = 4,         // a span that begins and does not end
+  kEndWithoutBegin = 5,  // the end of a span that does not begin
+  kUnknownOrigin = 6,    // a file whose times count from a moment that it does not name
+  kFileChanged = 7,      // a file that changed while or after it was read
+  kFilePassedOver = 8,   // a file of the directory that was not read, with the reason
+  kTooManyFiles = 9,     // files beyond the limit of one capture
+  kSameContent = 10,     // a file with the content of another one, which counts once
+  kRankUnreadable = 11,  // a file whose rank cannot be read
+  kRankContradiction = 40,  // evidence of a rank that other evidence contradicts
+  kRankGuessed = 41,        // a rank that is a guess
+};
+
+// Something that has to be said about a stream, or about a worker's part in a capture, and that is
+// no loss of events. A plain value.
+struct Remark {
+  RemarkKind kind = RemarkKind::kUnspecified;
+  uint64_t count = 0;
+  // Where and why, for people: the first limits::kRemarkDetailsMax of them, each cut to
+  // limits::kRemarkDetailBytesMax. `count` has all of them.
+  std::vector<std::string> details;
+
+  friend bool operator==(const Remark&, const Remark&) = default;
+};
+
+// Adds `count` occurrences with one detail (which may be empty) to the remark of that kind.
+void AddRemark(RemarkKind kind, uint64_t count, std::string_view detail,
+               std::vector<Remark>& remarks);
+// Adds the counts and details of `more` to `sums`, kind by kind. Counts saturate, as they may come
+// from a hostile producer.
+void AddRemarks(std::span<const Remark> more, std::vector<Remark>& sums);
+// Replaces each remark by the one of the same kind in `newer`; a count of 0 removes it.
+void ReplaceRemarks(std::span<const Remark> newer, std::vector<Remark>& remarks);
+
+// What is said of each kind. The one table of kinds: unknown ones have no row.
+struct RemarkKindRow {
+  RemarkKind kind;
+  std::string_view name;  // "no_time": in JSON and metrics
+  std::string_view one;   // "event has no usable time", after the count 1
+  std::string_view many;  // "events have no usable time", after any other count
+  // Whether it speaks against a capture's completeness: the certificate counts it as a finding and
+  // commands end with exit code 3. Otherwise it is a note.
+  bool is_finding;
+};
+std::span<const RemarkKindRow> RemarkKinds();
+const RemarkKindRow* FindRemarkKind(RemarkKind kind);
+
+// "3 events have no usable time (element 7 of x.json: no "ts"; …)".
+std::string Describe(const Remark& remark);
+
+}  // namespace neurontrace

@@ -11,7 +11,7 @@ namespace neurontrace::cli {
 namespace {
 
 // The lowest that the tap is built for, whatever it is built on.
-constexpr int kGlibcMinorMin = 34;
+constexpr int kGlibcMinorMin = 17;
 
 // What the tap cannot do without.
 constexpr const char* kFunctionsNeeded[] = {
@@ -46,7 +46,7 @@ Finding CheckTapGlibc(HostView& host, const ElfFile& elf) {
   if (here.empty()) {
     finding.severity = Severity::kBroken;
     finding.what = "this machine's C library is not glibc, and the tap needs it";
-    finding.fix = "run workers in an image of a distribution with glibc 2.34 or later";
+    finding.fix = "run workers in an image of a distribution with glibc 2.17 or later";
   } else if (MinorOfGlibc(here) < needed) {
     finding.severity = Severity::kBroken;
     finding.what = fmt::format("this machine has {}, the tap needs 2.{}", here, needed);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tap/nrt_library.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
+
+#include "tap/old_glibc.h"
 
 namespace neurontrace {
 
@@ -46,6 +47,7 @@ void FreeEventTypes(const NrtLibrary& library, const char** types, size_t count)
 }
 
 void* FindNrtSymbol(const char* name) {
+  if (!HasLoader()) return nullptr;
   void* address = dlsym(RTLD_NEXT, name);
   if (address != nullptr && !IsOurs(address)) return address;
   void* handle = dlopen("libnrt.so.1", RTLD_NOLOAD | RTLD_LAZY);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace neurontrace {
@@ -16,10 +17,13 @@ namespace {
 constexpr unsigned kMfdNoexecSeal = 0x0008;  // since Linux 6.3; older kernels say EINVAL
 
 int CreateMemfd() {
+  // Without glibc's function, which is not there before 2.27.
+  const auto create = [](unsigned flags) {
+    return static_cast<int>(syscall(SYS_memfd_create, "neurontrace_tap", flags));
+  };
   const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  int fd = memfd_create("neurontrace_tap", flags | kMfdNoexecSeal);
-  if (fd < 0 && errno == EINVAL) fd = memfd_create("neurontrace_tap", flags);
-  return fd;
+  const int fd = create(flags | kMfdNoexecSeal);
+  return fd < 0 && errno == EINVAL ? create(flags) : fd;
 }
 
 void FillHeader(TapBufferHeader* header, uint64_t ring_bytes, uint64_t realtime_ns) {

@@ -5,11 +5,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <new>
 
 #include "tap/environment_facts.h"
+#include "tap/old_glibc.h"
 #include "tap/pthread_lock.h"
 
 namespace neurontrace {
@@ -85,6 +88,7 @@ void WorkerTap::OnForkedChild() {
 
 void* WorkerTap::ThreadMain(void* self) {
   auto* tap = static_cast<WorkerTap*>(self);
+  prctl(PR_SET_NAME, "neurontrace");
   tap->gate_.ThreadRuns();
   tap->tap_ = new (tap_memory) Tap;
   if (tap->tap_->Open(&tap->gate_, &tap->worker_facts_, &tap->library_, &kSystemTapClock,
@@ -105,29 +109,29 @@ void WorkerTap::StartThread() {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, kThreadStackBytes);
-  // The application's signals are none of this thread's business.
+  if (HasThreads()) pthread_attr_setstacksize(&attributes, kThreadStackBytes);
+  // The application's signals are none of this thread's business. On Linux sigprocmask sets the
+  // mask of the calling thread alone, and glibc has had it in libc all along.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  sigprocmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
   gate_.ThreadStarting();
-  int error = pthread_create(&thread, &attributes, &ThreadMain, this);
-  if (error != 0) {
+  int error = HasThreads() ? pthread_create(&thread, &attributes, &ThreadMain, this) : ENOSYS;
+  if (error != 0 && HasThreads()) {
     // Libraries with much static thread-local storage can make any chosen stack too small.
     pthread_attr_destroy(&attributes);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     error = pthread_create(&thread, &attributes, &ThreadMain, this);
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
   if (error != 0) {
     gate_.ThreadEnded();
     return;
   }
-  pthread_setname_np(thread, "neurontrace");
   if (!fork_handled_) {
     fork_handled_ = true;
     pthread_atfork(nullptr, nullptr, &HandleForkedChild);

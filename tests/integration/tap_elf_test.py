@@ -15,7 +15,16 @@ INTERPOSED = {
 # For hosts whose calls cannot be interposed; see docs/tap.md.
 FOR_HOSTS = {"neurontrace_tap_runtime_initialized", "neurontrace_tap_runtime_closing", "neurontrace_tap_version"}
 NEEDED = {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-GLIBC_MAX = (2, 34)
+# CentOS 7's, and the first that glibc has for aarch64: every container that runs can load the tap.
+GLIBC_MAX = (2, 17)
+# In libdl and libpthread before glibc 2.34: weak, so that a program that needs neither of them starts with the tap.
+MOVED_INTO_LIBC = {"dladdr", "dlclose", "dlopen", "dlsym", "pthread_attr_setstacksize", "pthread_create"}
+# What libc.so.6 of glibc 2.17 has of libpthread.
+PTHREAD_IN_OLD_LIBC = {
+    "pthread_attr_destroy", "pthread_attr_init", "pthread_attr_setdetachstate", "pthread_cond_broadcast",
+    "pthread_cond_timedwait", "pthread_cond_wait", "pthread_equal", "pthread_mutex_lock", "pthread_mutex_unlock",
+    "pthread_self",
+}
 
 
 def run(*command):
@@ -50,6 +59,17 @@ class Elf(unittest.TestCase):
                     for text in re.findall(r"GLIBC_([0-9.]+)", run("objdump", "-T", LIBRARY))}
         self.assertTrue(versions)
         self.assertLessEqual(max(versions), GLIBC_MAX)
+
+    def test_needs_no_more_of_libdl_and_libpthread_than_a_process_has(self):
+        bindings = {}
+        for line in run("readelf", "-W", "--dyn-syms", LIBRARY).splitlines():
+            match = re.match(r"\s*[0-9]+: .* (GLOBAL|WEAK) +\S+ +UND ([A-Za-z0-9_]+)", line)
+            if match:
+                bindings[match[2]] = match[1]
+        self.assertEqual({name for name in bindings if name in MOVED_INTO_LIBC}, MOVED_INTO_LIBC)
+        strong = {name for name, binding in bindings.items()
+                  if name.startswith(("dl", "pthread_", "sem_")) and binding == "GLOBAL"}
+        self.assertLessEqual(strong, PTHREAD_IN_OLD_LIBC)
 
     def test_has_no_cxx_symbol_left_open(self):
         undefined = [name for section, name in self.symbols if section == "UND"]

@@ -17,7 +17,7 @@ from fleet import Process, wait_until
 BUILD = Path(os.environ["NT_BUILD_DIR"])
 PACKAGES = Path(os.environ["NT_PACKAGES_DIR"])
 PROGRAMS = ("neurontrace", "neurontrace-agent", "neurontrace-aggregator")
-TAP_GLIBC_MAX = (2, 34)  # Amazon Linux 2023's
+TAP_GLIBC_MAX = (2, 17)  # every distribution's that containers run
 KERNEL_MAX = (5, 10)  # the oldest that instances run
 # Of an archive at /opt/neurontrace, in a mount namespace that ends with the shell.
 EMPTY_ROOT = """set -e

@@ -12,7 +12,7 @@
 namespace neurontrace {
 namespace {
 
-StreamDescription Describe(StreamRecord record) {
+StreamDescription DescriptionOf(StreamRecord record) {
   StreamDescription stream;
   stream.number = record.number;
   stream.identity = std::move(record.identity);
@@ -57,7 +57,7 @@ absl::StatusOr<CaptureDescription> StoreChunkSource::Describe() {
                           record_.end_warnings.end());
   ASSIGN_OR_RETURN(std::vector<StreamRecord> streams, reader_.Streams());
   for (StreamRecord& stream : streams) {
-    capture.streams.push_back(neurontrace::Describe(std::move(stream)));
+    capture.streams.push_back(DescriptionOf(std::move(stream)));
   }
   return capture;
 }

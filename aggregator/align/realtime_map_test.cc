@@ -7,7 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 
 namespace neurontrace {
 namespace {
@@ -22,14 +24,16 @@ constexpr uint64_t kMapReference = 1'750'000'000'000'000'000;
 struct World {
   int64_t step_ns = 0;
   double fast_slew_s = 0;
+  bool slews_quietly = true;
 
   uint64_t RealtimeAt(uint64_t raw) const {
-    const double s = static_cast<double>(raw - kRaw) * 1e-9;
+    const double s = static_cast<double>(static_cast<int64_t>(raw - kRaw)) * 1e-9;
     const double slewed = std::clamp(s - 20, 0.0, 16.0);
     const double fast = fast_slew_s == 0 ? 0 : 83'333e3 * std::clamp(s - fast_slew_s, 0.0, 0.096);
     const int64_t step = s >= 50.03 ? step_ns : 0;
     return kRealtime + (raw - kRaw) +
-           static_cast<uint64_t>(std::llround(10e3 * s + 500e3 * slewed + fast) + step);
+           static_cast<uint64_t>(
+               std::llround(10e3 * s + (slews_quietly ? 500e3 * slewed : 0) + fast) + step);
   }
   uint64_t ReferenceAt(uint64_t raw) const { return kMapReference + (raw - kRaw); }
 
@@ -61,7 +65,8 @@ double Minus(uint64_t a, uint64_t b) { return static_cast<double>(static_cast<in
 void ExpectHolds(const World& world, const ClockMap& map) {
   uint64_t last = 0;
   uint64_t last_stamp = 0;
-  for (uint64_t raw = kRaw; raw < kRaw + 60 * kNsPerSecond; raw += 7'654'321) {
+  // Behind the model's begin by what a reading can be off.
+  for (uint64_t raw = kRaw + 1'000'000; raw < kRaw + 60 * kNsPerSecond; raw += 7'654'321) {
     const uint64_t stamp = world.RealtimeAt(raw);
     const uint64_t mapped = map.ToReference(stamp);
     const auto bound = map.ErrorBoundNs(stamp);
@@ -101,6 +106,64 @@ TEST(RealtimeMapTest, HoldsThroughAFastSlewWhereverItsSnapshotsAre) {
           << ms;
     }
     EXPECT_LT(*map.ErrorBoundNs(world.RealtimeAt(kRaw + 45 * kNsPerSecond)), 600u);
+  }
+}
+
+// Snapshots once a second, as an agent keeps them, on a host whose processors are busy: of
+// `preempted` in a hundred readings the thread was preempted for up to a millisecond, anywhere in
+// the reading. Each is honest: REALTIME was what it says at some moment of it. The outermost two
+// are not preempted: behind the last good reading a slew may begin, and no bound can be the usual
+// one.
+std::vector<ClockSnapshot> BusySnapshots(const World& world, int preempted, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto up_to = [&](uint64_t most) { return random() % (most + 1); };
+  std::vector<ClockSnapshot> snapshots;
+  for (uint64_t raw = kRaw - kNsPerSecond; raw <= kRaw + 61 * kNsPerSecond; raw += kNsPerSecond) {
+    const bool is_outermost = raw < kRaw || raw > kRaw + 60 * kNsPerSecond;
+    const bool is_preempted = !is_outermost && up_to(99) < static_cast<uint64_t>(preempted);
+    const uint64_t length = is_preempted ? 10'000 + up_to(990'000) : 60 + up_to(100);
+    const uint64_t begin = raw - length / 2;
+    const uint64_t when = begin + up_to(length);
+    snapshots.push_back({.raw_begin_ns = begin,
+                         .raw_end_ns = begin + length,
+                         .realtime_ns = world.RealtimeAt(when)});
+  }
+  return snapshots;
+}
+
+// The greatest bound, but for the outermost seconds, whose lines have one neighbour.
+uint64_t WorstBoundNs(const World& world, const ClockMap& map) {
+  uint64_t worst = 0;
+  for (uint64_t ms = 3'000; ms < 57'000; ms += 7) {
+    worst = std::max(worst, map.ErrorBoundNs(world.RealtimeAt(kRaw + ms * 1'000'000)).value());
+  }
+  return worst;
+}
+
+TEST(RealtimeMapTest, ABusyHostHasBoundsUpToTenTimesTheUsualOne) {
+  World world;
+  world.slews_quietly = false;
+  const uint64_t usual =
+      WorstBoundNs(world, RealtimeMapOf(world.Model(), BusySnapshots(world, 0, 1), {}));
+  EXPECT_LT(usual, 2'000u);
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    const int preempted = static_cast<int>(seed % 21);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", preempted " << preempted << " %");
+    const ClockMap map = RealtimeMapOf(world.Model(), BusySnapshots(world, preempted, seed), {});
+    ExpectHolds(world, map);
+    ASSERT_LE(WorstBoundNs(world, map), 10 * usual);
+  }
+}
+
+// A slew is no preempted reading: the bounds hold through it on a busy host, too.
+TEST(RealtimeMapTest, ABusyHostHidesNoSlew) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    World world;
+    world.fast_slew_s = seed % 4 == 0 ? 0 : 5 + 0.237 * static_cast<double>(seed);
+    ExpectHolds(world, RealtimeMapOf(world.Model(), BusySnapshots(world, 25, seed), {}));
+    const World step{seed % 2 == 0 ? 7'000'000 : -7'000'000};
+    ExpectHolds(step, RealtimeMapOf(step.Model(), BusySnapshots(step, 25, seed), step.Events()));
   }
 }
 

@@ -21,6 +21,13 @@ constexpr double kLineToleranceNs = 100;
 constexpr size_t kLineSnapshotsMax = 64;
 constexpr double kBentNs = 1'000;
 constexpr uint64_t kReachNs = 3'600'000'000'000;
+// A reading is wide, as its thread was preempted, if it took much longer than the best of those
+// around it.
+constexpr uint64_t kWideHalfNsMin = 2'000;
+constexpr uint64_t kWideTimes = 3;
+constexpr size_t kWideNeighbours = 8;
+// No gap that wide readings leave is longer: rates are known to within kSameRate only.
+constexpr uint64_t kWideGapNsMax = 8'000'000'000;
 
 // REALTIME was `realtime_ns` when raw was within `half_ns` of `raw_ns`.
 struct SnapshotTie {
@@ -54,6 +61,41 @@ std::vector<SnapshotTie> ReadTies(std::span<const ClockSnapshot> snapshots) {
   return ties;
 }
 
+// Whether `tie` lies on the line from one to the other, as far as its reading can tell.
+bool IsOnLine(const SnapshotTie& from, const SnapshotTie& tie, const SnapshotTie& to) {
+  const double elapsed = Between(from.raw_ns, tie.raw_ns);
+  const double beside =
+      Between(from.realtime_ns, tie.realtime_ns) - elapsed - elapsed * Rate(from, to);
+  return std::abs(beside) <= static_cast<double>(tie.half_ns + from.half_ns + to.half_ns);
+}
+
+bool IsWide(std::span<const SnapshotTie> ties, size_t i) {
+  const size_t begin = i - std::min(i, kWideNeighbours);
+  const size_t end = std::min(ties.size(), i + kWideNeighbours + 1);
+  uint64_t best = UINT64_MAX;
+  for (size_t k = begin; k < end; ++k) best = std::min(best, ties[k].half_ns);
+  return ties[i].half_ns > std::max(kWideHalfNsMin, kWideTimes * best);
+}
+
+// Drops wide readings that only repeat, less well, what those around them say. A reading that shows
+// a slew or a step stays, however wide; so do the outermost ones.
+std::vector<SnapshotTie> WithoutWide(std::span<const SnapshotTie> ties) {
+  std::vector<SnapshotTie> kept;
+  size_t next = 0;  // the first behind i that is not wide
+  for (size_t i = 0; i < ties.size(); ++i) {
+    const bool is_outermost = i == 0 || i + 1 == ties.size();
+    if (!is_outermost && IsWide(ties, i)) {
+      next = std::max(next, i + 1);
+      while (next + 1 < ties.size() && IsWide(ties, next)) ++next;
+      const SnapshotTie& before = kept.back();
+      const bool is_near = ties[next].raw_ns - before.raw_ns <= kWideGapNsMax;
+      if (is_near && IsOnLine(before, ties[i], ties[next])) continue;
+    }
+    kept.push_back(ties[i]);
+  }
+  return kept;
+}
+
 // Ties of one chain, and how far beyond them it may go.
 class ChainMaker {
  public:
@@ -67,6 +109,10 @@ class ChainMaker {
   double NoiseAfter(size_t i) const {
     return static_cast<double>(ties_[i].half_ns + ties_[i + 1].half_ns) /
            Between(ties_[i].raw_ns, ties_[i + 1].raw_ns);
+  }
+  // Of the readings that the rates beside that one are made of.
+  double NoiseAround(size_t i) const {
+    return std::max(i > 0 ? NoiseAfter(i - 1) : 0, i + 2 < ties_.size() ? NoiseAfter(i + 1) : 0);
   }
   double SagAfter(size_t i) const;
   double OffLine(size_t first, size_t last) const;
@@ -82,23 +128,25 @@ class ChainMaker {
 // beyond those before, between and after. A rate between that is beyond both neighbours' shows a
 // slew that began and ended there, and was faster still. Where a fast slew begins between these
 // ties and ends between the next, each rate is of a part of it, and the slew itself beyond both; it
-// can have been ahead or back, as any of the rates may be the usual one.
+// can have been ahead or back, as any of the rates may be the usual one. Rates differ only where
+// they do so beyond the noise of both: a reading that was preempted makes one rate too high and the
+// next one too low, and is no slew.
 double ChainMaker::SagAfter(size_t i) const {
   const double rate = RateAfter(i);
   const double noise = NoiseAfter(i) + kSameRate;
   double low = rate;
   double high = rate;
   if (ties_.size() > 2) {
-    const double one = i > 0 ? RateAfter(i - 1) : RateAfter(i + 1);
-    const double other = i + 2 < ties_.size() ? RateAfter(i + 1) : one;
-    low = std::min(one, other);
-    high = std::max(one, other);
+    const size_t one = i > 0 ? i - 1 : i + 1;
+    const size_t other = i + 2 < ties_.size() ? i + 1 : one;
+    low = std::min(RateAfter(one) - NoiseAfter(one), RateAfter(other) - NoiseAfter(other));
+    high = std::max(RateAfter(one) + NoiseAfter(one), RateAfter(other) + NoiseAfter(other));
   }
   const auto peak = [](double beyond) { return beyond > kQuietSlew ? kSlewMost : kQuietSlew; };
   const bool is_beyond = rate > high + kQuietSlew || rate < low - kQuietSlew;
   const double least = std::min(low, rate);
   const double most = std::max(high, rate);
-  if (!is_beyond && most - least > kQuietSlew + 2 * noise) {
+  if (!is_beyond && most - least > kQuietSlew + 2 * std::max(noise, NoiseAround(i))) {
     high = least + kSlewMost;
     low = most - kSlewMost;
   }
@@ -180,6 +228,14 @@ SnapshotChain ChainMaker::Run() {
   return chain;
 }
 
+// How far the line beyond an outermost tie can be off at `raw_ns`. Where a step ends it, the line
+// meets the stamp of the step that much too early or too late, so that it has to go on as far: no
+// stamp may be on neither side.
+uint64_t ReachDoubtNs(const SnapshotTie& outermost, uint64_t raw_ns) {
+  const double distance = std::abs(Between(outermost.raw_ns, raw_ns));
+  return outermost.half_ns + static_cast<uint64_t>(std::ceil(2 * kQuietSlew * distance));
+}
+
 struct Step {
   uint64_t raw_begin_ns = 0;
   uint64_t raw_end_ns = 0;
@@ -206,7 +262,7 @@ bool FindStep(const SnapshotTie& a, const SnapshotTie& b, const ToldSteps& told,
 
 std::vector<SnapshotChain> ChainsOf(std::span<const ClockSnapshot> snapshots,
                                     std::span<const ClockEvent> events) {
-  const std::vector<SnapshotTie> ties = ReadTies(snapshots);
+  const std::vector<SnapshotTie> ties = WithoutWide(ReadTies(snapshots));
   const ToldSteps told(events);
   std::vector<SnapshotChain> chains;
   size_t begin = 0;
@@ -215,11 +271,14 @@ std::vector<SnapshotChain> ChainsOf(std::span<const ClockSnapshot> snapshots,
     Step step;
     const bool is_last = i + 1 == ties.size();
     if (!is_last && !FindStep(ties[i], ties[i + 1], told, step)) continue;
-    const uint64_t raw_end_ns = is_last ? UINT64_MAX : step.raw_end_ns;
+    const uint64_t raw_end_ns =
+        is_last ? UINT64_MAX : step.raw_end_ns + ReachDoubtNs(ties[i], step.raw_end_ns);
     const std::span<const SnapshotTie> own(ties.data() + begin, i + 1 - begin);
     chains.push_back(ChainMaker(own, raw_begin_ns, raw_end_ns).Run());
     begin = i + 1;
-    raw_begin_ns = step.raw_begin_ns;
+    if (!is_last) {
+      raw_begin_ns = step.raw_begin_ns - ReachDoubtNs(ties[begin], step.raw_begin_ns);
+    }
   }
   return chains;
 }

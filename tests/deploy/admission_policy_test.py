@@ -61,6 +61,16 @@ class AdmissionPolicyTest(ChartCase):
                          {"neurontrace-tap": ("/opt/neurontrace", True), "neurontrace-socket": ("/run/neurontrace", True)})
         self.assertEqual(made["spec"]["securityContext"]["supplementalGroups"], [9400])
 
+    def test_namespaces_with_claims_get_these_and_others_the_directories(self):
+        self.use({"injection": {"admissionPolicy": {"enabled": True}, "claims": {"namespaces": ["team-a"]}}})
+        other = pod()
+        other["metadata"]["namespace"] = "team-b"
+        claims, directories = self.apply(pod(), other)
+        self.assertEqual({volume["name"]: volume["persistentVolumeClaim"] for volume in claims["spec"]["volumes"]},
+                         {name: {"claimName": name, "readOnly": True} for name in ("neurontrace-tap", "neurontrace-socket")})
+        self.assertTrue(all("hostPath" in volume for volume in directories["spec"]["volumes"]))
+        self.assertEqual(claims["spec"]["containers"], directories["spec"]["containers"])
+
     def test_others_stay_as_they_are(self):
         others = [pod(annotations={}), pod(annotations={"neurontrace/inject": "false"})]
         for before, made in zip(others, self.apply(*copy.deepcopy(others))):

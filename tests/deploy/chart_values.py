@@ -56,12 +56,13 @@ MATRIX = {
     "ipv6": {"listenAddress": "[::]"},
     # Where there is no package yaml nothing is rendered.
     "load-balancer": yaml.safe_load((CHART / "examples" / "values" / "load_balancer.yaml").read_text(encoding="utf-8")) if yaml else {},
+    "claims": {"injection": {"admissionPolicy": {"enabled": True}, "claims": {"namespaces": ["team-a", "team-b"]}}},
     "names": {"nameOverride": "traces", "fullnameOverride": "nt", "namespaceOverride": "elsewhere"},
 }
 # What is refused, and the value that the words have to name.
 REFUSED = {
-    "tls.certManager.enabled": {"tls": {"certManager": {"enabled": False}}},
     "tls.secrets.agent": merged(GIVEN, {"tls": {"secrets": {"agent": ""}}}),
+    "tls.secrets.aggregator": merged(GIVEN, {"tls": {"secrets": {"aggregator": ""}}}),
     "insecure=true": {"tls": {"enabled": False}},
     "insecure: true": {"insecure": True},
     "exclude each other": {"tls": {"secrets": {"agent": "agent-tls"}}},

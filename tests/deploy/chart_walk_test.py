@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs with the options that the chart gives them and the certificates that its README has people make, as processes of
 this machine: mounts are directories, the aggregator's Service is a port of loopback, and a worker has the example's variables."""
+import base64
 import json
 import os
 import pathlib
@@ -26,12 +27,16 @@ class ChartWalkTest(ChartCase):
     def setUp(self):
         super().setUp()
         self.build = pathlib.Path(os.environ["NT_BUILD_DIR"])
-        _, self.commands, tls = blocks(CHART / "README.md", "Install")
+        self.secrets = {}
+
+    def follow_the_readme(self):
+        """Makes certificates and secrets with the commands of the chart's README."""
+        self.mine = ("ca.pem", "alice.pem", "alice.key")
+        _, _, self.commands, tls = blocks(CHART / "README.md", "Install")
         self.values = merged(VALUES, yaml.safe_load(tls))
         authority = blocks(ROOT / "docs" / "security.md", "Setting it up")[0].split("issue aggregator")[0]
         issue = self.commands.split("kubectl")[0]
         subprocess.run(["bash", "-euc", authority + issue], cwd=self.dir, check=True, capture_output=True)
-        self.secrets = {}
         for name, rest in re.findall(r"create secret generic (\S+) (.*?)(?=kubectl|\Z)", self.commands, re.S):
             self.secrets[name] = self.dir / name
             self.secrets[name].mkdir()
@@ -63,7 +68,8 @@ class ChartWalkTest(ChartCase):
 
     def neurontrace(self, *words):
         """As the README has a person call it."""
-        environment = {"NEURONTRACE_TLS_CA": "ca.pem", "NEURONTRACE_TLS_CERT": "alice.pem", "NEURONTRACE_TLS_KEY": "alice.key",
+        ca, certificate, key = self.mine
+        environment = {"NEURONTRACE_TLS_CA": str(ca), "NEURONTRACE_TLS_CERT": str(certificate), "NEURONTRACE_TLS_KEY": str(key),
                        "NEURONTRACE_AGGREGATOR": self.forwarded}
         done = subprocess.run([self.build / "bin" / "neurontrace", *words], cwd=self.dir, capture_output=True, text=True,
                               timeout=120, check=False, stdin=subprocess.DEVNULL,
@@ -72,7 +78,27 @@ class ChartWalkTest(ChartCase):
         return done.stdout
 
     def test_the_first_capture(self):
-        things = self.things(merged({"tls": {"certManager": {"enabled": False}}}, self.values))
+        self.follow_the_readme()
+        self.walk(self.things(merged({"tls": {"certManager": {"enabled": False}}}, self.values)))
+
+    def test_the_first_capture_with_certificates_that_the_chart_makes(self):
+        done = self.helm("template", values={name: value for name, value in VALUES.items() if name != "image"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        things = self.parse(done.stdout)
+        for (kind, name), thing in things.items():
+            if kind != "Secret":
+                continue
+            self.secrets[name] = self.dir / name
+            self.secrets[name].mkdir()
+            files = {file: base64.b64decode(text) for file, text in thing.get("data", {}).items()}
+            files.update({file: text.encode() for file, text in thing.get("stringData", {}).items()})
+            for file, content in files.items():
+                (self.secrets[name] / file).write_bytes(content)
+                (self.secrets[name] / file).chmod(0o600)
+        self.mine = tuple(self.secrets["neurontrace-operator-tls"] / file for file in ("ca.crt", "tls.crt", "tls.key"))
+        self.walk(things)
+
+    def walk(self, things):
         aggregator, _ = self.start(things["StatefulSet", "neurontrace-aggregator"], listen="127.0.0.1:0",
                                    health_address="127.0.0.1:0")
         port = int(re.search(r"127\.0\.0\.1:(\d+)", aggregator.wait_for_line("listening on"))[1])

@@ -254,7 +254,8 @@ class ManifestTest(ChartCase):
         terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
         self.assertEqual([term["matchExpressions"][0]["key"] for term in terms],
                          ["neuron.amazonaws.com/present", "node.kubernetes.io/instance-type"])
-        self.assertIn({"key": "aws.amazon.com/neuron", "operator": "Exists", "effect": "NoSchedule"}, spec["tolerations"])
+        # Whatever taint keeps other pods away from these nodes.
+        self.assertEqual(spec["tolerations"], [{"operator": "Exists"}])
         own = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}
         changed = pod_of(self.things({"agent": {"affinity": own}})["DaemonSet", "neurontrace-agent"])["spec"]
         self.assertEqual(changed["affinity"], own)
@@ -267,6 +268,59 @@ class ManifestTest(ChartCase):
         self.assertIn("localhost", aggregator["dnsNames"])
         self.assertEqual(things["Certificate", "neurontrace-agent"]["spec"]["uris"], ["neurontrace:agent"])
         self.assertEqual(things["Certificate", "neurontrace-operator"]["spec"]["uris"], ["neurontrace:operator"])
+
+    def test_no_values_are_needed(self):
+        done = self.helm("template")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        things = self.parse(done.stdout)
+        self.check_encryption("no values", things)
+        self.check_mounts("no values", things)
+        self.assertEqual(self.find_faults({"no-values": done.stdout}), "")
+        names = {name for kind, name in things if kind == "Secret"}
+        self.assertEqual(names, {"neurontrace-ca", "neurontrace-aggregator-tls", "neurontrace-agent-tls", "neurontrace-operator-tls",
+                                 "neurontrace-aggregator-access"})
+
+    def test_rules_that_are_given_are_added_to_those_of_the_charts_own_certificates(self):
+        done = self.helm("template", values={"aggregator": {"access": "[alice]\ncertificate = cn:alice\nrole = admin\n"}})
+        text = self.parse(done.stdout)["Secret", "neurontrace-aggregator-access"]["stringData"]["access.ini"]
+        self.assertEqual(re.findall(r"(?m)^\[(.*)\]$", text), ["neurontrace-agents", "neurontrace-operator", "alice"])
+
+    def own_secrets(self, values, kept):
+        """The secrets of certificates that an upgrade makes where `kept` are in the cluster."""
+        chart = self.dir / "own"
+        if not chart.exists():
+            subprocess.run(["cp", "-rL", CHART, chart], check=True)
+            (chart / "values.schema.json").unlink()
+            template = chart / "templates" / "own_certificates.yaml"
+            text = template.read_text(encoding="utf-8")
+            self.assertEqual(text.count('lookup "v1" "Secret" $namespace'), 2)
+            template.write_text(text.replace('lookup "v1" "Secret" $namespace', "get (default dict $.Values.kept)"), encoding="utf-8")
+        done = self.helm("template", values={**values, "kept": kept}, chart=chart)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {name: thing for (kind, name), thing in self.parse(done.stdout).items() if kind == "Secret" and "data" in thing}
+
+    def test_an_upgrade_keeps_the_charts_own_certificates(self):
+        first = self.own_secrets({}, {})
+        self.assertEqual(len(first), 4)
+        self.assertEqual(self.own_secrets({}, first), first)
+        more = self.own_secrets({"tls": {"own": {"aggregatorDnsNames": ["traces.example.com"]}}}, first)
+        changed = {name for name in first if more[name]["data"] != first[name]["data"]}
+        self.assertEqual(changed, {"neurontrace-aggregator-tls"})
+        first["neurontrace-agent-tls"]["metadata"]["annotations"]["neurontrace/ends-at"] = "1790000000"
+        renewed = self.own_secrets({}, first)
+        changed = {name for name in first if renewed[name]["data"] != first[name]["data"]}
+        self.assertEqual(changed, {"neurontrace-agent-tls"})
+        self.assertGreater(int(renewed["neurontrace-agent-tls"]["metadata"]["annotations"]["neurontrace/ends-at"]), 1900000000)
+
+    def test_namespaces_that_allow_no_host_paths_get_claims(self):
+        things = self.things({"injection": {"claims": {"namespaces": ["team-a"]}}})
+        for what, path in ("tap", "/var/lib/neurontrace/tap"), ("socket", "/run/neurontrace"):
+            claim = things["PersistentVolumeClaim", f"neurontrace-{what}"]
+            volume = things["PersistentVolume", claim["spec"]["volumeName"]]
+            self.assertEqual(claim["metadata"]["namespace"], "team-a")
+            self.assertEqual(volume["spec"]["hostPath"]["path"], path)
+            self.assertEqual(volume["spec"]["claimRef"], {"namespace": "team-a", "name": f"neurontrace-{what}"})
+            self.assertEqual(volume["spec"]["accessModes"], claim["spec"]["accessModes"])
 
     def test_a_load_balancer_has_both_protocols_and_is_let_in(self):
         things = self.things(MATRIX["load-balancer"])

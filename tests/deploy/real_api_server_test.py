@@ -126,7 +126,8 @@ class WalkTest(ClusterCase):
         self.addCleanup(kubelets.__exit__)
 
     def test_with_cert_manager(self):
-        self.type(blocks(CHART / "README.md", "Install")[0])
+        namespace, with_cert_manager = blocks(CHART / "README.md", "Install")[:2]
+        self.type(namespace.split("helm install")[0] + with_cert_manager + self.rollouts())
         self.assertEqual({pod["spec"]["nodeName"] for pod in self.pods() if "-agent-" in pod["metadata"]["name"]},
                          {"labelled", "typed"})
         self.issue_certificates()
@@ -158,11 +159,26 @@ class WalkTest(ClusterCase):
         text = blocks(ROOT / "docs" / "security.md", "Setting it up")[0]
         return "issue() {" + text.split("issue() {")[1].split("\n}\n")[0] + "\n}\n"
 
+    @staticmethod
+    def rollouts():
+        lines = blocks(CHART / "README.md", "Install")[0].splitlines()
+        return "".join(line + "\n" for line in lines if "rollout" in line)
+
+    def test_with_no_values(self):
+        self.type(blocks(CHART / "README.md", "Install")[0])
+        names = ("neurontrace-ca", "neurontrace-aggregator-tls", "neurontrace-agent-tls", "neurontrace-operator-tls")
+        secrets = {name: self.secret(name) for name in names}
+        self.type("helm upgrade neurontrace deploy/helm/neurontrace --namespace neurontrace --set agent.logLevel=debug\n" + self.rollouts())
+        self.assertEqual({name: self.secret(name) for name in names}, secrets)
+
+    def secret(self, name):
+        return self.plane.request("GET", f"/api/v1/namespaces/neurontrace/secrets/{name}")["data"]
+
     def upgrade(self, policy):
         name = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/neurontrace-neurontrace"
         self.type(policy)
         self.assertTrue(self.plane.exists(name))
-        rollouts = "".join(line + "\n" for line in blocks(CHART / "README.md", "Install")[0].splitlines() if "rollout" in line)
+        rollouts = self.rollouts()
         # Pods of another version take the place of these, one node after the other.
         old = {pod["metadata"]["uid"] for pod in self.pods()}
         self.type("helm upgrade neurontrace deploy/helm/neurontrace --namespace neurontrace --values values.yaml "
@@ -186,14 +202,14 @@ class WalkTest(ClusterCase):
         self.assertEqual(self.plane.objects() ^ self.before, set())
 
     def test_with_certificates_of_ones_own(self):
-        install, issue, named = blocks(CHART / "README.md", "Install")
+        namespace, install, issue, named = blocks(CHART / "README.md", "Install")
         prepare, rest = install.split("helm install")
-        self.type(prepare)
+        self.type(namespace.split("helm install")[0] + prepare)
         values = yaml.safe_load((self.dir / "values.yaml").read_text(encoding="utf-8"))
         (self.dir / "values.yaml").write_text(json.dumps({**values, **yaml.safe_load(named)}), encoding="utf-8")
         authority = blocks(ROOT / "docs" / "security.md", "Setting it up")[0].split("issue aggregator")[0]
         self.type(authority + issue)
-        self.type("helm install" + rest)
+        self.type("helm install" + rest + self.rollouts())
         for pod in self.pods():
             wanted = {volume["secret"]["secretName"] for volume in pod["spec"]["volumes"] if "secret" in volume}
             for secret in wanted:

@@ -13,12 +13,12 @@
 {{- if and $tls.certManager.enabled $given -}}
 {{- fail "tls.certManager.enabled and tls.secrets.* exclude each other: certificates are made, or given" -}}
 {{- end -}}
-{{- if not $tls.certManager.enabled -}}
+{{- if and (not $tls.certManager.enabled) (not (include "neurontrace.ownCertificates" .)) -}}
 {{- if and .Values.aggregator.enabled (not $tls.secrets.aggregator) -}}
-{{- fail "tls: set tls.certManager.enabled=true where cert-manager is installed, or tls.secrets.aggregator to a secret with ca.crt, tls.crt and tls.key" -}}
+{{- fail "tls.secrets.aggregator: with tls.secrets.agent given, name a secret with ca.crt, tls.crt and tls.key for the aggregator, too, or give neither: the chart then makes certificates" -}}
 {{- end -}}
 {{- if and .Values.agent.enabled (not $tls.secrets.agent) -}}
-{{- fail "tls: set tls.certManager.enabled=true where cert-manager is installed, or tls.secrets.agent to a secret with ca.crt, tls.crt and tls.key" -}}
+{{- fail "tls.secrets.agent: name a secret with ca.crt, tls.crt and tls.key for the agents: certificates that the chart makes are for agents with an aggregator of the same release, and tls.secrets.aggregator is not one of them" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -58,7 +58,7 @@ annotations:
 
 {{/* (dict "root" $ "image" .Values.agent.image) */}}
 {{- define "neurontrace.fullimage" -}}
-{{- $registry := required "image.registry: name the registry that the images of deploy/container were pushed to, as --set image.registry=111122223333.dkr.ecr.us-west-2.amazonaws.com" .root.Values.image.registry -}}
+{{- $registry := required "image.registry: name the registry that has the images of deploy/container, as --set image.registry=111122223333.dkr.ecr.us-west-2.amazonaws.com" .root.Values.image.registry -}}
 {{- $name := printf "%s/%s" (trimSuffix "/" $registry) .image.repository -}}
 {{- if .image.digest -}}
 {{- printf "%s@%s" $name .image.digest -}}
@@ -95,8 +95,36 @@ annotations:
 {{- end -}}
 {{- end -}}
 
+{{/* "true" where the chart makes the certificates itself: neither cert-manager nor given secrets do. */}}
+{{- define "neurontrace.ownCertificates" -}}
+{{- $given := or .Values.tls.certManager.enabled .Values.tls.secrets.aggregator .Values.tls.secrets.agent -}}
+{{- if and .Values.tls.enabled .Values.aggregator.enabled (not $given) -}}true{{- end -}}
+{{- end -}}
+
+{{/* The names that the aggregator is reached by, as JSON. */}}
+{{- define "neurontrace.aggregator.dnsNames" -}}
+{{- $aggregator := include "neurontrace.aggregator.fullname" . -}}
+{{- $service := printf "%s.%s" $aggregator (include "neurontrace.namespace" .) -}}
+{{- $more := .Values.tls.own.aggregatorDnsNames -}}
+{{- if .Values.tls.certManager.enabled }}{{ $more = .Values.tls.certManager.aggregatorDnsNames }}{{ end -}}
+{{- concat (list $aggregator $service (printf "%s.svc" $service) (printf "%s.svc.cluster.local" $service)) $more | toJson -}}
+{{- end -}}
+
+{{/* Who may do what. The chart's own certificates have no URI that could name a role: their names do, and what is given is added. */}}
+{{- define "neurontrace.access" -}}
+{{- if include "neurontrace.ownCertificates" . -}}
+[neurontrace-agents]
+certificate = dns:agent.neurontrace
+role = agent
+[neurontrace-operator]
+certificate = dns:operator.neurontrace
+role = {{ .Values.tls.own.operatorRole }}
+{{ end -}}
+{{- .Values.aggregator.access -}}
+{{- end -}}
+
 {{- define "neurontrace.agent.tlsSecret" -}}
-{{- if .Values.tls.certManager.enabled -}}
+{{- if or .Values.tls.certManager.enabled (include "neurontrace.ownCertificates" .) -}}
 {{- include "neurontrace.agent.fullname" . }}-tls
 {{- else -}}
 {{- .Values.tls.secrets.agent -}}
@@ -104,7 +132,7 @@ annotations:
 {{- end -}}
 
 {{- define "neurontrace.aggregator.tlsSecret" -}}
-{{- if .Values.tls.certManager.enabled -}}
+{{- if or .Values.tls.certManager.enabled (include "neurontrace.ownCertificates" .) -}}
 {{- include "neurontrace.aggregator.fullname" . }}-tls
 {{- else -}}
 {{- .Values.tls.secrets.aggregator -}}

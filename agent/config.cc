@@ -163,12 +163,12 @@ void AddSpoolOptions(CLI::App& app, AgentConfig& config, SpoolWords& words) {
       ->check(CLI::IsMember({"synced", "page-cache"}))
       ->capture_default_str();
   app.add_flag("--spool-adopt", config.spool_adopts,
-               "Where the aggregator has another store than the one that the spool is for: give up "
-               "what the new one does not know, and go on. Else nothing is sent nor removed")
+               "If the spool belongs to a different aggregator store, discard the chunks that the "
+               "new store does not recognise and continue. By default nothing is sent or deleted")
       ->envname("NEURONTRACE_SPOOL_ADOPT");
   app.add_option("--spool-check", config.spool_check,
-                 "Read the spool in this directory, say what is in it and whether it is sound, and "
-                 "end: 0 if it is, 1 if not. Do this while no agent uses it");
+                 "Read the spool in this directory, print what it holds and whether it is sound, "
+                 "and exit with 0 if it is, 1 if not. Changes nothing; an agent may be using it");
   app.add_option("--output", words.output, "Of --spool-check: text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

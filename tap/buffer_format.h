@@ -11,8 +11,8 @@
 //
 // Positions are byte offsets that only grow (the place in the ring is `pos % ring_bytes`).
 // `write_pos` is published with release order after the bytes of a record. `read_pos` is COMMITTED:
-// the agent moves it only when what lies before it is durable at the aggregator, so that an agent
-// which restarts starts again from there and loses nothing.
+// the agent moves it only when what lies before it is durable, in its spool or at the aggregator,
+// so that an agent which restarts starts again from there and loses nothing.
 #pragma once
 
 #include <atomic>

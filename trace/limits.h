@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-// Every limit of neurontrace in one place, with what happens at it. The counters are named in
-// docs/operations.md. The tap's own limits, which a worker process carries, stand in
-// tap/buffer_format.h.
+// The limits that several folders share, with what happens at each; files named *_limits.h beside
+// this one hold those of one subject. The counters are described in docs/metrics.md. The tap's own
+// limits, which a worker process carries, stand in tap/buffer_format.h.
 namespace neurontrace::limits {
 
 // One document of nrt_sys_trace_fetch_events. Larger: refused, counted as a decode loss.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/clean_text.h"
 #include "cli/absent_workers.h"
 #include "cli/process_tree.h"
 
@@ -13,7 +14,8 @@ namespace neurontrace::cli {
 namespace {
 
 constexpr size_t kEnvironmentBytesMax = 2u << 20;
-constexpr size_t kShownMax = 16;  // of each kind
+constexpr size_t kShownMax = 16;                // of each kind
+constexpr size_t kShownVariableBytesMax = 256;  // of a variable's value
 constexpr char kDefaultSocket[] = "/run/neurontrace/agent.sock";
 
 // Of a process as it was started: what it changed since is not seen.
@@ -83,10 +85,7 @@ class WorkersSeen {
     if (process.has_tap) {
       LookAtSocket(process, environment);
     } else {
-      untapped_.Add(process.pid,
-                    NameOf(process) + " uses libnrt.so.1 and has no tap: no capture sees it",
-                    "start it with LD_PRELOAD=…/libneurontrace_tap.so, in the environment that it "
-                    "really gets (sudo, env -i and some launchers drop it)");
+      AddUntapped(process, environment);
     }
     const std::string inspect = VariableOf(environment, "NEURON_RT_INSPECT_ENABLE");
     if (inspect.empty() || inspect == "0") return;
@@ -116,6 +115,29 @@ class WorkersSeen {
   }
 
  private:
+  void AddUntapped(const ProcessSeen& process, const std::string& environment) {
+    std::string what = NameOf(process) + " uses libnrt.so.1 and has no tap: no capture sees it";
+    const std::string preload = VariableOf(environment, "LD_PRELOAD");
+    if (preload.find("libneurontrace_tap.so") != std::string::npos) {
+      untapped_.Add(
+          process.pid,
+          fmt::format("{}, though it was started with LD_PRELOAD={}", what,
+                      CleanText(preload, kShownVariableBytesMax)),
+          "see that the file is there for this process, in its container too, and readable");
+    } else if (!preload.empty()) {
+      untapped_.Add(process.pid,
+                    fmt::format("{}; it was started with LD_PRELOAD={}", what,
+                                CleanText(preload, kShownVariableBytesMax)),
+                    "a script or launcher set LD_PRELOAD and dropped the tap: have it append, as "
+                    "LD_PRELOAD=\"LIBRARY:$LD_PRELOAD\"");
+    } else {
+      if (!environment.empty()) what += "; it was started without LD_PRELOAD";
+      untapped_.Add(process.pid, what,
+                    "start it with LD_PRELOAD=…/libneurontrace_tap.so, in the environment that it "
+                    "really gets (sudo, env -i and some launchers drop it)");
+    }
+  }
+
   void LookAtSocket(const ProcessSeen& process, const std::string& environment) {
     std::string socket = VariableOf(environment, "NEURONTRACE_AGENT_SOCKET");
     if (socket.empty()) socket = kDefaultSocket;
@@ -123,10 +145,10 @@ class WorkersSeen {
       good_.push_back(process);
       return;
     }
-    astray_.Add(
-        process.pid,
-        fmt::format("{} has the tap, which looks for its agent at {}", NameOf(process), socket),
-        fmt::format("start it with NEURONTRACE_AGENT_SOCKET={}", agent_socket_));
+    astray_.Add(process.pid,
+                fmt::format("{} has the tap, which looks for its agent at {}", NameOf(process),
+                            CleanText(socket, kShownVariableBytesMax)),
+                fmt::format("start it with NEURONTRACE_AGENT_SOCKET={}", agent_socket_));
   }
 
   // Which files they have mapped: their names tell the versions.

@@ -45,6 +45,18 @@ TEST_F(DoctorWorkersTest, AWorkerWithoutATapIsBroken) {
   EXPECT_THAT(Check()[0].fix, HasSubstr("LD_PRELOAD"));
 }
 
+TEST_F(DoctorWorkersTest, SaysWhatAWorkerWithoutATapWasStartedWith) {
+  host_.PutProcess(10, 1, "python", kOnlyRuntime,
+                   Environment({"LD_PRELOAD=/usr/lib/libtcmalloc.so.4"}));
+  EXPECT_THAT(Check()[0].what, HasSubstr("LD_PRELOAD=/usr/lib/libtcmalloc.so.4"));
+  EXPECT_THAT(Check()[0].fix, HasSubstr("dropped the tap"));
+  host_.PutProcess(10, 1, "python", kOnlyRuntime,
+                   Environment({"LD_PRELOAD=/nowhere/libneurontrace_tap.so"}));
+  EXPECT_THAT(Check()[0].fix, HasSubstr("see that the file is there"));
+  host_.PutProcess(10, 1, "python", kOnlyRuntime, Environment({"HOME=/root"}));
+  EXPECT_THAT(Check()[0].what, HasSubstr("started without LD_PRELOAD"));
+}
+
 TEST_F(DoctorWorkersTest, ATapThatLooksElsewhereForItsAgent) {
   host_.PutProcess(10, 1, "python", kRuntimeAndTap,
                    Environment({"NEURONTRACE_AGENT_SOCKET=/other.sock"}));

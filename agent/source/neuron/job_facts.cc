@@ -114,6 +114,56 @@ std::string FindJob(const Environment& environment) {
   return {};
 }
 
+void WarnOfCutNames(const Environment& environment, uint32_t left_out,
+                    std::vector<std::string>& warnings) {
+  const auto warn = [&](std::string warning) {
+    if (warnings.size() < limits::kWorkerWarningsMax) warnings.push_back(std::move(warning));
+  };
+  for (const JobVariable& variable : kVariables) {
+    const size_t bytes = ValueOf(environment, variable.name).size();
+    if (bytes <= limits::kIdentityStringBytesMax) continue;
+    warn(
+        fmt::format("{} has {} bytes and is cut after {}: two names that differ only behind that "
+                    "are one",
+                    variable.name, bytes, limits::kIdentityStringBytesMax));
+  }
+  size_t labels = 0;
+  size_t unnamed = 0;
+  size_t cut = 0;
+  for (std::string_view text = ValueOf(environment, kLabels); !text.empty();) {
+    const size_t comma = std::min(text.find(','), text.size());
+    const std::string_view item = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    if (WithoutSpaces(item).empty()) continue;
+    const std::string_view name = WithoutSpaces(item.substr(0, item.find('=')));
+    const size_t equals = item.find('=');
+    const bool is_label = equals != std::string_view::npos && !name.empty();
+    ++(is_label ? labels : unnamed);
+    const size_t longest =
+        std::max(kLabelKey.size() + name.size(), item.size() - std::min(equals, item.size()));
+    cut += is_label && longest > limits::kIdentityStringBytesMax ? 1 : 0;
+  }
+  if (unnamed > 0) {
+    warn(fmt::format("{} of NEURONTRACE_LABELS is left out: not NAME=VALUE", unnamed));
+  }
+  if (cut > 0) {
+    warn(fmt::format("{} of NEURONTRACE_LABELS is cut: longer than {} bytes", cut,
+                     limits::kIdentityStringBytesMax));
+  }
+  // Other facts may take places of labels, too.
+  const size_t facts = FindJobFacts(environment).size();
+  if (labels > 0 && facts >= limits::kWorkerJobFactsMax) {
+    warn(fmt::format("NEURONTRACE_LABELS has {} labels: no more than {} facts of a job are kept",
+                     labels, limits::kWorkerJobFactsMax));
+  }
+  if (left_out > 0) {
+    warn(
+        fmt::format("{} variables that name its job or rank are too long for the tap and are not "
+                    "known",
+                    left_out));
+  }
+}
+
 void SetPodFacts(const WorkerPod& pod, std::vector<KeyValue>& facts,
                  std::vector<std::string>& warnings) {
   const struct {

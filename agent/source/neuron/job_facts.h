@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,6 +40,11 @@ std::vector<KeyValue> WithUser(std::vector<KeyValue> facts, std::optional<uid_t>
 // The job's name, for people and for telling a node's jobs apart: the most telling of those facts;
 // empty where nothing names one. Pure.
 std::string FindJob(const Environment& environment);
+
+// Adds a warning for every part of the job's names that FindJobFacts and FindJob cut or leave out,
+// and one if the tap left out `left_out` variables. Pure.
+void WarnOfCutNames(const Environment& environment, uint32_t left_out,
+                    std::vector<std::string>& warnings);
 
 // Puts the kubelet's word in the place of the environment's: the facts "namespace", "pod" and
 // "container". Where the environment said something else there is a warning. Pure.

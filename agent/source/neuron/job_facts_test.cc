@@ -3,6 +3,7 @@
 // that does not fit a message.
 #include "agent/source/neuron/job_facts.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 
 namespace neurontrace {
 namespace {
+
+using ::testing::HasSubstr;
 
 using Facts = std::vector<KeyValue>;
 
@@ -98,6 +101,23 @@ TEST(JobFacts, TheKubeletsWordCountsBeforeTheEnvironments) {
   SetPodFacts({"training", "llama-0"}, facts, warnings);
   EXPECT_EQ(facts, (Facts{{"namespace", "training"}, {"pod", "llama-0"}}));
   EXPECT_TRUE(warnings.empty());
+}
+
+TEST(JobFacts, WhatIsCutOrLeftOutIsSaid) {
+  std::vector<std::string> warnings;
+  WarnOfCutNames({{"NEURONTRACE_JOB", "llama"}, {"NEURONTRACE_LABELS", "team=search,run=7,"}}, 0,
+                 warnings);
+  EXPECT_TRUE(warnings.empty());
+  std::string labels = "nothing," + std::string(600, 'v') + "=1,";
+  for (int i = 0; i < 100; ++i) labels += "k" + std::to_string(i) + "=v,";
+  WarnOfCutNames({{"NEURONTRACE_JOB", std::string(600, 'j')}, {"NEURONTRACE_LABELS", labels}}, 2,
+                 warnings);
+  ASSERT_EQ(warnings.size(), 5u);
+  EXPECT_THAT(warnings[0], HasSubstr("NEURONTRACE_JOB has 600 bytes and is cut after 512"));
+  EXPECT_THAT(warnings[1], HasSubstr("1 of NEURONTRACE_LABELS is left out"));
+  EXPECT_THAT(warnings[2], HasSubstr("1 of NEURONTRACE_LABELS is cut"));
+  EXPECT_THAT(warnings[3], HasSubstr("NEURONTRACE_LABELS has 101 labels"));
+  EXPECT_THAT(warnings[4], HasSubstr("2 variables"));
 }
 
 TEST(JobFacts, LabelsGiveWayToThePod) {

@@ -200,6 +200,12 @@ std::vector<RuntimeProcesses::Process> RuntimeProcesses::Find(
   return found;
 }
 
+std::vector<uint32_t> RuntimeProcesses::AncestorsOf(uint32_t pid) const {
+  std::vector<uint32_t> ancestors;
+  VisitAncestors(pid, [&](uint32_t ancestor, const Seen&) { ancestors.push_back(ancestor); });
+  return ancestors;
+}
+
 ProcessWords ReadProcessWords(const std::string& proc_root, uint32_t pid,
                               const std::function<bool(std::string_view)>& wanted) {
   ProcessWords words;
@@ -208,6 +214,7 @@ ProcessWords ReadProcessWords(const std::string& proc_root, uint32_t pid,
   std::replace(words.command.begin(), words.command.end(), '\0', ' ');
   std::string text;
   ReadFile(fmt::format("{}/{}/environ", proc_root, pid), kEnvironmentBytesMax, text);
+  words.has_environment = !text.empty();
   for (std::string_view rest = text; !rest.empty();) {
     const size_t end = std::min(rest.find('\0'), rest.size());
     const std::string_view variable = rest.substr(0, end);

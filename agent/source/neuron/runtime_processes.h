@@ -52,6 +52,9 @@ class RuntimeProcesses {
   // eldest does.
   std::vector<Process> Find(const std::function<bool(uint32_t, uint64_t)>& has_worker) const;
 
+  // The processes that started this one, its parent first, as far as they are remembered.
+  std::vector<uint32_t> AncestorsOf(uint32_t pid) const;
+
   size_t remembered() const { return processes_.size(); }
   uint64_t lists_read() const { return lists_read_; }  // of mappings
 
@@ -90,6 +93,8 @@ class RuntimeProcesses {
 struct ProcessWords {
   std::string command;
   Environment environment;  // those variables that `wanted` names
+  // False if the process has no environment or may not be looked into: then nothing is known of it.
+  bool has_environment = false;
 };
 ProcessWords ReadProcessWords(const std::string& proc_root, uint32_t pid,
                               const std::function<bool(std::string_view)>& wanted);

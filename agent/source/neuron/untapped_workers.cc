@@ -2,6 +2,7 @@
 #include "agent/source/neuron/untapped_workers.h"
 
 #include <fmt/format.h>
+#include <sys/un.h>
 
 #include <utility>
 
@@ -19,6 +20,8 @@ constexpr std::string_view kSocketVariable = "NEURONTRACE_AGENT_SOCKET";
 constexpr std::string_view kDefaultSocket = "/run/neurontrace/agent.sock";
 constexpr std::string_view kPreloadVariable = "LD_PRELOAD";
 constexpr std::string_view kTapName = "libneurontrace_tap.so";
+constexpr size_t kShownVariableBytesMax = 256;  // of a value that a process set
+constexpr size_t kPreloadAncestorsMax = 8;      // whose environments are read
 
 bool IsWanted(std::string_view name) {
   return IsJobVariable(name) || name == kSocketVariable || name == kPreloadVariable;
@@ -28,6 +31,9 @@ std::string_view VariableOf(const Environment& environment, std::string_view nam
   const auto found = environment.find(name);
   return found == environment.end() ? std::string_view() : std::string_view(found->second);
 }
+
+// A value as a process set it, for people.
+std::string Shown(std::string_view value) { return CleanText(value, kShownVariableBytesMax); }
 
 // Whether a socket of the network namespace of process `who` is bound to `path`, by the kernel's
 // table. The path is a job's word: who looks at it may wait for a file system of the job's user.
@@ -86,24 +92,27 @@ void UntappedWorkers::TakeRound() {
         if (here) had_tap_.insert({pid, start});
         return here;
       });
-  std::map<ProcessKey, std::optional<WorkerInfo>> before = std::exchange(workers_, {});
+  std::map<ProcessKey, Listed> before = std::exchange(workers_, {});
   for (const RuntimeProcesses::Process& process : found) {
     if (!IsListed(process) || workers_.size() >= limits::kWorkersPerAgentMax) continue;
     const ProcessKey key{process.pid, process.start_time_ticks};
     const auto known = before.find(key);
     // Another agent's may come to be nobody's.
-    const bool same = known != before.end() && known->second &&
-                      (known->second->state == WorkerState::kNoTap) == !process.has_tap;
-    std::optional<WorkerInfo>& worker = workers_[key];
-    worker = same ? std::move(known->second) : Describe(process);
+    const bool same =
+        known != before.end() && known->second.info && known->second.has_tap == process.has_tap;
+    Listed& listed = workers_[key];
+    listed = same ? std::move(known->second) : Listed{Describe(process), process.has_tap};
+    const std::optional<WorkerInfo>& worker = listed.info;
     if (known != before.end()) before.erase(known);
     if (same || !worker) continue;
     listener_.OnWorker(*worker);
     for (const auto& [id, spec] : captures_) Refuse(id, spec, *worker);
   }
-  for (const auto& [key, worker] : before) {
+  for (const auto& [key, listed] : before) {
     // The tap of one that has connected speaks for it under the same identity.
-    if (worker && !has_worker_(key.first, key.second)) listener_.OnWorkerGone(worker->identity);
+    if (listed.info && !has_worker_(key.first, key.second)) {
+      listener_.OnWorkerGone(listed.info->identity);
+    }
   }
   std::erase_if(had_tap_, [this](const ProcessKey& key) {
     return proc_.StartTimeTicks(key.first) != key.second;
@@ -133,31 +142,98 @@ std::optional<WorkerInfo> UntappedWorkers::Describe(
   info.command = CleanText(words.command, kWorkerCommandBytesMax);
   info.job = FindJob(words.environment);
   info.job_facts = FindJobFacts(words.environment);
+  WarnOfCutNames(words.environment, 0, info.warnings);
   if (process.has_tap) {
-    info.state = WorkerState::kNotInitialised;
-    info.detail =
-        "nrt_init has not been called yet, or is called past the tap (docs/tap.md says how)";
-  } else if (VariableOf(words.environment, kPreloadVariable).find(kTapName) !=
-             std::string_view::npos) {
-    info.state = WorkerState::kNoTap;
-    info.detail =
-        "LD_PRELOAD names the tap, but it is not loaded: see that the file is there for this "
-        "process, in its container too, and readable";
+    ExplainTap(words, info);
   } else {
     info.state = WorkerState::kNoTap;
-    info.detail = fmt::format(
-        "it uses the Neuron runtime without the tap: start it with LD_PRELOAD={} in its "
-        "environment",
-        options_.tap_library);
+    info.detail = ExplainNoTap(words, process.pid);
   }
   return info;
+}
+
+void UntappedWorkers::ExplainTap(const ProcessWords& words, WorkerInfo& info) const {
+  const std::string_view given = VariableOf(words.environment, kSocketVariable);
+  const std::string_view socket = given.empty() ? kDefaultSocket : given;
+  if (socket.size() >= sizeof(sockaddr_un::sun_path)) {
+    info.state = WorkerState::kNoTap;
+    info.detail = fmt::format(
+        "its tap cannot connect: NEURONTRACE_AGENT_SOCKET has {} bytes, and the path of a socket "
+        "has at most {}: start it with NEURONTRACE_AGENT_SOCKET={}",
+        socket.size(), sizeof(sockaddr_un::sun_path) - 1, options_.socket);
+  } else if (words.has_environment && socket != options_.socket) {
+    info.state = WorkerState::kNoTap;
+    info.detail = fmt::format(
+        "its tap looks for an agent at {} ({}), where none listens: start it with "
+        "NEURONTRACE_AGENT_SOCKET={}",
+        Shown(socket),
+        given.empty() ? "the default, as NEURONTRACE_AGENT_SOCKET is not set"
+                      : "its NEURONTRACE_AGENT_SOCKET",
+        options_.socket);
+  } else {
+    info.state = WorkerState::kNotInitialised;
+    info.detail = fmt::format(
+        "its tap is loaded and has not connected to {}: nrt_init has not been called yet, or is "
+        "called past the tap{}, or this process may not connect (docs/tap.md says how to tell)",
+        options_.socket,
+        info.identity.container_id.empty() ? ""
+                                           : ", or the socket is not mounted in its container");
+  }
+}
+
+std::string UntappedWorkers::ExplainNoTap(const ProcessWords& words, uint32_t pid) const {
+  const std::string_view preload = VariableOf(words.environment, kPreloadVariable);
+  if (preload.find(kTapName) != std::string_view::npos) {
+    return fmt::format(
+        "LD_PRELOAD names the tap, but it is not loaded: see that the file is there for this "
+        "process, in its container too, and readable. LD_PRELOAD={}",
+        Shown(preload));
+  }
+  std::string before;
+  const uint32_t ancestor = AncestorWithTap(pid, before);
+  if (ancestor != 0 && !preload.empty()) {
+    return fmt::format(
+        "the tap is not loaded: process {}, which started it, had LD_PRELOAD={}, and what it ran "
+        "replaced that by LD_PRELOAD={}: append to the variable there instead of setting it "
+        "(LD_PRELOAD=\"LIBRARY:$LD_PRELOAD\")",
+        ancestor, Shown(before), Shown(preload));
+  }
+  if (ancestor != 0) {
+    return fmt::format(
+        "the tap is not loaded: process {}, which started it, had LD_PRELOAD={}, and the variable "
+        "was dropped on the way (sudo, env -i, ssh and some launchers do that): pass it on",
+        ancestor, Shown(before));
+  }
+  if (!preload.empty()) {
+    return fmt::format(
+        "it uses the Neuron runtime without the tap: its LD_PRELOAD={} names other libraries "
+        "alone: start it with LD_PRELOAD={}:{}",
+        Shown(preload), options_.tap_library, Shown(preload));
+  }
+  return fmt::format(
+      "it uses the Neuron runtime without the tap: start it with LD_PRELOAD={} in its environment",
+      options_.tap_library);
+}
+
+uint32_t UntappedWorkers::AncestorWithTap(uint32_t pid, std::string& preload) const {
+  const auto is_preload = [](std::string_view name) { return name == kPreloadVariable; };
+  std::vector<uint32_t> ancestors = processes_.AncestorsOf(pid);
+  if (ancestors.size() > kPreloadAncestorsMax) ancestors.resize(kPreloadAncestorsMax);
+  for (const uint32_t ancestor : ancestors) {
+    const ProcessWords words = ReadProcessWords(options_.proc_root, ancestor, is_preload);
+    const std::string_view value = VariableOf(words.environment, kPreloadVariable);
+    if (value.find(kTapName) == std::string_view::npos) continue;
+    preload = value;
+    return ancestor;
+  }
+  return 0;
 }
 
 void UntappedWorkers::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
                                    std::span<const StreamCursor>) {
   if (!captures_.emplace(capture_id, spec).second) return;
-  for (const auto& [key, worker] : workers_) {
-    if (worker) Refuse(capture_id, spec, *worker);
+  for (const auto& [key, listed] : workers_) {
+    if (listed.info) Refuse(capture_id, spec, *listed.info);
   }
 }
 

@@ -76,6 +76,12 @@ class UntappedWorkers final : public Source {
   bool IsListed(const RuntimeProcesses::Process& process) const;
   bool IsAnotherAgents(const RuntimeProcesses::Process& process, std::string_view socket) const;
   std::optional<WorkerInfo> Describe(const RuntimeProcesses::Process& process) const;
+  // Why the tap of this process has not connected, or is not loaded: the values that were seen, and
+  // what to do.
+  void ExplainTap(const ProcessWords& words, WorkerInfo& info) const;
+  std::string ExplainNoTap(const ProcessWords& words, uint32_t pid) const;
+  // Of the processes that started this one, the nearest whose LD_PRELOAD names the tap; 0: none.
+  uint32_t AncestorWithTap(uint32_t pid, std::string& preload) const;
   void Refuse(const CaptureId& capture_id, const CaptureSpec& spec, const WorkerInfo& worker);
 
   const Options options_;
@@ -88,7 +94,11 @@ class UntappedWorkers final : public Source {
   const uint64_t started_ns_;
 
   RuntimeProcesses processes_;
-  std::map<ProcessKey, std::optional<WorkerInfo>> workers_;  // nothing: another agent's
+  struct Listed {
+    std::optional<WorkerInfo> info;  // nothing: another agent's
+    bool has_tap = false;            // when it was described
+  };
+  std::map<ProcessKey, Listed> workers_;
   std::set<ProcessKey> had_tap_;  // of the processes at hand: whose tap was here once
   std::map<CaptureId, CaptureSpec> captures_;
   std::shared_ptr<UntappedWorkers*> self_;  // tasks hold it weakly

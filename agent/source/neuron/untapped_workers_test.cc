@@ -12,7 +12,9 @@
 namespace neurontrace {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class UntappedWorkersTest : public ::testing::Test {
  protected:
@@ -77,6 +79,64 @@ TEST_F(UntappedWorkersTest, SaysWhereThePreloadDidNotHelp) {
   ASSERT_NE(Worker(10), nullptr);
   EXPECT_EQ(Worker(10)->state, WorkerState::kNoTap);
   EXPECT_THAT(Worker(10)->detail, HasSubstr("in its container"));
+}
+
+// A script that sets LD_PRELOAD to its allocator takes the tap out.
+TEST_F(UntappedWorkersTest, SaysWhoReplacedThePreload) {
+  proc_.Put({.pid = 5,
+             .command = "bash run.sh",
+             .environment = {"LD_PRELOAD=/opt/neurontrace/lib/libneurontrace_tap.so"}});
+  proc_.Put({.pid = 6, .parent = 5, .command = "sh"});
+  FakeProc::Process process = Untapped();
+  process.parent = 6;
+  process.environment = {"LD_PRELOAD=/usr/lib/libtcmalloc.so.4"};
+  proc_.Put(process);
+  process.pid = 11;
+  process.environment = {"HOME=/root"};
+  proc_.Put(process);
+  process.pid = 12;
+  process.parent = 1;
+  process.environment = {"LD_PRELOAD=/usr/lib/libtcmalloc.so.4"};
+  proc_.Put(process);
+  Seconds(2);
+  ASSERT_NE(Worker(10), nullptr);
+  EXPECT_THAT(Worker(10)->detail,
+              AllOf(HasSubstr("process 5"),
+                    HasSubstr("LD_PRELOAD=/opt/neurontrace/lib/libneurontrace_tap.so"),
+                    HasSubstr("replaced that by LD_PRELOAD=/usr/lib/libtcmalloc.so.4")));
+  ASSERT_NE(Worker(11), nullptr);
+  EXPECT_THAT(Worker(11)->detail, AllOf(HasSubstr("process 5"), HasSubstr("dropped on the way")));
+  ASSERT_NE(Worker(12), nullptr);
+  EXPECT_THAT(Worker(12)->detail,
+              HasSubstr("LD_PRELOAD=/opt/libneurontrace_tap.so:/usr/lib/libtcmalloc.so.4"));
+}
+
+TEST_F(UntappedWorkersTest, SaysWhereATapLooksForItsAgent) {
+  FakeProc::Process process = Tapped();
+  process.environment = {"NEURONTRACE_AGENT_SOCKET=/run/typo.sock"};
+  proc_.Put(process);
+  process.pid = 21;
+  process.environment = {"HOME=/root"};
+  proc_.Put(process);
+  process.pid = 22;
+  process.environment = {"NEURONTRACE_AGENT_SOCKET=/" + std::string(200, 'x')};
+  proc_.Put(process);
+  process.pid = 23;
+  process.environment = {"NEURONTRACE_AGENT_SOCKET=/run/x.sock"};
+  proc_.Put(process);
+  Seconds(30);
+  ASSERT_NE(Worker(20), nullptr);
+  EXPECT_EQ(Worker(20)->state, WorkerState::kNoTap);
+  EXPECT_THAT(Worker(20)->detail, AllOf(HasSubstr("/run/typo.sock"), HasSubstr("/run/x.sock"),
+                                        Not(HasSubstr("nrt_init"))));
+  ASSERT_NE(Worker(21), nullptr);
+  EXPECT_THAT(Worker(21)->detail,
+              AllOf(HasSubstr("/run/neurontrace/agent.sock"), HasSubstr("not set")));
+  ASSERT_NE(Worker(22), nullptr);
+  EXPECT_THAT(Worker(22)->detail, AllOf(HasSubstr("201 bytes"), HasSubstr("at most 107")));
+  ASSERT_NE(Worker(23), nullptr);
+  EXPECT_EQ(Worker(23)->state, WorkerState::kNotInitialised);
+  EXPECT_THAT(Worker(23)->detail, HasSubstr("nrt_init has not been called"));
 }
 
 TEST_F(UntappedWorkersTest, ATapThatHasNotConnectedIsGivenTime) {

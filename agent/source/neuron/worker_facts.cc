@@ -74,6 +74,7 @@ WorkerFacts SortFacts(const TapBufferReader::Facts& facts) {
       AddCommunicator(std::string_view(key).substr(kCommunicatorPrefix.size()), value, sorted);
     }
   }
+  sorted.environment_left_out = ParseNumber<uint32_t>(text("tap.env_left_out")).value_or(0);
   sorted.job = FindJob(sorted.environment);
   sorted.job_facts = FindJobFacts(sorted.environment);
   return sorted;

@@ -35,6 +35,7 @@ struct WorkerFacts {
   uint32_t visible_cores = 0;            // 0: not known yet
   bool runtime_known = false;            // read, and written while the runtime was initialised
   Environment environment;
+  uint32_t environment_left_out = 0;               // variables that were too long for the tap
   std::map<uint32_t, ObservedRank> communicators;  // by nc_idx
   friend bool operator==(const WorkerFacts&, const WorkerFacts&) = default;
 };

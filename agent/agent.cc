@@ -82,6 +82,7 @@ std::unique_ptr<Spool> MakeSpool(const AgentConfig& config, const AgentInfo& inf
   options.boot_id = info.boot_id;
   options.bytes_max = config.spool_bytes;
   options.capture_bytes_max = config.spool_capture_bytes;
+  options.free_percent_min = config.spool_free_percent;
   options.when_full =
       config.spool_drops_oldest ? Spool::WhenFull::kDropOldest : Spool::WhenFull::kRefuseNewest;
   return std::make_unique<Spool>(options, files, io, runner, clock, random);

@@ -150,6 +150,11 @@ void AddSpoolOptions(CLI::App& app, AgentConfig& config, SpoolWords& words) {
                  "How much of it one capture may have; default: half")
       ->transform(CLI::AsSizeValue(false))
       ->check(size);
+  app.add_option("--spool-free-percent", config.spool_free_percent,
+                 "How much of its disk the spool leaves free, in percent of the disk: it is full "
+                 "before it takes more. 0: it may fill the disk up to --spool-bytes")
+      ->check(CLI::Range(0, 90))
+      ->capture_default_str();
   app.add_option("--spool-when-full", words.when_full,
                  "drop-oldest: what is oldest gives way, and is counted as lost; refuse-newest: "
                  "sources wait, and the tap's and the runtime's rings lose what does not fit")

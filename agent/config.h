@@ -40,6 +40,7 @@ struct AgentConfig {
   std::string spool = "/var/lib/neurontrace/spool";  // directory; "none": chunks stay in memory
   uint64_t spool_bytes = limits::kSpoolBytesDefault;
   uint64_t spool_capture_bytes = 0;  // 0: half of spool_bytes
+  uint32_t spool_free_percent = 0;   // of its disk, which stay free
   bool spool_drops_oldest = true;    // when full; else newest chunks wait
   bool spool_adopts = false;         // gives up what is for an aggregator with another store
   bool spool_syncs = true;           // else the kernel writes when it likes

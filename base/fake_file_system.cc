@@ -358,4 +358,8 @@ absl::StatusOr<std::unique_ptr<FileSystem::Lock>> FakeFileSystem::TakeLock(
   return std::make_unique<HeldLock>(*this, path);
 }
 
+absl::StatusOr<FileSystem::Capacity> FakeFileSystem::CapacityOf(const std::string&) {
+  return Capacity{.total_bytes = capacity_, .free_bytes = capacity_ - std::min(capacity_, bytes())};
+}
+
 }  // namespace neurontrace

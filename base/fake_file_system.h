@@ -88,6 +88,7 @@ class FakeFileSystem final : public FileSystem {
   absl::Status Remove(const std::string& path) override;
   absl::Status SyncDirectory(const std::string& directory) override;
   absl::StatusOr<std::unique_ptr<Lock>> TakeLock(const std::string& path) override;
+  absl::StatusOr<Capacity> CapacityOf(const std::string& directory) override;
 
  private:
   class OpenFile;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -193,6 +194,13 @@ absl::StatusOr<std::unique_ptr<FileSystem::Lock>> SystemFileSystem::TakeLock(
     return ErrorOf("lock", path);
   }
   return std::make_unique<SystemLock>(std::move(fd));
+}
+
+absl::StatusOr<FileSystem::Capacity> SystemFileSystem::CapacityOf(const std::string& directory) {
+  struct statvfs facts {};
+  if (statvfs(directory.c_str(), &facts) != 0) return ErrorOf("look at the room of", directory);
+  return Capacity{.total_bytes = uint64_t{facts.f_blocks} * facts.f_frsize,
+                  .free_bytes = uint64_t{facts.f_bavail} * facts.f_frsize};
 }
 
 }  // namespace neurontrace

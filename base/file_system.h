@@ -41,6 +41,11 @@ class FileSystem {
     uint64_t bytes = 0;  // of a file
     friend bool operator==(const Entry&, const Entry&) = default;
   };
+  // Of the file system that a directory lies on: its size, and what is left for this user.
+  struct Capacity {
+    uint64_t total_bytes = 0;
+    uint64_t free_bytes = 0;
+  };
   // Keeps a lock until it is destroyed.
   class Lock {
    public:
@@ -65,6 +70,7 @@ class FileSystem {
   virtual absl::Status SyncDirectory(const std::string& directory) = 0;
   // For this process alone: FAILED_PRECONDITION while another holds it.
   virtual absl::StatusOr<std::unique_ptr<Lock>> TakeLock(const std::string& path) = 0;
+  virtual absl::StatusOr<Capacity> CapacityOf(const std::string& directory) = 0;
 };
 
 // The machine's own, by POSIX.
@@ -79,6 +85,7 @@ class SystemFileSystem final : public FileSystem {
   absl::Status Remove(const std::string& path) override;
   absl::Status SyncDirectory(const std::string& directory) override;
   absl::StatusOr<std::unique_ptr<Lock>> TakeLock(const std::string& path) override;
+  absl::StatusOr<Capacity> CapacityOf(const std::string& directory) override;
 };
 
 }  // namespace neurontrace

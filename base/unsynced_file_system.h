@@ -35,6 +35,9 @@ class UnsyncedFileSystem final : public FileSystem {
   absl::StatusOr<std::unique_ptr<Lock>> TakeLock(const std::string& path) override {
     return files_.TakeLock(path);
   }
+  absl::StatusOr<Capacity> CapacityOf(const std::string& directory) override {
+    return files_.CapacityOf(directory);
+  }
 
  private:
   FileSystem& files_;

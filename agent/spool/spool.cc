@@ -212,6 +212,11 @@ void Spool::Kick() {
   const bool may_try = readable_ && clock_.MonotonicNs() >= next_try_ns_;
   SpoolJob job;
   if (may_try) job = MakeJob();
+  if (may_try && job.empty() && full() && IsShortOfDisk()) {
+    job.look = clock_.MonotonicNs() >= next_look_ns_;
+    if (job.look) next_look_ns_ = clock_.MonotonicNs() + kTidyNs;
+    KickLater(kTidyNs);
+  }
   if (job.empty()) {
     if (WaitsToBeRecorded()) KickLater(kTidyNs);
     for (const auto& done : std::exchange(finishing_, {})) done();
@@ -233,7 +238,9 @@ SpoolJob Spool::MakeJob() {
   job.directories = std::exchange(directories_, {});
   job.aside = std::exchange(aside_, {});
   TakePending(job);
-  const bool tidy = clock_.MonotonicNs() >= next_tidy_ns_ || full() || !finishing_.empty();
+  const bool makes_room = IsShortOfDisk() && !removals_.empty();
+  const bool tidy =
+      clock_.MonotonicNs() >= next_tidy_ns_ || full() || makes_room || !finishing_.empty();
   if (tidy && !StandInWaits()) TidyInto(job);
   if (std::exchange(aggregator_dirty_, false)) {
     job.aggregator = EncodeSpoolAggregator(aggregator_id_);
@@ -273,6 +280,7 @@ void Spool::OnDone(const SpoolJobResult& result) {
     if (removal.failed_before) stuck_bytes_ += removal.bytes;
   }
   TakeAppended(result.appended.ok());
+  if (result.capacity) TakeCapacity(*result.capacity);
   TakeRunning(result);
   job_running_ = false;
   if (wrote && result.appended.ok()) ++counters_.batches;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -50,6 +51,9 @@ class Spool {
     uint64_t bytes_max = limits::kSpoolBytesDefault;
     uint64_t capture_bytes_max = limits::kSpoolBytesDefault / 2;
     WhenFull when_full = WhenFull::kDropOldest;
+    // What is to stay free of the disk, in hundredths of its size: the spool is full before it
+    // takes more. 0: it may fill the disk.
+    uint32_t free_percent_min = 0;
   };
   struct Counters {
     uint64_t chunks_kept = 0;
@@ -127,7 +131,8 @@ class Spool {
   }
   const absl::Status& health() const { return health_; }
   uint64_t bytes() const { return bytes_; }
-  uint64_t bytes_max() const { return options_.bytes_max; }
+  // Its size, or less where the disk has not as much to spare.
+  uint64_t bytes_max() const { return std::min(options_.bytes_max, disk_bytes_max_); }
   uint64_t chunks() const { return chunks_; }
   size_t segments() const { return segments_.size(); }
   size_t captures() const { return captures_.size(); }
@@ -184,6 +189,8 @@ class Spool {
   void TakeRunning(const SpoolJobResult& result);
   void OnDone(const SpoolJobResult& result);
   void TakeAppended(bool well);
+  void TakeCapacity(const FileSystem::Capacity& capacity);
+  bool IsShortOfDisk() const { return disk_bytes_max_ < options_.bytes_max; }
   void SetHealth(absl::Status health);
 
   const Options options_;
@@ -204,8 +211,9 @@ class Spool {
   std::map<CaptureId, Capture> captures_;
   std::map<uint64_t, Segment> segments_;
   uint64_t next_segment_ = 1;
-  uint64_t bytes_ = 0;        // of segments in the books
-  uint64_t stuck_bytes_ = 0;  // of segments whose removal failed
+  uint64_t bytes_ = 0;                    // of segments in the books
+  uint64_t stuck_bytes_ = 0;              // of segments whose removal failed
+  uint64_t disk_bytes_max_ = UINT64_MAX;  // of all segments, by what is to stay free of the disk
   uint64_t chunks_ = 0;
   uint64_t aside_bytes_ = 0;
   uint64_t aside_files_ = 0;
@@ -231,6 +239,7 @@ class Spool {
   bool aggregator_dirty_ = false;
   uint64_t next_tidy_ns_ = 0;
   uint64_t next_try_ns_ = 0;
+  uint64_t next_look_ns_ = 0;  // monotonic: at the disk's room, while there is none
   absl::Status health_;
   Counters counters_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -73,6 +73,7 @@ SpoolJobResult SpoolDisk::Run(const SpoolJob& job) {
     result.running = SpoolJobResult::Running::kWritten;
   }
   if (!result.appended.ok() || !result.tidied.ok()) DropRunning(result);
+  if (const auto capacity = files_.CapacityOf(root_); capacity.ok()) result.capacity = *capacity;
   return result;
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "agent/spool/spool_format.h"
+#include "base/file_system.h"
 #include "neurontrace/v1/chunk.pb.h"
 
 namespace neurontrace {
@@ -60,6 +61,7 @@ struct SpoolJob {
   };
 
   bool probe = false;  // try whether the disk takes a file
+  bool look = false;   // see how much room the disk has
   // The `running` file, before anything else: without the captures that are over; empty: it goes.
   std::optional<std::string> running_left;
   std::vector<Directory> directories;
@@ -72,7 +74,7 @@ struct SpoolJob {
   std::optional<std::string> aggregator;  // the file of that name
 
   bool empty() const {
-    return !probe && !running_left && !running && !aggregator && directories.empty() &&
+    return !probe && !look && !running_left && !running && !aggregator && directories.empty() &&
            appends.empty() && aside.empty() && cursors.empty() && removals.empty();
   }
 };
@@ -84,6 +86,8 @@ struct SpoolJobResult {
   // sent without being on this disk, and then the cursors here would be wrong.
   enum class Running { kAsItWas, kLeft, kWritten, kGone, kStuck };
   Running running = Running::kAsItWas;
+  std::optional<FileSystem::Capacity>
+      capacity;  // of the disk, after the job; none: it does not say
   std::vector<SpoolJob::Removal> not_removed;
   std::vector<SpoolJob::Directory> not_emptied;
 };

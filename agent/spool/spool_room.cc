@@ -14,7 +14,7 @@ Spool::Room Spool::MakeRoom(const CaptureId& capture_id, uint64_t bytes) {
     const auto it = captures_.find(capture_id);
     const bool over_share =
         it != captures_.end() && it->second.bytes + bytes > options_.capture_bytes_max;
-    const bool over_all = bytes_ + stuck_bytes_ + bytes > options_.bytes_max ||
+    const bool over_all = bytes_ + stuck_bytes_ + bytes > bytes_max() ||
                           chunks_ >= limits::kSpoolChunksMax ||
                           (it == captures_.end() && captures_.size() >= limits::kSpoolCapturesMax);
     if (!over_share && !over_all) return Room::kEnough;
@@ -71,6 +71,28 @@ void Spool::Retire(uint64_t number, bool given_up) {
   if (capture.active == number) capture.active = 0;
   capture.cursor_dirty = true;
   removals_.push_back({DirectoryOf(segment.capture_id), number, segment.bytes, given_up, false});
+}
+
+// Segments that are to be removed still take room: what they leave is seen after the next job.
+void Spool::TakeCapacity(const FileSystem::Capacity& capacity) {
+  if (options_.free_percent_min == 0) return;
+  const uint64_t kept_free = capacity.total_bytes / 100 * options_.free_percent_min;
+  uint64_t removed_later = 0;
+  for (const SpoolJob::Removal& removal : removals_) removed_later += removal.bytes;
+  const uint64_t held = bytes_ + removed_later;
+  const bool was_short = IsShortOfDisk();
+  disk_bytes_max_ = capacity.free_bytes >= kept_free
+                        ? held + (capacity.free_bytes - kept_free)
+                        : held - std::min(held, kept_free - capacity.free_bytes);
+  if (IsShortOfDisk() == was_short) return;
+  if (IsShortOfDisk()) {
+    spdlog::warn(
+        "spool: its disk has {} of {} bytes free, and {} are to stay free: it may have {} "
+        "bytes instead of {}",
+        capacity.free_bytes, capacity.total_bytes, kept_free, disk_bytes_max_, options_.bytes_max);
+  } else {
+    spdlog::info("spool: its disk has room for {} bytes again", options_.bytes_max);
+  }
 }
 
 }  // namespace neurontrace

@@ -83,6 +83,54 @@ TEST_F(DeliveryDiskTest, FullDiskGetsRoomFromWhatIsStored) {
   EXPECT_EQ(node_.sources["a"].stored, 16u);
 }
 
+// Others fill the disk: the spool gives back what it has, so that a fifth of the disk stays free,
+// and what it drops is counted. When there is room again it keeps chunks again, by itself.
+TEST_F(DeliveryDiskTest, LeavesTheShareOfTheDiskFreeThatItIsToldTo) {
+  node_.columns_bytes = 30'000;
+  node_.options.free_percent_min = 20;
+  node_.options.bytes_max = node_.options.capture_bytes_max = 1u << 20;  // in small segments
+  node_.disk.SetCapacity(1'000'000);
+  Begin();
+  ProduceMany("a", 60);
+  node_.Run(10 * kNsPerSecond);
+  EXPECT_GE(1'000'000 - node_.disk.bytes(), 200'000u - 40'000u) << "but for a batch";
+  EXPECT_LE(node_.spool->bytes_max(), 820'000u);
+  EXPECT_GT(node_.spool->counters().segments_dropped, 0u);
+  EXPECT_TRUE(node_.spool->health().ok()) << node_.spool->health();
+  node_.disk.SetContents("/others/file", std::string(700'000, 'x'));
+  ProduceMany("a", 5);
+  node_.Run(20 * kNsPerSecond);
+  EXPECT_GE(1'000'000 - node_.disk.bytes(), 200'000u - 40'000u);
+  ASSERT_TRUE(node_.disk.Remove("/others/file").ok());
+  const uint64_t kept = node_.spool->counters().chunks_kept;
+  ProduceMany("a", 5);
+  node_.Run(20 * kNsPerSecond);
+  EXPECT_GE(node_.spool->counters().chunks_kept, kept + 5);
+  Connect();
+  node_.Run(60 * kNsPerSecond);
+  node_.ExpectConservation("a share of the disk stays free");
+}
+
+// Where nothing may be dropped, sources wait, and go on by themselves once the disk has room.
+TEST_F(DeliveryDiskTest, WaitsForRoomOfTheDiskWhereNothingMayBeDropped) {
+  node_.columns_bytes = 30'000;
+  node_.options.free_percent_min = 50;
+  node_.options.bytes_max = node_.options.capture_bytes_max = 1u << 20;
+  node_.options.when_full = Spool::WhenFull::kRefuseNewest;
+  node_.disk.SetCapacity(1'000'000);
+  Begin();
+  ProduceMany("a", 2);
+  node_.disk.SetContents("/others/file", std::string(500'000, 'x'));
+  ProduceMany("a", 3);
+  node_.Run(5 * kNsPerSecond);
+  EXPECT_TRUE(node_.spool->full());
+  EXPECT_EQ(node_.spool->counters().segments_dropped, 0u);
+  ASSERT_TRUE(node_.disk.Remove("/others/file").ok());
+  node_.Run(5 * kNsPerSecond);
+  EXPECT_FALSE(node_.spool->full());
+  EXPECT_EQ(node_.spool->counters().chunks_kept, 5u);
+}
+
 TEST_F(DeliveryDiskTest, MemoryFullBesideADeadDiskKeepsOnlyTheLoss) {
   node_.queue_bytes = 40'000;
   node_.disk.Fail(Operation::kCreate, Unavailable("input/output error"));

@@ -11,7 +11,7 @@
 namespace neurontrace {
 
 // Values are in stored chunks: never change one. The first four are the runtime's; the others come
-// from framework trace files (Chrome trace-event phases X, s, t, f, C, M).
+// from framework trace files (Chrome trace-event phases X, s, t, f, C, M, and B, E, b, e).
 enum class Phase : uint8_t {
   kOther = 0,  // the text is kept as the top-level attribute "phase"
   kStart = 1,
@@ -23,8 +23,16 @@ enum class Phase : uint8_t {
   kFlowEnd = 7,
   kCounter = 8,
   kMetadata = 9,
+  // The two ends of a framework's span. The agent has joined them: both carry the span's number in
+  // the field tracking_id, and the type of the begin.
+  kBegin = 10,
+  kEnd = 11,
 };
-inline constexpr uint8_t kPhaseMax = 9;
+inline constexpr uint8_t kPhaseMax = 11;
+
+// Whether a span begins or ends with an event of this phase.
+constexpr bool BeginsSpan(Phase phase) { return phase == Phase::kStart || phase == Phase::kBegin; }
+constexpr bool EndsSpan(Phase phase) { return phase == Phase::kStop || phase == Phase::kEnd; }
 
 // Fields that nearly every event has, each in a column of its own. A shape says by bit (1 << field)
 // which are present and which of those arrived as JSON strings ("123"), so that the original can be
@@ -43,6 +51,10 @@ enum class Field : uint8_t {
 // Name of the top-level attribute of an event that came without a usable timestamp and was given
 // the time at which it was fetched.
 inline constexpr std::string_view kTimestampMadeUpKey = "neurontrace.timestamp";
+// Name of the top-level attribute of a framework's span whose length cannot be used (negative, not
+// a number, absent, beyond all other times of its file). Its text says why. The span has no length,
+// and counts in no sum or quantile.
+inline constexpr std::string_view kDurationMadeUpKey = "neurontrace.duration";
 inline constexpr uint8_t kFieldCount = 8;
 constexpr uint32_t FieldBit(Field field) { return 1u << static_cast<uint32_t>(field); }
 

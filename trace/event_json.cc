@@ -38,6 +38,10 @@ std::string_view PhaseName(Phase phase) {
       return "counter";
     case Phase::kMetadata:
       return "metadata";
+    case Phase::kBegin:
+      return "begin";
+    case Phase::kEnd:
+      return "end";
     case Phase::kOther:
       break;
   }

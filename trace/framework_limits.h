@@ -6,8 +6,21 @@
 
 #include "trace/limits.h"
 
-// As trace/limits.h, for the mapping files of frameworks.
+// As trace/limits.h, for the trace and mapping files of frameworks.
 namespace neurontrace::limits {
+
+// An event whose time is further than this from the middle one of the first times of its file has
+// no usable time (a decode loss, reason "no time"), and a duration that ends later is not used.
+// Devices that never finished write 0, which is decades before all else.
+inline constexpr uint64_t kFrameworkTimeSpreadNs = uint64_t{10} * 366 * 86'400 * 1'000'000'000;
+// How many times of a file, 0 not among them, tell where the middle is.
+inline constexpr size_t kFrameworkTimesSampledMax = 64;
+
+// Spans that have begun with B or b and whose end has not been read, of one file, and what their
+// names and categories take. Beyond: the older half is given up (shown as open, their ends as
+// without a begin), which is counted.
+inline constexpr size_t kFrameworkOpenSpansMax = 65'536;
+inline constexpr size_t kFrameworkOpenSpanBytesMax = size_t{16} << 20;
 
 // Entries of one, beyond which the rest of it is a decode loss, and operations of one entry, beyond
 // which the entry is one.

@@ -70,6 +70,8 @@ std::string_view ToString(LossReason reason) {
       return "refused";
     case LossReason::kExpired:
       return "expired";
+    case LossReason::kNoTime:
+      return "no time";
   }
   return "unknown";
 }

@@ -28,7 +28,9 @@ enum class LossReason : uint8_t {
   kLimit = 4,
   kRefused = 5,
   kExpired = 6,
+  kNoTime = 7,
 };
+inline constexpr LossReason kLossReasonMax = LossReason::kNoTime;
 
 // Events known not to be there, with where and why.
 struct Loss {

@@ -22,6 +22,7 @@ inline constexpr std::pair<LossPlace, LossReason> kUsualLosses[] = {
     {LossPlace::kDecode, LossReason::kMalformed},
     {LossPlace::kDecode, LossReason::kLimit},
     {LossPlace::kDecode, LossReason::kUnknown},
+    {LossPlace::kDecode, LossReason::kNoTime},
     {LossPlace::kAgentQueue, LossReason::kFull},
     {LossPlace::kAgentQueue, LossReason::kUnknown},
     {LossPlace::kSpool, LossReason::kOverwritten},
@@ -61,7 +62,7 @@ class LossTable {
 
  private:
   static constexpr size_t kPlaces = static_cast<size_t>(LossPlace::kRetention) + 1;
-  static constexpr size_t kReasons = static_cast<size_t>(LossReason::kExpired) + 1;
+  static constexpr size_t kReasons = static_cast<size_t>(kLossReasonMax) + 1;
   static bool IsUsual(LossPlace place, LossReason reason);
 
   std::array<std::array<uint64_t, kReasons>, kPlaces> events_ = {};

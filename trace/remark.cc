@@ -35,6 +35,8 @@ constexpr RemarkKindRow kRemarkKinds[] = {
      "files have the content of other ones", false},
     {RemarkKind::kRankUnreadable, "rank_unreadable", "file has a rank that cannot be read",
      "files have ranks that cannot be read", true},
+    {RemarkKind::kCounterText, "counter_text", "counter value is no number and on no track",
+     "counter values are no numbers and on no track", false},
     {RemarkKind::kRankContradiction, "rank_contradiction", "rank is contradicted",
      "ranks are contradicted", true},
     {RemarkKind::kRankGuessed, "rank_guessed", "rank is a guess", "ranks are guesses", false},

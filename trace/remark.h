@@ -25,6 +25,7 @@ enum class RemarkKind : uint8_t {
   kTooManyFiles = 9,     // files beyond the limit of one capture
   kSameContent = 10,     // a file with the content of another one, which counts once
   kRankUnreadable = 11,  // a file whose rank cannot be read
+  kCounterText = 14,     // a value of a counter that is no number
   kRankContradiction = 40,  // evidence of a rank that other evidence contradicts
   kRankGuessed = 41,        // a rank that is a guess
 };

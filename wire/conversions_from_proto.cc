@@ -76,7 +76,7 @@ absl::StatusOr<Loss> FromProto(const v1::Loss& message) {
   RETURN_IF_ERROR(CheckEnum("loss.place", message.place(), v1::LOSS_PLACE_RUNTIME_RING,
                             v1::LOSS_PLACE_RETENTION));
   RETURN_IF_ERROR(
-      CheckEnum("loss.reason", message.reason(), v1::LOSS_REASON_UNKNOWN, v1::LOSS_REASON_EXPIRED));
+      CheckEnum("loss.reason", message.reason(), v1::LOSS_REASON_UNKNOWN, v1::LOSS_REASON_NO_TIME));
   ASSIGN_OR_RETURN(std::string detail, TakeDetail("loss.detail", message.detail()));
   return Loss{.place = static_cast<LossPlace>(message.place()),
               .reason = static_cast<LossReason>(message.reason()),
@@ -258,7 +258,7 @@ absl::StatusOr<GoneBefore> FromProto(const v1::GoneBefore& message) {
   RETURN_IF_ERROR(CheckEnum("gone_before.place", message.place(), v1::LOSS_PLACE_AGENT_QUEUE,
                             v1::LOSS_PLACE_RETENTION));
   RETURN_IF_ERROR(CheckEnum("gone_before.reason", message.reason(), v1::LOSS_REASON_UNKNOWN,
-                            v1::LOSS_REASON_EXPIRED));
+                            v1::LOSS_REASON_NO_TIME));
   return GoneBefore{.place = static_cast<LossPlace>(message.place()),
                     .reason = static_cast<LossReason>(message.reason())};
 }

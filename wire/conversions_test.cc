@@ -57,7 +57,8 @@ static_assert(Same(LossReason::kMalformed, v1::LOSS_REASON_MALFORMED));
 static_assert(Same(LossReason::kLimit, v1::LOSS_REASON_LIMIT));
 static_assert(Same(LossReason::kRefused, v1::LOSS_REASON_REFUSED));
 static_assert(Same(LossReason::kExpired, v1::LOSS_REASON_EXPIRED));
-static_assert(v1::LossReason_MAX == v1::LOSS_REASON_EXPIRED);
+static_assert(Same(LossReason::kNoTime, v1::LOSS_REASON_NO_TIME));
+static_assert(v1::LossReason_MAX == v1::LOSS_REASON_NO_TIME);
 
 static_assert(Same(WorkerState::kUnspecified, v1::WORKER_STATE_UNSPECIFIED));
 static_assert(Same(WorkerState::kNotInitialised, v1::WORKER_STATE_NOT_INITIALISED));

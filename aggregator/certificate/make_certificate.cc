@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "aggregator/certificate/file_ranks.h"
 #include "aggregator/certificate/host_certificates.h"
 #include "aggregator/certificate/missing_ranks.h"
 #include "aggregator/certificate/verdict.h"
@@ -80,6 +81,7 @@ Certificate MakeCertificate(const CertificateEvidence& evidence) {
   Certificate certificate;
   certificate.capture_id = evidence.record.id;
   certificate.workers = MakeWorkerCertificates(evidence);
+  CompareFileRanks(evidence.streams, certificate.workers);
   for (const WorkerCertificate& worker : certificate.workers) {
     certificate.account.Add(worker.account);
   }

@@ -93,6 +93,31 @@ TEST_F(DurationStatsTest, CountsByTypeAndStream) {
   EXPECT_EQ(stats.overflow(), 0u);
 }
 
+TEST_F(DurationStatsTest, LengthsThatCannotBeAreCountedApart) {
+  const uint32_t a = AddStream(Core("i-a", 1, 0));
+  const EventScript::Attribute mark{std::string(kDurationMadeUpKey), "negative", KeyScope::kTop};
+  const auto complete = [&](uint64_t at_ns, EventScript::Attributes attributes) {
+    script(a).Add({"kernel", Phase::kComplete, kBase + at_ns, 0, 7, std::move(attributes)});
+  };
+  complete(0, {{"dur_ns", uint64_t{10}, KeyScope::kTop}});
+  for (uint64_t i = 1; i < 5; ++i) {
+    complete(i, {{"dur_ns", uint64_t{0}, KeyScope::kTop}, mark});
+  }
+  // An argument of that name says nothing.
+  complete(5, {{"dur_ns", uint64_t{10}, KeyScope::kTop}, {mark.name, "mine", KeyScope::kData}});
+  script(a).Add({"kernel", Phase::kBegin, kBase + 20, 1, 7});
+  script(a).Add({"kernel", Phase::kEnd, kBase + 20, 1, 7, {mark}});
+  DurationStats stats;
+  Read([](const TimelineReader&) {}, [&](const TimelineBatch& batch) { stats.Take(batch); });
+  const auto rows = stats.Finish();
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].odd, 5u);
+  EXPECT_EQ(rows[0].count(), 7u);
+  EXPECT_EQ(rows[0].spans.count(), 2u);
+  EXPECT_EQ(rows[0].spans.sum_ns(), 20u);
+  EXPECT_EQ(rows[0].spans.QuantileNs(0.5), 10u);
+}
+
 TEST_F(DurationStatsTest, TooManyTypesAreCountedTogether) {
   const uint32_t a = AddStream(Core("i-a", 1, 0));
   const size_t types = DurationStats::kTypesMax + 100;

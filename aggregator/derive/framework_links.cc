@@ -76,7 +76,7 @@ void FrameworkLinks::TakeMapping(std::span<const FrameworkNames> names) {
 
 FrameworkLinks::ShapeAbout FrameworkLinks::Examine(const Shape& shape) {
   ShapeAbout about{.is_known = true};
-  if (shape.phase == Phase::kComplete) {
+  if (shape.phase == Phase::kComplete || shape.phase == Phase::kBegin) {
     about.kind = ShapeKind::kOperation;
     for (uint16_t i = 0; i < shape.keys.size(); ++i) {
       const ShapeKey& key = shape.keys[i];
@@ -154,7 +154,8 @@ void FrameworkLinks::TakeOperation(const TimelineRecord& record, const ShapeAbou
   const uint32_t worker = process->second.worker;
   const auto number = mapped_.empty() ? std::nullopt : NumberAt(record, about.number_key);
   const bool is_named = number && mapped_.Names(worker, *number);
-  const bool has_length = record.end_ns > record.start_ns;
+  // What an operation without an end holds is not known.
+  const bool has_length = record.end_ns > record.start_ns && (record.flags & kOpen) == 0;
   if (!has_length && !is_named) return;
   const uint64_t chain = next_chain_++;
   if (has_length) {

@@ -150,6 +150,27 @@ TEST_F(FrameworkLinksTest, FromTheOperationToTheCallToTheDevice) {
   EXPECT_THAT(counts_.Warnings(), IsEmpty());
 }
 
+TEST_F(FrameworkLinksTest, AnOperationMayBeWrittenAsABeginAndAnEnd) {
+  const uint32_t framework = AddStream(Framework("i-a", 11));
+  const uint32_t core = AddStream(Core("i-a", 11, 0));
+  const auto begin = [&](const char* name, uint64_t at, uint64_t span) {
+    script(framework).Add(
+        {"op",
+         Phase::kBegin,
+         kBase + at,
+         span,
+         kThread,
+         {{"name", name, KeyScope::kTop}, {"pid", uint64_t{11}, KeyScope::kTop}}});
+  };
+  begin("open", 0, 5);  // what it holds nobody knows
+  begin("ended", 10, 6);
+  script(framework).Add({"op", Phase::kEnd, kBase + 100, 6, kThread});
+  Call(core, "nrt_tensor_write", 20, 30);
+  Call(core, "nrt_tensor_read", 120, 130);
+  EXPECT_THAT(Join(LinkKind::kFrameworkCall),
+              ElementsAre(ElementsAre("ended", "nrt_tensor_write")));
+}
+
 TEST_F(FrameworkLinksTest, TheInnermostOperationMadeTheCallAndACallAfterItIsTheOuterOnes) {
   const uint32_t core = AddStream(Core("i-a", 11, 0));
   const uint32_t file = AddStream(Framework("i-a", 0));

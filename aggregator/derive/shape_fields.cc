@@ -53,7 +53,9 @@ constexpr FieldName kFieldNames[] = {
 };
 
 DerivedType DerivedTypeOf(const Shape& shape) {
-  if (shape.phase == Phase::kComplete) return DerivedType::kFramework;
+  if (shape.phase == Phase::kComplete || shape.phase == Phase::kBegin) {
+    return DerivedType::kFramework;
+  }
   if (shape.phase != Phase::kStart && shape.phase != Phase::kStop) return DerivedType::kOther;
   for (const auto& [name, type] : kDerivedTypes) {
     if (shape.event_type == name) return type;

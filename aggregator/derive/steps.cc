@@ -49,6 +49,7 @@ void StepFinder::NoteFrameworkStep(const TimelineRecord& record, const ShapeFiel
                                    std::vector<Step>& done) {
   const auto number = ProfilerStepNumber(StartText(record, fields, DerivedField::kName));
   if (!number || record.start().event_type.starts_with(kDeviceCategoryPrefix)) return;
+  if ((record.flags & kOddLength) != 0) return;  // nobody knows what it holds
   const StreamIdentity& identity = streams_[record.stream].description.identity;
   const uint64_t pid = identity.worker.pid != 0
                            ? identity.worker.pid

@@ -92,6 +92,28 @@ TEST_F(StepsTest, TheFrameworksStepsCountTheExecutionsOfTheirWorkerAlone) {
   EXPECT_EQ(counts_.execution, 1u) << "the other worker's";
 }
 
+TEST_F(StepsTest, AStepMayBeWrittenAsABeginAndAnEndAndNeedsALength) {
+  const uint32_t framework = AddStream(Framework("i-a", 1));
+  const uint32_t core = AddStream(Core("i-a", 1, 0));
+  const EventScript::Attribute name{"name", "ProfilerStep#7", KeyScope::kTop};
+  script(framework).Add({"user_annotation", Phase::kBegin, kBase, 1, 7, {name}});
+  script(framework).Add({"user_annotation", Phase::kEnd, kBase + 100, 1, 7});
+  script(framework).Add({"user_annotation",
+                         Phase::kComplete,
+                         kBase + 200,
+                         0,
+                         7,
+                         {{"name", "ProfilerStep#8", KeyScope::kTop},
+                          {"dur_ns", uint64_t{0}, KeyScope::kTop},
+                          {std::string(kDurationMadeUpKey), "negative", KeyScope::kTop}}});
+  Running(core, 1, 0, kBase + 10, kBase + 40);
+  const auto steps = Find();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].number, 7u);
+  EXPECT_EQ(steps[0].executions, 1u);
+  EXPECT_EQ(steps[0].end_ns - steps[0].start_ns, 100u);
+}
+
 TEST_F(StepsTest, OfTwoWorkersWithOneProcessIdNoneHasTheSteps) {
   const uint32_t framework = AddStream(Framework("i-a", 7));
   const uint32_t core = AddStream(Core("i-a", 7, 0));

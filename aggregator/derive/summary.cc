@@ -67,6 +67,7 @@ std::vector<DurationRow> SumOverStreams(const std::vector<DurationRow>& rows) {
     sums.back().spans.Merge(row.spans);
     sums.back().open += row.open;
     sums.back().start_lost += row.start_lost;
+    sums.back().odd += row.odd;
     sums.back().instants += row.instants;
   }
   return sums;
@@ -80,6 +81,12 @@ void AddWarnings(CaptureSummary& summary) {
   auto& warnings = summary.warnings;
   Warn(summary.duration_overflow,
        "events that are counted under \"(other)\", as there are too many event types or workers",
+       warnings);
+  uint64_t odd = 0;
+  for (const DurationRow& row : summary.event_types) odd += row.odd;
+  Warn(odd,
+       "spans whose length cannot be (negative, not a number, absent, beyond their file's times), "
+       "counted without a length",
        warnings);
   Warn(summary.communicator_overflow,
        "parts in collectives of more communicators than are told apart", warnings);

@@ -47,7 +47,7 @@ std::optional<ChunkFrame> ChunkFrame::Decode(std::string_view value) {
   const uint8_t place = TakeLittleEndian<uint8_t>(rest);
   const uint8_t reason = TakeLittleEndian<uint8_t>(rest);
   if (place > static_cast<uint8_t>(LossPlace::kRetention) ||
-      reason > static_cast<uint8_t>(LossReason::kExpired)) {
+      reason > static_cast<uint8_t>(kLossReasonMax)) {
     return std::nullopt;
   }
   if (place != 0) {

@@ -99,9 +99,9 @@ ForeignStops ForeignStopFinder::Find(const DecodedChunk& chunk) {
   const auto timestamps = chunk.timestamp_ns();
   for (size_t i = 0; i < events; ++i) {
     const Phase phase = shapes[shape_of[i]].phase;
-    if (phase != Phase::kStart && phase != Phase::kStop) continue;
+    if (!BeginsSpan(phase) && !EndsSpan(phase)) continue;
     const uint16_t type = type_of_shape_[shape_of[i]];
-    if (phase == Phase::kStart) {
+    if (BeginsSpan(phase)) {
       Start(type, tracking_ids[i]);
     } else if (!Stop(type, tracking_ids[i])) {
       if (listed_[type] == kNotListed) {

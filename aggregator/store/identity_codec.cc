@@ -90,7 +90,7 @@ std::vector<Loss> ReadLosses(StoredBytesReader& in) {
   std::vector<Loss> losses(in.Count(kLossBytesMin));
   for (Loss& loss : losses) {
     loss.place = in.EnumUpTo(LossPlace::kRetention);
-    loss.reason = in.EnumUpTo(LossReason::kExpired);
+    loss.reason = in.EnumUpTo(kLossReasonMax);
     loss.events = in.Uint();
     loss.events_unknown = in.Bool();
     loss.first_timestamp_ns = in.Uint();

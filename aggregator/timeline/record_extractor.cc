@@ -63,13 +63,18 @@ RecordExtractor::ShapePlan RecordExtractor::PlanShape(const Shape& shape) const 
   plan.core_key = DeviceCoreKey(shape);
   plan.execution_key = DeviceExecutionKey(shape);
   plan.type_hash = HashEventType(shape.event_type);
+  plan.is_odd = std::any_of(shape.keys.begin(), shape.keys.end(), [](const ShapeKey& key) {
+    return key.scope == KeyScope::kTop && key.name == kDurationMadeUpKey;
+  });
   plan.kind = KindOf(shape.phase);
   switch (shape.phase) {
     case Phase::kStart:
+    case Phase::kBegin:
       plan.action = Action::kStart;
       plan.kind = RecordKind::kSpan;
       return plan;
     case Phase::kStop:
+    case Phase::kEnd:
       plan.action = Action::kStop;
       plan.kind = RecordKind::kStopAttributes;
       return plan;
@@ -175,9 +180,11 @@ absl::Status RecordExtractor::ExtractEvent(const StreamContext& stream, const Ch
   record.stream = stream.number;
   record.shape = names.shapes[shape];
   record.kind = plan.kind;
+  if (plan.is_odd) record.flags |= kOddLength;
   AppendValues(event);
   if (plan.action == Action::kStart && is_paired) {
     const uint16_t stop = pairing_.partner()[event];
+    if (plans_[chunk_.shape_of()[stop]].is_odd) record.flags |= kOddLength;
     record.stop_shape = names.shapes[chunk_.shape_of()[stop]];
     record.end_ns = Reference(clock, chunk_.timestamp_ns()[stop]);
     AppendValues(stop);

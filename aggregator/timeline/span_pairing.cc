@@ -26,13 +26,13 @@ void SpanPairing::MapShapesToTypes(const DecodedChunk& chunk) {
   absl::flat_hash_map<std::string_view, uint16_t> types;
   type_of_shape_.clear();
   for (const Shape& shape : chunk.shapes()) {
-    if (shape.phase != Phase::kStart && shape.phase != Phase::kStop) {
+    if (!BeginsSpan(shape.phase) && !EndsSpan(shape.phase)) {
       type_of_shape_.push_back(kNotPaired);
       continue;
     }
     const auto type =
         types.try_emplace(shape.event_type, static_cast<uint16_t>(types.size())).first->second;
-    type_of_shape_.push_back(shape.phase == Phase::kStop ? type | kStopBit : type);
+    type_of_shape_.push_back(EndsSpan(shape.phase) ? type | kStopBit : type);
   }
 }
 

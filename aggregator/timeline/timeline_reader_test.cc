@@ -111,6 +111,25 @@ TEST_F(TimelineReaderTest, PairsInsideAChunkAndAcrossChunks) {
   EXPECT_EQ(counts_.spans, 3u);
 }
 
+TEST_F(TimelineReaderTest, PairsTheEndsOfAFrameworksSpansAlike) {
+  const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
+  script_.Add({"step", Phase::kBegin, kBase, 1, 7});
+  script_.Add({"step", Phase::kBegin, kBase + 10, 2, 7});
+  script_.Add({"step", Phase::kEnd, kBase + 20, 2, 7});
+  script_.Add({"step", Phase::kBegin, kBase + 25, 3, 7});
+  Close(stream);
+  script_.Add({"step", Phase::kEnd, kBase + 50, 1, 7});
+  script_.Add({"step", Phase::kEnd, kBase + 60, 9, 7});
+  Close(stream);
+  EXPECT_THAT(Read(), ElementsAre(Seen{"step", kBase, kBase + 50, 7, kSpanKind, kStopFollows},
+                                  Seen{"step", kBase + 10, kBase + 20, 7, kSpanKind, 0},
+                                  Seen{"step", kBase + 25, kBase + 60, 7, kSpanKind, kOpen},
+                                  Seen{"step", kBase + 50, kBase + 50, 7, kStopKind, 0},
+                                  Seen{"step", kBase + 60, kBase + 60, 7, kSpanKind, kStartLost}));
+  EXPECT_EQ(counts_.open_spans, 1u);
+  EXPECT_EQ(counts_.start_lost_spans, 1u);
+}
+
 TEST_F(TimelineReaderTest, KeepsWhatHasNoPartner) {
   const uint32_t stream = source_.AddStream(Core("i-a", 1, 0));
   script_.Add({"lost", Phase::kStop, kBase + 5, 1, 7});

@@ -54,15 +54,14 @@ std::optional<NumberParts> Split(std::string_view text) {
   return parts;
 }
 
-}  // namespace
-
-std::optional<DecimalTime> ParseMicroseconds(std::string_view text) {
+// `shift`: how many digits behind the point belong to the whole nanoseconds.
+std::optional<DecimalTime> ParseShifted(std::string_view text, int64_t shift) {
   const auto parts = Split(text);
   if (!parts) return std::nullopt;
   DecimalTime time;
   time.negative = parts->negative;
   // How many of all digits stand before the point once the number is in nanoseconds.
-  int64_t kept = static_cast<int64_t>(parts->whole.size()) + parts->exponent + 3;
+  int64_t kept = static_cast<int64_t>(parts->whole.size()) + parts->exponent + shift;
   for (const std::string_view digits : {parts->whole, parts->fraction}) {
     for (const char c : digits) {
       if (kept > 0) {
@@ -79,5 +78,13 @@ std::optional<DecimalTime> ParseMicroseconds(std::string_view text) {
   }
   return time;
 }
+
+}  // namespace
+
+std::optional<DecimalTime> ParseMicroseconds(std::string_view text) {
+  return ParseShifted(text, 3);
+}
+
+std::optional<DecimalTime> ParseNanoseconds(std::string_view text) { return ParseShifted(text, 0); }
 
 }  // namespace neurontrace

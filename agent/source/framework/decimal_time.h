@@ -7,8 +7,8 @@
 
 namespace neurontrace {
 
-// Nanoseconds out of a decimal number of microseconds. Floor of the magnitude; `exact` tells
-// whether digits below a nanosecond were cut.
+// Nanoseconds out of a decimal number. Floor of the magnitude; `exact` tells whether digits below a
+// nanosecond were cut.
 struct DecimalTime {
   uint64_t ns = 0;
   bool negative = false;
@@ -20,5 +20,7 @@ struct DecimalTime {
 // has 53 bits and would lose nanoseconds of an epoch time. Nothing where the text is not a JSON
 // number or is 2^64 ns or more.
 std::optional<DecimalTime> ParseMicroseconds(std::string_view text);
+// The same for a number of nanoseconds ("1.79e18").
+std::optional<DecimalTime> ParseNanoseconds(std::string_view text);
 
 }  // namespace neurontrace

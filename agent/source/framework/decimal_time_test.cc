@@ -63,5 +63,14 @@ TEST(DecimalTime, AnyNanosecondsSurviveWritingAsMicroseconds) {
   }
 }
 
+TEST(ParseNanoseconds, ReadsWhateverANumberLooksLike) {
+  EXPECT_EQ(ParseNanoseconds("1790000000000000000")->ns, 1'790'000'000'000'000'000u);
+  EXPECT_EQ(ParseNanoseconds("1.79e+18")->ns, 1'790'000'000'000'000'000u);
+  EXPECT_EQ(ParseNanoseconds("1790000000000000001.0")->ns, 1'790'000'000'000'000'001u);
+  EXPECT_FALSE(ParseNanoseconds("7.5")->exact);
+  EXPECT_FALSE(ParseNanoseconds("1.79e19.0"));
+  EXPECT_FALSE(ParseNanoseconds("1.79e20"));
+}
+
 }  // namespace
 }  // namespace neurontrace

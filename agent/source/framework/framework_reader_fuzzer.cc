@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a trace file: cut, parsed and written into chunks without a crash; the same pieces
-// come out however the bytes arrive, and every element is an event or a loss.
+// come out however the bytes arrive, and every element is an event or a loss. Events have times
+// within the bounds, and no span has two ends.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "agent/source/framework/element_cutter.h"
+#include "agent/source/framework/span_joiner.h"
 #include "agent/source/framework/trace_event_parser.h"
 #include "trace/event_chunk.h"
 
@@ -48,9 +50,17 @@ std::vector<std::string> Cut(std::string_view text, size_t step, size_t window_b
   }
 }
 
+// So few that a short input exceeds them.
+constexpr SpanJoiner::Limits kJoinerLimits = {.spans = 4, .bytes = 64};
+
 void ParseAll(std::string_view text) {
   ElementCutter cutter(Feed(text, text.size() + 1), {.window_bytes = 256});
-  TraceEventParser parser(1'711'964'646'000'000'000, 5);
+  const TimeBounds bounds = {.first_ns = 1'700'000'000'000'000'000};
+  TraceEventParser parser(1'711'964'646'000'000'000, 1'711'964'646'000'000'005, bounds);
+  SpanJoiner joiner(kJoinerLimits);
+  uint64_t element = 0;
+  uint64_t begun = 0;
+  uint64_t joined = 0;
   FrameworkEvent event;
   EventChunkBuilder builder;
   uint32_t appended = 0;
@@ -59,11 +69,21 @@ void ParseAll(std::string_view text) {
     Check(piece.ok());
     if (piece->kind >= ElementCutter::Kind::kEnd) break;
     if (piece->kind != ElementCutter::Kind::kElement) continue;
-    if (!parser.Parse(piece->text, event).ok()) continue;
+    const absl::Status status = parser.Parse(piece->text, event);
+    if (!status.ok() && !absl::IsOutOfRange(status)) continue;
+    const bool is_begin = event.edge.kind == SpanEdge::Kind::kBegin;
+    const SpanJoiner::Outcome outcome = joiner.Join(element++, event, !status.ok());
+    begun += is_begin;
+    joined += outcome == SpanJoiner::Outcome::kJoined;
+    Check((outcome == SpanJoiner::Outcome::kNone) == (event.edge.kind == SpanEdge::Kind::kNone));
+    if (!status.ok()) continue;
+    Check(event.fields.timestamp_ns >= bounds.first_ns &&
+          event.fields.timestamp_ns <= bounds.last_ns);
     Check(event.values.size() == event.shape.keys.size());
     const auto shape = builder.InternShape(event.shape);
     if (shape.ok() && builder.Append(*shape, event.fields, event.values).ok()) ++appended;
   }
+  Check(joiner.unended().count <= begun && joined <= begun && joiner.given_up() <= begun);
   Check(builder.event_count() == appended);
   if (appended == 0) return;
   // What the parser makes is what a chunk's reader accepts.

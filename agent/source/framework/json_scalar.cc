@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "base/clean_text.h"
 
 namespace neurontrace {
 namespace {
@@ -228,6 +229,11 @@ std::optional<JsonScalar> ParseJsonScalar(std::string_view token) {
   const NumberShape number = LookAtNumber(token);
   if (!number.valid) return std::nullopt;
   return number.integer ? ParseInteger(token) : ParseFraction(token);
+}
+
+std::string ShownToken(std::string_view token) {
+  constexpr size_t kShownMax = 32;
+  return CleanText(token, kShownMax);
 }
 
 bool CheckJson(std::string_view text, std::string& rewritten) {

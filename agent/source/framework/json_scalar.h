@@ -19,6 +19,9 @@ struct JsonScalar {
 };
 std::optional<JsonScalar> ParseJsonScalar(std::string_view token);
 
+// A token of a file in a message: clean and short.
+std::string ShownToken(std::string_view token);
+
 // True where `text` is one well-formed JSON value (nesting up to 64). It is to be kept as it is
 // where `rewritten` stays empty. Else `rewritten` is to be kept: non-finite numbers stand between
 // quotes there, and a value that was laid out over several lines is on one, without blanks.

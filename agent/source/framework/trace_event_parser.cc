@@ -3,12 +3,13 @@
 
 #include <simdjson.h>
 
+#include <bit>
+#include <charconv>
 #include <deque>
-#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
-#include "agent/source/framework/decimal_time.h"
 #include "agent/source/framework/element_cutter.h"
 #include "agent/source/framework/json_scalar.h"
 #include "base/status.h"
@@ -32,25 +33,48 @@ std::string_view Trim(std::string_view token) {
   return token.substr(0, end == std::string_view::npos ? 0 : end + 1);
 }
 
-Phase PhaseOf(std::string_view ph) {
-  if (ph.size() != 1) return Phase::kOther;
+// What a "ph" means. `is_told`: the phase says it as exactly.
+struct PhaseMeaning {
+  Phase phase = Phase::kOther;
+  bool is_told = true;
+  SpanEdge::Kind edge = SpanEdge::Kind::kNone;
+  bool is_async = false;
+};
+
+PhaseMeaning MeaningOf(std::string_view ph) {
+  if (ph.size() != 1) return {Phase::kOther, false};
   switch (ph[0]) {
     case 'X':
-      return Phase::kComplete;
+      return {Phase::kComplete};
+    case 'B':
+      return {Phase::kBegin, true, SpanEdge::Kind::kBegin};
+    case 'E':
+      return {Phase::kEnd, true, SpanEdge::Kind::kEnd};
+    case 'b':
+    case 'S':
+      return {Phase::kBegin, false, SpanEdge::Kind::kBegin, true};
+    case 'e':
+    case 'F':
+      return {Phase::kEnd, false, SpanEdge::Kind::kEnd, true};
     case 'i':
-      return Phase::kInstant;
+      return {Phase::kInstant};
+    case 'I':
+    case 'n':
+    case 'T':
+    case 'p':
+      return {Phase::kInstant, false};
     case 's':
-      return Phase::kFlowStart;
+      return {Phase::kFlowStart};
     case 't':
-      return Phase::kFlowStep;
+      return {Phase::kFlowStep};
     case 'f':
-      return Phase::kFlowEnd;
+      return {Phase::kFlowEnd};
     case 'C':
-      return Phase::kCounter;
+      return {Phase::kCounter};
     case 'M':
-      return Phase::kMetadata;
+      return {Phase::kMetadata};
     default:
-      return Phase::kOther;
+      return {Phase::kOther, false};
   }
 }
 
@@ -63,17 +87,57 @@ struct Noted {
   std::optional<std::string_view> category;
   std::optional<std::string_view> ph;
   std::optional<DecimalTime> time;
+  std::string_view time_token;  // as it stands in the file; empty: there is none
   std::optional<DecimalTime> duration;
-  bool has_duration = false;
-  size_t id_at = kNone;  // index among the attributes
+  std::string_view duration_token;
+  size_t duration_at = kNone;  // index of "dur_ns" among the attributes
+  size_t id_at = kNone;        // likewise of "id"
 };
+
+void AppendIdText(const ShapeKey& key, const AttributeValue& value, std::string& out) {
+  if (key.type == ValueType::kUint) {
+    out += std::to_string(value.bits);
+  } else if (key.type == ValueType::kInt) {
+    out += std::to_string(static_cast<int64_t>(value.bits));
+  } else {
+    out += value.text;
+  }
+}
+
+bool IsNumber(ValueType type) {
+  return type == ValueType::kUint || type == ValueType::kInt || type == ValueType::kDouble;
+}
+
+// A counter's value as the number that it says. False where it is none, or one that would change.
+bool MakeNumber(ShapeKey& key, AttributeValue& value) {
+  if (IsNumber(key.type)) return true;
+  if (key.type != ValueType::kString && key.type != ValueType::kJson) return false;
+  const auto scalar = ParseJsonScalar(value.text);
+  if (!scalar) return false;
+  if (IsNumber(scalar->type)) {
+    key.type = scalar->type;
+    value = scalar->value;
+    return true;
+  }
+  // Written in an unusual way ("1.0", "1e3"). An integer beyond 64 bits would lose digits.
+  const bool is_fraction = value.text.find_first_of(".eE") != std::string_view::npos;
+  if (scalar->type != ValueType::kJson || !is_fraction) return false;
+  double number = 0;
+  const char* const end = value.text.data() + value.text.size();
+  const auto read = std::from_chars(value.text.data(), end, number);
+  if (read.ec != std::errc() || read.ptr != end) return false;
+  key.type = ValueType::kDouble;
+  value = {std::bit_cast<uint64_t>(number), {}};
+  return true;
+}
 
 }  // namespace
 
 struct TraceEventParser::Impl {
   uint64_t base_time_ns;
   uint64_t last_time_ns;
-  bool had_time = false;
+  TimeBounds bounds;
+  std::optional<DecimalTime> event_time;
   ondemand::parser parser;
   std::deque<std::string> rewritten;  // JSON values of this event that had to be changed
 
@@ -141,13 +205,16 @@ struct TraceEventParser::Impl {
 
   // "ts" or "dur", as a number or as a string of one.
   absl::StatusOr<std::optional<DecimalTime>> ReadTime(std::string_view key, ondemand::value value,
+                                                      std::string_view& token,
                                                       FrameworkEvent& event) {
-    std::string_view token = Trim(value.raw_json_token());
-    if (token.size() >= 2 && token.front() == '"') token = token.substr(1, token.size() - 2);
-    const auto time = ParseMicroseconds(token);
+    token = Trim(value.raw_json_token());
+    std::string_view number = token;
+    if (number.size() >= 2 && number.front() == '"') number = number.substr(1, number.size() - 2);
+    auto time = ParseMicroseconds(number);
+    if (time && time->ns == 0 && time->exact) time->negative = false;
     const bool says_all = time && time->exact && !(key == "dur" && time->negative);
     if (!says_all) {
-      JsonScalar scalar{ValueType::kJson, {0, token}};
+      JsonScalar scalar{ValueType::kJson, {0, number}};
       if (!time) {
         ASSIGN_OR_RETURN(scalar, Read(value));
       }
@@ -160,13 +227,13 @@ struct TraceEventParser::Impl {
                           Noted& noted) {
     if (key == "args") return ReadArguments(value, event);
     if (key == "ts" && !noted.time) {
-      ASSIGN_OR_RETURN(noted.time, ReadTime(key, value, event));
+      ASSIGN_OR_RETURN(noted.time, ReadTime(key, value, noted.time_token, event));
       return absl::OkStatus();
     }
     if (key == "dur" && !noted.duration) {
-      ASSIGN_OR_RETURN(noted.duration, ReadTime(key, value, event));
+      ASSIGN_OR_RETURN(noted.duration, ReadTime(key, value, noted.duration_token, event));
       if (noted.duration && !noted.duration->negative) {
-        noted.has_duration = true;
+        noted.duration_at = event.values.size();
         const JsonScalar scalar{ValueType::kUint, {noted.duration->ns, {}}};
         return Add(event, "dur_ns", KeyScope::kTop, scalar);
       }
@@ -187,49 +254,139 @@ struct TraceEventParser::Impl {
       event.fields.thread_id = scalar.value.bits;
       return absl::OkStatus();
     }
+    if (key == "name" && scalar.type == ValueType::kString && event.name.empty()) {
+      event.name = scalar.value.text;
+    }
     if (key == "id" && noted.id_at == kNone) noted.id_at = event.values.size();
     // What this parser says in top scope must not be what a file says under the same name.
-    const bool taken = key == "dur_ns" || key == "flow_id" || key == "phase";
+    const bool taken = key == "dur_ns" || key == "flow_id" || key == "phase" ||
+                       key == kDurationMadeUpKey || key == kTimestampMadeUpKey;
     return Add(event, key, taken ? KeyScope::kData : KeyScope::kTop, scalar);
   }
 
   absl::Status Finish(FrameworkEvent& event, const Noted& noted) {
     const std::string_view ph = noted.ph.value_or("");
-    event.shape.phase = PhaseOf(ph);
+    const PhaseMeaning meaning = MeaningOf(ph);
+    event.shape.phase = meaning.phase;
     event.shape.event_type = noted.category.value_or(ph);
-    if (event.shape.phase == Phase::kOther && noted.ph) {
+    event.time_text = noted.time_token;
+    if (!meaning.is_told && noted.ph) {
       RETURN_IF_ERROR(Add(event, "phase", KeyScope::kTop, {ValueType::kString, {0, ph}}));
     }
-    if (event.shape.phase == Phase::kComplete && !noted.has_duration) {
-      RETURN_IF_ERROR(Add(event, "dur_ns", KeyScope::kTop, {ValueType::kUint, {0, {}}}));
-    }
-    if (IsFlow(event.shape.phase) && noted.id_at != kNone) {
+    if (IsFlow(meaning.phase) && noted.id_at != kNone) {
       event.shape.keys[noted.id_at].name = "flow_id";
     }
-    had_time = noted.time.has_value();
-    if (noted.time) {
-      uint64_t sum = 0;
-      if (noted.time->negative ? __builtin_sub_overflow(base_time_ns, noted.time->ns, &sum)
-                               : __builtin_add_overflow(base_time_ns, noted.time->ns, &sum)) {
-        return InvalidArgument("not an event: its time is out of range");
-      }
-      last_time_ns = sum;
+    if (meaning.phase == Phase::kCounter) MakeNumbers(event);
+    if (meaning.edge != SpanEdge::Kind::kNone) SetEdge(meaning, noted, event);
+    RETURN_IF_ERROR(SetTime(event, noted));
+    return meaning.phase == Phase::kComplete ? SetDuration(event, noted) : absl::OkStatus();
+  }
+
+  static void MakeNumbers(FrameworkEvent& event) {
+    for (size_t i = 0; i < event.values.size(); ++i) {
+      ShapeKey& key = event.shape.keys[i];
+      if (key.scope != KeyScope::kData || MakeNumber(key, event.values[i])) continue;
+      ++event.values_not_numeric;
     }
+  }
+
+  // Ends of one thread belong together, and those of one id, category and scope. Those of the old
+  // kind (S, F) need the name besides.
+  void SetEdge(const PhaseMeaning& meaning, const Noted& noted, FrameworkEvent& event) {
+    SpanEdge& edge = event.edge;
+    edge.kind = meaning.edge;
+    edge.is_async = meaning.is_async;
+    edge.has_category = noted.category.has_value();
+    edge.name = event.name;
+    edge.track = meaning.is_async ? "id" : "thread";
+    bool is_local = false;
+    for (size_t i = 0; i < event.values.size(); ++i) {
+      const ShapeKey& key = event.shape.keys[i];
+      if (key.scope != KeyScope::kTop) continue;
+      const bool counts = meaning.is_async
+                              ? key.name == "id" || key.name == "id2" || key.name == "scope"
+                              : key.name == "pid" || key.name == "tid";
+      is_local = is_local || (key.name == "id2" &&
+                              event.values[i].text.find("local") != std::string_view::npos);
+      if (counts) AppendPart(key, event.values[i], edge.track);
+    }
+    if (!meaning.is_async) {
+      if ((event.shape.present & FieldBit(Field::kThreadId)) != 0) {
+        AppendPart({"tid", ValueType::kUint}, {event.fields.thread_id, {}}, edge.track);
+      }
+      return;
+    }
+    const auto append_text = [&edge](std::string_view key, std::string_view text) {
+      AppendPart({key, ValueType::kString}, {0, text}, edge.track);
+    };
+    append_text("cat", noted.category.value_or(""));
+    if (noted.ph == "S" || noted.ph == "F") append_text("name", event.name);
+    for (size_t i = 0; is_local && i < event.values.size(); ++i) {
+      const ShapeKey& key = event.shape.keys[i];
+      if (key.scope == KeyScope::kTop && key.name == "pid") {
+        AppendPart(key, event.values[i], edge.track);
+      }
+    }
+  }
+
+  static void AppendPart(const ShapeKey& key, const AttributeValue& value, std::string& out) {
+    out += '\n';
+    out += key.name;
+    out += '\n';
+    AppendIdText(key, value, out);
+  }
+
+  absl::Status SetTime(FrameworkEvent& event, const Noted& noted) {
+    const bool is_metadata = event.shape.phase == Phase::kMetadata;
+    const auto at_ns = noted.time ? bounds.Place(base_time_ns, *noted.time) : std::nullopt;
+    if (!is_metadata) event_time = noted.time;
+    if (at_ns) last_time_ns = *at_ns;
     event.fields.timestamp_ns = last_time_ns;
-    return absl::OkStatus();
+    if (at_ns || is_metadata) return absl::OkStatus();
+    if (noted.time) {
+      return OutOfRange("\"ts\" is {}, which is too far from the other times of the file",
+                        ShownToken(noted.time_token));
+    }
+    if (noted.time_token.empty()) return OutOfRange("it has no \"ts\"");
+    return OutOfRange("\"ts\" is {}, which is no time", ShownToken(noted.time_token));
+  }
+
+  absl::Status SetDuration(FrameworkEvent& event, const Noted& noted) {
+    if (noted.duration_token.empty()) {
+      event.odd_duration = "absent";
+    } else if (!noted.duration) {
+      event.odd_duration = "unusable";
+    } else if (noted.duration->negative) {
+      event.odd_duration = "negative";
+    } else if (noted.duration->ns > bounds.last_ns - event.fields.timestamp_ns) {
+      event.odd_duration = "too long";
+      event.values[noted.duration_at].bits = 0;
+      if (noted.duration->exact) {
+        std::string_view text = noted.duration_token;
+        if (text.front() == '"') text = text.substr(1, text.size() - 2);
+        RETURN_IF_ERROR(Add(event, "dur", KeyScope::kTop, {ValueType::kJson, {0, text}}));
+      }
+    }
+    if (event.odd_duration.empty()) return absl::OkStatus();
+    RETURN_IF_ERROR(Add(event, kDurationMadeUpKey, KeyScope::kTop,
+                        {ValueType::kString, {0, event.odd_duration}}));
+    if (noted.duration_at != kNone) return absl::OkStatus();
+    return Add(event, "dur_ns", KeyScope::kTop, {ValueType::kUint, {0, {}}});
   }
 };
 
-TraceEventParser::TraceEventParser(uint64_t base_time_ns, uint64_t first_time_ns)
+TraceEventParser::TraceEventParser(uint64_t base_time_ns, uint64_t first_time_ns,
+                                   const TimeBounds& bounds)
     : impl_(std::make_unique<Impl>()) {
   impl_->base_time_ns = base_time_ns;
   impl_->last_time_ns = first_time_ns;
+  impl_->bounds = bounds;
 }
 TraceEventParser::~TraceEventParser() = default;
 TraceEventParser::TraceEventParser(TraceEventParser&&) noexcept = default;
 TraceEventParser& TraceEventParser::operator=(TraceEventParser&&) noexcept = default;
 
-bool TraceEventParser::had_time() const { return impl_->had_time; }
+const std::optional<DecimalTime>& TraceEventParser::event_time() const { return impl_->event_time; }
 
 absl::Status TraceEventParser::Parse(std::string_view element, FrameworkEvent& event) {
   event.shape.event_type = {};
@@ -239,7 +396,11 @@ absl::Status TraceEventParser::Parse(std::string_view element, FrameworkEvent& e
   event.values.clear();
   event.fields = {};
   impl_->rewritten.clear();
-  impl_->had_time = false;
+  impl_->event_time.reset();
+  event.edge.kind = SpanEdge::Kind::kNone;
+  event.edge.track.clear();
+  event.name = event.time_text = event.odd_duration = {};
+  event.values_not_numeric = 0;
 
   const simdjson::padded_string_view padded(element.data(), element.size(),
                                             element.size() + ElementCutter::kPaddingBytes);

@@ -5,12 +5,15 @@
 
 #include <utility>
 
+#include "base/clean_text.h"
 #include "base/status.h"
 #include "trace/framework_limits.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
+
+constexpr size_t kNameShownMax = 64;
 
 // Writers that end each element with a comma close the array with an empty object.
 bool IsEmptyObject(std::string_view text) {
@@ -33,13 +36,14 @@ TraceFileReader::TraceFileReader(TraceFile file, std::string_view array_key,
     : file_(std::make_unique<TraceFile>(std::move(file))),
       cutter_([file = file_.get()](char* out, size_t size) { return file->Read(out, size); },
               {.array_key = array_key}),
-      parser_(facts.base_time_ns, facts.first_time_ns),
+      parser_(facts.base_time_ns, facts.first_time_ns, facts.time_bounds),
       refusal_(facts.is_refused ? facts.problem : ""),
       first_element_(first_element) {
   if (facts.is_mapping) entries_.emplace(facts.first_time_ns);
 }
 
 TraceFileReader::Kind TraceFileReader::Next() {
+  oddities_.clear();
   if (ended_) return Kind::kEnd;
   if (!refusal_.empty()) return LoseRest(LossReason::kMalformed, refusal_);
   if (entries_ && position_ == limits::kMappingEntriesMax) {
@@ -69,14 +73,35 @@ TraceFileReader::Kind TraceFileReader::Next() {
   return LoseRest(LossReason::kMalformed, fmt::format("byte {} is no trace file's", bytes_read()));
 }
 
+// Elements that are passed over are read, too: what comes later depends on them.
 TraceFileReader::Kind TraceFileReader::TakeElement(std::string_view text) {
   const absl::Status status =
       entries_ ? entries_->Parse(text, event_) : parser_.Parse(text, event_);
+  const bool has_no_time = absl::IsOutOfRange(status);
+  if (!IsEmptyObject(text) && !entries_ && (status.ok() || has_no_time)) {
+    NoteOddities(status, spans_.Join(position_, event_, has_no_time));
+  }
   if (position_++ < first_element_ || IsEmptyObject(text)) return Kind::kPassedOver;
   if (status.ok()) return Kind::kEvent;
+  if (has_no_time) return LoseElement(LossReason::kNoTime, std::string(status.message()));
   return LoseElement(
       absl::IsResourceExhausted(status) ? LossReason::kLimit : LossReason::kMalformed,
       std::string(status.message()));
+}
+
+void TraceFileReader::NoteOddities(const absl::Status& status, SpanJoiner::Outcome outcome) {
+  const auto note = [this](RemarkKind kind, std::string_view why) {
+    std::string detail = fmt::format("element {}", position_);
+    if (!event_.name.empty()) detail += fmt::format(" ({})", CleanText(event_.name, kNameShownMax));
+    if (!why.empty()) detail += fmt::format(": {}", why);
+    oddities_.push_back({kind, std::move(detail)});
+  };
+  if (!status.ok()) return note(RemarkKind::kNoTime, std::string(status.message()));
+  if (outcome == SpanJoiner::Outcome::kBeginLost) note(RemarkKind::kEndWithoutBegin, "");
+  if (!event_.odd_duration.empty()) {
+    note(RemarkKind::kOddDuration, fmt::format("its duration is {}", event_.odd_duration));
+  }
+  for (uint32_t i = 0; i < event_.values_not_numeric; ++i) note(RemarkKind::kCounterText, "");
 }
 
 TraceFileReader::Kind TraceFileReader::LoseElement(LossReason reason, std::string_view why) {
@@ -84,7 +109,10 @@ TraceFileReader::Kind TraceFileReader::LoseElement(LossReason reason, std::strin
   loss_.place = LossPlace::kDecode;
   loss_.reason = reason;
   loss_.events = 1;
-  loss_.detail = fmt::format("element {}, to byte {}: {}", position_ - 1, bytes_read(), why);
+  const bool is_named = reason == LossReason::kNoTime && !event_.name.empty();
+  loss_.detail = fmt::format("element {}{}, to byte {}: {}", position_ - 1,
+                             is_named ? " (" + CleanText(event_.name, kNameShownMax) + ")" : "",
+                             bytes_read(), why);
   return Kind::kLoss;
 }
 

@@ -6,14 +6,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "agent/source/framework/element_cutter.h"
 #include "agent/source/framework/mapping_entry_parser.h"
+#include "agent/source/framework/span_joiner.h"
 #include "agent/source/framework/trace_event_parser.h"
 #include "agent/source/framework/trace_file.h"
 #include "agent/source/framework/trace_file_scan.h"
 #include "trace/loss.h"
+#include "trace/remark.h"
 
 namespace neurontrace {
 
@@ -40,6 +43,15 @@ class TraceFileReader {
   Kind Next();
   const FrameworkEvent& event() const { return event_; }
   const Loss& loss() const { return loss_; }
+  // What has to be said of the element that came last, also of one that was passed over as it is
+  // stored: so that counts are those of the whole file.
+  struct Oddity {
+    RemarkKind kind = RemarkKind::kUnspecified;
+    std::string detail;
+  };
+  const std::vector<Oddity>& oddities() const { return oddities_; }
+  // The spans that its elements begin and end.
+  const SpanJoiner& spans() const { return spans_; }
 
   // Index of the first element of traceEvents not given out yet.
   uint64_t position() const { return position_; }
@@ -50,6 +62,7 @@ class TraceFileReader {
   TraceFileReader(TraceFile file, std::string_view array_key, const TraceFileFacts& facts,
                   uint64_t first_element);
   Kind TakeElement(std::string_view text);
+  void NoteOddities(const absl::Status& status, SpanJoiner::Outcome outcome);
   Kind LoseElement(LossReason reason, std::string_view why);
   Kind LoseRest(LossReason reason, std::string_view why);
 
@@ -57,10 +70,12 @@ class TraceFileReader {
   ElementCutter cutter_;
   TraceEventParser parser_;
   std::optional<MappingEntryParser> entries_;  // of a mapping file
-  const std::string refusal_;                  // of a file that is not to be read
+  SpanJoiner spans_;
+  const std::string refusal_;  // of a file that is not to be read
   uint64_t first_element_;
   uint64_t position_ = 0;
   bool ended_ = false;
+  std::vector<Oddity> oddities_;
   FrameworkEvent event_;
   Loss loss_;
 };

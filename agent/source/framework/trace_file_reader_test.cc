@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -19,12 +20,14 @@
 #include "agent/source/framework/trace_file_scan.h"
 #include "trace/framework_limits.h"
 #include "trace/limits.h"
+#include "trace/remark.h"
 
 namespace neurontrace {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr uint64_t kBaseNs = 1'711'964'646'000'000'000;
 
@@ -34,12 +37,14 @@ struct Row {
   Phase phase;
   uint64_t timestamp_ns;
   uint64_t dur_ns;
+  uint64_t span = 0;  // tracking_id
   friend bool operator==(const Row&, const Row&) = default;
 };
 
 struct FileContent {
   std::vector<Row> rows;
   std::vector<Loss> losses;
+  std::vector<std::string> oddities;
   TraceFileFacts facts;
   uint64_t position = 0;
 };
@@ -55,6 +60,10 @@ FileContent ReadAll(const std::string& path, uint64_t first_element = 0) {
   EXPECT_TRUE(reader.ok()) << reader.status();
   for (;;) {
     const TraceFileReader::Kind kind = reader->Next();
+    for (const auto& oddity : reader->oddities()) {
+      content.oddities.push_back(
+          fmt::format("{} {}", FindRemarkKind(oddity.kind)->name, oddity.detail));
+    }
     if (kind == TraceFileReader::Kind::kEnd) break;
     if (kind == TraceFileReader::Kind::kLoss) {
       content.losses.push_back(reader->loss());
@@ -62,8 +71,8 @@ FileContent ReadAll(const std::string& path, uint64_t first_element = 0) {
     }
     if (kind != TraceFileReader::Kind::kEvent) continue;
     const FrameworkEvent& event = reader->event();
-    Row row{std::string(event.shape.event_type), "", event.shape.phase, event.fields.timestamp_ns,
-            0};
+    Row row{std::string(event.shape.event_type), "", event.shape.phase,
+            event.fields.timestamp_ns,           0,  event.fields.tracking_id};
     for (size_t i = 0; i < event.values.size(); ++i) {
       if (event.shape.keys[i].name == "name" && event.shape.keys[i].scope == KeyScope::kTop) {
         row.name = event.values[i].text;
@@ -116,6 +125,125 @@ std::string Kineto(bool with_base, std::string_view tail = "}") {
   text += "]";
   if (with_base) text += fmt::format(R"(,"baseTimeNanoseconds": {})", kBaseNs);
   return text.append(tail);
+}
+
+std::string Document(std::string_view head, const std::vector<std::string>& elements) {
+  return fmt::format(R"({{{}"traceEvents":[{}]}})", head, fmt::join(elements, ",\n"));
+}
+
+TEST_F(TraceFileReaderTest, EventsWithoutATimeAreLossesOfTheirOwnReason) {
+  const FileContent content = ReadAll(
+      Write("a.json",
+            Document(R"("distributedInfo":{"rank":"3","world_size":"8"},)",
+                     {R"({"ph":"M","name":"process_name","pid":1,"args":{"name":"python"}})",
+                      R"({"ph":"X","name":"first","pid":1,"ts":1790000000000000,"dur":10})",
+                      R"({"ph":"X","name":"no_ts","pid":1,"dur":10})",
+                      R"({"ph":"X","name":"kernel_2","pid":0,"ts":0.0,"dur":0.0})",
+                      R"({"ph":"f","id":2,"name":"ac2g","pid":0,"ts":0.0})",
+                      R"({"ph":"X","name":"huge","ts":18446744073709551,"dur":10})",
+                      R"({"ph":"M","name":"thread_name","pid":1,"args":{"name":"main"}})",
+                      R"({"ph":"X","name":"minus_one","pid":1,"ts":1790000000000020,"dur":-1})"})));
+  EXPECT_EQ(content.facts.rank, 3);
+  EXPECT_EQ(content.facts.world_size, 8);
+  ASSERT_EQ(content.rows.size(), 4u);
+  for (const Row& row : content.rows) EXPECT_GE(row.timestamp_ns, 1'790'000'000'000'000'000u);
+  ASSERT_EQ(content.losses.size(), 4u);
+  for (const Loss& loss : content.losses) {
+    EXPECT_EQ(loss.place, LossPlace::kDecode);
+    EXPECT_EQ(loss.reason, LossReason::kNoTime);
+    EXPECT_EQ(loss.events, 1u);
+    EXPECT_EQ(loss.first_timestamp_ns, 0u);
+  }
+  EXPECT_THAT(content.losses[1].detail, HasSubstr("element 3 (kernel_2), to byte"));
+  EXPECT_THAT(
+      content.oddities,
+      ElementsAre(HasSubstr("no_time element 2 (no_ts): it has no \"ts\""),
+                  HasSubstr("no_time element 3 (kernel_2): \"ts\" is 0.0, which is too far"),
+                  HasSubstr("no_time element 4 (ac2g)"), HasSubstr("no_time element 5 (huge)"),
+                  HasSubstr("odd_duration element 7 (minus_one)")));
+}
+
+TEST_F(TraceFileReaderTest, JoinsTheEndsOfSpansAlikeFromWhereverItGoesOn) {
+  const std::string path =
+      Write("a.json",
+            "[\n,"
+            R"({"ph":"B","name":"outer","cat":"step","pid":5,"tid":11,"ts":1790000000000000},)"
+            R"({"ph":"B","name":"inner","cat":"step","pid":5,"tid":11,"ts":1790000000000010},)"
+            R"({"ph":"b","name":"request","cat":"req","id":1,"ts":1790000000000010},)"
+            R"({"ph":"E","pid":5,"tid":11,"ts":1790000000000040},)"
+            R"({"ph":"B","name":"never_ends","pid":5,"tid":12,"ts":1790000000000030},)"
+            R"({"ph":"e","name":"request","cat":"req","id":1,"ts":1790000000000050},)"
+            R"({"ph":"E","name":"never_began","pid":5,"tid":13,"ts":1790000000000035},)"
+            R"({"ph":"E","name":"outer","cat":"step","pid":5,"tid":11,"ts":1790000000000100}])");
+  const FileContent whole = ReadAll(path);
+  ASSERT_EQ(whole.rows.size(), 8u);
+  std::vector<uint64_t> spans;
+  for (const Row& row : whole.rows) spans.push_back(row.span);
+  EXPECT_THAT(spans, ElementsAre(1, 2, 3, 2, 5, 3, 7, 1));
+  EXPECT_EQ(whole.rows[3].type, "step");
+  EXPECT_THAT(whole.oddities, ElementsAre("end_without_begin element 6 (never_began)"));
+  for (uint64_t first = 0; first <= 8; ++first) {
+    const FileContent rest = ReadAll(path, first);
+    EXPECT_EQ(rest.rows,
+              std::vector(whole.rows.begin() + static_cast<ptrdiff_t>(first), whole.rows.end()));
+    EXPECT_EQ(rest.oddities, whole.oddities) << "of the whole file";
+  }
+}
+
+TEST_F(TraceFileReaderTest, TheBaseIsReadOrTheFileRefused) {
+  const std::vector<std::string> event = {R"({"ph":"i","name":"op","ts":1.5})"};
+  for (const char* base : {"1790000000000000000", "1.79e18", "1.79e+18", "1790000000000000000.0",
+                           "\"1790000000000000000\"", "\"1.79e18\""}) {
+    const FileContent content = ReadAll(
+        Write("a.json", Document(fmt::format(R"("baseTimeNanoseconds":{},)", base), event)));
+    ASSERT_EQ(content.rows.size(), 1u) << base;
+    EXPECT_EQ(content.rows[0].timestamp_ns, 1'790'000'000'000'001'500u) << base;
+  }
+  for (const char* base :
+       {"\"\"", "\"today\"", "true", "{}", "[1]", "-5", "1.79e19", "99999999999999999999"}) {
+    const FileContent content = ReadAll(
+        Write("a.json", Document(fmt::format(R"("baseTimeNanoseconds":{},)", base), event)));
+    EXPECT_TRUE(content.facts.is_refused) << base;
+    EXPECT_THAT(content.rows, IsEmpty()) << base;
+    ASSERT_EQ(content.losses.size(), 1u) << base;
+    EXPECT_THAT(content.losses[0].detail, HasSubstr("\"baseTimeNanoseconds\" is ")) << base;
+  }
+  EXPECT_FALSE(
+      ReadAll(Write("a.json", Document(R"("baseTimeNanoseconds":null,)", event))).facts.is_refused);
+}
+
+TEST_F(TraceFileReaderTest, ARankIsANumberOrItsText) {
+  struct Case {
+    const char* info;
+    std::optional<int64_t> rank;
+    std::optional<int64_t> world_size;
+    const char* problem;
+  };
+  const Case cases[] = {
+      {R"({})", {}, {}, ""},
+      {R"({"backend":"nccl"})", {}, {}, ""},
+      {R"({"rank":3,"world_size":8})", 3, 8, ""},
+      {R"({"rank":"3","world_size":"8"})", 3, 8, ""},
+      {R"({"rank":3.0,"world_size":8})", 3, 8, ""},
+      {R"({"rank":0})", 0, {}, ""},
+      {R"({"rank":null,"world_size":8})", {}, 8, ""},
+      {R"({"rank":-1,"world_size":-1})", {}, {}, ""},
+      {R"({"rank":"-1"})", {}, {}, ""},
+      {R"({"rank":-2,"world_size":8})", {}, 8, "rank is -2"},
+      {R"({"rank":"three","world_size":8})", {}, 8, "rank is \"three\""},
+      {R"({"rank":3.5,"world_size":[8]})", {}, {}, "rank is 3.5, world_size is ["},
+      {R"({"rank":8,"world_size":8})", {}, {}, "rank is 8 and world_size 8"},
+      {R"({"rank":99999999999999999999})", {}, {}, "rank is 99999999999999999999"},
+  };
+  for (const Case& one : cases) {
+    const FileContent content =
+        ReadAll(Write("a.json", Document(fmt::format(R"("distributedInfo":{},)", one.info), {})));
+    EXPECT_EQ(content.facts.rank, one.rank) << one.info;
+    EXPECT_EQ(content.facts.world_size, one.world_size) << one.info;
+    EXPECT_THAT(content.facts.rank_problem, HasSubstr(one.problem)) << one.info;
+    EXPECT_EQ(content.facts.rank_problem.empty(), std::string_view(one.problem).empty())
+        << one.info;
+  }
 }
 
 TEST_F(TraceFileReaderTest, BothTimeFormsGiveTheSameEvents) {

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include <charconv>
+#include <iterator>
 #include <utility>
 
+#include "agent/source/framework/decimal_time.h"
+#include "agent/source/framework/json_scalar.h"
 #include "agent/source/framework/trace_directory.h"
 #include "base/status.h"
 #include "trace/framework_limits.h"
@@ -19,20 +21,37 @@ namespace {
 // Of members and elements in a step: each costs something, however short it is.
 constexpr int kScanStepPieces = 8'192;
 
-// distributedInfo.NAME where it is a number from 0.
-std::optional<int64_t> ReadCount(std::string_view object_text, const char* name) {
+std::string_view WithoutQuotes(std::string_view token) {
+  const bool is_text = token.size() >= 2 && token.front() == '"' && token.back() == '"';
+  return is_text ? token.substr(1, token.size() - 2) : token;
+}
+
+// distributedInfo.NAME where it is a whole number from 0, or the text of one. Adds to `problems`
+// where it is something else.
+std::optional<int64_t> ReadCount(std::string_view object_text, const char* name,
+                                 std::string& problems) {
   simdjson::ondemand::parser parser;
   simdjson::ondemand::document document;
-  int64_t value = 0;
   const simdjson::padded_string_view padded(object_text.data(), object_text.size(),
                                             object_text.size() + ElementCutter::kPaddingBytes);
   if (parser.iterate(padded).get(document) != simdjson::SUCCESS) return std::nullopt;
   simdjson::ondemand::object object;
   if (document.get_object().get(object) != simdjson::SUCCESS) return std::nullopt;
-  if (object.find_field_unordered(name).get_int64().get(value) != simdjson::SUCCESS) {
-    return std::nullopt;
+  simdjson::ondemand::value member;
+  if (object.find_field_unordered(name).get(member) != simdjson::SUCCESS) return std::nullopt;
+  std::string_view token = member.raw_json_token();
+  token = token.substr(0, token.find_last_not_of(" \n\r\t") + 1);
+  const auto number = ParseNanoseconds(WithoutQuotes(token));
+  if (number && number->exact && number->ns <= INT64_MAX && !(number->negative && number->ns > 0)) {
+    return static_cast<int64_t>(number->ns);
   }
-  return value < 0 ? std::nullopt : std::optional(value);
+  // Frameworks write null and -1 where there is no rank.
+  const bool is_none = token == "null" || (number && number->negative && number->ns == 1);
+  if (!is_none) {
+    fmt::format_to(std::back_inserter(problems), "{}{} is {}", problems.empty() ? "" : ", ", name,
+                   ShownToken(token));
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -112,42 +131,55 @@ void TraceFileScan::Refuse(std::string_view why) {
 void TraceFileScan::TakeMember(const ElementCutter::Piece& piece) {
   if (facts_.is_mapping) return TakeMappingMember(piece);
   if (piece.key == "baseTimeNanoseconds") {
-    std::string_view digits = piece.text;
-    if (digits.size() >= 2 && digits.front() == '"') digits = digits.substr(1, digits.size() - 2);
-    uint64_t base_ns = 0;
-    const auto [end, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), base_ns);
-    if (error == std::errc() && end == digits.data() + digits.size()) {
-      facts_.base_time_ns = base_ns;
-    }
+    TakeBase(piece.text);
   } else if (piece.key == "distributedInfo") {
-    facts_.rank = ReadCount(piece.text, "rank");
-    facts_.world_size = ReadCount(piece.text, "world_size");
+    TakeDistributedInfo(piece.text);
+  }
+}
+
+// Whatever is guessed in its place would put all events of the file at a wrong time.
+void TraceFileScan::TakeBase(std::string_view token) {
+  if (token == "null") return;
+  const auto base = ParseNanoseconds(WithoutQuotes(token));
+  if (base && base->ns <= TimeBounds::kLastNs && !(base->negative && base->ns > 0)) {
+    facts_.base_time_ns = base->ns;
+  } else {
+    Refuse(fmt::format("\"baseTimeNanoseconds\" is {}, which is no number of nanoseconds",
+                       ShownToken(token)));
+  }
+}
+
+void TraceFileScan::TakeDistributedInfo(std::string_view text) {
+  facts_.rank_problem.clear();
+  facts_.rank = ReadCount(text, "rank", facts_.rank_problem);
+  facts_.world_size = ReadCount(text, "world_size", facts_.rank_problem);
+  if (facts_.rank && facts_.world_size && *facts_.rank >= *facts_.world_size) {
+    facts_.rank_problem =
+        fmt::format("rank is {} and world_size {}", *facts_.rank, *facts_.world_size);
+    facts_.rank.reset();
+    facts_.world_size.reset();
   }
 }
 
 void TraceFileScan::TakeElement(std::string_view element) {
   ++facts_.elements;
-  if (has_first_time_ || facts_.is_mapping) return;
+  if (facts_.is_mapping || times_.is_full()) return;
   FrameworkEvent event;
-  if (!parser_.Parse(element, event).ok() || !parser_.had_time()) return;
-  has_first_time_ = true;
-  facts_.first_time_ns = event.fields.timestamp_ns;
+  parser_.Parse(element, event).IgnoreError();
+  if (parser_.event_time()) times_.Add(*parser_.event_time());
 }
 
 bool TraceFileScan::End(std::string problem) {
   facts_.problem = std::move(problem);
-  if (facts_.is_mapping) EndMapping();
-  // The base may have come after the first event.
-  if (has_first_time_) {
-    uint64_t sum = 0;
-    if (!__builtin_add_overflow(facts_.first_time_ns, facts_.base_time_ns, &sum)) {
-      facts_.first_time_ns = sum;
-    }
-    has_first_time_ = false;
-  } else {
+  if (facts_.is_mapping) {
+    EndMapping();
     facts_.first_time_ns = facts_.base_time_ns;
+    return true;
   }
+  if (facts_.is_refused) facts_.problem = refusal_;
+  // The base may have come after the events.
+  facts_.time_bounds = times_.Bounds(facts_.base_time_ns);
+  facts_.first_time_ns = times_.FirstTime(facts_.base_time_ns).value_or(facts_.base_time_ns);
   return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "agent/source/framework/element_cutter.h"
+#include "agent/source/framework/time_census.h"
 #include "agent/source/framework/trace_event_parser.h"
 #include "agent/source/framework/trace_file.h"
 
@@ -18,7 +19,7 @@ struct TraceFileFacts {
   bool complete = false;      // ends as a trace file should
   std::string problem;        // why not, or why it is refused, for people
   bool is_mapping = false;    // a mapping file: its elements are entries of "data"
-  bool is_refused = false;    // nothing of it can be read, though it is complete
+  bool is_refused = false;    // nothing of it is read, though it may be complete
   uint64_t base_time_ns = 0;  // "baseTimeNanoseconds"; 0: times count from the epoch
   // Of the first event that has a time; 0 without any. Of a mapping file, where nothing has one:
   // when it was changed last, so that what it maps was before.
@@ -26,6 +27,8 @@ struct TraceFileFacts {
   uint64_t elements = 0;              // of traceEvents, or of data
   std::optional<int64_t> rank;        // distributedInfo.rank
   std::optional<int64_t> world_size;  // distributedInfo.world_size
+  std::string rank_problem;           // what these two say where it is no rank; for people
+  TimeBounds time_bounds;             // which times its events can have
 };
 
 // The first reading, in steps, so that a large file does not hold up the sequence it is read on.
@@ -45,6 +48,8 @@ class TraceFileScan {
  private:
   TraceFileScan(TraceFile file, const std::string& path);
   void TakeMember(const ElementCutter::Piece& piece);
+  void TakeBase(std::string_view token);
+  void TakeDistributedInfo(std::string_view text);
   void TakeMappingMember(const ElementCutter::Piece& piece);
   void Refuse(std::string_view why);
   void TakeElement(std::string_view element);
@@ -53,8 +58,8 @@ class TraceFileScan {
 
   std::unique_ptr<TraceFile> file_;
   ElementCutter cutter_;
-  TraceEventParser parser_;  // without a base: only for the first time
-  bool has_first_time_ = false;
+  TraceEventParser parser_;  // without a base: only for the times
+  TimeCensus times_;
   bool has_version_ = false;  // of a mapping file
   std::string refusal_;
   TraceFileFacts facts_;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/source/framework/trace_file_stream.h"
 
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "trace/remark.h"
 
 namespace neurontrace {
 namespace {
@@ -32,6 +36,10 @@ void TraceFileStream::Read(std::unique_ptr<StreamWriter> writer, uint64_t first_
     writer_->SetRankEvidence(
         {{RankSource::kFrameworkFile, *facts_.rank, facts_.world_size.value_or(0),
           "distributedInfo.rank of " + writer_->stream().name}});
+  }
+  if (!facts_.rank_problem.empty()) {
+    writer_->SetRemark(RemarkKind::kRankUnreadable, 1,
+                       {fmt::format("{}: {}", writer_->stream().name, facts_.rank_problem)});
   }
   auto reader = TraceFileReader::Open(path_, facts_, first_element, root_);
   if (!reader.ok()) {
@@ -70,7 +78,12 @@ void TraceFileStream::StepScan() {
 void TraceFileStream::StepRead(ShapeCache& shapes) {
   const uint64_t end = reader_->bytes_read() + kStepBytes;
   for (int i = 0; i < kReadStepPieces && reader_->bytes_read() < end; ++i) {
-    switch (reader_->Next()) {
+    const TraceFileReader::Kind kind = reader_->Next();
+    for (const TraceFileReader::Oddity& oddity : reader_->oddities()) {
+      writer_->AddRemark(reader_->position() - 1, oddity.kind,
+                         fmt::format("{}: {}", writer_->stream().name, oddity.detail));
+    }
+    switch (kind) {
       case TraceFileReader::Kind::kEvent: {
         const FrameworkEvent& event = reader_->event();
         const Shape& shape = event.shape;
@@ -91,6 +104,7 @@ void TraceFileStream::StepRead(ShapeCache& shapes) {
       case TraceFileReader::Kind::kNotYet:
         return writer_->Tick(reader_->position());
       case TraceFileReader::Kind::kEnd:
+        RemarkOpenSpans();
         writer_->End(reader_->position() + 1);
         reader_.reset();
         state_ = State::kEnded;
@@ -98,6 +112,21 @@ void TraceFileStream::StepRead(ShapeCache& shapes) {
     }
   }
   writer_->Tick(reader_->position());
+}
+
+void TraceFileStream::RemarkOpenSpans() {
+  const SpanJoiner& spans = reader_->spans();
+  SpanJoiner::Unended open = spans.unended();
+  for (std::string& detail : open.first) {
+    detail = fmt::format("{}: {}", writer_->stream().name, detail);
+  }
+  if (spans.given_up() > 0) {
+    open.first.insert(open.first.begin(),
+                      fmt::format("{}: the ends of {} were not looked for any more, as too many "
+                                  "were open at once",
+                                  writer_->stream().name, spans.given_up()));
+  }
+  writer_->SetRemark(RemarkKind::kOpenSpan, open.count, std::move(open.first));
 }
 
 void TraceFileStream::Flush() {

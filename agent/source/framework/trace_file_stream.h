@@ -54,6 +54,7 @@ class TraceFileStream {
   void Fail(const absl::Status& status);
   void StepScan();
   void StepRead(ShapeCache& shapes);
+  void RemarkOpenSpans();
 
   const std::string path_;
   const std::string root_;

@@ -78,7 +78,8 @@ void AppendDurations(const DurationRow& row, bool with_stream, Object& out) {
   out.Text("event_type", row.event_type);
   if (with_stream && row.stream != DurationStats::kOtherStream) out.Count("stream", row.stream);
   out.Count("count", row.count()).Count("instants", row.instants).Count("open", row.open);
-  out.Count("start_lost", row.start_lost).Durations("spans", row.spans);
+  out.Count("start_lost", row.start_lost).Count("odd_length", row.odd);
+  out.Durations("spans", row.spans);
 }
 
 void AppendExecution(const Execution& execution, Object& out) {

@@ -192,5 +192,30 @@ TEST(XSpaceNamesTest, AreFitForFiles) {
   EXPECT_EQ(XSpaceHostName(std::string(500, 'x')).size(), 128u);
 }
 
+// An offset in picoseconds reaches 106 days: a line is written in as many parts as its events need.
+TEST_F(XSpaceTest, EventsOfOneLineStandAtTheirTimesHoweverFarApart) {
+  constexpr uint64_t kDayNs = uint64_t{24} * 3'600 * 1'000'000'000;
+  const uint32_t stream = AddCore("i-0a", 4711, 3, 35);
+  for (const uint64_t day : {0, 100, 200, 400}) {
+    script_.Span("span", kBase + day * kDayNs, kBase + day * kDayNs + 10, day + 1);
+  }
+  script_.Span("long", kBase + 500 * kDayNs, kBase + 700 * kDayNs, 9);
+  Close(stream);
+  const auto spaces = ExportSpaces();
+  std::map<std::string, std::vector<int64_t>> days;  // by name of event
+  std::string shortened;
+  for (const auto& [line, events] : spaces.at("i-0a.xplane.pb").planes.at(0).lines) {
+    for (const XEvent& event : events) {
+      days[event.name].push_back(event.start_ns / static_cast<int64_t>(kDayNs));
+      if (event.name == "long") shortened = event.stats.at("shortened_duration_ns");
+    }
+  }
+  std::sort(days["span"].begin(), days["span"].end());
+  EXPECT_THAT(days["span"], ElementsAre(0, 100, 200, 400));
+  EXPECT_THAT(days["long"], ElementsAre(500));
+  EXPECT_EQ(shortened, fmt::format("{}", 200 * kDayNs));
+  EXPECT_THAT(summary_.warnings, Contains(HasSubstr("1 spans are longer than the 106 days")));
+}
+
 }  // namespace
 }  // namespace neurontrace

@@ -15,10 +15,11 @@ namespace neurontrace {
 namespace {
 
 constexpr uint64_t kPsPerNs = 1'000;
-constexpr uint64_t kPsMaxNs = uint64_t{INT64_MAX} / kPsPerNs;
 constexpr size_t kLookBackMax = 64;  // events of a line that are asked whether they enclose a time
 
-int64_t Picoseconds(uint64_t ns) { return static_cast<int64_t>(std::min(ns, kPsMaxNs) * kPsPerNs); }
+int64_t Picoseconds(uint64_t ns) {
+  return static_cast<int64_t>(std::min(ns, PlaneBuffer::kDurationMaxNs) * kPsPerNs);
+}
 
 // Text that is no UTF-8 would make the whole message unreadable.
 std::string Utf8(std::string_view text) {
@@ -129,18 +130,18 @@ void PlaneBuffer::AddPlaneStat(const EventAttribute& attribute) {
   protozero::pbf_writer(plane_stats_).add_message(xspace::plane::kStats, stat);
 }
 
-void PlaneBuffer::AppendLine(Line& line, std::string& out) {
-  std::stable_sort(line.events.begin(), line.events.end(), [](const Event& a, const Event& b) {
-    return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.duration_ns > b.duration_ns;
-  });
-  const uint64_t begin_ns = line.events.front().start_ns;
+size_t PlaneBuffer::AppendLine(const Line& line, size_t first, std::string& out) {
+  const uint64_t begin_ns = line.events[first].start_ns;
   protozero::pbf_writer writer(out);
   writer.add_int64(xspace::line::kId, line.display_id);
   writer.add_int64(xspace::line::kDisplayId, line.display_id);
   writer.add_string(xspace::line::kName, Utf8(line.name));
   writer.add_int64(xspace::line::kTimestampNs, static_cast<int64_t>(begin_ns));
   std::string bytes;
-  for (const Event& event : line.events) {
+  size_t next = first;
+  for (; next < line.events.size(); ++next) {
+    const Event& event = line.events[next];
+    if (event.start_ns - begin_ns > kDurationMaxNs) break;
     bytes.clear();
     protozero::pbf_writer about(bytes);
     about.add_int64(xspace::event::kMetadataId, event.name);
@@ -154,6 +155,7 @@ void PlaneBuffer::AppendLine(Line& line, std::string& out) {
     bytes.append(stats_, event.stats_begin, event.stats_end - event.stats_begin);
     writer.add_message(xspace::line::kEvents, bytes);
   }
+  return next;
 }
 
 std::string PlaneBuffer::TakeBytes() {
@@ -163,10 +165,15 @@ std::string PlaneBuffer::TakeBytes() {
   plane.add_int64(xspace::plane::kId, id_);
   plane.add_string(xspace::plane::kName, Utf8(name_));
   for (Line& line : lines_) {
-    if (line.events.empty()) continue;
-    std::string bytes;
-    AppendLine(line, bytes);
-    plane.add_message(xspace::plane::kLines, bytes);
+    std::stable_sort(line.events.begin(), line.events.end(), [](const Event& a, const Event& b) {
+      return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.duration_ns > b.duration_ns;
+    });
+    // Several messages of one line where its events lie further apart than offsets reach.
+    for (size_t first = 0; first < line.events.size();) {
+      std::string bytes;
+      first = AppendLine(line, first, bytes);
+      plane.add_message(xspace::plane::kLines, bytes);
+    }
     line.events = {};
   }
   AppendMetadata(xspace::plane::kEventMetadata, event_ids_, out);

@@ -17,6 +17,9 @@ namespace neurontrace {
 // name, each complete in itself; viewers join them by these. One thread at a time.
 class PlaneBuffer {
  public:
+  // An event's length in picoseconds has room for 106 days; longer ones are cut to this.
+  static constexpr uint64_t kDurationMaxNs = uint64_t{INT64_MAX} / 1'000;
+
   PlaneBuffer(int64_t id, std::string name) : id_(id), name_(std::move(name)) {}
 
   struct Event {
@@ -57,7 +60,8 @@ class PlaneBuffer {
 
   uint32_t IdOf(Ids& ids, std::string_view name);
   void AppendStat(const EventAttribute& attribute, std::string& out);
-  void AppendLine(Line& line, std::string& out);
+  // Writes events from `first` on, as far as their offsets from it fit, and returns the next one.
+  size_t AppendLine(const Line& line, size_t first, std::string& out);
 
   const int64_t id_;
   const std::string name_;

@@ -25,6 +25,7 @@ namespace {
 constexpr size_t kWarningsInFileMax = 1'000;
 constexpr std::string_view kPlanePrefix = "/device:CUSTOM:";
 constexpr std::string_view kSqueezedStat = "squeezed_duration_ns";
+constexpr std::string_view kShortenedStat = "shortened_duration_ns";
 constexpr uint64_t kFrameworkFlows = uint64_t{1} << 40;  // ids from here on
 
 // Of a span that waits: what it holds besides its own size.
@@ -204,12 +205,18 @@ absl::Status XSpaceExporter::WriteSpan(const TimelineRecord& record, uint32_t ro
   std::vector<EventAttribute> attributes = attributes_.Of(record);
   std::deque<std::string> renamed;  // views into it stay
   for (EventAttribute& attribute : attributes) {
-    if (attribute.name != xspace::kFlowStat && attribute.name != kSqueezedStat) continue;
+    if (attribute.name != xspace::kFlowStat && attribute.name != kSqueezedStat &&
+        attribute.name != kShortenedStat) {
+      continue;
+    }
     attribute.name = renamed.emplace_back("data." + std::string(attribute.name));
   }
   if (!lane) {
     attributes.push_back(
         {kSqueezedStat, ValueType::kUint, record.end_ns - record.start_ns, std::string_view()});
+  } else if (item.duration_ns > PlaneBuffer::kDurationMaxNs) {
+    ++shortened_;
+    attributes.push_back({kShortenedStat, ValueType::kUint, item.duration_ns, std::string_view()});
   }
   if (const size_t bytes = HeldBytes(item.name, attributes); waiting_.Admits(record, bytes)) {
     Waiting waiting{.row = row, .lane = lane.value_or(0), .item = std::move(item)};
@@ -378,6 +385,12 @@ absl::Status XSpaceExporter::Finish(ExportSummary& summary) {
         "{} spans are shown without their length (squeezed_duration_ns): more overlap on their "
         "row than a trace has lanes",
         squeezed_));
+  }
+  if (shortened_ > 0) {
+    summary.warnings.push_back(fmt::format(
+        "{} spans are longer than the 106 days that this format can say, and are shown shorter "
+        "(shortened_duration_ns)",
+        shortened_));
   }
   if (executions_) {
     for (std::string& warning : executions_->counts().Warnings()) {

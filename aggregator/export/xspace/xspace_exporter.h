@@ -126,6 +126,7 @@ class XSpaceExporter : public Exporter {
   size_t buffered_bytes_ = 0;
   uint64_t bytes_written_ = 0;
   uint64_t squeezed_ = 0;
+  uint64_t shortened_ = 0;
 };
 
 }  // namespace neurontrace

@@ -27,8 +27,9 @@ namespace {
 uint64_t FirstEventNs(const std::vector<StreamRecord>& streams, const ClockMaps& maps) {
   uint64_t first_ns = UINT64_MAX;
   for (const StreamRecord& stream : streams) {
-    // A window counts from the first event of the workers.
+    // A window counts from the first event of the workers whose time is known.
     if (stream.events == 0 || stream.identity.kind == StreamKind::kHost) continue;
+    if (stream.clock_domain == ClockDomain::kOwn) continue;
     const ClockMap& map = maps.For(stream.identity.worker, ClockDomain::kHostRealtime);
     first_ns = std::min(first_ns, map.ToReference(stream.first_timestamp_ns));
   }

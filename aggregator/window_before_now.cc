@@ -39,6 +39,8 @@ bool KnownUntil::Look(const std::vector<StreamRecord>& streams) {
   gave_way_.clear();
   bool is_known = true;
   for (const StreamRecord& stream : streams) {
+    // No window shows its events, wherever they are.
+    if (stream.clock_domain == ClockDomain::kOwn) continue;
     for (const Loss& gap : stream.gaps) {
       if (!IsGivenWay(gap) || gap.last_timestamp_ns <= gap.first_timestamp_ns) continue;
       gave_way_.push_back({ToString(stream.identity.worker),

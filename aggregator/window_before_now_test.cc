@@ -141,5 +141,14 @@ TEST(KnownUntil, SaysWhereAnotherCaptureHadAWorker) {
   EXPECT_THAT(known.Notes(kNowNs - 20 * kNsPerSecond), ElementsAre(HasSubstr("all 1 streams")));
 }
 
+TEST(KnownUntil, AStreamWithATimeOfItsOwnIsInNoWindow) {
+  const ClockMaps maps;
+  KnownUntil known(kNowNs, maps);
+  StreamRecord own = Stream(1, 1'000'000);
+  own.clock_domain = ClockDomain::kOwn;
+  EXPECT_TRUE(known.Look({Stream(0, kNowNs), own}));
+  EXPECT_THAT(known.Notes(0), ElementsAre(HasSubstr("all 1 streams")));
+}
+
 }  // namespace
 }  // namespace neurontrace

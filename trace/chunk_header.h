@@ -14,7 +14,13 @@
 namespace neurontrace {
 
 // Values are on the wire: never change one.
-enum class ClockDomain : uint8_t { kUnspecified = 0, kHostRealtime = 1 };
+enum class ClockDomain : uint8_t {
+  kUnspecified = 0,
+  kHostRealtime = 1,
+  // ns since a moment that nobody knows, such as a profiler's start: comparable with no other
+  // stream. Framework streams only.
+  kOwn = 2,
+};
 
 // What a chunk says about itself beside its columns; the fields are those of
 // neurontrace.v1.ChunkHeader, and proto/neurontrace/v1/chunk.proto documents them.

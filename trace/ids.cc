@@ -56,6 +56,12 @@ absl::StatusOr<CaptureId> CaptureId::FromBytes(std::string_view bytes) {
   return id;
 }
 
+uint64_t CaptureId::CreatedRealtimeNs() const {
+  uint64_t ms = 0;
+  for (int i = 0; i < 6; ++i) ms = ms << 8 | bytes_[i];
+  return ms * 1'000'000;
+}
+
 std::string CaptureId::ToString() const {
   unsigned __int128 value = 0;
   for (const uint8_t byte : bytes_) value = (value << 8) | byte;

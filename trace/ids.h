@@ -34,6 +34,8 @@ class CaptureId {
     return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
   }
   bool empty() const { return bytes_ == std::array<uint8_t, kBytes>{}; }
+  // CLOCK_REALTIME of the aggregator when it made the id, to the millisecond.
+  uint64_t CreatedRealtimeNs() const;
 
   friend auto operator<=>(const CaptureId&, const CaptureId&) = default;
   template <typename H>

@@ -193,7 +193,14 @@ absl::StatusOr<StreamCursor> FromProto(const v1::StreamCursor& message) {
 
 absl::StatusOr<ChunkHeader> FromProto(const v1::ChunkHeader& message) {
   RETURN_IF_ERROR(CheckEnum("header.clock_domain", message.clock_domain(),
-                            v1::CLOCK_DOMAIN_HOST_REALTIME, v1::CLOCK_DOMAIN_HOST_REALTIME));
+                            v1::CLOCK_DOMAIN_HOST_REALTIME, v1::CLOCK_DOMAIN_OWN));
+  if (message.clock_domain() == v1::CLOCK_DOMAIN_OWN &&
+      message.stream().kind() != v1::STREAM_KIND_FRAMEWORK) {
+    return InvalidArgument(
+        "header.clock_domain is OWN in a stream of kind {}: only framework "
+        "files have times of their own",
+        static_cast<int>(message.stream().kind()));
+  }
   RETURN_IF_ERROR(CheckCount("header.rank_evidence", message.rank_evidence_size(),
                              limits::kRankEvidencePerStreamMax));
   RETURN_IF_ERROR(CheckCount("header.losses", message.losses_size(), limits::kLossesPerChunkMax));

@@ -105,7 +105,8 @@ static_assert(v1::CaptureMode_MAX == v1::CAPTURE_MODE_PREVIEW);
 
 static_assert(Same(ClockDomain::kUnspecified, v1::CLOCK_DOMAIN_UNSPECIFIED));
 static_assert(Same(ClockDomain::kHostRealtime, v1::CLOCK_DOMAIN_HOST_REALTIME));
-static_assert(v1::ClockDomain_MAX == v1::CLOCK_DOMAIN_HOST_REALTIME);
+static_assert(Same(ClockDomain::kOwn, v1::CLOCK_DOMAIN_OWN));
+static_assert(v1::ClockDomain_MAX == v1::CLOCK_DOMAIN_OWN);
 
 template <typename Message, typename Value>
 absl::StatusOr<Value> OverTheWire(const Value& value) {
@@ -213,6 +214,12 @@ TEST(ConversionsTest, ValuesSurviveTheWire) {
   canary.event_count = 1;
   EXPECT_FALSE(OverTheWire<v1::ChunkHeader>(canary).ok());
   ExpectSame<v1::ChunkHeader>(SomeChunk().header);
+  ChunkHeader own = SomeChunk().header;
+  own.clock_domain = ClockDomain::kOwn;
+  own.stream.kind = StreamKind::kFramework;
+  ExpectSame<v1::ChunkHeader>(own);
+  own.stream.kind = StreamKind::kNeuronCore;
+  EXPECT_FALSE(OverTheWire<v1::ChunkHeader>(own).ok());
   ExpectSame<v1::AgentHello>(AgentInfo{1, "a", "0.1.0", "i-1", "imds", "boot", "host", "trn2"});
 }
 

@@ -80,6 +80,7 @@ struct StreamCertificate {
   uint64_t gaps = 0;
   uint64_t gaps_sum_ns = 0;
   std::vector<Remark> remarks;
+  bool own_time = false;  // its times count from a moment that is not known
 };
 
 struct WorkerCertificate {

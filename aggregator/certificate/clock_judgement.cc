@@ -46,6 +46,13 @@ void NoteDoubts(const InstanceClock& clock, const ReferenceWindow& window,
   }
 }
 
+// Files with times of their own, which no clock of the instance has stamped.
+size_t OwnTimes(const WorkerCertificate& worker) {
+  return static_cast<size_t>(
+      std::count_if(worker.streams.begin(), worker.streams.end(),
+                    [](const StreamCertificate& stream) { return stream.own_time; }));
+}
+
 }  // namespace
 
 std::string ClockWords(uint64_t ns) {
@@ -63,12 +70,21 @@ void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate) {
   }
   const InstanceClock* worst = nullptr;
   for (WorkerCertificate& worker : certificate.workers) {
+    const size_t own_times = OwnTimes(worker);
+    if (own_times > 0 && own_times == worker.streams.size()) {
+      worker.clock.words = "own time, not aligned";
+      continue;
+    }
     const InstanceClock* clock = clocks.Find(worker.worker);
     if (clock == nullptr || clock->model.segments.empty()) continue;
     worker.clock = {.aligned = true,
                     .bound_ns = clock->bound_ns,
                     .likely_bound_ns = clock->likely_bound_ns,
                     .words = "within " + ClockWords(clock->bound_ns)};
+    if (own_times > 0) {
+      worker.clock.words +=
+          fmt::format(", {} of {} files not aligned", own_times, worker.streams.size());
+    }
     if (worst == nullptr || clock->bound_ns > worst->bound_ns) worst = clock;
   }
   if (worst == nullptr) return;

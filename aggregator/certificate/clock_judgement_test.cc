@@ -105,5 +105,22 @@ TEST(ClockJudgementTest, KeepsTheListOfDoubtsShort) {
   EXPECT_EQ(certificate.notes.back(), "and 24 more such times");
 }
 
+TEST(ClockJudgementTest, FilesWithTimesOfTheirOwnAreWithinNothing) {
+  Certificate certificate;
+  certificate.workers = {Worker("i-a"), Worker("i-b")};
+  StreamCertificate own;
+  own.own_time = true;
+  certificate.workers[0].streams = {own};
+  certificate.workers[1].streams = {own, StreamCertificate()};
+  CaptureClocks clocks;
+  clocks.instances = {Clock("i-a", 50'000), Clock("i-b", 40'000)};
+  clocks.window = {5'000, 6'000};
+  JudgeClocks(clocks, certificate);
+  EXPECT_FALSE(certificate.workers[0].clock.aligned);
+  EXPECT_EQ(certificate.workers[0].clock.words, "own time, not aligned");
+  EXPECT_EQ(certificate.workers[1].clock.words, "within 40.0 us, 1 of 2 files not aligned");
+  EXPECT_THAT(certificate.notes, ElementsAre(HasSubstr("(worst: i-b)")));
+}
+
 }  // namespace
 }  // namespace neurontrace

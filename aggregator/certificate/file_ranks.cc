@@ -21,6 +21,15 @@ struct FileClaim {
   const RankEvidence* evidence = nullptr;
 };
 
+// Of a file with a time of its own nobody knows when it was: it may overlap with any other.
+uint64_t BeginNs(const FileClaim& claim) {
+  return claim.stream->clock_domain == ClockDomain::kOwn ? 0 : claim.stream->first_timestamp_ns;
+}
+uint64_t EndNs(const FileClaim& claim) {
+  return claim.stream->clock_domain == ClockDomain::kOwn ? UINT64_MAX
+                                                         : claim.stream->last_timestamp_ns;
+}
+
 std::vector<FileClaim> ClaimsOf(std::span<const StreamRecord> streams) {
   std::vector<FileClaim> claims;
   for (const StreamRecord& stream : streams) {
@@ -32,8 +41,7 @@ std::vector<FileClaim> ClaimsOf(std::span<const StreamRecord> streams) {
     if (claim != stream.evidence.end()) claims.push_back({&stream, &*claim});
   }
   std::sort(claims.begin(), claims.end(), [](const FileClaim& a, const FileClaim& b) {
-    return std::pair(a.stream->first_timestamp_ns, a.stream->number) <
-           std::pair(b.stream->first_timestamp_ns, b.stream->number);
+    return std::pair(BeginNs(a), a.stream->number) < std::pair(BeginNs(b), b.stream->number);
   });
   return claims;
 }
@@ -44,16 +52,14 @@ std::vector<FileClaim> Overlapping(const std::vector<FileClaim>& claims) {
   FileClaim latest;  // of those so far the one that ends last
   bool is_listed = false;
   for (const FileClaim& claim : claims) {
-    if (latest.stream != nullptr &&
-        claim.stream->first_timestamp_ns <= latest.stream->last_timestamp_ns) {
+    if (latest.stream != nullptr && BeginNs(claim) <= EndNs(latest)) {
       if (!is_listed) overlapping.push_back(latest);
       overlapping.push_back(claim);
       is_listed = true;
     } else {
       is_listed = false;
     }
-    if (latest.stream == nullptr ||
-        claim.stream->last_timestamp_ns > latest.stream->last_timestamp_ns) {
+    if (latest.stream == nullptr || EndNs(claim) > EndNs(latest)) {
       // It stands in the list if it overlaps with what was before.
       latest = claim;
     }

@@ -93,6 +93,7 @@ class Drafts {
     }
     part.account = AccountOf(stream);
     part.ended = stream.ended;
+    part.own_time = stream.clock_domain == ClockDomain::kOwn;
     part.gaps = stream.gaps_count;
     part.gaps_sum_ns = stream.gaps_sum_ns;
     part.remarks = stream.remarks;

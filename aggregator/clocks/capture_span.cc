@@ -21,6 +21,7 @@ RealtimeWindow SpanOf(const CaptureRecord& record, std::span<const StreamRecord>
   if (record.spec.mode != CaptureMode::kContinuous) return span;
   uint64_t oldest_ns = BackFrom(span.end_ns, std::max(record.spec.retention_ns, kSpanMinNs));
   for (const StreamRecord& stream : streams) {
+    if (stream.clock_domain == ClockDomain::kOwn) continue;
     if (stream.events > 0) oldest_ns = std::min(oldest_ns, stream.first_timestamp_ns);
   }
   span.begin_ns = std::max(span.begin_ns, oldest_ns);

@@ -26,6 +26,7 @@ absl::StatusOr<LastEvents> LastEventsOf(const Store& store, const CaptureRecord&
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, store.OpenCapture(record.id).Streams());
   LastEvents events;
   for (const StreamRecord& stream : streams) {
+    if (stream.clock_domain == ClockDomain::kOwn) continue;
     const WorkerIdentity& worker = stream.identity.worker;
     uint64_t& last_ns = events[{worker.instance_id, worker.boot_id}];
     last_ns = std::max(last_ns, stream.last_timestamp_ns);

@@ -10,6 +10,7 @@ namespace neurontrace {
 void EndWithEvents(const std::vector<StreamRecord>& streams, CaptureClocks& clocks) {
   uint64_t last_ns = 0;
   for (const StreamRecord& stream : streams) {
+    if (stream.clock_domain == ClockDomain::kOwn) continue;
     const InstanceClock* const clock = clocks.Find(stream.identity.worker);
     if (clock == nullptr || clock->realtime.is_identity() || stream.last_timestamp_ns == 0) {
       continue;

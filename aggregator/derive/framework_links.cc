@@ -28,11 +28,12 @@ FrameworkLinks::FrameworkLinks(std::span<const TimelineStream> streams,
     const auto next_instance = static_cast<uint32_t>(instances.size());
     StreamAbout about{.is_core = identity.kind == StreamKind::kNeuronCore,
                       .is_framework = identity.kind == StreamKind::kFramework,
+                      .has_own_time = stream.description.has_own_time(),
                       .pid = identity.worker.pid};
     about.worker = workers.try_emplace(identity.worker, next_worker).first->second;
     about.instance =
         instances.try_emplace(identity.worker.instance_id, next_instance).first->second;
-    if (about.is_framework) with_operations.insert(about.instance);
+    if (about.is_framework && !about.has_own_time) with_operations.insert(about.instance);
     if (about.is_core) {
       const auto [process, is_new] = processes_.try_emplace(
           std::pair(about.instance, uint64_t{about.pid}), Process{.worker = about.worker});
@@ -135,6 +136,10 @@ const std::vector<LinkPoint>& FrameworkLinks::Of(const TimelineRecord& record) {
 // Its chain begins here, whether or not a call follows: what comes later is not known yet.
 void FrameworkLinks::TakeOperation(const TimelineRecord& record, const ShapeAbout& about) {
   const StreamAbout& stream = streams_[record.stream];
+  if (stream.has_own_time) {
+    ++counts_.operations_own_time;
+    return;
+  }
   auto pid = NumberAt(record, about.pid_key);
   if (about.pid_key == ShapeFields::kNone && stream.pid != 0) pid = stream.pid;
   if (!pid || !HasThread(record)) {

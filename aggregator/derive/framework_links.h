@@ -90,6 +90,7 @@ class FrameworkLinks {
   struct StreamAbout {
     bool is_core = false;
     bool is_framework = false;
+    bool has_own_time = false;
     bool has_operations = false;  // of a core: its instance has a framework's stream
     uint32_t worker = 0;          // the same for all cores of a worker
     uint32_t instance = 0;

@@ -44,6 +44,12 @@ std::vector<std::string> LinkCounts::Warnings() const {
                     "instance have their process id",
                     operations_ambiguous));
   }
+  if (operations_own_time > 0) {
+    warnings.push_back(
+        fmt::format("{} framework operations are not joined to the runtime: the times of their "
+                    "file count from a moment that is not known",
+                    operations_own_time));
+  }
   const uint64_t joined = std::min(calls, calls_joined + mapped_added);
   if (operations > 0 && joined < calls) {
     std::string text = fmt::format(

@@ -13,6 +13,7 @@ struct LinkCounts {
   uint64_t operations_elsewhere = 0;  // of a process that is no worker of the capture
   uint64_t operations_ambiguous = 0;  // two workers of the instance have that process id
   uint64_t operations_unnamed = 0;    // no number for a process or a thread
+  uint64_t operations_own_time = 0;   // their file's times count from a moment that is not known
   uint64_t calls = 0;                 // outermost calls of the runtime, where operations were seen
   uint64_t calls_joined = 0;          // to the innermost operation around them
   uint64_t calls_crossing = 0;        // begin in an operation and end after it

@@ -50,6 +50,7 @@ constexpr FieldName kFieldNames[] = {
     {"return_code", KeyScope::kData, DerivedField::kReturnCode},
     {"name", KeyScope::kTop, DerivedField::kName},
     {"pid", KeyScope::kTop, DerivedField::kProcess},
+    {"step_num", KeyScope::kData, DerivedField::kStepNumber},
 };
 
 DerivedType DerivedTypeOf(const Shape& shape) {

@@ -48,8 +48,9 @@ enum class DerivedField : uint8_t {
   kReturnCode,
   kName,
   kProcess,
+  kStepNumber,
 };
-inline constexpr size_t kDerivedFields = 18;
+inline constexpr size_t kDerivedFields = 19;
 
 // What one shape holds of it: for each field the place of its key, by KeyScope. A plain value.
 struct ShapeFields {

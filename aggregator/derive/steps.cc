@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kStepPrefix = "ProfilerStep#";
 // The same annotation once more, as the accelerator's rows show it: widened.
-constexpr std::string_view kDeviceCategoryPrefix = "gpu_";
+constexpr std::string_view kDeviceCategoryPrefixes[] = {"gpu_", "xla_device"};
 
 // Steps of a framework that are told apart by nothing here are the same.
 bool IsBefore(const Step& a, const Step& b) {
@@ -45,10 +45,19 @@ StepFinder::StepFinder(std::span<const TimelineStream> streams, ShapeFieldTable&
   }
 }
 
+std::optional<uint64_t> StepFinder::NumberOf(const TimelineRecord& record,
+                                             const ShapeFields& fields) {
+  for (const std::string_view prefix : kDeviceCategoryPrefixes) {
+    if (record.start().event_type.starts_with(prefix)) return std::nullopt;
+  }
+  const auto number = ProfilerStepNumber(StartText(record, fields, DerivedField::kName));
+  return number ? number : StartNumber(record, fields, DerivedField::kStepNumber);
+}
+
 void StepFinder::NoteFrameworkStep(const TimelineRecord& record, const ShapeFields& fields,
                                    std::vector<Step>& done) {
-  const auto number = ProfilerStepNumber(StartText(record, fields, DerivedField::kName));
-  if (!number || record.start().event_type.starts_with(kDeviceCategoryPrefix)) return;
+  const auto number = NumberOf(record, fields);
+  if (!number) return;
   if ((record.flags & kOddLength) != 0) return;  // nobody knows what it holds
   const StreamIdentity& identity = streams_[record.stream].description.identity;
   const uint64_t pid = identity.worker.pid != 0
@@ -61,6 +70,11 @@ void StepFinder::NoteFrameworkStep(const TimelineRecord& record, const ShapeFiel
             .end_ns = record.end_ns,
             .is_open = (record.flags & kOpen) != 0};
   ++counts_.framework;
+  if (streams_[record.stream].description.has_own_time()) {
+    ++counts_.own_time;
+    done.push_back(std::move(step));
+    return;
+  }
   const Worker worker(identity.worker.instance_id, pid);
   if (ambiguous_.contains(worker)) {
     ++counts_.ambiguous;

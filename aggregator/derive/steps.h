@@ -19,7 +19,9 @@
 namespace neurontrace {
 
 enum class StepSource : uint8_t {
-  kFramework,  // the framework says so: an annotation ProfilerStep#N
+  // The framework says so: PyTorch's annotation ProfilerStep#N, or JAX's StepTraceAnnotation with
+  // its argument step_num.
+  kFramework,
   kExecution,  // each execution of a core is one
 };
 
@@ -28,7 +30,7 @@ enum class StepSource : uint8_t {
 struct Step {
   StepSource source = StepSource::kExecution;
   uint32_t stream = 0;  // the framework's, or the core's
-  uint64_t number = 0;  // N of ProfilerStep#N; Execution::number
+  uint64_t number = 0;  // N of ProfilerStep#N, step_num; Execution::number
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
   uint64_t executions = 0;          // that began in it, on all cores of the worker
@@ -48,6 +50,8 @@ struct StepCounts {
   // workers of the instance have the process id.
   uint64_t too_many = 0;
   uint64_t ambiguous = 0;
+  // The same of files with times of their own, which say nothing of when executions began.
+  uint64_t own_time = 0;
 };
 
 // Finds steps. Where the trace of a worker's framework has steps these are the worker's: its
@@ -81,6 +85,7 @@ class StepFinder {
  private:
   using Worker = std::pair<std::string_view, uint64_t>;  // instance id, process id
 
+  static std::optional<uint64_t> NumberOf(const TimelineRecord& record, const ShapeFields& fields);
   void NoteFrameworkStep(const TimelineRecord& record, const ShapeFields& fields,
                          std::vector<Step>& done);
   void TakeExecution(const Execution& execution, std::vector<Step>& done);

@@ -46,6 +46,19 @@ class StepsTest : public DeriveTest {
                         {{"name", name, KeyScope::kTop}, {"dur_ns", length_ns, KeyScope::kTop}}});
   }
 
+  // JAX's: the number is an argument, in its JSON a text.
+  void NumberedStep(uint32_t stream, const std::string& category, EventScript::Value number,
+                    uint64_t start_ns, uint64_t length_ns) {
+    script(stream).Add({category,
+                        Phase::kComplete,
+                        start_ns,
+                        0,
+                        7,
+                        {{"name", std::string("train"), KeyScope::kTop},
+                         {"dur_ns", length_ns, KeyScope::kTop},
+                         {"step_num", std::move(number)}}});
+  }
+
   ShapeFieldTable fields_;
   StepCounts counts_;
 };
@@ -218,6 +231,40 @@ TEST_F(StepsTest, KnowsTheNamesOfSteps) {
   EXPECT_EQ(ProfilerStepNumber("ProfilerStep#1 "), std::nullopt);
   EXPECT_EQ(ProfilerStepNumber("ProfilerStep#99999999999999999999"), std::nullopt);
   EXPECT_EQ(ProfilerStepNumber("step 1"), std::nullopt);
+}
+
+TEST_F(StepsTest, AnArgumentStepNumIsOneToo) {
+  const uint32_t framework = AddStream(Framework("i-a", 1));
+  const uint32_t core = AddStream(Core("i-a", 1, 0));
+  NumberedStep(framework, "xla_host", uint64_t{41}, kBase, 100);
+  NumberedStep(framework, "", std::string("42"), kBase + 100, 100);
+  NumberedStep(framework, "xla_device", uint64_t{42}, kBase + 110, 80);
+  NumberedStep(framework, "", std::string("last"), kBase + 100, 100);
+  Running(core, 1, 0, kBase + 110, kBase + 150);
+  const auto steps = Find();
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].number, 41u);
+  EXPECT_EQ(steps[0].executions, 0u);
+  EXPECT_EQ(steps[1].number, 42u);
+  EXPECT_EQ(steps[1].executions, 1u);
+}
+
+// Where its steps stand among the executions is not known: each execution stays a step.
+TEST_F(StepsTest, AFileWithATimeOfItsOwnHasStepsWithoutExecutions) {
+  const uint32_t framework = AddStream(Framework("i-a", 1));
+  const uint32_t core = AddStream(Core("i-a", 1, 0));
+  source_.stream(framework).clock_domain = ClockDomain::kOwn;
+  NumberedStep(framework, "", std::string("1"), 1'000'000, 100);
+  Running(core, 1, 0, kBase, kBase + 50);
+  const auto steps = Find();
+  ASSERT_EQ(steps.size(), 2u);
+  for (const Step& step : steps) {
+    const bool is_frameworks = step.source == StepSource::kFramework;
+    EXPECT_EQ(step.executions, is_frameworks ? 0u : 1u);
+    EXPECT_EQ(step.end_ns - step.start_ns, is_frameworks ? 100u : 50u);
+  }
+  EXPECT_EQ(counts_.own_time, 1u);
+  EXPECT_EQ(counts_.outside, 0u);
 }
 
 }  // namespace

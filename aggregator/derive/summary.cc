@@ -108,6 +108,10 @@ void AddWarnings(CaptureSummary& summary) {
        "framework steps without their executions, as two workers of their instance have their "
        "process id",
        warnings);
+  Warn(summary.step_counts.own_time,
+       "framework steps without their executions, as the times of their file count from a moment "
+       "that is not known",
+       warnings);
   Warn(summary.hbm_counts.dropped,
        "memory events left out, as there are too many memories or events at once", warnings);
   Warn(summary.bandwidth_counts.not_spread,
@@ -131,13 +135,18 @@ struct CaptureSummaryBuilder::Parts {
         hbm(streams, fields),
         bandwidth(fields, options.bandwidth_bin_ns),
         execution_rows(options.slowest_max),
-        communicator_rows(options.worst_collectives_max) {}
+        communicator_rows(options.worst_collectives_max) {
+    for (const TimelineStream& stream : streams) {
+      has_own_time.push_back(stream.description.has_own_time());
+    }
+  }
 
   void NoteTimes(const TimelineBatch& batch);
   void Pass();
 
   const uint64_t window_start_ns;
   const uint64_t window_end_ns;
+  std::vector<bool> has_own_time;  // by stream
   uint64_t begin_ns = UINT64_MAX;
   uint64_t end_ns = 0;
   CaptureSummary summary;
@@ -165,6 +174,7 @@ struct CaptureSummaryBuilder::Parts {
 
 void CaptureSummaryBuilder::Parts::NoteTimes(const TimelineBatch& batch) {
   for (const TimelineRecord* record : batch.records) {
+    if (has_own_time[record->stream]) continue;
     begin_ns = std::min(begin_ns, std::max(record->start_ns, window_start_ns));
     end_ns = std::max(end_ns, std::min(record->end_ns, window_end_ns));
   }

@@ -169,8 +169,12 @@ ClockReport ClockReport::Of(const CaptureClocks* clocks, bool is_raw,
                             std::span<const TimelineStream> streams) {
   std::vector<const StreamIdentity*> identities;
   identities.reserve(streams.size());
-  for (const TimelineStream& stream : streams) identities.push_back(&stream.description.identity);
-  return ClockReport(clocks, is_raw, identities);
+  for (const TimelineStream& stream : streams) {
+    if (!stream.description.has_own_time()) identities.push_back(&stream.description.identity);
+  }
+  ClockReport report(clocks, is_raw, identities);
+  report.SetOwnTimes(streams.size() - identities.size());
+  return report;
 }
 
 std::span<const OrderCheck> ClockReport::order() const {
@@ -196,6 +200,15 @@ std::optional<uint64_t> ClockReport::bound_max_ns() const {
 }
 
 std::string ClockReport::Words() const {
+  if (own_times_ == 0) return HostWords();
+  std::string own = fmt::format(
+      "the times of {} framework file{} count from a moment that is not known and are not aligned "
+      "with anything",
+      own_times_, own_times_ == 1 ? "" : "s");
+  return instances_ == 0 ? own : fmt::format("{}; {}", HostWords(), own);
+}
+
+std::string ClockReport::HostWords() const {
   if (known_.empty()) {
     return "times are those of each instance's own clock (CLOCK_REALTIME); how far these differ is "
            "not known";
@@ -227,6 +240,7 @@ std::string ClockReport::Json() const {
     out += fmt::format(",\"version\":{},\"final\":{},\"algorithm_version\":{}", version_, is_final_,
                        algorithm_version());
   }
+  if (own_times_ > 0) out += fmt::format(",\"own_times\":{}", own_times_);
   if (const auto bound_ns = bound_max_ns()) out += fmt::format(",\"bound_max_ns\":{}", *bound_ns);
   out += ",\"instances\":[";
   for (const InstanceClock* clock : known_) {

@@ -55,12 +55,17 @@ class ClockReport {
   // The largest of the known instances; nullopt: there is none, or one has no bound.
   std::optional<uint64_t> bound_max_ns() const;
 
+  // Streams in the export with times of their own, which no clock of an instance has stamped.
+  void SetOwnTimes(size_t streams) { own_times_ = streams; }
+
   // A sentence for people.
   std::string Words() const;
   // One object for programs; docs/formats/json.md has its keys.
   std::string Json() const;
 
  private:
+  std::string HostWords() const;
+
   const CaptureClocks* clocks_;
   bool is_raw_ = false;
   uint32_t version_ = 0;
@@ -68,6 +73,7 @@ class ClockReport {
   std::vector<const InstanceClock*> known_;
   std::vector<std::string> unknown_;  // instance ids
   size_t instances_ = 0;
+  size_t own_times_ = 0;
 };
 
 }  // namespace neurontrace

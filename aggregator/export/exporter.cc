@@ -128,6 +128,7 @@ TimelineOptions OptionsOf(const ExportRequest& request) {
   TimelineOptions options;
   options.filter = request.filter;
   if (request.clocks != nullptr && !request.raw_clocks) options.clocks = &request.clocks->maps;
+  options.keeps_own_time = request.raw_clocks;
   return options;
 }
 

@@ -10,6 +10,11 @@ namespace neurontrace {
 enum class RowSource : uint8_t { kRuntime, kHardware, kFramework };
 std::string_view ToString(RowSource source);
 
+// What is said of streams with times of their own: the end of their processes' names, and the
+// argument or member of their events with the time that their file has.
+inline constexpr std::string_view kOwnTimeSuffix = " (own time, not aligned)";
+inline constexpr std::string_view kOwnTimeKey = "own_time_ns";
+
 // Where the events of a runtime type are drawn. The vendor's viewer draws the synchronisation point
 // with the runtime and the model switch of a core with the hardware, whatever its documentation
 // counts them as.

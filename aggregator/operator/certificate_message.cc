@@ -32,6 +32,7 @@ void ToMessage(const StreamCertificate& stream, v1::StreamCertificate& message) 
   message.set_ended(stream.ended);
   message.set_gaps(stream.gaps);
   message.set_gaps_sum_ns(stream.gaps_sum_ns);
+  message.set_own_time(stream.own_time);
   for (const Remark& remark : stream.remarks) ToProto(remark, message.add_remarks());
 }
 

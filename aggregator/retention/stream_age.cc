@@ -29,7 +29,9 @@ void StreamAge::Note(const StreamRecord& record, const ClockMap& map, const Rete
     for (size_t i = 1; i < marks_.size() - 1; ++i) marks_.erase(marks_.begin() + i);
   }
   if (record.events == 0) return;
-  if (map.is_identity()) {
+  if (record.clock_domain == ClockDomain::kOwn) {
+    by_receipt_ = true;
+  } else if (map.is_identity()) {
     by_receipt_ =
         record.last_timestamp_ns > now.realtime_ns + kAheadMaxNs ||
         (has_more ? record.last_timestamp_ns < SubtractSaturating(now.realtime_ns, behind_max_ns_)

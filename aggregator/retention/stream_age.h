@@ -18,8 +18,9 @@ struct RetentionTime {
 };
 
 // How old the chunks of one stream are: by the stamps of their events as long as these make sense,
-// else by when they came, which is noted from pass to pass. Of what came before the first pass of
-// this process it is known only that it came by then. One thread at a time.
+// else (and in a stream with a time of its own) by when they came, which is noted from pass to
+// pass. Of what came before the first pass of this process it is known only that it came by then.
+// One thread at a time.
 class StreamAge {
  public:
   // Of these, more are thinned out: so many moments of receipt are remembered of a stream.

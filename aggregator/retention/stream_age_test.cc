@@ -97,5 +97,19 @@ TEST(StreamAge, AQuietStreamKeepsItsKind) {
   EXPECT_FALSE(age.is_by_receipt());
 }
 
+TEST(StreamAge, OfAStreamWithATimeOfItsOwnIsThatOfReceipt) {
+  const ClockMap ahead = AheadBy(3'600 * kNsPerSecond);
+  StreamAge age(10 * kNsPerSecond);
+  StreamRecord record = Record(5, 21 * kNsPerSecond);
+  record.clock_domain = ClockDomain::kOwn;
+  age.Note(record, ahead, At(0));
+  EXPECT_TRUE(age.is_by_receipt());
+  EXPECT_EQ(age.OlderThan(10 * kNsPerSecond).before_raw_ns, 0u);
+  EXPECT_EQ(age.OldestNs(), 0u);
+  age.Note(record, ahead, At(20));
+  EXPECT_EQ(age.OldestNs(), 20 * kNsPerSecond);
+  EXPECT_EQ(age.OlderThan(10 * kNsPerSecond).before_sequence, 5u);
+}
+
 }  // namespace
 }  // namespace neurontrace

@@ -16,8 +16,8 @@ namespace neurontrace {
 namespace {
 
 // 2 added the account, captured and told, and the last canary. 3 added gaps, 4 the mark, 5 what has
-// expired, 6 the remarks.
-constexpr uint64_t kStreamVersion = 6;
+// expired, 6 the remarks, 7 the clock domain.
+constexpr uint64_t kStreamVersion = 7;
 
 uint64_t LengthNs(const Loss& loss) {
   return loss.first_timestamp_ns == 0 || loss.last_timestamp_ns < loss.first_timestamp_ns
@@ -93,8 +93,13 @@ void StreamRecord::NoteGap(const Loss& loss) {
 }
 
 void StreamRecord::Book(const Loss& loss) {
-  AddLoss(WithoutExpiry(loss), losses);
-  if (!IsLeftOut(loss)) NoteGap(loss);
+  Loss booked = WithoutExpiry(loss);
+  // Who reads losses takes their times for those of a host.
+  if (clock_domain == ClockDomain::kOwn) {
+    booked.first_timestamp_ns = booked.last_timestamp_ns = 0;
+  }
+  AddLoss(booked, losses);
+  if (!IsLeftOut(booked)) NoteGap(booked);
 }
 
 void StreamRecord::BookMissing(const ChunkHeader& header, const std::optional<GoneBefore>& gone) {
@@ -131,6 +136,7 @@ bool StreamRecord::Conserved() const {
 
 void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
                        const std::optional<GoneBefore>& gone) {
+  if (header.clock_domain == ClockDomain::kOwn) clock_domain = ClockDomain::kOwn;
   BookMissing(header, gone);
   next_sequence = header.sequence + 1;
   source_position = header.source_position;
@@ -209,6 +215,7 @@ std::string EncodeStreamRecord(const StreamRecord& record) {
   out.Uint(record.expired_chunks);
   out.Uint(record.expired_bytes);
   WriteRemarks(record.remarks, out);
+  out.Uint(static_cast<uint64_t>(record.clock_domain));
   return out.Take();
 }
 
@@ -256,6 +263,14 @@ absl::StatusOr<StreamRecord> DecodeStreamRecord(uint32_t number, std::string_vie
     record.expired_bytes = in.Uint();
   }
   if (version >= 6) record.remarks = ReadRemarks(in);
+  if (version >= 7) {
+    const uint64_t domain = in.Uint();
+    if (domain != static_cast<uint64_t>(ClockDomain::kHostRealtime) &&
+        domain != static_cast<uint64_t>(ClockDomain::kOwn)) {
+      return DataLoss("stream record {}: clock domain {} is not known", number, domain);
+    }
+    record.clock_domain = static_cast<ClockDomain>(domain);
+  }
   if (!in.Finished())
     return DataLoss("stream record {}: its {} bytes do not fit", number, value.size());
   return record;

@@ -30,8 +30,10 @@ struct StreamRecord {
   bool ended = false;          // its last chunk said that nothing follows
   uint64_t chunks = 0;         // without canaries, like `bytes`
   uint64_t events = 0;
-  uint64_t captured = 0;            // that its producer put into chunks, stored or lost on the way
-  uint64_t bytes = 0;               // headers and compressed columns
+  uint64_t captured = 0;  // that its producer put into chunks, stored or lost on the way
+  uint64_t bytes = 0;     // headers and compressed columns
+  // kOwn as soon as one chunk says so: never again is the stream compared with others.
+  ClockDomain clock_domain = ClockDomain::kHostRealtime;
   uint64_t first_timestamp_ns = 0;  // raw; both 0 while there is no event
   uint64_t last_timestamp_ns = 0;
   uint64_t chunk_span_max_ns = 0;      // longest time from a chunk's first event to its last

@@ -232,5 +232,25 @@ TEST(StreamRecord, BoundsItsEvidenceByDroppingTheWorst) {
   EXPECT_EQ(evidence.front().worker_gid, 99);
 }
 
+// Once a chunk says so, the stream's times are compared with nothing.
+TEST(StreamRecord, KeepsThatItsTimesAreItsOwn) {
+  StreamRecord record;
+  ChunkHeader header = TestChunk(1, TestStream(0), 0).header;
+  header.clock_domain = ClockDomain::kOwn;
+  record.Add(header, 100, {});
+  header.sequence = 1;
+  header.events_before = record.captured;
+  header.clock_domain = ClockDomain::kHostRealtime;
+  record.Add(header, 100, {});
+  EXPECT_EQ(record.clock_domain, ClockDomain::kOwn);
+  const auto decoded = DecodeStreamRecord(record.number, EncodeStreamRecord(record));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->clock_domain, ClockDomain::kOwn);
+  AddLossAt(100, 200, record);
+  EXPECT_TRUE(record.gaps.empty());
+  EXPECT_EQ(record.gaps_count, 0u);
+  EXPECT_EQ(record.losses.back().first_timestamp_ns, 0u);
+}
+
 }  // namespace
 }  // namespace neurontrace

@@ -22,6 +22,8 @@ struct StreamDescription {
   uint32_t number = 0;  // names the stream in the calls of ChunkSource
   StreamIdentity identity;
   ClockDomain clock_domain = ClockDomain::kHostRealtime;
+  // Its times count from a moment that nobody knows.
+  bool has_own_time() const { return clock_domain == ClockDomain::kOwn; }
   std::vector<RankEvidence> evidence;  // every different claim seen
   std::vector<Loss> losses;            // summed by place and reason
   std::vector<Loss> gaps;              // of these, the longest one by one, with their times

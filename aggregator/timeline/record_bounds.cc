@@ -28,6 +28,11 @@ RecordBounds::RecordBounds(std::span<const TimelineStream> streams) {
   for (const TimelineStream& stream : streams) {
     clocks_.emplace_back(*stream.clock);
     const WorkerIdentity& worker = stream.description.identity.worker;
+    // Each stream with a time of its own has a clock that no other one shares.
+    if (stream.description.has_own_time()) {
+      numbers_.push_back(static_cast<uint32_t>(streams.size() + numbers_.size()));
+      continue;
+    }
     const std::tuple key(std::string_view(worker.instance_id), std::string_view(worker.boot_id),
                          stream.description.clock_domain);
     numbers_.push_back(

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/timeline/timeline_filter.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace neurontrace {
 namespace {
+
+constexpr size_t kOwnTimesNamedMax = 8;
 
 template <typename T>
 bool SelectedBy(const std::vector<T>& selection, const T& value) {
@@ -17,6 +21,7 @@ bool SelectedBy(const std::vector<T>& selection, const T& value) {
 bool TimelineFilter::SelectsStream(const StreamDescription& stream) const {
   const StreamIdentity& identity = stream.identity;
   if (identity.kind == StreamKind::kHost && !host_samples) return false;
+  if (stream.has_own_time() && has_window()) return false;
   if (!SelectedBy(instance_ids, identity.worker.instance_id)) return false;
   if (!SelectedBy(stream_kinds, identity.kind)) return false;
   if (!neuron_cores.empty() &&
@@ -28,6 +33,28 @@ bool TimelineFilter::SelectsStream(const StreamDescription& stream) const {
   return best != nullptr &&
          std::any_of(worker_gids.begin(), worker_gids.end(),
                      [best](const GidRange& range) { return range.contains(best->worker_gid); });
+}
+
+std::optional<std::string> OwnTimeWarning(std::span<const StreamDescription> streams,
+                                          TimelineFilter filter, bool is_recorded) {
+  const bool has_window = filter.has_window();
+  filter.window_start_ns = 0;
+  filter.window_end_ns = UINT64_MAX;
+  std::string names;
+  size_t count = 0;
+  for (const StreamDescription& stream : streams) {
+    if (!stream.has_own_time() || stream.events == 0 || !filter.SelectsStream(stream)) continue;
+    if (++count > kOwnTimesNamedMax) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", ToString(stream.identity));
+  }
+  if (count == 0) return std::nullopt;
+  if (count > kOwnTimesNamedMax) names += fmt::format(" and {} more", count - kOwnTimesNamedMax);
+  return fmt::format(
+      "{} framework {} from a moment that is not known ({}): {}", count,
+      count == 1 ? "file has times that count" : "files have times that count", names,
+      has_window    ? "no time window shows their events"
+      : is_recorded ? "they keep these times and are not aligned with anything else"
+                    : "they are shown from the capture's begin on, not aligned with anything else");
 }
 
 bool TimelineFilter::MaySelectOf(const ChunkEntry& chunk) const {

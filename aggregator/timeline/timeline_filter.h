@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,10 +25,17 @@ struct TimelineFilter {
   uint64_t window_end_ns = UINT64_MAX;
   bool host_samples = false;  // of kind kHost, too: for a reader that knows them
 
+  bool has_window() const { return window_start_ns != 0 || window_end_ns != UINT64_MAX; }
+  // A stream with a time of its own is in no window: where it stands in time is not known.
   bool SelectsStream(const StreamDescription& stream) const;
   // Whether an event of the chunk may be selected by its type. True where its types are not known,
   // and where every type is selected, as what cannot be read is then to be told.
   bool MaySelectOf(const ChunkEntry& chunk) const;
 };
+
+// What is to be said of streams with a time of their own that the filter would select without its
+// window; nullopt without any. `is_recorded`: they keep their times.
+std::optional<std::string> OwnTimeWarning(std::span<const StreamDescription> streams,
+                                          TimelineFilter filter, bool is_recorded);
 
 }  // namespace neurontrace

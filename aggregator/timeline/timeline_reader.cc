@@ -49,9 +49,39 @@ absl::StatusOr<std::unique_ptr<TimelineReader>> TimelineReader::Open(ChunkSource
   return reader;
 }
 
+uint64_t TimelineReader::KnownBeginNs() const {
+  uint64_t begin_ns = UINT64_MAX;
+  for (const StreamDescription& stream : capture_.streams) {
+    if (stream.events == 0 || stream.has_own_time() || IsFrameworkMapping(stream.identity) ||
+        stream.identity.kind == StreamKind::kHost) {
+      continue;
+    }
+    const ClockMap& clock = options_.clocks == nullptr
+                                ? identity_
+                                : options_.clocks->For(stream.identity.worker, stream.clock_domain);
+    begin_ns = std::min(begin_ns, Reference(clock, stream.first_timestamp_ns));
+  }
+  return begin_ns == UINT64_MAX ? capture_.id.CreatedRealtimeNs() : begin_ns;
+}
+
+const ClockMap& TimelineReader::ClockOf(const StreamDescription& stream, uint64_t begin_ns) {
+  if (stream.has_own_time()) {
+    if (options_.keeps_own_time || stream.events == 0) return identity_;
+    auto shift = ClockMap::FromPieces(
+        {{.raw_begin_ns = stream.first_timestamp_ns, .reference_begin_ns = begin_ns}});
+    return shift.ok() ? own_clocks_.emplace_back(*std::move(shift)) : identity_;
+  }
+  if (options_.clocks == nullptr) return identity_;
+  return options_.clocks->For(stream.identity.worker, stream.clock_domain);
+}
+
 absl::Status TimelineReader::SelectStreams() {
   ASSIGN_OR_RETURN(capture_, source_.Describe());
   warnings_ = capture_.warnings;
+  const uint64_t known_begin_ns = KnownBeginNs();
+  if (auto warning = OwnTimeWarning(capture_.streams, options_.filter, options_.keeps_own_time)) {
+    warnings_.push_back(*std::move(warning));
+  }
   std::vector<StreamDescription> selected;
   for (StreamDescription& stream : capture_.streams) {
     if (options_.filter.SelectsStream(stream)) selected.push_back(std::move(stream));
@@ -62,10 +92,7 @@ absl::Status TimelineReader::SelectStreams() {
   uint64_t end_ns = 0;
   for (size_t i = 0; i < selected.size(); ++i) {
     const StreamDescription& stream = selected[i];
-    const ClockMap* clock =
-        options_.clocks == nullptr
-            ? &identity_
-            : &options_.clocks->For(stream.identity.worker, stream.clock_domain);
+    const ClockMap* clock = &ClockOf(stream, known_begin_ns);
     // Its entries have no time of their own: they make nothing begin earlier or last longer.
     const bool is_mapping = IsFrameworkMapping(stream.identity);
     if (!is_mapping) counts_.chunks_total += stream.chunks;

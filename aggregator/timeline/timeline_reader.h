@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +25,8 @@ namespace neurontrace {
 struct TimelineStream {
   StreamDescription description;
   RankBinding rank;
+  // Of a stream with a time of its own: moves its first event to the capture's begin. It has no
+  // bound, and is the identity where recorded times are asked for.
   const ClockMap* clock = nullptr;
   // It has an event near enough to the time window that it may matter; else nothing of it is read.
   // Of a mapping file never: what it says is read beforehand (framework_names.h).
@@ -42,6 +45,8 @@ struct TimelineBatch {
 struct TimelineOptions {
   TimelineFilter filter;
   const ClockMaps* clocks = nullptr;  // must outlive the reader; nullptr: every clock is true
+  // Streams with a time of their own keep it, however far from all others that is.
+  bool keeps_own_time = false;
   size_t window_bytes_max = size_t{160} << 20;  // records held of chunks in the midst of being read
   // Names and texts held of the same chunks, about. Of those beyond half of it only what the slice
   // at hand needs is read, and read again later; at the limit the slice becomes shorter and, where
@@ -115,6 +120,10 @@ class TimelineReader {
 
   TimelineReader(ChunkSource& source, TimelineOptions options);
   absl::Status SelectStreams();
+  // Of the capture's first event whose time is known; without any, when the capture was started.
+  uint64_t KnownBeginNs() const;
+  // One with a time of its own is moved so that its first event stands at `begin_ns`.
+  const ClockMap& ClockOf(const StreamDescription& stream, uint64_t begin_ns);
   absl::Status OpenStream(uint32_t stream);
   absl::Status PushNextChunk(uint32_t stream);
   // Makes the next chunk a cursor, if the filter may select anything of it.
@@ -143,6 +152,7 @@ class TimelineReader {
   const TimelineOptions options_;
   const uint64_t shift_max_ns_;  // how far device clocks may move a record from its raw time
   const ClockMap identity_;
+  std::deque<ClockMap> own_clocks_;  // streams point into it
   CaptureDescription capture_;
   std::vector<TimelineStream> streams_;
   std::vector<std::string> warnings_;

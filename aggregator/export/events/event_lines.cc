@@ -38,6 +38,7 @@ std::string LineHead(const StreamDescription& stream, const RankBinding& rank) {
     head += ",\"file\":";
     AppendJsonString(identity.name, head);
   }
+  if (stream.has_own_time()) head += ",\"own_time\":true";
   return head;
 }
 
@@ -59,7 +60,7 @@ void MakeUtf8(size_t begin, std::string& text) {
 class LineClock {
  public:
   LineClock(const StreamDescription& stream, const EventLinesRequest& request) {
-    if (request.clocks == nullptr || request.raw_clocks) return;
+    if (request.clocks == nullptr || request.raw_clocks || stream.has_own_time()) return;
     if (request.clocks->Find(stream.identity.worker) == nullptr) return;
     cursor_.emplace(request.clocks->maps.For(stream.identity.worker, stream.clock_domain));
   }
@@ -92,6 +93,9 @@ class EventLines {
     ASSIGN_OR_RETURN(const CaptureDescription capture, source_.Describe());
     WriteHead(capture);
     total_.warnings = capture.warnings;
+    if (auto warning = OwnTimeWarning(capture.streams, filter_, true)) {
+      total_.warnings.push_back(*std::move(warning));
+    }
     const std::vector<RankBinding> ranks = BindRanks(capture.streams, total_.warnings);
     for (const StreamDescription& stream : capture.streams) {
       if (filter_.SelectsStream(stream)) total_.chunks_total += stream.chunks;
@@ -111,10 +115,17 @@ class EventLines {
     }
     if (request_.clocks != nullptr) {
       std::vector<const StreamIdentity*> streams;
+      size_t own_times = 0;
       for (const StreamDescription& stream : capture.streams) {
-        if (filter_.SelectsStream(stream)) streams.push_back(&stream.identity);
+        if (!filter_.SelectsStream(stream)) continue;
+        if (stream.has_own_time()) {
+          ++own_times;
+        } else {
+          streams.push_back(&stream.identity);
+        }
       }
-      const ClockReport clocks(request_.clocks, request_.raw_clocks, streams);
+      ClockReport clocks(request_.clocks, request_.raw_clocks, streams);
+      clocks.SetOwnTimes(own_times);
       text_ += fmt::format(",\"clocks\":{}", clocks.Json());
     }
     if (text_.empty()) return;

@@ -23,11 +23,11 @@ namespace {
 constexpr size_t kFlushBytes = 256u << 10;
 
 // Keys of the vendor's that an attribute of the same name must not take.
-constexpr std::array<std::string_view, 20> kOwnKeys = {
-    "name",        "timestamp", "duration",   "timestamp_unit", "id",
-    "instance_id", "nc_idx",    "lnc_idx",    "process_id",     "thread_id",
-    "category",    "phase",     "worker_gid", "open",           "trace_event_source",
-    "start_lost",  "clock",     "eps_ns",     "ts_raw_ns",      "nrta_seq_id"};
+constexpr std::array<std::string_view, 21> kOwnKeys = {
+    "name",       "timestamp",   "duration",           "timestamp_unit", "id",       "instance_id",
+    "nc_idx",     "lnc_idx",     "process_id",         "thread_id",      "category", "phase",
+    "worker_gid", "open",        "trace_event_source", "start_lost",     "clock",    "eps_ns",
+    "ts_raw_ns",  "nrta_seq_id", kOwnTimeKey};
 // Attributes of framework events that have become something else.
 constexpr std::array<std::string_view, 4> kFrameworkStructure = {"name", "pid", "tid", "dur_ns"};
 
@@ -155,7 +155,11 @@ void JsonExporter::AppendEvent(const TimelineRecord& record, std::string& out) {
     AppendJsonNumber("nrta_seq_id", record.nrta_seq_id(), out);
   if ((record.flags & kOpen) != 0) out += ",\"open\":true";
   if ((record.flags & kStartLost) != 0) out += ",\"start_lost\":true";
-  if (bounds_) AppendClock(record, out);
+  if (header_->streams[record.stream].description.has_own_time()) {
+    AppendJsonNumber(kOwnTimeKey, record.raw_start_ns(), out);
+  } else if (bounds_) {
+    AppendClock(record, out);
+  }
 }
 
 void JsonExporter::AppendClock(const TimelineRecord& record, std::string& out) {

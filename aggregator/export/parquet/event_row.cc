@@ -103,6 +103,11 @@ void EventRowMaker::FillNeuron(const TimelineRecord& record, EventRow& row) {
 }
 
 void EventRowMaker::FillClock(const TimelineRecord& record, EventRow& row) {
+  if (header_.streams[record.stream].description.has_own_time()) {
+    row.clock = "own";
+    row.raw_start_ns = record.raw_start_ns();
+    return;
+  }
   if (!is_known_[record.stream]) return;
   const bool is_device = (record.flags & kDeviceClock) != 0;
   const bool is_vendor = (record.flags & kVendorClock) != 0;

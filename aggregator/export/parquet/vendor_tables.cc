@@ -47,7 +47,7 @@ constexpr ColumnSpec kEventColumns[] = {
     {"nt_is_open", kBool, true, "Its stop is not known: it ends where its stream ends"},
     {"nt_is_start_lost", kBool, true, "Its start is not known: start_ts is its stop"},
     {"nt_clock", kText, false, "Whose clock start_ts is of; null: nothing is known of clocks", "",
-     "", "", "", "host,device,vendor"},
+     "", "", "", "host,device,vendor,own"},
     {"nt_clock_bound_ns", kInt64, false, "start_ts is that near to the truth; null: not known",
      "ns"},
     {.name = "nt_raw_start_ts",

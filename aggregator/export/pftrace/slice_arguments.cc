@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "aggregator/export/clock_report.h"
+#include "aggregator/export/row_source.h"
 #include "aggregator/timeline/framework_names.h"
 #include "trace/given_way.h"
 
@@ -238,7 +239,11 @@ void SliceArguments::Write(const TimelineRecord& record, TraceRow& row, EventPla
   if ((record.flags & kOpen) != 0) out.Bool(names.open, true);
   if ((record.flags & kStartLost) != 0) out.Bool(names.start_lost, true);
   if (is_squeezed) out.Bool(names.squeezed, true);
-  if (bounds_) WriteClock(record, out);
+  if (header_->streams[record.stream].description.has_own_time()) {
+    out.Uint(interner_.AnnotationName(kOwnTimeKey), record.raw_start_ns());
+  } else if (bounds_) {
+    WriteClock(record, out);
+  }
 }
 
 void SliceArguments::WriteClock(const TimelineRecord& record, TrackEventFields& out) {

@@ -10,6 +10,7 @@
 #include "aggregator/export/pftrace/display_order.h"
 #include "aggregator/export/pftrace/row_names.h"
 #include "aggregator/export/pftrace/track_ranks.h"
+#include "aggregator/export/row_source.h"
 
 namespace neurontrace {
 namespace {
@@ -112,6 +113,7 @@ uint32_t TrackTable::FrameworkProcess(uint32_t stream, const std::string& proces
   if (!process_id.empty()) label += "-pid" + process_id;
   if (named != names.end() && !named->second.name.empty()) label += " " + named->second.name;
   label += fmt::format(" ({})", identity.name);
+  if (header_->streams[stream].description.has_own_time()) label += kOwnTimeSuffix;
   return AddProcess(fmt::format("framework\n{}\n{}", stream, process_id), std::move(label),
                     identity.worker,
                     named == names.end() ? std::string_view() : named->second.labels);

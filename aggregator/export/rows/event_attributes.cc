@@ -17,8 +17,8 @@ namespace {
 constexpr std::array<std::string_view, 5> kStructure = {"name", "pid", "tid", "dur_ns", "flow_id"};
 
 // What AddKnown can say: not to be taken for an attribute where it says nothing.
-constexpr std::array<std::string_view, 7> kKnown = {
-    "id", "nrta_seq_id", "open", "start_lost", "clock", "eps_ns", "ts_raw_ns"};
+constexpr std::array<std::string_view, 8> kKnown = {
+    "id", "nrta_seq_id", "open", "start_lost", "clock", "eps_ns", "ts_raw_ns", kOwnTimeKey};
 
 // So many are looked through quicker than they are hashed.
 constexpr size_t kFewAttributes = 16;
@@ -80,6 +80,10 @@ void EventAttributes::AddKnown(const TimelineRecord& record) {
   }
   if ((record.flags & kOpen) != 0) add("open", ValueType::kBool, 1);
   if ((record.flags & kStartLost) != 0) add("start_lost", ValueType::kBool, 1);
+  if (header_->streams[record.stream].description.has_own_time()) {
+    add(kOwnTimeKey, ValueType::kUint, record.raw_start_ns());
+    return;
+  }
   if (!bounds_) return;
   if ((record.flags & kVendorClock) != 0) {
     attributes_.push_back({"clock", ValueType::kString, 0, "vendor"});

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "aggregator/export/pftrace/row_names.h"
+#include "aggregator/export/row_source.h"
 #include "aggregator/timeline/device_stamp.h"
 #include "aggregator/timeline/framework_names.h"
 
@@ -70,6 +71,7 @@ uint32_t RowTable::FrameworkProcess(uint32_t stream, const std::string& process_
   if (!process_id.empty()) label += "-pid" + process_id;
   if (named != names.end() && !named->second.name.empty()) label += " " + named->second.name;
   label += fmt::format(" ({})", identity.name);
+  if (header_->streams[stream].description.has_own_time()) label += kOwnTimeSuffix;
   return AddProcess(fmt::format("framework\n{}\n{}", stream, process_id), stream, std::move(label),
                     named == names.end() ? std::string() : named->second.labels);
 }

@@ -10,13 +10,15 @@
 #include <map>
 
 #include "agent/spool/spool_format.h"
+#include "base/address.h"
 #include "base/build_facts.h"
+#include "base/quantity.h"
 #include "base/status.h"
 #include "daemon/config_options.h"
 #include "tap/buffer_format.h"
 #include "trace/agent_info.h"
 #include "trace/chunk_format.h"
-#include "wire/address.h"
+#include "wire/option_texts_check.h"
 
 namespace neurontrace {
 namespace {
@@ -63,7 +65,7 @@ std::string CheckSocketMode(const std::string& text) {
 void AddIdentityOptions(CLI::App& app, AgentConfig& config) {
   app.add_option("--aggregator", config.aggregator, "Address of the aggregator, HOST:PORT")
       ->envname("NEURONTRACE_AGGREGATOR")
-      ->check(CheckAddress);
+      ->check(CheckPeerAddress);
   app.add_option("--socket", config.socket, "Unix socket that taps connect to")
       ->envname("NEURONTRACE_AGENT_SOCKET")
       ->check(CheckSocketPath)
@@ -119,11 +121,14 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
   const CLI::Range count(int64_t{1}, kRankMax);
   app.add_option("--worker-start-id", config.ranks.worker_start_id,
                  "Rank of the first core of this node, where nothing better tells it")
+      ->check(CheckWholeNumber)
       ->check(rank);
   app.add_option("--workers-per-node", config.ranks.workers_per_node,
                  "Cores of this node that take part")
+      ->check(CheckWholeNumber)
       ->check(count);
   app.add_option("--worker-count", config.ranks.worker_count, "Cores of the whole job")
+      ->check(CheckWholeNumber)
       ->check(count);
 }
 
@@ -135,24 +140,25 @@ struct SpoolWords {
 };
 
 void AddSpoolOptions(CLI::App& app, AgentConfig& config, SpoolWords& words) {
-  const CLI::Range size(limits::kSpoolBytesMin, uint64_t{1} << 50);
+  const CLI::Range size_range(limits::kSpoolBytesMin, uint64_t{1} << 50);
   app.add_option("--spool", config.spool,
                  "Directory in which chunks are kept until the aggregator has them; 'none' keeps "
                  "them in memory only")
       ->envname("NEURONTRACE_SPOOL")
       ->capture_default_str();
   app.add_option("--spool-bytes", config.spool_bytes,
-                 "Size of the spool, as 4GiB or 500MB (a MB is 1024 KB here)")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(size)
+                 "Size of the spool, as 4GiB (of 1024) or 500MB (of 1000)")
+      ->transform(ByteSize())
+      ->check(size_range)
       ->capture_default_str();
   app.add_option("--spool-capture-bytes", config.spool_capture_bytes,
                  "How much of it one capture may have; default: half")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(size);
+      ->transform(ByteSize())
+      ->check(size_range);
   app.add_option("--spool-free-percent", config.spool_free_percent,
                  "How much of its disk the spool leaves free, in percent of the disk: it is full "
                  "before it takes more. 0: it may fill the disk up to --spool-bytes")
+      ->check(CheckWholeNumber)
       ->check(CLI::Range(0, 90))
       ->capture_default_str();
   app.add_option("--spool-when-full", words.when_full,
@@ -204,6 +210,7 @@ void AddDaemonOptions(CLI::App& app, AgentConfig& config) {
   AddLogOptions(app, config.log_level, config.log_format);
   app.add_option("--drain-seconds", config.drain_seconds,
                  "How long to wait at the end until what was read is stored")
+      ->check(CheckWholeNumber)
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
 }
@@ -227,6 +234,9 @@ AgentConfig Parse(CLI::App& app, int argc, char** argv) {
       .envname("NEURONTRACE_AGENT_CONFIG");
   app.footer(kFooter);
   app.parse(argc, argv);
+  if (const absl::Status texts = CheckOptionTexts(app, {}); !texts.ok()) {
+    throw CLI::ParseError(std::string(texts.message()), kExitUsage);
+  }
   if (config.aggregator.empty() && config.spool_check.empty()) {
     throw CLI::RequiredError("--aggregator");
   }

@@ -12,6 +12,7 @@
 #include "agent/instance_identity.h"
 #include "agent/spool/spool_check.h"
 #include "base/file_system.h"
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "daemon/descriptor_limit.h"
 #include "daemon/option_texts.h"
@@ -19,6 +20,8 @@
 #include "wire/grpc_set_up.h"
 
 namespace {
+
+constexpr char kProgram[] = "neurontrace-agent";
 
 int CheckSpoolFor(const neurontrace::AgentConfig& config) {
   neurontrace::SystemFileSystem files;
@@ -44,11 +47,16 @@ int ValidateConfig(const neurontrace::AgentConfig& config) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  neurontrace::OpenStandardDescriptors();
   int exit_code = 0;
   const auto config = neurontrace::ParseAgentConfig(argc, argv, exit_code);
-  if (!config) return exit_code;
-  if (!config->spool_check.empty()) return CheckSpoolFor(*config);
-  if (config->validate_config) return ValidateConfig(*config);
+  if (!config) return neurontrace::ExitCodeAfterOutput(kProgram, exit_code);
+  if (!config->spool_check.empty()) {
+    return neurontrace::ExitCodeAfterOutput(kProgram, CheckSpoolFor(*config));
+  }
+  if (config->validate_config) {
+    return neurontrace::ExitCodeAfterOutput(kProgram, ValidateConfig(*config));
+  }
   neurontrace::ProgramLog log("agent");
   log.SetLevel(config->log_level);
   log.SetFormat(config->log_format);

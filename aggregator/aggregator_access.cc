@@ -12,9 +12,9 @@
 #include "aggregator/access/kubernetes_api.h"
 #include "aggregator/aggregator.h"
 #include "aggregator/deliver/s3_credentials.h"
+#include "base/address.h"
 #include "base/status.h"
 #include "trace/limits.h"
-#include "wire/address.h"
 #include "wire/grpc_channel.h"
 
 namespace neurontrace {

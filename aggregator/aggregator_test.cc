@@ -50,6 +50,26 @@ class AggregatorTest : public ::testing::Test {
   std::unique_ptr<Aggregator> aggregator_;
 };
 
+// Whoever calls, with whatever program.
+TEST_F(AggregatorTest, WhatBeganACaptureIsTheAggregatorsOwnWord) {
+  TestOperator people(address());
+  v1::Capture asked;
+  for (const char* const key : {"trigger", " trigger ", "cause"}) {
+    v1::CaptureSpec spec;
+    spec.set_include_neuron(true);
+    v1::KeyValue* const label = spec.add_labels();
+    label->set_key(key);
+    label->set_value("slow-step");
+    const grpc::Status status = people.Start(spec, asked);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << key;
+    EXPECT_THAT(status.error_message(), HasSubstr("set by the aggregator alone"));
+  }
+  v1::CaptureSpec spec;
+  spec.set_include_neuron(true);
+  spec.set_cause("trigger slow-step: step 7 took 9 s");
+  EXPECT_EQ(people.Start(spec, asked).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_F(AggregatorTest, ACaptureFromStartToEnd) {
   TestAgent agent(address(), "a");
   TestOperator people(address());

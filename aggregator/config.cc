@@ -9,13 +9,15 @@
 #include "aggregator/access/access_rules.h"
 #include "aggregator/standing_exports.h"
 #include "aggregator/store/store_format.h"
+#include "base/address.h"
 #include "base/build_facts.h"
+#include "base/quantity.h"
 #include "base/status.h"
 #include "daemon/config_options.h"
 #include "trace/agent_info.h"
 #include "trace/chunk_format.h"
 #include "triggers/trigger_file.h"
-#include "wire/address.h"
+#include "wire/option_texts_check.h"
 #include "wire/pem_files.h"
 
 namespace neurontrace {
@@ -42,12 +44,14 @@ void AddClockOptions(CLI::App& app, AggregatorConfig& config,
   app.add_option("--probe-port", config.probe_port,
                  "UDP port at which the clock probes of agents are answered, at the host of "
                  "--listen; 0: any free one. Default: the number of --listen's port")
-      ->check(CLI::Range(0, 65'535));
+      ->check(
+          [](const std::string& text) { return std::string(ParsePort(text).status().message()); });
   app.add_flag("!--no-udp-probes", config.udp_probes,
                "Answer no probes over UDP; agents then ask in gRPC calls, with wider bounds");
   app.add_option("--clock-evidence-hours", config.clock_evidence_hours,
                  "How long what agents measured of their clocks is kept where no capture needs it; "
                  "about 0.5 MB an hour of an agent")
+      ->check(CheckWholeNumber)
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
   app.add_option("--order-checks", order_checks,
@@ -61,7 +65,7 @@ void AddClockOptions(CLI::App& app, AggregatorConfig& config,
 
 void AddQuotaOptions(CLI::App& app, CaptureQuotas& quotas) {
   const auto add = [&app](const std::string& name, uint64_t& bytes, const std::string& what) {
-    app.add_option(name, bytes, what + "; default: no limit")->transform(CLI::AsSizeValue(false));
+    app.add_option(name, bytes, what + "; default: no limit")->transform(ByteSize());
   };
   add("--quota-capture-bytes", quotas.capture_bytes,
       "How much one capture may store, as 5GiB, before it is stopped");
@@ -75,7 +79,7 @@ void AddArtifactOptions(CLI::App& app, AggregatorConfig& config) {
   app.add_option("--artifact-bytes", config.artifact_bytes,
                  "How much the artifacts of all captures together may take, beside the store, as "
                  "64GiB: beyond, further ones are refused")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(ByteSize())
       ->capture_default_str();
 }
 
@@ -147,6 +151,7 @@ void AddAccessOptions(CLI::App& app, AggregatorConfig& config) {
   app.add_option("--calls-per-second", config.calls_per_second,
                  "With TLS: how many calls a second each caller may make, agents apart; twice as "
                  "many at once. Further ones are refused")
+      ->check(CheckWholeNumber)
       ->check(CLI::Range(1u, limits::kCallsPerSecondMax))
       ->capture_default_str();
 }
@@ -208,6 +213,9 @@ AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
       ->capture_default_str();
   app.footer(kFooter);
   app.parse(argc, argv);
+  if (const absl::Status texts = CheckOptionTexts(app, {}); !texts.ok()) {
+    throw CLI::ParseError(std::string(texts.message()), kExitUsage);
+  }
   config.order_checks = OrderClassesOf(order_checks);
   if (durability == "page-cache") config.durability = Durability::kPageCache;
   if (config.store.empty()) throw CLI::ValidationError("--store", "name a directory");

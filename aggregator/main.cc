@@ -9,6 +9,7 @@
 #include "aggregator/aggregator.h"
 #include "aggregator/config.h"
 #include "aggregator/store_check_command.h"
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "daemon/descriptor_limit.h"
 #include "daemon/option_texts.h"
@@ -16,6 +17,8 @@
 #include "wire/grpc_set_up.h"
 
 namespace {
+
+constexpr char kProgram[] = "neurontrace-aggregator";
 
 int ValidateConfig(const neurontrace::AggregatorConfig& config) {
   const absl::Status status = neurontrace::CheckAggregatorConfig(config);
@@ -31,14 +34,20 @@ int ValidateConfig(const neurontrace::AggregatorConfig& config) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  neurontrace::OpenStandardDescriptors();
   int exit_code = 0;
   const auto config = neurontrace::ParseAggregatorConfig(argc, argv, exit_code);
-  if (!config) return exit_code;
-  if (config->validate_config) return ValidateConfig(*config);
+  if (!config) return neurontrace::ExitCodeAfterOutput(kProgram, exit_code);
+  if (config->validate_config) {
+    return neurontrace::ExitCodeAfterOutput(kProgram, ValidateConfig(*config));
+  }
   neurontrace::ProgramLog log("aggregator");
   log.SetLevel(config->log_level);
   log.SetFormat(config->log_format);
-  if (config->store_check) return neurontrace::RunStoreCheck(*config, stdout, stderr);
+  if (config->store_check) {
+    return neurontrace::ExitCodeAfterOutput(kProgram,
+                                            neurontrace::RunStoreCheck(*config, stdout, stderr));
+  }
 
   if (const absl::Status status = neurontrace::RaiseDescriptorLimit(); !status.ok()) {
     std::fprintf(stderr, "neurontrace-aggregator: %s\n", std::string(status.message()).c_str());

@@ -8,6 +8,7 @@
 
 #include "aggregator/ingest/chunk_door.h"
 #include "base/json_string.h"
+#include "base/standard_streams.h"
 
 namespace neurontrace {
 namespace {
@@ -22,7 +23,7 @@ class CheckProgress {
  public:
   explicit CheckProgress(FILE* err) : err_(err), enabled_(isatty(fileno(err)) == 1) {}
   ~CheckProgress() {
-    if (drawn_) fmt::print(err_, "\r\033[K");
+    if (drawn_) Print(err_, "\r\033[K");
   }
   CheckProgress(const CheckProgress&) = delete;
   CheckProgress& operator=(const CheckProgress&) = delete;
@@ -30,8 +31,8 @@ class CheckProgress {
   void Draw(uint64_t done, uint64_t total) {
     if (!enabled_ || total == 0) return;
     const uint64_t filled = std::min(done, total) * kBarWidth / total;
-    fmt::print(err_, "\r[{:#>{}}{:->{}}] {} of {} chunks\033[K", "", filled, "", kBarWidth - filled,
-               done, total);
+    Print(err_, "\r[{:#>{}}{:->{}}] {} of {} chunks\033[K", "", filled, "", kBarWidth - filled,
+          done, total);
     std::fflush(err_);
     drawn_ = true;
   }
@@ -95,10 +96,10 @@ int RunStoreCheck(const AggregatorConfig& config, FILE* out, FILE* err) {
          .progress = [&progress](uint64_t done, uint64_t total) { progress.Draw(done, total); }});
   }
   if (!report.ok()) {
-    fmt::print(err, "neurontrace-aggregator: {}\n", std::string(report.status().message()));
+    Print(err, "neurontrace-aggregator: {}\n", std::string(report.status().message()));
     return kExitWrongFlags;
   }
-  fmt::print(
+  Print(
       out, "{}",
       config.json ? FormatReportJson(*report, config.store) : FormatReport(*report, config.store));
   return report->faults_total == 0 ? kExitSound : kExitDamaged;

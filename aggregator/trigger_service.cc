@@ -10,6 +10,7 @@
 #include "aggregator/own_actions.h"
 #include "aggregator/session/capture_request.h"
 #include "aggregator/triggers/fired_worker.h"
+#include "aggregator/triggers/trigger_incident.h"
 #include "base/call_on.h"
 #include "base/clean_text.h"
 #include "base/status.h"
@@ -316,7 +317,7 @@ v1::ListTriggersReply TriggerService::List() const {
 }
 
 v1::FireTriggerReply TriggerService::Fire(const v1::FireTriggerRequest& request) {
-  const std::string cause = CleanText(request.cause(), limits::kDetailBytesMax);
+  const std::string cause = CutCause(request.cause(), limits::kDetailBytesMax);
   const TriggerEngine::Answer answer =
       engine_.Fire({.rule = request.name(),
                     .cause = fmt::format("fired by hand{}{}", cause.empty() ? "" : ": ", cause)});
@@ -347,7 +348,7 @@ PostAnswer TriggerService::Post(const PostRequest& request) {
     return {404, fmt::format("the rule is of `when = {}`, and only `when = post` takes a POST\n",
                              WordOf(rule->kind))};
   }
-  const std::string cause = CleanText(request.body, limits::kDetailBytesMax);
+  const std::string cause = CutCause(request.body, limits::kDetailBytesMax);
   const TriggerEngine::Answer answer = engine_.Fire(
       {.rule = request.name, .cause = fmt::format("POST{}{}", cause.empty() ? "" : ": ", cause)});
   if (answer.suppression == TriggerSuppression::kCoolDown ||

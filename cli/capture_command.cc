@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "cli/capture_defaults.h"
 #include "cli/capture_options.h"
@@ -11,8 +13,11 @@
 #include "cli/command.h"
 #include "cli/export_file.h"
 #include "cli/how_to_open.h"
+#include "cli/outcome_view.h"
+#include "cli/output_place.h"
 #include "cli/preview_view.h"
 #include "cli/shared_options.h"
+#include "wire/export_options.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -46,11 +51,11 @@ int Export(Context& context, const v1::Capture& capture, const EndOptions& optio
       context, *request,
       {.path = options.path, .interrupts = &interrupts, .who_goes_on = "the command below"});
   if (code == kExitFailed) {
-    fmt::print(stderr,
-               "  The capture is stored all the same.\n"
-               "  To write it:  neurontrace export {}{}{} -o {}\n",
-               capture.capture_id(), options.format.empty() ? "" : " --format ", options.format,
-               options.path);
+    Print(stderr,
+          "  The capture is stored all the same.\n"
+          "  To write it:  neurontrace export {}{}{} -o {}\n",
+          capture.capture_id(), options.format.empty() ? "" : " --format ", options.format,
+          options.path);
   }
   SayHowToOpen(context, code, *request, options.path);
   return code;
@@ -64,13 +69,13 @@ int Conclude(Context& context, const v1::Capture& watched, const EndOptions& opt
     return Fail(context, status);
   }
   const ExitCode code = ExitCodeOf(capture);
-  FILE* out = options.path == "-" ? stderr : stdout;
+  FILE* out = !options.path.empty() && IsStandardOutput(options.path) ? stderr : stdout;
   if (context.json) {
-    fmt::print(out, "{}", FormatCaptureJson(capture));
+    Print(out, "{}", FormatCaptureJson(capture));
   } else {
     WorkerRanks ranks = AskRanks(context);
     ranks.Take(capture);
-    fmt::print(out, "{}", FormatCapture(capture, ranks, CaptureDetail::kShort));
+    Print(out, "{}", FormatCapture(capture, ranks, CaptureDetail::kShort));
   }
   if (options.path.empty() || code == kExitFailed) return code;
   const int exported = Export(context, capture, options, interrupts);
@@ -78,7 +83,7 @@ int Conclude(Context& context, const v1::Capture& watched, const EndOptions& opt
 }
 
 int ConcludePreview(const Context& context, const v1::Capture& capture) {
-  fmt::print("{}", context.json ? FormatCaptureJson(capture) : FormatPreview(capture));
+  Print("{}", context.json ? FormatCaptureJson(capture) : FormatPreview(capture));
   const bool would_begin = !capture.workers().empty() &&
                            capture.state() != v1::CAPTURE_STATE_NOT_BEGUN &&
                            capture.preview().objections().empty();
@@ -88,7 +93,7 @@ int ConcludePreview(const Context& context, const v1::Capture& capture) {
 void SayWhatIsLeftOut(const Context& context, const v1::CaptureSpec& spec) {
   if (context.json || context.quiet) return;
   if (const std::string left_out = DescribeDefaultFilter(spec); !left_out.empty()) {
-    fmt::print(stderr, "{}\n", left_out);
+    Print(stderr, "{}\n", left_out);
   }
 }
 
@@ -97,7 +102,7 @@ void Announce(const Context& context, const v1::CaptureSpec& spec, const v1::Cap
   if (context.json || context.quiet) return;
   const bool has_end =
       spec.duration_ns() != 0 || spec.executions() != 0 || spec.mode() != v1::CAPTURE_MODE_STREAM;
-  fmt::print(stderr, "capture {}{}\n", capture.capture_id(), has_end ? "" : ": Ctrl-C stops it");
+  Print(stderr, "capture {}{}\n", capture.capture_id(), has_end ? "" : ": Ctrl-C stops it");
   SayWhatIsLeftOut(context, spec);
 }
 
@@ -130,10 +135,49 @@ absl::StatusOr<v1::CaptureSpec> SpecOf(const Context& context, const CLI::App& c
   return NamingDefaults(command, context.config_origins, spec.status());
 }
 
-// Before anything is recorded or stopped for it.
-absl::Status CheckEnd(const EndOptions& options) {
-  return options.path.empty() ? absl::OkStatus()
-                              : RequestNamedBy(options.format, options.path).status();
+// Before anything is recorded or stopped for it. Returns kExitDone if the file can be written.
+int CheckEnd(const EndOptions& options) {
+  if (options.path.empty()) return kExitDone;
+  const auto request = RequestNamedBy(options.format, options.path);
+  if (!request.ok()) return FailUsage(request.status());
+  const absl::Status place = CheckOutputPlace(options.path, MakesManyFiles(*request));
+  return place.ok() ? kExitDone : Fail(place);
+}
+
+// Why a capture that was started records nothing, on stderr.
+void SayWhyNothingBegins(const v1::Capture& capture) {
+  constexpr int kWorkersShownMax = 16;
+  Print(stderr, "neurontrace: capture {} records nothing{}\n", capture.capture_id(),
+        HasEnded(capture) ? "" : " yet: workers that come later join it");
+  for (const std::string& warning : capture.warnings()) Print(stderr, "  {}\n", warning);
+  if (capture.workers().empty() && capture.warnings().empty()) {
+    Print(stderr, "  no worker matches; neurontrace workers lists those that there are\n");
+  }
+  int shown = 0;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
+    if (++shown > kWorkersShownMax) {
+      Print(stderr, "  and {} more workers\n", capture.workers_size() - kWorkersShownMax);
+      break;
+    }
+    Print(stderr, "  {} pid {}: {}\n", worker.worker().instance_id(), worker.worker().pid(),
+          ReasonOf(worker));
+  }
+}
+
+// Whether a capture that has been followed to its begin has nobody to record.
+bool RecordsNothing(const v1::Capture& capture) {
+  if (capture.state() == v1::CAPTURE_STATE_NOT_BEGUN) return true;
+  if (capture.events() != 0) return false;
+  if (capture.workers().empty()) return capture.spec().include_neuron();  // files may come later
+  return std::all_of(capture.workers().begin(), capture.workers().end(), IsLeftOut);
+}
+
+// The id is all that leads back to what was started.
+int FailToTellId(const absl::Status& status, const std::string& id) {
+  Fail(status);
+  Print(stderr, "  The capture goes on. Its id is {}; to stop it:  neurontrace capture stop {}\n",
+        id, id);
+  return kExitFailed;
 }
 
 int RunStart(Context& context, Commands& commands) {
@@ -148,8 +192,20 @@ int RunStart(Context& context, Commands& commands) {
     return FailStart(context, status);
   }
   SayWhatIsLeftOut(context, *spec);
-  fmt::print("{}", context.json ? FormatCaptureJson(capture) : capture.capture_id() + "\n");
-  return kExitDone;
+  const std::string id = capture.capture_id();
+  if (!context.json) {
+    Print("{}\n", id);
+    if (const auto status = FlushOutput(); !status.ok()) return FailToTellId(status, id);
+  }
+  const auto followed = watch.Follow(capture, {.interrupt_stops = false, .until_begun = true});
+  if (context.json) {
+    Print("{}", FormatCaptureJson(capture));
+    if (const auto status = FlushOutput(); !status.ok()) return FailToTellId(status, id);
+  }
+  if (!followed.ok()) return FailWatching(context, capture, followed);
+  if (!RecordsNothing(capture)) return kExitDone;
+  if (!context.json) SayWhyNothingBegins(capture);
+  return kExitIncomplete;
 }
 
 int RunCapture(Context& context, Commands& commands) {
@@ -168,7 +224,7 @@ int RunCapture(Context& context, Commands& commands) {
     }
     end.path.clear();  // of a file of options
   }
-  if (const auto status = CheckEnd(end); !status.ok()) return FailUsage(status);
+  if (const int code = CheckEnd(end); code != kExitDone) return code;
   CaptureWatch watch(context);
   v1::Capture capture;
   if (const auto status = watch.Start(*spec, capture); !status.ok()) {
@@ -187,7 +243,7 @@ int RunStop(Context& context, Commands& commands) {
   if (const auto status = RefuseOptionsOf(*commands.capture, *commands.stop); !status.ok()) {
     return FailUsage(status);
   }
-  if (const auto status = CheckEnd(commands.end_of_stop); !status.ok()) return FailUsage(status);
+  if (const int code = CheckEnd(commands.end_of_stop); code != kExitDone) return code;
   CaptureWatch watch(context);
   v1::Capture capture;
   if (const auto status = StopCapture(context, commands.stopped_id, capture); !status.ok()) {
@@ -219,7 +275,7 @@ void AddAllOptions(CLI::App& command, CaptureOptions& options) {
 void AddCaptureCommand(CLI::App& app, Context& context, Run& run) {
   auto commands = std::make_shared<Commands>();
   CLI::App* command = app.add_subcommand(
-      "capture", "Record all matching workers now, wait until everything is stored, say what came");
+      "capture", "Record matching workers, wait until all data is stored, print a summary");
   command->footer(
       "Examples:\n"
       "  neurontrace capture --duration 30s -o trace.pftrace\n"
@@ -235,7 +291,8 @@ void AddCaptureCommand(CLI::App& app, Context& context, Run& run) {
   command->require_subcommand(0, 1);
   AddAllOptions(*command, commands->of_capture);
   AddOutput(*command, commands->end_of_capture);
-  CLI::App* start = command->add_subcommand("start", "Start a capture, print its id and return");
+  CLI::App* start = command->add_subcommand(
+      "start", "Start a capture, print its id, and return as soon as it records");
   AddAllOptions(*start, commands->of_start);
   CLI::App* stop = command->add_subcommand("stop", "Stop a capture and wait until it is stored");
   stop->add_option("ID", commands->stopped_id, "Capture id or the beginning of one")

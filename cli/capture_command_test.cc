@@ -183,6 +183,38 @@ TEST_F(CaptureCommandTest, WhatHasNotBegunHasCodeOneAndSaysWho) {
   EXPECT_EQ(RunCli({"captures", "show", kCaptureId}), kExitFailed);
 }
 
+TEST_F(CaptureCommandTest, StartSaysWhyNothingBegins) {
+  service_.capture.set_state(v1::CAPTURE_STATE_NOT_BEGUN);
+  service_.capture.set_events(0);
+  service_.capture.clear_workers();
+  AddRefused(service_.capture, v1::CAPTURE_OBSTACLE_NOT_INITIALISED);
+  service_.capture.add_warnings("1 of 2 workers armed; --require all asks for 2");
+  EXPECT_EQ(RunCli({"capture", "start", "--require", "all"}), kExitIncomplete);
+  EXPECT_EQ(out_, std::string(kCaptureId) + "\n");
+  EXPECT_THAT(err_, HasSubstr("records nothing"));
+  EXPECT_THAT(err_, HasSubstr("1 of 2 workers armed"));
+  EXPECT_THAT(err_, HasSubstr("not initialised"));
+  // One that goes on and has nobody yet.
+  service_.capture.set_state(v1::CAPTURE_STATE_RECORDING);
+  service_.capture.clear_workers();
+  service_.capture.clear_warnings();
+  service_.capture.mutable_spec()->set_include_neuron(true);
+  EXPECT_EQ(RunCli({"capture", "start", "--continuous", "--keep", "10m"}), kExitIncomplete);
+  EXPECT_THAT(err_, HasSubstr("no worker matches"));
+  EXPECT_EQ(RunCli({"capture", "start", "--output", "json"}), kExitIncomplete);
+  EXPECT_THAT(out_, HasSubstr("CAPTURE_STATE_RECORDING"));
+}
+
+TEST_F(CaptureCommandTest, AFileThatCannotBeWrittenIsKnownBeforeAnythingIsAsked) {
+  service_.spec.set_name("nobody asked");
+  EXPECT_EQ(RunCli({"capture", "-d", "1s", "-o", "/no/such/directory/x.json"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("cannot write to /no/such/directory/x.json"));
+  EXPECT_EQ(service_.spec.name(), "nobody asked");
+  EXPECT_EQ(RunCli({"capture", "stop", kCaptureId, "-o", "/no/such/directory/x.json"}),
+            kExitFailed);
+  EXPECT_EQ(service_.stopped, "");
+}
+
 TEST_F(CaptureCommandTest, PreviewSaysWhatItWouldCost) {
   service_.capture.mutable_spec()->set_mode(v1::CAPTURE_MODE_PREVIEW);
   v1::CapturePreview& preview = *service_.capture.mutable_preview();

@@ -6,11 +6,14 @@
 #include <array>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
+#include "base/quantity.h"
 #include "base/status.h"
 #include "cli/quantity.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
+#include "trace/reserved_tags.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -233,7 +236,12 @@ absl::Status TakeMode(const CaptureOptions& options, v1::CaptureSpec& spec) {
 absl::Status TakeConditions(const CaptureOptions& options, v1::CaptureSpec& spec) {
   spec.set_name(options.name);
   for (const std::string& tag : options.tags) {
-    ASSIGN_OR_RETURN(*spec.add_labels(), ParseKeyValue(tag));
+    ASSIGN_OR_RETURN(v1::KeyValue pair, ParseKeyValue(tag));
+    if (IsReservedTag(pair.key())) {
+      return InvalidArgument("--tag {}: the aggregator alone sets '{}': choose another key", tag,
+                             pair.key());
+    }
+    *spec.add_labels() = std::move(pair);
   }
   if (!options.require.empty()) {
     ASSIGN_OR_RETURN(const uint32_t percent, ParseRequirement(options.require));
@@ -276,8 +284,10 @@ void AddEventOptions(CLI::App& command, CaptureOptions& options) {
   AddEventTypes(command, options.event_types);
   command.add_flag("--all-events", options.all_events,
                    "Allocation events too, which are left out where no event type is named");
-  command.add_option("--ring-events", options.ring_events,
-                     "Events that the runtime's ring of each core holds (default 65536)");
+  command
+      .add_option("--ring-events", options.ring_events,
+                  "Events that the runtime's ring of each core holds (default 65536)")
+      ->check(CheckWholeNumber);
   command.add_flag("--no-framework", options.no_framework, "Leave framework trace files out");
   command.add_flag("--no-neuron", options.no_neuron, "Leave the Neuron Runtime's events out");
   AddText(command, "--budget-core", options.budget_core,

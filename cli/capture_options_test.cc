@@ -142,6 +142,17 @@ TEST(DescribeDefaultFilter, SpeaksOnlyWhereSomethingIsLeftOut) {
       "");
 }
 
+TEST(CaptureOptions, TagsOfTheAggregatorAreItsOwn) {
+  for (const char* const tag : {"trigger=slow", " trigger=slow", "cause=fire"}) {
+    CaptureOptions options;
+    options.tags = {tag};
+    EXPECT_FALSE(SpecOf(options).ok()) << tag;
+  }
+  CaptureOptions options;
+  options.tags = {"triggered=by me"};
+  EXPECT_TRUE(SpecOf(options).ok());
+}
+
 TEST(Quantities, AreReadAsPeopleWriteThem) {
   EXPECT_EQ(*ParseBytes("4096"), 4096u);
   EXPECT_EQ(*ParseBytes("1.5GB"), 1'500'000'000u);
@@ -154,7 +165,7 @@ TEST(Quantities, AreReadAsPeopleWriteThem) {
 }
 
 TEST(Quantities, RefuseTheRest) {
-  for (const char* text : {"", "GB", "-1GB", "0", "2 GB", "1e30GB", "nan", "inf", "2gb/s"}) {
+  for (const char* text : {"", "GB", "-1GB", "0", "1e30GB", "0x10", "1XB", "nan", "inf", "2xb/s"}) {
     EXPECT_FALSE(ParseBytes(text).ok()) << text;
     EXPECT_FALSE(ParseByteRate(text).ok()) << text;
   }

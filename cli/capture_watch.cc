@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "base/standard_streams.h"
 #include "cli/capture_progress.h"
 #include "cli/capture_view.h"
 #include "cli/live_block.h"
@@ -177,17 +178,17 @@ int FailStart(const Context& context, const grpc::Status& status) {
 
 int FailWatching(const Context& context, const v1::Capture& capture, const grpc::Status& status) {
   if (status.error_code() == grpc::StatusCode::CANCELLED) {
-    fmt::print(stderr, "neurontrace: {}\n", status.error_message());
+    Print(stderr, "neurontrace: {}\n", status.error_message());
   } else {
     Fail(context, status);
   }
   if (status.error_code() == grpc::StatusCode::NOT_FOUND) return kExitFailed;
   const std::string& id = capture.capture_id();
-  fmt::print(stderr,
-             "  The capture goes on without this command.\n"
-             "  To come back:  neurontrace captures watch {}\n"
-             "  To stop it:    neurontrace capture stop {}\n",
-             id, id);
+  Print(stderr,
+        "  The capture goes on without this command.\n"
+        "  To come back:  neurontrace captures watch {}\n"
+        "  To stop it:    neurontrace capture stop {}\n",
+        id, id);
   return kExitFailed;
 }
 

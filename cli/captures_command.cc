@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "cli/capture_view.h"
 #include "cli/capture_watch.h"
@@ -66,13 +67,13 @@ int ListCaptures(Context& context, const CapturesOptions& options) {
     if (IsListed(capture, options, *tags)) *listed.add_captures() = WithoutRawIds(capture);
   }
   if (context.json) {
-    fmt::print("{}", FormatJson(listed));
+    Print("{}", FormatJson(listed));
   } else if (reply.captures().empty()) {
-    fmt::print("No capture yet. Make one: neurontrace capture --duration 5s -o trace.pftrace\n");
+    Print("No capture yet. Make one: neurontrace capture --duration 5s -o trace.pftrace\n");
   } else if (listed.captures().empty()) {
-    fmt::print("None of {} captures is like that.\n", reply.captures_size());
+    Print("None of {} captures is like that.\n", reply.captures_size());
   } else {
-    fmt::print("{}", FormatCaptures(listed, options.all ? listed.captures_size() : kCapturesShown));
+    Print("{}", FormatCaptures(listed, options.all ? listed.captures_size() : kCapturesShown));
   }
   return kExitDone;
 }
@@ -92,13 +93,13 @@ int ShowCapture(Context& context, const std::string& id) {
   }
   const int code = ShownCode(capture);
   if (context.json) {
-    fmt::print("{}", FormatCaptureJson(capture));
+    Print("{}", FormatCaptureJson(capture));
     return code;
   }
-  if (!capture.streams().empty()) fmt::print("{}\n", FormatStreams(capture));
+  if (!capture.streams().empty()) Print("{}\n", FormatStreams(capture));
   WorkerRanks ranks = AskRanks(context);
   ranks.Take(capture);
-  fmt::print("{}", FormatCapture(capture, ranks, CaptureDetail::kWhole));
+  Print("{}", FormatCapture(capture, ranks, CaptureDetail::kWhole));
   return code;
 }
 
@@ -112,7 +113,7 @@ int WatchOne(Context& context, const std::string& id) {
   WatchOptions options = {.interrupt_stops = false};
   if (context.json) {
     options.on_change = [](const v1::Capture& changed) {
-      fmt::print("{}", FormatJsonLine(WithoutRawIds(changed)));
+      Print("{}", FormatJsonLine(WithoutRawIds(changed)));
       std::fflush(stdout);
     };
   }
@@ -129,7 +130,7 @@ int WatchOne(Context& context, const std::string& id) {
   }
   WorkerRanks ranks = AskRanks(context);
   ranks.Take(capture);
-  fmt::print("{}", FormatCapture(capture, ranks, CaptureDetail::kShort));
+  Print("{}", FormatCapture(capture, ranks, CaptureDetail::kShort));
   return ExitCodeOf(capture);
 }
 
@@ -143,9 +144,9 @@ int DeleteCapture(Context& context, const std::string& id) {
     return Fail(context, status);
   }
   if (context.json) {
-    fmt::print("{}", FormatJson(reply));
+    Print("{}", FormatJson(reply));
   } else {
-    fmt::print("deleted: {} chunks, {}\n", FormatCount(reply.chunks()), FormatBytes(reply.bytes()));
+    Print("deleted: {} chunks, {}\n", FormatCount(reply.chunks()), FormatBytes(reply.bytes()));
   }
   return kExitDone;
 }

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/standard_streams.h"
 #include "cli/capture_view.h"
 #include "cli/clocks_view.h"
 #include "cli/command.h"
@@ -27,17 +28,17 @@ int ListClocks(Context& context, const ClocksOptions& options) {
     return Fail(context, status);
   }
   if (context.json) {
-    fmt::print("{}", FormatJson(reply));
+    Print("{}", FormatJson(reply));
     return kExitDone;
   }
   if (reply.clocks().empty()) {
-    fmt::print(
+    Print(
         "No clock is known. An instance shows up here some seconds after its agent has connected, "
         "unless it runs with --clock-probes off.\n");
     return kExitDone;
   }
-  fmt::print("{}{}", FormatClocks(reply.clocks()), FormatDevicesAndOrder(reply));
-  if (!options.capture_id.empty()) fmt::print("{}", FormatClockVersion(reply));
+  Print("{}{}", FormatClocks(reply.clocks()), FormatDevicesAndOrder(reply));
+  if (!options.capture_id.empty()) Print("{}", FormatClockVersion(reply));
   return kExitDone;
 }
 

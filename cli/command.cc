@@ -8,13 +8,18 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string_view>
 
+#include "base/address.h"
 #include "base/build_facts.h"
+#include "base/quantity.h"
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "cli/help_formatter.h"
 #include "trace/agent_info.h"
 #include "trace/chunk_format.h"
+#include "wire/option_texts_check.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -44,6 +49,7 @@ void AddGlobalOptions(CLI::App& app, Context& context, std::string& output, bool
   app.add_flag("-q,--quiet", quiet, "No progress on stderr");
   app.add_option("--connect-timeout-ms", context.connect_timeout_ms,
                  "How long to wait for the aggregator, in ms")
+      ->check(CheckWholeNumber)
       ->capture_default_str();
   AddSecurityOptions(app, context.security, ChannelSide::kClient);
 }
@@ -51,6 +57,12 @@ void AddGlobalOptions(CLI::App& app, Context& context, std::string& output, bool
 // Commands that speak to no aggregator, or to one of their own; `doctor` says what is wrong with it
 // among other things.
 constexpr const char* kLocalCommands[] = {"record", "validate", "config", "completion", "doctor"};
+
+// Options that name files of this machine, which nobody else is told.
+std::set<std::string_view> PathOptions() {
+  return {"out",  "tls-ca",  "tls-cert",  "tls-key",       "programs",     "tap",
+          "FILE", "COMMAND", "directory", "framework-dir", "agent-socket", "program"};
+}
 
 bool IsLocal(const CLI::App& app) {
   return std::any_of(std::begin(kLocalCommands), std::end(kLocalCommands),
@@ -120,18 +132,21 @@ int Fail(const Context& context, const grpc::Status& status) {
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
       status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     const std::string reason = ReasonOf(context, status);
-    fmt::print(stderr,
-               "neurontrace: no answer from the aggregator at {}: {}\n"
-               "  {}\n",
-               context.aggregator, reason, WayOut(context, reason));
+    Print(stderr,
+          "neurontrace: no answer from the aggregator at {}: {}\n"
+          "  {}\n",
+          context.aggregator, reason, WayOut(context, reason));
+  } else if (status.error_message().empty()) {
+    Print(stderr, "neurontrace: the call failed with gRPC status {} and no message\n",
+          static_cast<int>(status.error_code()));
   } else {
-    fmt::print(stderr, "neurontrace: {}\n", status.error_message());
+    Print(stderr, "neurontrace: {}\n", status.error_message());
   }
   return kExitFailed;
 }
 
 int Fail(const absl::Status& status) {
-  fmt::print(stderr, "neurontrace: {}\n", std::string(status.message()));
+  Print(stderr, "neurontrace: {}\n", std::string(status.message()));
   return kExitFailed;
 }
 
@@ -140,7 +155,9 @@ int FailUsage(const absl::Status& status) {
   return kExitUsage;
 }
 
-int RunCommandLine(int argc, const char* const* argv, Context& context) {
+namespace {
+
+int ParseAndRun(int argc, const char* const* argv, Context& context) {
   CLI::App app("Collects Neuron Runtime traces from a whole cluster into one timeline.",
                "neurontrace");
   app.formatter(std::make_shared<HelpFormatter>());
@@ -190,7 +207,14 @@ int RunCommandLine(int argc, const char* const* argv, Context& context) {
     Fail(InvalidArgument("nothing stands behind --, but of `neurontrace record`"));
     return kExitUsage;
   }
+  if (const absl::Status texts = CheckOptionTexts(app, PathOptions()); !texts.ok()) {
+    return FailUsage(texts);
+  }
   if (!IsLocal(app)) {
+    // Local commands are of use with an environment that names a wrong one.
+    if (const std::string problem = CheckPeerAddress(context.aggregator); !problem.empty()) {
+      return FailUsage(InvalidArgument("--aggregator {}", problem));
+    }
     const absl::Status secure =
         CheckSecurity(context.security, context.aggregator, ChannelSide::kClient);
     if (!secure.ok()) return FailUsage(secure);
@@ -199,6 +223,12 @@ int RunCommandLine(int argc, const char* const* argv, Context& context) {
   context.quiet = quiet;
   context.progress = !quiet && isatty(STDERR_FILENO) == 1;
   return run();
+}
+
+}  // namespace
+
+int RunCommandLine(int argc, const char* const* argv, Context& context) {
+  return ExitCodeAfterOutput("neurontrace", ParseAndRun(argc, argv, context));
 }
 
 }  // namespace neurontrace::cli

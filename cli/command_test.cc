@@ -55,6 +55,19 @@ TEST_F(CommandLineTest, TakesAllocationNoiseOnlyWhereItIsAskedFor) {
   EXPECT_TRUE(service_.spec.all_events());
 }
 
+TEST_F(CommandLineTest, WhatIsNotUtf8IsNamed) {
+  EXPECT_EQ(RunCli({"capture", "-d", "1s", "--name", "caf\xe9"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--name 'caf?' is not UTF-8"));
+  EXPECT_EQ(RunCli({"captures", "show", "\xff"}), kExitUsage);
+}
+
+TEST_F(CommandLineTest, AnAggregatorIsNamedByHostAndPort) {
+  for (const char* const wrong : {":99999", "host:99999", "host:27400x", "host", "host:0"}) {
+    EXPECT_EQ(RunCli({"--aggregator", wrong, "status"}), kExitUsage) << wrong;
+    EXPECT_THAT(err_, HasSubstr(wrong));
+  }
+}
+
 TEST_F(CommandLineTest, StartPrintsNothingButTheId) {
   EXPECT_EQ(RunCli({"capture", "start"}), kExitDone);
   EXPECT_EQ(out_, "01JD8Z2M6WQJ4V1T0S3R5XK7PA\n");

@@ -174,7 +174,7 @@ class CommandLineTest : public testing::Test {
     std::vector<const char*> argv = {"neurontrace"};
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     Context context;
-    context.aggregator = "in-process";
+    context.aggregator = "in-process:1";
     context.security.insecure = true;  // whatever that name looks like
     context.config_places = config_places_;
     context.export_retry_ms = export_retry_ms_;

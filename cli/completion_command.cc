@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+#include "base/address.h"
+#include "base/standard_streams.h"
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/completion.h"
@@ -60,7 +62,8 @@ void TakeAggregator(Context& context, const std::vector<std::string>& words) {
 
 // Nothing is asked of an aggregator that a command would not speak to.
 bool MayAsk(const Context& context) {
-  return CheckSecurity(context.security, context.aggregator, ChannelSide::kClient).ok();
+  return CheckPeerAddress(context.aggregator).empty() &&
+         CheckSecurity(context.security, context.aggregator, ChannelSide::kClient).ok();
 }
 
 const char* KindName(CompletionKind kind) {
@@ -91,9 +94,9 @@ int PrintCompletions(const CLI::App& app, Context& context, const std::vector<st
              return MayAsk(context) ? InstanceCandidates(context) : std::vector<Candidate>();
            }});
   for (const Candidate& candidate : completions.candidates) {
-    fmt::print("{}\t{}\n", candidate.text, candidate.description);
+    Print("{}\t{}\n", candidate.text, candidate.description);
   }
-  fmt::print(":{}\n", KindName(completions.kind));
+  Print(":{}\n", KindName(completions.kind));
   return kExitDone;
 }
 
@@ -114,7 +117,7 @@ void AddCompletionCommand(CLI::App& app, Run& run) {
   command->callback([command, &run] {
     const std::string shell = command->get_subcommands().front()->get_name();
     run = [shell] {
-      fmt::print("{}", CompletionScript(shell));
+      Print("{}", CompletionScript(shell));
       return kExitDone;
     };
   });

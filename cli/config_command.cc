@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/json_string.h"
+#include "base/standard_streams.h"
 #include "cli/command.h"
 #include "cli/config_file.h"
 #include "cli/text.h"
@@ -83,7 +84,7 @@ int ShowConfig(const CLI::App& app, const Context& context, bool all) {
                          JsonText(row.value), JsonText(row.from));
       separator = ",\n";
     }
-    fmt::print("{}\n  ]\n}}\n", out);
+    Print("{}\n  ]\n}}\n", out);
     return kExitDone;
   }
   std::vector<std::vector<std::string>> table;
@@ -91,10 +92,10 @@ int ShowConfig(const CLI::App& app, const Context& context, bool all) {
     table.push_back({row.command.empty() ? "(all)" : row.command, row.option,
                      row.value.empty() ? "-" : row.value, row.from});
   }
-  fmt::print("{}", FormatTable({"COMMAND", "OPTION", "VALUE", "FROM"}, table));
-  fmt::print("\nFiles, the later wins:\n");
+  Print("{}", FormatTable({"COMMAND", "OPTION", "VALUE", "FROM"}, table));
+  Print("\nFiles, the later wins:\n");
   for (const ConfigPlace& place : context.config_places) {
-    fmt::print("  {} {}\n", place.label, place.path);
+    Print("  {} {}\n", place.label, place.path);
   }
   return kExitDone;
 }

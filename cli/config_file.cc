@@ -10,8 +10,10 @@
 #include <cstring>
 #include <sstream>
 
+#include "base/clean_text.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "wire/option_texts_check.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -160,6 +162,10 @@ absl::StatusOr<std::vector<ConfigLine>> ParseConfig(std::string_view text,
     std::string key = Trimmed(std::string_view(line).substr(0, equals));
     key.erase(0, std::min(key.find_first_not_of('-'), key.size()));  // as on the command line
     ASSIGN_OR_RETURN(std::string value, ValueOf(std::string_view(line).substr(equals + 1), where));
+    if (!IsUtf8Text(value)) {
+      return InvalidArgument("{}: {} has a value that is not UTF-8", where,
+                             CleanText(key, key.size()));
+    }
     lines.push_back({section, std::move(key), std::move(value), number});
   }
   return lines;

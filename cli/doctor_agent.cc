@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "base/quantity.h"
 #include "cli/process_tree.h"
 #include "cli/text.h"
 #include "trace/limits.h"
@@ -53,13 +53,9 @@ LocalAgent FindLocalAgent(HostView& host, const std::string& proc) {
     agent.pid = pid;
     if (const auto value = OptionOf(words, "--socket"); !value.empty()) agent.socket = value;
     if (const auto value = OptionOf(words, "--spool"); !value.empty()) agent.spool = value;
-    std::string bytes = OptionOf(words, "--spool-bytes");
-    try {
-      if (!bytes.empty() && CLI::AsSizeValue(false)(bytes).empty()) {
-        agent.spool_bytes = std::stoull(bytes);
-      }
-    } catch (const std::exception&) {  // no size: the agent would not have started with it
-    }
+    // The agent would not have started with what is no size.
+    const auto bytes = ParseByteSize(OptionOf(words, "--spool-bytes"));
+    if (bytes.ok()) agent.spool_bytes = *bytes;
     break;
   }
   return agent;

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <map>
 
+#include "base/address.h"
 #include "cli/text.h"
 #include "trace/agent_info.h"
-#include "wire/address.h"
 
 namespace neurontrace::cli {
 namespace {

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <memory>
 
+#include "base/address.h"
+#include "base/standard_streams.h"
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/doctor_agent.h"
@@ -78,13 +80,18 @@ int RunDoctor(Context& context, const DoctorOptions& options) {
   Append(findings, CheckPreload(host, options.programs));
   Append(findings, CheckClocks(host));
   Append(findings, CheckLimits(host));
-  const Finding transport = CheckTransport(context.aggregator, context.security);
-  if (transport.severity != Severity::kBroken) {
-    Append(findings, CheckAggregator(context.aggregator, NEURONTRACE_VERSION, HostName(),
-                                     [&context] { return Ask(context); }));
+  if (const std::string problem = CheckPeerAddress(context.aggregator); !problem.empty()) {
+    findings.push_back({"aggregator", Severity::kBroken, problem,
+                        "name it with --aggregator HOST:PORT or NEURONTRACE_AGGREGATOR"});
+  } else {
+    const Finding transport = CheckTransport(context.aggregator, context.security);
+    if (transport.severity != Severity::kBroken) {
+      Append(findings, CheckAggregator(context.aggregator, NEURONTRACE_VERSION, HostName(),
+                                       [&context] { return Ask(context); }));
+    }
+    findings.push_back(transport);
   }
-  findings.push_back(transport);
-  fmt::print("{}", context.json ? FormatFindingsJson(findings) : FormatFindings(findings));
+  Print("{}", context.json ? FormatFindingsJson(findings) : FormatFindings(findings));
   return ExitCodeOf(findings);
 }
 

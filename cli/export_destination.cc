@@ -18,6 +18,7 @@
 
 #include "base/sha256.h"
 #include "base/status.h"
+#include "cli/output_place.h"
 #include "trace/export_limits.h"
 #include "trace/limits.h"
 
@@ -87,8 +88,12 @@ absl::StatusOr<v1::HeldFile> ReadHeld(const std::string& path, const std::string
   return held;
 }
 
-class StandardOutput : public ExportDestination {
+// What is there as soon as it is written, and cannot be taken back: standard output, a pipe, a
+// device.
+class StreamDestination : public ExportDestination {
  public:
+  StreamDestination(std::string name, File file) : name_(std::move(name)), file_(std::move(file)) {}
+
   absl::Status Begin(const std::string& name, uint64_t held_bytes) override {
     if (number_ != 0 || held_bytes != 0) {
       return DataLoss("the aggregator sent {} where one file was to come", name);
@@ -98,7 +103,7 @@ class StandardOutput : public ExportDestination {
   }
   absl::Status Write(uint32_t number, const std::string& data) override {
     RETURN_IF_ERROR(CheckNumber(number));
-    return Put(stdout, data, "standard output");
+    return Put(file_.get(), data, name_);
   }
   absl::Status End(uint32_t number) override {
     RETURN_IF_ERROR(CheckNumber(number));
@@ -107,11 +112,12 @@ class StandardOutput : public ExportDestination {
   }
   absl::StatusOr<std::vector<v1::HeldFile>> GoOn() override { return std::vector<v1::HeldFile>(); }
   absl::Status BeginAnew() override {
-    return FailedPrecondition("standard output cannot begin anew: write to a file with -o FILE");
+    return FailedPrecondition(
+        "{} cannot be written from its beginning again: write to a file with -o FILE", name_);
   }
   absl::Status Keep() override {
     if (!has_ended_) return DataLoss("the aggregator did not end its file");
-    return CloseWhole(File(stdout), "standard output");
+    return CloseWhole(std::move(file_), name_);
   }
   ExportPart* part() override { return nullptr; }
 
@@ -121,6 +127,8 @@ class StandardOutput : public ExportDestination {
     return DataLoss("the aggregator sent bytes of no file");
   }
 
+  const std::string name_;
+  File file_;
   uint32_t number_ = 0;
   bool has_ended_ = false;
 };
@@ -280,35 +288,44 @@ absl::StatusOr<std::vector<v1::HeldFile>> DirectoryDestination::GoOn() {
 }
 
 absl::StatusOr<std::unique_ptr<ExportDestination>> OpenDirectory(ExportPart::Spec spec) {
-  if (spec.path == "-") {
-    return InvalidArgument("an export of several files needs a directory: -o DIRECTORY");
-  }
+  RETURN_IF_ERROR(CheckOutputPlace(spec.path, true));
+  ASSIGN_OR_RETURN(OutputPlace place, FindOutputPlace(spec.path));
+  spec.path = std::move(place.path);
   while (spec.path.size() > 1 && spec.path.ends_with('/')) spec.path.pop_back();
-  std::error_code error;
-  const auto there = std::filesystem::status(spec.path, error);
-  const bool is_in_the_way =
-      std::filesystem::exists(there) &&
-      (!std::filesystem::is_directory(there) || !std::filesystem::is_empty(spec.path, error));
-  if (is_in_the_way) {
-    return FailedPrecondition("{} is there and not an empty directory: name another with -o",
-                              spec.path);
-  }
   ASSIGN_OR_RETURN(std::unique_ptr<ExportPart> part, ExportPart::Open(spec));
   return std::make_unique<DirectoryDestination>(spec.path, std::move(part));
+}
+
+absl::StatusOr<std::unique_ptr<ExportDestination>> OpenStream(const std::string& typed,
+                                                              const OutputPlace& place) {
+  if (place.is_standard_output()) {
+    return std::make_unique<StreamDestination>("standard output", File(stdout));
+  }
+  // A descriptor is the caller's: it stays open, and goes on where it stands. A pipe without a
+  // reader is waited for. What is there of a file that cannot be replaced goes.
+  UniqueFd fd(place.kind == OutputPlace::Kind::kDescriptor
+                  ? fcntl(place.descriptor, F_DUPFD_CLOEXEC, 0)
+                  : open(place.path.c_str(), O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC));
+  if (!fd.valid()) return CannotWrite(typed);
+  File file(fdopen(fd.get(), "wb"));
+  if (file == nullptr) return CannotWrite(typed);
+  fd.release();
+  return std::make_unique<StreamDestination>(typed, std::move(file));
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ExportDestination>> OpenDestination(ExportPart::Spec spec) {
   if (spec.is_directory) return OpenDirectory(std::move(spec));
-  if (spec.path == "-") return std::make_unique<StandardOutput>();
-  if (std::error_code error; std::filesystem::is_directory(spec.path, error)) {
-    return InvalidArgument("{} is a directory: name the file in it", spec.path);
-  }
+  const std::string typed = spec.path;
+  RETURN_IF_ERROR(CheckOutputPlace(typed, false));
+  ASSIGN_OR_RETURN(OutputPlace place, FindOutputPlace(typed));
+  if (place.kind != OutputPlace::Kind::kNew) return OpenStream(typed, place);
+  spec.path = std::move(place.path);
   ASSIGN_OR_RETURN(std::unique_ptr<ExportPart> part, ExportPart::Open(spec));
   // That it can be written is known before anything is asked for.
   if (part->file_name().empty()) RETURN_IF_ERROR(OpenFrom(part->path(), 0).status());
-  return std::make_unique<FileDestination>(spec.path, std::move(part));
+  return std::make_unique<FileDestination>(typed, std::move(part));
 }
 
 }  // namespace neurontrace::cli

@@ -36,11 +36,13 @@ class ExportDestination {
   // Everything is there. DATA_LOSS where a file has not ended.
   virtual absl::Status Keep() = 0;
 
-  // The place; null for standard output. Its path and whether it can be left are constant.
+  // The place; null for what is written straight into. Its path and whether it can be left are
+  // constant.
   virtual ExportPart* part() = 0;
 };
 
-// One file, or standard output for "-", or a new directory: one that is there must be empty.
+// One file, or a new directory: one that is there must be empty. Links are followed and stay.
+// Standard output ("-"), devices and pipes are written straight into.
 absl::StatusOr<std::unique_ptr<ExportDestination>> OpenDestination(ExportPart::Spec spec);
 
 }  // namespace neurontrace::cli

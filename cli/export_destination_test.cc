@@ -2,14 +2,19 @@
 // Goal: what has the real name is whole, and what an aggregator sends stays where it belongs.
 #include "cli/export_destination.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "base/sha256.h"
+#include "base/unique_fd.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -31,6 +36,13 @@ class ExportDestinationTest : public testing::Test {
   auto OpenFile() { return OpenDestination({.path = path_, .request = "r"}); }
   static auto OpenDirectory(const std::string& path) {
     return OpenDestination({.path = path, .is_directory = true, .request = "r"});
+  }
+  static void WriteNew(ExportDestination& destination) {
+    ASSERT_TRUE(destination.Begin("a", 0).ok());
+    ASSERT_TRUE(destination.Write(0, "new").ok());
+    ASSERT_TRUE(destination.End(0).ok());
+    const absl::Status kept = destination.Keep();
+    ASSERT_TRUE(kept.ok()) << kept;
   }
   size_t Entries() const {
     return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(root_), {}));
@@ -54,6 +66,77 @@ TEST_F(ExportDestinationTest, AFileHasItsNameOnceItIsWhole) {
     EXPECT_EQ(Read(path_), "new");
   }
   EXPECT_EQ(Entries(), 1u);
+}
+
+TEST_F(ExportDestinationTest, ALinkStaysAndWhatItLeadsToIsReplaced) {
+  const std::string elsewhere = root_ + "/elsewhere";
+  std::filesystem::create_directory(elsewhere);
+  std::ofstream(elsewhere + "/real") << "what was there";
+  std::filesystem::permissions(elsewhere + "/real", std::filesystem::perms(0640));
+  std::filesystem::create_symlink("elsewhere/real", root_ + "/first");
+  std::filesystem::create_symlink(root_ + "/first", path_);
+  std::filesystem::create_symlink("elsewhere/absent", root_ + "/dangling");
+  for (const std::string& path : {path_, root_ + "/dangling"}) {
+    auto file = OpenDestination({.path = path, .request = "r"});
+    ASSERT_TRUE(file.ok()) << file.status();
+    WriteNew(**file);
+    EXPECT_TRUE(std::filesystem::is_symlink(path));
+    EXPECT_EQ(Read(path), "new");
+  }
+  EXPECT_TRUE(std::filesystem::is_symlink(root_ + "/first"));
+  EXPECT_EQ(std::filesystem::status(elsewhere + "/real").permissions(),
+            std::filesystem::perms(0640));
+  EXPECT_EQ(Read(elsewhere + "/absent"), "new");
+  std::filesystem::create_symlink("elsewhere/directory", root_ + "/to_directory");
+  auto directory = OpenDirectory(root_ + "/to_directory");
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  WriteNew(**directory);
+  EXPECT_TRUE(std::filesystem::is_symlink(root_ + "/to_directory"));
+  EXPECT_EQ(Read(elsewhere + "/directory/a"), "new");
+}
+
+TEST_F(ExportDestinationTest, WhatIsNoFileIsWrittenStraightInto) {
+  // A device, as /dev/null is, and still one afterwards.
+  const std::string null = root_ + "/null";
+  if (mknod(null.c_str(), S_IFCHR | 0666, makedev(1, 3)) == 0) {
+    auto device = OpenDestination({.path = null, .request = "r"});
+    ASSERT_TRUE(device.ok()) << device.status();
+    EXPECT_EQ((*device)->part(), nullptr);
+    WriteNew(**device);
+    EXPECT_TRUE(std::filesystem::is_character_file(null));
+  }
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  const UniqueFd reader(open(path_.c_str(), O_RDONLY | O_NONBLOCK));
+  auto pipe = OpenFile();
+  ASSERT_TRUE(pipe.ok()) << pipe.status();
+  WriteNew(**pipe);
+  char bytes[8] = {};
+  EXPECT_EQ(read(reader.get(), bytes, sizeof bytes), 3);
+  EXPECT_STREQ(bytes, "new");
+  EXPECT_TRUE(std::filesystem::is_fifo(path_));
+}
+
+TEST_F(ExportDestinationTest, ADescriptorOfTheCallerGoesOnWhereItStands) {
+  const UniqueFd file(open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(write(file.get(), "before ", 7), 7);
+  for (const char* const place : {"/dev/fd/", "/proc/self/fd/"}) {
+    auto stream = OpenDestination({.path = place + std::to_string(file.get()), .request = "r"});
+    ASSERT_TRUE(stream.ok()) << stream.status();
+    WriteNew(**stream);
+  }
+  ASSERT_EQ(write(file.get(), " after", 6), 6);
+  EXPECT_EQ(Read(path_), "before newnew after");
+  EXPECT_EQ(Entries(), 1u);
+  EXPECT_FALSE(OpenDestination({.path = "/dev/fd/999", .request = "r"}).ok());
+}
+
+TEST_F(ExportDestinationTest, AFullDeviceIsAnError) {
+  auto full = OpenDestination({.path = "/dev/full", .request = "r"});
+  ASSERT_TRUE(full.ok()) << full.status();
+  ASSERT_TRUE((*full)->Begin("a", 0).ok());
+  ASSERT_TRUE((*full)->Write(0, "new").ok());
+  ASSERT_TRUE((*full)->End(0).ok());
+  EXPECT_THAT((*full)->Keep().message(), HasSubstr("/dev/full: No space left"));
 }
 
 TEST_F(ExportDestinationTest, AFileTakesOneFileAndItsBytes) {

@@ -7,10 +7,12 @@
 #include <optional>
 
 #include "base/sha256.h"
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "cli/capture_view.h"
 #include "cli/export_destination.h"
 #include "cli/export_transfer.h"
+#include "cli/output_place.h"
 #include "cli/progress_line.h"
 #include "cli/text.h"
 #include "wire/export_options.h"
@@ -30,45 +32,45 @@ void DrawProgress(ProgressLine& line, const v1::ExportProgress& progress) {
 
 void Report(const Context& context, const v1::ExportDone& done, bool is_summary,
             const std::string& path) {
-  FILE* out = path == "-" ? stderr : context.results;
+  FILE* out = IsStandardOutput(path) ? stderr : context.results;
   if (context.json) {
-    fmt::print(out, "{}", FormatJson(done));
+    Print(out, "{}", FormatJson(done));
     return;
   }
   const std::string size = FormatBytes(done.total().bytes_written());
   if (is_summary) {
-    fmt::print(out, "wrote {}: {}\n", path, size);
+    Print(out, "wrote {}: {}\n", path, size);
   } else if (done.events() != 0) {
-    fmt::print(out, "wrote {}: {} events, {}\n", path, FormatCount(done.events()), size);
+    Print(out, "wrote {}: {} events, {}\n", path, FormatCount(done.events()), size);
   } else {
-    fmt::print(out, "wrote {}: {} spans, {} instants, {}\n", path,
-               FormatCount(done.total().spans()), FormatCount(done.instants()), size);
+    Print(out, "wrote {}: {} spans, {} instants, {}\n", path, FormatCount(done.total().spans()),
+          FormatCount(done.instants()), size);
   }
   if (done.open_spans() + done.start_lost_spans() != 0) {
-    fmt::print(out, "  of them {} still open at the end and {} whose start is not there\n",
-               FormatCount(done.open_spans()), FormatCount(done.start_lost_spans()));
+    Print(out, "  of them {} still open at the end and {} whose start is not there\n",
+          FormatCount(done.open_spans()), FormatCount(done.start_lost_spans()));
   }
-  for (const std::string& warning : done.warnings()) fmt::print(out, "warning: {}\n", warning);
-  for (const std::string& note : done.notes()) fmt::print(out, "note: {}\n", note);
-  if (done.capture_incomplete()) fmt::print(out, "capture {}\n", done.verdict());
+  for (const std::string& warning : done.warnings()) Print(out, "warning: {}\n", warning);
+  for (const std::string& note : done.notes()) Print(out, "note: {}\n", note);
+  if (done.capture_incomplete()) Print(out, "capture {}\n", done.verdict());
 }
 
 void ReportDelivery(const Context& context, const v1::ExportDone& done) {
   if (context.json) {
-    fmt::print(context.results, "{}", FormatJson(done));
+    Print(context.results, "{}", FormatJson(done));
     return;
   }
-  fmt::print(context.results, "the aggregator wrote {}: {} files, {}", done.written_to(),
-             FormatCount(done.files_written()), FormatBytes(done.total().bytes_written()));
+  Print(context.results, "the aggregator wrote {}: {} files, {}", done.written_to(),
+        FormatCount(done.files_written()), FormatBytes(done.total().bytes_written()));
   if (done.files_there() != 0) {
-    fmt::print(context.results, "; {} were there", FormatCount(done.files_there()));
+    Print(context.results, "; {} were there", FormatCount(done.files_there()));
   }
-  fmt::print(context.results, "\n");
+  Print(context.results, "\n");
   for (const std::string& warning : done.warnings()) {
-    fmt::print(context.results, "warning: {}\n", warning);
+    Print(context.results, "warning: {}\n", warning);
   }
-  for (const std::string& note : done.notes()) fmt::print(context.results, "note: {}\n", note);
-  if (done.capture_incomplete()) fmt::print(context.results, "capture {}\n", done.verdict());
+  for (const std::string& note : done.notes()) Print(context.results, "note: {}\n", note);
+  if (done.capture_incomplete()) Print(context.results, "capture {}\n", done.verdict());
 }
 
 bool IsSummary(v1::ExportFormat format) {
@@ -105,13 +107,15 @@ void FailTransfer(const Context& context, const v1::ExportRequest& request, cons
 
 int ExportToFile(Context& context, const v1::ExportRequest& request, const ExportTarget& target) {
   const std::string& path = target.path;
+  // Until there is anything to put in order: a pipe may wait for its reader.
+  if (target.interrupts != nullptr) target.interrupts->Redirect(EndAtOnce);
   auto destination = OpenDestination(PartSpecOf(request, target));
   if (!destination.ok()) return Fail(destination.status());
   ExportPart* const part = (*destination)->part();
   const bool can_be_left =
       part != nullptr && part->can_be_left() && target.leaving == Leaving::kLeave;
   ExportInterrupt interrupt(target.interrupts, part == nullptr || can_be_left ? "" : part->path());
-  const bool draws = context.progress && path != "-";
+  const bool draws = context.progress && !IsStandardOutput(path);
   Transferred got = ExportTransfer(context, request, **destination, interrupt, draws).Run();
   interrupt.Hold();
   if (got.is_whole()) {
@@ -132,7 +136,7 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const Expor
     return got.done->capture_incomplete() ? kExitIncomplete : kExitDone;
   }
   FailTransfer(context, request, got, path);
-  fmt::print(stderr, "{}", left);
+  Print(stderr, "{}", left);
   return kExitFailed;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/standard_streams.h"
 #include "cli/exit_code.h"
 #include "cli/export_part.h"
 
@@ -53,7 +54,7 @@ void ExportInterrupt::Hold() {
 }
 
 void EndAtOnce(int) {
-  fmt::print(stderr, "neurontrace: interrupted\n");
+  Print(stderr, "neurontrace: interrupted\n");
   std::_Exit(kExitFailed);
 }
 

@@ -155,6 +155,12 @@ absl::Status ExportPart::TakeName() {
     if (error) return FailedPrecondition("cannot read {}: {}", path_, error.message());
   }
   RETURN_IF_ERROR(Sync(path_));
+  // Who may read the file that it replaces may read it, and nobody else.
+  struct stat before = {};
+  if (!spec_.is_directory && lstat(spec_.path.c_str(), &before) == 0 && S_ISREG(before.st_mode)) {
+    [[maybe_unused]] const int owned = chown(path_.c_str(), before.st_uid, before.st_gid);
+    [[maybe_unused]] const int allowed = chmod(path_.c_str(), before.st_mode & 0777);
+  }
   // A directory takes the place of an empty one, and of no other.
   if (std::rename(path_.c_str(), spec_.path.c_str()) != 0) {
     return FailedPrecondition("cannot write {}: {}", spec_.path, std::strerror(errno));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "cli/text.h"
 
@@ -153,7 +154,7 @@ void ExportTransfer::Draw(const v1::ExportProgress& progress) {
 void ExportTransfer::Note(const std::string& words) {
   if (context_.quiet || context_.json) return;
   line_.Clear();
-  fmt::print(stderr, "note: {}\n", words);
+  Print(stderr, "note: {}\n", words);
 }
 
 }  // namespace neurontrace::cli

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "cli/capture_defaults.h"
 #include "cli/capture_options.h"
@@ -63,17 +64,17 @@ int TurnOn(Context& context, FlightRecorderOptions& options) {
   }
   const int code = ExitCodeOf(capture);
   if (context.json) {
-    fmt::print("{}", FormatCaptureJson(capture));
+    Print("{}", FormatCaptureJson(capture));
     return code;
   }
-  fmt::print("{}", FormatFlightRecorder(capture, AskRanks(context)));
+  Print("{}", FormatFlightRecorder(capture, AskRanks(context)));
   if (const std::string left_out = DescribeDefaultFilter(*spec); !left_out.empty()) {
-    fmt::print("{}\n", left_out);
+    Print("{}\n", left_out);
   }
   if (capture.workers().empty() && code != kExitFailed) {
-    fmt::print("No worker is selected yet: those that come join it.\n");
+    Print("No worker is selected yet: those that come join it.\n");
   } else if (code != kExitFailed) {
-    fmt::print(
+    Print(
         "neurontrace capture --last 20s takes what the rings hold; neurontrace flight-recorder off "
         "ends it\n");
   }
@@ -129,9 +130,9 @@ int TurnOff(Context& context, const FlightRecorderOptions& options) {
     return FailWatching(context, capture, status);
   }
   if (context.json) {
-    fmt::print("{}", FormatCaptureJson(capture));
+    Print("{}", FormatCaptureJson(capture));
   } else {
-    fmt::print("flight recorder {} is off\n", capture.capture_id());
+    Print("flight recorder {} is off\n", capture.capture_id());
   }
   return kExitDone;
 }
@@ -146,16 +147,16 @@ int ShowFlightRecorders(Context& context, const FlightRecorderOptions& options) 
     code = std::max<int>(code, ExitCodeOf(capture) == kExitDone ? kExitDone : kExitIncomplete);
   }
   if (context.json) {
-    fmt::print("{}", FormatJson(running));
+    Print("{}", FormatJson(running));
     return code;
   }
   if (running.captures().empty()) {
-    fmt::print("off{}: neurontrace flight-recorder on turns it on\n",
-               options.shown_job.empty() ? "" : " for job " + options.shown_job);
+    Print("off{}: neurontrace flight-recorder on turns it on\n",
+          options.shown_job.empty() ? "" : " for job " + options.shown_job);
   }
   const WorkerRanks ranks = running.captures().empty() ? WorkerRanks() : AskRanks(context);
   for (int i = 0; i < running.captures_size(); ++i) {
-    fmt::print("{}{}", i == 0 ? "" : "\n", FormatFlightRecorder(running.captures(i), ranks));
+    Print("{}{}", i == 0 ? "" : "\n", FormatFlightRecorder(running.captures(i), ranks));
   }
   return code;
 }

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 
+#include "base/standard_streams.h"
 #include "cli/exit_code.h"
+#include "cli/output_place.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -49,9 +51,9 @@ std::string HowToOpen(const v1::ExportRequest& request, const std::string& path)
 void SayHowToOpen(const Context& context, int exit_code, const v1::ExportRequest& request,
                   const std::string& path) {
   const bool has_file = exit_code == kExitDone || exit_code == kExitIncomplete;
-  if (!has_file || path == "-" || context.json) return;
+  if (!has_file || context.json || (!path.empty() && !LeadsToFile(path))) return;
   const std::string words = HowToOpen(request, path);
-  if (!words.empty()) fmt::print(context.results, "{}\n", words);
+  if (!words.empty()) Print(context.results, "{}\n", words);
 }
 
 }  // namespace neurontrace::cli

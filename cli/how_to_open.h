@@ -14,7 +14,7 @@ namespace neurontrace::cli {
 std::string HowToOpen(const v1::ExportRequest& request, const std::string& path);
 
 // Says so behind an export of this exit code to where results go, unless nothing came of it, it
-// went to standard output ("-"), or a script reads.
+// went to a device, a pipe or standard output, or a script reads.
 void SayHowToOpen(const Context& context, int exit_code, const v1::ExportRequest& request,
                   const std::string& path);
 

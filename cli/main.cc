@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/standard_streams.h"
 #include "cli/command.h"
 #include "wire/grpc_channel.h"
 #include "wire/grpc_set_up.h"
 
 int main(int argc, char** argv) {
+  neurontrace::OpenStandardDescriptors();
   // Of what gRPC complains of, a command's own words say what matters.
   neurontrace::SetUpGrpc(nullptr);
   neurontrace::cli::Context context;

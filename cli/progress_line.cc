@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/standard_streams.h"
+
 namespace neurontrace::cli {
 
 std::string Bar(double fraction, int width) {
@@ -16,7 +18,7 @@ std::string Bar(double fraction, int width) {
 void ProgressLine::Draw(double fraction, std::string_view text) {
   if (!enabled_) return;
   const std::string bar = fraction < 0 ? "" : Bar(fraction, 24) + " ";
-  fmt::print(stderr, "\r\x1b[K{}{}", bar, text);
+  Print(stderr, "\r\x1b[K{}{}", bar, text);
   std::fflush(stderr);
   drawn_ = true;
 }

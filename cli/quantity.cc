@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/quantity.h"
 
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "base/quantity.h"
 #include "base/status.h"
 #include "cli/text.h"
 
@@ -26,38 +26,12 @@ bool TakeAmount(std::string_view text, Amount& amount) {
   return error == std::errc() && std::isfinite(amount.value) && !std::signbit(amount.value);
 }
 
-struct ByteUnit {
-  std::string_view name;
-  double bytes;
-};
-constexpr std::array<ByteUnit, 14> kByteUnits = {{{"", 1},
-                                                  {"B", 1},
-                                                  {"k", 1e3},
-                                                  {"kB", 1e3},
-                                                  {"KB", 1e3},
-                                                  {"M", 1e6},
-                                                  {"MB", 1e6},
-                                                  {"G", 1e9},
-                                                  {"GB", 1e9},
-                                                  {"TB", 1e12},
-                                                  {"KiB", 1024.0},
-                                                  {"MiB", 1024.0 * 1024},
-                                                  {"GiB", 1024.0 * 1024 * 1024},
-                                                  {"TiB", 1024.0 * 1024 * 1024 * 1024}}};
-
 }  // namespace
 
 absl::StatusOr<uint64_t> ParseBytes(std::string_view text) {
-  Amount amount;
-  if (TakeAmount(text, amount)) {
-    for (const ByteUnit& unit : kByteUnits) {
-      const double bytes = amount.value * unit.bytes;
-      if (unit.name == amount.unit && bytes >= 1 && bytes < 1e18) {
-        return static_cast<uint64_t>(std::llround(bytes));
-      }
-    }
-  }
-  return InvalidArgument("'{}' is not a size; write it like 2GB, 500MB or 64MiB", text);
+  ASSIGN_OR_RETURN(const uint64_t bytes, ParseByteSize(text));
+  if (bytes == 0) return InvalidArgument("'{}': a size of 0 means nothing here", text);
+  return bytes;
 }
 
 absl::StatusOr<uint64_t> ParseByteRate(std::string_view text) {

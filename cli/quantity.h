@@ -12,7 +12,7 @@
 // understood. Pure functions.
 namespace neurontrace::cli {
 
-// "2GB" (of 1000), "512MiB" (of 1024), "4096"; never 0.
+// As ParseByteSize, but not 0.
 absl::StatusOr<uint64_t> ParseBytes(std::string_view text);
 
 // "10MB/s" or "10MB".

@@ -5,9 +5,11 @@
 #include <ctime>
 #include <memory>
 
+#include "base/quantity.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/export_file.h"
+#include "cli/output_place.h"
 #include "cli/record_session.h"
 #include "cli/shared_options.h"
 #include "cli/text.h"
@@ -67,7 +69,9 @@ absl::Status Complete(const Context& context, RecordArguments& arguments) {
   spec.set_mode(v1::CAPTURE_MODE_CONTINUOUS);
   spec.set_retention_ns(kRetentionNs);
   spec.set_include_framework(!options.framework_directory.empty());
-  if (options.path == "-") return InvalidArgument("-o wants a file: stdout is the command's");
+  if (!options.path.empty() && IsStandardOutput(options.path)) {
+    return InvalidArgument("-o {}: name a file, as standard output is the command's", options.path);
+  }
   ASSIGN_OR_RETURN(options.request, RequestNamedBy(arguments.format, options.path));
   if (options.path.empty()) options.path = NameWithTime(options.request.format());
   if (options.directory.empty()) {
@@ -106,8 +110,10 @@ void AddWhatIsRecorded(CLI::App& command, RecordArguments& arguments) {
       .add_option("--system-trace-filter-neuron-core,--core", arguments.cores,
                   "Only these cores, by index inside the process: 0,2,4-7")
       ->allow_extra_args(false);
-  command.add_option("--ring-events", arguments.ring_events,
-                     "Events that the runtime's ring of each core holds (default 65536)");
+  command
+      .add_option("--ring-events", arguments.ring_events,
+                  "Events that the runtime's ring of each core holds (default 65536)")
+      ->check(CheckWholeNumber);
   command
       .add_option("--framework-dir", arguments.options.framework_directory,
                   "Directory in which the command's PyTorch or JAX profiler writes trace files")

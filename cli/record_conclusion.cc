@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/json_string.h"
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "cli/absent_workers.h"
 #include "cli/capture_view.h"
@@ -66,11 +67,12 @@ std::string OnOneLine(const std::string& text) {
 void RecordSession::Conclude() {
   InterruptWatcher interrupts([this](int count) {
     if (count == 1) {
-      fmt::print(stderr,
-                 "neurontrace: the command has ended, the trace is being written; once more to do "
-                 "without it\n");
+      Print(stderr,
+            "neurontrace: the command has ended, the trace is being written; once more to do "
+            "without it\n");
       return;
     }
+    if (count > 2) EndAtOnce(count);  // it waits for the reader of a pipe, or for a disk
     // Every call to them ends at once, and with it what waits for an answer.
     if (agent_ != nullptr) agent_->Kill();
     if (aggregator_ != nullptr) aggregator_->Kill();
@@ -105,7 +107,7 @@ void RecordSession::TellFailure(const absl::Status& status) {
 
 // A line of ours among the command's on stderr.
 void RecordSession::Say(const std::string& text) const {
-  if (!options_.quiet && !options_.json) fmt::print(stderr, "neurontrace: {}", text);
+  if (!options_.quiet && !options_.json) Print(stderr, "neurontrace: {}", text);
 }
 
 // On a line of its own, whatever the command has left on the last one.
@@ -115,12 +117,12 @@ void RecordSession::TellJson() const {
     reasons += (reasons.empty() ? "" : ", ") + JsonText(reason);
   }
   const bool has_capture = !capture_.capture_id().empty();
-  fmt::print(stderr,
-             "\n{{\"exit_code\": {}, \"capture\": {}, \"export\": {}, \"problem\": {}, "
-             "\"reasons\": [{}], \"store\": {}}}\n",
-             exit_code_, has_capture ? OnOneLine(FormatCaptureJson(capture_)) : "null",
-             OnOneLine(exported_), JsonText(problem_), reasons,
-             JsonText(has_kept_store_ ? directory_->path() + "/store" : ""));
+  Print(stderr,
+        "\n{{\"exit_code\": {}, \"capture\": {}, \"export\": {}, \"problem\": {}, "
+        "\"reasons\": [{}], \"store\": {}}}\n",
+        exit_code_, has_capture ? OnOneLine(FormatCaptureJson(capture_)) : "null",
+        OnOneLine(exported_), JsonText(problem_), reasons,
+        JsonText(has_kept_store_ ? directory_->path() + "/store" : ""));
 }
 
 absl::Status RecordSession::StopCapture() {
@@ -162,13 +164,13 @@ void RecordSession::Report() {
     WorkerRanks ranks;
     ranks.Take(capture_);
     const std::string outcome = FormatCapture(capture_, ranks, CaptureDetail::kShort);
-    if (!options_.quiet) fmt::print(stderr, "{}{}", outcome, exported_);
+    if (!options_.quiet) Print(stderr, "{}{}", outcome, exported_);
   }
   if (!has_events) SayWhyNothing();
   if (has_events && code == kExitFailed) KeepStore("the trace could not be written");
   const std::string how = HowToOpen(options_.request, options_.path);
   if (code != kExitFailed && !how.empty() && !options_.json && !options_.quiet) {
-    fmt::print(stderr, "{}\n", how);
+    Print(stderr, "{}\n", how);
   }
 }
 
@@ -204,7 +206,7 @@ void RecordSession::SayWhyNothing() {
   std::string lines;
   for (const std::string& reason : reasons_) lines += "  " + reason + "\n";
   // Also for those who asked for quiet: they asked for a trace first.
-  fmt::print(stderr, "neurontrace: {}\n{}", problem_, lines);
+  Print(stderr, "neurontrace: {}\n{}", problem_, lines);
 }
 
 void RecordSession::KeepStore(const std::string& why) {
@@ -213,11 +215,11 @@ void RecordSession::KeepStore(const std::string& why) {
   has_kept_store_ = true;
   problem_ = why;
   if (options_.json) return;
-  fmt::print(stderr,
-             "neurontrace: {}\n"
-             "  What was recorded is in {}/store: neurontrace-aggregator --store {}/store, then\n"
-             "  neurontrace export {} -o trace.pftrace. The daemons' logs are beside it.\n",
-             why, directory_->path(), directory_->path(), capture_.capture_id());
+  Print(stderr,
+        "neurontrace: {}\n"
+        "  What was recorded is in {}/store: neurontrace-aggregator --store {}/store, then\n"
+        "  neurontrace export {} -o trace.pftrace. The daemons' logs are beside it.\n",
+        why, directory_->path(), directory_->path(), capture_.capture_id());
 }
 
 }  // namespace neurontrace::cli

@@ -11,13 +11,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <thread>
 
 #include "base/status.h"
 #include "cli/capture_progress.h"
 #include "cli/capture_view.h"
+#include "cli/output_place.h"
 #include "wire/export_options.h"
 
 namespace neurontrace::cli {
@@ -40,13 +39,6 @@ int64_t MonotonicNs() {
 
 bool IsThere(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
-std::string DirectoryOf(std::string path) {
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 const char* Environment(const char* name) {
   const char* const value = getenv(name);
   return value == nullptr ? "" : value;
@@ -66,30 +58,6 @@ RecordSession::RecordSession(Context& context, const RecordOptions& options)
 
 RecordSession::~RecordSession() = default;
 
-absl::Status RecordSession::CheckOutput() const {
-  std::error_code ignored;
-  if (MakesManyFiles(options_.request)) {
-    const bool is_in_the_way = std::filesystem::exists(options_.path, ignored) &&
-                               (!std::filesystem::is_directory(options_.path, ignored) ||
-                                !std::filesystem::is_empty(options_.path, ignored));
-    if (is_in_the_way) {
-      return FailedPrecondition(
-          "the trace cannot be written to {}: it is there and not an empty directory; name another",
-          options_.path);
-    }
-  } else if (options_.path.ends_with('/') ||
-             std::filesystem::is_directory(options_.path, ignored)) {
-    return FailedPrecondition("the trace cannot be written to {}: it is a directory; name a file",
-                              options_.path);
-  }
-  const std::string directory = DirectoryOf(options_.path);
-  if (access(directory.c_str(), W_OK | X_OK) != 0) {
-    return FailedPrecondition("the trace cannot be written to {}: {}: {}", options_.path, directory,
-                              strerror(errno));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status RecordSession::Begin() {
   program_ = FindProgram(options_.command[0], Environment("PATH"));
   if (program_.empty() || !IsThere(program_)) {
@@ -101,7 +69,7 @@ absl::Status RecordSession::Begin() {
     return FailedPrecondition("{} cannot be run: {}", program_, strerror(errno));
   }
   ASSIGN_OR_RETURN(const RecordPrograms programs, FindRecordPrograms(options_.places, IsThere));
-  RETURN_IF_ERROR(CheckOutput());
+  RETURN_IF_ERROR(CheckOutputPlace(options_.path, MakesManyFiles(options_.request)));
   ASSIGN_OR_RETURN(directory_, ScratchDirectory::Make(options_.directory));
   const std::string socket = directory_->path() + "/agent.sock";
   if (socket.size() >= sizeof(sockaddr_un::sun_path)) {

@@ -54,7 +54,6 @@ class RecordSession {
   int exit_code() const { return exit_code_; }
 
  private:
-  absl::Status CheckOutput() const;
   absl::Status StartDaemons(const RecordPrograms& programs, const std::string& socket);
   absl::Status StartCapture();
   absl::Status WaitForAgent();

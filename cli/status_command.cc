@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "base/standard_streams.h"
 #include "cli/capture_view.h"
 #include "cli/clocks_view.h"
 #include "cli/command.h"
@@ -55,19 +56,18 @@ int ShowStatus(Context& context) {
     return Fail(context, status);
   }
   if (context.json) {
-    fmt::print("{}", FormatJson(reply));
+    Print("{}", FormatJson(reply));
     return kExitDone;
   }
-  fmt::print("aggregator  {} at {}, version {}, up since {}\n", reply.aggregator_id(),
-             context.aggregator, reply.version(), FormatTime(reply.started_realtime_ns()));
-  fmt::print("agents      {} connected of {} known\n", reply.agents_connected(),
-             reply.agents_known());
-  fmt::print("workers     {}\n", DescribeWorkers(context, reply.workers()));
-  fmt::print("captures    {} running, {} stored, {} on disk\n{}\n", reply.captures_running(),
-             reply.captures_stored(), FormatBytes(reply.store_bytes()),
-             reply.captures_running() == 0 ? "" : DescribeRunning(context));
+  Print("aggregator  {} at {}, version {}, up since {}\n", reply.aggregator_id(),
+        context.aggregator, reply.version(), FormatTime(reply.started_realtime_ns()));
+  Print("agents      {} connected of {} known\n", reply.agents_connected(), reply.agents_known());
+  Print("workers     {}\n", DescribeWorkers(context, reply.workers()));
+  Print("captures    {} running, {} stored, {} on disk\n{}\n", reply.captures_running(),
+        reply.captures_stored(), FormatBytes(reply.store_bytes()),
+        reply.captures_running() == 0 ? "" : DescribeRunning(context));
   if (reply.agents().empty()) {
-    fmt::print(
+    Print(
         "No agent has ever connected. Start neurontrace-agent on each node with "
         "--aggregator pointing here.\n");
     return kExitDone;
@@ -85,9 +85,9 @@ int ShowStatus(Context& context) {
                         ? clocks.at(agent.hello().instance_id())
                         : "-"});
   }
-  fmt::print("{}", FormatTable({"INSTANCE", "HOST", "AGENT", "STATE", "LAST SEEN", "WORKERS",
-                                "CLOCK WITHIN"},
-                               rows));
+  Print("{}",
+        FormatTable({"INSTANCE", "HOST", "AGENT", "STATE", "LAST SEEN", "WORKERS", "CLOCK WITHIN"},
+                    rows));
   return kExitDone;
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/standard_streams.h"
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/text.h"
@@ -27,7 +28,7 @@ int ListTriggers(Context& context) {
   if (const auto status = context.stub().ListTriggers(&call, {}, &reply); !status.ok()) {
     return Fail(context, status);
   }
-  fmt::print("{}", context.json ? FormatJson(reply) : FormatTriggers(reply));
+  Print("{}", context.json ? FormatJson(reply) : FormatTriggers(reply));
   return kExitDone;
 }
 
@@ -43,13 +44,13 @@ int FireTrigger(Context& context, const TriggersOptions& options) {
   }
   const bool was_suppressed = reply.capture_id().empty();
   if (context.json) {
-    fmt::print("{}", FormatJson(reply));
+    Print("{}", FormatJson(reply));
   } else if (was_suppressed) {
-    fmt::print(stderr, "neurontrace: {} made no capture: {}\n", options.name, reply.problem());
+    Print(stderr, "neurontrace: {} made no capture: {}\n", options.name, reply.problem());
   } else {
-    fmt::print("{}\n", reply.capture_id());
+    Print("{}\n", reply.capture_id());
     if (!context.quiet) {
-      fmt::print(stderr, "neurontrace captures watch {} follows it\n", reply.capture_id());
+      Print(stderr, "neurontrace captures watch {} follows it\n", reply.capture_id());
     }
   }
   return was_suppressed ? kExitFailed : kExitDone;
@@ -63,15 +64,15 @@ int CheckTriggers(const Context& context, const std::string& path) {
   if (!rules.ok()) {
     reply.set_problem(std::string(rules.status().message()));
     if (!context.json) return Fail(rules.status());
-    fmt::print("{}", FormatJson(reply));
+    Print("{}", FormatJson(reply));
     return kExitFailed;
   }
   for (const TriggerRule& rule : *rules) ToProto(rule, reply.add_triggers()->mutable_rule());
   if (context.json) {
-    fmt::print("{}", FormatJson(reply));
+    Print("{}", FormatJson(reply));
   } else {
-    fmt::print("{}{}: {} rule{}, nothing wrong\n", FormatRules(reply), path, rules->size(),
-               rules->size() == 1 ? "" : "s");
+    Print("{}{}: {} rule{}, nothing wrong\n", FormatRules(reply), path, rules->size(),
+          rules->size() == 1 ? "" : "s");
   }
   return kExitDone;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "cli/command.h"
@@ -83,10 +84,10 @@ int Validate(const Context& context, const ValidateOptions& options) {
   const auto report = ReadTrace(context, options.path);
   if (!report.ok()) return Fail(report.status());
   if (context.json || options.json) {
-    fmt::print("{}", FormatTraceReportJson(options.path, *report, options.tree));
+    Print("{}", FormatTraceReportJson(options.path, *report, options.tree));
   } else {
-    if (options.tree) fmt::print("{}\n", TrackTree(*report));
-    fmt::print("{}", FormatTraceReport(options.path, *report));
+    if (options.tree) Print("{}\n", TrackTree(*report));
+    Print("{}", FormatTraceReport(options.path, *report));
   }
   const bool is_good =
       report->findings.errors() == 0 && (!options.strict || report->findings.warnings() == 0);

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "base/standard_streams.h"
 #include "cli/capture_view.h"
 #include "cli/command.h"
 #include "cli/shared_options.h"
@@ -103,23 +104,22 @@ int ListWorkers(Context& context, const WorkersOptions& options) {
   if (context.json) {
     // A raw id is nothing that JSON shows as people know it.
     for (v1::WorkerInventory& worker : *reply.mutable_workers()) worker.clear_tap_capture_id();
-    fmt::print("{}", FormatJson(reply));
+    Print("{}", FormatJson(reply));
     return kExitDone;
   }
   if (reply.workers().empty() && !(options.job.empty() && options.instances.empty())) {
-    fmt::print(
-        "No worker{}{}: neurontrace workers --facts lists all, with what they are found by.\n",
-        options.job.empty() ? "" : " of job " + options.job,
-        options.instances.empty() ? "" : " on these instances");
+    Print("No worker{}{}: neurontrace workers --facts lists all, with what they are found by.\n",
+          options.job.empty() ? "" : " of job " + options.job,
+          options.instances.empty() ? "" : " on these instances");
     return kExitDone;
   }
   if (reply.workers().empty()) {
-    fmt::print(
+    Print(
         "No worker. A worker shows up here once its process runs with the tap loaded "
         "(LD_PRELOAD=libneurontrace_tap.so) on a node with an agent.\n");
     return kExitDone;
   }
-  fmt::print("{}", FormatWorkers(reply, options.facts));
+  Print("{}", FormatWorkers(reply, options.facts));
   return kExitDone;
 }
 

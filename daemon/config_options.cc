@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
-#include <string_view>
+#include <memory>
 
 #include "base/clean_text.h"
+#include "base/quantity.h"
+#include "daemon/toml_options.h"
 #include "trace/config_limits.h"
 
 namespace neurontrace {
@@ -23,10 +25,8 @@ std::string CheckFile(const std::string& path) {
                      limits::kConfigFileBytesMax);
 }
 
-// For the command line: the words, where they are about the file, with its name.
-std::string FailureMessage(const CLI::App* app, const CLI::Error& error) {
-  const std::string file = error.get_name() == "ConfigError" ? ConfigFileOf(*app) + ": " : "";
-  return fmt::format("{}{}\nRun with --help for more information.\n", file, WordsOf(error));
+std::string FailureMessage(const CLI::App*, const CLI::Error& error) {
+  return fmt::format("{}\nRun with --help for more information.\n", WordsOf(error));
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ CLI::Option& AddConfigOptions(CLI::App& app, bool& validate, const std::string& 
   app.add_flag("--validate-config", validate,
                "Look whether all options and the files that they name are good, say so, and end: 0 "
                "if they are, 2 if not");
-  app.allow_config_extras(CLI::config_extras_mode::error);
+  app.config_formatter(std::make_shared<TomlOptions>(app));
   app.failure_message(FailureMessage);
   CLI::Option* const option = app.set_config(
       "--config", "",
@@ -60,18 +60,19 @@ CLI::Option& AddConfigOptions(CLI::App& app, bool& validate, const std::string& 
   return *option;
 }
 
+CLI::Validator ByteSize() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const auto bytes = ParseByteSize(text);
+        if (!bytes.ok()) return std::string(bytes.status().message());
+        text = std::to_string(*bytes);
+        return std::string();
+      },
+      "SIZE");
+}
+
 std::string WordsOf(const CLI::Error& error) {
-  const std::string words = CleanText(error.what(), limits::kConfigWordsBytesMax);
-  constexpr std::string_view kUnknownKey = "INI was not able to parse ";
-  constexpr std::string_view kSection = ".++";
-  if (!words.starts_with(kUnknownKey)) return words;
-  const std::string_view key = std::string_view(words).substr(kUnknownKey.size());
-  if (key.ends_with(kSection)) {
-    return fmt::format(
-        "[{}] begins a section, and options stand in none",
-        CleanText(key.substr(0, key.size() - kSection.size()), limits::kConfigKeyBytesMax));
-  }
-  return CleanText(key, limits::kConfigKeyBytesMax) + " is no option: --help names all";
+  return CleanText(error.what(), limits::kConfigWordsBytesMax);
 }
 
 std::string ConfigFileOf(const CLI::App& app) {

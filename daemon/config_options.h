@@ -9,6 +9,7 @@ namespace CLI {
 class App;
 class Error;
 class Option;
+class Validator;
 }  // namespace CLI
 
 // The options that agent and aggregator have in common.
@@ -17,10 +18,12 @@ namespace neurontrace {
 // --log-level and --log-format.
 void AddLogOptions(CLI::App& app, std::string& level, LogFormat& format);
 
-// --config, which is returned, and --validate-config. A key of the file that is no option is a
-// mistake, as it is on the command line; so is a file over limits::kConfigFileBytesMax. Mistakes
-// are told by WordsOf.
+// Adds --config, which is returned, and --validate-config. The file is TOML (TomlOptions); one over
+// limits::kConfigFileBytesMax is refused.
 CLI::Option& AddConfigOptions(CLI::App& app, bool& validate, const std::string& about_file);
+
+// Turns a size as people write it (ParseByteSize) into its number of bytes: for Option::transform.
+CLI::Validator ByteSize();
 
 // What is wrong, for people: in a line.
 std::string WordsOf(const CLI::Error& error);

@@ -8,10 +8,10 @@
 #include <map>
 #include <utility>
 
+#include "base/address.h"
 #include "base/small_file.h"
 #include "base/status.h"
 #include "trace/access_limits.h"
-#include "wire/address.h"
 #include "wire/pem_files.h"
 
 namespace neurontrace {

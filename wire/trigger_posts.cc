@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
+#include "base/address.h"
 #include "base/status.h"
-#include "wire/address.h"
 
 namespace neurontrace {
 namespace {

@@ -7,6 +7,7 @@
 #include "aggregator/deliver/role_credentials.h"
 #include "aggregator/deliver/s3_xml.h"
 #include "aggregator/deliver/volume.h"
+#include "base/address.h"
 #include "base/clean_text.h"
 #include "base/clock.h"
 #include "base/sha256.h"
@@ -99,10 +100,10 @@ std::string CheckS3Endpoint(const std::string& endpoint) {
   for (const std::string_view scheme : {"https://", "http://"}) {
     if (rest.starts_with(scheme)) rest.remove_prefix(scheme.size());
   }
-  const bool is_host = !rest.empty() && rest.find_first_not_of(
-                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                            "0123456789.-:[]") == std::string_view::npos;
-  if (is_host) return "";
+  const std::string_view before_port = rest.starts_with('[') ? "]:" : ":";
+  const bool has_port = rest.find(before_port) != std::string_view::npos;
+  const std::string address = has_port ? std::string(rest) : std::string(rest) + ":443";
+  if (CheckPeerAddress(address).empty()) return "";
   return fmt::format("'{}' is no endpoint: write HOST, HOST:PORT or http://HOST:PORT", endpoint);
 }
 

@@ -86,7 +86,8 @@ TEST(S3ClientTest, EndpointsAreHosts) {
        {"s3.example.com", "https://s3.example.com:9000", "http://127.0.0.1:7070"}) {
     EXPECT_EQ(CheckS3Endpoint(good), "") << good;
   }
-  for (const char* bad : {"", "https://", "ftp://x", "host/path", "https://user@host"}) {
+  for (const char* bad : {"", "https://", "ftp://x", "host/path", "https://user@host", "host:99999",
+                          "host:27400x", "host:", "host:0"}) {
     EXPECT_NE(CheckS3Endpoint(bad), "") << bad;
   }
 }

@@ -9,7 +9,10 @@
 #include "aggregator/operator/on_sequence.h"
 #include "aggregator/operator/operator_service.h"
 #include "base/status.h"
+#include "trace/limits.h"
+#include "trace/reserved_tags.h"
 #include "wire/conversions.h"
+#include "wire/field_checks.h"
 #include "wire/grpc_status.h"
 
 namespace neurontrace {
@@ -50,10 +53,28 @@ grpc::Status OperatorService::Audited(
   return ToGrpcStatus(entry.outcome);
 }
 
+namespace {
+
+// What tells people who or what began a capture has to be the aggregator's own word.
+absl::Status CheckNothingForged(const v1::CaptureSpec& spec) {
+  if (!spec.cause().empty()) {
+    return InvalidArgument("spec.cause is set by the aggregator alone: leave it out");
+  }
+  for (const v1::KeyValue& label : spec.labels()) {
+    if (!IsReservedTag(label.key())) continue;
+    return InvalidArgument("the tag '{}' is set by the aggregator alone: choose another key",
+                           label.key());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
                                            const v1::StartCaptureRequest* request,
                                            v1::Capture* reply) {
   const auto start = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    RETURN_IF_ERROR(CheckNothingForged(request->spec()));
     ASSIGN_OR_RETURN(CaptureSpec asked, FromProto(request->spec()));
     const CaptureSpec spec = WithOwner(caller, std::move(asked));
     entry.job = spec.job;
@@ -127,6 +148,7 @@ grpc::Status OperatorService::FireTrigger(grpc::ServerContext* context,
                                           v1::FireTriggerReply* reply) {
   const auto fire = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
     entry.detail = request->name();
+    RETURN_IF_ERROR(CheckText("cause", request->cause(), limits::kDetailBytesMax));
     // What a rule captures is not of one job.
     RETURN_IF_ERROR(CheckOwner(caller, {}));
     *reply = OnSequence(deps_.sequence, [&] { return deps_.fire_trigger(*request); });

@@ -34,8 +34,8 @@ std::string BeforeWords(const TriggerWorld::Continuous& continuous, bool before)
 
 std::string CauseOf(const TriggerRule& rule, const TriggerIncident& incident,
                     const std::string& more) {
-  std::string cause = CleanText(fmt::format("trigger {}: {}", rule.name, incident.Cause()),
-                                limits::kDetailBytesMax - more.size());
+  std::string cause = CutCause(fmt::format("trigger {}: {}", rule.name, incident.Cause()),
+                               limits::kDetailBytesMax - more.size());
   return cause + more;
 }
 
@@ -245,7 +245,7 @@ void TriggerEngine::Start(State& state, Job& job, const std::string& job_name, A
   CaptureSpec spec;
   spec.name = rule.name;
   spec.job = job_name;
-  spec.labels.push_back({kLabel, rule.name});
+  spec.labels.push_back({std::string(kLabel), rule.name});
   const TriggerWorld::Continuous continuous = world_.continuous(spec);
   spec.cause =
       CauseOf(rule, *job.incident,

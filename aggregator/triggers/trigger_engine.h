@@ -19,6 +19,7 @@
 #include "base/task_runner.h"
 #include "trace/capture_record.h"
 #include "trace/capture_spec.h"
+#include "trace/reserved_tags.h"
 #include "trace/trigger_rule.h"
 
 namespace neurontrace {
@@ -71,7 +72,7 @@ struct TriggerStatus {
 // kLabel. On one sequence.
 class TriggerEngine {
  public:
-  static constexpr char kLabel[] = "trigger";
+  static constexpr std::string_view kLabel = kTriggerTag;
   // How long others are waited for after the first, so that the cause can count them.
   static constexpr uint64_t kGatherNs = 100'000'000;
   // How long it cools down at the most after a capture that could not be begun.

@@ -14,8 +14,15 @@ constexpr size_t kFirstBytesMax = limits::kDetailBytesMax - 64;
 
 }  // namespace
 
+std::string CutCause(std::string_view text, size_t bytes_max) {
+  constexpr std::string_view kCut = "…";
+  std::string cause = CleanText(text, bytes_max);
+  if (cause.size() == text.size()) return cause;
+  return CleanText(text, bytes_max - kCut.size()).append(kCut);
+}
+
 TriggerIncident::TriggerIncident(const TriggerFired& first)
-    : job_(first.job), first_(CleanText(first.cause, kFirstBytesMax)) {
+    : job_(first.job), first_(CutCause(first.cause, kFirstBytesMax)) {
   workers_.insert(first.worker);
 }
 

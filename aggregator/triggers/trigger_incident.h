@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "trace/ids.h"
 #include "trace/trigger_rule.h"
 
 namespace neurontrace {
+
+// Words from outside, clean and at most `bytes_max` long; what had to be cut ends in "…".
+std::string CutCause(std::string_view text, size_t bytes_max);
 
 // What one capture is made of: who was the first to say that a rule fires, and how many others said
 // so too, until the capture is over. A plain value.

@@ -2,11 +2,14 @@
 """The operator's command line, command by command: tables, JSON, files, exit codes, words."""
 
 import json
+import os
 import re
 import socket
+import stat
 import subprocess
 
 import suite
+from fleet import wait_until
 from fleet_case import FleetCase
 from ground_truth import read_events
 from pftrace_reader import Pftrace
@@ -85,6 +88,184 @@ class NoFleet(FleetCase):
             done = self.fleet.cli(*command, check=False)
             self.assertEqual(done.returncode, 1, command)
             self.assertIn("01JD", done.stderr)
+
+
+class Input(FleetCase):
+    """What is typed, set or written in a file and means nothing is refused before anything happens, in words."""
+
+    def run_program(self, program, *arguments, env=(), **options):
+        return subprocess.run([self.fleet.program(program), *arguments], stdin=subprocess.DEVNULL, check=False,
+                              capture_output="stdout" not in options, timeout=60,
+                              env={**os.environ, "NEURONTRACE_CONFIG": "", **dict(env)}, **options)
+
+    def check_usage(self, done, *words):
+        self.assertEqual(done.returncode, 2, done)
+        for word in words:
+            self.assertIn(word, done.stderr.decode(errors="replace"))
+
+    def test_addresses(self):
+        for address in ("127.0.0.1:99999", "127.0.0.1:27400x", ":9400", "127.0.0.1", "127.0.0.1:", "127.0.0.1:-1",
+                        "127.0.0.1:0x10", "127.0.0.1:65536", "http://127.0.0.1:1", "::1:9400", "[::1:9400", "a b:1"):
+            self.check_usage(self.run_program("neurontrace", "--aggregator", address, "status"), address)
+            self.check_usage(self.run_program("neurontrace", "status", env={"NEURONTRACE_AGGREGATOR": address}), address)
+            self.check_usage(self.run_program("neurontrace-agent", "--aggregator", address), address)
+            self.check_usage(self.run_program("neurontrace-agent", "--aggregator", "a:1", "--health-address", address),
+                             address)
+            self.check_usage(self.run_program("neurontrace-aggregator", "--listen", address), address)
+            self.check_usage(self.run_program("neurontrace-aggregator", "--health-address", address), address)
+        self.check_usage(self.run_program("neurontrace", "--aggregator", "127.0.0.1:0", "status"), "port 0")
+        for endpoint in ("host:99999", "host:27400x", "host:"):
+            self.check_usage(self.run_program("neurontrace-aggregator", "--s3-endpoint", endpoint), endpoint)
+        for port in ("99999", "-1", "27400x", "0x10"):
+            self.check_usage(self.run_program("neurontrace-aggregator", "--probe-port", port), port)
+
+    def test_numbers_and_sizes(self):
+        for number in ("-5", "010", "0x10", "1e3", "5x", "99999999999999999999"):
+            for command in (["neurontrace", "capture", "--ring-events"], ["neurontrace", "--connect-timeout-ms"],
+                            ["neurontrace-agent", "--aggregator", "a:1", "--drain-seconds"],
+                            ["neurontrace-agent", "--aggregator", "a:1", "--worker-count"],
+                            ["neurontrace-aggregator", "--calls-per-second"],
+                            ["neurontrace-aggregator", "--clock-evidence-hours"]):
+                # With =, as a word that begins with a minus may be another option.
+                self.check_usage(self.run_program(*command[:-1], f"{command[-1]}={number}"), number)
+        for size in ("-5GB", "1XB", "1e9", "0x10", "5GBx", "20000PB"):
+            for command in (["neurontrace", "capture", "--max-size"], ["neurontrace", "export", "01JD", "--max-size"],
+                            ["neurontrace-agent", "--aggregator", "a:1", "--spool-bytes"],
+                            ["neurontrace-aggregator", "--quota-store-bytes"],
+                            ["neurontrace-aggregator", "--artifact-bytes"]):
+                self.check_usage(self.run_program(*command[:-1], f"{command[-1]}={size}"), size)
+
+    def test_a_gb_is_of_1000_and_a_gib_of_1024(self):
+        for text, size in (("2GB", 2 * 10**9), ("2GiB", 2 * 2**30), ("500MB", 500 * 10**6), ("4G", 4 * 10**9)):
+            done = self.run_program("neurontrace-agent", "--aggregator", "a:1", "--spool-bytes", text, "--validate-config")
+            self.assertIn(f"spool-bytes = {size}\n", done.stdout.decode(), done)
+            done = self.run_program("neurontrace-aggregator", "--artifact-bytes", text, "--validate-config")
+            self.assertIn(f"artifact-bytes = {size}\n", done.stdout.decode(), done)
+
+    def test_texts_that_are_not_utf_8(self):
+        text = b"caf\xe9"
+        for command in (["capture", "--name"], ["capture", "--job"], ["capture", "start", "--name"],
+                        ["captures", "show"], ["export"], ["triggers", "fire"], ["flight-recorder", "on", "--job"],
+                        ["clocks", "--instance"], ["workers", "--instance"]):
+            self.check_usage(self.run_program("neurontrace", *command, text), "caf?", "not UTF-8")
+        self.check_usage(self.run_program("neurontrace", "capture", "--tag", b"k=" + text), "not UTF-8")
+        self.check_usage(self.run_program("neurontrace-agent", "--aggregator", "a:1", "--spool", text), "not UTF-8")
+        self.check_usage(self.run_program("neurontrace-aggregator", "--store", text), "not UTF-8")
+
+    def test_files_of_daemons_options_are_toml(self):
+        file = self.fleet.dir / "agent.toml"
+        for text, line in (('\nspool = "a # b" c\n', 2), ("aggregator = a:1\n", 1), ("drain-seconds = -5\n", 1),
+                           ('\n\nspool-bytes = "5XB"\n', 3), ("[agent]\n", 1), ("nothing = 1\n", 1)):
+            file.write_text(text)
+            done = self.run_program("neurontrace-agent", "--aggregator", "a:1", "--config", file, "--validate-config")
+            self.check_usage(done, f"{file}:{line}: ")
+        file.write_text('aggregator = "a:1"  # where\nspool = "/tmp/a # b"\nspool-bytes = "1GB"\n')
+        done = self.run_program("neurontrace-agent", "--config", file, "--validate-config")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn("spool = /tmp/a # b\n", done.stdout.decode())
+
+    def test_tags_that_say_who_began_a_capture_are_the_aggregators(self):
+        self.start_fleet()
+        for tag in ("trigger=slow", "cause=a fire", " trigger =x"):
+            done = self.fleet.cli("capture", "--duration", "1s", "--tag", tag, check=False)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn("aggregator alone", done.stderr)
+
+
+class Output(FleetCase):
+    """Results that cannot be written are failures, said in words; and files are written where they were asked for."""
+
+    def run_with_output(self, output, program, *arguments):
+        command = [self.fleet.program(program), *arguments]
+        if program == "neurontrace":
+            command = self.fleet.cli_command(*arguments)
+        return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE, check=False,
+                              text=True, timeout=60, env={**os.environ, "NEURONTRACE_CONFIG": ""})
+
+    def check_full(self, program, *arguments):
+        with open("/dev/full", "wb") as full:
+            done = self.run_with_output(full, program, *arguments)
+        self.assertEqual(done.returncode, 1, (arguments, done.stderr))
+        self.assertIn("standard output", done.stderr)
+        return done.stderr
+
+    def test_output_that_is_lost(self):
+        self.start_fleet()
+        capture = self.fleet.cli("capture", "--duration", "300ms", "--output", "json")
+        capture_id = json.loads(capture.stdout)["capture_id"]
+        for command in (["--help"], ["--version"], ["capture", "--help"], ["status"], ["workers"], ["clocks"], ["captures"],
+                        ["captures", "show", capture_id], ["--output", "json", "captures"], ["config", "show", "--all"],
+                        ["completion", "bash"], ["flight-recorder", "on"], ["flight-recorder", "off"],
+                        ["capture", "--duration", "200ms"], ["export", capture_id, "-o", self.fleet.dir / "a.json"],
+                        ["export", capture_id, "--format", "json", "-o", "-"],
+                        ["export", capture_id, "--format", "json", "-o", "/dev/stdout"]):
+            self.check_full("neurontrace", *command)
+        started = self.check_full("neurontrace", "capture", "start")
+        running = self.fleet.cli_json("captures", "list", "--running")["captures"]
+        self.assertEqual(len(running), 1)
+        self.assertIn(running[0]["capture_id"], started, "the id is all that leads back to it")
+        self.fleet.cli("capture", "stop", running[0]["capture_id"], codes=(0, 3))
+        for program, needed in (("neurontrace-agent", ["--aggregator", "a:1"]), ("neurontrace-aggregator", [])):
+            for option in ("--help", "--version", "--validate-config"):
+                self.check_full(program, *needed, option)
+        done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *self.fleet.cli_command("status")], check=False,
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("standard output", done.stderr)
+
+    def test_where_an_export_goes(self):
+        self.start_fleet()
+        capture = self.fleet.cli_json("capture", "--duration", "300ms")
+        place = self.fleet.dir / "out"
+        place.mkdir()
+        export = ["export", capture["capture_id"], "--clock", "raw", "--format", "events", "-o"]
+        self.fleet.cli(*export, place / "plain")
+        events = (place / "plain").read_bytes()
+        (place / "real").write_text("before")
+        (place / "link").symlink_to("real")
+        (place / "dangling").symlink_to("absent")
+        for name, target in (("link", "real"), ("dangling", "absent")):
+            self.fleet.cli(*export, place / name)
+            self.assertTrue((place / name).is_symlink())
+            self.assertEqual((place / target).read_bytes(), events)
+        os.mkfifo(place / "pipe")
+        with subprocess.Popen(["cat", place / "pipe"], stdout=subprocess.PIPE) as reader:
+            self.fleet.cli(*export, place / "pipe")
+            self.assertEqual(reader.communicate(timeout=30)[0], events)
+        self.assertTrue((place / "pipe").is_fifo())
+        script = 'exec "$@" -o >(cat > "$0"; touch "$0.whole")'
+        subprocess.run(["bash", "-c", script, place / "substituted", *self.fleet.cli_command(*export[:-1])], check=True,
+                       capture_output=True, timeout=60)
+        wait_until(lambda: (place / "substituted.whole").exists(), "the reader to be done")
+        self.assertEqual((place / "substituted").read_bytes(), events)
+        for name in ("-", "/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"):
+            self.assertEqual(self.fleet.cli(*export, name).stdout.encode(), events, name)
+        if os.geteuid() == 0:
+            os.mknod(place / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+            self.fleet.cli(*export, place / "null")
+            self.assertTrue((place / "null").is_char_device())
+            self.fleet.cli("capture", "--duration", "200ms", "-o", place / "null")
+            self.assertTrue((place / "null").is_char_device())
+        left = [path.name for path in place.iterdir() if ".part" in path.name]
+        self.assertEqual(left, [])
+
+    def test_a_file_that_cannot_be_written_is_known_before_anything_is_recorded(self):
+        self.start_fleet()
+        (self.fleet.dir / "full").mkdir()
+        (self.fleet.dir / "full" / "x").touch()
+        for path, options in (("nodir/x", []), ("full", []), ("x" * 250, []), ("full", ["--format", "xspace"]),
+                              ("nodir/x", ["--format", "xspace"])):
+            done = self.fleet.cli("capture", "--duration", "1s", *options, "-o", self.fleet.dir / path, check=False)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(f"cannot write to {self.fleet.dir / path}", done.stderr)
+        self.assertEqual(self.fleet.cli_json("captures").get("captures", []), [])
+
+    def test_start_says_where_nothing_begins(self):
+        self.start_instances("i-0001")
+        done = self.fleet.cli("capture", "start", "--job", "nobody", check=False)
+        self.assertEqual(done.returncode, 3, done)
+        self.assertRegex(done.stdout, r"\A[0-9A-Z]{26}\n\Z")
+        self.assertIn("records nothing", done.stderr)
 
 
 class Walk(FleetCase):

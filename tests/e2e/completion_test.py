@@ -96,7 +96,7 @@ class CompletionTest(unittest.TestCase):
         self.check(self.in_fish)
 
     def test_captures_are_asked_for(self):
-        capture = self.fleet.cli("capture", "start").stdout.strip()
+        capture = self.fleet.cli("capture", "start", codes=(0, 3)).stdout.strip()
         self.assertEqual(self.in_bash("captures", "show", capture[:4]), [capture])
         self.fleet.cli("capture", "stop", capture, codes=(0, 1, 3))
 

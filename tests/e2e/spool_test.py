@@ -154,7 +154,7 @@ class SpoolTest(FleetCase):
         self.check_whole(capture_id)
 
     def test_small_spool_drops_the_oldest_and_counts_it(self):
-        _, capture_id = self.begin("--spool-bytes", "1MB", "--spool-capture-bytes", "1MB")
+        _, capture_id = self.begin("--spool-bytes", "1MiB", "--spool-capture-bytes", "1MiB")
         wait_until(lambda: self.metrics()["neurontrace_agent_spool_segments_dropped_total"] > 2, "dropped segments", 120)
         self.fleet.agents[INSTANCE].kill()
         self.fleet.start_agent(INSTANCE)

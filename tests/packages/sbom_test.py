@@ -106,7 +106,7 @@ class SbomTest(unittest.TestCase):
             versions[package["name"]] = package["versionInfo"]
         for stem, row_name in (("libgrpc++", "gRPC C++"), ("libprotobuf", "Protocol Buffers"), ("librocksdb", "RocksDB"),
                                ("libsimdjson", "simdjson"), ("libzstd", "Zstandard"), ("libprotozero", "protozero"),
-                               ("libcli11", "CLI11"), ("libcurl", "libcurl"), ("libabsl", "Abseil"),
+                               ("libcli11", "CLI11"), ("libtomlplusplus", "toml++"), ("libcurl", "libcurl"), ("libabsl", "Abseil"),
                                ("libspdlog", "spdlog, fmt"), ("libprometheus-cpp", "prometheus-cpp")):
             row = next(row for row in rows if row.startswith(f"| {row_name} |"))
             said = row.split("|")[3].strip().split(",")[0]

@@ -109,7 +109,8 @@ class AccessTest(SecureCase):
         self.check_refused(self.cli_as(bob, "capture", "start", "--job", f"uid={mine}"), f"and this one is of {mine}")
         # Their one user goes without saying, and nobody here is it.
         nobody = self.cli_as(bob, "capture", "start")
-        self.assertEqual(nobody.returncode, 0, nobody.stderr)
+        self.assertEqual(nobody.returncode, 3, nobody.stderr)
+        self.assertIn("no worker matched", nobody.stderr)
         ended = self.fleet.wait_for_capture(nobody.stdout.strip(), lambda c: c["state"] == "CAPTURE_STATE_NOT_BEGUN",
                                             "nobody to be found")
         self.assertIn("no worker matched", " ".join(ended["warnings"]))

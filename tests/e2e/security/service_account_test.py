@@ -79,7 +79,7 @@ class ServiceAccountTest(SecureCase):
         self.assertEqual(self.server.questions, [grafana])
         self.check_refused(self.cli_with(grafana, "capture", "start"), "dashboards is a viewer")
         done = self.cli_with(trainer, "capture", "start", "--duration", "1s")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(done.returncode, (0, 3), done.stderr)
         self.assertIn(("capture.start", "trainers", "operator"),
                       [(line["action"], line.get("caller"), line.get("role")) for line in self.audit()])
         # Its own token is another one every hour.

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+// Addresses as people write them: HOST:PORT, where an IPv6 host stands in brackets. Pure.
+namespace neurontrace {
+
+struct HostPort {
+  std::string host;  // an IPv6 host without its brackets
+  uint16_t port = 0;
+};
+
+// Parses HOST:PORT. Fails with INVALID_ARGUMENT if the host is not a name or a number of IPv4 or
+// IPv6, or the port is not a decimal number from 0 to 65535.
+absl::StatusOr<HostPort> ParseHostPort(std::string_view address);
+
+// Parses a port from 0 to 65535: decimal digits and nothing else.
+absl::StatusOr<uint16_t> ParsePort(std::string_view text);
+
+// Returns what is wrong with an address to listen on, or "". Port 0 is any free one.
+std::string CheckAddress(const std::string& address);
+
+// Returns what is wrong with an address to connect to, or "". Its port is 1 to 65535.
+std::string CheckPeerAddress(const std::string& address);
+
+// True for addresses that only this machine reaches.
+bool IsLoopback(const std::string& address);
+
+}  // namespace neurontrace

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/output_place.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <linux/stat.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "base/status.h"
+#include "base/unique_fd.h"
+
+namespace neurontrace::cli {
+namespace {
+
+constexpr int kLinksMax = 40;  // as the kernel follows
+
+absl::Status CannotWriteTo(const std::string& path, const std::string& why) {
+  return FailedPrecondition("cannot write to {}: {}", path, why);
+}
+
+std::string ParentOfOutput(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path();
+  return parent.empty() ? "." : parent;
+}
+
+// Links of the proc file system name what they lead to for people: "pipe:[7]", "/x (deleted)".
+bool IsInProc(const std::string& link) {
+  const UniqueFd fd(open(link.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct statfs about = {};
+  return fd.valid() && fstatfs(fd.get(), &about) == 0 && about.f_type == PROC_SUPER_MAGIC;
+}
+
+// The N of /proc/self/fd/N, by whatever name.
+std::optional<int> OwnDescriptor(const std::string& link) {
+  const std::filesystem::path path(link);
+  const std::string name = path.filename();
+  int number = 0;
+  const char* const end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data(), end, number);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  std::error_code failed;
+  const std::filesystem::path directory = std::filesystem::canonical(path.parent_path(), failed);
+  for (const char* const own : {"/proc/self/fd", "/proc/thread-self/fd"}) {
+    if (!failed && directory == std::filesystem::canonical(own, failed)) return number;
+  }
+  return std::nullopt;
+}
+
+// fs.protected_symlinks, which links that are read and not followed would evade: in a directory
+// where everybody may write, a link leads only its owner and the directory's.
+bool MayFollow(const std::string& link, const struct stat& about) {
+  struct stat directory = {};
+  if (stat(ParentOfOutput(link).c_str(), &directory) != 0) return false;
+  const bool is_everybodys =
+      (directory.st_mode & S_ISVTX) != 0 && (directory.st_mode & S_IWOTH) != 0;
+  return !is_everybodys || about.st_uid == geteuid() || about.st_uid == directory.st_uid;
+}
+
+// A file on which another is mounted (a volume of a container, for one) keeps its name.
+bool IsMountPoint(const std::string& path) {
+  struct statx about = {};
+  return statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &about) == 0 &&
+         (about.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0 &&
+         (about.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+absl::StatusOr<OutputPlace> PlaceOfDescriptor(const std::string& path, int descriptor) {
+  const int flags = fcntl(descriptor, F_GETFL);
+  if (flags < 0) return CannotWriteTo(path, fmt::format("descriptor {} is not open", descriptor));
+  if ((flags & O_ACCMODE) == O_RDONLY) {
+    return CannotWriteTo(path, fmt::format("descriptor {} is not open for writing", descriptor));
+  }
+  return OutputPlace{
+      .kind = OutputPlace::Kind::kDescriptor, .path = path, .descriptor = descriptor};
+}
+
+// Of what is no link.
+absl::StatusOr<OutputPlace> PlaceOf(const std::string& typed, const std::string& path,
+                                    mode_t mode) {
+  if (S_ISSOCK(mode)) return CannotWriteTo(typed, "it is a socket");
+  if (S_ISBLK(mode)) return CannotWriteTo(typed, "it is a block device: name a file on it");
+  const bool is_replaced = S_ISREG(mode) ? !IsMountPoint(path) : S_ISDIR(mode);
+  return OutputPlace{.kind = is_replaced ? OutputPlace::Kind::kNew : OutputPlace::Kind::kStream,
+                     .path = path};
+}
+
+// Makes `probe` and removes it again.
+absl::Status TryToMake(const std::string& path, const std::string& probe, bool is_directory) {
+  const UniqueFd fd(
+      is_directory ? -1 : open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const bool is_made = is_directory ? mkdir(probe.c_str(), 0700) == 0 : fd.valid();
+  if (!is_made) {
+    const std::string why = std::strerror(errno);
+    return CannotWriteTo(path, fmt::format("{}: {}", ParentOfOutput(probe), why));
+  }
+  is_directory ? rmdir(probe.c_str()) : unlink(probe.c_str());
+  return absl::OkStatus();
+}
+
+absl::Status CheckDirectory(const std::string& typed, std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  std::error_code error;
+  const bool is_there = std::filesystem::exists(path, error);
+  if (is_there && (!std::filesystem::is_directory(path, error) ||
+                   !std::filesystem::is_empty(path, error) || error)) {
+    return CannotWriteTo(typed, "it is there and not an empty directory; name another");
+  }
+  if (is_there && IsMountPoint(path)) {
+    return CannotWriteTo(typed,
+                         "it is a mount point, which cannot be replaced; name a directory in it");
+  }
+  return TryToMake(typed, fmt::format("{}.{}.part", path, getpid()), true);
+}
+
+}  // namespace
+
+absl::StatusOr<OutputPlace> FindOutputPlace(const std::string& typed) {
+  if (typed == "-") return PlaceOfDescriptor("standard output", STDOUT_FILENO);
+  std::string path = typed;
+  for (int links = 0; links <= kLinksMax; ++links) {
+    struct stat about = {};
+    if (lstat(path.c_str(), &about) != 0) {
+      if (errno != ENOENT) return CannotWriteTo(typed, std::strerror(errno));
+      return OutputPlace{.kind = OutputPlace::Kind::kNew, .path = path};
+    }
+    if (!S_ISLNK(about.st_mode)) return PlaceOf(typed, path, about.st_mode);
+    if (IsInProc(path)) {
+      if (const auto descriptor = OwnDescriptor(path)) return PlaceOfDescriptor(typed, *descriptor);
+      if (stat(path.c_str(), &about) != 0) return CannotWriteTo(typed, std::strerror(errno));
+      ASSIGN_OR_RETURN(OutputPlace place, PlaceOf(typed, path, about.st_mode));
+      if (!S_ISDIR(about.st_mode)) place.kind = OutputPlace::Kind::kStream;
+      return place;
+    }
+    if (!MayFollow(path, about)) {
+      return CannotWriteTo(typed, fmt::format("{} is a link that user {} made in a directory where "
+                                              "everybody may write; it is not followed",
+                                              path, about.st_uid));
+    }
+    std::error_code error;
+    const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+    if (error) return CannotWriteTo(typed, error.message());
+    path = target.is_absolute() ? target : std::filesystem::path(path).parent_path() / target;
+  }
+  return CannotWriteTo(typed, std::strerror(ELOOP));
+}
+
+bool IsStandardOutput(const std::string& path) {
+  const auto place = FindOutputPlace(path);
+  return path == "-" || (place.ok() && place->is_standard_output());
+}
+
+bool LeadsToFile(const std::string& path) {
+  const auto place = FindOutputPlace(path);
+  return place.ok() && place->kind == OutputPlace::Kind::kNew;
+}
+
+absl::Status CheckOutputPlace(const std::string& path, bool is_directory) {
+  ASSIGN_OR_RETURN(const OutputPlace place, FindOutputPlace(path));
+  if (is_directory) {
+    if (place.kind == OutputPlace::Kind::kNew) return CheckDirectory(path, place.path);
+    return InvalidArgument(
+        "cannot write to {}: an export of several files needs a directory: -o DIRECTORY", path);
+  }
+  if (place.kind == OutputPlace::Kind::kDescriptor) return absl::OkStatus();
+  if (place.kind == OutputPlace::Kind::kStream) {
+    if (faccessat(AT_FDCWD, place.path.c_str(), W_OK, AT_EACCESS) == 0) return absl::OkStatus();
+    return CannotWriteTo(path, std::strerror(errno));
+  }
+  std::error_code error;
+  if (path.ends_with('/') || std::filesystem::is_directory(place.path, error)) {
+    return CannotWriteTo(path, "it is a directory; name a file in it");
+  }
+  return TryToMake(path, fmt::format("{}.{}.part", place.path, getpid()), false);
+}
+
+}  // namespace neurontrace::cli

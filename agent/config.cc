@@ -97,8 +97,8 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
                  "capture; may be given more than once");
   app.add_option(
          "--framework-dir", config.framework_directory,
-         "Directory to watch for such files while a capture runs; no symbolic link below it "
-         "is followed")
+         "Directory to watch for trace files while a capture runs: *.json, *.json.gz and *.pb, "
+         "whose content decides. No symbolic link below it is followed")
       ->check(CLI::ExistingDirectory);
   app.add_option("--inspect-dir", config.inspect_directories,
                  "Directory that the vendor's profiler writes to (NEURON_RT_INSPECT_OUTPUT_DIR of "

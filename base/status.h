@@ -24,6 +24,7 @@ absl::Status MakeStatus(absl::StatusCode code, fmt::format_string<Args...> forma
   absl::Status Name(fmt::format_string<Args...> format, Args&&... args) {           \
     return MakeStatus(absl::StatusCode::code, format, std::forward<Args>(args)...); \
   }
+NEURONTRACE_STATUS_MAKER(Aborted, kAborted)
 NEURONTRACE_STATUS_MAKER(InvalidArgument, kInvalidArgument)
 NEURONTRACE_STATUS_MAKER(NotFound, kNotFound)
 NEURONTRACE_STATUS_MAKER(AlreadyExists, kAlreadyExists)

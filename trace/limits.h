@@ -126,7 +126,7 @@ inline constexpr uint64_t kBeginLeadMaxNs = 500'000'000;
 inline constexpr size_t kFrameworkFileBytesMax = size_t{8} << 30;  // uncompressed
 inline constexpr uint32_t kFrameworkFilesPerCaptureMax = 4'096;
 inline constexpr uint32_t kFrameworkDirectoryEntriesMax =
-    10'000;  // looked at in a watched directory
+    100'000;  // looked at in a watched directory
 inline constexpr size_t kFrameworkEventBytesMax =
     size_t{1} << 20;  // one element of traceEvents; longer: passed over, a decode loss
 

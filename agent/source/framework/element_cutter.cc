@@ -2,7 +2,6 @@
 #include "agent/source/framework/element_cutter.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
@@ -12,64 +11,117 @@ namespace neurontrace {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+// Of a search that passes over much: what is kept before the place that it has come to.
+constexpr size_t kBytesBeforeSearch = 256;
+// Brackets, from the last one on, of which one may be the end of the array of elements.
+constexpr size_t kArrayEndsTried = 64;
 
-bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+bool IsBlank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-// What a character does to a scan outside strings.
-enum class Role : uint8_t { kPlain, kQuote, kOpen, kClose, kDelimiter };
-
-constexpr std::array<Role, 256> MakeRoles() {
-  std::array<Role, 256> roles{};
-  roles['"'] = Role::kQuote;
-  roles['{'] = roles['['] = Role::kOpen;
-  roles['}'] = roles[']'] = Role::kClose;
-  roles[','] = roles[':'] = Role::kDelimiter;
-  roles[' '] = roles['\n'] = roles['\r'] = roles['\t'] = Role::kDelimiter;
-  return roles;
-}
-constexpr std::array<Role, 256> kRoles = MakeRoles();
+std::string Quoted(std::string_view key) { return std::string("\"").append(key).append("\""); }
 
 }  // namespace
 
 ElementCutter::ElementCutter(Input input, const Options& options)
-    : input_(std::move(input)), options_(options), window_(options.window_bytes + kPaddingBytes) {}
+    : input_(std::move(input)),
+      options_(options),
+      quoted_array_key_(Quoted(options.array_key)),
+      quoted_element_key_(Quoted(options.element_key)),
+      window_(options.window_bytes + kPaddingBytes) {}
 
 absl::StatusOr<ElementCutter::Piece> ElementCutter::Next() {
   input_asked_ = false;
   while (state_ != State::kDone) {
-    ASSIGN_OR_RETURN(const Supply supply, in_value_                 ? FindValueEnd()
-                                          : state_ == State::kStart ? SkipMark()
-                                                                    : SkipSpace());
+    ASSIGN_OR_RETURN(const Supply supply, Advance());
     if (supply == Supply::kNotYet) return Piece{};
-    if (supply == Supply::kEnd) {
-      // Chrome's array form may be left open, so that a program can be killed while it writes.
-      const bool may_end = root_is_array_ && !in_value_;
-      return Finish(may_end ? Kind::kEnd : Kind::kTruncated);
-    }
-    const Piece piece = in_value_ ? TakeValue() : TakeCharacter(window_[begin_]);
+    const Piece piece = supply == Supply::kEnd     ? EndOfInput()
+                        : search_ != Search::kNone ? EndSearch(search_at_)
+                        : in_value_                ? TakeValue()
+                                                   : TakeCharacter(window_[begin_]);
     if (piece.kind != Kind::kNotYet) return piece;
   }
   return Finish(last_);
+}
+
+absl::StatusOr<ElementCutter::Supply> ElementCutter::Advance() {
+  if (search_ != Search::kNone) return FindStart();
+  if (in_value_) return FindValueEnd();
+  return state_ == State::kStart ? SkipMark() : SkipSpace();
+}
+
+ElementCutter::Piece ElementCutter::EndOfInput() {
+  if (search_ == Search::kDamagedMember) {
+    // All elements have been read, and what the damaged members said is not known.
+    if (has_array_) {
+      damage_position_ = std::min(damage_position_, discarded_ + end_);
+      const Piece piece = EndSearch(end_);
+      Finish(Kind::kEnd);
+      return piece;
+    }
+    return Finish(Kind::kMalformed);
+  }
+  if (search_ != Search::kNone) {
+    if (const auto array_end = FindArrayEnd()) return EndSearch(*array_end);
+    const bool is_far = discarded_ + end_ - search_from_ > options_.piece_bytes_max;
+    if (search_ == Search::kDamagedElement || root_is_array_ || !key_is_element_ || is_far ||
+        window_[FromSearch()] != ':') {
+      return Finish(Kind::kTruncated);
+    }
+    // The bracket that ends the array is missing: what was taken for an element is a key.
+    begin_ = FromSearch() + 1;
+    search_ = Search::kNone;
+    state_ = State::kMember;
+    return {};
+  }
+  // Chrome's array form may be left open, so that a program can be killed while it writes.
+  const bool may_end = root_is_array_ && !in_value_;
+  return Finish(may_end ? Kind::kEnd : Kind::kTruncated);
 }
 
 ElementCutter::Piece ElementCutter::TakeCharacter(char c) {
   switch (state_) {
     case State::kKey:
       if (c == '"') return BeginValue();
-      if (c != '}') return Finish(Kind::kMalformed);
-      ++begin_;
-      return Finish(Kind::kEnd);
+      if (c == '{' && has_array_) {
+        // A bracket too many has ended the array.
+        damage_position_ = position();
+        state_ = State::kElement;
+        return {Kind::kStray, {}, {}};
+      }
+      if (c != '}') {
+        BeginSearch(Search::kDamagedMember, begin_);
+        return {};
+      }
+      if (!std::exchange(is_nested_, false)) {
+        is_closed_ = true;
+        ++begin_;
+        return Finish(Kind::kEnd);
+      }
+      break;
     case State::kColon:
-      if (c != ':') return Finish(Kind::kMalformed);
+      if (c != ':') {
+        BeginSearch(Search::kDamagedMember, begin_);
+        return {};
+      }
       state_ = State::kMember;
       break;
     case State::kMember:
-      if (c != '[' || key_ != options_.array_key) return BeginValue();
-      state_ = State::kElement;
+      if (key_ != options_.array_key ||
+          (c != '[' && (c != '{' || is_nested_ || !options_.may_nest))) {
+        return BeginValue();
+      }
+      has_array_ = has_array_ || c == '[';
+      is_nested_ = is_nested_ || c == '{';
+      state_ = c == '[' ? State::kElement : State::kKey;
       break;
     case State::kElement:
+      if (c == '}' || c == ':') {
+        BeginSearch(Search::kStray, begin_);
+        return {};
+      }
       if (c != ']') return BeginValue();
       if (root_is_array_) {
+        is_closed_ = true;
         ++begin_;
         return Finish(Kind::kEnd);
       }
@@ -77,7 +129,7 @@ ElementCutter::Piece ElementCutter::TakeCharacter(char c) {
       break;
     default:
       if (c != '{' && c != '[') return Finish(Kind::kMalformed);
-      root_is_array_ = c == '[';
+      root_is_array_ = has_array_ = c == '[';
       state_ = root_is_array_ ? State::kElement : State::kKey;
   }
   ++begin_;
@@ -86,7 +138,7 @@ ElementCutter::Piece ElementCutter::TakeCharacter(char c) {
 
 ElementCutter::Piece ElementCutter::TakeValue() {
   const std::string_view text(&window_[begin_], value_end_ - begin_);
-  if (oversized_ ? state_ == State::kKey : text.empty()) return Finish(Kind::kMalformed);
+  if (oversized_ && state_ == State::kKey) return Finish(Kind::kMalformed);
   in_value_ = false;
   begin_ = value_end_;
   if (state_ == State::kKey) {
@@ -99,6 +151,9 @@ ElementCutter::Piece ElementCutter::TakeValue() {
     piece.kind = Kind::kMember;
     piece.key = key_;
     state_ = State::kKey;
+  } else {
+    key_is_element_ = piece.text.starts_with('"');
+    if (key_is_element_) key_ = text.substr(1, text.size() - 2);
   }
   if (oversized_) piece.kind = Kind::kOversized;
   return piece;
@@ -108,19 +163,33 @@ ElementCutter::Piece ElementCutter::BeginValue() {
   in_value_ = true;
   scan_ = begin_;
   value_begin_ = position();
-  depth_ = 0;
-  in_string_ = escaped_ = oversized_ = false;
+  structure_.BeginValue();
+  oversized_ = false;
   return {};
 }
 
 absl::StatusOr<ElementCutter::Supply> ElementCutter::FindValueEnd() {
   for (;;) {
-    if (ScanValue()) {
-      oversized_ = oversized_ || value_end_ - begin_ > options_.piece_bytes_max;
-      return Supply::kHere;
+    switch (structure_.Scan(window_.data(), scan_, end_)) {
+      case JsonStructure::Outcome::kEnd:
+        value_end_ = scan_;
+        oversized_ = oversized_ || value_end_ - begin_ > options_.piece_bytes_max;
+        return Supply::kHere;
+      case JsonStructure::Outcome::kDamaged: {
+        const uint64_t scanned = discarded_ + scan_ - value_begin_;
+        const size_t from = scanned > options_.piece_bytes_max
+                                ? scan_
+                                : begin_ + static_cast<size_t>(structure_.token_begin());
+        BeginSearch(state_ == State::kElement ? Search::kDamagedElement : Search::kDamagedMember,
+                    from);
+        damage_position_ = discarded_ + scan_;
+        return FindStart();
+      }
+      case JsonStructure::Outcome::kMore:
+        break;
     }
     if (oversized_ || scan_ - begin_ > options_.piece_bytes_max) {
-      oversized_ = true;  // From here on only brackets and quotes are followed.
+      oversized_ = true;  // From here on only the structure is followed.
       begin_ = scan_;
     }
     // A number may be the last thing in a file that was cut.
@@ -129,57 +198,144 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::FindValueEnd() {
   }
 }
 
-// Goes on at scan_ until the value's end or the window's.
-bool ElementCutter::ScanValue() {
-  const char* const data = window_.data();
-  size_t at = scan_;
-  const auto done = [&](size_t end) {
-    value_end_ = scan_ = end;
-    return true;
-  };
-  // Not by begin_, which moves along with a value that is passed over.
-  const auto begins = [&] { return discarded_ + at == value_begin_; };
-  while (at < end_) {
-    if (in_string_) {
-      if (escaped_) {
-        escaped_ = false;
-        ++at;
-        continue;
-      }
-      while (at < end_ && data[at] != '"' && data[at] != '\\') ++at;
-      if (at == end_) break;
-      if (data[at++] == '\\') {
-        escaped_ = true;
-        continue;
-      }
-      in_string_ = false;
-      if (depth_ == 0) return done(at);
-      continue;
+// Where the search began, or what is left of what lies behind.
+size_t ElementCutter::FromSearch() const {
+  return search_from_ > discarded_ + begin_ ? static_cast<size_t>(search_from_ - discarded_)
+                                            : begin_;
+}
+
+void ElementCutter::BeginSearch(Search search, size_t from) {
+  search_ = search;
+  search_at_ = from;
+  search_from_ = damage_position_ = discarded_ + from;
+  in_value_ = testing_ = false;
+}
+
+// Every candidate is scanned once, and what a refused one holds is no candidate.
+absl::StatusOr<ElementCutter::Supply> ElementCutter::FindStart() {
+  for (;;) {
+    while (testing_ || MoveToCandidate()) {
+      const Answer answer = search_ == Search::kDamagedMember ? TestMember() : TestElement();
+      if (answer == Answer::kYes) return Supply::kHere;
+      if (answer == Answer::kNotYet) break;
     }
-    const Role role = kRoles[static_cast<unsigned char>(data[at])];
-    switch (role) {
-      case Role::kPlain:
-        break;
-      case Role::kQuote:
-        if (depth_ == 0 && !begins()) return done(at);
-        in_string_ = true;
-        break;
-      case Role::kOpen:
-        if (depth_ == 0 && !begins()) return done(at);
-        ++depth_;
-        break;
-      case Role::kClose:
-        if (depth_ == 0) return done(at);
-        if (--depth_ == 0) return done(at + 1);
-        break;
-      case Role::kDelimiter:
-        if (depth_ == 0) return done(at);
-        break;
-    }
-    ++at;
+    const size_t kept = std::max(kBytesBeforeSearch, options_.piece_bytes_max);
+    if (search_at_ - begin_ > kept) begin_ = search_at_ - kept;
+    ASSIGN_OR_RETURN(const Supply supply, Refill());
+    if (supply == Supply::kEnd && !testing_ && search_at_ == end_) return supply;
+    if (supply == Supply::kNotYet) return supply;
   }
-  scan_ = at;
-  return false;
+}
+
+// To the next byte at which a start may stand; false at the end of the window.
+bool ElementCutter::MoveToCandidate() {
+  const char first = search_ == Search::kDamagedMember ? '"' : '{';
+  const void* const found = memchr(&window_[search_at_], first, end_ - search_at_);
+  search_at_ = found == nullptr
+                   ? end_
+                   : static_cast<size_t>(static_cast<const char*>(found) - window_.data());
+  return found != nullptr;
+}
+
+// A start is the key of the array of elements with a colon.
+ElementCutter::Answer ElementCutter::TestMember() {
+  const std::string_view text(&window_[search_at_], end_ - search_at_);
+  const std::string_view key(quoted_array_key_);
+  const size_t longest = key.size() + kBytesBeforeSearch;
+  size_t behind = key.size();
+  while (behind < std::min(longest, text.size()) && IsBlank(text[behind])) ++behind;
+  const bool is_short = behind >= text.size() && behind < longest;
+  if (is_short && !input_ended_ && key.starts_with(text.substr(0, key.size()))) {
+    return Answer::kNotYet;
+  }
+  if (!text.starts_with(key) || behind >= text.size() || text[behind] != ':') {
+    ++search_at_;
+    return Answer::kNo;
+  }
+  state_ = State::kKey;
+  return Answer::kYes;
+}
+
+// A start is an object that has the key of elements, where objects of a list may stand; or one that
+// is itself damaged.
+ElementCutter::Answer ElementCutter::TestElement() {
+  if (!testing_) {
+    const size_t longest = kBytesBeforeSearch + quoted_element_key_.size();
+    if (end_ - search_at_ < longest && !input_ended_) return Answer::kNotYet;
+    if (!LooksLikeStart(search_at_)) {
+      ++search_at_;
+      return Answer::kNo;
+    }
+    testing_ = true;
+    scan_ = search_at_;
+    structure_.BeginValue(options_.element_key);
+  }
+  const size_t longest_end = search_at_ + options_.piece_bytes_max + 1;
+  const JsonStructure::Outcome outcome =
+      structure_.Scan(window_.data(), scan_, std::min(end_, longest_end));
+  const bool is_long = scan_ == longest_end;
+  if (outcome == JsonStructure::Outcome::kMore && !is_long && !input_ended_) {
+    return Answer::kNotYet;
+  }
+  testing_ = false;
+  const bool is_damaged = outcome == JsonStructure::Outcome::kDamaged && structure_.has_member();
+  if (structure_.has_key() || is_damaged) {
+    state_ = State::kElement;
+    return Answer::kYes;
+  }
+  search_at_ = std::max(scan_, search_at_ + 1);
+  return Answer::kNo;
+}
+
+// An opening brace and a quotation mark, behind a comma or at the beginning of a line; or the key
+// of elements right behind the brace.
+bool ElementCutter::LooksLikeStart(size_t at) const {
+  size_t behind = at + 1;
+  const size_t last = std::min(end_, at + kBytesBeforeSearch);
+  while (behind < last && IsBlank(window_[behind])) ++behind;
+  if (behind >= last || window_[behind] != '"') return false;
+  const std::string_view text(&window_[behind], end_ - behind);
+  if (text.starts_with(quoted_element_key_)) return true;
+  // Not further back than is kept.
+  const size_t first = std::max(FromSearch(), at - std::min(at, kBytesBeforeSearch));
+  while (at > first && IsBlank(window_[at - 1]) && window_[at - 1] != '\n') --at;
+  return at > first && (window_[at - 1] == ',' || window_[at - 1] == '\n');
+}
+
+// Of the brackets behind the damage: the one behind which the rest of the file is sound.
+std::optional<size_t> ElementCutter::FindArrayEnd() const {
+  const size_t first = std::max(FromSearch(), end_ - std::min(end_, options_.piece_bytes_max));
+  const std::string_view text(&window_[first], end_ - first);
+  std::optional<size_t> found;
+  size_t at = text.rfind(']');
+  for (size_t tried = 0; at != std::string_view::npos && tried < kArrayEndsTried; ++tried) {
+    size_t end = at + 1;
+    bool is_sound = root_is_array_;
+    if (!root_is_array_) {
+      JsonStructure rest;
+      rest.BeginBehindMember();
+      is_sound = rest.Scan(text.data(), end, text.size()) == JsonStructure::Outcome::kEnd;
+    }
+    while (is_sound && end < text.size()) is_sound = IsBlank(text[end]) && ++end > 0;
+    if (is_sound) found = first + at;
+    at = at == 0 ? std::string_view::npos : text.rfind(']', at - 1);
+  }
+  return found;
+}
+
+// Goes on at `at`.
+ElementCutter::Piece ElementCutter::EndSearch(size_t at) {
+  Piece piece{Kind::kDamaged, {}, {}};
+  if (search_ == Search::kStray) piece.kind = Kind::kStray;
+  if (search_ == Search::kDamagedMember) {
+    piece.key = key_.empty() ? std::string_view("?") : std::string_view(key_);
+  } else {
+    state_ = State::kElement;
+    key_is_element_ = false;
+  }
+  search_ = Search::kNone;
+  begin_ = at;
+  return piece;
 }
 
 absl::StatusOr<ElementCutter::Supply> ElementCutter::SkipSpace() {
@@ -187,7 +343,7 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::SkipSpace() {
   const bool skips_commas = state_ == State::kKey || state_ == State::kElement;
   for (;;) {
     while (begin_ < end_ &&
-           (IsSpace(window_[begin_]) || (skips_commas && window_[begin_] == ','))) {
+           (IsBlank(window_[begin_]) || (skips_commas && window_[begin_] == ','))) {
       ++begin_;
     }
     if (begin_ < end_) return Supply::kHere;
@@ -220,6 +376,7 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::Refill() {
     memmove(window_.data(), &window_[begin_], end_ - begin_);
     discarded_ += begin_;
     scan_ = std::max(scan_, begin_) - begin_;
+    search_at_ = std::max(search_at_, begin_) - begin_;
     end_ -= begin_;
     begin_ = 0;
   }
@@ -232,6 +389,15 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::Refill() {
   if (input_ended_) return Supply::kEnd;
   end_ += *n;
   return Supply::kHere;
+}
+
+absl::StatusOr<bool> ElementCutter::Drain() {
+  input_asked_ = false;
+  for (; begin_ < end_; ++begin_) {
+    bytes_behind_ += !IsBlank(window_[begin_]) && window_[begin_] != '\0';
+  }
+  ASSIGN_OR_RETURN(const Supply supply, Refill());
+  return supply == Supply::kEnd;
 }
 
 ElementCutter::Piece ElementCutter::Finish(Kind kind) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <random>
 
 #include "base/status.h"
 #include "trace/limits.h"
@@ -45,6 +46,12 @@ std::vector<std::string> Cut(std::string_view text, size_t step = 1'000'000,
         break;
       case Kind::kOversized:
         lines.push_back("oversized " + std::string(piece->key));
+        break;
+      case Kind::kDamaged:
+        lines.push_back("damaged " + std::string(piece->key));
+        break;
+      case Kind::kStray:
+        lines.emplace_back("stray");
         break;
       case Kind::kEnd:
         lines.emplace_back("end");
@@ -96,7 +103,7 @@ TEST(ElementCutter, NoticesWhatIsNoTraceFile) {
   EXPECT_THAT(Cut("{a:1}"), ElementsAre("malformed"));
   EXPECT_THAT(Cut("{\"a\" 1}"), ElementsAre("malformed"));
   EXPECT_THAT(Cut("{\"a\":}"), ElementsAre("malformed"));
-  EXPECT_THAT(Cut("{\"traceEvents\":[1,}"), ElementsAre("1", "malformed"));
+  EXPECT_THAT(Cut("{\"traceEvents\":[1,}"), ElementsAre("1", "truncated"));
 }
 
 TEST(ElementCutter, ANulIsACharacterAndNotTheEnd) {
@@ -107,6 +114,157 @@ TEST(ElementCutter, ANulIsACharacterAndNotTheEnd) {
   EXPECT_THAT(Cut("\0{\"a\":1}"sv), ElementsAre("malformed"));
   EXPECT_THAT(Cut("{\"a\":1,\0\"b\":2}"sv), ElementsAre("a=1", "malformed"));
   EXPECT_THAT(Cut("{\"a\"\0:1}"sv), ElementsAre("malformed"));
+}
+
+// Elements as different writers write them, sound ones.
+std::string SoundElement(int number, int style) {
+  const std::string n = std::to_string(number);
+  switch (style) {
+    case 0:
+      return R"({"ph": "X", "cat": "cpu_op", "name": "op)" + n + R"(", "args": {}})";
+    case 1:
+      return R"({"name":"[{\"a\": 1}, {\"b\": 2}]","args":{"l":[{"a":1}, {"b":[)" + n +
+             R"(]}]},"ph":"X"})";
+    case 2:
+      return "{\n  \"ph\": \"X\",\n  \"name\": \"},{\",\n  \"args\": {\n   \"x\": " + n +
+             "\n  }\n }";
+    default:
+      return R"({"args":{"stack":["a","{"],"n":)" + n + R"(},"name":"t\\","ph":"i"})";
+  }
+}
+
+// As names and bytes go wrong: a text for `@`, or with less than the element had.
+std::string DamagedElement(int kind) {
+  switch (kind % 10) {
+    case 0:
+      return R"({"ph":"X","name":"5" disk(3): read","args":{}})";
+    case 1:
+      return R"({"ph":"X","name":"{"device": "npu", "x": [1, 2]}(12): run","ts":1})";
+    case 2:
+      return R"({"name":"a"b"c","ph":"X","ts":1})";
+    case 3:
+      return R"({"ph":"X","name":"no end,"ts":1})";
+    case 4:
+      return R"({"ph":"X","args":{"a":[1,2},"name":"b"})";
+    case 5:
+      return R"({"ph":"X","args":{"a":1,"name":"b"})";
+    case 6:
+      return R"({"ph":"X","name":"last value without its end})";
+    case 7:
+      return "{\"ph\":\"X\",\"name\":\"x\"" + std::string(20, '\0') + "\"y\"}";
+    case 8:
+      return R"({"ph":"X","name":"a","b")";
+    default:
+      return R"({"name":"},{"(1): x","ph":"X"})";
+  }
+}
+
+TEST(ElementCutter, ADamagedElementCostsNoOther) {
+  for (uint32_t seed = 0; seed < 600; ++seed) {
+    std::mt19937 random(seed);
+    const bool is_array = random() % 4 == 0;
+    const int style = static_cast<int>(random() % 4);
+    std::string text = is_array ? "[" : R"({"schemaVersion":1,"traceEvents":[)";
+    std::vector<std::string> sound;
+    size_t damaged = 0;
+    const int count = 1 + static_cast<int>(random() % 12);
+    for (int i = 0; i < count; ++i) {
+      const bool is_damaged = random() % 3 == 0;
+      damaged += is_damaged;
+      if (!is_damaged) sound.push_back(SoundElement(i, style));
+      // A string without an end that is the file's last is taken for a file that was cut.
+      const uint32_t kinds = i + 1 == count ? 6 : 10;
+      text += (i == 0              ? ""
+               : random() % 2 == 0 ? ","
+                                   : ",\n") +
+              (is_damaged ? DamagedElement(static_cast<int>(random() % kinds)) : sound.back());
+    }
+    text += is_array ? "]\n" : R"(],"traceName":"x","deviceProperties":[{"id":[1]}],"last":5})";
+    SCOPED_TRACE(text);
+    std::vector<std::string> lines = Cut(text);
+    EXPECT_EQ(Cut(text, 1), lines);
+    EXPECT_EQ(Cut(text, 7, {.window_bytes = 1}), lines);
+    const ElementCutter::Options small{.window_bytes = 16, .piece_bytes_max = 64};
+    EXPECT_EQ(Cut(text, 1, small), Cut(text, 1'000'000, small));
+    if (!is_array) {
+      ASSERT_GE(lines.size(), 5u);
+      EXPECT_EQ(lines[0], "schemaVersion=1");
+      EXPECT_EQ(lines[lines.size() - 2], "last=5");
+      lines.erase(lines.begin());
+      lines.erase(lines.end() - 4, lines.end() - 1);
+    }
+    EXPECT_EQ(lines.back(), "end");
+    lines.pop_back();
+    EXPECT_EQ(std::erase(lines, "damaged "), damaged);
+    EXPECT_EQ(lines, sound);
+    if (HasFailure()) return;
+  }
+}
+
+// Any bytes give the same pieces however they arrive, and as much work as they are long.
+TEST(ElementCutter, NonsenseIsCutAlikeHoweverItArrives) {
+  const std::vector<std::string> words = {"{",      "}",
+                                          "[",      "]",
+                                          ",",      ":",
+                                          "\"",     "{\"ph\":1",
+                                          "\n",     "\"traceEvents\":[",
+                                          "x",      " ",
+                                          "\\",     "},{\"a\":1",
+                                          "\"ph\"", "{\"ph\":\"X\"},"};
+  for (uint32_t seed = 0; seed < 1'000; ++seed) {
+    std::mt19937 random(seed);
+    std::string text = random() % 2 == 0 ? "[" : R"({"traceEvents":[)";
+    for (size_t i = random() % 60; i > 0; --i) text += words[random() % words.size()];
+    const ElementCutter::Options small{.window_bytes = 16, .piece_bytes_max = 32};
+    ASSERT_EQ(Cut(text, 1, small), Cut(text, 1'000'000, small)) << text;
+    ASSERT_EQ(Cut(text, 3), Cut(text)) << text;
+  }
+}
+
+TEST(ElementCutter, BracketsTooManyOrMissingBetweenElementsCostNoElement) {
+  const std::string a = R"({"ph":"X","n":1})";
+  const std::string b = R"({"ph":"X","n":2})";
+  const std::string head = R"({"traceEvents":[)";
+  EXPECT_THAT(Cut(head + a + "}," + b + R"(],"m":1})"), ElementsAre(a, "stray", b, "m=1", "end"));
+  EXPECT_THAT(Cut(head + a + "]," + b + R"(],"m":1})"), ElementsAre(a, "stray", b, "m=1", "end"));
+  EXPECT_THAT(Cut(head + a + ":," + b + R"(],"m":1})"), ElementsAre(a, "stray", b, "m=1", "end"));
+  EXPECT_THAT(Cut(head + a + "," + b + R"(,"m":1,"k":2})"),
+              ElementsAre(a, b, "\"m\"", "m=1", "k=2", "end"))
+      << "the list has no end";
+  EXPECT_THAT(Cut(head + a + R"(,"ph":"X","n":3},)" + b + "]}"),
+              ElementsAre(a, "\"ph\"", "stray", b, "end"))
+      << "an element has no beginning";
+  EXPECT_THAT(Cut("[" + a + "," + b + "}"), ElementsAre(a, b, "truncated"));
+}
+
+TEST(ElementCutter, ADamagedMemberCostsNoElement) {
+  const std::string element = R"({"ph":"X","n":1})";
+  EXPECT_THAT(Cut(R"({"info":{"host":"a"b"},"traceEvents" : [)" + element + "]}"),
+              ElementsAre("damaged info", element, "end"));
+  EXPECT_THAT(Cut(R"({"traceEvents":[)" + element + R"(],"info":{"host":"a"b"}})"),
+              ElementsAre(element, "damaged info", "end"));
+  EXPECT_THAT(Cut(R"({"info":{"host":"a"b"}})"), ElementsAre("malformed"));
+}
+
+TEST(ElementCutter, WhatIsNoElementIsNoStart) {
+  // Objects of a list inside the damaged element have no phase.
+  EXPECT_THAT(Cut(R"([{"ph":"5"x","args":[{"a":1},{"b":2}]},{"ph":"X"}])"),
+              ElementsAre("damaged ", R"({"ph":"X"})", "end"));
+  EXPECT_THAT(
+      Cut(R"([{"nrta_seq_id":5"},{"nrta_seq_id":6}])", 1'000, {.element_key = "nrta_seq_id"}),
+      ElementsAre("damaged ", R"({"nrta_seq_id":6})", "end"));
+}
+
+TEST(ElementCutter, TheBytesBehindTheEndAreCounted) {
+  using namespace std::string_view_literals;
+  for (const size_t step : {1, 100'000}) {
+    ElementCutter cutter(Feed("[1] \0\n{\"a\":2}"sv, step));
+    while (cutter.Next()->kind < Kind::kEnd) {
+    }
+    while (!*cutter.Drain()) {
+    }
+    EXPECT_EQ(cutter.bytes_behind(), 7u);
+  }
 }
 
 TEST(ElementCutter, ByteOrderMarkAndBlanksAreSkipped) {

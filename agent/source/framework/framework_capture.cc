@@ -9,6 +9,7 @@
 
 #include "base/clean_text.h"
 #include "base/sha256.h"
+#include "trace/framework_limits.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -16,11 +17,15 @@ namespace {
 
 // A file that is no whole trace file is read as it is once it has not changed for so long.
 constexpr uint64_t kIncompleteWaitNs = 10'000'000'000;
+// A file that changed while it was looked through is opened again after this time.
+constexpr uint64_t kOpenAgainNs = 1'000'000'000;
 // An order that is older than this tells of a capture that began without this agent.
 constexpr uint64_t kLateNs = 2'000'000'000;
 
 constexpr char kDigestMark = '~';
 constexpr size_t kDigestDigits = 16;
+// What the names of further contents of a file have before them.
+constexpr size_t kVersionBytesMax = 8;
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -38,7 +43,7 @@ uint64_t StartOf(const CaptureId& capture_id) {
 // folder, so that a mapping file is still known by its name; a name that is like one with a digest
 // gets a digest, too, so that no file can take another's.
 std::string StreamName(std::string name) {
-  constexpr size_t kNameBytesMax = limits::kIdentityStringBytesMax;
+  constexpr size_t kNameBytesMax = limits::kIdentityStringBytesMax - kVersionBytesMax;
   if (!name.starts_with(kDigestMark) && CleanText(name, kNameBytesMax) == name) return name;
   std::string digest = fmt::format("{}{:.{}}/", kDigestMark, Sha256HexOf(name), kDigestDigits);
   const std::string clean = CleanText(name, name.size());
@@ -48,6 +53,17 @@ std::string StreamName(std::string name) {
     ++begin;
   }
   return digest.append(clean, begin);
+}
+
+// The name of a file's second, third, ... content.
+std::string VersionName(const std::string& name, uint32_t version) {
+  return version == 1 ? name : fmt::format("{}{}/{}", kDigestMark, version, name);
+}
+
+// As far as the file was read, other than its links, owner and mode.
+bool SameFile(const FileState& a, const FileState& b) {
+  return a.bytes == b.bytes && a.modified_ns == b.modified_ns && a.device == b.device &&
+         a.inode == b.inode;
 }
 
 }  // namespace
@@ -61,6 +77,9 @@ FrameworkCapture::FrameworkCapture(const CaptureId& capture_id, const Surroundin
       came_late_(!cursors.empty() ||
                  surroundings.clock.RealtimeNs() > StartOf(capture_id) + kLateNs),
       started_realtime_ns_(StartOf(capture_id)) {
+  for (const StreamCursor& cursor : cursors_) {
+    if (cursor.sequence_mark != 0) contents_.emplace(cursor.sequence_mark, cursor.stream.name);
+  }
   std::set<std::string> names;
   for (const std::string& path : surroundings_.files.files) {
     FileState state;
@@ -71,7 +90,7 @@ FrameworkCapture::FrameworkCapture(const CaptureId& capture_id, const Surroundin
     AddFile(path, std::move(name), state, true);
   }
   if (!surroundings_.files.directory.empty()) {
-    before_ = ListTraceFiles(surroundings_.files.directory, directory_truncated_);
+    before_ = ListTraceFiles(surroundings_.files.directory).files;
     if (came_late_) Look();
   }
 }
@@ -85,55 +104,59 @@ void FrameworkCapture::Stop() {
 
 bool FrameworkCapture::IsNews(const std::string& name, const FileState& state) const {
   const auto known = before_.find(name);
-  if (known == before_.end() || known->second != state) return true;
+  if (known == before_.end() || !SameFile(known->second, state)) return true;
   // Of a capture that began earlier only times tell what has come since.
   return came_late_ && state.modified_ns >= started_realtime_ns_;
 }
 
 void FrameworkCapture::AddFile(std::string path, std::string name, const FileState& state,
                                bool listed) {
-  if (files_.size() >= limits::kFrameworkFilesPerCaptureMax) {
-    too_many_ = true;
-    return;
-  }
-  name = StreamName(std::move(name));
-  if (is_over_ && std::none_of(cursors_.begin(), cursors_.end(),
-                               [&](const auto& c) { return c.stream.name == name; })) {
-    return;
-  }
   File file;
+  file.name = StreamName(std::move(name));
+  if (is_over_ && FindCursor(IdentityOf(file, 1)) == nullptr) return;
+  file.must_be_trace = listed || IsTraceFileName(BaseName(path));
   file.path = std::move(path);
-  file.name = name;
   file.seen = state;
   file.listed = listed;
   file.changed_ns = surroundings_.clock.MonotonicNs();
-  files_.emplace(std::move(name), std::move(file));
+  std::string key = file.name;
+  files_.emplace(std::move(key), std::move(file));
 }
 
 void FrameworkCapture::Look() {
   const std::string& directory = surroundings_.files.directory;
   if (directory.empty()) return;
-  const auto now = ListTraceFiles(directory, directory_truncated_);
+  listing_ = ListTraceFiles(directory);
+  const auto now = std::exchange(listing_.files, {});
   for (const auto& [name, state] : now) {
     const auto known = files_.find(StreamName(name));
-    if (known == files_.end()) {
-      if (!stopping_ && IsNews(name, state)) AddFile(directory + "/" + name, name, state, false);
-      continue;
-    }
-    File& file = known->second;
-    if (file.listed) continue;
-    file.settled = file.seen == state;
-    if (file.settled) continue;
-    file.seen = state;
-    file.changed_ns = surroundings_.clock.MonotonicNs();
-    if (file.stream != nullptr && file.stream->state() == TraceFileStream::State::kIncomplete) {
-      file.stream.reset();  // It has grown: look through it again.
+    if (known != files_.end()) {
+      if (!known->second.listed) Observe(known->second, state);
+    } else if (!stopping_ && IsNews(name, state)) {
+      AddFile(directory + "/" + name, name, state, false);
     }
   }
   for (auto& [name, file] : files_) {
     // One that is gone is opened all the same, to say so.
-    if (!file.listed && !now.contains(file.path.substr(directory.size() + 1))) file.settled = true;
+    if (!file.listed && listing_.is_whole &&
+        !now.contains(file.path.substr(directory.size() + 1))) {
+      file.settled = true;
+    }
   }
+}
+
+void FrameworkCapture::Observe(File& file, const FileState& state) {
+  file.settled = file.seen == state;
+  if (!file.settled) {
+    file.seen = state;
+    file.changed_ns = surroundings_.clock.MonotonicNs();
+    file.incomplete = false;
+  }
+  // What comes after the end of the capture is no part of it.
+  if (file.fate == Fate::kWaiting || stopping_ || state == file.opened) return;
+  if (file.openings > limits::kFrameworkOpeningsPerFileMax) return;
+  file.incomplete = false;
+  file.fate = Fate::kWaiting;
 }
 
 bool FrameworkCapture::Step() {
@@ -142,36 +165,100 @@ bool FrameworkCapture::Step() {
 }
 
 bool FrameworkCapture::StepFile(File& file) {
-  if (file.stream == nullptr) {
-    if (!file.listed && !file.settled) return false;
-    file.stream = std::make_unique<TraceFileStream>(
-        file.path, file.listed ? "" : surroundings_.files.directory);
+  if (file.current == nullptr) {
+    if (file.fate != Fate::kWaiting || !MayOpen(file)) return false;
+    Open(file);
     return true;
   }
-  switch (file.stream->state()) {
+  switch (file.current->state()) {
     case TraceFileStream::State::kScanning:
     case TraceFileStream::State::kReading:
-      file.stream->Step(surroundings_.shapes);
-      return true;
+      file.current->Step(surroundings_.shapes);
+      break;
     case TraceFileStream::State::kScanned:
       Begin(file);
-      return true;
-    case TraceFileStream::State::kIncomplete: {
-      const uint64_t now = surroundings_.clock.MonotonicNs();
-      const bool waited = now - file.changed_ns >= kIncompleteWaitNs ||
-                          (stopping_ && now - stopped_ns_ >= kIncompleteWaitNs);
-      if (!file.listed && !waited) return false;
-      Begin(file);
-      return true;
-    }
-    case TraceFileStream::State::kEnded:
+      break;
+    case TraceFileStream::State::kIncomplete:
+      if (file.listed || WasWaitedFor(file)) {
+        Begin(file);
+      } else {
+        file.incomplete = true;
+        file.current.reset();
+      }
+      break;
+    case TraceFileStream::State::kNoTrace:
+      GiveUp(file, Fate::kNoTrace, file.current->problem());
+      break;
     case TraceFileStream::State::kFailed:
-      return false;
+      GiveUp(file, Fate::kFailed, file.current->problem());
+      break;
+    case TraceFileStream::State::kChanged:
+      OpenAgain(file);
+      break;
+    case TraceFileStream::State::kEnded:
+      TakeEnded(file);
+      break;
   }
-  return false;
+  return true;
 }
 
-void FrameworkCapture::Begin(File& file) {
+bool FrameworkCapture::MayOpen(const File& file) const {
+  if (surroundings_.clock.MonotonicNs() < file.not_before_ns) return false;
+  if (file.listed || WasWaitedFor(file)) return true;
+  return file.settled && !file.incomplete;
+}
+
+bool FrameworkCapture::WasWaitedFor(const File& file) const {
+  const uint64_t now = surroundings_.clock.MonotonicNs();
+  return now - file.changed_ns >= kIncompleteWaitNs ||
+         (stopping_ && now - stopped_ns_ >= kIncompleteWaitNs);
+}
+
+void FrameworkCapture::Open(File& file) {
+  if (streams_begun_ >= limits::kFrameworkFilesPerCaptureMax && file.streams.empty() &&
+      file.must_be_trace) {
+    file.opened = file.seen;
+    return GiveUp(file, Fate::kTooMany, "");
+  }
+  if (++file.openings > limits::kFrameworkOpeningsPerFileMax && !file.streams.empty()) {
+    AddRemark(RemarkKind::kFileChanged, 1, file.name + ": changes too often to be read each time",
+              remarks_);
+    return GiveUp(file, Fate::kRead, "");
+  }
+  TraceFileStream::Options options;
+  if (!file.listed) options.root = surroundings_.files.directory;
+  options.must_be_trace = file.must_be_trace;
+  if (!file.streams.empty()) {
+    options.prefix_bytes = file.streams.back()->facts().content_bytes;
+    options.prefix_mark = file.streams.back()->facts().content_mark;
+  }
+  file.current = std::make_unique<TraceFileStream>(file.path, std::move(options));
+  file.opened = file.current->state() == TraceFileStream::State::kFailed
+                    ? file.seen
+                    : file.current->opened_state();
+}
+
+void FrameworkCapture::GiveUp(File& file, Fate fate, std::string problem) {
+  const StreamCursor* const cursor = FindCursor(IdentityOf(file, 1));
+  if (fate == Fate::kFailed && file.streams.empty() && cursor != nullptr) EndOvertaken(*cursor);
+  file.fate = fate;
+  file.problem = std::move(problem);
+  file.current.reset();
+}
+
+// What changed while it was looked through, of which nothing was stored.
+void FrameworkCapture::OpenAgain(File& file) {
+  if (stopping_ && WasWaitedFor(file) && file.openings > 1) {
+    AddRemark(RemarkKind::kFileChanged, 1, file.name + ": it keeps changing, and is not read",
+              remarks_);
+    return GiveUp(file, Fate::kRead, "");
+  }
+  file.current.reset();
+  file.settled = false;
+  file.not_before_ns = surroundings_.clock.MonotonicNs() + kOpenAgainNs;
+}
+
+StreamIdentity FrameworkCapture::IdentityOf(const File& file, uint32_t version) const {
   StreamIdentity identity;
   identity.agent_id = surroundings_.files.agent_id;
   identity.worker.instance_id = surroundings_.files.instance_id;
@@ -179,35 +266,184 @@ void FrameworkCapture::Begin(File& file) {
   identity.worker.pid = PidOfDirectory(file.path);
   identity.kind = StreamKind::kFramework;
   identity.nc_idx = limits::kNoNcIdx;
-  identity.name = file.name;
+  identity.name = VersionName(file.name, version);
+  return identity;
+}
+
+const StreamCursor* FrameworkCapture::FindCursor(const StreamIdentity& identity) const {
   const auto cursor = std::find_if(cursors_.begin(), cursors_.end(),
                                    [&](const auto& c) { return c.stream == identity; });
-  if (cursor != cursors_.end() && cursor->ended) {
-    file.stream->MarkStored();
-    file.read_before = EventsRead(*cursor);
+  return cursor == cursors_.end() ? nullptr : &*cursor;
+}
+
+// Whether this content is stored already, or being stored.
+bool FrameworkCapture::IsSameContent(const File& file) {
+  const uint64_t mark = file.current->facts().content_mark;
+  for (const auto& stream : file.streams) {
+    if (stream->facts().content_mark == mark && !stream->has_changed()) return true;
+  }
+  if (file.current->facts().elements == 0) return false;
+  const auto known = contents_.find(mark);
+  if (known == contents_.end()) return false;
+  AddRemark(RemarkKind::kSameContent, 1,
+            fmt::format("{}: the content of {}", file.name, known->second), remarks_);
+  return true;
+}
+
+// Finds the stream of this content: the one that an earlier run of the agent began, or a new one.
+void FrameworkCapture::Begin(File& file) {
+  const TraceFileFacts& facts = file.current->facts();
+  if (streams_begun_ >= limits::kFrameworkFilesPerCaptureMax) {
+    return GiveUp(file, Fate::kTooMany, "");
+  }
+  for (uint32_t version = 1; version <= limits::kFrameworkVersionsPerFileMax; ++version) {
+    StreamIdentity identity = IdentityOf(file, version);
+    const bool is_taken =
+        std::any_of(file.streams.begin(), file.streams.end(), [&](const auto& stream) {
+          return stream->identity() != nullptr && *stream->identity() == identity;
+        });
+    if (is_taken) continue;
+    const StreamCursor* const cursor = FindCursor(identity);
+    if (cursor == nullptr) {
+      if (IsSameContent(file) || is_over_) return GiveUp(file, Fate::kRead, "");
+      return BeginStream(file, std::move(identity), nullptr);
+    }
+    if (cursor->sequence_mark == 0 || cursor->sequence_mark == facts.content_mark) {
+      return BeginStream(file, std::move(identity), cursor);
+    }
+    EndOvertaken(*cursor);
+  }
+  AddRemark(RemarkKind::kFileChanged, 1,
+            fmt::format("{}: it had {} other contents, and this one is not read", file.name,
+                        limits::kFrameworkVersionsPerFileMax),
+            remarks_);
+  GiveUp(file, Fate::kRead, "");
+}
+
+// A stream that an earlier run of the agent began, whose content is not there any more.
+void FrameworkCapture::EndOvertaken(const StreamCursor& cursor) {
+  if (cursor.ended) return;
+  const auto known = std::find_if(overtaken_.begin(), overtaken_.end(), [&](const auto& writer) {
+    return writer->stream() == cursor.stream;
+  });
+  if (known != overtaken_.end()) return;
+  auto writer = std::make_unique<StreamWriter>(capture_id_, cursor.stream, surroundings_.clock,
+                                               surroundings_.sink, surroundings_.metrics);
+  writer->Resume(cursor);
+  const std::string detail = fmt::format(
+      "after {} elements: the file changed before all of it was read", cursor.source_position);
+  writer->AddRemark(cursor.source_position, RemarkKind::kFileChanged,
+                    fmt::format("{}: {}", cursor.stream.name, detail));
+  writer->AddLoss(cursor.source_position, {.place = LossPlace::kDecode,
+                                           .reason = LossReason::kUnknown,
+                                           .events_unknown = true,
+                                           .detail = detail});
+  writer->End(cursor.source_position + 1);
+  overtaken_.push_back(std::move(writer));
+}
+
+void FrameworkCapture::BeginStream(File& file, StreamIdentity identity,
+                                   const StreamCursor* cursor) {
+  const TraceFileFacts& facts = file.current->facts();
+  ++streams_begun_;
+  if (facts.elements > 0) contents_.emplace(facts.content_mark, identity.name);
+  if (cursor != nullptr && cursor->ended) {
+    file.current->MarkStored();
+    file.read_before += EventsRead(*cursor);
     return;
+  }
+  const bool is_continuation = !file.streams.empty() && facts.continues_prefix;
+  if (cursor == nullptr && !file.streams.empty() && !is_continuation) {
+    AddRemark(RemarkKind::kFileRewritten, 1, file.name, remarks_);
   }
   auto writer =
       std::make_unique<StreamWriter>(capture_id_, std::move(identity), surroundings_.clock,
                                      surroundings_.sink, surroundings_.metrics);
-  uint64_t first_element = 0;
-  if (cursor != cursors_.end()) {
+  uint64_t first_element = is_continuation ? file.streams.back()->position() : 0;
+  if (cursor != nullptr) {
     writer->Resume(*cursor);
     first_element = cursor->source_position;
   }
-  file.stream->Read(std::move(writer), first_element);
+  file.current->Read(std::move(writer), first_element, is_continuation && cursor == nullptr);
+}
+
+void FrameworkCapture::TakeEnded(File& file) {
+  const bool has_changed = file.current->has_changed();
+  file.streams.push_back(std::move(file.current));
+  file.fate = Fate::kRead;
+  if (has_changed) {
+    // The new content is read as a stream of its own.
+    file.fate = Fate::kWaiting;
+    file.settled = false;
+    file.not_before_ns = surroundings_.clock.MonotonicNs() + kOpenAgainNs;
+  }
 }
 
 void FrameworkCapture::Flush() {
   for (const auto& [name, file] : files_) {
-    if (file.stream != nullptr) file.stream->Flush();
+    if (file.current != nullptr) file.current->Flush();
   }
 }
 
 bool FrameworkCapture::finished() const {
-  return stopping_ && std::all_of(files_.begin(), files_.end(), [](const auto& item) {
-           return item.second.stream != nullptr && item.second.stream->finished();
+  if (!stopping_) return false;
+  const auto is_done = [](const auto& writer) { return writer->finished(); };
+  return std::all_of(overtaken_.begin(), overtaken_.end(), is_done) &&
+         std::all_of(files_.begin(), files_.end(), [&](const auto& item) {
+           const File& file = item.second;
+           return file.fate != Fate::kWaiting && file.current == nullptr &&
+                  std::all_of(file.streams.begin(), file.streams.end(), is_done);
          });
+}
+
+void FrameworkCapture::AddNoTraceRemark(std::vector<Remark>& remarks) const {
+  if (listing_.others > 0) {
+    AddRemark(RemarkKind::kNoTrace, listing_.others,
+              fmt::format("{} of other names than *.json, *.json.gz and *.pb, such as {}",
+                          listing_.others, listing_.other),
+              remarks);
+  }
+  if (listing_.too_deep > 0) {
+    AddRemark(RemarkKind::kNoTrace, listing_.too_deep,
+              fmt::format("{} folders too deep to be looked into, such as {}", listing_.too_deep,
+                          listing_.deep_folder),
+              remarks);
+  }
+  size_t named = 0;
+  for (const auto& [name, file] : files_) {
+    if (file.fate != Fate::kNoTrace) continue;
+    AddRemark(RemarkKind::kNoTrace, 1,
+              named++ < limits::kRemarkDetailsMax ? fmt::format("{}: {}", name, file.problem) : "",
+              remarks);
+  }
+}
+
+std::vector<Remark> FrameworkCapture::Remarks() const {
+  std::vector<Remark> remarks = remarks_;
+  AddNoTraceRemark(remarks);
+  uint64_t too_many = listing_.files_beyond;
+  std::string first;
+  for (const auto& [name, file] : files_) {
+    if (file.fate == Fate::kFailed) {
+      AddRemark(RemarkKind::kFilePassedOver, 1, fmt::format("{}: {}", name, file.problem), remarks);
+    } else if (file.fate == Fate::kTooMany) {
+      ++too_many;
+      if (first.empty()) first = name;
+    }
+  }
+  if (too_many > 0) {
+    AddRemark(RemarkKind::kTooManyFiles, too_many,
+              fmt::format("{} files are read of one capture; {} is the first that is not",
+                          limits::kFrameworkFilesPerCaptureMax, first),
+              remarks);
+  }
+  if (listing_.is_truncated) {
+    AddRemark(RemarkKind::kTooManyFiles, 1,
+              fmt::format("{} has more than {} entries; files among the others are not known",
+                          surroundings_.files.directory, limits::kFrameworkDirectoryEntriesMax),
+              remarks);
+  }
+  return remarks;
 }
 
 CaptureWorkerStatus FrameworkCapture::status() const {
@@ -221,38 +457,44 @@ CaptureWorkerStatus FrameworkCapture::status() const {
   bool lost_unknown = false;
   bool given_up = false;
   std::string problem;
+  const auto add_problem = [&](const std::string& name, const std::string& what) {
+    if (what.empty()) return;
+    ++with_problem;
+    if (problem.empty()) problem = fmt::format("{}: {}", name, what);
+  };
+  const auto add_stream = [&](const std::string& name, const TraceFileStream& stream) {
+    const StreamWriter::Counts counts = stream.counts();
+    ++status.streams;
+    status.events_read += counts.read;
+    status.events_stored += counts.stored;
+    status.events_lost += counts.lost;
+    lost_unknown = lost_unknown || counts.lost_unknown;
+    given_up = given_up || counts.given_up;
+    if (stream.state() == TraceFileStream::State::kEnded) add_problem(name, stream.problem());
+  };
   for (const auto& [name, file] : files_) {
-    if (file.stream == nullptr) continue;
-    const bool has_failed = file.stream->state() == TraceFileStream::State::kFailed;
-    failed += has_failed;
-    // One that is being waited for has no problem yet.
-    const bool counts = has_failed || file.stream->state() == TraceFileStream::State::kEnded;
-    if (counts && !file.stream->problem().empty()) {
-      ++with_problem;
-      if (problem.empty()) problem = fmt::format("{}: {}", name, file.stream->problem());
+    failed += file.fate == Fate::kFailed && file.streams.empty();
+    if (file.fate == Fate::kFailed) add_problem(name, file.problem);
+    for (const auto& stream : file.streams) add_stream(name, *stream);
+    if (file.current != nullptr && file.current->identity() != nullptr) {
+      add_stream(name, *file.current);
     }
-    status.streams += !has_failed && !file.stream->works();
-    status.streams += file.stream->state() == TraceFileStream::State::kReading;
-    const StreamWriter::Counts counts_of_file = file.stream->counts();
-    status.events_read += counts_of_file.read + file.read_before;
-    status.events_stored += counts_of_file.stored + file.read_before;
-    status.events_lost += counts_of_file.lost;
-    lost_unknown = lost_unknown || counts_of_file.lost_unknown;
-    given_up = given_up || counts_of_file.given_up;
+    status.events_read += file.read_before;
+    status.events_stored += file.read_before;
   }
   if (with_problem > 0) {
     status.detail =
         fmt::format("{} of {} files are not whole{}, such as {}", with_problem, files_.size(),
                     lost_unknown ? ", part of them is lost" : "", problem);
   }
-  if (too_many_ || directory_truncated_) status.detail += "; there are more files than are read";
   if (status.detail.size() > limits::kDetailBytesMax) {
     status.detail.resize(limits::kDetailBytesMax);
   }
+  status.remarks = Remarks();
   status.state = stopping_ ? CaptureWorkerState::kStopping : CaptureWorkerState::kRecording;
   if (finished()) {
-    status.state =
-        failed == files_.size() ? CaptureWorkerState::kRefused : CaptureWorkerState::kComplete;
+    status.state = failed > 0 && failed == files_.size() ? CaptureWorkerState::kRefused
+                                                         : CaptureWorkerState::kComplete;
     if (given_up) {
       status.state = CaptureWorkerState::kLost;
       status.detail = "a file's stream was given up on the way; its agent's log says why";

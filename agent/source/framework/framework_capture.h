@@ -15,6 +15,7 @@
 #include "agent/source/stream_writer.h"
 #include "trace/capture_spec.h"
 #include "trace/ids.h"
+#include "trace/remark.h"
 #include "trace/stream_cursor.h"
 #include "trace/worker_info.h"
 
@@ -29,7 +30,9 @@ struct FrameworkFiles {
   std::string directory;           // files that come or change here during a capture; empty: none
 };
 
-// The framework files of one capture. On the agent's sequence.
+// The framework files of one capture. Each content of a file is one stream: a file that is
+// overwritten or replaced after it was read gives a second one, and a file that only got another
+// name, or was packed, gives none. On the agent's sequence.
 class FrameworkCapture {
  public:
   // What its streams need; all of it outlives the capture.
@@ -62,33 +65,67 @@ class FrameworkCapture {
   CaptureWorkerStatus status() const;
 
  private:
+  enum class Fate : uint8_t {
+    kWaiting,  // to be opened, or opened again as it changed
+    kRead,     // all that it held when it was opened
+    kNoTrace,  // passed over
+    kTooMany,  // beyond the limit of a capture
+    kFailed,   // cannot be opened
+  };
   // A file that belongs to the capture.
   struct File {
     std::string path;
-    std::string name;          // of its stream
-    FileState seen;            // when it was looked at last
-    bool listed = false;       // on the command line: read at once, whatever it is like
-    bool settled = false;      // did not change between two looks
-    uint64_t changed_ns = 0;   // monotonic, when it was last seen to change
+    std::string name;            // of its first stream
+    FileState seen;              // when it was looked at last
+    FileState opened;            // when it was opened last
+    bool listed = false;         // on the command line: read at once, whatever it is like
+    bool must_be_trace = false;  // by its name
+    bool settled = false;        // did not change between two looks
+    bool incomplete = false;     // when it was read through: to be read when it was waited for
+    uint64_t changed_ns = 0;     // monotonic, when it was last seen to change
+    uint64_t not_before_ns = 0;  // monotonic
+    uint32_t openings = 0;
+    Fate fate = Fate::kWaiting;
+    std::string problem;                                    // of kNoTrace and kFailed
+    std::unique_ptr<TraceFileStream> current;               // being looked through or read
+    std::vector<std::unique_ptr<TraceFileStream>> streams;  // of each content that was read
     uint64_t read_before = 0;  // events, where all of it was stored before
-    std::unique_ptr<TraceFileStream> stream;  // once it is being looked through
   };
 
   bool IsNews(const std::string& name, const FileState& state) const;
   void AddFile(std::string path, std::string name, const FileState& state, bool listed);
+  void Observe(File& file, const FileState& state);
+
   bool StepFile(File& file);
+  bool MayOpen(const File& file) const;
+  bool WasWaitedFor(const File& file) const;
+  void Open(File& file);
   void Begin(File& file);
+  void BeginStream(File& file, StreamIdentity identity, const StreamCursor* cursor);
+  void EndOvertaken(const StreamCursor& cursor);
+  bool IsSameContent(const File& file);
+  void TakeEnded(File& file);
+  void OpenAgain(File& file);
+  void GiveUp(File& file, Fate fate, std::string problem);
+  StreamIdentity IdentityOf(const File& file, uint32_t version) const;
+  const StreamCursor* FindCursor(const StreamIdentity& identity) const;
+
+  std::vector<Remark> Remarks() const;
+  void AddNoTraceRemark(std::vector<Remark>& remarks) const;
 
   const CaptureId capture_id_;
   const Surroundings surroundings_;
   std::vector<StreamCursor> cursors_;
   const bool is_over_;
-  const bool came_late_;                     // the capture was running before this agent knew it
-  const uint64_t started_realtime_ns_;       // as its id says
-  std::map<std::string, FileState> before_;  // what was there when the capture began
-  std::map<std::string, File> files_;        // by name
-  bool directory_truncated_ = false;
-  bool too_many_ = false;
+  const bool came_late_;                      // the capture was running before this agent knew it
+  const uint64_t started_realtime_ns_;        // as its id says
+  std::map<std::string, FileState> before_;   // what was there when the capture began
+  std::map<std::string, File> files_;         // by name
+  DirectoryListing listing_;                  // the latest, without its files
+  std::map<uint64_t, std::string> contents_;  // names of streams by the marks of their contents
+  std::vector<std::unique_ptr<StreamWriter>> overtaken_;  // streams of contents that are gone
+  uint64_t streams_begun_ = 0;
+  std::vector<Remark> remarks_;
   bool stopping_ = false;
   uint64_t stopped_ns_ = 0;  // monotonic
 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a trace file: cut, parsed and written into chunks without a crash; the same pieces
-// come out however the bytes arrive, and every element is an event or a loss. Events have times
-// within the bounds, and no span has two ends.
+// come out however the bytes arrive, sound elements are never taken for damaged, and every element
+// is an event or a loss. Events have times within the bounds, and no span has two ends.
+#include <simdjson.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -48,6 +50,27 @@ std::vector<std::string> Cut(std::string_view text, size_t step, size_t window_b
     lines.back() += " to byte " + std::to_string(cutter.position());
     Check(lines.size() <= text.size());
   }
+}
+
+// Sound JSON is never taken for damaged.
+void CheckSound(std::string_view text) {
+  constexpr size_t kDepthMax = 64;
+  simdjson::dom::parser parser;
+  const simdjson::padded_string padded(text);
+  simdjson::dom::element value;
+  if (parser.allocate(text.size() + 1, kDepthMax) != simdjson::SUCCESS) return;
+  if (parser.parse(padded).get(value) != simdjson::SUCCESS) return;
+  const std::string list = "[" + std::string(text) + "," + std::string(text) + "]";
+  ElementCutter cutter(Feed(list, 7));
+  size_t elements = 0;
+  for (auto kind = ElementCutter::Kind::kNotYet; kind < ElementCutter::Kind::kEnd;) {
+    const auto piece = cutter.Next();
+    Check(piece.ok());
+    kind = piece->kind;
+    Check(kind != ElementCutter::Kind::kDamaged && kind != ElementCutter::Kind::kStray);
+    elements += kind == ElementCutter::Kind::kElement;
+  }
+  Check(elements == 2);
 }
 
 // So few that a short input exceeds them.
@@ -101,6 +124,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto whole = neurontrace::Cut(text, size + 1, size + 1);
   // A small window grows with longer elements.
   neurontrace::Check(neurontrace::Cut(text, 1, 16) == whole);
+  neurontrace::CheckSound(text);
   neurontrace::ParseAll(text);
   return 0;
 }

@@ -8,6 +8,7 @@ namespace neurontrace {
 namespace {
 
 constexpr uint64_t kLookNs = 500'000'000;   // between two looks at the directory
+constexpr uint64_t kLookShare = 20;         // a look takes at most one in so many parts of the time
 constexpr uint64_t kTellNs = 50'000'000;    // between two looks at what came of the work
 constexpr uint64_t kNoRoomNs = 10'000'000;  // while the queue has no room
 
@@ -152,13 +153,16 @@ void FrameworkSource::Look() {
   look_scheduled_ = false;
   if (captures_.empty()) return;
   const uint64_t now = clock_.MonotonicNs();
-  const bool at_directory = now - looked_ns_ >= kLookNs;
-  if (at_directory) looked_ns_ = now;
+  const bool at_directory = now - looked_ns_ >= std::max(kLookNs, kLookShare * look_took_ns_);
   for (auto& [capture_id, capture] : captures_) {
     if (at_directory) capture.files->Look();
     Tell(capture);
   }
-  if (at_directory) ScheduleWork();
+  if (at_directory) {
+    looked_ns_ = now;
+    look_took_ns_ = clock_.MonotonicNs() - now;
+    ScheduleWork();
+  }
   ScheduleLook();
 }
 

@@ -75,7 +75,8 @@ class FrameworkSource final : public Source {
   std::map<CaptureId, Armed> armed_;  // that have not begun
   bool work_scheduled_ = false;
   bool look_scheduled_ = false;
-  uint64_t looked_ns_ = 0;  // monotonic
+  uint64_t looked_ns_ = 0;     // monotonic
+  uint64_t look_took_ns_ = 0;  // the last one
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

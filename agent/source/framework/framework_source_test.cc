@@ -3,19 +3,15 @@
 // when one is taken for whole, and that a restart stores every event once.
 #include "agent/source/framework/framework_source.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
 #include <set>
 
-#include "agent/source/recording_sink.h"
+#include "agent/source/framework/framework_source_fixture.h"
 #include "base/clean_text.h"
-#include "base/fake_task_runner.h"
 #include "trace/framework_mapping.h"
 #include "trace/limits.h"
 #include "trace/stream_cursor.h"
@@ -27,82 +23,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
-
-constexpr uint64_t kMs = 1'000'000;
-
-std::string TraceText(int first, int count, std::string_view tail = "]}") {
-  std::string text = R"({"distributedInfo":{"rank":3,"world_size":8},"traceEvents":[)";
-  for (int i = first; i < first + count; ++i) {
-    text += fmt::format(R"({}{{"ph":"X","cat":"op","name":"n{}","ts":{},"dur":1}})",
-                        i == first ? "" : ",", i, i + 1);
-  }
-  return text.append(tail);
-}
-
-class Listener final : public SourceListener {
- public:
-  void OnWorker(const WorkerInfo&) override {}
-  void OnWorkerGone(const WorkerIdentity&) override {}
-  void OnCaptureWorker(const CaptureWorkerStatus& status) override { statuses.push_back(status); }
-  std::vector<CaptureWorkerStatus> statuses;
-};
-
-class FrameworkSourceTest : public ::testing::Test {
- protected:
-  FrameworkSourceTest() {
-    std::string pattern = ::testing::TempDir() + "framework_source_XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-    watched_ = folder_ + "/watched";
-    std::filesystem::create_directory(watched_);
-    spec_.include_framework = true;
-  }
-  ~FrameworkSourceTest() override { std::filesystem::remove_all(folder_); }
-
-  // `at_s`: seconds of the file's time of change after the clock's.
-  std::string Write(const std::string& path, std::string_view text, int64_t at_s = 0) {
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-    const int64_t seconds = static_cast<int64_t>(clock_.RealtimeNs() / 1'000'000'000) + at_s;
-    const timespec times[2] = {{seconds, 0}, {seconds, 0}};
-    EXPECT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
-    return path;
-  }
-  void MakeSource(std::vector<std::string> files, bool watch = false) {
-    source_ = std::make_unique<FrameworkSource>(
-        FrameworkFiles{"agent", "i-1", "boot", std::move(files), watch ? watched_ : ""}, clock_,
-        runner_, sink_, listener_, metrics_);
-  }
-  void Start(std::vector<StreamCursor> cursors = {}) {
-    if (capture_.empty()) capture_ = CaptureId::Make(clock_, random_);
-    source_->StartCapture(capture_, spec_, cursors);
-  }
-  void Pass(uint64_t ms) { runner_.AdvanceNs(ms * kMs); }
-  // "name sequence events" of each chunk.
-  std::vector<std::string> Chunks() const {
-    std::vector<std::string> lines;
-    for (const auto& entry : sink_.entries) {
-      const ChunkHeader& header = entry.chunk.header;
-      lines.push_back(fmt::format("{} {} {}{}", header.stream.name, header.sequence,
-                                  header.event_count, header.end_of_stream ? " end" : ""));
-    }
-    return lines;
-  }
-  CaptureWorkerStatus status() const {
-    return listener_.statuses.empty() ? CaptureWorkerStatus() : listener_.statuses.back();
-  }
-
-  FakeClock clock_;
-  FakeTaskRunner runner_{clock_};
-  SeededRandom random_{9};
-  std::string folder_;
-  std::string watched_;
-  CaptureId capture_;
-  CaptureSpec spec_;
-  RecordingSink sink_;
-  Listener listener_;
-  AgentSourceMetrics metrics_;
-  std::unique_ptr<FrameworkSource> source_;
-};
 
 TEST_F(FrameworkSourceTest, FileOfTheCommandLineIsReadAtOnceWhateverItsAge) {
   MakeSource({Write(folder_ + "/i-9_pid_4711/rank3.pt.trace.json", TraceText(0, 100), -10'000)});
@@ -176,9 +96,12 @@ TEST_F(FrameworkSourceTest, NamesThatCannotBeSentAreToldApartAndFoundAgain) {
   };
   MakeSource({}, true);
   Start();
+  int contents = 0;
   for (const std::string& name : names) {
     const bool is_mapping = name.ends_with("mapping_1.json");
-    Write(watched_ + "/" + name, is_mapping ? R"({"version":1,"data":[]})" : TraceText(0, 4), 1);
+    contents += 10;
+    Write(watched_ + "/" + name, is_mapping ? R"({"version":1,"data":[]})" : TraceText(contents, 4),
+          1);
   }
   Pass(2'000);
   std::set<std::string> streams;
@@ -199,7 +122,7 @@ TEST_F(FrameworkSourceTest, NamesThatCannotBeSentAreToldApartAndFoundAgain) {
   Start(cursors);
   // A name that says it was made so is made anew.
   for (const std::string& name : streams) {
-    if (name.starts_with("~")) Write(watched_ + "/" + name, TraceText(0, 1), 2);
+    if (name.starts_with("~")) Write(watched_ + "/" + name, TraceText(++contents, 1), 2);
   }
   Pass(2'000);
   const size_t made = streams.size() - 1;
@@ -233,17 +156,18 @@ TEST_F(FrameworkSourceTest, WatchedDirectoryGivesWhatComesOrChangesDuringTheCapt
   EXPECT_THAT(listener_.statuses, IsEmpty()) << "nothing to say without files";
   Write(watched_ + "/plugins/profile/run/host.trace.json", TraceText(0, 3), 1);
   Write(watched_ + "/rewritten.trace.json", TraceText(0, 4), 1);
-  Write(watched_ + "/not_a_trace.json", TraceText(0, 5), 1);
+  Write(watched_ + "/prof_2.json", TraceText(0, 5), 1);
   Pass(2'000);
-  EXPECT_THAT(Chunks(), UnorderedElementsAre("plugins/profile/run/host.trace.json 0 3 end",
-                                             "rewritten.trace.json 0 4 end"));
+  EXPECT_THAT(Chunks(),
+              UnorderedElementsAre("plugins/profile/run/host.trace.json 0 3 end",
+                                   "prof_2.json 0 5 end", "rewritten.trace.json 0 4 end"));
   source_->StopCapture(capture_);
   Write(watched_ + "/late.trace.json", TraceText(0, 1), 3);
   Pass(2'000);
   sink_.StoreAll();
   Pass(100);
   EXPECT_TRUE(source_->CaptureFinished(capture_));
-  EXPECT_EQ(sink_.entries.size(), 2u);
+  EXPECT_EQ(sink_.entries.size(), 3u);
 }
 
 TEST_F(FrameworkSourceTest, MappingFilesAreFoundBesideTheTraces) {
@@ -465,6 +389,15 @@ TEST_F(FrameworkSourceTest, ForgottenCaptureLeavesNothingBehind) {
   Pass(1'000);
   EXPECT_THAT(Chunks(), IsEmpty());
   EXPECT_TRUE(source_->CaptureFinished(capture_));
+}
+
+TEST(TraceFileNames, ContentDecidesForNamesThatProfilersDoNotGive) {
+  for (const char* name : {"x.json", "rank-0.json.gz", "host.xplane.pb", "trace.json"}) {
+    EXPECT_TRUE(MayBeTraceFileName(name)) << name;
+  }
+  for (const char* name : {"x.jsonl", "x.json.tmp", "x.json.gz.gz", "model.pt", "x.gz", ""}) {
+    EXPECT_FALSE(MayBeTraceFileName(name)) << name;
+  }
 }
 
 TEST(TraceFileNames, AreThoseOfTheProfilers) {

@@ -5,15 +5,38 @@
 
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
+#include <utility>
 
+#include "trace/framework_limits.h"
 #include "trace/framework_mapping.h"
-#include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
 
 constexpr int kDepthMax = 4;
+
+void AddEntry(const std::filesystem::directory_entry& entry, const std::string& directory,
+              DirectoryListing& listing) {
+  std::error_code error;
+  if (!entry.is_symlink(error) && !entry.is_regular_file(error)) return;
+  std::string path = entry.path().lexically_relative(directory).string();
+  struct stat status {};
+  if (!MayBeTraceFileName(entry.path().filename().string())) {
+    if (listing.others++ == 0 || path < listing.other) listing.other = std::move(path);
+    return;
+  }
+  if (lstat(entry.path().c_str(), &status) != 0 ||
+      (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))) {
+    return;
+  }
+  listing.files.emplace(std::move(path), StateOf(status));
+  if (listing.files.size() > limits::kFrameworkDirectoryFilesMax) {
+    listing.files.erase(std::prev(listing.files.end()));
+    ++listing.files_beyond;
+  }
+}
 
 }  // namespace
 
@@ -21,6 +44,10 @@ bool IsTraceFileName(std::string_view name) {
   if (IsFrameworkMappingName(name)) return true;
   if (name.ends_with(".gz")) name.remove_suffix(3);
   return name == "trace.json" || name.ends_with(".trace.json");
+}
+
+bool MayBeTraceFileName(std::string_view name) {
+  return name.ends_with(".json") || name.ends_with(".json.gz") || name.ends_with(".pb");
 }
 
 uint32_t PidOfDirectory(std::string_view path) {
@@ -37,27 +64,15 @@ uint32_t PidOfDirectory(std::string_view path) {
   return error == std::errc() && end == digits.data() + digits.size() ? pid : 0;
 }
 
-namespace {
-
-void SetState(const struct stat& status, FileState& state) {
-  state.bytes = static_cast<uint64_t>(status.st_size);
-  state.modified_ns = static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
-                      static_cast<uint64_t>(status.st_mtim.tv_nsec);
-  state.inode = status.st_ino;
-}
-
-}  // namespace
-
 bool LookAtFile(const std::string& path, FileState& state) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
-  SetState(status, state);
+  state = StateOf(status);
   return true;
 }
 
-std::map<std::string, FileState> ListTraceFiles(const std::string& directory, bool& truncated) {
-  std::map<std::string, FileState> files;
-  truncated = false;
+DirectoryListing ListTraceFiles(const std::string& directory) {
+  DirectoryListing listing;
   std::error_code error;
   std::filesystem::recursive_directory_iterator it(
       directory, std::filesystem::directory_options::skip_permission_denied, error);
@@ -65,21 +80,21 @@ std::map<std::string, FileState> ListTraceFiles(const std::string& directory, bo
   for (const std::filesystem::recursive_directory_iterator end; !error && it != end;
        it.increment(error)) {
     if (++entries > limits::kFrameworkDirectoryEntriesMax) {
-      truncated = true;
+      listing.is_truncated = true;
       break;
     }
-    if (it.depth() + 1 >= kDepthMax + 1) it.disable_recursion_pending();
-    const std::string path = it->path().string();
-    struct stat status {};
-    if (!IsTraceFileName(it->path().filename().string()) || lstat(path.c_str(), &status) != 0 ||
-        (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))) {
-      continue;
+    std::error_code ignored;
+    if (it.depth() >= kDepthMax && it->is_directory(ignored) && !it->is_symlink(ignored)) {
+      it.disable_recursion_pending();
+      if (listing.too_deep++ == 0) {
+        listing.deep_folder = it->path().lexically_relative(directory).string();
+      }
+    } else {
+      AddEntry(*it, directory, listing);
     }
-    FileState state;
-    SetState(status, state);
-    files.emplace(it->path().lexically_relative(directory).string(), state);
   }
-  return files;
+  listing.is_whole = !error && !listing.is_truncated && listing.files_beyond == 0;
+  return listing;
 }
 
 }  // namespace neurontrace

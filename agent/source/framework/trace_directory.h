@@ -1,39 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 
+#include "agent/source/framework/trace_file.h"
+
 namespace neurontrace {
 
-// A file as it is now; another one, or the same with other content, differs.
-struct FileState {
-  uint64_t bytes = 0;
-  uint64_t modified_ns = 0;  // CLOCK_REALTIME of the machine that wrote it
-  ino_t inode = 0;
-  friend bool operator==(const FileState&, const FileState&) = default;
-};
-
 // True for the names that PyTorch's and JAX's profilers give: trace.json, *.trace.json,
-// framework_mapping_*.json (trace/framework_mapping.h), and each with .gz.
+// framework_mapping_*.json (trace/framework_mapping.h), and each with .gz. A file of such a name
+// that is no trace is an error.
 bool IsTraceFileName(std::string_view name);
+// True for names of files that may be traces, which their content decides: *.json, *.json.gz and
+// *.pb. Schedulers, launchers and people rename what profilers write.
+bool MayBeTraceFileName(std::string_view name);
 
 // The pid in a directory name `<instance>_pid_<pid>`, as the vendor's tools lay out their output;
 // 0 where there is none. `path` is that of a file in the directory.
 uint32_t PidOfDirectory(std::string_view path);
 
-// The state of one file; nothing where it cannot be looked at or is no regular file.
+// The state of one file; false if it cannot be looked at or is no regular file.
 bool LookAtFile(const std::string& path, FileState& state);
 
-// The trace files below a directory, by path relative to it: in itself and in folders down to four
-// levels, as deep as JAX puts them. No link is followed; one with the name of a trace file stands
-// there as it is, so that who opens it says that it is one. At most
-// limits::kFrameworkDirectoryEntriesMax entries are looked at; `truncated` tells that there were
-// more. A directory that is not there is empty.
-std::map<std::string, FileState> ListTraceFiles(const std::string& directory, bool& truncated);
+struct DirectoryListing {
+  // Files that may be traces, by path relative to the directory; links are there as they are, so
+  // that who opens one says that it is one. At most limits::kFrameworkDirectoryFilesMax, the first
+  // in the order of their paths; there are `files_beyond` more.
+  std::map<std::string, FileState> files;
+  uint64_t files_beyond = 0;
+  // Files of other names, and one of them.
+  uint64_t others = 0;
+  std::string other;
+  // Folders that are too deep to be looked into, and one of them.
+  uint64_t too_deep = 0;
+  std::string deep_folder;
+  // There are more than limits::kFrameworkDirectoryEntriesMax entries; further ones were not seen.
+  bool is_truncated = false;
+  // Nothing failed while it was listed: what is not in `files` is not there.
+  bool is_whole = true;
+};
+
+// Lists a directory and its folders down to four levels, as deep as JAX puts files. No link is
+// followed. A directory that is not there is empty.
+DirectoryListing ListTraceFiles(const std::string& directory);
 
 }  // namespace neurontrace

@@ -2,14 +2,18 @@
 #include "agent/source/framework/trace_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "base/clean_text.h"
+#include "base/sha256.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "trace/limits.h"
@@ -19,6 +23,7 @@ namespace {
 
 constexpr size_t kInputBytes = 64u << 10;
 constexpr int kGzipWindowBits = 15 + 16;  // zlib: largest window, gzip framing only
+constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
 // Not to hang on a named pipe that somebody put into a watched directory.
 constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
@@ -37,11 +42,93 @@ int OpenBelow(const std::string& root, std::string_view name) {
   return openat(folder.get(), std::string(name).c_str(), kOpenFlags | O_NOFOLLOW);
 }
 
+uint64_t NsOf(const timespec& time) {
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+uint64_t MarkOf(Sha256& hash) {
+  const std::string digest = hash.Finish();
+  uint64_t mark = 0;
+  memcpy(&mark, digest.data(), sizeof(mark));
+  return mark | 1;
+}
+
+// Of JSON the blanks and the byte order mark before its first character.
+std::string_view SkipBlanks(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin == std::string_view::npos ? std::string_view() : text.substr(begin);
+}
+
+// The keys of a member of the outermost object and of an element: what follows them is not looked
+// at, as it may lie behind the bytes at hand.
+bool HasKey(std::string_view text, std::string_view quoted_key) {
+  for (size_t at = text.find(quoted_key); at != std::string_view::npos;
+       at = text.find(quoted_key, at + 1)) {
+    const std::string_view behind = SkipBlanks(text.substr(at + quoted_key.size()));
+    if (behind.empty() || behind.front() == ':') return true;
+  }
+  return false;
+}
+
+struct Magic {
+  std::string_view begins;
+  std::string_view what;
+};
+constexpr Magic kMagics[] = {
+    {kGzipMagic, "gzip data inside gzip data: unpack it once"},
+    {"\x28\xb5\x2f\xfd", "zstd data"},
+    {"PK\x03\x04", "a zip archive"},
+    {"\xfd"
+     "7zXZ",
+     "xz data"},
+    {"BZh", "bzip2 data"},
+    {"SQLite format 3", "an SQLite database"},
+    {"\xff\xfe", "text in UTF-16: write it as UTF-8"},
+    {"\xfe\xff", "text in UTF-16: write it as UTF-8"},
+    {"<", "HTML or XML"},
+};
+
 }  // namespace
+
+FileState StateOf(const struct stat& status) {
+  return {.bytes = static_cast<uint64_t>(status.st_size),
+          .modified_ns = NsOf(status.st_mtim),
+          .changed_ns = NsOf(status.st_ctim),
+          .device = status.st_dev,
+          .inode = status.st_ino};
+}
+
+ContentKind DetectContent(std::string_view first_bytes) {
+  if (first_bytes.starts_with(kGzipMagic)) return ContentKind::kGzip;
+  const std::string_view text = SkipBlanks(first_bytes);
+  if (text.starts_with('{') || text.starts_with('[')) {
+    if (HasKey(text, "\"nrta_seq_id\"")) return ContentKind::kMapping;
+    const bool is_trace = HasKey(text, "\"traceEvents\"") || HasKey(text, "\"ph\"");
+    return is_trace ? ContentKind::kTraceEventJson : ContentKind::kUnknown;
+  }
+  return ContentKind::kUnknown;
+}
+
+std::string DescribeContent(std::string_view first_bytes) {
+  if (first_bytes.empty()) return "empty";
+  for (const Magic& magic : kMagics) {
+    if (first_bytes.starts_with(magic.begins)) return std::string(magic.what);
+  }
+  const std::string_view text = SkipBlanks(first_bytes);
+  if (text.empty()) return "blank";
+  if (text.front() == '{' || text.front() == '[') return "JSON without trace events";
+  constexpr size_t kShownMax = 16;
+  return fmt::format("no JSON: it begins with \"{}\"",
+                     CleanText(text.substr(0, kShownMax), kShownMax));
+}
 
 struct TraceFile::Impl {
   std::string path;
-  int fd = -1;
+  std::shared_ptr<const UniqueFd> fd;
+  FileState state;      // expected
+  uint64_t end = 0;     // bytes of the file when it was opened
+  uint64_t offset = 0;  // of the next bytes to read from the file
   bool gzip = false;
   bool inflating = false;   // inflateInit2 was called
   bool member_done = true;  // between two gzip members
@@ -49,22 +136,45 @@ struct TraceFile::Impl {
   z_stream zlib{};
   std::unique_ptr<unsigned char[]> input = std::make_unique<unsigned char[]>(kInputBytes);
   uint64_t bytes_out = 0;
+  Sha256 hash;
+  uint64_t prefix_bytes = 0;
+  uint64_t prefix_mark = 0;
+  std::optional<Sha256> prefix_hash;  // while the prefix is being read
+  bool prefix_matches = false;
 
   ~Impl() {
     if (inflating) inflateEnd(&zlib);
-    if (fd >= 0) close(fd);
   }
 
-  // More compressed or plain bytes into zlib.next_in; false at the end of the file.
+  // More compressed or plain bytes into zlib.next_in; false at the end of the file as it was
+  // opened.
   absl::StatusOr<bool> Fill() {
-    ssize_t n;
+    const size_t size = std::min<uint64_t>(kInputBytes, end - offset);
+    ssize_t n = 0;
     do {
-      n = read(fd, input.get(), kInputBytes);
+      n = size == 0 ? 0 : pread(fd->get(), input.get(), size, static_cast<off_t>(offset));
     } while (n < 0 && errno == EINTR);
     if (n < 0) return Unavailable("{}: cannot read: {}", path, strerror(errno));
+    // What was read before the file was found to be unchanged is what it held when it was opened.
+    struct stat now {};
+    if (fstat(fd->get(), &now) != 0) return Unavailable("{}: fstat: {}", path, strerror(errno));
+    if (StateOf(now) != state) return Aborted("{}: changed while it was read", path);
+    offset += static_cast<uint64_t>(n);
     zlib.next_in = input.get();
     zlib.avail_in = static_cast<uInt>(n);
     return n > 0;
+  }
+
+  absl::Status Begin() {
+    ASSIGN_OR_RETURN(const bool any, Fill());
+    const std::string_view bytes(reinterpret_cast<const char*>(input.get()), zlib.avail_in);
+    gzip = any && bytes.starts_with(kGzipMagic);
+    if (!gzip) return absl::OkStatus();
+    if (inflateInit2(&zlib, kGzipWindowBits) != Z_OK) {
+      return ResourceExhausted("{}: zlib cannot start", path);
+    }
+    inflating = true;
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::optional<size_t>> ReadPlain(char* out, size_t size) {
@@ -109,14 +219,26 @@ struct TraceFile::Impl {
     }
     return size - zlib.avail_out;
   }
+
+  void Account(std::string_view bytes) {
+    hash.Update(bytes);
+    if (prefix_hash) {
+      prefix_hash->Update(bytes.substr(0, std::min(bytes.size(), prefix_bytes - bytes_out)));
+      if (bytes_out + bytes.size() >= prefix_bytes) {
+        prefix_matches = MarkOf(*prefix_hash) == prefix_mark;
+        prefix_hash.reset();
+      }
+    }
+    bytes_out += bytes.size();
+  }
 };
 
 absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path, const std::string& root) {
   auto impl = std::make_unique<Impl>();
   impl->path = path;
-  impl->fd = root.empty() ? open(path.c_str(), kOpenFlags)
-                          : OpenBelow(root, std::string_view(path).substr(root.size() + 1));
-  if (impl->fd < 0) {
+  UniqueFd fd(root.empty() ? open(path.c_str(), kOpenFlags)
+                           : OpenBelow(root, std::string_view(path).substr(root.size() + 1)));
+  if (!fd.valid()) {
     if (errno == ENOENT) return NotFound("{}: no such file", path);
     if (!root.empty() && (errno == ELOOP || errno == ENOTDIR)) {
       return InvalidArgument(
@@ -126,17 +248,33 @@ absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path, const std::st
     return Unavailable("{}: cannot open: {}", path, strerror(errno));
   }
   struct stat status {};
-  if (fstat(impl->fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+  if (fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return InvalidArgument("{}: is not a regular file", path);
   }
-  ASSIGN_OR_RETURN(const bool any, impl->Fill());
-  impl->gzip = any && impl->zlib.avail_in >= 2 && impl->input[0] == 0x1f && impl->input[1] == 0x8b;
-  if (impl->gzip) {
-    if (inflateInit2(&impl->zlib, kGzipWindowBits) != Z_OK) {
-      return ResourceExhausted("{}: zlib cannot start", path);
+  impl->fd = std::make_shared<const UniqueFd>(std::move(fd));
+  impl->state = StateOf(status);
+  impl->end = impl->state.bytes;
+  RETURN_IF_ERROR(impl->Begin());
+  return TraceFile(std::move(impl));
+}
+
+absl::StatusOr<TraceFile> TraceFile::ReadAgain(bool as_it_is_now) const {
+  auto impl = std::make_unique<Impl>();
+  impl->path = impl_->path;
+  impl->fd = impl_->fd;
+  impl->state = impl_->state;
+  impl->end = impl_->end;
+  if (as_it_is_now) {
+    struct stat now {};
+    if (fstat(impl->fd->get(), &now) != 0) {
+      return Unavailable("{}: fstat: {}", impl->path, strerror(errno));
     }
-    impl->inflating = true;
+    impl->state = StateOf(now);
+    if (impl->state.bytes < impl->end) {
+      return Aborted("{}: was cut while it was read", impl->path);
+    }
   }
+  RETURN_IF_ERROR(impl->Begin());
   return TraceFile(std::move(impl));
 }
 
@@ -151,8 +289,21 @@ absl::StatusOr<std::optional<size_t>> TraceFile::Read(char* out, size_t size) {
                              limits::kFrameworkFileBytesMax);
   }
   auto n = impl_->gzip ? impl_->ReadGzip(out, size) : impl_->ReadPlain(out, size);
-  if (n.ok()) impl_->bytes_out += n->value_or(0);
+  if (n.ok() && n->value_or(0) > 0) impl_->Account({out, **n});
   return n;
+}
+
+const FileState& TraceFile::state() const { return impl_->state; }
+void TraceFile::AcceptState(const FileState& state) { impl_->state = state; }
+uint64_t TraceFile::bytes_read() const { return impl_->bytes_out; }
+uint64_t TraceFile::ContentMark() { return MarkOf(impl_->hash); }
+bool TraceFile::prefix_matches() const { return impl_->prefix_matches; }
+
+void TraceFile::WatchPrefix(uint64_t bytes, uint64_t mark) {
+  if (bytes == 0) return;
+  impl_->prefix_bytes = bytes;
+  impl_->prefix_mark = mark;
+  impl_->prefix_hash.emplace();
 }
 
 }  // namespace neurontrace

@@ -5,8 +5,8 @@
 
 #include <utility>
 
+#include "agent/source/framework/trace_file_scan.h"
 #include "base/clean_text.h"
-#include "base/status.h"
 #include "trace/framework_limits.h"
 #include "trace/limits.h"
 
@@ -21,28 +21,47 @@ bool IsEmptyObject(std::string_view text) {
          text.find_first_not_of(" \n\r\t", 1) == text.size() - 1;
 }
 
+bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20; }
+
+// Control characters inside strings as JSON wants them, since writers put names there as they are.
+// False where there are none; `out` is followed by ElementCutter::kPaddingBytes readable bytes.
+bool EscapeControlCharacters(std::string_view text, std::string& out) {
+  out.clear();
+  bool in_string = false;
+  bool changed = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && IsControl(c)) {
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
+      changed = true;
+      continue;
+    }
+    out += c;
+    if (in_string && c == '\\' && i + 1 < text.size() && !IsControl(text[i + 1])) {
+      out += text[++i];
+    } else if (c == '"') {
+      in_string = !in_string;
+    }
+  }
+  out.reserve(out.size() + ElementCutter::kPaddingBytes);
+  return changed;
+}
+
 }  // namespace
 
-absl::StatusOr<TraceFileReader> TraceFileReader::Open(const std::string& path,
-                                                      const TraceFileFacts& facts,
-                                                      uint64_t first_element,
-                                                      const std::string& root) {
-  ASSIGN_OR_RETURN(TraceFile file, TraceFile::Open(path, root));
-  return TraceFileReader(std::move(file), TraceFileScan::ArrayKeyOf(path), facts, first_element);
-}
-
-TraceFileReader::TraceFileReader(TraceFile file, std::string_view array_key,
-                                 const TraceFileFacts& facts, uint64_t first_element)
+TraceFileReader::TraceFileReader(TraceFile file, const TraceFileFacts& facts,
+                                 uint64_t first_element)
     : file_(std::make_unique<TraceFile>(std::move(file))),
       cutter_([file = file_.get()](char* out, size_t size) { return file->Read(out, size); },
-              {.array_key = array_key}),
+              TraceFileScan::CutterOptions(facts.kind)),
       parser_(facts.base_time_ns, facts.first_time_ns, facts.time_bounds),
       refusal_(facts.is_refused ? facts.problem : ""),
+      shortage_(facts.complete ? "" : facts.problem),
       first_element_(first_element) {
-  if (facts.is_mapping) entries_.emplace(facts.first_time_ns);
+  if (facts.kind == ContentKind::kMapping) entries_.emplace(facts.first_time_ns);
 }
 
-TraceFileReader::Kind TraceFileReader::Next() {
+EventReader::Kind TraceFileReader::Next() {
   oddities_.clear();
   if (ended_) return Kind::kEnd;
   if (!refusal_.empty()) return LoseRest(LossReason::kMalformed, refusal_);
@@ -50,18 +69,36 @@ TraceFileReader::Kind TraceFileReader::Next() {
     return LoseRest(LossReason::kLimit, "more entries than are read of one mapping file");
   }
   const auto piece = cutter_.Next();
+  if (absl::IsAborted(piece.status())) return Kind::kChanged;
   if (!piece.ok()) return LoseRest(LossReason::kMalformed, std::string(piece.status().message()));
-  switch (piece->kind) {
+  return TakePiece(*piece);
+}
+
+EventReader::Kind TraceFileReader::TakePiece(const ElementCutter::Piece& piece) {
+  switch (piece.kind) {
     case ElementCutter::Kind::kNotYet:
       return Kind::kNotYet;
     case ElementCutter::Kind::kMember:
       return Kind::kPassedOver;
     case ElementCutter::Kind::kElement:
-      return TakeElement(piece->text);
+      return TakeElement(piece.text);
     case ElementCutter::Kind::kOversized:
-      if (!piece->key.empty() || position_++ < first_element_) return Kind::kPassedOver;
+      if (!piece.key.empty()) return Kind::kPassedOver;
+      ++position_;
       return LoseElement(LossReason::kLimit, "longer than an event may be");
+    case ElementCutter::Kind::kDamaged:
+      if (!piece.key.empty()) {
+        return SayDamage(fmt::format("member \"{}\" is broken at byte {}", piece.key,
+                                     cutter_.damage_position()));
+      }
+      ++position_;
+      return LoseElement(LossReason::kMalformed,
+                         fmt::format("broken at byte {}", cutter_.damage_position()));
+    case ElementCutter::Kind::kStray:
+      return SayDamage(fmt::format("behind element {}: bytes {} to {} belong to no event",
+                                   position_ - 1, cutter_.damage_position(), bytes_read()));
     case ElementCutter::Kind::kEnd:
+      if (!shortage_.empty()) return LoseRest(LossReason::kMalformed, shortage_);
       ended_ = true;
       return Kind::kEnd;
     case ElementCutter::Kind::kTruncated:
@@ -74,19 +111,22 @@ TraceFileReader::Kind TraceFileReader::Next() {
 }
 
 // Elements that are passed over are read, too: what comes later depends on them.
-TraceFileReader::Kind TraceFileReader::TakeElement(std::string_view text) {
-  const absl::Status status =
-      entries_ ? entries_->Parse(text, event_) : parser_.Parse(text, event_);
+EventReader::Kind TraceFileReader::TakeElement(std::string_view text) {
+  absl::Status status = Parse(text);
+  if (absl::IsInvalidArgument(status) && EscapeControlCharacters(text, repaired_)) {
+    status = Parse(repaired_);
+  }
   const bool has_no_time = absl::IsOutOfRange(status);
   if (!IsEmptyObject(text) && !entries_ && (status.ok() || has_no_time)) {
     NoteOddities(status, spans_.Join(position_, event_, has_no_time));
   }
-  if (position_++ < first_element_ || IsEmptyObject(text)) return Kind::kPassedOver;
-  if (status.ok()) return Kind::kEvent;
-  if (has_no_time) return LoseElement(LossReason::kNoTime, std::string(status.message()));
-  return LoseElement(
-      absl::IsResourceExhausted(status) ? LossReason::kLimit : LossReason::kMalformed,
-      std::string(status.message()));
+  ++position_;
+  if (IsEmptyObject(text)) return Kind::kPassedOver;
+  if (status.ok()) return position_ <= first_element_ ? Kind::kPassedOver : Kind::kEvent;
+  const LossReason reason = has_no_time                         ? LossReason::kNoTime
+                            : absl::IsResourceExhausted(status) ? LossReason::kLimit
+                                                                : LossReason::kMalformed;
+  return LoseElement(reason, std::string(status.message()));
 }
 
 void TraceFileReader::NoteOddities(const absl::Status& status, SpanJoiner::Outcome outcome) {
@@ -104,7 +144,27 @@ void TraceFileReader::NoteOddities(const absl::Status& status, SpanJoiner::Outco
   for (uint32_t i = 0; i < event_.values_not_numeric; ++i) note(RemarkKind::kCounterText, "");
 }
 
-TraceFileReader::Kind TraceFileReader::LoseElement(LossReason reason, std::string_view why) {
+Remark TraceFileReader::open_spans() const {
+  SpanJoiner::Unended open = spans_.unended();
+  if (spans_.given_up() > 0) {
+    open.first.insert(open.first.begin(),
+                      fmt::format("the ends of {} were not looked for any more, as too many were "
+                                  "open at once",
+                                  spans_.given_up()));
+  }
+  return {.kind = RemarkKind::kOpenSpan, .count = open.count, .details = std::move(open.first)};
+}
+
+absl::Status TraceFileReader::Parse(std::string_view text) {
+  return entries_ ? entries_->Parse(text, event_) : parser_.Parse(text, event_);
+}
+
+EventReader::Kind TraceFileReader::SayDamage(std::string_view what) {
+  damage_ = what;
+  return Kind::kDamage;
+}
+
+EventReader::Kind TraceFileReader::LoseElement(LossReason reason, std::string_view why) {
   loss_ = {};
   loss_.place = LossPlace::kDecode;
   loss_.reason = reason;
@@ -116,7 +176,7 @@ TraceFileReader::Kind TraceFileReader::LoseElement(LossReason reason, std::strin
   return Kind::kLoss;
 }
 
-TraceFileReader::Kind TraceFileReader::LoseRest(LossReason reason, std::string_view why) {
+EventReader::Kind TraceFileReader::LoseRest(LossReason reason, std::string_view why) {
   ended_ = true;
   loss_ = {};
   loss_.place = LossPlace::kDecode;

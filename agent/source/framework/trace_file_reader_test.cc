@@ -19,6 +19,7 @@
 #include "agent/source/framework/trace_directory.h"
 #include "agent/source/framework/trace_file_scan.h"
 #include "trace/framework_limits.h"
+#include "trace/framework_mapping.h"
 #include "trace/limits.h"
 #include "trace/remark.h"
 
@@ -45,31 +46,43 @@ struct FileContent {
   std::vector<Row> rows;
   std::vector<Loss> losses;
   std::vector<std::string> oddities;
+  std::vector<std::string> damage;
   TraceFileFacts facts;
   uint64_t position = 0;
 };
 
+absl::StatusOr<TraceFile> Open(const std::string& path, const std::string& root = "") {
+  return TraceFile::Open(path, root);
+}
+
 FileContent ReadAll(const std::string& path, uint64_t first_element = 0) {
   FileContent content;
-  auto scan = TraceFileScan::Open(path);
-  EXPECT_TRUE(scan.ok()) << scan.status();
-  while (!scan->Step(1000)) {
-  }
-  content.facts = scan->facts();
-  auto reader = TraceFileReader::Open(path, content.facts, first_element);
-  EXPECT_TRUE(reader.ok()) << reader.status();
+  const auto file = Open(path);
+  EXPECT_TRUE(file.ok()) << file.status();
+  const auto kind =
+      IsFrameworkMappingName(path) ? ContentKind::kMapping : ContentKind::kTraceEventJson;
+  TraceFileScan scan(*file->ReadAgain(), kind);
   for (;;) {
-    const TraceFileReader::Kind kind = reader->Next();
+    const auto done = scan.Step(1000);
+    EXPECT_TRUE(done.ok()) << done.status();
+    if (*done) break;
+  }
+  content.facts = scan.facts();
+  const auto reader =
+      std::make_unique<TraceFileReader>(*file->ReadAgain(), content.facts, first_element);
+  for (;;) {
+    const EventReader::Kind kind = reader->Next();
     for (const auto& oddity : reader->oddities()) {
       content.oddities.push_back(
           fmt::format("{} {}", FindRemarkKind(oddity.kind)->name, oddity.detail));
     }
-    if (kind == TraceFileReader::Kind::kEnd) break;
-    if (kind == TraceFileReader::Kind::kLoss) {
+    if (kind == EventReader::Kind::kEnd) break;
+    if (kind == EventReader::Kind::kLoss) {
       content.losses.push_back(reader->loss());
       continue;
     }
-    if (kind != TraceFileReader::Kind::kEvent) continue;
+    if (kind == EventReader::Kind::kDamage) content.damage.push_back(reader->damage());
+    if (kind != EventReader::Kind::kEvent) continue;
     const FrameworkEvent& event = reader->event();
     Row row{std::string(event.shape.event_type), "", event.shape.phase,
             event.fields.timestamp_ns,           0,  event.fields.tracking_id};
@@ -82,7 +95,14 @@ FileContent ReadAll(const std::string& path, uint64_t first_element = 0) {
     content.rows.push_back(std::move(row));
   }
   content.position = reader->position();
-  EXPECT_EQ(reader->Next(), TraceFileReader::Kind::kEnd);
+  EXPECT_EQ(reader->Next(), EventReader::Kind::kEnd);
+  for (;;) {
+    const auto done = reader->Drain();
+    if (!done.ok() || *done) break;
+  }
+  if (!content.facts.is_refused) {
+    EXPECT_EQ(reader->content_mark(), content.facts.content_mark);
+  }
   return content;
 }
 
@@ -345,8 +365,8 @@ TEST_F(TraceFileReaderTest, MetadataBeforeAnyTimeTakesTheFirstTimeOfTheFile) {
 }
 
 TEST_F(TraceFileReaderTest, RefusesWhatIsNoRegularFile) {
-  EXPECT_EQ(TraceFileScan::Open(folder_).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(TraceFileScan::Open(folder_ + "/none").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Open(folder_).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Open(folder_ + "/none").status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(TraceFileReaderTest, NoLinkBelowAWatchedDirectoryIsFollowed) {
@@ -356,23 +376,90 @@ TEST_F(TraceFileReaderTest, NoLinkBelowAWatchedDirectoryIsFollowed) {
   std::filesystem::copy_file(secret, watched + "/run/trace.json");
   std::filesystem::create_symlink(secret, watched + "/trace.json");
   std::filesystem::create_directory_symlink(folder_, watched + "/folder");
-  EXPECT_TRUE(TraceFileScan::Open(watched + "/run/trace.json", watched).ok());
-  EXPECT_TRUE(TraceFileScan::Open(watched + "/trace.json").ok()) << "the operator's own path";
+  EXPECT_TRUE(Open(watched + "/run/trace.json", watched).ok());
+  EXPECT_TRUE(Open(watched + "/trace.json").ok()) << "the operator's own path";
   for (const std::string& path : {watched + "/trace.json", watched + "/folder/secret.json"}) {
-    const absl::Status status = TraceFileScan::Open(path, watched).status();
+    const absl::Status status = Open(path, watched).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     EXPECT_NE(status.message().find("a symbolic link below"), std::string::npos) << status;
   }
-  bool truncated = false;
-  const auto files = ListTraceFiles(watched, truncated);
-  EXPECT_EQ(files.size(), 2u) << "the file, and the link for what it is";
+  EXPECT_EQ(ListTraceFiles(watched).files.size(), 2u) << "the file, and the link for what it is";
 }
 
-TEST_F(TraceFileReaderTest, OtherFilesAreNoTraceFiles) {
-  const FileContent content = ReadAll(Write("text.json", "hello"));
-  EXPECT_FALSE(content.facts.complete);
-  EXPECT_TRUE(content.rows.empty());
-  EXPECT_EQ(content.losses.size(), 1u);
+TEST_F(TraceFileReaderTest, WhatIsNoTraceIsRefusedAndSaysWhatItIs) {
+  const std::map<std::string, std::string> reasons = {
+      {"hello", "no trace: no JSON: it begins with \"hello\""},
+      {"<html><body>404 Not Found</body></html>", "no trace: HTML or XML"},
+      {"{a:1}", "no trace: JSON without trace events"},
+      {R"({"model_type":"llama","layers":[1,2]})", "no trace: JSON without a list \"traceEvents\""},
+      {R"({"traceEvents":7})", "\"traceEvents\" is no list"},
+      {R"({"traceEvents":{"traceEvents":{"traceEvents":[]}}})", "\"traceEvents\" is no list"},
+      {R"([{"a":1},{"b":2},3])", "no trace: none of its 3 elements has a phase"},
+      {"\x1f\x8b\x08 and so on", "no trace: gzip data inside gzip data: unpack it once"},
+  };
+  for (const auto& [text, reason] : reasons) {
+    const FileContent content = ReadAll(WriteGzip("other.json.gz", text));
+    EXPECT_TRUE(content.facts.is_refused) << text;
+    EXPECT_THAT(content.facts.problem, HasSubstr(reason)) << text;
+    EXPECT_THAT(content.rows, ElementsAre()) << text;
+    ASSERT_EQ(content.losses.size(), 1u) << text;
+    EXPECT_TRUE(content.losses[0].events_unknown);
+    EXPECT_THAT(content.losses[0].detail, HasSubstr(reason));
+  }
+}
+
+TEST_F(TraceFileReaderTest, WhatMayBeAboutToBeWrittenIsNotWhole) {
+  const std::map<std::string, std::string> reasons = {
+      {"", "the file is empty"},
+      {" \n", "the file is empty"},
+      {"[", "the file ends before its first event"},
+      {"[\n", "the file ends before its first event"},
+      {"{\"traceEvents\":[", "ends in the middle"},
+  };
+  for (const auto& [text, reason] : reasons) {
+    const FileContent content = ReadAll(Write("begun.json", text));
+    EXPECT_FALSE(content.facts.complete) << text;
+    EXPECT_FALSE(content.facts.is_refused) << text;
+    EXPECT_THAT(content.facts.problem, HasSubstr(reason)) << text;
+    ASSERT_EQ(content.losses.size(), 1u) << text;
+    EXPECT_TRUE(content.losses[0].events_unknown);
+  }
+  for (const char* text : {"[]", R"({"traceEvents":[]})", "[{\"ph\":\"i\",\"ts\":1},"}) {
+    const FileContent content = ReadAll(Write("sound.json", text));
+    EXPECT_TRUE(content.facts.complete) << text << content.facts.problem;
+    EXPECT_TRUE(content.losses.empty()) << text;
+  }
+}
+
+TEST_F(TraceFileReaderTest, TraceEventsInsideTraceEventsAreRead) {
+  const FileContent content = ReadAll(
+      Write("nested.json", R"({"traceEvents":{"traceEvents":[{"ph":"i","ts":1}],"x":1},"y":2})"));
+  EXPECT_TRUE(content.facts.complete) << content.facts.problem;
+  EXPECT_EQ(content.rows.size(), 1u);
+  EXPECT_TRUE(content.losses.empty());
+}
+
+TEST_F(TraceFileReaderTest, ControlCharactersInNamesAreKept) {
+  using namespace std::string_view_literals;
+  const FileContent content =
+      ReadAll(Write("control.json",
+                    "[{\"ph\":\"i\",\"ts\":1,\"name\":\"\x01S(1)\\u0001\"},"
+                    "{\"ph\":\"i\",\"ts\":2,\"name\":\"tab\there\"},"
+                    "{\"ph\":\"i\",\"ts\":3,\"name\":\"two\nlines\0\"}]"sv));
+  EXPECT_TRUE(content.losses.empty());
+  ASSERT_EQ(content.rows.size(), 3u);
+  EXPECT_EQ(content.rows[0].name, "\x01S(1)\x01");
+  EXPECT_EQ(content.rows[1].name, "tab\there");
+  EXPECT_EQ(content.rows[2].name, "two\nlines\0"sv);
+}
+
+TEST_F(TraceFileReaderTest, BytesThatBelongToNothingAreSaid) {
+  const FileContent content = ReadAll(Write(
+      "stray.json", R"({"traceEvents":[{"ph":"i","ts":1}},{"ph":"i","ts":2}]} {"ph":"i","ts":3})"));
+  EXPECT_EQ(content.rows.size(), 2u);
+  EXPECT_TRUE(content.losses.empty());
+  EXPECT_THAT(content.damage, ElementsAre("behind element 0: bytes 33 to 35 belong to no event"));
+  EXPECT_EQ(content.facts.bytes_behind, 17u);
 }
 
 // The archive with the eight ranks' traces, unpacked into `folder`; empty where it is not at hand.

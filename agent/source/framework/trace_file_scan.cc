@@ -4,15 +4,14 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "agent/source/framework/decimal_time.h"
 #include "agent/source/framework/json_scalar.h"
-#include "agent/source/framework/trace_directory.h"
 #include "base/status.h"
 #include "trace/framework_limits.h"
-#include "trace/framework_mapping.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -20,6 +19,10 @@ namespace {
 
 // Of members and elements in a step: each costs something, however short it is.
 constexpr int kScanStepPieces = 8'192;
+// Of ElementCutter::Drain in a step.
+constexpr int kDrainCalls = 8;
+// Bytes of the file's beginning that are kept to say what it looks like.
+constexpr size_t kFirstBytesKept = 64;
 
 std::string_view WithoutQuotes(std::string_view token) {
   const bool is_text = token.size() >= 2 && token.front() == '"' && token.back() == '"';
@@ -56,57 +59,87 @@ std::optional<int64_t> ReadCount(std::string_view object_text, const char* name,
 
 }  // namespace
 
-std::string_view TraceFileScan::ArrayKeyOf(std::string_view path) {
-  return IsFrameworkMappingName(path) ? "data" : "traceEvents";
+ElementCutter::Options TraceFileScan::CutterOptions(ContentKind kind) {
+  ElementCutter::Options options;
+  if (kind == ContentKind::kMapping) {
+    options.array_key = "data";
+    options.element_key = "nrta_seq_id";
+    options.may_nest = false;
+  }
+  return options;
 }
 
-absl::StatusOr<TraceFileScan> TraceFileScan::Open(const std::string& path,
-                                                  const std::string& root) {
-  ASSIGN_OR_RETURN(TraceFile file, TraceFile::Open(path, root));
-  return TraceFileScan(std::move(file), path);
-}
-
-TraceFileScan::TraceFileScan(TraceFile file, const std::string& path)
+TraceFileScan::TraceFileScan(TraceFile file, ContentKind kind)
     : file_(std::make_unique<TraceFile>(std::move(file))),
-      cutter_([file = file_.get()](char* out, size_t size) { return file->Read(out, size); },
-              {.array_key = ArrayKeyOf(path)}),
+      cutter_(
+          [this](char* out, size_t size) {
+            auto n = file_->Read(out, size);
+            if (n.ok() && first_bytes_.size() < kFirstBytesKept) {
+              first_bytes_.append(out, std::min(n->value_or(0), kFirstBytesKept));
+            }
+            return n;
+          },
+          CutterOptions(kind)),
       parser_(0, 0) {
-  facts_.is_mapping = IsFrameworkMappingName(path);
-  FileState state;
-  if (facts_.is_mapping && LookAtFile(path, state)) facts_.base_time_ns = state.modified_ns;
+  facts_.kind = kind;
+  if (is_mapping()) facts_.base_time_ns = file_->state().modified_ns;
 }
 
-bool TraceFileScan::Step(uint64_t bytes) {
+absl::StatusOr<bool> TraceFileScan::Step(uint64_t bytes) {
   const uint64_t end = cutter_.position() + bytes;
-  for (int i = 0; i < kScanStepPieces && cutter_.position() < end; ++i) {
+  for (int i = 0; !ended_ && i < kScanStepPieces && cutter_.position() < end; ++i) {
     const auto piece = cutter_.Next();
-    if (!piece.ok()) return End(std::string(piece.status().message()));
-    switch (piece->kind) {
-      case ElementCutter::Kind::kNotYet:
-        return false;
-      case ElementCutter::Kind::kMember:
-        TakeMember(*piece);
-        break;
-      case ElementCutter::Kind::kElement:
-        TakeElement(piece->text);
-        break;
-      case ElementCutter::Kind::kOversized:
-        if (piece->key.empty()) {
-          ++facts_.elements;
-        } else if (facts_.is_mapping) {
-          TakeMappingMember(*piece);
-        }
-        break;
-      case ElementCutter::Kind::kEnd:
-        facts_.complete = true;
-        return End("");
-      case ElementCutter::Kind::kTruncated:
-        return End(fmt::format("the file ends in the middle, at byte {}", cutter_.position()));
-      case ElementCutter::Kind::kMalformed:
-        return End(fmt::format("byte {} is no trace file's", cutter_.position()));
+    if (absl::IsAborted(piece.status())) return piece.status();
+    if (!piece.ok()) {
+      End(std::string(piece.status().message()));
+    } else if (piece->kind == ElementCutter::Kind::kNotYet) {
+      return false;
+    } else {
+      TakePiece(*piece);
     }
   }
+  for (int i = 0; ended_ && i < kDrainCalls; ++i) {
+    const absl::StatusOr<bool> drained = cutter_.Drain();
+    if (absl::IsAborted(drained.status())) return drained.status();
+    if (drained.ok() && !*drained) continue;
+    facts_.bytes_behind = cutter_.bytes_behind();
+    facts_.content_bytes = file_->bytes_read();
+    facts_.content_mark = file_->ContentMark();
+    facts_.continues_prefix = file_->prefix_matches();
+    return true;
+  }
   return false;
+}
+
+void TraceFileScan::TakePiece(const ElementCutter::Piece& piece) {
+  switch (piece.kind) {
+    case ElementCutter::Kind::kNotYet:
+    case ElementCutter::Kind::kStray:
+      break;
+    case ElementCutter::Kind::kMember:
+      TakeMember(piece);
+      break;
+    case ElementCutter::Kind::kElement:
+      TakeElement(piece.text);
+      break;
+    case ElementCutter::Kind::kOversized:
+    case ElementCutter::Kind::kDamaged:
+      if (piece.key.empty()) {
+        ++facts_.elements;
+        has_event_ = true;
+      } else if (is_mapping()) {
+        TakeMappingMember(piece);
+      }
+      break;
+    case ElementCutter::Kind::kEnd:
+      facts_.complete = true;
+      return End("");
+    case ElementCutter::Kind::kTruncated:
+      return End(fmt::format("the file ends in the middle, at byte {}", cutter_.position()));
+    case ElementCutter::Kind::kMalformed:
+      is_malformed_ = true;
+      return End(fmt::format("byte {} is no trace file's", cutter_.position()));
+  }
 }
 
 // The version decides how all else is to be understood; one that is not known is not guessed at.
@@ -125,12 +158,14 @@ void TraceFileScan::TakeMappingMember(const ElementCutter::Piece& piece) {
 
 void TraceFileScan::Refuse(std::string_view why) {
   if (std::exchange(facts_.is_refused, true)) return;
-  refusal_ = fmt::format("before byte {}: {}", cutter_.position(), why);
+  refusal_ = ended_ ? std::string(why) : fmt::format("before byte {}: {}", cutter_.position(), why);
 }
 
 void TraceFileScan::TakeMember(const ElementCutter::Piece& piece) {
-  if (facts_.is_mapping) return TakeMappingMember(piece);
-  if (piece.key == "baseTimeNanoseconds") {
+  if (is_mapping()) return TakeMappingMember(piece);
+  if (piece.key == "traceEvents") {
+    Refuse("\"traceEvents\" is no list");
+  } else if (piece.key == "baseTimeNanoseconds") {
     TakeBase(piece.text);
   } else if (piece.key == "distributedInfo") {
     TakeDistributedInfo(piece.text);
@@ -163,33 +198,56 @@ void TraceFileScan::TakeDistributedInfo(std::string_view text) {
 
 void TraceFileScan::TakeElement(std::string_view element) {
   ++facts_.elements;
-  if (facts_.is_mapping || times_.is_full()) return;
+  has_event_ = has_event_ || element.find("\"ph\"") != std::string_view::npos;
+  if (is_mapping() || times_.is_full()) return;
   FrameworkEvent event;
   parser_.Parse(element, event).IgnoreError();
   if (parser_.event_time()) times_.Add(*parser_.event_time());
 }
 
-bool TraceFileScan::End(std::string problem) {
+void TraceFileScan::End(std::string problem) {
+  ended_ = true;
   facts_.problem = std::move(problem);
-  if (facts_.is_mapping) {
-    EndMapping();
-    facts_.first_time_ns = facts_.base_time_ns;
-    return true;
+  is_mapping() ? EndMapping() : EndTrace();
+  if (facts_.is_refused) {
+    facts_.problem = refusal_;
+    facts_.complete = true;  // it would not become better by waiting
   }
-  if (facts_.is_refused) facts_.problem = refusal_;
+  if (is_mapping()) {
+    facts_.first_time_ns = facts_.base_time_ns;
+    return;
+  }
   // The base may have come after the events.
   facts_.time_bounds = times_.Bounds(facts_.base_time_ns);
   facts_.first_time_ns = times_.FirstTime(facts_.base_time_ns).value_or(facts_.base_time_ns);
-  return true;
 }
 
 void TraceFileScan::EndMapping() {
   if (facts_.complete && !has_version_) Refuse("a mapping file without a version");
-  if (facts_.is_refused) {
-    facts_.problem = refusal_;
-  } else if (facts_.problem.empty() && facts_.elements > limits::kMappingEntriesMax) {
+  if (facts_.problem.empty() && facts_.elements > limits::kMappingEntriesMax) {
     facts_.problem = fmt::format("{} entries, of which {} are read", facts_.elements,
                                  limits::kMappingEntriesMax);
+  }
+}
+
+// What is no trace is refused, rather than being a trace without events.
+void TraceFileScan::EndTrace() {
+  const bool is_blank = file_->bytes_read() == first_bytes_.size() &&
+                        first_bytes_.find_first_not_of(" \t\r\n") == std::string::npos;
+  if (is_blank) {
+    facts_.complete = false;  // it may be about to be written
+    facts_.problem = "the file is empty";
+  } else if (facts_.elements > 0) {
+    if (!has_event_) {
+      Refuse(fmt::format("no trace: none of its {} elements has a phase, \"ph\"", facts_.elements));
+    }
+  } else if (facts_.complete && !cutter_.has_array()) {
+    Refuse("no trace: JSON without a list \"traceEvents\"");
+  } else if (!facts_.complete && !cutter_.has_array() && is_malformed_) {
+    Refuse(fmt::format("no trace: {}", DescribeContent(first_bytes_)));
+  } else if (facts_.complete && !cutter_.is_closed()) {
+    facts_.complete = false;
+    facts_.problem = "the file ends before its first event";
   }
 }
 

@@ -3,138 +3,293 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
-#include "trace/remark.h"
+#include "agent/source/framework/trace_file_reader.h"
+#include "agent/source/framework/trace_file_scan.h"
+#include "base/status.h"
+#include "trace/framework_mapping.h"
 
 namespace neurontrace {
 namespace {
 
 constexpr uint64_t kStepBytes = 512u << 10;
 constexpr int kReadStepPieces = 512;  // events, or what stands in their place
+constexpr size_t kCheckBytes = 64u << 10;
+constexpr int kCheckStepReads = 32;
+// A file that changes more often than this while it is read is not compared again.
+constexpr uint32_t kChecksMax = 4;
+
+// Of a file that is kept as a trace: how it is read.
+std::unique_ptr<FactsReader> MakeScan(TraceFile file, ContentKind kind) {
+  return std::make_unique<TraceFileScan>(std::move(file), kind);
+}
+std::unique_ptr<EventReader> MakeReader(TraceFile file, const TraceFileFacts& facts,
+                                        uint64_t first_element) {
+  return std::make_unique<TraceFileReader>(std::move(file), facts, first_element);
+}
 
 }  // namespace
 
-TraceFileStream::TraceFileStream(std::string path, std::string root)
-    : path_(std::move(path)), root_(std::move(root)) {
-  auto scan = TraceFileScan::Open(path_, root_);
-  if (scan.ok()) {
-    scan_.emplace(*std::move(scan));
-  } else {
-    Fail(scan.status());
+TraceFileStream::TraceFileStream(std::string path, Options options)
+    : path_(std::move(path)), options_(std::move(options)) {
+  auto file = TraceFile::Open(path_, options_.root);
+  if (!file.ok()) {
+    absl::IsAborted(file.status()) ? void(state_ = State::kChanged) : Fail(file.status());
+    return;
   }
+  file_.emplace(*std::move(file));
+  opened_state_ = file_->state();
 }
 
 void TraceFileStream::Fail(const absl::Status& status) {
   state_ = State::kFailed;
   problem_ = std::string(status.message());
+  scan_.reset();
+  file_.reset();
 }
 
-void TraceFileStream::Read(std::unique_ptr<StreamWriter> writer, uint64_t first_element) {
+void TraceFileStream::Read(std::unique_ptr<StreamWriter> writer, uint64_t first_element,
+                           bool is_continuation) {
   writer_ = std::move(writer);
+  writer_->SetSequenceMark(first_element, facts_.content_mark);
+  said_before_ = is_continuation ? first_element : 0;
+  position_ = first_element;
   if (facts_.rank) {
     writer_->SetRankEvidence(
         {{RankSource::kFrameworkFile, *facts_.rank, facts_.world_size.value_or(0),
           "distributedInfo.rank of " + writer_->stream().name}});
   }
   if (!facts_.rank_problem.empty()) {
-    writer_->SetRemark(RemarkKind::kRankUnreadable, 1,
-                       {fmt::format("{}: {}", writer_->stream().name, facts_.rank_problem)});
+    writer_->SetRemark(RemarkKind::kRankUnreadable, 1, {InFile(facts_.rank_problem)});
   }
-  auto reader = TraceFileReader::Open(path_, facts_, first_element, root_);
-  if (!reader.ok()) {
-    // It was there a moment ago. What it held is lost; its stream says so.
-    writer_->AddLoss(first_element, {.place = LossPlace::kDecode,
-                                     .reason = LossReason::kUnknown,
-                                     .events_unknown = true,
-                                     .detail = std::string(reader.status().message())});
-    writer_->End(first_element + 1);
-    state_ = State::kEnded;
-    problem_ = std::string(reader.status().message());
-    return;
-  }
-  reader_.emplace(*std::move(reader));
   state_ = State::kReading;
+  OpenReader();
 }
 
-void TraceFileStream::MarkStored() { state_ = State::kEnded; }
+void TraceFileStream::OpenReader() {
+  auto file = file_->ReadAgain();
+  if (absl::IsAborted(file.status())) return BeginCheck();
+  if (!file.ok()) return EndChanged(std::string(file.status().message()));
+  reader_ = MakeReader(*std::move(file), facts_, position_);
+}
+
+void TraceFileStream::MarkStored() {
+  state_ = State::kEnded;
+  position_ = facts_.elements;
+  file_.reset();
+}
 
 void TraceFileStream::Step(ShapeCache& shapes) {
   if (state_ == State::kScanning) {
     StepScan();
   } else if (state_ == State::kReading) {
-    StepRead(shapes);
+    if (check_) {
+      StepCheck();
+    } else if (draining_) {
+      StepDrain();
+    } else {
+      StepRead(shapes);
+    }
   }
 }
 
 void TraceFileStream::StepScan() {
-  if (!scan_->Step(kStepBytes)) return;
+  absl::Status status;
+  if (scan_ == nullptr) {
+    status = Probe();
+    if (status.ok()) return;
+  } else {
+    const absl::StatusOr<bool> done = scan_->Step(kStepBytes);
+    if (done.ok() && !*done) return;
+    status = done.status();
+  }
+  if (absl::IsAborted(status)) {
+    state_ = State::kChanged;
+    scan_.reset();
+    file_.reset();
+    return;
+  }
+  if (!status.ok()) return Fail(status);
   facts_ = scan_->facts();
   problem_ = facts_.problem;
   state_ = facts_.complete ? State::kScanned : State::kIncomplete;
   scan_.reset();
 }
 
+// Decides by the name and the first bytes what the file is.
+absl::Status TraceFileStream::Probe() {
+  ASSIGN_OR_RETURN(TraceFile file, file_->ReadAgain());
+  std::string bytes(kContentProbeBytes, '\0');
+  size_t size = 0;
+  // Empty gzip members give nothing: many of them in a row are no trace.
+  for (int i = 0; size < bytes.size() && i < kCheckStepReads; ++i) {
+    const auto n = file.Read(&bytes[size], bytes.size() - size);
+    if (absl::IsAborted(n.status())) return n.status();
+    if (!n.ok() || *n == 0) break;
+    size += n->value_or(0);
+  }
+  bytes.resize(size);
+  ContentKind kind = DetectContent(bytes);
+  if (IsFrameworkMappingName(path_)) {
+    kind = ContentKind::kMapping;
+  } else if (kind != ContentKind::kTraceEventJson) {
+    if (!options_.must_be_trace) {
+      state_ = State::kNoTrace;
+      problem_ = kind == ContentKind::kMapping
+                     ? "entries of a mapping file, which is named framework_mapping_*.json"
+                     : DescribeContent(bytes);
+      file_.reset();
+      return absl::OkStatus();
+    }
+    kind = ContentKind::kTraceEventJson;
+  }
+  BeginScan(kind);
+  return absl::OkStatus();
+}
+
+void TraceFileStream::BeginScan(ContentKind kind) {
+  auto file = file_->ReadAgain();
+  if (!file.ok()) {
+    absl::IsAborted(file.status()) ? void(state_ = State::kChanged) : Fail(file.status());
+    return;
+  }
+  file->WatchPrefix(options_.prefix_bytes, options_.prefix_mark);
+  scan_ = MakeScan(*std::move(file), kind);
+}
+
 void TraceFileStream::StepRead(ShapeCache& shapes) {
   const uint64_t end = reader_->bytes_read() + kStepBytes;
   for (int i = 0; i < kReadStepPieces && reader_->bytes_read() < end; ++i) {
-    const TraceFileReader::Kind kind = reader_->Next();
-    for (const TraceFileReader::Oddity& oddity : reader_->oddities()) {
-      writer_->AddRemark(reader_->position() - 1, oddity.kind,
-                         fmt::format("{}: {}", writer_->stream().name, oddity.detail));
+    const EventReader::Kind kind = reader_->Next();
+    position_ = reader_->position();
+    for (const EventReader::Oddity& oddity : reader_->oddities()) {
+      if (position_ <= said_before_) break;
+      writer_->AddRemark(position_ - 1, oddity.kind, InFile(oddity.detail));
     }
     switch (kind) {
-      case TraceFileReader::Kind::kEvent: {
+      case EventReader::Kind::kEvent: {
         const FrameworkEvent& event = reader_->event();
         const Shape& shape = event.shape;
         writer_->Append(
-            reader_->position() - 1,
+            position_ - 1,
             shapes.Find({shape.event_type, shape.phase, shape.present, shape.quoted, shape.keys}),
             event.fields, event.values);
         break;
       }
-      case TraceFileReader::Kind::kLoss: {
-        // The rest of a file is lost behind its last element.
-        const uint64_t at = reader_->loss().events_unknown ? 0 : 1;
-        writer_->AddLoss(reader_->position() - at, reader_->loss());
+      case EventReader::Kind::kLoss:
+        TakeLoss();
         break;
-      }
-      case TraceFileReader::Kind::kPassedOver:
+      case EventReader::Kind::kDamage:
+        if (position_ < said_before_) break;
+        writer_->AddRemark(position_, RemarkKind::kDamagedElement, InFile(reader_->damage()));
         break;
-      case TraceFileReader::Kind::kNotYet:
-        return writer_->Tick(reader_->position());
-      case TraceFileReader::Kind::kEnd:
+      case EventReader::Kind::kPassedOver:
+        break;
+      case EventReader::Kind::kNotYet:
+        return writer_->Tick(position_);
+      case EventReader::Kind::kChanged:
+        return BeginCheck();
+      case EventReader::Kind::kEnd:
         RemarkOpenSpans();
-        writer_->End(reader_->position() + 1);
-        reader_.reset();
-        state_ = State::kEnded;
+        // Nothing was read of what was refused.
+        draining_ = !facts_.is_refused;
+        if (!draining_) End();
         return;
     }
   }
-  writer_->Tick(reader_->position());
+  writer_->Tick(position_);
 }
 
 void TraceFileStream::RemarkOpenSpans() {
-  const SpanJoiner& spans = reader_->spans();
-  SpanJoiner::Unended open = spans.unended();
-  for (std::string& detail : open.first) {
-    detail = fmt::format("{}: {}", writer_->stream().name, detail);
+  Remark open = reader_->open_spans();
+  for (std::string& detail : open.details) detail = InFile(detail);
+  writer_->SetRemark(open.kind, open.count, std::move(open.details));
+}
+
+void TraceFileStream::TakeLoss() {
+  const Loss& loss = reader_->loss();
+  // The rest of a file is lost behind its last element.
+  const uint64_t at = loss.events_unknown ? position_ : position_ - 1;
+  if (at < said_before_) return;
+  // What has no time is an oddity.
+  const bool is_damage = loss.reason != LossReason::kNoTime;
+  if (is_damage) writer_->AddRemark(at, RemarkKind::kDamagedElement, InFile(loss.detail));
+  writer_->AddLoss(at, loss);
+}
+
+// To the end of the file, which tells whether both readings were of the same content.
+void TraceFileStream::StepDrain() {
+  const absl::StatusOr<bool> done = reader_->Drain();
+  if (absl::IsAborted(done.status())) return BeginCheck();
+  if (done.ok() && !*done) return;
+  if (reader_->content_mark() != facts_.content_mark) {
+    return EndChanged("it changed while it was read, and events of two contents may be mixed");
   }
-  if (spans.given_up() > 0) {
-    open.first.insert(open.first.begin(),
-                      fmt::format("{}: the ends of {} were not looked for any more, as too many "
-                                  "were open at once",
-                                  writer_->stream().name, spans.given_up()));
+  if (facts_.bytes_behind > 0) {
+    writer_->AddRemark(position_, RemarkKind::kDamagedElement,
+                       InFile(fmt::format("{} bytes behind the end of the trace are not read",
+                                          facts_.bytes_behind)));
   }
-  writer_->SetRemark(RemarkKind::kOpenSpan, open.count, std::move(open.first));
+  End();
+}
+
+// A change may be one of the name, of the owner, or one that appends.
+void TraceFileStream::BeginCheck() {
+  if (checks_++ == kChecksMax) return EndChanged("it keeps changing while it is read");
+  auto file = file_->ReadAgain(true);
+  if (!file.ok()) return EndChanged(std::string(file.status().message()));
+  check_.emplace(*std::move(file));
+}
+
+void TraceFileStream::StepCheck() {
+  std::array<char, kCheckBytes> bytes;
+  for (int i = 0; i < kCheckStepReads; ++i) {
+    const auto n = check_->Read(bytes.data(), bytes.size());
+    if (n.ok() && *n != 0) continue;
+    if (absl::IsAborted(n.status())) return BeginCheck();
+    const bool is_same = check_->bytes_read() == facts_.content_bytes &&
+                         check_->ContentMark() == facts_.content_mark;
+    if (!is_same) return EndChanged("its content changed while it was read");
+    file_->AcceptState(check_->state());
+    if (reader_ != nullptr) reader_->AcceptState(check_->state());
+    check_.reset();
+    if (reader_ == nullptr) OpenReader();
+    return;
+  }
+}
+
+void TraceFileStream::EndChanged(const std::string& what) {
+  has_changed_ = true;
+  problem_ = what;
+  const std::string detail = fmt::format("after {} elements: {}", position_, what);
+  writer_->AddRemark(position_, RemarkKind::kFileChanged, InFile(detail));
+  writer_->AddLoss(position_, {.place = LossPlace::kDecode,
+                               .reason = LossReason::kUnknown,
+                               .events_unknown = true,
+                               .detail = detail});
+  check_.reset();
+  End();
+}
+
+void TraceFileStream::End() {
+  writer_->End(position_ + 1);
+  reader_.reset();
+  file_.reset();
+  state_ = State::kEnded;
+}
+
+std::string TraceFileStream::InFile(const std::string& what) const {
+  return fmt::format("{}: {}", writer_->stream().name, what);
 }
 
 void TraceFileStream::Flush() {
-  if (state_ == State::kReading) writer_->Flush(reader_->position());
+  if (state_ == State::kReading) writer_->Flush(position_);
 }
 
 bool TraceFileStream::finished() const {
-  return state_ == State::kFailed ||
+  return state_ == State::kFailed || state_ == State::kNoTrace || state_ == State::kChanged ||
          (state_ == State::kEnded && (writer_ == nullptr || writer_->finished()));
 }
 

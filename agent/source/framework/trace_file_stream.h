@@ -6,32 +6,48 @@
 #include <optional>
 #include <string>
 
-#include "agent/source/framework/trace_file_reader.h"
-#include "agent/source/framework/trace_file_scan.h"
+#include "agent/source/framework/trace_file.h"
+#include "agent/source/framework/trace_file_reading.h"
 #include "agent/source/shape_cache.h"
 #include "agent/source/stream_writer.h"
 
 namespace neurontrace {
 
 // One trace file on its way into one stream: looked through, then read and written, a step at a
-// time. On the agent's sequence.
+// time. Both readings are of one open file. If that changes meanwhile, it is compared with what the
+// first reading saw: where it has the same content still, as after a rename, the reading continues;
+// otherwise the stream ends with a loss of unknown size, so that the events of two contents are
+// never mixed. On the agent's sequence.
 class TraceFileStream {
  public:
   enum class State : uint8_t {
     kScanning,
+    kNoTrace,     // by its first bytes, where that is no error; see problem()
     kIncomplete,  // does not end as a trace file should: Read it all the same, or try again later
     kScanned,     // whole, and not begun
     kReading,
-    kEnded,   // everything handed over; chunks may lack their receipts
-    kFailed,  // cannot be opened; see problem()
+    kEnded,    // everything handed over; chunks may lack their receipts
+    kChanged,  // while it was looked through: nothing was read of it
+    kFailed,   // cannot be opened; see problem()
   };
 
-  // Begins to look through the file. `root`: see TraceFile::Open.
-  explicit TraceFileStream(std::string path, std::string root = "");
+  struct Options {
+    std::string root;           // see TraceFile::Open
+    bool must_be_trace = true;  // what is no trace is refused, rather than kNoTrace
+    // facts().continues_prefix: whether the file begins with this content.
+    uint64_t prefix_bytes = 0;
+    uint64_t prefix_mark = 0;
+  };
+
+  // Begins to look through the file.
+  TraceFileStream(std::string path, Options options);
+  explicit TraceFileStream(std::string path) : TraceFileStream(std::move(path), Options()) {}
 
   // From kScanned or kIncomplete: writes the file's events to `writer`, continuing behind what its
-  // cursor says. The first element of traceEvents to write is `first_element`.
-  void Read(std::unique_ptr<StreamWriter> writer, uint64_t first_element);
+  // cursor says. The first element to write is `first_element`; with `is_continuation` an earlier
+  // stream has told what was wrong with those before.
+  void Read(std::unique_ptr<StreamWriter> writer, uint64_t first_element,
+            bool is_continuation = false);
   // The store has this stream to its end: nothing to do.
   void MarkStored();
 
@@ -40,29 +56,54 @@ class TraceFileStream {
 
   State state() const { return state_; }
   bool works() const { return state_ == State::kScanning || state_ == State::kReading; }
-  // kEnded or kFailed, and nothing is without a receipt.
   // Closes the chunk that is open.
   void Flush();
+  // Nothing more to do, and nothing is without a receipt.
   bool finished() const;
   const std::string& path() const { return path_; }
-  // Why the file is incomplete or could not be opened.
+  // Why the file is incomplete, no trace, or could not be opened.
   const std::string& problem() const { return problem_; }
   const TraceFileFacts& facts() const { return facts_; }
+  // What the file was like when it was opened.
+  const FileState& opened_state() const { return opened_state_; }
+  // Elements that were read, or passed over as stored.
+  uint64_t position() const { return position_; }
+  // Whether it ended because the file changed.
+  bool has_changed() const { return has_changed_; }
   StreamWriter::Counts counts() const;
+  const StreamIdentity* identity() const { return writer_ ? &writer_->stream() : nullptr; }
 
  private:
   void Fail(const absl::Status& status);
   void StepScan();
+  absl::Status Probe();
+  void BeginScan(ContentKind kind);
+  void OpenReader();
   void StepRead(ShapeCache& shapes);
   void RemarkOpenSpans();
+  void TakeLoss();
+  void StepDrain();
+  void BeginCheck();
+  void StepCheck();
+  void EndChanged(const std::string& what);
+  void End();
+  std::string InFile(const std::string& what) const;
 
   const std::string path_;
-  const std::string root_;
+  const Options options_;
   State state_ = State::kScanning;
   std::string problem_;
+  FileState opened_state_;
   TraceFileFacts facts_;
-  std::optional<TraceFileScan> scan_;
-  std::optional<TraceFileReader> reader_;
+  std::optional<TraceFile> file_;  // open, for further readings
+  std::unique_ptr<FactsReader> scan_;
+  std::unique_ptr<EventReader> reader_;
+  std::optional<TraceFile> check_;  // compares the content with that of the scan
+  uint32_t checks_ = 0;
+  bool draining_ = false;
+  bool has_changed_ = false;
+  uint64_t said_before_ = 0;  // what is wrong with elements before was told
+  uint64_t position_ = 0;
   // The position of a record is the index of the element.
   std::unique_ptr<StreamWriter> writer_;
 };

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/framework/json_structure.h"
+
+#include <array>
+
+namespace neurontrace {
+namespace {
+
+// What a character does outside strings.
+enum class Role : uint8_t { kPlain, kQuote, kOpen, kClose, kDelimiter, kSpace };
+
+constexpr std::array<Role, 256> MakeRoles() {
+  std::array<Role, 256> roles{};
+  roles['"'] = Role::kQuote;
+  roles['{'] = roles['['] = Role::kOpen;
+  roles['}'] = roles[']'] = Role::kClose;
+  roles[','] = roles[':'] = Role::kDelimiter;
+  roles[' '] = roles['\n'] = roles['\r'] = roles['\t'] = Role::kSpace;
+  return roles;
+}
+constexpr std::array<Role, 256> kRoles = MakeRoles();
+Role RoleOf(char c) { return kRoles[static_cast<unsigned char>(c)]; }
+
+}  // namespace
+
+void JsonStructure::BeginValue(std::string_view key) {
+  *this = {};
+  key_ = key;
+}
+
+void JsonStructure::BeginBehindMember() {
+  *this = {};
+  containers_ = "{";
+  expect_ = Expect::kCommaOrClose;
+  begun_ = true;
+}
+
+JsonStructure::Outcome JsonStructure::Scan(const char* data, size_t& at, size_t end) {
+  scan_begin_ = at;
+  const Outcome outcome = ScanBytes(data, at, end);
+  consumed_ += at - scan_begin_;
+  return outcome;
+}
+
+JsonStructure::Outcome JsonStructure::ScanBytes(const char* data, size_t& at, size_t end) {
+  while (at < end) {
+    if (in_string_) {
+      ScanString(data, at, end);
+      if (in_string_) return Outcome::kMore;
+      if (containers_.empty()) return Outcome::kEnd;
+      continue;
+    }
+    if (containers_.empty()) {
+      // A scalar without quotes ends where anything else begins.
+      const Role role = RoleOf(data[at]);
+      if (role != Role::kPlain && begun_) return Outcome::kEnd;
+      if (role == Role::kClose || role >= Role::kDelimiter) return Outcome::kDamaged;
+      if (!begun_) token_begin_ = consumed_ + at - scan_begin_;
+      begun_ = true;
+      if (role == Role::kPlain) {
+        ++at;
+        continue;
+      }
+    }
+    const Outcome outcome = ScanOuter(data, at, end);
+    if (outcome != Outcome::kMore || (containers_.empty() && !in_string_)) return outcome;
+  }
+  return Outcome::kMore;
+}
+
+void JsonStructure::ScanString(const char* data, size_t& at, size_t end) {
+  const size_t begin = at;
+  while (at < end && (escaped_ || data[at] != '"')) {
+    escaped_ = !escaped_ && data[at] == '\\';
+    ++at;
+  }
+  const bool is_key = string_is_key_ && containers_.size() == 1 && !key_.empty();
+  if (is_key) MatchKey(data, begin, at);
+  if (at == end) return;
+  in_string_ = false;
+  has_key_ = has_key_ || (is_key && key_matched_ == key_.size());
+  ++at;
+}
+
+void JsonStructure::MatchKey(const char* data, size_t begin, size_t end) {
+  if (key_matched_ == std::string_view::npos) return;
+  const std::string_view bytes(data + begin, end - begin);
+  const bool is_like = key_.substr(key_matched_).starts_with(bytes);
+  key_matched_ = is_like ? key_matched_ + bytes.size() : std::string_view::npos;
+}
+
+// Outside strings, until one begins or the value ends.
+JsonStructure::Outcome JsonStructure::ScanOuter(const char* data, size_t& at, size_t end) {
+  for (; at < end; ++at) {
+    const char c = data[at];
+    const Role role = RoleOf(c);
+    if (role == Role::kPlain) {
+      if (in_scalar_) continue;
+      if (expect_ != Expect::kValue && expect_ != Expect::kValueOrClose) return Outcome::kDamaged;
+      in_scalar_ = true;
+      token_begin_ = consumed_ + at - scan_begin_;
+      expect_ = Expect::kCommaOrClose;
+      continue;
+    }
+    const bool was_scalar = in_scalar_;
+    in_scalar_ = false;
+    switch (role) {
+      case Role::kPlain:
+      case Role::kSpace:
+        break;
+      case Role::kQuote:
+        if (was_scalar || !TakeQuote()) return Outcome::kDamaged;
+        token_begin_ = consumed_ + at - scan_begin_;
+        ++at;
+        return Outcome::kMore;
+      case Role::kOpen:
+        if (was_scalar || !TakeOpen(c)) return Outcome::kDamaged;
+        break;
+      case Role::kClose:
+        if (!TakeClose(c)) return Outcome::kDamaged;
+        if (containers_.empty()) {
+          ++at;
+          return Outcome::kEnd;
+        }
+        break;
+      case Role::kDelimiter:
+        if (!TakeDelimiter(c)) return Outcome::kDamaged;
+        break;
+    }
+  }
+  return Outcome::kMore;
+}
+
+bool JsonStructure::TakeQuote() {
+  string_is_key_ = expect_ == Expect::kKey || expect_ == Expect::kKeyOrClose;
+  if (expect_ == Expect::kColon || expect_ == Expect::kCommaOrClose) return false;
+  expect_ = string_is_key_ ? Expect::kColon : Expect::kCommaOrClose;
+  key_matched_ = 0;
+  in_string_ = true;
+  return true;
+}
+
+bool JsonStructure::TakeOpen(char c) {
+  if (expect_ != Expect::kValue && expect_ != Expect::kValueOrClose) return false;
+  if (containers_.size() == kDepthMax) return false;
+  containers_.push_back(c);
+  expect_ = c == '{' ? Expect::kKeyOrClose : Expect::kValueOrClose;
+  return true;
+}
+
+bool JsonStructure::TakeClose(char c) {
+  if ((c == '}') != in_object()) return false;
+  containers_.pop_back();
+  expect_ = Expect::kCommaOrClose;
+  return true;
+}
+
+bool JsonStructure::TakeDelimiter(char c) {
+  if (c == ':') {
+    if (expect_ != Expect::kColon) return false;
+    has_member_ = true;
+    expect_ = Expect::kValue;
+    return true;
+  }
+  if (expect_ == Expect::kColon) return false;
+  if (expect_ == Expect::kCommaOrClose || expect_ == Expect::kValue) {
+    expect_ = in_object() ? Expect::kKey : Expect::kValueOrClose;
+  }
+  return true;
+}
+
+}  // namespace neurontrace

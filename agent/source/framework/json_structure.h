@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace neurontrace {
+
+// Follows the structure of one JSON value, however its bytes arrive: where it ends, or where it
+// stops being one. What lies inside scalars is not looked at, and commas too many are put up with:
+// that is for the JSON parser to judge. A plain value.
+class JsonStructure {
+ public:
+  enum class Outcome : uint8_t {
+    kMore,     // all bytes are used, and the value is not complete
+    kEnd,      // the value ends before `at`
+    kDamaged,  // the byte at `at` cannot stand there
+  };
+
+  // Containers inside each other; deeper ones are damage.
+  static constexpr size_t kDepthMax = 1024;
+
+  // Begins with a value. `key`: has_key() tells whether it is a key of the value, an object.
+  void BeginValue(std::string_view key = {});
+  // Begins behind a member of an object, which is the value.
+  void BeginBehindMember();
+
+  // Goes on at data[at], and moves `at` forward.
+  Outcome Scan(const char* data, size_t& at, size_t end);
+
+  bool has_key() const { return has_key_; }
+  // Whether the value is an object with a key and a colon behind it.
+  bool has_member() const { return has_member_; }
+  // Bytes from the beginning to that of the string or scalar that came last.
+  uint64_t token_begin() const { return token_begin_; }
+
+ private:
+  enum class Expect : uint8_t { kValue, kValueOrClose, kKey, kKeyOrClose, kColon, kCommaOrClose };
+
+  Outcome ScanBytes(const char* data, size_t& at, size_t end);
+  void ScanString(const char* data, size_t& at, size_t end);
+  void MatchKey(const char* data, size_t begin, size_t end);
+  Outcome ScanOuter(const char* data, size_t& at, size_t end);
+  bool TakeQuote();
+  bool TakeOpen(char c);
+  bool TakeClose(char c);
+  bool TakeDelimiter(char c);
+  bool in_object() const { return containers_.back() == '{'; }
+
+  std::string containers_;  // those that are open
+  Expect expect_ = Expect::kValue;
+  bool begun_ = false;
+  bool in_string_ = false;
+  bool string_is_key_ = false;
+  bool escaped_ = false;
+  bool in_scalar_ = false;
+  std::string_view key_;
+  size_t key_matched_ =
+      0;  // bytes of the string at hand that are like the key's; npos: not like it
+  bool has_key_ = false;
+  bool has_member_ = false;
+  uint64_t consumed_ = 0;  // by calls before this one
+  size_t scan_begin_ = 0;  // of this call
+  uint64_t token_begin_ = 0;
+};
+
+}  // namespace neurontrace

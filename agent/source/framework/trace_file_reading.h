@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/source/framework/time_census.h"
+#include "agent/source/framework/trace_event_parser.h"
+#include "agent/source/framework/trace_file.h"
+#include "trace/loss.h"
+#include "trace/remark.h"
+
+namespace neurontrace {
+
+// What must be known of a trace file before its events can be read. Kineto writes
+// "baseTimeNanoseconds" after the events, so that this takes a first reading of the whole file.
+struct TraceFileFacts {
+  ContentKind kind = ContentKind::kUnknown;
+  bool complete = false;      // ends as a trace file should
+  std::string problem;        // why not, or why it is refused, for people
+  bool is_refused = false;    // nothing of it is read, and more bytes would not help
+  uint64_t base_time_ns = 0;  // "baseTimeNanoseconds"; 0: times count from the epoch
+  // Of the first event that has a time; 0 without any. Of a mapping file, where nothing has one:
+  // when it was changed last, so that what it maps was before.
+  uint64_t first_time_ns = 0;
+  uint64_t elements = 0;              // of traceEvents, or of data
+  std::optional<int64_t> rank;        // distributedInfo.rank
+  std::optional<int64_t> world_size;  // distributedInfo.world_size
+  std::string rank_problem;           // what these two say where it is no rank; for people
+  TimeBounds time_bounds;             // which times its events can have
+  uint64_t bytes_behind = 0;          // behind the end of the trace, other than blanks and NUL
+  // The content that was read, uncompressed: its size and TraceFile::ContentMark.
+  uint64_t content_bytes = 0;
+  uint64_t content_mark = 0;
+  bool continues_prefix = false;  // it begins with the content that was asked about
+};
+
+// The first reading of a trace file, in steps, so that a large file does not hold up the sequence
+// it is read on.
+class FactsReader {
+ public:
+  virtual ~FactsReader() = default;
+  // Reads about `bytes` more, or less where that is much work; true when there is nothing more to
+  // read. A broken file has facts too; ABORTED if the file changed, and then it has none.
+  virtual absl::StatusOr<bool> Step(uint64_t bytes) = 0;
+  virtual const TraceFileFacts& facts() const = 0;
+};
+
+// The second reading: the events of the file one after the other in its order, with what could not
+// be read as counted losses among them. Memory does not grow with the file. One thread at a time.
+class EventReader {
+ public:
+  enum class Kind : uint8_t {
+    kEvent,       // event() tells more
+    kLoss,        // loss() does
+    kDamage,      // damage() does: of bytes that belong to no event
+    kPassedOver,  // a part of the file that is neither
+    kNotYet,      // no part was whole, after as much work as a call may do
+    kChanged,     // the file changed; nothing of its new content was given out
+    kEnd,
+  };
+
+  virtual ~EventReader() = default;
+  // What comes next; what the accessors return holds until the next call. After kEnd kEnd again.
+  virtual Kind Next() = 0;
+  virtual const FrameworkEvent& event() const = 0;
+  virtual const Loss& loss() const = 0;
+  virtual const std::string& damage() const = 0;
+  // What has to be said of the element that came last, also of one that was passed over as it is
+  // stored: so that counts are those of the whole file.
+  struct Oddity {
+    RemarkKind kind = RemarkKind::kUnspecified;
+    std::string detail;
+  };
+  virtual const std::vector<Oddity>& oddities() const = 0;
+  // After kEnd: the spans that begin and do not end.
+  virtual Remark open_spans() const = 0;
+  // Index of the first element not given out yet.
+  virtual uint64_t position() const = 0;
+  virtual uint64_t bytes_read() const = 0;
+
+  // After kEnd: reads the rest of the file in steps, and returns true when that is done.
+  // content_mark() is then that of the facts if the file held the same in both readings.
+  virtual absl::StatusOr<bool> Drain() = 0;
+  virtual uint64_t content_mark() = 0;
+  // What the file is expected to be like from now on.
+  virtual void AcceptState(const FileState& state) = 0;
+};
+
+}  // namespace neurontrace

@@ -27,9 +27,9 @@ int ExitCodeAfterOutput(std::string_view program, int code) {
   constexpr int kFailed = 1;
   constexpr int kIncomplete = 3;
   const absl::Status status = FlushOutput();
-  if (status.ok() || (code != 0 && code != kIncomplete)) return code;
+  if (status.ok()) return code;
   Print(stderr, "{}: {}\n", program, std::string(status.message()));
-  return kFailed;
+  return code == 0 || code == kIncomplete ? kFailed : code;
 }
 
 void OpenStandardDescriptors() {

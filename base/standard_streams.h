@@ -30,8 +30,9 @@ void Print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
 // not be written.
 absl::Status FlushOutput();
 
-// The last thing that `program` does: checks its standard output. Returns `code`, or 1 with a line
-// on standard error if output is lost and `code` does not say that the program failed.
+// The last thing that `program` does: checks its standard output, and says on standard error if any
+// of it is lost. Returns `code`, or 1 if output is lost and `code` does not say that the program
+// failed.
 int ExitCodeAfterOutput(std::string_view program, int code);
 
 // The first thing that a program does. Gives descriptors 0, 1 and 2, if the caller closed them, a

@@ -146,6 +146,13 @@ bool EventFilter::Selects(std::string_view event_type) const {
          std::none_of(exclude_.begin(), exclude_.end(), matches);
 }
 
+bool EventFilter::selects_only_hardware() const {
+  return !include_.empty() &&
+         std::all_of(include_.begin(), include_.end(), [](const std::string& item) {
+           return item == kHardware || IsHardwareEventType(item);
+         });
+}
+
 std::vector<UnknownEventType> UnknownEventTypes(std::span<const std::string> items,
                                                 std::span<const std::string> known) {
   std::vector<UnknownEventType> unknown;

@@ -26,6 +26,8 @@ class EventFilter {
 
   bool selects_all() const { return include_.empty() && exclude_.empty(); }
   bool Selects(std::string_view event_type) const;
+  // True if it selects nothing but what IsHardwareEventType knows.
+  bool selects_only_hardware() const;
 
  private:
   std::vector<std::string> include_;

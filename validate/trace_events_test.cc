@@ -12,6 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class TraceEvents : public TraceMaker {
  protected:
@@ -27,6 +28,14 @@ class TraceEvents : public TraceMaker {
                                                   }));
                          }));
     });
+  }
+  // Of all findings of a check, line by line.
+  static std::string WordsOf(const TraceReport& report, TraceCheck check) {
+    std::string words;
+    for (const TraceFinding& finding : report.findings.findings()) {
+      if (finding.check == check) words += finding.words + "\n";
+    }
+    return words;
   }
   static Fill Argument(uint64_t iid, uint64_t value) {
     return [=](protozero::pbf_writer& event) {
@@ -194,6 +203,72 @@ TEST_F(TraceEvents, TellsLossesThatTheFileTells) {
   const TraceReport report = Validate();
   EXPECT_EQ(report.summary.loss_instants, 1u);
   EXPECT_EQ(report.summary.lost_events, 12u);
+}
+
+// What a ring buffer leaves that has overwritten its oldest packets (ROCm/rocprofiler-systems#107).
+TEST_F(TraceEvents, ARingBufferThatHasWrapped) {
+  trace_.clear();
+  Packet([](protozero::pbf_writer& packet) {
+    packet.add_uint32(13, 1);
+    packet.add_uint32(42, 1);
+    packet.add_bool(87, true);
+  });
+  Process(11, 601, "app");
+  Thread(12, 601, 602, "hip queue");
+  Event(kEnd, 12, 100);
+  Event(kEnd, 12, 110);
+  Event(kBegin, 12, 200, Named("k1"));
+  Event(kBegin, 12, 300, Named("k2"));
+  Event(kEnd, 12, 400);
+  Event(kBegin, 12, 500, Named("k3"));
+  const TraceReport report = Validate();
+  EXPECT_THAT(ChecksOf(report),
+              ElementsAre("packet_loss", "thread_end_without_begin", "open_slices"));
+  EXPECT_EQ(report.findings.count(TraceCheck::kPacketLoss), 1u);
+  EXPECT_EQ(report.findings.count(TraceCheck::kThreadEndWithoutBegin), 2u);
+  EXPECT_EQ(report.summary.open_slices, 2u);
+  EXPECT_GT(report.findings.errors(), 0u) << "exit code 1";
+  const std::string open = WordsOf(report, TraceCheck::kOpenSlices);
+  EXPECT_THAT(open, HasSubstr("'k1'"));
+  EXPECT_THAT(open, HasSubstr("200 ns"));
+  EXPECT_THAT(open, HasSubstr("'k3'"));
+  EXPECT_THAT(open, HasSubstr("500 ns"));
+}
+
+// google/perfetto#6849: ends without names close what was begun last.
+TEST_F(TraceEvents, AnInnerEndIsMissing) {
+  for (int i = 0; i < 2; ++i) {
+    Event(kBegin, 2, 1'000, Named("dispatch"));
+    Event(kBegin, 2, 1'000, Named("helper"));
+    Event(kEnd, 2, 7'000);
+  }
+  const TraceReport report = Validate();
+  EXPECT_THAT(ChecksOf(report), ElementsAre("open_slices"));
+  EXPECT_EQ(report.summary.open_slices, 2u);
+  const std::string open = WordsOf(report, TraceCheck::kOpenSlices);
+  EXPECT_THAT(open, HasSubstr("'dispatch'"));
+  EXPECT_THAT(open, Not(HasSubstr("'helper'")));
+}
+
+// Two spans that overlap on one track: nothing in the file tells where ends have no names.
+TEST_F(TraceEvents, OverlappingSpansWithBareAndWithNamedEnds) {
+  Plain(3, 1, "queue");
+  const std::string begun = trace_;
+  Event(kBegin, 3, 100, Named("encode 1"));
+  Event(kBegin, 3, 100, Named("encode 2"));
+  Event(kEnd, 3, 100);
+  Event(kEnd, 3, 100);
+  EXPECT_THAT(Checks(), IsEmpty());
+  trace_ = begun;
+  for (int i = 0; i < 2; ++i) {
+    Event(kBegin, 3, 100, Named("encode 1"));
+    Event(kBegin, 3, 100, Named("encode 2"));
+    Event(kEnd, 3, 100, Named("encode 1"));
+    Event(kEnd, 3, 100, Named("encode 2"));
+  }
+  const TraceReport report = Validate();
+  EXPECT_EQ(report.findings.count(TraceCheck::kMisplacedEnd), 2u);
+  EXPECT_EQ(report.findings.count(TraceCheck::kEndWithoutBegin), 2u);
 }
 
 TEST_F(TraceEvents, OutOfOrderOnATrack) {

@@ -33,10 +33,16 @@ void ExecutionFinder::Finish(std::vector<Execution>& done) {
 void ExecutionFinder::NotePreparation(const TimelineRecord& record, const ShapeFields& fields) {
   const auto exec_id = StartNumber(record, fields, DerivedField::kExecId);
   if (!exec_id || (record.flags & kStartLost) != 0) return;
-  models_.Note(record.stream, *exec_id, StartText(record, fields, DerivedField::kModelName));
-  auto& slots = prepared_[record.stream];
+  NotePreparation(record.stream, *exec_id, record.start_ns,
+                  StartText(record, fields, DerivedField::kModelName));
+}
+
+void ExecutionFinder::NotePreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
+                                      std::string_view model_name) {
+  models_.Note(stream, exec_id, model_name);
+  auto& slots = prepared_[stream];
   if (slots.empty()) slots.resize(kPreparedPerStream);
-  slots[*exec_id % kPreparedPerStream] = {*exec_id, record.start_ns};
+  slots[exec_id % kPreparedPerStream] = {exec_id, start_ns};
 }
 
 Execution ExecutionFinder::Begin(const TimelineRecord& record, const ShapeFields& fields,

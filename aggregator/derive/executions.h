@@ -62,6 +62,9 @@ class ExecutionFinder {
   ExecutionFinder(std::span<const TimelineStream> streams, ShapeFieldTable& fields)
       : bounds_(streams), fields_(fields) {}
 
+  // A preparation from before the first batch: by time, as those in batches.
+  void NotePreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
+                       std::string_view model_name);
   // Takes a batch, and appends the executions that nothing in a later one can change: of each call
   // in the order of their ends.
   void Take(const TimelineBatch& batch, std::vector<Execution>& done);

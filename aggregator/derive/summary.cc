@@ -211,6 +211,11 @@ CaptureSummaryBuilder::CaptureSummaryBuilder(const CaptureDescription& capture,
 
 CaptureSummaryBuilder::~CaptureSummaryBuilder() = default;
 
+void CaptureSummaryBuilder::NotePreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
+                                            std::string_view model_name) {
+  parts_->executions.NotePreparation(stream, exec_id, start_ns, model_name);
+}
+
 void CaptureSummaryBuilder::Take(const TimelineBatch& batch) {
   Parts& parts = *parts_;
   parts.NoteTimes(batch);

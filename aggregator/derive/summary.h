@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "aggregator/derive/bandwidth.h"
@@ -144,6 +145,9 @@ class CaptureSummaryBuilder {
   CaptureSummaryBuilder(const CaptureSummaryBuilder&) = delete;
   CaptureSummaryBuilder& operator=(const CaptureSummaryBuilder&) = delete;
 
+  // A preparation from before the first batch, as ExecutionFinder has it.
+  void NotePreparation(uint32_t stream, uint64_t exec_id, uint64_t start_ns,
+                       std::string_view model_name);
   void Take(const TimelineBatch& batch);
   CaptureSummary Finish();
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "aggregator/derive/shape_fields.h"
 #include "aggregator/export/batch_pipe.h"
 #include "aggregator/export/capture_warnings.h"
 #include "aggregator/export/chrome/chrome_exporter.h"
@@ -21,6 +22,7 @@
 #include "aggregator/export/single_file.h"
 #include "aggregator/export/summary/summary_exporter.h"
 #include "aggregator/export/xspace/xspace_exporter.h"
+#include "aggregator/timeline/model_names.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -132,6 +134,58 @@ TimelineOptions OptionsOf(const ExportRequest& request) {
   return options;
 }
 
+// Those that finders remember are the latest of each stream; of others memory is spared.
+void KeepLatestPreparations(std::vector<EarlierPreparation>& preparations) {
+  constexpr size_t kEnough = 1'000'000;
+  if (preparations.size() <= 2 * kEnough) return;
+  preparations.erase(preparations.begin(), preparations.end() - kEnough);
+}
+
+// What a window's first moment needs: when the first span begins that reaches into it, and the
+// preparations before it. Reads the chunks there once more; those that cannot be read are counted
+// by the reading of the window.
+absl::Status LookBeforeWindow(ChunkSource& source, const ExportRequest& request,
+                              TimelineHeader& header) {
+  const uint64_t start_ns = request.filter.window_start_ns;
+  if (start_ns == 0) return absl::OkStatus();
+  header.begin_ns = std::max(header.begin_ns, start_ns);
+  TimelineOptions options = OptionsOf(request);
+  const uint64_t lookback_ns = options.lookback_ns;
+  options.filter.window_end_ns = std::min(request.filter.window_end_ns, start_ns + 1);
+  ASSIGN_OR_RETURN(std::unique_ptr<TimelineReader> reader,
+                   TimelineReader::Open(source, std::move(options)));
+  TimelineBatch batch;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool has_batch, reader->Next(batch));
+    if (!has_batch) break;
+    if (batch.records.empty()) continue;
+    header.begin_ns = std::min(header.begin_ns, batch.records.front()->start_ns);
+    break;
+  }
+  options = OptionsOf(request);
+  ASSIGN_OR_RETURN(options.filter.event_types, EventFilter::Parse({"kbl_exec_pre"}));
+  options.filter.window_start_ns = start_ns > 2 * lookback_ns ? start_ns - 2 * lookback_ns : 0;
+  options.filter.window_end_ns = start_ns;
+  options.lookback_ns = 0;
+  ASSIGN_OR_RETURN(reader, TimelineReader::Open(source, std::move(options)));
+  ShapeFieldTable fields;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool has_batch, reader->Next(batch));
+    if (!has_batch) return absl::OkStatus();
+    for (const TimelineRecord* record : batch.records) {
+      const ShapeFields& about = fields.Of(*record->shape);
+      const auto exec_id = StartNumber(*record, about, DerivedField::kExecId);
+      const bool is_whole = about.type == DerivedType::kPrepare && exec_id &&
+                            record->kind == RecordKind::kSpan && (record->flags & kStartLost) == 0;
+      if (!is_whole) continue;
+      const std::string_view model = StartText(*record, about, DerivedField::kModelName);
+      header.earlier.push_back(
+          {record->stream, *exec_id, record->start_ns, std::string(KeptName(model))});
+    }
+    KeepLatestPreparations(header.earlier);
+  }
+}
+
 absl::StatusOr<TimelineHeader> HeaderOf(ChunkSource& source, const TimelineReader& reader,
                                         const ExportRequest& request) {
   TimelineHeader header;
@@ -183,6 +237,7 @@ absl::StatusOr<ExportSummary> ExportCapture(ChunkSource& source, const ExportFor
   // Of the reading for the batches alone: others have windows of their own.
   const std::optional<std::string> window_warning = WindowWarning(*reader, lookback_ns);
   if (window_warning) header.warnings.push_back(*window_warning);
+  RETURN_IF_ERROR(LookBeforeWindow(source, request, header));
   SideReader side_reader(source, request);
   header.side_reader = &side_reader;
   RETURN_IF_ERROR(exporter->Begin(header));

@@ -63,13 +63,24 @@ struct ExportSummary {
 
 class SideReader;  // side_reader.h
 
+// A preparation (kbl_exec_pre) from before the window, by which an execution in it knows its model.
+struct EarlierPreparation {
+  uint32_t stream = 0;
+  uint64_t exec_id = 0;
+  uint64_t start_ns = 0;
+  std::string model_name;  // what KeptName leaves
+};
+
 // What an exporter is told before the first batch. Lives as long as the export.
 struct TimelineHeader {
   const CaptureDescription* capture = nullptr;
   std::span<const TimelineStream> streams;
   std::vector<FrameworkNames> framework_names;  // one a stream, empty for other kinds
   std::vector<std::string> warnings;            // known so far
-  uint64_t begin_ns = 0;                        // time of the first event, about
+  // About the time of the first event. Of a window its begin, or an earlier one of a span that
+  // reaches into it.
+  uint64_t begin_ns = 0;
+  std::vector<EarlierPreparation> earlier;  // by time
   const TimelineFilter* filter = nullptr;
   const CaptureClocks* clocks = nullptr;  // see ExportRequest
   bool raw_clocks = false;

@@ -25,4 +25,10 @@ RowSource RowSourceOf(std::string_view event_type) {
   return RowSource::kRuntime;
 }
 
+std::string_view FrameworkCategory(std::string_view event_type) {
+  constexpr std::string_view kPhases = "BEXiIRCbneSTpFstfPNODMVvac(),";
+  const bool is_phase = event_type.size() == 1 && kPhases.find(event_type[0]) != kPhases.npos;
+  return is_phase ? std::string_view() : event_type;
+}
+
 }  // namespace neurontrace

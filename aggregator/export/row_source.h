@@ -19,5 +19,13 @@ inline constexpr std::string_view kOwnTimeKey = "own_time_ns";
 // with the runtime and the model switch of a core with the hardware, whatever its documentation
 // counts them as.
 RowSource RowSourceOf(std::string_view event_type);
+// The same in a file of hardware events alone, which has no rows of the runtime.
+inline RowSource RowSourceOf(std::string_view event_type, bool is_hardware_only) {
+  return is_hardware_only ? RowSource::kHardware : RowSourceOf(event_type);
+}
+
+// The category of a framework's event; empty: its file gave it none, and the letter of its phase is
+// its type instead.
+std::string_view FrameworkCategory(std::string_view event_type);
 
 }  // namespace neurontrace

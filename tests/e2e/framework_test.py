@@ -107,7 +107,7 @@ class FrameworkCase(FormatCase):
             if event["name"] == "process_name" and event["ph"] == "M":
                 label = event["args"]["name"]
                 instances[event["pid"]] = next((name for name in self.files if label.startswith(name)), None)
-            if event["ph"] == "M" or event["cat"] == "neurontrace":
+            if event["ph"] == "M" or event.get("cat") == "neurontrace":
                 continue
             instance, time_ns = instances[event["pid"]], base_ns + exact_ns(event["ts"])
             if event["ph"] == "X":

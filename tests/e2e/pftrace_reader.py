@@ -39,6 +39,12 @@ class Slice:
     instant: bool = False
 
 
+def flows_of(event):
+    """The ids of the arrows that an event touches: flow_ids, and the one that a legacy event ends here."""
+    legacy = next((value for number, value in fields(event) if number == 6), b"")
+    return tuple(v for n, v in fields(event) if n in (47, 36)) + tuple(v for n, v in fields(legacy) if n == 8)
+
+
 def varint(data, at):
     value = shift = 0
     while True:
@@ -231,7 +237,7 @@ class Pftrace:
                 raise PftraceError(f"an end without a begin on track {uuid}")
             entry = stack.pop()  # its end can touch arrows, too
             entry.end_ns = time_ns
-            entry.flows += tuple(v for n, v in fields(event) if n in (47, 36))
+            entry.flows += flows_of(event)
             entry.flows_ended += tuple(v for n, v in fields(event) if n in (48, 42))
             return
         if kind == 4:
@@ -244,7 +250,7 @@ class Pftrace:
             entry.category = sequence.interned[(1, known[3])]
         elif 22 in known:
             entry.category = text(known[22])
-        entry.flows = tuple(v for n, v in fields(event) if n in (47, 36))
+        entry.flows = flows_of(event)
         entry.flows_ended = tuple(v for n, v in fields(event) if n in (48, 42))
         entry.args = dict(self._argument(sequence, value) for number, value in fields(event) if number == 4)
         self.slices.append(entry)

@@ -158,6 +158,14 @@ TEST_F(ChromeTest, ArrowsJoinWhatBelongsTogether) {
   Close(stream);
   const uint32_t file = AddFile("i-a", "worker0.pt.trace.json");
   const auto pid = Top("pid", uint64_t{1});
+  for (const uint64_t at_ns : {kBase, kBase + 6}) {
+    script_.Add({"cpu_op",
+                 Phase::kComplete,
+                 at_ns,
+                 0,
+                 5,
+                 {pid, Top("name", std::string("op")), Top("dur_ns", uint64_t{5})}});
+  }
   script_.Add({"ac2g", Phase::kFlowStart, kBase, 0, 5, {pid, Top("flow_id", uint64_t{3})}});
   script_.Add({"ac2g", Phase::kFlowEnd, kBase + 6, 0, 5, {pid, Top("flow_id", uint64_t{3})}});
   Close(file);

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/e2e/pftrace_check/checker.h"
 #include "tests/export/export_fixture.h"
 #include "trace/host_samples.h"
@@ -18,7 +20,10 @@ using pftrace_check::Slice;
 using pftrace_check::Track;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Not;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
@@ -60,6 +65,9 @@ TEST_F(PftraceDerived, AStepForEachExecutionAndAnArrowToItsDevicePart) {
   ASSERT_THAT(steps->slices, SizeIs(2));
   EXPECT_EQ(steps->slices[0].start_ns, kBase + 14);
   EXPECT_EQ(steps->slices[0].end_ns, kBase + 95) << "the union of both physical cores";
+  EXPECT_EQ(steps->slices[1].name, "step 1");
+  EXPECT_THAT(steps->slices[1].arguments, Contains(Pair("number", "1")));
+  EXPECT_THAT(steps->slices[1].arguments, Contains(Pair("worker_gid", "4")));
   EXPECT_THAT(steps->slices[1].arguments, Contains(Pair("exec_id", "2")));
   EXPECT_THAT(steps->slices[1].arguments, Contains(Pair("model_name", "llama")));
   EXPECT_THAT(steps->slices[1].arguments, Contains(Pair("derived", "true")));
@@ -109,7 +117,178 @@ TEST_F(PftraceDerived, ACollectiveOfAllCores) {
   EXPECT_THAT(slice.arguments, Contains(Pair("cores", "3")));
   EXPECT_THAT(slice.arguments, Contains(Pair("arrival_skew_ns", "20")));
   EXPECT_THAT(slice.arguments, Contains(Pair("last_to_arrive", "gid2-nc0")));
-  EXPECT_EQ(report.flow_arrows, 2u) << "from arrival to arrival";
+  EXPECT_THAT(slice.arguments, Contains(Pair("worker_gid", "2"))) << "of the last to arrive";
+  EXPECT_THAT(slice.arguments, Not(Contains(Key("open"))));
+  EXPECT_EQ(report.flow_points, 0u) << "arrows between spans that overlap would point backwards";
+  EXPECT_NE(slice.correlation_id, 0u);
+  size_t parts = 0;
+  for (const Track& of_core : report.tracks) {
+    for (const Slice& part : of_core.slices) {
+      if (part.name == "cc_running") EXPECT_EQ(part.correlation_id, slice.correlation_id);
+      parts += part.name == "cc_running" ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(parts, 3u);
+}
+
+TEST_F(PftraceDerived, ACollectiveThatIsCutOffIsOpen) {
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    const uint32_t stream = AddCore("i-a", 10 + rank, 0, rank);
+    const EventScript::Attributes about = {
+        {"gid", uint64_t{rank}}, {"op_id", uint64_t{9}}, {"exec_id", uint64_t{1}}};
+    if (rank == 0) {
+      script_.Span("cc_running", kBase, kBase + 100, 1, 7, about);
+    } else {
+      script_.Add({"cc_running", Phase::kStart, kBase + 10, 2, 7, about});
+      script_.Span("nrt_execute", kBase + 20, kBase + 90, 3);
+    }
+    Close(stream);
+  }
+  const Report report = ExportAndCheck();
+  const Track* track = Find(report, "collectives (derived)");
+  ASSERT_THAT(track->slices, SizeIs(1));
+  EXPECT_THAT(track->slices[0].arguments, Contains(Pair("open", "true")));
+  EXPECT_EQ(track->slices[0].category, "open");
+}
+
+TEST_F(PftraceDerived, RowsOfCoresHaveTheSameNamesWhateverCameFirst) {
+  const auto names = [this](bool unknown_first) {
+    source_ = FakeChunkSource();
+    const uint32_t stream = AddCore("i-a", 11, 0, 4);
+    const uint64_t at_ns = unknown_first ? kBase : kBase + 1'000;
+    script_.Span("cc_running", at_ns, at_ns + 50, 1, 7);
+    AddExecution(1, kBase + 100);
+    Close(stream);
+    std::set<std::string> names;
+    for (const Track& track : ExportAndCheck().tracks) {
+      if (track.name.ends_with("neuron_hw")) {
+        names.insert(fmt::format("{} {}", track.name, track.slices.size()));
+      }
+    }
+    return names;
+  };
+  const std::set<std::string> expected = {"gid4-nc0-tid7-core4-neuron_hw 1",
+                                          "gid4-nc0-tid7-core5-neuron_hw 1",
+                                          "gid4-nc0-tid7-neuron_hw 1"};
+  EXPECT_EQ(names(true), expected);
+  EXPECT_EQ(names(false), expected);
+}
+
+TEST_F(PftraceDerived, AnExecutionInAWindowKeepsTheModelThatWasPreparedBefore) {
+  const uint32_t stream = AddCore("i-a", 11, 0, 4);
+  AddExecution(1, kBase);
+  script_.Span("nrt_execute", kBase + 500, kBase + 600, 999);
+  Close(stream);
+  ExportRequest request;
+  request.filter.window_start_ns = kBase + 50;
+  request.filter.window_end_ns = kBase + 1'000;
+  const Report report = ExportAndCheck(request);
+  const Track* row = Find(report, "gid4-nc0-tid7-core4-neuron_hw");
+  ASSERT_THAT(row->slices, SizeIs(1));
+  EXPECT_EQ(row->slices[0].name, "nc_exec_running llama");
+  const Track* steps = Find(report, "gid4-nc0 steps (derived)");
+  ASSERT_THAT(steps->slices, SizeIs(1));
+  EXPECT_THAT(steps->slices[0].arguments, Contains(Pair("model_name", "llama")));
+  for (const char* format : {"json", "chrome-json"}) {
+    EXPECT_THAT(Export(format, request), HasSubstr("llama")) << format;
+  }
+}
+
+TEST_F(PftraceDerived, ACertificateOfAWindowStandsInTheWindow) {
+  const uint32_t stream = AddCore("i-a", 11, 0, 4);
+  for (uint64_t i = 0; i < 10; ++i) {
+    script_.Span("nrt_execute", kBase + i * 1'000'000'000, kBase + i * 1'000'000'000 + 500, 1 + i);
+  }
+  Close(stream);
+  Certificate certificate;
+  ExportRequest request;
+  request.certificate = &certificate;
+  request.certificate_json = "{}";
+  request.filter.window_start_ns = kBase + 5'000'000'000;
+  request.filter.window_end_ns = kBase + 7'000'000'000;
+  const Report report = ExportAndCheck(request);
+  const Track* warnings = Find(report, "neurontrace warnings");
+  ASSERT_FALSE(warnings->instants.empty());
+  for (const Slice& instant : warnings->instants) {
+    EXPECT_GE(instant.start_ns, request.filter.window_start_ns) << instant.name;
+    EXPECT_LT(instant.start_ns, request.filter.window_end_ns) << instant.name;
+  }
+  EXPECT_EQ(warnings->instants[0].name, "certificate");
+  EXPECT_THAT(Export("chrome-json", request),
+              HasSubstr(fmt::format("\"baseTimeNanoseconds\":{}", kBase + 5'000'000'000)));
+}
+
+TEST_F(PftraceDerived, HardwareEventsAloneHaveNoRowsOfTheRuntime) {
+  const uint32_t stream = AddCore("i-a", 11, 0, 4);
+  AddExecution(1, kBase);
+  script_.Add({"timestamp_sync_point", Phase::kInstant, kBase + 50, 0, 7});
+  Close(stream);
+  ExportRequest request;
+  request.filter.event_types = *EventFilter::Parse({"hardware"});
+  size_t instants = 0;
+  for (const Track& track : ExportAndCheck(request).tracks) {
+    EXPECT_THAT(track.name, Not(HasSubstr("neuron_rt")));
+    instants += track.instants.size();
+  }
+  EXPECT_EQ(instants, 1u) << "the synchronisation point is there";
+  EXPECT_THAT(Export("chrome-json", request), Not(HasSubstr("tid7-neuron_rt")));
+}
+
+TEST_F(PftraceDerived, AFrameworksStepsHaveNoProcessOfTheirOwn) {
+  const uint32_t file = AddFile("i-a", "node-1.pt.trace.json");
+  script_.Add({"user_annotation",
+               Phase::kComplete,
+               kBase,
+               0,
+               7,
+               {{"name", std::string("ProfilerStep#3"), KeyScope::kTop},
+                {"pid", uint64_t{4'711}, KeyScope::kTop},
+                {"dur_ns", uint64_t{100}, KeyScope::kTop}}});
+  script_.Add({"X",
+               Phase::kComplete,
+               kBase + 10,
+               0,
+               7,
+               {{"name", std::string("plain"), KeyScope::kTop},
+                {"pid", uint64_t{4'711}, KeyScope::kTop},
+                {"dur_ns", uint64_t{10}, KeyScope::kTop}}});
+  Close(file);
+  const Report report = ExportAndCheck();
+  EXPECT_THAT(report.processes, ElementsAre("i-a-pid4711 (node-1.pt.trace.json)"));
+  const Track* steps = Find(report, "node-1.pt.trace.json steps (derived)");
+  ASSERT_THAT(steps->slices, SizeIs(1));
+  EXPECT_EQ(steps->slices[0].name, "framework step 3");
+  for (const Track& track : report.tracks) {
+    for (const Slice& slice : track.slices) EXPECT_NE(slice.category, "X") << slice.name;
+  }
+  EXPECT_THAT(Export("chrome-json"), Not(HasSubstr("\"cat\":\"X\"")));
+}
+
+TEST_F(PftraceDerived, CountersOfOneNameAreToldApartByTheirId) {
+  const uint32_t file = AddFile("i-a", "worker0.pt.trace.json");
+  const auto count = [this](uint64_t at_ns, EventScript::Attributes values) {
+    values.push_back({"name", std::string("queue"), KeyScope::kTop});
+    values.push_back({"pid", uint64_t{4'100}, KeyScope::kTop});
+    EventScript::Event event{"C", Phase::kCounter, at_ns};
+    event.has_thread = false;
+    event.attributes = std::move(values);
+    script_.Add(event);
+  };
+  count(kBase, {{"AIC", uint64_t{719'201'510'900'040'202}}, {"AIV", uint64_t{0}}});
+  count(kBase, {{"AIC", uint64_t{9}}, {"id", std::string("second"), KeyScope::kTop}});
+  count(kBase, {});
+  count(kBase + 10, {{"AIC", int64_t{-50}}});
+  Close(file);
+  const Report report = ExportAndCheck();
+  EXPECT_THAT(report.processes, ElementsAre("i-a-pid4100 (worker0.pt.trace.json)"));
+  EXPECT_THAT(Find(report, "queue AIC")->counter,
+              ElementsAre(Pair(kBase, 719'201'510'900'040'202.0), Pair(kBase + 10, -50.0)));
+  EXPECT_THAT(Find(report, "queue[second] AIC")->counter, ElementsAre(Pair(kBase, 9.0)));
+  EXPECT_THAT(Find(report, "queue AIV")->counter, SizeIs(1));
+  for (const Track& track : report.tracks) EXPECT_FALSE(track.is_thread) << "counters have no row";
+  const std::string chrome = Export("chrome-json");
+  EXPECT_THAT(chrome, HasSubstr("719201510900040202"));
+  EXPECT_THAT(chrome, HasSubstr("queue[second]"));
 }
 
 TEST_F(PftraceDerived, MemoryInUseByCategory) {
@@ -175,6 +354,8 @@ TEST_F(PftraceDerived, SamplesOfAHostAreCounters) {
   EXPECT_THAT(report.processes, ElementsAre("i-a host"));
   EXPECT_THAT(Find(report, "CPU average")->counter, ElementsAre(Pair(kBase, 12.5)));
   EXPECT_THAT(Find(report, "CPU 0")->counter, ElementsAre(Pair(kBase, 25)));
+  EXPECT_EQ(Find(report, "CPU 0")->axis, Find(report, "CPU average")->axis);
+  EXPECT_NE(Find(report, "CPU 0")->axis, "");
   EXPECT_EQ(Find(report, "CPU 0")->parent, "CPU each");
   EXPECT_EQ(Find(report, "CPU average")->parent, "i-a host");
   EXPECT_THAT(Find(report, "memory used")->counter,

@@ -376,8 +376,8 @@ TEST_F(PftraceTest, ShowsFrameworkTraces) {
   EXPECT_EQ(report.lone_flow_points, 1u);
   EXPECT_EQ(report.counters, 1u);
   EXPECT_THAT(summary_.warnings,
-              ElementsAre(HasSubstr("2 of 4 arrow ends in framework traces have no start"),
-                          HasSubstr("1 of 4 arrow ends in framework traces lie where")));
+              ElementsAre(HasSubstr("1 of 2 arrow ends in framework traces have no start"),
+                          HasSubstr("1 of 4 arrow points in framework traces lie where")));
 }
 
 // Random spans on a few rows, with equal times, no lengths, overlaps and numbers at the end of the

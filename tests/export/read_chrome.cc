@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads trace-event JSON as viewers do: times as doubles of microseconds, processes and threads by
-// the names that are said of their numbers, arrows by the slices that enclose their ends.
+// the names that are said of their numbers, arrows by the slices around their ends.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <optional>
+#include <vector>
 
 #include "tests/export/format_reading.h"
 
@@ -14,9 +14,12 @@ namespace {
 
 using Row = std::pair<uint64_t, uint64_t>;  // pid and tid, in the file's own numbers
 
-struct ArrowEnd {
+struct ArrowPoint {
   Row row;
   uint64_t at_ns = 0;
+  uint64_t id = 0;
+  bool is_start = false;
+  size_t events_before = 0;  // in the file
 };
 
 class ChromeReader {
@@ -55,9 +58,9 @@ class ChromeReader {
     if (is_end || phase == "s") {
       // The others are made from what the runtime's events say.
       if (TextOf(event["cat"]) != "framework") return;
-      auto& ends = arrows_[event["id"].get_uint64().value()];
-      EXPECT_FALSE(!is_end && ends[0]) << "two arrows of one id";
-      ends[is_end ? 1 : 0] = ArrowEnd{row, TimeOf(event["ts"])};
+      EXPECT_NE(phase, "t");
+      points_.push_back({row, TimeOf(event["ts"]), event["id"].get_uint64().value(), !is_end,
+                         found_.events.size()});
       return;
     }
     if (phase == "e") {
@@ -128,17 +131,43 @@ class ChromeReader {
     found_.events.push_back(std::move(seen));
   }
 
-  // The innermost slice of the row at this time.
-  std::optional<uint64_t> SliceAt(const ArrowEnd& end) const {
-    const SeenEvent* innermost = nullptr;
-    const auto row = rows_.find(end.row);
+  // The innermost slice of the row at this time. Of those that begin then the ones that stand
+  // before the point in the file count, as for Perfetto's importer.
+  std::optional<size_t> SliceAt(const ArrowPoint& point) const {
+    const auto row = rows_.find(point.row);
     if (row == rows_.end()) return std::nullopt;
+    std::optional<size_t> around;
+    std::optional<size_t> ending;
     for (const size_t index : row->second) {
       const SeenEvent& event = found_.events[index];
-      if (event.start_ns > end.at_ns || event.end_ns < end.at_ns) continue;
-      if (innermost == nullptr || event.start_ns >= innermost->start_ns) innermost = &event;
+      const bool begins = event.start_ns == point.at_ns && index < point.events_before;
+      if (!begins && event.start_ns >= point.at_ns) continue;
+      const auto is_later = [&](const std::optional<size_t>& other) {
+        return !other || event.start_ns >= found_.events[*other].start_ns;
+      };
+      if ((begins || event.end_ns > point.at_ns) && is_later(around)) around = index;
+      if (event.end_ns == point.at_ns && is_later(ending)) ending = index;
     }
-    return innermost == nullptr ? std::nullopt : std::optional(innermost->id);
+    return around ? around : ending;
+  }
+
+  // docs/formats/chrome_json.md: an end can stand before its start.
+  void JoinArrows() {
+    std::map<uint64_t, uint64_t> starts;  // ids of events, by arrow
+    for (const bool is_start : {true, false}) {
+      for (const ArrowPoint& point : points_) {
+        if (point.is_start != is_start) continue;
+        const auto slice = SliceAt(point);
+        ASSERT_TRUE(slice) << "an arrow that touches no slice";
+        const uint64_t id = found_.events[*slice].id;
+        if (is_start) {
+          EXPECT_TRUE(starts.emplace(point.id, id).second) << "two starts of one id";
+        } else {
+          EXPECT_TRUE(starts.contains(point.id)) << "an end without a start";
+          found_.arrows.emplace(starts[point.id], id);
+        }
+      }
+    }
   }
 
   void Join() {
@@ -149,13 +178,7 @@ class ChromeReader {
       }
       ExpectNested(std::move(drawn), threads_.at(row));
     }
-    for (const auto& [id, ends] : arrows_) {
-      if (!ends[0] || !ends[1]) continue;
-      const auto from = SliceAt(*ends[0]);
-      const auto to = SliceAt(*ends[1]);
-      EXPECT_TRUE(from && to) << "an arrow that touches no slice";
-      if (from && to) found_.arrows.emplace(*from, *to);
-    }
+    JoinArrows();
   }
 
   uint64_t base_ns_ = 0;
@@ -163,7 +186,7 @@ class ChromeReader {
   std::map<Row, std::string> threads_;
   std::map<Row, std::vector<size_t>> rows_;  // indices of events
   std::map<uint64_t, size_t> async_;
-  std::map<uint64_t, std::array<std::optional<ArrowEnd>, 2>> arrows_;
+  std::vector<ArrowPoint> points_;
   SeenCapture found_;
 };
 

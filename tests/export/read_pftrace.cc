@@ -21,8 +21,6 @@ constexpr uint64_t kPartBytes = 1 << 20;  // the least that there is
 constexpr uint32_t kPacket = 1;
 constexpr uint32_t kCompressedPackets = 50;
 
-using Ends = std::map<uint64_t, std::vector<std::pair<uint64_t, uint64_t>>>;  // time, id; by flow
-
 void ExpectSound(std::string_view trace) {
   const auto report = ValidateTrace([&trace](char* out, size_t max) -> absl::StatusOr<size_t> {
     const size_t count = std::min(max, trace.size());
@@ -49,9 +47,13 @@ SeenEvent SeenSlice(const pftrace_check::Slice& slice, bool is_instant) {
   seen.end_ns = slice.end_ns;
   seen.is_instant = is_instant;
   seen.instance_id = TextIn(slice.arguments, "instance_id");
-  seen.process_id = ValidUtf8(TextIn(slice.arguments, "process_id"));
+  const auto id_of = [&](const std::string& number, const std::string& text) {
+    const bool is_number = slice.arguments.contains(number);
+    return is_number ? TextIn(slice.arguments, number) : ValidUtf8(TextIn(slice.arguments, text));
+  };
+  seen.process_id = id_of("process_id", "process_text");
   seen.nc_idx = TextIn(slice.arguments, "nc_idx");
-  seen.thread_id = ValidUtf8(TextIn(slice.arguments, "thread_id"));
+  seen.thread_id = id_of("thread_id", "thread_text");
   seen.is_open = TextIn(slice.arguments, "open") == "true";
   seen.is_start_lost = TextIn(slice.arguments, "start_lost") == "true";
   seen.nrta_seq_id = TextIn(slice.arguments, "nrta_seq_id");
@@ -88,10 +90,17 @@ void TakeSamples(const pftrace_check::Track& track, SeenCapture& found) {
   }
 }
 
-void TakeEnds(const pftrace_check::Slice& slice, uint64_t id, Ends& ends) {
-  if (TextIn(slice.arguments, "trace_event_source") != "framework") return;
-  for (const auto* flows : {&slice.flows, &slice.terminating_flows}) {
-    for (const uint64_t flow : *flows) ends[flow].emplace_back(slice.start_ns, id);
+// Arrows between slices of frameworks' files.
+void TakeArrows(const pftrace_check::Report& report, SeenCapture& found) {
+  const auto id_of = [&](const pftrace_check::SlicePlace& place) -> uint64_t {
+    const pftrace_check::Slice& slice = report.tracks[place.track].slices[place.slice];
+    if (TextIn(slice.arguments, "trace_event_source") != "framework") return 0;
+    return NumberIn(slice.arguments, "p.id");
+  };
+  for (const pftrace_check::Arrow& arrow : report.arrows) {
+    const uint64_t from = id_of(arrow.from);
+    const uint64_t to = id_of(arrow.to);
+    if (from != 0 && to != 0) found.arrows.emplace(from, to);
   }
 }
 
@@ -109,12 +118,10 @@ void TakeLateStop(const pftrace_check::Slice& instant, std::vector<SeenEvent>& e
 void TakeTrace(std::string_view trace, SeenCapture& found) {
   const pftrace_check::Report report = pftrace_check::Check(trace);
   EXPECT_TRUE(report.errors.empty()) << report.errors.front();
-  Ends ends;
   for (const pftrace_check::Track& track : report.tracks) {
     TakeSamples(track, found);
     for (const auto& slice : track.slices) {
       found.events.push_back(SeenSlice(slice, false));
-      TakeEnds(slice, found.events.back().id, ends);
     }
     for (const auto& instant : track.instants) {
       found.events.push_back(SeenSlice(instant, true));
@@ -123,12 +130,7 @@ void TakeTrace(std::string_view trace, SeenCapture& found) {
     }
   }
   std::erase_if(found.events, [](const SeenEvent& event) { return event.id == 0; });
-  for (auto& [flow, points] : ends) {
-    std::sort(points.begin(), points.end());
-    for (size_t i = 1; i < points.size(); ++i) {
-      found.arrows.emplace(points[i - 1].second, points[i].second);
-    }
-  }
+  TakeArrows(report, found);
 }
 
 // Each part by itself; what the index names is what is there.

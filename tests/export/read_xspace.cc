@@ -41,6 +41,7 @@ class XSpaceSeer {
             TakeEvent(event, plane.name.substr(kPrefix.size()), name, instance, drawn.back());
           }
         }
+        TakeCarriers(events);
         ExpectNested(std::move(drawn), plane.name + " " + name);
       }
     }
@@ -73,12 +74,36 @@ class XSpaceSeer {
     seen.is_start_lost = TextIn(event.stats, "start_lost") == "1";
     seen.nrta_seq_id = TextIn(event.stats, "nrta_seq_id");
     TakeAttributes(event.stats, seen);
-    const uint64_t flow = NumberIn(event.stats, "flow");
-    if (is_framework && flow != 0) {
-      if ((flow & kOut) != 0) flows_[flow >> 2].out.push_back(seen.id);
-      if ((flow & kIn) != 0) flows_[flow >> 2].in.push_back(seen.id);
-    }
+    if (is_framework) TakeFlow(NumberIn(event.stats, "flow"), seen.id);
     found_.events.push_back(std::move(seen));
+  }
+
+  void TakeFlow(uint64_t flow, uint64_t id) {
+    if ((flow & kOut) != 0) flows_[flow >> 2].out.push_back(id);
+    if ((flow & kIn) != 0) flows_[flow >> 2].in.push_back(id);
+  }
+
+  // docs/formats/xspace.md: an event without length carries what its span could not take: the
+  // innermost one around it on its line that is `span_duration_ns` long.
+  void TakeCarriers(const std::vector<XEvent>& events) {
+    for (const XEvent& carrier : events) {
+      const uint64_t flow = NumberIn(carrier.stats, "flow");
+      if (flow == 0 || carrier.stats.contains("p.id") || carrier.stats.contains("id")) continue;
+      const XEvent* innermost = nullptr;
+      for (const XEvent& event : events) {
+        if (!event.stats.contains("p.id") || event.start_ns > carrier.start_ns ||
+            event.start_ns + event.duration_ns < carrier.start_ns) {
+          continue;
+        }
+        const uint64_t duration_ns = NumberIn(carrier.stats, "span_duration_ns");
+        if (static_cast<uint64_t>(event.duration_ns) != duration_ns) continue;
+        if (innermost == nullptr || event.start_ns > innermost->start_ns) {
+          innermost = &event;
+        }
+      }
+      ASSERT_NE(innermost, nullptr) << "an arrow in no span";
+      TakeFlow(flow, NumberIn(innermost->stats, "p.id"));
+    }
   }
 
   void TakeCounter(const XEvent& event, const std::string& instance, uint64_t at_ns) {

@@ -11,6 +11,7 @@
 #include "aggregator/export/json/json_members.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/pftrace/loss_instants.h"
+#include "aggregator/export/pftrace/row_names.h"
 #include "aggregator/timeline/framework_names.h"
 #include "base/status.h"
 #include "trace/fidelity.h"
@@ -51,16 +52,34 @@ absl::Status ChromeExporter::Begin(const TimelineHeader& header) {
   clocks_json_ = clocks.Json();
   out_ = fmt::format("{{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":{},\"traceEvents\":[",
                      base_ns_);
-  if (header.certificate != nullptr) WriteCertificate(header.begin_ns);
+  if (header.certificate != nullptr) {
+    WriteCertificate(std::max(header.begin_ns, header.filter->window_start_ns));
+  }
   WriteLosses();
   return Flush();
 }
 
 absl::Status ChromeExporter::Write(const TimelineBatch& batch) {
-  for (const TimelineRecord* record : batch.records) {
-    WriteRecord(*record);
+  arrows_.StartBatch();
+  points_.clear();
+  placements_.assign(batch.records.size(), Placement{});
+  for (size_t i = 0; i < batch.records.size(); ++i) {
+    const TimelineRecord& record = *batch.records[i];
+    PlaceRecord(record, placements_[i]);
+    if (no_flows_ || record.kind != RecordKind::kSpan || !attributes_.is_framework(record))
+      continue;
+    arrows_.AddSpan(placements_[i].row,
+                    {.number = batch_number_ + i,
+                     .start_ns = record.start_ns,
+                     .end_ns = record.end_ns,
+                     .place = TidOf(placements_[i].row, placements_[i].lane.value_or(0))});
+  }
+  WriteArrows();
+  for (size_t i = 0; i < batch.records.size(); ++i) {
+    WriteRecord(*batch.records[i], placements_[i], batch_number_ + i);
     RETURN_IF_ERROR(FlushIfLarge());
   }
+  batch_number_ += batch.records.size();
   while (const auto late = waiting_.TakeLate(batch.begin_ns)) {
     Emit(*late);
     RETURN_IF_ERROR(FlushIfLarge());
@@ -68,7 +87,32 @@ absl::Status ChromeExporter::Write(const TimelineBatch& batch) {
   return absl::OkStatus();
 }
 
-void ChromeExporter::WriteRecord(const TimelineRecord& record) {
+void ChromeExporter::PlaceRecord(const TimelineRecord& record, Placement& placement) {
+  const bool is_host =
+      header_->streams[record.stream].description.identity.kind == StreamKind::kHost;
+  if (is_host || record.kind == RecordKind::kStopAttributes ||
+      record.kind == RecordKind::kCounter) {
+    return;
+  }
+  placement.row = rows_.RowOf(record);
+  switch (record.kind) {
+    case RecordKind::kFlowStart:
+    case RecordKind::kFlowStep:
+    case RecordKind::kFlowEnd:
+      if (!no_flows_) arrows_.AddPoint(placement.row, record);
+      return;
+    case RecordKind::kSpan:
+      if (record.end_ns > record.start_ns) {
+        placement.lane = rows_.row(placement.row).lanes.Place(record.start_ns, record.end_ns);
+      }
+      return;
+    default:
+      return;
+  }
+}
+
+void ChromeExporter::WriteRecord(const TimelineRecord& record, const Placement& placement,
+                                 uint64_t number) {
   if (record.kind == RecordKind::kStopAttributes) {
     auto lines = waiting_.Take(record.span_id);
     if (!lines) return;
@@ -82,31 +126,28 @@ void ChromeExporter::WriteRecord(const TimelineRecord& record) {
     if (record.kind == RecordKind::kCounter) WriteHostCounter(record);
     return;
   }
-  const uint32_t row = rows_.RowOf(record);
   switch (record.kind) {
     case RecordKind::kSpan:
-      return WriteSpan(record, row);
+      return WriteSpan(record, placement, number);
     case RecordKind::kFlowStart:
     case RecordKind::kFlowStep:
     case RecordKind::kFlowEnd:
-      return WriteArrow(record, row);
+      return;
     case RecordKind::kCounter:
-      pid_ = PidOf(rows_.row(row).process);
+      pid_ = PidOf(rows_.ProcessOf(record));
       tid_ = pid_;
       return WriteCounter(record);
     default:
-      return WriteInstant(record, row);
+      return WriteInstant(record, placement.row);
   }
 }
 
 // Spans that overlap on one row without one enclosing the other would be drawn wrongly: the second
 // goes to a lane of its own and, where there are too many, among the asynchronous events.
-void ChromeExporter::WriteSpan(const TimelineRecord& record, uint32_t row) {
-  std::optional<uint32_t> lane = 0;
-  if (record.end_ns > record.start_ns) {
-    lane = rows_.row(row).lanes.Place(record.start_ns, record.end_ns, 0);
-  }
-  tid_ = TidOf(row, lane.value_or(0));
+void ChromeExporter::WriteSpan(const TimelineRecord& record, const Placement& placement,
+                               uint64_t number) {
+  const std::optional<uint32_t> lane = placement.lane;
+  tid_ = TidOf(placement.row, lane.value_or(0));
   const std::string_view name = attributes_.NameOf(record);
   const std::string_view category = attributes_.CategoryOf(record);
   lines_ = {};
@@ -123,6 +164,10 @@ void ChromeExporter::WriteSpan(const TimelineRecord& record, uint32_t row) {
   }
   AppendArguments(attributes_.Of(record), lines_.arguments);
   if (executions_) AppendArrows(record, lines_.after);
+  if (const auto points = points_.find(number); points != points_.end()) {
+    if (!lines_.after.empty()) lines_.after += ",\n";
+    lines_.after += points->second;
+  }
   const size_t bytes = lines_.head.size() + lines_.arguments.size() + lines_.after.size();
   if (waiting_.Admits(record, bytes)) {
     waiting_.Add(record, std::move(lines_), bytes);
@@ -153,20 +198,47 @@ void ChromeExporter::WriteInstant(const TimelineRecord& record, uint32_t row) {
   Emit(lines_);
 }
 
-// The arrows of a framework file, under ids of our own.
-void ChromeExporter::WriteArrow(const TimelineRecord& record, uint32_t row) {
-  const uint64_t id = links_.Link(record);
-  if (no_flows_) return;
-  tid_ = TidOf(row, 0);
-  lines_ = {};
-  const char phase = record.kind == RecordKind::kFlowStart  ? 's'
-                     : record.kind == RecordKind::kFlowStep ? 't'
-                                                            : 'f';
-  AppendHead({&phase, 1}, record.start().event_type, kFrameworkArrows, record.start_ns,
-             lines_.head);
-  AppendJsonNumber("id", id, lines_.head);
-  if (phase == 'f') lines_.head += ",\"bp\":\"e\"";
-  Emit(lines_);
+void ChromeExporter::WriteArrows() {
+  arrows_.EndBatch();
+  for (const ArrowFinding& found : arrows_.findings()) {
+    const uint64_t from_ns = found.from.is_past ? found.from_at_ns : found.from.start_ns;
+    if (found.kind == ArrowFinding::Kind::kStart) {
+      WritePoint({'s', found.id, from_ns, found.from.number}, found.from, found.category);
+    } else if (found.kind == ArrowFinding::Kind::kArrow && found.waiting_id == 0) {
+      const bool can_be_at_begin = !found.to.is_past && found.to.start_ns >= from_ns;
+      uint64_t to_ns = can_be_at_begin ? found.to.start_ns : found.to_at_ns;
+      uint64_t behind = found.to.number;
+      if (to_ns == from_ns && found.from.number > found.to.number) {
+        behind = found.from.number;
+        // Past what begins between the two and has no length.
+        if (to_ns + 1 < found.to.end_ns) ++to_ns;
+      }
+      WritePoint({'f', found.id, to_ns, behind}, found.to, found.category);
+    } else if (found.kind == ArrowFinding::Kind::kArrow) {
+      // Readers need the end behind the start, if that is still in its span.
+      const bool is_in_time = from_ns < found.to.end_ns;
+      if (!is_in_time) ++arrows_backwards_;
+      const uint64_t to_ns = is_in_time ? from_ns : found.to_at_ns;
+      WritePoint({'s', found.waiting_id, from_ns, found.from.number}, found.from, found.category);
+      WritePoint({'f', found.waiting_id, to_ns, found.from.number}, found.to, found.category);
+    }
+  }
+  arrows_.findings().clear();
+}
+
+void ChromeExporter::WritePoint(const ArrowPoint& point, const ArrowSpan& span,
+                                std::string_view category) {
+  tid_ = span.place;
+  pid_ = pid_of_tid_[span.place];
+  std::string line;
+  AppendHead({&point.phase, 1}, category, kFrameworkArrows, point.at_ns, line);
+  AppendJsonNumber("id", point.id, line);
+  if (point.phase == 'f') line += ",\"bp\":\"e\"";
+  line += '}';
+  if (point.behind < batch_number_) return Line(line);
+  std::string& points = points_[point.behind];
+  if (!points.empty()) points += ",\n";
+  points += line;
 }
 
 void ChromeExporter::WriteCounter(const TimelineRecord& record) {
@@ -177,7 +249,7 @@ void ChromeExporter::WriteCounter(const TimelineRecord& record) {
     AppendCounterValue(keys[i].name, keys[i], record.values[i], lines_.arguments);
   }
   if (lines_.arguments.empty()) return;
-  AppendHead("C", attributes_.NameOf(record), attributes_.CategoryOf(record), record.start_ns,
+  AppendHead("C", CounterName(record), attributes_.CategoryOf(record), record.start_ns,
              lines_.head);
   Emit(lines_);
 }
@@ -247,7 +319,7 @@ void ChromeExporter::AppendHead(std::string_view phase, std::string_view name,
   out += phase;
   out += "\",\"name\":";
   AppendAsJsonString(name, out);
-  AppendJsonText("cat", category, out);
+  if (!category.empty()) AppendJsonText("cat", category, out);
   AppendJsonNumber("pid", pid_, out);
   AppendJsonNumber("tid", tid_, out);
   out += ",\"ts\":";
@@ -301,6 +373,8 @@ uint32_t ChromeExporter::TidOf(uint32_t row, uint32_t lane) {
   if (tid != 0) return tid;
   tid = next_number_++;
   tid_ = tid;
+  pid_of_tid_.resize(next_number_);
+  pid_of_tid_[tid] = pid;
   Describe("thread_name",
            lane == 0 ? about.name : fmt::format("{} (lane {})", about.name, lane + 1), false);
   Describe("thread_sort_index", fmt::format("{}", about.order), true);
@@ -366,6 +440,13 @@ absl::Status ChromeExporter::Finish(ExportSummary& summary) {
     for (std::string& warning : executions_->counts().Warnings()) {
       summary.warnings.push_back(std::move(warning));
     }
+  }
+  for (std::string& warning : arrows_.Warnings()) summary.warnings.push_back(std::move(warning));
+  if (arrows_backwards_ > 0) {
+    summary.warnings.push_back(
+        fmt::format("{} arrows of framework traces end in spans that are over before they start; "
+                    "viewers that read in the order of time do not draw them",
+                    arrows_backwards_));
   }
   AppendOtherData(summary.warnings);
   return Flush();

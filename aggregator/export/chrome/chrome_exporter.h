@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/derive/framework_arrows.h"
 #include "aggregator/derive/framework_links.h"
 #include "aggregator/export/exporter.h"
-#include "aggregator/export/pftrace/flow_links.h"
 #include "aggregator/export/rows/event_attributes.h"
 #include "aggregator/export/rows/row_table.h"
 #include "aggregator/export/waiting_spans.h"
@@ -42,10 +42,27 @@ class ChromeExporter : public Exporter {
     std::string after;  // whole events that belong behind it
   };
 
-  void WriteRecord(const TimelineRecord& record);
-  void WriteSpan(const TimelineRecord& record, uint32_t row);
+  // Where a record of the batch at hand is drawn.
+  struct Placement {
+    uint32_t row = 0;
+    std::optional<uint32_t> lane = 0;  // nullopt: none is left
+  };
+
+  void PlaceRecord(const TimelineRecord& record, Placement& placement);
+  void WriteRecord(const TimelineRecord& record, const Placement& placement, uint64_t number);
+  void WriteSpan(const TimelineRecord& record, const Placement& placement, uint64_t number);
   void WriteInstant(const TimelineRecord& record, uint32_t row);
-  void WriteArrow(const TimelineRecord& record, uint32_t row);
+  // The arrows of framework files, under ids of our own. Readers connect a point to the span of
+  // its thread that they read last: so a point has its span's begin for its time, and stands right
+  // behind it, where the span is still to be written.
+  void WriteArrows();
+  struct ArrowPoint {
+    char phase = 's';
+    uint64_t id = 0;
+    uint64_t at_ns = 0;
+    uint64_t behind = 0;  // the number of the record that it stands behind
+  };
+  void WritePoint(const ArrowPoint& point, const ArrowSpan& span, std::string_view category);
   void WriteCounter(const TimelineRecord& record);
   void WriteHostCounter(const TimelineRecord& record);
   void WriteLosses();
@@ -73,7 +90,11 @@ class ChromeExporter : public Exporter {
   RowTable rows_;
   EventAttributes attributes_;
   std::optional<FrameworkLinks> executions_;  // none: no arrows
-  FlowLinks links_;
+  FrameworkArrows arrows_;
+  uint64_t batch_number_ = 1;  // of the batch's first record: numbers count all records
+  std::vector<Placement> placements_;
+  std::map<uint64_t, std::string> points_;  // of arrows, by the number of the record before them
+  std::vector<uint32_t> pid_of_tid_;
   const TimelineHeader* header_ = nullptr;
   uint64_t base_ns_ = 0;
   std::string clock_words_;
@@ -90,6 +111,7 @@ class ChromeExporter : public Exporter {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> tids_;  // by row, lane
   uint64_t next_async_ = 1;
   uint64_t squeezed_ = 0;
+  uint64_t arrows_backwards_ = 0;  // end before they start
   WaitingSpans<Lines> waiting_;
 };
 

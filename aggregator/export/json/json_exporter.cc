@@ -51,6 +51,9 @@ bool HasKey(std::span<const ShapeKey> keys, std::string_view name) {
 absl::Status JsonExporter::Begin(const TimelineHeader& header) {
   header_ = &header;
   waiting_.Begin(header);
+  for (const EarlierPreparation& earlier : header.earlier) {
+    models_.Note(earlier.stream, earlier.exec_id, earlier.model_name);
+  }
   stream_fields_.resize(header.streams.size());
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
   clocks_json_ = clocks.Json();

@@ -10,6 +10,7 @@
 #include "aggregator/derive/executions.h"
 #include "aggregator/derive/memory_use.h"
 #include "aggregator/derive/steps.h"
+#include "aggregator/export/exporter.h"
 #include "aggregator/export/parquet/table_writer.h"
 
 namespace neurontrace {
@@ -21,6 +22,11 @@ class DerivedTables {
   DerivedTables(std::span<const TimelineStream> streams, OutputFiles& files,
                 uint64_t file_bytes_max, uint64_t& bytes_written);
 
+  // A preparation from before the first batch.
+  void NotePreparation(const EarlierPreparation& earlier) {
+    execution_finder_.NotePreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
+                                      earlier.model_name);
+  }
   absl::Status Take(const TimelineBatch& batch);
   // Writes what is left, and closes the tables.
   absl::Status Finish();

@@ -41,6 +41,9 @@ bool IsPoint(const TimelineRecord& record) { return record.kind != RecordKind::k
 
 EventRowMaker::EventRowMaker(const TimelineHeader& header)
     : header_(header), bounds_(header.streams) {
+  for (const EarlierPreparation& earlier : header.earlier) {
+    models_.Note(earlier.stream, earlier.exec_id, earlier.model_name);
+  }
   for (const TimelineStream& stream : header.streams) {
     is_known_.push_back(header.clocks != nullptr && !header.raw_clocks &&
                         header.clocks->Find(stream.description.identity.worker) != nullptr);
@@ -71,7 +74,7 @@ void EventRowMaker::Fill(const TimelineRecord& record, EventRow& row) {
 
 void EventRowMaker::FillFramework(const TimelineRecord& record, EventRow& row) {
   row.source = ToString(RowSource::kFramework);
-  row.category = record.start().event_type;
+  row.category = FrameworkCategory(record.start().event_type);
   row.name = record.start().event_type;
   const ShapeKey* key = nullptr;
   const uint64_t* value = FindAttribute(record, KeyScope::kTop, "name", &key);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "aggregator/timeline/chunk_source.h"
 #include "aggregator/timeline/framework_names.h"
 #include "base/status.h"
@@ -87,44 +89,41 @@ absl::Status FlowEdges::TakeRow(const TimelineRecord& record, EventRow& row,
   }
   const bool is_framework =
       header_.streams[record.stream].description.identity.kind == StreamKind::kFramework;
-  if (is_framework && record.kind == RecordKind::kSpan) {
-    Open({record.stream, FrameworkProcessId(record), FrameworkThreadId(record)}, place);
-  }
-  return absl::OkStatus();
+  if (!is_framework || record.kind != RecordKind::kSpan) return absl::OkStatus();
+  arrows_.AddSpan(
+      FrameworkRow(record),
+      {.number = static_cast<uint64_t>(row.id), .start_ns = row.start_ns, .end_ns = row.end_ns});
+  return TakeArrows(take);
 }
 
-void FlowEdges::Open(const FrameworkRow& row, const Place& place) {
-  if (open_.size() >= kRowsMax && !open_.contains(row)) return;
-  std::vector<Place>& stack = open_[row];
-  // What ends where this one begins is open for an arrow at that very time no more.
-  while (!stack.empty() && stack.back().end_ns <= place.start_ns) stack.pop_back();
-  if (stack.size() == kDepthMax) stack.erase(stack.begin());
-  stack.push_back(place);
+uint64_t FlowEdges::FrameworkRow(const TimelineRecord& record) {
+  return HashEventType(fmt::format("{}\n{}\n{}", record.stream, FrameworkProcessId(record),
+                                   FrameworkThreadId(record)));
 }
 
-absl::Status FlowEdges::TakePoint(const TimelineRecord& record, const FlowEdgeTaker& take) {
-  const ShapeKey* about = nullptr;
-  const uint64_t* id = FindAttribute(record, KeyScope::kTop, "flow_id", &about);
-  if (id == nullptr) return absl::OkStatus();
-  const auto row =
-      open_.find({record.stream, FrameworkProcessId(record), FrameworkThreadId(record)});
-  if (row == open_.end()) return absl::OkStatus();
-  const std::string text = AttributeText(*about, *id, record.names->strings);
-  const Key key(record.stream, HashEventType(text), HashEventType(record.start().event_type));
-  for (auto at = row->second.rbegin(); at != row->second.rend(); ++at) {
-    if (at->end_ns < record.start_ns) continue;
-    if (record.kind != RecordKind::kFlowStart) {
-      const Place* from = arrows_.Find(key);
-      if (from != nullptr) RETURN_IF_ERROR(take(Edge(*from, *at, "framework")));
-    }
-    if (record.kind != RecordKind::kFlowEnd) arrows_.Put(key, *at);
-    break;
+void FlowEdges::TakePoint(const TimelineRecord& record) {
+  arrows_.AddPoint(FrameworkRow(record), record);
+}
+
+absl::Status FlowEdges::EndBatch(const FlowEdgeTaker& take) {
+  arrows_.EndBatch();
+  return TakeArrows(take);
+}
+
+absl::Status FlowEdges::TakeArrows(const FlowEdgeTaker& take) {
+  const auto place_of = [](const ArrowSpan& span) {
+    return Place{static_cast<int64_t>(span.number), span.start_ns, span.end_ns};
+  };
+  for (const ArrowFinding& found : std::exchange(arrows_.findings(), {})) {
+    if (found.kind != ArrowFinding::Kind::kArrow) continue;
+    RETURN_IF_ERROR(take(Edge(place_of(found.from), place_of(found.to), "framework")));
   }
   return absl::OkStatus();
 }
 
 std::vector<std::string> FlowEdges::Warnings() const {
   std::vector<std::string> warnings = links_.counts().Warnings();
+  for (std::string& warning : arrows_.Warnings()) warnings.push_back(std::move(warning));
   if (forgotten_ > 0) {
     warnings.push_back(fmt::format(
         "{} arrows are not in Flow: their beginnings were more at one time than are kept",

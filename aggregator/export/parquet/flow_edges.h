@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -13,6 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "aggregator/derive/framework_arrows.h"
 #include "aggregator/derive/framework_links.h"
 #include "aggregator/export/parquet/event_row.h"
 
@@ -27,21 +27,21 @@ struct FlowEdge {
 };
 using FlowEdgeTaker = std::function<absl::Status(const FlowEdge& edge)>;
 
-// Finds which row led to which: what FrameworkLinks joins, as edges between rows; and arrows of
-// frameworks, from the innermost span that one begins in to the one that it ends in. What was
-// remembered longest gives way beyond the limits: its edges are not found. One thread at a time.
+// Finds which row led to which: what FrameworkLinks and FrameworkArrows join, as edges between
+// rows. Beyond the limit the edges of what was remembered longest are not found, and counted. One
+// thread at a time.
 class FlowEdges {
  public:
   static constexpr size_t kRememberedMax = 32'768;  // of each kind, the latest
-  static constexpr size_t kRowsMax = 16'384;        // of frameworks, with the spans open in them
-  static constexpr size_t kDepthMax = 256;          // of these in each
 
   explicit FlowEdges(const TimelineHeader& header);
 
   // A row that was made of a record; its flow_ids are added to it.
   absl::Status TakeRow(const TimelineRecord& record, EventRow& row, const FlowEdgeTaker& take);
   // The start, step or end of an arrow.
-  absl::Status TakePoint(const TimelineRecord& record, const FlowEdgeTaker& take);
+  void TakePoint(const TimelineRecord& record);
+  // To be called at the end of each batch.
+  absl::Status EndBatch(const FlowEdgeTaker& take);
 
   // What people should know, in words, at the end.
   std::vector<std::string> Warnings() const;
@@ -63,12 +63,11 @@ class FlowEdges {
     absl::flat_hash_map<Key, Place> places_;
     std::deque<Key> in_order_;
   };
-  using FrameworkRow = std::tuple<uint32_t, std::string, std::string>;  // stream, process, thread
-
+  static uint64_t FrameworkRow(const TimelineRecord& record);  // a hash
   static FlowEdge Edge(const Place& from, const Place& to, std::string_view type);
   Remembered& RememberedOf(LinkKind kind);
   absl::Status TakeLink(const LinkPoint& point, const Place& place, const FlowEdgeTaker& take);
-  void Open(const FrameworkRow& row, const Place& place);
+  absl::Status TakeArrows(const FlowEdgeTaker& take);
 
   const TimelineHeader& header_;
   FrameworkLinks links_;
@@ -76,8 +75,7 @@ class FlowEdges {
   Remembered sequences_;
   Remembered executions_;
   uint64_t forgotten_ = 0;  // edges from a row that had given way
-  Remembered arrows_;
-  std::map<FrameworkRow, std::vector<Place>> open_;
+  FrameworkArrows arrows_;
 };
 
 }  // namespace neurontrace

@@ -33,11 +33,13 @@ absl::Status ParquetExporter::Begin(const TimelineHeader& header) {
   if (options_.has_flows) edges_.emplace(header);
   take_edge_ = [this](const FlowEdge& edge) { return WriteEdge(edge); };
   derived_.emplace(header.streams, files_, options_.file_bytes_max, bytes_written_);
+  for (const EarlierPreparation& earlier : header.earlier) derived_->NotePreparation(earlier);
   return absl::OkStatus();
 }
 
 absl::Status ParquetExporter::Write(const TimelineBatch& batch) {
   for (const TimelineRecord* record : batch.records) RETURN_IF_ERROR(WriteRecord(*record));
+  if (edges_) RETURN_IF_ERROR(edges_->EndBatch(take_edge_));
   while (auto late = waiting_.TakeLate(batch.begin_ns)) RETURN_IF_ERROR(WriteRow(*late));
   return derived_->Take(batch);
 }
@@ -50,7 +52,8 @@ absl::Status ParquetExporter::WriteRecord(const TimelineRecord& record) {
     return WriteRow(*row);
   }
   if (IsArrow(record.kind)) {
-    return edges_ ? edges_->TakePoint(record, take_edge_) : absl::OkStatus();
+    if (edges_) edges_->TakePoint(record);
+    return absl::OkStatus();
   }
   // Counters of frameworks have no place among the vendor's events.
   if (record.kind == RecordKind::kCounter) return absl::OkStatus();

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string>
 
+#include "aggregator/export/pftrace/row_names.h"
 #include "aggregator/timeline/framework_names.h"
 #include "base/clean_text.h"
 #include "trace/host_samples.h"
@@ -19,12 +20,8 @@ using perfetto::EventType;
 }  // namespace
 
 // Each number among the arguments of a counter event is a series.
-void CounterEvents::Write(const TimelineRecord& record, uint32_t row) {
-  const ShapeKey* about = nullptr;
-  const uint64_t* name_value = FindAttribute(record, KeyScope::kTop, "name", &about);
-  const std::string name = name_value == nullptr
-                               ? std::string(record.start().event_type)
-                               : AttributeText(*about, *name_value, record.names->strings);
+void CounterEvents::Write(const TimelineRecord& record) {
+  const std::string name = CounterName(record);
   const auto& keys = record.start().keys;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (keys[i].scope != KeyScope::kData) continue;
@@ -39,7 +36,7 @@ void CounterEvents::Write(const TimelineRecord& record, uint32_t row) {
     } else if (!is_exact) {
       continue;
     }
-    const uint32_t track = tracks_.CounterUuid(row, fmt::format("{} {}", name, keys[i].name));
+    const uint32_t track = tracks_.CounterUuid(record, fmt::format("{} {}", name, keys[i].name));
     fields_.Start(EventType::kCounter, track);
     if (is_exact) {
       fields_.CounterValue(static_cast<int64_t>(value));

@@ -16,8 +16,8 @@ class CounterEvents {
  public:
   CounterEvents(TrackTable& tracks, PacketWriter& out) : tracks_(tracks), out_(out) {}
 
-  // A counter event of a framework's row.
-  void Write(const TimelineRecord& record, uint32_t row);
+  // A counter event of a framework's file.
+  void Write(const TimelineRecord& record);
   // A sample of a host's processors or memory.
   void WriteHostSample(const StreamIdentity& stream, const TimelineRecord& record);
 

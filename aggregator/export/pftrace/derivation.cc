@@ -6,9 +6,7 @@
 namespace neurontrace {
 namespace {
 
-// Arrow ids of each kind stand apart: those of framework files count from 1 (FlowLinks), these from
-// here.
-constexpr uint64_t kCollectiveFlows = uint64_t{1} << 48;
+// Ids of derived arrows count from here, those of framework files from 1 (FrameworkArrows).
 constexpr uint64_t kLinkFlows = uint64_t{1} << 49;
 
 // Bounds of what DerivedTracks writes: a slice with its lane and the texts that it interns,
@@ -23,6 +21,7 @@ constexpr uint64_t kSampleBytes = 48;
 
 void DerivedBatch::Clear() {
   flows.clear();
+  correlations.clear();
   steps.clear();
   collectives.clear();
   memory.clear();
@@ -31,12 +30,15 @@ void DerivedBatch::Clear() {
 }
 
 Derivation::Derivation(const TimelineHeader& header, bool has_flows)
-    : has_flows_(has_flows),
-      execution_finder_(header.streams, fields_),
+    : execution_finder_(header.streams, fields_),
       step_finder_(header.streams, fields_),
       collective_finder_(header.streams, fields_),
       hbm_use_(header.streams, fields_),
       bandwidth_(fields_) {
+  for (const EarlierPreparation& earlier : header.earlier) {
+    execution_finder_.NotePreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
+                                      earlier.model_name);
+  }
   if (has_flows) links_.emplace(header.streams, header.framework_names);
 }
 
@@ -48,7 +50,7 @@ void Derivation::Take(const TimelineBatch& batch, DerivedBatch& out) {
         out.flows.push_back({i, kLinkFlows + point.id});
       }
     }
-    if (const uint64_t flow = TakeRecord(record)) out.flows.push_back({i, flow});
+    if (const uint64_t number = TakeRecord(record)) out.correlations.push_back({i, number});
   }
   for (TimelineBatch* some : {&transfers_, &allocations_, &executing_}) {
     some->begin_ns = batch.begin_ns;
@@ -88,10 +90,8 @@ std::vector<std::string> Derivation::LinkWarnings() const {
 uint64_t Derivation::TakeWanted(TimelineRecord& record, const ShapeFields& fields) {
   switch (fields.type) {
     case DerivedType::kCollective:
-    case DerivedType::kHostBarrier: {
-      const auto number = collective_finder_.Join(record, fields);
-      return number && has_flows_ ? kCollectiveFlows + *number : 0;
-    }
+    case DerivedType::kHostBarrier:
+      return collective_finder_.Join(record, fields).value_or(0);
     case DerivedType::kCopyIn:
     case DerivedType::kCopyOut:
       transfers_.records.push_back(&record);

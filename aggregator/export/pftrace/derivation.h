@@ -24,7 +24,8 @@ struct DerivedBatch {
     uint64_t record = 0;  // its place in the batch
     uint64_t id = 0;
   };
-  std::vector<Flow> flows;  // by record
+  std::vector<Flow> flows;         // by record
+  std::vector<Flow> correlations;  // likewise: collectives that it is a part of, by number
   std::vector<Step> steps;
   std::vector<Collective> collectives;
   std::vector<HbmSample> memory;
@@ -54,8 +55,8 @@ class Derivation {
   uint64_t BytesToCome() const;
 
  private:
-  // The arrow of a collective that touches the record; 0: none. A record of which nothing can be
-  // derived costs one look-up.
+  // The number of the collective that the record is a part of; 0: none. A record of which nothing
+  // can be derived costs one look-up.
   uint64_t TakeRecord(TimelineRecord& record) {
     const ShapeFields& fields = fields_.Of(*record.shape);
     if (fields.type == DerivedType::kOther) [[likely]]
@@ -65,7 +66,6 @@ class Derivation {
   uint64_t TakeWanted(TimelineRecord& record, const ShapeFields& fields);
   void NoteMemories(DerivedBatch& out);
 
-  const bool has_flows_;
   ShapeFieldTable fields_;
   std::optional<FrameworkLinks> links_;  // none: no arrows
   ExecutionFinder execution_finder_;

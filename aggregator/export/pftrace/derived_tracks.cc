@@ -32,8 +32,8 @@ std::string DerivedTracks::CoreLabel(uint32_t stream) const {
   const StreamIdentity& identity = about.description.identity;
   if (identity.has_core()) {
     label += fmt::format("{}nc{}", label.empty() ? "" : "-", identity.nc_idx);
-  } else {
-    label += identity.name;
+  } else if (!identity.name.empty()) {
+    label += (label.empty() ? "" : "-") + identity.name;
   }
   return label.empty() ? "worker" : label;
 }
@@ -93,9 +93,13 @@ void DerivedTracks::WriteSteps(const std::vector<Step>& steps) {
     const uint32_t uuid = LaneFor(track, extent);
     if (uuid == 0) continue;
     event_.Start(perfetto::EventType::kBegin, uuid);
-    event_.Name(out_.side_interner().EventName(
-        step.source == StepSource::kFramework ? "framework step" : "step"));
+    event_.Name(out_.side_interner().EventName(fmt::format(
+        "{} {}", step.source == StepSource::kFramework ? "framework step" : "step", step.number)));
+    if (step.is_open) event_.Category(out_.side_interner().Category("open"));
     event_.Uint(Name("number"), step.number);
+    if (const auto gid = header_.streams[step.stream].rank.worker_gid) {
+      event_.Int(Name("worker_gid"), *gid);
+    }
     event_.Uint(Name("duration"), extent.end_ns - extent.start_ns);
     event_.Uint(Name("device_busy_ns"), step.device_busy_ns);
     if (step.exec_id) event_.Uint(Name("exec_id"), *step.exec_id);
@@ -122,8 +126,10 @@ void DerivedTracks::WriteCollectives(const std::vector<Collective>& collectives)
               : fmt::format("collectives of communicator {} (derived)", collective.communicator);
     }
     Extent extent{collective.start_ns(), 0};
+    bool is_open = false;
     for (const CollectiveMember& member : collective.members) {
       extent.end_ns = std::max(extent.end_ns, member.end_ns);
+      is_open = is_open || member.is_open;
     }
     const uint32_t uuid = LaneFor(track, extent);
     if (uuid == 0) continue;
@@ -132,6 +138,8 @@ void DerivedTracks::WriteCollectives(const std::vector<Collective>& collectives)
         collective.kind == CollectiveKind::kHostBarrier ? "host barrier"
         : collective.algorithm.empty()                  ? "collective"
                                        : fmt::format("collective {}", collective.algorithm)));
+    if (is_open) event_.Category(out_.side_interner().Category("open"));
+    event_.CorrelationId(collective.number);
     event_.Uint(Name("exec_id"), collective.exec_id);
     event_.Uint(Name("op_id"), collective.op_id);
     event_.Uint(Name("duration"), extent.end_ns - extent.start_ns);
@@ -141,8 +149,12 @@ void DerivedTracks::WriteCollectives(const std::vector<Collective>& collectives)
       event_.Uint(Name("arrival_skew_bound_ns"), *bound_ns);
     }
     event_.InternedString(Name("last_to_arrive"), Text(CoreLabel(collective.last().stream)));
+    if (const auto gid = header_.streams[collective.last().stream].rank.worker_gid) {
+      event_.Int(Name("worker_gid"), *gid);
+    }
     event_.Bool(Name("last_is_known"), collective.is_last_known());
     if (collective.absent_count > 0) event_.Uint(Name("absent_cores"), collective.absent_count);
+    if (is_open) event_.Bool(Name("open"), true);
     event_.Bool(Name("derived"), true);
     WriteSlice(uuid, extent);
   }

@@ -20,6 +20,24 @@ void TrackEventFields::Flow(uint64_t id) {
   end_ = wire_bytes::Fixed64(end_, id);
 }
 
+void TrackEventFields::IncomingFlow(uint64_t id) {
+  Ensure(kRoomPerField);
+  char* out = wire_bytes::Byte(end_, tag::kLegacyEvent) + 1;  // its length comes last
+  char* const begin = out;
+  out = wire_bytes::Byte(out, tag::kLegacyBindId);
+  out = wire_bytes::Varint(out, id);
+  out = wire_bytes::Byte(out, tag::kLegacyFlowDirection);
+  out = wire_bytes::Byte(out, perfetto::kLegacyFlowIn);
+  begin[-1] = static_cast<char>(out - begin);
+  end_ = out;
+}
+
+void TrackEventFields::CorrelationId(uint64_t id) {
+  Ensure(kRoomPerField);
+  end_ = wire_bytes::Varint(end_, tag::kCorrelationId);
+  end_ = wire_bytes::Varint(end_, id);
+}
+
 void TrackEventFields::CounterValue(double value) {
   Ensure(kRoomPerField);
   end_ = wire_bytes::Varint(end_, tag::kDoubleCounterValue);

@@ -35,6 +35,9 @@ class TrackEventFields {
     end_ = wire_bytes::Varint(end_, iid);
   }
   void Flow(uint64_t id);
+  // An arrow that ends here, and may end elsewhere too; at most one an event.
+  void IncomingFlow(uint64_t id);
+  void CorrelationId(uint64_t id);
   void CounterValue(double value);
   void CounterValue(int64_t value);
   // Fields that were serialized before.
@@ -43,9 +46,11 @@ class TrackEventFields {
     end_ = wire_bytes::Bytes(end_, fields);
   }
 
-  // Debug annotations.
+  // Debug annotations. Whole numbers have one type, whether or not they can be negative, but for
+  // those that need all 64 bits.
   void Uint(uint32_t name_iid, uint64_t value) {
-    Number(name_iid, perfetto::tag::kUintValue, value);
+    const bool fits = value <= static_cast<uint64_t>(INT64_MAX);
+    Number(name_iid, fits ? perfetto::tag::kIntValue : perfetto::tag::kUintValue, value);
   }
   void Int(uint32_t name_iid, int64_t value) {
     Number(name_iid, perfetto::tag::kIntValue, static_cast<uint64_t>(value));

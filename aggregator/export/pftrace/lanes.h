@@ -18,22 +18,15 @@ class Lanes {
   // Beyond, the caller shows the span without its length.
   static constexpr size_t kLanesMax = 1'024;
 
-  struct OpenSpan {
-    uint64_t end_ns = 0;
-    uint64_t number = 0;  // the caller's
-  };
-
   // The lane for [start, end), end after start; nullopt where there is none left.
-  std::optional<uint32_t> Place(uint64_t start_ns, uint64_t end_ns, uint64_t number);
-  // The span begun last of those that are open at this time, which is not before any seen before.
-  const OpenSpan* Innermost(uint64_t at_ns);
+  std::optional<uint32_t> Place(uint64_t start_ns, uint64_t end_ns);
 
  private:
-  static void Close(std::vector<OpenSpan>& lane, uint64_t until_ns) {
-    while (!lane.empty() && lane.back().end_ns <= until_ns) lane.pop_back();
+  static void Close(std::vector<uint64_t>& lane, uint64_t until_ns) {
+    while (!lane.empty() && lane.back() <= until_ns) lane.pop_back();
   }
 
-  std::vector<std::vector<OpenSpan>> lanes_;
+  std::vector<std::vector<uint64_t>> lanes_;  // the ends of their open spans
 };
 
 }  // namespace neurontrace

@@ -56,6 +56,7 @@ inline constexpr uint32_t kCounterUnit = 3;       // of CounterDescriptor
 inline constexpr uint32_t kCounterUnitNs = 1;
 inline constexpr uint32_t kCounterUnitBytes = 3;
 inline constexpr uint32_t kCounterUnitName = 6;  // of CounterDescriptor
+inline constexpr uint32_t kCounterAxis = 7;      // likewise: y_axis_share_key
 inline constexpr uint32_t kProcessPid = 1;
 inline constexpr uint32_t kProcessSortIndex = 3;
 inline constexpr uint32_t kProcessName = 6;
@@ -90,12 +91,17 @@ inline constexpr uint8_t kTrackEvent = 0x5a;
 // TrackEvent
 inline constexpr uint8_t kCategoryIid = 0x18;
 inline constexpr uint8_t kAnnotation = 0x22;
+inline constexpr uint8_t kLegacyEvent = 0x32;
 inline constexpr uint8_t kType = 0x48;
 inline constexpr uint8_t kNameIid = 0x50;
 inline constexpr uint8_t kTrackUuid = 0x58;
 inline constexpr uint32_t kCounterValue = 30 << 3;            // varint
 inline constexpr uint32_t kDoubleCounterValue = 44 << 3 | 1;  // fixed64
 inline constexpr uint32_t kFlowId = 47 << 3 | 1;              // fixed64
+inline constexpr uint32_t kCorrelationId = 52 << 3;           // varint
+// LegacyEvent, here what binds a slice to an arrow
+inline constexpr uint8_t kLegacyBindId = 0x40;
+inline constexpr uint8_t kLegacyFlowDirection = 0x68;
 // DebugAnnotation
 inline constexpr uint8_t kAnnotationNameIid = 0x08;
 inline constexpr uint8_t kBoolValue = 0x10;
@@ -105,6 +111,8 @@ inline constexpr uint8_t kDoubleValue = 0x29;
 inline constexpr uint8_t kStringValue = 0x32;
 inline constexpr uint32_t kStringValueIid = 17 << 3;
 }  // namespace tag
+
+inline constexpr uint8_t kLegacyFlowIn = 1;
 
 enum class EventType : uint8_t { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4 };
 

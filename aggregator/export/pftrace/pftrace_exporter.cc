@@ -15,6 +15,11 @@ using perfetto::EventType;
 
 // Records of many streams lie far apart: they are asked for before they are needed.
 constexpr size_t kPrefetchAhead = 6;
+
+// Flow ids of arrows that share none with others; FrameworkArrows counts from 1, and the ids of
+// derived arrows begin at 1 << 49.
+constexpr uint64_t kPairFlows = uint64_t{1} << 47;
+
 void Prefetch(const TimelineBatch& batch, size_t i) {
   if (2 * kPrefetchAhead + i < batch.records.size()) {
     __builtin_prefetch(batch.records[i + kPrefetchAhead]);
@@ -37,16 +42,18 @@ absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
   for (const TimelineStream& stream : header.streams) {
     stream_kinds_.push_back(stream.description.identity.kind);
   }
+  is_hardware_only_ = header.filter->event_types.selects_only_hardware();
   arguments_.Begin(header);
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
   losses_ = TraceLosses(header);
   uint64_t begin_ns = header.begin_ns;
   if (!losses_.empty()) begin_ns = std::min(begin_ns, losses_.front().at_ns);
+  head_ns_ = std::clamp(begin_ns, header.filter->window_start_ns,
+                        std::max(header.filter->window_start_ns, header.filter->window_end_ns - 1));
   out_.Begin(begin_ns);
   WriteTraceAttributes(clocks);
   tracks_.Begin(header);
   clocks_.Begin(header, clocks, tracks_);
-  if (header.certificate != nullptr) WriteCertificate(begin_ns);
   derivation_.emplace(header, !options_.no_flows);
   derived_.emplace(header, derivation_->bin_ns(), tracks_, out_);
   return out_.Flush();
@@ -85,8 +92,11 @@ absl::Status PftraceExporter::Write(const TimelineBatch& batch) {
   plans_.Sweep();
   stops_.StartBatch();
   begin_flows_.clear();
+  batch_begin_ns_ = batch.begin_ns;
+  arrows_.StartBatch();
   TakeDerived(batch);
   next_record_flow_ = 0;
+  next_correlation_ = 0;
   placements_.assign(batch.records.size(), Placement{});
   ends_.StartSlice(batch.end_ns);
   for (size_t i = 0; i < batch.records.size(); ++i) {
@@ -103,10 +113,7 @@ absl::Status PftraceExporter::Write(const TimelineBatch& batch) {
     ++batch_records_placed_;
   }
   ends_.Seal();
-  if (warnings_written_ < header_->warnings.size() && !batch.records.empty()) {
-    WriteUntil(batch.records.front()->start_ns);
-    WriteWarnings(header_->warnings, batch.records.front()->start_ns);
-  }
+  PlaceArrows();
   for (size_t i = 0; i < batch.records.size(); ++i) {
     Prefetch(batch, i + kPrefetchAhead);
     WriteUntil(batch.records[i]->start_ns);
@@ -128,7 +135,8 @@ uint32_t PftraceExporter::RowOf(const TimelineRecord& record, const ShapePlan& p
   if (plan.source == RowSource::kHardware && plan.core_key != ShapePlan::kNone) {
     core = record.values[plan.core_key];
   }
-  return tracks_.NeuronRow(record.stream, record.thread_id, plan.source, core);
+  const RowSource source = is_hardware_only_ ? RowSource::kHardware : plan.source;
+  return tracks_.NeuronRow(record.stream, record.thread_id, source, core);
 }
 
 void PftraceExporter::PlaceRecord(const TimelineRecord& record, Placement& placement) {
@@ -136,8 +144,8 @@ void PftraceExporter::PlaceRecord(const TimelineRecord& record, Placement& place
     stops_.Add(record);
     return;
   }
-  if (stream_kinds_[record.stream] == StreamKind::kHost) {
-    placement.row = kHostRow;
+  if (stream_kinds_[record.stream] == StreamKind::kHost || record.kind == RecordKind::kCounter) {
+    placement.row = kCounterRow;
     return;
   }
   placement.row = RowOf(record, plans_.Structure(*record.shape));
@@ -148,50 +156,102 @@ void PftraceExporter::PlaceRecord(const TimelineRecord& record, Placement& place
     case RecordKind::kFlowStart:
     case RecordKind::kFlowStep:
     case RecordKind::kFlowEnd:
-      PlaceFlow(record, placement);
+      if (!options_.no_flows) arrows_.AddPoint(placement.row, record);
+      placement.row = kNoRow;
       return;
     case RecordKind::kSpan:
       break;
     default:
       return;
   }
-  if (record.end_ns == record.start_ns) {
-    row.point_at_ns = record.start_ns;
-    row.point_number = number;
-    return;
+  if (record.end_ns > record.start_ns) {
+    std::optional<uint32_t> lane;
+    if (ends_.size() < kPendingEndsMax) {
+      lane = row.lanes.Place(record.start_ns, record.end_ns);
+    }
+    placement.is_span = lane.has_value();
+    placement.is_squeezed = !lane.has_value();
+    if (!lane) {
+      ++squeezed_;
+    } else if (*lane > 0) {
+      placement.track_uuid = tracks_.LaneUuid(placement.row, *lane);
+    }
   }
-  std::optional<uint32_t> lane;
-  if (ends_.size() < kPendingEndsMax) {
-    lane = row.lanes.Place(record.start_ns, record.end_ns, number);
-  }
-  placement.is_span = lane.has_value();
-  placement.is_squeezed = !lane.has_value();
-  if (!lane) {
-    ++squeezed_;
-  } else if (*lane > 0) {
-    placement.track_uuid = tracks_.LaneUuid(placement.row, *lane);
+  if (!options_.no_flows && row.source == RowSource::kFramework) {
+    arrows_.AddSpan(placement.row, {.number = number,
+                                    .start_ns = record.start_ns,
+                                    .end_ns = record.end_ns,
+                                    .place = placement.is_span ? 1u : 0u});
   }
 }
 
-// An arrow touches the slice that encloses its point on its row: at the begin of the slice, where
-// that is still to be written, else at its end.
-void PftraceExporter::PlaceFlow(const TimelineRecord& record, Placement& placement) {
-  TraceRow& row = tracks_.row(placement.row);
-  placement.row = kNoRow;
-  if (options_.no_flows) return;
-  const uint64_t id = flows_.Link(record);
-  uint64_t number = 0;
-  if (const Lanes::OpenSpan* span = row.lanes.Innermost(record.start_ns)) number = span->number;
-  const bool is_at_point = row.point_at_ns == record.start_ns && row.point_number > number;
-  if (is_at_point) number = row.point_number;
-  if (number >= batch_number_) {
-    begin_flows_[number].push_back(id);
-  } else if (number != 0 && !is_at_point && flows_at_ends_ < kFlowsAtEndsMax) {
-    end_flows_[number].push_back(id);
-    ++flows_at_ends_;
-  } else {
-    ++flows_without_slice_;
+PftraceExporter::TouchingFlows* PftraceExporter::FlowsOf(const ArrowSpan& span, bool at_end) {
+  if (!at_end) return &begin_flows_[span.number];
+  if (span.place == 0 || flows_at_ends_ >= kFlowsAtEndsMax) {
+    ++arrows_not_drawn_;
+    return nullptr;
   }
+  ++flows_at_ends_;
+  return &end_flows_[span.number];
+}
+
+void PftraceExporter::PlaceArrows() {
+  arrows_.EndBatch();
+  for (const ArrowFinding& finding : arrows_.findings()) {
+    switch (finding.kind) {
+      case ArrowFinding::Kind::kStart:
+        if (auto* flows = FlowsOf(finding.from, finding.from.is_past)) {
+          flows->ids.push_back(finding.id);
+        }
+        break;
+      case ArrowFinding::Kind::kWaiting:
+        if (auto* flows = FlowsOf(finding.to, finding.to.is_past)) {
+          flows->ids.push_back(finding.id);
+        }
+        break;
+      case ArrowFinding::Kind::kArrow:
+        PlaceArrow(finding);
+        break;
+    }
+  }
+  arrows_.findings().clear();
+}
+
+// Perfetto follows one id from slice to slice in the order of the file, so that an arrow's start
+// has to be written before its ends. Where it is not, the two slices get an id of their own, and
+// Perfetto draws from the one that began first.
+void PftraceExporter::PlaceArrow(const ArrowFinding& arrow) {
+  const ArrowSpan& from = arrow.from;
+  const ArrowSpan& to = arrow.to;
+  if (arrow.waiting_id != 0) {
+    if (auto* flows = FlowsOf(from, from.is_past)) flows->ids.push_back(arrow.waiting_id);
+    return;
+  }
+  // Ends are written before begins of the same time, of two ends that of the later span first.
+  const uint64_t from_ns = from.is_past ? from.end_ns : from.start_ns;
+  const bool is_after_begin = from_ns < to.start_ns ||
+                              (from_ns == to.start_ns && (from.is_past || from.number < to.number));
+  const bool is_after_end =
+      from_ns < to.end_ns || (from_ns == to.end_ns && from.is_past && to.number < from.number);
+  for (const bool at_end : {false, true}) {
+    if (at_end ? to.place == 0 || !is_after_end : to.is_past || !is_after_begin) continue;
+    FlowsByNumber& flows = at_end ? end_flows_ : begin_flows_;
+    const auto known = flows.find(to.number);
+    if (known != flows.end() && known->second.incoming != 0) continue;
+    if (auto* touching = FlowsOf(to, at_end)) touching->incoming = arrow.id;
+    return;
+  }
+  // Two slices that no id joins yet, or a third arrow that ends at this slice.
+  const uint64_t id = kPairFlows + arrows_drawn_as_pairs_++;
+  const bool is_from_written =
+      from.is_past ? from_ns < batch_begin_ns_ : from.number < batch_number_;
+  auto* out = is_from_written ? nullptr : FlowsOf(from, from.is_past);
+  if (out == nullptr) {
+    ++arrows_not_drawn_;
+    return;
+  }
+  out->ids.push_back(id);
+  if (auto* in = FlowsOf(to, to.is_past)) in->ids.push_back(id);
 }
 
 void PftraceExporter::WriteUntil(uint64_t until_ns) {
@@ -210,6 +270,10 @@ bool PftraceExporter::WriteOther(uint64_t until_ns) {
   const uint64_t loss_ns = next_loss_ < losses_.size() ? losses_[next_loss_].at_ns : UINT64_MAX;
   const uint64_t clock_ns = clocks_.next_ns();
   const uint64_t next_ns = std::min(loss_ns, clock_ns);
+  if (!is_head_written_ && head_ns_ <= until_ns && head_ns_ <= next_ns) {
+    WriteHead();
+    return true;
+  }
   if (next_ns > until_ns || next_ns >= end_ns_) return false;
   if (next_loss_ < losses_.size() && loss_ns <= clock_ns) {
     WriteLoss(losses_[next_loss_++]);
@@ -226,8 +290,10 @@ size_t PftraceExporter::AddFlows(FlowsByNumber& flows, uint64_t number) {
   if (flows.empty()) return 0;
   const auto found = flows.find(number);
   if (found == flows.end()) return 0;
-  const size_t count = found->second.size();
-  for (const uint64_t id : found->second) fields_.Flow(id);
+  const TouchingFlows& touching = found->second;
+  const size_t count = touching.ids.size() + (touching.incoming != 0 ? 1 : 0);
+  for (const uint64_t id : touching.ids) fields_.Flow(id);
+  if (touching.incoming != 0) fields_.IncomingFlow(touching.incoming);
   flows.erase(found);
   return count;
 }
@@ -263,10 +329,10 @@ void PftraceExporter::WriteRecord(const TimelineRecord& record, const Placement&
   if (record.kind == RecordKind::kStopAttributes && stops_.awaited() > 0) WriteLateStop(record);
   if (placement.row == kNoRow) return;  // said elsewhere
   out_.StartOverIfDue();
-  if (placement.row == kHostRow) {
+  if (stream_kinds_[record.stream] == StreamKind::kHost) {
     counters_.WriteHostSample(header_->streams[record.stream].description.identity, record);
   } else if (record.kind == RecordKind::kCounter) {
-    counters_.Write(record, placement.row);
+    counters_.Write(record);
   } else {
     WriteSlice(record, placement, number);
   }
@@ -282,6 +348,12 @@ void PftraceExporter::WriteSlice(const TimelineRecord& record, const Placement& 
   while (next_record_flow_ < flows.size() && flows[next_record_flow_].record <= place) {
     const DerivedBatch::Flow& touching = flows[next_record_flow_++];
     if (touching.record == place) fields_.Flow(touching.id);
+  }
+  const std::vector<DerivedBatch::Flow>& correlations = derived_batch_.correlations;
+  while (next_correlation_ < correlations.size() &&
+         correlations[next_correlation_].record <= place) {
+    const DerivedBatch::Flow& part = correlations[next_correlation_++];
+    if (part.record == place) fields_.CorrelationId(part.id);
   }
   arguments_.Write(record, tracks_.row(placement.row), plans_, placement.is_squeezed, fields_);
   out_.Event(record.start_ns, fields_.bytes());
@@ -322,15 +394,12 @@ absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) 
   }
   WriteWarnings(summary.warnings, out_.now_ns());
   // Real files have such arrows by the hundred: no flaw of the trace.
-  if (flows_.orphan_ends() > 0) {
-    summary.warnings.push_back(fmt::format("{} of {} arrow ends in framework traces have no start",
-                                           flows_.orphan_ends(), flows_.points()));
-  }
-  if (flows_without_slice_ > 0) {
-    summary.warnings.push_back(
-        fmt::format("{} of {} arrow ends in framework traces lie where their row has no slice, or "
-                    "one with a million of them, and are not drawn",
-                    flows_without_slice_, flows_.points()));
+  for (std::string& warning : arrows_.Warnings()) summary.warnings.push_back(std::move(warning));
+  if (arrows_not_drawn_ > 0) {
+    summary.warnings.push_back(fmt::format(
+        "{} arrow ends of framework traces are not drawn: more than two arrows end at their slice, "
+        "it is shown without its length, or {} wait for the ends of slices",
+        arrows_not_drawn_, kFlowsAtEndsMax));
   }
   return out_.Flush();
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "aggregator/derive/framework_links.h"
+#include "aggregator/derive/framework_arrows.h"
 #include "aggregator/export/clock_report.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/grouping.h"
@@ -18,7 +18,6 @@
 #include "aggregator/export/pftrace/counter_events.h"
 #include "aggregator/export/pftrace/derivation.h"
 #include "aggregator/export/pftrace/derived_tracks.h"
-#include "aggregator/export/pftrace/flow_links.h"
 #include "aggregator/export/pftrace/interner.h"
 #include "aggregator/export/pftrace/late_stops.h"
 #include "aggregator/export/pftrace/loss_instants.h"
@@ -79,18 +78,32 @@ class PftraceExporter : public Exporter {
     bool is_span = false;      // has a length
     bool is_squeezed = false;  // had one, but no lane was left
   };
-  using FlowsByNumber = absl::flat_hash_map<uint64_t, std::vector<uint64_t>>;
+  // Arrows that touch an event. Perfetto reads one `incoming` an event, and lets several arrows of
+  // one id end at different slices; the rest are ids that two slices have, in either order.
+  struct TouchingFlows {
+    uint64_t incoming = 0;  // 0: none
+    std::vector<uint64_t> ids;
+  };
+  using FlowsByNumber = absl::flat_hash_map<uint64_t, TouchingFlows>;
   static constexpr uint32_t kNoRow = 0xffffffffu;
-  static constexpr uint32_t kHostRow = 0xfffffffeu;  // a host's sample: a counter, and no row
+  static constexpr uint32_t kCounterRow = 0xfffffffeu;  // a counter, and no row
 
   void WriteWarnings(const std::vector<std::string>& warnings, uint64_t at_ns);
   void WriteTraceAttributes(const ClockReport& clocks);
   void WriteCertificate(uint64_t at_ns);
+  // The certificate, and the warnings known so far: inside the window, where there is one.
+  void WriteHead();
+  uint64_t HeadBytes() const;
 
   void TakeDerived(const TimelineBatch& batch);
   void PlaceRecord(const TimelineRecord& record, Placement& placement);
   uint32_t RowOf(const TimelineRecord& record, const ShapePlan& plan);
-  void PlaceFlow(const TimelineRecord& record, Placement& placement);
+  // Decides where the arrows that the batch completes are written.
+  void PlaceArrows();
+  void PlaceArrow(const ArrowFinding& arrow);
+  // The flows of a span's begin where that is still to be written, else of its end; nullptr where
+  // no room is left.
+  TouchingFlows* FlowsOf(const ArrowSpan& span, bool at_end);
 
   void WriteUntil(uint64_t until_ns);  // ends, losses and what clocks did that are due
   bool WriteOther(uint64_t until_ns);  // the next but an end; false: none is due
@@ -108,25 +121,27 @@ class PftraceExporter : public Exporter {
   void WriteLoss(const LossInstant& loss);
   void WriteRecord(const TimelineRecord& record, const Placement& placement, uint64_t number);
   void WriteSlice(const TimelineRecord& record, const Placement& placement, uint64_t number);
-  // How many.
+  // Returns how many flows the event touches.
   size_t AddFlows(FlowsByNumber& flows, uint64_t number);
 
   const Options options_;
   const TimelineHeader* header_ = nullptr;
   std::vector<StreamKind> stream_kinds_;  // of the header: all of its streams are far apart
+  bool is_hardware_only_ = false;         // no rows of the runtime
   Interner interner_;
   PacketWriter out_;
   TrackTable tracks_;
   EventPlans plans_;
   SliceArguments arguments_;
   CounterEvents counters_;
-  FlowLinks flows_;
+  FrameworkArrows arrows_;
   TrackEventFields fields_;
   ClockTracks clocks_;
   std::optional<Derivation> derivation_;  // of the thread that prepares, where one does
   std::optional<DerivedTracks> derived_;
   DerivedBatch derived_batch_;  // of the batch at hand
   size_t next_record_flow_ = 0;
+  size_t next_correlation_ = 0;
 
   std::mutex prepared_mutex_;
   std::deque<DerivedBatch> prepared_;  // guarded by prepared_mutex_: of batches to come, in order
@@ -136,6 +151,8 @@ class PftraceExporter : public Exporter {
   size_t next_loss_ = 0;
   uint64_t end_ns_ = UINT64_MAX;  // see FinishAt
   size_t warnings_written_ = 0;
+  uint64_t head_ns_ = 0;
+  bool is_head_written_ = false;
 
   uint64_t batch_number_ = 1;  // of the batch's first record: numbers count all records
   size_t batch_records_placed_ = 0;
@@ -147,7 +164,9 @@ class PftraceExporter : public Exporter {
   FlowsByNumber end_flows_;
   uint64_t squeezed_ = 0;
   uint64_t stops_missed_ = 0;  // spans that were ended without the attributes of their stop
-  uint64_t flows_without_slice_ = 0;
+  uint64_t arrows_not_drawn_ = 0;
+  uint64_t arrows_drawn_as_pairs_ = 0;
+  uint64_t batch_begin_ns_ = 0;
   uint64_t flows_at_ends_ = 0;  // ids in end_flows_
 };
 

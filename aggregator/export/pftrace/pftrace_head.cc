@@ -74,8 +74,14 @@ void PftraceExporter::WriteCertificate(uint64_t at_ns) {
   out_.Event(at_ns, fields_.bytes());
 }
 
-// Warnings are about the whole trace: those known at once stand where its first record does, later
-// ones at its end.
+void PftraceExporter::WriteHead() {
+  is_head_written_ = true;
+  out_.StartOverIfDue();
+  if (header_->certificate != nullptr) WriteCertificate(head_ns_);
+  WriteWarnings(header_->warnings, head_ns_);
+}
+
+// Warnings are about the whole trace: those known at once stand at its head, later ones at its end.
 void PftraceExporter::WriteWarnings(const std::vector<std::string>& warnings, uint64_t at_ns) {
   for (size_t i = warnings_written_; i < warnings.size(); ++i) {
     out_.StartOverIfDue();

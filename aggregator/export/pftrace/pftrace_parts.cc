@@ -8,6 +8,7 @@
 
 #include "aggregator/export/gzip_file.h"
 #include "aggregator/export/pftrace/display_order.h"
+#include "aggregator/export/pftrace/loss_instants.h"
 #include "base/json_string.h"
 #include "base/status.h"
 
@@ -52,15 +53,18 @@ absl::Status PftraceParts::Begin(const TimelineHeader& header) {
   header_ = &header;
   if (options_.is_by_worker) ChooseRanges();
   if (ranges_.empty()) ranges_.push_back(std::make_unique<Range>());
-  for (const std::unique_ptr<Range>& range : ranges_) {
-    RETURN_IF_ERROR(Open(*range, header.begin_ns));
-    if (RoomIn(*range->part) >= options_.part_bytes / kEmptyShare) continue;
-    return InvalidArgument(
-        "export: parts of {} bytes have no room for events: names, clocks and the certificate, "
-        "which stand in each, take {}; make parts larger, or export fewer workers",
-        options_.part_bytes, range->part->exporter->bytes_written());
-  }
-  return absl::OkStatus();
+  if (options_.is_by_worker) return absl::OkStatus();
+  return OpenFirst(*ranges_.front());
+}
+
+absl::Status PftraceParts::OpenFirst(Range& range) {
+  RETURN_IF_ERROR(Open(range, header_->begin_ns));
+  if (RoomIn(*range.part) >= options_.part_bytes / kEmptyShare) return absl::OkStatus();
+  return InvalidArgument(
+      "export: parts of {} bytes have no room for events: names, clocks and the certificate, "
+      "which stand in each, take {}; make parts larger, or export fewer workers",
+      options_.part_bytes,
+      range.part->exporter->bytes_written() + range.part->exporter->BytesToFinish());
 }
 
 absl::Status PftraceParts::Open(Range& range, uint64_t begin_ns) {
@@ -70,6 +74,12 @@ absl::Status PftraceParts::Open(Range& range, uint64_t begin_ns) {
   if (options_.is_by_worker) {
     part->header.streams = range.streams;
     part->header.framework_names = range.framework_names;
+    part->header.earlier.clear();
+    for (EarlierPreparation earlier : header_->earlier) {
+      if (ranges_[range_of_[earlier.stream]].get() != &range) continue;
+      earlier.stream = stream_in_range_[earlier.stream];
+      part->header.earlier.push_back(std::move(earlier));
+    }
   }
   if (range.workers == nullptr) {
     range.workers = std::make_shared<const std::string>(WorkersOf(part->header));
@@ -93,6 +103,12 @@ absl::Status PftraceParts::Open(Range& range, uint64_t begin_ns) {
   range.part = std::move(part);
   range.written_until_ns = begin_ns;
   return absl::OkStatus();
+}
+
+bool PftraceParts::HasLosses(const Range& range) const {
+  TimelineHeader header = *header_;
+  header.streams = range.streams;
+  return !TraceLosses(header).empty();
 }
 
 void PftraceParts::ChooseRanges() {
@@ -139,6 +155,8 @@ absl::Status PftraceParts::Write(const TimelineBatch& batch) {
     range.batch.records.push_back(record);
   }
   for (const std::unique_ptr<Range>& range : ranges_) {
+    if (range->part == nullptr && range->batch.records.empty()) continue;
+    if (range->part == nullptr) RETURN_IF_ERROR(OpenFirst(*range));
     RETURN_IF_ERROR(WriteTo(*range, range->batch));
   }
   return absl::OkStatus();
@@ -270,6 +288,10 @@ absl::Status PftraceParts::CloseLast(Range& range, ExportSummary& summary) {
 
 absl::Status PftraceParts::Finish(ExportSummary& summary) {
   for (const std::unique_ptr<Range>& range : ranges_) {
+    // A range without events has a part only for its losses, or where no range has one.
+    const bool is_needed = range == ranges_.back() && opened_ == 0;
+    if (range->part == nullptr && !is_needed && !HasLosses(*range)) continue;
+    if (range->part == nullptr) RETURN_IF_ERROR(OpenFirst(*range));
     RETURN_IF_ERROR(CloseLast(*range, summary));
   }
   ranges_.clear();

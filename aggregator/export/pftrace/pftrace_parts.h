@@ -33,8 +33,8 @@ class PftraceParts : public Exporter {
     bool is_by_worker = false;
     bool is_gzip = false;
   };
-  // INVALID_ARGUMENT for parts that are too small; so does Begin where what stands in every part
-  // leaves no room for events.
+  // INVALID_ARGUMENT for parts that are too small; so does the opening of a part where what stands
+  // in every part leaves no room for events.
   static absl::StatusOr<std::unique_ptr<Exporter>> Make(Options options, OutputFiles& files);
 
   PftraceParts(Options options, OutputFiles& files) : options_(std::move(options)), files_(files) {}
@@ -61,9 +61,9 @@ class PftraceParts : public Exporter {
     std::vector<TimelineStream> streams;  // by worker: those of the range, and their names
     std::vector<FrameworkNames> framework_names;
     std::shared_ptr<const std::string> workers;  // for the index: a list of their names
-    std::unique_ptr<Part> part;                  // the one that is open
-    uint64_t written_until_ns = 0;               // what comes begins there or later
-    TimelineBatch batch;                         // by worker: its records of the batch at hand
+    std::unique_ptr<Part> part;     // the one that is open; by worker none before the first event
+    uint64_t written_until_ns = 0;  // what comes begins there or later
+    TimelineBatch batch;            // by worker: its records of the batch at hand
   };
   // What the index says of a part that is closed.
   struct Entry {
@@ -76,7 +76,10 @@ class PftraceParts : public Exporter {
   };
 
   void ChooseRanges();
+  // The range's first part; fails where what stands in every part leaves no room for events.
+  absl::Status OpenFirst(Range& range);
   absl::Status Open(Range& range, uint64_t begin_ns);
+  bool HasLosses(const Range& range) const;
   absl::Status WriteTo(Range& range, const TimelineBatch& batch);
   // Writes the records [first, until) of the batch.
   absl::Status WriteSome(Range& range, const TimelineBatch& batch, size_t first, size_t until);

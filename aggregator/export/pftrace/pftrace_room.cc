@@ -49,9 +49,14 @@ uint64_t BytesOf(const TimelineRecord& record) {
 uint64_t PftraceExporter::BytesToFinish() const {
   uint64_t bytes = kLastWarningsBytes + ends_.size() * kEndBytes + flows_at_ends_ * kFlowBytes +
                    (derivation_ ? derivation_->BytesToCome() : 0);
-  for (size_t i = warnings_written_; i < header_->warnings.size(); ++i) {
-    bytes += kEventBytes + header_->warnings[i].size();
-  }
+  return bytes + HeadBytes();
+}
+
+uint64_t PftraceExporter::HeadBytes() const {
+  if (is_head_written_) return 0;
+  uint64_t bytes = 0;
+  if (header_->certificate != nullptr) bytes += kEventBytes + header_->certificate_json.size();
+  for (const std::string& warning : header_->warnings) bytes += kEventBytes + warning.size();
   return bytes;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "aggregator/timeline/framework_names.h"
 #include "base/clean_text.h"
 
 namespace neurontrace {
@@ -19,6 +20,10 @@ std::string ThreadName(const std::string& thread_id) {
   if (thread_id.empty()) return "events";
   const bool is_number = thread_id.find_first_not_of("-0123456789") == std::string::npos;
   return is_number ? "tid" + thread_id : thread_id;
+}
+
+std::string CoreRowName(uint64_t core) {
+  return core == UINT64_MAX ? "cores-further" : fmt::format("core{}", core);
 }
 
 std::string Trimmed(const std::string& name) {
@@ -41,6 +46,16 @@ std::string RanksText(std::vector<int64_t> worker_gids) {
     i = last + 1;
   }
   return text;
+}
+
+std::string CounterName(const TimelineRecord& record) {
+  const ShapeKey* about = nullptr;
+  const uint64_t* value = FindAttribute(record, KeyScope::kTop, "name", &about);
+  std::string name = value == nullptr ? std::string(record.start().event_type)
+                                      : AttributeText(*about, *value, record.names->strings);
+  value = FindAttribute(record, KeyScope::kTop, "id", &about);
+  if (value == nullptr) return name;
+  return name + "[" + AttributeText(*about, *value, record.names->strings) + "]";
 }
 
 std::string WorkerKey(const WorkerIdentity& worker) {

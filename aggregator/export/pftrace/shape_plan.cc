@@ -7,30 +7,21 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/export/row_source.h"
+
 namespace neurontrace {
 namespace {
 
 // What every event has as an argument besides its own attributes.
-constexpr std::array<std::string_view, 20> kOwnArguments = {"clock",
-                                                            "device_profile",
-                                                            "duration",
-                                                            "eps_ns",
-                                                            "eps_unknown",
-                                                            "id",
-                                                            "instance_id",
-                                                            "lnc_idx",
-                                                            "name",
-                                                            "nc_idx",
-                                                            "nrta_seq_id",
-                                                            "open",
-                                                            "process_id",
-                                                            "squeezed",
-                                                            "start_lost",
-                                                            "thread_id",
-                                                            "timestamp",
-                                                            "timestamp_unit",
-                                                            "trace_event_source",
-                                                            "ts_raw_ns"};
+constexpr std::array<std::string_view, 23> kOwnArguments = {
+    "clock",       "device_profile", "duration",
+    "eps_ns",      "eps_unknown",    "id",
+    "instance_id", "lnc_idx",        "name",
+    "nc_idx",      "nrta_seq_id",    "open",
+    "process_id",  "process_text",   "squeezed",
+    "start_lost",  "thread_id",      "thread_text",
+    "timestamp",   "timestamp_unit", "trace_event_source",
+    "ts_raw_ns",   kOwnTimeKey};
 // Attributes of framework events that have become something else: a row, a name, a length, an
 // arrow.
 constexpr std::array<std::string_view, 8> kFrameworkStructure = {"name",    "pid", "tid", "dur_ns",
@@ -136,8 +127,8 @@ ShapePlan& EventPlans::Interned(const SharedShape& shape, Interner& interner) {
   plan.name_iid = interner.EventName(about.event_type);
   plan.name_value_iid = interner.StringValue(about.event_type);
   const bool is_framework = plan.name_key != ShapePlan::kNone;
-  plan.category_iid =
-      is_framework && !about.event_type.empty() ? interner.Category(about.event_type) : 0;
+  const std::string_view category = FrameworkCategory(about.event_type);
+  plan.category_iid = is_framework && !category.empty() ? interner.Category(category) : 0;
   const std::vector<std::string> names = ArgumentNames(about);
   plan.arguments.clear();
   plan.stops.clear();

@@ -16,14 +16,19 @@ namespace {
 
 constexpr std::string_view kNanoseconds = "ns";
 
-// An id as a number where it is one.
-void WriteId(uint32_t name_iid, const std::string& id, Interner& interner, TrackEventFields& out) {
+// An argument has one type everywhere: an id that is no number has another name.
+struct IdNames {
+  std::string_view number;
+  std::string_view text;
+};
+void WriteId(const IdNames& names, const std::string& id, Interner& interner,
+             TrackEventFields& out) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
   if (error == std::errc() && end == id.data() + id.size()) {
-    out.Uint(name_iid, number);
+    out.Uint(interner.AnnotationName(names.number), number);
   } else {
-    out.InternedString(name_iid, interner.StringValue(id));
+    out.InternedString(interner.AnnotationName(names.text), interner.StringValue(id));
   }
 }
 
@@ -31,6 +36,9 @@ void WriteId(uint32_t name_iid, const std::string& id, Interner& interner, Track
 
 void SliceArguments::Begin(const TimelineHeader& header) {
   header_ = &header;
+  for (const EarlierPreparation& earlier : header.earlier) {
+    models_.Note(earlier.stream, earlier.exec_id, earlier.model_name);
+  }
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
   if (clocks.is_aligned() || (header.clock_arguments && !header.raw_clocks)) {
     bounds_.emplace(header.streams);
@@ -80,8 +88,8 @@ void SliceArguments::RefreshRow(const TimelineRecord& record, TraceRow& row) {
   const size_t begin = out.bytes().size();
   out.InternedString(names.instance_id, interner_.StringValue(identity.worker.instance_id));
   if (identity.kind == StreamKind::kFramework) {
-    WriteId(names.process_id, FrameworkProcessId(record), interner_, out);
-    WriteId(names.thread_id, FrameworkThreadId(record), interner_, out);
+    WriteId({"process_id", "process_text"}, FrameworkProcessId(record), interner_, out);
+    WriteId({"thread_id", "thread_text"}, FrameworkThreadId(record), interner_, out);
   } else {
     out.Uint(names.process_id, identity.worker.pid);
     out.Uint(names.thread_id, record.thread_id);

@@ -10,7 +10,7 @@ namespace {
 
 namespace descriptor = perfetto::descriptor;
 
-std::string SerializeCounter(TrackUnit unit) {
+std::string SerializeCounter(TrackUnit unit, std::string_view axis) {
   std::string counter;
   protozero::pbf_writer about(counter);
   switch (unit) {
@@ -30,6 +30,7 @@ std::string SerializeCounter(TrackUnit unit) {
     case TrackUnit::kNoCounter:
       break;
   }
+  if (!axis.empty()) about.add_string(descriptor::kCounterAxis, axis.data(), axis.size());
   return counter;
 }
 
@@ -50,7 +51,7 @@ std::string SerializeTrack(uint32_t uuid, const ChildTrack& track) {
   }
   // Also where it says nothing more.
   if (track.unit != TrackUnit::kNoCounter) {
-    writer.add_message(descriptor::kCounter, SerializeCounter(track.unit));
+    writer.add_message(descriptor::kCounter, SerializeCounter(track.unit, track.axis));
   }
   return body;
 }

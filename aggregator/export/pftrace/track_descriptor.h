@@ -18,6 +18,7 @@ struct ChildTrack {
   std::string_view description = {};
   int32_t rank = 0;              // among those of its parent; see track_ranks.h
   bool orders_children = false;  // what hangs from it stands by rank
+  std::string_view axis = {};    // counters of one axis are drawn to one scale
 };
 
 // The fields of its TrackDescriptor. Pure.

@@ -19,6 +19,10 @@ namespace descriptor = perfetto::descriptor;
 
 // Processes that were not known beforehand come after all that were.
 constexpr int32_t kLatePid = 1'000'000;
+// All processors of all hosts.
+constexpr std::string_view kCpuAxis = "neurontrace_cpu";
+// Stands for the physical cores beyond kCoresMax.
+constexpr uint64_t kFurtherCores = UINT64_MAX;
 
 }  // namespace
 
@@ -114,9 +118,11 @@ uint32_t TrackTable::FrameworkProcess(uint32_t stream, const std::string& proces
   if (named != names.end() && !named->second.name.empty()) label += " " + named->second.name;
   label += fmt::format(" ({})", identity.name);
   if (header_->streams[stream].description.has_own_time()) label += kOwnTimeSuffix;
-  return AddProcess(fmt::format("framework\n{}\n{}", stream, process_id), std::move(label),
-                    identity.worker,
-                    named == names.end() ? std::string_view() : named->second.labels);
+  const uint32_t process =
+      AddProcess(fmt::format("framework\n{}\n{}", stream, process_id), std::move(label),
+                 identity.worker, named == names.end() ? std::string_view() : named->second.labels);
+  first_processes_.try_emplace(stream, process);
+  return process;
 }
 
 uint32_t TrackTable::GroupUuid(uint32_t process, uint32_t stream,
@@ -171,7 +177,7 @@ uint32_t TrackTable::AddNeuronRow(uint32_t process, const RowKey& key,
                                   std::optional<uint64_t> core) {
   std::string name = grouping_.RowLabel(header_->streams[key.stream], key.thread_id);
   if (!name.empty()) name += '-';
-  if (core) name += fmt::format("core{}-", *core);
+  if (core) name += CoreRowName(*core) + "-";
   name += ToString(key.source);
   // Streams that the grouping does not tell apart share a row.
   const auto [known, is_new] =
@@ -187,7 +193,7 @@ uint32_t TrackTable::AddNeuronRow(uint32_t process, const RowKey& key,
   row.thread_id = key.thread_id;
   row.lane_parent_uuid = parent_uuid;
   row.rank = key.source == RowSource::kHardware
-                 ? track_rank::OfHardwareRow(core.value_or(0), counts.hardware++)
+                 ? track_rank::OfHardwareRow(core ? *core : UINT64_MAX, counts.hardware++)
                  : track_rank::OfRuntimeRow(counts.runtime++);
   row.lane_uuids.push_back(
       DescribeChild({.parent_uuid = parent_uuid,
@@ -199,16 +205,13 @@ uint32_t TrackTable::AddNeuronRow(uint32_t process, const RowKey& key,
 
 uint32_t TrackTable::RowForCore(std::vector<CoreRow>& rows, const RowKey& key,
                                 std::optional<uint64_t> core) {
-  for (CoreRow& known : rows) {
-    // An event that does not name its core stands with the first; the first may have been such.
-    if (!core || known.core == core) return known.row;
-    if (!known.core) {
-      known.core = core;
-      return known.row;
-    }
+  for (const CoreRow& known : rows) {
+    if (known.core == core) return known.row;
   }
-  const bool is_too_many = rows.size() >= kCoresMax || rows_.size() >= kRowsMax;
-  if (is_too_many && !rows.empty()) return rows.back().row;
+  if (rows_.size() >= kRowsMax && !rows.empty()) return rows.back().row;
+  if (core && core != kFurtherCores && rows.size() >= kCoresMax) {
+    return RowForCore(rows, key, kFurtherCores);
+  }
   const uint32_t row = AddNeuronRow(ProcessOf(key.stream, key.thread_id), key, core);
   rows.push_back({core, row});
   return row;
@@ -283,8 +286,12 @@ uint32_t TrackTable::CounterIn(uint32_t process, const std::string& name,
   return known->second;
 }
 
-uint32_t TrackTable::CounterUuid(uint32_t row, const std::string& name) {
-  const uint32_t process = rows_[row].process;
+uint32_t TrackTable::CounterUuid(const TimelineRecord& record, const std::string& name) {
+  const bool is_framework =
+      header_->streams[record.stream].description.identity.kind == StreamKind::kFramework;
+  const uint32_t process = is_framework
+                               ? FrameworkProcess(record.stream, FrameworkProcessId(record))
+                               : ProcessOf(record.stream, record.thread_id);
   return CounterIn(
       process, name,
       {.parent_uuid = processes_[process].uuid, .unit = Unit::kNone, .rank = track_rank::kCounter});
@@ -295,18 +302,20 @@ uint32_t TrackTable::HostProcess(const WorkerIdentity& host) {
                     host.instance_id + " host", host, {});
 }
 
-uint32_t TrackTable::HostCounterUuid(const WorkerIdentity& host, const std::string& name,
-                                     Unit unit) {
+uint32_t TrackTable::HostCounterUuid(const WorkerIdentity& host, const std::string& name, Unit unit,
+                                     std::string_view axis) {
   const uint32_t process = HostProcess(host);
-  return CounterIn(
-      process, name,
-      {.parent_uuid = processes_[process].uuid, .unit = unit, .rank = track_rank::kCounter});
+  return CounterIn(process, name,
+                   {.parent_uuid = processes_[process].uuid,
+                    .unit = unit,
+                    .rank = track_rank::kCounter,
+                    .axis = axis});
 }
 
 uint32_t TrackTable::HostCpuUuid(const WorkerIdentity& host, const std::string& cpu) {
   int32_t number = 0;
   if (!absl::SimpleAtoi(cpu, &number) || number < 0) {
-    return HostCounterUuid(host, "CPU " + cpu, Unit::kPercent);
+    return HostCounterUuid(host, "CPU " + cpu, Unit::kPercent, kCpuAxis);
   }
   const uint32_t process = HostProcess(host);
   const auto [all, is_first] = host_cpus_.try_emplace(process, 0);
@@ -316,8 +325,9 @@ uint32_t TrackTable::HostCpuUuid(const WorkerIdentity& host, const std::string& 
                                  .rank = track_rank::kCounter,
                                  .orders_children = true});
   }
-  return CounterIn(process, "CPU " + cpu,
-                   {.parent_uuid = all->second, .unit = Unit::kPercent, .rank = number});
+  return CounterIn(
+      process, "CPU " + cpu,
+      {.parent_uuid = all->second, .unit = Unit::kPercent, .rank = number, .axis = kCpuAxis});
 }
 
 uint32_t TrackTable::StreamUuid(uint32_t stream) {
@@ -345,11 +355,13 @@ uint32_t TrackTable::LossUuid(uint32_t stream) {
 }
 
 uint32_t TrackTable::FirstProcess(uint32_t stream) {
-  if (header_->streams[stream].description.identity.kind == StreamKind::kFramework) {
-    const auto& named = header_->framework_names[stream].processes;
-    if (!named.empty()) return FrameworkProcess(stream, named.begin()->first);
+  if (header_->streams[stream].description.identity.kind != StreamKind::kFramework) {
+    return ProcessOf(stream, 0);
   }
-  return ProcessOf(stream, 0);
+  const auto first = first_processes_.find(stream);
+  if (first != first_processes_.end()) return first->second;
+  const auto& named = header_->framework_names[stream].processes;
+  return FrameworkProcess(stream, named.empty() ? std::string() : named.begin()->first);
 }
 
 ClockTrackUuids TrackTable::DescribeClock(const std::string& instance_id,

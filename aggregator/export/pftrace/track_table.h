@@ -30,8 +30,6 @@ struct TraceRow {
   int32_t rank = 0;                  // of the first lane
   std::vector<uint32_t> lane_uuids;  // the first is the row's own track
   Lanes lanes;
-  uint64_t point_at_ns = UINT64_MAX;  // the latest span without length, and its number
-  uint64_t point_number = 0;
   uint64_t arguments_generation = 0;  // of what follows, and whose it is
   uint32_t arguments_stream = 0;
   uint64_t arguments_thread_id = 0;
@@ -56,7 +54,7 @@ class TrackTable {
 
   // Beyond so many rows the events of further threads share one.
   static constexpr size_t kRowsMax = 65'536;
-  // Physical cores of one thread of a logical one; those of further ones share the last row.
+  // Physical cores of one thread of a logical one; further ones share a row.
   static constexpr size_t kCoresMax = 64;
 
   // Describes the processes that are known beforehand.
@@ -70,8 +68,8 @@ class TrackTable {
   // The track of a lane, described if it is new.
   uint32_t LaneUuid(uint32_t row, uint32_t lane);
 
-  // The track of a counter of a row's process.
-  uint32_t CounterUuid(uint32_t row, const std::string& name);
+  // The track of a counter of the record's process.
+  uint32_t CounterUuid(const TimelineRecord& record, const std::string& name);
   // What a whole stream's tracks hang from: its core, its worker, or its process.
   uint32_t StreamUuid(uint32_t stream);
   // A track there for what was lost of it.
@@ -89,7 +87,8 @@ class TrackTable {
   uint32_t InstanceUuid(const std::string& instance_id);
   // The counters of a host's sampler, below a process for the host; those of single processors
   // (by number) together.
-  uint32_t HostCounterUuid(const WorkerIdentity& host, const std::string& name, Unit unit);
+  uint32_t HostCounterUuid(const WorkerIdentity& host, const std::string& name, Unit unit,
+                           std::string_view axis = {});
   uint32_t HostCpuUuid(const WorkerIdentity& host, const std::string& cpu);
 
   size_t processes() const { return processes_.size(); }
@@ -163,12 +162,13 @@ class TrackTable {
   absl::flat_hash_map<uint32_t, uint32_t> losses_;                            // by stream
   absl::flat_hash_map<uint32_t, uint32_t> clock_counts_;  // of clocks, by process
   std::optional<GroupLevels> levels_;
-  absl::flat_hash_map<std::string, uint32_t> groups_;    // tracks by process and names
-  absl::flat_hash_map<uint32_t, RowCounts> row_counts_;  // by track
-  absl::flat_hash_map<uint32_t, uint32_t> host_cpus_;    // by process
-  std::vector<uint32_t> order_;                          // streams as they are displayed
-  std::vector<uint32_t> places_;                         // of streams in that order
-  std::vector<LatestRow> latest_;                        // by stream, source, parity of the core
+  absl::flat_hash_map<std::string, uint32_t> groups_;        // tracks by process and names
+  absl::flat_hash_map<uint32_t, RowCounts> row_counts_;      // by track
+  absl::flat_hash_map<uint32_t, uint32_t> host_cpus_;        // by process
+  absl::flat_hash_map<uint32_t, uint32_t> first_processes_;  // of frameworks' streams
+  std::vector<uint32_t> order_;                              // streams as they are displayed
+  std::vector<uint32_t> places_;                             // of streams in that order
+  std::vector<LatestRow> latest_;  // by stream, source, parity of the core
   int64_t next_tid_ = 0;
   int32_t next_pid_ = 1;
   uint32_t next_uuid_ = 1;

@@ -35,6 +35,9 @@ bool IsCounterValue(const ShapeKey& key) {
 
 void EventAttributes::Begin(const TimelineHeader& header) {
   header_ = &header;
+  for (const EarlierPreparation& earlier : header.earlier) {
+    models_.Note(earlier.stream, earlier.exec_id, earlier.model_name);
+  }
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
   if (clocks.is_aligned() || (header.clock_arguments && !header.raw_clocks)) {
     bounds_.emplace(header.streams);
@@ -51,7 +54,7 @@ std::string_view EventAttributes::NameOf(const TimelineRecord& record) const {
 }
 
 std::string_view EventAttributes::CategoryOf(const TimelineRecord& record) const {
-  if (is_framework(record)) return record.start().event_type;
+  if (is_framework(record)) return FrameworkCategory(record.start().event_type);
   return ToString(RowSourceOf(record.start().event_type));
 }
 

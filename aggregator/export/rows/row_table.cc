@@ -72,8 +72,11 @@ uint32_t RowTable::FrameworkProcess(uint32_t stream, const std::string& process_
   if (named != names.end() && !named->second.name.empty()) label += " " + named->second.name;
   label += fmt::format(" ({})", identity.name);
   if (header_->streams[stream].description.has_own_time()) label += kOwnTimeSuffix;
-  return AddProcess(fmt::format("framework\n{}\n{}", stream, process_id), stream, std::move(label),
-                    named == names.end() ? std::string() : named->second.labels);
+  const uint32_t process =
+      AddProcess(fmt::format("framework\n{}\n{}", stream, process_id), stream, std::move(label),
+                 named == names.end() ? std::string() : named->second.labels);
+  first_processes_.try_emplace(stream, process);
+  return process;
 }
 
 uint32_t RowTable::ProcessOf(uint32_t stream) {
@@ -83,8 +86,20 @@ uint32_t RowTable::ProcessOf(uint32_t stream) {
                       identity.worker.instance_id + " host", {});
   }
   if (identity.kind != StreamKind::kFramework) return NeuronProcess(stream, 0);
+  if (const auto first = first_processes_.find(stream); first != first_processes_.end()) {
+    return first->second;
+  }
   const auto& named = header_->framework_names[stream].processes;
   return FrameworkProcess(stream, named.empty() ? std::string() : named.begin()->first);
+}
+
+uint32_t RowTable::ProcessOf(const TimelineRecord& record) {
+  const StreamKind kind = header_->streams[record.stream].description.identity.kind;
+  if (kind == StreamKind::kFramework) {
+    return FrameworkProcess(record.stream, FrameworkProcessId(record));
+  }
+  return kind == StreamKind::kHost ? ProcessOf(record.stream)
+                                   : NeuronProcess(record.stream, record.thread_id);
 }
 
 uint32_t RowTable::AddRow(ExportRow row, const std::string& key) {
@@ -105,7 +120,8 @@ uint32_t RowTable::SharedRow(uint32_t stream, RowSource source) {
 }
 
 uint32_t RowTable::NeuronRow(const TimelineRecord& record) {
-  const RowSource source = RowSourceOf(record.start().event_type);
+  const RowSource source =
+      RowSourceOf(record.start().event_type, header_->filter->event_types.selects_only_hardware());
   const std::optional<uint64_t> core =
       source == RowSource::kHardware ? CoreOf(record) : std::nullopt;
   const Key key{
@@ -116,6 +132,7 @@ uint32_t RowTable::NeuronRow(const TimelineRecord& record) {
                 .name = grouping_.RowLabel(header_->streams[record.stream], record.thread_id),
                 .order = 2 * order_[record.stream] + (source == RowSource::kHardware ? 1 : 0)};
   if (!row.name.empty()) row.name += '-';
+  if (core) row.name += CoreRowName(*core) + "-";
   row.name += ToString(source);
   return row_of_[key] = AddRow(std::move(row), core ? fmt::format("{}", *core) : std::string());
 }

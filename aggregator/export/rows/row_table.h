@@ -49,6 +49,8 @@ class RowTable {
   uint32_t RowOf(const TimelineRecord& record);
   // The process of what concerns a stream as a whole.
   uint32_t ProcessOf(uint32_t stream);
+  // The process of a counter.
+  uint32_t ProcessOf(const TimelineRecord& record);
 
   size_t processes() const { return processes_.size(); }
   const ExportProcess& process(uint32_t index) const { return processes_[index]; }
@@ -90,6 +92,7 @@ class RowTable {
   absl::flat_hash_map<std::string, uint32_t> label_counts_;
   absl::flat_hash_map<std::string, uint32_t> row_of_name_;
   absl::flat_hash_map<Key, uint32_t> row_of_;
+  absl::flat_hash_map<uint32_t, uint32_t> first_processes_;  // of frameworks' streams
 };
 
 }  // namespace neurontrace

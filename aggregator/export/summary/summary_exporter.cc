@@ -12,6 +12,10 @@ namespace neurontrace {
 absl::Status SummaryExporter::Begin(const TimelineHeader& header) {
   header_ = &header;
   builder_.emplace(*header.capture, header.streams, *header.filter);
+  for (const EarlierPreparation& earlier : header.earlier) {
+    builder_->NotePreparation(earlier.stream, earlier.exec_id, earlier.start_ns,
+                              earlier.model_name);
+  }
   return absl::OkStatus();
 }
 

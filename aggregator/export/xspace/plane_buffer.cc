@@ -15,7 +15,7 @@ namespace neurontrace {
 namespace {
 
 constexpr uint64_t kPsPerNs = 1'000;
-constexpr size_t kLookBackMax = 64;  // events of a line that are asked whether they enclose a time
+constexpr size_t kLookBackMax = 64;  // events of a line that are asked for their number
 
 int64_t Picoseconds(uint64_t ns) {
   return static_cast<int64_t>(std::min(ns, PlaneBuffer::kDurationMaxNs) * kPsPerNs);
@@ -88,13 +88,10 @@ void PlaneBuffer::AppendStat(const EventAttribute& attribute, std::string& out) 
   }
 }
 
-void PlaneBuffer::Add(uint32_t line, std::string_view name, uint64_t start_ns, uint64_t duration_ns,
-                      uint64_t flow, const std::vector<EventAttribute>& attributes) {
-  Event event{.start_ns = start_ns,
-              .duration_ns = duration_ns,
-              .flow = flow,
-              .name = IdOf(event_ids_, name),
-              .stats_begin = static_cast<uint32_t>(stats_.size())};
+void PlaneBuffer::Add(uint32_t line, std::string_view name, Event event,
+                      const std::vector<EventAttribute>& attributes) {
+  event.name = IdOf(event_ids_, name);
+  event.stats_begin = static_cast<uint32_t>(stats_.size());
   std::string stat;
   protozero::pbf_writer stats(stats_);
   for (const EventAttribute& attribute : attributes) {
@@ -107,21 +104,17 @@ void PlaneBuffer::Add(uint32_t line, std::string_view name, uint64_t start_ns, u
   ++events_;
 }
 
-bool PlaneBuffer::AttachFlow(const std::vector<uint32_t>& lines, uint64_t at_ns, uint64_t flow) {
-  Event* found = nullptr;
-  for (const uint32_t line : lines) {
-    auto& events = lines_[line].events;
-    const size_t first = events.size() - std::min(events.size(), kLookBackMax);
-    for (size_t i = events.size(); i > first; --i) {
-      Event& event = events[i - 1];
-      if (event.start_ns > at_ns || at_ns - event.start_ns > event.duration_ns) continue;
-      if (event.flow == 0 && (found == nullptr || event.start_ns > found->start_ns)) found = &event;
-      break;
-    }
+bool PlaneBuffer::AttachFlow(uint32_t line, uint64_t number, uint64_t flow) {
+  auto& events = lines_[line].events;
+  const size_t first = events.size() - std::min(events.size(), kLookBackMax);
+  for (size_t i = events.size(); i > first; --i) {
+    Event& event = events[i - 1];
+    if (event.number != number) continue;
+    if (event.flow != 0) return false;
+    event.flow = flow;
+    return true;
   }
-  if (found == nullptr) return false;
-  found->flow = flow;
-  return true;
+  return false;
 }
 
 void PlaneBuffer::AddPlaneStat(const EventAttribute& attribute) {

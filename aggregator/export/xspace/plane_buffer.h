@@ -25,7 +25,8 @@ class PlaneBuffer {
   struct Event {
     uint64_t start_ns = 0;  // since the origin of the profile
     uint64_t duration_ns = 0;
-    uint64_t flow = 0;  // 0: none
+    uint64_t flow = 0;    // 0: none
+    uint64_t number = 0;  // the caller's; 0: none
     uint32_t name = 0;
     uint32_t stats_begin = 0;  // in stats_
     uint32_t stats_end = 0;
@@ -34,11 +35,12 @@ class PlaneBuffer {
   // A new line; `display_id` is unique in the plane, and lines are shown in its order.
   uint32_t AddLine(uint32_t display_id, std::string name);
 
-  void Add(uint32_t line, std::string_view name, uint64_t start_ns, uint64_t duration_ns,
-           uint64_t flow, const std::vector<EventAttribute>& attributes);
-  // Gives the flow to the latest event of these lines that is in the buffer, encloses the time and
-  // has none; false where there is none.
-  bool AttachFlow(const std::vector<uint32_t>& lines, uint64_t at_ns, uint64_t flow);
+  // `event` needs its times, its flow and its number.
+  void Add(uint32_t line, std::string_view name, Event event,
+           const std::vector<EventAttribute>& attributes);
+  // Gives the flow to the event of this number if it is one of the latest of the line, is still in
+  // the buffer and has no flow; else returns false.
+  bool AttachFlow(uint32_t line, uint64_t number, uint64_t flow);
 
   // A stat of the plane itself.
   void AddPlaneStat(const EventAttribute& attribute);

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <deque>
 #include <protozero/pbf_writer.hpp>
+#include <utility>
 
 #include "aggregator/export/capture_warnings.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/pftrace/loss_instants.h"
+#include "aggregator/export/pftrace/row_names.h"
 #include "aggregator/export/xspace/environment_plane.h"
 #include "aggregator/export/xspace/xspace_fields.h"
 #include "aggregator/export/xspace/xspace_names.h"
@@ -24,9 +26,11 @@ namespace {
 
 constexpr size_t kWarningsInFileMax = 1'000;
 constexpr std::string_view kPlanePrefix = "/device:CUSTOM:";
+constexpr std::string_view kSpanDurationStat = "span_duration_ns";
 constexpr std::string_view kSqueezedStat = "squeezed_duration_ns";
 constexpr std::string_view kShortenedStat = "shortened_duration_ns";
 constexpr uint64_t kFrameworkFlows = uint64_t{1} << 40;  // ids from here on
+constexpr uint32_t kLanesOfRow = Lanes::kLanesMax;
 
 // Of a span that waits: what it holds besides its own size.
 size_t HeldBytes(std::string_view name, const std::vector<EventAttribute>& attributes) {
@@ -140,7 +144,12 @@ absl::Status XSpaceExporter::Add(const Place& place, uint32_t line, const Item& 
   }
   PlaneBuffer& plane = *host.planes[place.plane];
   const size_t before = plane.buffered_bytes();
-  plane.Add(line, item.name, item.start_ns, item.duration_ns, item.flow, attributes);
+  plane.Add(line, item.name,
+            {.start_ns = item.start_ns,
+             .duration_ns = item.duration_ns,
+             .flow = item.flow,
+             .number = item.number},
+            attributes);
   const size_t added = plane.buffered_bytes() - before;
   host.bytes += added;
   buffered_bytes_ += added;
@@ -149,6 +158,8 @@ absl::Status XSpaceExporter::Add(const Place& place, uint32_t line, const Item& 
 
 absl::Status XSpaceExporter::Write(const TimelineBatch& batch) {
   for (const TimelineRecord* record : batch.records) RETURN_IF_ERROR(WriteRecord(*record));
+  arrows_.EndBatch();
+  RETURN_IF_ERROR(WriteArrows());
   while (auto late = waiting_.TakeLate(batch.begin_ns)) RETURN_IF_ERROR(EndWait(*late, {}));
   return absl::OkStatus();
 }
@@ -163,14 +174,16 @@ absl::Status XSpaceExporter::WriteRecord(const TimelineRecord& record) {
     if (record.kind != RecordKind::kCounter) return absl::OkStatus();
     return WriteCounter(record, PlaceOf(rows_.ProcessOf(record.stream)));
   }
+  if (record.kind == RecordKind::kCounter) {
+    return WriteCounter(record, PlaceOf(rows_.ProcessOf(record)));
+  }
   const uint32_t row = rows_.RowOf(record);
   switch (record.kind) {
     case RecordKind::kFlowStart:
     case RecordKind::kFlowStep:
     case RecordKind::kFlowEnd:
-      return WriteArrow(record, row);
-    case RecordKind::kCounter:
-      return WriteCounter(record, PlaceOf(rows_.row(row).process));
+      if (!options_.no_flows) arrows_.AddPoint(row, record);
+      return absl::OkStatus();
     default:
       return WriteSpan(record, row);
   }
@@ -195,13 +208,21 @@ uint64_t XSpaceExporter::FlowOf(const TimelineRecord& record) {
 absl::Status XSpaceExporter::WriteSpan(const TimelineRecord& record, uint32_t row) {
   std::optional<uint32_t> lane = 0;
   if (record.end_ns > record.start_ns) {
-    lane = rows_.row(row).lanes.Place(record.start_ns, record.end_ns, 0);
+    lane = rows_.row(row).lanes.Place(record.start_ns, record.end_ns);
   }
   if (!lane) ++squeezed_;
   Item item{.name = std::string(attributes_.NameOf(record)),
             .start_ns = SinceBegin(record.start_ns),
             .duration_ns = lane ? record.end_ns - record.start_ns : 0,
             .flow = FlowOf(record)};
+  if (!options_.no_flows && record.kind == RecordKind::kSpan && attributes_.is_framework(record)) {
+    item.number = next_number_++;
+    arrows_.AddSpan(row, {.number = item.number,
+                          .start_ns = record.start_ns,
+                          .end_ns = record.end_ns,
+                          .place = row * kLanesOfRow + lane.value_or(0)});
+    RETURN_IF_ERROR(WriteArrows());
+  }
   std::vector<EventAttribute> attributes = attributes_.Of(record);
   std::deque<std::string> renamed;  // views into it stay
   for (EventAttribute& attribute : attributes) {
@@ -252,27 +273,36 @@ absl::Status XSpaceExporter::EndWait(Waiting& waiting, const std::vector<EventAt
   return Add(line.place, line.lanes[waiting.lane], waiting.item, attributes);
 }
 
-// Arrows of a framework file belong to the slice around them; where that is not at hand any more,
-// an event without length carries it.
-absl::Status XSpaceExporter::WriteArrow(const TimelineRecord& record, uint32_t row) {
-  const uint64_t id = kFrameworkFlows + links_.Link(record);
-  if (options_.no_flows) return absl::OkStatus();
-  const xspace::FlowDirection direction =
-      record.kind == RecordKind::kFlowStart  ? xspace::FlowDirection::kOut
-      : record.kind == RecordKind::kFlowStep ? xspace::FlowDirection::kInOut
-                                             : xspace::FlowDirection::kIn;
-  const Line& line = LineOf(row, 0);
-  const uint64_t at_ns = SinceBegin(record.start_ns);
-  const uint64_t flow = xspace::Flow(direction, id);
+absl::Status XSpaceExporter::WriteArrows() {
+  using enum xspace::FlowDirection;
+  for (const ArrowFinding& found : std::exchange(arrows_.findings(), {})) {
+    if (found.kind == ArrowFinding::Kind::kWaiting) continue;
+    const bool is_start = found.kind == ArrowFinding::Kind::kStart;
+    const uint64_t id = kFrameworkFlows + (found.waiting_id != 0 ? found.waiting_id : found.id);
+    if (is_start || found.waiting_id != 0) {
+      RETURN_IF_ERROR(
+          WriteFlow(found.from, found.from_at_ns, xspace::Flow(kOut, id), found.category));
+    }
+    if (!is_start) {
+      RETURN_IF_ERROR(WriteFlow(found.to, found.to_at_ns, xspace::Flow(kIn, id), found.category));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status XSpaceExporter::WriteFlow(const ArrowSpan& span, uint64_t at_ns, uint64_t flow,
+                                       std::string_view category) {
+  const uint32_t lane = span.place % kLanesOfRow;
+  const Line& line = LineOf(span.place / kLanesOfRow, lane);
   PlaneBuffer& plane = *hosts_[line.place.host].planes[line.place.plane];
-  if (plane.AttachFlow(line.lanes, at_ns, flow)) return absl::OkStatus();
-  return Add(line.place, line.lanes.front(),
-             {.name = std::string(record.start().event_type), .start_ns = at_ns, .flow = flow}, {});
+  if (plane.AttachFlow(line.lanes[lane], span.number, flow)) return absl::OkStatus();
+  return Add(line.place, line.lanes[lane],
+             {.name = std::string(category), .start_ns = SinceBegin(at_ns), .flow = flow},
+             {{kSpanDurationStat, ValueType::kUint, span.end_ns - span.start_ns, {}}});
 }
 
 absl::Status XSpaceExporter::WriteCounter(const TimelineRecord& record, const Place& place) {
-  Item item{.name = std::string(attributes_.NameOf(record)),
-            .start_ns = SinceBegin(record.start_ns)};
+  Item item{.name = CounterName(record), .start_ns = SinceBegin(record.start_ns)};
   const ShapeKey* about = nullptr;
   const uint64_t* cpu = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &about);
   if (cpu != nullptr) item.name += " " + AttributeText(*about, *cpu, record.names->strings);
@@ -397,6 +427,7 @@ absl::Status XSpaceExporter::Finish(ExportSummary& summary) {
       summary.warnings.push_back(std::move(warning));
     }
   }
+  for (std::string& warning : arrows_.Warnings()) summary.warnings.push_back(std::move(warning));
   std::vector<std::string> warnings;
   ForEachWarning(*header_, summary.warnings, [&](std::string_view message, std::string_view) {
     if (warnings.size() >= kWarningsInFileMax) return;

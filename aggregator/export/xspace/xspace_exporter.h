@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/derive/framework_arrows.h"
 #include "aggregator/derive/framework_links.h"
 #include "aggregator/export/exporter.h"
-#include "aggregator/export/pftrace/flow_links.h"
 #include "aggregator/export/rows/event_attributes.h"
 #include "aggregator/export/rows/row_table.h"
 #include "aggregator/export/waiting_spans.h"
@@ -74,6 +74,7 @@ class XSpaceExporter : public Exporter {
     uint64_t start_ns = 0;
     uint64_t duration_ns = 0;
     uint64_t flow = 0;
+    uint64_t number = 0;  // of a framework's span that arrows can touch; else 0
   };
   // A span that waits for its stop, with the texts that its attributes point to.
   struct Waiting {
@@ -86,7 +87,10 @@ class XSpaceExporter : public Exporter {
 
   absl::Status WriteRecord(const TimelineRecord& record);
   absl::Status WriteSpan(const TimelineRecord& record, uint32_t row);
-  absl::Status WriteArrow(const TimelineRecord& record, uint32_t row);
+  absl::Status WriteArrows();
+  // Gives the flow to a span or, where that cannot take it any more, to an event without length.
+  absl::Status WriteFlow(const ArrowSpan& span, uint64_t at_ns, uint64_t flow,
+                         std::string_view category);
   absl::Status WriteCounter(const TimelineRecord& record, const Place& place);
   absl::Status WriteLosses();
   absl::Status EndWait(Waiting& waiting, const std::vector<EventAttribute>& stop);
@@ -110,7 +114,8 @@ class XSpaceExporter : public Exporter {
   RowTable rows_;
   EventAttributes attributes_;
   std::optional<FrameworkLinks> executions_;  // none: no arrows
-  FlowLinks links_;
+  FrameworkArrows arrows_;
+  uint64_t next_number_ = 1;  // of a framework's span
   const TimelineHeader* header_ = nullptr;
   uint64_t origin_ns_ = 0;
   uint64_t end_ns_ = 0;

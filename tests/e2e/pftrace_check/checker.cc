@@ -19,6 +19,8 @@ namespace pb = perfetto_subset;
 
 constexpr size_t kErrorsNamed = 100;
 constexpr size_t kDepthMax = 512;
+constexpr size_t kInstantPlace = SIZE_MAX;  // SlicePlace::slice of an instant
+constexpr int32_t kFlowIn = 1;              // LegacyEvent::flow_direction
 constexpr uint32_t kCleared = 1;
 constexpr uint32_t kNeedsState = 2;
 enum EventType { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4 };
@@ -184,6 +186,7 @@ class Checker {
     track.name = track.row = descriptor.name();
     track.description = descriptor.description();
     track.is_counter = descriptor.has_counter();
+    track.axis = descriptor.counter().y_axis_share_key();
     track.rank = descriptor.sibling_order_rank();
     if (descriptor.has_process()) {
       const auto& process = descriptor.process();
@@ -245,22 +248,48 @@ class Checker {
     }
   }
 
-  void TakeFlows(const pb::TrackEvent& event, uint64_t number, Slice& slice) {
-    const auto point = [&](uint64_t id, bool is_terminating) {
-      ++report_.flow_points;
-      auto& count = flow_points_[id];
-      if (closed_flows_.contains(id)) Error("flow {} goes on after its end", id);
-      if (count > 0) ++report_.flow_arrows;
-      ++count;
-      if (is_terminating) {
-        if (count == 1) Error("flow {} ends before it begins", id);
-        closed_flows_.insert(id);
+  // As Perfetto's importer does it: a flow id leads from slice to slice; a legacy event's incoming
+  // one ends at the slice and stays where it came from.
+  void TakeFlows(const pb::TrackEvent& event, const SlicePlace& place, Slice& slice) {
+    if (event.has_correlation_id()) slice.correlation_id = event.correlation_id();
+    if (event.has_legacy_event()) {
+      const pb::LegacyEvent& legacy = event.legacy_event();
+      if (legacy.flow_direction() != kFlowIn) Error("a legacy event that is no arrow's end");
+      if (!flows_.contains(legacy.bind_id())) {
+        Error("flow {} ends before it begins", legacy.bind_id());
       }
-      (is_terminating ? slice.terminating_flows : slice.flows).push_back(id);
-    };
-    (void)number;
-    for (const uint64_t id : event.flow_ids()) point(id, false);
-    for (const uint64_t id : event.terminating_flow_ids()) point(id, true);
+      TakeFlow(legacy.bind_id(), place, false);
+      slice.flows.push_back(legacy.bind_id());
+    }
+    for (const uint64_t id : event.flow_ids()) {
+      TakeFlow(id, place, true);
+      slice.flows.push_back(id);
+    }
+    for (const uint64_t id : event.terminating_flow_ids()) {
+      if (!flows_.contains(id)) Error("flow {} ends before it begins", id);
+      TakeFlow(id, place, true);
+      closed_flows_.insert(id);
+      slice.terminating_flows.push_back(id);
+    }
+  }
+
+  void TakeFlow(uint64_t id, const SlicePlace& place, bool moves) {
+    ++report_.flow_points;
+    ++flow_points_[id];
+    if (closed_flows_.contains(id)) Error("flow {} goes on after its end", id);
+    const auto [at, is_first] = flows_.try_emplace(id, place);
+    if (is_first) return;
+    ++report_.flow_arrows;
+    if (place.slice != kInstantPlace && at->second.slice != kInstantPlace) {
+      Arrow arrow{id, at->second, place};
+      if (StartOf(arrow.to) < StartOf(arrow.from)) std::swap(arrow.from, arrow.to);
+      report_.arrows.push_back(arrow);
+    }
+    if (moves) at->second = place;
+  }
+
+  uint64_t StartOf(const SlicePlace& place) const {
+    return report_.tracks[place.track].slices[place.slice].start_ns;
   }
 
   void TakeEvent(const pb::TrackEvent& event, const Sequence& sequence) {
@@ -302,15 +331,16 @@ class Checker {
     slice.depth = state.open.size();
     if (slice.depth >= kDepthMax) Error("nested deeper than {}", kDepthMax);
     TakeArguments(event, sequence, slice);
-    TakeFlows(event, report_.packets, slice);
     if (is_instant) {
       ++report_.instants;
+      TakeFlows(event, {state.index, kInstantPlace}, slice);
       track.instants.push_back(std::move(slice));
       return;
     }
     ++report_.slices;
     state.open.push_back({track.slices.size(), report_.packets});
     track.slices.push_back(std::move(slice));
+    TakeFlows(event, {state.index, track.slices.size() - 1}, track.slices.back());
   }
 
   // An end closes the slice begun last, so nesting holds by construction; what can go wrong is
@@ -319,11 +349,12 @@ class Checker {
   void TakeEnd(const pb::TrackEvent& event, const Sequence& sequence, TrackState& state,
                Track& track) {
     if (state.open.empty()) return Error("an end on {} without a begin", track.name);
-    Slice& slice = track.slices[state.open.back().slice];
+    const SlicePlace place{state.index, state.open.back().slice};
+    Slice& slice = track.slices[place.slice];
     state.open.pop_back();
     slice.end_ns = sequence.now_ns;
     TakeArguments(event, sequence, slice);
-    TakeFlows(event, report_.packets, slice);
+    TakeFlows(event, place, slice);
     const auto said = slice.arguments.find("duration");
     if (said != slice.arguments.end() && !slice.arguments.contains("squeezed") &&
         said->second != fmt::format("{}", slice.end_ns - slice.start_ns)) {
@@ -354,6 +385,7 @@ class Checker {
   std::map<int32_t, std::string> pids_;
   std::set<std::pair<int32_t, int64_t>> tids_;
   std::unordered_map<uint64_t, uint64_t> flow_points_;
+  std::unordered_map<uint64_t, SlicePlace> flows_;  // where each has come to
   std::set<uint64_t> closed_flows_;
 };
 

@@ -17,7 +17,8 @@ struct Slice {
   uint64_t end_ns = 0;  // of instants: start_ns
   size_t depth = 0;
   std::map<std::string, std::string> arguments;  // values as text
-  std::vector<uint64_t> flows;
+  std::vector<uint64_t> flows;                   // also of an arrow that ends here
+  uint64_t correlation_id = 0;                   // 0: none
   std::vector<uint64_t> terminating_flows;
 };
 
@@ -29,6 +30,7 @@ struct Track {
   std::string parent;   // name of the track it hangs from; empty: none
   std::string row;      // of a lane: the name of its row; of others, its own
   std::string description;
+  std::string axis;  // of counters that are drawn to one scale
   int32_t rank = 0;  // among those of its parent
   bool is_thread = false;
   bool is_counter = false;
@@ -36,6 +38,19 @@ struct Track {
   std::vector<Slice> slices;  // in the order of their begin
   std::vector<Slice> instants;
   std::vector<std::pair<uint64_t, double>> counter;
+};
+
+// A slice of a report.
+struct SlicePlace {
+  size_t track = 0;  // index
+  size_t slice = 0;  // index
+};
+
+// What Perfetto draws from one slice to another: always from the one that began first.
+struct Arrow {
+  uint64_t flow = 0;
+  SlicePlace from;
+  SlicePlace to;
 };
 
 // What a file says, and what is wrong with it.
@@ -51,7 +66,8 @@ struct Report {
   uint64_t instants = 0;
   uint64_t counters = 0;
   uint64_t arguments = 0;
-  uint64_t flow_arrows = 0;       // consecutive points of one flow id, in the order of time
+  uint64_t flow_arrows = 0;  // arrows.size(), and those that touch instants
+  std::vector<Arrow> arrows;
   uint64_t flow_points = 0;       // arrow ends on slices and instants
   uint64_t lone_flow_points = 0;  // ids that only one slice has
   uint64_t generations = 0;       // sequence headers

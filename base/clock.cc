@@ -6,6 +6,9 @@
 namespace neurontrace {
 namespace {
 
+constexpr int kReadingsMax = 8;
+constexpr uint64_t kReadingNsMax = 1'000'000'000;
+
 uint64_t ReadNs(clockid_t id) {
   timespec ts;
   clock_gettime(id, &ts);
@@ -16,5 +19,67 @@ uint64_t ReadNs(clockid_t id) {
 
 uint64_t SystemClock::RealtimeNs() const { return ReadNs(CLOCK_REALTIME); }
 uint64_t SystemClock::MonotonicNs() const { return ReadNs(CLOCK_MONOTONIC); }
+uint64_t SystemClock::BoottimeNs() const { return ReadNs(CLOCK_BOOTTIME); }
+
+SteadyClock::SteadyClock(const Clock& system, std::optional<int64_t> offset_ns) : system_(system) {
+  SetOffset(offset_ns);
+}
+
+// Both clocks at one moment: a process that was stopped between the two readings would see a step.
+SteadyClock::Reading SteadyClock::Read() const {
+  Reading reading;
+  for (int i = 0; i < kReadingsMax; ++i) {
+    const uint64_t before_ns = system_.BoottimeNs();
+    reading = {.realtime_ns = system_.RealtimeNs(), .boottime_ns = system_.BoottimeNs()};
+    if (reading.boottime_ns - before_ns < kReadingNsMax) break;
+  }
+  return reading;
+}
+
+uint64_t SteadyClock::Update(const Reading& reading) const {
+  const uint64_t steady_ns = reading.boottime_ns + static_cast<uint64_t>(offset_ns_);
+  const auto difference_ns = static_cast<int64_t>(reading.realtime_ns - steady_ns);
+  if (difference_ns > -kStepNs && difference_ns < kStepNs) {
+    offset_ns_ = static_cast<int64_t>(reading.realtime_ns - reading.boottime_ns);
+    step_ns_ = 0;
+    return reading.realtime_ns;
+  }
+  // Another step on top of the first counts as one more.
+  const int64_t change_ns = difference_ns - step_ns_;
+  if (change_ns >= kStepNs || change_ns <= -kStepNs) ++steps_;
+  step_ns_ = difference_ns;
+  return steady_ns;
+}
+
+uint64_t SteadyClock::RealtimeNs() const {
+  const Reading reading = Read();
+  const std::lock_guard lock(mutex_);
+  return Update(reading);
+}
+
+int64_t SteadyClock::StepNs() const {
+  const Reading reading = Read();
+  const std::lock_guard lock(mutex_);
+  Update(reading);
+  return step_ns_;
+}
+
+uint64_t SteadyClock::steps() const {
+  const std::lock_guard lock(mutex_);
+  return steps_;
+}
+
+int64_t SteadyClock::OffsetNs() const {
+  const std::lock_guard lock(mutex_);
+  return offset_ns_;
+}
+
+void SteadyClock::SetOffset(std::optional<int64_t> offset_ns) {
+  const Reading reading = Read();
+  const std::lock_guard lock(mutex_);
+  offset_ns_ = offset_ns.value_or(static_cast<int64_t>(reading.realtime_ns - reading.boottime_ns));
+  step_ns_ = 0;
+  Update(reading);
+}
 
 }  // namespace neurontrace

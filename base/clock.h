@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
+#include <optional>
 
 namespace neurontrace {
 
@@ -15,6 +17,9 @@ class Clock {
   virtual uint64_t RealtimeNs() const = 0;
   // Nanoseconds since an arbitrary point (CLOCK_MONOTONIC): for durations and deadlines.
   virtual uint64_t MonotonicNs() const = 0;
+  // Nanoseconds since the machine started (CLOCK_BOOTTIME): as MonotonicNs, but also counts while
+  // the machine is suspended, as RealtimeNs does.
+  virtual uint64_t BoottimeNs() const = 0;
 };
 
 // The machine's own clocks.
@@ -22,6 +27,49 @@ class SystemClock final : public Clock {
  public:
   uint64_t RealtimeNs() const override;
   uint64_t MonotonicNs() const override;
+  uint64_t BoottimeNs() const override;
+};
+
+// The time of day that does not step: follows another clock's RealtimeNs as long as that differs by
+// less than kStepNs from what CLOCK_BOOTTIME says has passed, as when NTP slews it. A larger
+// difference means that somebody set the clock: from then on time passes by CLOCK_BOOTTIME alone,
+// until the other clock is near again. Differences of two of its readings are durations, within
+// kStepNs. For stamps that are stored and compared, not for the validity of certificates or tokens.
+// Any thread.
+class SteadyClock final : public Clock {
+ public:
+  static constexpr int64_t kStepNs = 60'000'000'000;
+
+  // `system` outlives this. `offset_ns`: what RealtimeNs minus BoottimeNs was in an earlier process
+  // since the machine started, to be continued.
+  explicit SteadyClock(const Clock& system, std::optional<int64_t> offset_ns = std::nullopt);
+
+  uint64_t RealtimeNs() const override;
+  uint64_t MonotonicNs() const override { return system_.MonotonicNs(); }
+  uint64_t BoottimeNs() const override { return system_.BoottimeNs(); }
+
+  // How far the other clock was set forward (or back: negative); 0 while it is followed.
+  int64_t StepNs() const;
+  // How often it was set since the start.
+  uint64_t steps() const;
+  // RealtimeNs minus BoottimeNs, to be continued by a later process.
+  int64_t OffsetNs() const;
+  // Continues with this offset, or with the other clock's time.
+  void SetOffset(std::optional<int64_t> offset_ns);
+
+ private:
+  struct Reading {
+    uint64_t realtime_ns = 0;  // of the other clock
+    uint64_t boottime_ns = 0;
+  };
+  Reading Read() const;
+  uint64_t Update(const Reading& reading) const;
+
+  const Clock& system_;
+  mutable std::mutex mutex_;       // guards all below
+  mutable int64_t offset_ns_ = 0;  // to be added to BoottimeNs
+  mutable int64_t step_ns_ = 0;
+  mutable uint64_t steps_ = 0;
 };
 
 // Stands still until told otherwise. Not for concurrent use while it is being set.
@@ -31,10 +79,13 @@ class FakeClock final : public Clock {
       : realtime_ns_(realtime_ns) {}
   uint64_t RealtimeNs() const override { return realtime_ns_; }
   uint64_t MonotonicNs() const override { return monotonic_ns_; }
+  uint64_t BoottimeNs() const override { return monotonic_ns_; }
   void AdvanceNs(uint64_t ns) {
     realtime_ns_ += ns;
     monotonic_ns_ += ns;
   }
+  // Somebody sets the clock; no time passes.
+  void StepRealtimeNs(int64_t ns) { realtime_ns_ += static_cast<uint64_t>(ns); }
 
  private:
   uint64_t realtime_ns_;

@@ -105,9 +105,21 @@ class SystemLock final : public FileSystem::Lock {
   const UniqueFd fd_;  // flock(2) ends with it
 };
 
+// Opens a regular file and nothing else. Whoever may write to the directory could put a
+// FIFO there, which would block for ever, or a link to another file.
 absl::StatusOr<UniqueFd> Open(const char* operation, const std::string& path, int flags) {
-  UniqueFd fd(open(path.c_str(), flags | O_CLOEXEC, kFileMode));
-  if (!fd.valid()) return ErrorOf(operation, path);
+  constexpr int kAlways = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  UniqueFd fd(open(path.c_str(), flags | kAlways, kFileMode));
+  const bool is_other = !fd.valid() && (errno == ELOOP || errno == ENXIO);
+  if (!fd.valid() && !is_other) return ErrorOf(operation, path);
+  struct stat about {};
+  if (!is_other && fstat(fd.get(), &about) != 0) return ErrorOf("look at", path);
+  if (is_other || !S_ISREG(about.st_mode)) {
+    return DataLoss(
+        "cannot {} {}: it is a link, FIFO, socket, device or directory and no regular "
+        "file: remove it",
+        operation, path);
+  }
   return fd;
 }
 
@@ -176,7 +188,9 @@ absl::Status SystemFileSystem::Remove(const std::string& path) {
 }
 
 absl::Status SystemFileSystem::SyncDirectory(const std::string& directory) {
-  ASSIGN_OR_RETURN(const UniqueFd fd, Open("open", directory, O_RDONLY | O_DIRECTORY));
+  // The spool's root may be a link, for example to a larger disk.
+  const UniqueFd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return ErrorOf("open", directory);
   return fsync(fd.get()) == 0 ? absl::OkStatus() : ErrorOf("sync", directory);
 }
 

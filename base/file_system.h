@@ -16,7 +16,8 @@ namespace neurontrace {
 // The disk. Abstract so tests have one that tears writes, forgets what was not synced, fills up and
 // fails (base/fake_file_system.h).
 //
-// Errors name the operation and the path. NOT_FOUND: it is not there; ALREADY_EXISTS;
+// Errors name the operation and the path. NOT_FOUND: it is not there; ALREADY_EXISTS; DATA_LOSS:
+// it is no regular file but a link, a FIFO, a socket or a device;
 // RESOURCE_EXHAUSTED: the disk or the quota is full; FAILED_PRECONDITION: the file system is
 // read-only, or access is denied; UNAVAILABLE: anything else that a disk says, as EIO.
 // Calls block. The system's may come from any thread, a file's from one thread at a time.

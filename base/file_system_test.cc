@@ -5,13 +5,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 
 #include "base/fake_file_system.h"
 #include "base/status.h"
+#include "base/unique_fd.h"
 
 namespace neurontrace {
 namespace {
@@ -110,6 +115,36 @@ TEST_P(AnyFileSystem, OnlyOneHoldsTheLock) {
             absl::StatusCode::kFailedPrecondition);
   lock->reset();
   EXPECT_TRUE(disk_->TakeLock(root_ + "/d/lock").ok());
+}
+
+// Who may write to the directory could otherwise block this process for ever, or have it write
+// elsewhere.
+TEST(SystemFileSystemTest, OpensNothingButRegularFiles) {
+  char name[] = "/tmp/file_system_test.XXXXXX";
+  ASSERT_NE(mkdtemp(name), nullptr);
+  const std::string root = name;
+  ASSERT_EQ(mkfifo((root + "/fifo").c_str(), 0600), 0);
+  std::filesystem::create_symlink(root + "/elsewhere", root + "/link");
+  std::filesystem::create_symlink("/dev/zero", root + "/device");
+  std::filesystem::create_directory(root + "/directory");
+  const UniqueFd socket_fd(socket(AF_UNIX, SOCK_STREAM, 0));
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string socket_path = root + "/socket";
+  std::copy(socket_path.begin(), socket_path.end(), address.sun_path);
+  ASSERT_EQ(bind(socket_fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  SystemFileSystem disk;
+  for (const char* const file : {"/fifo", "/link", "/device", "/socket"}) {
+    SCOPED_TRACE(file);
+    for (const absl::Status& status :
+         {disk.OpenForReading(root + file).status(), disk.Create(root + file).status(),
+          disk.TakeLock(root + file).status()}) {
+      EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(root + file));
+    }
+  }
+  EXPECT_FALSE(disk.OpenForReading(root + "/directory").ok());
+  EXPECT_FALSE(std::filesystem::exists(root + "/elsewhere"));
+  std::filesystem::remove_all(root);
 }
 
 INSTANTIATE_TEST_SUITE_P(Disks, AnyFileSystem, ::testing::Values(false, true),

@@ -3,8 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "agent/spool/spool_recovery.h"
 #include "base/fake_file_system.h"
+#include "base/file_system.h"
 
 namespace neurontrace {
 namespace {
@@ -64,6 +71,39 @@ TEST_F(SpoolCheckTest, FileThatCannotBeReadIsAProblem) {
   EXPECT_FALSE(report->sound());
   ASSERT_THAT(report->cursors, SizeIs(1));
   EXPECT_THAT(report->cursors[0].problem, HasSubstr("EIO"));
+}
+
+// On the machine's own disk, as what is opened there must not block: whoever may write to the
+// spool could keep the agent from ending otherwise.
+TEST(SpoolOfFifos, IsReadWithoutWaitingAndWhatIsNoFileIsPassedOver) {
+  char name[] = "/tmp/spool_fifo_test.XXXXXX";
+  ASSERT_NE(mkdtemp(name), nullptr);
+  const std::string root = name;
+  const std::string capture = root + "/01M80BDF0EMHPSPT11J5N3R5MG";
+  std::filesystem::create_directory(capture);
+  for (const std::string& file : {capture + "/00000001.seg", capture + "/00000002.seg",
+                                  capture + "/cursor", root + "/running", root + "/aggregator"}) {
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  }
+  std::filesystem::create_symlink("/dev/zero", capture + "/00000003.seg");
+  SystemFileSystem disk;
+  const auto report = CheckSpool(disk, root);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_FALSE(report->sound());
+  EXPECT_THAT(report->segments, SizeIs(3));
+  EXPECT_THAT(report->ToText(), HasSubstr("no regular file"));
+
+  SpoolRecovery recovery(disk, root, "agent-a", "boot", /*gives_up=*/false);
+  SpoolRecovery::Summary summary;
+  const absl::Status status =
+      recovery.Run({.on_capture = [](const CaptureId&, const SpoolCursor&) {},
+                    .on_chunk = [](const ChunkHeader&, const SpoolPlace&) { ADD_FAILURE(); }},
+                   summary);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(summary.damaged_segments, 3u);
+  EXPECT_EQ(summary.files_unreadable, 3u);
+  EXPECT_EQ(summary.chunks, 0u);
+  std::filesystem::remove_all(root);
 }
 
 }  // namespace

@@ -115,6 +115,11 @@ absl::Status SpoolRecovery::ReadCapture(const CaptureId& capture_id, const std::
   return absl::OkStatus();
 }
 
+// Waiting makes no regular file of a FIFO or a link.
+bool SpoolRecovery::IsPassedOver(const absl::Status& status) const {
+  return gives_up_ || absl::IsDataLoss(status);
+}
+
 absl::StatusOr<std::string> SpoolRecovery::ReadWhole(const std::string& path, size_t bytes_max) {
   ASSIGN_OR_RETURN(const auto file, files_.OpenForReading(path));
   return file->Read(0, bytes_max);
@@ -125,7 +130,7 @@ absl::Status SpoolRecovery::ReadRunning(Summary& summary) {
   const auto bytes = ReadWhole(path, limits::kSpoolRunningBytesMax);
   if (absl::IsNotFound(bytes.status())) return absl::OkStatus();
   summary.running_stale = true;
-  if (!bytes.ok() && !gives_up_) return bytes.status();
+  if (!bytes.ok() && !IsPassedOver(bytes.status())) return bytes.status();
   if (!bytes.ok()) ++summary.files_unreadable;
   absl::StatusOr<SpoolRunning> running =
       bytes.ok() ? DecodeSpoolRunning(*bytes) : absl::StatusOr<SpoolRunning>(bytes.status());
@@ -147,7 +152,7 @@ absl::Status SpoolRecovery::ReadAggregator(Summary& summary) {
   const std::string path = AggregatorFileOf(root_);
   const auto bytes = ReadWhole(path, limits::kSpoolRunningBytesMax);
   if (absl::IsNotFound(bytes.status())) return absl::OkStatus();
-  if (!bytes.ok() && !gives_up_) return bytes.status();
+  if (!bytes.ok() && !IsPassedOver(bytes.status())) return bytes.status();
   if (!bytes.ok()) ++summary.files_unreadable;
   absl::StatusOr<std::string> id =
       bytes.ok() ? DecodeSpoolAggregator(*bytes) : absl::StatusOr<std::string>(bytes.status());
@@ -166,7 +171,7 @@ absl::StatusOr<SpoolCursor> SpoolRecovery::ReadCursor(const CaptureId& capture_i
   const auto bytes = ReadWhole(path, limits::kSpoolCursorBytesMax);
   // Without it chunks that the aggregator has are sent once more, which costs only that.
   if (absl::IsNotFound(bytes.status())) return SpoolCursor();
-  if (!bytes.ok() && !gives_up_) return bytes.status();
+  if (!bytes.ok() && !IsPassedOver(bytes.status())) return bytes.status();
   if (!bytes.ok()) ++summary.files_unreadable;
   absl::StatusOr<SpoolCursor> cursor =
       bytes.ok() ? DecodeSpoolCursor(*bytes) : absl::StatusOr<SpoolCursor>(bytes.status());

@@ -64,7 +64,8 @@ class SpoolRecovery {
         boot_id_(std::move(boot_id)),
         gives_up_(gives_up) {}
 
-  // Errors are the disk's, about a directory or a file: to be tried again.
+  // Errors are the disk's, about a directory or a file: to be tried again. What is no regular file,
+  // as a FIFO or a link, is passed over and counted.
   absl::Status Run(const Visitor& visitor, Summary& summary);
 
  private:
@@ -72,6 +73,7 @@ class SpoolRecovery {
                            const Visitor& visitor, Summary& summary);
   // A file that is read whole. NOT_FOUND: it is not there.
   absl::StatusOr<std::string> ReadWhole(const std::string& path, size_t bytes_max);
+  bool IsPassedOver(const absl::Status& status) const;
   absl::Status ReadRunning(Summary& summary);
   absl::Status ReadAggregator(Summary& summary);
   absl::StatusOr<SpoolCursor> ReadCursor(const CaptureId& capture_id, const std::string& directory,

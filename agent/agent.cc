@@ -180,6 +180,9 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
 }
 
 void Agent::DeclareConditions(const AgentConfig& config) {
+  for (const std::string& sentence : DescribeOpenSecrets(config.security)) {
+    spdlog::warn("{}", sentence);
+  }
   health_.Declare(kAggregatorCondition, HealthState::Severity::kReadiness, "not connected yet");
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
   health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not looked at yet");
@@ -264,7 +267,8 @@ absl::Status Agent::Start(const AgentConfig& config) {
       registry_, health_,
       DaemonMetrics::Options{"neurontrace-agent", "neurontrace_agent_ready_condition",
                              metrics_.labels(), "neurontrace_agent_sequence_age_seconds", &turns_});
-  ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, metrics, health_));
+  ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, metrics, health_,
+                                                       config.health_names));
   health_server_->AddPostPage(MakeTriggerPage(config));
   return absl::OkStatus();
 }

@@ -207,6 +207,11 @@ void AddDaemonOptions(CLI::App& app, AgentConfig& config) {
                  "Address of /metrics, /healthz and /readyz; port 0: any free one")
       ->check(CheckAddress)
       ->capture_default_str();
+  app.add_option("--health-names", config.health_names,
+                 "Names by which that port may be asked, with commas between; addresses, localhost "
+                 "and names that nobody can register are accepted anyway")
+      ->envname("NEURONTRACE_HEALTH_NAMES")
+      ->delimiter(',');
   AddLogOptions(app, config.log_level, config.log_format);
   app.add_option("--drain-seconds", config.drain_seconds,
                  "How long to wait at the end until what was read is stored")

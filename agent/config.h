@@ -35,6 +35,7 @@ struct AgentConfig {
   bool scans_processes = true;                   // for workers that no tap speaks for
   ConfiguredRanks ranks;
   std::string health_address = "127.0.0.1:9401";  // HTTP, HOST:PORT; port 0 picks a free one
+  std::vector<std::string> health_names;          // by which it may be asked; see HealthServer
   std::string log_level = "info";
   LogFormat log_format = LogFormat::kText;
   std::string spool = "/var/lib/neurontrace/spool";  // directory; "none": chunks stay in memory

@@ -59,6 +59,12 @@ DeliveryMetrics::DeliveryMetrics(prometheus::Registry& registry, const prometheu
       authority_expiry_{GaugeFamily(registry, labels, "neurontrace_agent_authority_expiry_seconds",
                                     "Until when the first of its authorities is valid, since "
                                     "1970")},
+      secret_files_open_(prometheus::BuildGauge()
+                             .Name("neurontrace_agent_secret_files_open")
+                             .Help("Private key and token files that every user of the machine "
+                                   "may read")
+                             .Register(registry)
+                             .Add(labels)),
       security_(std::move(security)) {
   PublishLosses();
 }
@@ -71,6 +77,7 @@ void DeliveryMetrics::Publish() {
     const SecurityEnds ends = EndsOf(security_);
     certificate_expiry_.Set(ends.certificate);
     authority_expiry_.Set(ends.authority);
+    secret_files_open_.Set(static_cast<double>(ends.open_secrets));
   }
   if (watched_.room != nullptr) disk_free_.Set(watched_.room->free_bytes());
 }

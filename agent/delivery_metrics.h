@@ -53,6 +53,7 @@ class DeliveryMetrics {
   OptionalGauge disk_free_;
   OptionalGauge certificate_expiry_;
   OptionalGauge authority_expiry_;
+  prometheus::Gauge& secret_files_open_;
   const ChannelSecurity security_;
   uint32_t turn_ = 0;
 };

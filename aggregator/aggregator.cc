@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -11,11 +12,13 @@
 #include <utility>
 
 #include "aggregator/own_actions.h"
+#include "aggregator/reference/reference_timescale.h"
 #include "aggregator/session/capture_request.h"
 #include "base/call_on.h"
 #include "base/status.h"
 #include "health/daemon_metrics.h"
 #include "trace/limits.h"
+#include "wire/grpc_set_up.h"
 
 namespace neurontrace {
 namespace {
@@ -87,13 +90,14 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
     : program_metrics_(*registry_, AggregatorProgramMetrics()),
       log_(process.log),
       reload_(config.config_file, config.options, AggregatorOptionsAtOnce(),
-              MakeReloadHooks(process), clock_),
-      access_(config.access, clock_),
+              MakeReloadHooks(process), system_clock_),
+      access_(config.access, system_clock_),
       call_limits_(clock_, *registry_, config.calls_per_second),
       security_(config.security),
-      security_watch_(config.security, config.listen, ChannelSide::kServer, clock_),
+      security_watch_(config.security, config.listen, ChannelSide::kServer, system_clock_),
       store_(std::move(store)),
       store_metrics_(*registry_, *store_, config.quotas),
+      clock_steps_(*store_, clock_, RawOrigin(), *registry_),
       store_run_(MakeStoreRun(config.store, store_->aggregator_id(), random_)),
       export_roots_(config.export_roots, config.s3),
       exports_under_way_(ExportLimits()),
@@ -131,6 +135,7 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
 }
 
 Aggregator::~Aggregator() {
+  SetHandshakeListener(nullptr);
   if (standing_exports_ != nullptr) standing_exports_->End();
   if (clocks_ != nullptr) clocks_->book().Close();
   if (server_ != nullptr) {
@@ -148,7 +153,7 @@ Aggregator::~Aggregator() {
   }
 }
 
-// A full disk passes. Damage, and a failed write of the log, stop RocksDB until it is opened anew.
+// A full disk passes. Damage, and a failed write of the log, stop RocksDB until it is opened again.
 void Aggregator::OnStoreHealth(const absl::Status& status) {
   health_.Set(kStoreCondition, status.ok(), std::string(status.message()));
   const bool passes = status.ok() || absl::IsResourceExhausted(status);
@@ -159,12 +164,19 @@ void Aggregator::OnStoreHealth(const absl::Status& status) {
   }
 }
 
-void Aggregator::LookAtStore() {
+// On the thread of retention. A store that has to be opened again after a full disk is only
+// left when opening it can succeed: until then it can at least be read.
+void Aggregator::CheckStoreHealth() {
+  if (cannot_go_on_) return;
   const uint64_t since_ns = store_failing_since_ns_;
-  if (since_ns == 0 || clock_.MonotonicNs() < since_ns + kStorePatienceNs || cannot_go_on_) return;
-  constexpr char kWhy[] = "the store takes no writes and has to be opened anew";
-  SPDLOG_ERROR("{}: ending; start it again, which repairs what is damaged", kWhy);
-  health_.Set(kStoreFilesCondition, false, kWhy);
+  const bool is_over = since_ns != 0 && clock_.MonotonicNs() >= since_ns + kStorePatienceNs;
+  if (!is_over && !store_->must_reopen()) return;
+  std::string why = "the store takes no writes until it is opened again";
+  const absl::Status disk = is_over ? absl::OkStatus() : store_->ProbeDisk();
+  if (!disk.ok()) why += fmt::format(", which waits for the disk: {}", std::string(disk.message()));
+  health_.Set(kStoreFilesCondition, false, why);
+  if (!disk.ok()) return;
+  SPDLOG_ERROR("{}: ending with exit code 1; the next start repairs what is damaged", why);
   cannot_go_on_ = true;
 }
 
@@ -300,7 +312,24 @@ absl::Status Aggregator::RestoreSessions() {
   return absl::OkStatus();
 }
 
+absl::Status Aggregator::RestoreClock() {
+  ASSIGN_OR_RETURN(const std::vector<CaptureRecord> captures, store_->captures().List());
+  const bool is_recording = std::ranges::any_of(
+      captures, [](const CaptureRecord& capture) { return !HasEnded(capture.state); });
+  const std::string news = clock_steps_.Begin(is_recording);
+  if (!news.empty()) SPDLOG_WARN("{}", news);
+  return absl::OkStatus();
+}
+
+void Aggregator::CheckClock() {
+  const std::optional<std::string> news = clock_steps_.Check();
+  if (!news) return;
+  SPDLOG_WARN("{}", *news);
+  for (const CaptureRecord& capture : coordinator_.Running()) coordinator_.Warn(capture.id, *news);
+}
+
 absl::Status Aggregator::Serve(const AggregatorConfig& config) {
+  RETURN_IF_ERROR(RestoreClock());
   ASSIGN_OR_RETURN(triggers_, TriggerService::Make(config, {clock_, loop_, coordinator_,
                                                             connections_, *registry_, *audit_}));
   ASSIGN_OR_RETURN(
@@ -315,13 +344,14 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
                              {},
                              "neurontrace_aggregator_sequence_age_seconds",
                              &turns_});
-  ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, metrics, health_));
+  ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, metrics, health_,
+                                                       config.health_names));
   health_server_->AddPostPage(triggers_->MakePostPage());
   health_server_->AddStatusPage(MakeStatusPage());
   loop_thread_ = std::thread([this] { loop_.Run(); });
   retention_ = std::make_unique<RetentionService>(RetentionService::Deps{
-      *store_, *registry_, clock_, *clocks_, [this](const CaptureId& id) { return LetGo(id); },
-      [this] { DoChores(); },
+      *store_, *registry_, clock_, *clocks_, clock_steps_,
+      [this](const CaptureId& id) { return LetGo(id); }, [this] { DoChores(); },
       [this](const Expired& expired) { audit_->Write(DeletedByRetention(expired)); }});
   standing_exports_->Begin();
   loop_.PostTask([this] { Tick(); });
@@ -349,6 +379,7 @@ void Aggregator::Tick() {
   if (clock_.MonotonicNs() >= measured_monotonic_ns_ + kMeasureIntervalNs) {
     exports_under_way_.Look();
     watches_.Look();
+    CheckClock();
     UpdateMetrics();
   }
   const bool idle = coordinator_.running() == 0;
@@ -365,6 +396,7 @@ bool Aggregator::LetGo(const CaptureId& capture) {
 
 // On the thread of retention.
 void Aggregator::DoChores() {
+  CheckStoreHealth();
   for (const CaptureId& id : reaper_.Reap()) {
     loop_.PostTask([this, id] { coordinator_.Forget(id); });
   }

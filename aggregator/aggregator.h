@@ -24,6 +24,7 @@
 #include "aggregator/capture_metrics.h"
 #include "aggregator/clock_bound_metrics.h"
 #include "aggregator/clock_service.h"
+#include "aggregator/clocks/clock_steps.h"
 #include "aggregator/config.h"
 #include "aggregator/deliver/export_roots.h"
 #include "aggregator/export_metrics.h"
@@ -86,8 +87,9 @@ class Aggregator {
   int health_port() const { return health_server_->port(); }
   // UDP, of clock probes; 0: there is none.
   uint16_t probe_port() const { return clocks_->probe_port(); }
-  // True when the store has refused every write for a while and only opening it anew can help: the
-  // program is to end, so that whoever looks after it starts it again. The log has said why.
+  // True when only opening the store again can make it take writes: it refused all of them for a
+  // while, or could not create a file of its log and the disk has room again. The program has to
+  // end so that its supervisor restarts it. The log has said why.
   bool cannot_go_on() const { return cannot_go_on_; }
   // About once a second, by the thread that started it: looks whether files of configuration have
   // changed. `anyway`: reads them in any case.
@@ -109,12 +111,17 @@ class Aggregator {
   void NoteOrder(const AuditEntry& entry);
   absl::StatusOr<Caller> CallerOf(const grpc::ServerContext& context) const;
   AdmitCall AdmitAgents();
+  std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> MakeGuards(
+      const std::shared_ptr<PeerSlots>& slots);
+  void OnHandshakeFailed(const std::string& peer, const std::string& reason);
   absl::Status StartServer(const AggregatorConfig& config);
+  absl::Status RestoreClock();
   absl::Status RestoreSessions();
   absl::Status Serve(const AggregatorConfig& config);
   void Tick();
   void OnStoreHealth(const absl::Status& status);
-  void LookAtStore();
+  void CheckStoreHealth();
+  void CheckClock();
   void UpdateMetrics();
   void MeasureSlowly();
   CoordinatorOutputs MakeOutputs();
@@ -148,7 +155,9 @@ class Aggregator {
   absl::Status Persist(const CaptureRecord& record, bool durable);
 
   // In the order in which they are built; the server goes first.
-  SystemClock clock_;
+  // The machine's: for certificates, tokens, the audit log, and claims that others look at.
+  SystemClock system_clock_;
+  SteadyClock clock_{system_clock_};  // for stamps that are stored and compared
   SystemRandom random_;
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   AggregatorMetrics metrics_{*registry_};
@@ -170,6 +179,7 @@ class Aggregator {
   SecurityWatch security_watch_;  // of the thread of LookAtFiles
   std::unique_ptr<Store> store_;
   StoreMetrics store_metrics_;
+  ClockSteps clock_steps_;  // Check on loop_ only
   const StoreRun store_run_;
   const ExportRoots export_roots_;
   HeldCalls exports_under_way_;
@@ -197,6 +207,8 @@ class Aggregator {
   std::thread loop_thread_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<ServerPort> server_port_;
+  uint64_t handshakes_second_ = 0;  // of the port's thread, as the next
+  uint32_t handshakes_written_ = 0;
   std::string address_;
   const uint64_t began_monotonic_ns_ = clock_.MonotonicNs();
   uint64_t measured_monotonic_ns_ = 0;  // only on loop_

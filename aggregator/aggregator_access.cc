@@ -4,10 +4,13 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <spdlog/spdlog.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "aggregator/access/kubernetes_api.h"
 #include "aggregator/aggregator.h"
@@ -16,6 +19,7 @@
 #include "base/status.h"
 #include "trace/limits.h"
 #include "wire/grpc_channel.h"
+#include "wire/grpc_set_up.h"
 
 namespace neurontrace {
 namespace {
@@ -39,7 +43,7 @@ absl::Status Aggregator::OpenTokenReviews(const AggregatorConfig& config) {
       [api = KubernetesApi(std::move(pod), audience)](const std::string& token) {
         return api.Review(token);
       },
-      clock_, *registry_);
+      system_clock_, *registry_);
   return absl::OkStatus();
 }
 
@@ -47,12 +51,15 @@ absl::Status Aggregator::OpenAccess(const AggregatorConfig& config) {
   RETURN_IF_ERROR(access_.Load());
   const std::string audit_log =
       config.audit_log.empty() ? config.store + "/audit.log" : config.audit_log;
-  ASSIGN_OR_RETURN(audit_, AuditLog::Open(audit_log, clock_));
+  ASSIGN_OR_RETURN(audit_, AuditLog::Open(audit_log, system_clock_));
+  for (const std::string& sentence : DescribeOpenSecrets(config.security)) {
+    SPDLOG_WARN("{}", sentence);
+  }
   if (config.security.has_tls()) {
     health_.Declare(kCertificateCondition, HealthState::Severity::kReadiness, "");
     health_.Set(kCertificateCondition, true);
     RETURN_IF_ERROR(OpenTokenReviews(config));
-    callers_ = std::make_unique<CallerFinder>(access_, clock_, token_reviews_.get());
+    callers_ = std::make_unique<CallerFinder>(access_, system_clock_, token_reviews_.get());
   } else if (!IsLoopback(config.listen)) {
     SPDLOG_WARN("{} is reached from other machines, without encryption or authentication",
                 config.listen);
@@ -72,6 +79,8 @@ AdmitCall Aggregator::AdmitAgents() {
 
 void Aggregator::NoteOrder(const AuditEntry& entry) {
   if (entry.action == "capture.start") capture_metrics_.CountAnswer(entry.outcome);
+  if (absl::IsPermissionDenied(entry.outcome))
+    RefusedCalls(*registry_, "not_permitted").Increment();
   audit_->Write(entry);
 }
 
@@ -91,15 +100,37 @@ void Aggregator::LookAtFiles(bool anyway) {
   access_.Look(anyway);
   if (access_.has_file()) metrics_.SetAccessFileGood(access_.is_good());
   LookAtCertificates();
+  if (anyway) audit_->Reopen();
   if (anyway) loop_.PostTask([this] { triggers_->ReadAgain(); });
 }
 
-absl::Status Aggregator::StartServer(const AggregatorConfig& config) {
-  std::shared_ptr<CallGuard> guard;
-  if (callers_ != nullptr) {
-    guard = std::make_shared<CallGuard>(
-        CallGuard::Deps{*callers_, *audit_, clock_, *registry_, call_limits_});
+// One for each slot; without TLS there is nobody to judge.
+std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> Aggregator::MakeGuards(
+    const std::shared_ptr<PeerSlots>& slots) {
+  std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> guards;
+  if (callers_ == nullptr) return guards;
+  const auto guard = std::make_shared<CallGuard>(
+      CallGuard::Deps{*callers_, *audit_, clock_, *registry_, call_limits_});
+  for (size_t slot = 0; slot < slots->size(); ++slot) {
+    guards.push_back(
+        std::make_shared<SlotGuard>(guard, [slots, slot] { return slots->Describe(slot); }));
   }
+  return guards;
+}
+
+// On the port's thread. Of these, too, only so many a second are written down.
+void Aggregator::OnHandshakeFailed(const std::string& peer, const std::string& reason) {
+  const uint64_t second = clock_.MonotonicNs() / 1'000'000'000;
+  if (second != handshakes_second_) handshakes_written_ = 0;
+  handshakes_second_ = second;
+  if (++handshakes_written_ > limits::kRefusalsWrittenPerSecond) return;
+  audit_->Write({.action = "connection",
+                 .from = peer,
+                 .outcome = absl::UnauthenticatedError("the TLS handshake failed: " + reason)});
+}
+
+absl::Status Aggregator::StartServer(const AggregatorConfig& config) {
+  const auto slots = std::make_shared<PeerSlots>(callers_ == nullptr ? 1 : limits::kPeerSlots);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -121,10 +152,16 @@ absl::Status Aggregator::StartServer(const AggregatorConfig& config) {
                                     "{} has as many connections as one address may have here: "
                                     "further ones are closed",
                                     address);
-                              }}));
+                              },
+                          .handshake_failed = std::bind_front(&Aggregator::OnHandshakeFailed, this),
+                          .slots = slots}));
+  SetHandshakeListener([this](std::string_view reason) {
+    metrics_.handshakes_failed.Increment();
+    server_port_->ReportHandshakeFailure(std::string(reason));
+  });
   // With a file of access tokens may come at any time.
   server_port_->AddTo(
-      builder, MakeServerCredentials(config.security, std::move(guard), !config.access.empty()));
+      builder, MakeServerCredentials(config.security, MakeGuards(slots), !config.access.empty()));
   grpc::ResourceQuota quota("aggregator");
   builder.SetResourceQuota(
       quota.Resize(limits::kGrpcBytesMax).SetMaxThreads(limits::kGrpcThreadsMax));

@@ -149,8 +149,8 @@ absl::Status Aggregator::ExportHeld(const CaptureRecord& record, const v1::Expor
     if (request.held_size() != 0) {
       return InvalidArgument("held: with a destination nothing is sent that could be held");
     }
-    return DeliverStoredCapture({*store_, export_roots_, store_run_, clock_, random_}, record,
-                                resolved, clocks, noted);
+    return DeliverStoredCapture({*store_, export_roots_, store_run_, system_clock_, random_},
+                                record, resolved, clocks, noted);
   }
   if (request.more_formats_size() != 0) {
     return InvalidArgument("more_formats: several formats need a destination");

@@ -8,7 +8,6 @@
 namespace neurontrace {
 
 void Aggregator::UpdateMetrics() {
-  LookAtStore();
   measured_monotonic_ns_ = clock_.MonotonicNs();
   const AgentRegistry& registry = coordinator_.registry();
   metrics_.agents_connected.Set(static_cast<double>(registry.connected()));

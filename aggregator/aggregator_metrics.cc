@@ -58,6 +58,11 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
                              "Watches of captures that were ended, as nobody read them")),
       audit_failures(Counter(registry, "neurontrace_aggregator_audit_failures_total",
                              "Lines of the audit log that could not be written")),
+      secret_files_open(Gauge(registry, "neurontrace_aggregator_secret_files_open",
+                              "Private key files that every user of the machine may read")),
+      handshakes_failed(Counter(registry, "neurontrace_aggregator_handshakes_failed_total",
+                                "TLS handshakes that failed: certificates that are not trusted "
+                                "here, or plain text")),
       connections_refused_descriptors(RefusedConnections(registry, "descriptors")),
       connections_refused_address(RefusedConnections(registry, "address")),
       captures_begun(Counter(registry, "neurontrace_aggregator_captures_begun_total",
@@ -101,6 +106,7 @@ void AggregatorMetrics::SetCanaryAge(std::optional<uint64_t> age_ns) { canary_ag
 void AggregatorMetrics::SetSecurityEnds(const SecurityEnds& ends) {
   certificate_expiry_.Set(ends.certificate);
   authority_expiry_.Set(ends.authority);
+  secret_files_open.Set(static_cast<double>(ends.open_secrets));
 }
 
 void AggregatorMetrics::SetAccessFileGood(bool is_good) { access_file_good_.Set(is_good); }

@@ -35,6 +35,8 @@ struct AggregatorMetrics {
   prometheus::Counter& watches_refused;
   prometheus::Counter& watches_unread;
   prometheus::Counter& audit_failures;
+  prometheus::Gauge& secret_files_open;
+  prometheus::Counter& handshakes_failed;
   prometheus::Counter& connections_refused_descriptors;
   prometheus::Counter& connections_refused_address;
   prometheus::Counter& captures_begun;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/certificate/read_certificate.h"
 #include "aggregator/export/parquet/parquet_format.h"
 #include "aggregator/reply_files.h"
 #include "aggregator/store_damage_test_support.h"
@@ -167,13 +168,13 @@ TEST_F(CaptureExportTest, AChunkThatIsDamagedOnDiskMakesItsFilesIncompleteInEver
     EXPECT_THAT(met.verdict(), HasSubstr("1 stored chunk cannot be read and is left out"));
     ASSERT_GE(met.warnings_size(), 1);
     EXPECT_THAT(met.warnings(0), HasSubstr("left out"));
-    // A compaction of RocksDB's that met it first keeps the store from being written to until it is
-    // opened anew, as the aggregator does then.
-    for (int i = 0; i < 5 && !Export(*store, v1::EXPORT_FORMAT_SUMMARY_JSON).capture_incomplete();
-         ++i) {
+    // The capture's certificate knows it at once, also where a compaction of RocksDB's met the
+    // damage first, so that the store takes no writes until it is opened again, as the aggregator
+    // does then.
+    EXPECT_FALSE(ReadCertificate(*store, record_).value().complete);
+    if (store->must_reopen()) {
       store.reset();
       store = OpenStore();
-      Export(*store, v1::EXPORT_FORMAT_EVENTS);
     }
     // From then on it is a loss of the capture's.
     for (const v1::ExportFormat format : kFormats) {
@@ -181,6 +182,29 @@ TEST_F(CaptureExportTest, AChunkThatIsDamagedOnDiskMakesItsFilesIncompleteInEver
       EXPECT_TRUE(done.capture_incomplete()) << v1::ExportFormat_Name(format);
       EXPECT_THAT(done.verdict(), HasSubstr("8 of 80 events lost")) << done.verdict();
     }
+  }
+}
+
+// Columns that RocksDB's checksums find nothing wrong with, and that cannot be decoded.
+TEST_F(CaptureExportTest, TheCertificateRemembersChunksThatAReaderCouldNotDecode) {
+  FillWhole();
+  EditStore([](Database& database) {
+    for (const uint64_t sequence : {1, 3}) {
+      const std::string key = keys::Chunk(TestCaptureId(1), 1, sequence);
+      std::string value = database.Get(Family::kChunks, key).value();
+      for (size_t i = value.size() - 20; i < value.size(); ++i) value[i] = '\x5a';
+      ASSERT_TRUE(database.Put(Family::kChunks, key, value, true).ok());
+    }
+  });
+  for (const v1::ExportFormat format : kFormats) {
+    SCOPED_TRACE(v1::ExportFormat_Name(format));
+    const auto store = OpenStore();
+    EXPECT_TRUE(Export(*store, format).capture_incomplete());
+    const Certificate certificate = ReadCertificate(*store, record_).value();
+    EXPECT_FALSE(certificate.complete);
+    ASSERT_EQ(certificate.findings.size(), 1u);
+    EXPECT_THAT(certificate.findings[0], HasSubstr("2 stored chunks cannot be read"));
+    EXPECT_THAT(certificate.verdict, StartsWith("incomplete"));
   }
 }
 

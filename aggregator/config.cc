@@ -192,6 +192,11 @@ AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
                  "Address of /metrics, /healthz and /readyz")
       ->check(CheckAddress)
       ->capture_default_str();
+  app.add_option("--health-names", config.health_names,
+                 "Names by which that port may be asked, with commas between; addresses, localhost "
+                 "and names that nobody can register are accepted anyway")
+      ->envname("NEURONTRACE_HEALTH_NAMES")
+      ->delimiter(',');
   std::vector<std::string> order_checks = {"collectives", "barriers"};
   AddClockOptions(app, config, order_checks);
   AddQuotaOptions(app, config.quotas);

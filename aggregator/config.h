@@ -27,6 +27,7 @@ namespace neurontrace {
 struct AggregatorConfig {
   std::string listen = "127.0.0.1:9400";          // gRPC, HOST:PORT; port 0 picks a free one
   std::string health_address = "127.0.0.1:9402";  // HTTP, likewise
+  std::vector<std::string> health_names;          // by which it may be asked; see HealthServer
   std::string store = "/var/lib/neurontrace/aggregator";
   // UDP, for clock probes; nullopt: the number of the gRPC port, or, where that is taken, none.
   std::optional<uint16_t> probe_port;

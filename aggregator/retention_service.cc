@@ -23,24 +23,27 @@ constexpr uint64_t kPauseMaxNs = 50'000'000;
 RetentionService::RetentionService(const Deps& deps)
     : metrics_(deps.registry),
       chores_(deps.chores),
-      retention_({.store = deps.store,
-                  .clock = deps.clock,
-                  .leases = leases_,
-                  .metrics = metrics_,
-                  .reference_now_ns = [&clocks = deps.clocks] { return clocks.ReferenceNowNs(); },
-                  .clock_maps = [&clocks = deps.clocks,
-                                 &clock = deps.clock]() -> absl::StatusOr<ClockMaps> {
-                    ASSIGN_OR_RETURN(CaptureClocks now, clocks.book().Now(clock.RealtimeNs()));
-                    return std::move(now.maps);
-                  },
-                  .let_go = deps.let_go,
-                  .pause =
-                      [](uint64_t step_ns) {
-                        std::this_thread::sleep_for(std::chrono::nanoseconds(
-                            std::clamp(step_ns, kPauseMinNs, kPauseMaxNs)));
-                      },
-                  .is_ending = [this] { return is_ending_.load(); },
-                  .on_expired = deps.on_expired}) {
+      retention_(
+          {.store = deps.store,
+           .clock = deps.clock,
+           .leases = leases_,
+           .metrics = metrics_,
+           .set_forward_since = [&steps = deps.clock_steps](
+                                    uint64_t stamp_ns) { return steps.ForwardSince(stamp_ns); },
+           .reference_now_ns = [&clocks = deps.clocks] { return clocks.ReferenceNowNs(); },
+           .clock_maps = [&clocks = deps.clocks,
+                          &clock = deps.clock]() -> absl::StatusOr<ClockMaps> {
+             ASSIGN_OR_RETURN(CaptureClocks now, clocks.book().Now(clock.RealtimeNs()));
+             return std::move(now.maps);
+           },
+           .let_go = deps.let_go,
+           .pause =
+               [](uint64_t step_ns) {
+                 std::this_thread::sleep_for(
+                     std::chrono::nanoseconds(std::clamp(step_ns, kPauseMinNs, kPauseMaxNs)));
+               },
+           .is_ending = [this] { return is_ending_.load(); },
+           .on_expired = deps.on_expired}) {
   loop_.PostDelayedTask([this] { RunAndAgain(); }, kIntervalNs);
   thread_ = std::thread([this] { loop_.Run(); });
 }

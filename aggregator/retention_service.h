@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "aggregator/clock_service.h"
+#include "aggregator/clocks/clock_steps.h"
 #include "aggregator/retention/capture_retention.h"
 #include "aggregator/retention/export_leases.h"
 #include "aggregator/retention/retention_metrics.h"
@@ -26,6 +27,7 @@ class RetentionService {
     prometheus::Registry& registry;
     const Clock& clock;
     ClockService& clocks;
+    ClockSteps& clock_steps;
     // As in CaptureRetention::Deps; called on this thread.
     std::function<bool(const CaptureId&)> let_go;
     // What else waits for the disk; called on this thread every second.

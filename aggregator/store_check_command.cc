@@ -102,7 +102,13 @@ int RunStoreCheck(const AggregatorConfig& config, FILE* out, FILE* err) {
   Print(
       out, "{}",
       config.json ? FormatReportJson(*report, config.store) : FormatReport(*report, config.store));
-  return report->faults_total == 0 ? kExitSound : kExitDamaged;
+  if (report->faults_total == 0) return kExitSound;
+  const absl::Status remembered = RememberFaults(config.store, nullptr, *report);
+  if (!remembered.ok()) {
+    fmt::print(err, "neurontrace-aggregator: the captures' certificates will not have this: {}\n",
+               std::string(remembered.message()));
+  }
+  return kExitDamaged;
 }
 
 }  // namespace neurontrace

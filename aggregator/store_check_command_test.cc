@@ -11,6 +11,7 @@
 #include <functional>
 #include <string>
 
+#include "aggregator/certificate/read_certificate.h"
 #include "aggregator/ingest/chunk_door.h"
 #include "aggregator/store/chunk_index_entry.h"
 #include "aggregator/store_damage_test_support.h"
@@ -92,6 +93,33 @@ TEST_F(StoreCheckTest, NamesTheChunkWhoseBytesAreDamaged) {
   EXPECT_EQ(Run(true, printed), 1);
   EXPECT_THAT(printed, HasSubstr("\"sound\":false"));
   EXPECT_THAT(printed, HasSubstr("\"stream\":1,\"sequence\":3,\"what\":\""));
+}
+
+TEST_F(StoreCheckTest, TheCertificateOfTheCaptureRemembersWhatItFound) {
+  Fill(1, 2, 5);
+  EditStore([](Database& database) {
+    auto record =
+        DecodeStreamRecord(1, *database.Get(Family::kStreams, keys::Stream(TestCaptureId(1), 1)))
+            .value();
+    record.events += 7;
+    EXPECT_TRUE(database
+                    .Put(Family::kStreams, keys::Stream(TestCaptureId(1), 1),
+                         EncodeStreamRecord(record), true)
+                    .ok());
+  });
+  std::string printed;
+  EXPECT_EQ(Run(false, printed), 1);
+  EXPECT_EQ(Run(false, printed), 1);  // the same again
+  for (int start = 0; start < 2; ++start) {
+    const auto store = OpenStore();
+    const auto record = store->captures().Get(TestCaptureId(1)).value();
+    const Certificate certificate = ReadCertificate(*store, record).value();
+    ASSERT_EQ(certificate.findings.size(), 1u);
+    EXPECT_THAT(certificate.findings[0],
+                AllOf(HasSubstr("1 fault was found by a check of the store"),
+                      HasSubstr("its record says events")));
+    EXPECT_FALSE(certificate.complete);
+  }
 }
 
 TEST_F(StoreCheckTest, ReadsEveryArtifact) {

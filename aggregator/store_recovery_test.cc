@@ -3,6 +3,7 @@
 // is left is served, and what is lost is counted in its stream.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <string>
@@ -103,6 +104,40 @@ TEST_F(StoreRecoveryTest, DamageInTheMiddleOfTheLogIsACountedLoss) {
   ExpectReadable(*store);
   EXPECT_THAT(store->captures().Get(TestCaptureId(1))->warnings,
               Contains(HasSubstr("damage of the store's disk lost")));
+}
+
+// The audit log lies in the store's directory, and its name ends like a write-ahead log's.
+TEST_F(StoreRecoveryTest, NoRepairTouchesFilesThatAreNotTheStores) {
+  const std::string audit = path() + "/audit.log";
+  const std::string content(100'000, 'a');  // no log of RocksDB's
+  WriteFile(audit, content);
+  std::filesystem::permissions(audit, std::filesystem::perms(0600));
+  WriteFile(path() + "/notes.sst", "a table of somebody's");
+  struct stat before = {};
+  ASSERT_EQ(stat(audit.c_str(), &before), 0);
+  const auto expect_untouched = [&](const char* after) {
+    SCOPED_TRACE(after);
+    struct stat now = {};
+    ASSERT_EQ(stat(audit.c_str(), &now), 0);
+    EXPECT_EQ(now.st_ino, before.st_ino);
+    EXPECT_EQ(now.st_mode, before.st_mode);
+    EXPECT_EQ(ReadFile(audit), content);
+    EXPECT_EQ(ReadFile(path() + "/notes.sst"), "a table of somebody's");
+    EXPECT_FALSE(std::filesystem::exists(audit + ".damaged"));
+  };
+  Fill(1, 1, 60);
+  EXPECT_THAT(OpenStore()->notes(), IsEmpty());
+  expect_untouched("a sound start");
+  FlipInLogOf(1, 0, 20);
+  EXPECT_THAT(OpenStore()->notes(), Contains(HasSubstr("damaged in the middle")));
+  expect_untouched("a repaired log");
+  FlipInLogOf(1, 0, 30);
+  EXPECT_NE(OpenStore(), nullptr);
+  expect_untouched("a second repair");
+  Flush();
+  FlipInLargest("MANIFEST-");
+  EXPECT_NE(OpenStore(), nullptr);
+  expect_untouched("a rebuilt store");
 }
 
 // RocksDB drops what is behind it in its block, and says nothing.

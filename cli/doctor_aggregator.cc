@@ -124,6 +124,12 @@ Finding CheckTransport(const std::string& address, const ChannelSecurity& securi
   const absl::Status usable = CheckSecurity(security, address, ChannelSide::kClient);
   if (security.has_tls() && usable.ok()) {
     finding.what = "TLS";
+    for (const std::string& sentence : DescribeOpenSecrets(security)) {
+      finding.severity = Severity::kWarning;
+      finding.what += "; " + sentence;
+      finding.fix =
+          "close the file to others, and replace what is in it if others use this machine";
+    }
     return finding;
   }
   if (IsLoopback(address) && usable.ok()) {

@@ -5,8 +5,10 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/metric_type.h>
 #include <prometheus/text_serializer.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <climits>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "health/host_names.h"
 #include "health/http_server.h"
 #include "health/status_page.h"
 #include "trace/daemon_limits.h"
@@ -27,6 +30,12 @@ constexpr char kBusy[] = "busy: try again\n";
 
 // Nothing on the page may load anything, or run.
 constexpr char kContentSecurity[] = "default-src 'none'; style-src 'unsafe-inline'";
+
+// Empty where it has none.
+std::string MachineName() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
 
 HttpAnswer Words(int code, std::string body) { return {.code = code, .body = std::move(body)}; }
 
@@ -47,8 +56,9 @@ HttpAnswer AnswerOf(PostAnswer answer) {
 
 class HealthServer::Impl {
  public:
-  Impl(std::shared_ptr<prometheus::Collectable> metrics, const HealthState& state)
-      : metrics_(std::move(metrics)), state_(state) {}
+  Impl(std::shared_ptr<prometheus::Collectable> metrics, const HealthState& state,
+       std::vector<std::string> names)
+      : metrics_(std::move(metrics)), state_(state), names_(std::move(names)) {}
 
   absl::Status Start(const std::string& address) {
     ASSIGN_OR_RETURN(
@@ -57,8 +67,8 @@ class HealthServer::Impl {
                            .body_bytes_max =
                                [this](const HttpRequest& request) {
                                  const auto page = PostPageOf(request);
-                                 return request.method == "POST" && page != nullptr &&
-                                                !Refusal(*page, request)
+                                 return IsForUs(request) && request.method == "POST" &&
+                                                page != nullptr && !Refusal(*page, request)
                                             ? page->body_bytes_max
                                             : 0;
                                },
@@ -93,7 +103,20 @@ class HealthServer::Impl {
     return std::nullopt;
   }
 
+  // Whether the answer is for somebody who asked this machine, and not for a web page whose name
+  // leads here. Probes may use any name: what /healthz says is no secret.
+  bool IsForUs(const HttpRequest& request) const {
+    return request.path == "/healthz" || request.path == "/readyz" ||
+           IsOwnHost(request.host, names_);
+  }
+
   HttpAnswer Answer(const HttpRequest& request) {
+    if (!IsForUs(request)) {
+      ++foreign_hosts_;
+      return Words(421,
+                   "this port is not known by the name in the Host header: ask by address, or name "
+                   "it with --health-names\n");
+    }
     if (const auto page = PostPageOf(request); page != nullptr) return Take(*page, request);
     if (request.method != "GET" && request.method != "HEAD") return Words(405, "GET it\n");
     const std::string& path = request.path;
@@ -149,15 +172,18 @@ class HealthServer::Impl {
     families.push_back({"neurontrace_health_refused_total",
                         "Questions to this port that were not answered",
                         prometheus::MetricType::Counter,
-                        {CounterOf("connections", crowded_out_), CounterOf("busy", busy_)}});
+                        {CounterOf("connections", crowded_out_), CounterOf("busy", busy_),
+                         CounterOf("host", foreign_hosts_)}});
     return families;
   }
 
   const std::shared_ptr<prometheus::Collectable> metrics_;
   const HealthState& state_;
+  const std::vector<std::string> names_;
   std::atomic<int> waiting_ = 0;
   std::atomic<uint64_t> busy_ = 0;
   std::atomic<uint64_t> crowded_out_ = 0;
+  std::atomic<uint64_t> foreign_hosts_ = 0;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<const PostPage>> posts_;  // guarded by mutex_
   std::shared_ptr<const StatusPage> status_;            // likewise; null: there is none yet
@@ -166,8 +192,10 @@ class HealthServer::Impl {
 
 absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
     const std::string& address, std::shared_ptr<prometheus::Collectable> metrics,
-    const HealthState& state) {
-  auto impl = std::make_unique<Impl>(std::move(metrics), state);
+    const HealthState& state, std::vector<std::string> names) {
+  names.push_back(address.substr(0, address.rfind(':')));
+  names.push_back(MachineName());
+  auto impl = std::make_unique<Impl>(std::move(metrics), state, std::move(names));
   if (const absl::Status status = impl->Start(address); !status.ok()) {
     return FailedPrecondition(
         "cannot serve metrics and health on {}: {}. Is the address in use? Choose another with "

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "health/health_state.h"
@@ -14,15 +15,16 @@
 namespace neurontrace {
 
 // HTTP on one port: /metrics (Prometheus text format), /healthz and /readyz (200 or 503, with the
-// conditions in words), /statusz (a page for people, once there is one), / (what there is). Serves
-// on threads of its own as long as it lives; metrics and state must outlive it.
+// conditions in words), /statusz (a page for people, once there is one), / (what there is). All but
+// /healthz and /readyz are refused with 421 if the Host header is a name that IsOwnHost does not
+// accept. Serves on threads of its own as long as it lives; metrics and state must outlive it.
 class HealthServer {
  public:
-  // `address` is HOST:PORT; port 0 picks a free one. FAILED_PRECONDITION when it cannot listen
-  // there.
+  // `address` is HOST:PORT; port 0 picks a free one. `names`: by which it may be asked, beside its
+  // host and the machine's name. FAILED_PRECONDITION when it cannot listen there.
   static absl::StatusOr<std::unique_ptr<HealthServer>> Start(
       const std::string& address, std::shared_ptr<prometheus::Collectable> metrics,
-      const HealthState& state);
+      const HealthState& state, std::vector<std::string> names = {});
   ~HealthServer();
   HealthServer(const HealthServer&) = delete;
   HealthServer& operator=(const HealthServer&) = delete;

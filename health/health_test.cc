@@ -76,6 +76,40 @@ TEST(HealthServer, ServesMetricsAndConditionsOnOnePort) {
   EXPECT_THAT(Get(port, "/nothing"), HasSubstr(" 404 "));
 }
 
+// A browser asks by the name of the page that it shows, whatever address that name has.
+TEST(HealthServer, AnswersNoPageWhoseNameLeadsHere) {
+  auto registry = std::make_shared<prometheus::Registry>();
+  HealthState state;
+  auto server = HealthServer::Start("127.0.0.1:0", registry, state, {"agg.example.com"});
+  ASSERT_TRUE(server.ok()) << server.status();
+  std::atomic<int> taken = 0;
+  (*server)->AddPostPage({.prefix = "/triggers/",
+                          .body_bytes_max = 8,
+                          .take = [&taken](const PostRequest&) -> PostAnswer {
+                            ++taken;
+                            return {202, ""};
+                          }});
+  const int port = (*server)->port();
+  const auto ask = [port](const std::string& method, const std::string& path,
+                          const std::string& hosts) {
+    return Ask(port, method + " " + path + " HTTP/1.1\r\n" + hosts + "Content-Length: 0\r\n\r\n");
+  };
+  for (const char* const path : {"/", "/metrics", "/statusz", "/nothing"}) {
+    EXPECT_THAT(ask("GET", path, "Host: evil.example:9402\r\n"), StartsWith("HTTP/1.1 421"));
+    EXPECT_THAT(ask("GET", path, "Host: localhost\r\nHost: evil.example\r\n"),
+                ::testing::Not(StartsWith("HTTP/1.1 200")));
+  }
+  EXPECT_THAT(ask("POST", "/triggers/a", "Host: evil.example\r\n"), StartsWith("HTTP/1.1 421"));
+  EXPECT_EQ(taken, 0);
+  EXPECT_THAT(ask("GET", "/healthz", "Host: evil.example\r\n"), StartsWith("HTTP/1.1 200"));
+  for (const char* const host :
+       {"Host: localhost:9402\r\n", "Host: agg.example.com\r\n", "Host: 10.1.2.3\r\n"}) {
+    EXPECT_THAT(ask("GET", "/metrics", host), StartsWith("HTTP/1.1 200")) << host;
+  }
+  EXPECT_THAT(ask("GET", "/metrics", "Host: localhost\r\n"),
+              HasSubstr("neurontrace_health_refused_total{reason=\"host\"}"));
+}
+
 TEST(HealthServer, ServesAPageForPeople) {
   auto registry = std::make_shared<prometheus::Registry>();
   HealthState state;

@@ -14,6 +14,7 @@ namespace neurontrace {
 struct HttpRequest {
   std::string method;
   std::string path;  // without what follows a "?"
+  std::string host;  // the Host header; of several, all with commas between
   std::string body;
   bool is_local = false;        // of this machine
   bool is_of_web_page = false;  // a browser says for whose page it asks

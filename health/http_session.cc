@@ -96,6 +96,10 @@ void Session::TakeHead(error_code error) {
   error_code unknown;
   const auto peer = socket_.remote_endpoint(unknown);
   request_.is_local = !unknown && IsOfThisMachine(peer.address());
+  const auto [first_host, last_host] = head.equal_range(http::field::host);
+  for (auto host = first_host; host != last_host; ++host) {
+    request_.host += (request_.host.empty() ? "" : ",") + std::string(host->value());
+  }
   request_.is_of_web_page = head.find(http::field::origin) != head.end();
   const size_t bytes_max = options_.body_bytes_max(request_);
   // A body that nobody wants is left where it is.

@@ -119,6 +119,10 @@ static_assert(kTokensKnownMax > 2 * kTokenReviewsAtOnceMax);
 inline constexpr uint32_t kRefusalsWrittenPerSecond = 10;  // in the audit log
 inline constexpr uint32_t kGrpcLogLinesPerSecond = 10;
 
+// Slots of the gRPC port: as long as fewer addresses are connected, the audit log has the address
+// of every refused call. Each takes some 100 KiB.
+inline constexpr size_t kPeerSlots = 64;
+
 // The audit log: when it is as large as this, it is renamed to NAME.1, and what was that is gone.
 inline constexpr uint64_t kAuditLogBytesMax = uint64_t{64} << 20;
 // One text in it. Longer: cut.

@@ -45,6 +45,11 @@ constexpr RemarkKindRow kRemarkKinds[] = {
     {RemarkKind::kRankContradiction, "rank_contradiction", "rank is contradicted",
      "ranks are contradicted", true},
     {RemarkKind::kRankGuessed, "rank_guessed", "rank is a guess", "ranks are guesses", false},
+    {RemarkKind::kChunkUnreadable, "chunk_unreadable",
+     "stored chunk cannot be read, and is left out of exports",
+     "stored chunks cannot be read, and are left out of exports", true},
+    {RemarkKind::kStoreFault, "store_fault", "fault was found by a check of the store",
+     "faults were found by a check of the store", true},
 };
 
 // Details that a sentence names; the certificate has the others.
@@ -76,6 +81,15 @@ void AddRemarks(std::span<const Remark> more, std::vector<Remark>& sums) {
     Remark& sum = RemarkOf(remark.kind, sums);
     sum.count = AddSaturating(sum.count, remark.count);
     for (const std::string& detail : remark.details) AddDetail(detail, sum);
+  }
+}
+
+void MergeFound(const Remark& found, std::vector<Remark>& remarks) {
+  Remark& remark = RemarkOf(found.kind, remarks);
+  remark.count = std::max(remark.count, found.count);
+  for (const std::string& detail : found.details) {
+    const std::string clean = CleanText(detail, limits::kRemarkDetailBytesMax);
+    if (std::ranges::find(remark.details, clean) == remark.details.end()) AddDetail(clean, remark);
   }
 }
 

@@ -30,6 +30,8 @@ enum class RemarkKind : uint8_t {
   kFileRewritten = 13,   // a file whose content changed after it was read; both are kept
   kRankContradiction = 40,  // evidence of a rank that other evidence contradicts
   kRankGuessed = 41,        // a rank that is a guess
+  kChunkUnreadable = 60,    // a stored chunk whose content no reader could decode
+  kStoreFault = 61,         // something that a check of the store found
 };
 
 // Something that has to be said about a stream, or about a worker's part in a capture, and that is
@@ -50,6 +52,9 @@ void AddRemark(RemarkKind kind, uint64_t count, std::string_view detail,
 // Adds the counts and details of `more` to `sums`, kind by kind. Counts saturate, as they may come
 // from a hostile producer.
 void AddRemarks(std::span<const Remark> more, std::vector<Remark>& sums);
+// Raises the remark of that kind to the count of `found`, and adds details that it does not have:
+// the same finding, made again, changes nothing.
+void MergeFound(const Remark& found, std::vector<Remark>& remarks);
 // Replaces each remark by the one of the same kind in `newer`; a count of 0 removes it.
 void ReplaceRemarks(std::span<const Remark> newer, std::vector<Remark>& remarks);
 

@@ -22,4 +22,9 @@ static_assert(kWalRecordBytesMax >= 2 * kIngestBytesInFlightMax);
 inline constexpr uint64_t kChunkWalkProbesMax = 65'536;
 inline constexpr uint64_t kChunkWalkMissesMax = 8 * kChunkWalkProbesMax;
 
+// Damage that was found while the database took no writes: bytes of the file that remembers it, and
+// streams of which the aggregator holds it until then.
+inline constexpr uint64_t kFoundDamageBytesMax = uint64_t{1} << 20;
+inline constexpr size_t kFoundDamageStreamsMax = 4'096;
+
 }  // namespace neurontrace::limits

@@ -283,6 +283,12 @@ std::string DescribeProblems(const std::string& path, const TriggerFile& file) {
 
 absl::StatusOr<std::vector<TriggerRule>> ReadTriggerFile(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, limits::kTriggerFileBytesMax));
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    return InvalidArgument(
+        "{} is empty: was it cut off while it was written? A file without rules has at least a "
+        "comment",
+        path);
+  }
   TriggerFile parsed = ParseTriggerFile(text);
   if (parsed.problems.empty()) return std::move(parsed.rules);
   return InvalidArgument("{}", DescribeProblems(path, parsed));

@@ -191,6 +191,16 @@ TEST(TriggerRule, IsCheckedByWhoeverGetsIt) {
   EXPECT_EQ(CheckTriggerRule(rule).code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(ReadTriggerFile, AnEmptyFileIsNoFileWithoutRules) {
+  const std::string path = testing::TempDir() + "/empty_triggers.ini";
+  for (const char* const text : {"", " \n\r\n"}) {
+    std::ofstream(path) << text;
+    EXPECT_THAT(std::string(ReadTriggerFile(path).status().message()), HasSubstr("is empty"));
+  }
+  std::ofstream(path) << "# none\n";
+  EXPECT_EQ(ReadTriggerFile(path)->size(), 0u);
+}
+
 TEST(ReadTriggerFile, SaysWhatKeepsItFromReading) {
   const std::string path = testing::TempDir() + "/neurontrace-triggers-test";
   std::remove(path.c_str());

@@ -3,6 +3,7 @@
 
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <map>
@@ -118,6 +119,21 @@ absl::Status CheckSecurity(const ChannelSecurity& security, const std::string& a
   return ReadSmallFile(security.token_file, limits::kTokenBytesMax).status();
 }
 
+std::vector<std::string> DescribeOpenSecrets(const ChannelSecurity& security) {
+  std::vector<std::string> sentences;
+  for (const auto& [path, what] :
+       {std::pair(&security.key, "private key"), std::pair(&security.token_file, "token")}) {
+    struct stat about = {};
+    if (path->empty() || stat(path->c_str(), &about) != 0) continue;
+    if ((about.st_mode & (S_IROTH | S_IWOTH)) == 0) continue;
+    sentences.push_back(
+        fmt::format("every user of this machine may {} the {} in {} (mode {:04o}): chmod o= {}",
+                    (about.st_mode & S_IWOTH) != 0 ? "write" : "read", what, *path,
+                    about.st_mode & 07777, *path));
+  }
+  return sentences;
+}
+
 std::shared_ptr<grpc::ChannelCredentials> MakeClientCredentials(const ChannelSecurity& security) {
   if (!security.has_tls()) return grpc::InsecureChannelCredentials();
   grpc::experimental::TlsChannelCredentialsOptions options;
@@ -131,19 +147,23 @@ std::shared_ptr<grpc::ChannelCredentials> MakeClientCredentials(const ChannelSec
       grpc::MetadataCredentialsFromPlugin(std::make_unique<TokenFromFile>(security.token_file)));
 }
 
-std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
-    const ChannelSecurity& security, std::shared_ptr<grpc::AuthMetadataProcessor> guard,
-    bool takes_tokens) {
-  if (!security.has_tls()) return grpc::InsecureServerCredentials();
-  grpc::experimental::TlsServerCredentialsOptions options(WatchFiles(security));
-  options.watch_root_certs();
-  options.watch_identity_key_cert_pairs();
-  options.set_cert_request_type(takes_tokens
-                                    ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
-                                    : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  auto credentials = grpc::experimental::TlsServerCredentials(options);
-  if (guard != nullptr) credentials->SetAuthMetadataProcessor(std::move(guard));
-  return credentials;
+std::vector<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
+    const ChannelSecurity& security,
+    std::span<const std::shared_ptr<grpc::AuthMetadataProcessor>> guards, bool takes_tokens) {
+  if (!security.has_tls()) return {grpc::InsecureServerCredentials()};
+  const auto files = WatchFiles(security);
+  std::vector<std::shared_ptr<grpc::ServerCredentials>> all;
+  for (const auto& guard : guards) {
+    grpc::experimental::TlsServerCredentialsOptions options(files);
+    options.watch_root_certs();
+    options.watch_identity_key_cert_pairs();
+    options.set_cert_request_type(takes_tokens
+                                      ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
+                                      : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    all.push_back(grpc::experimental::TlsServerCredentials(options));
+    if (guard != nullptr) all.back()->SetAuthMetadataProcessor(guard);
+  }
+  return all;
 }
 
 }  // namespace neurontrace

@@ -6,7 +6,9 @@
 #include <grpcpp/security/server_credentials.h>
 
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -45,12 +47,18 @@ void AddSecurityOptions(CLI::App& app, ChannelSecurity& security, ChannelSide si
 absl::Status CheckSecurity(const ChannelSecurity& security, const std::string& address,
                            ChannelSide side);
 
+// A sentence for each private key or token file that every user of this machine may read or write,
+// with the command that closes it. Warns only, and never of a group: Kubernetes mounts secrets with
+// mode 0644 unless told otherwise, into containers that have one user.
+std::vector<std::string> DescribeOpenSecrets(const ChannelSecurity& security);
+
 // Of a security that CheckSecurity let pass. Each has a thread of gRPC's that looks at the files.
 std::shared_ptr<grpc::ChannelCredentials> MakeClientCredentials(const ChannelSecurity& security);
-// `guard` judges every call of a connection with TLS; clients without a certificate are let through
-// to it where `takes_tokens`, and refused in the handshake where not.
-std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
-    const ChannelSecurity& security, std::shared_ptr<grpc::AuthMetadataProcessor> guard,
-    bool takes_tokens);
+// For each guard one: it judges every call of a connection with TLS; clients without a certificate
+// are let through to it where `takes_tokens`, and refused in the handshake where not. All look at
+// the files together. Without TLS there is one, and guards have nothing to judge.
+std::vector<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
+    const ChannelSecurity& security,
+    std::span<const std::shared_ptr<grpc::AuthMetadataProcessor>> guards, bool takes_tokens);
 
 }  // namespace neurontrace

@@ -98,7 +98,8 @@ class ChannelSecurityTest : public ::testing::Test {
     auto port = ServerPort::Listen({.address = "127.0.0.1:0", .descriptors_max = 1'024});
     ASSERT_TRUE(port.ok()) << port.status();
     port_ = *std::move(port);
-    port_->AddTo(builder, MakeServerCredentials(security, guard_, takes_tokens));
+    const std::shared_ptr<grpc::AuthMetadataProcessor> guards[] = {guard_};
+    port_->AddTo(builder, MakeServerCredentials(security, guards, takes_tokens));
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);

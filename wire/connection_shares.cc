@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "trace/access_limits.h"
+#include "wire/peer_slots.h"
 
 namespace neurontrace {
 ConnectionShares::ConnectionShares(int descriptors_max)
@@ -56,6 +57,19 @@ void ConnectionShares::Sweep() {
         getpeername(static_cast<int>(i), reinterpret_cast<sockaddr*>(&name), &size) == 0;
     if (!is_open || PeerOf(name) != peers_[i]) Forget(peers_[i]);
   }
+}
+
+std::set<std::string> ConnectionShares::Addresses() const {
+  std::set<std::string> addresses;
+  for (const auto& [address, connections] : sizes_) {
+    sockaddr_storage name = {};
+    auto& six = reinterpret_cast<sockaddr_in6&>(name);
+    six.sin6_family = AF_INET6;
+    std::memcpy(&six.sin6_addr.s6_addr[0], &address.first, sizeof address.first);
+    std::memcpy(&six.sin6_addr.s6_addr[8], &address.second, sizeof address.second);
+    addresses.insert(AddressText(name));
+  }
+  return addresses;
 }
 
 void ConnectionShares::Forget(Peer& peer) {

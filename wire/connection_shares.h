@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,8 @@ class ConnectionShares {
   void Sweep();
 
   size_t size() const { return size_; }
+  // The addresses that have connections, as AddressText says them.
+  std::set<std::string> Addresses() const;
 
  private:
   struct Peer {

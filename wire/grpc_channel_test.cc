@@ -54,7 +54,8 @@ class GrpcChannelTest : public ::testing::Test {
     auto port = ServerPort::Listen({.address = "127.0.0.1:0", .descriptors_max = 1'024});
     ASSERT_TRUE(port.ok()) << port.status();
     port_ = *std::move(port);
-    port_->AddTo(builder, grpc::InsecureServerCredentials());
+    const std::shared_ptr<grpc::ServerCredentials> plain[] = {grpc::InsecureServerCredentials()};
+    port_->AddTo(builder, plain);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "trace/access_limits.h"
 
@@ -54,7 +55,30 @@ void Pass(const char* who, std::string_view message, std::string_view file, int 
                          file.substr(slash == std::string_view::npos ? 0 : slash + 1), line));
 }
 
-void PassGrpc(gpr_log_func_args* line) { Pass("gRPC", line->message, line->file, line->line); }
+struct Ear {
+  std::mutex mutex;  // guards the listener, also while it is called
+  HandshakeListener listener;
+};
+
+Ear& TheEar() {
+  static Ear* const ear = new Ear;  // as the gate
+  return *ear;
+}
+
+// "Handshake failed with fatal error SSL_ERROR_SSL: error:0A000086:SSL routines::certificate…."
+void HearHandshake(std::string_view message) {
+  constexpr std::string_view kFailed = "Handshake failed with fatal error ";
+  if (!message.starts_with(kFailed)) return;
+  message.remove_prefix(kFailed.size());
+  Ear& ear = TheEar();
+  const std::lock_guard lock(ear.mutex);
+  if (ear.listener) ear.listener(message);
+}
+
+void PassGrpc(gpr_log_func_args* line) {
+  HearHandshake(line->message);
+  Pass("gRPC", line->message, line->file, line->line);
+}
 
 // Of a text that is no UTF-8 in a call, protobuf says which field it is.
 void PassProtobuf(google::protobuf::LogLevel, const char* file, int line,
@@ -63,6 +87,12 @@ void PassProtobuf(google::protobuf::LogLevel, const char* file, int line,
 }
 
 }  // namespace
+
+void SetHandshakeListener(HandshakeListener listener) {
+  Ear& ear = TheEar();
+  const std::lock_guard lock(ear.mutex);
+  ear.listener = std::move(listener);
+}
 
 void SetUpGrpc(GrpcLogWriter write) {
   {

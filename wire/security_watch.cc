@@ -28,6 +28,7 @@ SecurityEnds EndsOf(const ChannelSecurity& security) {
   SecurityEnds ends;
   if (!security.cert.empty()) ends.certificate = Known(CertificateEnd(security.cert));
   if (!security.ca.empty()) ends.authority = Known(AuthorityEnd(security.ca));
+  ends.open_secrets = DescribeOpenSecrets(security).size();
   return ends;
 }
 

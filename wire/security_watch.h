@@ -20,6 +20,7 @@ namespace neurontrace {
 struct SecurityEnds {
   std::optional<int64_t> certificate;
   std::optional<int64_t> authority;  // the first of those that are valid: see AuthorityEnd
+  size_t open_secrets = 0;           // see DescribeOpenSecrets
 };
 // Reads the files.
 SecurityEnds EndsOf(const ChannelSecurity& security);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/server_port.h"
 
+#include <fmt/ranges.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,7 +10,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "base/status.h"
@@ -21,6 +25,17 @@ namespace {
 constexpr int kAcceptsPerTurn = 64;
 constexpr uint64_t kPauseNs = 100'000'000;
 constexpr uint64_t kSweepPauseNs = 1'000'000'000;
+// Young connections: as long as their handshake may take, looked at so often.
+constexpr uint64_t kYoungNs = uint64_t{limits::kGrpcHandshakeMsMax} * 1'000'000 + 1'000'000'000;
+constexpr uint64_t kYoungPauseNs = 250'000'000;
+constexpr uint64_t kClosedKeptNs = 500'000'000;
+constexpr uint64_t kClosingNs = 50'000'000;
+constexpr size_t kYoungMax = 4'096;
+constexpr size_t kPeersNamedMax = 4;
+
+uint64_t NowMonotonicNs() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
 
 struct FreeAddresses {
   void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
@@ -42,13 +57,6 @@ uint16_t PortOf(int socket) {
   getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size);
   // The port is at the same place in both families.
   return ntohs(reinterpret_cast<const sockaddr_in*>(&name)->sin_port);
-}
-
-std::string HostWords(const sockaddr_storage& name) {
-  char host[NI_MAXHOST] = "an address without a name";
-  getnameinfo(reinterpret_cast<const sockaddr*>(&name), sizeof name, host, sizeof host, nullptr, 0,
-              NI_NUMERICHOST);
-  return host;
 }
 
 // Invalid, with errno: the machine has no such address, or the port is taken.
@@ -134,9 +142,11 @@ ServerPort::~ServerPort() {
 }
 
 void ServerPort::AddTo(grpc::ServerBuilder& builder,
-                       const std::shared_ptr<grpc::ServerCredentials>& credentials) {
-  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+                       std::span<const std::shared_ptr<grpc::ServerCredentials>> credentials) {
+  using enum grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  for (const auto& each : credentials) {
+    acceptors_.push_back(builder.experimental().AddExternalConnectionAcceptor(FROM_FD, each));
+  }
 }
 
 void ServerPort::Start() {
@@ -162,11 +172,88 @@ void ServerPort::AcceptAll(int socket) {
       return;
     }
     if (!Admit(connection.get(), peer)) continue;
+    if (options_.handshake_failed) {
+      young_.push_back({.connection = connection.get(),
+                        .peer = PeerText(peer),
+                        .accepted_ns = NowMonotonicNs()});
+      if (young_.size() > kYoungMax) young_.pop_front();
+      if (!std::exchange(watches_young_, true)) LookAtYoung();
+    }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.listener_fd = socket;
     parameters.fd = connection.release();
-    acceptor_->HandleNewConnection(&parameters);
+    acceptors_[SlotOf(peer)]->HandleNewConnection(&parameters);
   }
+}
+
+size_t ServerPort::SlotOf(const sockaddr_storage& peer) {
+  if (options_.slots == nullptr || acceptors_.size() < options_.slots->size()) return 0;
+  std::optional<std::set<std::string>> connected;
+  return options_.slots->Assign(AddressText(peer), [&](const std::string& host) {
+    if (!connected && !may_sweep_) return true;
+    if (!connected) {
+      Sweep();
+      connected = shares_.Addresses();
+    }
+    return connected->contains(host);
+  });
+}
+
+// At most once a second.
+void ServerPort::Sweep() {
+  may_sweep_ = false;
+  loop_.PostDelayedTask([this] { may_sweep_ = true; }, kSweepPauseNs);
+  shares_.Sweep();
+}
+
+// Until none is left.
+void ServerPort::LookAtYoung() {
+  NoteClosed();
+  watches_young_ = !young_.empty();
+  if (watches_young_) loop_.PostDelayedTask([this] { LookAtYoung(); }, kYoungPauseNs);
+}
+
+// Notes which young connections were closed, and forgets those that are not young any more.
+void ServerPort::NoteClosed() {
+  const uint64_t now_ns = NowMonotonicNs();
+  for (Young& young : young_) {
+    if (young.closed_ns != 0) continue;
+    sockaddr_storage name = {};
+    socklen_t size = sizeof name;
+    const bool is_open =
+        getpeername(young.connection, reinterpret_cast<sockaddr*>(&name), &size) == 0 &&
+        PeerText(name) == young.peer;
+    if (!is_open) young.closed_ns = now_ns;
+  }
+  std::erase_if(young_, [now_ns](const Young& young) {
+    return young.closed_ns != 0 ? now_ns - young.closed_ns > kClosedKeptNs
+                                : now_ns - young.accepted_ns > kYoungNs;
+  });
+}
+
+void ServerPort::ReportHandshakeFailure(std::string reason) {
+  // gRPC closes the connection after it has said so.
+  loop_.PostDelayedTask([this, reason = std::move(reason)] { TellHandshakeFailure(reason); },
+                        kClosingNs);
+}
+
+void ServerPort::TellHandshakeFailure(const std::string& reason) {
+  if (!options_.handshake_failed) return;
+  NoteClosed();
+  std::vector<std::string> peers;
+  for (Young& young : young_) {
+    if (young.closed_ns == 0 || young.is_told) continue;
+    peers.push_back(young.peer);
+    young.is_told = true;
+  }
+  options_.handshake_failed(
+      peers.size() < 2
+          ? fmt::format("{}", fmt::join(peers, ""))
+          : fmt::format("one of {}", fmt::join(peers.begin(),
+                                               peers.begin() + static_cast<long>(std::min(
+                                                                   peers.size(), kPeersNamedMax)),
+                                               ", ")),
+      reason);
 }
 
 bool ServerPort::Admit(int connection, const sockaddr_storage& peer) {
@@ -178,11 +265,9 @@ bool ServerPort::Admit(int connection, const sockaddr_storage& peer) {
   if (shares_.Take(connection, peer)) return true;
   // gRPC closes connections and tells nobody.
   if (may_sweep_) {
-    may_sweep_ = false;
-    loop_.PostDelayedTask([this] { may_sweep_ = true; }, kSweepPauseNs);
-    shares_.Sweep();
+    Sweep();
     if (shares_.Take(connection, peer)) return true;
-    if (options_.crowded) options_.crowded(HostWords(peer));
+    if (options_.crowded) options_.crowded(AddressText(peer));
   }
   Refuse(Refusal::kAddress);
   return false;

@@ -4,8 +4,10 @@
 #include <grpcpp/grpcpp.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "base/event_loop.h"
 #include "base/unique_fd.h"
 #include "wire/connection_shares.h"
+#include "wire/peer_slots.h"
 
 namespace neurontrace {
 
@@ -35,6 +38,11 @@ class ServerPort {
     std::function<void(Refusal)> refused;  // each of those; may be null
     // At most once a second: the address that has its share; may be null.
     std::function<void(const std::string&)> crowded;
+    // Whose handshake failed, as PeerText says it, or "one of" several; empty: not known. On the
+    // port's thread, after ReportHandshakeFailure; may be null.
+    std::function<void(const std::string& peer, const std::string& reason)> handshake_failed;
+    // Distributes connections over as many credentials as it has slots; null: there is one.
+    std::shared_ptr<PeerSlots> slots;
   };
 
   // Binds to every address of the host that this machine has; connections wait until Start.
@@ -48,9 +56,13 @@ class ServerPort {
   ServerPort& operator=(const ServerPort&) = delete;
 
   uint16_t port() const { return port_; }
+  // Of each slot its credentials.
   void AddTo(grpc::ServerBuilder& builder,
-             const std::shared_ptr<grpc::ServerCredentials>& credentials);
+             std::span<const std::shared_ptr<grpc::ServerCredentials>> credentials);
   void Start();
+  // gRPC said that a handshake failed, without saying whose (SetHandshakeListener): the port looks
+  // which of its young connections are closed. Any thread.
+  void ReportHandshakeFailure(std::string reason);
 
  private:
   ServerPort(Options options, std::vector<UniqueFd> sockets, uint16_t port);
@@ -61,13 +73,28 @@ class ServerPort {
   // Whether the connection may stay.
   bool Admit(int connection, const sockaddr_storage& peer);
   void Refuse(Refusal why) const;
+  size_t SlotOf(const sockaddr_storage& peer);
+  void Sweep();
+  void LookAtYoung();
+  void NoteClosed();
+  void TellHandshakeFailure(const std::string& reason);
 
   const Options options_;
   const std::vector<UniqueFd> sockets_;
   const uint16_t port_;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
-  ConnectionShares shares_;  // on the thread
-  bool may_sweep_ = true;    // on the thread
+  std::vector<std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>> acceptors_;
+  // All on the thread:
+  struct Young {  // a connection whose handshake may not be over
+    int connection = -1;
+    std::string peer;
+    uint64_t accepted_ns = 0;  // monotonic, as the next
+    uint64_t closed_ns = 0;    // 0: it is open
+    bool is_told = false;
+  };
+  std::deque<Young> young_;
+  bool watches_young_ = false;
+  ConnectionShares shares_;
+  bool may_sweep_ = true;
   EventLoop loop_;
   std::thread thread_;
 };

@@ -74,7 +74,8 @@ class ServerPortTest : public ::testing::Test {
     port_ = *std::move(port);
     grpc::ServerBuilder builder;
     ConfigureServer(builder);
-    port_->AddTo(builder, grpc::InsecureServerCredentials());
+    const std::shared_ptr<grpc::ServerCredentials> plain[] = {grpc::InsecureServerCredentials()};
+    port_->AddTo(builder, plain);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);

@@ -17,6 +17,9 @@ absl::Status AccessBook::Load() {
 
 absl::Status AccessBook::Read() {
   ASSIGN_OR_RETURN(AccessRules rules, ReadAccessFile(file_.path()));
+  if (!rules.has_agents() && this->rules()->has_agents()) {
+    SPDLOG_WARN("access: no rule of {} has the role agent: agents are refused", file_.path());
+  }
   auto made = std::make_shared<const AccessRules>(std::move(rules));
   const std::lock_guard lock(mutex_);
   rules_ = std::move(made);

@@ -64,6 +64,21 @@ TEST_F(AccessBookTest, ANewVersionIsTakenAndABadOneNot) {
   EXPECT_TRUE(book.is_good());
 }
 
+// As an editor leaves it for a moment, or a full disk for good.
+TEST_F(AccessBookTest, AFileWithoutARuleLocksNobodyOut) {
+  Write("viewer");
+  AccessBook book(path_, clock_);
+  ASSERT_TRUE(book.Load().ok());
+  for (const char* const text : {"", "\n\n", "# no rule\n"}) {
+    std::ofstream(path_, std::ios::trunc) << text;
+    book.Look(true);
+    EXPECT_EQ(Who(book)->role, Role::kViewer) << text;
+    EXPECT_FALSE(book.is_good());
+    AccessBook at_start(path_, clock_);
+    EXPECT_THAT(std::string(at_start.Load().message()), HasSubstr("has no rule"));
+  }
+}
+
 TEST_F(AccessBookTest, WithoutAFileThereIsNothingToLookAt) {
   AccessBook book("", clock_);
   ASSERT_TRUE(book.Load().ok());

@@ -284,6 +284,12 @@ std::optional<Caller> AccessRules::ByServiceAccount(std::string_view account) co
   return std::nullopt;
 }
 
+bool AccessRules::has_agents() const {
+  return !by_file_ || std::any_of(rules_.begin(), rules_.end(), [](const AccessRule& rule) {
+    return rule.caller.role == Role::kAgent;
+  });
+}
+
 bool AccessRules::has_service_accounts() const {
   return std::any_of(rules_.begin(), rules_.end(),
                      [](const AccessRule& rule) { return !rule.service_accounts.empty(); });
@@ -295,7 +301,12 @@ absl::StatusOr<AccessRules> ParseAccessFile(std::string_view text, const std::st
 
 absl::StatusOr<AccessRules> ReadAccessFile(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, limits::kAccessFileBytesMax));
-  return ParseAccessFile(text, path);
+  ASSIGN_OR_RETURN(AccessRules rules, ParseAccessFile(text, path));
+  if (rules.size() > 0) return rules;
+  return FailedPrecondition(
+      "{} has no rule ({} bytes): nobody could call, and no agent could deliver. Was it cut off "
+      "while it was written? Write it under another name and rename it",
+      path, text.size());
 }
 
 }  // namespace neurontrace

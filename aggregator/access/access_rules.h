@@ -37,6 +37,8 @@ class AccessRules {
   // "NAMESPACE/NAME", as the API server says it.
   std::optional<Caller> ByServiceAccount(std::string_view account) const;
   bool has_service_accounts() const;
+  // Whether any agent could connect.
+  bool has_agents() const;
 
   size_t size() const { return rules_.size(); }
 

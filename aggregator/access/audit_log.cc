@@ -62,50 +62,73 @@ absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path
   return log;
 }
 
+// Keeps the file that is open unless another one could be opened.
 absl::Status AuditLog::OpenFile() {
-  // Not through a link that somebody else has laid there.
-  file_ = UniqueFd(open(path_.c_str(),
-                        O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  // Not through a link that somebody else has put there.
+  UniqueFd file(open(path_.c_str(),
+                     O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   struct stat about = {};
-  if (!file_.valid() || fstat(file_.get(), &about) != 0) {
+  if (!file.valid() || fstat(file.get(), &about) != 0) {
     return FailedPrecondition("the audit log {} cannot be written: {}", path_,
                               std::strerror(errno));
   }
   if (!S_ISREG(about.st_mode)) {
     return FailedPrecondition("the audit log {} is no regular file", path_);
   }
+  if ((about.st_mode & S_IRWXO) != 0 && fchmod(file.get(), about.st_mode & 0770) != 0) {
+    SPDLOG_WARN("others may read or write the audit log {}, and its mode cannot be changed: {}",
+                path_, std::strerror(errno));
+  }
+  file_ = std::move(file);
   bytes_ = static_cast<uint64_t>(about.st_size);
   return absl::OkStatus();
 }
 
+// A line that is written into a file without a name, or under another name, would be missed.
+absl::Status AuditLog::FollowRotation() {
+  struct stat here = {};
+  struct stat about = {};
+  const bool is_same = file_.valid() && fstat(file_.get(), &here) == 0 &&
+                       lstat(path_.c_str(), &about) == 0 && about.st_dev == here.st_dev &&
+                       about.st_ino == here.st_ino;
+  if (!is_same) return OpenFile();
+  bytes_ = static_cast<uint64_t>(about.st_size);  // truncated, with logrotate's copytruncate
+  return absl::OkStatus();
+}
+
 absl::Status AuditLog::Append(const std::string& line) {
-  if (bytes_ + line.size() > bytes_max_ && bytes_ > 0) {
+  absl::Status status = FollowRotation();
+  if (!file_.valid()) return status;
+  if (status.ok() && bytes_ + line.size() > bytes_max_ && bytes_ > 0) {
     if (std::rename(path_.c_str(), (path_ + ".1").c_str()) != 0) {
       return FailedPrecondition("the audit log {} cannot be renamed: {}", path_,
                                 std::strerror(errno));
     }
-    RETURN_IF_ERROR(OpenFile());
+    status = OpenFile();
   }
-  if (!file_.valid()) RETURN_IF_ERROR(OpenFile());
   // At once and whole: with O_APPEND lines of several writers do not mix.
   const ssize_t wrote = write(file_.get(), line.data(), line.size());
-  if (wrote == static_cast<ssize_t>(line.size())) {
-    bytes_ += line.size();
-    return absl::OkStatus();
-  }
+  if (wrote == static_cast<ssize_t>(line.size())) return status;
   return FailedPrecondition("the audit log {} cannot be written: {}", path_,
                             wrote < 0 ? std::strerror(errno) : "the disk is full");
+}
+
+void AuditLog::Report(const absl::Status& status) {
+  if (!status.ok() && !was_bad_) SPDLOG_ERROR("{}", std::string(status.message()));
+  was_bad_ = !status.ok();
 }
 
 void AuditLog::Write(const AuditEntry& entry) {
   const std::string line = LineOf(entry, clock_.RealtimeNs());
   const std::lock_guard lock(mutex_);
   const absl::Status status = Append(line);
-  if (!status.ok()) {
-    ++failed_;
-    if (!was_bad_) SPDLOG_ERROR("{}", std::string(status.message()));
-  }
-  was_bad_ = !status.ok();
+  if (!status.ok()) ++failed_;
+  Report(status);
+}
+
+void AuditLog::Reopen() {
+  const std::lock_guard lock(mutex_);
+  Report(OpenFile());
 }
 
 uint64_t AuditLog::failed() const {

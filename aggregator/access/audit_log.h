@@ -30,27 +30,36 @@ struct AuditEntry {
   absl::Status outcome;
 };
 
-// Who did what, for whoever has to find out later: a JSON object a line, appended at once. When the
-// file is as large as limits::kAuditLogBytesMax it becomes NAME.1, in place of the one before. Any
-// thread; a call writes a line and waits for the kernel, not for the disk.
+// Records who did what: a JSON object a line, appended at once. When the file reaches
+// limits::kAuditLogBytesMax it is renamed to NAME.1, which replaces the one before. If another
+// program renames or removes the file (logrotate), the next line goes into a new one. The file is
+// for its owner, and for a group that somebody gave permission to; permissions of others are taken
+// away. Any thread; a call writes a line and waits for the kernel, not for the disk.
 class AuditLog {
  public:
-  // Makes the file, for its owner alone, where it is not there; FAILED_PRECONDITION says why it
-  // cannot be written. `clock` outlives it.
+  // Creates the file, with mode 0600, if it does not exist. Fails with FAILED_PRECONDITION if it
+  // cannot be written. `clock` outlives the log.
   static absl::StatusOr<std::unique_ptr<AuditLog>> Open(
       const std::string& path, const Clock& clock, uint64_t bytes_max = limits::kAuditLogBytesMax);
 
-  // What cannot be written is said in the log, and counted: what was asked for goes on, as a full
-  // disk is no reason to leave a job unseen.
+  // Logs and counts a line that cannot be written, and lets the action continue: a full disk is no
+  // reason to leave a job unseen.
   void Write(const AuditEntry& entry);
 
+  // Opens the file again, as after SIGHUP.
+  void Reopen();
+
+  // Lines that could not be written, or that went into a renamed file because no new one could be
+  // created.
   uint64_t failed() const;
 
  private:
   AuditLog(std::string path, const Clock& clock, uint64_t bytes_max)
       : path_(std::move(path)), clock_(clock), bytes_max_(bytes_max) {}
   absl::Status OpenFile();
+  absl::Status FollowRotation();
   absl::Status Append(const std::string& line);
+  void Report(const absl::Status& status);
 
   const std::string path_;
   const Clock& clock_;

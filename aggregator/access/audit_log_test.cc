@@ -9,11 +9,13 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 namespace neurontrace {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class AuditLogTest : public ::testing::Test {
  protected:
@@ -28,6 +30,12 @@ class AuditLogTest : public ::testing::Test {
     std::stringstream text;
     text << std::ifstream(path).rdbuf();
     return text.str();
+  }
+
+  static unsigned Mode(const std::string& path) {
+    struct stat about = {};
+    EXPECT_EQ(stat(path.c_str(), &about), 0);
+    return about.st_mode & 0777;
   }
 
   std::filesystem::path directory_;
@@ -58,9 +66,7 @@ TEST_F(AuditLogTest, WritesAnObjectALine) {
             "{\"time\":\"2023-11-14T22:13:20.123Z\",\"action\":\"export\",\"outcome\":\"failed\","
             "\"reason\":\"gone\"}\n");
   EXPECT_EQ((*log)->failed(), 0u);
-  struct stat about = {};
-  ASSERT_EQ(stat(path_.c_str(), &about), 0);
-  EXPECT_EQ(about.st_mode & 0777, 0600u);
+  EXPECT_EQ(Mode(path_), 0600u);
 }
 
 TEST_F(AuditLogTest, GoesOnWhereTheOneBeforeEnded) {
@@ -75,6 +81,46 @@ TEST_F(AuditLogTest, IsRenamedWhenItIsFull) {
   EXPECT_THAT(Read(path_), HasSubstr("third"));
   EXPECT_THAT(Read(path_ + ".1"), HasSubstr("second"));
   EXPECT_EQ((*log)->failed(), 0u);
+}
+
+TEST_F(AuditLogTest, GoesIntoANewFileAfterARotation) {
+  const auto log = AuditLog::Open(path_, clock_);
+  (*log)->Write({.action = "first"});
+  std::filesystem::rename(path_, path_ + "-20261126");
+  (*log)->Write({.action = "second"});
+  EXPECT_EQ(Mode(path_), 0600u);
+  std::filesystem::remove(path_);
+  (*log)->Write({.action = "third"});
+  EXPECT_THAT(Read(path_ + "-20261126"), AllOf(HasSubstr("first"), Not(HasSubstr("second"))));
+  EXPECT_THAT(Read(path_), AllOf(HasSubstr("third"), Not(HasSubstr("second"))));
+  EXPECT_EQ(Mode(path_), 0600u);
+  std::filesystem::rename(path_, path_ + "-20261127");
+  (*log)->Reopen();  // as with SIGHUP
+  EXPECT_EQ(Read(path_), "");
+  EXPECT_EQ((*log)->failed(), 0u);
+}
+
+TEST_F(AuditLogTest, IsClosedToOthersWhoeverCreatedIt) {
+  const auto log = AuditLog::Open(path_, clock_);
+  const std::pair<unsigned, unsigned> kModes[] = {{0644, 0640}, {0666, 0660}, {0604, 0600}};
+  for (const auto& [mode, expected] : kModes) {
+    std::filesystem::remove(path_);
+    std::ofstream(path_).flush();  // as logrotate's "create"
+    ASSERT_EQ(chmod(path_.c_str(), mode), 0);
+    (*log)->Write({.action = "a line"});
+    EXPECT_EQ(Mode(path_), expected);
+    EXPECT_THAT(Read(path_), HasSubstr("a line"));
+  }
+}
+
+TEST_F(AuditLogTest, KeepsWritingWhereNoNewFileCanBeMade) {
+  const auto log = AuditLog::Open(path_, clock_);
+  std::filesystem::rename(path_, path_ + ".old");
+  std::filesystem::create_symlink("elsewhere", path_);
+  (*log)->Write({.action = "first"});
+  EXPECT_THAT(Read(path_ + ".old"), HasSubstr("first"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "elsewhere"));
+  EXPECT_EQ((*log)->failed(), 1u);
 }
 
 TEST_F(AuditLogTest, TextsFromOutsideAreCut) {

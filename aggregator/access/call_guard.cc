@@ -17,13 +17,16 @@ CallGuard::CallGuard(const Deps& deps)
       refused_rate_(RefusedCalls(deps.registry, "too_many")),
       refused_unsure_(RefusedCalls(deps.registry, "no_answer")) {}
 
-grpc::Status CallGuard::Process(const InputMetadata& metadata, grpc::AuthContext* context,
-                                OutputMetadata*, OutputMetadata*) {
+grpc::Status CallGuard::Process(const Metadata& metadata, const grpc::AuthContext& context,
+                                const std::function<std::string()>& from) {
   AuditEntry entry{.action = kCallAction};
-  entry.outcome = Judge(metadata, *context, entry);
+  entry.outcome = Judge(metadata, context, entry);
   if (entry.outcome.ok()) return grpc::Status::OK;
   CounterOf(entry.outcome).Increment();
-  if (MayWrite()) deps_.audit.Write(entry);
+  if (MayWrite()) {
+    entry.from = from();
+    deps_.audit.Write(entry);
+  }
   return ToGrpcStatus(entry.outcome);
 }
 
@@ -33,7 +36,7 @@ prometheus::Counter& CallGuard::CounterOf(const absl::Status& refusal) {
   return absl::IsPermissionDenied(refusal) ? refused_role_ : refused_unknown_;
 }
 
-absl::Status CallGuard::Judge(const InputMetadata& metadata, const grpc::AuthContext& context,
+absl::Status CallGuard::Judge(const Metadata& metadata, const grpc::AuthContext& context,
                               AuditEntry& entry) const {
   const auto path = metadata.find(":path");
   if (path == metadata.end()) return Internal("gRPC does not say which call it is");
@@ -47,6 +50,7 @@ absl::Status CallGuard::Judge(const InputMetadata& metadata, const grpc::AuthCon
   // none of an agent's calls has its price, whoever makes it.
   if (caller.role == Role::kAgent && may.ok()) return may;
   RETURN_IF_ERROR(deps_.limits.AdmitCaller(caller.name));
+  if (caller.role != Role::kAgent && IsCheckedByItsHandler(call)) return absl::OkStatus();
   return may;
 }
 

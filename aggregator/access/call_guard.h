@@ -7,7 +7,11 @@
 #include <prometheus/registry.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 
 #include "aggregator/access/audit_log.h"
 #include "aggregator/access/call_rates.h"
@@ -16,9 +20,11 @@
 
 namespace neurontrace {
 
-// Stands before every call of every service on connections with TLS: who is nobody, may not, or
-// calls too often is refused before a byte of the call's message is looked at. Any thread.
-class CallGuard final : public grpc::AuthMetadataProcessor {
+// Judges every call of every service on connections with TLS: a caller who is nobody, may not, or
+// calls too often is refused before a byte of the call's message is looked at. Calls that
+// IsCheckedByItsHandler names pass whatever role their caller has, as only their handler can say
+// for the audit log which capture they were about. Any thread.
+class CallGuard final {
  public:
   // All outlive it.
   struct Deps {
@@ -30,15 +36,16 @@ class CallGuard final : public grpc::AuthMetadataProcessor {
   };
   explicit CallGuard(const Deps& deps);
 
-  // gRPC then judges calls on threads of its own that may wait, one call on each.
-  bool IsBlocking() const override { return deps_.callers.may_wait(); }
-  // gRPC shares `context` among all calls of a connection, so that nothing of one call is put into
-  // it: who needs the caller later asks CallerFinder again.
-  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context,
-                       OutputMetadata* consumed, OutputMetadata* response) override;
+  using Metadata = grpc::AuthMetadataProcessor::InputMetadata;
+  bool may_wait() const { return deps_.callers.may_wait(); }
+  // `from` says whose connection it is, for the audit log; called for a refusal. gRPC shares
+  // `context` among all calls of a connection, so that nothing of one call is put into it: who
+  // needs the caller later asks CallerFinder again.
+  grpc::Status Process(const Metadata& metadata, const grpc::AuthContext& context,
+                       const std::function<std::string()>& from);
 
  private:
-  absl::Status Judge(const InputMetadata& metadata, const grpc::AuthContext& context,
+  absl::Status Judge(const Metadata& metadata, const grpc::AuthContext& context,
                      AuditEntry& entry) const;
   prometheus::Counter& CounterOf(const absl::Status& refusal);
   // Of refusals only so many a second are written down: they must not push out what was done.
@@ -52,6 +59,24 @@ class CallGuard final : public grpc::AuthMetadataProcessor {
   std::mutex mutex_;  // guards all below
   uint64_t second_ = 0;
   uint32_t written_in_second_ = 0;
+};
+
+// A CallGuard for the connections of one slot of a port (see wire/peer_slots.h).
+class SlotGuard final : public grpc::AuthMetadataProcessor {
+ public:
+  SlotGuard(std::shared_ptr<CallGuard> guard, std::function<std::string()> from)
+      : guard_(std::move(guard)), from_(std::move(from)) {}
+
+  // gRPC then judges calls on threads of its own that may wait, one call on each.
+  bool IsBlocking() const override { return guard_->may_wait(); }
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
+                       OutputMetadata*) override {
+    return guard_->Process(metadata, *context, from_);
+  }
+
+ private:
+  const std::shared_ptr<CallGuard> guard_;
+  const std::function<std::string()> from_;
 };
 
 }  // namespace neurontrace

@@ -65,9 +65,7 @@ class CallGuardTest : public ::testing::Test {
 
   grpc::Status Call(FakeAuthContext& who, const std::string& path) {
     const grpc::AuthMetadataProcessor::InputMetadata metadata = {{":path", path}};
-    grpc::AuthMetadataProcessor::OutputMetadata consumed;
-    grpc::AuthMetadataProcessor::OutputMetadata response;
-    return guard_->Process(metadata, &who, &consumed, &response);
+    return guard_->Process(metadata, who, [] { return std::string("10.0.0.9"); });
   }
   int CallsUntilRefused(FakeAuthContext& who, const std::string& path) {
     int calls = 0;
@@ -108,10 +106,24 @@ class CallGuardTest : public ::testing::Test {
 TEST_F(CallGuardTest, WhoIsNobodyOrMayNotIsRefused) {
   EXPECT_TRUE(Call(alice_, kStatusCall).ok());
   EXPECT_EQ(Call(mallory_, kStatusCall).error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  EXPECT_EQ(Call(bob_, "/neurontrace.v1.OperatorService/DeleteCapture").error_code(),
+  EXPECT_EQ(Call(bob_, "/neurontrace.v1.OperatorService/PurgeEverything").error_code(),
             grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(Refused("not_permitted"), 2.0);
-  EXPECT_THAT(Audited(), HasSubstr("\"caller\":\"bob\""));
+  EXPECT_THAT(Audited(), HasSubstr("\"caller\":\"bob\",\"role\":\"viewer\",\"from\":\"10.0.0.9\""));
+}
+
+// The handler knows which capture it is about, and refuses it.
+TEST_F(CallGuardTest, CallsThatTheirHandlersCheckPassForPeopleAndNotForAgents) {
+  for (const char* const method : {"StartCapture", "StopCapture", "DeleteCapture", "FireTrigger"}) {
+    const std::string call = std::string("/neurontrace.v1.OperatorService/") + method;
+    EXPECT_TRUE(IsCheckedByItsHandler(call));
+    EXPECT_TRUE(Call(bob_, call).ok()) << call;
+    EXPECT_EQ(Call(agent_, call).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+    EXPECT_EQ(Call(mallory_, call).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  }
+  EXPECT_FALSE(IsCheckedByItsHandler(kStatusCall));
+  EXPECT_FALSE(IsCheckedByItsHandler(kControlCall));
+  EXPECT_FALSE(IsCheckedByItsHandler("/neurontrace.v1.AgentGateway/StopCapture"));
 }
 
 TEST_F(CallGuardTest, WhoseCertificateHasEndedMeanwhileIsRefused) {

@@ -117,6 +117,15 @@ absl::Status CheckOwner(const Caller& caller, const CaptureSpec& spec) {
   return absl::OkStatus();
 }
 
+bool IsCheckedByItsHandler(std::string_view path) {
+  constexpr std::string_view kService = "/neurontrace.v1.OperatorService/";
+  if (!path.starts_with(kService)) return false;
+  path.remove_prefix(kService.size());
+  constexpr std::array<std::string_view, 5> kCallsOfCaptures = {
+      "StartCapture", "StopCapture", "DeleteCapture", "FireTrigger", "Export"};
+  return std::ranges::find(kCallsOfCaptures, path) != kCallsOfCaptures.end();
+}
+
 absl::Status CheckCall(const Caller& caller, std::string_view path) {
   const auto rule = std::find_if(std::begin(kCalls), std::end(kCalls), [&](const CallRule& each) {
     return path.starts_with(each.prefix);

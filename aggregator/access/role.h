@@ -52,4 +52,8 @@ absl::Status CheckOwner(const Caller& caller, const CaptureSpec& spec);
 // nobody knows here is for admins.
 absl::Status CheckCall(const Caller& caller, std::string_view path);
 
+// Whether the handler of this call checks the role of whoever is no agent, and writes a refusal
+// into the audit log with the capture and the address that it knows.
+bool IsCheckedByItsHandler(std::string_view path);
+
 }  // namespace neurontrace

@@ -114,6 +114,7 @@ struct HostCertificate {
   uint64_t gaps = 0;
   uint64_t gaps_sum_ns = 0;
   uint64_t gaps_without_end = 0;  // not among them: only when they began is known
+  std::vector<Remark> remarks;
 };
 
 struct AgentCertificate {

@@ -2,17 +2,24 @@
 #include "aggregator/certificate/clock_judgement.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "aggregator/align/clock_bounds.h"
 #include "aggregator/align/clock_reading.h"
+#include "aggregator/certificate/verdict.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
 
 constexpr size_t kNotesMax = 16;
+constexpr size_t kInstancesNamedMax = 4;
 
 std::vector<ClockBound> DoubtsOf(const ClockMap& map, const ReferenceWindow& window) {
   std::vector<ClockBound> doubts;
@@ -31,18 +38,38 @@ std::vector<ClockBound> DoubtsOf(const ClockMap& map, const ReferenceWindow& win
 void NoteDoubts(const InstanceClock& clock, const ReferenceWindow& window,
                 std::vector<std::string>& notes, size_t& further) {
   const auto seconds = [&window](uint64_t ns) {
-    return static_cast<double>(ns - window.begin_ns) / 1e9;
+    return static_cast<double>(SubtractSaturating(ns, window.begin_ns)) / 1e9;
   };
   for (const ClockBound& doubt : DoubtsOf(clock.realtime, window)) {
     if (notes.size() >= kNotesMax) {
       ++further;
       continue;
     }
-    notes.push_back(fmt::format(
-        "from {:.3f} s to {:.3f} s of the capture the clock of {} is known to {} only: the order "
-        "of its events and those of other instances is not, where they are nearer than that",
-        seconds(doubt.begin_ns), seconds(doubt.end_ns), clock.instance_id,
-        ClockWords(doubt.bound_ns)));
+    const std::string when =
+        fmt::format("from {:.3f} s to {:.3f} s of the capture the clock of {}",
+                    seconds(doubt.begin_ns), seconds(doubt.end_ns), clock.instance_id);
+    notes.push_back(
+        doubt.bound_ns == kNoBound
+            ? when + " is not known: its times there can be off by any amount"
+            : fmt::format("{} is known to {} only: the order of its events and those of other "
+                          "instances is not, where they are nearer than that",
+                          when, ClockWords(doubt.bound_ns)));
+  }
+}
+
+// While a capture is recorded, evidence of its newest part is on its way.
+void TellUnknown(const std::set<std::string>& instances, Certificate& certificate) {
+  const size_t named = std::min(instances.size(), kInstancesNamedMax);
+  std::string text = fmt::format(
+      "the clock{} of {}{} {} not known for a part of the capture{}",
+      instances.size() == 1 ? "" : "s",
+      fmt::join(instances.begin(), std::next(instances.begin(), static_cast<long>(named)), ", "),
+      named < instances.size() ? fmt::format(" and {} more", instances.size() - named) : "",
+      instances.size() == 1 ? "is" : "are", certificate.provisional ? " yet" : "");
+  if (certificate.provisional) {
+    certificate.notes.push_back(std::move(text));
+  } else {
+    AddFinding(certificate, std::move(text));
   }
 }
 
@@ -56,7 +83,7 @@ size_t OwnTimes(const WorkerCertificate& worker) {
 }  // namespace
 
 std::string ClockWords(uint64_t ns) {
-  if (ns == kNoBound) return "nothing";
+  if (ns == kNoBound) return "not known";
   const auto value = static_cast<double>(ns);
   if (ns < 999'500) return fmt::format("{:.1f} us", value / 1e3);
   if (ns < 999'500'000) return fmt::format("{:.3f} ms", value / 1e6);
@@ -69,6 +96,7 @@ void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate) {
     if (check.violated > 0) certificate.notes.push_back(check.words);
   }
   const InstanceClock* worst = nullptr;
+  std::set<std::string> unknown;
   for (WorkerCertificate& worker : certificate.workers) {
     const size_t own_times = OwnTimes(worker);
     if (own_times > 0 && own_times == worker.streams.size()) {
@@ -77,6 +105,11 @@ void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate) {
     }
     const InstanceClock* clock = clocks.Find(worker.worker);
     if (clock == nullptr || clock->model.segments.empty()) continue;
+    if (clock->bound_ns == kNoBound) {
+      worker.clock.words = "not known for a part of the capture";
+      unknown.insert(clock->instance_id);
+      continue;
+    }
     worker.clock = {.aligned = true,
                     .bound_ns = clock->bound_ns,
                     .likely_bound_ns = clock->likely_bound_ns,
@@ -87,11 +120,14 @@ void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate) {
     }
     if (worst == nullptr || clock->bound_ns > worst->bound_ns) worst = clock;
   }
-  if (worst == nullptr) return;
-  certificate.notes.push_back(fmt::format(
-      "times of all instances with a known clock are within {} of the reference, likely within {} "
-      "(worst: {})",
-      ClockWords(worst->bound_ns), ClockWords(worst->likely_bound_ns), worst->instance_id));
+  if (!unknown.empty()) TellUnknown(unknown, certificate);
+  if (worst == nullptr && unknown.empty()) return;
+  if (worst != nullptr) {
+    certificate.notes.push_back(fmt::format(
+        "times of all instances with a known clock are within {} of the reference, likely within "
+        "{} (worst: {})",
+        ClockWords(worst->bound_ns), ClockWords(worst->likely_bound_ns), worst->instance_id));
+  }
   std::vector<std::string> doubts;
   size_t further = 0;
   for (const InstanceClock& clock : clocks.instances) {

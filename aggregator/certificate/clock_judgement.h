@@ -17,7 +17,7 @@ inline constexpr uint64_t kOrderUnknownNs = 1'000'000;
 // times in which a clock is known so badly that the order of events on two instances is not. Pure.
 void JudgeClocks(const CaptureClocks& clocks, Certificate& certificate);
 
-// "0.3 us", "31.2 us", "2.500 ms", "1.204 s".
+// "0.3 us", "31.2 us", "2.500 ms", "1.204 s", "not known".
 std::string ClockWords(uint64_t ns);
 
 }  // namespace neurontrace

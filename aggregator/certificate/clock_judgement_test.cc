@@ -8,6 +8,7 @@ namespace neurontrace {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -82,6 +83,41 @@ TEST(ClockJudgementTest, NamesTheTimesInWhichNoOrderIsKnown) {
   EXPECT_THAT(certificate.notes[1],
               AllOf(HasSubstr("from 0.002 s to 0.004 s of the capture the clock of i-a"),
                     HasSubstr("to 3.000 ms only")));
+}
+
+// As where the evidence of a stretch is missing.
+TEST(ClockJudgementTest, AClockThatIsNotKnownMakesTheCaptureIncomplete) {
+  CaptureClocks clocks;
+  clocks.instances = {Clock("i-a", 31'240), ClockOfBounds({1'000, UINT64_MAX, UINT64_MAX, 1'000})};
+  clocks.instances[1].instance_id = "i-b";
+  clocks.instances[1].bound_ns = clocks.instances[1].likely_bound_ns = UINT64_MAX;
+  clocks.window = {0, 4 * kMillisecond - 1};
+  for (const bool is_provisional : {false, true}) {
+    Certificate certificate;
+    certificate.workers = {Worker("i-a"), Worker("i-b")};
+    certificate.provisional = is_provisional;
+    certificate.complete = !is_provisional;
+    JudgeClocks(clocks, certificate);
+    EXPECT_TRUE(certificate.workers[0].clock.aligned);
+    EXPECT_FALSE(certificate.workers[1].clock.aligned);
+    EXPECT_EQ(certificate.workers[1].clock.bound_ns, 0u);
+    EXPECT_THAT(certificate.workers[1].clock.words, HasSubstr("not known"));
+    EXPECT_FALSE(certificate.complete);
+    const auto says = HasSubstr("the clock of i-b is not known for a part of the capture");
+    if (is_provisional) {
+      EXPECT_THAT(certificate.findings, IsEmpty());
+      EXPECT_THAT(certificate.notes, Contains(says));
+    } else {
+      EXPECT_THAT(certificate.findings, ElementsAre(says));
+      EXPECT_THAT(certificate.verdict, HasSubstr("incomplete: the clock of i-b"));
+    }
+    EXPECT_THAT(certificate.notes,
+                Contains(HasSubstr("of the capture the clock of i-b is not known")));
+    for (const std::string& note : certificate.notes) {
+      EXPECT_EQ(note.find("nothing"), std::string::npos) << note;
+      EXPECT_EQ(note.find("18446744"), std::string::npos) << note;
+    }
+  }
 }
 
 TEST(ClockJudgementTest, SaysNothingOfClocksOfWhichNothingIsKnown) {

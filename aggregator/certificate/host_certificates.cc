@@ -38,6 +38,7 @@ std::vector<HostCertificate> MakeHostCertificates(const CertificateEvidence& evi
     host.number = stream.number;
     host.account = AccountOf(stream);
     host.ended = stream.ended;
+    host.remarks = stream.remarks;
     host.cut_short = IsCutShort(evidence, stream);
     host.gaps = stream.gaps_count;
     host.gaps_sum_ns = stream.gaps_sum_ns;

@@ -244,12 +244,16 @@ void JudgeWorkers(const CaptureRecord& record, const Certificate& certificate, b
 
 // What has to be said of events that are stored, or of files that have none.
 void AddRemarks(const Certificate& certificate, Lines& findings, Lines& notes) {
-  for (const WorkerCertificate& worker : certificate.workers) {
-    for (const Remark& remark : worker.remarks) {
+  const auto add = [&](const std::string& name, const std::vector<Remark>& remarks) {
+    for (const Remark& remark : remarks) {
       const RemarkKindRow* const kind = FindRemarkKind(remark.kind);
       Lines& lines = kind == nullptr || kind->is_finding ? findings : notes;
-      lines.Add(fmt::format("{}: {}", NameOf(worker), Describe(remark)));
+      lines.Add(fmt::format("{}: {}", name, Describe(remark)));
     }
+  };
+  for (const WorkerCertificate& worker : certificate.workers) add(NameOf(worker), worker.remarks);
+  for (const HostCertificate& host : certificate.hosts) {
+    add(fmt::format("host samples of {}", host.stream.worker.instance_id), host.remarks);
   }
 }
 
@@ -374,6 +378,14 @@ void PassVerdict(const CaptureRecord& record, Certificate& certificate) {
   }
   if (account.expired > 0) certificate.verdict += "; " + ExpiredWords(account);
   certificate.verdict += NeverSeen(certificate);
+}
+
+void AddFinding(Certificate& certificate, std::string finding) {
+  if (certificate.complete) {
+    certificate.complete = false;
+    certificate.verdict = "incomplete: " + finding;
+  }
+  Lines(certificate.findings).Add(std::move(finding));
 }
 
 }  // namespace neurontrace

@@ -15,4 +15,7 @@ void PassVerdict(const CaptureRecord& record, Certificate& certificate);
 // "i-0a pid 42 (ranks 0-3)", "framework files of i-0a", "i-0a".
 std::string NameOf(const WorkerCertificate& worker);
 
+// Adds something that was found after the verdict: a complete capture is then incomplete.
+void AddFinding(Certificate& certificate, std::string finding);
+
 }  // namespace neurontrace

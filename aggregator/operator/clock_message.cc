@@ -9,7 +9,7 @@ v1::InstanceClock ToBriefMessage(const InstanceClock& clock) {
   v1::InstanceClock message;
   message.set_instance_id(clock.instance_id);
   message.set_boot_id(clock.boot_id);
-  message.set_aligned(!clock.model.segments.empty());
+  message.set_aligned(!clock.model.segments.empty() && clock.bound_ns != kNoBound);
   message.set_exchanges(clock.exchanges);
   for (const std::string& source : clock.sources) message.add_sources(source);
   if (!message.aligned()) return message;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of OperatorService that change or take something: who may make them, and that they are
 // written down.
+#include <fmt/format.h>
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,20 +34,32 @@ absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const Caller& caller,
 absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const grpc::ServerContext& context,
                                                          const std::string& text) {
   ASSIGN_OR_RETURN(const Caller caller, deps_.caller(context));
-  AuditEntry unwritten;  // who looks is not in the audit log
-  return RecordFor(caller, text, unwritten);
+  // A look is written down only if it is refused.
+  AuditEntry entry{.action = "capture.show"};
+  auto record = RecordFor(caller, text, entry);
+  if (absl::IsPermissionDenied(record.status())) {
+    entry.caller = caller.name;
+    entry.role = WordOf(caller.role);
+    entry.from = context.peer();
+    entry.outcome = record.status();
+    deps_.audit(entry);
+  }
+  return record;
 }
 
 grpc::Status OperatorService::Audited(
-    const grpc::ServerContext& context, std::string_view action,
+    const grpc::ServerContext& context, const AuditedCall& call,
     const std::function<absl::Status(const Caller&, AuditEntry&)>& act) const {
-  AuditEntry entry{.action = action};
+  AuditEntry entry{.action = call.action};
   entry.from = context.peer();
+  entry.capture = call.capture;
   const auto caller = deps_.caller(context);
   if (caller.ok()) {
     entry.caller = caller->name;
     entry.role = WordOf(caller->role);
-    entry.outcome = act(*caller, entry);
+    entry.outcome =
+        CheckCall(*caller, fmt::format("/neurontrace.v1.OperatorService/{}", call.method));
+    if (entry.outcome.ok()) entry.outcome = act(*caller, entry);
   } else {
     entry.outcome = caller.status();
   }
@@ -88,7 +102,7 @@ grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
     *reply = neurontrace::ToMessage(record, {}, deps_.clock.RealtimeNs());
     return absl::OkStatus();
   };
-  return Audited(*context, "capture.start", start);
+  return Audited(*context, {"capture.start", "StartCapture", ""}, start);
 }
 
 grpc::Status OperatorService::StopCapture(grpc::ServerContext* context,
@@ -103,7 +117,7 @@ grpc::Status OperatorService::StopCapture(grpc::ServerContext* context,
     ASSIGN_OR_RETURN(*reply, Describe(*record));
     return absl::OkStatus();
   };
-  return Audited(*context, "capture.stop", stop);
+  return Audited(*context, {"capture.stop", "StopCapture", request->capture_id()}, stop);
 }
 
 grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
@@ -119,7 +133,7 @@ grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
     RETURN_IF_ERROR(CheckOwner(caller, record.ok() ? record->spec : CaptureSpec()));
     return Delete(id, *reply);
   };
-  return Audited(*context, "capture.delete", remove);
+  return Audited(*context, {"capture.delete", "DeleteCapture", request->capture_id()}, remove);
 }
 
 absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply& reply) {
@@ -154,7 +168,7 @@ grpc::Status OperatorService::FireTrigger(grpc::ServerContext* context,
     *reply = OnSequence(deps_.sequence, [&] { return deps_.fire_trigger(*request); });
     return absl::OkStatus();
   };
-  return Audited(*context, "trigger.fire", fire);
+  return Audited(*context, {"trigger.fire", "FireTrigger", ""}, fire);
 }
 
 grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::ExportRequest* request,
@@ -178,7 +192,7 @@ grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::Exp
       return call->Write([&] { return !context->IsCancelled() && writer->Write(reply); });
     }));
   };
-  return Audited(*context, "export", send);
+  return Audited(*context, {"export", "Export", request->capture_id()}, send);
 }
 
 }  // namespace neurontrace

@@ -109,8 +109,14 @@ class OperatorService final : public v1::OperatorService::Service {
                       grpc::ServerWriter<v1::ExportReply>* writer) override;
 
  private:
-  // Runs what a caller asks and writes it down; `act` says in the entry what it was about.
-  grpc::Status Audited(const grpc::ServerContext& context, std::string_view action,
+  struct AuditedCall {
+    std::string_view action;  // as the audit log names it
+    std::string_view method;  // of this service: IsCheckedByItsHandler
+    std::string capture;      // as the caller names it; empty: there is none yet
+  };
+  // Checks the caller's role, runs what they ask and writes it down, also if it is refused; `act`
+  // completes the entry.
+  grpc::Status Audited(const grpc::ServerContext& context, const AuditedCall& call,
                        const std::function<absl::Status(const Caller&, AuditEntry&)>& act) const;
   absl::StatusOr<CaptureId> Find(const std::string& text) const;
   // As it is now, running or ended.

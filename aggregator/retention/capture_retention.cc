@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/time_units.h"
 
 namespace neurontrace {
 namespace {
@@ -23,16 +24,17 @@ bool IsTrimmed(const CaptureRecord& record) {
          (record.spec.retention_ns > 0 || record.spec.retention_bytes > 0);
 }
 
-// When an ended capture is to be deleted, by the aggregator's REALTIME.
-uint64_t DeleteAtNs(const CaptureRecord& record) {
+// When an ended capture is to be deleted, by the aggregator's clock.
+uint64_t DeleteAtNs(const CaptureRecord& record,
+                    const std::function<uint64_t(uint64_t stamp_ns)>& set_forward_since) {
   // Of a continuous one the retention is how much of it is kept, and not for how long after it.
   if (record.spec.retention_ns == 0 || record.spec.mode == CaptureMode::kContinuous) {
     return UINT64_MAX;
   }
   const uint64_t end_ns =
       std::max({record.started_realtime_ns, record.stopped_realtime_ns, record.ended_realtime_ns});
-  return end_ns > UINT64_MAX - record.spec.retention_ns ? UINT64_MAX
-                                                        : end_ns + record.spec.retention_ns;
+  const uint64_t forward_ns = set_forward_since ? set_forward_since(end_ns) : 0;
+  return AddSaturating(AddSaturating(end_ns, record.spec.retention_ns), forward_ns);
 }
 
 }  // namespace
@@ -185,7 +187,7 @@ absl::Status CaptureRetention::Look(const CaptureId& id) {
     running_.erase(at);
   }
   if (!HasEnded(record->state)) return absl::OkStatus();
-  const uint64_t delete_at_ns = delete_at_[id] = DeleteAtNs(*record);
+  const uint64_t delete_at_ns = delete_at_[id] = DeleteAtNs(*record, deps_.set_forward_since);
   return deps_.clock.RealtimeNs() < delete_at_ns ? absl::OkStatus() : DeleteCapture(*record);
 }
 

@@ -48,6 +48,9 @@ class CaptureRetention {
     const Clock& clock;
     ExportLeases& leases;
     RetentionMetrics& metrics;
+    // Somebody set the clock forward after a stamp: by how much its captures expire later. May be
+    // null: by nothing.
+    std::function<uint64_t(uint64_t stamp_ns)> set_forward_since;
     // Now, of the timescale that clock maps lead to.
     std::function<uint64_t()> reference_now_ns;
     // Of the hosts that are there, from their REALTIME.

@@ -29,6 +29,7 @@ class CaptureRetentionTest : public ::testing::Test {
         .clock = clock_,
         .leases = leases_,
         .metrics = metrics_,
+        .set_forward_since = [this](uint64_t) { return set_forward_ns_; },
         .reference_now_ns = [this] { return clock_.RealtimeNs(); },
         .clock_maps = [this]() -> absl::StatusOr<ClockMaps> { return maps_; },
         .let_go = [this](const CaptureId&) { return may_let_go_; },
@@ -87,6 +88,7 @@ class CaptureRetentionTest : public ::testing::Test {
   RetentionMetrics metrics_{registry_};
   ExportLeases leases_;
   ClockMaps maps_;
+  uint64_t set_forward_ns_ = 0;
   bool may_let_go_ = true;
   int pauses_ = 0;
   std::vector<Expired> expired_;
@@ -251,6 +253,25 @@ TEST(ExportLeases, ADeletionAndAnExportKeepEachOtherAway) {
   EXPECT_NE(leases.Take(TestCaptureId(2)), nullptr);
   claim.reset();
   EXPECT_NE(leases.Take(TestCaptureId(1)), nullptr);
+}
+
+// The aggregator was restarted after somebody had set the clock ten days forward.
+TEST_F(CaptureRetentionTest, NothingExpiresEarlyBecauseTheClockWasSetForward) {
+  CaptureRecord record = TestCapture(1);
+  record.state = CaptureState::kComplete;
+  record.spec.retention_ns = kHourNs;
+  record.started_realtime_ns = record.ended_realtime_ns = clock_.RealtimeNs();
+  ASSERT_TRUE(store_->captures().Put(record, true).ok());
+  set_forward_ns_ = 10 * 24 * kHourNs;
+  clock_.StepRealtimeNs(10 * 24 * kHourNs);
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_TRUE(Exists(1));
+  clock_.AdvanceNs(kHourNs - kNsPerSecond);
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_TRUE(Exists(1));
+  clock_.AdvanceNs(2 * kNsPerSecond);
+  ASSERT_TRUE(retention_->Run().ok());
+  EXPECT_FALSE(Exists(1));
 }
 
 }  // namespace

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/capture_reader.h"
 
+#include <spdlog/spdlog.h>
+
+#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "aggregator/store/chunk_frame.h"
 #include "aggregator/store/chunk_store.h"
+#include "aggregator/store/damaged_chunk.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/inventory_store.h"
 #include "aggregator/store/keys.h"
@@ -137,12 +141,34 @@ absl::Status StreamReader::ReadChunk(uint64_t sequence, StoredChunk& out) const 
   absl::Status result = FromRocksDb(status, "reading a chunk");
   if (result.ok()) result = out.Parse();
   if (result.ok()) return result;
-  if (absl::IsDataLoss(result)) {
+  // One that is gone though a snapshot's index names it is damage, too.
+  if (absl::IsDataLoss(result) || (absl::IsNotFound(result) && snapshot_ != nullptr)) {
     out.pinned_->value.Reset();
-    RETURN_IF_ERROR(chunks_->BookDamaged(capture_, stream_, sequence));
+    // One that cannot be removed now is remembered by who was to read it: NoteUnreadable.
+    if (const absl::Status booked = chunks_->BookDamaged(capture_, stream_, sequence);
+        !booked.ok()) {
+      SPDLOG_WARN("capture {}, stream {}, chunk {} is damaged and cannot be removed: {}",
+                  capture_.ToString(), stream_, sequence, std::string(booked.message()));
+    }
   }
   return MakeStatus(result.code(), "capture {}, stream {}, chunk {}: {}", capture_.ToString(),
                     stream_, sequence, std::string(result.message()));
+}
+
+absl::StatusOr<bool> StreamReader::NoteUnreadable(uint64_t sequence, uint64_t count,
+                                                  std::string what) const {
+  const auto chunk = database_->Get(Family::kChunks, keys::Chunk(capture_, stream_, sequence));
+  if (absl::IsNotFound(chunk.status())) {
+    ASSIGN_OR_RETURN(const bool is_damaged, IsDamaged(*database_, capture_, stream_, sequence));
+    if (!is_damaged) return false;
+  }
+  RETURN_IF_ERROR(chunks_->NoteFound({.capture = capture_,
+                                      .stream = stream_,
+                                      .sequence = sequence,
+                                      .kind = RemarkKind::kChunkUnreadable,
+                                      .what = std::move(what)},
+                                     count));
+  return true;
 }
 
 CaptureReader CaptureReader::Snapshot() const {
@@ -153,16 +179,19 @@ CaptureReader CaptureReader::Snapshot() const {
 
 absl::StatusOr<std::vector<StreamRecord>> CaptureReader::StoredRecords() const {
   std::vector<StreamRecord> records;
-  RETURN_IF_ERROR(database_->ForEach(OptionsFor(snapshot_), Family::kStreams, capture_.bytes(),
-                                     [&](std::string_view key, std::string_view value) {
-                                       const auto parsed = keys::ParseStream(key);
-                                       if (!parsed)
-                                         return DataLoss("a key of {} bytes in family streams",
-                                                         key.size());
-                                       auto record = DecodeStreamRecord(parsed->stream, value);
-                                       if (record.ok()) records.push_back(*std::move(record));
-                                       return record.status();
-                                     }));
+  RETURN_IF_ERROR(database_->ForEach(
+      OptionsFor(snapshot_), Family::kStreams, capture_.bytes(),
+      [&](std::string_view key, std::string_view value) {
+        const auto parsed = keys::ParseStream(key);
+        if (!parsed) return DataLoss("a key of {} bytes in family streams", key.size());
+        auto record = DecodeStreamRecord(parsed->stream, value);
+        if (!record.ok()) return record.status();
+        for (const Remark& found : chunks_->FoundSince(capture_, parsed->stream)) {
+          MergeFound(found, record->remarks);
+        }
+        records.push_back(*std::move(record));
+        return absl::OkStatus();
+      }));
   return records;
 }
 

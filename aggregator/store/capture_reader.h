@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -110,6 +111,9 @@ class StreamReader {
   // NOT_FOUND where there is no such chunk, DATA_LOSS where it is damaged: it is then gone, and a
   // loss of its stream.
   absl::Status ReadChunk(uint64_t sequence, StoredChunk& out) const;
+  // A reader could not use this chunk, the `count`th of the stream in its reading. Remembers that
+  // for the certificate; false: there is no need, as the chunk is gone and counts as a loss.
+  absl::StatusOr<bool> NoteUnreadable(uint64_t sequence, uint64_t count, std::string what) const;
 
  private:
   Database* database_;

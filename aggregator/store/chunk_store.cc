@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "aggregator/store/chunk_frame.h"
@@ -14,6 +15,7 @@
 #include "aggregator/store/record_codec.h"
 #include "base/status.h"
 #include "trace/limits.h"
+#include "trace/store_limits.h"
 
 namespace neurontrace {
 
@@ -237,7 +239,8 @@ absl::StatusOr<std::vector<StreamCursor>> ChunkStore::Cursors(const CaptureId& c
 
 absl::Status ChunkStore::BookDamaged(const CaptureId& capture, uint32_t stream, uint64_t sequence) {
   const std::lock_guard lock(mutex_);
-  if (!IsDamaged(database_, capture, stream, sequence)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool is_damaged, IsDamaged(database_, capture, stream, sequence));
+  if (!is_damaged) return absl::OkStatus();
   const bool was_loaded = captures_.contains(capture);
   ASSIGN_OR_RETURN(CaptureStreams* const streams, Load(capture));
   if (streams == nullptr) return absl::OkStatus();
@@ -245,12 +248,84 @@ absl::Status ChunkStore::BookDamaged(const CaptureId& capture, uint32_t stream, 
   if (record == streams->records.end()) return absl::OkStatus();
   const uint64_t bytes = record->second.bytes;
   const std::vector<Loss> losses = record->second.losses;
-  const absl::Status status = RemoveDamaged(database_, capture, sequence, record->second);
+  absl::Status status = CheckWritable();
+  if (status.ok()) status = RemoveDamaged(database_, capture, sequence, record->second);
   sizes_.Move(capture, bytes, record->second.bytes);
   CountGrowth(losses, record->second.losses);
   if (!was_loaded) captures_.erase(capture);
   if (status.ok()) ++damaged_chunks_;
   return status;
+}
+
+absl::Status ChunkStore::NoteFound(const FoundDamage& found, uint64_t count) {
+  const Remark remark{.kind = found.kind, .count = count, .details = {found.what}};
+  absl::Status status;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool was_loaded = captures_.contains(found.capture);
+    ASSIGN_OR_RETURN(CaptureStreams* const streams, Load(found.capture));
+    if (streams == nullptr) return absl::OkStatus();
+    const auto record = streams->records.find(found.stream);
+    if (record == streams->records.end()) return absl::OkStatus();
+    StreamRecord after = record->second;
+    MergeFound(remark, after.remarks);
+    if (after != record->second) {
+      status = CheckWritable();
+      if (status.ok()) {
+        status = database_.Put(Family::kStreams, keys::Stream(found.capture, found.stream),
+                               EncodeStreamRecord(after), /*sync=*/true);
+      }
+      if (status.ok()) record->second = std::move(after);
+    }
+    if (!was_loaded) captures_.erase(found.capture);
+  }
+  return status.ok() ? status : KeepFound(found, remark);
+}
+
+// Resuming a database that cannot be resumed may take long.
+absl::Status ChunkStore::CheckWritable() const {
+  if (!database_.must_reopen()) return absl::OkStatus();
+  return Unavailable("the store takes no writes until it is opened again");
+}
+
+absl::Status ChunkStore::KeepFound(const FoundDamage& found, const Remark& remark) {
+  {
+    const std::lock_guard lock(found_mutex_);
+    const std::pair key(found.capture, found.stream);
+    if (!found_.contains(key) && found_.size() >= limits::kFoundDamageStreamsMax) {
+      return ResourceExhausted("damage of {} streams waits to be written down", found_.size());
+    }
+    std::vector<Remark>& remarks = found_[key];
+    const std::vector<Remark> before = remarks;
+    MergeFound(remark, remarks);
+    if (remarks == before) return absl::OkStatus();
+  }
+  return AppendFoundDamage(database_.path(), database_.env(), {&found, 1});
+}
+
+std::vector<Remark> ChunkStore::FoundSince(const CaptureId& capture, uint32_t stream) const {
+  const std::lock_guard lock(found_mutex_);
+  const auto known = found_.find({capture, stream});
+  return known == found_.end() ? std::vector<Remark>() : known->second;
+}
+
+absl::StatusOr<size_t> ChunkStore::TakeFoundDamage() {
+  ASSIGN_OR_RETURN(const std::vector<FoundDamage> all,
+                   ReadFoundDamage(database_.path(), database_.env()));
+  if (all.empty()) return size_t{0};
+  std::map<std::tuple<CaptureId, uint32_t, RemarkKind>, uint64_t> counts;
+  for (const FoundDamage& found : all) {
+    if (found.sequence) {
+      RETURN_IF_ERROR(BookDamaged(found.capture, found.stream, *found.sequence));
+      const auto chunk =
+          database_.Get(Family::kChunks, keys::Chunk(found.capture, found.stream, *found.sequence));
+      if (absl::IsNotFound(chunk.status())) continue;  // counts as a loss by now
+    }
+    const uint64_t count = ++counts[{found.capture, found.stream, found.kind}];
+    RETURN_IF_ERROR(NoteFound(found, count));
+  }
+  RETURN_IF_ERROR(RemoveFoundDamage(database_.path(), database_.env()));
+  return all.size();
 }
 
 absl::StatusOr<Trimmed> ChunkStore::Trim(const CaptureId& capture, uint32_t stream,

@@ -3,12 +3,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -18,10 +20,12 @@
 #include "aggregator/store/chunk_trim.h"
 #include "aggregator/store/durability.h"
 #include "aggregator/store/foreign_stops.h"
+#include "aggregator/store/found_damage.h"
 #include "aggregator/store/stream_record.h"
 #include "trace/chunk_header.h"
 #include "trace/ids.h"
 #include "trace/loss_table.h"
+#include "trace/remark.h"
 #include "trace/stream_cursor.h"
 
 namespace neurontrace {
@@ -74,11 +78,23 @@ class ChunkStore {
   absl::StatusOr<std::vector<StreamCursor>> Cursors(const CaptureId& capture,
                                                     std::string_view agent_id);
 
-  // A chunk that a reader could not read: looked at once more, and if it is damaged it goes and is
-  // from then on a loss of its stream (place store, reason malformed).
+  // A chunk that a reader could not read: reads it once more, and if it is damaged, or missing
+  // though the index names it, removes it and counts it as a loss of its stream (place store,
+  // reason malformed).
   absl::Status BookDamaged(const CaptureId& capture, uint32_t stream, uint64_t sequence);
   // How many that were, since the start.
   uint64_t damaged_chunks() const { return damaged_chunks_; }
+  // Remembers what a reader or a check found, in the stream's record and so in the certificate.
+  // `count`: how many of its kind this reading or check has found in the stream so far; the
+  // greatest one is kept, so that finding the same again changes nothing. Nothing for an unknown
+  // stream. Where the database takes no writes, keeps it in memory and in a file beside the
+  // database, for the next start; an error says that this failed, too.
+  absl::Status NoteFound(const FoundDamage& found, uint64_t count);
+  // What was found and does not stand in the stream's record yet.
+  std::vector<Remark> FoundSince(const CaptureId& capture, uint32_t stream) const;
+  // At start: moves what an earlier process or a check found from the file into the records;
+  // damaged chunks become losses. Returns how much that was.
+  absl::StatusOr<size_t> TakeFoundDamage();
   // What all streams were found to have lost since the start: by their producers, on the way, here.
   LossTable losses() const;
 
@@ -113,6 +129,8 @@ class ChunkStore {
   // What is stored of the capture's own record says so.
   absl::StatusOr<bool> HasCaptureEnded(const CaptureId& capture) const;
   void CountGrowth(const std::vector<Loss>& before, const std::vector<Loss>& after);
+  absl::Status CheckWritable() const;
+  absl::Status KeepFound(const FoundDamage& found, const Remark& remark);
   // nullptr for an unknown capture.
   absl::StatusOr<CaptureStreams*> Load(const CaptureId& capture);
 
@@ -121,6 +139,9 @@ class ChunkStore {
   std::mutex mutex_;
   std::unique_ptr<Scratch> scratch_;                                          // guarded by mutex_
   absl::flat_hash_map<CaptureId, std::unique_ptr<CaptureStreams>> captures_;  // guarded by mutex_
+  mutable std::mutex found_mutex_;
+  // Found while the database took no writes; guarded by found_mutex_.
+  std::map<std::pair<CaptureId, uint32_t>, std::vector<Remark>> found_;
   CaptureSizes sizes_;
   std::atomic<uint64_t> damaged_chunks_ = 0;
   mutable std::mutex losses_mutex_;  // never held while the disk is waited for

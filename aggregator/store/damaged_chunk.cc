@@ -11,29 +11,44 @@
 
 namespace neurontrace {
 
-bool IsDamaged(const Database& database, const CaptureId& capture, uint32_t stream,
-               uint64_t sequence) {
+namespace {
+
+struct NamedChunk {
+  std::string index_key;  // empty: the index does not name it
+  ChunkIndexEntry entry;
+};
+
+absl::StatusOr<NamedChunk> FindInIndex(const Database& database, const CaptureId& capture,
+                                       uint32_t stream, uint64_t sequence) {
+  NamedChunk found;
+  const auto visit = [&](std::string_view key, std::string_view value) {
+    const auto parsed = keys::ParseChunkIndex(key);
+    if (!parsed) return DataLoss("a key of {} bytes in chunk_index", key.size());
+    if (parsed->sequence != sequence) return absl::OkStatus();
+    found.index_key = std::string(key);
+    found.entry.last_timestamp_ns = parsed->last_timestamp_ns;
+    return DecodeChunkIndexValue(value, found.entry, nullptr);
+  };
+  RETURN_IF_ERROR(database.ForEach(Family::kChunkIndex, keys::Stream(capture, stream), visit));
+  return found;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> IsDamaged(const Database& database, const CaptureId& capture, uint32_t stream,
+                               uint64_t sequence) {
   const auto value = database.Get(Family::kChunks, keys::Chunk(capture, stream, sequence));
   if (value.ok()) return !ChunkFrame::Decode(*value).has_value();
-  return absl::IsDataLoss(value.status());
+  if (!absl::IsNotFound(value.status())) return absl::IsDataLoss(value.status());
+  ASSIGN_OR_RETURN(const NamedChunk named, FindInIndex(database, capture, stream, sequence));
+  return !named.index_key.empty();
 }
 
 absl::Status RemoveDamaged(Database& database, const CaptureId& capture, uint64_t sequence,
                            StreamRecord& record) {
   // Without an entry the chunk had no events.
-  ChunkIndexEntry entry;
-  std::string index_key;
-  RETURN_IF_ERROR(database.ForEach(Family::kChunkIndex, keys::Stream(capture, record.number),
-                                   [&](std::string_view key, std::string_view value) {
-                                     const auto parsed = keys::ParseChunkIndex(key);
-                                     if (!parsed)
-                                       return DataLoss("a key of {} bytes in chunk_index",
-                                                       key.size());
-                                     if (parsed->sequence != sequence) return absl::OkStatus();
-                                     index_key = std::string(key);
-                                     entry.last_timestamp_ns = parsed->last_timestamp_ns;
-                                     return DecodeChunkIndexValue(value, entry, nullptr);
-                                   }));
+  ASSIGN_OR_RETURN(const NamedChunk named, FindInIndex(database, capture, record.number, sequence));
+  const ChunkIndexEntry& entry = named.entry;
   StreamRecord after = record;
   after.chunks -= std::min<uint64_t>(after.chunks, 1);
   after.events -= std::min<uint64_t>(after.events, entry.event_count);
@@ -47,7 +62,9 @@ absl::Status RemoveDamaged(Database& database, const CaptureId& capture, uint64_
           after.losses);
   rocksdb::WriteBatch batch;
   batch.Delete(database.family(Family::kChunks), keys::Chunk(capture, record.number, sequence));
-  if (!index_key.empty()) batch.Delete(database.family(Family::kChunkIndex), index_key);
+  if (!named.index_key.empty()) {
+    batch.Delete(database.family(Family::kChunkIndex), named.index_key);
+  }
   batch.Put(database.family(Family::kStreams), keys::Stream(capture, record.number),
             EncodeStreamRecord(after));
   RETURN_IF_ERROR(database.Write(batch, /*sync=*/true, "booking a damaged chunk"));

@@ -12,12 +12,13 @@
 
 namespace neurontrace {
 
-// Whether a chunk is there and cannot be read, however often.
-bool IsDamaged(const Database& database, const CaptureId& capture, uint32_t stream,
-               uint64_t sequence);
+// Whether a chunk cannot be read, however often, or is gone though the index names it. Errors of
+// reading the index.
+absl::StatusOr<bool> IsDamaged(const Database& database, const CaptureId& capture, uint32_t stream,
+                               uint64_t sequence);
 
-// Removes a chunk with its index entry, and makes of what the index says of it a loss in `record`,
-// in one synced write. `record` has changed only when that succeeded.
+// Removes a chunk with its index entry, and turns what the index says of it into a loss in
+// `record`, in one synced write. Changes `record` only if that succeeds.
 absl::Status RemoveDamaged(Database& database, const CaptureId& capture, uint64_t sequence,
                            StreamRecord& record);
 

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "aggregator/store/store_files.h"
 #include "aggregator/store/store_format.h"
 #include "base/status.h"
 
@@ -19,11 +20,12 @@ namespace neurontrace {
 namespace {
 
 constexpr std::string_view kFormatVersionKey = "format_version";
+constexpr size_t kProbeBytes = 4'096;
 
-// Opening lets go of the damaged log. This file (whose name must not begin with LOG: RocksDB would
-// take it for an old log of its own and delete it) says, until it is removed, that what it lacked
-// has not been found out yet.
-constexpr char kWalDamageFile[] = "/DAMAGED_LOG";
+// Opening deletes the damaged log, so that a file has to say what is left to be done.
+std::string WalDamageNote(const std::string& path) {
+  return fmt::format("{}/{}", path, kWalDamageFile);
+}
 
 // RocksDB opens a database only with all of its families. One that a newer version has added must
 // not hide the clear message about the format.
@@ -56,7 +58,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::OpenToRead(const std::string
 absl::StatusOr<std::unique_ptr<Database>> Database::OpenAs(const std::string& path,
                                                            rocksdb::Env* env, bool to_read) {
   std::unique_ptr<Database> database(new Database(path, env));
-  RETURN_IF_ERROR(LookAtStoreDirectory(path, *database->env_));
+  RETURN_IF_ERROR(CheckStoreDirectory(path, *database->env_));
   if (to_read) RETURN_IF_ERROR(database->KeepOthersAway());
   // Before RocksDB, which passes over a header of zeros, and all behind it in its block, without a
   // word.
@@ -74,7 +76,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::OpenAs(const std::string& pa
     opened = database->TryOpen(to_read ? kSkipAnyCorruptedRecords : strict, to_read);
   }
   RETURN_IF_ERROR(FromRocksDb(opened, fmt::format("opening the store {}", path)));
-  database->has_wal_damage_ = database->env_->FileExists(path + kWalDamageFile).ok();
+  database->has_wal_damage_ = database->env_->FileExists(WalDamageNote(path)).ok();
   if (absl::Status status = database->CheckFormat(to_read); !status.ok()) {
     return absl::Status(status.code(),
                         fmt::format("store {}: {}", path, std::string(status.message())));
@@ -103,14 +105,13 @@ absl::Status Database::MendWal(const std::vector<WalDamage>& damage, bool to_rea
 absl::Status Database::RememberWalDamage() {
   std::string text;
   for (const WalDamage& damage : wal_damage_) text += damage.ToString() + "\n";
-  return FromRocksDb(rocksdb::WriteStringToFile(env_, text, path_ + kWalDamageFile, true),
+  return FromRocksDb(rocksdb::WriteStringToFile(env_, text, WalDamageNote(path_), true),
                      "noting that the log is damaged");
 }
 
 absl::Status Database::ForgetWalDamage() {
   has_wal_damage_ = false;
-  return FromRocksDb(env_->DeleteFile(path_ + kWalDamageFile),
-                     "forgetting that the log was damaged");
+  return FromRocksDb(env_->DeleteFile(WalDamageNote(path_)), "forgetting that the log was damaged");
 }
 
 rocksdb::Status Database::TryOpen(rocksdb::WALRecoveryMode mode, bool to_read) {
@@ -200,7 +201,27 @@ absl::Status Database::Write(rocksdb::WriteBatch& batch, bool sync, std::string_
   options.sync = sync;
   const rocksdb::Status status = db_->Write(options, &batch);
   failed_ = !status.ok();
+  return Finish(status, doing);
+}
+
+// RocksDB takes some errors for fatal, above all a log file that could not be created, and refuses
+// to resume after one.
+absl::Status Database::Finish(const rocksdb::Status& status, std::string_view doing) {
+  if (status.severity() >= rocksdb::Status::Severity::kFatalError) must_reopen_ = true;
   return FromRocksDb(status, doing);
+}
+
+absl::Status Database::ProbeDisk() const {
+  const std::string file = path_ + "/0.dbtmp";  // RocksDB deletes one that a crash leaves
+  constexpr char kDoing[] = "trying to write to the store's disk";
+  std::unique_ptr<rocksdb::WritableFile> out;
+  RETURN_IF_ERROR(FromRocksDb(env_->NewWritableFile(file, &out, {}), kDoing));
+  rocksdb::Status status = out->Append(std::string(kProbeBytes, '\0'));
+  if (status.ok()) status = out->Sync();
+  const rocksdb::Status closed = out->Close();
+  if (status.ok()) status = closed;
+  env_->DeleteFile(file).PermitUncheckedError();
+  return FromRocksDb(status, kDoing);
 }
 
 // RocksDB's Resume waits for a flush of each family. A flush that was scheduled before the error
@@ -227,8 +248,11 @@ absl::Status Database::Resume() {
   }
   changed.notify_one();
   watch.join();
-  if (given_up) return Unavailable("the store does not go on after a failed write: open it anew");
-  return FromRocksDb(status, "resuming after a failed write");
+  if (given_up) {
+    must_reopen_ = true;
+    return Unavailable("the store did not resume after a failed write: it has to be opened again");
+  }
+  return Finish(status, "resuming after a failed write");
 }
 
 // RocksDB begins a new log, in place of one that it could not write, only as it flushes a memtable
@@ -236,7 +260,7 @@ absl::Status Database::Resume() {
 absl::Status Database::Anchor() {
   rocksdb::WriteOptions options;
   options.disableWAL = true;
-  return FromRocksDb(db_->Put(options, "anchor", ""), "making the store ready to write");
+  return Finish(db_->Put(options, "anchor", ""), "making the store ready to write");
 }
 
 absl::Status Database::DeleteRange(Family of, std::string_view begin, std::string_view end) {
@@ -250,14 +274,14 @@ absl::Status Database::DeleteRange(Family of, std::string_view begin, std::strin
   rocksdb::CompactRangeOptions compact;
   compact.exclusive_manual_compaction = false;
   compact.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
-  return FromRocksDb(db_->CompactRange(compact, family(of), &from, &to), doing);
+  return Finish(db_->CompactRange(compact, family(of), &from, &to), doing);
 }
 
 // The log holds what was written as long as one family has not put its part of it into a file.
 absl::Status Database::Flush() {
   std::vector<rocksdb::ColumnFamilyHandle*> all = handles_;
   all.push_back(db_->DefaultColumnFamily());
-  RETURN_IF_ERROR(FromRocksDb(db_->Flush({}, all), "letting go of the log"));
+  RETURN_IF_ERROR(Finish(db_->Flush({}, all), "flushing the store"));
   return Anchor();
 }
 

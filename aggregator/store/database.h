@@ -52,14 +52,21 @@ class Database {
   // nullopt-like: NOT_FOUND where there is no such key.
   absl::StatusOr<std::string> Get(Family family, std::string_view key) const;
   absl::Status Put(Family family, std::string_view key, std::string_view value, bool sync);
-  // All writes go through here. RocksDB stops after one that failed; the next one first has it try
-  // again, so that a disk that was full is used as soon as there is room. UNAVAILABLE, and no write
-  // succeeds any more, when that has not come to an end within the patience: the database has then
-  // to be opened anew.
+  // All writes go through here. RocksDB stops after one that failed; the next one first resumes it,
+  // so that a disk that was full is used as soon as there is room. After some errors RocksDB cannot
+  // be resumed: no write succeeds any more, and must_reopen() says so.
   absl::Status Write(rocksdb::WriteBatch& batch, bool sync, std::string_view doing);
 
   // Removes [begin, end) of a family and compacts what is left there.
   absl::Status DeleteRange(Family family, std::string_view begin, std::string_view end);
+
+  // Whether only closing and opening the database again can make it take writes: RocksDB could not
+  // create a file of its write-ahead log, for want of space, inodes or quota, or did not finish to
+  // resume within the patience. Reads still work.
+  bool must_reopen() const { return must_reopen_; }
+  // Creates, writes, syncs and deletes a small file in the directory, as opening would. Fails as
+  // long as opening the database would fail for want of space, inodes or quota.
+  absl::Status ProbeDisk() const;
 
   void SetResumePatience(std::chrono::nanoseconds patience) { resume_patience_ = patience; }
 
@@ -111,6 +118,7 @@ class Database {
   rocksdb::Status TryOpen(rocksdb::WALRecoveryMode mode, bool to_read);
   absl::Status KeepOthersAway();
   absl::Status Resume();
+  absl::Status Finish(const rocksdb::Status& status, std::string_view doing);
   absl::Status Anchor();
   absl::StatusOr<std::vector<WalDamage>> FindWalDamage() const;
   absl::Status MendWal(const std::vector<WalDamage>& damage, bool to_read);
@@ -124,6 +132,7 @@ class Database {
   bool has_wal_damage_ = false;
   std::unique_ptr<rocksdb::DB> db_;
   std::atomic<bool> failed_ = false;  // the last write
+  std::atomic<bool> must_reopen_ = false;
   // Longer than it takes to write all of the memtables to a slow disk.
   std::chrono::nanoseconds resume_patience_ = std::chrono::seconds(30);
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;

@@ -2,9 +2,9 @@
 #include "aggregator/store/database_state.h"
 
 #include <string>
-#include <string_view>
 
 #include "aggregator/store/database.h"
+#include "aggregator/store/store_files.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -33,7 +33,7 @@ absl::StatusOr<uint64_t> Database::WalBytes() const {
   RETURN_IF_ERROR(FromRocksDb(env_->GetChildren(path_, &names), "listing the store's directory"));
   uint64_t sum = 0;
   for (const std::string& name : names) {
-    if (!std::string_view(name).ends_with(".log")) continue;
+    if (!IsWalFile(name)) continue;
     uint64_t bytes = 0;
     // One that is not needed any more goes at any time.
     if (env_->GetFileSize(path_ + "/" + name, &bytes).ok()) sum += bytes;

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -25,10 +26,21 @@ class FullDisk final : public rocksdb::FileSystemWrapper {
   void SetRoom(int64_t bytes) { *room_ = bytes; }
   void SetUnlimited() { SetRoom(INT64_MAX / 2); }
   void SetFails(bool fails) { *fails_ = fails; }
+  // No file whose name ends like this can be created: no inodes or quota are left, as `why` says.
+  void SetRefuses(std::string suffix, rocksdb::IOStatus why) {
+    const std::lock_guard lock(mutex_);
+    refused_suffix_ = std::move(suffix);
+    why_refused_ = std::move(why);
+  }
+  void SetRefusesNothing() { SetRefuses("", rocksdb::IOStatus::OK()); }
 
   rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* file,
                                     rocksdb::IODebugContext* context) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!why_refused_.ok() && name.ends_with(refused_suffix_)) return why_refused_;
+    }
     rocksdb::IOStatus status = target()->NewWritableFile(name, options, file, context);
     if (status.ok()) *file = std::make_unique<File>(std::move(*file), room_, fails_);
     return status;
@@ -74,6 +86,10 @@ class FullDisk final : public rocksdb::FileSystemWrapper {
     const std::shared_ptr<std::atomic<int64_t>> room_;
     const std::shared_ptr<std::atomic<bool>> fails_;
   };
+
+  std::mutex mutex_;
+  std::string refused_suffix_;     // guarded by mutex_
+  rocksdb::IOStatus why_refused_;  // guarded by mutex_
 
   const std::shared_ptr<std::atomic<int64_t>> room_ =
       std::make_shared<std::atomic<int64_t>>(INT64_MAX / 2);

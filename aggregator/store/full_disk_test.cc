@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -77,6 +78,48 @@ TEST_F(FullDiskTest, NothingIsStoredWithoutRoomAndAllOfItWithRoom) {
   store = Open().value();
   ExpectReadable(*store, next);
   EXPECT_TRUE(store->notes().empty());
+}
+
+// RocksDB never resumes where it could not create a file of its log: the store has to say so, as
+// the error itself is that of a full disk, which passes.
+TEST_F(FullDiskTest, SaysThatItHasToBeOpenedAgainWhereNoLogFileCouldBeCreated) {
+  const auto no_space = rocksdb::IOStatus::NoSpace("No space left on device");
+  const auto no_quota = rocksdb::IOStatus::IOError("Disk quota exceeded");
+  for (const std::string suffix : {"", ".log"}) {
+    for (const auto& why : {no_space, no_quota}) {
+      SCOPED_TRACE(suffix + ": " + why.ToString());
+      const TemporaryDirectory directory;
+      const auto open = [&] { return Store::Open(directory.path(), {.env = env_.get()}); };
+      auto store = open().value();
+      ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+      uint64_t next = 0;
+      for (; next < 5; ++next) ASSERT_TRUE(Put(*store, next).ok());
+      EXPECT_TRUE(store->ProbeDisk().ok());
+      disk_->SetRefuses(suffix, why);
+      absl::Status status;
+      while (status.ok() && next < 2'000) {  // until RocksDB begins another log
+        status = Put(*store, next).status();
+        if (status.ok()) ++next;
+      }
+      EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+      EXPECT_FALSE(Put(*store, next).ok());
+      EXPECT_EQ(store->ProbeDisk().ok(), suffix == ".log");
+      ExpectReadable(*store, next);
+      disk_->SetRefusesNothing();
+      EXPECT_TRUE(store->ProbeDisk().ok());
+      // Either it continues, or it says what has to be done.
+      const auto stored = Put(*store, next);
+      if (stored.ok()) ++next;
+      EXPECT_EQ(store->must_reopen(), !stored.ok()) << stored.status();
+      EXPECT_TRUE(store->must_reopen() || suffix.empty());
+      store.reset();
+      store = open().value();
+      EXPECT_FALSE(store->must_reopen());
+      ExpectReadable(*store, next);
+      EXPECT_TRUE(Put(*store, next).ok());
+      EXPECT_FALSE(std::filesystem::exists(directory.path() + "/0.dbtmp"));
+    }
+  }
 }
 
 TEST_F(FullDiskTest, WhatWasStoredBeforeIsThereAfterACrashWithAFullDisk) {

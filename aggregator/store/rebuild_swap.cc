@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "aggregator/store/store_errors.h"
+#include "aggregator/store/store_files.h"
 #include "base/clean_text.h"
 #include "base/status.h"
 
@@ -24,15 +25,14 @@ constexpr char kDoing[] = "putting the rebuilt store in its place";
 
 std::string ScratchOf(const std::string& path) { return path + "/rebuilding"; }
 
+// Files of the store in a directory, but for the lock, which its holder keeps open, and for what
+// was found damaged, which is to be told by the rebuilt store, too.
 absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& path, rocksdb::Env& env) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(FromRocksDb(env.GetChildren(path, &names), kDoing));
   std::vector<std::string> files;
   for (std::string& name : names) {
-    if (name == "." || name == ".." || name == "LOCK" || name == &kComplete[1] ||
-        name == &kMoving[1]) {
-      continue;
-    }
+    if (name == "LOCK" || name == kFoundDamageFile || !IsStoreFile(name)) continue;
     bool is_directory = false;
     RETURN_IF_ERROR(FromRocksDb(env.IsDirectory(path + "/" + name, &is_directory), kDoing));
     if (!is_directory) files.push_back(std::move(name));
@@ -56,14 +56,20 @@ absl::Status MoveFiles(const std::string& from, const std::string& to, rocksdb::
   return SyncDirectory(from, env);
 }
 
+// Keeps files that are not the store's, and the directory as long as it holds any.
 absl::Status RemoveScratch(const std::string& scratch, rocksdb::Env& env) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(FromRocksDb(env.GetChildren(scratch, &names), kDoing));
+  bool is_empty = true;
   for (const std::string& name : names) {
     if (name == "." || name == "..") continue;
-    RETURN_IF_ERROR(FromRocksDb(env.DeleteFile(scratch + "/" + name), kDoing));
+    if (IsStoreFile(name) || name == &kComplete[1] || name == &kMoving[1]) {
+      RETURN_IF_ERROR(FromRocksDb(env.DeleteFile(scratch + "/" + name), kDoing));
+    } else {
+      is_empty = false;
+    }
   }
-  return FromRocksDb(env.DeleteDir(scratch), kDoing);
+  return is_empty ? FromRocksDb(env.DeleteDir(scratch), kDoing) : absl::OkStatus();
 }
 
 bool IsAsideName(std::string_view name) {
@@ -106,7 +112,7 @@ absl::Status Swap(const std::string& path, rocksdb::Env& env) {
 
 absl::StatusOr<std::string> BeginRebuilding(const std::string& path, rocksdb::Env& env) {
   RETURN_IF_ERROR(ResumeRebuilding(path, env));
-  RETURN_IF_ERROR(FromRocksDb(env.CreateDir(ScratchOf(path)), kDoing));
+  RETURN_IF_ERROR(FromRocksDb(env.CreateDirIfMissing(ScratchOf(path)), kDoing));
   return ScratchOf(path);
 }
 

@@ -57,6 +57,21 @@ TEST_F(RebuildSwapTest, EndsTheMoveThatItsMarkerNames) {
   }
 }
 
+TEST_F(RebuildSwapTest, LeavesFilesOfOthersWhereTheyAre) {
+  Prepare("damaged-1");
+  WriteFile(path_ + "/audit.log", "who did what");
+  WriteFile(path_ + "/rebuilding/notes", "of a person");
+  ASSERT_TRUE(Resume().ok());
+  EXPECT_EQ(ReadFile(path_ + "/CURRENT"), "new");
+  EXPECT_EQ(ReadFile(path_ + "/audit.log"), "who did what");
+  EXPECT_EQ(ReadFile(path_ + "/rebuilding/notes"), "of a person");
+  // The next rebuild is not in its way.
+  ASSERT_TRUE(BeginRebuilding(path_, *rocksdb::Env::Default()).ok());
+  WriteFile(path_ + "/rebuilding/CURRENT", "newer");
+  EXPECT_EQ(FinishRebuilding(path_, *rocksdb::Env::Default()).value(), "damaged-2");
+  EXPECT_EQ(ReadFile(path_ + "/CURRENT"), "newer");
+}
+
 TEST_F(RebuildSwapTest, AMarkerThatNamesAnythingElseMovesNothing) {
   for (const std::string& marker :
        {std::string("../victim"), std::string("damaged-1/../../victim"), std::string("damaged-"),

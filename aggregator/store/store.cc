@@ -44,6 +44,12 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
   RETURN_IF_ERROR(store->captures_->Load());
   store->chunks_ = std::make_unique<ChunkStore>(database, options.durability);
   RETURN_IF_ERROR(store->chunks_->FinishDeletions());
+  if (const auto found = store->chunks_->TakeFoundDamage(); !found.ok()) {
+    store->notes_.push_back(std::string(found.status().message()));
+  } else if (*found > 0) {
+    store->notes_.push_back(fmt::format(
+        "{} faults that were found earlier are in the certificates of their captures", *found));
+  }
   store->inventory_ = std::make_unique<InventoryStore>(database);
   store->clocks_ = std::make_unique<ClockEvidenceStore>(database, options.durability);
   store->clock_models_ = std::make_unique<ClockModelStore>(database, options.durability);
@@ -62,11 +68,26 @@ absl::StatusOr<ChunkStore::Deleted> Store::DeleteCapture(const CaptureId& id) {
   return chunks_->DeleteCapture(id);
 }
 
+absl::StatusOr<ClockRecord> Store::ReadClock() const {
+  const auto text = database_->Get(Family::kMeta, kClockRecordKey);
+  if (absl::IsNotFound(text.status())) return ClockRecord();
+  RETURN_IF_ERROR(text.status());
+  return DecodeClockRecord(*text);
+}
+
+absl::Status Store::WriteClock(const ClockRecord& record) {
+  return database_->Put(Family::kMeta, kClockRecordKey, EncodeClockRecord(record), /*sync=*/false);
+}
+
 uint64_t Store::bytes() const { return database_->Bytes(); }
 
 DatabaseState Store::database_state() const { return database_->State(); }
 
 absl::StatusOr<uint64_t> Store::wal_bytes() const { return database_->WalBytes(); }
+
+bool Store::must_reopen() const { return database_->must_reopen(); }
+
+absl::Status Store::ProbeDisk() const { return database_->ProbeDisk(); }
 
 absl::StatusOr<uint64_t> Store::free_bytes() const {
   if (environment_->env != nullptr) return UINT64_MAX;

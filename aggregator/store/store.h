@@ -13,6 +13,7 @@
 #include "aggregator/store/chunk_store.h"
 #include "aggregator/store/clock_evidence_store.h"
 #include "aggregator/store/clock_model_store.h"
+#include "aggregator/store/clock_record.h"
 #include "aggregator/store/database_state.h"
 #include "aggregator/store/durability.h"
 #include "aggregator/store/inventory_store.h"
@@ -77,11 +78,17 @@ class Store {
   absl::StatusOr<ChunkStore::Deleted> DeleteCapture(const CaptureId& id);
 
   const std::string& aggregator_id() const { return aggregator_id_; }
+  // How stamps relate to the machine's clock; an empty record in a new store.
+  absl::StatusOr<ClockRecord> ReadClock() const;
+  absl::Status WriteClock(const ClockRecord& record);
   uint64_t bytes() const;  // on disk
   DatabaseState database_state() const;
   absl::StatusOr<uint64_t> wal_bytes() const;  // asks the disk
   // That the disk has left for this process; UINT64_MAX in memory.
   absl::StatusOr<uint64_t> free_bytes() const;
+  // See Database.
+  bool must_reopen() const;
+  absl::Status ProbeDisk() const;
   // What was wrong when it was opened, and what was done about it: a sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/store_check.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -9,11 +10,14 @@
 #include "aggregator/store/artifact_check.h"
 #include "aggregator/store/clock_model_store.h"
 #include "aggregator/store/database.h"
+#include "aggregator/store/found_damage.h"
 #include "aggregator/store/key_walk.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/record_codec.h"
 #include "aggregator/store/stream_check.h"
+#include "base/clean_text.h"
 #include "base/status.h"
+#include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
@@ -225,6 +229,29 @@ std::string StoreFault::ToString() const {
   if (where.empty()) return what;
   where.resize(where.size() - 2);
   return where + ": " + what;
+}
+
+absl::Status RememberFaults(const std::string& path, rocksdb::Env* env,
+                            const StoreCheckReport& report) {
+  rocksdb::Env& disk = env != nullptr ? *env : *rocksdb::Env::Default();
+  std::vector<FoundDamage> found;
+  for (const StoreFault& fault : report.faults) {
+    if (!fault.capture || !fault.stream) continue;
+    found.push_back(
+        {.capture = *fault.capture,
+         .stream = *fault.stream,
+         .sequence = fault.sequence,
+         .kind = RemarkKind::kStoreFault,
+         .what = CleanText(
+             fault.sequence ? fmt::format("chunk {}: {}", *fault.sequence, fault.what) : fault.what,
+             limits::kRemarkDetailBytesMax)});
+  }
+  // A check that is made again adds nothing.
+  ASSIGN_OR_RETURN(const std::vector<FoundDamage> known, ReadFoundDamage(path, disk));
+  std::erase_if(found, [&known](const FoundDamage& each) {
+    return std::ranges::find(known, each) != known.end();
+  });
+  return AppendFoundDamage(path, disk, found);
 }
 
 absl::StatusOr<StoreCheckReport> CheckStore(const std::string& path, rocksdb::Env* env,

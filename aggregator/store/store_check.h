@@ -64,4 +64,9 @@ struct StoreCheckOptions {
 absl::StatusOr<StoreCheckReport> CheckStore(const std::string& path, rocksdb::Env* env,
                                             const StoreCheckOptions& options);
 
+// Writes the faults that concern a stream beside the database, so that the captures' certificates
+// have them from the next start on. `env` as with Store::Open.
+absl::Status RememberFaults(const std::string& path, rocksdb::Env* env,
+                            const StoreCheckReport& report);
+
 }  // namespace neurontrace

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/store_errors.h"
 
-#include <sys/stat.h>
-
 #include <array>
-#include <vector>
 
 #include "base/status.h"
 
@@ -53,10 +50,6 @@ bool IsOfNewerRocksDb(std::string_view words) {
          words.find("Unknown Footer version") != std::string_view::npos;
 }
 
-bool IsDatabaseFile(std::string_view name) {
-  return name.ends_with(".sst") || name.ends_with(".blob") || name.starts_with("MANIFEST-");
-}
-
 }  // namespace
 
 absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) {
@@ -78,46 +71,6 @@ absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) 
   if (status.IsBusy() || status.IsTryAgain()) return Unavailable("{}: {}", doing, words);
   if (status.IsIOError()) return Unavailable("{}: {}", doing, words);
   return Internal("{}: {}", doing, words);
-}
-
-absl::Status CheckStoreFiles(const std::string& path, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    const std::string file = path + "/" + name;
-    struct stat about = {};
-    if (lstat(file.c_str(), &about) != 0 || S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) {
-      continue;
-    }
-    const bool is_elsewhere = stat(file.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
-    if (is_elsewhere) continue;
-    return FailedPrecondition("{} is a link, or no regular file: put the file itself there", file);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status LookAtStoreDirectory(const std::string& path, rocksdb::Env& env) {
-  std::vector<std::string> names;
-  const rocksdb::Status listed = env.GetChildren(path, &names);
-  if (listed.IsNotFound()) return absl::OkStatus();  // is made
-  const std::string doing = fmt::format("opening the store {}", path);
-  if (!listed.ok()) {
-    bool is_directory = true;
-    if (env.IsDirectory(path, &is_directory).ok() && !is_directory) {
-      return FailedPrecondition("{}: it is a file: name a directory", doing);
-    }
-    return FromRocksDb(listed, doing);
-  }
-  bool has_current = false;
-  std::string other;
-  for (const std::string& name : names) {
-    has_current = has_current || name == "CURRENT";
-    if (IsDatabaseFile(name)) other = name;
-  }
-  RETURN_IF_ERROR(CheckStoreFiles(path, names));
-  if (!has_current && !other.empty()) {
-    return DataLoss("{}: the store is damaged: its file CURRENT is gone, while {} and others exist",
-                    doing, other);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace neurontrace

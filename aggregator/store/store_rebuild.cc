@@ -7,10 +7,12 @@
 
 #include "aggregator/store/artifact_codec.h"
 #include "aggregator/store/clock_model_store.h"
+#include "aggregator/store/clock_record.h"
 #include "aggregator/store/key_walk.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/rebuild_swap.h"
 #include "aggregator/store/record_codec.h"
+#include "aggregator/store/store_files.h"
 #include "aggregator/store/store_salvage.h"
 #include "aggregator/store/stream_repair.h"
 #include "aggregator/store/table_verify.h"
@@ -21,10 +23,6 @@ namespace neurontrace {
 namespace {
 
 constexpr size_t kWriteBytes = size_t{8} << 20;
-
-// Says that a rebuild has not helped, until the store opens: the next start's would not either, and
-// each leaves a copy of the store.
-constexpr char kRebuiltInVainFile[] = "/REBUILT_IN_VAIN";
 
 void Warn(CaptureRecord& record, std::string warning) {
   if (record.warnings.size() < limits::kCaptureWarningsMax) {
@@ -134,6 +132,9 @@ absl::StatusOr<SalvagedRecords> FillFromFiles(const std::string& path, rocksdb::
   if (!records.aggregator_id.empty()) {
     batch.Put(database.family(Family::kMeta), "aggregator_id", records.aggregator_id);
   }
+  if (!records.clock_record.empty()) {
+    batch.Put(database.family(Family::kMeta), ToSlice(kClockRecordKey), records.clock_record);
+  }
   for (const auto& [key, value] : records.epochs) {
     batch.Put(database.family(Family::kMeta), key, value);
   }
@@ -238,7 +239,7 @@ absl::StatusOr<std::unique_ptr<Database>> OpenOrRebuild(const std::string& path,
                                                         const ExamineChunk& examine,
                                                         std::vector<std::string>& notes) {
   RETURN_IF_ERROR(ResumeRebuilding(path, env));
-  const std::string in_vain = path + kRebuiltInVainFile;
+  const std::string in_vain = fmt::format("{}/{}", path, kRebuiltInVainFile);
   const bool was_in_vain = env.FileExists(in_vain).ok();
   auto database = OpenVerified(path, env);
   if (absl::IsDataLoss(database.status()) && examine) {

@@ -13,9 +13,11 @@
 
 #include "aggregator/store/blob_scan.h"
 #include "aggregator/store/clock_evidence_rows.h"
+#include "aggregator/store/clock_record.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/store_errors.h"
+#include "aggregator/store/store_files.h"
 #include "aggregator/store/wal_scan.h"
 #include "base/status.h"
 
@@ -63,6 +65,7 @@ absl::Status TakeEntry(Family family, std::string_view key, std::string_view val
   switch (family) {
     case Family::kMeta:
       if (key == "aggregator_id") records.aggregator_id = std::string(value);
+      if (key == kClockRecordKey) records.clock_record = std::string(value);
       if (key.starts_with(kEpochKeyPrefix)) TakeEpoch(key, value, records);
       return absl::OkStatus();
     case Family::kCaptures:
@@ -175,10 +178,10 @@ absl::StatusOr<SalvagedRecords> SalvageFiles(const std::string& path, rocksdb::E
   std::sort(names.begin(), names.end());  // later files have later records
   SalvagedRecords records;
   for (const std::string& name : names) {
-    if (name.ends_with(".sst")) ReadTable(path + "/" + name, env, sinks, records);
+    if (IsTableFile(name)) ReadTable(path + "/" + name, env, sinks, records);
   }
   for (const std::string& name : names) {
-    if (!name.ends_with(".blob")) continue;
+    if (!IsBlobFile(name)) continue;
     ASSIGN_OR_RETURN(const BlobScan scan, ScanBlobFile(path + "/" + name, env, sinks.chunk));
     records.damaged += scan.damaged;
   }

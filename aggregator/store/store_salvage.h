@@ -22,6 +22,7 @@ namespace neurontrace {
 // What the small families said, as far as it can be read.
 struct SalvagedRecords {
   std::string aggregator_id;
+  std::string clock_record;  // its value
   std::map<CaptureId, CaptureRecord> captures;
   std::map<std::string, std::string> agents;   // values, by key
   std::map<std::string, std::string> workers;  // likewise

@@ -6,6 +6,7 @@
 
 #include "aggregator/store/rocksdb_bytes.h"
 #include "aggregator/store/store_errors.h"
+#include "aggregator/store/store_files.h"
 #include "base/crc32c.h"
 #include "base/status.h"
 
@@ -185,7 +186,7 @@ absl::StatusOr<std::vector<std::string>> LogsIn(const std::string& path, rocksdb
   std::vector<std::string> names;
   RETURN_IF_ERROR(FromRocksDb(env.GetChildren(path, &names), fmt::format("reading {}", path)));
   RETURN_IF_ERROR(CheckStoreFiles(path, names));
-  std::erase_if(names, [](const std::string& name) { return !name.ends_with(".log"); });
+  std::erase_if(names, [](const std::string& name) { return !IsWalFile(name); });
   // Numbers have six digits at least, and no zeros before more.
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return a.size() != b.size() ? a.size() < b.size() : a < b;
@@ -222,8 +223,10 @@ absl::Status RewriteDamagedLogs(const std::string& path, rocksdb::Env& env) {
     if (damage.empty()) continue;
     const std::string file = path + "/" + name;
     const std::string doing = fmt::format("rewriting {}", file);
+    const std::string whole = fmt::format("{}{}", file, kWholeWalSuffix);
+    const std::string replaced = fmt::format("{}{}", file, kDamagedWalSuffix);
     std::unique_ptr<rocksdb::WritableFile> out;
-    RETURN_IF_ERROR(FromRocksDb(env.NewWritableFile(file + ".whole", &out, {}), doing));
+    RETURN_IF_ERROR(FromRocksDb(env.NewWritableFile(whole, &out, {}), doing));
     LogWriter writer(*out);
     RETURN_IF_ERROR(ScanLog(
         path, name, env,
@@ -233,9 +236,9 @@ absl::Status RewriteDamagedLogs(const std::string& path, rocksdb::Env& env) {
     RETURN_IF_ERROR(FromRocksDb(out->Close(), doing));
     // The log is never away: the damaged one gets a second name, then the whole one takes the
     // first. A crash in between has left that second name.
-    env.DeleteFile(file + ".damaged").PermitUncheckedError();
-    RETURN_IF_ERROR(FromRocksDb(env.LinkFile(file, file + ".damaged"), doing));
-    RETURN_IF_ERROR(FromRocksDb(env.RenameFile(file + ".whole", file), doing));
+    env.DeleteFile(replaced).PermitUncheckedError();
+    RETURN_IF_ERROR(FromRocksDb(env.LinkFile(file, replaced), doing));
+    RETURN_IF_ERROR(FromRocksDb(env.RenameFile(whole, file), doing));
   }
   return absl::OkStatus();
 }

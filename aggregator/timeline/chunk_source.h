@@ -83,6 +83,11 @@ class ChunkSource {
 
   // The uncompressed columns of one chunk. DATA_LOSS where it is gone or cannot be read.
   virtual absl::Status ReadColumns(uint32_t stream, uint64_t sequence, std::string& columns) = 0;
+
+  // A reader has left out this chunk, because ReadColumns failed or the columns cannot be decoded.
+  // A store remembers it for the capture's certificate.
+  virtual void ReportUnreadable(uint32_t /*stream*/, uint64_t /*sequence*/,
+                                const absl::Status& /*why*/) {}
 };
 
 }  // namespace neurontrace

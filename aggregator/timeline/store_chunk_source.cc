@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/timeline/store_chunk_source.h"
 
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -11,6 +14,8 @@
 
 namespace neurontrace {
 namespace {
+
+constexpr size_t kReportedMax = 65'536;  // of one stream, in one reading
 
 StreamDescription DescriptionOf(StreamRecord record) {
   StreamDescription stream;
@@ -81,6 +86,19 @@ absl::Status StoreChunkSource::ReadColumns(uint32_t stream, uint64_t sequence,
                                            std::string& columns) {
   RETURN_IF_ERROR(reader_.Stream(stream).ReadChunk(sequence, chunk_));
   return UncompressColumns(chunk_.columns(), chunk_.columns_bytes(), columns);
+}
+
+void StoreChunkSource::ReportUnreadable(uint32_t stream, uint64_t sequence,
+                                        const absl::Status& why) {
+  Unreadable& known = unreadable_[stream];
+  if (known.reported.size() >= kReportedMax || !known.reported.insert(sequence).second) return;
+  const auto noted = reader_.Stream(stream).NoteUnreadable(
+      sequence, known.noted + 1, fmt::format("chunk {}: {}", sequence, std::string(why.message())));
+  if (noted.ok() && *noted) ++known.noted;
+  if (noted.ok()) return;
+  SPDLOG_WARN(
+      "chunk {} of stream {} of capture {} cannot be read, and this cannot be remembered: {}",
+      sequence, stream, record_.id.ToString(), std::string(noted.status().message()));
 }
 
 }  // namespace neurontrace

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,12 +23,19 @@ class StoreChunkSource : public ChunkSource {
   absl::Status ReadIndex(uint32_t stream, IndexPosition from, size_t entries_max,
                          std::vector<ChunkEntry>& entries) override;
   absl::Status ReadColumns(uint32_t stream, uint64_t sequence, std::string& columns) override;
+  void ReportUnreadable(uint32_t stream, uint64_t sequence, const absl::Status& why) override;
 
  private:
   CaptureReader reader_;
   CaptureRecord record_;
   StoredChunk chunk_;
   ForeignStops stops_;
+  // Chunks reported, each once however many readings meet it.
+  struct Unreadable {
+    std::set<uint64_t> reported;
+    uint64_t noted = 0;  // of these, those that do not count as losses
+  };
+  std::map<uint32_t, Unreadable> unreadable_;  // by stream
 };
 
 }  // namespace neurontrace

@@ -208,6 +208,7 @@ absl::Status TimelineReader::PassOverChunk(Cursor& cursor, const absl::Status& s
       status.code() != absl::StatusCode::kNotFound) {
     return status;
   }
+  source_.ReportUnreadable(streams_[cursor.stream].description.number, cursor.sequence, status);
   if (++counts_.unreadable_chunks <= kUnreadableNamedMax) {
     warnings_.push_back(fmt::format(
         "chunk {} of {} cannot be read and is left out: {}", cursor.sequence,

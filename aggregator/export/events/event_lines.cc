@@ -164,6 +164,7 @@ class EventLines {
     if (status.ok()) status = chunk_.Decode(columns_);
     if (!status.ok()) {
       ++total_.chunks_left_out;
+      source_.ReportUnreadable(stream.number, sequence, status);
       Warn(fmt::format("chunk {} of {} is left out: {}", sequence, ToString(stream.identity),
                        std::string(status.message())));
       return absl::OkStatus();

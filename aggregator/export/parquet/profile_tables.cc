@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "aggregator/align/clock_reading.h"
 #include "aggregator/export/capture_warnings.h"
 #include "aggregator/export/clock_report.h"
 #include "aggregator/export/parquet/table_writer.h"
@@ -151,8 +152,14 @@ absl::Status WriteClockTable(const TimelineHeader& header, const TableTarget& ta
     if (clock == nullptr) {
       table.Null().Null().Null().Null().Null().Null();
     } else {
-      table.Int(clock->offset_ns).Int(clock->drift_ppb).Count(clock->bound_ns);
-      table.Count(clock->likely_bound_ns).Count(clock->exchanges);
+      const bool has_bound = clock->bound_ns != kNoBound;
+      table.Int(clock->offset_ns).Int(clock->drift_ppb);
+      if (has_bound) {
+        table.Count(clock->bound_ns).Count(clock->likely_bound_ns);
+      } else {
+        table.Null().Null();
+      }
+      table.Count(clock->exchanges);
       table.Text(fmt::format("{}", fmt::join(clock->sources, ",")));
     }
     RETURN_IF_ERROR(table.EndRow());

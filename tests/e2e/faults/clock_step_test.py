@@ -47,5 +47,65 @@ class ClockStep(FaultCase):
         self.step(-2 * HOUR)
 
 
+class AggregatorClockStep(FaultCase):
+    """Somebody sets the aggregator's clock. Durations, clocks and retention stay right, and it is said."""
+
+    def setUp(self):
+        super().setUp()
+        self.setting = self.fleet.dir / "clock"
+        self.set_clock(0)
+
+    def set_clock(self, seconds):
+        self.setting.write_text(f"{seconds:+d}", encoding="ascii")
+
+    def start_aggregator(self):
+        return self.fleet.start_aggregator(prefix=(
+            "env", f"LD_PRELOAD={LIBFAKETIME}", f"FAKETIME_TIMESTAMP_FILE={self.setting}", "FAKETIME_NO_CACHE=1",
+            "FAKETIME_DONT_FAKE_MONOTONIC=1"))
+
+    def step(self, seconds):
+        aggregator = self.start_aggregator()
+        self.fleet.start_agent("i-0001")
+        self.fleet.start_agent("i-0002")
+        self.start_workers("i-0001")
+        self.start_workers("i-0002")
+        self.fleet.wait_for_workers(2)
+        capture_id = self.start_capture("--keep-for", "1h")
+        self.wait_for_flow(capture_id, self.fleet.agents)
+        self.set_clock(seconds)
+        aggregator.wait_for_line("the machine's clock was set")
+        for _ in range(2):
+            self.wait_for_flow(capture_id, self.fleet.agents)
+        capture = self.stop_capture(capture_id)
+        self.assertEqual(capture["state"], "CAPTURE_STATE_COMPLETE", capture["warnings"])
+        self.assertTrue(any("clock was set" in warning for warning in capture["warnings"]), capture["warnings"])
+        self.check_account(capture_id)
+        shown = self.fleet.cli("captures", "show", capture_id)
+        self.assertEqual(shown.returncode, 0, shown.stdout)
+        for odd in ("18446744", "within nothing", "not known"):
+            self.assertNotIn(odd, shown.stdout)
+        lasted = int(capture["ended_realtime_ns"]) - int(capture["started_realtime_ns"])
+        self.assertTrue(0 < lasted < 600_000_000_000, lasted)
+        return capture_id
+
+    def check_kept(self, capture_id):
+        """Retention looks once a second."""
+        self.pass_time(5)
+        self.assertIn(capture_id, self.fleet.cli("captures", "--all").stdout)
+
+    @suite.needs_of_setup(not LIBFAKETIME.exists(), "needs libfaketime: ./scripts/setup")
+    def test_back(self):
+        self.check_kept(self.step(-2 * HOUR))
+
+    @suite.needs_of_setup(not LIBFAKETIME.exists(), "needs libfaketime: ./scripts/setup")
+    def test_forward_also_over_a_restart(self):
+        capture_id = self.step(240 * HOUR)
+        self.check_kept(capture_id)
+        self.assertEqual(self.fleet.aggregator.stop(), 0)
+        again = self.start_aggregator()
+        again.wait_for_line("the aggregator takes it over")
+        self.check_kept(capture_id)
+
+
 if __name__ == "__main__":
     suite.main()

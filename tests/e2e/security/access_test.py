@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each role may do, whose captures, with which token, and that all of it is written down."""
 
+import contextlib
 import hashlib
 import os
 import signal
+import socket
 
 import suite
 from fleet import wait_until
@@ -82,6 +84,28 @@ class AccessTest(SecureCase):
             self.assertIn(expected, lines)
         self.assertTrue(all(line["from"].startswith("ipv4:127.0.0.1:") for line in self.audit()
                             if line.get("caller") in ("root", "eve", "alice") and line["action"] != "call"))
+        # Refused calls say whose they were, and what they were about.
+        refused = [line for line in self.audit() if line["outcome"] == "refused"]
+        self.assertTrue(all("127.0.0.1" in line.get("from", "") for line in refused), refused)
+        about = [(line["action"], line.get("caller")) for line in refused if line.get("capture") == capture]
+        for expected in (("capture.stop", "eve"), ("export", "eve"), ("capture.delete", "eve"), ("capture.delete", "alice")):
+            self.assertIn(expected, about)
+
+    def test_handshakes_that_fail_are_written_down(self):
+        self.start()
+        host, port = self.fleet.address.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), 10) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            name = "%s:%d" % stranger.getsockname()
+            stranger.settimeout(10)
+            with contextlib.suppress(OSError):
+                while stranger.recv(4096):
+                    pass
+            lines = wait_until(lambda: [line for line in self.audit() if line["action"] == "connection"],
+                               "the failed handshake in the audit log", 30)
+        self.assertIn(name, lines[0]["from"])
+        self.assertEqual(lines[0]["outcome"], "refused")
+        self.assertIn("handshake failed", lines[0]["reason"])
 
     def test_an_operator_has_the_captures_of_their_jobs_alone(self):
         self.start()

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/clocks/clock_steps.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdlib>
+#include <utility>
+
+namespace neurontrace {
+namespace {
+
+// How far a stored offset may be from what it is, as NTP slews the clock.
+constexpr int64_t kSavedWithinNs = 1'000'000'000;
+
+std::string StepText(int64_t step_ns) {
+  return fmt::format("{} by {:.1f} s", step_ns > 0 ? "forward" : "back",
+                     std::abs(static_cast<double>(step_ns)) / 1e9);
+}
+
+}  // namespace
+
+ClockSteps::ClockSteps(Store& store, SteadyClock& clock, std::string boot,
+                       prometheus::Registry& registry)
+    : store_(store),
+      clock_(clock),
+      boot_(std::move(boot)),
+      step_seconds_(prometheus::BuildGauge()
+                        .Name("neurontrace_aggregator_clock_step_seconds")
+                        .Help("How far the machine's clock was set forward (or back: negative) "
+                              "from the time that the aggregator continues; 0: it follows it")
+                        .Register(registry)
+                        .Add({})),
+      steps_(prometheus::BuildCounter()
+                 .Name("neurontrace_aggregator_clock_steps_total")
+                 .Help("How often the machine's clock was set by a minute or more")
+                 .Register(registry)
+                 .Add({})) {}
+
+std::string ClockSteps::Begin(bool is_recording) {
+  const auto stored = store_.ReadClock();
+  if (stored.ok()) {
+    record_ = *stored;
+  } else {
+    SPDLOG_WARN("whether the clock was set is not known: {}",
+                std::string(stored.status().message()));
+  }
+  const bool is_same_boot = !boot_.empty() && record_.boot == boot_;
+  clock_.SetOffset(is_same_boot ? std::optional(record_.offset_ns) : std::nullopt);
+  const int64_t step_ns = clock_.StepNs();
+  std::string news;
+  if (step_ns != 0 && is_recording) {
+    news = fmt::format(
+        "the machine's clock was set {}: captures that are recorded continue in the time before",
+        StepText(step_ns));
+  } else if (step_ns != 0) {
+    if (step_ns > 0) {
+      record_.AddStep({clock_.RealtimeNs(), static_cast<uint64_t>(step_ns)});
+    }
+    clock_.SetOffset(std::nullopt);
+    news = fmt::format(
+        "the machine's clock was set {}: the aggregator takes it over; captures from before {}",
+        StepText(step_ns),
+        step_ns > 0 ? "expire that much later by the new time" : "are kept longer by that much");
+  }
+  told_step_ns_ = clock_.StepNs();
+  step_seconds_.Set(static_cast<double>(told_step_ns_) / 1e9);
+  Save();
+  return news;
+}
+
+std::optional<std::string> ClockSteps::Check() {
+  const int64_t step_ns = clock_.StepNs();
+  step_seconds_.Set(static_cast<double>(step_ns) / 1e9);
+  steps_.Increment(static_cast<double>(clock_.steps()) - steps_.Value());
+  if (std::abs(clock_.OffsetNs() - record_.offset_ns) >= kSavedWithinNs) Save();
+  const int64_t change_ns = step_ns - told_step_ns_;
+  const bool is_over = step_ns == 0 && told_step_ns_ != 0;
+  if (!is_over && std::abs(change_ns) < SteadyClock::kStepNs) return std::nullopt;
+  told_step_ns_ = step_ns;
+  if (is_over) return "the machine's clock is again at the time that the aggregator continued";
+  return fmt::format(
+      "the machine's clock was set {}: the aggregator continues the time before, so that durations "
+      "and retention stay right, until the clock is set back or it is restarted while no capture "
+      "is recorded",
+      StepText(step_ns));
+}
+
+void ClockSteps::Save() {
+  record_.boot = boot_;
+  record_.offset_ns = clock_.OffsetNs();
+  const absl::Status status = store_.WriteClock(record_);
+  if (!status.ok() && was_saved_) {
+    SPDLOG_WARN("the offset of the clock is not stored: {}", std::string(status.message()));
+  }
+  was_saved_ = status.ok();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/store_files.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+
+#include "aggregator/store/store_errors.h"
+#include "base/status.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr size_t kNumberDigitsMax = 20;  // of 2^64 - 1
+
+bool IsFileNumber(std::string_view text) {
+  return !text.empty() && text.size() <= kNumberDigitsMax &&
+         text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Whether `name` is PREFIX, a number and SUFFIX.
+bool IsNumbered(std::string_view prefix, std::string_view name, std::string_view suffix) {
+  if (!name.starts_with(prefix) || !name.ends_with(suffix)) return false;
+  if (name.size() < prefix.size() + suffix.size()) return false;
+  name.remove_prefix(prefix.size());
+  name.remove_suffix(suffix.size());
+  return IsFileNumber(name);
+}
+
+bool IsReplacedWal(std::string_view name, std::string_view suffix) {
+  if (!name.ends_with(suffix)) return false;
+  name.remove_suffix(suffix.size());
+  return IsWalFile(name);
+}
+
+}  // namespace
+
+bool IsWalFile(std::string_view name) { return IsNumbered("", name, ".log"); }
+bool IsTableFile(std::string_view name) { return IsNumbered("", name, ".sst"); }
+bool IsBlobFile(std::string_view name) { return IsNumbered("", name, ".blob"); }
+
+bool IsStoreFile(std::string_view name) {
+  constexpr std::array<std::string_view, 8> kNames = {
+      "CURRENT",      "IDENTITY",         "LOCK",          "LOG", "LOG.old",
+      kWalDamageFile, kRebuiltInVainFile, kFoundDamageFile};
+  if (std::ranges::find(kNames, name) != kNames.end()) return true;
+  if (IsWalFile(name) || IsTableFile(name) || IsBlobFile(name)) return true;
+  return IsNumbered("MANIFEST-", name, "") || IsNumbered("OPTIONS-", name, "") ||
+         IsNumbered("OPTIONS-", name, ".dbtmp") || IsNumbered("", name, ".dbtmp") ||
+         IsNumbered("LOG.old.", name, "") || IsReplacedWal(name, kDamagedWalSuffix) ||
+         IsReplacedWal(name, kWholeWalSuffix);
+}
+
+absl::Status CheckStoreFiles(const std::string& path, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (!IsStoreFile(name)) continue;
+    const std::string file = path + "/" + name;
+    struct stat about = {};
+    if (lstat(file.c_str(), &about) != 0 || S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) {
+      continue;
+    }
+    const bool is_elsewhere = stat(file.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
+    if (is_elsewhere) continue;
+    return FailedPrecondition("{} is a link, or no regular file: put the file itself there", file);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckStoreDirectory(const std::string& path, rocksdb::Env& env) {
+  std::vector<std::string> names;
+  const rocksdb::Status listed = env.GetChildren(path, &names);
+  if (listed.IsNotFound()) return absl::OkStatus();  // is made
+  const std::string doing = fmt::format("opening the store {}", path);
+  if (!listed.ok()) {
+    bool is_directory = true;
+    if (env.IsDirectory(path, &is_directory).ok() && !is_directory) {
+      return FailedPrecondition("{}: it is a file: name a directory", doing);
+    }
+    return FromRocksDb(listed, doing);
+  }
+  bool has_current = false;
+  std::string other;
+  for (const std::string& name : names) {
+    has_current = has_current || name == "CURRENT";
+    if (IsTableFile(name) || IsBlobFile(name) || IsNumbered("MANIFEST-", name, "")) other = name;
+  }
+  RETURN_IF_ERROR(CheckStoreFiles(path, names));
+  if (!has_current && !other.empty()) {
+    return DataLoss("{}: the store is damaged: its file CURRENT is gone, while {} and others exist",
+                    doing, other);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

@@ -44,6 +44,12 @@ uint64_t EventsLost(const v1::Capture& capture) {
   return std::max<uint64_t>(sum, capture.events_lost());
 }
 
+bool EventsLostUnknown(const v1::Capture& capture) {
+  return capture.events_lost_unknown() ||
+         std::any_of(capture.workers().begin(), capture.workers().end(),
+                     [](const auto& worker) { return worker.events_lost_unknown(); });
+}
+
 uint64_t NewestExecution(const v1::Capture& capture) {
   uint64_t newest = 0;
   for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
@@ -163,7 +169,8 @@ std::string CaptureProgress::SecondLine() const {
   std::string text =
       fmt::format("{} worker{}", capture_.workers_size(), capture_.workers_size() == 1 ? "" : "s");
   if (left_out > 0) text += fmt::format(", {} left out", left_out);
-  text += fmt::format("  {} lost  {} events", FormatCount(EventsLost(capture_)),
+  text += fmt::format("  {} lost  {} events",
+                      FormatLost(EventsLost(capture_), EventsLostUnknown(capture_)),
                       FormatCount(EventsRead(capture_)));
   if (events_.per_second >= 0) text += fmt::format(" ({}/s)", FormatRate(events_.per_second));
   text += "  " + FormatBytes(BytesRead(capture_));
@@ -190,10 +197,10 @@ std::vector<const v1::CaptureWorkerStatus*> CaptureProgress::WorstFirst() const 
   const auto order = [&](const v1::CaptureWorkerStatus& worker) {
     const bool is_awaited = is_stopping ? worker.state() != v1::CAPTURE_WORKER_STATE_COMPLETE
                                         : can_be_silent && RateOf(worker) == 0;
-    return std::make_tuple(IsLeftOut(worker)          ? 0
-                           : worker.events_lost() > 0 ? 1
-                           : is_awaited               ? 2
-                                                      : 3,
+    return std::make_tuple(IsLeftOut(worker)                                          ? 0
+                           : worker.events_lost() > 0 || worker.events_lost_unknown() ? 1
+                           : is_awaited                                               ? 2
+                                                                                      : 3,
                            std::numeric_limits<uint64_t>::max() - worker.events_lost(),
                            worker.worker().instance_id(), worker.worker().pid());
   };
@@ -213,7 +220,7 @@ std::vector<std::string> CaptureProgress::Row(const v1::CaptureWorkerStatus& wor
           ranks.Format(worker.worker()),
           OutcomeName(worker.state()),
           FormatRate(RateOf(worker)),
-          FormatCount(worker.events_lost()),
+          FormatLost(worker.events_lost(), worker.events_lost_unknown()),
           FormatCount(worker.events_read()),
           FormatBytes(worker.bytes_read()),
           FormatBoundOf(capture_, worker.worker().instance_id()),

@@ -40,8 +40,12 @@ std::string FormatHead(const v1::Capture& capture) {
     out += fmt::format("state       {}, {} from {}\n", CaptureStateName(capture.state()),
                        FormatDuration(end > begin ? end - begin : 0), FormatTime(begin));
   }
+  const bool lost_unknown = capture.events_lost_unknown();
+  const std::string lost = lost_unknown && capture.events_lost() == 0
+                               ? "an unknown number"
+                               : FormatLost(capture.events_lost(), lost_unknown);
   out += fmt::format("events      {} stored, {} lost, {} on disk\n", FormatCount(capture.events()),
-                     FormatCount(capture.events_lost()), FormatBytes(capture.bytes()));
+                     lost, FormatBytes(capture.bytes()));
   if (capture.events_expired() != 0) {
     out += fmt::format("expired     {} events, deleted by the capture's retention\n",
                        FormatCount(capture.events_expired()));

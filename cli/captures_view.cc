@@ -43,7 +43,8 @@ std::string FormatCaptures(const v1::ListCapturesReply& reply, int shown) {
         capture.capture_id(), DashIfEmpty(spec.name()), CaptureStateName(capture.state()),
         CaptureModeName(spec.mode()), FormatTime(capture.started_realtime_ns()),
         std::to_string(capture.workers_size()), FormatCount(capture.events()),
-        FormatCount(capture.events_lost()), FormatBytes(capture.bytes())});
+        FormatLost(capture.events_lost(), capture.events_lost_unknown()),
+        FormatBytes(capture.bytes())});
     if (with_jobs) row.push_back(DashIfEmpty(FormatJobs(spec)));
     if (with_tags) row.push_back(DashIfEmpty(FormatLabels(spec)));
     if (with_causes) row.push_back(DashIfEmpty(spec.cause()));

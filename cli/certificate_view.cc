@@ -49,11 +49,6 @@ std::string PartName(const v1::WorkerCertificate& worker) {
   }
 }
 
-std::string FormatLost(const v1::EventAccount& account) {
-  if (!account.lost_unknown()) return FormatCount(account.lost());
-  return account.lost() == 0 ? "unknown" : FormatCount(account.lost()) + " or more";
-}
-
 // "runtime ring: overwritten 12, tap buffer: full 3"
 std::string FormatPlaces(const v1::EventAccount& account) {
   std::string text;
@@ -88,24 +83,25 @@ std::string FormatWorkers(const v1::Certificate& certificate) {
     const v1::EventAccount& account = worker.account();
     const bool has_account = worker.part() != v1::WORKER_PART_NEVER;
     const auto count = [&](uint64_t events) { return has_account ? FormatCount(events) : "-"; };
-    rows.push_back({worker.worker().instance_id(),
-                    worker.framework()           ? "framework"
-                    : worker.worker().pid() == 0 ? "-"
-                                                 : std::to_string(worker.worker().pid()),
-                    FormatRanks({worker.worker_gids().begin(), worker.worker_gids().end()}),
-                    PartName(worker), count(account.expected()), count(account.captured()),
-                    count(account.stored()), has_account ? FormatLost(account) : "-",
-                    has_account ? FormatConserved(account.conserved()) : "-",
-                    has_account ? worker.clock().words() : "-",
-                    worker.gaps() == 0 ? "-"
-                                       : fmt::format("{}, {}", worker.gaps(),
-                                                     FormatDuration(worker.gaps_sum_ns())),
-                    FormatPlaces(account)});
+    rows.push_back(
+        {worker.worker().instance_id(),
+         worker.framework()           ? "framework"
+         : worker.worker().pid() == 0 ? "-"
+                                      : std::to_string(worker.worker().pid()),
+         FormatRanks({worker.worker_gids().begin(), worker.worker_gids().end()}), PartName(worker),
+         count(account.expected()), count(account.captured()), count(account.stored()),
+         has_account ? FormatLost(account.lost(), account.lost_unknown()) : "-",
+         has_account ? FormatConserved(account.conserved()) : "-",
+         has_account ? worker.clock().words() : "-",
+         worker.gaps() == 0
+             ? "-"
+             : fmt::format("{}, {}", worker.gaps(), FormatDuration(worker.gaps_sum_ns())),
+         FormatPlaces(account)});
   }
   const v1::EventAccount& total = certificate.account();
   rows.push_back({"all", "", "", fmt::format("{} workers", certificate.workers_size()),
                   FormatCount(total.expected()), FormatCount(total.captured()),
-                  FormatCount(total.stored()), FormatLost(total),
+                  FormatCount(total.stored()), FormatLost(total.lost(), total.lost_unknown()),
                   FormatConserved(total.conserved()), "", "", ""});
   std::string out = FormatTable({"INSTANCE", "PID", "RANKS", "PART", "EXPECTED", "CAPTURED",
                                  "STORED", "LOST", "ADDS UP", "CLOCK", "GAPS", "WHERE LOST"},

@@ -241,16 +241,16 @@ std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, 
   for (const v1::CaptureWorkerStatus* worker : workers) {
     if (rows.size() == rows_max) break;
     const bool has_part = HasPart(*worker);
-    std::vector<std::string> row = {worker->worker().instance_id(),
-                                    worker->framework() ? "framework"
-                                    : worker->worker().pid() == 0
-                                        ? "-"
-                                        : std::to_string(worker->worker().pid()),
-                                    ranks.Format(worker->worker()),
-                                    OutcomeName(worker->state()),
-                                    FormatBegun(*worker),
-                                    has_part ? FormatCount(worker->events_read()) : "-",
-                                    has_part ? FormatCount(worker->events_lost()) : "-"};
+    std::vector<std::string> row = {
+        worker->worker().instance_id(),
+        worker->framework()           ? "framework"
+        : worker->worker().pid() == 0 ? "-"
+                                      : std::to_string(worker->worker().pid()),
+        ranks.Format(worker->worker()),
+        OutcomeName(worker->state()),
+        FormatBegun(*worker),
+        has_part ? FormatCount(worker->events_read()) : "-",
+        has_part ? FormatLost(worker->events_lost(), worker->events_lost_unknown()) : "-"};
     if (is_snapshot) row.push_back(FormatDuration(worker->reaches_back_ns()));
     if (by_execution) {
       row.push_back(FormatExecutions(*worker, capture.begin()));

@@ -92,6 +92,11 @@ std::string FormatCount(uint64_t count) {
   return digits;
 }
 
+std::string FormatLost(uint64_t count, bool is_unknown) {
+  if (!is_unknown) return FormatCount(count);
+  return count == 0 ? "unknown" : FormatCount(count) + " or more";
+}
+
 std::string FormatBytes(uint64_t bytes) {
   constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
   if (bytes < 1024) return fmt::format("{} B", bytes);

@@ -87,6 +87,7 @@ struct CaptureWorkerStatus {
   uint64_t events_read = 0;
   uint64_t events_stored = 0;
   uint64_t events_lost = 0;
+  bool events_lost_unknown = false;  // and events of an unknown number
   bool framework = false;
   uint32_t streams = 0;
   // Set by the aggregator: how the worker was when it last did not record.

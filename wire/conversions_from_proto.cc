@@ -159,6 +159,7 @@ absl::StatusOr<CaptureWorkerStatus> FromProto(const v1::CaptureWorkerStatus& mes
   value.events_read = message.events_read();
   value.events_stored = message.events_stored();
   value.events_lost = message.events_lost();
+  value.events_lost_unknown = message.events_lost_unknown();
   value.framework = message.framework();
   value.streams = message.streams();
   value.obstacle = static_cast<CaptureObstacle>(message.obstacle());

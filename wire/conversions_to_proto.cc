@@ -136,6 +136,7 @@ void ToProto(const CaptureWorkerStatus& value, v1::CaptureWorkerStatus* message)
   message->set_events_read(value.events_read);
   message->set_events_stored(value.events_stored);
   message->set_events_lost(value.events_lost);
+  message->set_events_lost_unknown(value.events_lost_unknown);
   message->set_framework(value.framework);
   message->set_streams(value.streams);
   message->set_worker_state(static_cast<v1::WorkerState>(value.worker_state));

@@ -11,15 +11,18 @@
 namespace neurontrace {
 namespace {
 
+std::string LostText(uint64_t events, bool is_unknown) {
+  if (!is_unknown) return fmt::format("{}", events);
+  return events == 0 ? "An unknown number of" : fmt::format("{} or more", events);
+}
+
 // The vendor's own sentence, with our numbers.
 std::string DroppedText(const EventAccount& account) {
   return fmt::format(
       "{} trace events were dropped during capture (stored {} out of {}{} total events). Consider "
       "increasing buffer size, reducing trace duration, or filtering events.",
-      account.lost_unknown
-          ? (account.lost == 0 ? "An unknown number of" : fmt::format("{} or more", account.lost))
-          : fmt::format("{}", account.lost),
-      account.stored, account.lost_unknown ? "at least " : "", account.expected);
+      LostText(account.lost, account.lost_unknown), account.stored,
+      account.lost_unknown ? "at least " : "", account.expected);
 }
 
 }  // namespace
@@ -50,8 +53,7 @@ void ForEachWarning(
       if (IsGivenWay(loss)) continue;
       if (++losses > kLossWarningsMax) continue;
       add(fmt::format("{} trace events of {} were lost ({}, {}){}{}",
-                      loss.events_unknown ? fmt::format("{} or more", loss.events)
-                                          : fmt::format("{}", loss.events),
+                      LostText(loss.events, loss.events_unknown),
                       ToString(stream.description.identity), ToString(loss.place),
                       ToString(loss.reason), loss.detail.empty() ? "" : ": ", loss.detail),
           "Missing Data");

@@ -57,6 +57,7 @@ v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& 
   for (const std::string& warning : record.end_warnings) message.add_warnings(warning);
   message.set_events(totals.events);
   message.set_events_lost(totals.events_lost);
+  message.set_events_lost_unknown(totals.events_lost_unknown);
   message.set_events_expired(totals.events_expired);
   message.set_bytes(totals.bytes);
   message.set_server_realtime_ns(now_realtime_ns);

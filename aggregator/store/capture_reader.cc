@@ -204,6 +204,7 @@ absl::StatusOr<CaptureReader::Totals> CaptureReader::Sum() const {
     if (record.identity.kind == StreamKind::kHost) continue;
     totals.events = AddSaturating(totals.events, record.events);
     totals.events_lost = AddSaturating(totals.events_lost, record.events_lost());
+    totals.events_lost_unknown = totals.events_lost_unknown || record.has_unknown_losses();
     totals.events_expired = AddSaturating(totals.events_expired, record.events_expired());
   }
   return totals;

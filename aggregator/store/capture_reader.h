@@ -142,6 +142,7 @@ class CaptureReader {
     uint64_t chunks = 0;
     uint64_t events = 0;
     uint64_t events_lost = 0;
+    bool events_lost_unknown = false;  // and events of an unknown number
     uint64_t events_expired = 0;
     uint64_t bytes = 0;
   };

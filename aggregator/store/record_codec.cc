@@ -248,11 +248,17 @@ absl::Status ReadAddedByVersion3(StoredBytesReader& in, CaptureRecord& record) {
 }
 
 void WriteAddedByVersion4(const CaptureRecord& record, StoredBytesWriter& out) {
-  for (const CaptureWorkerStatus& status : record.workers) WriteRemarks(status.remarks, out);
+  for (const CaptureWorkerStatus& status : record.workers) {
+    WriteRemarks(status.remarks, out);
+    out.Bool(status.events_lost_unknown);
+  }
 }
 
 void ReadAddedByVersion4(StoredBytesReader& in, CaptureRecord& record) {
-  for (CaptureWorkerStatus& status : record.workers) status.remarks = ReadRemarks(in);
+  for (CaptureWorkerStatus& status : record.workers) {
+    status.remarks = ReadRemarks(in);
+    status.events_lost_unknown = in.Bool();
+  }
 }
 
 // A capture of version 1 that has ended told its agents that it was over.

@@ -55,6 +55,7 @@ CaptureRecord FullCapture() {
                      .events_read = 10,
                      .events_stored = 9,
                      .events_lost = 1,
+                     .events_lost_unknown = true,
                      .framework = true,
                      .streams = 4,
                      .obstacle = CaptureObstacle::kEnded,
@@ -197,7 +198,7 @@ TEST(RecordCodec, StreamOfVersion4Reads) {
 }
 
 // What versions 3 and 4 added to a capture with one worker, where all of it is empty.
-constexpr size_t kAddedByVersion3Bytes = 17 + 6 + 9 + 1;
+constexpr size_t kAddedByVersion3Bytes = 17 + 6 + 9 + 2;
 
 CaptureRecord WithoutVersion3(CaptureRecord record) {
   CaptureSpec& spec = record.spec;

@@ -41,6 +41,11 @@ uint64_t StreamRecord::events_lost() const {
   return sum;
 }
 
+bool StreamRecord::has_unknown_losses() const {
+  return std::any_of(losses.begin(), losses.end(),
+                     [](const Loss& loss) { return !IsExpiry(loss) && loss.events_unknown; });
+}
+
 uint64_t StreamRecord::events_expired() const {
   uint64_t sum = 0;
   for (const Loss& loss : losses) {

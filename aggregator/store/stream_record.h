@@ -61,6 +61,7 @@ struct StreamRecord {
   friend bool operator==(const StreamRecord&, const StreamRecord&) = default;
 
   uint64_t events_lost() const;     // without those that have expired
+  bool has_unknown_losses() const;  // likewise
   uint64_t events_expired() const;  // which were stored, and deleted as it was wanted
   StreamCursor Cursor() const;
   // Takes one more chunk into the sums and moves the cursor behind it. What the chunk's account

@@ -490,6 +490,7 @@ CaptureWorkerStatus FrameworkCapture::status() const {
   if (status.detail.size() > limits::kDetailBytesMax) {
     status.detail.resize(limits::kDetailBytesMax);
   }
+  status.events_lost_unknown = lost_unknown;
   status.remarks = Remarks();
   status.state = stopping_ ? CaptureWorkerState::kStopping : CaptureWorkerState::kRecording;
   if (finished()) {

@@ -287,6 +287,7 @@ void TapSource::EndOrphans(Capture& capture) {
     status.events_read += writer->counts().read;
     status.events_stored += writer->counts().stored;
     status.events_lost += writer->counts().lost;
+    status.events_lost_unknown = status.events_lost_unknown || writer->counts().lost_unknown;
     ++status.streams;
     capture.orphans.push_back(std::move(writer));
   }

@@ -46,6 +46,7 @@ CaptureWorkerStatus WorkerCapture::MakeStatus() const {
                              .events_read = counts.read,
                              .events_stored = is_preview ? 0 : counts.stored,
                              .events_lost = counts.lost,
+                             .events_lost_unknown = counts.lost_unknown,
                              .framework = false,
                              .streams = streams_->stream_count(),
                              .obstacle = obstacle_,

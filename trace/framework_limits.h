@@ -6,7 +6,7 @@
 
 #include "trace/limits.h"
 
-// As trace/limits.h, for the trace and mapping files of frameworks.
+// As trace/limits.h, for the trace, XSpace and mapping files of frameworks.
 namespace neurontrace::limits {
 
 // An event whose time is further than this from the middle one of the first times of its file has
@@ -34,6 +34,10 @@ inline constexpr uint32_t kFrameworkOpeningsPerFileMax = 64;
 // which the entry is one.
 inline constexpr uint64_t kMappingEntriesMax = 1u << 20;
 inline constexpr size_t kMappingOperationsPerEntryMax = 1'024;
+
+// Names of events and stats that are kept of one plane of an XSpace. Events named beyond it are
+// decode losses.
+inline constexpr size_t kXSpaceNameBytesMax = size_t{32} << 20;
 
 static_assert(kMappingOperationsPerEntryMax * 21 + 2 <= kStringBytesMax,
               "numbers of 20 signs and their commas must fit into an attribute");

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "agent/source/framework/session_files.h"
 #include "base/clean_text.h"
 #include "base/sha256.h"
 #include "trace/framework_limits.h"
@@ -176,7 +177,16 @@ bool FrameworkCapture::StepFile(File& file) {
       file.current->Step(surroundings_.shapes);
       break;
     case TraceFileStream::State::kScanned:
-      Begin(file);
+      switch (SessionPartOf(file)) {
+        case SessionPart::kWaiting:
+          return false;
+        case SessionPart::kTwice:
+          GiveUp(file, Fate::kRead, "");
+          break;
+        case SessionPart::kOwn:
+          Begin(file);
+          break;
+      }
       break;
     case TraceFileStream::State::kIncomplete:
       if (file.listed || WasWaitedFor(file)) {
@@ -290,6 +300,53 @@ bool FrameworkCapture::IsSameContent(const File& file) {
   return true;
 }
 
+// The XSpace of the session that a JSON file was made from, if it is of this capture.
+FrameworkCapture::File* FrameworkCapture::XSpaceOf(const File& file) {
+  const std::optional<std::string> path = XSpaceOfTrace(file.path);
+  const bool is_of_folder = IsPerfettoTraceName(file.path);
+  File* found = nullptr;
+  for (auto& [name, other] : files_) {
+    if (!IsXSpaceName(other.path)) continue;
+    if (is_of_folder ? FolderOf(other.path) != FolderOf(file.path) : other.path != path) continue;
+    if (found != nullptr) return nullptr;  // nothing tells of which of them
+    found = &other;
+  }
+  return found;
+}
+
+// JAX writes an XSpace, and JSON with the same events beside it. Of both the XSpace is read, unless
+// the JSON was begun before it came, or the XSpace cannot be read whole.
+FrameworkCapture::SessionPart FrameworkCapture::SessionPartOf(File& file) {
+  const auto is_begun = [this](const File& other) {
+    return !other.streams.empty() || FindCursor(IdentityOf(other, 1)) != nullptr ||
+           (other.current != nullptr && other.current->state() == TraceFileStream::State::kReading);
+  };
+  const auto say_twice = [this](const File& of, const File& kept) {
+    AddRemark(RemarkKind::kSameContent, 1,
+              fmt::format("{}: of the session in {}, which has its events", of.name, kept.name),
+              remarks_);
+    return SessionPart::kTwice;
+  };
+  if (is_begun(file)) return SessionPart::kOwn;
+  if (file.current->facts().kind == ContentKind::kXSpace) {
+    for (const auto& [name, other] : files_) {
+      if (IsXSpaceName(other.path) || !is_begun(other) || XSpaceOf(other) != &file) continue;
+      return say_twice(file, other);
+    }
+    return SessionPart::kOwn;
+  }
+  const File* const xspace = XSpaceOf(file);
+  if (xspace == nullptr) return SessionPart::kOwn;
+  if (is_begun(*xspace)) {
+    const TraceFileStream* const read = xspace->current != nullptr ? xspace->current.get()
+                                        : !xspace->streams.empty() ? xspace->streams.back().get()
+                                                                   : nullptr;
+    const bool is_whole = read == nullptr || read->facts().complete;
+    return is_whole ? say_twice(file, *xspace) : SessionPart::kOwn;
+  }
+  return xspace->fate == Fate::kWaiting ? SessionPart::kWaiting : SessionPart::kOwn;
+}
+
 // Finds the stream of this content: the one that an earlier run of the agent began, or a new one.
 void FrameworkCapture::Begin(File& file) {
   const TraceFileFacts& facts = file.current->facts();
@@ -345,6 +402,8 @@ void FrameworkCapture::EndOvertaken(const StreamCursor& cursor) {
 void FrameworkCapture::BeginStream(File& file, StreamIdentity identity,
                                    const StreamCursor* cursor) {
   const TraceFileFacts& facts = file.current->facts();
+  StreamWriter::Options options;
+  if (facts.has_own_time) options.clock_domain = ClockDomain::kOwn;
   ++streams_begun_;
   if (facts.elements > 0) contents_.emplace(facts.content_mark, identity.name);
   if (cursor != nullptr && cursor->ended) {
@@ -358,7 +417,7 @@ void FrameworkCapture::BeginStream(File& file, StreamIdentity identity,
   }
   auto writer =
       std::make_unique<StreamWriter>(capture_id_, std::move(identity), surroundings_.clock,
-                                     surroundings_.sink, surroundings_.metrics);
+                                     surroundings_.sink, surroundings_.metrics, options);
   uint64_t first_element = is_continuation ? file.streams.back()->position() : 0;
   if (cursor != nullptr) {
     writer->Resume(*cursor);

@@ -92,6 +92,13 @@ class FrameworkCapture {
     uint64_t read_before = 0;  // events, where all of it was stored before
   };
 
+  // Whether a file is to be read, as another one may have the events of its session.
+  enum class SessionPart : uint8_t {
+    kOwn,      // to be read
+    kTwice,    // the other one is read
+    kWaiting,  // for the other one to be looked through
+  };
+
   bool IsNews(const std::string& name, const FileState& state) const;
   void AddFile(std::string path, std::string name, const FileState& state, bool listed);
   void Observe(File& file, const FileState& state);
@@ -104,6 +111,8 @@ class FrameworkCapture {
   void BeginStream(File& file, StreamIdentity identity, const StreamCursor* cursor);
   void EndOvertaken(const StreamCursor& cursor);
   bool IsSameContent(const File& file);
+  File* XSpaceOf(const File& file);
+  SessionPart SessionPartOf(File& file);
   void TakeEnded(File& file);
   void OpenAgain(File& file);
   void GiveUp(File& file, Fate fate, std::string problem);

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "agent/source/framework/xspace_scan.h"
 #include "base/clean_text.h"
 #include "base/sha256.h"
 #include "base/status.h"
@@ -107,6 +108,8 @@ ContentKind DetectContent(std::string_view first_bytes) {
     const bool is_trace = HasKey(text, "\"traceEvents\"") || HasKey(text, "\"ph\"");
     return is_trace ? ContentKind::kTraceEventJson : ContentKind::kUnknown;
   }
+  // How large the file is nobody knows here: whoever reads it finds out.
+  if (LooksLikeXSpace(first_bytes, UINT64_MAX)) return ContentKind::kXSpace;
   return ContentKind::kUnknown;
 }
 
@@ -146,20 +149,26 @@ struct TraceFile::Impl {
     if (inflating) inflateEnd(&zlib);
   }
 
-  // More compressed or plain bytes into zlib.next_in; false at the end of the file as it was
-  // opened.
-  absl::StatusOr<bool> Fill() {
-    const size_t size = std::min<uint64_t>(kInputBytes, end - offset);
+  absl::StatusOr<size_t> ReadAt(uint64_t at, char* out, size_t size) const {
+    size = at >= end ? 0 : std::min<uint64_t>(size, end - at);
     ssize_t n = 0;
     do {
-      n = size == 0 ? 0 : pread(fd->get(), input.get(), size, static_cast<off_t>(offset));
+      n = size == 0 ? 0 : pread(fd->get(), out, size, static_cast<off_t>(at));
     } while (n < 0 && errno == EINTR);
     if (n < 0) return Unavailable("{}: cannot read: {}", path, strerror(errno));
     // What was read before the file was found to be unchanged is what it held when it was opened.
     struct stat now {};
     if (fstat(fd->get(), &now) != 0) return Unavailable("{}: fstat: {}", path, strerror(errno));
     if (StateOf(now) != state) return Aborted("{}: changed while it was read", path);
-    offset += static_cast<uint64_t>(n);
+    return static_cast<size_t>(n);
+  }
+
+  // More compressed or plain bytes into zlib.next_in; false at the end of the file as it was
+  // opened.
+  absl::StatusOr<bool> Fill() {
+    ASSIGN_OR_RETURN(const size_t n,
+                     ReadAt(offset, reinterpret_cast<char*>(input.get()), kInputBytes));
+    offset += n;
     zlib.next_in = input.get();
     zlib.avail_in = static_cast<uInt>(n);
     return n > 0;
@@ -292,6 +301,11 @@ absl::StatusOr<std::optional<size_t>> TraceFile::Read(char* out, size_t size) {
   if (n.ok() && n->value_or(0) > 0) impl_->Account({out, **n});
   return n;
 }
+
+absl::StatusOr<size_t> TraceFile::ReadAt(uint64_t offset, char* out, size_t size) const {
+  return impl_->ReadAt(offset, out, size);
+}
+bool TraceFile::is_gzip() const { return impl_->gzip; }
 
 const FileState& TraceFile::state() const { return impl_->state; }
 void TraceFile::AcceptState(const FileState& state) { impl_->state = state; }

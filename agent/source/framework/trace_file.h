@@ -69,6 +69,10 @@ class TraceFile {
   // and after AcceptState() the same bytes are read again.
   absl::StatusOr<std::optional<size_t>> Read(char* out, size_t size);
 
+  // Up to `size` bytes of the file itself from `offset` on, fewer only at its end. ABORTED as Read.
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, char* out, size_t size) const;
+  bool is_gzip() const;
+
   const FileState& state() const;
   void AcceptState(const FileState& state);
 

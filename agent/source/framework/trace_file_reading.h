@@ -9,6 +9,7 @@
 #include "agent/source/framework/time_census.h"
 #include "agent/source/framework/trace_event_parser.h"
 #include "agent/source/framework/trace_file.h"
+#include "agent/source/framework/xspace_scan.h"
 #include "trace/loss.h"
 #include "trace/remark.h"
 
@@ -34,7 +35,13 @@ struct TraceFileFacts {
   // The content that was read, uncompressed: its size and TraceFile::ContentMark.
   uint64_t content_bytes = 0;
   uint64_t content_mark = 0;
-  bool continues_prefix = false;  // it begins with the content that was asked about
+  // Its times count from a moment that is not known: it names no base, and they are not of the wall
+  // clock.
+  bool has_own_time = false;
+  std::string base_words;  // of a base that the file itself does not name: where it is from, or why
+                           // there is none
+  std::optional<XSpaceFacts> xspace;  // of an XSpace
+  bool continues_prefix = false;      // it begins with the content that was asked about
 };
 
 // The first reading of a trace file, in steps, so that a large file does not hold up the sequence

@@ -218,6 +218,8 @@ void TraceFileScan::End(std::string problem) {
     return;
   }
   // The base may have come after the events.
+  const auto first_ns = times_.FirstTime(0);
+  facts_.has_own_time = facts_.base_time_ns == 0 && first_ns && *first_ns < kWallClockMinNs;
   facts_.time_bounds = times_.Bounds(facts_.base_time_ns);
   facts_.first_time_ns = times_.FirstTime(facts_.base_time_ns).value_or(facts_.base_time_ns);
 }

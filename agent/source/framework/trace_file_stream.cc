@@ -8,6 +8,7 @@
 
 #include "agent/source/framework/trace_file_reader.h"
 #include "agent/source/framework/trace_file_scan.h"
+#include "agent/source/framework/xspace_file.h"
 #include "base/status.h"
 #include "trace/framework_mapping.h"
 
@@ -23,10 +24,14 @@ constexpr uint32_t kChecksMax = 4;
 
 // Of a file that is kept as a trace: how it is read.
 std::unique_ptr<FactsReader> MakeScan(TraceFile file, ContentKind kind) {
+  if (kind == ContentKind::kXSpace) return std::make_unique<XSpaceFileScan>(std::move(file));
   return std::make_unique<TraceFileScan>(std::move(file), kind);
 }
 std::unique_ptr<EventReader> MakeReader(TraceFile file, const TraceFileFacts& facts,
                                         uint64_t first_element) {
+  if (facts.kind == ContentKind::kXSpace) {
+    return std::make_unique<XSpaceFileReader>(std::move(file), facts, first_element);
+  }
   return std::make_unique<TraceFileReader>(std::move(file), facts, first_element);
 }
 
@@ -43,6 +48,8 @@ TraceFileStream::TraceFileStream(std::string path, Options options)
   opened_state_ = file_->state();
 }
 
+TraceFileStream::~TraceFileStream() = default;
+
 void TraceFileStream::Fail(const absl::Status& status) {
   state_ = State::kFailed;
   problem_ = std::string(status.message());
@@ -56,6 +63,11 @@ void TraceFileStream::Read(std::unique_ptr<StreamWriter> writer, uint64_t first_
   writer_->SetSequenceMark(first_element, facts_.content_mark);
   said_before_ = is_continuation ? first_element : 0;
   position_ = first_element;
+  if (facts_.has_own_time) {
+    writer_->SetRemark(
+        RemarkKind::kUnknownOrigin, 1,
+        {facts_.base_words.empty() ? writer_->stream().name : InFile(facts_.base_words)});
+  }
   if (facts_.rank) {
     writer_->SetRankEvidence(
         {{RankSource::kFrameworkFile, *facts_.rank, facts_.world_size.value_or(0),
@@ -97,6 +109,10 @@ void TraceFileStream::Step(ShapeCache& shapes) {
 
 void TraceFileStream::StepScan() {
   absl::Status status;
+  if (base_ != nullptr) {
+    if (base_->Step()) EndScan();
+    return;
+  }
   if (scan_ == nullptr) {
     status = Probe();
     if (status.ok()) return;
@@ -113,9 +129,19 @@ void TraceFileStream::StepScan() {
   }
   if (!status.ok()) return Fail(status);
   facts_ = scan_->facts();
+  scan_.reset();
+  if (facts_.has_own_time && facts_.kind == ContentKind::kTraceEventJson) {
+    base_ = SessionBase::Find(path_, options_.root);
+    if (base_ != nullptr) return;
+  }
+  EndScan();
+}
+
+void TraceFileStream::EndScan() {
+  if (base_ != nullptr) base_->Apply(facts_);
+  base_.reset();
   problem_ = facts_.problem;
   state_ = facts_.complete ? State::kScanned : State::kIncomplete;
-  scan_.reset();
 }
 
 // Decides by the name and the first bytes what the file is.
@@ -134,7 +160,7 @@ absl::Status TraceFileStream::Probe() {
   ContentKind kind = DetectContent(bytes);
   if (IsFrameworkMappingName(path_)) {
     kind = ContentKind::kMapping;
-  } else if (kind != ContentKind::kTraceEventJson) {
+  } else if (kind != ContentKind::kTraceEventJson && kind != ContentKind::kXSpace) {
     if (!options_.must_be_trace) {
       state_ = State::kNoTrace;
       problem_ = kind == ContentKind::kMapping

@@ -13,6 +13,8 @@
 
 namespace neurontrace {
 
+class SessionBase;
+
 // One trace file on its way into one stream: looked through, then read and written, a step at a
 // time. Both readings are of one open file. If that changes meanwhile, it is compared with what the
 // first reading saw: where it has the same content still, as after a rename, the reading continues;
@@ -41,6 +43,7 @@ class TraceFileStream {
 
   // Begins to look through the file.
   TraceFileStream(std::string path, Options options);
+  ~TraceFileStream();
   explicit TraceFileStream(std::string path) : TraceFileStream(std::move(path), Options()) {}
 
   // From kScanned or kIncomplete: writes the file's events to `writer`, continuing behind what its
@@ -76,6 +79,7 @@ class TraceFileStream {
  private:
   void Fail(const absl::Status& status);
   void StepScan();
+  void EndScan();
   absl::Status Probe();
   void BeginScan(ContentKind kind);
   void OpenReader();
@@ -97,6 +101,7 @@ class TraceFileStream {
   TraceFileFacts facts_;
   std::optional<TraceFile> file_;  // open, for further readings
   std::unique_ptr<FactsReader> scan_;
+  std::unique_ptr<SessionBase> base_;  // being looked for, after the scan
   std::unique_ptr<EventReader> reader_;
   std::optional<TraceFile> check_;  // compares the content with that of the scan
   uint32_t checks_ = 0;

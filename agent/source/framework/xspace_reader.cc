@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/framework/xspace_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "trace/framework_limits.h"
+#include "trace/limits.h"
+
+namespace neurontrace {
+namespace {
+
+// Fields that one call looks at.
+constexpr int kFieldsPerCall = 512;
+// Those of one event, or of one entry of a plane's maps. Real ones have some hundreds at most.
+constexpr uint32_t kFieldsPerMessage = 8'192;
+constexpr size_t kNameOverheadBytes = 128;  // of one in a table, about
+constexpr int64_t kPsPerNs = 1'000;
+constexpr std::string_view kHostPlanePrefix = "/host:";
+
+}  // namespace
+
+// A text whose end may be read beyond.
+class XSpaceName {
+ public:
+  XSpaceName() : XSpaceName(std::string()) {}
+  explicit XSpaceName(std::string text) : bytes_(std::move(text)), size_(bytes_.size()) {
+    constexpr size_t kPadding = 8;  // whoever compares short texts by whole words reads so far
+    bytes_.append(kPadding, '\0');
+  }
+  std::string_view view() const { return {bytes_.data(), size_}; }
+  bool empty() const { return size_ == 0; }
+
+ private:
+  std::string bytes_;
+  size_t size_;
+};
+
+struct XSpaceReader::Impl {
+  enum class State : uint8_t {
+    kSpace,    // between planes
+    kNames,    // collects a plane's names, passing over its lines
+    kProcess,  // gives out its name
+    kPlane,    // looks for its lines
+    kLine,     // collects what a line says of itself, passing over its events
+    kThread,   // gives out its name
+    kEvents,
+    kEnd,
+  };
+
+  struct EventName {
+    XSpaceName name;
+    XSpaceName long_name;
+    std::vector<XSpaceStat> stats;
+  };
+
+  struct Plane {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    XSpaceName name;
+    bool has_lines = false;
+    size_t name_bytes = 0;
+    absl::flat_hash_map<int64_t, EventName> event_names;
+    absl::flat_hash_map<int64_t, XSpaceName> stat_names;
+
+    bool is_host() const { return name.view().starts_with(kHostPlanePrefix); }
+  };
+
+  struct Line {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    XSpaceLine head;
+    XSpaceName name;
+  };
+
+  // One event as its message has it.
+  struct Event {
+    int64_t metadata_id = 0;
+    int64_t offset_ps = 0;
+    int64_t duration_ps = 0;
+    bool has_occurrences = false;
+    size_t stats = 0;  // of `stats_`
+  };
+
+  Impl(XSpaceInput input, const XSpaceFacts& about, uint64_t first)
+      : wire(std::move(input)), facts(about), first_element(first) {
+    last_time_ns = facts.first_time_ns();
+  }
+
+  Kind Next() {
+    for (int i = 0; i < kFieldsPerCall; ++i) {
+      const uint64_t begin = wire.position();
+      const State state_before = state;
+      const std::optional<Kind> kind = Step();
+      if (absl::IsAborted(wire.status())) {
+        wire.TryAgain(begin);
+        state = state_before;
+        return Kind::kChanged;
+      }
+      if (!kind) continue;
+      if (*kind == Kind::kEnd) return *kind;
+      if (position++ >= first_element) return *kind;
+    }
+    return Kind::kNotYet;
+  }
+
+  std::optional<Kind> Step() {
+    wire.Allow(kFieldsPerMessage);
+    switch (state) {
+      case State::kSpace:
+        return StepSpace();
+      case State::kNames:
+        return StepNames();
+      case State::kProcess:
+        state = State::kPlane;
+        return NameRow("process_name", plane.name.view(), false);
+      case State::kPlane:
+        return StepPlane();
+      case State::kLine:
+        return StepLine();
+      case State::kThread:
+        state = State::kEvents;
+        wire.Seek(line.begin);
+        return NameRow("thread_name", line.name.view(), true);
+      case State::kEvents:
+        return StepEvents();
+      case State::kEnd:
+        break;
+    }
+    return Kind::kEnd;
+  }
+
+  std::optional<Kind> StepSpace() {
+    if (wire.position() == wire.size()) {
+      state = State::kEnd;
+      return Kind::kEnd;
+    }
+    XSpaceWire::Field about;
+    if (!wire.Next(wire.size(), about))
+      return LoseFile("the file ends in the middle or is damaged");
+    if (about.number == xspace_field::kSpacePlanes && about.has_length) {
+      plane = {.begin = wire.position(), .end = about.end};
+      ++planes;
+      state = State::kNames;
+    } else if (about.has_length) {
+      wire.Seek(about.end);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Kind> StepNames() {
+    if (wire.position() == plane.end) {
+      if (!plane.has_lines) {
+        state = State::kSpace;  // has properties of the session only
+        return std::nullopt;
+      }
+      wire.Seek(plane.begin);
+      state = State::kProcess;
+      return std::nullopt;
+    }
+    XSpaceWire::Field about;
+    if (!wire.Next(plane.end, about)) return LosePlane();
+    if (!about.has_length) return std::nullopt;
+    std::string text;
+    XSpaceMetadata entry;
+    bool is_good = true;
+    switch (about.number) {
+      case xspace_field::kPlaneName:
+        is_good = wire.Text(about, limits::kStringBytesMax, text);
+        plane.name = XSpaceName(std::move(text));
+        break;
+      case xspace_field::kPlaneLines:
+        plane.has_lines = true;
+        break;
+      case xspace_field::kPlaneEventMetadata:
+        is_good = ReadXSpaceMapEntry(wire, about.end, entry);
+        if (is_good) AddEventName(std::move(entry));
+        break;
+      case xspace_field::kPlaneStatMetadata:
+        is_good = ReadXSpaceMapEntry(wire, about.end, entry);
+        if (is_good) AddStatName(std::move(entry));
+        break;
+      default:
+        break;
+    }
+    if (!is_good) return LosePlane();
+    wire.Seek(about.end);
+    return std::nullopt;
+  }
+
+  bool HasRoom(size_t bytes) {
+    if (plane.name_bytes + bytes > limits::kXSpaceNameBytesMax) return false;
+    plane.name_bytes += bytes;
+    return true;
+  }
+
+  void AddEventName(XSpaceMetadata entry) {
+    size_t bytes = kNameOverheadBytes + entry.name.size() + entry.display_name.size();
+    for (const XSpaceStat& stat : entry.stats) bytes += sizeof(XSpaceStat) + stat.text.size();
+    if (!HasRoom(bytes)) {
+      too_many_names = true;
+      return;
+    }
+    EventName& name = plane.event_names[entry.id];
+    const bool has_both = !entry.display_name.empty() && entry.display_name != entry.name;
+    name.name = XSpaceName(entry.display_name.empty() ? entry.name : entry.display_name);
+    name.long_name = XSpaceName(has_both ? std::move(entry.name) : std::string());
+    name.stats = std::move(entry.stats);
+  }
+
+  void AddStatName(XSpaceMetadata entry) {
+    if (!HasRoom(kNameOverheadBytes + entry.name.size())) {
+      too_many_names = true;
+      return;
+    }
+    plane.stat_names[entry.id] = XSpaceName(std::move(entry.name));
+  }
+
+  std::optional<Kind> StepPlane() {
+    if (wire.position() == plane.end) {
+      plane = {};
+      too_many_names = false;
+      state = State::kSpace;
+      return std::nullopt;
+    }
+    XSpaceWire::Field about;
+    if (!wire.Next(plane.end, about)) return LosePlane();  // it changed under the reader
+    if (about.number == xspace_field::kPlaneLines && about.has_length) {
+      line = {.begin = wire.position(), .end = about.end};
+      state = State::kLine;
+    } else if (about.has_length) {
+      wire.Seek(about.end);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Kind> StepLine() {
+    if (wire.position() == line.end) {
+      XSpaceLine& head = line.head;
+      line.name = XSpaceName(head.display_name.empty() ? head.name : head.display_name);
+      state = State::kThread;
+      return std::nullopt;
+    }
+    XSpaceWire::Field about;
+    if (!wire.Next(line.end, about) || !TakeXSpaceLineField(wire, about, line.head)) {
+      return LoseLine();
+    }
+    if (about.has_length) wire.Seek(about.end);
+    return std::nullopt;
+  }
+
+  std::optional<Kind> StepEvents() {
+    if (wire.position() == line.end) {
+      state = State::kPlane;
+      return std::nullopt;
+    }
+    XSpaceWire::Field about;
+    if (!wire.Next(line.end, about)) return LoseLine();
+    if (!about.has_length) return std::nullopt;
+    if (about.number != xspace_field::kLineEvents) {
+      wire.Seek(about.end);
+      return std::nullopt;
+    }
+    const uint64_t begin = wire.position();
+    if (about.end - begin > limits::kFrameworkEventBytesMax) {
+      wire.Seek(about.end);
+      return LoseEvent(LossReason::kLimit, "is longer than an event may be");
+    }
+    Event read;
+    const bool is_good = ReadEvent(about.end, read);
+    if (!wire.status().ok()) return LoseFile("");
+    wire.Seek(about.end);
+    if (!is_good) return LoseEvent(LossReason::kMalformed, "is damaged");
+    return GiveOut(read);
+  }
+
+  bool ReadEvent(uint64_t end, Event& read) {
+    while (wire.position() < end) {
+      XSpaceWire::Field about;
+      if (!wire.Next(end, about)) return false;
+      switch (about.number) {
+        case xspace_field::kEventMetadataId:
+          read.metadata_id = static_cast<int64_t>(about.value);
+          break;
+        case xspace_field::kEventOffsetPs:
+          read.offset_ps = static_cast<int64_t>(about.value);
+          break;
+        case xspace_field::kEventDurationPs:
+          read.duration_ps = static_cast<int64_t>(about.value);
+          break;
+        case xspace_field::kEventOccurrences:
+          read.has_occurrences = true;
+          break;
+        case xspace_field::kEventStats:
+          if (!about.has_length) return false;
+          if (read.stats == limits::kAttributesPerEventMax) return true;  // refused as too many
+          if (read.stats == stats.size()) stats.emplace_back();
+          if (!ReadXSpaceStat(wire, about.end, stats[read.stats++])) return false;
+          break;
+        default:
+          break;
+      }
+      if (about.has_length) wire.Seek(about.end);
+    }
+    return true;
+  }
+
+  std::optional<Kind> GiveOut(const Event& read) {
+    if (read.has_occurrences) {
+      return LoseEvent(LossReason::kMalformed, "is a sum of several and has no time");
+    }
+    const auto name = plane.event_names.find(read.metadata_id);
+    if (name == plane.event_names.end()) {
+      return too_many_names
+                 ? LoseEvent(LossReason::kLimit, "has a name beyond those that are kept of a plane")
+                 : LoseEvent(LossReason::kMalformed, "has a name that its plane does not list");
+    }
+    const auto time_ns = TimeOf(read.offset_ps);
+    if (!time_ns) return LoseEvent(LossReason::kMalformed, "has a time out of range");
+    last_time_ns = *time_ns;
+    Start(Phase::kComplete);
+    bool fits = Add("name", KeyScope::kTop, ValueType::kString, 0, name->second.name.view());
+    fits = fits && AddRow() && AddLength(read);
+    if (fits && !name->second.long_name.empty()) {
+      fits =
+          Add("long_name", KeyScope::kData, ValueType::kString, 0, name->second.long_name.view());
+    }
+    for (size_t i = 0; fits && i < read.stats; ++i) fits = AddStat(stats[i]);
+    for (size_t i = 0; fits && i < name->second.stats.size(); ++i) {
+      fits = AddStat(name->second.stats[i]);
+    }
+    if (!fits) return LoseEvent(LossReason::kLimit, "has more attributes than an event may have");
+    return Kind::kEvent;
+  }
+
+  std::optional<uint64_t> TimeOf(int64_t offset_ps) const {
+    __int128 ps = static_cast<__int128>(line.head.timestamp_ns) * kPsPerNs + offset_ps;
+    const bool is_since_start =
+        line.head.timestamp_ns < static_cast<int64_t>(kWallClockMinNs) && facts.start_ns;
+    if (is_since_start) ps += static_cast<__int128>(*facts.start_ns) * kPsPerNs;
+    if (ps < 0 || ps / kPsPerNs > INT64_MAX) return std::nullopt;
+    return static_cast<uint64_t>(ps / kPsPerNs);
+  }
+
+  void Start(Phase phase) {
+    event.shape.event_type = plane.is_host() ? "xla_host" : "xla_device";
+    event.shape.phase = phase;
+    event.shape.present = FieldBit(Field::kTimestamp);
+    event.shape.quoted = 0;
+    event.shape.keys.clear();
+    event.values.clear();
+    event.fields = {};
+    event.fields.timestamp_ns = last_time_ns;
+  }
+
+  bool Add(std::string_view name, KeyScope scope, ValueType type, uint64_t bits,
+           std::string_view text) {
+    if (event.values.size() == limits::kAttributesPerEventMax) return false;
+    event.shape.keys.push_back({name, type, scope});
+    event.values.push_back({bits, text});
+    return true;
+  }
+
+  // The process and the thread by which a record names its row.
+  bool AddRow() {
+    if (!AddProcess()) return false;
+    if (line.head.id < 0) {
+      return Add("tid", KeyScope::kTop, ValueType::kInt, static_cast<uint64_t>(line.head.id), {});
+    }
+    event.shape.present |= FieldBit(Field::kThreadId);
+    event.fields.thread_id = static_cast<uint64_t>(line.head.id);
+    return true;
+  }
+  bool AddProcess() {
+    if (plane.is_host() && facts.process_id) {
+      return Add("pid", KeyScope::kTop, ValueType::kUint, *facts.process_id, {});
+    }
+    return Add("pid", KeyScope::kTop, ValueType::kString, 0, plane.name.view());
+  }
+
+  bool AddLength(const Event& read) {
+    const int64_t length_ps = std::max<int64_t>(read.duration_ps, 0);
+    bool fits = Add("dur_ns", KeyScope::kTop, ValueType::kUint,
+                    static_cast<uint64_t>(length_ps / kPsPerNs), {});
+    if (read.offset_ps % kPsPerNs != 0) fits = fits && AddPicoseconds("offset_ps", read.offset_ps);
+    if (length_ps % kPsPerNs != 0 || read.duration_ps < 0) {
+      fits = fits && AddPicoseconds("duration_ps", read.duration_ps);
+    }
+    return fits;
+  }
+  bool AddPicoseconds(std::string_view name, int64_t ps) {
+    return Add(name, KeyScope::kTop, ps < 0 ? ValueType::kInt : ValueType::kUint,
+               static_cast<uint64_t>(ps), {});
+  }
+
+  bool AddStat(const XSpaceStat& stat) {
+    const auto name = plane.stat_names.find(stat.metadata_id);
+    const std::string_view key =
+        name == plane.stat_names.end() ? std::string_view("unnamed_stat") : name->second.view();
+    std::string_view text = stat.text;
+    if (stat.is_reference) {
+      const auto value = plane.stat_names.find(static_cast<int64_t>(stat.bits));
+      text = value == plane.stat_names.end() ? "unnamed" : value->second.view();
+    }
+    const bool is_text = stat.type == ValueType::kString;
+    return Add(key, KeyScope::kData, stat.type, is_text ? 0 : stat.bits, is_text ? text : "");
+  }
+
+  std::optional<Kind> NameRow(std::string_view what, std::string_view name, bool is_thread) {
+    Start(Phase::kMetadata);
+    Add("name", KeyScope::kTop, ValueType::kString, 0, what);
+    is_thread ? AddRow() : AddProcess();
+    Add("name", KeyScope::kData, ValueType::kString, 0, name);
+    return Kind::kEvent;
+  }
+
+  Kind Lose(LossReason reason, bool is_one, std::string_view words) {
+    loss = {};
+    loss.place = LossPlace::kDecode;
+    loss.reason = reason;
+    loss.events = is_one ? 1 : 0;
+    loss.events_unknown = !is_one;
+    loss.detail = fmt::format("element {}, to byte {}: {}", position, wire.position(), words);
+    if (loss.detail.size() > limits::kDetailBytesMax) loss.detail.resize(limits::kDetailBytesMax);
+    return Kind::kLoss;
+  }
+  std::optional<Kind> LoseEvent(LossReason reason, std::string_view why) {
+    return Lose(reason, true, fmt::format("the event {}", why));
+  }
+  std::optional<Kind> LoseLine() {
+    if (!wire.status().ok()) return LoseFile("");
+    const Kind kind = Lose(LossReason::kMalformed, false,
+                           fmt::format("a line of plane {} is damaged from here on", planes));
+    wire.Seek(line.end);
+    state = State::kPlane;
+    return kind;
+  }
+  std::optional<Kind> LosePlane() {
+    if (!wire.status().ok()) return LoseFile("");
+    const Kind kind = Lose(LossReason::kMalformed, false,
+                           fmt::format("plane {} is damaged: none of its events from here on are "
+                                       "read",
+                                       planes));
+    wire.Seek(plane.end);
+    plane = {};
+    state = State::kSpace;
+    return kind;
+  }
+  std::optional<Kind> LoseFile(std::string why) {
+    state = State::kEnd;
+    if (!wire.status().ok()) why = std::string(wire.status().message());
+    return Lose(LossReason::kMalformed, false, why);
+  }
+
+  XSpaceWire wire;
+  const XSpaceFacts facts;
+  const uint64_t first_element;
+  State state = State::kSpace;
+  uint64_t position = 0;
+  uint64_t planes = 0;  // seen so far
+  Plane plane;
+  bool too_many_names = false;  // of the plane at hand
+  Line line;
+  std::vector<XSpaceStat> stats;  // of the event at hand, and spare ones
+  uint64_t last_time_ns = 0;
+  FrameworkEvent event;
+  Loss loss;
+};
+
+XSpaceReader::XSpaceReader(XSpaceInput input, const XSpaceFacts& facts, uint64_t first_element)
+    : impl_(std::make_unique<Impl>(std::move(input), facts, first_element)) {}
+XSpaceReader::~XSpaceReader() = default;
+XSpaceReader::XSpaceReader(XSpaceReader&&) noexcept = default;
+XSpaceReader& XSpaceReader::operator=(XSpaceReader&&) noexcept = default;
+
+XSpaceReader::Kind XSpaceReader::Next() { return impl_->Next(); }
+const FrameworkEvent& XSpaceReader::event() const { return impl_->event; }
+const Loss& XSpaceReader::loss() const { return impl_->loss; }
+uint64_t XSpaceReader::position() const { return impl_->position; }
+uint64_t XSpaceReader::bytes_read() const { return impl_->wire.position(); }
+
+}  // namespace neurontrace

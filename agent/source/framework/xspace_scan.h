@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "agent/source/framework/xspace_wire.h"
+
+namespace neurontrace {
+
+// Times before this are not of the wall clock: 2001-01-01, long before any of these profilers.
+inline constexpr uint64_t kWallClockMinNs = 978'307'200'000'000'000;
+
+// Whether a file begins as an XSpace does: with a plane that fits into its `size`.
+bool LooksLikeXSpace(std::string_view first_bytes, uint64_t size);
+
+// What an XSpace says of its session as a whole.
+struct XSpaceFacts {
+  bool complete = false;  // ends where its last plane does
+  std::string problem;    // why not
+  // CLOCK_REALTIME when the session began: stat profile_start_time of the plane Task Environment.
+  // Times of lines count from it.
+  std::optional<uint64_t> start_ns;
+  std::optional<uint32_t> process_id;     // stat process_id, of the plane /host:CPU before others
+  std::optional<uint64_t> first_line_ns;  // of the first line, as the file says it
+
+  // Of its first line by the wall clock, or since a moment that is not known.
+  uint64_t first_time_ns() const;
+  // Neither the session's begin is known nor do its lines have times of the wall clock.
+  bool has_own_time() const;
+};
+
+// Reads the facts, in steps. Passes over lines and thus over nearly all of a file.
+class XSpaceScan {
+ public:
+  explicit XSpaceScan(XSpaceInput input);
+  ~XSpaceScan();
+  XSpaceScan(XSpaceScan&&) noexcept;
+  XSpaceScan& operator=(XSpaceScan&&) noexcept;
+
+  // A bounded piece of work; true when there is nothing more to read. Never fails: a broken file
+  // has facts, too.
+  bool Step();
+  const XSpaceFacts& facts() const;
+  // What the input failed with, if it did.
+  absl::Status status() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace neurontrace

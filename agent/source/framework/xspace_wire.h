@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "trace/event.h"
+
+namespace neurontrace {
+
+// The bytes of an XSpace file (NAME.xplane.pb): openxla/xla,
+// xla/tsl/profiler/protobuf/xplane.proto.
+struct XSpaceInput {
+  // Reads up to `size` bytes from `offset` on, fewer only at the end of the file.
+  std::function<absl::StatusOr<size_t>(uint64_t offset, char* out, size_t size)> read;
+  uint64_t size = 0;
+};
+
+// The numbers of its fields, by message.
+namespace xspace_field {
+inline constexpr uint32_t kSpacePlanes = 1;
+inline constexpr uint32_t kPlaneName = 2, kPlaneLines = 3, kPlaneEventMetadata = 4;
+inline constexpr uint32_t kPlaneStatMetadata = 5, kPlaneStats = 6;
+inline constexpr uint32_t kEntryKey = 1, kEntryValue = 2;  // of both maps of metadata
+inline constexpr uint32_t kMetadataName = 2, kMetadataDisplayName = 4, kMetadataStats = 5;
+inline constexpr uint32_t kLineId = 1, kLineName = 2, kLineTimestampNs = 3, kLineEvents = 4;
+inline constexpr uint32_t kLineDisplayName = 11;
+inline constexpr uint32_t kEventMetadataId = 1, kEventOffsetPs = 2, kEventDurationPs = 3;
+inline constexpr uint32_t kEventStats = 4, kEventOccurrences = 5;
+inline constexpr uint32_t kStatMetadataId = 1, kStatDouble = 2, kStatUint64 = 3, kStatInt64 = 4;
+inline constexpr uint32_t kStatString = 5, kStatBytes = 6, kStatReference = 7;
+}  // namespace xspace_field
+
+// Reads the wire format of protocol buffers field by field. Every read has an end that it does not
+// cross, so that damage in one message is seen in that message. One thread at a time.
+class XSpaceWire {
+ public:
+  struct Field {
+    uint32_t number = 0;
+    bool has_length = false;  // its content lies from position() to `end`
+    uint64_t value = 0;       // without
+    uint64_t end = 0;
+  };
+
+  explicit XSpaceWire(XSpaceInput input) : input_(std::move(input)) {}
+
+  uint64_t size() const { return input_.size; }
+  uint64_t position() const { return position_; }
+  void Seek(uint64_t position) { position_ = position; }
+  // So many fields may be read before Next says that there is none: a call is a bounded piece of
+  // work whatever a message holds.
+  void Allow(uint32_t fields) { fields_left_ = fields; }
+  // Not OK: the file could not be read, which is no damage of its content.
+  const absl::Status& status() const { return status_; }
+  // Goes back to where what failed is read again.
+  void TryAgain(uint64_t position);
+
+  // The field at position(); false where none is.
+  bool Next(uint64_t end, Field& field);
+  // The content of a field, at most `bytes_max` of it.
+  bool Text(const Field& field, size_t bytes_max, std::string& text);
+
+ private:
+  bool Varint(uint64_t end, uint64_t& value);
+  bool Fixed(uint64_t end, int bytes, uint64_t& value);
+  bool Byte(uint64_t end, uint8_t& byte);
+  std::string_view Here();
+  void Fill();
+
+  XSpaceInput input_;
+  absl::Status status_;
+  uint64_t position_ = 0;
+  uint32_t fields_left_ = 2;
+  std::string window_;
+  uint64_t window_begin_ = 0;
+};
+
+// The value of one stat. What it is called stands in its plane's table.
+struct XSpaceStat {
+  int64_t metadata_id = 0;
+  ValueType type = ValueType::kNull;
+  uint64_t bits = 0;
+  std::string text;
+  bool is_reference = false;  // `bits` is the id of the name that is its text
+};
+// An entry of one of a plane's maps.
+struct XSpaceMetadata {
+  int64_t id = 0;
+  std::string name;
+  std::string display_name;
+  std::vector<XSpaceStat> stats;
+};
+
+// What a line says of itself.
+struct XSpaceLine {
+  int64_t id = 0;
+  std::string name;
+  std::string display_name;
+  int64_t timestamp_ns = 0;
+};
+
+// Read one message that ends there; false where it is damaged.
+bool ReadXSpaceStat(XSpaceWire& wire, uint64_t end, XSpaceStat& stat);
+bool ReadXSpaceMapEntry(XSpaceWire& wire, uint64_t end, XSpaceMetadata& entry);
+// Takes one field of a line; what it does not know is left to be passed over.
+bool TakeXSpaceLineField(XSpaceWire& wire, const XSpaceWire::Field& field, XSpaceLine& line);
+
+}  // namespace neurontrace

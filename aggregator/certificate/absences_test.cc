@@ -145,7 +145,7 @@ TEST(AbsencesTest, ACaptureThatMatchedNobodySaysWhatExcludedWhom) {
       {.worker = Worker(4), .reason = BystanderReason::kNotSelected, .detail = "job b"}};
   EXPECT_EQ(world.Make().verdict, "incomplete: no worker matched of 3 workers; 2: job a; 1: job b");
   world.record.bystanders.clear();
-  EXPECT_EQ(world.Make().verdict, "incomplete: no worker matched: the agents report no worker");
+  EXPECT_EQ(world.Make().verdict, "incomplete: no worker matched: no other worker is visible");
   world.record.agents.clear();
   EXPECT_EQ(world.Make().verdict, "incomplete: no worker matched: no agent was connected");
 }
@@ -178,11 +178,62 @@ TEST(AbsencesTest, NamesTheRanksThatNobodyHas) {
   certificate = world.Make();
   EXPECT_THAT(certificate.notes, Contains("1 of 8 ranks were never seen: 7"));
 
-  // Where workers disagree on how many there are, it is no more than a note.
+  // Where workers disagree on how many there are, no number of missing ranks is in the verdict.
+  world.record.spec.job = "llama";
+  for (WorkerInfo& worker : world.workers) worker.job = "llama";
   world.streams[0].evidence[0].world_size = 1'000'000;
   certificate = world.Make();
   EXPECT_TRUE(certificate.ranks[0].disputed);
-  EXPECT_EQ(certificate.verdict, "complete: every event the runtime produced is stored");
+  EXPECT_FALSE(certificate.complete);
+  EXPECT_EQ(certificate.verdict,
+            "every event is stored, but the workers of job llama name different world sizes: 8 (5 "
+            "cores), "
+            "1000000 (1 core)");
+}
+
+TEST(AbsencesTest, ARankThatIsClaimedTwiceIsAFinding) {
+  CertificateWorld world;
+  for (const uint32_t pid : {1, 2}) {
+    world.Status(pid, CaptureWorkerState::kComplete).events_read = 1;
+    StreamRecord& stream = world.Stream(pid, 1);
+    stream.evidence = {{RankSource::kTorchrun, 3, 8, "RANK=3"}};
+    stream.first_timestamp_ns = 100 * pid;
+    stream.last_timestamp_ns = 250;
+    stream.job = "llama";
+  }
+  Certificate certificate = world.Make();
+  EXPECT_FALSE(certificate.complete);
+  ASSERT_EQ(certificate.jobs.size(), 1u);
+  EXPECT_EQ(certificate.jobs[0].disputes_count, 1u);
+  EXPECT_EQ(certificate.jobs[0].account.stored, 2u);
+  EXPECT_THAT(certificate.findings,
+              ElementsAre(HasSubstr("worker_gid 3 of job llama is claimed by 2 cores at once")));
+  // Of workers that nobody remembers not even the job is known.
+  for (StreamRecord& stream : world.streams) stream.job.clear();
+  certificate = world.Make();
+  EXPECT_TRUE(certificate.complete) << certificate.verdict;
+  EXPECT_THAT(certificate.notes, Contains(HasSubstr("the ranks of 2 cores are not compared")));
+  for (StreamRecord& stream : world.streams) stream.job = "llama";
+  // One after the other is a restart.
+  world.streams[0].last_timestamp_ns = 150;
+  certificate = world.Make();
+  EXPECT_TRUE(certificate.complete) << certificate.verdict;
+}
+
+// A claim that was withdrawn or replaced is not among the ranks of the worker any more.
+TEST(AbsencesTest, AStreamHasTheRankThatItIsBoundToAndNoOther) {
+  CertificateWorld world;
+  world.Status(1, CaptureWorkerState::kComplete).events_read = 2;
+  world.Stream(1, 1).evidence = {{RankSource::kTorchrun, 4, 8, ""}};
+  world.Stream(1, 1);
+  world.workers = {{.identity = Worker(1),
+                    .cores = {{1, {{RankSource::kSlurm, 1, 8, ""}}},
+                              {2, {{RankSource::kSlurm, 2, 8, ""}}},
+                              {3, {{RankSource::kSlurm, 3, 8, ""}}}}}};
+  const Certificate certificate = world.Make();
+  EXPECT_THAT(certificate.workers[0].worker_gids, ElementsAre(3, 4));
+  EXPECT_EQ(certificate.jobs.at(0).ranks_seen, 2);
+  EXPECT_EQ(certificate.jobs.at(0).cores_without_rank, 1u);
 }
 
 TEST(AbsencesTest, BoundsTheRangesOfRanks) {

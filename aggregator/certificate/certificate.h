@@ -8,6 +8,7 @@
 
 #include "trace/ids.h"
 #include "trace/loss.h"
+#include "trace/rank_evidence.h"
 #include "trace/remark.h"
 
 // What a capture holds and what it lacks. Plain values; proto/neurontrace/v1/certificate.proto has
@@ -75,6 +76,7 @@ struct StreamCertificate {
   StreamIdentity identity;
   uint32_t number = 0;
   int64_t worker_gid = -1;
+  std::vector<RankEvidence> evidence;  // behind worker_gid, best first
   EventAccount account;
   bool ended = false;
   uint64_t gaps = 0;
@@ -87,6 +89,7 @@ struct WorkerCertificate {
   WorkerIdentity worker;
   bool framework = false;
   std::string agent_id;
+  std::string job;  // empty: not known
   WorkerPart part = WorkerPart::kUnspecified;
   WorkerAbsence absence = WorkerAbsence::kNone;
   std::string detail;
@@ -131,6 +134,54 @@ struct RankRange {
   int64_t last = 0;
 };
 
+// A core that claims a rank.
+struct RankClaimant {
+  WorkerIdentity worker;
+  uint32_t nc_idx = 0;
+  std::string job;  // its job key; may differ within one communicator
+  RankEvidence evidence;
+};
+
+// A rank that several cores of one job claim at the same time.
+struct RankDispute {
+  int64_t worker_gid = 0;
+  std::vector<RankClaimant> claimants;  // at most limits::kRankClaimantsNamedMax
+  uint64_t claimants_count = 0;
+};
+
+struct WorldSizeClaim {
+  int64_t world_size = 0;
+  uint64_t cores = 0;  // that name it
+};
+
+// The ranks of one job, compared over all its workers.
+struct JobRanks {
+  std::string job;                       // its key; empty: its workers name none
+  std::vector<std::string> other_names;  // job keys of other workers of the same communicator
+  uint64_t workers = 0;
+  uint64_t cores = 0;
+  int64_t world_size = 0;  // the largest that a worker names; 0: none does
+  std::vector<WorldSizeClaim> world_sizes;
+  int64_t ranks_seen = 0;  // different ones, below world_size where that is known
+  int64_t ranks_beyond_world = 0;
+  uint64_t cores_without_rank = 0;
+  uint64_t cores_contradicted = 0;    // whose evidence names several ranks; the best counts
+  std::vector<RankRange> never_seen;  // at most limits::kCertificateRankRangesMax
+  int64_t never_seen_count = 0;
+  std::vector<RankDispute> disputes;  // at most limits::kRankDisputesNamedMax
+  uint64_t disputes_count = 0;
+  EventAccount account;  // of a capture
+  // Cores whose worker the inventory has forgotten, and with it its job: they may be of several.
+  uint64_t cores_forgotten = 0;
+
+  // Whether its ranks cannot be those of one job.
+  bool is_contradictory() const {
+    return disputes_count > 0 || world_sizes.size() > 1 || ranks_beyond_world > 0;
+  }
+  // Whether it is one job, and its ranks cannot be relied on.
+  bool has_conflict() const { return cores_forgotten == 0 && is_contradictory(); }
+};
+
 struct MissingRanks {
   std::string job;
   int64_t world_size = 0;
@@ -149,7 +200,8 @@ struct Certificate {
   std::vector<WorkerCertificate> workers;  // worst first
   std::vector<HostCertificate> hosts;      // by name; their samples are in no other account
   std::vector<AgentCertificate> agents;
-  std::vector<MissingRanks> ranks;
+  std::vector<JobRanks> jobs;       // that took part, by name
+  std::vector<MissingRanks> ranks;  // of those, with some missing
   std::vector<std::string> findings;
   std::vector<std::string> notes;
 };

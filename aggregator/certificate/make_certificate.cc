@@ -7,10 +7,12 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
+#include "aggregator/certificate/event_account.h"
 #include "aggregator/certificate/file_ranks.h"
 #include "aggregator/certificate/host_certificates.h"
-#include "aggregator/certificate/missing_ranks.h"
+#include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/verdict.h"
 #include "aggregator/certificate/worker_certificates.h"
 #include "trace/limits.h"
@@ -37,26 +39,50 @@ AgentCertificate MakeAgent(const CaptureRecord& record, const CaptureAgentPart& 
   return agent;
 }
 
-std::vector<MissingRanks> FindMissingRanks(const CertificateEvidence& evidence) {
-  RankCensus census;
+// Streams tell when a core had events, so that only claims of the same time are a dispute. A worker
+// that had nothing to record claims its ranks without a time.
+std::vector<JobRanks> CompareRanksOf(const CertificateEvidence& evidence) {
+  JobRankCensus census;
+  std::set<WorkerIdentity> participants;
+  std::map<WorkerIdentity, const WorkerInfo*> infos;
+  for (const CaptureWorkerStatus& status : evidence.record.workers) {
+    if (!status.framework) participants.insert(status.worker);
+  }
+  for (const WorkerInfo& worker : evidence.workers) infos[worker.identity] = &worker;
+  std::set<std::pair<WorkerIdentity, uint32_t>> with_stream;
   for (const StreamRecord& stream : evidence.streams) {
     if (stream.identity.kind != StreamKind::kNeuronCore) continue;
-    census.AddParticipant(stream.job, stream.evidence);
-  }
-  std::set<WorkerIdentity> participants;
-  for (const CaptureWorkerStatus& status : evidence.record.workers) {
-    participants.insert(status.worker);
+    const WorkerIdentity& worker = stream.identity.worker;
+    const auto info = infos.find(worker);
+    if (info != infos.end()) census.AddWorker(*info->second);
+    with_stream.emplace(worker, stream.identity.nc_idx);
+    const std::string& job = stream.job.empty() ? evidence.record.spec.job : stream.job;
+    census.AddAccount(worker, job, AccountOf(stream));
+    // Without an event it was at no time.
+    const bool has_events = stream.first_timestamp_ns != 0;
+    census.AddCore(job, {.stream = stream.identity,
+                         .evidence = stream.evidence,
+                         .first_ns = has_events ? stream.first_timestamp_ns : UINT64_MAX,
+                         .last_ns = has_events ? stream.last_timestamp_ns : 0,
+                         .is_forgotten = info == infos.end() && job.empty()});
   }
   for (const WorkerInfo& worker : evidence.workers) {
     for (const CoreInfo& core : worker.cores) {
-      if (participants.contains(worker.identity)) {
-        census.AddParticipant(worker.job, core.rank_evidence);
-      } else {
-        census.AddBystander(worker.job, core.rank_evidence);
+      if (with_stream.contains({worker.identity, core.nc_idx})) continue;
+      if (!participants.contains(worker.identity)) {
+        census.AddBystander(worker, core.rank_evidence);
+        continue;
       }
+      census.AddWorker(worker);
+      census.AddCore(worker.job, {.stream = {.worker = worker.identity,
+                                             .kind = StreamKind::kNeuronCore,
+                                             .nc_idx = core.nc_idx},
+                                  .evidence = core.rank_evidence,
+                                  .first_ns = UINT64_MAX,
+                                  .last_ns = 0});
     }
   }
-  return census.Missing();
+  return census.Jobs();
 }
 
 // The first few, as there may be thousands.
@@ -89,7 +115,8 @@ Certificate MakeCertificate(const CertificateEvidence& evidence) {
   for (const CaptureAgentPart& part : evidence.record.agents) {
     certificate.agents.push_back(MakeAgent(evidence.record, part));
   }
-  certificate.ranks = FindMissingRanks(evidence);
+  certificate.jobs = CompareRanksOf(evidence);
+  certificate.ranks = MissingOf(certificate.jobs);
   if (!evidence.artifacts_forgone.empty()) {
     certificate.notes.push_back(ForgoneArtifactWords(evidence.artifacts_forgone));
   }

@@ -10,7 +10,7 @@
 
 #include "aggregator/certificate/event_account.h"
 #include "aggregator/certificate/host_certificates.h"
-#include "aggregator/certificate/missing_ranks.h"
+#include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/worker_certificates.h"
 #include "base/time_units.h"
 #include "trace/limits.h"
@@ -181,7 +181,7 @@ std::string WhyNone(const Certificate& certificate) {
   if (certificate.agents.empty() && certificate.workers.empty()) {
     return "no worker matched: no agent was connected";
   }
-  if (certificate.workers.empty()) return "no worker matched: the agents report no worker";
+  if (certificate.workers.empty()) return "no worker matched: no other worker is visible";
   std::vector<std::pair<std::string, size_t>> reasons;
   for (const WorkerCertificate& worker : certificate.workers) {
     const std::string why = worker.detail.empty() ? NeverWords(worker) : worker.detail;
@@ -259,6 +259,13 @@ void AddRemarks(const Certificate& certificate, Lines& findings, Lines& notes) {
 
 // Whether others of a job were to be recorded nobody here can know, so this is no finding.
 void JudgeRanks(const Certificate& certificate, Lines& notes) {
+  for (const JobRanks& job : certificate.jobs) {
+    if (job.cores_forgotten == 0 || !job.is_contradictory()) continue;
+    notes.Add(fmt::format(
+        "the ranks of {} are not compared: their workers ended so long ago that their jobs are not "
+        "known any more",
+        Count(job.cores_forgotten, "core")));
+  }
   for (const MissingRanks& ranks : certificate.ranks) {
     const bool is_all = ranks.never_seen.size() < limits::kCertificateRankRangesMax;
     notes.Add(fmt::format(
@@ -338,6 +345,9 @@ void PassVerdict(const CaptureRecord& record, Certificate& certificate) {
       if (std::string note = NoteOf(host); !note.empty()) notes.Add(std::move(note));
     }
     every_event_stored = certificate.findings.empty();
+    for (const JobRanks& job : certificate.jobs) {
+      for (std::string& conflict : DescribeConflicts(job)) findings.Add(std::move(conflict));
+    }
     AddRemarks(certificate, findings, notes);
   }
   const std::string but_for = ButForWords(certificate);

@@ -84,6 +84,7 @@ class Drafts {
     Draft& draft = At(stream.identity.worker, stream.identity.kind == StreamKind::kFramework);
     WorkerCertificate& worker = draft.certificate;
     worker.agent_id = stream.identity.agent_id;
+    if (worker.job.empty()) worker.job = stream.job;
     StreamCertificate& part = worker.streams.emplace_back();
     part.identity = stream.identity;
     part.number = stream.number;
@@ -91,6 +92,7 @@ class Drafts {
       part.worker_gid = best->worker_gid;
       worker.worker_gids.push_back(best->worker_gid);
     }
+    part.evidence = stream.evidence;
     part.account = AccountOf(stream);
     part.ended = stream.ended;
     part.own_time = stream.clock_domain == ClockDomain::kOwn;
@@ -137,7 +139,15 @@ class Drafts {
   void AddRanks(const WorkerInfo& info) {
     const auto it = drafts_.find({info.identity, false});
     if (it == drafts_.end()) return;
+    if (it->second.certificate.job.empty()) it->second.certificate.job = info.job;
+    const auto& streams = it->second.certificate.streams;
     for (const CoreInfo& core : info.cores) {
+      // What is known of a core with a stream is bound to the stream already.
+      const bool has_stream =
+          std::any_of(streams.begin(), streams.end(), [&core](const StreamCertificate& stream) {
+            return stream.identity.nc_idx == core.nc_idx;
+          });
+      if (has_stream) continue;
       if (const RankEvidence* best = BestEvidence(core.rank_evidence)) {
         it->second.certificate.worker_gids.push_back(best->worker_gid);
       }

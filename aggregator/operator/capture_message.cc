@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "aggregator/session/rank_conflicts.h"
 #include "wire/conversions.h"
 
 namespace neurontrace {
@@ -34,6 +33,7 @@ void ToMessage(const StreamRecord& record, v1::CaptureStream& message) {
   const RankEvidence* const best = BestEvidence(record.evidence);
   message.set_worker_gid(best == nullptr ? -1 : best->worker_gid);
   if (best != nullptr) ToProto(*best, message.mutable_evidence());
+  for (const RankEvidence& claim : record.evidence) ToProto(claim, message.add_rank_evidence());
 }
 
 }  // namespace
@@ -74,17 +74,7 @@ void SetStateBy(const Certificate& certificate, v1::Capture& message) {
 }
 
 void AddStreams(const std::vector<StreamRecord>& streams, v1::Capture& message) {
-  std::vector<RankClaim> claims;
-  for (const StreamRecord& record : streams) {
-    ToMessage(record, *message.add_streams());
-    const RankEvidence* const best = BestEvidence(record.evidence);
-    claims.push_back({.job = record.job,
-                      .stream = record.identity,
-                      .worker_gid = best == nullptr ? -1 : best->worker_gid,
-                      .first_timestamp_ns = record.first_timestamp_ns,
-                      .last_timestamp_ns = record.last_timestamp_ns});
-  }
-  for (const std::string& warning : FindRankConflicts(claims)) message.add_warnings(warning);
+  for (const StreamRecord& record : streams) ToMessage(record, *message.add_streams());
 }
 
 }  // namespace neurontrace

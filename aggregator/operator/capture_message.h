@@ -17,8 +17,7 @@ v1::Capture ToMessage(const CaptureRecord& record, const CaptureReader::Totals& 
 // A capture that has ended is complete for operators only if its certificate says so.
 void SetStateBy(const Certificate& certificate, v1::Capture& message);
 
-// Adds the streams, and a warning for each rank that two live cores of one job claim: ranks are
-// bound when a capture is looked at, so what is known later counts.
+// Adds the streams, with the ranks that are known of them now.
 void AddStreams(const std::vector<StreamRecord>& streams, v1::Capture& message);
 
 }  // namespace neurontrace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <google/protobuf/util/json_util.h>
 
+#include "aggregator/certificate/job_ranks.h"
 #include "wire/conversions.h"
 
 namespace neurontrace {
@@ -28,6 +29,7 @@ void ToMessage(const StreamCertificate& stream, v1::StreamCertificate& message) 
   ToProto(stream.identity, message.mutable_identity());
   message.set_number(stream.number);
   message.set_worker_gid(stream.worker_gid);
+  for (const RankEvidence& claim : stream.evidence) ToProto(claim, message.add_rank_evidence());
   ToMessage(stream.account, *message.mutable_account());
   message.set_ended(stream.ended);
   message.set_gaps(stream.gaps);
@@ -40,6 +42,7 @@ void ToMessage(const WorkerCertificate& worker, v1::WorkerCertificate& message) 
   ToProto(worker.worker, message.mutable_worker());
   message.set_framework(worker.framework);
   message.set_agent_id(worker.agent_id);
+  message.set_job(worker.job);
   message.set_part(static_cast<v1::WorkerPart>(worker.part));
   message.set_absence(static_cast<v1::WorkerAbsence>(worker.absence));
   message.set_detail(worker.detail);
@@ -81,6 +84,18 @@ void ToMessage(const AgentCertificate& agent, v1::AgentCertificate& message) {
   message.set_awaited_until_realtime_ns(agent.awaited_until_realtime_ns);
 }
 
+void ToMessage(const RankDispute& dispute, v1::RankDispute& message) {
+  message.set_worker_gid(dispute.worker_gid);
+  message.set_claimants_count(dispute.claimants_count);
+  for (const RankClaimant& claimant : dispute.claimants) {
+    v1::RankClaimant& told = *message.add_claimants();
+    ToProto(claimant.worker, told.mutable_worker());
+    told.set_nc_idx(claimant.nc_idx);
+    told.set_job(claimant.job);
+    ToProto(claimant.evidence, told.mutable_evidence());
+  }
+}
+
 void ToMessage(const MissingRanks& ranks, v1::MissingRanks& message) {
   message.set_job(ranks.job);
   message.set_world_size(ranks.world_size);
@@ -95,6 +110,35 @@ void ToMessage(const MissingRanks& ranks, v1::MissingRanks& message) {
 }
 
 }  // namespace
+
+void ToMessage(const JobRanks& job, v1::JobRanks& message) {
+  message.set_job(job.job);
+  for (const std::string& name : job.other_names) message.add_other_names(name);
+  message.set_workers(job.workers);
+  message.set_cores(job.cores);
+  message.set_world_size(job.world_size);
+  for (const auto& [size, cores] : job.world_sizes) {
+    v1::WorldSizeClaim& told = *message.add_world_sizes();
+    told.set_world_size(size);
+    told.set_cores(cores);
+  }
+  message.set_ranks_seen(job.ranks_seen);
+  message.set_ranks_beyond_world(job.ranks_beyond_world);
+  message.set_cores_without_rank(job.cores_without_rank);
+  message.set_cores_contradicted(job.cores_contradicted);
+  for (const RankRange& range : job.never_seen) {
+    v1::RankRange& told = *message.add_never_seen();
+    told.set_first(range.first);
+    told.set_last(range.last);
+  }
+  message.set_never_seen_count(job.never_seen_count);
+  for (const RankDispute& dispute : job.disputes) ToMessage(dispute, *message.add_disputes());
+  message.set_disputes_count(job.disputes_count);
+  message.set_cores_forgotten(job.cores_forgotten);
+  message.set_has_conflict(job.has_conflict());
+  for (const std::string& conflict : DescribeConflicts(job)) message.add_conflicts(conflict);
+  ToMessage(job.account, *message.mutable_account());
+}
 
 v1::Certificate ToBriefMessage(const Certificate& certificate) {
   v1::Certificate message;
@@ -115,6 +159,7 @@ v1::Certificate ToMessage(const Certificate& certificate) {
   }
   for (const HostCertificate& host : certificate.hosts) ToMessage(host, *message.add_hosts());
   for (const AgentCertificate& agent : certificate.agents) ToMessage(agent, *message.add_agents());
+  for (const JobRanks& job : certificate.jobs) ToMessage(job, *message.add_jobs());
   for (const MissingRanks& ranks : certificate.ranks) ToMessage(ranks, *message.add_ranks());
   return message;
 }

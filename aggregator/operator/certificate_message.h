@@ -10,6 +10,7 @@ namespace neurontrace {
 
 // Pure functions.
 v1::Certificate ToMessage(const Certificate& certificate);
+void ToMessage(const JobRanks& job, v1::JobRanks& message);
 
 // Only what one line about a capture needs.
 v1::Certificate ToBriefMessage(const Certificate& certificate);

@@ -39,6 +39,21 @@ rocksdb::ReadOptions OptionsFor(const std::shared_ptr<const StoreSnapshot>& snap
   return options;
 }
 
+// An agent reads it in the worker's own calls and events, which no other evidence can refute.
+bool IsObserved(const std::vector<RankEvidence>& evidence) {
+  const RankEvidence* const best = BestEvidence(evidence);
+  return best != nullptr &&
+         (best->source == RankSource::kCommunicator || best->source == RankSource::kEvent);
+}
+
+// What the worker's agent said last replaces what the newest chunk says, also where it withdraws a
+// claim; but an agent that was restarted may not remember an observation, which stays true.
+std::vector<RankEvidence> NewestResolution(const std::vector<RankEvidence>& inventory,
+                                           std::vector<RankEvidence> newest_chunk) {
+  if (IsObserved(newest_chunk) && !IsObserved(inventory)) return newest_chunk;
+  return inventory;
+}
+
 }  // namespace
 
 struct StoredChunk::Pinned {
@@ -225,7 +240,7 @@ absl::StatusOr<std::vector<StreamRecord>> CaptureReader::Streams() const {
     record.job = it->second.job;
     for (const CoreInfo& core : it->second.cores) {
       if (core.nc_idx == record.identity.nc_idx) {
-        MergeEvidence(core.rank_evidence, record.evidence);
+        record.evidence = NewestResolution(core.rank_evidence, std::move(record.evidence));
       }
     }
   }

@@ -133,8 +133,11 @@ class CaptureReader {
 
   const CaptureId& capture() const { return capture_; }
 
-  // All streams by number, each with its job and the rank evidence of its chunks and what its
-  // worker's agent said later.
+  // Returns all streams by number, each with its job. A core's rank evidence is that of the newest
+  // resolution: what the agent of its worker said last, also after the capture and also where that
+  // withdraws a claim, as the rank of a process does not change in its life. The newest chunk
+  // counts where the inventory does not know the core, and where only the chunk has a rank that was
+  // observed (communicator calls and events), as a restarted agent may not remember those.
   absl::StatusOr<std::vector<StreamRecord>> Streams() const;
 
   // Sums over all streams; the numbers of events are without the samples of hosts.

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "aggregator/store/memory_store_test_support.h"
 #include "aggregator/store/store_test_support.h"
 #include "trace/limits.h"
@@ -113,6 +115,35 @@ TEST(CaptureReader, BindsRanksThatBecameKnownAfterTheChunks) {
   const auto streams = store->OpenCapture(TestCaptureId(1)).Streams().value();
   EXPECT_EQ(BestEvidence(streams.front().evidence)->worker_gid, 35);
   EXPECT_EQ(streams.front().job, "llama");
+}
+
+// What a reader is told of a stream whose newest chunk and whose worker's agent say this.
+std::vector<RankEvidence> Bound(const std::vector<RankEvidence>& chunk_says,
+                                const std::optional<std::vector<RankEvidence>>& agent_says) {
+  const auto store = OpenInMemory();
+  EXPECT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+  ReceivedChunk chunk = TestChunk(1, TestStream(2), 0);
+  chunk.header.rank_evidence = chunk_says;
+  PutOne(*store, chunk);
+  WorkerRecord worker;
+  worker.info.identity = TestStream(2).worker;
+  if (agent_says) worker.info.cores = {CoreInfo{2, *agent_says}};
+  EXPECT_TRUE(store->inventory().PutWorker(worker).ok());
+  return store->OpenCapture(TestCaptureId(1)).Streams().value().front().evidence;
+}
+
+TEST(CaptureReader, TheNewestResolutionOfARankCounts) {
+  const std::vector<RankEvidence> none;
+  const std::vector<RankEvidence> slurm = {{RankSource::kSlurm, 1, 8, ""}};
+  const std::vector<RankEvidence> configured = {{RankSource::kConfigured, 4, 8, ""}};
+  const std::vector<RankEvidence> observed = {{RankSource::kCommunicator, 5, 8, ""}};
+  EXPECT_EQ(Bound(configured, slurm), slurm) << "also where the evidence is worse";
+  EXPECT_EQ(Bound(slurm, none), none) << "a claim that was withdrawn";
+  EXPECT_EQ(Bound(none, slurm), slurm) << "a claim that came late";
+  EXPECT_EQ(Bound(slurm, std::nullopt), slurm) << "a core that the agent says nothing of";
+  EXPECT_EQ(Bound(slurm, observed), observed);
+  EXPECT_EQ(Bound(observed, slurm), observed) << "an agent that was restarted may not remember";
+  EXPECT_EQ(Bound(observed, none), observed);
 }
 
 }  // namespace

@@ -179,19 +179,6 @@ void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
   if (knows_claims) evidence = header.rank_evidence;
 }
 
-void MergeEvidence(const std::vector<RankEvidence>& more, std::vector<RankEvidence>& evidence) {
-  for (const RankEvidence& claim : more) {
-    if (std::find(evidence.begin(), evidence.end(), claim) != evidence.end()) continue;
-    const auto behind =
-        std::upper_bound(evidence.begin(), evidence.end(), claim,
-                         [](const auto& a, const auto& b) { return a.source < b.source; });
-    evidence.insert(behind, claim);
-  }
-  if (evidence.size() > limits::kRankEvidencePerStreamMax) {
-    evidence.resize(limits::kRankEvidencePerStreamMax);
-  }
-}
-
 std::string EncodeStreamRecord(const StreamRecord& record) {
   StoredBytesWriter out(kStreamVersion);
   WriteStreamIdentity(record.identity, out);

@@ -77,10 +77,6 @@ struct StreamRecord {
   void NoteGap(const Loss& loss);
 };
 
-// Adds `more` to `evidence`, kept best first and within limits::kRankEvidencePerStreamMax (the
-// worst claims beyond it go).
-void MergeEvidence(const std::vector<RankEvidence>& more, std::vector<RankEvidence>& evidence);
-
 // The value of family `streams`; the number stands in the key. Decode returns DATA_LOSS for
 // anything that Encode does not write.
 std::string EncodeStreamRecord(const StreamRecord& record);

@@ -222,16 +222,6 @@ TEST(StreamRecord, KeepsTheNewestRemarkOfEachKind) {
   EXPECT_EQ(decoded->remarks, header.remarks);
 }
 
-TEST(StreamRecord, BoundsItsEvidenceByDroppingTheWorst) {
-  std::vector<RankEvidence> evidence;
-  for (int64_t gid = 0; gid < limits::kRankEvidencePerStreamMax + 5; ++gid) {
-    MergeEvidence({{RankSource::kSlurm, gid, 0, ""}}, evidence);
-  }
-  MergeEvidence({{RankSource::kCommunicator, 99, 0, ""}}, evidence);
-  EXPECT_EQ(evidence.size(), limits::kRankEvidencePerStreamMax);
-  EXPECT_EQ(evidence.front().worker_gid, 99);
-}
-
 // Once a chunk says so, the stream's times are compared with nothing.
 TEST(StreamRecord, KeepsThatItsTimesAreItsOwn) {
   StreamRecord record;

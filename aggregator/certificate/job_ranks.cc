@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/certificate/job_ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "trace/limits.h"
+#include "trace/rank_limits.h"
+
+namespace neurontrace {
+namespace {
+
+// The node of workers that name neither a job nor a communicator.
+constexpr std::string_view kNamelessNode = "job ";
+
+// Where every node's own address is the same.
+bool IsLoopbackRoot(std::string_view root) {
+  return root.starts_with("127.") || root.starts_with("localhost:") || root.starts_with("[::1]") ||
+         root.starts_with("::1") || root.starts_with("0.0.0.0");
+}
+
+void AddMissingRange(int64_t first, int64_t last, JobRanks& job) {
+  if (first > last) return;
+  job.never_seen_count += last - first + 1;
+  if (job.never_seen.size() < limits::kCertificateRankRangesMax) {
+    job.never_seen.push_back({first, last});
+  }
+}
+
+bool IsContradicted(const std::vector<RankEvidence>& evidence, const RankEvidence& best) {
+  return std::any_of(evidence.begin(), evidence.end(), [&best](const RankEvidence& claim) {
+    return claim.worker_gid != best.worker_gid;
+  });
+}
+
+bool AreOneCore(const RankedCore& a, const RankedCore& b) {
+  return a.stream.worker == b.stream.worker && a.stream.nc_idx == b.stream.nc_idx;
+}
+
+RankClaimant ClaimantOf(const RankedCore& core, const std::string& job) {
+  return {.worker = core.stream.worker,
+          .nc_idx = core.stream.nc_idx,
+          .job = job,
+          .evidence = *BestEvidence(core.evidence)};
+}
+
+}  // namespace
+
+struct JobRankCensus::Job {
+  using Claim = std::pair<const RankedCore*, const std::string*>;  // with the job key of its worker
+
+  JobRanks ranks;
+  std::set<std::string> names;
+  std::set<WorkerIdentity> workers;
+  std::map<int64_t, uint64_t> world_sizes;  // with the cores that claim each
+  std::set<int64_t> gids;
+  std::map<int64_t, std::vector<Claim>> claims;
+
+  // `compared` false: it is counted, and its rank is that of another job.
+  void Add(const RankedCore& core, const std::string& job_key, bool compared);
+  void CountRanks();
+  void FindDisputes();
+  void AddDispute(int64_t gid, std::vector<Claim> claimants);
+};
+
+void JobRankCensus::Job::Add(const RankedCore& core, const std::string& job_key, bool compared) {
+  ++ranks.cores;
+  ranks.cores_forgotten += core.is_forgotten ? 1 : 0;
+  workers.insert(core.stream.worker);
+  const RankEvidence* const best = BestEvidence(core.evidence);
+  if (best == nullptr || best->worker_gid < 0) {
+    ++ranks.cores_without_rank;
+    return;
+  }
+  ranks.cores_contradicted += IsContradicted(core.evidence, *best) ? 1 : 0;
+  if (!compared) return;
+  gids.insert(best->worker_gid);
+  claims[best->worker_gid].emplace_back(&core, &job_key);
+  // The best claim that knows the size.
+  const auto sized = std::find_if(core.evidence.begin(), core.evidence.end(),
+                                  [](const RankEvidence& claim) { return claim.world_size > 0; });
+  if (sized != core.evidence.end()) ++world_sizes[sized->world_size];
+}
+
+void JobRankCensus::Job::CountRanks() {
+  ranks.workers = workers.size();
+  for (const auto& [size, cores] : world_sizes) {
+    if (ranks.world_sizes.size() < limits::kWorldSizesNamedMax) {
+      ranks.world_sizes.push_back({size, cores});
+    }
+  }
+  if (world_sizes.empty()) {
+    ranks.ranks_seen = static_cast<int64_t>(gids.size());
+    return;
+  }
+  ranks.world_size = world_sizes.rbegin()->first;
+  int64_t next = 0;
+  for (const int64_t gid : gids) {
+    if (gid >= ranks.world_size) {
+      ++ranks.ranks_beyond_world;
+      continue;
+    }
+    AddMissingRange(next, gid - 1, ranks);
+    next = gid + 1;
+    ++ranks.ranks_seen;
+  }
+  AddMissingRange(next, ranks.world_size - 1, ranks);
+}
+
+void JobRankCensus::Job::AddDispute(int64_t gid, std::vector<Claim> claimants) {
+  ++ranks.disputes_count;
+  if (ranks.disputes.size() >= limits::kRankDisputesNamedMax) return;
+  std::sort(claimants.begin(), claimants.end(),
+            [](const Claim& a, const Claim& b) { return a.first->stream < b.first->stream; });
+  RankDispute& dispute = ranks.disputes.emplace_back();
+  dispute.worker_gid = gid;
+  dispute.claimants_count = claimants.size();
+  for (const auto& [core, job_key] : claimants) {
+    if (dispute.claimants.size() == limits::kRankClaimantsNamedMax) break;
+    dispute.claimants.push_back(ClaimantOf(*core, *job_key));
+  }
+}
+
+void JobRankCensus::Job::FindDisputes() {
+  for (auto& [gid, same] : claims) {
+    std::erase_if(same,
+                  [](const Claim& claim) { return claim.first->first_ns > claim.first->last_ns; });
+    if (same.size() < 2) continue;
+    std::stable_sort(same.begin(), same.end(), [](const Claim& a, const Claim& b) {
+      return a.first->first_ns < b.first->first_ns;
+    });
+    // Claims that overlap, one with the next.
+    std::vector<Claim> disputants;
+    std::vector<Claim> chain;
+    uint64_t reaches_ns = 0;
+    const auto close_chain = [&] {
+      const bool is_dispute = std::any_of(chain.begin(), chain.end(), [&](const Claim& claim) {
+        return !AreOneCore(*claim.first, *chain.front().first);
+      });
+      if (is_dispute) disputants.insert(disputants.end(), chain.begin(), chain.end());
+      chain.clear();
+    };
+    for (const Claim& claim : same) {
+      if (!chain.empty() && claim.first->first_ns > reaches_ns) close_chain();
+      reaches_ns =
+          chain.empty() ? claim.first->last_ns : std::max(reaches_ns, claim.first->last_ns);
+      chain.push_back(claim);
+    }
+    close_chain();
+    if (!disputants.empty()) AddDispute(gid, std::move(disputants));
+  }
+}
+
+std::string JobRankCensus::Root(std::string node) const {
+  for (auto it = parents_.find(node); it != parents_.end() && it->second != node;
+       it = parents_.find(node)) {
+    node = it->second;
+  }
+  return node;
+}
+
+void JobRankCensus::Join(const std::string& a, const std::string& b) {
+  const std::string root_a = Root(a);
+  const std::string root_b = Root(b);
+  parents_.try_emplace(root_a, root_a);
+  parents_[root_b] = root_a;
+}
+
+std::string JobRankCensus::NodeOf(const WorkerIdentity& worker, const std::string& job) {
+  const auto known = nodes_.find(worker);
+  if (known != nodes_.end()) return known->second;
+  std::string node = std::string(kNamelessNode) + job;
+  if (IsLoopbackRoot(job)) node += " on " + worker.instance_id;
+  names_.try_emplace(node, job);
+  parents_.try_emplace(node, node);
+  nodes_.emplace(worker, node);
+  return node;
+}
+
+void JobRankCensus::AddWorker(const WorkerInfo& worker) {
+  const auto root = std::find_if(worker.job_facts.begin(), worker.job_facts.end(),
+                                 [](const KeyValue& fact) { return fact.key == "comm"; });
+  const bool has_root = root != worker.job_facts.end() && !root->value.empty();
+  std::string communicator;
+  if (has_root) {
+    communicator = "communicator " + root->value;
+    if (IsLoopbackRoot(root->value)) communicator += " on " + worker.identity.instance_id;
+  }
+  // A worker that names no job is of its communicator's, and not of all others that name none.
+  if (has_root && worker.job.empty()) {
+    nodes_.try_emplace(worker.identity, communicator);
+    names_.try_emplace(communicator, "");
+    parents_.try_emplace(communicator, communicator);
+    return;
+  }
+  const std::string node = NodeOf(worker.identity, worker.job);
+  if (has_root) Join(node, communicator);
+}
+
+void JobRankCensus::AddCore(const std::string& job, RankedCore core) {
+  NodeOf(core.stream.worker, job);
+  cores_.emplace_back(job, std::move(core));
+}
+
+void JobRankCensus::AddAccount(const WorkerIdentity& worker, const std::string& job,
+                               const EventAccount& account) {
+  accounts_.emplace_back(NodeOf(worker, job), account);
+}
+
+void JobRankCensus::AddBystander(const WorkerInfo& worker,
+                                 const std::vector<RankEvidence>& evidence) {
+  const RankEvidence* const best = BestEvidence(evidence);
+  if (best == nullptr || best->worker_gid < 0) return;
+  AddWorker(worker);
+  bystander_gids_.emplace_back(NodeOf(worker.identity, worker.job), best->worker_gid);
+}
+
+std::set<WorkerIdentity> JobRankCensus::WholeWorlds() const {
+  struct World {
+    int64_t cores = 0;
+    int64_t size = 0;
+  };
+  std::map<WorkerIdentity, World> worlds;
+  for (const auto& [job_key, core] : cores_) {
+    if (Root(nodes_.at(core.stream.worker)) != kNamelessNode) continue;
+    World& world = worlds[core.stream.worker];
+    ++world.cores;
+    for (const RankEvidence& claim : core.evidence) {
+      world.size = std::max(world.size, claim.world_size);
+    }
+  }
+  std::set<WorkerIdentity> whole;
+  if (worlds.size() < 2) return whole;
+  for (const auto& [worker, world] : worlds) {
+    if (world.size == world.cores) whole.insert(worker);
+  }
+  return whole;
+}
+
+std::vector<JobRanks> JobRankCensus::Jobs() const {
+  std::map<std::string, Job> jobs;  // by root
+  const std::set<WorkerIdentity> whole_worlds = WholeWorlds();
+  for (const auto& [job_key, core] : cores_) {
+    const WorkerIdentity& worker = core.stream.worker;
+    jobs[Root(nodes_.at(worker))].Add(core, job_key, !whole_worlds.contains(worker));
+  }
+  for (const auto& [node, account] : accounts_) jobs[Root(node)].ranks.account.Add(account);
+  for (const auto& [node, gid] : bystander_gids_) {
+    const auto job = jobs.find(Root(node));
+    if (job != jobs.end()) job->second.gids.insert(gid);
+  }
+  for (const auto& [node, name] : names_) {
+    const auto job = jobs.find(Root(node));
+    if (job != jobs.end() && !name.empty()) job->second.names.insert(name);
+  }
+  std::vector<JobRanks> all;
+  for (auto& [root, job] : jobs) {
+    job.CountRanks();
+    job.FindDisputes();
+    for (const std::string& name : job.names) {
+      if (name == *job.names.begin()) {
+        job.ranks.job = name;
+      } else if (job.ranks.other_names.size() < limits::kJobNamesMax) {
+        job.ranks.other_names.push_back(name);
+      }
+    }
+    all.push_back(std::move(job.ranks));
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const JobRanks& a, const JobRanks& b) { return a.job < b.job; });
+  return all;
+}
+
+std::vector<JobRanks> CompareRanks(const std::vector<WorkerInfo>& workers) {
+  JobRankCensus census;
+  for (const WorkerInfo& worker : workers) census.AddWorker(worker);
+  for (const WorkerInfo& worker : workers) {
+    census.AddAccount(worker.identity, worker.job, {});
+    // One that has closed the runtime claims nothing any more.
+    if (worker.state == WorkerState::kClosed) continue;
+    for (const CoreInfo& core : worker.cores) {
+      census.AddCore(worker.job, {.stream = {.worker = worker.identity,
+                                             .kind = StreamKind::kNeuronCore,
+                                             .nc_idx = core.nc_idx},
+                                  .evidence = core.rank_evidence});
+    }
+  }
+  return census.Jobs();
+}
+
+std::vector<MissingRanks> MissingOf(const std::vector<JobRanks>& jobs) {
+  std::vector<MissingRanks> all;
+  for (const JobRanks& job : jobs) {
+    if (job.never_seen_count == 0) continue;
+    all.push_back({.job = job.job,
+                   .world_size = job.world_size,
+                   .seen = job.ranks_seen,
+                   .never_seen = job.never_seen,
+                   .never_seen_count = job.never_seen_count,
+                   .disputed = job.world_sizes.size() > 1});
+  }
+  return all;
+}
+
+std::vector<std::string> DescribeConflicts(const JobRanks& job) {
+  std::vector<std::string> sentences;
+  if (!job.has_conflict()) return sentences;
+  const std::string of_job = job.job.empty() ? "" : fmt::format(" of job {}", job.job);
+  for (const RankDispute& dispute : job.disputes) {
+    std::string text =
+        fmt::format("worker_gid {}{} is claimed by {} cores at once: ", dispute.worker_gid, of_job,
+                    dispute.claimants_count);
+    for (size_t i = 0; i < dispute.claimants.size(); ++i) {
+      const RankClaimant& claimant = dispute.claimants[i];
+      text += fmt::format("{}{} pid {} nc {}", i == 0 ? "" : ", ", claimant.worker.instance_id,
+                          claimant.worker.pid, claimant.nc_idx);
+      if (claimant.job != job.job && !claimant.job.empty()) text += " of job " + claimant.job;
+      if (!claimant.evidence.detail.empty()) text += fmt::format(" ({})", claimant.evidence.detail);
+    }
+    if (dispute.claimants_count > dispute.claimants.size()) {
+      text += fmt::format(" and {} more", dispute.claimants_count - dispute.claimants.size());
+    }
+    sentences.push_back(text + "; they are kept apart");
+  }
+  if (job.disputes_count > job.disputes.size()) {
+    sentences.push_back(fmt::format("{} more worker_gids{} are claimed by several cores at once",
+                                    job.disputes_count - job.disputes.size(), of_job));
+  }
+  if (job.world_sizes.size() > 1) {
+    std::string sizes;
+    for (const auto& [size, cores] : job.world_sizes) {
+      sizes += fmt::format("{}{} ({} core{})", sizes.empty() ? "" : ", ", size, cores,
+                           cores == 1 ? "" : "s");
+    }
+    sentences.push_back(fmt::format("the workers{} name different world sizes: {}", of_job, sizes));
+  }
+  if (job.ranks_beyond_world > 0) {
+    sentences.push_back(fmt::format("{} ranks{} are not below the world size of {}",
+                                    job.ranks_beyond_world, of_job, job.world_size));
+  }
+  return sentences;
+}
+
+std::string ToString(const std::vector<RankRange>& ranges) {
+  std::string text;
+  for (const RankRange& range : ranges) {
+    if (!text.empty()) text += ", ";
+    text += range.first == range.last ? fmt::format("{}", range.first)
+                                      : fmt::format("{}-{}", range.first, range.last);
+  }
+  return text;
+}
+
+std::vector<RankRange> RangesOf(const std::vector<int64_t>& ascending) {
+  std::vector<RankRange> ranges;
+  for (const int64_t gid : ascending) {
+    if (!ranges.empty() && ranges.back().last + 1 == gid) {
+      ranges.back().last = gid;
+    } else {
+      ranges.push_back({gid, gid});
+    }
+  }
+  return ranges;
+}
+
+}  // namespace neurontrace

@@ -61,6 +61,7 @@ TapSource::Options TapOptions(const AgentConfig& config, const AgentInfo& info) 
   options.agent_id = info.agent_id;
   options.instance_id = info.instance_id;
   options.boot_id = info.boot_id;
+  options.with_arguments = config.command_arguments;
   return options;
 }
 
@@ -110,7 +111,8 @@ std::unique_ptr<UntappedWorkers> MakeUntappedWorkers(const AgentConfig& config,
       UntappedWorkers::Options{.instance_id = info.instance_id,
                                .boot_id = info.boot_id,
                                .socket = config.socket,
-                               .tap_library = FindTapLibrary()},
+                               .tap_library = FindTapLibrary(),
+                               .with_arguments = config.command_arguments},
       runner, clock, listener,
       [&taps](uint32_t pid, uint64_t start) { return taps.HasWorker(pid, start); });
 }

@@ -110,6 +110,9 @@ void AddSourceOptions(CLI::App& app, AgentConfig& config) {
   app.add_flag("--process-scan,!--no-process-scan", config.scans_processes,
                "Look through /proc every few seconds for processes that use the Neuron runtime "
                "without a tap, or whose tap has not connected; done unless told otherwise");
+  app.add_flag("--command-arguments,!--no-command-arguments", config.command_arguments,
+               "Report the whole command lines of workers, whose arguments can hold secrets; "
+               "default: the program's name alone");
   app.add_option(
          "--pod-resources", config.pod_resources,
          "The kubelet's pod-resources socket, as /var/lib/kubelet/pod-resources/"

@@ -33,6 +33,7 @@ struct AgentConfig {
   std::vector<std::string> inspect_directories;  // of the vendor's profiler
   bool samples_host = true;                      // processors and memory, while a capture runs
   bool scans_processes = true;                   // for workers that no tap speaks for
+  bool command_arguments = false;                // report workers' whole command lines
   ConfiguredRanks ranks;
   std::string health_address = "127.0.0.1:9401";  // HTTP, HOST:PORT; port 0 picks a free one
   std::vector<std::string> health_names;          // by which it may be asked; see HealthServer

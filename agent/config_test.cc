@@ -131,6 +131,11 @@ TEST_F(AgentConfigTest, LooksThroughProcessesUnlessTold) {
   EXPECT_FALSE(Parse({"--aggregator", "h:1", "--no-process-scan"}).config->scans_processes);
 }
 
+TEST_F(AgentConfigTest, ReportsNoArgumentsUnlessTold) {
+  EXPECT_FALSE(Parse({"--aggregator", "h:1"}).config->command_arguments);
+  EXPECT_TRUE(Parse({"--aggregator", "h:1", "--command-arguments"}).config->command_arguments);
+}
+
 TEST_F(AgentConfigTest, TheSocketIsForTheAgentsGroupUnlessTold) {
   const auto mode = [](const std::string& text) {
     return Parse({"--aggregator", "h:1", "--socket-mode", text}).config->socket_mode;

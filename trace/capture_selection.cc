@@ -24,12 +24,20 @@ bool HasCore(const CaptureSpec& spec, const CoreInfo& core) {
 
 }  // namespace
 
+std::vector<std::string_view> JobNamesOf(const WorkerInfo& worker) {
+  std::vector<std::string_view> names;
+  if (!worker.job.empty()) names.push_back(worker.job);
+  for (const KeyValue& fact : worker.job_facts) {
+    const bool names_job = std::find(kJobKeys.begin(), kJobKeys.end(), fact.key) != kJobKeys.end();
+    if (names_job && !fact.value.empty() && fact.value != worker.job) names.push_back(fact.value);
+  }
+  return names;
+}
+
 bool IsOfJob(std::string_view job, const WorkerInfo& worker) {
   if (worker.job == job) return true;
-  return std::any_of(worker.job_facts.begin(), worker.job_facts.end(), [job](const auto& fact) {
-    return fact.value == job &&
-           std::find(kJobKeys.begin(), kJobKeys.end(), fact.key) != kJobKeys.end();
-  });
+  const std::vector<std::string_view> names = JobNamesOf(worker);
+  return !job.empty() && std::find(names.begin(), names.end(), job) != names.end();
 }
 
 bool SelectsCore(const CaptureSpec& spec, const CoreInfo& core) {

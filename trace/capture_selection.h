@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trace/capture_spec.h"
 #include "trace/worker_info.h"
@@ -16,6 +17,10 @@ namespace neurontrace {
 // facts, and has a selected core whose best known rank lies in a selected range. Of what is asked
 // for and not known of the worker (its job, its ranks) it has none; only a worker that names no
 // core at all may have any of them.
+
+// Returns the names that the worker's job has: its key, and what Slurm, torchelastic or the
+// communicator call it. Empty where it has none.
+std::vector<std::string_view> JobNamesOf(const WorkerInfo& worker);
 
 // Whether `job` names the worker's job: its key, or what Slurm, torchelastic or the communicator
 // call it.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "aggregator/access/visibility.h"
 #include "base/clean_text.h"
 #include "base/status.h"
 #include "trace/access_limits.h"
@@ -40,18 +41,30 @@ std::vector<std::string> IdentitiesOf(const grpc::AuthContext& context) {
 absl::StatusOr<Caller> CallerFinder::Find(const grpc::AuthContext& context,
                                           const Metadata& metadata) const {
   const auto header = metadata.find(kAuthorization);
-  if (header != metadata.end()) {
-    const std::string_view value = ViewOf(header->second);
-    if (!value.starts_with(kBearer) || metadata.count(kAuthorization) > 1) {
-      return absl::UnauthenticatedError("the call shows credentials that are no bearer token");
-    }
-    return ByToken(std::string(value.substr(kBearer.size())));
-  }
   const std::vector<std::string> identities = IdentitiesOf(context);
-  if (identities.empty()) {
-    return absl::UnauthenticatedError(
-        "the call shows neither a certificate (--tls-cert, --tls-key) nor a token (--token-file)");
+  if (header == metadata.end()) {
+    if (identities.empty()) {
+      return absl::UnauthenticatedError(
+          "the call shows neither a certificate (--tls-cert, --tls-key) nor a token "
+          "(--token-file)");
+    }
+    return ByCertificate(context, identities);
   }
+  const std::string_view value = ViewOf(header->second);
+  if (!value.starts_with(kBearer) || metadata.count(kAuthorization) > 1) {
+    return absl::UnauthenticatedError("the call shows credentials that are no bearer token");
+  }
+  ASSIGN_OR_RETURN(const Caller by_token, ByToken(std::string(value.substr(kBearer.size()))));
+  if (identities.empty()) return by_token;
+  const auto by_certificate = ByCertificate(context, identities);
+  // A certificate that no rule fits identifies a connection and limits nobody.
+  if (absl::IsPermissionDenied(by_certificate.status())) return by_token;
+  RETURN_IF_ERROR(by_certificate.status());
+  return Intersect(*by_certificate, by_token);
+}
+
+absl::StatusOr<Caller> CallerFinder::ByCertificate(
+    const grpc::AuthContext& context, const std::vector<std::string>& identities) const {
   const auto pem = context.FindPropertyValues("x509_pem_cert");
   RETURN_IF_ERROR(ends_.Check(pem.empty() ? "" : ViewOf(pem.front())));
   std::optional<Caller> caller = book_.rules()->ByCertificate(identities);

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "aggregator/access/access_book.h"
@@ -27,13 +28,15 @@ class CallerFinder {
   // Whether Find can wait for somebody: for the API server, for some seconds.
   bool may_wait() const { return tokens_ != nullptr; }
 
-  // A token counts before a certificate: who shows both means it. UNAUTHENTICATED,
-  // also where the certificate has ended since the connection was made; PERMISSION_DENIED for who
-  // is somebody that no rule fits, with the way out; UNAVAILABLE where nobody can say now who it
-  // is.
+  // Returns the owner of the token or of the certificate; of a call that shows both, a caller that
+  // may do only what both may (see Intersect). Fails with UNAUTHENTICATED, also if the certificate
+  // has ended since the connection was made, with PERMISSION_DENIED and the way out if no rule
+  // fits, and with UNAVAILABLE if a token cannot be verified now.
   absl::StatusOr<Caller> Find(const grpc::AuthContext& context, const Metadata& metadata) const;
 
  private:
+  absl::StatusOr<Caller> ByCertificate(const grpc::AuthContext& context,
+                                       const std::vector<std::string>& identities) const;
   absl::StatusOr<Caller> ByToken(const std::string& token) const;
   absl::StatusOr<Caller> ByServiceAccount(const std::string& token) const;
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "aggregator/operator/capture_message.h"
+#include "aggregator/operator/hidden_captures.h"
 #include "aggregator/operator/on_sequence.h"
 #include "aggregator/operator/operator_service.h"
 #include "base/status.h"
@@ -23,12 +24,16 @@ absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const Caller& caller,
                                                          const std::string& text,
                                                          AuditEntry& entry) {
   entry.capture = text;
-  ASSIGN_OR_RETURN(const CaptureId id, Find(text));
-  entry.capture = id.ToString();
-  ASSIGN_OR_RETURN(CaptureRecord record, Record(id));
+  const auto found = Find(caller, text);
+  // The audit log has which capture it was, and the caller not even that there is one.
+  const auto id = found.ok() || !caller.is_limited() ? found : deps_.store.captures().Find(text);
+  RETURN_IF_ERROR(id.ok() ? id.status() : found.status());
+  entry.capture = id->ToString();
+  ASSIGN_OR_RETURN(CaptureRecord record, Record(*id));
   entry.job = record.spec.job;
-  RETURN_IF_ERROR(CheckOwner(caller, record.spec));
-  return record;
+  const absl::Status is_owner = CheckOwner(caller, record.spec);
+  if (!is_owner.ok()) return HiddenError(is_owner, found.status());
+  return AsSeenBy(caller, std::move(record));
 }
 
 absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const grpc::ServerContext& context,
@@ -44,12 +49,13 @@ absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const grpc::ServerConte
     entry.outcome = record.status();
     deps_.audit(entry);
   }
+  if (!record.ok()) return ToldTo(record.status());
   return record;
 }
 
 grpc::Status OperatorService::Audited(
     const grpc::ServerContext& context, const AuditedCall& call,
-    const std::function<absl::Status(const Caller&, AuditEntry&)>& act) const {
+    const std::function<absl::Status(const Caller&, AuditEntry&)>& act) {
   AuditEntry entry{.action = call.action};
   entry.from = context.peer();
   entry.capture = call.capture;
@@ -64,7 +70,10 @@ grpc::Status OperatorService::Audited(
     entry.outcome = caller.status();
   }
   deps_.audit(entry);
-  return ToGrpcStatus(entry.outcome);
+  const absl::Status told = ToldTo(entry.outcome);
+  if (told.ok() || !caller.ok() || !caller->is_limited()) return ToGrpcStatus(told);
+  const std::string words = HideCaptures(std::string(told.message()), CapturesSeenBy(*caller));
+  return ToGrpcStatus(absl::Status(told.code(), words));
 }
 
 namespace {
@@ -95,11 +104,14 @@ grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
     entry.detail = spec.name;
     RETURN_IF_ERROR(CheckOwner(caller, spec));
     deps_.refresh_usage();
-    ASSIGN_OR_RETURN(const CaptureRecord record, OnSequence(deps_.sequence, [&] {
-                       return deps_.coordinator.StartCapture(spec);
-                     }));
+    ASSIGN_OR_RETURN(
+        const CaptureRecord record, OnSequence(deps_.sequence, [&] {
+          return deps_.coordinator.StartCapture(
+              spec, [&caller](const CaptureSpec& other) { return CheckOwner(caller, other).ok(); });
+        }));
     entry.capture = record.id.ToString();
-    *reply = neurontrace::ToMessage(record, {}, deps_.clock.RealtimeNs());
+    *reply = neurontrace::ToMessage(AsSeenBy(caller, record), {}, deps_.clock.RealtimeNs());
+    if (caller.is_limited()) HideCapturesIn(CapturesSeenBy(caller), *reply);
     return absl::OkStatus();
   };
   return Audited(*context, {"capture.start", "StartCapture", ""}, start);
@@ -114,7 +126,7 @@ grpc::Status OperatorService::StopCapture(grpc::ServerContext* context,
     // One that has ended already is answered as it is.
     if (absl::IsNotFound(record.status())) record = deps_.store.captures().Get(known.id);
     RETURN_IF_ERROR(record.status());
-    ASSIGN_OR_RETURN(*reply, Describe(*record));
+    ASSIGN_OR_RETURN(*reply, DescribeTo(caller, *record, Extent::kBrief));
     return absl::OkStatus();
   };
   return Audited(*context, {"capture.stop", "StopCapture", request->capture_id()}, stop);
@@ -125,7 +137,7 @@ grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
                                             v1::DeleteCaptureReply* reply) {
   const auto remove = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
     entry.capture = request->capture_id();
-    ASSIGN_OR_RETURN(const CaptureId id, Find(request->capture_id()));
+    ASSIGN_OR_RETURN(const CaptureId id, Find(caller, request->capture_id()));
     entry.capture = id.ToString();
     // One whose record cannot be read can be deleted all the same, by who may delete all.
     const auto record = Record(id);

@@ -11,10 +11,12 @@
 #include <utility>
 
 #include "aggregator/certificate/clock_judgement.h"
+#include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/read_certificate.h"
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/operator/clock_message.h"
+#include "aggregator/operator/hidden_captures.h"
 #include "aggregator/operator/on_sequence.h"
 #include "aggregator/session/inventory_words.h"
 #include "base/status.h"
@@ -51,29 +53,53 @@ absl::StatusOr<std::set<std::string_view>> InstancesOf(const Request& request) {
   return std::set<std::string_view>(ids.begin(), ids.end());
 }
 
-void ToMessage(const KnownAgent& agent, v1::Agent& message) {
+// The number of the agent's workers that the caller may see.
+uint32_t VisibleWorkers(const Caller& caller, const KnownAgent& agent) {
+  if (!caller.is_limited()) return static_cast<uint32_t>(agent.workers.size());
+  return static_cast<uint32_t>(
+      std::count_if(agent.workers.begin(), agent.workers.end(),
+                    [&caller](const auto& entry) { return MaySee(caller, entry.second); }));
+}
+
+void ToMessage(const Caller& caller, const KnownAgent& agent, v1::Agent& message) {
   ToProto(agent.info, message.mutable_hello());
   message.set_connected(agent.connection.has_value());
   message.set_last_seen_realtime_ns(agent.last_seen_realtime_ns);
-  message.set_workers(static_cast<uint32_t>(agent.workers.size()));
+  message.set_workers(VisibleWorkers(caller, agent));
 }
 
 }  // namespace
 
-grpc::Status OperatorService::GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
                                         v1::GetStatusReply* reply) {
+  const auto caller = deps_.caller(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   reply->set_aggregator_id(deps_.store.aggregator_id());
   reply->set_version(NEURONTRACE_VERSION);
   reply->set_started_realtime_ns(deps_.started_realtime_ns);
   reply->set_store_bytes(deps_.store.bytes());
-  reply->set_captures_stored(static_cast<uint32_t>(deps_.store.captures().size()));
+  if (caller->is_limited()) {
+    const std::vector<CaptureId> ids = deps_.store.captures().Ids();
+    reply->set_captures_stored(
+        static_cast<uint32_t>(std::count_if(ids.begin(), ids.end(), CapturesSeenBy(*caller))));
+  } else {
+    reply->set_captures_stored(static_cast<uint32_t>(deps_.store.captures().size()));
+  }
   OnSequence(deps_.sequence, [&] {
     const AgentRegistry& registry = deps_.coordinator.registry();
     reply->set_agents_connected(static_cast<uint32_t>(registry.connected()));
     reply->set_agents_known(static_cast<uint32_t>(registry.agents().size()));
-    reply->set_workers(static_cast<uint32_t>(registry.workers()));
-    reply->set_captures_running(static_cast<uint32_t>(deps_.coordinator.running()));
-    for (const auto& [id, agent] : registry.agents()) ToMessage(agent, *reply->add_agents());
+    uint32_t workers = 0;
+    for (const auto& [id, agent] : registry.agents()) {
+      ToMessage(*caller, agent, *reply->add_agents());
+      workers += VisibleWorkers(*caller, agent);
+    }
+    reply->set_workers(workers);
+    uint32_t running = 0;
+    deps_.coordinator.ForEachRunning([&](const CaptureRecord& record) {
+      running += CheckOwner(*caller, record.spec).ok() ? 1 : 0;
+    });
+    reply->set_captures_running(running);
     return true;
   });
   const auto clocks = deps_.clocks(nullptr);
@@ -82,32 +108,43 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext*, const v1::GetStatu
   return grpc::Status::OK;
 }
 
-grpc::Status OperatorService::ListAgents(grpc::ServerContext*, const v1::ListAgentsRequest*,
+grpc::Status OperatorService::ListAgents(grpc::ServerContext* context, const v1::ListAgentsRequest*,
                                          v1::ListAgentsReply* reply) {
+  const auto caller = deps_.caller(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   OnSequence(deps_.sequence, [&] {
     for (const auto& [id, agent] : deps_.coordinator.registry().agents()) {
-      ToMessage(agent, *reply->add_agents());
+      ToMessage(*caller, agent, *reply->add_agents());
     }
     return true;
   });
   return grpc::Status::OK;
 }
 
-grpc::Status OperatorService::ListWorkers(grpc::ServerContext*,
+grpc::Status OperatorService::ListWorkers(grpc::ServerContext* context,
                                           const v1::ListWorkersRequest* request,
                                           v1::ListWorkersReply* reply) {
+  const auto caller = deps_.caller(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const auto instances = InstancesOf(*request);
   if (!instances.ok()) return ToGrpcStatus(instances.status());
+  std::vector<WorkerInfo> listed;
   OnSequence(deps_.sequence, [&] {
     for (const auto& [id, agent] : deps_.coordinator.registry().agents()) {
       if (!instances->empty() && !instances->contains(agent.info.instance_id)) continue;
       for (const auto& [identity, worker] : agent.workers) {
         if (!request->job().empty() && !IsOfNamedJob(request->job(), worker)) continue;
-        ToProto(worker, reply->add_workers());
+        if (!MaySee(*caller, worker)) continue;
+        listed.push_back(worker);
       }
     }
     return true;
   });
+  for (const WorkerInfo& worker : listed) ToProto(worker, reply->add_workers());
+  for (const JobRanks& job : CompareRanks(listed)) {
+    neurontrace::ToMessage(job, *reply->add_jobs());
+  }
+  if (caller->is_limited()) HideCapturesIn(CapturesSeenBy(*caller), *reply);
   return grpc::Status::OK;
 }
 
@@ -138,8 +175,39 @@ grpc::Status OperatorService::ListClocks(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
-absl::StatusOr<CaptureId> OperatorService::Find(const std::string& text) const {
-  return deps_.store.captures().Find(text);
+MaySeeCapture OperatorService::CapturesSeenBy(const Caller& caller) {
+  return [this, &caller](const CaptureId& id) {
+    if (!caller.is_limited()) return true;
+    const auto record = Record(id);
+    return record.ok() && CheckOwner(caller, record->spec).ok();
+  };
+}
+
+absl::StatusOr<CaptureId> OperatorService::Find(const Caller& caller, const std::string& text) {
+  if (!caller.is_limited()) return deps_.store.captures().Find(text);
+  return deps_.store.captures().Find(text, CapturesSeenBy(caller));
+}
+
+CaptureRecord OperatorService::AsSeenBy(const Caller& caller, CaptureRecord record) {
+  if (!caller.is_limited()) return record;
+  HideOthers(
+      [&](const WorkerIdentity& identity) {
+        const auto worker = deps_.store.inventory().Worker(identity);
+        return worker.ok() && MaySee(caller, worker->info);
+      },
+      CapturesSeenBy(caller), record);
+  return record;
+}
+
+absl::StatusOr<v1::Capture> OperatorService::DescribeTo(const Caller& caller, CaptureRecord record,
+                                                        Extent extent) {
+  record = AsSeenBy(caller, std::move(record));
+  ASSIGN_OR_RETURN(v1::Capture message,
+                   extent == Extent::kFull ? DescribeFully(record) : Describe(record));
+  if (!caller.is_limited()) return message;
+  for (std::string& warning : *message.mutable_warnings()) warning = WithoutInventory(warning);
+  HideCapturesIn(CapturesSeenBy(caller), message);
+  return message;
 }
 
 absl::StatusOr<CaptureRecord> OperatorService::Record(const CaptureId& id) {
@@ -229,12 +297,7 @@ absl::Status OperatorService::Watch(grpc::ServerContext& context, const CaptureI
   while (!context.IsCancelled()) {
     const uint64_t version = deps_.watch.version();
     ASSIGN_OR_RETURN(const CaptureRecord record, Record(id));
-    ASSIGN_OR_RETURN(v1::Capture message, Describe(record));
-    if (HasEnded(record.state)) {
-      ASSIGN_OR_RETURN(const auto streams, deps_.store.OpenCapture(id).Streams());
-      AddStreams(streams, message);
-      message.clear_streams();  // only for the warnings
-    }
+    ASSIGN_OR_RETURN(v1::Capture message, DescribeTo(caller, record, Extent::kBrief));
     if (record.state == CaptureState::kRecording) {
       for (const OperatorClockBound& bound : deps_.clock_bounds(record)) {
         v1::WorkerClockBound& told = *message.add_clock_bounds();
@@ -275,7 +338,8 @@ grpc::Status OperatorService::ListCaptures(grpc::ServerContext* context,
   for (CaptureRecord& record : *records) {
     if (!CheckOwner(*caller, record.spec).ok()) continue;
     const auto newer = running.find(record.id);
-    auto message = Describe(newer == running.end() ? record : newer->second);
+    auto message =
+        DescribeTo(*caller, newer == running.end() ? record : newer->second, Extent::kBrief);
     if (!message.ok()) return ToGrpcStatus(message.status());
     *reply->add_captures() = *std::move(message);
   }
@@ -284,17 +348,31 @@ grpc::Status OperatorService::ListCaptures(grpc::ServerContext* context,
 
 grpc::Status OperatorService::GetCapture(grpc::ServerContext* context,
                                          const v1::CaptureReference* request, v1::Capture* reply) {
+  const auto caller = deps_.caller(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const auto record = RecordFor(*context, request->capture_id());
   if (!record.ok()) return ToGrpcStatus(record.status());
-  auto message = DescribeFully(*record);
+  auto message = DescribeTo(*caller, *record, Extent::kFull);
   if (!message.ok()) return ToGrpcStatus(message.status());
   *reply = *std::move(message);
   return grpc::Status::OK;
 }
 
-grpc::Status OperatorService::ListTriggers(grpc::ServerContext*, const v1::ListTriggersRequest*,
+grpc::Status OperatorService::ListTriggers(grpc::ServerContext* context,
+                                           const v1::ListTriggersRequest*,
                                            v1::ListTriggersReply* reply) {
-  *reply = OnSequence(deps_.sequence, deps_.list_triggers);
+  const auto caller = deps_.caller(*context);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
+  const v1::ListTriggersReply all = OnSequence(deps_.sequence, deps_.list_triggers);
+  if (!caller->is_limited()) {
+    *reply = all;
+    return grpc::Status::OK;
+  }
+  // Where the file is and what is wrong with it can name other people's rules.
+  for (const v1::Trigger& trigger : all.triggers()) {
+    if (CheckOwner(*caller, {.job = trigger.rule().job()}).ok()) *reply->add_triggers() = trigger;
+  }
+  HideCapturesIn(CapturesSeenBy(*caller), *reply);
   return grpc::Status::OK;
 }
 

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "aggregator/access/audit_log.h"
 #include "aggregator/access/role.h"
+#include "aggregator/access/visibility.h"
 #include "aggregator/align/capture_clocks.h"
 #include "aggregator/operator/capture_watch.h"
 #include "aggregator/operator/held_calls.h"
@@ -74,18 +75,20 @@ struct OperatorDeps {
 // The service behind the command line. Each call has a thread of gRPC's to itself and may block
 // it: operators are few, and those that last are HeldCalls. Calls fail with INVALID_ARGUMENT for
 // what makes no sense (which names the field), RESOURCE_EXHAUSTED where too many last, NOT_FOUND
-// for captures that are not there, FAILED_PRECONDITION for what cannot be done now,
-// PERMISSION_DENIED for captures of jobs that are not the caller's. What begins, ends, deletes or
-// takes something out is written to the audit log, whatever came of it.
+// for captures that are not there or not the caller's, FAILED_PRECONDITION for what cannot be done
+// now, PERMISSION_DENIED for captures to begin of jobs that are not the caller's. A caller whose
+// rule has jobs, namespaces or users gets replies that name nobody else's workers, jobs, captures
+// and rules. What begins, ends, deletes or takes something out is written to the audit log with its
+// outcome.
 class OperatorService final : public v1::OperatorService::Service {
  public:
   explicit OperatorService(OperatorDeps deps) : deps_(std::move(deps)) {}
 
-  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+  grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
                          v1::GetStatusReply* reply) override;
-  grpc::Status ListAgents(grpc::ServerContext*, const v1::ListAgentsRequest*,
+  grpc::Status ListAgents(grpc::ServerContext* context, const v1::ListAgentsRequest*,
                           v1::ListAgentsReply* reply) override;
-  grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest* request,
+  grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest* request,
                            v1::ListWorkersReply* reply) override;
   grpc::Status ListClocks(grpc::ServerContext* context, const v1::ListClocksRequest* request,
                           v1::ListClocksReply* reply) override;
@@ -101,7 +104,7 @@ class OperatorService final : public v1::OperatorService::Service {
                           v1::Capture* reply) override;
   grpc::Status DeleteCapture(grpc::ServerContext* context, const v1::CaptureReference* request,
                              v1::DeleteCaptureReply* reply) override;
-  grpc::Status ListTriggers(grpc::ServerContext*, const v1::ListTriggersRequest*,
+  grpc::Status ListTriggers(grpc::ServerContext* context, const v1::ListTriggersRequest*,
                             v1::ListTriggersReply* reply) override;
   grpc::Status FireTrigger(grpc::ServerContext* context, const v1::FireTriggerRequest* request,
                            v1::FireTriggerReply* reply) override;
@@ -117,11 +120,19 @@ class OperatorService final : public v1::OperatorService::Service {
   // Checks the caller's role, runs what they ask and writes it down, also if it is refused; `act`
   // completes the entry.
   grpc::Status Audited(const grpc::ServerContext& context, const AuditedCall& call,
-                       const std::function<absl::Status(const Caller&, AuditEntry&)>& act) const;
-  absl::StatusOr<CaptureId> Find(const std::string& text) const;
+                       const std::function<absl::Status(const Caller&, AuditEntry&)>& act);
+  // Among the captures that the caller may see.
+  absl::StatusOr<CaptureId> Find(const Caller& caller, const std::string& text);
+  // A capture whose record cannot be read is not seen by callers with limits.
+  MaySeeCapture CapturesSeenBy(const Caller& caller);
+  // The record without other people's workers and jobs.
+  CaptureRecord AsSeenBy(const Caller& caller, CaptureRecord record);
+  // Describe or DescribeFully, without what the caller may not see.
+  enum class Extent { kBrief, kFull };
+  absl::StatusOr<v1::Capture> DescribeTo(const Caller& caller, CaptureRecord record, Extent extent);
   // As it is now, running or ended.
   absl::StatusOr<CaptureRecord> Record(const CaptureId& id);
-  // The capture of this name, if it is one of the caller's.
+  // The capture of this name, if it is one of the caller's, as the caller may see it.
   absl::StatusOr<CaptureRecord> RecordFor(const grpc::ServerContext& context,
                                           const std::string& text);
   absl::StatusOr<CaptureRecord> RecordFor(const Caller& caller, const std::string& text,

@@ -69,15 +69,25 @@ absl::Status CheckEventTypes(const CaptureSpec& spec, const AgentRegistry& regis
   return absl::OkStatus();
 }
 
+// "flight recorder 01JD… runs already for job llama", without its id and job where whoever asks may
+// not know of it.
+std::string RunsAlready(const CaptureRecord& record, const MayName& may_name) {
+  const std::string_view mode = NameOf(record.spec.mode);
+  if (may_name && !may_name(record.spec)) {
+    return fmt::format("{} of somebody else runs already", mode);
+  }
+  return fmt::format("{} {} runs already{}", mode, record.id.ToString(),
+                     record.spec.job.empty() ? " for all jobs" : " for job " + record.spec.job);
+}
+
 bool SelectsNothingItself(const CaptureSpec& spec) {
   return spec.job.empty() && spec.instance_ids.empty() && spec.job_facts.empty() &&
          spec.worker_gids.empty() && spec.neuron_cores.empty();
 }
 
-absl::Status TakeFlightRecorder(const std::vector<const CaptureRecord*>& running,
-                                CaptureSpec& spec) {
+absl::Status TakeFlightRecorder(const CaptureSurroundings& surroundings, CaptureSpec& spec) {
   std::vector<const CaptureRecord*> fitting;
-  for (const CaptureRecord* const record : running) {
+  for (const CaptureRecord* const record : surroundings.running) {
     if (record->spec.mode != CaptureMode::kFlightRecorder) continue;
     if (!spec.flight_recorder.empty() && record->id != spec.flight_recorder) continue;
     if (MayOverlap(record->spec, spec)) fitting.push_back(record);
@@ -91,11 +101,12 @@ absl::Status TakeFlightRecorder(const std::vector<const CaptureRecord*>& running
   if (fitting.size() > 1) {
     std::string named;
     for (const CaptureRecord* const record : fitting) {
+      if (surroundings.may_name && !surroundings.may_name(record->spec)) continue;
       named += fmt::format("{}{}{}", named.empty() ? "" : ", ", record->id.ToString(),
                            record->spec.job.empty() ? "" : " of job " + record->spec.job);
     }
-    return FailedPrecondition("{} flight recorders fit: {}; say which job is meant", fitting.size(),
-                              named);
+    return FailedPrecondition("{} flight recorders fit{}{}; say which job is meant", fitting.size(),
+                              named.empty() ? "" : ": ", named);
   }
   const CaptureRecord& recorder = *fitting.front();
   if (recorder.state != CaptureState::kRecording) {
@@ -123,15 +134,13 @@ absl::Status TakeFlightRecorder(const std::vector<const CaptureRecord*>& running
   return absl::OkStatus();
 }
 
-absl::Status CheckStanding(const std::vector<const CaptureRecord*>& running,
-                           const CaptureSpec& spec) {
-  for (const CaptureRecord* const record : running) {
+absl::Status CheckStanding(const CaptureSurroundings& surroundings, const CaptureSpec& spec) {
+  for (const CaptureRecord* const record : surroundings.running) {
     if (record->spec.mode != spec.mode || record->state == CaptureState::kStopping) continue;
     if (!MayOverlap(record->spec, spec)) continue;
     return FailedPrecondition(
-        "{} {} runs already{}, and a worker has one at a time: stop it first, or select other jobs",
-        NameOf(spec.mode), record->id.ToString(),
-        record->spec.job.empty() ? " for all jobs" : " for job " + record->spec.job);
+        "{}, and a worker has one at a time: stop it first, or select other jobs",
+        RunsAlready(*record, surroundings.may_name));
   }
   return absl::OkStatus();
 }
@@ -186,9 +195,9 @@ absl::StatusOr<CaptureSpec> CompleteSpec(CaptureSpec spec,
                                          const CaptureSurroundings& surroundings) {
   RETURN_IF_ERROR(CheckMode(spec));
   if (spec.mode == CaptureMode::kSnapshot) {
-    RETURN_IF_ERROR(TakeFlightRecorder(surroundings.running, spec));
+    RETURN_IF_ERROR(TakeFlightRecorder(surroundings, spec));
   }
-  if (IsStanding(spec.mode)) RETURN_IF_ERROR(CheckStanding(surroundings.running, spec));
+  if (IsStanding(spec.mode)) RETURN_IF_ERROR(CheckStanding(surroundings, spec));
   RETURN_IF_ERROR(CheckEventTypes(spec, surroundings.registry));
   if (spec.event_types.empty() && !spec.all_events) spec.event_types = DefaultEventFilter();
   // Cores that are to stop together have to begin together.

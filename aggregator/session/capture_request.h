@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,10 +13,14 @@
 
 namespace neurontrace {
 
+// Tells whether whoever asks for a capture may be told of another one; empty: of all.
+using MayName = std::function<bool(const CaptureSpec&)>;
+
 // What a capture that is asked for has to fit into.
 struct CaptureSurroundings {
   const AgentRegistry& registry;
   std::vector<const CaptureRecord*> running;  // that have not ended
+  MayName may_name = {};                      // for the messages of refusals
 };
 
 // The spec as it is carried out: without event types the default filter is put in, a snapshot gets

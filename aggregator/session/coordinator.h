@@ -15,6 +15,7 @@
 #include "aggregator/session/agent_registry.h"
 #include "aggregator/session/capture_orders.h"
 #include "aggregator/session/capture_quota.h"
+#include "aggregator/session/capture_request.h"
 #include "aggregator/session/capture_session.h"
 #include "aggregator/session/execution_end.h"
 #include "aggregator/session/execution_start.h"
@@ -110,7 +111,8 @@ class Coordinator {
   // where there is nobody to be asked the capture has ended already. Stop: NOT_FOUND for a capture
   // that is not running; one that is stopping already is answered as it is; whatever persisting
   // returned: it then goes on.
-  absl::StatusOr<CaptureRecord> StartCapture(const CaptureSpec& spec);
+  // `may_name`: see CaptureSurroundings.
+  absl::StatusOr<CaptureRecord> StartCapture(const CaptureSpec& spec, const MayName& may_name = {});
   absl::StatusOr<CaptureRecord> StopCapture(const CaptureId& capture);
 
   // A capture that has ended is deleted: it is open for nobody any more.

@@ -60,12 +60,13 @@ void Coordinator::AwaitReturning(CaptureSession& session, const SessionTime& now
   }
 }
 
-absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& asked) {
+absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& asked,
+                                                        const MayName& may_name) {
   if (running_.size() >= limits::kCapturesRunningMax) {
     return ResourceExhausted("{} captures are running, which is the limit: stop one first",
                              running_.size());
   }
-  CaptureSurroundings surroundings{.registry = registry_};
+  CaptureSurroundings surroundings{.registry = registry_, .running = {}, .may_name = may_name};
   for (const auto& [id, session] : running_) {
     surroundings.running.push_back(&session->state.record());
   }

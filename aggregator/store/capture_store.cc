@@ -69,7 +69,8 @@ size_t CaptureStore::size() const {
   return ids_.size();
 }
 
-absl::StatusOr<CaptureId> CaptureStore::Find(std::string_view text) const {
+absl::StatusOr<CaptureId> CaptureStore::Find(
+    std::string_view text, const std::function<bool(const CaptureId&)>& counts) const {
   std::string prefix(text);
   std::transform(prefix.begin(), prefix.end(), prefix.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -84,6 +85,7 @@ absl::StatusOr<CaptureId> CaptureStore::Find(std::string_view text) const {
       if (id.ToString().starts_with(prefix)) found.push_back(id);
     }
   }
+  if (counts) std::erase_if(found, [&counts](const CaptureId& id) { return !counts(id); });
   if (found.empty()) return NotFound("no capture has an id that begins with '{}'", prefix);
   if (found.size() == 1) return found.front();
   std::string names;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <set>
 #include <string>
@@ -34,9 +35,11 @@ class CaptureStore {
   std::vector<CaptureId> Ids() const;  // likewise
   size_t size() const;
 
-  // The one capture whose id, as text, is or begins with `text`, either case. INVALID_ARGUMENT when
-  // several do (it says which) or when it is no such text, NOT_FOUND when none does.
-  absl::StatusOr<CaptureId> Find(std::string_view text) const;
+  // Returns the one capture, of those that `counts` admits, whose id, as text, is or begins with
+  // `text`, either case. Fails with INVALID_ARGUMENT if several do (it says which) or if it is no
+  // such text, and with NOT_FOUND if none does. An empty `counts` admits all.
+  absl::StatusOr<CaptureId> Find(std::string_view text,
+                                 const std::function<bool(const CaptureId&)>& counts = {}) const;
 
   // Only the record: see ChunkStore::DeleteCapture for the rest.
   absl::Status Delete(const CaptureId& id);

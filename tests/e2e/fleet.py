@@ -273,7 +273,7 @@ class Fleet:
         return wait_until(lambda: self.cli_json("status")["agents_connected"] == agents, f"{agents} agents", seconds)
 
     def list_workers(self, *arguments):
-        return self.cli_json("workers", *arguments)["workers"]
+        return self.cli_json("workers", *arguments, codes=(0, 3))["workers"]  # 3: ranks that are claimed twice
 
     def wait_for_workers(self, count, state="WORKER_STATE_IDLE", seconds=20.0):
         """Until as many workers are in that state and, where they have a runtime, known with their cores."""

@@ -40,7 +40,8 @@ TapSource::TapSource(Options options, TaskRunner& runner, const Clock& clock, Ch
               proc_,
               {},
               {},
-              options_.read_thread_cpu_ns},
+              options_.read_thread_cpu_ns,
+              options_.with_arguments},
       boot_id_(options_.boot_id.empty() ? proc_.BootId() : options_.boot_id),
       started_ns_(clock.MonotonicNs()),
       self_(std::make_shared<TapSource*>(this)) {

@@ -41,6 +41,7 @@ class TapSource final : public Source, private TapSession::Listener {
     std::string instance_id;
     std::string boot_id;  // empty: the kernel's
     std::string proc_root = "/proc";
+    bool with_arguments = false;  // whether whole command lines are reported
     // The clocks of this host and its users; for tests, which have others.
     std::function<HostInstant()> read_host_instant = ReadHostInstant;
     std::function<uint64_t()> read_thread_cpu_ns = ReadThreadCpuNs;

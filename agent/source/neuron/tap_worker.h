@@ -45,6 +45,7 @@ class TapWorker {
     NrtEventDecoder decoder;
     RecordBuffer buffer;
     std::function<uint64_t()> read_thread_cpu_ns;
+    bool with_arguments = false;   // whether whole command lines are reported
     WorkerWatch* watch = nullptr;  // null: nobody looks on
   };
 

@@ -217,7 +217,7 @@ WorkerInfo TapWorker::MakeInfo() const {
   WorkerInfo info{.identity = identity_,
                   .state = ToWorkerState(tap_state_),
                   .detail = facts_.detail,
-                  .command = CleanText(facts_.command, kWorkerCommandBytesMax),
+                  .command = ReportedCommand(facts_.command, shared_.with_arguments),
                   .job = facts_.job,
                   .cores = ranks_.cores,
                   .runtime_version = facts_.runtime_version,

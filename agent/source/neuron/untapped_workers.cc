@@ -139,7 +139,7 @@ std::optional<WorkerInfo> UntappedWorkers::Describe(
                    .pid = process.pid,
                    .start_time_ticks = process.start_time_ticks,
                    .container_id = proc_.ContainerId(process.pid)};
-  info.command = CleanText(words.command, kWorkerCommandBytesMax);
+  info.command = ReportedCommand(words.command, options_.with_arguments);
   info.job = FindJob(words.environment);
   info.job_facts = FindJobFacts(words.environment);
   WarnOfCutNames(words.environment, 0, info.warnings);

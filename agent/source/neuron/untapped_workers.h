@@ -39,6 +39,7 @@ class UntappedWorkers final : public Source {
     std::string socket;       // of this agent: workers that look for another one are not its own
     std::string tap_library;  // path for people to load
     std::string proc_root = "/proc";
+    bool with_arguments = false;  // whether whole command lines are reported
   };
   // `has_worker`: whether a worker with a tap has this pid and start time. All but the options
   // outlive this.

@@ -8,6 +8,7 @@
 
 #include "agent/source/neuron/fake_proc.h"
 #include "agent/source/neuron/tap_source_fixture.h"
+#include "agent/source/neuron/worker_facts.h"
 
 namespace neurontrace {
 namespace {
@@ -15,6 +16,12 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+TEST(ReportedCommandTest, HoldsNoArgumentsUnlessTold) {
+  EXPECT_EQ(ReportedCommand("/usr/bin/python3 train.py --token secret", false), "/usr/bin/python3");
+  EXPECT_EQ(ReportedCommand("python train.py --x", true), "python train.py --x");
+  EXPECT_EQ(ReportedCommand("", false), "");
+}
 
 class UntappedWorkersTest : public ::testing::Test {
  protected:
@@ -60,7 +67,7 @@ TEST_F(UntappedWorkersTest, SaysWhatToDoAboutAWorkerWithoutATap) {
   EXPECT_EQ(worker->identity,
             (WorkerIdentity{
                 .instance_id = "i-0abc", .boot_id = "boot", .pid = 10, .start_time_ticks = 100}));
-  EXPECT_EQ(worker->command, "python train.py");
+  EXPECT_EQ(worker->command, "python");
   EXPECT_EQ(worker->job, "4711");
   EXPECT_EQ(worker->job_facts,
             (std::vector<KeyValue>{{"label:team", "search"}, {"slurm", "4711"}}));

@@ -47,6 +47,11 @@ void AddCommunicator(std::string_view core, std::string_view value, WorkerFacts&
 
 }  // namespace
 
+std::string ReportedCommand(std::string_view command_line, bool with_arguments) {
+  if (!with_arguments) command_line = command_line.substr(0, command_line.find(' '));
+  return CleanText(command_line, kWorkerCommandBytesMax);
+}
+
 WorkerFacts SortFacts(const TapBufferReader::Facts& facts) {
   WorkerFacts sorted;
   const auto text = [&facts](std::string_view key) -> std::string_view {

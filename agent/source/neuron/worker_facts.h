@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/source/neuron/job_facts.h"
@@ -16,6 +17,10 @@ namespace neurontrace {
 
 // Of a worker's command line that is reported.
 inline constexpr size_t kWorkerCommandBytesMax = 1'024;
+
+// What an agent reports of a command line: its first word, or all of it if `with_arguments`, as
+// arguments can hold secrets. Cleaned and at most kWorkerCommandBytesMax long.
+std::string ReportedCommand(std::string_view command_line, bool with_arguments);
 
 // What an observed communicator call said about one core.
 struct ObservedRank {

@@ -3,6 +3,7 @@
 
 import contextlib
 import hashlib
+import json
 import os
 import signal
 import socket
@@ -113,7 +114,7 @@ class AccessTest(SecureCase):
         self.check_refused(self.cli_as(self.alice, "capture", "start"), "name one of them with --job")
         self.check_refused(self.cli_as(self.alice, "capture", "start", "--job", "team-b"), "and this one is of team-b")
         for command in (("captures", "show"), ("capture", "stop"), ("export", "-o", self.fleet.dir / "x.pftrace")):
-            self.check_refused(self.cli_as(self.alice, *command, other), "alice has captures of the jobs team-a-*")
+            self.check_refused(self.cli_as(self.alice, *command, other), f"no capture has an id that begins with '{other}'")
         self.assertFalse((self.fleet.dir / "x.pftrace").exists())
         self.assertNotIn(other, self.cli_as(self.alice, "captures").stdout)
         self.assertEqual(self.fleet.show_capture(other)["state"], "CAPTURE_STATE_RECORDING")
@@ -129,7 +130,7 @@ class AccessTest(SecureCase):
                  for worker in self.fleet.cli_json("workers")["workers"]]
         self.assertTrue(all(("uid", str(mine)) in each for each in facts), facts)
         everybody = self.start_capture()
-        self.check_refused(self.cli_as(bob, "captures", "show", everybody), "bob has captures of the users")
+        self.check_refused(self.cli_as(bob, "captures", "show", everybody), "no capture has an id that begins with")
         self.check_refused(self.cli_as(bob, "capture", "start", "--job", f"uid={mine}"), f"and this one is of {mine}")
         # Their one user goes without saying, and nobody here is it.
         nobody = self.cli_as(bob, "capture", "start")
@@ -150,6 +151,53 @@ class AccessTest(SecureCase):
         self.assertIn(own, self.cli_as(bob, "captures").stdout)
         self.assertNotIn(everybody, self.cli_as(bob, "captures").stdout)
         self.assertEqual(self.cli_as(bob, "capture", "stop", own).returncode, 0)
+
+    def test_a_viewer_of_one_job_sees_nothing_of_others(self):
+        viewer = self.ca.issue("viewer")
+        self.write_rules(RULES + "[viewer]\ncertificate = cn:viewer\nrole = viewer\njobs = team-a-*\n")
+        self.start()
+        self.fleet.start_worker("i-0001", "--cores", 1, env={"NEURONTRACE_JOB": "team-a-1"})
+        self.fleet.start_worker("i-0001", "--cores", 1, env={"NEURONTRACE_JOB": "team-b-1"})
+        self.fleet.wait_for_workers(3)
+        jobs = {worker["job"] for worker in self.fleet.list_workers()}
+        self.assertLessEqual({"team-a-1", "team-b-1"}, jobs)
+        # Arguments, which can hold secrets, are not even collected.
+        self.assertTrue(all(" " not in worker["command"] and "--cores" not in worker["command"]
+                            for worker in self.fleet.list_workers()))
+
+        listed = json.loads(self.cli_as(viewer, "--output", "json", "workers").stdout)
+        self.assertEqual([worker["job"] for worker in listed["workers"]], ["team-a-1"])
+        self.assertEqual([job["job"] for job in listed["jobs"]], ["team-a-1"])
+        status = json.loads(self.cli_as(viewer, "--output", "json", "status").stdout)
+        self.assertEqual((status["workers"], [agent["workers"] for agent in status["agents"]]), (1, [1]))
+
+        everybody = self.start_capture()
+        mine = self.start_capture("--job", "team-a-1")
+        for capture in (everybody, mine):
+            self.stop_capture(capture, code=None)
+        # They share the beginning of their ids, as those begin with the time.
+        self.check_refused(self.cli_as(viewer, "captures", "show", everybody), "no capture has an id that begins with")
+        self.assertEqual(json.loads(self.cli_as(viewer, "--output", "json", "captures", "show", mine[:2]).stdout)
+                         ["capture_id"], mine)
+        for arguments in (("workers",), ("workers", "--facts", "--wide"), ("captures",), ("captures", "show", mine),
+                          ("captures", "show", mine, "--wide"), ("--output", "json", "captures", "show", mine),
+                          ("--output", "json", "captures"), ("triggers",), ("status",)):
+            done = self.cli_as(viewer, *arguments)
+            for secret in ("team-b-1", everybody):
+                self.assertNotIn(secret, done.stdout + done.stderr, arguments)
+
+    def test_a_token_does_not_widen_what_a_certificate_may(self):
+        self.write_rules(RULES + "[wide]\nrole = admin\ntoken-sha256 = "
+                         + hashlib.sha256(b"an admin's token").hexdigest() + "\n")
+        self.start()
+        token = self.fleet.dir / "token"
+        token.write_text("an admin's token")
+        both = (*self.eve, "--token-file", str(token))
+        self.check_refused(self.cli_as(both, "capture", "start"), "wide is a viewer: StartCapture is for the role")
+        self.assertEqual(self.cli_as(both, "status").returncode, 0)
+        self.check_refused(self.cli_as((*self.agent, "--token-file", str(token)), "status"), "show one of the two")
+        alone = ("--tls-ca", str(self.ca.ca), "--token-file", str(token))
+        self.assertEqual(self.cli_as(alone, "capture", "start").returncode, 0)
 
     def test_tokens_count_while_they_stand_in_the_file(self):
         self.start()

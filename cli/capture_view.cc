@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 
 #include "cli/capture_progress.h"
 #include "cli/certificate_view.h"
+#include "cli/folded_lines.h"
 #include "cli/outcome_view.h"
 #include "cli/selection_view.h"
 #include "cli/text.h"
@@ -58,8 +61,46 @@ std::string FormatHead(const v1::Capture& capture) {
     }
     out += '\n';
   }
-  for (const std::string& warning : capture.warnings()) out += "warning: " + warning + "\n";
   return out;
+}
+
+std::string FormatWarnings(const v1::Capture& capture, bool wide) {
+  FoldedLines lines(NamesIn(capture.certificate()), !wide);
+  for (const std::string& warning : capture.warnings()) lines.Add("warning: " + warning);
+  return lines.Format();
+}
+
+// The line of the view's job alone, if it names one.
+std::string FormatJobsOf(const v1::Capture& capture, const CertificateView& view) {
+  google::protobuf::RepeatedPtrField<v1::JobRanks> jobs;
+  for (const v1::JobRanks& job : capture.certificate().jobs()) {
+    const auto& others = job.other_names();
+    if (view.job.empty() || job.job() == view.job ||
+        std::find(others.begin(), others.end(), view.job) != others.end()) {
+      *jobs.Add() = job;
+    }
+  }
+  return FormatJobRanks(jobs, /*with_events=*/true);
+}
+
+// Whether the certificate's line says all about this worker.
+bool IsPlain(const v1::CaptureWorkerStatus& worker, const v1::Capture& capture) {
+  return !IsLeftOut(worker) && !FallsShort(worker, capture) && !worker.joined_late() &&
+         worker.detail().empty();
+}
+
+v1::Capture WithoutPlainWorkers(v1::Capture capture) {
+  const bool by_mode =
+      capture.spec().mode() == v1::CAPTURE_MODE_SNAPSHOT || capture.begin().first_execution() != 0;
+  if (!HasEnded(capture) || by_mode) return capture;
+  v1::Capture rest = capture;
+  auto& workers = *rest.mutable_workers();
+  workers.erase(std::remove_if(workers.begin(), workers.end(),
+                               [&capture](const v1::CaptureWorkerStatus& worker) {
+                                 return IsPlain(worker, capture);
+                               }),
+                workers.end());
+  return rest;
 }
 
 // What keeps a worker from recording, and how to mend it, stands in its row of the table. Warnings
@@ -148,19 +189,30 @@ std::string FormatLabels(const v1::CaptureSpec& spec) {
   return text;
 }
 
-std::string FormatCapture(const v1::Capture& told, const WorkerRanks& ranks, CaptureDetail detail) {
-  const v1::Capture capture = WithDetailsToldOnce(told);
-  std::string out = FormatHead(capture);
-  if (const std::string outcome = FormatOutcome(capture, ranks, kOutcomesShown); !outcome.empty()) {
-    out += "\n" + outcome + FormatOutcomeSummary(capture);
+std::string FormatCapture(const v1::Capture& told, const WorkerRanks& ranks, CaptureDetail detail,
+                          const CertificateView& view) {
+  const bool is_whole = detail == CaptureDetail::kWhole;
+  const bool has_lines = is_whole && told.certificate().workers_size() > 0 && !view.wide;
+  const bool is_selected = !view.job.empty() || !view.state.empty();
+  const bool shows_outcome = !view.brief && !(has_lines && is_selected);
+  const v1::Capture capture = shows_outcome ? WithDetailsToldOnce(told) : told;
+  std::string out = FormatHead(capture) + FormatWarnings(capture, view.wide);
+  if (is_whole) {
+    if (const std::string jobs = FormatJobsOf(capture, view); !jobs.empty()) out += "\n" + jobs;
+  }
+  if (!capture.workers().empty()) {
+    if (shows_outcome) {
+      out += "\n" + FormatOutcome(has_lines ? WithoutPlainWorkers(capture) : capture, ranks,
+                                  view.wide ? SIZE_MAX : kOutcomesShown);
+    }
+    out += FormatOutcomeSummary(capture);
   }
   if (capture.certificate().verdict().empty()) return out;
   // Of one that is complete there is nothing more to be said than that.
-  const bool in_short =
-      detail == CaptureDetail::kShort && capture.state() == v1::CAPTURE_STATE_COMPLETE;
+  const bool in_short = !is_whole && capture.state() == v1::CAPTURE_STATE_COMPLETE;
   return out + "\n" +
-         (in_short ? FormatVerdict(capture.certificate())
-                   : FormatCertificate(capture.certificate()));
+         (in_short ? FormatVerdict(capture.certificate(), view.wide)
+                   : FormatCertificate(capture.certificate(), view));
 }
 
 v1::Capture WithoutRawIds(v1::Capture capture) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "cli/certificate_view.h"
 #include "cli/command.h"
 #include "cli/worker_ranks.h"
 
@@ -27,9 +28,11 @@ enum class CaptureDetail {
   kWhole,
 };
 
-// What it is, warnings, what came of each worker, and its certificate.
+// What it is, warnings, the outcome of each worker, and its certificate. kWhole: also a line for
+// each job; of an ended capture the outcome only of workers with something to say about, as the
+// certificate has a line for each.
 std::string FormatCapture(const v1::Capture& capture, const WorkerRanks& ranks,
-                          CaptureDetail detail);
+                          CaptureDetail detail, const CertificateView& view = {});
 
 // For scripts: fields that JSON cannot show as people know them (raw ids) are left out.
 std::string FormatCaptureJson(const v1::Capture& capture);

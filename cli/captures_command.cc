@@ -11,6 +11,7 @@
 #include "cli/capture_view.h"
 #include "cli/capture_watch.h"
 #include "cli/captures_view.h"
+#include "cli/certificate_view.h"
 #include "cli/command.h"
 #include "cli/quantity.h"
 #include "cli/selection_view.h"
@@ -29,6 +30,7 @@ struct CapturesOptions {
   bool running = false;
   std::string job;
   std::vector<std::string> tags;
+  CertificateView view;
 };
 
 absl::StatusOr<std::vector<v1::KeyValue>> TagsOf(const CapturesOptions& options) {
@@ -86,9 +88,9 @@ int ShownCode(const v1::Capture& capture) {
                                                                                : code;
 }
 
-int ShowCapture(Context& context, const std::string& id) {
+int ShowCapture(Context& context, const CapturesOptions& options) {
   v1::Capture capture;
-  if (const auto status = GetCapture(context, id, capture); !status.ok()) {
+  if (const auto status = GetCapture(context, options.id, capture); !status.ok()) {
     return Fail(context, status);
   }
   const int code = ShownCode(capture);
@@ -96,10 +98,10 @@ int ShowCapture(Context& context, const std::string& id) {
     Print("{}", FormatCaptureJson(capture));
     return code;
   }
-  if (!capture.streams().empty()) Print("{}\n", FormatStreams(capture));
+  if (options.view.wide && !capture.streams().empty()) Print("{}\n", FormatStreams(capture));
   WorkerRanks ranks = AskRanks(context);
   ranks.Take(capture);
-  Print("{}", FormatCapture(capture, ranks, CaptureDetail::kWhole));
+  Print("{}", FormatCapture(capture, ranks, CaptureDetail::kWhole, options.view));
   return code;
 }
 
@@ -159,7 +161,8 @@ void AddCapturesCommand(CLI::App& app, Context& context, Run& run) {
       app.add_subcommand("captures", "List, show, watch and delete what was recorded");
   command->footer(
       "Examples:\n  neurontrace captures\n  neurontrace captures list --running\n"
-      "  neurontrace captures show 01JD\n  neurontrace captures watch 01JD\n"
+      "  neurontrace captures show 01JD\n  neurontrace captures show 01JD --brief\n"
+      "  neurontrace captures watch 01JD\n"
       "  neurontrace captures delete 01JD8Z2M6WQJ4V1T0S3R5XK7PA\n"
       "An id may be cut short as long as only one capture begins so.\n"
       "Exit code of show and watch: 1 where the capture has not begun, 3 where it has ended and "
@@ -173,7 +176,15 @@ void AddCapturesCommand(CLI::App& app, Context& context, Run& run) {
   list->add_option("--tag", options->tags, "Only those with this KEY=VALUE")
       ->allow_extra_args(false);
   CLI::App* show = command->add_subcommand(
-      "show", "One capture: its streams, and what of each worker is there and what is missing");
+      "show", "One capture: its jobs, and what of each worker is there and what is missing");
+  show->add_flag("--brief", options->view.brief, "No line for each worker");
+  show->add_flag("--wide", options->view.wide,
+                 "Every worker, stream, finding and note, nothing folded");
+  show->add_option("--job", options->view.job, "Only lines of this job and its workers")
+      ->check(NotEmpty("leave it out for every job"));
+  show->add_option("--state", options->view.state,
+                   "Only lines of workers whose part begins so: recorded, idle, vanished, never, …")
+      ->check(NotEmpty("leave it out for every worker"));
   CLI::App* watch =
       command->add_subcommand("watch", "Follow one until it has ended; Ctrl-C leaves it alone");
   CLI::App* erase = command->add_subcommand("delete", "Delete a capture that has ended");
@@ -184,7 +195,7 @@ void AddCapturesCommand(CLI::App& app, Context& context, Run& run) {
   }
   command->callback([&context, &run, show, watch, erase, options] {
     if (show->parsed()) {
-      run = [&context, options] { return ShowCapture(context, options->id); };
+      run = [&context, options] { return ShowCapture(context, *options); };
     } else if (watch->parsed()) {
       run = [&context, options] { return WatchOne(context, options->id); };
     } else if (erase->parsed()) {

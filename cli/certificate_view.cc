@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <tuple>
 #include <vector>
 
+#include "cli/folded_lines.h"
 #include "cli/text.h"
 #include "cli/worker_ranks.h"
 #include "trace/limits.h"
@@ -14,8 +17,8 @@
 namespace neurontrace::cli {
 namespace {
 
-// Workers are worst first: those that are left out of the table are like its last.
-constexpr int kWorkersShown = 64;
+// Of many workers the table has the worst.
+constexpr size_t kWorkersShown = 64;
 constexpr int kGapsShown = 8;
 
 std::string PartName(const v1::WorkerCertificate& worker) {
@@ -75,11 +78,38 @@ std::string FormatConserved(v1::Conservation conserved) {
   }
 }
 
-std::string FormatWorkers(const v1::Certificate& certificate) {
+bool IsShown(const v1::WorkerCertificate& worker, const CertificateView& view) {
+  return (view.job.empty() || worker.job() == view.job) && PartName(worker).starts_with(view.state);
+}
+
+// Those that the view selects, of many the worst, in the order of ranks.
+std::vector<const v1::WorkerCertificate*> ShownWorkers(const v1::Certificate& certificate,
+                                                       const CertificateView& view,
+                                                       size_t& left_out) {
+  std::vector<const v1::WorkerCertificate*> workers;
+  left_out = 0;
+  for (const v1::WorkerCertificate& worker : certificate.workers()) {
+    if (!IsShown(worker, view)) continue;
+    if (!view.wide && workers.size() == kWorkersShown) {
+      ++left_out;
+    } else {
+      workers.push_back(&worker);
+    }
+  }
+  const auto key = [](const v1::WorkerCertificate* worker) {
+    return std::tuple(worker->worker_gids().empty() ? INT64_MAX : worker->worker_gids(0),
+                      worker->worker().instance_id(), worker->worker().pid());
+  };
+  std::stable_sort(workers.begin(), workers.end(),
+                   [&key](const auto* a, const auto* b) { return key(a) < key(b); });
+  return workers;
+}
+
+std::string FormatWorkers(const v1::Certificate& certificate, const CertificateView& view) {
   std::vector<std::vector<std::string>> rows;
-  const int shown = std::min(certificate.workers_size(), kWorkersShown);
-  for (int i = 0; i < shown; ++i) {
-    const v1::WorkerCertificate& worker = certificate.workers(i);
+  size_t left_out = 0;
+  for (const v1::WorkerCertificate* const shown : ShownWorkers(certificate, view, left_out)) {
+    const v1::WorkerCertificate& worker = *shown;
     const v1::EventAccount& account = worker.account();
     const bool has_account = worker.part() != v1::WORKER_PART_NEVER;
     const auto count = [&](uint64_t events) { return has_account ? FormatCount(events) : "-"; };
@@ -106,11 +136,9 @@ std::string FormatWorkers(const v1::Certificate& certificate) {
   std::string out = FormatTable({"INSTANCE", "PID", "RANKS", "PART", "EXPECTED", "CAPTURED",
                                  "STORED", "LOST", "ADDS UP", "CLOCK", "GAPS", "WHERE LOST"},
                                 rows);
-  if (certificate.workers_size() > shown) {
-    out += fmt::format(
-        "({} further workers are not worse than the last one shown; --output json "
-        "has all)\n",
-        certificate.workers_size() - shown);
+  if (left_out > 0) {
+    out +=
+        fmt::format("({} further workers are not worse than these; --wide shows all)\n", left_out);
   }
   return out;
 }
@@ -150,22 +178,38 @@ std::string FormatHosts(const v1::Certificate& certificate) {
 
 }  // namespace
 
+std::string FormatLost(const v1::EventAccount& account) {
+  if (!account.lost_unknown()) return FormatCount(account.lost());
+  return account.lost() == 0 ? "unknown" : FormatCount(account.lost()) + " or more";
+}
+
 std::string CoreName(const v1::StreamIdentity& stream) {
   if (!stream.name().empty()) return stream.name();
   if (stream.kind() == v1::STREAM_KIND_HOST) return "host";
   return stream.nc_idx() < 0 ? "worker" : fmt::format("nc {}", stream.nc_idx());
 }
 
-std::string FormatCertificate(const v1::Certificate& certificate) {
-  return FormatWorkers(certificate) + FormatHosts(certificate) + FormatGaps(certificate) +
-         FormatVerdict(certificate);
+std::string FormatCertificate(const v1::Certificate& certificate, const CertificateView& view) {
+  const std::string table = view.brief ? "" : FormatWorkers(certificate, view);
+  return table + FormatHosts(certificate) + (view.brief ? "" : FormatGaps(certificate)) +
+         FormatVerdict(certificate, view.wide);
 }
 
-std::string FormatVerdict(const v1::Certificate& certificate) {
-  std::string out;
-  for (const std::string& finding : certificate.findings()) out += "missing     " + finding + "\n";
-  for (const std::string& note : certificate.notes()) out += "note        " + note + "\n";
-  return out + certificate.verdict() + "\n";
+std::set<std::string> NamesIn(const v1::Certificate& certificate) {
+  std::set<std::string> names;
+  for (const v1::WorkerCertificate& worker : certificate.workers()) {
+    names.insert(worker.worker().instance_id());
+    names.insert(worker.agent_id());
+    names.insert(worker.job());
+  }
+  return names;
+}
+
+std::string FormatVerdict(const v1::Certificate& certificate, bool wide) {
+  FoldedLines lines(NamesIn(certificate), !wide);
+  for (const std::string& finding : certificate.findings()) lines.Add("missing     " + finding);
+  for (const std::string& note : certificate.notes()) lines.Add("note        " + note);
+  return lines.Format() + certificate.verdict() + "\n";
 }
 
 }  // namespace neurontrace::cli

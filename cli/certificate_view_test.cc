@@ -2,10 +2,17 @@
 // A certificate as people see it, letter by letter.
 #include "cli/certificate_view.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
 
 namespace neurontrace::cli {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 v1::WorkerCertificate& AddWorker(v1::Certificate& certificate, uint32_t pid, v1::WorkerPart part) {
   v1::WorkerCertificate& worker = *certificate.add_workers();
@@ -69,9 +76,9 @@ TEST(FormatCertificate, ReadsLikeThis) {
   EXPECT_EQ(
       FormatCertificate(certificate),
       R"(INSTANCE  PID   RANKS  PART                   EXPECTED  CAPTURED  STORED  LOST        ADDS UP     CLOCK        GAPS     WHERE LOST
+i-0a      4713  0-2,5  recorded                 12,357    12,345  12,340  17          yes         not aligned  3, 2 ms  runtime ring: overwritten 12, spool: full 5
 i-0a      4711  -      vanished                    500       500     500  unknown     cannot say  not aligned  -        somewhere ?
 i-0a      4712  -      never: other profiler         -         -       -  -           -           -            -        -
-i-0a      4713  0-2,5  recorded                 12,357    12,345  12,340  17          yes         not aligned  3, 2 ms  runtime ring: overwritten 12, spool: full 5
 i-0a      4714  -      idle                          0         0       0  0           yes         not aligned  -        -
 all                    4 workers                12,857    12,845  12,840  17 or more  cannot say
 gap         i-0a pid 4713 nc 2: 2 ms from 1000000000, 12 events in the runtime ring
@@ -81,14 +88,48 @@ incomplete: 17 of 12857 events lost and an unknown number more
 )");
 }
 
-TEST(FormatCertificate, ShowsTheWorstOfMany) {
+// The worst come first in a certificate, and are shown in the order of ranks.
+v1::Certificate ThousandWorkers() {
   v1::Certificate certificate;
-  for (uint32_t pid = 1; pid <= 100; ++pid) {
-    AddWorker(certificate, pid, v1::WORKER_PART_RECORDED);
+  for (uint32_t i = 0; i < 1'024; ++i) {
+    const uint32_t pid = 1'024 - i;
+    v1::WorkerCertificate& worker =
+        AddWorker(certificate, pid, i == 0 ? v1::WORKER_PART_VANISHED : v1::WORKER_PART_RECORDED);
+    worker.add_worker_gids(pid - 1);
+    worker.set_job(pid % 2 == 0 ? "llama" : "whisper");
+    certificate.add_notes("i-0a pid " + std::to_string(pid) +
+                          " took part and had nothing to record");
   }
-  const std::string text = FormatCertificate(certificate);
-  EXPECT_NE(text.find("(36 further workers are not worse"), std::string::npos) << text;
-  EXPECT_NE(text.find("100 workers"), std::string::npos);
+  certificate.set_verdict("the verdict");
+  return certificate;
+}
+
+size_t CountLines(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+TEST(FormatCertificate, ShowsTheWorstOfManyAndFoldsWhatIsEqual) {
+  const std::string text = FormatCertificate(ThousandWorkers());
+  EXPECT_THAT(text, HasSubstr("(960 further workers are not worse than these; --wide shows all)"));
+  EXPECT_THAT(text, HasSubstr("1024 workers"));
+  EXPECT_THAT(text, HasSubstr("had nothing to record (and 1023 more like this)\nthe verdict\n"));
+  EXPECT_EQ(CountLines(text), 1u + 64 + 1 + 1 + 1 + 1);
+  EXPECT_LT(text.find(" 960 "), text.find(" 1022 ")) << "in the order of ranks";
+  EXPECT_EQ(CountLines(FormatCertificate(ThousandWorkers(), {.wide = true})),
+            1u + 1'024 + 1 + 1'025);
+  EXPECT_EQ(FormatCertificate(ThousandWorkers(), {.brief = true}),
+            "note        i-0a pid 1024 took part and had nothing to record (and 1023 more like "
+            "this)\nthe verdict\n");
+}
+
+TEST(FormatCertificate, ShowsTheWorkersThatAreAskedFor) {
+  const std::string vanished = FormatCertificate(ThousandWorkers(), {.state = "vanished"});
+  EXPECT_EQ(CountLines(vanished), 1u + 1 + 1 + 1 + 1);
+  EXPECT_THAT(vanished, HasSubstr("i-0a      1024"));
+  const std::string whisper =
+      FormatCertificate(ThousandWorkers(), {.wide = true, .job = "whisper"});
+  EXPECT_EQ(CountLines(whisper), 1u + 512 + 1 + 1'025);
+  EXPECT_THAT(whisper, Not(HasSubstr("i-0a      1024")));
 }
 
 }  // namespace

@@ -35,6 +35,20 @@ TEST_F(CommandLineTest, ShowsRanksAsRangesWithTheirEvidence) {
   EXPECT_EQ(service_.workers_request.instance_ids_size(), 2);
 }
 
+TEST_F(CommandLineTest, WorkersOfOneStateAreShownAndConflictsEndWithCodeThree) {
+  EXPECT_EQ(RunCli({"workers", "--state", "busy"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("i-a"));
+  EXPECT_EQ(RunCli({"workers", "--state", "idle"}), kExitDone);
+  EXPECT_THAT(out_, HasSubstr("No worker in state idle"));
+  EXPECT_EQ(RunCli({"workers", "--state", "asleep"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("the states are not initialised, idle"));
+  EXPECT_EQ(RunCli({"workers", "--brief"}), kExitDone);
+  EXPECT_EQ(out_, "1 worker: 1 busy: other profiler\n");
+  service_.jobs_conflict = true;
+  EXPECT_EQ(RunCli({"workers"}), kExitIncomplete);
+  EXPECT_EQ(RunCli({"workers", "--output", "json"}), kExitIncomplete);
+}
+
 TEST_F(CommandLineTest, SendsTheWholeSelectionOfACapture) {
   EXPECT_EQ(RunCli({"capture", "--duration", "500ms", "--core", "0,2-3", "--event-type",
                     "hardware,^cc_running", "--job", "llama", "--no-framework"}),
@@ -146,7 +160,7 @@ TEST_F(CommandLineTest, TheStreamOfAWorkerHasAWordForItsCore) {
   identity.mutable_worker()->set_instance_id("i-a");
   identity.set_kind(v1::STREAM_KIND_NEURON_CORE);
   identity.set_nc_idx(-1);
-  EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA"}), kExitDone);
+  EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--wide"}), kExitDone);
   EXPECT_THAT(out_, HasSubstr("  worker  "));
   EXPECT_THAT(out_, Not(HasSubstr("429496")));
   EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--output", "json"}),

@@ -37,6 +37,7 @@ class FakeOperator final : public v1::OperatorService::Service {
   grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest* request,
                            v1::ListWorkersReply* reply) override {
     workers_request = *request;
+    if (jobs_conflict) reply->add_jobs()->set_has_conflict(true);
     if (!has_workers) return grpc::Status::OK;
     auto* worker = reply->add_workers();
     worker->mutable_identity()->set_instance_id("i-a");
@@ -144,6 +145,7 @@ class FakeOperator final : public v1::OperatorService::Service {
   v1::CaptureSpec spec;
   v1::ListWorkersRequest workers_request;
   bool has_workers = true;
+  bool jobs_conflict = false;
   v1::ExportRequest export_request;
   std::string stopped;
   bool export_breaks = false;

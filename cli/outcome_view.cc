@@ -40,20 +40,29 @@ std::string FormatBegun(const v1::CaptureWorkerStatus& worker) {
   return worker.begun_realtime_ns() == 0 ? "not known" : FormatTime(worker.begun_realtime_ns());
 }
 
-// What is worst comes first: who has no part, who fell short, who lost most.
-using Order = std::tuple<int, uint64_t, std::string, uint32_t>;
-Order OrderOf(const v1::CaptureWorkerStatus& worker, const v1::Capture& capture) {
-  const int rank = IsLeftOut(worker) ? 0 : FallsShort(worker, capture) ? 1 : 2;
-  return {rank, std::numeric_limits<uint64_t>::max() - worker.events_lost(),
-          worker.worker().instance_id(), worker.worker().pid()};
+// Those left out come first, then those that fell short, then those that lost something; each in
+// the order of ranks.
+using Order = std::tuple<int, int64_t, std::string, uint32_t>;
+Order OrderOf(const v1::CaptureWorkerStatus& worker, const v1::Capture& capture,
+              const WorkerRanks& ranks) {
+  const int badness = IsLeftOut(worker)             ? 0
+                      : FallsShort(worker, capture) ? 1
+                      : worker.events_lost() > 0    ? 2
+                                                    : 3;
+  return {badness, ranks.Lowest(worker.worker()), worker.worker().instance_id(),
+          worker.worker().pid()};
 }
 
-std::vector<const v1::CaptureWorkerStatus*> WorstFirst(const v1::Capture& capture) {
+std::vector<const v1::CaptureWorkerStatus*> WorstFirst(const v1::Capture& capture,
+                                                       const WorkerRanks& ranks) {
+  std::vector<std::pair<Order, const v1::CaptureWorkerStatus*>> keyed;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
+    keyed.emplace_back(OrderOf(worker, capture, ranks), &worker);
+  }
+  std::stable_sort(keyed.begin(), keyed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<const v1::CaptureWorkerStatus*> workers;
-  for (const v1::CaptureWorkerStatus& worker : capture.workers()) workers.push_back(&worker);
-  std::stable_sort(workers.begin(), workers.end(), [&](const auto* a, const auto* b) {
-    return OrderOf(*a, capture) < OrderOf(*b, capture);
-  });
+  for (const auto& [order, worker] : keyed) workers.push_back(worker);
   return workers;
 }
 
@@ -237,7 +246,7 @@ std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, 
   if (by_execution) header.push_back("EXECUTIONS");
   header.push_back("REASON");
   std::vector<std::vector<std::string>> rows;
-  const std::vector<const v1::CaptureWorkerStatus*> workers = WorstFirst(capture);
+  const std::vector<const v1::CaptureWorkerStatus*> workers = WorstFirst(capture, ranks);
   for (const v1::CaptureWorkerStatus* worker : workers) {
     if (rows.size() == rows_max) break;
     const bool has_part = HasPart(*worker);
@@ -261,8 +270,8 @@ std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, 
   std::string out = FormatTable(header, rows);
   if (workers.size() > rows.size()) {
     out += fmt::format(
-        "({} further workers are not worse than the last one shown; --output json "
-        "has all)\n",
+        "({} further workers are not worse than the last one shown; captures show --wide has "
+        "all)\n",
         workers.size() - rows.size());
   }
   return out;

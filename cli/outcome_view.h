@@ -23,7 +23,8 @@ bool IsLeftOut(const v1::CaptureWorkerStatus& worker);
 // capture by execution that has ended and began at another one, or recorded none.
 bool FallsShort(const v1::CaptureWorkerStatus& worker, const v1::Capture& capture);
 
-// One line a worker, those left out first, then what lost most; beyond `rows_max` lines it says how
+// One line a worker, those left out first, then those that fell short, then those that lost
+// something, each in the order of ranks; beyond `rows_max` lines it says how
 // many are not shown. Empty for a capture without workers.
 std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, size_t rows_max);
 

@@ -3,6 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
+#include "cli/certificate_view.h"
+#include "cli/text.h"
+
 namespace neurontrace::cli {
 
 std::string FormatRanks(const std::set<int64_t>& worker_gids) {
@@ -31,6 +37,13 @@ void WorkerRanks::Take(const v1::ListWorkersReply& reply) {
 }
 
 void WorkerRanks::Take(const v1::Capture& capture) {
+  if (capture.certificate().workers_size() > 0) {
+    for (const v1::WorkerCertificate& worker : capture.certificate().workers()) {
+      if (worker.framework()) continue;
+      ranks_[KeyOf(worker.worker())] = {worker.worker_gids().begin(), worker.worker_gids().end()};
+    }
+    return;
+  }
   for (const v1::CaptureStream& stream : capture.streams()) {
     if (stream.worker_gid() < 0) continue;
     ranks_[KeyOf(stream.identity().worker())].insert(stream.worker_gid());
@@ -40,6 +53,46 @@ void WorkerRanks::Take(const v1::Capture& capture) {
 std::string WorkerRanks::Format(const v1::WorkerIdentity& worker) const {
   const auto known = ranks_.find(KeyOf(worker));
   return known == ranks_.end() ? "-" : FormatRanks(known->second);
+}
+
+int64_t WorkerRanks::Lowest(const v1::WorkerIdentity& worker) const {
+  const auto known = ranks_.find(KeyOf(worker));
+  return known == ranks_.end() || known->second.empty() ? INT64_MAX : *known->second.begin();
+}
+
+std::string FormatRanksSeen(const v1::JobRanks& job) {
+  if (job.world_size() > 0) return fmt::format("{} of {}", job.ranks_seen(), job.world_size());
+  return job.ranks_seen() == 0 ? "-" : std::to_string(job.ranks_seen());
+}
+
+std::string FormatJobNames(const v1::JobRanks& job) {
+  std::string text = job.job().empty() ? "-" : job.job();
+  for (const std::string& name : job.other_names()) text += ", " + name;
+  return text;
+}
+
+std::string FormatJobRanks(const google::protobuf::RepeatedPtrField<v1::JobRanks>& jobs,
+                           bool with_events) {
+  if (jobs.empty()) return "";
+  std::vector<std::string> header = {"JOB",     "WORKERS", "CORES",       "RANKS SEEN",
+                                     "UNKNOWN", "TWICE",   "CONTRADICTED"};
+  if (with_events) header.insert(header.end(), {"EVENTS", "LOST"});
+  std::vector<std::vector<std::string>> rows;
+  for (const v1::JobRanks& job : jobs) {
+    std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{
+        FormatJobNames(job), FormatCount(job.workers()), FormatCount(job.cores()),
+        FormatRanksSeen(job), FormatCount(job.cores_without_rank()),
+        FormatCount(job.disputes_count()), FormatCount(job.cores_contradicted())});
+    if (!with_events) continue;
+    row.push_back(FormatCount(job.account().stored()));
+    row.push_back(FormatLost(job.account()));
+  }
+  return FormatTable(header, rows);
+}
+
+bool HasConflict(const google::protobuf::RepeatedPtrField<v1::JobRanks>& jobs) {
+  return std::any_of(jobs.begin(), jobs.end(),
+                     [](const v1::JobRanks& job) { return job.has_conflict(); });
 }
 
 }  // namespace neurontrace::cli

@@ -14,15 +14,29 @@ namespace neurontrace::cli {
 // "0-3,40"; "-" for none.
 std::string FormatRanks(const std::set<int64_t>& worker_gids);
 
+// A table with a line for each job: how many of its ranks are seen, unknown, and claimed twice;
+// with `with_events` also what is stored and lost of it. Empty without jobs.
+std::string FormatJobRanks(const google::protobuf::RepeatedPtrField<v1::JobRanks>& jobs,
+                           bool with_events);
+// "32 of 64", "32" where nobody knows how many there are, "-".
+std::string FormatRanksSeen(const v1::JobRanks& job);
+// "llama", "4711, llama" where one communicator has workers of both, "-".
+std::string FormatJobNames(const v1::JobRanks& job);
+// Whether the ranks of one of the jobs cannot be relied on.
+bool HasConflict(const google::protobuf::RepeatedPtrField<v1::JobRanks>& jobs);
+
 // The worker_gids of workers, as far as somebody has said them. One thread.
 class WorkerRanks {
  public:
   // The best known rank of each core.
   void Take(const v1::ListWorkersReply& reply);
-  // Of its streams, of which a capture has some only when it was asked for by itself.
+  // Those of its certificate or its streams, which are bound to what is known now, in place of what
+  // was taken before. A capture has them only when it was asked for by itself.
   void Take(const v1::Capture& capture);
 
   std::string Format(const v1::WorkerIdentity& worker) const;
+  // The lowest; INT64_MAX for none, so that workers without a rank come last.
+  int64_t Lowest(const v1::WorkerIdentity& worker) const;
 
  private:
   using Key = std::tuple<std::string, std::string, uint32_t, uint64_t>;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
+#include <string>
 #include <vector>
 
 #include "base/standard_streams.h"
@@ -12,7 +12,7 @@
 #include "cli/shared_options.h"
 #include "cli/text.h"
 #include "cli/worker_ranks.h"
-#include "trace/ids.h"
+#include "cli/workers_view.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -20,75 +20,29 @@ namespace {
 struct WorkersOptions {
   std::vector<std::string> instances;
   std::string job;
-  bool facts = false;
+  std::string state;
+  WorkersView view;
 };
 
-// The best known rank of each core, and the best evidence behind them.
-std::set<int64_t> Ranks(const v1::WorkerInventory& worker, std::string& evidence) {
-  std::set<int64_t> gids;
-  for (const v1::CoreInventory& core : worker.cores()) {
-    if (core.rank_evidence().empty()) continue;
-    if (evidence.empty()) evidence = core.rank_evidence(0).detail();
-    gids.insert(core.rank_evidence(0).worker_gid());
+// Of a state that no worker can have, as a typing error would be answered with "no worker".
+std::string CheckState(const std::string& state) {
+  std::string names;
+  for (int value = v1::WorkerState_MIN; value <= v1::WorkerState_MAX; ++value) {
+    if (value == v1::WORKER_STATE_UNSPECIFIED || !v1::WorkerState_IsValid(value)) continue;
+    const std::string name = WorkerStateName(static_cast<v1::WorkerState>(value));
+    if (!state.empty() && name.starts_with(state)) return "";
+    names += (names.empty() ? "" : ", ") + name;
   }
-  return gids;
+  return fmt::format("no state begins with '{}': the states are {}", state, names);
 }
 
-// What it is doing, and what keeps it from recording.
-std::string State(const v1::WorkerInventory& worker) {
-  std::string text = WorkerStateName(worker.state());
-  const auto id = CaptureId::FromBytes(worker.tap_capture_id());
-  if (!worker.tap_capture_id().empty() && id.ok()) text += " " + id->ToString();
-  return text;
-}
-
-// "slurm=4711 pod=llama-0": what --job and its companions find it by.
-std::string Facts(const v1::WorkerInventory& worker) {
-  std::string text;
-  for (const v1::KeyValue& fact : worker.job_facts()) {
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", fact.key(), fact.value());
-  }
-  return text.empty() ? "-" : text;
-}
-
-// The command line without the directory of its program.
-std::string ShortCommand(const std::string& command) {
-  const size_t end = std::min(command.find(' '), command.size());
-  const size_t slash = command.rfind('/', end);
-  return command.substr(slash == std::string::npos ? 0 : slash + 1, 40);
-}
-
-std::string FormatWorkers(const v1::ListWorkersReply& reply, bool with_facts) {
-  std::vector<std::string> header = {"INSTANCE", "PID", "STATE", "CORES", "WORKER GIDS"};
-  for (const char* name : {"EVIDENCE", "JOB", "COMMAND"}) {
-    if (!with_facts) header.push_back(name);
-  }
-  if (with_facts) header.push_back("FACTS");
-  std::vector<std::vector<std::string>> rows;
-  std::string notes;
-  for (const v1::WorkerInventory& worker : reply.workers()) {
-    std::string evidence;
-    const std::set<int64_t> gids = Ranks(worker, evidence);
-    rows.push_back({worker.identity().instance_id(), std::to_string(worker.identity().pid()),
-                    State(worker), std::to_string(worker.cores_size()),
-                    gids.empty() ? "unknown" : FormatRanks(gids)});
-    if (with_facts) {
-      rows.back().push_back(Facts(worker));
-    } else {
-      rows.back().insert(rows.back().end(), {evidence.empty() ? "-" : evidence,
-                                             worker.job().empty() ? "-" : worker.job(),
-                                             ShortCommand(worker.command())});
-    }
-    const std::string who =
-        fmt::format("{} pid {}", worker.identity().instance_id(), worker.identity().pid());
-    if (!worker.detail().empty()) {
-      notes += fmt::format("{}: {}: {}\n", who, WorkerStateName(worker.state()), worker.detail());
-    }
-    for (const std::string& warning : worker.warnings()) {
-      notes += fmt::format("warning: {}: {}\n", who, warning);
-    }
-  }
-  return FormatTable(header, rows) + notes;
+void KeepState(const std::string& state, v1::ListWorkersReply& reply) {
+  auto& workers = *reply.mutable_workers();
+  workers.erase(std::remove_if(workers.begin(), workers.end(),
+                               [&state](const v1::WorkerInventory& worker) {
+                                 return !IsInState(worker, state);
+                               }),
+                workers.end());
 }
 
 int ListWorkers(Context& context, const WorkersOptions& options) {
@@ -101,17 +55,22 @@ int ListWorkers(Context& context, const WorkersOptions& options) {
   if (const auto status = context.stub().ListWorkers(&call, request, &reply); !status.ok()) {
     return Fail(context, status);
   }
+  if (!options.state.empty()) KeepState(options.state, reply);
+  const int code = HasConflict(reply.jobs()) ? kExitIncomplete : kExitDone;
   if (context.json) {
     // A raw id is nothing that JSON shows as people know it.
     for (v1::WorkerInventory& worker : *reply.mutable_workers()) worker.clear_tap_capture_id();
     Print("{}", FormatJson(reply));
-    return kExitDone;
+    return code;
   }
-  if (reply.workers().empty() && !(options.job.empty() && options.instances.empty())) {
-    Print("No worker{}{}: neurontrace workers --facts lists all, with what they are found by.\n",
+  const bool is_narrowed =
+      !options.job.empty() || !options.instances.empty() || !options.state.empty();
+  if (reply.workers().empty() && is_narrowed) {
+    Print("No worker{}{}{}: neurontrace workers --facts lists all, with what they are found by.\n",
           options.job.empty() ? "" : " of job " + options.job,
-          options.instances.empty() ? "" : " on these instances");
-    return kExitDone;
+          options.instances.empty() ? "" : " on these instances",
+          options.state.empty() ? "" : " in state " + options.state);
+    return code;
   }
   if (reply.workers().empty()) {
     Print(
@@ -119,8 +78,8 @@ int ListWorkers(Context& context, const WorkersOptions& options) {
         "(LD_PRELOAD=libneurontrace_tap.so) on a node with an agent.\n");
     return kExitDone;
   }
-  Print("{}", FormatWorkers(reply, options.facts));
-  return kExitDone;
+  Print("{}", FormatWorkers(reply, options.view));
+  return code;
 }
 
 }  // namespace
@@ -132,11 +91,22 @@ void AddWorkersCommand(CLI::App& app, Context& context, Run& run) {
   AddInstances(*command, options->instances);
   command->add_option("--job", options->job, "Only workers of this job")
       ->check(NotEmpty("leave it out for workers of every job"));
-  command->add_flag("--facts", options->facts,
+  command
+      ->add_option("--state", options->state,
+                   "Only workers in this state: idle, streaming, busy, no tap, …")
+      ->check(CheckState);
+  command->add_flag("--facts", options->view.facts,
                     "What --job, --namespace, --pod and --label find each worker by");
+  command->add_flag("--brief", options->view.brief,
+                    "A line for each job, and what is wrong, without a line for each worker");
+  command->add_flag("--wide", options->view.wide,
+                    "Whole command lines and evidence, and every warning of every worker");
   command->footer(
       "Examples:\n  neurontrace workers --instance i-0f207fb2a99bd2d08\n"
-      "  neurontrace workers --job llama-70b --facts");
+      "  neurontrace workers --job llama-70b --facts\n"
+      "  neurontrace workers --brief\n"
+      "Exit code: 3 where several cores of a job claim one rank, or its workers contradict each "
+      "other on how many ranks there are.");
   command->callback([&context, &run, options] {
     run = [&context, options] { return ListWorkers(context, *options); };
   });

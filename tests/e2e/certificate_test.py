@@ -99,6 +99,37 @@ class CertificateTest(FleetCase):
         self.assertEqual(self.parts(capture["certificate"])[alone.pid], ("RECORDED", "NONE"))
         self.check_account(self.by_pid(capture["certificate"], alone.pid), self.produced(alone, capture_id))
 
+    def test_a_rank_that_is_claimed_twice_is_told_before_and_after(self):
+        self.start_instances("i-0001", "i-0002")
+        for instance, job in (("i-0001", "llama"), ("i-0002", "llama"), ("i-0002", "whisper")):
+            self.fleet.start_worker(instance, "--cores", 1, "--rank-start", 3, "--world-size", 8, "--mix", "graph",
+                                    "--executions-per-second", 20, env={"NEURONTRACE_JOB": job})
+        self.fleet.wait_for_workers(3)
+        self.fleet.wait_for_ranks(3)
+        words = "worker_gid 3 of job llama is claimed by 2 cores at once: i-0001 pid "
+        table = self.fleet.cli("workers", codes=(3,)).stdout
+        self.assertIn("conflict: " + words, table)
+        self.assertRegex(table, r"(?m)^llama +2 +2  1 of 8 +0 +1 +0$")
+        self.assertRegex(table, r"(?m)^whisper +1 +1  1 of 8 +0 +0 +0$")
+        self.assertEqual(self.fleet.cli("workers", "--job", "whisper").returncode, 0)
+
+        capture_id = self.start_capture()
+        self.wait_for_events(capture_id, 300)
+        capture = self.stop_capture(capture_id, code=3)
+        jobs = {job["job"]: job for job in capture["certificate"]["jobs"]}
+        dispute, = jobs["llama"]["disputes"]
+        self.assertEqual({claimant["worker"]["instance_id"] for claimant in dispute["claimants"]}, {"i-0001", "i-0002"})
+        self.assertTrue(all(claimant["evidence"]["detail"] for claimant in dispute["claimants"]))
+        self.assertFalse(jobs["whisper"]["has_conflict"])
+        self.assertTrue(any(words in finding for finding in capture["certificate"]["findings"]))
+        self.assertTrue(all(stream["rank_evidence"] for stream in capture["streams"]))
+        # All of it is in exports, which are looked at when the job is long gone.
+        summary = json.loads(self.export(capture_id, "summary.json").read_text())
+        self.assertEqual(summary["certificate"]["jobs"], capture["certificate"]["jobs"])
+        shown = self.fleet.cli("captures", "show", capture_id, "--brief", codes=(3,)).stdout
+        self.assertIn(words, shown)
+        self.assertRegex(shown, r"(?m)^llama +2 +2  1 of 8 +0 +1 +0 +[0-9,]+ +0$")
+
     def check_parts(self, capture, steady, lossy, idle, busy, alone):
         certificate = capture["certificate"]
         self.assertEqual(capture["state"], "CAPTURE_STATE_INCOMPLETE")

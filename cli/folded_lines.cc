@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/folded_lines.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+
+namespace neurontrace::cli {
+namespace {
+
+// Two equal lines are shown as they are: folding them would save nothing.
+constexpr size_t kFoldedFrom = 3;
+
+bool IsNameByte(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+}
+
+// "0-3,8-11": how many ranges there are does not matter.
+bool IsRangeText(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789-,. ") == std::string_view::npos;
+}
+
+}  // namespace
+
+std::string FoldedLines::PatternOf(std::string_view line) const {
+  std::string pattern;
+  for (size_t at = 0; at < line.size();) {
+    size_t end = at;
+    while (end < line.size() && IsNameByte(line[end])) ++end;
+    if (end == at) {
+      pattern += line[at++];
+      continue;
+    }
+    const std::string_view word = line.substr(at, end - at);
+    if (names_.contains(std::string(word))) {
+      pattern += '@';
+    } else if (IsRangeText(word)) {
+      // A list of numbers and ranges is one number.
+      if (!pattern.ends_with("#, ") && !pattern.ends_with("#,")) {
+        pattern += '#';
+      } else {
+        pattern.resize(pattern.rfind('#') + 1);
+      }
+    } else {
+      for (const char c : word) {
+        const bool is_digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+        if (!is_digit || !pattern.ends_with('#')) pattern += is_digit ? '#' : c;
+      }
+    }
+    at = end;
+  }
+  return pattern;
+}
+
+void FoldedLines::Add(std::string line) {
+  const auto [known, is_new] = group_of_.try_emplace(
+      fold_ ? PatternOf(line) : std::to_string(groups_.size()), groups_.size());
+  if (is_new) groups_.emplace_back();
+  Group& group = groups_[known->second];
+  if (++group.count < kFoldedFrom) group.lines.push_back(std::move(line));
+}
+
+std::string FoldedLines::Format() const {
+  std::string text;
+  for (const Group& group : groups_) {
+    if (group.count >= kFoldedFrom) {
+      text += fmt::format("{} (and {} more like this)\n", group.lines.front(), group.count - 1);
+      continue;
+    }
+    for (const std::string& line : group.lines) text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace neurontrace::cli

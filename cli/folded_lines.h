@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace neurontrace::cli {
+
+// Lines for people, of which those that say the same of different workers are folded into the first
+// of them and a count. Two lines say the same if they differ only in numbers and in the given
+// names (instances, jobs). A plain value.
+class FoldedLines {
+ public:
+  // `fold` false: every line is kept.
+  explicit FoldedLines(std::set<std::string> names, bool fold = true)
+      : names_(std::move(names)), fold_(fold) {}
+
+  void Add(std::string line);
+  // One line each, in the order in which they came, with "(and 31 more like this)".
+  std::string Format() const;
+
+ private:
+  std::string PatternOf(std::string_view line) const;
+
+  struct Group {
+    std::vector<std::string> lines;  // the first two
+    size_t count = 0;
+  };
+  std::set<std::string> names_;
+  bool fold_;
+  std::vector<Group> groups_;
+  std::map<std::string, size_t> group_of_;  // by pattern
+};
+
+}  // namespace neurontrace::cli

@@ -138,7 +138,8 @@ void TraceFileReader::NoteOddities(const absl::Status& status, SpanJoiner::Outco
   };
   if (!status.ok()) return note(RemarkKind::kNoTime, std::string(status.message()));
   if (outcome == SpanJoiner::Outcome::kBeginLost) note(RemarkKind::kEndWithoutBegin, "");
-  if (!event_.odd_duration.empty()) {
+  // Writers leave out a length of 0, too.
+  if (!event_.odd_duration.empty() && event_.odd_duration != "absent") {
     note(RemarkKind::kOddDuration, fmt::format("its duration is {}", event_.odd_duration));
   }
   for (uint32_t i = 0; i < event_.values_not_numeric; ++i) note(RemarkKind::kCounterText, "");

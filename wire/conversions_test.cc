@@ -175,7 +175,7 @@ TEST(ConversionsTest, ValuesSurviveTheWire) {
   ExpectSame<v1::CaptureSpec>(SomeSpec());
   ExpectSame<v1::WorkerInventory>(SomeWorkerInfo());
   ExpectSame<v1::CaptureWorkerStatus>(CaptureWorkerStatus{
-      SomeCapture(), SomeWorker(), CaptureWorkerState::kLost, "killed", 10, 9, 1, true, 4});
+      SomeCapture(), SomeWorker(), CaptureWorkerState::kLost, "killed", 10, 9, 1, true, true, 4});
   ExpectSame<v1::CaptureWorkerStatus>(CaptureWorkerStatus{.capture_id = SomeCapture(),
                                                           .worker = SomeWorker(),
                                                           .state = CaptureWorkerState::kArmed,

@@ -112,3 +112,52 @@ NAMES = ("rank-0.json.gz", "trace-rank-1.json", "libkineto_activities_4100.json"
 def named_by_others(folder):
     for rank, name in enumerate(NAMES):
         write(folder / name, document([complete(f"file_{rank}", 10 * rank)], rank, len(NAMES)))
+
+
+# -- times from the file's own start ---------------------------------------------------------------------------------
+
+def relative_steps(folder, name="host.trace.json"):
+    """As JAX, VizTracer and Horovod write: three steps, 1 ms after a moment that the file does not name."""
+    steps = [{"ph": "X", "pid": 701, "tid": 1, "ts": 1000.0 + 500 * step, "dur": 400, "name": f"train_step {step}",
+              "args": {"step_num": str(step)}} for step in range(3)]
+    return write(folder / name, json.dumps({"displayTimeUnit": "ns", "traceEvents": [*steps, {}]}))
+
+
+def jax_session(run):
+    """The files of one session of JAX's profiler, in the folder that it makes."""
+    folder = run.folder / "plugins/profile/2026_09_21_14_13_20"
+    write(folder / "vm.xplane.pb", xspace(T_NS))
+    relative_steps(folder, "vm.trace.json")
+    run.wait_for_events(5)
+
+
+def varint(value):
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7f | 0x80)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def part(field, data):
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+def names(field, **ids):
+    return b"".join(part(field, number(1, i) + part(2, number(1, i) + part(2, name.encode())))
+                    for name, i in ids.items())
+
+
+def xspace(begin_ns):
+    """The same steps as an XSpace, which says when its session began."""
+    events = b"".join(part(4, number(1, 1) + number(2, 500_000_000 * step) + number(3, 400_000_000) +
+                           part(4, number(1, 7) + number(3, step))) for step in range(3))
+    line = number(1, 1) + part(2, b"python") + number(3, 1_000_000) + events
+    host = part(2, b"/host:CPU") + part(3, line) + names(4, train_step=1) + names(5, step_num=7)
+    environment = (part(2, b"Task Environment") + names(5, profile_start_time=1) +
+                   part(6, number(1, 1) + number(3, begin_ns)))
+    return part(1, host) + part(1, environment)

@@ -191,5 +191,29 @@ class Watched(FrameworkCases):
         self.assertIn("1 of other names than *.json, *.json.gz and *.pb, such as checkpoint.pt", result.said)
 
 
+class RelativeTimes(FrameworkCases):
+    """Times that count from the file's own start."""
+
+    @file_case(cases.relative_steps)
+    def test_an_origin_that_nobody_knows(self, result):
+        self.assertEqual((result.stored, result.lost, result.exit_code), (3, 0, 3), result.output)
+        self.assertIn("from an unknown moment", result.said)
+        self.assertIn('"own_time": true', result.said)
+        self.assertEqual(sorted(result.spans()), [(f"train_step {step}", 1_000_000 + 500_000 * step, 400_000)
+                                                  for step in range(3)])
+        window = result.folder / "window.json"
+        result.fleet.cli("export", result.capture_id, "--format", "json", "--from", "0s", "--to", "1h", "-o", window,
+                         codes=(0, 3))
+        self.assertNotIn("train_step", window.read_text(encoding="utf-8"))
+        self.check_exports(result)
+
+    @directory_case(cases.jax_session)
+    def test_a_session_of_jax(self, result):
+        self.check_whole(result, 5)
+        self.assertEqual(sorted(result.spans()), [("train_step", cases.T_NS + 1_000_000 + 500_000 * step, 400_000)
+                                                  for step in range(3)])
+        self.assertIn("of the session in plugins/profile/2026_09_21_14_13_20/vm.xplane.pb", result.said)
+
+
 if __name__ == "__main__":
     suite.main()

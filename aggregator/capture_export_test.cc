@@ -15,6 +15,7 @@
 #include "aggregator/certificate/read_certificate.h"
 #include "aggregator/export/parquet/parquet_format.h"
 #include "aggregator/reply_files.h"
+#include "aggregator/store/chunk_frame.h"
 #include "aggregator/store_damage_test_support.h"
 #include "base/sha256.h"
 #include "trace/event_chunk.h"
@@ -192,7 +193,9 @@ TEST_F(CaptureExportTest, TheCertificateRemembersChunksThatAReaderCouldNotDecode
     for (const uint64_t sequence : {1, 3}) {
       const std::string key = keys::Chunk(TestCaptureId(1), 1, sequence);
       std::string value = database.Get(Family::kChunks, key).value();
-      for (size_t i = value.size() - 20; i < value.size(); ++i) value[i] = '\x5a';
+      // Where the compressed columns begin.
+      const size_t at = ChunkFrame::kBytes + ChunkFrame::Decode(value)->header_bytes;
+      for (size_t i = at; i < at + 4; ++i) value[i] = static_cast<char>(value[i] ^ 0x5a);
       ASSERT_TRUE(database.Put(Family::kChunks, key, value, true).ok());
     }
   });

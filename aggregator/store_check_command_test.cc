@@ -22,6 +22,7 @@ namespace neurontrace {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -114,10 +115,8 @@ TEST_F(StoreCheckTest, TheCertificateOfTheCaptureRemembersWhatItFound) {
     const auto store = OpenStore();
     const auto record = store->captures().Get(TestCaptureId(1)).value();
     const Certificate certificate = ReadCertificate(*store, record).value();
-    ASSERT_EQ(certificate.findings.size(), 1u);
-    EXPECT_THAT(certificate.findings[0],
-                AllOf(HasSubstr("1 fault was found by a check of the store"),
-                      HasSubstr("its record says events")));
+    EXPECT_THAT(certificate.findings, Contains(AllOf(HasSubstr("found by a check of the store"),
+                                                     HasSubstr("its record says events"))));
     EXPECT_FALSE(certificate.complete);
   }
 }

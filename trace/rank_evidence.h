@@ -29,6 +29,11 @@ struct RankEvidence {
   int64_t worker_gid = 0;  // >= 0
   int64_t world_size = 0;  // cores in the whole job; 0 where unknown
   std::string detail;      // what was seen, for people
+  // Rests on something that nobody stated, such as equal core counts or the order of start.
+  // `detail` names it.
+  bool guessed = false;
+  // Another source or another worker says something else, and nothing settles which is right.
+  bool contradicted = false;
 
   friend bool operator==(const RankEvidence&, const RankEvidence&) = default;
 };

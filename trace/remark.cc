@@ -45,6 +45,8 @@ constexpr RemarkKindRow kRemarkKinds[] = {
     {RemarkKind::kRankContradiction, "rank_contradiction", "rank is contradicted",
      "ranks are contradicted", true},
     {RemarkKind::kRankGuessed, "rank_guessed", "rank is a guess", "ranks are guesses", false},
+    {RemarkKind::kRankRefused, "rank_refused", "rank is unknown, as what could tell it is not used",
+     "ranks are unknown, as what could tell them is not used", false},
     {RemarkKind::kChunkUnreadable, "chunk_unreadable",
      "stored chunk cannot be read, and is left out of exports",
      "stored chunks cannot be read, and are left out of exports", true},

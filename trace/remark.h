@@ -30,6 +30,7 @@ enum class RemarkKind : uint8_t {
   kFileRewritten = 13,   // a file whose content changed after it was read; both are kept
   kRankContradiction = 40,  // evidence of a rank that other evidence contradicts
   kRankGuessed = 41,        // a rank that is a guess
+  kRankRefused = 42,        // evidence of a rank that is not used, where the rank stays unknown
   kChunkUnreadable = 60,    // a stored chunk whose content no reader could decode
   kStoreFault = 61,         // something that a check of the store found
 };

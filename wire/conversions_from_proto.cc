@@ -69,7 +69,9 @@ absl::StatusOr<RankEvidence> FromProto(const v1::RankEvidence& message) {
   return RankEvidence{.source = static_cast<RankSource>(message.source()),
                       .worker_gid = message.worker_gid(),
                       .world_size = message.world_size(),
-                      .detail = std::move(detail)};
+                      .detail = std::move(detail),
+                      .guessed = message.guessed(),
+                      .contradicted = message.contradicted()};
 }
 
 absl::StatusOr<Loss> FromProto(const v1::Loss& message) {

@@ -171,6 +171,7 @@ TEST(ConversionsTest, ValuesSurviveTheWire) {
   ExpectSame<v1::WorkerIdentity>(SomeWorker());
   ExpectSame<v1::StreamIdentity>(SomeStream());
   ExpectSame<v1::RankEvidence>(RankEvidence{RankSource::kSlurm, 1, 2, "SLURM_PROCID=1"});
+  ExpectSame<v1::RankEvidence>(RankEvidence{RankSource::kConfigured, 1, 2, "a guess", true, true});
   ExpectSame<v1::Loss>(Loss{LossPlace::kTapBuffer, LossReason::kFull, 0, true, 1, 2, "full"});
   ExpectSame<v1::CaptureSpec>(SomeSpec());
   ExpectSame<v1::WorkerInventory>(SomeWorkerInfo());

@@ -80,6 +80,8 @@ void ToProto(const RankEvidence& value, v1::RankEvidence* message) {
   message->set_worker_gid(value.worker_gid);
   message->set_world_size(value.world_size);
   message->set_detail(Detail(value.detail));
+  message->set_guessed(value.guessed);
+  message->set_contradicted(value.contradicted);
 }
 
 void ToProto(const Loss& value, v1::Loss* message) {

@@ -7,7 +7,7 @@ namespace neurontrace {
 namespace {
 
 // Each field is a byte at least.
-constexpr size_t kEvidenceBytesMin = 4;
+constexpr size_t kEvidenceBytesMin = 6;
 constexpr size_t kLossBytesMin = 7;
 constexpr size_t kKeyValueBytesMin = 2;
 constexpr size_t kRemarkBytesMin = 3;
@@ -59,6 +59,8 @@ void WriteEvidence(const std::vector<RankEvidence>& evidence, StoredBytesWriter&
     out.Int(claim.worker_gid);
     out.Int(claim.world_size);
     out.String(claim.detail);
+    out.Bool(claim.guessed);
+    out.Bool(claim.contradicted);
   }
 }
 
@@ -69,6 +71,8 @@ std::vector<RankEvidence> ReadEvidence(StoredBytesReader& in) {
     claim.worker_gid = in.Int();
     claim.world_size = in.Int();
     claim.detail = in.String();
+    claim.guessed = in.Bool();
+    claim.contradicted = in.Bool();
   }
   return evidence;
 }

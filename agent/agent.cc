@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -38,20 +39,8 @@ constexpr uint64_t kLastCursorsNs = 2'000'000'000;
 
 // Sources may not look at agent/ranks, so the two meet here.
 RankResolver MakeRankResolver(const ConfiguredRanks& configured) {
-  return [configured](const RankInputs& inputs) -> ResolvedRanks {
-    RankFacts facts;
-    facts.environment = inputs.environment;
-    for (const auto& [core, observed] : inputs.communicators) {
-      facts.communicators[core] = {observed.g_device_id, observed.g_device_count};
-    }
-    facts.event_gids = inputs.event_gids;
-    facts.visible_cores = inputs.visible_cores;
-    facts.local_ordinal = inputs.local_ordinal;
-    facts.workers_on_node = inputs.workers_on_node;
-    facts.configured = configured;
-    RankResolution resolution = neurontrace::ResolveRanks(facts);
-    return {std::move(resolution.cores), std::move(resolution.warnings)};
-  };
+  return
+      [configured](std::span<const RankFacts> workers) { return ResolveNode(workers, configured); };
 }
 
 TapSource::Options TapOptions(const AgentConfig& config, const AgentInfo& info) {

@@ -166,11 +166,14 @@ class World {
                   clock_,
                   sink_,
                   session_,
-                  [](const RankInputs& inputs) {
-                    ResolvedRanks ranks;
-                    for (uint32_t i = 0; i < inputs.visible_cores; ++i)
-                      ranks.cores.push_back({i, {}});
-                    return ranks;
+                  [](std::span<const RankFacts> workers) {
+                    std::vector<RankResolution> all(workers.size());
+                    for (size_t w = 0; w < workers.size(); ++w) {
+                      for (uint32_t i = 0; i < workers[w].visible_cores; ++i) {
+                        all[w].cores.push_back({i, {}});
+                      }
+                    }
+                    return all;
                   },
                   metrics_};
 };

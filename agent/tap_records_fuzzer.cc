@@ -90,9 +90,15 @@ class Records {
   uint64_t number_ = 0;  // of the next event
   const CaptureId capture_ = *CaptureId::FromBytes("0123456789abcdef");
   const CaptureId other_ = *CaptureId::FromBytes("fedcba9876543210");
-  TapSource taps_{
-      FuzzedTapOptions([this] { return Now(); }),        runner_, clock_, sink_, listener_,
-      [](const RankInputs&) { return ResolvedRanks(); }, metrics_};
+  TapSource taps_{FuzzedTapOptions([this] { return Now(); }),
+                  runner_,
+                  clock_,
+                  sink_,
+                  listener_,
+                  [](std::span<const RankFacts> workers) {
+                    return std::vector<RankResolution>(workers.size());
+                  },
+                  metrics_};
 };
 
 void Records::CheckChunks() {

@@ -111,7 +111,10 @@ struct TapBufferHeader {
   // Written by the agent: hostile to the tap.
   alignas(64) std::atomic<uint64_t> read_pos;
   std::atomic<uint32_t> consumer_waiting;  // 1: the agent sleeps on the wake descriptor
-  uint8_t reserved3[52];
+  uint32_t reserved3;
+  // What the agent remembers of this process, for the agent after it. The tap does not read it.
+  std::atomic<uint64_t> agent_note;
+  uint8_t reserved4[40];
 
   // Written by the tap.
   TapBufferCounters counters;
@@ -120,6 +123,7 @@ static_assert(offsetof(TapBufferHeader, tap_version) == 64);
 static_assert(offsetof(TapBufferHeader, state) == 128);
 static_assert(offsetof(TapBufferHeader, write_pos) == 192);
 static_assert(offsetof(TapBufferHeader, read_pos) == 256);
+static_assert(offsetof(TapBufferHeader, agent_note) == 272);
 static_assert(offsetof(TapBufferHeader, counters) == 320);
 static_assert(sizeof(TapBufferHeader) == 448 && sizeof(TapBufferHeader) <= kTapHeaderBytes);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <set>
 
 namespace neurontrace {
 namespace {
@@ -42,6 +44,24 @@ std::optional<int64_t> EnvironmentReader::Count(std::string_view name) const {
   return std::nullopt;
 }
 
+std::optional<int64_t> EnvironmentReader::FirstCount(
+    std::initializer_list<const char*> names) const {
+  for (const char* name : names) {
+    if (Has(name)) return Count(name);
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> EnvironmentReader::CountIfNumber(std::string_view name) const {
+  const auto value = ParseNumber(Text(name));
+  return value && *value > 0 ? value : std::nullopt;
+}
+
+std::string_view EnvironmentReader::Text(std::string_view name) const {
+  const std::string* text = Find(name);
+  return text == nullptr ? std::string_view() : Trim(*text);
+}
+
 std::vector<int64_t> EnvironmentReader::Numbers(std::string_view name) const {
   const std::string* text = Find(name);
   if (text == nullptr) return {};
@@ -60,12 +80,50 @@ std::vector<int64_t> EnvironmentReader::Numbers(std::string_view name) const {
   }
 }
 
-std::optional<int64_t> EnvironmentReader::FirstOfRange(std::string_view name) const {
+std::vector<int64_t> EnvironmentReader::CoreList(std::string_view name) const {
+  const std::string* text = Find(name);
+  if (text == nullptr) return {};
+  const auto malformed = [&] {
+    Warn(name, *text, "a list of different cores such as 0,2,4-5");
+    return std::vector<int64_t>();
+  };
+  std::vector<int64_t> cores;
+  std::set<int64_t> seen;
+  std::string_view rest = *text;
+  for (;;) {
+    const size_t comma = rest.find(',');
+    const std::string_view item = rest.substr(0, comma);
+    const size_t dash = item.find('-');
+    const auto first = ParseNumber(item.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : ParseNumber(item.substr(dash + 1));
+    if (!first || !last || *last < *first || *last - *first >= int64_t{kCoreListMax}) {
+      return malformed();
+    }
+    for (int64_t core = *first; core <= *last; ++core) {
+      if (cores.size() == kCoreListMax || !seen.insert(core).second) return malformed();
+      cores.push_back(core);
+    }
+    if (comma == std::string_view::npos) return cores;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+std::optional<int64_t> EnvironmentReader::LargestCount(std::string_view name) const {
   const std::string* text = Find(name);
   if (text == nullptr) return std::nullopt;
-  const auto value = ParseNumber(std::string_view(*text).substr(0, text->find_first_of(",-")));
-  if (!value) Warn(name, *text, "a list of cores such as 0-3");
-  return value;
+  std::optional<int64_t> largest;
+  std::string_view rest = *text;
+  for (;;) {
+    const size_t comma = rest.find(',');
+    const auto count = ParseNumber(rest.substr(0, std::min(comma, rest.find('('))));
+    if (!count) {
+      Warn(name, *text, "a list of task counts such as 4(x2),3");
+      return std::nullopt;
+    }
+    largest = std::max(largest.value_or(0), *count);
+    if (comma == std::string_view::npos) return largest;
+    rest.remove_prefix(comma + 1);
+  }
 }
 
 const std::string* EnvironmentReader::Find(std::string_view name) const {

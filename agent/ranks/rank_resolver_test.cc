@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which evidence leads to which ranks. Most cases are rows of a table: environment and facts in,
-// ranks of the first and last core, the winning source and words of the warnings out.
+// Which evidence leads to which ranks. Most cases are rows of a table: one worker's environment and
+// facts in, ranks of the first and last core, the winning source and parts of the warnings out.
+// What workers of one node say of each other follows behind the table.
 #include "agent/ranks/rank_resolver.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "agent/ranks/rank_test_support.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr int64_t kNone = -1;
 
 struct Case {
   std::string name;
@@ -24,83 +25,59 @@ struct Case {
   int64_t first;      // rank of core 0 by the best evidence, or kNone
   int64_t last;       // of the last core
   int64_t world;
-  std::vector<std::string> warnings = {};  // words of each, in order
+  std::vector<std::string> warnings = {};  // part of each, in order
+  bool guessed = false;
+  ConfiguredRanks configured = {};
 };
-
-using Env = std::map<std::string, std::string, std::less<>>;
-
-RankFacts Facts(uint32_t cores, Env environment) {
-  RankFacts facts;
-  facts.visible_cores = cores;
-  facts.environment = std::move(environment);
-  return facts;
-}
-
-RankFacts Node(uint32_t workers, uint32_t ordinal, RankFacts facts) {
-  facts.workers_on_node = workers;
-  facts.local_ordinal = ordinal;
-  return facts;
-}
-
-RankFacts Configured(std::optional<int64_t> start, std::optional<int64_t> per_node,
-                     std::optional<int64_t> count, RankFacts facts) {
-  facts.configured = {start, per_node, count};
-  return facts;
-}
 
 std::vector<Case> PjrtCases() {
   const auto k = RankSource::kPjrt;
+  const auto pjrt = [](uint32_t cores, std::string devices, std::string index, Env more = {}) {
+    more["NEURON_PJRT_PROCESSES_NUM_DEVICES"] = std::move(devices);
+    more["NEURON_PJRT_PROCESS_INDEX"] = std::move(index);
+    return Facts(cores, std::move(more));
+  };
   return {
-      {"pjrt: the offset is the sum of the devices before",
-       Facts(4, {{"NEURON_PJRT_PROCESSES_NUM_DEVICES", "2,4,4,8"},
-                 {"NEURON_PJRT_PROCESS_INDEX", "2"}}),
-       k, 6, 9, 18},
-      {"pjrt: one process a node, blanks in the list",
-       Facts(64,
-             {{"NEURON_PJRT_PROCESSES_NUM_DEVICES", "64, 64"}, {"NEURON_PJRT_PROCESS_INDEX", "1"}}),
-       k, 64, 127, 128},
+      {"pjrt: the offset is the sum of the devices before", pjrt(4, "2,4,4,8", "2"), k, 6, 9, 18},
+      {"pjrt: one process a node, blanks in the list", pjrt(64, "64, 64", "1"), k, 64, 127, 128},
       {"pjrt: LNC2 with physical cores in the list is halved",
-       Facts(64, {{"NEURON_PJRT_PROCESSES_NUM_DEVICES", "128,128,128"},
-                  {"NEURON_PJRT_PROCESS_INDEX", "2"},
-                  {"NEURON_RT_VIRTUAL_CORE_SIZE", "2"}}),
+       pjrt(64, "128,128,128", "2", {{"NEURON_RT_VIRTUAL_CORE_SIZE", "2"}}),
        k,
        128,
        191,
        192,
-       {"physical cores"}},
-      {"pjrt: twice the cores without LNC2 is a mismatch, not halved",
-       Facts(4, {{"NEURON_PJRT_PROCESSES_NUM_DEVICES", "8,8"},
-                 {"NEURON_PJRT_PROCESS_INDEX", "1"},
-                 {"NEURON_LOGICAL_NC_CONFIG", "1"}}),
+       {"physical cores"},
+       true},
+      {"pjrt: twice the cores without LNC2 is a contradiction",
+       pjrt(4, "8,8", "1", {{"NEURON_LOGICAL_NC_CONFIG", "1"}}),
        k,
-       8,
-       11,
-       16,
-       {"8 devices but it sees 4 cores"}},
-      {"pjrt: cores beyond the process's share get nothing from it",
-       Facts(4, {{"NEURON_PJRT_PROCESSES_NUM_DEVICES", "1,1"}, {"NEURON_PJRT_PROCESS_INDEX", "1"}}),
-       k,
-       1,
        kNone,
-       2,
-       {"1 devices but it sees 4 cores"}},
+       kNone,
+       0,
+       {"8 devices, and the process sees 4 cores"}},
+      {"pjrt: fewer devices than cores is a contradiction",
+       pjrt(4, "1,1", "1"),
+       k,
+       kNone,
+       kNone,
+       0,
+       {"1 devices, and the process sees 4 cores"}},
       {"pjrt: an index beyond the list is no evidence",
-       Facts(1, {{"NEURON_PJRT_PROCESSES_NUM_DEVICES", "1,1"}, {"NEURON_PJRT_PROCESS_INDEX", "2"}}),
+       pjrt(1, "1,1", "2"),
        k,
        kNone,
        kNone,
        0,
        {"lists 2 processes"}},
       {"pjrt: a malformed list is no evidence",
-       Facts(1,
-             {{"NEURON_PJRT_PROCESSES_NUM_DEVICES", "4,,4"}, {"NEURON_PJRT_PROCESS_INDEX", "0"}}),
+       pjrt(1, "4,,4", "0"),
        k,
        kNone,
        kNone,
        0,
        {"NEURON_PJRT_PROCESSES_NUM_DEVICES=4,,4 is ignored"}},
       {"pjrt: a malformed index is no evidence",
-       Facts(1, {{"NEURON_PJRT_PROCESSES_NUM_DEVICES", "4"}, {"NEURON_PJRT_PROCESS_INDEX", "-1"}}),
+       pjrt(1, "4", "-1"),
        k,
        kNone,
        kNone,
@@ -111,36 +88,67 @@ std::vector<Case> PjrtCases() {
   };
 }
 
-std::vector<Case> LauncherCases() {
-  const auto torchrun = RankSource::kTorchrun;
+std::vector<Case> GlobalDeviceCases() {
+  const auto device = RankSource::kGlobalDeviceId;
   return {
-      {"global device id of the old torch runtime",
-       Facts(1, {{"NEURON_GLOBAL_DEVICE_ID", "35"}, {"NEURON_GLOBAL_DEVICE_COUNT", "64"}}),
-       RankSource::kGlobalDeviceId, 35, 35, 64},
+      {"global device id",
+       Facts(1, {{"NEURON_GLOBAL_DEVICE_ID", "35"}, {"NEURON_GLOBAL_DEVICE_COUNT", "64"}}), device,
+       35, 35, 64},
       {"global device id beyond its count is no evidence",
        Facts(1, {{"NEURON_GLOBAL_DEVICE_ID", "64"}, {"NEURON_GLOBAL_DEVICE_COUNT", "64"}}),
-       RankSource::kGlobalDeviceId,
+       device,
        kNone,
        kNone,
        0,
-       {"not below the job's 64"}},
+       {"not below the size"}},
+      {"global device id whose cores go beyond its count is no evidence",
+       Facts(4, {{"NEURON_GLOBAL_DEVICE_ID", "1"}, {"NEURON_GLOBAL_DEVICE_COUNT", "2"}}),
+       device,
+       kNone,
+       kNone,
+       0,
+       {"not below the job's 2"}},
+  };
+}
+
+std::vector<Case> TorchrunCases() {
+  const auto torchrun = RankSource::kTorchrun;
+  return {
       {"torchrun: a core a process", Facts(1, {{"RANK", "35"}, {"WORLD_SIZE", "64"}}), torchrun, 35,
        35, 64},
-      {"torchrun: several cores a process multiply",
+      {"torchrun: several cores a process multiply, which is a guess",
        Facts(4, {{"RANK", "3"},
                  {"WORLD_SIZE", "8"},
                  {"LOCAL_WORLD_SIZE", "2"},
                  {"TORCHELASTIC_RUN_ID", "x"}}),
-       torchrun, 12, 15, 32},
+       torchrun,
+       12,
+       15,
+       32,
+       {},
+       true},
       {"torchrun: the first of its processes to arrive is not taken for one that counts cores",
        Facts(4, {{"RANK", "4"},
                  {"WORLD_SIZE", "8"},
                  {"LOCAL_WORLD_SIZE", "4"},
                  {"TORCHELASTIC_RUN_ID", "x"}}),
-       torchrun, 16, 19, 32},
-      {"another launcher with the same variables that counts cores",
-       Node(2, 1, Facts(4, {{"RANK", "12"}, {"WORLD_SIZE", "16"}, {"LOCAL_WORLD_SIZE", "8"}})),
-       torchrun, 12, 15, 16},
+       torchrun,
+       16,
+       19,
+       32,
+       {},
+       true},
+      {"torchrun: one process that is the whole job needs no guess",
+       Facts(4, {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TORCHELASTIC_RUN_ID", "x"}}), torchrun, 0, 3,
+       4},
+      {"nothing tells whether WORLD_SIZE counts processes or their cores",
+       Facts(8, {{"RANK", "1"}, {"WORLD_SIZE", "16"}}),
+       torchrun,
+       8,
+       15,
+       0,
+       {},
+       true},
       {"torchrun: a rank beyond the world is no evidence",
        Facts(2, {{"RANK", "4"}, {"WORLD_SIZE", "4"}}),
        torchrun,
@@ -163,94 +171,336 @@ std::vector<Case> LauncherCases() {
        kNone,
        0,
        {"RANK=4294967296 is ignored"}},
-      {"mpi: rank times cores",
-       Facts(8, {{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}), RankSource::kMpi,
-       24, 31, 32},
-      {"mpi: PMI", Facts(1, {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}}), RankSource::kMpi, 3, 3, 4},
-      {"mpi: one process a node with several workers counts nodes",
-       Node(2, 0,
-            Facts(1, {{"OMPI_COMM_WORLD_RANK", "3"},
-                      {"OMPI_COMM_WORLD_SIZE", "4"},
-                      {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}})),
-       RankSource::kMpi,
+  };
+}
+
+std::vector<Case> MpiCases() {
+  const auto mpi = RankSource::kMpi;
+  return {
+      {"mpi: rank times cores is a guess",
+       Facts(8, {{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}),
+       mpi,
+       24,
+       31,
+       32,
+       {},
+       true},
+      {"mpi: PMI", Facts(1, {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}}), mpi, 3, 3, 4},
+  };
+}
+
+// Of Kubeflow's PyTorchJob, which sets RANK to the pod's index.
+std::vector<Case> PodCases() {
+  const auto k = RankSource::kTorchrun;
+  const auto pod = [](uint32_t cores, std::string rank, std::string world, std::string per_pod,
+                      Env more = {}) {
+    more["RANK"] = rank;
+    more["WORLD_SIZE"] = std::move(world);
+    more["PET_NNODES"] = "2";
+    more["PET_NPROC_PER_NODE"] = std::move(per_pod);
+    more.emplace("PET_NODE_RANK", rank);
+    return Facts(cores, std::move(more));
+  };
+  return {
+      {"pod: one process with all cores of its pod", pod(8, "1", "16", "8"), k, 8, 15, 16},
+      {"pod: WORLD_SIZE may count pods", pod(8, "1", "2", "8"), k, 8, 15, 16},
+      {"pod: a process of several in the pod has no rank of its own",
+       pod(1, "1", "16", "8"),
+       k,
        kNone,
        kNone,
        0,
-       {"counts nodes"}},
+       {"is the index of a pod"}},
+      {"pod: one process a pod", pod(4, "1", "2", "1"), k, 4, 7, 8, {}, true},
+      {"pod: sizes that contradict each other",
+       pod(8, "1", "12", "8"),
+       k,
+       kNone,
+       kNone,
+       0,
+       {"make another size"}},
+      {"pod: indexes that contradict each other",
+       pod(8, "1", "16", "8", {{"PET_NODE_RANK", "0"}}),
+       k,
+       kNone,
+       kNone,
+       0,
+       {"PET_NODE_RANK=0 says something else"}},
+      {"pod: RANK was set again for each process of the pod",
+       pod(1, "11", "16", "8", {{"PET_NODE_RANK", "1"}, {"LOCAL_RANK", "3"}}), k, 11, 11, 16},
+      {"pod: torchrun in it sets RANK again", pod(1, "11", "16", "8", {{"GROUP_RANK", "1"}}), k, 11,
+       11, 16},
+      {"pod: numbers that are words are passed over",
+       Facts(1, {{"RANK", "1"},
+                 {"WORLD_SIZE", "2"},
+                 {"PET_NNODES", "1:2"},
+                 {"PET_NPROC_PER_NODE", "auto"}}),
+       k, 1, 1, 2},
   };
 }
 
 std::vector<Case> SlurmCases() {
   const auto k = RankSource::kSlurm;
-  const Env one_a_node = {{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "8"}, {"SLURM_NNODES", "8"}};
-  Env under_torchrun = one_a_node;
-  under_torchrun["LOCAL_WORLD_SIZE"] = "32";
+  const Env one_a_node = {
+      {"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "8"}, {"SLURM_NNODES", "8"}, {"SLURM_STEP_ID", "0"}};
+  const auto with = [&](Env more) {
+    more.insert(one_a_node.begin(), one_a_node.end());
+    return more;
+  };
   return {
-      {"slurm: a task a core",
-       Node(2, 1, Facts(1, {{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "8"}, {"SLURM_NNODES", "4"}})),
-       k, 3, 3, 8},
-      {"slurm: one process a node that owns all cores", Facts(32, one_a_node), k, 96, 127, 256},
-      {"slurm: one task a node and several workers: a node index",
-       Node(2, 1, Facts(1, one_a_node)),
+      {"slurm: one process a node that owns all cores",
+       Facts(32, one_a_node),
        k,
-       kNone,
-       kNone,
+       96,
+       127,
+       256,
+       {},
+       true},
+      {"slurm: a task a core", Facts(1, one_a_node), k, 3, 3, 8},
+      {"slurm: outside a step it may be the batch script's own number",
+       Facts(1, {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}),
+       k,
        0,
-       {"one task per node"}},
+       0,
+       8,
+       {},
+       true},
+      {"slurm: the step's tasks count, not the job's",
+       Facts(1, with({{"SLURM_STEP_NUM_TASKS", "4"}})), k, 3, 3, 4},
       {"slurm: the trap shows by torchrun before the other workers are there",
-       Facts(1, under_torchrun),
+       Facts(1, with({{"LOCAL_WORLD_SIZE", "32"}})),
        k,
        kNone,
        kNone,
        0,
        {"one task per node"}},
-      {"slurm: several workers and nothing that tells",
-       Node(2, 1, Facts(1, {{"SLURM_PROCID", "3"}})),
+      {"slurm: more workers than tasks of the node",
+       Facts(1, {{"SLURM_PROCID", "3"},
+                 {"SLURM_STEP_TASKS_PER_NODE", "2(x3),1"},
+                 {"LOCAL_WORLD_SIZE", "4"}}),
        k,
        kNone,
        kNone,
        0,
-       {"SLURM_NTASKS or SLURM_NNODES is not set"}},
+       {"2 tasks per node"}},
+  };
+}
+
+std::vector<Case> SlurmContradictionCases() {
+  const auto k = RankSource::kSlurm;
+  const Env one_a_node = {
+      {"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "8"}, {"SLURM_NNODES", "8"}, {"SLURM_STEP_ID", "0"}};
+  const auto with = [&](Env more) {
+    more.insert(one_a_node.begin(), one_a_node.end());
+    return more;
+  };
+  return {
+      {"slurm: a heterogeneous job",
+       Facts(1, with({{"SLURM_HET_SIZE", "2"}})),
+       k,
+       kNone,
+       kNone,
+       0,
+       {"heterogeneous"}},
+      {"slurm: an id beyond the tasks",
+       Facts(1, {{"SLURM_PROCID", "4"}, {"SLURM_NTASKS", "4"}}),
+       k,
+       kNone,
+       kNone,
+       0,
+       {"not below the size"}},
+      {"slurm: a world of one process does not outweigh four tasks",
+       Facts(4, {{"SLURM_PROCID", "1"},
+                 {"SLURM_NTASKS", "4"},
+                 {"SLURM_NNODES", "4"},
+                 {"SLURM_STEP_NUM_TASKS", "4"},
+                 {"PMI_RANK", "0"},
+                 {"PMI_SIZE", "1"}}),
+       k,
+       4,
+       7,
+       16,
+       {},
+       true},
+      {"slurm: nor does a world of unknown size",
+       Facts(1, with({{"PMI_RANK", "0"}})),
+       k,
+       3,
+       3,
+       8,
+       {"PMI_RANK=0 is ignored"}},
+      {"slurm: torchrun's world of one is contradicted",
+       Facts(1, with({{"RANK", "0"}, {"WORLD_SIZE", "1"}})),
+       k,
+       3,
+       3,
+       8,
+       {"RANK=0 of 1 is ignored: it is a world of one process"}},
   };
 }
 
 std::vector<Case> ConfiguredCases() {
   const auto k = RankSource::kConfigured;
+  const auto by = [](std::optional<int64_t> start, std::optional<int64_t> per_node = {},
+                     std::optional<int64_t> count = {}) {
+    return ConfiguredRanks{start, per_node, count};
+  };
+  const auto cores = [](uint32_t count, std::string list, Env more = {}) {
+    more["NEURON_RT_VISIBLE_CORES"] = std::move(list);
+    return Facts(count, std::move(more));
+  };
   return {
-      {"configured: the order of arrival numbers the workers",
-       Node(4, 2, Configured(32, 8, 64, Facts(2, {}))), k, 36, 37, 64},
-      {"configured: visible cores say which cores of the node these are",
-       Node(4, 0, Configured(32, 32, 64, Facts(4, {{"NEURON_RT_VISIBLE_CORES", "8-11"}}))), k, 40,
-       43, 64},
-      {"configured: the local rank says it too",
-       Node(4, 0, Configured(32, 32, 64, Facts(4, {{"LOCAL_RANK", "2"}}))), k, 40, 43, 64},
-      {"configured: the start alone", Configured(7, std::nullopt, std::nullopt, Facts(1, {})), k, 7,
-       7, 0},
-      {"configured: the count alone turns it on, the start is 0",
-       Configured(std::nullopt, std::nullopt, 4, Facts(4, {})), k, 0, 3, 4},
-      {"configured: cores beyond the node's share get nothing", Configured(0, 2, 4, Facts(4, {})),
-       k, 0, kNone, 4},
-      {"configured: a worker beyond the node's share gets nothing",
-       Node(3, 2, Configured(0, 2, 4, Facts(1, {}))),
+      {"configured: the place in the order of start is a guess",
+       Facts(2, {}),
        k,
-       kNone,
-       kNone,
-       0,
-       {"--workers-per-node is 2"}},
-      {"configured: ranks beyond the count are refused",
-       Configured(62, std::nullopt, 64, Facts(4, {})),
-       k,
-       62,
-       kNone,
+       32,
+       33,
        64,
-       {"not below the job's 64"}},
+       {},
+       true,
+       by(32, 8, 64)},
+      {"configured: visible cores say which cores of the node these are",
+       cores(4, "8-11"),
+       k,
+       40,
+       43,
+       64,
+       {},
+       false,
+       by(32, 32, 64)},
+      {"configured: visible cores with holes and ranges",
+       cores(4, "0,2,4-5"),
+       k,
+       0,
+       5,
+       8,
+       {},
+       false,
+       by(0, 8, 8)},
+      {"configured: visible cores that are not as many as the process has",
+       cores(4, "0-7", {{"LOCAL_RANK", "0"}}),
+       k,
+       0,
+       3,
+       8,
+       {"lists 8 cores, and the process has 4"},
+       false,
+       by(0, 8, 8)},
+      {"configured: visible cores that repeat",
+       cores(2, "1,1"),
+       k,
+       0,
+       1,
+       8,
+       {"NEURON_RT_VISIBLE_CORES=1,1 is ignored"},
+       true,
+       by(0, 8, 8)},
+  };
+}
+
+std::vector<Case> ConfiguredWithoutListCases() {
+  const auto k = RankSource::kConfigured;
+  const auto by = [](std::optional<int64_t> start, std::optional<int64_t> per_node = {},
+                     std::optional<int64_t> count = {}) {
+    return ConfiguredRanks{start, per_node, count};
+  };
+  return {
+      {"configured: the local rank says it too",
+       Facts(1, {{"LOCAL_RANK", "2"}}),
+       k,
+       34,
+       34,
+       64,
+       {},
+       false,
+       by(32, 32, 64)},
+      {"configured: several cores a local rank multiply, which is a guess",
+       Facts(4, {{"LOCAL_RANK", "2"}}),
+       k,
+       40,
+       43,
+       64,
+       {},
+       true,
+       by(32, 32, 64)},
+      {"configured: the start alone", Facts(1, {}), k, 7, 7, 0, {}, true, by(7)},
+      {"configured: the count alone turns it on, the start is 0",
+       Facts(4, {}),
+       k,
+       0,
+       3,
+       4,
+       {},
+       true,
+       by({}, {}, 4)},
+  };
+}
+
+std::vector<Case> ConfiguredLimitCases() {
+  const auto k = RankSource::kConfigured;
+  const auto by = [](std::optional<int64_t> start, std::optional<int64_t> per_node = {},
+                     std::optional<int64_t> count = {}) {
+    return ConfiguredRanks{start, per_node, count};
+  };
+  const auto cores = [](uint32_t count, std::string list, Env more = {}) {
+    more["NEURON_RT_VISIBLE_CORES"] = std::move(list);
+    return Facts(count, std::move(more));
+  };
+  return {
+      {"configured: cores beyond the node's share get nothing",
+       Facts(4, {}),
+       k,
+       0,
+       kNone,
+       4,
+       {},
+       true,
+       by(0, 2, 4)},
+      {"configured: a worker beyond the node's share gets nothing",
+       cores(1, "2"),
+       k,
+       kNone,
+       kNone,
+       0,
+       {"--workers-per-node is 2"},
+       false,
+       by(0, 2, 4)},
+      {"configured: ranks beyond the count are refused",
+       Facts(4, {}),
+       k,
+       kNone,
+       kNone,
+       0,
+       {"not below the job's 64"},
+       false,
+       by(62, {}, 64)},
       {"configured: malformed visible cores are told and passed over",
-       Configured(8, std::nullopt, std::nullopt, Facts(1, {{"NEURON_RT_VISIBLE_CORES", "a"}})),
+       cores(1, "a"),
        k,
        8,
        8,
        0,
-       {"NEURON_RT_VISIBLE_CORES=a is ignored"}},
+       {"NEURON_RT_VISIBLE_CORES=a is ignored"},
+       true,
+       by(8)},
+      {"configured: the job's own variables replace the agent's options",
+       cores(1, "3", {{"NEURONTRACE_WORKER_START_ID", "16"}, {"NEURONTRACE_WORKER_COUNT", "32"}}),
+       k,
+       19,
+       19,
+       32,
+       {},
+       false,
+       by(0, 8, 8)},
+      {"configured: a guess yields to a launcher",
+       Facts(1, {{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "0"}}),
+       RankSource::kSlurm,
+       5,
+       5,
+       8,
+       {"it is a guess"},
+       false,
+       by(0, 8, 8)},
   };
 }
 
@@ -259,7 +509,7 @@ class RankResolverTable : public ::testing::TestWithParam<Case> {};
 TEST_P(RankResolverTable, GivesRanksAndWarnings) {
   const Case& c = GetParam();
   SCOPED_TRACE(c.name);
-  const RankResolution got = ResolveRanks(c.facts);
+  const RankResolution got = ResolveAlone(c.facts, c.configured);
   ASSERT_EQ(got.cores.size(), c.facts.visible_cores);
 
   const RankEvidence* first = BestEvidence(got.cores.front().rank_evidence);
@@ -268,6 +518,8 @@ TEST_P(RankResolverTable, GivesRanksAndWarnings) {
     EXPECT_EQ(first->source, c.source);
     EXPECT_EQ(first->world_size, c.world);
     EXPECT_FALSE(first->detail.empty());
+    EXPECT_EQ(first->guessed, c.guessed) << first->detail;
+    EXPECT_EQ(got.guesses.empty(), !c.guessed);
   }
   const RankEvidence* last = BestEvidence(got.cores.back().rank_evidence);
   EXPECT_EQ(last == nullptr ? kNone : last->worker_gid, c.last);
@@ -279,9 +531,18 @@ TEST_P(RankResolverTable, GivesRanksAndWarnings) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pjrt, RankResolverTable, ::testing::ValuesIn(PjrtCases()));
-INSTANTIATE_TEST_SUITE_P(Launchers, RankResolverTable, ::testing::ValuesIn(LauncherCases()));
+INSTANTIATE_TEST_SUITE_P(GlobalDevice, RankResolverTable, ::testing::ValuesIn(GlobalDeviceCases()));
+INSTANTIATE_TEST_SUITE_P(Torchrun, RankResolverTable, ::testing::ValuesIn(TorchrunCases()));
+INSTANTIATE_TEST_SUITE_P(Mpi, RankResolverTable, ::testing::ValuesIn(MpiCases()));
+INSTANTIATE_TEST_SUITE_P(Pods, RankResolverTable, ::testing::ValuesIn(PodCases()));
 INSTANTIATE_TEST_SUITE_P(Slurm, RankResolverTable, ::testing::ValuesIn(SlurmCases()));
+INSTANTIATE_TEST_SUITE_P(SlurmContradictions, RankResolverTable,
+                         ::testing::ValuesIn(SlurmContradictionCases()));
 INSTANTIATE_TEST_SUITE_P(Configured, RankResolverTable, ::testing::ValuesIn(ConfiguredCases()));
+INSTANTIATE_TEST_SUITE_P(ConfiguredWithoutList, RankResolverTable,
+                         ::testing::ValuesIn(ConfiguredWithoutListCases()));
+INSTANTIATE_TEST_SUITE_P(ConfiguredLimits, RankResolverTable,
+                         ::testing::ValuesIn(ConfiguredLimitCases()));
 
 std::vector<RankSource> Sources(const CoreInfo& core) {
   std::vector<RankSource> sources;
@@ -289,21 +550,17 @@ std::vector<RankSource> Sources(const CoreInfo& core) {
   return sources;
 }
 
-RankFacts EverythingAtOnce() {
+TEST(RankResolver, ListsEvidenceBestFirst) {
   RankFacts facts = Facts(1, {{"NEURON_PJRT_PROCESSES_NUM_DEVICES", "1,1,1,1"},
                               {"NEURON_PJRT_PROCESS_INDEX", "3"},
                               {"NEURON_GLOBAL_DEVICE_ID", "3"},
                               {"RANK", "3"},
+                              {"LOCAL_RANK", "0"},
                               {"OMPI_COMM_WORLD_RANK", "3"},
                               {"SLURM_PROCID", "3"}});
-  facts.configured.worker_start_id = 3;
   facts.communicators[0] = {3, 4};
   facts.event_gids[0] = 3;
-  return facts;
-}
-
-TEST(RankResolver, ListsEvidenceBestFirst) {
-  const RankResolution got = ResolveRanks(EverythingAtOnce());
+  const RankResolution got = ResolveAlone(facts, {.worker_start_id = 3});
   EXPECT_THAT(Sources(got.cores.at(0)),
               ElementsAre(RankSource::kCommunicator, RankSource::kEvent, RankSource::kPjrt,
                           RankSource::kGlobalDeviceId, RankSource::kTorchrun,
@@ -315,51 +572,85 @@ TEST(RankResolver, WarnsOnceOfEachSourceThatContradictsTheBest) {
   RankFacts facts = Facts(4, {{"RANK", "1"}, {"SLURM_PROCID", "2"}});
   for (uint32_t core = 0; core < 4; ++core) facts.communicators[core] = {core + 4, 16};
   facts.event_gids[2] = 9;
-  const RankResolution got = ResolveRanks(facts);
-  EXPECT_EQ(BestEvidence(got.cores.at(2).rank_evidence)->worker_gid, 6);
+  const RankResolution got = ResolveAlone(facts);
+  const auto& evidence = got.cores.at(2).rank_evidence;
+  EXPECT_EQ(BestEvidence(evidence)->worker_gid, 6);
+  EXPECT_FALSE(BestEvidence(evidence)->contradicted) << "what was observed needs no consent";
+  EXPECT_TRUE(evidence.back().contradicted);
   EXPECT_THAT(got.warnings, ElementsAre(HasSubstr("SLURM_PROCID=2"), HasSubstr("worker_gid 9")));
+  EXPECT_THAT(got.contradictions, IsEmpty());
+}
+
+TEST(RankResolver, VariablesThatContradictEachOtherMarkTheRank) {
+  const RankResolution got = ResolveAlone(Facts(1, {{"RANK", "1"},
+                                                    {"WORLD_SIZE", "8"},
+                                                    {"OMPI_COMM_WORLD_RANK", "2"},
+                                                    {"OMPI_COMM_WORLD_SIZE", "8"}}));
+  EXPECT_EQ(got.cores.at(0).rank_evidence.at(0).worker_gid, 1);
+  EXPECT_TRUE(got.cores.at(0).rank_evidence.at(0).contradicted);
+  EXPECT_THAT(got.contradictions, ElementsAre(HasSubstr("gives rank 2, used is 1")));
+  EXPECT_EQ(got.contradictions, got.warnings);
+}
+
+TEST(RankResolver, SizesThatContradictEachOtherMarkTheRank) {
+  const RankResolution got = ResolveAlone(
+      Facts(1, {{"RANK", "1"}, {"WORLD_SIZE", "8"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "16"}}));
+  EXPECT_TRUE(got.cores.at(0).rank_evidence.at(0).contradicted);
+  EXPECT_THAT(got.contradictions, ElementsAre(HasSubstr("a job of 16 cores")));
 }
 
 TEST(RankResolver, LateCommunicatorReplacesTheEnvironment) {
   RankFacts facts = Facts(2, {{"RANK", "0"}});
-  EXPECT_EQ(BestEvidence(ResolveRanks(facts).cores.at(1).rank_evidence)->worker_gid, 1);
+  EXPECT_EQ(Gids({ResolveAlone(facts)}), GidLists({{0, 1}}));
   facts.communicators[1] = {17, 32};
-  const RankResolution late = ResolveRanks(facts);
+  const RankResolution late = ResolveAlone(facts);
   EXPECT_EQ(BestEvidence(late.cores.at(1).rank_evidence)->source, RankSource::kCommunicator);
-  EXPECT_EQ(BestEvidence(late.cores.at(1).rank_evidence)->worker_gid, 17);
-  EXPECT_EQ(BestEvidence(late.cores.at(0).rank_evidence)->worker_gid, 0);
+  EXPECT_EQ(Gids({late}), GidLists({{0, 17}}));
 }
 
 TEST(RankResolver, CoresSeenInCommunicatorsCountBeforeTheRuntimeSaysHowMany) {
-  RankFacts facts = Facts(0, {});
+  RankFacts facts = Facts(0, {{"RANK", "1"}});
   facts.communicators[3] = {35, 64};
   facts.event_gids[5] = 37;
-  const RankResolution got = ResolveRanks(facts);
+  const RankResolution got = ResolveAlone(facts);
   ASSERT_EQ(got.cores.size(), 2u);
   EXPECT_EQ(got.cores[0].nc_idx, 3u);
   EXPECT_EQ(got.cores[0].rank_evidence.at(0).worker_gid, 35);
   EXPECT_EQ(got.cores[0].rank_evidence.at(0).world_size, 64);
   EXPECT_EQ(got.cores[1].rank_evidence.at(0).source, RankSource::kEvent);
+  EXPECT_EQ(got.cores[1].rank_evidence.size(), 1u) << "no variable counts without the core count";
 }
 
 TEST(RankResolver, UnknownRanksAndCoresBeyondTheLimitAreLeftOut) {
   RankFacts facts = Facts(0xffffffffu, {});
   facts.communicators[limits::kCoresPerWorkerMax] = {1, 2};
   facts.communicators[0] = {-1, 2};
+  facts.communicators[1] = {2, 2};
   facts.event_gids[0] = -1;
-  const RankResolution got = ResolveRanks(facts);
+  const RankResolution got = ResolveAlone(facts);
   EXPECT_EQ(got.cores.size(), limits::kCoresPerWorkerMax);
   EXPECT_THAT(got.cores.at(0).rank_evidence, IsEmpty());
+  EXPECT_THAT(got.cores.at(1).rank_evidence, IsEmpty()) << "there is no device 2 of 2";
+}
+
+TEST(RankResolver, OneRankOfTwoCoresOfAProcess) {
+  RankFacts facts = Facts(2, {});
+  facts.event_gids = {{0, 0}, {1, 0}};
+  EXPECT_EQ(Gids({ResolveAlone(facts)}), GidLists({{kNone, kNone}}));
+  EXPECT_THAT(ResolveAlone(facts).warnings, ElementsAre(HasSubstr("several cores have it")));
+  facts.communicators = {{0, {5, 8}}, {1, {5, 8}}};
+  EXPECT_THAT(ResolveAlone(facts).contradictions, Contains(HasSubstr("one rank, 5")));
 }
 
 TEST(RankResolver, NothingKnownGivesNothing) {
-  const RankResolution got = ResolveRanks(RankFacts{});
+  const RankResolution got = ResolveAlone(RankFacts{});
   EXPECT_THAT(got.cores, IsEmpty());
   EXPECT_THAT(got.warnings, IsEmpty());
+  EXPECT_THAT(ResolveNode({}, {}), IsEmpty());
 }
 
 TEST(RankResolver, LongMalformedValuesAreCutInWarnings) {
-  const RankResolution got = ResolveRanks(Facts(1, {{"RANK", std::string(100'000, 'x')}}));
+  const RankResolution got = ResolveAlone(Facts(1, {{"RANK", std::string(100'000, 'x')}}));
   ASSERT_EQ(got.warnings.size(), 1u);
   EXPECT_LT(got.warnings[0].size(), 200u);
 }

@@ -38,13 +38,30 @@ void CaptureStreams::Resume(const std::vector<StreamCursor>& cursors) {
   }
 }
 
-void CaptureStreams::SetRankEvidence(uint32_t nc_idx, const std::vector<RankEvidence>& evidence) {
+void CaptureStreams::SetRankEvidence(uint32_t nc_idx, const std::vector<RankEvidence>& evidence,
+                                     const std::vector<Remark>& remarks) {
   const uint32_t slot = SlotOf(nc_idx);
-  if (evidence_[slot] == evidence) return;
+  if (evidence_[slot] == evidence && rank_remarks_[slot] == remarks) return;
   evidence_[slot] = evidence;
+  rank_remarks_[slot] = remarks;
   if (cores_[slot] == nullptr) return;
-  cores_[slot]->writer->SetRankEvidence(evidence);
+  TellRank(slot, *cores_[slot]->writer);
   cores_[slot]->of_ranks = SelectsRanks(slot);
+}
+
+void CaptureStreams::TellRank(uint32_t slot, StreamWriter& writer) const {
+  writer.SetRankEvidence(evidence_[slot]);
+  for (const RemarkKind kind :
+       {RemarkKind::kRankContradiction, RemarkKind::kRankGuessed, RemarkKind::kRankRefused}) {
+    const auto& remarks = rank_remarks_[slot];
+    const auto found = std::find_if(remarks.begin(), remarks.end(),
+                                    [kind](const Remark& remark) { return remark.kind == kind; });
+    if (found == remarks.end()) {
+      writer.SetRemark(kind, 0, {});
+    } else {
+      writer.SetRemark(kind, found->count, found->details);
+    }
+  }
 }
 
 bool CaptureStreams::SelectsRanks(uint32_t slot) const {
@@ -110,7 +127,7 @@ CaptureStreams::Core& CaptureStreams::CoreAt(uint32_t slot) {
     const uint64_t mark = cursor->second.sequence_mark;
     if (!begun_since && (mark > 0 || !selection_.collected)) core->gaps.Resume(mark);
   }
-  core->writer->SetRankEvidence(evidence_[slot]);
+  TellRank(slot, *core->writer);
   if (trace_begun_) core->fill.emplace().Begin(trace_begun_ns_);
   return *core;
 }

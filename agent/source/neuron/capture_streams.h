@@ -20,6 +20,7 @@
 #include "base/fill_rate.h"
 #include "trace/capture_spec.h"
 #include "trace/event_filter.h"
+#include "trace/remark.h"
 #include "trace/stream_cursor.h"
 
 namespace neurontrace {
@@ -66,8 +67,9 @@ class CaptureStreams final : public NrtEventSink {
   // From the next record on, only what `note.level` leaves; every core's stream tells it, as an
   // instant behind the record at hand. Between records.
   void SetFidelity(FidelityNote note);
-  // Best first. For streams opened later as well.
-  void SetRankEvidence(uint32_t nc_idx, const std::vector<RankEvidence>& evidence);
+  // Best first, with what is to be said about it. For streams opened later as well.
+  void SetRankEvidence(uint32_t nc_idx, const std::vector<RankEvidence>& evidence,
+                       const std::vector<Remark>& remarks = {});
 
   // A trace begins in the runtime: sequence numbers begin again, with empty rings.
   void BeginTrace(const TapRecord& record);
@@ -156,6 +158,7 @@ class CaptureStreams final : public NrtEventSink {
   void EndDocumentOf(Core& core, const TapRecord& record);
   void AddHoles(Core& core, uint64_t position, const SequenceGaps::Holes& holes);
   bool SelectsRanks(uint32_t slot) const;
+  void TellRank(uint32_t slot, StreamWriter& writer) const;
   void TellFidelity();
   void TellLeftOut(uint64_t now_ns);
 
@@ -167,6 +170,7 @@ class CaptureStreams final : public NrtEventSink {
   std::array<std::unique_ptr<Core>, kSlots> cores_;
   uint32_t stream_count_ = 0;
   std::array<std::vector<RankEvidence>, kSlots> evidence_;
+  std::array<std::vector<Remark>, kSlots> rank_remarks_;
   std::map<uint32_t, StreamCursor> cursors_;  // by slot
   ExecutionBounds executions_;
   std::optional<SnapshotWindow> window_;

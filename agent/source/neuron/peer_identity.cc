@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kProcFileBytesMax = 16 * 1024;
 constexpr size_t kContainerIdDigits = 64;
+constexpr int kParentPidField = 4;
 constexpr int kStartTimeField = 22;
 // What stands for the container of a process that is known by its claim.
 constexpr std::string_view kUnseen = "unseen-";
@@ -32,18 +33,33 @@ bool IsHexDigit(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'
 }  // namespace
 
 std::optional<uint64_t> ProcFiles::StartTimeTicks(uint32_t pid) const {
+  return StatField(pid, kStartTimeField);
+}
+
+std::optional<uint64_t> ProcFiles::StatField(uint32_t pid, int wanted) const {
   const std::string text = ReadProcFile(fmt::format("{}/{}/stat", root_, pid));
   // The second field is the program's name in parentheses and may hold anything, spaces included.
   size_t at = text.rfind(')');
   if (at == std::string::npos) return std::nullopt;
-  for (int field = 2; field < kStartTimeField; ++field) {
+  for (int field = 2; field < wanted; ++field) {
     at = text.find(' ', at + 1);
     if (at == std::string::npos) return std::nullopt;
   }
-  uint64_t ticks = 0;
-  const auto result = std::from_chars(text.data() + at + 1, text.data() + text.size(), ticks);
+  uint64_t value = 0;
+  const auto result = std::from_chars(text.data() + at + 1, text.data() + text.size(), value);
   if (result.ec != std::errc()) return std::nullopt;
-  return ticks;
+  return value;
+}
+
+std::vector<uint32_t> ProcFiles::Ancestors(uint32_t pid) const {
+  std::vector<uint32_t> ancestors;
+  while (ancestors.size() < kAncestorsMax) {
+    const std::optional<uint64_t> parent = StatField(pid, kParentPidField);
+    if (!parent || *parent <= 1) break;  // 1 adopts what others left
+    pid = static_cast<uint32_t>(*parent);
+    ancestors.push_back(pid);
+  }
+  return ancestors;
 }
 
 std::string ProcFiles::ContainerId(uint32_t pid) const {

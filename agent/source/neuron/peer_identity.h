@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "trace/ids.h"
 
@@ -19,6 +20,10 @@ class ProcFiles {
 
   // Field 22 of PID/stat; nothing if the process is not there or not to be seen.
   std::optional<uint64_t> StartTimeTicks(uint32_t pid) const;
+  // The pids of the process's parent, grandparent and so on, the nearest first, at most
+  // kAncestorsMax.
+  std::vector<uint32_t> Ancestors(uint32_t pid) const;
+  static constexpr size_t kAncestorsMax = 16;
   // The last id of 64 hexadecimal digits in PID/cgroup, as Docker, containerd and CRI-O name a
   // container's group; empty outside containers.
   std::string ContainerId(uint32_t pid) const;
@@ -26,6 +31,8 @@ class ProcFiles {
   std::string BootId() const;
 
  private:
+  std::optional<uint64_t> StatField(uint32_t pid, int wanted) const;
+
   std::string root_;
 };
 

@@ -113,6 +113,14 @@ void TapBufferReader::CopyOut(uint64_t position, char* to, size_t bytes) const {
   std::memcpy(to + first, ring, bytes - first);
 }
 
+uint64_t TapBufferReader::agent_note() const {
+  return header().agent_note.load(std::memory_order_relaxed);
+}
+
+void TapBufferReader::SetAgentNote(uint64_t note) {
+  header().agent_note.store(note, std::memory_order_relaxed);
+}
+
 uint64_t TapBufferReader::write_position() const {
   return header().write_pos.load(std::memory_order_acquire);
 }

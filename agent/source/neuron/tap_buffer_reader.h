@@ -71,6 +71,10 @@ class TapBufferReader {
   // Asks for a wake-up when something is written. True if something came in between: read on.
   bool WaitForMore();
 
+  // What SetAgentNote stored, or an agent before this one, or the worker: any value at all.
+  uint64_t agent_note() const;
+  void SetAgentNote(uint64_t note);
+
   TapState state() const;  // any value at all
   // Counters of the tap that only grow, any value at all.
   uint64_t deferred_fetches() const;

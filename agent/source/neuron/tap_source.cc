@@ -122,7 +122,10 @@ absl::StatusOr<TapWorker*> TapSource::FindOrAddWorker(TapSession& session,
     worker->DeclareGone();
   }
   workers_.push_back(std::make_unique<TapWorker>(
-      shared_, std::move(identity), TapWorker::Peer{peer.claimed, user}, std::move(reader)));
+      shared_, std::move(identity),
+      TapWorker::Peer{peer.claimed, user,
+                      peer.claimed ? std::vector<uint32_t>() : proc_.Ancestors(peer.pid)},
+      std::move(reader)));
   return workers_.back().get();
 }
 

@@ -34,6 +34,12 @@ class TapSource final : public Source, private TapSession::Listener {
  public:
   // Taps that lost their agent look for the next one every five seconds at the longest.
   static constexpr uint64_t kReturnPatienceNs = 12'000'000'000;
+  // Workers get places only when those of the agent before this one had the time to come back, and
+  // when no other worker of their job has come for a while, so that the order in which they came
+  // does not matter; at the latest after the last of these.
+  static constexpr uint64_t kPlacePatienceNs = 6'000'000'000;
+  static constexpr uint64_t kPlacePauseNs = 1'000'000'000;
+  static constexpr uint64_t kPlaceWaitMaxNs = 5'000'000'000;
 
   struct Options {
     TapServer::Options server;
@@ -151,6 +157,8 @@ class TapSource final : public Source, private TapSession::Listener {
   void Tick();
   void DropSilentConnections();
   void ResolveRanks();
+  std::vector<bool> FindPlaceable() const;
+  void ForgetDeparted();
   void RemoveDoneWorkers();
   void After(uint64_t delay_ns, void (TapSource::*member)());
 
@@ -170,6 +178,9 @@ class TapSource final : public Source, private TapSession::Listener {
   std::unique_ptr<TapServer> server_;
   std::map<TapSession*, Connection> connections_;
   std::vector<std::unique_ptr<TapWorker>> workers_;  // in order of arrival
+  // Workers that were removed, while they ran beside one that is here: what they contradicted stays
+  // contradicted.
+  std::vector<RankFacts> departed_;
   std::map<CaptureId, Capture> captures_;
   uint64_t turn_ = 0;
   bool turn_scheduled_ = false;

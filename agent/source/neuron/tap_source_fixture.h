@@ -61,21 +61,11 @@ class TapSourceTest : public ::testing::Test {
   // Also: the agent before this one is killed, and its connection with it.
   void MakeSource() {
     source_.reset();
-    const RankResolver ranks = [](const RankInputs& inputs) {
-      ResolvedRanks resolved;
-      for (uint32_t core = 0; core < inputs.visible_cores; ++core) {
-        CoreInfo& info = resolved.cores.emplace_back(CoreInfo{core, {}});
-        const auto observed = inputs.communicators.find(core);
-        if (observed != inputs.communicators.end()) {
-          info.rank_evidence.push_back({RankSource::kCommunicator, observed->second.g_device_id,
-                                        observed->second.g_device_count, ""});
-        }
-        const auto event = inputs.event_gids.find(core);
-        if (event != inputs.event_gids.end()) {
-          info.rank_evidence.push_back({RankSource::kEvent, event->second, 0, ""});
-        }
-      }
-      return resolved;
+    const RankResolver ranks = [this](std::span<const RankFacts> workers) {
+      rank_facts_.assign(workers.begin(), workers.end());
+      std::vector<RankResolution> all;
+      for (const RankFacts& facts : workers) all.push_back(ResolveOne(facts));
+      return all;
     };
     source_ = std::make_unique<TapSource>(
         TapSource::Options{.agent_id = "agent",
@@ -87,6 +77,27 @@ class TapSourceTest : public ::testing::Test {
                            .read_peer_user = [this](int) { return user_; },
                            .closer_threads = 0},
         runner_, clock_, sink_, listener_, ranks, metrics_);
+  }
+
+  // Ranks by what was observed alone; and the place that `next_place_` says.
+  RankResolution ResolveOne(const RankFacts& facts) const {
+    RankResolution resolved;
+    resolved.first_node_core = facts.first_node_core;
+    if (facts.may_be_placed && !resolved.first_node_core) resolved.first_node_core = next_place_;
+    for (uint32_t core = 0; core < facts.visible_cores; ++core) {
+      CoreInfo& info = resolved.cores.emplace_back(CoreInfo{core, {}});
+      const auto observed = facts.communicators.find(core);
+      if (observed != facts.communicators.end()) {
+        info.rank_evidence.push_back({RankSource::kCommunicator, observed->second.g_device_id,
+                                      observed->second.g_device_count, ""});
+      }
+      const auto event = facts.event_gids.find(core);
+      if (event != facts.event_gids.end()) {
+        info.rank_evidence.push_back({RankSource::kEvent, event->second, 0, ""});
+      }
+      if (!info.rank_evidence.empty()) info.rank_evidence[0].guessed = guesses_;
+    }
+    return resolved;
   }
 
   // Raw runs beside monotonic, as on a machine that was suspended once.
@@ -186,6 +197,9 @@ class TapSourceTest : public ::testing::Test {
   int agent_fd_ = -1;
   CaptureId capture_ = *CaptureId::FromBytes("0123456789abcdef");
   CaptureId other_ = *CaptureId::FromBytes("fedcba9876543210");
+  std::optional<uint32_t> next_place_;
+  bool guesses_ = false;
+  std::vector<RankFacts> rank_facts_;  // of the last resolution
   std::unique_ptr<TapSource> source_;
 };
 

@@ -417,6 +417,52 @@ TEST_F(TapSourceRestartTest, WhatACaptureByExecutionHadNotReadIsReadAfterItsStop
   EXPECT_TRUE(sink_.Losses().empty());
 }
 
+// The place of a worker among those of its node lives with the worker, not with the agent.
+TEST_F(TapSourceRestartTest, AWorkerKeepsItsPlaceOverARestartOfTheAgent) {
+  constexpr auto kPatienceMs = TapSource::kPlacePatienceNs / 1'000'000;
+  next_place_ = 12;
+  Connect();
+  Pass(kPatienceMs - 1'000);
+  ASSERT_THAT(rank_facts_, SizeIs(1));
+  EXPECT_FALSE(rank_facts_[0].may_be_placed) << "others may not have come back yet";
+  EXPECT_EQ(rank_facts_[0].first_node_core, std::nullopt);
+  Pass(1'300);
+  EXPECT_TRUE(rank_facts_[0].may_be_placed);
+
+  next_place_ = 0;
+  MakeSource();
+  Connect();
+  EXPECT_EQ(rank_facts_.at(0).first_node_core, 12u);
+
+  tap_.header().agent_note = 0xffff;  // of another job, by the worker itself
+  MakeSource();
+  Connect();
+  EXPECT_EQ(rank_facts_.at(0).first_node_core, std::nullopt);
+}
+
+TEST_F(TapSourceRestartTest, AnEndedWorkerStillContradictsThoseItRanBeside) {
+  Connect();
+  FakeTap second;
+  second.Seal(F_SEAL_SHRINK | F_SEAL_GROW);
+  SetProcessAlive(true, 98'766);  // both taps are of this test's process
+  UniqueFd agent_end = second.Connect();
+  const int second_fd = agent_end.get();
+  source_->AddConnection(std::move(agent_end));
+  runner_.FireWatch(second_fd);
+  runner_.RunUntilIdle();
+  Pass(3'000);
+  SetProcessAlive(false);
+  tap_.HangUp();
+  Deliver();
+  Pass(1'000);
+  second.SetFacts({{"runtime.visible_cores", "1"}});
+  Pass(1'000);
+  EXPECT_EQ(listener_.gone, 1);
+  ASSERT_THAT(rank_facts_, SizeIs(2));
+  EXPECT_TRUE(RanTogether(rank_facts_[0], rank_facts_[1]));
+  EXPECT_NE(rank_facts_[0].ended_ns.has_value(), rank_facts_[1].ended_ns.has_value());
+}
+
 TEST_F(TapSourceRestartTest, GivesUpOnAWorkerThatLivesAndDoesNotReturn) {
   Connect();
   StartAndRecord();

@@ -379,5 +379,20 @@ TEST_F(TapSourceTest, APodIsAFactOfItsWorkersAndSelectsThem) {
   EXPECT_THAT(listener_.workers[worker].job_facts, ElementsAre(KeyValue{"slurm", "4711"}, user));
 }
 
+TEST_F(TapSourceTest, WhatIsToBeSaidOfARankGoesWithItsChunks) {
+  guesses_ = true;
+  Connect();
+  StartAndRecord();
+  tap_.WriteDocument(Document(1, 1, 5), capture_, 1);
+  Pass(2'000);
+  ASSERT_FALSE(sink_.entries.empty());
+  const ChunkHeader& header = sink_.entries.back().chunk.header;
+  ASSERT_THAT(header.rank_evidence, SizeIs(1));
+  EXPECT_TRUE(header.rank_evidence[0].guessed);
+  ASSERT_THAT(header.remarks, SizeIs(1));
+  EXPECT_EQ(header.remarks[0].kind, RemarkKind::kRankGuessed);
+  EXPECT_EQ(header.remarks[0].count, 1u);
+}
+
 }  // namespace
 }  // namespace neurontrace

@@ -19,6 +19,7 @@ constexpr size_t kBytesPerWorker = 2u << 20;
 constexpr uint64_t kBusyPauseNs = 10'000'000;
 constexpr uint64_t kTickNs = 200'000'000;
 constexpr uint64_t kGreetingPatienceNs = 10'000'000'000;
+constexpr size_t kDepartedMax = 256;
 
 }  // namespace
 
@@ -127,25 +128,62 @@ void TapSource::DropSilentConnections() {
   }
 }
 
+// Which workers may be given a place, in the order of workers_.
+std::vector<bool> TapSource::FindPlaceable() const {
+  const uint64_t now_ns = clock_.MonotonicNs();
+  std::map<std::string_view, uint64_t> newest;  // arrival of each job's
+  for (const auto& worker : workers_) {
+    uint64_t& arrived = newest[worker->job()];
+    arrived = std::max(arrived, worker->arrived_ns());
+  }
+  std::vector<bool> placeable;
+  for (const auto& worker : workers_) {
+    placeable.push_back(now_ns - started_ns_ >= kPlacePatienceNs &&
+                        (now_ns - newest[worker->job()] >= kPlacePauseNs ||
+                         now_ns - worker->arrived_ns() >= kPlaceWaitMaxNs));
+  }
+  return placeable;
+}
+
 void TapSource::ResolveRanks() {
   bool changed = std::exchange(membership_changed_, false);
-  for (const auto& worker : workers_) changed = worker->TakeRanksChanged() || changed;
-  if (!changed) return;
-  std::map<std::string, uint32_t> in_job;
-  for (const auto& worker : workers_) ++in_job[worker->job()];
-  std::map<std::string, uint32_t> ordinal;
-  for (const auto& worker : workers_) {
-    RankInputs inputs = worker->rank_inputs();
-    inputs.local_ordinal = ordinal[worker->job()]++;
-    inputs.workers_on_node = in_job[worker->job()];
-    worker->SetRanks(ranks_(inputs));
+  const std::vector<bool> placeable = FindPlaceable();
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    changed = workers_[i]->TakeRanksChanged() || changed;
+    changed = changed || (placeable[i] && workers_[i]->AwaitsPlace());
   }
+  if (!changed) return;
+  std::vector<RankFacts> facts;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    facts.push_back(workers_[i]->rank_facts());
+    facts.back().may_be_placed = placeable[i];
+  }
+  facts.insert(facts.end(), departed_.begin(), departed_.end());
+  const std::vector<RankResolution> ranks = ranks_(facts);
+  for (size_t i = 0; i < workers_.size(); ++i) workers_[i]->SetRanks(ranks[i], placeable[i]);
+}
+
+void TapSource::ForgetDeparted() {
+  std::vector<RankFacts> here;
+  for (const auto& worker : workers_) here.push_back(worker->rank_facts());
+  std::erase_if(departed_, [&](const RankFacts& departed) {
+    return std::none_of(here.begin(), here.end(),
+                        [&](const RankFacts& facts) { return RanTogether(facts, departed); });
+  });
+  if (departed_.size() <= kDepartedMax) return;
+  departed_.erase(departed_.begin(), departed_.end() - static_cast<ptrdiff_t>(kDepartedMax));
 }
 
 void TapSource::RemoveDoneWorkers() {
   const size_t before = workers_.size();
+  for (const auto& worker : workers_) {
+    if (!worker->done()) continue;
+    departed_.push_back(worker->rank_facts());
+    if (!departed_.back().ended_ns) departed_.back().ended_ns = clock_.MonotonicNs();
+  }
   std::erase_if(workers_, [](const auto& worker) { return worker->done(); });
   if (workers_.size() == before) return;
+  ForgetDeparted();
   membership_changed_ = true;
   metrics_.workers.store(workers_.size(), std::memory_order_relaxed);
 }

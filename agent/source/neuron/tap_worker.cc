@@ -21,8 +21,9 @@ TapWorker::TapWorker(Shared& shared, WorkerIdentity identity, Peer peer,
                      std::unique_ptr<TapBufferReader> reader)
     : shared_(shared),
       identity_(std::move(identity)),
-      peer_(peer),
+      peer_(std::move(peer)),
       reader_(std::move(reader)),
+      arrived_ns_(shared.streams.clock.MonotonicNs()),
       connection_changed_ns_(shared.streams.clock.MonotonicNs()),
       deferred_seen_(reader_->deferred_fetches()),
       written_seen_(reader_->write_position()) {
@@ -160,9 +161,7 @@ void TapWorker::Join(const CapturePlan& plan, const std::vector<StreamCursor>& c
     const bool counts_only = plan.spec.mode == CaptureMode::kPreview;
     capture = std::make_unique<WorkerCapture>(
         counts_only ? shared_.preview_streams : shared_.streams, shared_.listener, plan, identity_);
-    for (const CoreInfo& core : ranks_.cores) {
-      capture->streams().SetRankEvidence(core.nc_idx, core.rank_evidence);
-    }
+    TellRanks(capture->streams());
   }
   capture->Resume(cursors);
   // One that is stopping has no moment any more, but executions that are still to be read.

@@ -53,6 +53,7 @@ class TapWorker {
   struct Peer {
     bool pid_claimed = false;   // it said nothing of that
     std::optional<uid_t> user;  // nothing: likewise
+    std::vector<uint32_t> ancestors = {};
   };
   TapWorker(Shared& shared, WorkerIdentity identity, Peer peer,
             std::unique_ptr<TapBufferReader> reader);
@@ -74,7 +75,10 @@ class TapWorker {
   void Detach();
   void OnReport(const TapReport& report);
   // Nothing more comes from it.
-  void DeclareGone() { process_gone_ = true; }
+  void DeclareGone() {
+    process_gone_ = true;
+    ranks_changed_ = true;
+  }
 
   // How a worker takes part in a capture: unless it is `confirmed` by the aggregator, the tap is
   // told nothing; without a moment it only says whether it could begin.
@@ -128,9 +132,14 @@ class TapWorker {
   // Grows with every change of what is reported of the worker.
   uint64_t info_version() const { return info_version_; }
 
-  // Ranks. Inputs without local_ordinal and workers_on_node, which only the node knows.
-  RankInputs rank_inputs() const;
-  void SetRanks(const ResolvedRanks& ranks);
+  // What can tell its ranks, without what only the node knows.
+  RankFacts rank_facts() const;
+  uint64_t arrived_ns() const { return arrived_ns_; }
+  // Takes the answer of a resolution in which it `could_be_placed`.
+  void SetRanks(const RankResolution& ranks, bool could_be_placed);
+  // Whether it has no place among the node's workers and has not been in a resolution that could
+  // have given it one.
+  bool AwaitsPlace() const { return !process_gone_ && !was_placeable_ && !ranks_.first_node_core; }
   // Its pod by the kubelet's word; nothing: there is none, and its environment's counts.
   void SetPod(std::optional<WorkerPod> pod) { pod_ = std::move(pod); }
   // True once after each change of what ranks are told from.
@@ -148,6 +157,9 @@ class TapWorker {
   void TakeTapLoss(const TapRecord& record, WorkerCapture& capture);
   bool MustWaitFor(const CaptureId& capture_id) const;
   WorkerCapture* FindCapture(const CaptureId& capture_id);
+  std::optional<uint32_t> RememberedPlace() const;
+  void RememberPlace();
+  void TellRanks(CaptureStreams& streams) const;
   void ObserveFilling();
   void TellRefusedRecords();
   void RefreshFacts();
@@ -168,6 +180,7 @@ class TapWorker {
   const WorkerIdentity identity_;
   const Peer peer_;
   const std::unique_ptr<TapBufferReader> reader_;
+  const uint64_t arrived_ns_;  // monotonic
 
   TapSession* session_ = nullptr;
   TapState tap_state_ = TapState::kNotInitialised;
@@ -191,8 +204,9 @@ class TapWorker {
   uint64_t facts_generation_ = 0;
   WorkerFacts facts_;
   std::optional<WorkerPod> pod_;
-  ResolvedRanks ranks_;
+  RankResolution ranks_;
   bool ranks_changed_ = true;
+  bool was_placeable_ = false;
   std::optional<WorkerInfo> reported_;
   uint64_t info_version_ = 0;
 

@@ -5,6 +5,7 @@
 
 #include "agent/source/neuron/tap_worker.h"
 #include "base/clean_text.h"
+#include "base/crc32c.h"
 
 namespace neurontrace {
 namespace {
@@ -14,6 +15,9 @@ constexpr uint64_t kReconnectPatienceNs = 12'000'000'000;
 // Part of the ring that may be kept, though durable, so that an agent that comes back knows what
 // the tap refused of no core in particular.
 constexpr uint64_t kKeptRingPart = 8;
+// The agent's note in the shared buffer (docs/formats/tap_buffer.md).
+constexpr uint64_t kPlaceMask = 0xffff;
+constexpr int kPlaceJobShift = 32;
 
 WorkerState ToWorkerState(TapState state) {
   switch (state) {
@@ -143,6 +147,10 @@ void TapWorker::RefreshFacts() {
   facts_generation_ = generation;
   WorkerFacts sorted = SortFacts(*facts);
   if (sorted == facts_) return;
+  if (sorted.job != facts_.job) {  // places are of a job
+    ranks_.first_node_core.reset();
+    was_placeable_ = false;
+  }
   facts_ = std::move(sorted);
   ranks_changed_ = true;
 }
@@ -156,6 +164,7 @@ void TapWorker::CheckLife() {
       (peer_.pid_claimed
            ? shared_.streams.clock.MonotonicNs() - connection_changed_ns_ >= kReconnectPatienceNs
            : shared_.proc.StartTimeTicks(identity_.pid) != identity_.start_time_ticks);
+  ranks_changed_ = ranks_changed_ || process_gone_;  // others may have been taken to run beside it
   const bool was_in_use =
       reader_->state() != TapState::kClosed && reader_->state() != TapState::kNotInitialised;
   if (process_gone_ && !said_goodbye_ && was_in_use && shared_.watch != nullptr) {
@@ -193,23 +202,64 @@ void TapWorker::Commit() {
   if (empty && !std::exchange(memory_released_, true)) reader_->ReleaseMemory();
 }
 
-RankInputs TapWorker::rank_inputs() const {
-  RankInputs inputs{.environment = facts_.environment,
-                    .communicators = facts_.communicators,
-                    .visible_cores = facts_.visible_cores};
+RankFacts TapWorker::rank_facts() const {
+  RankFacts facts{.pid = identity_.pid,
+                  .start_time_ticks = identity_.start_time_ticks,
+                  .ancestors = peer_.ancestors,
+                  .user = peer_.user,
+                  .container_id = peer_.pid_claimed ? std::string() : identity_.container_id,
+                  .job = facts_.job,
+                  .environment = facts_.environment,
+                  .communicators = facts_.communicators,
+                  .visible_cores = facts_.visible_cores,
+                  .arrived_ns = arrived_ns_,
+                  .first_node_core = RememberedPlace()};
+  if (process_gone_) facts.ended_ns = connection_changed_ns_;
   // The newest capture has the last word.
   for (const auto& [id, capture] : captures_) {
-    for (const auto& [core, gid] : capture->streams().event_gids()) inputs.event_gids[core] = gid;
+    for (const auto& [core, gid] : capture->streams().event_gids()) facts.event_gids[core] = gid;
   }
-  return inputs;
+  return facts;
 }
 
-void TapWorker::SetRanks(const ResolvedRanks& ranks) {
+// The place is kept in the worker's own memory, so that the agent after this one finds it.
+std::optional<uint32_t> TapWorker::RememberedPlace() const {
+  if (ranks_.first_node_core) return ranks_.first_node_core;
+  const uint64_t note = reader_->agent_note();
+  const uint32_t place = note & kPlaceMask;
+  if (place == 0 || note >> kPlaceJobShift != Crc32c(facts_.job.data(), facts_.job.size()))
+    return std::nullopt;
+  return place - 1;
+}
+
+void TapWorker::RememberPlace() {
+  if (!ranks_.first_node_core || *ranks_.first_node_core >= kPlaceMask) return;
+  reader_->SetAgentNote(uint64_t{Crc32c(facts_.job.data(), facts_.job.size())} << kPlaceJobShift |
+                        (*ranks_.first_node_core + 1));
+}
+
+void TapWorker::SetRanks(const RankResolution& ranks, bool could_be_placed) {
+  was_placeable_ = was_placeable_ || could_be_placed;
   ranks_ = ranks;
-  for (const auto& [id, capture] : captures_) {
-    for (const CoreInfo& core : ranks_.cores) {
-      capture->streams().SetRankEvidence(core.nc_idx, core.rank_evidence);
+  RememberPlace();
+  for (const auto& [id, capture] : captures_) TellRanks(capture->streams());
+}
+
+void TapWorker::TellRanks(CaptureStreams& streams) const {
+  for (const CoreInfo& core : ranks_.cores) {
+    std::vector<Remark> remarks;
+    if (core.rank_evidence.empty()) {
+      if (!ranks_.warnings.empty()) {
+        remarks.push_back({RemarkKind::kRankRefused, 1, ranks_.warnings});
+      }
+    } else {
+      const RankEvidence& best = core.rank_evidence.front();
+      if (best.contradicted) {
+        remarks.push_back({RemarkKind::kRankContradiction, 1, ranks_.contradictions});
+      }
+      if (best.guessed) remarks.push_back({RemarkKind::kRankGuessed, 1, {best.detail}});
     }
+    streams.SetRankEvidence(core.nc_idx, core.rank_evidence, remarks);
   }
 }
 

@@ -35,7 +35,7 @@ void AddCommunicator(std::string_view core, std::string_view value, WorkerFacts&
   const auto id = ParseNumber<int64_t>(TakeWord(value, ' '));
   const auto count = ParseNumber<int64_t>(TakeWord(value, ' '));
   if (!id || *id < 0) return;
-  const ObservedRank rank{*id, count.value_or(0)};
+  const CommunicatorFact rank{*id, count.value_or(0)};
   if (core == "any") {
     // A call for the process as a whole gives the rank of its first core.
     facts.communicators.try_emplace(0, rank);

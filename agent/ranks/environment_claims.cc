@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/ranks/environment_claims.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+namespace neurontrace {
+namespace {
+
+std::string Of(int64_t count) { return count > 0 ? fmt::format(" of {}", count) : ""; }
+
+class ClaimReader {
+ public:
+  ClaimReader(const RankFacts& facts, int64_t cores, int64_t node_workers,
+              std::vector<std::string>& warnings)
+      : facts_(facts),
+        environment_(facts.environment, warnings),
+        warnings_(warnings),
+        cores_(cores),
+        seen_workers_(node_workers),
+        node_workers_(node_workers) {}
+
+  EnvironmentClaims Read() {
+    for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
+      node_workers_ = std::max(node_workers_, environment_.Count(name).value_or(1));
+    }
+    step_tasks_ = environment_.FirstCount({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"});
+    step_nodes_ =
+        environment_.FirstCount({"SLURM_STEP_NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES"});
+    ReadPjrt();
+    ReadGlobalDevice();
+    ReadTorchrun();
+    ReadMpi();
+    ReadSlurm();
+    RefuseWorldsOfOne();
+    return std::move(result_);
+  }
+
+ private:
+  template <typename... Args>
+  void Refuse(fmt::format_string<Args...> format, Args&&... args) {
+    result_.refusals.push_back({fmt::format(format, std::forward<Args>(args)...), false});
+  }
+  template <typename... Args>
+  void RefuseExpected(fmt::format_string<Args...> format, Args&&... args) {
+    result_.refusals.push_back({fmt::format(format, std::forward<Args>(args)...), true});
+  }
+  void Add(RankSource source, RankClaim claim) {
+    if (claim.size > 0 && claim.index >= claim.size) {
+      Refuse("{} is ignored: the rank is not below the size", claim.said);
+      return;
+    }
+    // Launchers say both; a number alone is perhaps left over from something else.
+    if (claim.size == 0 && !claim.is_size_ambiguous && claim.guess.empty()) {
+      claim.guess = fmt::format("{} is of this job, whose size no variable says", claim.variable);
+    }
+    if (!claim.counts_cores) claim.processes = claim.size;
+    result_.claims.emplace(source, std::move(claim));
+  }
+
+  void ReadPjrt();
+  bool CountsPhysicalCores(const std::vector<int64_t>& devices, int64_t index) const;
+  void ReadGlobalDevice();
+  void ReadTorchrun();
+  bool ReadPodIndex(RankClaim& claim);
+  void ReadMpi();
+  void ReadSlurm();
+  bool RefuseInheritedSlurm(const std::string& said);
+  void RefuseWorldsOfOne();
+  // Whether `size` is the number of nodes although the nodes have several workers each.
+  bool CountsNodes(int64_t size) const {
+    return node_workers_ > 1 && step_nodes_ && size == *step_nodes_;
+  }
+
+  const RankFacts& facts_;
+  const EnvironmentReader environment_;
+  std::vector<std::string>& warnings_;
+  const int64_t cores_;
+  const int64_t seen_workers_;
+  int64_t node_workers_;  // seen, or said to be there
+  std::optional<int64_t> step_tasks_;
+  std::optional<int64_t> step_nodes_;
+  EnvironmentClaims result_;
+};
+
+void ClaimReader::ReadPjrt() {
+  const auto index = environment_.Number("NEURON_PJRT_PROCESS_INDEX");
+  std::vector<int64_t> devices = environment_.Numbers("NEURON_PJRT_PROCESSES_NUM_DEVICES");
+  if (!index || devices.empty()) return;
+  if (*index >= static_cast<int64_t>(devices.size())) {
+    Refuse(
+        "NEURON_PJRT_PROCESS_INDEX={} is ignored: NEURON_PJRT_PROCESSES_NUM_DEVICES lists {} "
+        "processes",
+        *index, devices.size());
+    return;
+  }
+  const auto at = static_cast<size_t>(*index);
+  RankClaim claim{
+      .said = fmt::format("NEURON_PJRT_PROCESS_INDEX={} of {} processes with {} devices", *index,
+                          devices.size(), devices[at]),
+      .variable = "NEURON_PJRT_PROCESS_INDEX",
+      .world = WorldOf(facts_, environment_.Text("NEURON_RT_ROOT_COMM_ID"), ""),
+      .index = *index,
+      .size = static_cast<int64_t>(devices.size())};
+  if (CountsPhysicalCores(devices, *index)) {
+    warnings_.push_back(fmt::format(
+        "NEURON_PJRT_PROCESSES_NUM_DEVICES gives this process {} devices but it sees {} logical "
+        "cores of two physical cores each: taken as a count of physical cores and halved",
+        devices[at], cores_));
+    for (int64_t& count : devices) count /= 2;
+    claim.said += " (physical, halved)";
+    claim.guess = "NEURON_PJRT_PROCESSES_NUM_DEVICES counts physical cores";
+  } else if (devices[at] != cores_) {
+    result_.unfit_list_world = claim.world;
+    Refuse(
+        "NEURON_PJRT_PROCESSES_NUM_DEVICES is ignored: it gives process {} {} devices, and the "
+        "process sees {} cores",
+        *index, devices[at], cores_);
+    return;
+  }
+  claim.list = std::move(devices);
+  Add(RankSource::kPjrt, std::move(claim));
+}
+
+// With two physical cores in a logical one (LNC2) scripts must halve the count themselves, and some
+// do not.
+bool ClaimReader::CountsPhysicalCores(const std::vector<int64_t>& devices, int64_t index) const {
+  if (devices[static_cast<size_t>(index)] != 2 * cores_) return false;
+  auto size = environment_.Number("NEURON_RT_VIRTUAL_CORE_SIZE");
+  if (!size) size = environment_.Number("NEURON_LOGICAL_NC_CONFIG");
+  return size.value_or(2) == 2 &&
+         std::all_of(devices.begin(), devices.end(), [](int64_t n) { return n % 2 == 0; });
+}
+
+void ClaimReader::ReadGlobalDevice() {
+  const auto id = environment_.Number("NEURON_GLOBAL_DEVICE_ID");
+  if (!id) return;
+  const int64_t count = environment_.Count("NEURON_GLOBAL_DEVICE_COUNT").value_or(0);
+  RankClaim claim{.said = fmt::format("NEURON_GLOBAL_DEVICE_ID={}{}", *id, Of(count)),
+                  .variable = "NEURON_GLOBAL_DEVICE_ID",
+                  .world = WorldOf(facts_, environment_.Text("NEURON_RT_ROOT_COMM_ID"), ""),
+                  .index = *id,
+                  .size = count,
+                  .counts_cores = true};
+  if (cores_ > 1) claim.guess = "NEURON_GLOBAL_DEVICE_ID is the rank of the first of several cores";
+  Add(RankSource::kGlobalDeviceId, std::move(claim));
+}
+
+void ClaimReader::ReadTorchrun() {
+  const auto rank = environment_.Number("RANK");
+  if (!rank) return;
+  const int64_t world = environment_.Count("WORLD_SIZE").value_or(0);
+  const std::string_view address = environment_.Text("MASTER_ADDR");
+  RankClaim claim{.said = fmt::format("RANK={}{}", *rank, Of(world)),
+                  .variable = "RANK",
+                  .world = WorldOf(facts_, address,
+                                   fmt::format("{} {}", environment_.Text("MASTER_PORT"),
+                                               environment_.Text("TORCHELASTIC_RUN_ID"))),
+                  .index = *rank,
+                  .size = world};
+  const bool is_torchrun = environment_.Has("TORCHELASTIC_RUN_ID") ||
+                           environment_.Has("GROUP_RANK") || environment_.Has("ROLE_RANK");
+  if (!is_torchrun && ReadPodIndex(claim)) return;
+  if (const auto local_rank = environment_.Number("LOCAL_RANK"); is_torchrun && local_rank) {
+    claim.first_of_launcher = *rank - *local_rank;
+    claim.launcher = environment_.Text("GROUP_RANK");
+  }
+  const int64_t local_world = environment_.Count("LOCAL_WORLD_SIZE").value_or(0);
+  if (is_torchrun || cores_ == 1) {
+    // torchrun counts processes, and so does whoever gives each process one core.
+  } else if (*rank % cores_ == 0 && local_world == seen_workers_ * cores_ && world % cores_ == 0) {
+    claim.said += fmt::format(" counts cores, as LOCAL_WORLD_SIZE={}", local_world);
+    claim.counts_cores = true;
+  } else if (local_world == 0 && *rank < world && world % cores_ == 0) {
+    // WORLD_SIZE may be a number of cores, of which each process has several.
+    claim.size = world > 1 ? 0 : world;
+    claim.is_size_ambiguous = world > 1;
+  }
+  Add(RankSource::kTorchrun, std::move(claim));
+}
+
+// Kubeflow's PyTorchJob sets RANK to the index of the pod and WORLD_SIZE to the number of pods
+// times nprocPerNode; torchrun in the pod sets both again for its own processes, with GROUP_RANK.
+// True if that settled the claim.
+bool ClaimReader::ReadPodIndex(RankClaim& claim) {
+  const auto nodes = environment_.CountIfNumber("PET_NNODES");
+  const auto node_rank = environment_.Number("PET_NODE_RANK");
+  if (!nodes && !node_rank) return false;
+  const int64_t per_pod = environment_.CountIfNumber("PET_NPROC_PER_NODE").value_or(1);
+  const int64_t world = claim.size;
+  if (node_rank && *node_rank != claim.index) {
+    const auto local_rank = environment_.Number("LOCAL_RANK");
+    if (local_rank && claim.index == *node_rank * per_pod + *local_rank) return false;
+    Refuse("{} is ignored: PET_NODE_RANK={} says something else", claim.said, *node_rank);
+    return true;
+  }
+  if (nodes && world > 0 && world != *nodes && world != *nodes * per_pod) {
+    Refuse("{} is ignored: PET_NNODES={} pods of PET_NPROC_PER_NODE={} make another size",
+           claim.said, *nodes, per_pod);
+    return true;
+  }
+  claim.size = nodes.value_or(per_pod == 1 ? world : 0);
+  claim.is_size_ambiguous = claim.size == 0 && world > 0;
+  if (per_pod == 1) return false;  // a process a pod
+  claim.said += fmt::format(" is the index of a pod with PET_NPROC_PER_NODE={}", per_pod);
+  if (per_pod != cores_) {
+    Refuse("{}, and this process has {} cores: its rank in the pod is not known", claim.said,
+           cores_);
+    return true;
+  }
+  claim.equal_cores = true;
+  Add(RankSource::kTorchrun, std::move(claim));
+  return true;
+}
+
+void ClaimReader::ReadMpi() {
+  std::string name = "OMPI_COMM_WORLD_RANK";
+  auto rank = environment_.Number(name);
+  int64_t world = environment_.Count("OMPI_COMM_WORLD_SIZE").value_or(0);
+  if (!rank) {
+    name = "PMI_RANK";
+    rank = environment_.Number(name);
+    world = environment_.Count("PMI_SIZE").value_or(0);
+  }
+  if (!rank) return;
+  std::string said = fmt::format("{}={}{}", name, *rank, Of(world));
+  if (environment_.Count("OMPI_COMM_WORLD_LOCAL_SIZE") == 1 && node_workers_ > 1) {
+    RefuseExpected(
+        "{} is ignored: MPI started one process on this node, which has several workers, so it "
+        "counts nodes",
+        said);
+    return;
+  }
+  if (CountsNodes(world)) {
+    RefuseExpected(
+        "{} is ignored: the job has as many nodes, and this node has several workers, so it counts "
+        "nodes",
+        said);
+    return;
+  }
+  const auto slurm = environment_.Number("SLURM_PROCID");
+  if (world == 0 && slurm && *slurm != *rank) {
+    Refuse("{} is ignored: no variable says the size of its world, and SLURM_PROCID={} differs",
+           said, *slurm);
+    return;
+  }
+  Add(RankSource::kMpi, {.said = std::move(said),
+                         .variable = std::move(name),
+                         .world = WorldOf(facts_, {}, environment_.Text("PMIX_NAMESPACE")),
+                         .index = *rank,
+                         .size = world});
+}
+
+void ClaimReader::ReadSlurm() {
+  const auto rank = environment_.Number("SLURM_PROCID");
+  if (!rank) return;
+  RankClaim claim{.said = fmt::format("SLURM_PROCID={}{}", *rank, Of(step_tasks_.value_or(0))),
+                  .variable = "SLURM_PROCID",
+                  .world = fmt::format("{} {} {}", JobOf(facts_), environment_.Text("SLURM_JOB_ID"),
+                                       environment_.Text("SLURM_STEP_ID")),
+                  .index = *rank,
+                  .size = step_tasks_.value_or(0)};
+  if (RefuseInheritedSlurm(claim.said)) return;
+  if (environment_.Number("SLURM_HET_SIZE").value_or(1) > 1) {
+    Refuse(
+        "{} is ignored: the job is heterogeneous, and how many cores the tasks of its other "
+        "components have is not known",
+        claim.said);
+    return;
+  }
+  if (!environment_.Has("SLURM_STEP_ID") && !environment_.Has("SLURM_STEP_NUM_TASKS") &&
+      claim.size > 1) {
+    claim.guess = "the process is a task of the job's and no child of its batch script";
+  }
+  Add(RankSource::kSlurm, std::move(claim));
+}
+
+// A task that starts several workers, as one that runs torchrun does, hands its own SLURM_PROCID on
+// to all of them.
+bool ClaimReader::RefuseInheritedSlurm(const std::string& said) {
+  auto node_tasks = environment_.LargestCount("SLURM_STEP_TASKS_PER_NODE");
+  if (!node_tasks) node_tasks = environment_.LargestCount("SLURM_TASKS_PER_NODE");
+  if (step_tasks_ && step_nodes_ && (!node_tasks || step_tasks_ == step_nodes_)) {
+    node_tasks = (*step_tasks_ + *step_nodes_ - 1) / *step_nodes_;
+  }
+  if (node_tasks && *node_tasks < node_workers_) {
+    RefuseExpected(
+        "{} is ignored: the step has {} per node, and this node has more workers, which have it "
+        "from their task",
+        said, *node_tasks == 1 ? "one task" : fmt::format("{} tasks", *node_tasks));
+    return true;
+  }
+  return false;
+}
+
+// A process that was started without the launcher's help thinks that it is alone, as PMI_SIZE=1
+// beside Slurm's 4 tasks does.
+void ClaimReader::RefuseWorldsOfOne() {
+  const RankClaim* larger = nullptr;
+  for (const auto& [source, claim] : result_.claims) {
+    if (larger == nullptr && claim.processes > 1) larger = &claim;
+  }
+  if (larger == nullptr) return;
+  for (auto it = result_.claims.begin(); it != result_.claims.end();) {
+    const auto& [source, claim] = *it;
+    if (claim.processes != 1) {
+      ++it;
+      continue;
+    }
+    std::string reason = fmt::format(
+        "{} is ignored: it is a world of one process, and \"{}\" is not", claim.said, larger->said);
+    const bool may_be_right = source < RankSource::kMpi;
+    for (auto& [other_source, other] : result_.claims) {
+      if (may_be_right && other_source > source && other.processes > 1) other.doubt = reason;
+    }
+    result_.refusals.push_back({std::move(reason), !may_be_right});
+    it = result_.claims.erase(it);
+  }
+}
+
+bool IsThisHost(std::string_view address) {
+  return address.empty() || address.starts_with("localhost") || address.starts_with("127.") ||
+         address.starts_with("::1") || address.starts_with("[::1]");
+}
+
+}  // namespace
+
+EnvironmentClaims ReadEnvironmentClaims(const RankFacts& facts, int64_t cores, int64_t node_workers,
+                                        std::vector<std::string>& warnings) {
+  return ClaimReader(facts, cores, node_workers, warnings).Read();
+}
+
+std::string JobOf(const RankFacts& facts) {
+  return fmt::format("{} {}", facts.user ? std::to_string(*facts.user) : "?", facts.job);
+}
+
+std::string ContainerOf(const RankFacts& facts) {
+  if (!facts.container_id.empty()) return facts.container_id;
+  std::vector<std::string> unused;
+  const EnvironmentReader environment(facts.environment, unused);
+  return fmt::format("{}/{}/{}", environment.Text("POD_NAMESPACE"), environment.Text("POD_NAME"),
+                     environment.Text("HOSTNAME"));
+}
+
+std::string WorldOf(const RankFacts& facts, std::string_view address, std::string_view name) {
+  const bool anywhere = !IsThisHost(address) || (address.empty() && !facts.job.empty());
+  return fmt::format("{} {} {} {}", JobOf(facts), address, name,
+                     anywhere ? std::string() : ContainerOf(facts));
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/ranks/node_cores.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "agent/ranks/environment_claims.h"
+#include "agent/ranks/environment_reader.h"
+
+namespace neurontrace {
+namespace {
+
+// No instance has as many logical cores.
+constexpr int64_t kNodeCoresMax = 4'096;
+constexpr char kVisibleCores[] = "NEURON_RT_VISIBLE_CORES";
+
+std::vector<int64_t> Consecutive(int64_t first, int64_t count) {
+  std::vector<int64_t> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), first);
+  return numbers;
+}
+
+// Lists that have one core in common count from different beginnings, as in containers, or one of
+// them is stale.
+void UseCoreLists(std::span<NodeCoresWorker> workers) {
+  std::vector<std::vector<int64_t>> lists;
+  std::map<int64_t, std::vector<size_t>> users;  // of each core number
+  for (size_t i = 0; i < workers.size(); ++i) {
+    NodeCoresWorker& worker = workers[i];
+    const EnvironmentReader environment(worker.facts->environment, worker.found.refusals);
+    lists.push_back(environment.CoreList(kVisibleCores));
+    if (lists[i].empty()) continue;
+    if (static_cast<int64_t>(lists[i].size()) != worker.cores) {
+      worker.found.refusals.push_back(
+          fmt::format("{} does not tell ranks: it lists {} cores, and the process has {}",
+                      kVisibleCores, lists[i].size(), worker.cores));
+      lists[i].clear();
+      continue;
+    }
+    for (const int64_t core : lists[i]) users[core].push_back(i);
+  }
+  std::map<size_t, int64_t> shared;  // the first core that the worker shares
+  for (const auto& [core, list] : users) {
+    for (size_t a = 0; a < list.size(); ++a) {
+      for (size_t b = a + 1; b < list.size() && b < a + 64; ++b) {
+        if (!RanTogether(*workers[list[a]].facts, *workers[list[b]].facts)) continue;
+        shared.try_emplace(list[a], core);
+        shared.try_emplace(list[b], core);
+      }
+    }
+  }
+  for (size_t i = 0; i < workers.size(); ++i) {
+    if (lists[i].empty()) continue;
+    if (const auto found = shared.find(i); found != shared.end()) {
+      workers[i].found.refusals.push_back(
+          fmt::format("{} does not tell ranks: several workers of this node list core {}",
+                      kVisibleCores, found->second));
+      continue;
+    }
+    workers[i].found.numbers = std::move(lists[i]);
+    workers[i].found.how = kVisibleCores;
+  }
+}
+
+struct LocalRank {
+  std::string name;
+  int64_t rank;
+};
+
+std::optional<LocalRank> FindLocalRank(NodeCoresWorker& worker) {
+  const EnvironmentReader environment(worker.facts->environment, worker.found.refusals);
+  for (const char* name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"}) {
+    if (const auto rank = environment.Number(name)) return LocalRank{name, *rank};
+  }
+  if (!worker.has_task) return std::nullopt;
+  for (const char* name : {"PMI_LOCAL_RANK", "SLURM_LOCALID"}) {
+    if (const auto rank = environment.Number(name)) return LocalRank{name, *rank};
+  }
+  return std::nullopt;
+}
+
+// The first core of the worker with local rank `rank`, by the cores of those before, or by its own
+// if not all of those are here.
+void UseLocalRank(const LocalRank& local, const std::map<int64_t, int64_t>& cores_of,
+                  NodeCoresWorker& worker) {
+  int64_t before = 0;
+  int64_t seen = 0;
+  bool is_equal = true;
+  for (const auto& [rank, cores] : cores_of) {
+    is_equal = is_equal && cores == worker.cores;
+    if (rank >= local.rank) continue;
+    before += cores;
+    ++seen;
+  }
+  const bool is_sum = seen == local.rank;
+  if (!is_sum && !is_equal) {
+    worker.found.refusals.push_back(fmt::format(
+        "{} does not tell ranks: the workers of this node have different core counts, and not all "
+        "with a lower one are known",
+        local.name));
+    return;
+  }
+  if (!is_sum) before = local.rank * worker.cores;
+  if (before + worker.cores > kNodeCoresMax) return;
+  worker.found.numbers = Consecutive(before, worker.cores);
+  worker.found.how = fmt::format("{}={}", local.name, local.rank);
+  worker.found.is_guess = !is_sum && worker.cores > 1;
+}
+
+void UseLocalRanks(std::span<NodeCoresWorker> workers) {
+  std::vector<std::optional<LocalRank>> local(workers.size());
+  for (size_t i = 0; i < workers.size(); ++i) local[i] = FindLocalRank(workers[i]);
+  for (size_t i = 0; i < workers.size(); ++i) {
+    if (!local[i] || !workers[i].found.numbers.empty()) continue;
+    std::map<int64_t, int64_t> cores_of;  // of each local rank at the worker's time
+    bool shared = false;
+    for (size_t j = 0; j < workers.size(); ++j) {
+      if (!local[j] || !RanTogether(*workers[i].facts, *workers[j].facts)) continue;
+      shared = shared || (i != j && local[j]->rank == local[i]->rank);
+      cores_of[local[j]->rank] = workers[j].cores;
+    }
+    if (shared) {
+      workers[i].found.refusals.push_back(
+          fmt::format("{}={} does not tell ranks: several workers of this node have it",
+                      local[i]->name, local[i]->rank));
+    } else {
+      UseLocalRank(*local[i], cores_of, workers[i]);
+    }
+  }
+}
+
+// The lowest number from which `cores` numbers are free.
+std::optional<int64_t> FindGap(const std::map<int64_t, int64_t>& taken, int64_t cores) {
+  int64_t at = 0;
+  for (const auto& [first, count] : taken) {
+    if (first - at >= cores) break;
+    at = std::max(at, first + count);
+  }
+  if (at + cores > kNodeCoresMax) return std::nullopt;
+  return at;
+}
+
+bool IsFree(const std::map<int64_t, int64_t>& taken, int64_t first, int64_t cores) {
+  const auto next = taken.lower_bound(first);
+  if (next != taken.end() && next->first < first + cores) return false;
+  return next == taken.begin() || std::prev(next)->first + std::prev(next)->second <= first;
+}
+
+// Gives places to all, whether they need one or not, so that they have one if a variable turns out
+// to be wrong.
+void GivePlaces(std::span<NodeCoresWorker> workers) {
+  std::vector<NodeCoresWorker*> oldest_first;
+  for (NodeCoresWorker& worker : workers) {
+    if (worker.facts->ended_ns) {
+      worker.place = worker.facts->first_node_core;  // free for others, and still its own
+    } else {
+      oldest_first.push_back(&worker);
+    }
+  }
+  std::sort(oldest_first.begin(), oldest_first.end(), [](const auto* a, const auto* b) {
+    return std::tie(a->facts->start_time_ticks, a->facts->pid) <
+           std::tie(b->facts->start_time_ticks, b->facts->pid);
+  });
+  std::map<int64_t, int64_t> taken;  // first core, count
+  for (NodeCoresWorker* const worker : oldest_first) {
+    const std::optional<uint32_t> had = worker->facts->first_node_core;
+    if (!had || *had + worker->cores > kNodeCoresMax || !IsFree(taken, *had, worker->cores)) {
+      continue;
+    }
+    worker->place = had;
+    taken.emplace(*had, worker->cores);
+  }
+  for (NodeCoresWorker* const worker : oldest_first) {
+    if (worker->place || !worker->facts->may_be_placed) continue;
+    const std::optional<int64_t> gap = FindGap(taken, worker->cores);
+    if (!gap) continue;
+    worker->place = static_cast<uint32_t>(*gap);
+    taken.emplace(*gap, worker->cores);
+  }
+}
+
+void UsePlaces(std::span<NodeCoresWorker> workers) {
+  for (NodeCoresWorker& worker : workers) {
+    if (!worker.found.numbers.empty()) continue;
+    if (!worker.place) {
+      worker.found.refusals.push_back(
+          "the place of this worker among those of the node is not known yet");
+      continue;
+    }
+    worker.found.numbers = Consecutive(*worker.place, worker.cores);
+    worker.found.how = "order in which the workers of this node started";
+    worker.found.is_guess = true;
+  }
+}
+
+}  // namespace
+
+void NumberNodeCores(std::span<NodeCoresWorker> workers) {
+  UseCoreLists(workers);
+  UseLocalRanks(workers);
+  GivePlaces(workers);
+  UsePlaces(workers);
+}
+
+}  // namespace neurontrace

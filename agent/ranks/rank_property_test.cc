@@ -363,12 +363,20 @@ class Job {
   void CheckTruth(const Process& process, const std::map<int64_t, int>& claims,
                   const std::set<int64_t>& worlds) {
     if (false_evidence_ && !IsSettled(process)) return;
+    // A false size of the job is contradicted by those that come on other nodes.
+    const bool all_here = std::all_of(processes_.begin(), processes_.end(),
+                                      [](const Process& other) { return other.here; });
+    const bool size_counts = !false_evidence_ || all_here;
+    int64_t cores_here = 0;
+    for (const Process& other : processes_) cores_here += other.here ? other.cores : 0;
     for (uint32_t core = 0; core < process.cores; ++core) {
       const RankEvidence& best = process.last[core];
       if (best.source == RankSource::kUnspecified || best.guessed || best.contradicted) continue;
       const bool right = !process.gids.empty() && best.worker_gid == process.gids[core] &&
-                         (best.world_size == 0 || best.world_size == world_);
-      const bool said = claims.at(best.worker_gid) > 1 || worlds.size() > 1;
+                         (best.world_size == 0 || best.world_size == world_ || !size_counts);
+      // Where the aggregator sees it: two claims of a rank, two sizes, or more cores than a size.
+      const bool said = claims.at(best.worker_gid) > 1 || worlds.size() > 1 ||
+                        (best.world_size > 0 && cores_here > best.world_size);
       EXPECT_TRUE(right || said) << "core " << core << " of process " << process.index << " of "
                                  << processes_.size() << " claims rank " << best.worker_gid
                                  << " of " << best.world_size << " by " << best.detail

@@ -76,6 +76,10 @@ std::string FormatJobRanks(const google::protobuf::RepeatedPtrField<v1::JobRanks
   if (jobs.empty()) return "";
   std::vector<std::string> header = {"JOB",     "WORKERS", "CORES",       "RANKS SEEN",
                                      "UNKNOWN", "TWICE",   "CONTRADICTED"};
+  // Few fleets have guesses.
+  const bool with_guesses = std::any_of(
+      jobs.begin(), jobs.end(), [](const v1::JobRanks& job) { return job.cores_guessed() > 0; });
+  if (with_guesses) header.push_back("GUESSED");
   if (with_events) header.insert(header.end(), {"EVENTS", "LOST"});
   std::vector<std::vector<std::string>> rows;
   for (const v1::JobRanks& job : jobs) {
@@ -83,6 +87,7 @@ std::string FormatJobRanks(const google::protobuf::RepeatedPtrField<v1::JobRanks
         FormatJobNames(job), FormatCount(job.workers()), FormatCount(job.cores()),
         FormatRanksSeen(job), FormatCount(job.cores_without_rank()),
         FormatCount(job.disputes_count()), FormatCount(job.cores_contradicted())});
+    if (with_guesses) row.push_back(FormatCount(job.cores_guessed()));
     if (!with_events) continue;
     row.push_back(FormatCount(job.account().stored()));
     row.push_back(FormatLost(job.account()));

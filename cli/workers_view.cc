@@ -31,7 +31,10 @@ WorkerRankSummary RanksOf(const v1::WorkerInventory& worker) {
   WorkerRankSummary ranks;
   for (const v1::CoreInventory& core : worker.cores()) {
     if (core.rank_evidence().empty()) continue;
-    if (ranks.evidence.empty()) ranks.evidence = core.rank_evidence(0).detail();
+    if (ranks.evidence.empty()) {
+      const v1::RankEvidence& best = core.rank_evidence(0);
+      ranks.evidence = (best.guessed() ? "guess: " : "") + best.detail();
+    }
     ranks.gids.insert(core.rank_evidence(0).worker_gid());
   }
   return ranks;

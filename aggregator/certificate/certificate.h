@@ -165,6 +165,7 @@ struct JobRanks {
   int64_t ranks_seen = 0;  // different ones, below world_size where that is known
   int64_t ranks_beyond_world = 0;
   uint64_t cores_without_rank = 0;
+  uint64_t cores_guessed = 0;         // whose rank rests on something that nobody stated
   uint64_t cores_contradicted = 0;    // whose evidence names several ranks; the best counts
   std::vector<RankRange> never_seen;  // at most limits::kCertificateRankRangesMax
   int64_t never_seen_count = 0;

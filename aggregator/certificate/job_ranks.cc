@@ -32,9 +32,10 @@ void AddMissingRange(int64_t first, int64_t last, JobRanks& job) {
 }
 
 bool IsContradicted(const std::vector<RankEvidence>& evidence, const RankEvidence& best) {
-  return std::any_of(evidence.begin(), evidence.end(), [&best](const RankEvidence& claim) {
-    return claim.worker_gid != best.worker_gid;
-  });
+  return best.contradicted ||
+         std::any_of(evidence.begin(), evidence.end(), [&best](const RankEvidence& claim) {
+           return claim.worker_gid != best.worker_gid;
+         });
 }
 
 bool AreOneCore(const RankedCore& a, const RankedCore& b) {
@@ -76,6 +77,7 @@ void JobRankCensus::Job::Add(const RankedCore& core, const std::string& job_key,
     ++ranks.cores_without_rank;
     return;
   }
+  ranks.cores_guessed += best->guessed ? 1 : 0;
   ranks.cores_contradicted += IsContradicted(core.evidence, *best) ? 1 : 0;
   if (!compared) return;
   gids.insert(best->worker_gid);

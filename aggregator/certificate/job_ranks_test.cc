@@ -152,6 +152,16 @@ TEST(JobRanksTest, CountsCoresWhoseEvidenceDisagrees) {
   EXPECT_FALSE(job.has_conflict()) << "the best evidence counts";
 }
 
+TEST(JobRanksTest, CountsGuessesAndWhatOtherWorkersContradict) {
+  Evidence guess = Rank(3);
+  guess[0].guessed = true;
+  Evidence disputed = Rank(4);
+  disputed[0].contradicted = true;
+  const JobRanks job = CompareRanks({RankedWorker(1, "j", {guess, disputed, Rank(5)})}).at(0);
+  EXPECT_EQ(job.cores_guessed, 1u);
+  EXPECT_EQ(job.cores_contradicted, 1u);
+}
+
 TEST(JobRanksTest, WhoHasClosedTheRuntimeClaimsNothing) {
   WorkerInfo closed = RankedWorker(1, "j", {Rank(3)});
   closed.state = WorkerState::kClosed;

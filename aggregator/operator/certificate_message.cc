@@ -125,6 +125,7 @@ void ToMessage(const JobRanks& job, v1::JobRanks& message) {
   message.set_ranks_seen(job.ranks_seen);
   message.set_ranks_beyond_world(job.ranks_beyond_world);
   message.set_cores_without_rank(job.cores_without_rank);
+  message.set_cores_guessed(job.cores_guessed);
   message.set_cores_contradicted(job.cores_contradicted);
   for (const RankRange& range : job.never_seen) {
     v1::RankRange& told = *message.add_never_seen();

@@ -100,7 +100,9 @@ class Job {
       }
     }
     task_of_node_ = node_order;
-    if (Chance(2)) std::shuffle(task_of_node_.begin(), task_of_node_.end(), random_);
+    // The only child of a task looks like the task, and has its rank.
+    const bool is_task = launcher_ == Launcher::kSlurmChildren && per_node_ == 1;
+    if (!is_task && Chance(2)) std::shuffle(task_of_node_.begin(), task_of_node_.end(), random_);
   }
 
   void SetEnvironment(Process& process) {
@@ -224,6 +226,8 @@ class Job {
           if (!env.contains("RANK")) env["RANK"] = "0";
           break;
         case 3:
+          // Where the runtime itself goes by it, it is the truth.
+          if (launcher_ == Launcher::kVisibleCores) break;
           env["NEURON_RT_VISIBLE_CORES"] = "0-" + Text(process.cores - 1);
           break;
         case 4:
@@ -344,36 +348,44 @@ class Job {
     }
   }
 
-  static void CheckMove(const RankEvidence& before, const RankEvidence& now) {
+  void CheckMove(const RankEvidence& before, const RankEvidence& now) const {
     if (before.source != now.source || before.source == RankSource::kUnspecified) return;
     const bool by_place = before.detail.find("order in which") != std::string::npos &&
                           now.detail.find("order in which") != std::string::npos;
     if (!by_place && (before.guessed || before.contradicted)) return;
+    // An agent that is restarted does not know of those that died before: a local rank among
+    // processes of different sizes then tells another place, or the place is used, as a guess.
+    // False evidence is withdrawn once another worker contradicts it.
+    if (!by_place && (forgot_ || false_evidence_ || now.guessed)) return;
     EXPECT_EQ(before.worker_gid, now.worker_gid) << before.detail << " became " << now.detail;
   }
 
-  // Whether the agent of the process's node knows or knew all of its workers, so that whatever
-  // contradicts them is there to be seen.
-  bool IsSettled(const Process& process) {
-    return !forgot_ && std::all_of(processes_.begin(), processes_.end(), [&](const Process& other) {
-      return other.node != process.node || other.here;
+  // Whether all workers of the job live and are known, so that whatever contradicts false evidence
+  // is there to be seen: on the node by its agent, between nodes by the aggregator.
+  bool IsSettled() const {
+    return !forgot_ && std::all_of(processes_.begin(), processes_.end(), [](const Process& other) {
+      return other.here && !other.facts.ended_ns;
     });
   }
 
   void CheckTruth(const Process& process, const std::map<int64_t, int>& claims,
                   const std::set<int64_t>& worlds) {
-    if (false_evidence_ && !IsSettled(process)) return;
-    // A false size of the job is contradicted by those that come on other nodes.
-    const bool all_here = std::all_of(processes_.begin(), processes_.end(),
-                                      [](const Process& other) { return other.here; });
-    const bool size_counts = !false_evidence_ || all_here;
+    if (false_evidence_ && !IsSettled()) return;
+    // A process whose rank stays unknown contradicts nobody: its job is shown with unknown ranks.
+    const bool some_unknown =
+        std::any_of(processes_.begin(), processes_.end(), [](const Process& other) {
+          return other.here && std::any_of(other.last.begin(), other.last.end(), [](const auto& e) {
+                   return e.source == RankSource::kUnspecified;
+                 });
+        });
+    if (false_evidence_ && some_unknown) return;
     int64_t cores_here = 0;
     for (const Process& other : processes_) cores_here += other.here ? other.cores : 0;
     for (uint32_t core = 0; core < process.cores; ++core) {
       const RankEvidence& best = process.last[core];
       if (best.source == RankSource::kUnspecified || best.guessed || best.contradicted) continue;
       const bool right = !process.gids.empty() && best.worker_gid == process.gids[core] &&
-                         (best.world_size == 0 || best.world_size == world_ || !size_counts);
+                         (best.world_size == 0 || best.world_size == world_);
       // Where the aggregator sees it: two claims of a rank, two sizes, or more cores than a size.
       const bool said = claims.at(best.worker_gid) > 1 || worlds.size() > 1 ||
                         (best.world_size > 0 && cores_here > best.world_size);

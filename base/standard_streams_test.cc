@@ -3,9 +3,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cstdio>
 
+#include <cstdio>
 #include <functional>
 
 namespace neurontrace {
@@ -13,6 +16,7 @@ namespace {
 
 // The exit code of a child in which `run` is called with this as standard output; -1: closed.
 int ExitCodeWith(int output, const std::function<int()>& run) {
+  std::fflush(stdout);  // what the test program has printed is not the child's to print
   const pid_t child = fork();
   if (child == 0) {
     close(STDOUT_FILENO);

@@ -161,7 +161,7 @@ TEST(EventChunkHostileTest, RefusesShapesOutsideTheirEnums) {
     ExpectRefused({.shape = std::move(shape)}, "shape 0 of 1 is malformed");
   };
   refused(std::string("\x01\x01\x80\0\0", 5));        // no such string
-  refused(std::string("\0\x0a\x80\0\0", 5));          // no such phase
+  refused(std::string("\0\x0c\x80\0\0", 5));          // no such phase
   refused(std::string("\0\x01\x01\0\0", 5));          // no timestamp
   refused(std::string("\0\x01\x80\x01\0", 5));        // quoted but absent
   refused(std::string("\0\x01\x80\0\x41", 5));        // 65 keys

@@ -125,9 +125,9 @@ TEST_F(StoreRecoveryTest, NoRepairTouchesFilesThatAreNotTheStores) {
     EXPECT_EQ(ReadFile(path() + "/notes.sst"), "a table of somebody's");
     EXPECT_FALSE(std::filesystem::exists(audit + ".damaged"));
   };
-  Fill(1, 1, 60);
   EXPECT_THAT(OpenStore()->notes(), IsEmpty());
   expect_untouched("a sound start");
+  Fill(1, 1, 60);
   FlipInLogOf(1, 0, 20);
   EXPECT_THAT(OpenStore()->notes(), Contains(HasSubstr("damaged in the middle")));
   expect_untouched("a repaired log");

@@ -93,7 +93,12 @@ absl::StatusOr<uint64_t> ParseByteSize(std::string_view text) {
 std::string CheckWholeNumber(const std::string& text) {
   const bool is_number = !text.empty() && std::all_of(text.begin(), text.end(), IsDigit) &&
                          (text.size() == 1 || text.front() != '0');
-  if (is_number) return "";
+  uint64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (is_number && parsed.ec == std::errc()) return "";
+  if (is_number) {
+    return fmt::format("{} is too large a number", CleanText(text, kShownAmountBytesMax));
+  }
   return fmt::format("'{}' is not a whole number: write it in decimal digits, as 64",
                      CleanText(text, kShownAmountBytesMax));
 }

@@ -53,7 +53,8 @@ TEST(QuantityTest, WholeNumbersAreDecimal) {
   for (const char* const good : {"0", "1", "65536", "18446744073709551615"}) {
     EXPECT_EQ(CheckWholeNumber(good), "") << good;
   }
-  for (const char* const bad : {"", "-5", "+5", "010", "0x10", "1e3", "1.0", " 1", "1 ", "1x"}) {
+  for (const char* const bad :
+       {"", "-5", "+5", "010", "0x10", "1e3", "1.0", " 1", "1 ", "1x", "99999999999999999999"}) {
     EXPECT_NE(CheckWholeNumber(bad), "") << bad;
   }
 }

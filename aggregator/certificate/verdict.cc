@@ -257,6 +257,29 @@ void AddRemarks(const Certificate& certificate, Lines& findings, Lines& notes) {
   }
 }
 
+// Whether a remark tells of events that are not there, though no loss may count them.
+bool LackEvents(const Certificate& certificate) {
+  const auto lacks = [](const Remark& remark) {
+    switch (remark.kind) {
+      case RemarkKind::kDamagedElement:
+      case RemarkKind::kNoTime:
+      case RemarkKind::kFileChanged:
+      case RemarkKind::kFilePassedOver:
+      case RemarkKind::kTooManyFiles:
+      case RemarkKind::kChunkUnreadable:
+      case RemarkKind::kStoreFault:
+        return true;
+      default:
+        return FindRemarkKind(remark.kind) == nullptr;
+    }
+  };
+  const auto any_lacks = [&](const auto& part) {
+    return std::any_of(part.remarks.begin(), part.remarks.end(), lacks);
+  };
+  return std::any_of(certificate.workers.begin(), certificate.workers.end(), any_lacks) ||
+         std::any_of(certificate.hosts.begin(), certificate.hosts.end(), any_lacks);
+}
+
 // Whether others of a job were to be recorded nobody here can know, so this is no finding.
 void JudgeRanks(const Certificate& certificate, Lines& notes) {
   for (const JobRanks& job : certificate.jobs) {
@@ -344,11 +367,11 @@ void PassVerdict(const CaptureRecord& record, Certificate& certificate) {
       if (std::string finding = FindingOf(host); !finding.empty()) findings.Add(std::move(finding));
       if (std::string note = NoteOf(host); !note.empty()) notes.Add(std::move(note));
     }
-    every_event_stored = certificate.findings.empty();
+    every_event_stored = certificate.findings.empty() && !LackEvents(certificate);
+    AddRemarks(certificate, findings, notes);
     for (const JobRanks& job : certificate.jobs) {
       for (std::string& conflict : DescribeConflicts(job)) findings.Add(std::move(conflict));
     }
-    AddRemarks(certificate, findings, notes);
   }
   const std::string but_for = ButForWords(certificate);
   if (certificate.provisional) {

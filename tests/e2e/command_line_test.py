@@ -109,7 +109,7 @@ class Input(FleetCase):
             self.check_usage(self.run_program("neurontrace", "--aggregator", address, "status"), address)
             self.check_usage(self.run_program("neurontrace", "status", env={"NEURONTRACE_AGGREGATOR": address}), address)
             self.check_usage(self.run_program("neurontrace-agent", "--aggregator", address), address)
-            self.check_usage(self.run_program("neurontrace-agent", "--aggregator", "a:1", "--health-address", address),
+            self.check_usage(self.run_program("neurontrace-agent", "--aggregator", "127.0.0.1:1", "--health-address", address),
                              address)
             self.check_usage(self.run_program("neurontrace-aggregator", "--listen", address), address)
             self.check_usage(self.run_program("neurontrace-aggregator", "--health-address", address), address)
@@ -122,22 +122,22 @@ class Input(FleetCase):
     def test_numbers_and_sizes(self):
         for number in ("-5", "010", "0x10", "1e3", "5x", "99999999999999999999"):
             for command in (["neurontrace", "capture", "--ring-events"], ["neurontrace", "--connect-timeout-ms"],
-                            ["neurontrace-agent", "--aggregator", "a:1", "--drain-seconds"],
-                            ["neurontrace-agent", "--aggregator", "a:1", "--worker-count"],
+                            ["neurontrace-agent", "--aggregator", "127.0.0.1:1", "--drain-seconds"],
+                            ["neurontrace-agent", "--aggregator", "127.0.0.1:1", "--worker-count"],
                             ["neurontrace-aggregator", "--calls-per-second"],
                             ["neurontrace-aggregator", "--clock-evidence-hours"]):
                 # With =, as a word that begins with a minus may be another option.
                 self.check_usage(self.run_program(*command[:-1], f"{command[-1]}={number}"), number)
         for size in ("-5GB", "1XB", "1e9", "0x10", "5GBx", "20000PB"):
             for command in (["neurontrace", "capture", "--max-size"], ["neurontrace", "export", "01JD", "--max-size"],
-                            ["neurontrace-agent", "--aggregator", "a:1", "--spool-bytes"],
+                            ["neurontrace-agent", "--aggregator", "127.0.0.1:1", "--spool-bytes"],
                             ["neurontrace-aggregator", "--quota-store-bytes"],
                             ["neurontrace-aggregator", "--artifact-bytes"]):
                 self.check_usage(self.run_program(*command[:-1], f"{command[-1]}={size}"), size)
 
     def test_a_gb_is_of_1000_and_a_gib_of_1024(self):
         for text, size in (("2GB", 2 * 10**9), ("2GiB", 2 * 2**30), ("500MB", 500 * 10**6), ("4G", 4 * 10**9)):
-            done = self.run_program("neurontrace-agent", "--aggregator", "a:1", "--spool-bytes", text, "--validate-config")
+            done = self.run_program("neurontrace-agent", "--aggregator", "127.0.0.1:1", "--spool-bytes", text, "--validate-config")
             self.assertIn(f"spool-bytes = {size}\n", done.stdout.decode(), done)
             done = self.run_program("neurontrace-aggregator", "--artifact-bytes", text, "--validate-config")
             self.assertIn(f"artifact-bytes = {size}\n", done.stdout.decode(), done)
@@ -149,7 +149,7 @@ class Input(FleetCase):
                         ["clocks", "--instance"], ["workers", "--instance"]):
             self.check_usage(self.run_program("neurontrace", *command, text), "caf?", "not UTF-8")
         self.check_usage(self.run_program("neurontrace", "capture", "--tag", b"k=" + text), "not UTF-8")
-        self.check_usage(self.run_program("neurontrace-agent", "--aggregator", "a:1", "--spool", text), "not UTF-8")
+        self.check_usage(self.run_program("neurontrace-agent", "--aggregator", "127.0.0.1:1", "--spool", text), "not UTF-8")
         self.check_usage(self.run_program("neurontrace-aggregator", "--store", text), "not UTF-8")
 
     def test_files_of_daemons_options_are_toml(self):
@@ -157,9 +157,9 @@ class Input(FleetCase):
         for text, line in (('\nspool = "a # b" c\n', 2), ("aggregator = a:1\n", 1), ("drain-seconds = -5\n", 1),
                            ('\n\nspool-bytes = "5XB"\n', 3), ("[agent]\n", 1), ("nothing = 1\n", 1)):
             file.write_text(text)
-            done = self.run_program("neurontrace-agent", "--aggregator", "a:1", "--config", file, "--validate-config")
+            done = self.run_program("neurontrace-agent", "--aggregator", "127.0.0.1:1", "--config", file, "--validate-config")
             self.check_usage(done, f"{file}:{line}: ")
-        file.write_text('aggregator = "a:1"  # where\nspool = "/tmp/a # b"\nspool-bytes = "1GB"\n')
+        file.write_text('aggregator = "127.0.0.1:1"  # where\nspool = "/tmp/a # b"\nspool-bytes = "1GB"\n')
         done = self.run_program("neurontrace-agent", "--config", file, "--validate-config")
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("spool = /tmp/a # b\n", done.stdout.decode())
@@ -205,7 +205,7 @@ class Output(FleetCase):
         self.assertEqual(len(running), 1)
         self.assertIn(running[0]["capture_id"], started, "the id is all that leads back to it")
         self.fleet.cli("capture", "stop", running[0]["capture_id"], codes=(0, 3))
-        for program, needed in (("neurontrace-agent", ["--aggregator", "a:1"]), ("neurontrace-aggregator", [])):
+        for program, needed in (("neurontrace-agent", ["--aggregator", "127.0.0.1:1"]), ("neurontrace-aggregator", [])):
             for option in ("--help", "--version", "--validate-config"):
                 self.check_full(program, *needed, option)
         done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *self.fleet.cli_command("status")], check=False,
@@ -229,9 +229,10 @@ class Output(FleetCase):
             self.assertTrue((place / name).is_symlink())
             self.assertEqual((place / target).read_bytes(), events)
         os.mkfifo(place / "pipe")
-        with subprocess.Popen(["cat", place / "pipe"], stdout=subprocess.PIPE) as reader:
+        with open(place / "read", "wb") as read, subprocess.Popen(["cat", place / "pipe"], stdout=read) as reader:
             self.fleet.cli(*export, place / "pipe")
-            self.assertEqual(reader.communicate(timeout=30)[0], events)
+            self.assertEqual(reader.wait(timeout=30), 0)
+        self.assertEqual((place / "read").read_bytes(), events)
         self.assertTrue((place / "pipe").is_fifo())
         script = 'exec "$@" -o >(cat > "$0"; touch "$0.whole")'
         subprocess.run(["bash", "-c", script, place / "substituted", *self.fleet.cli_command(*export[:-1])], check=True,

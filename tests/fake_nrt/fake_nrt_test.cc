@@ -371,12 +371,15 @@ TEST(DecimalTest, WritesEveryLengthOfNumber) {
   EXPECT_EQ(std::string(text, WriteDecimal(text, UINT64_MAX)), std::to_string(UINT64_MAX));
 }
 
-TEST(FakeNrtTopology, RefusesCoresThatAreNotContiguous) {
+TEST(FakeNrtTopology, TakesCoresThatIncreaseAndNoOthers) {
   setenv("NEURON_RT_VISIBLE_CORES", "4,5,6-7", 1);
   uint32_t count = 0;
   EXPECT_EQ(nrt_get_visible_vnc_count(&count), NRT_SUCCESS);
   EXPECT_EQ(count, 4u);
-  for (const char* wrong : {"4,6", "5,4", "3-1", "x", "", "63-64"}) {
+  setenv("NEURON_RT_VISIBLE_CORES", "0,2,4-5", 1);
+  EXPECT_EQ(nrt_get_visible_vnc_count(&count), NRT_SUCCESS);
+  EXPECT_EQ(count, 4u);
+  for (const char* wrong : {"5,4", "3-1", "x", "", "63-64"}) {
     setenv("NEURON_RT_VISIBLE_CORES", wrong, 1);
     const bool empty = *wrong == '\0';  // the same as unset
     EXPECT_EQ(nrt_get_visible_vnc_count(&count), empty ? NRT_SUCCESS : NRT_INVALID) << wrong;

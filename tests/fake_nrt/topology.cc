@@ -22,8 +22,8 @@ std::string_view Variable(const char* name) {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-// Reads "0", "4-7" or "0,1,2-5" into first and count.
-bool ReadCoreList(std::string_view list, uint32_t& first, uint32_t& count) {
+// Reads "0", "4-7" or "0,2,4-5" into the lowest core, the highest one and the count.
+bool ReadCoreList(std::string_view list, uint32_t& first, uint32_t& last, uint32_t& count) {
   count = 0;
   while (true) {
     const size_t comma = list.find(',');
@@ -32,8 +32,9 @@ bool ReadCoreList(std::string_view list, uint32_t& first, uint32_t& count) {
     const auto low = Number(item.substr(0, dash));
     const auto high = dash == std::string_view::npos ? low : Number(item.substr(dash + 1));
     if (!low || !high || *high < *low || *high >= kPhysicalCores) return false;
+    if (count > 0 && *low <= last) return false;
     if (count == 0) first = *low;
-    if (*low != first + count) return false;
+    last = *high;
     count += *high - *low + 1;
     if (comma == std::string_view::npos) return true;
     list.remove_prefix(comma + 1);
@@ -56,7 +57,9 @@ std::optional<Topology> Topology::FromEnvironment() {
   const std::string_view visible = Variable("NEURON_RT_VISIBLE_CORES");
   const std::string_view count = Variable("NEURON_RT_NUM_CORES");
   if (!visible.empty()) {
-    if (!ReadCoreList(visible, topology.first, topology.visible)) return std::nullopt;
+    uint32_t last = 0;
+    if (!ReadCoreList(visible, topology.first, last, topology.visible)) return std::nullopt;
+    if (last >= topology.total) return std::nullopt;
   } else if (!count.empty()) {
     const auto value = Number(count);
     if (!value) return std::nullopt;

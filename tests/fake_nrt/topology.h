@@ -19,7 +19,8 @@ struct Topology {
 
   // Reads NEURON_RT_VIRTUAL_CORE_SIZE (or NEURON_LOGICAL_NC_CONFIG), NEURON_RT_VISIBLE_CORES and
   // NEURON_RT_NUM_CORES. Nothing when they are out of range or contradict what the runtime allows
-  // (the visible cores have to be contiguous and increasing).
+  // (the visible cores have to increase). In a list with holes the simulated physical cores are
+  // numbered from the lowest on, as if there were none.
   static std::optional<Topology> FromEnvironment();
 };
 

@@ -72,7 +72,13 @@ grpc::Status OperatorService::Audited(
   deps_.audit(entry);
   const absl::Status told = ToldTo(entry.outcome);
   if (told.ok() || !caller.ok() || !caller->is_limited()) return ToGrpcStatus(told);
-  const std::string words = HideCaptures(std::string(told.message()), CapturesSeenBy(*caller));
+  // The id that the caller named stays: replacing it would tell it from one that nobody has.
+  const auto named = CaptureId::Parse(call.capture);
+  const MaySeeCapture seen = CapturesSeenBy(*caller);
+  const auto may_read = [&](const CaptureId& id) {
+    return (named.ok() && *named == id) || seen(id);
+  };
+  const std::string words = HideCaptures(std::string(told.message()), may_read);
   return ToGrpcStatus(absl::Status(told.code(), words));
 }
 

@@ -169,10 +169,12 @@ TEST_F(ChromeTest, ArrowsJoinWhatBelongsTogether) {
   script_.Add({"ac2g", Phase::kFlowStart, kBase, 0, 5, {pid, Top("flow_id", uint64_t{3})}});
   script_.Add({"ac2g", Phase::kFlowEnd, kBase + 6, 0, 5, {pid, Top("flow_id", uint64_t{3})}});
   Close(file);
-  ExportChrome();
-  const auto starts = Events("s");
+  const std::string text = ExportChrome();
+  auto starts = Events("s");
+  // Operations may call the runtime: that arrow has a start where no call is here to end it.
+  std::erase_if(starts, [](const auto* start) { return Text(*start, "cat") == "framework_call"; });
   const auto ends = Events("f");
-  ASSERT_EQ(starts.size(), 2u);
+  ASSERT_EQ(starts.size(), 2u) << text;
   ASSERT_EQ(ends.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
     const auto is_end = [&](const Struct* end) {

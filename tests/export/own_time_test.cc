@@ -67,8 +67,9 @@ TEST_F(OwnTimeTest, PerfettoShowsItAtTheCapturesBeginAndSaysWhatItIs) {
   EXPECT_THAT(report.errors, IsEmpty());
   size_t rows = 0;
   for (const Track& track : report.tracks) {
-    if (track.process.find("host.trace.json") == std::string::npos || track.slices.empty())
-      continue;
+    const bool is_file = track.process.find("host.trace.json") != std::string::npos;
+    // Steps are made of the same events, which have their own times already.
+    if (!is_file || track.slices.empty() || track.name.ends_with("(derived)")) continue;
     ++rows;
     EXPECT_THAT(track.process, HasSubstr("(own time, not aligned)"));
     ASSERT_THAT(track.slices, SizeIs(3));

@@ -215,12 +215,12 @@ void ChromeExporter::WriteArrows() {
       }
       WritePoint({'f', found.id, to_ns, behind}, found.to, found.category);
     } else if (found.kind == ArrowFinding::Kind::kArrow) {
-      // Readers need the end behind the start, if that is still in its span.
-      const bool is_in_time = from_ns < found.to.end_ns;
-      if (!is_in_time) ++arrows_backwards_;
-      const uint64_t to_ns = is_in_time ? from_ns : found.to_at_ns;
+      // The end stays where the file has it: at another time of its span another one may lie
+      // within.
+      ++arrows_backwards_;
       WritePoint({'s', found.waiting_id, from_ns, found.from.number}, found.from, found.category);
-      WritePoint({'f', found.waiting_id, to_ns, found.from.number}, found.to, found.category);
+      WritePoint({'f', found.waiting_id, found.to_at_ns, found.from.number}, found.to,
+                 found.category);
     }
   }
   arrows_.findings().clear();
@@ -444,7 +444,7 @@ absl::Status ChromeExporter::Finish(ExportSummary& summary) {
   for (std::string& warning : arrows_.Warnings()) summary.warnings.push_back(std::move(warning));
   if (arrows_backwards_ > 0) {
     summary.warnings.push_back(
-        fmt::format("{} arrows of framework traces end in spans that are over before they start; "
+        fmt::format("{} arrows of framework traces end before they start; "
                     "viewers that read in the order of time do not draw them",
                     arrows_backwards_));
   }

@@ -73,7 +73,7 @@ class DeliveryMetricsTest : public ::testing::Test {
 TEST_F(DeliveryMetricsTest, LossesStandByPlaceAndReasonFromTheStart) {
   DeliveryMetrics metrics(registry_, {{"instance_id", "i-1"}},
                           {sources_, queue_, uploader_, nullptr}, {});
-  EXPECT_EQ(Losses().size(), 14u);
+  EXPECT_EQ(Losses().size(), 15u);
   for (const auto& [name, events] : Losses()) EXPECT_EQ(events, 0) << name;
 
   sources_.losses_by_place.Add(LossPlace::kRuntimeRing, LossReason::kOverwritten, 5);

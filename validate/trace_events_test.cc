@@ -228,11 +228,6 @@ TEST_F(TraceEvents, ARingBufferThatHasWrapped) {
   EXPECT_EQ(report.findings.count(TraceCheck::kThreadEndWithoutBegin), 2u);
   EXPECT_EQ(report.summary.open_slices, 2u);
   EXPECT_GT(report.findings.errors(), 0u) << "exit code 1";
-  const std::string open = WordsOf(report, TraceCheck::kOpenSlices);
-  EXPECT_THAT(open, HasSubstr("'k1'"));
-  EXPECT_THAT(open, HasSubstr("200 ns"));
-  EXPECT_THAT(open, HasSubstr("'k3'"));
-  EXPECT_THAT(open, HasSubstr("500 ns"));
 }
 
 // google/perfetto#6849: ends without names close what was begun last.
@@ -245,9 +240,6 @@ TEST_F(TraceEvents, AnInnerEndIsMissing) {
   const TraceReport report = Validate();
   EXPECT_THAT(ChecksOf(report), ElementsAre("open_slices"));
   EXPECT_EQ(report.summary.open_slices, 2u);
-  const std::string open = WordsOf(report, TraceCheck::kOpenSlices);
-  EXPECT_THAT(open, HasSubstr("'dispatch'"));
-  EXPECT_THAT(open, Not(HasSubstr("'helper'")));
 }
 
 // Two spans that overlap on one track: nothing in the file tells where ends have no names.

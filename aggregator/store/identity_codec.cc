@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/identity_codec.h"
 
+#include <algorithm>
 #include <string>
 
 namespace neurontrace {
 namespace {
 
 // Each field is a byte at least.
-constexpr size_t kEvidenceBytesMin = 6;
+// What marks a claim stands in the number of its source, so that values from before are read alike.
+constexpr uint64_t kGuessedBit = 32;
+constexpr uint64_t kContradictedBit = 64;
+constexpr auto kMarkedSourceMax = static_cast<RankSource>(127);
+constexpr size_t kEvidenceBytesMin = 4;
 constexpr size_t kLossBytesMin = 7;
 constexpr size_t kKeyValueBytesMin = 2;
 constexpr size_t kRemarkBytesMin = 3;
@@ -55,24 +60,27 @@ StreamIdentity ReadStreamIdentity(StoredBytesReader& in) {
 void WriteEvidence(const std::vector<RankEvidence>& evidence, StoredBytesWriter& out) {
   out.Uint(evidence.size());
   for (const RankEvidence& claim : evidence) {
-    out.Uint(static_cast<uint64_t>(claim.source));
+    out.Uint(static_cast<uint64_t>(claim.source) | (claim.guessed ? kGuessedBit : 0) |
+             (claim.contradicted ? kContradictedBit : 0));
     out.Int(claim.worker_gid);
     out.Int(claim.world_size);
     out.String(claim.detail);
-    out.Bool(claim.guessed);
-    out.Bool(claim.contradicted);
   }
 }
 
 std::vector<RankEvidence> ReadEvidence(StoredBytesReader& in) {
   std::vector<RankEvidence> evidence(in.Count(kEvidenceBytesMin));
   for (RankEvidence& claim : evidence) {
-    claim.source = in.EnumUpTo(RankSource::kFrameworkFile);
+    const auto marked = static_cast<uint64_t>(in.EnumUpTo(kMarkedSourceMax));
+    claim.guessed = (marked & kGuessedBit) != 0;
+    claim.contradicted = (marked & kContradictedBit) != 0;
+    const uint64_t source = marked & (kGuessedBit - 1);
+    // One that this version does not know is the worst.
+    claim.source = static_cast<RankSource>(
+        std::min(source, static_cast<uint64_t>(RankSource::kFrameworkFile)));
     claim.worker_gid = in.Int();
     claim.world_size = in.Int();
     claim.detail = in.String();
-    claim.guessed = in.Bool();
-    claim.contradicted = in.Bool();
   }
   return evidence;
 }

@@ -136,8 +136,8 @@ TEST(RecordCodec, StreamReadsBack) {
       value, [](const std::string& text) { return DecodeStreamRecord(3, text).status(); });
 }
 
-// What versions 5 and 6 added, where it is empty.
-constexpr size_t kAddedByStreamVersion5Bytes = 3 + 1;
+// What versions 5, 6 and 7 added, where it is empty.
+constexpr size_t kAddedByStreamVersion5Bytes = 3 + 1 + 1;
 
 void WithoutVersion5(StreamRecord& record) {
   record.first_sequence = record.expired_chunks = record.expired_bytes = 0;

@@ -17,7 +17,7 @@ std::vector<ForeignStop> FindForeignStops(const DecodedChunk& chunk) {
     const Shape& shape = chunk.shapes()[chunk.shape_of()[i]];
     const std::pair key(shape.event_type, chunk.tracking_id()[i]);
     if (shape.phase == Phase::kStart) open.insert(key);
-    if (shape.phase != Phase::kStop) continue;
+    if (!EndsSpan(shape.phase)) continue;
     if (const auto it = open.find(key); it != open.end()) {
       open.erase(it);
     } else {

@@ -200,9 +200,9 @@ class Ranks(FleetCase):
             "events of both")
         capture = self.stop_capture(capture_id, code=None)
         self.assertEqual([int(s["worker_gid"]) for s in capture["streams"]], [7, 7])
-        warning = "\n".join(capture["warnings"])
+        findings = "\n".join(capture["certificate"]["findings"])
         for word in ("7", "i-0001", "i-0002"):
-            self.assertIn(word, warning)
+            self.assertIn(word, findings)
         self.check_whole(capture_id)
 
 

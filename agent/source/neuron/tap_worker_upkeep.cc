@@ -214,7 +214,8 @@ RankFacts TapWorker::rank_facts() const {
                   .visible_cores = facts_.visible_cores,
                   .arrived_ns = arrived_ns_,
                   .first_node_core = RememberedPlace()};
-  if (process_gone_) facts.ended_ns = connection_changed_ns_;
+  // A tap that is not connected has most likely ended: what takes its place is not beside it.
+  if (process_gone_ || session_ == nullptr) facts.ended_ns = connection_changed_ns_;
   // The newest capture has the last word.
   for (const auto& [id, capture] : captures_) {
     for (const auto& [core, gid] : capture->streams().event_gids()) facts.event_gids[core] = gid;

@@ -32,8 +32,9 @@ class ClockStep(FaultCase):
         setting.write_text(f"{seconds:+d}", encoding="ascii")
         for _ in range(2):
             self.wait_for_flow(capture_id, self.fleet.agents)
-        capture = self.stop_capture(capture_id)
-        self.assertEqual(capture["state"], "CAPTURE_STATE_COMPLETE", capture["warnings"])
+        # Around the step the clock may not be known, which is said, and ends with exit code 3.
+        capture = self.stop_capture(capture_id, code=None)
+        self.assertEqual({worker["state"] for worker in capture["workers"]}, {"CAPTURE_WORKER_STATE_COMPLETE"})
         spans = [int(s["last_timestamp_ns"]) - int(s["first_timestamp_ns"]) for s in capture["streams"]]
         self.assertGreater(max(spans), (abs(seconds) - 60) * 1_000_000_000, "the step is in the capture")
         self.check_account(capture_id)
@@ -84,7 +85,7 @@ class AggregatorClockStep(FaultCase):
         self.assertEqual(shown.returncode, 0, shown.stdout)
         for odd in ("18446744", "within nothing", "not known"):
             self.assertNotIn(odd, shown.stdout)
-        lasted = int(capture["ended_realtime_ns"]) - int(capture["started_realtime_ns"])
+        lasted = int(capture["stopped_realtime_ns"]) - int(capture["started_realtime_ns"])
         self.assertTrue(0 < lasted < 600_000_000_000, lasted)
         return capture_id
 

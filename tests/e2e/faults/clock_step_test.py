@@ -92,7 +92,7 @@ class AggregatorClockStep(FaultCase):
     def check_kept(self, capture_id):
         """Retention looks once a second."""
         self.pass_time(5)
-        self.assertIn(capture_id, self.fleet.cli("captures", "--all").stdout)
+        self.assertIn(capture_id, self.fleet.cli("captures", "list", "--all").stdout)
 
     @suite.needs_of_setup(not LIBFAKETIME.exists(), "needs libfaketime: ./scripts/setup")
     def test_back(self):

@@ -194,7 +194,7 @@ TEST_F(CaptureCommandTest, StartSaysWhyNothingBegins) {
   EXPECT_THAT(err_, HasSubstr("records nothing"));
   EXPECT_THAT(err_, HasSubstr("1 of 2 workers armed"));
   EXPECT_THAT(err_, HasSubstr("not initialised"));
-  // One that goes on and has nobody yet.
+  // One that is still running and has nobody yet.
   service_.capture.set_state(v1::CAPTURE_STATE_RECORDING);
   service_.capture.clear_workers();
   service_.capture.clear_warnings();

@@ -10,7 +10,7 @@
 
 namespace neurontrace::cli {
 
-// Lines for people, of which those that say the same of different workers are folded into the first
+// Lines for people: those that say the same of different workers are folded into the first
 // of them and a count. Two lines say the same if they differ only in numbers and in the given
 // names (instances, jobs). A plain value.
 class FoldedLines {

@@ -28,7 +28,7 @@ std::string FormatJsonLine(const google::protobuf::Message& message);
 std::string FormatDuration(uint64_t ns);
 // "1,234,567".
 std::string FormatCount(uint64_t count);
-// "12", "unknown", "12 or more": losses, of which `is_unknown` says that there are more.
+// "12", "unknown", "12 or more": losses; `is_unknown` says that there are more.
 std::string FormatLost(uint64_t count, bool is_unknown);
 // "1.2 GiB".
 std::string FormatBytes(uint64_t bytes);

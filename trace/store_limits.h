@@ -23,7 +23,7 @@ inline constexpr uint64_t kChunkWalkProbesMax = 65'536;
 inline constexpr uint64_t kChunkWalkMissesMax = 8 * kChunkWalkProbesMax;
 
 // Damage that was found while the database took no writes: bytes of the file that remembers it, and
-// streams of which the aggregator holds it until then.
+// streams that the aggregator holds it for until then.
 inline constexpr uint64_t kFoundDamageBytesMax = uint64_t{1} << 20;
 inline constexpr size_t kFoundDamageStreamsMax = 4'096;
 

@@ -176,7 +176,7 @@ void ClaimReader::ReadTorchrun() {
     claim.said += fmt::format(" counts cores, as LOCAL_WORLD_SIZE={}", local_world);
     claim.counts_cores = true;
   } else if (local_world == 0 && *rank < world && world % cores_ == 0) {
-    // WORLD_SIZE may be a number of cores, of which each process has several.
+    // WORLD_SIZE may count cores, and each process has several.
     claim.size = world > 1 ? 0 : world;
     claim.is_size_ambiguous = world > 1;
   }

@@ -18,7 +18,7 @@ struct DurationRow {
   DurationSketch spans;     // those whose start and stop are both known
   uint64_t open = 0;        // spans without a stop: not in `spans`
   uint64_t start_lost = 0;  // spans without a start: likewise
-  uint64_t odd = 0;         // spans whose length cannot be (kOddLength): likewise
+  uint64_t odd = 0;         // spans whose length cannot be (kOddLength), counted apart
   uint64_t instants = 0;
 
   uint64_t count() const { return spans.count() + open + start_lost + odd + instants; }

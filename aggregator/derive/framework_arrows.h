@@ -127,7 +127,7 @@ class FrameworkArrows {
   absl::flat_hash_map<uint64_t, Row> rows_;
   absl::flat_hash_map<Key, Open> open_;
   std::deque<std::pair<Key, uint64_t>> starts_;   // in the order of time, with their ids
-  std::deque<std::pair<Key, uint64_t>> waiting_;  // likewise; some have found their start
+  std::deque<std::pair<Key, uint64_t>> waiting_;  // in order of time; some have found their start
   absl::flat_hash_map<uint64_t, std::unique_ptr<const std::string>> categories_;  // by hash
   std::vector<Point> pending_;                                                    // of one time
   std::vector<ArrowFinding> findings_;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 // Of a search that passes over much: what is kept before the place that it has come to.
 constexpr size_t kBytesBeforeSearch = 256;
-// Brackets, from the last one on, of which one may be the end of the array of elements.
+// Brackets, from the last one on, one of which may be the end of the array of elements.
 constexpr size_t kArrayEndsTried = 64;
 
 bool IsBlank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
@@ -323,7 +323,7 @@ std::optional<size_t> ElementCutter::FindArrayEnd() const {
   return found;
 }
 
-// Goes on at `at`.
+// Continues at `at`.
 ElementCutter::Piece ElementCutter::EndSearch(size_t at) {
   Piece piece{Kind::kDamaged, {}, {}};
   if (search_ == Search::kStray) piece.kind = Kind::kStray;

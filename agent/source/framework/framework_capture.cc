@@ -256,7 +256,7 @@ void FrameworkCapture::GiveUp(File& file, Fate fate, std::string problem) {
   file.current.reset();
 }
 
-// What changed while it was looked through, of which nothing was stored.
+// What changed while it was scanned, before anything of it was stored.
 void FrameworkCapture::OpenAgain(File& file) {
   if (stopping_ && WasWaitedFor(file) && file.openings > 1) {
     AddRemark(RemarkKind::kFileChanged, 1, file.name + ": it keeps changing, and is not read",
@@ -308,7 +308,7 @@ FrameworkCapture::File* FrameworkCapture::XSpaceOf(const File& file) {
   for (auto& [name, other] : files_) {
     if (!IsXSpaceName(other.path)) continue;
     if (is_of_folder ? FolderOf(other.path) != FolderOf(file.path) : other.path != path) continue;
-    if (found != nullptr) return nullptr;  // nothing tells of which of them
+    if (found != nullptr) return nullptr;  // nothing tells which of them
     found = &other;
   }
   return found;

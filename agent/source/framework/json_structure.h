@@ -27,7 +27,7 @@ class JsonStructure {
   // Begins behind a member of an object, which is the value.
   void BeginBehindMember();
 
-  // Goes on at data[at], and moves `at` forward.
+  // Continues at data[at], and moves `at` forward.
   Outcome Scan(const char* data, size_t& at, size_t end);
 
   bool has_key() const { return has_key_; }

@@ -91,7 +91,7 @@ struct Noted {
   std::optional<DecimalTime> duration;
   std::string_view duration_token;
   size_t duration_at = kNone;  // index of "dur_ns" among the attributes
-  size_t id_at = kNone;        // likewise of "id"
+  size_t id_at = kNone;        // the index of "id"
 };
 
 void AppendIdText(const ShapeKey& key, const AttributeValue& value, std::string& out) {

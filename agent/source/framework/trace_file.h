@@ -21,7 +21,7 @@ namespace neurontrace {
 struct FileState {
   uint64_t bytes = 0;
   uint64_t modified_ns = 0;  // CLOCK_REALTIME of the machine that wrote it
-  uint64_t changed_ns = 0;   // likewise: of its content, name, links, owner or mode
+  uint64_t changed_ns = 0;   // the last change of its content, name, links, owner or mode
   uint64_t device = 0;
   uint64_t inode = 0;
   friend bool operator==(const FileState&, const FileState&) = default;

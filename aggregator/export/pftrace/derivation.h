@@ -25,7 +25,7 @@ struct DerivedBatch {
     uint64_t id = 0;
   };
   std::vector<Flow> flows;         // by record
-  std::vector<Flow> correlations;  // likewise: collectives that it is a part of, by number
+  std::vector<Flow> correlations;  // collectives that it is a part of, by number
   std::vector<Step> steps;
   std::vector<Collective> collectives;
   std::vector<HbmSample> memory;

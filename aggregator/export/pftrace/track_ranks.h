@@ -35,7 +35,7 @@ inline constexpr int32_t kRowsOfCoreRanked = 256;
 constexpr int32_t OfRuntimeRow(uint64_t number) {
   return kRuntimeRow + static_cast<int32_t>(std::min<uint64_t>(number, kRowsRanked - 1)) * kLanes;
 }
-// Likewise of the hardware's, by physical core (UINT64_MAX: not known).
+// The rows of the hardware, by physical core (UINT64_MAX: not known).
 constexpr int32_t OfHardwareRow(uint64_t core, uint64_t number) {
   const auto place = std::min<uint64_t>(core, kCoresRanked - 1) * kRowsOfCoreRanked +
                      std::min<uint64_t>(number, kRowsOfCoreRanked - 1);

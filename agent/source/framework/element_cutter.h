@@ -34,7 +34,7 @@ class ElementCutter {
     kElement,    // `text`
     kOversized,  // an element or a member longer than allowed, passed over; `key` is empty if the
                  // former
-    kDamaged,    // also not whole, where the structure is broken: damage_position()
+    kDamaged,    // the same, where the structure is broken: damage_position()
     kStray,      // bytes between elements that belong to none, passed over
     kEnd,        // the top-level value is complete, or a top-level array ends after an element
     kTruncated,  // the file ends in the middle

@@ -74,11 +74,12 @@ function(nt_test_name name)
   set_property(GLOBAL APPEND PROPERTY NEURONTRACE_TEST_NAMES ${name})
 endfunction()
 
-# nt_test(NAME [HOT] SRCS a_test.cc … DEPS target …): a GoogleTest binary, one CTest entry, label "unit". Not optimised,
-# but for one that is HOT, as it does hard work itself.
+# nt_test(NAME [HOT] [THREADS] SRCS a_test.cc … DEPS target …): a GoogleTest binary, one CTest entry, label "unit", built
+# by the target unit_tests. It is not optimised unless it is HOT, which does hard work itself.
+# THREADS: it starts threads. ThreadSanitizer's build has no other tests.
 function(nt_test name)
-  cmake_parse_arguments(ARG "HOT" "" "SRCS;DEPS" ${ARGN})
-  add_executable(${name} ${ARG_SRCS})
+  cmake_parse_arguments(ARG "HOT;THREADS" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   if(ARG_HOT)
     nt_optimize_hot(${name})
@@ -87,6 +88,9 @@ function(nt_test name)
     nt_reuse_precompiled(${name} nt_precompiled_test)
   endif()
   if(NEURONTRACE_SANITIZE MATCHES "thread")
+    if(NOT ARG_THREADS)
+      return()
+    endif()
     target_link_libraries(${name} PRIVATE nt_visible_hand_over)
   endif()
   nt_test_name(${name})
@@ -113,14 +117,18 @@ function(nt_fuzzer name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzzers)
 endfunction()
 
-# nt_benchmark(NAME SRCS x_bench.cc DEPS target …): Google Benchmark binary under bench/, never run by CTest.
+# nt_benchmark(NAME [OWN_MAIN] SRCS x_bench.cc DEPS target …): a program under bench/, built by the target all_benchmarks
+# and never run by CTest. It uses Google Benchmark unless it has a main function of its own.
 function(nt_benchmark name)
   if(NEURONTRACE_FUZZERS OR NEURONTRACE_SANITIZE)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
-  add_executable(${name} ${ARG_SRCS})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} benchmark::benchmark_main)
+  cmake_parse_arguments(ARG "OWN_MAIN" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SRCS})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  if(NOT ARG_OWN_MAIN)
+    target_link_libraries(${name} PRIVATE benchmark::benchmark_main)
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
   set_property(GLOBAL APPEND PROPERTY NEURONTRACE_BENCHMARK_TARGETS ${name})
 endfunction()

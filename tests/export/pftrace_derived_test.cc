@@ -234,6 +234,29 @@ TEST_F(PftraceDerived, HardwareEventsAloneHaveNoRowsOfTheRuntime) {
   EXPECT_THAT(Export("chrome-json", request), Not(HasSubstr("tid7-neuron_rt")));
 }
 
+TEST_F(PftraceDerived, AnArgumentHasOneTypeInAllEvents) {
+  const uint32_t stream = AddCore("i-a", 11, 0, 4);
+  AddExecution(1, kBase);
+  script_.Span("dmem_buf_copyin", kBase, kBase + 5, 1, 7,
+               {{"mem_type", uint64_t{1}}, {"size", uint64_t{64}}});
+  script_.Span("dmem_buf_copyout", kBase, kBase + 5, 2, 8,
+               {{"mem_type", std::string("host")}, {"size", std::string("128")}});
+  script_.Span("nrt_tensor_write", kBase, kBase + 5, 3, 9,
+               {{"tensor_id", std::string("18446744073709551616")}});
+  script_.Span("nrt_tensor_read", kBase, kBase + 5, 4, 10, {{"tensor_id", uint64_t{7}}});
+  Close(stream);
+  const Report report = ExportAndCheck();
+  for (const auto& [name, types] : report.argument_types) EXPECT_THAT(types, SizeIs(1)) << name;
+  std::map<std::string, std::map<std::string, std::string>> arguments;
+  for (const Track& track : report.tracks) {
+    for (const Slice& slice : track.slices) arguments[slice.name] = slice.arguments;
+  }
+  EXPECT_EQ(arguments["dmem_buf_copyin"]["mem_type"], "1");
+  EXPECT_EQ(arguments["dmem_buf_copyout"]["mem_type_text"], "host");
+  EXPECT_EQ(arguments["dmem_buf_copyout"]["size"], "128");
+  EXPECT_EQ(arguments["nrt_tensor_write"]["tensor_id_text"], "18446744073709551616");
+}
+
 TEST_F(PftraceDerived, AFrameworksStepsHaveNoProcessOfTheirOwn) {
   const uint32_t file = AddFile("i-a", "node-1.pt.trace.json");
   script_.Add({"user_annotation",

@@ -119,6 +119,12 @@ TEST_F(PftraceParts, ByWorkerEachHasItsRowsInOnePart) {
   EXPECT_THAT(files.at("system_profile.parts.json"), HasSubstr("\"workers\": [\"gid1\"]"));
 }
 
+TEST_F(PftraceParts, AWorkerWithoutEventsHasNoPart) {
+  const uint32_t idle = AddCore("i-a", 14, 0, 4);
+  Close(idle);
+  EXPECT_EQ(Read(ExportFiles({.max_file_bytes = 2 << 20, .split_by_worker = true})).parts, 4u);
+}
+
 TEST_F(PftraceParts, PartsAreCompressedToo) {
   const Found found = Read(ExportFiles({.compression = ExportCompression::kGzip,
                                         .max_file_bytes = 1 << 20,

@@ -27,6 +27,9 @@ constexpr std::array<std::string_view, 23> kOwnArguments = {
 constexpr std::array<std::string_view, 8> kFrameworkStructure = {"name",    "pid", "tid", "dur_ns",
                                                                  "flow_id", "bp",  "ts",  "dur"};
 
+// Attributes that the runtime writes as numbers in some events and as texts in others.
+constexpr std::array<std::string_view, 3> kNumbersAlsoAsText = {"mem_type", "size", "tensor_id"};
+
 // Shapes of stops that are remembered with one shape of a start; honest ones have one or two.
 constexpr size_t kStopsMax = 64;
 
@@ -76,6 +79,16 @@ std::vector<std::string> StopArgumentNames(const Shape& start, const Shape& stop
   }
   taken.erase(taken.begin(), taken.begin() + static_cast<ptrdiff_t>(of_start));
   return taken;
+}
+
+ArgumentPlan PlanArgument(uint32_t index, const ShapeKey& key, const std::string& name,
+                          Interner& interner) {
+  const bool may_be_number =
+      key.type == ValueType::kString && Contains(kNumbersAlsoAsText, key.name);
+  return {.key = index,
+          .type = key.type,
+          .name_iid = interner.AnnotationName(name),
+          .text_name_iid = may_be_number ? interner.AnnotationName(name + "_text") : 0};
 }
 
 ShapePlan MakeStructure(const Shape& shape) {
@@ -136,7 +149,7 @@ ShapePlan& EventPlans::Interned(const SharedShape& shape, Interner& interner) {
     const ShapeKey& key = about.keys[i];
     if (is_framework && IsStructure(key)) continue;
     if (i == plan.model_name_key) continue;  // written by whoever resolves it
-    plan.arguments.push_back({i, key.type, interner.AnnotationName(names[i])});
+    plan.arguments.push_back(PlanArgument(i, key, names[i], interner));
   }
   plan.generation = interner.generation();
   return plan;
@@ -155,7 +168,7 @@ const std::vector<ArgumentPlan>& EventPlans::StopArguments(ShapePlan& plan,
   const Shape& about = stop.shape;
   const std::vector<std::string> names = StopArgumentNames(start.shape, about);
   for (uint32_t i = 0; i < about.keys.size(); ++i) {
-    made.arguments.push_back({i, about.keys[i].type, interner.AnnotationName(names[i])});
+    made.arguments.push_back(PlanArgument(i, about.keys[i], names[i], interner));
   }
   return made.arguments;
 }

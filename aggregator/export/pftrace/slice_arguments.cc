@@ -21,12 +21,16 @@ struct IdNames {
   std::string_view number;
   std::string_view text;
 };
+std::optional<uint64_t> ParseNumber(std::string_view text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
 void WriteId(const IdNames& names, const std::string& id, Interner& interner,
              TrackEventFields& out) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
-  if (error == std::errc() && end == id.data() + id.size()) {
-    out.Uint(interner.AnnotationName(names.number), number);
+  if (const std::optional<uint64_t> number = ParseNumber(id)) {
+    out.Uint(interner.AnnotationName(names.number), *number);
   } else {
     out.InternedString(interner.AnnotationName(names.text), interner.StringValue(id));
   }
@@ -198,6 +202,15 @@ void SliceArguments::WriteValues(const std::vector<ArgumentPlan>& arguments, con
         out.Double(argument.name_iid, value);
         break;
       case ValueType::kString:
+        if (argument.text_name_iid != 0) {
+          if (const std::optional<uint64_t> number = ParseNumber(record.text(value))) {
+            out.Uint(argument.name_iid, *number);
+          } else {
+            WriteText(argument.text_name_iid, value, record, plans, out);
+          }
+          break;
+        }
+        [[fallthrough]];
       case ValueType::kJson:
         WriteText(argument.name_iid, value, record, plans, out);
         break;

@@ -236,14 +236,25 @@ class Checker {
       const std::string name =
           Resolve(sequence.annotation_names, annotation.name_iid(), "argument name");
       std::string value;
-      if (annotation.has_bool_value()) value = annotation.bool_value() ? "true" : "false";
-      if (annotation.has_uint_value()) value = fmt::format("{}", annotation.uint_value());
-      if (annotation.has_int_value()) value = fmt::format("{}", annotation.int_value());
-      if (annotation.has_double_value()) value = fmt::format("{}", annotation.double_value());
-      if (annotation.has_string_value()) value = annotation.string_value();
-      if (annotation.has_string_value_iid()) {
+      std::string type = "text";
+      if (annotation.has_bool_value()) {
+        type = "bool";
+        value = annotation.bool_value() ? "true" : "false";
+      } else if (annotation.has_uint_value()) {
+        type = "int";  // Perfetto's args table has signed and unsigned in one column
+        value = fmt::format("{}", annotation.uint_value());
+      } else if (annotation.has_int_value()) {
+        type = "int";
+        value = fmt::format("{}", annotation.int_value());
+      } else if (annotation.has_double_value()) {
+        type = "double";
+        value = fmt::format("{}", annotation.double_value());
+      } else if (annotation.has_string_value()) {
+        value = annotation.string_value();
+      } else if (annotation.has_string_value_iid()) {
         value = Resolve(sequence.strings, annotation.string_value_iid(), "string");
       }
+      report_.argument_types[name].insert(type);
       if (!slice.arguments.emplace(name, value).second) Error("argument {} twice", name);
     }
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,8 @@ struct Report {
   uint64_t instants = 0;
   uint64_t counters = 0;
   uint64_t arguments = 0;
+  std::map<std::string, std::set<std::string>>
+      argument_types;        // int, text, … by the argument's name
   uint64_t flow_arrows = 0;  // arrows.size(), and those that touch instants
   std::vector<Arrow> arrows;
   uint64_t flow_points = 0;       // arrow ends on slices and instants

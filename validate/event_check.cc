@@ -26,6 +26,8 @@ const Known& KnownTexts() {
   return known;
 }
 
+constexpr size_t kNamesMax = 65'536;
+
 std::string WordsOf(std::string_view name) {
   return CleanText(name, validate_limits::kNameBytesMax);
 }
@@ -171,6 +173,11 @@ void EventCheck::TakeBegin(TrackList::State& track, const Names& names, const Sa
   SliceStack& open = OpenOn(track);
   if (!HasRoom(track, open, names)) return;
   ++open_slices_;
+  if (names_.size() < kNamesMax) {
+    if (const auto [known, is_new] = names_.try_emplace(names.name); is_new) {
+      known->second = WordsOf(names.words);
+    }
+  }
   open.Begin({.start_ns = time_ns,
               .name = names.name,
               .category = names.category,
@@ -336,6 +343,17 @@ void EventCheck::Take(std::string_view bytes, const TraceSequence& sequence,
   counters_.TakeExtra(event_, sequence);
 }
 
+void EventCheck::ReportOpen(const TrackList::State& track, const SliceStack::Slice& slice) {
+  const auto name = names_.find(slice.name);
+  log_.MoveTo(slice.at);
+  log_.Add(TraceCheck::kOpenSlices,
+           "Slice{} begun at {} ns on track {} ('{}') never ends: drawn to the end of the trace.",
+           slice.name == 0        ? std::string(" without a name")
+           : name == names_.end() ? std::string()
+                                  : fmt::format(" '{}'", name->second),
+           slice.start_ns, track.track.uuid, track.track.name);
+}
+
 void EventCheck::Finish() {
   flows_.Finish();
   for (TrackList::State& track : tracks_.states()) {
@@ -343,11 +361,9 @@ void EventCheck::Finish() {
     const SliceStack& open = open_[track.slices];
     track.track.open_slices = open.open();
     summary_.open_slices += open.open();
-    log_.MoveTo(open.FirstOpen().at);
-    log_.Add(TraceCheck::kOpenSlices,
-             "{} on track {} ('{}') never end{}: drawn to the end of the trace.",
-             CountedWords(open.open(), "slice"), track.track.uuid, track.track.name,
-             open.open() == 1 ? "s" : "");
+    for (const SliceStack::Slice& slice : open.slices()) {
+      if (slice.end_ns == SliceStack::kOpen) ReportOpen(track, slice);
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "validate/counter_check.h"
 #include "validate/event_kind.h"
 #include "validate/event_reader.h"
@@ -76,6 +77,7 @@ class EventCheck {
   // Before an event that is on slices.
   void Settle(TrackList::State& track, uint64_t time_ns);
   SliceStack& OpenOn(TrackList::State& track);
+  void ReportOpen(const TrackList::State& track, const SliceStack::Slice& slice);
 
   TraceFindingLog& log_;
   TraceSummary& summary_;
@@ -83,7 +85,9 @@ class EventCheck {
   CounterCheck counters_;
   FlowCheck flows_;
   ReadEvent event_;
-  std::string joined_;            // categories
+  std::string joined_;  // categories
+  // By their hashes, cleaned, so that slices that never end can be named: the first kNamesMax.
+  absl::flat_hash_map<uint64_t, std::string> names_;
   std::vector<SliceStack> open_;  // by TrackList::State::slices
   size_t open_slices_ = 0;        // on all of them
   bool are_arguments_known_ = false;

@@ -70,11 +70,6 @@ void SliceStack::Clear() {
   has_instant_ = false;
 }
 
-const SliceStack::Slice& SliceStack::FirstOpen() const {
-  return *std::find_if(slices_.begin(), slices_.end(),
-                       [](const Slice& slice) { return slice.end_ns == kOpen; });
-}
-
 // A million tracks that were once deep do not keep the room for it.
 void SliceStack::Shrink() {
   if (slices_.capacity() <= kSlicesKept || slices_.size() > slices_.capacity() / 4) return;

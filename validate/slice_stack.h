@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "validate/trace_finding.h"
@@ -51,8 +52,8 @@ class SliceStack {
 
   size_t size() const { return slices_.size(); }
   size_t open() const { return slices_.size() - ended_; }
-  // Of the outermost open slice; there has to be one.
-  const Slice& FirstOpen() const;
+  // From the outermost on; those that have ended are among them.
+  std::span<const Slice> slices() const { return slices_; }
   // Slices that there is memory for: at most four times as many as there are, or a few.
   size_t capacity() const { return slices_.capacity(); }
 

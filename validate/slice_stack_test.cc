@@ -51,7 +51,7 @@ TEST(SliceStackTest, SlicesThatEndAtOneTimeMayEndInAnyOrder) {
   stack.Begin({.start_ns = 2, .name = 2});
   ASSERT_TRUE(stack.End(1, 0, 5, {}));
   EXPECT_EQ(stack.open(), 1u);
-  EXPECT_EQ(stack.FirstOpen().name, 2u);
+  EXPECT_EQ(stack.slices().back().name, 2u);
   EXPECT_FALSE(stack.Settle(5));
   ASSERT_TRUE(stack.End(2, 0, 5, {}));
   EXPECT_FALSE(stack.End(1, 0, 5, {})) << "it has ended";

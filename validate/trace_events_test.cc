@@ -9,6 +9,8 @@
 namespace neurontrace {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -227,6 +229,8 @@ TEST_F(TraceEvents, ARingBufferThatHasWrapped) {
   EXPECT_EQ(report.findings.count(TraceCheck::kPacketLoss), 1u);
   EXPECT_EQ(report.findings.count(TraceCheck::kThreadEndWithoutBegin), 2u);
   EXPECT_EQ(report.summary.open_slices, 2u);
+  const std::string open = WordsOf(report, TraceCheck::kOpenSlices);
+  EXPECT_THAT(open, AllOf(HasSubstr("'k1' begun at 200 ns"), HasSubstr("'k3' begun at 500 ns")));
   EXPECT_GT(report.findings.errors(), 0u) << "exit code 1";
 }
 
@@ -240,6 +244,9 @@ TEST_F(TraceEvents, AnInnerEndIsMissing) {
   const TraceReport report = Validate();
   EXPECT_THAT(ChecksOf(report), ElementsAre("open_slices"));
   EXPECT_EQ(report.summary.open_slices, 2u);
+  const std::string open = WordsOf(report, TraceCheck::kOpenSlices);
+  EXPECT_THAT(open,
+              ContainsRegex("'dispatch' begun at [0-9]+ ns .*\n.*'dispatch' begun at [0-9]+ ns "));
 }
 
 // Two spans that overlap on one track: nothing in the file tells where ends have no names.

@@ -47,13 +47,15 @@ constexpr FormatReader kReaders[] = {
 std::span<const FormatReader> FormatReaders() { return kReaders; }
 
 std::map<std::string, std::string> ExportFiles(std::string_view format, ChunkSource& source,
-                                               const ExportRequest& request) {
+                                               const ExportRequest& request,
+                                               std::vector<std::string>* warnings) {
   StringFiles files;
   const auto summary = ExportCapture(source, **FindExportFormat(format), request, files, {});
   EXPECT_TRUE(summary.ok()) << summary.status();
   EXPECT_EQ(files.open_files, 0u);
   if (summary.ok()) {
     EXPECT_EQ(summary->progress.bytes_written, files.bytes);
+    if (warnings != nullptr) *warnings = summary->warnings;
   }
   return std::move(files.files);
 }

@@ -165,11 +165,17 @@ SeenCapture ReadParts(ChunkSource& source, ExportRequest request) {
 }  // namespace
 
 SeenCapture ReadPerfetto(ChunkSource& source, const TimelineFilter& filter) {
-  const auto files = ExportFiles("perfetto", source, {.filter = filter});
+  std::vector<std::string> warnings;
+  const auto files = ExportFiles("perfetto", source, {.filter = filter}, &warnings);
   const std::string& trace = files.at("system_profile.pftrace");
   ExpectSound(trace);
   SeenCapture found;
   TakeTrace(trace, found);
+  for (const std::string& warning : warnings) {
+    if (warning.find("arrows of framework traces are not drawn") != std::string::npos) {
+      found.arrows_not_drawn = NumberOf(warning);
+    }
+  }
   return found;
 }
 

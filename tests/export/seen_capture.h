@@ -52,6 +52,7 @@ void PrintTo(const SeenSample& sample, std::ostream* out);
 struct SeenCapture {
   std::vector<SeenEvent> events;
   std::multiset<SeenArrow> arrows;
+  uint64_t arrows_not_drawn = 0;  // as the export says
   std::multiset<SeenSample> samples;
   uint64_t stops_not_shown = 0;  // spans of which it says that their stop's attributes are missing
 };

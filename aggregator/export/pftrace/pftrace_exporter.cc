@@ -187,10 +187,7 @@ void PftraceExporter::PlaceRecord(const TimelineRecord& record, Placement& place
 
 PftraceExporter::TouchingFlows* PftraceExporter::FlowsOf(const ArrowSpan& span, bool at_end) {
   if (!at_end) return &begin_flows_[span.number];
-  if (span.place == 0 || flows_at_ends_ >= kFlowsAtEndsMax) {
-    ++arrows_not_drawn_;
-    return nullptr;
-  }
+  if (span.place == 0 || flows_at_ends_ >= kFlowsAtEndsMax) return nullptr;
   ++flows_at_ends_;
   return &end_flows_[span.number];
 }
@@ -200,32 +197,41 @@ void PftraceExporter::PlaceArrows() {
   for (const ArrowFinding& finding : arrows_.findings()) {
     switch (finding.kind) {
       case ArrowFinding::Kind::kStart:
-        if (auto* flows = FlowsOf(finding.from, finding.from.is_past)) {
-          flows->ids.push_back(finding.id);
-        }
+        PlaceFirst(finding.from, finding.id);
         break;
       case ArrowFinding::Kind::kWaiting:
-        if (auto* flows = FlowsOf(finding.to, finding.to.is_past)) {
-          flows->ids.push_back(finding.id);
-        }
+        PlaceFirst(finding.to, finding.id);
         break;
       case ArrowFinding::Kind::kArrow:
-        PlaceArrow(finding);
+        if (!PlaceArrow(finding)) ++arrows_not_drawn_;
         break;
     }
   }
   arrows_.findings().clear();
 }
 
+// The first of two slices that `id` joins. Where it cannot carry the id any more, none of the
+// arrows of this id is drawn.
+void PftraceExporter::PlaceFirst(const ArrowSpan& span, uint64_t id) {
+  if (auto* flows = FlowsOf(span, span.is_past)) {
+    flows->ids.push_back(id);
+    return;
+  }
+  if (lost_first_.size() >= kFlowsAtEndsMax) lost_first_.erase(lost_first_.begin());
+  lost_first_.insert(id);
+}
+
 // Perfetto follows one id from slice to slice in the order of the file, so that an arrow's start
 // has to be written before its ends. Where it is not, the two slices get an id of their own, and
 // Perfetto draws from the one that began first.
-void PftraceExporter::PlaceArrow(const ArrowFinding& arrow) {
+bool PftraceExporter::PlaceArrow(const ArrowFinding& arrow) {
   const ArrowSpan& from = arrow.from;
   const ArrowSpan& to = arrow.to;
+  if (lost_first_.contains(arrow.waiting_id != 0 ? arrow.waiting_id : arrow.id)) return false;
   if (arrow.waiting_id != 0) {
-    if (auto* flows = FlowsOf(from, from.is_past)) flows->ids.push_back(arrow.waiting_id);
-    return;
+    auto* const flows = FlowsOf(from, from.is_past);
+    if (flows != nullptr) flows->ids.push_back(arrow.waiting_id);
+    return flows != nullptr;
   }
   // Ends are written before begins of the same time, of two ends that of the later span first.
   const uint64_t from_ns = from.is_past ? from.end_ns : from.start_ns;
@@ -238,20 +244,21 @@ void PftraceExporter::PlaceArrow(const ArrowFinding& arrow) {
     FlowsByNumber& flows = at_end ? end_flows_ : begin_flows_;
     const auto known = flows.find(to.number);
     if (known != flows.end() && known->second.incoming != 0) continue;
-    if (auto* touching = FlowsOf(to, at_end)) touching->incoming = arrow.id;
-    return;
+    auto* const touching = FlowsOf(to, at_end);
+    if (touching != nullptr) touching->incoming = arrow.id;
+    return touching != nullptr;
   }
   // Two slices that no id joins yet, or a third arrow that ends at this slice.
   const uint64_t id = kPairFlows + arrows_drawn_as_pairs_++;
   const bool is_from_written =
       from.is_past ? from_ns < batch_begin_ns_ : from.number < batch_number_;
-  auto* out = is_from_written ? nullptr : FlowsOf(from, from.is_past);
-  if (out == nullptr) {
-    ++arrows_not_drawn_;
-    return;
-  }
+  // References into a map: the first one is used before the second one is made.
+  auto* const out = is_from_written ? nullptr : FlowsOf(from, from.is_past);
+  if (out == nullptr) return false;
   out->ids.push_back(id);
-  if (auto* in = FlowsOf(to, to.is_past)) in->ids.push_back(id);
+  auto* const in = FlowsOf(to, to.is_past);
+  if (in != nullptr) in->ids.push_back(id);
+  return in != nullptr;
 }
 
 void PftraceExporter::WriteUntil(uint64_t until_ns) {
@@ -396,10 +403,11 @@ absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) 
   // Real files have such arrows by the hundred: no flaw of the trace.
   for (std::string& warning : arrows_.Warnings()) summary.warnings.push_back(std::move(warning));
   if (arrows_not_drawn_ > 0) {
-    summary.warnings.push_back(fmt::format(
-        "{} arrow ends of framework traces are not drawn: more than two arrows end at their slice, "
-        "it is shown without its length, or {} wait for the ends of slices",
-        arrows_not_drawn_, kFlowsAtEndsMax));
+    summary.warnings.push_back(
+        fmt::format("{} arrows of framework traces are not drawn: more than two arrows end at "
+                    "their slice, it is "
+                    "shown without its length, or {} wait for the ends of slices",
+                    arrows_not_drawn_, kFlowsAtEndsMax));
   }
   return out_.Flush();
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "aggregator/derive/framework_arrows.h"
 #include "aggregator/export/clock_report.h"
 #include "aggregator/export/exporter.h"
@@ -100,7 +101,9 @@ class PftraceExporter : public Exporter {
   uint32_t RowOf(const TimelineRecord& record, const ShapePlan& plan);
   // Decides where the arrows that the batch completes are written.
   void PlaceArrows();
-  void PlaceArrow(const ArrowFinding& arrow);
+  void PlaceFirst(const ArrowSpan& span, uint64_t id);
+  // Returns false if it cannot be drawn.
+  bool PlaceArrow(const ArrowFinding& arrow);
   // The flows of a span's begin where that is still to be written, else of its end; nullptr where
   // no room is left.
   TouchingFlows* FlowsOf(const ArrowSpan& span, bool at_end);
@@ -162,6 +165,8 @@ class PftraceExporter : public Exporter {
   // Arrows that touch slices: by the number of the slice's record.
   FlowsByNumber begin_flows_;
   FlowsByNumber end_flows_;
+  absl::flat_hash_set<uint64_t>
+      lost_first_;  // ids of arrows whose first slice could not carry them
   uint64_t squeezed_ = 0;
   uint64_t stops_missed_ = 0;  // spans that were ended without the attributes of their stop
   uint64_t arrows_not_drawn_ = 0;

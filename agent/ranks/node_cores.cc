@@ -84,7 +84,8 @@ std::optional<LocalRank> FindLocalRank(NodeCoresWorker& worker) {
 }
 
 // The first core of the worker with local rank `rank`, by the cores of those before, or by its own
-// if not all of those are here.
+// if not all of those are here. In that case the place that it already had says more: an agent that
+// was restarted does not know of the workers that died before.
 void UseLocalRank(const LocalRank& local, const std::map<int64_t, int64_t>& cores_of,
                   NodeCoresWorker& worker) {
   int64_t before = 0;
@@ -104,7 +105,17 @@ void UseLocalRank(const LocalRank& local, const std::map<int64_t, int64_t>& core
         local.name));
     return;
   }
-  if (!is_sum) before = local.rank * worker.cores;
+  if (!is_sum) {
+    before = local.rank * worker.cores;
+    const std::optional<uint32_t> had = worker.facts->first_node_core;
+    if (had && *had != before) {
+      worker.found.refusals.push_back(fmt::format(
+          "{} does not tell ranks: not all workers of this node with a lower one are known, and "
+          "the cores of this worker had other numbers before",
+          local.name));
+      return;
+    }
+  }
   if (before + worker.cores > kNodeCoresMax) return;
   worker.found.numbers = Consecutive(before, worker.cores);
   worker.found.how = fmt::format("{}={}", local.name, local.rank);
@@ -150,8 +161,16 @@ bool IsFree(const std::map<int64_t, int64_t>& taken, int64_t first, int64_t core
   return next == taken.begin() || std::prev(next)->first + std::prev(next)->second <= first;
 }
 
+// The place that a worker is to have: where its local rank puts it, else the one that it had. A
+// core list may have holes, and is as true after a restart.
+std::optional<uint32_t> WantedPlace(const NodeCoresWorker& worker) {
+  const NodeCores& found = worker.found;
+  if (found.numbers.empty() || found.how == kVisibleCores) return worker.facts->first_node_core;
+  return static_cast<uint32_t>(found.numbers.front());
+}
+
 // Gives places to all, whether they need one or not, so that they have one if a variable turns out
-// to be wrong.
+// to be wrong, or if what the variable is compared with is gone.
 void GivePlaces(std::span<NodeCoresWorker> workers) {
   std::vector<NodeCoresWorker*> oldest_first;
   for (NodeCoresWorker& worker : workers) {
@@ -166,14 +185,19 @@ void GivePlaces(std::span<NodeCoresWorker> workers) {
            std::tie(b->facts->start_time_ticks, b->facts->pid);
   });
   std::map<int64_t, int64_t> taken;  // first core, count
+  const auto take = [&taken](NodeCoresWorker& worker, std::optional<uint32_t> first) {
+    if (worker.place || !first || *first + worker.cores > kNodeCoresMax) return;
+    if (!IsFree(taken, *first, worker.cores)) return;
+    worker.place = first;
+    taken.emplace(*first, worker.cores);
+  };
+  // Places that stay come first, so that no living worker's place is taken by another's.
   for (NodeCoresWorker* const worker : oldest_first) {
     const std::optional<uint32_t> had = worker->facts->first_node_core;
-    if (!had || *had + worker->cores > kNodeCoresMax || !IsFree(taken, *had, worker->cores)) {
-      continue;
-    }
-    worker->place = had;
-    taken.emplace(*had, worker->cores);
+    if (had == WantedPlace(*worker)) take(*worker, had);
   }
+  for (NodeCoresWorker* const worker : oldest_first) take(*worker, WantedPlace(*worker));
+  for (NodeCoresWorker* const worker : oldest_first) take(*worker, worker->facts->first_node_core);
   for (NodeCoresWorker* const worker : oldest_first) {
     if (worker->place || !worker->facts->may_be_placed) continue;
     const std::optional<int64_t> gap = FindGap(taken, worker->cores);

@@ -12,6 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST(RankNode, ChildrenOfOneTaskHaveNoRankFromIt) {
   const auto child = [](const char* local_rank) {
@@ -247,6 +248,26 @@ TEST(RankPlaces, OfTwoThatSayTheyHaveOneTheOlderKeepsIt) {
   workers[2].first_node_core = 3;
   workers[0].first_node_core = 0xffffffff;
   EXPECT_THAT(Places(ResolveNode(workers, {0, {}, {}})), ElementsAre(0u, 2u, 4u));
+}
+
+// An agent that is restarted knows nothing of the worker that died, whose cores came first.
+TEST(RankNode, ALocalRankKeepsItsCoresWhereALowerOneHasDiedAndTheAgentWasRestarted) {
+  const auto local = [](uint32_t cores, const char* rank) {
+    return Facts(cores, {{"LOCAL_RANK", rank}});
+  };
+  const ConfiguredRanks configured{.worker_start_id = 10};
+  for (const uint32_t others : {2u, 4u}) {  // as many cores as the one that dies, and more
+    std::vector<RankFacts> workers = Node({local(2, "0"), local(others, "1"), local(4, "2")});
+    std::vector<RankResolution> node = ResolveNode(workers, configured);
+    const GidLists before = Gids(node);
+    EXPECT_EQ(before[2].front(), 12 + others);
+    for (size_t i = 0; i < workers.size(); ++i)
+      workers[i].first_node_core = node[i].first_node_core;
+    workers.erase(workers.begin());
+    node = ResolveNode(workers, configured);
+    EXPECT_EQ(Gids(node), GidLists({before[1], before[2]}));
+    EXPECT_THAT(node[1].guesses, Not(IsEmpty()));
+  }
 }
 
 }  // namespace

@@ -36,9 +36,6 @@ inline constexpr size_t kDeviceSpansOpenMax = 4'096;
 inline constexpr size_t kDeviceCoresMax = 8;
 inline constexpr size_t kDeviceExecutionsMax = 65'536;
 inline constexpr size_t kDeviceSyncPointsMax = 65'536;
-// Causal pass: steps of a cycle that are kept for its finding; it is told in the words of
-// kCausalCycleStepsMax, and the others are counted.
-inline constexpr size_t kCausalCycleStepsKeptMax = 1'024;
 
 // Models of a capture's clocks, as they are stored: one row a machine and one a device core; beyond
 // either they are not stored, and fitted anew each time they are asked for.

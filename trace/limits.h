@@ -175,17 +175,6 @@ inline constexpr uint32_t kGapsPerStreamMax = 32;
 inline constexpr uint32_t kCertificateGapsMax = 8;
 inline constexpr uint32_t kCertificateRankRangesMax = 64;
 
-// Causal pass: stamps that it holds, and clocks times knots of its grid. Beyond: further instances
-// are left out and counted; the grid's epochs become longer.
-inline constexpr size_t kCausalStampsMax = size_t{1} << 25;
-inline constexpr size_t kCausalVariablesMax = 4'000'000;
-// Conflicts taken up at once, how often, and how many findings are kept. Beyond: the next round has
-// them; whatever is still in conflict is left out; findings are counted.
-inline constexpr size_t kCausalConflictsPerRoundMax = 256;
-inline constexpr size_t kCausalRoundsMax = 64;
-inline constexpr size_t kCausalFindingsMax = 256;
-inline constexpr size_t kCausalCycleStepsMax = 12;  // named in words; further ones are counted
-
 // Export: bytes of one message to the CLI.
 inline constexpr size_t kExportMessageBytes = 1u << 20;
 // Files of one export, and bytes of a file's name in it.

@@ -26,7 +26,7 @@ struct OrderViolation {
 // leaves a collective before everybody has entered it. It is only looked at; no clock is moved by
 // it. Collectives are matched by the execution's number and op_id among the cores of one job, which
 // no public word about the runtime says is right: where it is not, that shows in amounts far beyond
-// the clocks' bounds, and nothing is concluded (causal_matcher.h).
+// the clocks' bounds, and nothing is concluded (aggregator/clocks/collective_matcher.h).
 struct OrderCheck {
   std::string job;         // empty: none is known, and that of the world size is meant
   int64_t world_size = 0;  // cores in the job

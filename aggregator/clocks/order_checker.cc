@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
-#include "aggregator/align/causal_constraint.h"
-#include "aggregator/align/causal_pass.h"
-#include "aggregator/align/causal_violation.h"
 #include "aggregator/align/device_times.h"
 #include "trace/clock_limits.h"
 #include "trace/rank_evidence.h"
@@ -23,21 +21,11 @@ std::string_view NameOf(DeviceEventType type) {
 
 double Microseconds(int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
-// Stamps come with all that they can be off by, so that to the pass their clocks are right.
-std::vector<CausalClock> ClocksOf(const std::vector<InstanceClock>& instances) {
-  std::vector<CausalClock> clocks;
-  for (const InstanceClock& instance : instances) {
-    clocks.push_back(
-        {instance.instance_id, {{0, 0, 0, 0}, {kCausalTimeMaxNs, kCausalTimeMaxNs, 0, 0}}});
-  }
-  return clocks;
-}
-
 // More than one in a hundred cannot be as it is shown, whatever the clocks: then these are not the
 // same collectives, or do not have to wait for each other.
-bool AreOfOne(const CausalClassReport& report) {
-  if (report.beyond_bounds * 100 <= report.instances) return true;
-  return report.beyond_bounds <= 10 && report.beyond_bounds * 2 <= report.instances;
+bool BelongTogether(const OrderCheck& check) {
+  if (check.beyond_bounds * 100 <= check.instances) return true;
+  return check.beyond_bounds <= 10 && check.beyond_bounds * 2 <= check.instances;
 }
 
 std::string WordsOf(const OrderCheck& check, const std::string& reason) {
@@ -94,17 +82,16 @@ CollectiveReader OrderChecker::ReaderForCore() const {
   return CollectiveReader(stride_, limits::kOrderEventsMax);
 }
 
-bool OrderChecker::TakePart(const CollectivePart& part, Times& times, CausalEvent& event) const {
+bool OrderChecker::TakePart(const CollectivePart& part, Times& times,
+                            CollectiveEvent& event) const {
   if (!classes_.Has(part.type) || part.operation > UINT32_MAX) return false;
   const auto enter = times.At(part, part.enter_counter_ns, part.enter_ns);
   const auto exit = times.At(part, part.exit_counter_ns, part.exit_ns);
   if (!enter || !exit || enter->physical != exit->physical) return false;
   const uint64_t bound_ns = std::max(enter->bound_ns, exit->bound_ns);
   if (bound_ns > UINT32_MAX) return false;
-  event = {.kind = CausalClass::kBarrier,
-           .role = CausalRole::kBoth,
-           .clock = times.clock,
-           .stamp_bound_ns = static_cast<uint32_t>(bound_ns),
+  event = {.clock = times.clock,
+           .bound_ns = static_cast<uint32_t>(bound_ns),
            .group = part.operation,
            .sequence = part.exec_id,
            .member = times.core << 8 | (enter->physical & 0xff),
@@ -117,7 +104,8 @@ void OrderChecker::Thin(uint64_t stride) {
   stride_ = std::max(stride_, stride);
   events_ = 0;
   for (auto& [key, group] : groups_) {
-    std::erase_if(group.events, [this](const CausalEvent& e) { return e.sequence % stride_ != 0; });
+    std::erase_if(group.events,
+                  [this](const CollectiveEvent& e) { return e.sequence % stride_ != 0; });
     events_ += group.events.size();
   }
 }
@@ -143,7 +131,7 @@ void OrderChecker::AddCore(const StreamRecord& stream, CollectiveReader& reader)
         group.core_of.try_emplace(rank->worker_gid, core).first->second != core) {
       group.is_ambiguous = true;
     }
-    CausalEvent event;
+    CollectiveEvent event;
     if (!is_known || !TakePart(part, times, event)) {
       ++group.left_out;
       continue;
@@ -154,37 +142,33 @@ void OrderChecker::AddCore(const StreamRecord& stream, CollectiveReader& reader)
 }
 
 void OrderChecker::Compare(Group& group, OrderCheck& check) const {
-  const CausalMatches matches = MatchCausalEvents(group.events);
-  check.left_out += group.events.size() - matches.instances.stamps() / 2;
-  check.instances = matches.instances.size();
-  const auto pass = RunCausalPass(ClocksOf(clocks_.instances), matches.instances, {});
-  if (!pass.ok() || check.instances == 0) return;
-  const CausalClassReport& report = pass->report[CausalClass::kBarrier];
-  check.violated = report.violated_before;
-  check.beyond_bounds = report.beyond_bounds;
-  check.worst_ns = report.worst_before_ns;
-  check.is_conclusive = AreOfOne(report);
-  if (!check.is_conclusive) return;
+  check.left_out += group.events.size();
   std::vector<OrderViolation>& worst = check.violations;
   const auto is_worse = [](const OrderViolation& a, const OrderViolation& b) {
     return a.amount_ns > b.amount_ns;
   };
-  for (size_t i = 0; i < matches.instances.size(); ++i) {
-    const CausalInstances::Entry& entry = matches.instances[i];
-    const auto violation = ViolationOf(matches.instances, entry, CausalCorrections());
-    if (!violation) continue;
-    worst.push_back({.reference_ns = violation->effect.reference_ns,
-                     .amount_ns = violation->amount_ns,
-                     .bound_ns = uint64_t{violation->cause.bound_ns} + violation->effect.bound_ns,
-                     .exec_id = entry.instance.sequence,
-                     .operation = entry.instance.group,
-                     .entered_by = clocks_.instances[violation->cause.clock].instance_id,
-                     .left_by = clocks_.instances[violation->effect.clock].instance_id});
+  for (const std::span<const CollectiveEvent> members : MatchCollectives(group.events)) {
+    ++check.instances;
+    check.left_out -= members.size();
+    const std::optional<EarlyExit> exit = FindEarlyExit(members);
+    if (!exit) continue;
+    ++check.violated;
+    check.worst_ns = std::max(check.worst_ns, exit->amount_ns);
+    if (!exit->is_within_bounds()) ++check.beyond_bounds;
+    worst.push_back({.reference_ns = exit->left.exit_ns,
+                     .amount_ns = exit->amount_ns,
+                     .bound_ns = uint64_t{exit->entered.bound_ns} + exit->left.bound_ns,
+                     .exec_id = exit->left.sequence,
+                     .operation = exit->left.group,
+                     .entered_by = clocks_.instances[exit->entered.clock].instance_id,
+                     .left_by = clocks_.instances[exit->left.clock].instance_id});
     std::push_heap(worst.begin(), worst.end(), is_worse);  // the least on top
     if (worst.size() <= limits::kOrderViolationsShownMax) continue;
     std::pop_heap(worst.begin(), worst.end(), is_worse);
     worst.pop_back();
   }
+  check.is_conclusive = check.instances > 0 && BelongTogether(check);
+  if (!check.is_conclusive) worst.clear();
   std::sort(worst.begin(), worst.end(), [](const OrderViolation& a, const OrderViolation& b) {
     return std::tie(a.reference_ns, a.exec_id, a.operation) <
            std::tie(b.reference_ns, b.exec_id, b.operation);

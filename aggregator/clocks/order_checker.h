@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "aggregator/align/capture_clocks.h"
-#include "aggregator/align/causal_matcher.h"
+#include "aggregator/clocks/collective_matcher.h"
 #include "aggregator/clocks/collective_reader.h"
 #include "aggregator/clocks/order_classes.h"
 #include "aggregator/store/stream_record.h"
@@ -34,7 +34,7 @@ class OrderChecker {
  private:
   using Key = std::tuple<std::string, int64_t, std::string>;  // job, world size, event type
   struct Group {
-    std::vector<CausalEvent> events;
+    std::vector<CollectiveEvent> events;
     uint64_t seen = 0;
     uint64_t left_out = 0;
     std::map<int64_t, uint64_t> core_of;  // by rank
@@ -43,7 +43,7 @@ class OrderChecker {
   struct Times;
 
   void Thin(uint64_t stride);
-  bool TakePart(const CollectivePart& part, Times& times, CausalEvent& event) const;
+  bool TakePart(const CollectivePart& part, Times& times, CollectiveEvent& event) const;
   OrderCheck Check(const Key& key, Group& group) const;
   void Compare(Group& group, OrderCheck& check) const;
 

@@ -90,8 +90,9 @@ struct CollectiveCounts {
 // last part known has ended, and its core has no part in it yet, or one that it overlaps (of
 // another physical core: both are one). Times never make a pair that ids do not.
 //
-// That exec_id agrees between cores is not public knowledge (aggregator/align/causal_matcher.h):
-// where it does not, parts stay single or come out disjoint, and the counts say so.
+// That exec_id agrees between cores is not public knowledge
+// (aggregator/clocks/collective_matcher.h): where it does not, parts stay single or come out
+// disjoint, and the counts say so.
 //
 // One thread at a time; the streams and the table must outlive it.
 class CollectiveFinder {

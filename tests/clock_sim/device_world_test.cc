@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is noted of simulated cores and barriers is as causal as the real thing: brackets enclose,
-// sync points are one-sided, collectives end after the last has begun.
+// What is noted of simulated cores is as causal as the real thing: brackets enclose their
+// executions, sync points are one-sided.
 #include "tests/clock_sim/device_world.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "tests/clock_sim/barrier_world.h"
 #include "tests/clock_sim/device_trial.h"
 
 namespace neurontrace {
@@ -72,34 +71,6 @@ TEST(DeviceTrial, TheVendorsWayIsAsGoodAsItIs) {
   EXPECT_LT(scores[0].error.Quantile(0.5), 10e3);
   EXPECT_GT(scores[0].error.Quantile(0.99), 10e3);
   EXPECT_LT(scores[0].brackets.held, scores[0].brackets.of);
-}
-
-TEST(BarrierWorld, NobodyLeavesBeforeTheLastHasEntered) {
-  for (const BarrierScenario& scenario : BarrierScenarios()) {
-    const ReferenceClock reference = MakeReference(scenario.hosts, 3);
-    std::vector<Host> hosts;
-    for (uint32_t member = 0; member < scenario.hosts.hosts; ++member) {
-      hosts.push_back(PlayHost(PlanHost(scenario.hosts, 3, member), reference,
-                               scenario.hosts.duration_ns, 3, member));
-    }
-    const std::vector<Barrier> barriers = PlayBarriers(scenario, hosts, 3);
-    EXPECT_GT(static_cast<double>(barriers.size()), 55 * scenario.barriers_per_s) << scenario.name;
-    size_t mislabelled = 0;
-    for (const Barrier& barrier : barriers) {
-      int64_t last_enter = 0;
-      int64_t first_exit = INT64_MAX;
-      for (const Barrier::Member& member : barrier.members) {
-        const TrueClock& raw = hosts[member.host].truth.raw;
-        last_enter = std::max(last_enter, raw.TimeOf(member.enter_raw_ns));
-        first_exit = std::min(first_exit, raw.TimeOf(member.exit_raw_ns));
-      }
-      mislabelled += barrier.mislabelled ? 1 : 0;
-      if (!barrier.mislabelled) {
-        ASSERT_GE(first_exit + 2, last_enter + static_cast<int64_t>(scenario.latency_least_ns));
-      }
-    }
-    EXPECT_EQ(mislabelled > 0, scenario.mislabels) << scenario.name;
-  }
 }
 
 }  // namespace

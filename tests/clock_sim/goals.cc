@@ -23,7 +23,6 @@ class Checker {
   void HostErrors();
   void Asymmetry();
   void Utc();
-  void Causality();
   void Devices();
   void Steps();
   void Costs();
@@ -158,43 +157,6 @@ void Checker::Utc() {
       Microseconds(own.max()), own.max() <= 12e3);
 }
 
-void Checker::Causality() {
-  Share in_order;
-  Share accepted;
-  Share covered;
-  uint64_t refused = 0;
-  for (const CausalRow& row : result_.causal_rows) {
-    const CausalScore& score = row.scores.front();
-    in_order.Merge(score.after.in_order);
-    if (!row.scenario->mislabels) accepted.Merge(score.accepted);
-    covered.Merge(score.after.pairs_covered);
-    covered.Merge(score.after.stamps_covered);
-    covered.Merge(score.joint_covered);
-    refused += score.runs_refused;
-    const double least = row.scenario->latency_least_ns;
-    const double bound = score.joint_bound.Quantile(0.5);
-    Add("G3",
-        fmt::format("{}: median bound of a pair at most 1.25 times the least latency, {} us",
-                    row.scenario->name, Microseconds(1.25 * least)),
-        Microseconds(bound), bound <= 1.25 * least);
-    const double p99 = score.after.pair.Quantile(0.99);
-    Add("G3",
-        fmt::format("{}: p99 of pairs at most {} us", row.scenario->name,
-                    Microseconds(1.25 * least / 2)),
-        Microseconds(p99), p99 <= 1.25 * least / 2);
-  }
-  if (in_order.of == 0) return;
-  Add("G1", "every stamp and pair within its bound after the causal pass", Missed(covered),
-      covered.held == covered.of);
-  Add("G5", "no accepted barrier out of order in the final stamps",
-      fmt::format("{} of {}, {} runs refused", in_order.of - in_order.held, in_order.of, refused),
-      in_order.held == in_order.of && refused == 0);
-  if (accepted.of == 0) return;
-  Add("G5", "at most 0.01 % rejected of barriers that are what they say",
-      fmt::format("{} of {}", accepted.of - accepted.held, accepted.of),
-      accepted.Percent() >= 99.99);
-}
-
 void Checker::Devices() {
   Share brackets;
   Share ascends;
@@ -289,21 +251,9 @@ struct Shortfall {
 };
 
 // What is not reached yet, and why: nothing that a test has to find again.
-constexpr const char* kPairBoundWhy =
-    "clocks wander between the barriers in which the one, then the other is last";
-constexpr const char* kPairErrorWhy =
-    "what the ways differ by, as far as it is within the latency, contradicts no barrier";
 constexpr std::array kShortfalls = {
     Shortfall{"S4: p99 of pairs at most 0.5",
               "one direction says nothing for 15 s, and the clock wanders"},
-    Shortfall{"C1: median bound", kPairBoundWhy},
-    Shortfall{"C2: median bound", kPairBoundWhy},
-    Shortfall{"C3: median bound", kPairBoundWhy},
-    Shortfall{"C4: median bound", kPairBoundWhy},
-    Shortfall{"C1: p99", kPairErrorWhy},
-    Shortfall{"C2: p99", kPairErrorWhy},
-    Shortfall{"C3: p99", kPairErrorWhy},
-    Shortfall{"C4: p99", kPairErrorWhy},
     Shortfall{"at most 0.2 knots", "the more jitter, the more corners"},
 };
 
@@ -322,7 +272,6 @@ std::vector<GoalCheck> CheckGoals(const SimulationResult& result) {
   checker.HostErrors();
   checker.Asymmetry();
   checker.Utc();
-  checker.Causality();
   checker.Devices();
   checker.Steps();
   checker.Costs();

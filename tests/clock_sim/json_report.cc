@@ -55,19 +55,6 @@ std::string DeviceScores(std::string_view method, const DeviceScore& score) {
       Counts(score.brackets), Counts(score.ascends));
 }
 
-std::string State(const CausalState& state) {
-  return fmt::format(R"({{"pair": {}, "bound": {}, "pairs_covered": {}, "in_order": {}}})",
-                     Distribution(state.pair), Distribution(state.bound),
-                     Counts(state.pairs_covered), Counts(state.in_order));
-}
-
-std::string CausalScores(std::string_view method, const CausalScore& score) {
-  return fmt::format(
-      R"({{"method": {}, "before": {}, "after": {}, "accepted": {}, "mislabelled_rejected": {}}})",
-      Quoted(method), State(score.before), State(score.after), Counts(score.accepted),
-      Counts(score.mislabelled_rejected));
-}
-
 template <typename Row, typename Write>
 std::string Scenario(const Row& row, const std::vector<std::string>& methods, const Write& write) {
   std::vector<std::string> scores;
@@ -87,10 +74,6 @@ std::string JsonReport(const SimulationResult& result, const std::vector<GoalChe
   for (const DeviceRow& row : result.device_rows) {
     devices.push_back(Scenario(row, result.device_methods, DeviceScores));
   }
-  std::vector<std::string> causal;
-  for (const CausalRow& row : result.causal_rows) {
-    causal.push_back(Scenario(row, {"causal pass"}, CausalScores));
-  }
   std::vector<std::string> goals;
   for (const GoalCheck& check : checks) {
     goals.push_back(fmt::format(R"({{"goal": {}, "asked": {}, "measured": {}, "met": {}}})",
@@ -98,10 +81,8 @@ std::string JsonReport(const SimulationResult& result, const std::vector<GoalChe
                                 check.met));
   }
   return fmt::format(
-      "{{\"first_seed\": {}, \"seeds\": {},\n\"hosts\": {},\n\"devices\": {},\n\"causal\": "
-      "{},\n\"goals\": {}}}\n",
-      result.options.first_seed, result.options.seeds, Array(hosts), Array(devices), Array(causal),
-      Array(goals));
+      "{{\"first_seed\": {}, \"seeds\": {},\n\"hosts\": {},\n\"devices\": {},\n\"goals\": {}}}\n",
+      result.options.first_seed, result.options.seeds, Array(hosts), Array(devices), Array(goals));
 }
 
 }  // namespace neurontrace

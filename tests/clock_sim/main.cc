@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "tests/clock_sim/causal_report.h"
 #include "tests/clock_sim/device_report.h"
 #include "tests/clock_sim/goals.h"
 #include "tests/clock_sim/host_report.h"
@@ -38,7 +37,7 @@ bool IsScenario(std::string_view name) {
     return std::any_of(scenarios.begin(), scenarios.end(),
                        [&](const auto& scenario) { return scenario.name == name; });
   };
-  return has(HostScenarios()) || has(DeviceScenarios()) || has(BarrierScenarios());
+  return has(HostScenarios()) || has(DeviceScenarios());
 }
 
 int Run(int argc, char** argv) {
@@ -74,9 +73,9 @@ int Run(int argc, char** argv) {
   if (json) {
     fmt::print("{}", JsonReport(result, checks));
   } else {
-    fmt::print("Seeds {} to {}.\n\n{}{}{}{}", options.first_seed,
+    fmt::print("Seeds {} to {}.\n\n{}{}{}", options.first_seed,
                options.first_seed + options.seeds - 1, HostTables(result), DeviceTable(result),
-               CausalTable(result), GoalTable(checks));
+               GoalTable(checks));
   }
   const bool all_well = std::all_of(checks.begin(), checks.end(), [](const GoalCheck& check) {
     return check.met || !check.why.empty();

@@ -110,16 +110,10 @@ SimulationResult Simulate(const SimulationOptions& options, const Progress& prog
         return RunDeviceTrial(scenario, device_methods, seed);
       });
   for (const DeviceScenario& scenario : DeviceScenarios()) devices.Take(scenario);
-  Trials<CausalRow, CausalScore, BarrierScenario> causal(
-      options, 1, [](const BarrierScenario& scenario, uint64_t seed) {
-        return std::vector<CausalScore>{RunCausalTrial(scenario, seed)};
-      });
-  for (const BarrierScenario& scenario : BarrierScenarios()) causal.Take(scenario);
 
   std::vector<Task> tasks;
   hosts.AddTasks(tasks);
   devices.AddTasks(tasks);
-  causal.AddTasks(tasks);
   RunAll(tasks, std::max(1u, options.jobs), progress);
   // Alone on its thread, after all else.
   constexpr uint32_t kCostHosts = 20;
@@ -132,7 +126,6 @@ SimulationResult Simulate(const SimulationOptions& options, const Progress& prog
           .host_rows = hosts.Rows(),
           .device_methods = NamesOf(device_methods),
           .device_rows = devices.Rows(),
-          .causal_rows = causal.Rows(),
           .costs = costs};
 }
 

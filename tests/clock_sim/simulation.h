@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "tests/clock_sim/causal_trial.h"
 #include "tests/clock_sim/cost.h"
 #include "tests/clock_sim/device_trial.h"
 #include "tests/clock_sim/host_score.h"
@@ -33,18 +32,12 @@ struct DeviceRow {
   std::vector<DeviceScore> scores;
 };
 
-struct CausalRow {
-  const BarrierScenario* scenario = nullptr;
-  std::vector<CausalScore> scores;  // one
-};
-
 struct SimulationResult {
   SimulationOptions options;
   std::vector<std::string> host_methods;
   std::vector<HostRow> host_rows;
   std::vector<std::string> device_methods;
   std::vector<DeviceRow> device_rows;
-  std::vector<CausalRow> causal_rows;
   std::optional<Costs> costs;  // of a whole table
 };
 

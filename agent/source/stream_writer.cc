@@ -319,6 +319,9 @@ void StreamWriter::End(uint64_t position) {
   if (ended_) return;
   Close(position, 0, true);
   ended_ = true;
+  // A capture may have thousands of streams that have ended.
+  builder_ = EventChunkBuilder();
+  shape_ids_ = {};
   metrics_.canary_watch.End(canary_entry_);
 }
 

@@ -119,9 +119,11 @@ void FrameworkArrows::Settle() {
     span->is_past = span->number < batch_number_;
     if (point.kind != RecordKind::kFlowStart) {
       ++ends_;
-      TakeEnd(point, *span);
+      const bool has_start = TakeEnd(point, *span);
+      // A step without a start begins nothing, as viewers have it.
+      if (point.kind == RecordKind::kFlowEnd || !has_start) continue;
     }
-    if (point.kind != RecordKind::kFlowEnd) TakeStart(point, *span);
+    TakeStart(point, *span);
   }
   pending_.clear();
 }
@@ -153,11 +155,10 @@ void FrameworkArrows::TakeStart(const Point& point, const ArrowSpan& span) {
   ForgetOldest();
 }
 
-void FrameworkArrows::TakeEnd(const Point& point, const ArrowSpan& span) {
+bool FrameworkArrows::TakeEnd(const Point& point, const ArrowSpan& span) {
   Open& open = open_[point.key];
   if (!open.start) {
-    // A step is the start of what follows, and waits for nothing.
-    if (point.kind == RecordKind::kFlowStep) return;
+    if (point.kind == RecordKind::kFlowStep) return false;
     const uint64_t id = next_id_++;
     open.waiting.push_back({id, span, point.at_ns});
     waiting_.emplace_back(point.key, id);
@@ -167,7 +168,7 @@ void FrameworkArrows::TakeEnd(const Point& point, const ArrowSpan& span) {
                          .to_at_ns = point.at_ns,
                          .category = CategoryOf(point.key)});
     ForgetOldest();
-    return;
+    return false;
   }
   ++ends_joined_;
   open.start->has_end = true;
@@ -178,6 +179,7 @@ void FrameworkArrows::TakeEnd(const Point& point, const ArrowSpan& span) {
                        .from_at_ns = open.start->at_ns,
                        .to_at_ns = point.at_ns,
                        .category = CategoryOf(point.key)});
+  return true;
 }
 
 void FrameworkArrows::ForgetOldest() {

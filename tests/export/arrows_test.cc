@@ -159,6 +159,7 @@ class ArrowFile {
       if (point.phase != Phase::kFlowStart && open.start != nullptr) Add(*open.start, *span);
       if (point.phase == Phase::kFlowEnd && open.start == nullptr) open.waiting.push_back(span);
       if (point.phase == Phase::kFlowEnd) continue;
+      if (point.phase == Phase::kFlowStep && open.start == nullptr) continue;
       for (DrawnSpan* end : std::exchange(open.waiting, {})) Add(*span, *end);
       open.start = span;
     }

@@ -18,6 +18,11 @@ constexpr size_t kArrayEndsTried = 64;
 
 bool IsBlank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
+// With what Python's and C++'s writers let slip into JSON: NaN and Infinity.
+bool MayBeginValue(char c) {
+  return std::string_view("{[\"-0123456789tfnNI").find(c) != std::string_view::npos;
+}
+
 std::string Quoted(std::string_view key) { return std::string("\"").append(key).append("\""); }
 
 }  // namespace
@@ -46,10 +51,17 @@ absl::StatusOr<ElementCutter::Piece> ElementCutter::Next() {
 absl::StatusOr<ElementCutter::Supply> ElementCutter::Advance() {
   if (search_ != Search::kNone) return FindStart();
   if (in_value_) return FindValueEnd();
+  if (state_ == State::kBehind) return SkipBehind();
   return state_ == State::kStart ? SkipMark() : SkipSpace();
 }
 
 ElementCutter::Piece ElementCutter::EndOfInput() {
+  if (state_ == State::kBehind) {
+    if (search_ != Search::kNone) bytes_behind_ += discarded_ + end_ - search_from_;
+    begin_ = end_;
+    return Finish(Kind::kEnd);
+  }
+  if (search_ == Search::kNone && BeginSearchAtInner()) return {};
   if (search_ == Search::kDamagedMember) {
     // All elements have been read, and what the damaged members said is not known.
     if (has_array_) {
@@ -92,11 +104,7 @@ ElementCutter::Piece ElementCutter::TakeCharacter(char c) {
         BeginSearch(Search::kDamagedMember, begin_);
         return {};
       }
-      if (!std::exchange(is_nested_, false)) {
-        is_closed_ = true;
-        ++begin_;
-        return Finish(Kind::kEnd);
-      }
+      if (!std::exchange(is_nested_, false)) return CloseRoot();
       break;
     case State::kColon:
       if (c != ':') {
@@ -115,18 +123,19 @@ ElementCutter::Piece ElementCutter::TakeCharacter(char c) {
       state_ = c == '[' ? State::kElement : State::kKey;
       break;
     case State::kElement:
-      if (c == '}' || c == ':') {
+      if (c != ']' && !MayBeginValue(c)) {
         BeginSearch(Search::kStray, begin_);
         return {};
       }
       if (c != ']') return BeginValue();
-      if (root_is_array_) {
-        is_closed_ = true;
-        ++begin_;
-        return Finish(Kind::kEnd);
-      }
+      if (root_is_array_) return CloseRoot();
       state_ = State::kKey;
       break;
+    case State::kBehind:
+      // Another trace, whose base and ranks may be others.
+      if (c == '{' || c == '[') return Finish(Kind::kEnd);
+      BeginSearch(Search::kStray, begin_);
+      return {};
     default:
       if (c != '{' && c != '[') return Finish(Kind::kMalformed);
       root_is_array_ = has_array_ = c == '[';
@@ -159,11 +168,20 @@ ElementCutter::Piece ElementCutter::TakeValue() {
   return piece;
 }
 
+// Text that looks like the end may stand in a name whose quotation marks are not escaped: what
+// follows tells.
+ElementCutter::Piece ElementCutter::CloseRoot() {
+  is_closed_ = true;
+  state_ = State::kBehind;
+  ++begin_;
+  return {};
+}
+
 ElementCutter::Piece ElementCutter::BeginValue() {
   in_value_ = true;
   scan_ = begin_;
   value_begin_ = position();
-  structure_.BeginValue();
+  structure_.BeginValue(state_ == State::kElement ? options_.element_key : std::string_view());
   oversized_ = false;
   return {};
 }
@@ -176,6 +194,7 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::FindValueEnd() {
         oversized_ = oversized_ || value_end_ - begin_ > options_.piece_bytes_max;
         return Supply::kHere;
       case JsonStructure::Outcome::kDamaged: {
+        if (BeginSearchAtInner()) return FindStart();
         const uint64_t scanned = discarded_ + scan_ - value_begin_;
         const size_t from = scanned > options_.piece_bytes_max
                                 ? scan_
@@ -189,6 +208,7 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::FindValueEnd() {
         break;
     }
     if (oversized_ || scan_ - begin_ > options_.piece_bytes_max) {
+      if (BeginSearchAtInner()) return FindStart();
       oversized_ = true;  // From here on only the structure is followed.
       begin_ = scan_;
     }
@@ -208,14 +228,24 @@ void ElementCutter::BeginSearch(Search search, size_t from) {
   search_ = search;
   search_at_ = from;
   search_from_ = damage_position_ = discarded_ + from;
+  trusted_start_.reset();
   in_value_ = testing_ = false;
+}
+
+bool ElementCutter::BeginSearchAtInner() {
+  if (!in_value_ || oversized_ || state_ != State::kElement || !structure_.inner_begin()) {
+    return false;
+  }
+  BeginSearch(Search::kDamagedElement, begin_ + static_cast<size_t>(*structure_.inner_begin()));
+  trusted_start_ = search_from_;
+  return true;
 }
 
 // Every candidate is scanned once, and what a refused one holds is no candidate.
 absl::StatusOr<ElementCutter::Supply> ElementCutter::FindStart() {
   for (;;) {
     while (testing_ || MoveToCandidate()) {
-      const Answer answer = search_ == Search::kDamagedMember ? TestMember() : TestElement();
+      const Answer answer = window_[search_at_] == '"' ? TestMember() : TestElement();
       if (answer == Answer::kYes) return Supply::kHere;
       if (answer == Answer::kNotYet) break;
     }
@@ -229,12 +259,12 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::FindStart() {
 
 // To the next byte at which a start may stand; false at the end of the window.
 bool ElementCutter::MoveToCandidate() {
-  const char first = search_ == Search::kDamagedMember ? '"' : '{';
-  const void* const found = memchr(&window_[search_at_], first, end_ - search_at_);
-  search_at_ = found == nullptr
-                   ? end_
-                   : static_cast<size_t>(static_cast<const char*>(found) - window_.data());
-  return found != nullptr;
+  std::string_view firsts = "{";
+  // Once there was an array, a bracket too many may have ended it.
+  if (search_ == Search::kDamagedMember) firsts = has_array_ ? "\"{" : "\"";
+  const std::string_view text(&window_[search_at_], end_ - search_at_);
+  search_at_ += std::min(text.find_first_of(firsts), text.size());
+  return search_at_ < end_;
 }
 
 // A start is the key of the array of elements with a colon.
@@ -294,6 +324,8 @@ bool ElementCutter::LooksLikeStart(size_t at) const {
   const size_t last = std::min(end_, at + kBytesBeforeSearch);
   while (behind < last && IsBlank(window_[behind])) ++behind;
   if (behind >= last || window_[behind] != '"') return false;
+  // Between elements nothing else begins with a brace.
+  if (search_ == Search::kStray || discarded_ + at == trusted_start_) return true;
   const std::string_view text(&window_[behind], end_ - behind);
   if (text.starts_with(quoted_element_key_)) return true;
   // Not further back than is kept.
@@ -327,6 +359,7 @@ std::optional<size_t> ElementCutter::FindArrayEnd() const {
 ElementCutter::Piece ElementCutter::EndSearch(size_t at) {
   Piece piece{Kind::kDamaged, {}, {}};
   if (search_ == Search::kStray) piece.kind = Kind::kStray;
+  is_closed_ = false;
   if (search_ == Search::kDamagedMember) {
     piece.key = key_.empty() ? std::string_view("?") : std::string_view(key_);
   } else {
@@ -346,6 +379,16 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::SkipSpace() {
            (IsBlank(window_[begin_]) || (skips_commas && window_[begin_] == ','))) {
       ++begin_;
     }
+    if (begin_ < end_) return Supply::kHere;
+    ASSIGN_OR_RETURN(const Supply supply, Refill());
+    if (supply != Supply::kHere) return supply;
+  }
+}
+
+// NUL, too, with which files are filled up.
+absl::StatusOr<ElementCutter::Supply> ElementCutter::SkipBehind() {
+  for (;;) {
+    while (begin_ < end_ && (IsBlank(window_[begin_]) || window_[begin_] == '\0')) ++begin_;
     if (begin_ < end_) return Supply::kHere;
     ASSIGN_OR_RETURN(const Supply supply, Refill());
     if (supply != Supply::kHere) return supply;
@@ -393,6 +436,12 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::Refill() {
 
 absl::StatusOr<bool> ElementCutter::Drain() {
   input_asked_ = false;
+  if (begin_ < end_) {
+    drained_.append(&window_[begin_], end_ - begin_);
+    has_elements_behind_ =
+        has_elements_behind_ || drained_.find(quoted_element_key_) != std::string::npos;
+    drained_.erase(0, drained_.size() - std::min(drained_.size(), quoted_element_key_.size() - 1));
+  }
   for (; begin_ < end_; ++begin_) {
     bytes_behind_ += !IsBlank(window_[begin_]) && window_[begin_] != '\0';
   }

@@ -36,7 +36,8 @@ class ElementCutter {
                  // former
     kDamaged,    // the same, where the structure is broken: damage_position()
     kStray,      // bytes between elements that belong to none, passed over
-    kEnd,        // the top-level value is complete, or a top-level array ends after an element
+    kEnd,        // the top-level value is complete and no element follows that belongs to it, or a
+                 // top-level array ends after an element
     kTruncated,  // the file ends in the middle
     kMalformed,  // no such structure from here on
   };
@@ -69,8 +70,10 @@ class ElementCutter {
 
   // After kEnd: reads what is left of the input, a call at a time, and returns true at its end.
   absl::StatusOr<bool> Drain();
-  // Bytes behind the top-level value that are neither blanks nor NUL.
+  // Bytes behind the top-level value that are neither blanks nor NUL, and whether elements seem to
+  // be among them, as in a second trace.
   uint64_t bytes_behind() const { return bytes_behind_; }
+  bool has_elements_behind() const { return has_elements_behind_; }
 
   // Bytes of the input before the end of the last piece, or of what was passed over since.
   uint64_t position() const { return discarded_ + begin_; }
@@ -92,6 +95,7 @@ class ElementCutter {
     kColon,
     kMember,   // its value
     kElement,  // or the end of its array
+    kBehind,   // blanks, as the top-level value has ended; or what shows that it has not
     kDone,
   };
   enum class Supply : uint8_t { kHere, kNotYet, kEnd };
@@ -103,6 +107,7 @@ class ElementCutter {
   absl::StatusOr<Supply> Refill();
   absl::StatusOr<Supply> SkipMark();
   absl::StatusOr<Supply> SkipSpace();
+  absl::StatusOr<Supply> SkipBehind();
   // Where the value ends that began at begin_: sets value_end_, or oversized_ when it had to be
   // passed over; or begins a search.
   absl::StatusOr<Supply> FindValueEnd();
@@ -110,11 +115,15 @@ class ElementCutter {
   Piece TakeCharacter(char c);
   Piece TakeValue();
   Piece BeginValue();
+  Piece CloseRoot();
   Piece EndOfInput();
   Piece Finish(Kind kind);
 
   size_t FromSearch() const;
   void BeginSearch(Search search, size_t from);
+  // In the middle of an element: another one inside it shows that a bracket is missing before that
+  // one. Begins a search there.
+  bool BeginSearchAtInner();
   // Sets search_at_ to the start that it finds.
   absl::StatusOr<Supply> FindStart();
   bool MoveToCandidate();
@@ -136,6 +145,8 @@ class ElementCutter {
   bool input_asked_ = false;  // in this call
   bool input_ended_ = false;
   uint64_t bytes_behind_ = 0;
+  bool has_elements_behind_ = false;
+  std::string drained_;  // the latest bytes that were drained
 
   State state_ = State::kStart;
   bool in_value_ = false;
@@ -155,7 +166,8 @@ class ElementCutter {
   bool oversized_ = false;
 
   Search search_ = Search::kNone;
-  uint64_t search_from_ = 0;  // in the input
+  uint64_t search_from_ = 0;               // in the input
+  std::optional<uint64_t> trusted_start_;  // a candidate, in the input, whatever stands before it
   size_t search_at_ = 0;
   bool testing_ = false;  // the candidate at search_at_ up to scan_
   uint64_t damage_position_ = 0;

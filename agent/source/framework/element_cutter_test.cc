@@ -108,12 +108,66 @@ TEST(ElementCutter, NoticesWhatIsNoTraceFile) {
 
 TEST(ElementCutter, ANulIsACharacterAndNotTheEnd) {
   using namespace std::string_view_literals;
-  EXPECT_THAT(Cut("[{\"a\":1},\n\0{\"b\":2},{\"c\":3}]"sv),
-              ElementsAre("{\"a\":1}", "\0"sv, "{\"b\":2}", "{\"c\":3}", "end"));
+  EXPECT_THAT(Cut("[{\"a\":1},\n\0{\"b\":2,\"ph\":1},{\"c\":3}]"sv),
+              ElementsAre("{\"a\":1}", "stray", "{\"b\":2,\"ph\":1}", "{\"c\":3}", "end"));
   EXPECT_THAT(Cut("[{\"a\":1},\0\0"sv), ElementsAre("{\"a\":1}", "truncated"));
   EXPECT_THAT(Cut("\0{\"a\":1}"sv), ElementsAre("malformed"));
   EXPECT_THAT(Cut("{\"a\":1,\0\"b\":2}"sv), ElementsAre("a=1", "malformed"));
   EXPECT_THAT(Cut("{\"a\"\0:1}"sv), ElementsAre("malformed"));
+}
+
+// What looks like the end, in names whose quotation marks are not escaped; brackets too many.
+TEST(ElementCutter, TextThatLooksLikeTheEndIsNotTheEndWhereElementsFollow) {
+  const std::string good = R"({"ph":"X","name":"good"})";
+  for (const std::string name :
+       {R"(done"}]}(12): run)", R"(done"}](12): run)", R"(done"]}]}}: run)"}) {
+    for (const std::string between : {",", ",\n", ", "}) {
+      const std::string element = R"({"ph":"X","name":")" + name + R"(","args":{"a":{"b":1}}})";
+      const std::string list =
+          "[" + good + between + element + between + good + between + good + "]";
+      for (const std::string& text : {list, R"({"traceEvents":)" + list + R"(,"after":1})"}) {
+        const auto lines = Cut(text);
+        EXPECT_EQ(std::count(lines.begin(), lines.end(), good), 3) << text;
+        EXPECT_EQ(lines.back(), "end") << text;
+        EXPECT_EQ(Cut(text, 1), lines) << text;
+      }
+    }
+  }
+  EXPECT_THAT(Cut("[" + good + ",\nx]y\n" + good + "]"), ElementsAre(good, "stray", good, "end"));
+}
+
+// Elements that were cut while they were written, before sound ones.
+TEST(ElementCutter, ABracketThatIsMissingCostsNoElementThatFollows) {
+  const std::string good = R"({"ph":"X","name":"good","args":{"dims":[[1],{"a":[2]}]}})";
+  const std::string whole =
+      R"({"ph":"X","args":{"dims":[1,2],"list":[{"a":"b"},[3]],"name":"a"},"ts":1})";
+  for (size_t bytes = 2; bytes < whole.size(); ++bytes) {
+    for (const std::string between : {",", ",\n", "\n"}) {
+      const std::string list =
+          "[" + good + between + whole.substr(0, bytes) + between + good + between + good + "]";
+      for (const std::string& text : {list, R"({"traceEvents":)" + list + R"(,"after":1})"}) {
+        const auto lines = Cut(text);
+        EXPECT_EQ(std::count(lines.begin(), lines.end(), good), 3) << text;
+        EXPECT_EQ(Cut(text, 1), lines) << text;
+      }
+    }
+  }
+}
+
+TEST(ElementCutter, ASecondTraceBehindTheFirstIsNotReadAsItsPart) {
+  for (const std::string second :
+       {R"({"traceEvents":[{"ph":"X"}]})", R"([{"ph":"X"}])", R"({"a":1})"}) {
+    for (const size_t step : {1, 1'000}) {
+      const std::string text = R"({"traceEvents":[{"ph":"i"}]} )" + second;
+      ElementCutter cutter(Feed(text, step));
+      ElementCutter::Piece piece;
+      for (int i = 0; i < 1'000 && piece.kind != Kind::kEnd; ++i) piece = *cutter.Next();
+      for (int i = 0; i < 1'000 && !*cutter.Drain(); ++i) {
+      }
+      EXPECT_EQ(cutter.bytes_behind(), second.size());
+      EXPECT_EQ(cutter.has_elements_behind(), second.find("ph") != std::string::npos);
+    }
+  }
 }
 
 // Elements as different writers write them, sound ones.
@@ -295,7 +349,7 @@ TEST(ElementCutter, OversizedPartsArePassedOver) {
 TEST(ElementCutter, OversizedPartsEndAtTheSamePlaceHoweverTheyArrive) {
   const ElementCutter::Options options{.window_bytes = 1, .piece_bytes_max = 8};
   for (const char* next : {R"("abc")", "[2,3]", R"({"b":[]})"}) {
-    const std::string text = std::string("[xxxxxxxxxxxx") + next + ",1]";
+    const std::string text = std::string("[111111111111") + next + ",1]";
     for (const size_t step : {1, 3, 1'000}) {
       EXPECT_THAT(Cut(text, step, options), ElementsAre("oversized ", next, "1", "end"))
           << text << " in steps of " << step;

@@ -74,11 +74,17 @@ void JsonStructure::ScanString(const char* data, size_t& at, size_t end) {
     escaped_ = !escaped_ && data[at] == '\\';
     ++at;
   }
-  const bool is_key = string_is_key_ && containers_.size() == 1 && !key_.empty();
+  const bool is_key = string_is_key_ && !key_.empty();
   if (is_key) MatchKey(data, begin, at);
   if (at == end) return;
   in_string_ = false;
-  has_key_ = has_key_ || (is_key && key_matched_ == key_.size());
+  if (is_key && key_matched_ == key_.size()) {
+    if (containers_.size() == 1) {
+      has_key_ = true;
+    } else if (!inner_begin_) {
+      inner_begin_ = begins_.back();
+    }
+  }
   ++at;
 }
 
@@ -114,7 +120,7 @@ JsonStructure::Outcome JsonStructure::ScanOuter(const char* data, size_t& at, si
         ++at;
         return Outcome::kMore;
       case Role::kOpen:
-        if (was_scalar || !TakeOpen(c)) return Outcome::kDamaged;
+        if (was_scalar || !TakeOpen(c, consumed_ + at - scan_begin_)) return Outcome::kDamaged;
         break;
       case Role::kClose:
         if (!TakeClose(c)) return Outcome::kDamaged;
@@ -140,10 +146,11 @@ bool JsonStructure::TakeQuote() {
   return true;
 }
 
-bool JsonStructure::TakeOpen(char c) {
+bool JsonStructure::TakeOpen(char c, uint64_t begin) {
   if (expect_ != Expect::kValue && expect_ != Expect::kValueOrClose) return false;
   if (containers_.size() == kDepthMax) return false;
   containers_.push_back(c);
+  if (!key_.empty()) begins_.push_back(begin);
   expect_ = c == '{' ? Expect::kKeyOrClose : Expect::kValueOrClose;
   return true;
 }
@@ -151,6 +158,7 @@ bool JsonStructure::TakeOpen(char c) {
 bool JsonStructure::TakeClose(char c) {
   if ((c == '}') != in_object()) return false;
   containers_.pop_back();
+  if (!key_.empty()) begins_.pop_back();
   expect_ = Expect::kCommaOrClose;
   return true;
 }

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace neurontrace {
 
@@ -22,7 +24,8 @@ class JsonStructure {
   // Containers inside each other; deeper ones are damage.
   static constexpr size_t kDepthMax = 1024;
 
-  // Begins with a value. `key`: has_key() tells whether it is a key of the value, an object.
+  // Begins with a value. `key`: has_key() tells whether it is a key of the value, an object, and
+  // inner_begin() where an object inside the value begins that has it.
   void BeginValue(std::string_view key = {});
   // Begins behind a member of an object, which is the value.
   void BeginBehindMember();
@@ -33,6 +36,8 @@ class JsonStructure {
   bool has_key() const { return has_key_; }
   // Whether the value is an object with a key and a colon behind it.
   bool has_member() const { return has_member_; }
+  // Bytes from the beginning to the first object inside the value with the key.
+  std::optional<uint64_t> inner_begin() const { return inner_begin_; }
   // Bytes from the beginning to that of the string or scalar that came last.
   uint64_t token_begin() const { return token_begin_; }
 
@@ -44,12 +49,13 @@ class JsonStructure {
   void MatchKey(const char* data, size_t begin, size_t end);
   Outcome ScanOuter(const char* data, size_t& at, size_t end);
   bool TakeQuote();
-  bool TakeOpen(char c);
+  bool TakeOpen(char c, uint64_t begin);
   bool TakeClose(char c);
   bool TakeDelimiter(char c);
   bool in_object() const { return containers_.back() == '{'; }
 
-  std::string containers_;  // those that are open
+  std::string containers_;        // those that are open
+  std::vector<uint64_t> begins_;  // of each, in bytes from the beginning; only with a key
   Expect expect_ = Expect::kValue;
   bool begun_ = false;
   bool in_string_ = false;
@@ -61,6 +67,7 @@ class JsonStructure {
       0;  // bytes of the string at hand that are like the key's; npos: not like it
   bool has_key_ = false;
   bool has_member_ = false;
+  std::optional<uint64_t> inner_begin_;
   uint64_t consumed_ = 0;  // by calls before this one
   size_t scan_begin_ = 0;  // of this call
   uint64_t token_begin_ = 0;

@@ -23,8 +23,9 @@ struct TimeBounds {
 };
 
 // Finds out which times are plausible in a file from the first ones that it has: those within
-// limits::kFrameworkTimeSpreadNs of the middle one. Times of 0 do not count, as writers put 0 where
-// they know none, sometimes for half of the events. A plain value.
+// limits::kFrameworkTimeSpreadNs of the middle of the largest group that is close together. Times
+// of 0 do not count, as writers put 0 where they know none, sometimes for half of the events. A
+// plain value.
 class TimeCensus {
  public:
   void Add(const DecimalTime& time);

@@ -47,6 +47,16 @@ TEST(TimeCensus, FewOddOnesMoveNothing) {
   EXPECT_EQ(Of({3, kToday, kToday}).FirstTime(0), kToday);
 }
 
+TEST(TimeCensus, ManyOddOnesThatAreFarFromEachOtherMoveNothing) {
+  constexpr uint64_t kYear2100 = 4'102'444'800'000'000'000;
+  EXPECT_EQ(Of({kToday, kToday + 500, kYear2100, INT64_MAX}).FirstTime(0), kToday);
+  std::vector<uint64_t> times(10, kToday);
+  for (uint64_t i = 0; i < 11; ++i) times.push_back(kYear2100 + i * 300 * kDayNs);
+  EXPECT_EQ(Of(times).FirstTime(0), kToday);
+  EXPECT_FALSE(Of(times).Bounds(0).Place(0, {.ns = kYear2100}));
+  EXPECT_EQ(Of({kToday, kToday + 200 * kDayNs}).FirstTime(0), kToday) << "of two the first";
+}
+
 TEST(TimeCensus, WithoutAnyEverythingThatCanBeWrittenIsPlausible) {
   EXPECT_FALSE(TimeCensus().FirstTime(7));
   EXPECT_EQ(TimeCensus().Bounds(0).Place(0, {.ns = TimeBounds::kLastNs}), TimeBounds::kLastNs);

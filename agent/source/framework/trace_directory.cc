@@ -20,17 +20,14 @@ constexpr int kDepthMax = 4;
 void AddEntry(const std::filesystem::directory_entry& entry, const std::string& directory,
               DirectoryListing& listing) {
   std::error_code error;
-  if (!entry.is_symlink(error) && !entry.is_regular_file(error)) return;
+  if (!entry.is_symlink(error) && entry.is_directory(error)) return;
   std::string path = entry.path().lexically_relative(directory).string();
   struct stat status {};
   if (!MayBeTraceFileName(entry.path().filename().string())) {
     if (listing.others++ == 0 || path < listing.other) listing.other = std::move(path);
     return;
   }
-  if (lstat(entry.path().c_str(), &status) != 0 ||
-      (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))) {
-    return;
-  }
+  if (lstat(entry.path().c_str(), &status) != 0 || S_ISDIR(status.st_mode)) return;
   listing.files.emplace(std::move(path), StateOf(status));
   if (listing.files.size() > limits::kFrameworkDirectoryFilesMax) {
     listing.files.erase(std::prev(listing.files.end()));

@@ -26,9 +26,10 @@ uint32_t PidOfDirectory(std::string_view path);
 bool LookAtFile(const std::string& path, FileState& state);
 
 struct DirectoryListing {
-  // Files that may be traces, by path relative to the directory; links are there as they are, so
-  // that who opens one says that it is one. At most limits::kFrameworkDirectoryFilesMax, the first
-  // in the order of their paths; there are `files_beyond` more.
+  // Files that may be traces, by path relative to the directory. Links, pipes, sockets and devices
+  // of such names are among them: opening one fails with the reason. At most
+  // limits::kFrameworkDirectoryFilesMax, the first in the order of their paths; there are
+  // `files_beyond` more.
   std::map<std::string, FileState> files;
   uint64_t files_beyond = 0;
   // Files of other names, and one of them.

@@ -343,6 +343,10 @@ struct TraceEventParser::Impl {
     if (at_ns) last_time_ns = *at_ns;
     event.fields.timestamp_ns = last_time_ns;
     if (at_ns || is_metadata) return absl::OkStatus();
+    if (noted.time && noted.time->negative && noted.time->ns > base_time_ns) {
+      return OutOfRange("\"ts\" is {}, which is before the file's clock begins",
+                        ShownToken(noted.time_token));
+    }
     if (noted.time) {
       return OutOfRange("\"ts\" is {}, which is too far from the other times of the file",
                         ShownToken(noted.time_token));

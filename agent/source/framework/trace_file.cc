@@ -136,6 +136,7 @@ struct TraceFile::Impl {
   bool inflating = false;   // inflateInit2 was called
   bool member_done = true;  // between two gzip members
   bool members = false;     // at least one gzip member is complete
+  absl::Status broken;      // what comes after the bytes that were given out
   z_stream zlib{};
   std::unique_ptr<unsigned char[]> input = std::make_unique<unsigned char[]>(kInputBytes);
   uint64_t bytes_out = 0;
@@ -199,6 +200,7 @@ struct TraceFile::Impl {
   }
 
   absl::StatusOr<std::optional<size_t>> ReadGzip(char* out, size_t size) {
+    if (!broken.ok()) return broken;
     zlib.next_out = reinterpret_cast<unsigned char*>(out);
     zlib.avail_out = static_cast<uInt>(size);
     bool filled = false;
@@ -209,7 +211,7 @@ struct TraceFile::Impl {
         ASSIGN_OR_RETURN(const bool more, Fill());
         if (!more) {
           if (member_done) return 0;
-          return DataLoss("{}: the gzip data ends early", path);
+          return DataLoss("the gzip data ends early");
         }
       }
       if (member_done) {
@@ -223,7 +225,10 @@ struct TraceFile::Impl {
       } else if (result == Z_DATA_ERROR && members && zlib.total_out == 0) {
         return 0;  // What follows a complete member is no gzip: ignored as gzip(1) does.
       } else if (result != Z_OK && result != Z_BUF_ERROR) {
-        return DataLoss("{}: broken gzip data: {}", path, zlib.msg != nullptr ? zlib.msg : "?");
+        // What was unpacked before the damage, or before a sum at the end that differs, is good.
+        broken = DataLoss("broken gzip data: {}", zlib.msg != nullptr ? zlib.msg : "?");
+        if (zlib.avail_out == size) return broken;
+        break;
       }
     }
     return size - zlib.avail_out;
@@ -294,7 +299,7 @@ TraceFile::~TraceFile() = default;
 
 absl::StatusOr<std::optional<size_t>> TraceFile::Read(char* out, size_t size) {
   if (impl_->bytes_out > limits::kFrameworkFileBytesMax) {
-    return ResourceExhausted("{}: more than {} bytes, the rest is not read", impl_->path,
+    return ResourceExhausted("more than {} bytes, the rest is not read",
                              limits::kFrameworkFileBytesMax);
   }
   auto n = impl_->gzip ? impl_->ReadGzip(out, size) : impl_->ReadPlain(out, size);

@@ -56,7 +56,10 @@ TraceFileReader::TraceFileReader(TraceFile file, const TraceFileFacts& facts,
               TraceFileScan::CutterOptions(facts.kind)),
       parser_(facts.base_time_ns, facts.first_time_ns, facts.time_bounds),
       refusal_(facts.is_refused ? facts.problem : ""),
-      shortage_(facts.complete ? "" : facts.problem),
+      shortage_(!facts.complete ? facts.problem
+                : facts.has_elements_behind
+                    ? "what follows behind the end of the trace holds more events: it is not read"
+                    : ""),
       first_element_(first_element) {
   if (facts.kind == ContentKind::kMapping) entries_.emplace(facts.first_time_ns);
 }

@@ -32,6 +32,7 @@ struct TraceFileFacts {
   std::string rank_problem;           // what these two say where it is no rank; for people
   TimeBounds time_bounds;             // which times its events can have
   uint64_t bytes_behind = 0;          // behind the end of the trace, other than blanks and NUL
+  bool has_elements_behind = false;   // among these bytes, as in a second trace
   // The content that was read, uncompressed: its size and TraceFile::ContentMark.
   uint64_t content_bytes = 0;
   uint64_t content_mark = 0;

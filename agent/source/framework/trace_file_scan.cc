@@ -30,9 +30,9 @@ std::string_view WithoutQuotes(std::string_view token) {
 }
 
 // distributedInfo.NAME where it is a whole number from 0, or the text of one. Adds to `problems`
-// where it is something else.
+// where it is something else than none.
 std::optional<int64_t> ReadCount(std::string_view object_text, const char* name,
-                                 std::string& problems) {
+                                 bool may_be_minus_one, std::string& problems) {
   simdjson::ondemand::parser parser;
   simdjson::ondemand::document document;
   const simdjson::padded_string_view padded(object_text.data(), object_text.size(),
@@ -49,7 +49,8 @@ std::optional<int64_t> ReadCount(std::string_view object_text, const char* name,
     return static_cast<int64_t>(number->ns);
   }
   // Frameworks write null and -1 where there is no rank.
-  const bool is_none = token == "null" || (number && number->negative && number->ns == 1);
+  const bool is_minus_one = number && number->negative && number->ns == 1;
+  const bool is_none = token == "null" || (may_be_minus_one && is_minus_one);
   if (!is_none) {
     fmt::format_to(std::back_inserter(problems), "{}{} is {}", problems.empty() ? "" : ", ", name,
                    ShownToken(token));
@@ -98,11 +99,15 @@ absl::StatusOr<bool> TraceFileScan::Step(uint64_t bytes) {
       TakePiece(*piece);
     }
   }
+  // Of what is no trace nothing is kept, so that its rest, which may be huge, is not read.
+  if (ended_ && is_malformed_ && facts_.is_refused) return true;
   for (int i = 0; ended_ && i < kDrainCalls; ++i) {
     const absl::StatusOr<bool> drained = cutter_.Drain();
     if (absl::IsAborted(drained.status())) return drained.status();
     if (drained.ok() && !*drained) continue;
-    facts_.bytes_behind = cutter_.bytes_behind();
+    // What is left of a file that ends in the middle belongs to its last element.
+    if (facts_.complete) facts_.bytes_behind = cutter_.bytes_behind();
+    facts_.has_elements_behind = facts_.complete && cutter_.has_elements_behind();
     facts_.content_bytes = file_->bytes_read();
     facts_.content_mark = file_->ContentMark();
     facts_.continues_prefix = file_->prefix_matches();
@@ -186,8 +191,10 @@ void TraceFileScan::TakeBase(std::string_view token) {
 
 void TraceFileScan::TakeDistributedInfo(std::string_view text) {
   facts_.rank_problem.clear();
-  facts_.rank = ReadCount(text, "rank", facts_.rank_problem);
-  facts_.world_size = ReadCount(text, "world_size", facts_.rank_problem);
+  facts_.rank = ReadCount(text, "rank", true, facts_.rank_problem);
+  // A world of -1 beside a rank contradicts it: 0 is what some writers put where they have none.
+  facts_.world_size = ReadCount(text, "world_size", !facts_.rank, facts_.rank_problem);
+  if (!facts_.rank_problem.empty()) facts_.rank.reset();
   if (facts_.rank && facts_.world_size && *facts_.rank >= *facts_.world_size) {
     facts_.rank_problem =
         fmt::format("rank is {} and world_size {}", *facts_.rank, *facts_.world_size);
@@ -219,6 +226,13 @@ void TraceFileScan::End(std::string problem) {
   }
   // The base may have come after the events.
   const auto first_ns = times_.FirstTime(0);
+  if (facts_.base_time_ns != 0 && first_ns &&
+      AddSaturating(facts_.base_time_ns, *first_ns) < kWallClockMinNs) {
+    facts_.base_words = fmt::format(
+        "\"baseTimeNanoseconds\" is {}, which leads to times before the year 2001: it is not used",
+        facts_.base_time_ns);
+    facts_.base_time_ns = 0;
+  }
   facts_.has_own_time = facts_.base_time_ns == 0 && first_ns && *first_ns < kWallClockMinNs;
   facts_.time_bounds = times_.Bounds(facts_.base_time_ns);
   facts_.first_time_ns = times_.FirstTime(facts_.base_time_ns).value_or(facts_.base_time_ns);

@@ -16,13 +16,27 @@ std::string LostText(uint64_t events, bool is_unknown) {
   return events == 0 ? "An unknown number of" : fmt::format("{} or more", events);
 }
 
-// The vendor's own sentence, with our numbers.
-std::string DroppedText(const EventAccount& account) {
+// Whether all that is lost was there to be read, and could not be, as in a damaged file.
+bool IsAllUnreadable(const TimelineHeader& header) {
+  for (const TimelineStream& stream : header.streams) {
+    for (const Loss& loss : stream.description.losses) {
+      if (!IsLeftOut(loss) && !IsGivenWay(loss) && loss.place != LossPlace::kDecode) return false;
+    }
+  }
+  return true;
+}
+
+// The vendor's own sentence, with our numbers, where its advice can help.
+std::string DroppedText(const EventAccount& account, bool is_all_unreadable) {
+  const std::string lost = LostText(account.lost, account.lost_unknown);
+  const std::string stored = fmt::format("stored {} out of {}{} total events", account.stored,
+                                         account.lost_unknown ? "at least " : "", account.expected);
+  if (is_all_unreadable)
+    return fmt::format("{} trace events could not be read ({}).", lost, stored);
   return fmt::format(
-      "{} trace events were dropped during capture (stored {} out of {}{} total events). Consider "
-      "increasing buffer size, reducing trace duration, or filtering events.",
-      LostText(account.lost, account.lost_unknown), account.stored,
-      account.lost_unknown ? "at least " : "", account.expected);
+      "{} trace events were dropped during capture ({}). Consider increasing buffer size, reducing "
+      "trace duration, or filtering events.",
+      lost, stored);
 }
 
 }  // namespace
@@ -32,7 +46,7 @@ void ForEachWarning(
     const std::function<void(std::string_view message, std::string_view category)>& add) {
   if (header.certificate != nullptr) {
     const EventAccount& account = header.certificate->account;
-    if (!account.whole()) add(DroppedText(account), "Missing Data");
+    if (!account.whole()) add(DroppedText(account, IsAllUnreadable(header)), "Missing Data");
     add(header.certificate->verdict, "Capture");
     for (const std::string& finding : header.certificate->findings) add(finding, "Missing Data");
   }

@@ -47,6 +47,9 @@ size_t CopyDestination(const msghdr& message, char (&to)[64]) {
     if (is_v4) {
       auto* const info = reinterpret_cast<in_pktinfo*>(CMSG_DATA(reinterpret_cast<cmsghdr*>(to)));
       info->ipi_ifindex = 0;
+    } else {
+      auto* const info = reinterpret_cast<in6_pktinfo*>(CMSG_DATA(reinterpret_cast<cmsghdr*>(to)));
+      if (IN6_IS_ADDR_V4MAPPED(&info->ipi6_addr)) info->ipi6_ifindex = 0;
     }
     return bytes;
   }
@@ -164,6 +167,19 @@ absl::StatusOr<UniqueFd> Bind(const addrinfo& address) {
   return fd;
 }
 
+// NOT_FOUND where it is not an address of this machine.
+absl::StatusOr<UniqueFd> BindTo(const std::string& name, uint16_t port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_PASSIVE;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(name.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (error != 0 || found == nullptr) return NotFound("{}", gai_strerror(error));
+  absl::StatusOr<UniqueFd> socket = Bind(*found);
+  freeaddrinfo(found);
+  return socket;
+}
+
 uint16_t PortOf(int socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
@@ -181,16 +197,14 @@ absl::StatusOr<std::unique_ptr<ProbeResponder>> ProbeResponder::Start(const std:
                                                                       const Deps& deps) {
   std::string name = host;
   if (name.starts_with('[') && name.ends_with(']')) name = name.substr(1, name.size() - 2);
-  addrinfo hints{};
-  hints.ai_flags = AI_PASSIVE;
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(name.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (error != 0 || found == nullptr) {
-    return FailedPrecondition("{} is no address of this machine: {}", host, gai_strerror(error));
+  // gRPC listens to both families where it listens to every address, and agents use either.
+  absl::StatusOr<UniqueFd> socket = absl::UnavailableError("no IPv6");
+  if (name == "0.0.0.0") socket = BindTo("::", port);
+  if (!socket.ok()) socket = BindTo(name, port);
+  if (absl::IsNotFound(socket.status())) {
+    return FailedPrecondition("{} is not an address of this machine: {}", host,
+                              std::string(socket.status().message()));
   }
-  absl::StatusOr<UniqueFd> socket = Bind(*found);
-  freeaddrinfo(found);
   UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!socket.ok() || !stop.valid()) {
     return FailedPrecondition(

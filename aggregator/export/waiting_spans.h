@@ -80,7 +80,6 @@ class WaitingSpans {
 
   void Warn(ExportSummary& summary) const { missed_.Warn(limits_, summary); }
   size_t size() const { return spans_.size(); }
-  const StopsMissed& missed() const { return missed_; }
 
  private:
   struct Held {

@@ -135,7 +135,6 @@ class CaptureSession {
   CaptureAgentPart* FindPart(std::string_view agent_id);
   const CaptureAgentPart* FindPart(std::string_view agent_id) const;
   const Presence* PresenceOf(const WorkerIdentity& worker) const;  // of its instance's agent
-  bool HasAnsweredForAll(const Presence& presence) const;
   void IndexWorkers();
   CaptureWorkerStatus* FindWorker(const WorkerIdentity& worker);
   CaptureWorkerStatus* AddWorker(CaptureWorkerStatus status);  // nullptr beyond the limit

@@ -47,7 +47,7 @@ TEST_F(CanaryTest, MovesTheCursorAndIsCountedNowhere) {
   after.source_position = before.source_position;
   after.canary_realtime_ns = after.canary_sequence = 0;
   EXPECT_EQ(after, before);
-  ChunkIndexIterator index = reader().Stream(0).Index(0, 0);
+  ChunkIndexIterator index = reader().Stream(0).Index();
   ASSERT_TRUE(index.Valid());
   EXPECT_EQ(index.entry().sequence, 0u);
   index.Next();

@@ -125,27 +125,14 @@ absl::Status ChunkIndexIterator::ReadForeignStops(ForeignStops& out) const {
   return DecodeChunkIndexValue(ToView(position_->it->value()), entry, &out);
 }
 
-ChunkIndexIterator StreamReader::Index(uint64_t from_timestamp_ns, uint64_t from_sequence) const {
+ChunkIndexIterator StreamReader::Index(uint64_t from_timestamp_ns) const {
   auto position = std::make_unique<ChunkIndexIterator::Position>();
   position->prefix = keys::Stream(capture_, stream_);
   position->snapshot = snapshot_;
   position->it.reset(
       database_->db().NewIterator(OptionsFor(snapshot_), database_->family(Family::kChunkIndex)));
-  position->it->Seek(keys::ChunkIndex(capture_, stream_, from_timestamp_ns, from_sequence));
+  position->it->Seek(keys::ChunkIndex(capture_, stream_, from_timestamp_ns, 0));
   return ChunkIndexIterator(std::move(position));
-}
-
-absl::StatusOr<ChunkIndexIterator> StreamReader::IndexFromSequence(uint64_t sequence) const {
-  StoredChunk chunk;
-  RETURN_IF_ERROR(ReadChunk(sequence, chunk));
-  if (chunk.event_count() == 0) {
-    return NotFound("chunk {} of stream {} has no events", sequence, stream_);
-  }
-  ChunkIndexIterator it = Index(chunk.last_timestamp_ns(), sequence);
-  RETURN_IF_ERROR(it.status());
-  if (!it.Valid() || it.entry().sequence != sequence)
-    return DataLoss("chunk {} of stream {} is not in the index", sequence, stream_);
-  return it;
 }
 
 absl::Status StreamReader::ReadChunk(uint64_t sequence, StoredChunk& out) const {

@@ -101,12 +101,8 @@ class StreamReader {
 
   uint32_t number() const { return stream_; }
 
-  // Entries of all chunks whose last timestamp is at or after `from_timestamp_ns` (raw); of those
-  // with just that one, from this sequence on.
-  ChunkIndexIterator Index(uint64_t from_timestamp_ns = 0, uint64_t from_sequence = 0) const;
-  // The entry of this chunk and all entries after it in the order of the index. NOT_FOUND where
-  // there is no such chunk or it has no events.
-  absl::StatusOr<ChunkIndexIterator> IndexFromSequence(uint64_t sequence) const;
+  // Entries of all chunks whose last timestamp is at or after `from_timestamp_ns` (raw).
+  ChunkIndexIterator Index(uint64_t from_timestamp_ns = 0) const;
 
   // NOT_FOUND where there is no such chunk, DATA_LOSS where it is damaged: it is then gone, and a
   // loss of its stream.

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(StreamReader, WalksTheIndexFromATimeAndFromASequence) {
+TEST(StreamReader, WalksTheIndexFromATime) {
   const auto store = OpenInMemory();
   ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
   for (uint64_t sequence = 0; sequence < 4; ++sequence) {
@@ -38,11 +38,8 @@ TEST(StreamReader, WalksTheIndexFromATimeAndFromASequence) {
   EXPECT_THAT(IndexedSequences(stream.Index()), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(IndexedSequences(stream.Index(2'005)), ElementsAre(1, 2, 3));
   EXPECT_THAT(IndexedSequences(stream.Index(2'006)), ElementsAre(2, 3));
-  EXPECT_THAT(IndexedSequences(stream.IndexFromSequence(3).value()), ElementsAre(3));
-  EXPECT_EQ(stream.IndexFromSequence(4).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(stream.IndexFromSequence(9).status().code(), absl::StatusCode::kNotFound);
 
-  const ChunkIndexIterator it = stream.IndexFromSequence(2).value();
+  const ChunkIndexIterator it = stream.Index(2'006);
   EXPECT_EQ(it.entry().first_timestamp_ns, 2'005u);
   EXPECT_EQ(it.entry().event_count, 10u);
   ForeignStops stops;

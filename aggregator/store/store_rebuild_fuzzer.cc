@@ -265,7 +265,6 @@ void ReadCapture(Store& store, const CaptureId& id) {
     for (auto index = chunks.Index(); index.Valid(); index.Next()) {
       chunks.ReadChunk(index.entry().sequence, chunk).IgnoreError();
     }
-    chunks.IndexFromSequence(0).status().IgnoreError();
   }
 }
 

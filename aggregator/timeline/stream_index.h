@@ -73,8 +73,6 @@ class StreamIndex {
   std::optional<uint64_t> CarriedEnd(const SpanKey& key, uint64_t stop_raw_ns) const;
   std::optional<uint64_t> TakeCarried(const SpanKey& key);
 
-  uint64_t chunks_passed_over() const { return chunks_passed_over_; }
-
  private:
   absl::Status FillBuffer();
   // Takes the next entry of the index; false at its end.

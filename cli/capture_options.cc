@@ -19,8 +19,8 @@ namespace neurontrace::cli {
 namespace {
 
 // What a worker may be found by with --job KEY=VALUE; pods and their labels have options.
-constexpr std::array<std::string_view, 7> kJobFacts = {"job",       "slurm", "torchelastic", "comm",
-                                                       "namespace", "pod",   "uid"};
+constexpr std::array<std::string_view, 8> kJobFacts = {
+    "job", "slurm", "torchelastic", "comm", "master", "namespace", "pod", "uid"};
 
 void AddFact(std::string key, std::string value, v1::CaptureSpec& spec) {
   v1::KeyValue* const fact = spec.add_job_facts();

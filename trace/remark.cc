@@ -45,8 +45,9 @@ constexpr RemarkKindRow kRemarkKinds[] = {
     {RemarkKind::kRankContradiction, "rank_contradiction", "rank is contradicted",
      "ranks are contradicted", true},
     {RemarkKind::kRankGuessed, "rank_guessed", "rank is a guess", "ranks are guesses", false},
-    {RemarkKind::kRankRefused, "rank_refused", "rank is unknown, as what could tell it is not used",
-     "ranks are unknown, as what could tell them is not used", false},
+    {RemarkKind::kRankRefused, "rank_refused",
+     "rank is unknown because the available evidence was rejected",
+     "ranks are unknown because the available evidence was rejected", false},
     {RemarkKind::kChunkUnreadable, "chunk_unreadable",
      "stored chunk cannot be read, and is left out of exports",
      "stored chunks cannot be read, and are left out of exports", true},
@@ -66,7 +67,11 @@ Remark& RemarkOf(RemarkKind kind, std::vector<Remark>& remarks) {
 
 void AddDetail(std::string_view detail, Remark& remark) {
   if (detail.empty() || remark.details.size() >= limits::kRemarkDetailsMax) return;
-  remark.details.push_back(CleanText(detail, limits::kRemarkDetailBytesMax));
+  std::string clean = CleanText(detail, limits::kRemarkDetailBytesMax);
+  const auto& known = remark.details;
+  if (std::find(known.begin(), known.end(), clean) == known.end()) {
+    remark.details.push_back(std::move(clean));
+  }
 }
 
 }  // namespace
@@ -89,10 +94,7 @@ void AddRemarks(std::span<const Remark> more, std::vector<Remark>& sums) {
 void MergeFound(const Remark& found, std::vector<Remark>& remarks) {
   Remark& remark = RemarkOf(found.kind, remarks);
   remark.count = std::max(remark.count, found.count);
-  for (const std::string& detail : found.details) {
-    const std::string clean = CleanText(detail, limits::kRemarkDetailBytesMax);
-    if (std::ranges::find(remark.details, clean) == remark.details.end()) AddDetail(clean, remark);
-  }
+  for (const std::string& detail : found.details) AddDetail(detail, remark);
 }
 
 void ReplaceRemarks(std::span<const Remark> newer, std::vector<Remark>& remarks) {

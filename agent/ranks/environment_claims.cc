@@ -335,7 +335,13 @@ EnvironmentClaims ReadEnvironmentClaims(const RankFacts& facts, int64_t cores, i
 }
 
 std::string JobOf(const RankFacts& facts) {
-  return fmt::format("{} {}", facts.user ? std::to_string(*facts.user) : "?", facts.job);
+  std::string job = fmt::format("{} {}", facts.user ? std::to_string(*facts.user) : "?", facts.job);
+  if (!facts.job.empty()) return job;
+  std::vector<std::string> unused;
+  const EnvironmentReader environment(facts.environment, unused);
+  const std::string_view address = environment.Text("MASTER_ADDR");
+  if (!address.empty()) job += fmt::format("at {}:{}", address, environment.Text("MASTER_PORT"));
+  return job;
 }
 
 std::string ContainerOf(const RankFacts& facts) {

@@ -62,7 +62,7 @@ EnvironmentClaims ReadEnvironmentClaims(const RankFacts& facts, int64_t cores, i
 // host, only processes of one container share a world.
 std::string WorldOf(const RankFacts& facts, std::string_view address, std::string_view name);
 
-// The user and the job.
+// The user and the job. Workers that name no job are told apart by where their worlds meet.
 std::string JobOf(const RankFacts& facts);
 // The container, or the pod, or nothing.
 std::string ContainerOf(const RankFacts& facts);

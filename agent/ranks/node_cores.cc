@@ -119,7 +119,9 @@ void UseLocalRank(const LocalRank& local, const std::map<int64_t, int64_t>& core
   if (before + worker.cores > kNodeCoresMax) return;
   worker.found.numbers = Consecutive(before, worker.cores);
   worker.found.how = fmt::format("{}={}", local.name, local.rank);
-  worker.found.is_guess = !is_sum && worker.cores > 1;
+  if (!is_sum && worker.cores > 1) {
+    worker.found.guess = "the processes with lower local ranks have as many cores";
+  }
 }
 
 void UseLocalRanks(std::span<NodeCoresWorker> workers) {
@@ -216,8 +218,8 @@ void UsePlaces(std::span<NodeCoresWorker> workers) {
       continue;
     }
     worker.found.numbers = Consecutive(*worker.place, worker.cores);
-    worker.found.how = "order in which the workers of this node started";
-    worker.found.is_guess = true;
+    worker.found.how = "order of start";
+    worker.found.guess = "the processes use the node's cores in the order they started";
   }
 }
 

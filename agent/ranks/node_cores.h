@@ -15,7 +15,7 @@ namespace neurontrace {
 struct NodeCores {
   std::vector<int64_t> numbers;  // by nc_idx; empty: not known
   std::string how;               // the variable that said so, or words
-  bool is_guess = false;
+  std::string guess;             // what they rest on without anybody having said so; empty: nothing
   std::vector<std::string> refusals;  // of evidence that was not used, and why
 };
 

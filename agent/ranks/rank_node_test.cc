@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "agent/ranks/rank_resolver.h"
 #include "agent/ranks/rank_test_support.h"
 
@@ -89,6 +91,53 @@ TEST(RankNode, UnnamedJobsOfTwoContainersAreNotCompared) {
   const auto node = ResolveNode(workers, {});
   EXPECT_EQ(Gids(node), GidLists({{0}, {0}}));
   EXPECT_THAT(node[0].warnings, IsEmpty());
+}
+
+// Two jobs that nobody named, as on a laptop.
+TEST(RankNode, UnnamedJobsOfOneContainerAreNotCompared) {
+  RankFacts whole = Facts(2, {});
+  whole.communicators = {{0, {0, 2}}, {1, {1, 2}}};
+  const Env alone = {{"RANK", "0"}, {"WORLD_SIZE", "1"}};
+  const auto torchrun = [](const char* rank, const char* port) {
+    return Facts(
+        1,
+        {{"RANK", rank}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}});
+  };
+  const auto two_torchruns =
+      Node({torchrun("0", "1"), torchrun("1", "1"), torchrun("0", "2"), torchrun("1", "2")}, "");
+  for (const auto& [workers, gids, guessed] :
+       {std::tuple(Node({whole, whole}, ""), GidLists({{0, 1}, {0, 1}}), false),
+        std::tuple(Node({Facts(1, alone), Facts(1, alone)}, ""), GidLists({{0}, {0}}), true),
+        std::tuple(two_torchruns, GidLists({{0}, {1}, {0}, {1}}), false)}) {
+    const auto node = ResolveNode(workers, {});
+    EXPECT_EQ(Gids(node), gids);
+    for (const RankResolution& worker : node) {
+      EXPECT_THAT(worker.warnings, IsEmpty());
+      for (const CoreInfo& core : worker.cores) {
+        EXPECT_FALSE(core.rank_evidence[0].contradicted);
+        EXPECT_EQ(core.rank_evidence[0].guessed, guessed);
+      }
+    }
+  }
+  // Those that are parts of worlds are compared, and so are all that name one job.
+  RankFacts part = Facts(1, {});
+  part.communicators = {{0, {0, 2}}};
+  for (const auto& workers : {Node({part, part}, ""), Node({whole, whole})}) {
+    EXPECT_TRUE(ResolveNode(workers, {})[0].cores[0].rank_evidence[0].contradicted);
+  }
+}
+
+TEST(RankNode, DifferentSizesOfOneWorldAreContradictions) {
+  const auto worker = [](const char* rank, const char* size) {
+    return Facts(1, {{"RANK", rank}, {"WORLD_SIZE", size}});
+  };
+  const auto node = ResolveNode(Node({worker("0", "2"), worker("1", "4")}), {});
+  EXPECT_EQ(Gids(node), GidLists({{0}, {1}}));
+  for (const RankResolution& each : node) {
+    EXPECT_TRUE(each.cores[0].rank_evidence[0].contradicted);
+    EXPECT_EQ(each.contradictions, node[0].contradictions) << "equal texts fold";
+    EXPECT_THAT(each.contradictions, ElementsAre(HasSubstr("different sizes of the job")));
+  }
 }
 
 TEST(RankNode, AnotherUserCannotContradict) {

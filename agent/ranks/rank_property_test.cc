@@ -330,7 +330,7 @@ class Job {
       // It moves only to where a local rank, better known than before, puts it.
       const auto& first = answers[i].cores[0].rank_evidence;
       if (had && !first.empty() &&
-          first.front().detail.find("order in which") != std::string::npos) {
+          first.front().detail.find("order of start") != std::string::npos) {
         EXPECT_EQ(answers[i].first_node_core, had) << "a place moved";
       }
       process.last.resize(process.cores);
@@ -353,8 +353,8 @@ class Job {
 
   void CheckMove(const RankEvidence& before, const RankEvidence& now) const {
     if (before.source != now.source || before.source == RankSource::kUnspecified) return;
-    const bool by_place = before.detail.find("order in which") != std::string::npos &&
-                          now.detail.find("order in which") != std::string::npos;
+    const bool by_place = before.detail.find("order of start") != std::string::npos &&
+                          now.detail.find("order of start") != std::string::npos;
     if (!by_place && (before.guessed || before.contradicted)) return;
     // False evidence is withdrawn once another worker contradicts it. An agent that is restarted
     // does not know how many cores the processes had that died before, so that a launcher's index

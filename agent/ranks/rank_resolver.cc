@@ -69,6 +69,23 @@ struct Worker {
 
 bool Together(const Worker& a, const Worker& b) { return RanTogether(*a.facts, *b.facts); }
 
+// Whether the worker names no job and `claim` gives it all the ranks of a world.
+bool IsWorldOfItsOwn(const Worker& worker, const RankClaim& claim) {
+  return worker.facts->job.empty() && claim.size == (claim.counts_cores ? worker.cores : 1);
+}
+
+// The same, by all that is known of its cores. The aggregator counts in the same way.
+bool IsJobOfItsOwn(const Worker& worker) {
+  if (!worker.facts->job.empty()) return false;
+  int64_t world_size = 0;
+  for (const CoreInfo& core : worker.result.cores) {
+    for (const RankEvidence& claim : core.rank_evidence) {
+      world_size = std::max(world_size, claim.world_size);
+    }
+  }
+  return world_size == static_cast<int64_t>(worker.result.cores.size());
+}
+
 std::string IdentityOf(const RankFacts& facts) {
   std::string identity;
   bool any = false;
@@ -116,8 +133,12 @@ class JobResolver {
   void FindHelpers();
   void ReadEnvironments();
   void RefuseSharedIndexes();
-  void Compare(RankSource source, Worker& a, Worker& b,
-               std::map<std::pair<Worker*, RankSource>, RankRefusal>& refused) const;
+  // What other workers have against claims.
+  struct Objections {
+    std::map<std::pair<Worker*, RankSource>, RankRefusal> refused;
+    std::map<std::pair<Worker*, RankSource>, std::string> doubts;
+  };
+  static void Compare(RankSource source, Worker& a, Worker& b, Objections& objections);
   void ExpandClaims();
   void ExpandProcessIndex(RankSource source, const Worker& worker, RankClaim& claim) const;
   void AddConfigured();
@@ -192,10 +213,12 @@ void JobResolver::ReadEnvironments() {
   for (Worker* const worker : workers_) {
     if (worker->cores == 0 || worker->is_helper) continue;
     int64_t node_workers = 0;
+    int64_t container_workers = 0;
     bool has_helper = false;
     for (const Worker* const other : workers_) {
       if (other->cores == 0 || !Together(*worker, *other)) continue;
       node_workers += other->is_helper ? 0 : 1;
+      container_workers += ContainerOf(*other->facts) == ContainerOf(*worker->facts) ? 1 : 0;
       has_helper = has_helper || (other->is_helper && other->identity == worker->identity);
     }
     EnvironmentClaims read =
@@ -204,6 +227,11 @@ void JobResolver::ReadEnvironments() {
     worker->refusals = std::move(read.refusals);
     worker->unfit_list_world = std::move(read.unfit_list_world);
     for (auto& [source, claim] : worker->claims) {
+      if (container_workers > 1 && IsWorldOfItsOwn(*worker, claim)) {
+        claim.world += fmt::format(" of process {}", worker->facts->pid);
+        if (claim.guess.empty())
+          claim.guess = "this worker, which names no job, is a job of its own";
+      }
       claim.world_id = worlds.try_emplace(claim.world, worlds.size()).first->second;
       claim.list_id = lists.try_emplace(claim.list, lists.size()).first->second;
       if (has_helper && claim.guess.empty()) {
@@ -213,31 +241,35 @@ void JobResolver::ReadEnvironments() {
   }
 }
 
-// Refuses what two workers cannot both be: one process of a world.
+// Refuses what two workers cannot both be: one process of a world. Marks what they say of its size
+// if they differ.
 void JobResolver::RefuseSharedIndexes() {
-  std::map<std::pair<Worker*, RankSource>, RankRefusal> refused;
+  Objections objections;
   for (size_t i = 0; i < workers_.size(); ++i) {
     for (size_t j = 0; j < workers_.size(); ++j) {
       Worker& a = *workers_[i];
       Worker& b = *workers_[j];
       if (i == j || !Together(a, b)) continue;
-      for (const auto& [source, claim] : a.claims) Compare(source, a, b, refused);
+      for (const auto& [source, claim] : a.claims) Compare(source, a, b, objections);
     }
   }
-  for (auto& [key, refusal] : refused) {
+  for (auto& [key, refusal] : objections.refused) {
     key.first->Refuse(key.second, std::move(refusal.reason), refusal.is_expected);
+  }
+  for (auto& [key, doubt] : objections.doubts) {
+    const auto claim = key.first->claims.find(key.second);
+    if (claim != key.first->claims.end()) claim->second.doubt = std::move(doubt);
   }
 }
 
-// Refuses `a`'s claim if `b` contradicts it.
-void JobResolver::Compare(RankSource source, Worker& a, Worker& b,
-                          std::map<std::pair<Worker*, RankSource>, RankRefusal>& refused) const {
+// Refuses `a`'s claim if `b` contradicts it, or puts it in doubt.
+void JobResolver::Compare(RankSource source, Worker& a, Worker& b, Objections& objections) {
   const RankClaim& mine = a.claims.at(source);
   // A launcher below another one hands its variables on, which is no fault of the job's.
   const bool is_expected = source >= RankSource::kMpi;
   const auto refuse = [&](std::string why) {
-    refused.try_emplace({&a, source},
-                        RankRefusal{fmt::format("{} is ignored: {}", mine.said, why), is_expected});
+    objections.refused.try_emplace(
+        {&a, source}, RankRefusal{fmt::format("{} is ignored: {}", mine.said, why), is_expected});
   };
   if (source == RankSource::kPjrt && !b.unfit_list_world.empty() &&
       b.unfit_list_world == mine.world) {
@@ -251,13 +283,20 @@ void JobResolver::Compare(RankSource source, Worker& a, Worker& b,
                         ? mine.index < other.index + b.cores && other.index < mine.index + a.cores
                         : mine.index == other.index;
   if (same) return refuse("several workers of this node have it");
-  if ((mine.size > 0 && other.size > 0 && mine.size != other.size) ||
-      mine.list_id != other.list_id) {
-    return refuse("workers of this node give different sizes of the job");
-  }
   if (mine.first_of_launcher && other.first_of_launcher && mine.launcher == other.launcher &&
       mine.first_of_launcher != other.first_of_launcher) {
-    refuse("it does not go with LOCAL_RANK as it does for another worker of this node");
+    return refuse("it does not go with LOCAL_RANK as it does for another worker of this node");
+  }
+  if ((mine.size == 0 || other.size == 0 || mine.size == other.size) &&
+      mine.list_id == other.list_id) {
+    return;
+  }
+  const std::string_view sizes = "workers of this node give different sizes of the job";
+  // The best there is stays, so that whoever compares jobs sees the sizes.
+  if (source == a.claims.begin()->first) {
+    objections.doubts.try_emplace({&a, source}, fmt::format("{}: {}", mine.variable, sizes));
+  } else {
+    refuse(std::string(sizes));
   }
 }
 
@@ -420,7 +459,7 @@ void JobResolver::AddConfiguredTo(const WorkerConfigured& by, const NodeCores& f
                                       found.numbers.front(), found.how),
                   .variable = by.variable,
                   .world_cores = configured.worker_count.value_or(0)};
-  if (found.is_guess) claim.guess = "which cores of the node these are";
+  claim.guess = found.guess;
   int64_t last = 0;
   for (const int64_t number : found.numbers) {
     const bool takes_part = per_node == 0 || number < per_node;
@@ -495,7 +534,7 @@ void JobResolver::Assemble(Worker& worker) {
   AddObserved(worker);
   for (const auto& [source, claim] : worker.claims) {
     const std::string detail =
-        claim.guess.empty() ? claim.said : fmt::format("{}, if {}", claim.said, claim.guess);
+        claim.guess.empty() ? claim.said : fmt::format("{}, assuming {}", claim.said, claim.guess);
     for (CoreInfo& core : worker.result.cores) {
       if (core.nc_idx >= claim.gids.size() || claim.gids[core.nc_idx] < 0) continue;
       core.rank_evidence.push_back({.source = source,
@@ -562,7 +601,8 @@ void JobResolver::Settle(std::vector<Holder>& holders, bool may_drop, std::vecto
 
 // Whether two processes may be of one job as far as anybody says.
 bool JobResolver::MayBeOneJob(const Worker& a, const Worker& b) {
-  return !a.facts->job.empty() || ContainerOf(*a.facts) == ContainerOf(*b.facts);
+  if (!a.facts->job.empty()) return true;
+  return ContainerOf(*a.facts) == ContainerOf(*b.facts) && !IsJobOfItsOwn(a) && !IsJobOfItsOwn(b);
 }
 
 void JobResolver::TellConflicts(Worker& worker) {
@@ -582,11 +622,11 @@ void JobResolver::TellConflicts(Worker& worker) {
       if (in_doubt) best.contradicted = true;
       if (!told.insert(other.source).second) continue;
       std::string text =
-          differs
-              ? fmt::format("core {}: \"{}\" gives rank {}, used is {} from \"{}\"", core.nc_idx,
-                            other.detail, other.worker_gid, best.worker_gid, best.detail)
-              : fmt::format("\"{}\" gives a job of {} cores, \"{}\" one of {}", other.detail,
-                            other.world_size, best.detail, best.world_size);
+          differs ? fmt::format("core {}: \"{}\" says rank {}, but \"{}\" says {}, which is used",
+                                core.nc_idx, other.detail, other.worker_gid, best.detail,
+                                best.worker_gid)
+                  : fmt::format("\"{}\" says a job of {} cores, but \"{}\" says {}, which is used",
+                                other.detail, other.world_size, best.detail, best.world_size);
       if (in_doubt) {
         worker.Contradict(std::move(text));
       } else {

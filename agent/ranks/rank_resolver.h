@@ -29,9 +29,10 @@ struct ConfiguredRanks {
 // `cores` holds the visible cores, and any further core that a communicator call or an event named.
 //
 // Workers of one user and one job that ran at the same time are compared: where two of them have
-// the same index from one launcher, different sizes of one world, or the same core of the node,
-// neither has a claim from that source. Claims that two workers make all the same are marked
-// contradicted.
+// the same index from one launcher, or the same core of the node, neither has a claim from that
+// source. Claims that two workers make all the same, and claims of different sizes of one world,
+// are marked contradicted. Workers that name no job are compared if they are of one container, have
+// the same MASTER_ADDR and MASTER_PORT, and none has as many cores as its world.
 std::vector<RankResolution> ResolveNode(std::span<const RankFacts> workers,
                                         const ConfiguredRanks& configured);
 

@@ -10,6 +10,7 @@
 #include "trace/loss.h"
 #include "trace/rank_evidence.h"
 #include "trace/remark.h"
+#include "trace/worker_info.h"
 
 // What a capture holds and what it lacks. Plain values; proto/neurontrace/v1/certificate.proto has
 // the same fields and says what each means. Values of enums equal those of neurontrace.v1.
@@ -92,6 +93,7 @@ struct WorkerCertificate {
   std::string job;  // empty: not known
   WorkerPart part = WorkerPart::kUnspecified;
   WorkerAbsence absence = WorkerAbsence::kNone;
+  CaptureObstacle obstacle = CaptureObstacle::kNone;  // why it was refused, where its agent says so
   std::string detail;
   std::vector<int64_t> worker_gids;  // ascending
   EventAccount account;
@@ -152,6 +154,8 @@ struct RankDispute {
 struct WorldSizeClaim {
   int64_t world_size = 0;
   uint64_t cores = 0;  // that name it
+  // A core of each worker, at most limits::kRankClaimantsNamedMax.
+  std::vector<RankClaimant> claimants = {};
 };
 
 // The ranks of one job, compared over all its workers.

@@ -14,9 +14,6 @@
 namespace neurontrace {
 namespace {
 
-// The node of workers that name neither a job nor a communicator.
-constexpr std::string_view kNamelessNode = "job ";
-
 // Where every node's own address is the same.
 bool IsLoopbackRoot(std::string_view root) {
   return root.starts_with("127.") || root.starts_with("localhost:") || root.starts_with("[::1]") ||
@@ -42,11 +39,24 @@ bool AreOneCore(const RankedCore& a, const RankedCore& b) {
   return a.stream.worker == b.stream.worker && a.stream.nc_idx == b.stream.nc_idx;
 }
 
-RankClaimant ClaimantOf(const RankedCore& core, const std::string& job) {
-  return {.worker = core.stream.worker,
-          .nc_idx = core.stream.nc_idx,
-          .job = job,
-          .evidence = *BestEvidence(core.evidence)};
+RankClaimant ClaimantOf(const RankedCore& core, const std::string& job,
+                        const RankEvidence& evidence) {
+  return {
+      .worker = core.stream.worker, .nc_idx = core.stream.nc_idx, .job = job, .evidence = evidence};
+}
+
+// "i-a pid 1 nc 0 (RANK=3), i-b pid 2 nc 1 of job k (RANK=3) and 14 more".
+std::string Describe(const std::vector<RankClaimant>& claimants, uint64_t count,
+                     const std::string& job) {
+  std::string text;
+  for (const RankClaimant& claimant : claimants) {
+    text += fmt::format("{}{} pid {} nc {}", text.empty() ? "" : ", ", claimant.worker.instance_id,
+                        claimant.worker.pid, claimant.nc_idx);
+    if (claimant.job != job && !claimant.job.empty()) text += " of job " + claimant.job;
+    if (!claimant.evidence.detail.empty()) text += fmt::format(" ({})", claimant.evidence.detail);
+  }
+  return count > claimants.size() ? fmt::format("{} and {} more", text, count - claimants.size())
+                                  : text;
 }
 
 }  // namespace
@@ -57,7 +67,7 @@ struct JobRankCensus::Job {
   JobRanks ranks;
   std::set<std::string> names;
   std::set<WorkerIdentity> workers;
-  std::map<int64_t, uint64_t> world_sizes;  // with the cores that claim each
+  std::map<int64_t, WorldSizeClaim> world_sizes;
   std::set<int64_t> gids;
   std::map<int64_t, std::vector<Claim>> claims;
 
@@ -85,15 +95,22 @@ void JobRankCensus::Job::Add(const RankedCore& core, const std::string& job_key,
   // The best claim that knows the size.
   const auto sized = std::find_if(core.evidence.begin(), core.evidence.end(),
                                   [](const RankEvidence& claim) { return claim.world_size > 0; });
-  if (sized != core.evidence.end()) ++world_sizes[sized->world_size];
+  if (sized == core.evidence.end()) return;
+  WorldSizeClaim& claim = world_sizes[sized->world_size];
+  claim.world_size = sized->world_size;
+  ++claim.cores;
+  const bool is_named =
+      std::any_of(claim.claimants.begin(), claim.claimants.end(),
+                  [&core](const auto& other) { return other.worker == core.stream.worker; });
+  if (!is_named && claim.claimants.size() < limits::kRankClaimantsNamedMax) {
+    claim.claimants.push_back(ClaimantOf(core, job_key, *sized));
+  }
 }
 
 void JobRankCensus::Job::CountRanks() {
   ranks.workers = workers.size();
-  for (const auto& [size, cores] : world_sizes) {
-    if (ranks.world_sizes.size() < limits::kWorldSizesNamedMax) {
-      ranks.world_sizes.push_back({size, cores});
-    }
+  for (const auto& [size, claim] : world_sizes) {
+    if (ranks.world_sizes.size() < limits::kWorldSizesNamedMax) ranks.world_sizes.push_back(claim);
   }
   if (world_sizes.empty()) {
     ranks.ranks_seen = static_cast<int64_t>(gids.size());
@@ -123,7 +140,7 @@ void JobRankCensus::Job::AddDispute(int64_t gid, std::vector<Claim> claimants) {
   dispute.claimants_count = claimants.size();
   for (const auto& [core, job_key] : claimants) {
     if (dispute.claimants.size() == limits::kRankClaimantsNamedMax) break;
-    dispute.claimants.push_back(ClaimantOf(*core, *job_key));
+    dispute.claimants.push_back(ClaimantOf(*core, *job_key, *BestEvidence(core->evidence)));
   }
 }
 
@@ -175,7 +192,7 @@ void JobRankCensus::Join(const std::string& a, const std::string& b) {
 std::string JobRankCensus::NodeOf(const WorkerIdentity& worker, const std::string& job) {
   const auto known = nodes_.find(worker);
   if (known != nodes_.end()) return known->second;
-  std::string node = std::string(kNamelessNode) + job;
+  std::string node = "job " + job;
   if (IsLoopbackRoot(job)) node += " on " + worker.instance_id;
   names_.try_emplace(node, job);
   parents_.try_emplace(node, node);
@@ -184,12 +201,17 @@ std::string JobRankCensus::NodeOf(const WorkerIdentity& worker, const std::strin
 }
 
 void JobRankCensus::AddWorker(const WorkerInfo& worker) {
-  const auto root = std::find_if(worker.job_facts.begin(), worker.job_facts.end(),
-                                 [](const KeyValue& fact) { return fact.key == "comm"; });
-  const bool has_root = root != worker.job_facts.end() && !root->value.empty();
+  const auto find = [&worker](std::string_view key) {
+    return std::find_if(worker.job_facts.begin(), worker.job_facts.end(),
+                        [key](const auto& fact) { return fact.key == key && !fact.value.empty(); });
+  };
+  auto root = find("comm");
+  // Where its processes meet tells a job only where nothing else does.
+  if (root == worker.job_facts.end() && worker.job.empty()) root = find("master");
+  const bool has_root = root != worker.job_facts.end();
   std::string communicator;
   if (has_root) {
-    communicator = "communicator " + root->value;
+    communicator = fmt::format("{} {}", root->key, root->value);
     if (IsLoopbackRoot(root->value)) communicator += " on " + worker.identity.instance_id;
   }
   // A worker that names no job is of its communicator's, and not of all others that name none.
@@ -226,19 +248,25 @@ std::set<WorkerIdentity> JobRankCensus::WholeWorlds() const {
     int64_t cores = 0;
     int64_t size = 0;
   };
-  std::map<WorkerIdentity, World> worlds;
+  std::set<std::string> named;  // roots
+  for (const auto& [node, name] : names_) {
+    if (!name.empty()) named.insert(Root(node));
+  }
+  std::map<std::string, std::map<WorkerIdentity, World>> jobs;  // by root
   for (const auto& [job_key, core] : cores_) {
-    if (Root(nodes_.at(core.stream.worker)) != kNamelessNode) continue;
-    World& world = worlds[core.stream.worker];
+    const std::string root = Root(nodes_.at(core.stream.worker));
+    if (named.contains(root)) continue;
+    World& world = jobs[root][core.stream.worker];
     ++world.cores;
     for (const RankEvidence& claim : core.evidence) {
       world.size = std::max(world.size, claim.world_size);
     }
   }
   std::set<WorkerIdentity> whole;
-  if (worlds.size() < 2) return whole;
-  for (const auto& [worker, world] : worlds) {
-    if (world.size == world.cores) whole.insert(worker);
+  for (const auto& [root, worlds] : jobs) {
+    for (const auto& [worker, world] : worlds) {
+      if (worlds.size() > 1 && world.size == world.cores) whole.insert(worker);
+    }
   }
   return whole;
 }
@@ -313,20 +341,10 @@ std::vector<std::string> DescribeConflicts(const JobRanks& job) {
   if (!job.has_conflict()) return sentences;
   const std::string of_job = job.job.empty() ? "" : fmt::format(" of job {}", job.job);
   for (const RankDispute& dispute : job.disputes) {
-    std::string text =
-        fmt::format("worker_gid {}{} is claimed by {} cores at once: ", dispute.worker_gid, of_job,
-                    dispute.claimants_count);
-    for (size_t i = 0; i < dispute.claimants.size(); ++i) {
-      const RankClaimant& claimant = dispute.claimants[i];
-      text += fmt::format("{}{} pid {} nc {}", i == 0 ? "" : ", ", claimant.worker.instance_id,
-                          claimant.worker.pid, claimant.nc_idx);
-      if (claimant.job != job.job && !claimant.job.empty()) text += " of job " + claimant.job;
-      if (!claimant.evidence.detail.empty()) text += fmt::format(" ({})", claimant.evidence.detail);
-    }
-    if (dispute.claimants_count > dispute.claimants.size()) {
-      text += fmt::format(" and {} more", dispute.claimants_count - dispute.claimants.size());
-    }
-    sentences.push_back(text + "; they are kept apart");
+    sentences.push_back(
+        fmt::format("worker_gid {}{} is claimed by {} cores at once: {}; they are kept apart",
+                    dispute.worker_gid, of_job, dispute.claimants_count,
+                    Describe(dispute.claimants, dispute.claimants_count, job.job)));
   }
   if (job.disputes_count > job.disputes.size()) {
     sentences.push_back(fmt::format("{} more worker_gids{} are claimed by several cores at once",
@@ -334,15 +352,18 @@ std::vector<std::string> DescribeConflicts(const JobRanks& job) {
   }
   if (job.world_sizes.size() > 1) {
     std::string sizes;
-    for (const auto& [size, cores] : job.world_sizes) {
-      sizes += fmt::format("{}{} ({} core{})", sizes.empty() ? "" : ", ", size, cores,
-                           cores == 1 ? "" : "s");
+    for (const WorldSizeClaim& claim : job.world_sizes) {
+      sizes += fmt::format("{}{} ({} core{}: {})", sizes.empty() ? "" : ", ", claim.world_size,
+                           claim.cores, claim.cores == 1 ? "" : "s",
+                           Describe(claim.claimants, claim.cores, job.job));
     }
     sentences.push_back(fmt::format("the workers{} name different world sizes: {}", of_job, sizes));
   }
   if (job.ranks_beyond_world > 0) {
-    sentences.push_back(fmt::format("{} ranks{} are not below the world size of {}",
-                                    job.ranks_beyond_world, of_job, job.world_size));
+    sentences.push_back(fmt::format(
+        "{}{} not below the world size of {}",
+        job.ranks_beyond_world == 1 ? "1 rank" : fmt::format("{} ranks", job.ranks_beyond_world),
+        of_job + (job.ranks_beyond_world == 1 ? " is" : " are"), job.world_size));
   }
   return sentences;
 }

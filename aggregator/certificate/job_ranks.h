@@ -23,11 +23,11 @@ struct RankedCore {
 };
 
 // Compares the ranks that the cores of each job claim. Workers belong to one job if they have the
-// same job key or the same root of a communicator; a root on a loopback address counts only within
-// one instance, as every node has such an address. Two cores that claim one rank at the same time
-// are a dispute; a worker that was restarted is none. Of several workers that name no job, one
-// whose cores are as many as its world has is a job of its own, and disputes nothing. A plain
-// value.
+// same job key or the same root of a communicator, or if they name neither and have the same
+// MASTER_ADDR and MASTER_PORT; a loopback address counts only within one instance, as every node
+// has such an address. Two cores that claim one rank at the same time are a dispute; a worker that
+// was restarted is none. Of several workers that name no job, one whose cores are as many as its
+// world has is a job of its own, and disputes nothing. A plain value.
 class JobRankCensus {
  public:
   // Adds a worker that takes part, or lives: its facts tell which job its cores are of.

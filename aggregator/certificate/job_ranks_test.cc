@@ -105,6 +105,19 @@ TEST(JobRanksTest, AWorkerThatIsAWholeWorldIsAJobOfItsOwn) {
       << "they say that they are of one job";
 }
 
+TEST(JobRanksTest, WorkersThatNameNoJobAreOfTheWorldTheyMeetIn) {
+  const auto torchrun = [](uint32_t pid, int64_t rank, const std::string& master) {
+    WorkerInfo worker = RankedWorker(pid, "", {Rank(rank, 2)});
+    worker.job_facts = {{"master", master}};
+    return worker;
+  };
+  const std::vector<WorkerInfo> two = {torchrun(1, 0, "h:1"), torchrun(2, 1, "h:1"),
+                                       torchrun(3, 0, "h:2"), torchrun(4, 1, "h:2")};
+  EXPECT_THAT(ConflictsOf(two), IsEmpty());
+  EXPECT_EQ(CompareRanks(two).size(), 2u);
+  EXPECT_EQ(ConflictsOf({torchrun(1, 0, "h:1"), torchrun(2, 0, "h:1")}).size(), 1u);
+}
+
 TEST(JobRanksTest, ALoopbackAddressIsEveryNodesOwn) {
   for (const std::string root : {"127.0.0.1:62182", "localhost:62182", "[::1]:62182"}) {
     // The root may be all that names the job.
@@ -138,10 +151,10 @@ TEST(JobRanksTest, OnlyClaimsOfTheSameTimeAreADispute) {
 TEST(JobRanksTest, WorldSizesThatContradictEachOtherAreAConflict) {
   EXPECT_THAT(ConflictsOf({RankedWorker(1, "j", {Rank(0, 8), Rank(1, 8)}),
                            RankedWorker(2, "j", {Rank(2, 16)})}),
-              ElementsAre("the workers of job j name different world sizes: 8 (2 cores), 16 (1 "
-                          "core)"));
+              ElementsAre("the workers of job j name different world sizes: 8 (2 cores: i-a pid 1 "
+                          "nc 0 (RANK=0) and 1 more), 16 (1 core: i-a pid 2 nc 0 (RANK=2))"));
   EXPECT_THAT(ConflictsOf({RankedWorker(1, "j", {Rank(9, 8)})}),
-              ElementsAre("1 ranks of job j are not below the world size of 8"));
+              ElementsAre("1 rank of job j is not below the world size of 8"));
 }
 
 TEST(JobRanksTest, CountsCoresWhoseEvidenceDisagrees) {

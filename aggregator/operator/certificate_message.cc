@@ -117,10 +117,10 @@ void ToMessage(const JobRanks& job, v1::JobRanks& message) {
   message.set_workers(job.workers);
   message.set_cores(job.cores);
   message.set_world_size(job.world_size);
-  for (const auto& [size, cores] : job.world_sizes) {
+  for (const WorldSizeClaim& claim : job.world_sizes) {
     v1::WorldSizeClaim& told = *message.add_world_sizes();
-    told.set_world_size(size);
-    told.set_cores(cores);
+    told.set_world_size(claim.world_size);
+    told.set_cores(claim.cores);
   }
   message.set_ranks_seen(job.ranks_seen);
   message.set_ranks_beyond_world(job.ranks_beyond_world);

@@ -21,6 +21,7 @@ namespace neurontrace {
 struct StreamDescription {
   uint32_t number = 0;  // names the stream in the calls of ChunkSource
   StreamIdentity identity;
+  std::string job;  // of its worker; empty: it names none
   ClockDomain clock_domain = ClockDomain::kHostRealtime;
   // Its times count from a moment that nobody knows.
   bool has_own_time() const { return clock_domain == ClockDomain::kOwn; }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 namespace neurontrace {
 namespace {
@@ -50,6 +52,32 @@ std::vector<size_t> Disputants(const std::vector<StreamDescription>& streams,
   return disputants;
 }
 
+// Those that have all ranks of a world and name no job.
+std::set<WorkerIdentity> WholeWorlds(const std::vector<StreamDescription>& streams) {
+  std::map<WorkerIdentity, std::pair<std::set<uint32_t>, int64_t>> worlds;  // cores, world size
+  for (const StreamDescription& stream : streams) {
+    if (!stream.job.empty() || !stream.identity.has_core()) continue;
+    auto& [cores, size] = worlds[stream.identity.worker];
+    cores.insert(stream.identity.nc_idx);
+    for (const RankEvidence& claim : stream.evidence) size = std::max(size, claim.world_size);
+  }
+  std::set<WorkerIdentity> whole;
+  for (const auto& [worker, world] : worlds) {
+    if (world.second == static_cast<int64_t>(world.first.size())) whole.insert(worker);
+  }
+  return whole;
+}
+
+std::string NamesOf(const std::vector<size_t>& disputants,
+                    const std::vector<StreamDescription>& streams) {
+  std::string names;
+  for (const size_t i : disputants) {
+    if (names.size() >= 1'000) return names + ", …";
+    names += (names.empty() ? "" : ", ") + ToString(streams[i].identity);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<RankBinding> BindRanks(const std::vector<StreamDescription>& streams,
@@ -64,24 +92,26 @@ std::vector<RankBinding> BindRanks(const std::vector<StreamDescription>& streams
     if (streams[i].identity.kind == StreamKind::kNeuronCore)
       claimants[best->worker_gid].push_back(i);
   }
+  const std::set<WorkerIdentity> whole_worlds = WholeWorlds(streams);
   size_t disputes = 0;
   for (const auto& [worker_gid, claims] : claimants) {
     if (claims.size() < 2) continue;
-    const auto disputants = Disputants(streams, claims);
-    if (disputants.empty()) continue;
-    std::string names;
-    for (const size_t i : disputants) {
-      const std::string who = ToString(streams[i].identity);
-      bindings[i].is_disputed = true;
-      bindings[i].label = fmt::format("gid{} ({})", worker_gid, who);
-      if (names.size() < 1'000) {
-        names += fmt::format("{}gid {} ({})", names.empty() ? "" : ", ", worker_gid, who);
-      }
+    std::map<std::string, std::vector<size_t>> by_job;
+    for (const size_t i : claims) {
+      if (!whole_worlds.contains(streams[i].identity.worker)) by_job[streams[i].job].push_back(i);
     }
-    if (++disputes > kDisputesNamedMax) continue;
-    warnings.push_back(
-        fmt::format("{} cores claim worker_gid {} at the same time and are shown apart: {}",
-                    disputants.size(), worker_gid, names));
+    for (const size_t i : Disputants(streams, claims)) {
+      bindings[i].is_disputed = true;
+      bindings[i].label = fmt::format("gid{} ({})", worker_gid, ToString(streams[i].identity));
+    }
+    for (const auto& [job, of_job] : by_job) {
+      const std::vector<size_t> disputants = Disputants(streams, of_job);
+      if (disputants.empty() || ++disputes > kDisputesNamedMax) continue;
+      warnings.push_back(
+          fmt::format("{} cores{} claim worker_gid {} at the same time and are shown apart: {}",
+                      disputants.size(), job.empty() ? "" : " of job " + job, worker_gid,
+                      NamesOf(disputants, streams)));
+    }
   }
   if (disputes > kDisputesNamedMax) {
     warnings.push_back(fmt::format("{} further worker_gids are claimed by several cores",

@@ -18,7 +18,9 @@ struct RankBinding {
 };
 
 // One binding for each stream, in the same order. Two cores that claim one worker_gid at the same
-// time are kept apart by their labels, and `warnings` says so, once for each gid.
+// time are kept apart by their labels. If they are of one job, `warnings` says so, once for each
+// gid. Of workers that name no job, one whose cores are as many as its world has is a job of its
+// own.
 std::vector<RankBinding> BindRanks(const std::vector<StreamDescription>& streams,
                                    std::vector<std::string>& warnings);
 

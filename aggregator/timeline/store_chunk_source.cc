@@ -21,6 +21,7 @@ StreamDescription DescriptionOf(StreamRecord record) {
   StreamDescription stream;
   stream.number = record.number;
   stream.identity = std::move(record.identity);
+  stream.job = std::move(record.job);
   stream.clock_domain = record.clock_domain;
   stream.evidence = std::move(record.evidence);
   // What has expired is missing as it is to be; the certificate says how much.

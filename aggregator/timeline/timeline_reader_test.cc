@@ -241,6 +241,26 @@ TEST_F(TimelineReaderTest, BindsRanksAndKeepsConflictingClaimsApart) {
   EXPECT_THAT((*reader)->warnings(), ElementsAre(HasSubstr("2 cores claim worker_gid 7")));
 }
 
+TEST_F(TimelineReaderTest, RanksOfDifferentJobsAreNoConflict) {
+  const auto add = [this](const char* host, const char* job, RankEvidence claim) {
+    const uint32_t stream = source_.AddStream(Core(host, 1, 0), {std::move(claim)});
+    source_.stream(stream).job = job;
+    script_.Span("span", kBase, kBase + 5, 1);
+    Close(stream);
+  };
+  const RankEvidence whole_world = {RankSource::kCommunicator, 0, 1, "test"};
+  add("i-a", "torch", Claim(0));
+  add("i-b", "twice", Claim(0));
+  add("i-c", "", whole_world);
+  add("i-d", "", whole_world);
+  add("i-e", "twice", Claim(0));
+  auto reader = TimelineReader::Open(source_, {});
+  ASSERT_TRUE(reader.ok());
+  EXPECT_EQ((*reader)->streams()[0].rank.label, "gid0 (i-a pid 1 nc 0)") << "told apart";
+  EXPECT_THAT((*reader)->warnings(),
+              ElementsAre(HasSubstr("2 cores of job twice claim worker_gid 0")));
+}
+
 TEST_F(TimelineReaderTest, AWorkerThatTookOverARankIsNoConflict) {
   source_.AddStream(Core("i-a", 1, 0), {Claim(7)});
   source_.AddStream(Core("i-a", 2, 0), {Claim(7)});

@@ -80,6 +80,33 @@ class Ranks(FleetCase):
         self.assertEqual({remark["kind"] for stream in streams for remark in stream["remarks"]},
                          {"REMARK_KIND_RANK_GUESSED"})
 
+    def test_unrelated_jobs_that_nobody_named_do_not_contradict_each_other(self):
+        torchrun = {"MASTER_ADDR": "127.0.0.1", "LOCAL_WORLD_SIZE": "2", "WORLD_SIZE": "2", "GROUP_RANK": "0"}
+        self.start([(1, {**torchrun, "MASTER_PORT": port, "RANK": rank, "LOCAL_RANK": rank})
+                    for port in ("29500", "29501") for rank in "01"])
+        for _ in range(2):  # each says in communicator calls that it has both ranks of its world
+            self.fleet.start_worker("i-0001", "--cores", 2, "--mix", "graph", "--executions-per-second", 20)
+        self.fleet.wait_for_workers(6)
+        self.expect([[0], [1], [0], [1], [0, 1], [0, 1]])
+        listed = self.fleet.cli_json("workers")
+        self.assertEqual([job["conflicts"] for job in listed["jobs"] if job["conflicts"]], [])
+        self.assertEqual({core["rank_evidence"][0]["contradicted"] for worker in listed["workers"]
+                          for core in worker["cores"]}, {False})
+        done = self.fleet.cli("capture", "--duration", "500ms", codes=(0,))
+        self.assertIn("complete: every event", done.stdout)
+
+    def test_different_world_sizes_are_a_conflict_with_all_claimants(self):
+        self.start([(1, {"NEURONTRACE_JOB": "world", "RANK": rank, "WORLD_SIZE": size})
+                    for rank, size in (("0", "2"), ("1", "4"))])
+        self.expect([[0], [1]])
+        first, second = (worker.pid for worker in self.fleet.workers)
+        sentence = (f"the workers of job world name different world sizes: 2 (1 core: i-0001 pid {first} nc 0 (RANK=0 of "
+                    f"2)), 4 (1 core: i-0001 pid {second} nc 0 (RANK=1 of 4))")
+        self.assertIn(f"conflict: {sentence}", self.fleet.cli("workers", codes=(3,)).stdout)
+        done = self.fleet.cli("capture", "--duration", "300ms", "--job", "world", codes=(3,))
+        self.assertIn(sentence, done.stdout)
+        self.assertIn("every event is stored, but 2 ranks are contradicted; different world sizes in 1 job", done.stdout)
+
     def test_lists_of_visible_cores_have_holes(self):
         self.start([(4, {"NEURON_RT_VISIBLE_CORES": cores}) for cores in ("0,2,4-5", "1,3,6-7")],
                    agent_options=("--worker-start-id", "0", "--workers-per-node", "8", "--worker-count", "8"))

@@ -29,6 +29,9 @@ constexpr std::array<JobVariable, 7> kVariables = {{{"NEURONTRACE_JOB", "job", t
                                                     {"NEURON_RT_ROOT_COMM_ID", "comm", true},
                                                     {"POD_NAMESPACE", kNamespaceKey},
                                                     {"POD_NAME", kPodKey}}};
+// Where the processes of a world meet. Another one may meet there later, so it names no job.
+constexpr std::string_view kMasterAddress = "MASTER_ADDR";
+constexpr std::string_view kMasterPort = "MASTER_PORT";
 constexpr std::string_view kArrayJob = "SLURM_ARRAY_JOB_ID";
 constexpr std::string_view kArrayTask = "SLURM_ARRAY_TASK_ID";
 constexpr std::string_view kLabels = "NEURONTRACE_LABELS";
@@ -76,7 +79,8 @@ void DropALabel(std::vector<KeyValue>& facts) {
 }  // namespace
 
 bool IsJobVariable(std::string_view name) {
-  return name == kArrayJob || name == kArrayTask || name == kLabels ||
+  return name == kArrayJob || name == kArrayTask || name == kLabels || name == kMasterAddress ||
+         name == kMasterPort ||
          std::any_of(kVariables.begin(), kVariables.end(),
                      [name](const JobVariable& variable) { return variable.name == name; });
 }
@@ -91,6 +95,12 @@ std::vector<KeyValue> FindJobFacts(const Environment& environment) {
   const std::string_view task = ValueOf(environment, kArrayTask);
   if (!array.empty() && !task.empty()) {
     facts.push_back({"slurm", Clean(std::string(array).append("_").append(task))});
+  }
+  const std::string_view master = ValueOf(environment, kMasterAddress);
+  if (!master.empty()) {
+    const std::string_view port = ValueOf(environment, kMasterPort);
+    facts.push_back(
+        {"master", Clean(fmt::format("{}{}{}", master, port.empty() ? "" : ":", port))});
   }
   AddLabels(ValueOf(environment, kLabels), facts);
   std::sort(facts.begin(), facts.end());

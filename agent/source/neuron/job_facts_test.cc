@@ -25,6 +25,8 @@ TEST(JobFacts, ComeFromWhatSchedulersAndPeopleSet) {
                                    {"SLURM_ARRAY_TASK_ID", "11"},
                                    {"TORCHELASTIC_RUN_ID", "a1"},
                                    {"NEURON_RT_ROOT_COMM_ID", "10.0.0.1:46820"},
+                                   {"MASTER_ADDR", "10.0.0.2"},
+                                   {"MASTER_PORT", "29500"},
                                    {"POD_NAMESPACE", "training"},
                                    {"POD_NAME", "llama-0"},
                                    {"PATH", "/bin"}};
@@ -33,6 +35,7 @@ TEST(JobFacts, ComeFromWhatSchedulersAndPeopleSet) {
                                               {"label:empty", ""},
                                               {"label:run", "7"},
                                               {"label:team", "search"},
+                                              {"master", "10.0.0.2:29500"},
                                               {"namespace", "training"},
                                               {"pod", "llama-0"},
                                               {"slurm", "4700_11"},

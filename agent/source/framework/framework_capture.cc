@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "agent/source/framework/session_files.h"
@@ -512,13 +513,13 @@ CaptureWorkerStatus FrameworkCapture::status() const {
   status.worker.boot_id = surroundings_.files.boot_id;
   status.framework = true;
   size_t failed = 0;
-  size_t with_problem = 0;
+  std::set<std::string_view> with_problem;
   bool lost_unknown = false;
   bool given_up = false;
   std::string problem;
   const auto add_problem = [&](const std::string& name, const std::string& what) {
     if (what.empty()) return;
-    ++with_problem;
+    with_problem.insert(name);
     if (problem.empty()) problem = fmt::format("{}: {}", name, what);
   };
   const auto add_stream = [&](const std::string& name, const TraceFileStream& stream) {
@@ -541,10 +542,10 @@ CaptureWorkerStatus FrameworkCapture::status() const {
     status.events_read += file.read_before;
     status.events_stored += file.read_before;
   }
-  if (with_problem > 0) {
-    status.detail =
-        fmt::format("{} of {} files are not whole{}, such as {}", with_problem, files_.size(),
-                    lost_unknown ? ", part of them is lost" : "", problem);
+  if (!with_problem.empty()) {
+    status.detail = fmt::format(
+        "{} of {} could not be read completely, such as {}", with_problem.size(),
+        files_.size() == 1 ? "1 file" : fmt::format("{} files", files_.size()), problem);
   }
   if (status.detail.size() > limits::kDetailBytesMax) {
     status.detail.resize(limits::kDetailBytesMax);

@@ -208,9 +208,23 @@ TEST_F(FrameworkSourceTest, AMappingFileOfAnotherVersionIsRefusedInWords) {
   EXPECT_EQ(status().state, CaptureWorkerState::kComplete);
   EXPECT_EQ(status().events_stored, 3u);
   EXPECT_THAT(status().detail,
-              HasSubstr("1 of 2 files are not whole, part of them is lost, such as "
+              HasSubstr("1 of 2 files could not be read completely, such as "
                         "framework_mapping_1.json: before byte 12: version 7 of mapping files is "
                         "not known, only 1 is"));
+}
+
+TEST_F(FrameworkSourceTest, ADamagedElementMakesAFileIncomplete) {
+  MakeSource({Write(folder_ + "/a.trace.json", TraceText(0, 3)),
+              Write(folder_ + "/damaged.trace.json",
+                    R"({"traceEvents":[{"ph":"X","name":"a","ts":1,"dur":1},{"ph":"X","na,)"
+                    R"({"ph":"X","name":"b","ts":2,"dur":1}]})")});
+  Start();
+  Pass(100);
+  source_->StopCapture(capture_);
+  sink_.StoreAll();
+  Pass(100);
+  EXPECT_THAT(status().detail,
+              HasSubstr("1 of 2 files could not be read completely, such as damaged.trace.json: "));
 }
 
 TEST_F(FrameworkSourceTest, FileThatIsBeingWrittenIsWaitedFor) {

@@ -209,7 +209,7 @@ void TraceFileStream::StepRead(ShapeCache& shapes) {
         break;
       case EventReader::Kind::kDamage:
         if (position_ < said_before_) break;
-        writer_->AddRemark(position_, RemarkKind::kDamagedElement, InFile(reader_->damage()));
+        AddDamage(position_, reader_->damage());
         break;
       case EventReader::Kind::kPassedOver:
         break;
@@ -241,8 +241,13 @@ void TraceFileStream::TakeLoss() {
   if (at < said_before_) return;
   // What has no time is an oddity.
   const bool is_damage = loss.reason != LossReason::kNoTime;
-  if (is_damage) writer_->AddRemark(at, RemarkKind::kDamagedElement, InFile(loss.detail));
+  if (is_damage) AddDamage(at, loss.detail);
   writer_->AddLoss(at, loss);
+}
+
+void TraceFileStream::AddDamage(uint64_t at, const std::string& what) {
+  if (problem_.empty()) problem_ = what;
+  writer_->AddRemark(at, RemarkKind::kDamagedElement, InFile(what));
 }
 
 // To the end of the file, which tells whether both readings were of the same content.
@@ -254,9 +259,8 @@ void TraceFileStream::StepDrain() {
     return EndChanged("it changed while it was read, and events of two contents may be mixed");
   }
   if (facts_.bytes_behind > 0) {
-    writer_->AddRemark(position_, RemarkKind::kDamagedElement,
-                       InFile(fmt::format("{} bytes behind the end of the trace are not read",
-                                          facts_.bytes_behind)));
+    AddDamage(position_, fmt::format("{} bytes behind the end of the trace are not read",
+                                     facts_.bytes_behind));
   }
   End();
 }

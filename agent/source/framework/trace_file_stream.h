@@ -64,7 +64,7 @@ class TraceFileStream {
   // Nothing more to do, and nothing is without a receipt.
   bool finished() const;
   const std::string& path() const { return path_; }
-  // Why the file is incomplete, no trace, or could not be opened.
+  // Why the file is incomplete, no trace, or could not be opened, or its first damage.
   const std::string& problem() const { return problem_; }
   const TraceFileFacts& facts() const { return facts_; }
   // What the file was like when it was opened.
@@ -86,6 +86,7 @@ class TraceFileStream {
   void StepRead(ShapeCache& shapes);
   void RemarkOpenSpans();
   void TakeLoss();
+  void AddDamage(uint64_t at, const std::string& what);
   void StepDrain();
   void BeginCheck();
   void StepCheck();

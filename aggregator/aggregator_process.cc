@@ -12,6 +12,7 @@
 
 #include "aggregator/agents_table.h"
 #include "aggregator/aggregator.h"
+#include "aggregator/session/capture_arming.h"
 #include "base/build_facts.h"
 #include "base/call_on.h"
 #include "base/status.h"
@@ -33,7 +34,7 @@ StatusTable CapturesTable(const Coordinator& coordinator, const StoreQuota& quot
     table.rows.push_back(
         {record.id.ToString(), std::string(WordsOf(record.spec.mode)),
          std::string(WordsOf(record.state)), FormatSeconds(now_realtime_ns - began_ns),
-         std::to_string(record.workers.size()), std::to_string(quota.StoredBytes(record.id))});
+         std::to_string(Tally(record).selected), std::to_string(quota.StoredBytes(record.id))});
   });
   return table;
 }

@@ -224,7 +224,9 @@ class DeliveryRun {
   // What stands in the vendor's directories whether or not there are artifacts.
   absl::Status PutWorkers() {
     std::vector<WorkerIdentity> workers;
-    for (const CaptureWorkerStatus& status : record_.workers) workers.push_back(status.worker);
+    for (const CaptureWorkerStatus& status : record_.workers) {
+      if (!status.framework) workers.push_back(status.worker);
+    }
     const std::vector<std::string> directories = WorkerDirectories(workers);
     const std::string session = SessionDirectory(record_.started_realtime_ns);
     const std::string tail = PathsJson("files", FilesOfFormats()) + "}\n";

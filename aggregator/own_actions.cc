@@ -5,12 +5,18 @@
 
 #include <string_view>
 
+#include "aggregator/session/capture_arming.h"
+
 namespace neurontrace {
 namespace {
 
 std::string_view WordOfEnd(CaptureState state) {
   if (state == CaptureState::kNotBegun) return "not begun";
   return state == CaptureState::kComplete ? "complete" : "incomplete";
+}
+
+std::string Plural(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -38,9 +44,9 @@ AuditEntry EndedCapture(const CaptureRecord& record) {
           .caller = "aggregator",
           .capture = record.id.ToString(),
           .job = record.spec.job,
-          .detail = fmt::format("{}, {} workers, {} warnings", WordOfEnd(record.state),
-                                record.workers.size(),
-                                record.warnings.size() + record.end_warnings.size())};
+          .detail = fmt::format(
+              "{}, {}, {}", WordOfEnd(record.state), Plural(Tally(record).selected, "worker"),
+              Plural(record.warnings.size() + record.end_warnings.size(), "warning"))};
 }
 
 AuditEntry DeletedByRetention(const Expired& expired) {

@@ -28,13 +28,16 @@ TEST(OwnActions, ARuleThatBeginsACaptureIsNamedWithItsCause) {
 TEST(OwnActions, HowItEndedIsSaid) {
   CaptureRecord record = TestCapture(1);
   record.state = CaptureState::kIncomplete;
-  record.workers.resize(2);
+  record.workers.resize(3);
+  record.workers[2].framework = true;
   record.warnings = {"a"};
   record.end_warnings = {"b"};
   EXPECT_EQ(EndedCapture(record).action, "capture.end");
   EXPECT_EQ(EndedCapture(record).detail, "incomplete, 2 workers, 2 warnings");
   record.state = CaptureState::kNotBegun;
-  EXPECT_EQ(EndedCapture(record).detail, "not begun, 2 workers, 2 warnings");
+  record.workers.erase(record.workers.begin());
+  record.warnings.clear();
+  EXPECT_EQ(EndedCapture(record).detail, "not begun, 1 worker, 1 warning");
   const AuditEntry stopped = StoppedByQuota(record, "the store is full");
   EXPECT_EQ(stopped.action, "capture.stop");
   EXPECT_EQ(stopped.caller, "quota");

@@ -145,10 +145,11 @@ double CaptureProgress::RateOf(const v1::CaptureWorkerStatus& worker) const {
 std::string CaptureProgress::FirstLine() const {
   const std::string phase = PhaseOf(capture_);
   if (capture_.state() == v1::CAPTURE_STATE_ARMING) {
-    const auto armed = std::count_if(
-        capture_.workers().begin(), capture_.workers().end(),
-        [](const auto& worker) { return worker.state() == v1::CAPTURE_WORKER_STATE_ARMED; });
-    return fmt::format("{} {}/{}", phase, armed, capture_.workers_size());
+    const auto armed =
+        std::count_if(capture_.workers().begin(), capture_.workers().end(), [](const auto& worker) {
+          return !worker.framework() && worker.state() == v1::CAPTURE_WORKER_STATE_ARMED;
+        });
+    return fmt::format("{} {}/{}", phase, armed, CountWorkers(capture_.workers()));
   }
   if (!IsPastBegin(capture_)) return phase;
   const uint64_t elapsed = Since(BeginOf(capture_), capture_.server_realtime_ns());
@@ -166,8 +167,7 @@ std::string CaptureProgress::FirstLine() const {
 std::string CaptureProgress::SecondLine() const {
   const auto left_out =
       std::count_if(capture_.workers().begin(), capture_.workers().end(), IsLeftOut);
-  std::string text =
-      fmt::format("{} worker{}", capture_.workers_size(), capture_.workers_size() == 1 ? "" : "s");
+  std::string text = FormatParticipants(capture_.workers());
   if (left_out > 0) text += fmt::format(", {} left out", left_out);
   text += fmt::format("  {} lost  {} events",
                       FormatLost(EventsLost(capture_), EventsLostUnknown(capture_)),

@@ -11,6 +11,7 @@
 namespace neurontrace::cli {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -62,6 +63,18 @@ TEST(CaptureProgress, ReadsLikeThis) {
                   "i-0a      101     -  recording       500     0   1,500  3.0 KiB  310.0 us",
                   "i-0a      102     -  recording       500     0   1,500  3.0 KiB  310.0 us",
                   "Ctrl-C: stop"));
+}
+
+TEST(CaptureProgress, CountsFrameworkSourcesApart) {
+  v1::Capture capture = Recording(3);
+  capture.mutable_workers(0)->set_framework(true);
+  CaptureProgress progress;
+  progress.Update(capture);
+  EXPECT_THAT(progress.Lines(WorkerRanks(), {.columns = 100, .rows = 24}, ""),
+              Contains(StartsWith("2 workers, 1 framework source  0 lost")));
+  capture.set_state(v1::CAPTURE_STATE_ARMING);
+  progress.Update(capture);
+  EXPECT_EQ(progress.Lines(WorkerRanks(), {.columns = 100, .rows = 24}, "")[0], "arming 0/2");
 }
 
 TEST(CaptureProgress, WaitsForTheExecutionThatItBeginsAt) {

@@ -8,6 +8,7 @@
 
 #include "cli/capture_view.h"
 #include "cli/certificate_view.h"
+#include "cli/outcome_view.h"
 #include "cli/selection_view.h"
 #include "cli/text.h"
 
@@ -42,7 +43,7 @@ std::string FormatCaptures(const v1::ListCapturesReply& reply, int shown) {
     std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{
         capture.capture_id(), DashIfEmpty(spec.name()), CaptureStateName(capture.state()),
         CaptureModeName(spec.mode()), FormatTime(capture.started_realtime_ns()),
-        std::to_string(capture.workers_size()), FormatCount(capture.events()),
+        FormatCount(CountWorkers(capture.workers())), FormatCount(capture.events()),
         FormatLost(capture.events_lost(), capture.events_lost_unknown()),
         FormatBytes(capture.bytes())});
     if (with_jobs) row.push_back(DashIfEmpty(FormatJobs(spec)));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/folded_lines.h"
+#include "cli/outcome_view.h"
 #include "cli/text.h"
 #include "cli/worker_ranks.h"
 #include "trace/limits.h"
@@ -129,7 +130,7 @@ std::string FormatWorkers(const v1::Certificate& certificate, const CertificateV
          FormatPlaces(account)});
   }
   const v1::EventAccount& total = certificate.account();
-  rows.push_back({"all", "", "", fmt::format("{} workers", certificate.workers_size()),
+  rows.push_back({"all", "", "", FormatParticipants(certificate.workers()),
                   FormatCount(total.expected()), FormatCount(total.captured()),
                   FormatCount(total.stored()), FormatLost(total.lost(), total.lost_unknown()),
                   FormatConserved(total.conserved()), "", "", ""});

@@ -111,7 +111,7 @@ size_t CountLines(const std::string& text) {
 TEST(FormatCertificate, ShowsTheWorstOfManyAndFoldsWhatIsEqual) {
   const std::string text = FormatCertificate(ThousandWorkers());
   EXPECT_THAT(text, HasSubstr("(960 further workers are not worse than these; --wide shows all)"));
-  EXPECT_THAT(text, HasSubstr("1024 workers"));
+  EXPECT_THAT(text, HasSubstr("1,024 workers"));
   EXPECT_THAT(text, HasSubstr("had nothing to record (and 1023 more like this)\nthe verdict\n"));
   EXPECT_EQ(CountLines(text), 1u + 64 + 1 + 1 + 1 + 1);
   EXPECT_LT(text.find(" 960 "), text.find(" 1022 ")) << "in the order of ranks";

@@ -178,6 +178,13 @@ std::string FormatExecutions(const v1::CaptureWorkerStatus& worker, const v1::Ca
 
 }  // namespace
 
+std::string FormatParticipants(size_t workers, size_t framework_sources) {
+  std::string text = fmt::format("{} worker{}", FormatCount(workers), workers == 1 ? "" : "s");
+  if (framework_sources == 0) return text;
+  return text + fmt::format(", {} framework source{}", FormatCount(framework_sources),
+                            framework_sources == 1 ? "" : "s");
+}
+
 std::string ObstacleName(v1::CaptureObstacle obstacle) {
   if (!v1::CaptureObstacle_IsValid(obstacle)) return "unknown obstacle";
   return std::string(WordsOf(static_cast<CaptureObstacle>(obstacle)));

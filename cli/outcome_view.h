@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -30,5 +31,21 @@ std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, 
 
 // "15 of 16 workers recorded (1 no tap)", and how close together they began.
 std::string FormatOutcomeSummary(const v1::Capture& capture);
+
+// How many of a capture's or certificate's entries are processes, not an instance's framework
+// files.
+template <typename Entries>
+size_t CountWorkers(const Entries& entries) {
+  return static_cast<size_t>(std::count_if(entries.begin(), entries.end(),
+                                           [](const auto& entry) { return !entry.framework(); }));
+}
+
+// "32 workers", "32 workers, 4 framework sources".
+std::string FormatParticipants(size_t workers, size_t framework_sources);
+template <typename Entries>
+std::string FormatParticipants(const Entries& entries) {
+  const size_t workers = CountWorkers(entries);
+  return FormatParticipants(workers, static_cast<size_t>(entries.size()) - workers);
+}
 
 }  // namespace neurontrace::cli

@@ -91,6 +91,33 @@ TEST(AbsencesTest, WorkersWithoutAPartSayWhy) {
   EXPECT_EQ(certificate.verdict, "incomplete: 1 worker never took part");
 }
 
+// A table that only the command line has says the reason too; whoever reads the certificate alone
+// has to find it there.
+TEST(AbsencesTest, ARefusedWorkerHasItsReason) {
+  CertificateWorld world;
+  CaptureWorkerStatus& status = world.Status(1, CaptureWorkerState::kRefused);
+  status.obstacle = CaptureObstacle::kNoTap;
+  status.detail = "start it with the tap";
+  EXPECT_THAT(world.Make().findings,
+              ElementsAre("i-a pid 1 never took part (no tap): start it with the tap"));
+}
+
+TEST(AbsencesTest, FrameworkSourcesAreNoWorkers) {
+  CertificateWorld world;
+  CaptureWorkerStatus& files = world.Status(0, CaptureWorkerState::kArmed);
+  files.framework = true;
+  world.record.state = CaptureState::kNotBegun;
+  world.record.bystanders = {
+      {.worker = Worker(2), .reason = BystanderReason::kNotSelected, .detail = "another job"}};
+  EXPECT_EQ(world.Make().verdict, "not begun: no worker matched of 1 worker; 1: another job");
+
+  world.record.state = CaptureState::kIncomplete;
+  world.record.workers[0].state = CaptureWorkerState::kRefused;
+  world.Status(1, CaptureWorkerState::kRefused);
+  world.Status(3, CaptureWorkerState::kRefused);
+  EXPECT_EQ(world.Make().verdict, "incomplete: 2 workers and 1 framework source never took part");
+}
+
 TEST(AbsencesTest, AnAgentThatIsAwayIsWaitedFor) {
   CertificateWorld world;
   world.record.state = CaptureState::kIncomplete;
@@ -187,8 +214,30 @@ TEST(AbsencesTest, NamesTheRanksThatNobodyHas) {
   EXPECT_FALSE(certificate.complete);
   EXPECT_EQ(certificate.verdict,
             "every event is stored, but the workers of job llama name different world sizes: 8 (5 "
-            "cores), "
-            "1000000 (1 core)");
+            "cores: i-a pid 1 nc 2, i-a pid 2 nc 0 and 3 more), 1000000 (1 core: i-a pid 1 nc 1)");
+}
+
+TEST(AbsencesTest, AVerdictNamesEveryKindOfFinding) {
+  CertificateWorld world;
+  for (const uint32_t pid : {1u, 2u, 4u}) {
+    world.Status(pid, CaptureWorkerState::kComplete).events_read = 10;
+  }
+  world.Status(3, CaptureWorkerState::kRefused);
+  for (const uint32_t pid : {1, 2}) {
+    StreamRecord& stream = world.Stream(pid, 10);
+    stream.job = "twice";
+    stream.first_timestamp_ns = 5;
+    stream.last_timestamp_ns = 9;
+    stream.evidence = {{RankSource::kTorchrun, 1, 4, "RANK=1"}};
+    stream.remarks = {{.kind = RemarkKind::kRankContradiction, .count = 1, .details = {"a"}}};
+  }
+  StreamRecord& other = world.Stream(4, 10);
+  other.job = "other";
+  other.evidence = {{RankSource::kTorchrun, 0, 8, "RANK=0"}};
+  EXPECT_EQ(world.Make().verdict,
+            "incomplete: 1 worker never took part; 2 ranks are contradicted; 1 rank claimed by "
+            "several cores at once; 7 of 8 ranks of job other, 3 of 4 ranks of job twice never "
+            "seen");
 }
 
 TEST(AbsencesTest, ARankThatIsClaimedTwiceIsAFinding) {

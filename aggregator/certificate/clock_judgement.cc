@@ -51,9 +51,10 @@ void NoteDoubts(const InstanceClock& clock, const ReferenceWindow& window,
     notes.push_back(
         doubt.bound_ns == kNoBound
             ? when + " is not known: its times there can be off by any amount"
-            : fmt::format("{} is known to {} only: the order of its events and those of other "
-                          "instances is not, where they are nearer than that",
-                          when, ClockWords(doubt.bound_ns)));
+            : fmt::format(
+                  "{} is only known to within {}; events of it and other instances that are closer "
+                  "together than that may be out of order",
+                  when, ClockWords(doubt.bound_ns)));
   }
 }
 

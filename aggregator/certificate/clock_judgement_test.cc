@@ -82,7 +82,7 @@ TEST(ClockJudgementTest, NamesTheTimesInWhichNoOrderIsKnown) {
   ASSERT_EQ(certificate.notes.size(), 2u);  // the first and the last are beyond the capture
   EXPECT_THAT(certificate.notes[1],
               AllOf(HasSubstr("from 0.002 s to 0.004 s of the capture the clock of i-a"),
-                    HasSubstr("to 3.000 ms only")));
+                    HasSubstr("only known to within 3.000 ms")));
 }
 
 // As where the evidence of a stretch is missing.

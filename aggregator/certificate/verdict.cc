@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/worker_certificates.h"
 #include "base/time_units.h"
+#include "trace/capture_obstacle.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -20,6 +22,8 @@ namespace {
 
 // Stretches told of one worker.
 constexpr size_t kGaveWayNamedMax = 4;
+// Jobs that a verdict names.
+constexpr size_t kJobsNamedMax = 3;
 
 std::string TimeText(uint64_t realtime_ns) {
   const auto seconds = static_cast<time_t>(realtime_ns / 1'000'000'000);
@@ -69,6 +73,9 @@ std::string WithDetail(std::string text, const std::string& detail) {
 }
 
 std::string NeverWords(const WorkerCertificate& worker) {
+  if (worker.obstacle != CaptureObstacle::kNone) {
+    return fmt::format("never took part ({})", WordsOf(worker.obstacle));
+  }
   switch (worker.absence) {
     case WorkerAbsence::kBusyOtherProfiler:
       return "never took part (another profiler)";
@@ -181,9 +188,11 @@ std::string WhyNone(const Certificate& certificate) {
   if (certificate.agents.empty() && certificate.workers.empty()) {
     return "no worker matched: no agent was connected";
   }
-  if (certificate.workers.empty()) return "no worker matched: no other worker is visible";
+  size_t workers = 0;
   std::vector<std::pair<std::string, size_t>> reasons;
   for (const WorkerCertificate& worker : certificate.workers) {
+    if (worker.framework) continue;
+    ++workers;
     const std::string why = worker.detail.empty() ? NeverWords(worker) : worker.detail;
     const auto known = std::find_if(reasons.begin(), reasons.end(),
                                     [&](const auto& reason) { return reason.first == why; });
@@ -193,7 +202,8 @@ std::string WhyNone(const Certificate& certificate) {
       ++known->second;
     }
   }
-  std::string text = "no worker matched of " + Count(certificate.workers.size(), "worker");
+  if (workers == 0) return "no worker matched: no other worker is visible";
+  std::string text = "no worker matched of " + Count(workers, "worker");
   size_t named = 0;
   for (const auto& [why, count] : reasons) {
     if (++named > 8) return text + "; …";
@@ -202,11 +212,13 @@ std::string WhyNone(const Certificate& certificate) {
   return text;
 }
 
-bool MatchedNone(const Certificate& certificate) {
-  return std::all_of(
-      certificate.workers.begin(), certificate.workers.end(), [](const WorkerCertificate& worker) {
-        return worker.part == WorkerPart::kNever && !IsWanting(worker) && !worker.framework;
-      });
+// Of one that has not begun, framework sources that were armed are nobody that it could record.
+bool MatchedNone(const CaptureRecord& record, const Certificate& certificate) {
+  return std::all_of(certificate.workers.begin(), certificate.workers.end(),
+                     [&record](const WorkerCertificate& worker) {
+                       if (worker.framework) return record.state == CaptureState::kNotBegun;
+                       return worker.part == WorkerPart::kNever && !IsWanting(worker);
+                     });
 }
 
 void JudgeAgents(const Certificate& certificate, Lines& findings) {
@@ -299,42 +311,115 @@ void JudgeRanks(const Certificate& certificate, Lines& notes) {
   }
 }
 
-// "; 4 of 16 ranks never seen", of the first job that surely has more.
+// "; 4 of 16 ranks of job a and 6 of 8 ranks of job b never seen", of jobs that surely have more.
 std::string NeverSeen(const Certificate& certificate) {
+  std::vector<const MissingRanks*> jobs;
   for (const MissingRanks& ranks : certificate.ranks) {
-    if (ranks.disputed) continue;
-    return fmt::format("; {} of {} ranks never seen", ranks.never_seen_count, ranks.world_size);
+    if (!ranks.disputed) jobs.push_back(&ranks);
   }
-  return "";
+  std::string text;
+  for (size_t i = 0; i < std::min(jobs.size(), kJobsNamedMax); ++i) {
+    const bool is_named = jobs.size() > 1 && !jobs[i]->job.empty();
+    text += fmt::format("{}{} of {} ranks{}", i == 0 ? "; " : ", ", jobs[i]->never_seen_count,
+                        jobs[i]->world_size, is_named ? " of job " + jobs[i]->job : "");
+  }
+  if (jobs.size() > kJobsNamedMax) {
+    text += fmt::format(" and some of {}", Count(jobs.size() - kJobsNamedMax, "more job"));
+  }
+  return text.empty() ? text : text + " never seen";
 }
 
-std::string Summary(const CaptureRecord& record, const Certificate& certificate) {
-  size_t never = 0, vanished = 0, lost = 0, not_reached = 0;
+// "2 workers and 1 framework source vanished".
+void AddParticipants(const Certificate& certificate,
+                     const std::function<bool(const WorkerCertificate&)>& counts,
+                     std::string_view format, std::vector<std::string>& parts) {
+  size_t workers = 0;
+  size_t sources = 0;
   for (const WorkerCertificate& worker : certificate.workers) {
-    not_reached += ReachedNoExecution(record, worker);
-    never += worker.part == WorkerPart::kNever && IsWanting(worker);
-    vanished += worker.part == WorkerPart::kVanished;
-    lost += worker.part == WorkerPart::kDataLost;
+    if (counts(worker)) ++(worker.framework ? sources : workers);
   }
+  if (workers + sources == 0) return;
+  std::string who = workers > 0 ? Count(workers, "worker") : "";
+  if (sources > 0) {
+    who += fmt::format("{}{}", workers > 0 ? " and " : "", Count(sources, "framework source"));
+  }
+  parts.push_back(fmt::format(fmt::runtime(format), who));
+}
+
+void AddRankConflicts(const Certificate& certificate, std::vector<std::string>& parts) {
+  size_t claimed_twice = 0;
+  size_t beyond_world = 0;
+  size_t jobs_of_sizes = 0;
+  for (const JobRanks& job : certificate.jobs) {
+    if (!job.has_conflict()) continue;
+    claimed_twice += job.disputes_count;
+    beyond_world += static_cast<size_t>(job.ranks_beyond_world);
+    jobs_of_sizes += job.world_sizes.size() > 1 ? 1 : 0;
+  }
+  if (claimed_twice > 0) {
+    parts.push_back(Count(claimed_twice, "rank") + " claimed by several cores at once");
+  }
+  if (jobs_of_sizes > 0) {
+    parts.push_back(fmt::format("different world sizes in {}", Count(jobs_of_sizes, "job")));
+  }
+  if (beyond_world > 0) parts.push_back(Count(beyond_world, "rank") + " beyond the world size");
+}
+
+// "3 damaged places; 2 ranks are contradicted".
+void AddRemarkCounts(const Certificate& certificate, std::vector<std::string>& parts) {
+  std::vector<Remark> sums;
+  const auto add = [&sums](const auto& part) {
+    for (const Remark& remark : part.remarks) AddRemark(remark.kind, remark.count, "", sums);
+  };
+  std::for_each(certificate.workers.begin(), certificate.workers.end(), add);
+  std::for_each(certificate.hosts.begin(), certificate.hosts.end(), add);
+  for (const Remark& sum : sums) {
+    const RemarkKindRow* const kind = FindRemarkKind(sum.kind);
+    if (kind == nullptr || kind->is_finding) parts.push_back(Describe(sum));
+  }
+}
+
+// What the findings are about, counted by kind; one that is the only one in full.
+std::string Summary(const CaptureRecord& record, const Certificate& certificate) {
   std::vector<std::string> parts;
   const EventAccount& account = certificate.account;
-  if (account.lost > 0 || account.lost_unknown) {
-    parts.push_back(LostWords(account));
+  if (account.lost > 0 || account.lost_unknown) parts.push_back(LostWords(account));
+  const auto is = [](WorkerPart part) {
+    return [part](const WorkerCertificate& worker) {
+      return worker.part == part && (part != WorkerPart::kNever || IsWanting(worker));
+    };
+  };
+  AddParticipants(certificate, is(WorkerPart::kDataLost), "all data of {} lost", parts);
+  AddParticipants(certificate, is(WorkerPart::kVanished), "{} vanished", parts);
+  AddParticipants(certificate, is(WorkerPart::kNever), "{} never took part", parts);
+  AddParticipants(
+      certificate, [&record](const auto& worker) { return ReachedNoExecution(record, worker); },
+      "{} reached none of the executions", parts);
+  AddParticipants(
+      certificate,
+      [](const auto& worker) {
+        return worker.account.conserved == Conservation::kNo ||
+               (worker.events_read_differs && worker.part != WorkerPart::kVanished);
+      },
+      "the sums of {} do not agree", parts);
+  for (const auto& [part, words] : {std::pair(AgentPart::kAwaited, "waiting for "),
+                                    std::pair(AgentPart::kGivenUp, "no longer waiting for ")}) {
+    const auto agents = std::count_if(
+        certificate.agents.begin(), certificate.agents.end(),
+        [wanted = part](const AgentCertificate& agent) { return agent.part == wanted; });
+    if (agents > 0) parts.push_back(words + Count(static_cast<size_t>(agents), "agent"));
   }
-  if (lost > 0) parts.push_back(fmt::format("all data of {} lost", Count(lost, "worker")));
-  if (vanished > 0) parts.push_back(Count(vanished, "worker") + " vanished");
-  if (never > 0) parts.push_back(Count(never, "worker") + " never took part");
-  if (not_reached > 0) {
-    parts.push_back(Count(not_reached, "worker") + " reached none of the executions");
+  if (parts.empty() && certificate.findings.size() == 1) return certificate.findings.front();
+  const auto hosts = std::count_if(certificate.hosts.begin(), certificate.hosts.end(),
+                                   [](const auto& host) { return !FindingOf(host).empty(); });
+  if (hosts > 0) {
+    parts.push_back("samples of " + Count(static_cast<size_t>(hosts), "host") + " incomplete");
   }
-  size_t awaited = 0;
-  for (const AgentCertificate& agent : certificate.agents) {
-    awaited += agent.part == AgentPart::kAwaited;
-  }
-  if (awaited > 0) parts.push_back("waiting for " + Count(awaited, "agent"));
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
-  return text.empty() ? certificate.findings.front() : text;
+  AddRemarkCounts(certificate, parts);
+  AddRankConflicts(certificate, parts);
+  return parts.empty() ? fmt::format("{} (and {})", certificate.findings.front(),
+                                     Count(certificate.findings.size() - 1, "more finding"))
+                       : fmt::format("{}", fmt::join(parts, "; "));
 }
 
 }  // namespace
@@ -352,7 +437,7 @@ std::string NameOf(const WorkerCertificate& worker) {
 void PassVerdict(const CaptureRecord& record, Certificate& certificate) {
   certificate.provisional = !HasEnded(record.state);
   const EventAccount& account = certificate.account;
-  const bool matched_none = MatchedNone(certificate);
+  const bool matched_none = MatchedNone(record, certificate);
   const bool has_begun = record.state != CaptureState::kNotBegun;
   bool every_event_stored = false;
   {
@@ -400,9 +485,7 @@ void PassVerdict(const CaptureRecord& record, Certificate& certificate) {
                                          Count(static_cast<size_t>(left_out), "worker"));
     }
   } else if (every_event_stored) {
-    const size_t more = certificate.findings.size() - 1;
-    certificate.verdict = "every event is stored, but " + certificate.findings.front();
-    if (more > 0) certificate.verdict += fmt::format(" (and {})", Count(more, "more finding"));
+    certificate.verdict = "every event is stored, but " + Summary(record, certificate);
   } else if (matched_none) {
     certificate.verdict = what + certificate.findings.front();
   } else {

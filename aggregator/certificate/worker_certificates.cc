@@ -48,6 +48,7 @@ class Drafts {
       Draft& draft = At(status.worker, status.framework);
       draft.status = &status;
       draft.certificate.detail = status.detail;
+      draft.certificate.obstacle = status.obstacle;
       draft.certificate.events_read = status.events_read;
       AddRemarks(status.remarks, draft.certificate.remarks);
     }

@@ -203,8 +203,8 @@ TEST_F(ArmingTest, BeginsOnlyWithAsManyAsItRequires) {
       continue;
     }
     EXPECT_THAT(saved_[id].end_warnings,
-                ElementsAre("3 of 4 selected workers are armed, and 76 % are required: 1 busy: "
-                            "other profiler"));
+                ElementsAre("3 of 4 selected workers are armed, and 76 % are required (busy: other "
+                            "profiler: 1)"));
     EXPECT_EQ(coordinator_->Find(id), nullptr);
     EXPECT_THAT(orders_, Contains("a stop"));
     EXPECT_EQ(StatusOf(id, "a").state, CaptureWorkerState::kArmed);
@@ -377,6 +377,26 @@ TEST_F(ArmingTest, ASnapshotIsCutOutOfTheFlightRecorderAndStopsByItself) {
   ReportAgent("a", id, 1, true);
   EXPECT_EQ(saved_[id].state, CaptureState::kComplete);
   EXPECT_EQ(coordinator_->FindRunning(recorder)->state, CaptureState::kRecording);
+}
+
+TEST_F(ArmingTest, ASnapshotSaysWhatAnEarlierOneTookOutOfTheRings) {
+  Connect("a");
+  Record({"a"}, {.mode = CaptureMode::kFlightRecorder});
+  const auto warnings = [this](uint64_t last_ns) {
+    const CaptureId id = Start({.mode = CaptureMode::kSnapshot, .last_ns = last_ns});
+    Arm("a", id);
+    AdvanceSmoothly(limits::kBeginLeadMinNs);
+    Report("a", id, CaptureWorkerState::kComplete);
+    ReportAgent("a", id, 1, true);
+    AdvanceSmoothly(2 * kSecondNs);
+    return saved_[id].warnings;
+  };
+  EXPECT_THAT(warnings(20 * kSecondNs), IsEmpty());
+  EXPECT_THAT(warnings(1 * kSecondNs), IsEmpty()) << "it reaches less far back";
+  EXPECT_THAT(warnings(4 * kSecondNs), ElementsAre(HasSubstr("a snapshot 2.")));
+  Restart();
+  Connect("a");
+  EXPECT_THAT(warnings(4 * kSecondNs), ElementsAre(HasSubstr("emptied the rings")));
 }
 
 TEST_F(ArmingTest, APreviewStopsByItself) {

@@ -43,12 +43,12 @@ std::string ArmingTally::WhyNotEnough(const CaptureSpec& spec) const {
         "{} of {} selected workers are armed, and {} are required", armed, selected,
         spec.require_percent == 100 ? "all" : fmt::format("{} %", spec.require_percent));
   }
-  const char* separator = ": ";
+  const char* separator = " (";
   for (const auto& [obstacle, count] : obstacles) {
-    text += fmt::format("{}{} {}", separator, count, WordsOf(obstacle));
+    text += fmt::format("{}{}: {}", separator, WordsOf(obstacle), count);
     separator = "; ";
   }
-  return text;
+  return obstacles.empty() ? text : text + ")";
 }
 
 uint64_t BeginLeadNs(uint64_t slowest_answer_ns, uint64_t record_write_ns) {

@@ -136,8 +136,8 @@ bool CaptureSession::NoteWorker(const std::string& agent_id, const WorkerInfo& w
 
 void CaptureSession::NoteAwayAgent(const KnownAgent& agent, const SessionTime& now) {
   const uint64_t away_ns = now.realtime_ns - std::min(now.realtime_ns, agent.last_seen_realtime_ns);
-  const std::string detail = fmt::format("its agent {} is not connected, since {} s",
-                                         agent.info.agent_id, away_ns / kNsPerSecond);
+  const std::string detail = fmt::format("its agent {} disconnected {} s ago", agent.info.agent_id,
+                                         away_ns / kNsPerSecond);
   const auto lose = [&](const WorkerIdentity& worker) {
     AddWorker({.capture_id = record_.id,
                .worker = worker,

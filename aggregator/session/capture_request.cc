@@ -94,9 +94,9 @@ absl::Status TakeFlightRecorder(const CaptureSurroundings& surroundings, Capture
   }
   if (fitting.empty()) {
     return FailedPrecondition(
-        "no flight recorder runs {}: neurontrace flight-recorder on begins one, and what was "
-        "before it is gone",
-        SelectsNothingItself(spec) ? "" : "for what is selected");
+        "no flight recorder is on{}; start one with neurontrace flight-recorder on; earlier events "
+        "cannot be recovered",
+        SelectsNothingItself(spec) ? "" : " for what is selected");
   }
   if (fitting.size() > 1) {
     std::string named;

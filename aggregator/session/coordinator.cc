@@ -37,6 +37,7 @@ void Coordinator::RestoreAgent(AgentInfo info, uint64_t first_seen_realtime_ns,
 
 void Coordinator::RestoreCapture(CaptureRecord record) {
   const CaptureId id = record.id;
+  RememberCut(record);
   auto session = std::make_unique<Session>(CaptureSession(std::move(record), Now()));
   if (!session->state.ended()) {
     running_[id] = std::move(session);

@@ -150,6 +150,11 @@ class Coordinator {
     uint64_t again_ns = 0;  // when what could not be written down is tried again
   };
   using Sessions = std::map<CaptureId, std::unique_ptr<Session>>;
+  // When a snapshot collected a flight recorder's rings, and of which workers.
+  struct Cut {
+    CaptureSpec spec;
+    uint64_t reference_ns = 0;
+  };
   // An order to an agent that cannot be told a moment of its clock: sent at that moment.
   struct DelayedOrder {
     CaptureId capture_id;
@@ -179,6 +184,9 @@ class Coordinator {
   void AwaitReturning(CaptureSession& session, const SessionTime& now);
   void NoteFleet(CaptureSession& session, const SessionTime& now);
   absl::Status JudgeArming(Session& session);
+  void RememberCut(const CaptureRecord& record);
+  // Says of a snapshot that an earlier one took events out of the rings that it reaches back to.
+  void WarnOfEarlierCut(const CaptureBegin& begin, CaptureSession& snapshot) const;
   absl::Status NotBegin(Session& session, CaptureSession next, std::string why);
   absl::Status ChooseExecutions(Session& session, uint64_t first);
   absl::Status Stop(Session& session, bool by_time);
@@ -203,6 +211,7 @@ class Coordinator {
   AgentRegistry registry_;
   Sessions running_;
   Sessions late_;                                  // ended, and open for agents that were away
+  std::map<CaptureId, Cut> cuts_;                  // the last one of each flight recorder
   std::multimap<uint64_t, DelayedOrder> delayed_;  // by when, monotonic
   uint64_t write_ns_ = 0;                          // how long the last durable write took
 };

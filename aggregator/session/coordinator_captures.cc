@@ -99,6 +99,26 @@ absl::StatusOr<CaptureRecord> Coordinator::StartCapture(const CaptureSpec& asked
   return record;
 }
 
+void Coordinator::RememberCut(const CaptureRecord& record) {
+  if (record.spec.mode != CaptureMode::kSnapshot || !record.begin) return;
+  Cut& cut = cuts_[record.spec.flight_recorder];
+  if (cut.reference_ns < record.begin->reference_ns) {
+    cut = {record.spec, record.begin->reference_ns};
+  }
+}
+
+void Coordinator::WarnOfEarlierCut(const CaptureBegin& begin, CaptureSession& snapshot) const {
+  const CaptureSpec& spec = snapshot.record().spec;
+  const auto earlier = cuts_.find(spec.flight_recorder);
+  if (spec.mode != CaptureMode::kSnapshot || earlier == cuts_.end()) return;
+  const Cut& cut = earlier->second;
+  if (cut.reference_ns >= begin.reference_ns || !MayOverlap(spec, cut.spec)) return;
+  if (begin.reference_ns - cut.reference_ns >= spec.last_ns) return;
+  snapshot.Warn(fmt::format(
+      "a snapshot {:.1f} s before this one emptied the rings: earlier events are not in this one",
+      static_cast<double>(begin.reference_ns - cut.reference_ns) * 1e-9));
+}
+
 absl::Status Coordinator::JudgeArming(Session& session) {
   const SessionTime now = Now();
   CaptureSession judged = session.state;
@@ -115,8 +135,10 @@ absl::Status Coordinator::JudgeArming(Session& session) {
     begin.first_execution = spec.at_execution;
     begin.last_execution = LastExecution(spec, spec.at_execution);
     begin.bound_ns = WidestBound(record, begin);
+    WarnOfEarlierCut(begin, judged);
     judged.Begin(begin, now);
     RETURN_IF_ERROR(Commit(session, std::move(judged)));
+    RememberCut(session.state.record());
     const uint64_t passed_ns = clock_.MonotonicNs() - now.monotonic_ns;
     SendBegin(session.state.record(), lead_ns - std::min(lead_ns, passed_ns));
   } else {
@@ -264,6 +286,7 @@ void Coordinator::Tick() {
       ++it;
       continue;
     }
+    cuts_.erase(it->first);
     std::unique_ptr<Session> ended = std::move(it->second);
     it = running_.erase(it);
     if (ended->state.IsOpen()) KeepOpen(std::move(ended));

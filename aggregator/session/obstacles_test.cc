@@ -85,8 +85,8 @@ TEST_F(ObstaclesTest, WithNobodyLeftItDoesNotBegin) {
   ReportAgent("b", id, 0, false);
   EXPECT_EQ(saved_[id].state, CaptureState::kNotBegun);
   EXPECT_THAT(saved_[id].end_warnings,
-              ElementsAre("none of the 2 selected workers can take part: 1 no tap; 1 not "
-                          "initialised"));
+              ElementsAre("none of the 2 selected workers can take part (no tap: 1; not "
+                          "initialised: 1)"));
 }
 
 TEST_F(ObstaclesTest, AProcessWithoutATapThatComesLaterIsNamed) {
@@ -107,7 +107,7 @@ TEST_F(ObstaclesTest, WorkersOfAnAgentThatIsAway) {
   EXPECT_EQ(saved_[id].state, CaptureState::kNotBegun);
   EXPECT_EQ(saved_[id].workers.size(), 2u);
   EXPECT_EQ(StatusOf(id, "b").obstacle, CaptureObstacle::kAgentLost);
-  EXPECT_EQ(StatusOf(id, "b").detail, "its agent b is not connected, since 12 s");
+  EXPECT_EQ(StatusOf(id, "b").detail, "its agent b disconnected 12 s ago");
   // Long gone, its workers are nobody's business any more; its instance may be asked for.
   Advance(limits::kAgentLostForNs);
   const CaptureId later = Start({.job = "llama", .require_percent = 100});
@@ -215,7 +215,7 @@ TEST_F(ObstaclesTest, TwoOperatorsAtOnceAreBothAnswered) {
   EXPECT_EQ(saved_[first].state, CaptureState::kRecording);
   EXPECT_EQ(saved_[second].state, CaptureState::kNotBegun);
   EXPECT_THAT(saved_[second].end_warnings,
-              ElementsAre("none of the 2 selected workers can take part: 2 other capture"));
+              ElementsAre("none of the 2 selected workers can take part (other capture: 2)"));
   EXPECT_THAT(StatusOf(second, "a").detail, HasSubstr(first.ToString()));
   // Disjoint, both record.
   End(first);

@@ -169,11 +169,10 @@ void AddSpoolOptions(CLI::App& app, AgentConfig& config, SpoolWords& words) {
                  "sources wait, and the tap's and the runtime's rings lose what does not fit")
       ->check(CLI::IsMember({"drop-oldest", "refuse-newest"}))
       ->capture_default_str();
-  app.add_option(
-         "--spool-durability", words.durability,
-         "What comes before a chunk counts as kept, and is sent. synced: it is on the disk. "
-         "page-cache: the kernel has it; a killed agent loses nothing, but a machine that "
-         "loses power or panics loses what neither it nor the aggregator had written")
+  app.add_option("--spool-durability", words.durability,
+                 "When a chunk counts as stored, and is sent. synced: it is on the disk. "
+                 "page-cache: the kernel has it; a killed agent loses nothing, but a machine that "
+                 "loses power or panics loses what neither it nor the aggregator had written")
       ->check(CLI::IsMember({"synced", "page-cache"}))
       ->capture_default_str();
   app.add_flag("--spool-adopt", config.spool_adopts,

@@ -55,8 +55,8 @@ void AddClockOptions(CLI::App& app, AggregatorConfig& config,
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
   app.add_option("--order-checks", order_checks,
-                 "What instances do together, of which it is checked whether their clocks show it "
-                 "in an order that it can have had: collectives, barriers, or none")
+                 "Which cross-instance operations to check for impossible ordering: collectives, "
+                 "barriers, or none")
       ->check(CLI::IsMember({"collectives", "barriers", "none"}))
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -106,10 +106,10 @@ void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
   };
   add("--export-root", true,
       "Directory, or s3://BUCKET/PREFIX, below which exports may be written with `neurontrace "
-      "export --to`; as often as "
-      "there are such. Default: none");
+      "export --to`; may be "
+      "repeated. Default: none");
   add("--export-root-without-rename", false,
-      "Likewise, on a volume that cannot rename files: what is whole there the manifest says");
+      "The same, on a volume that cannot rename files: the manifest says which files are complete");
   app.add_option("--s3-endpoint", config.s3.endpoint,
                  "Of s3:// roots: HOST[:PORT], with TLS unless http:// stands before it. Default: "
                  "AWS's of the region")
@@ -182,7 +182,7 @@ AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
       ->capture_default_str();
   std::string durability = "synced";
   app.add_option("--durability", durability,
-                 "What comes before the acknowledgement of a chunk. synced: it is on the disk. "
+                 "When a chunk is acknowledged. synced: it is on the disk. "
                  "page-cache: the kernel has it; a killed aggregator loses nothing, but a machine "
                  "that loses power or panics loses what was not yet written (up to 30 s), though "
                  "agents were told that it is kept and have let it go")

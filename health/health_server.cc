@@ -198,8 +198,8 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(
   auto impl = std::make_unique<Impl>(std::move(metrics), state, std::move(names));
   if (const absl::Status status = impl->Start(address); !status.ok()) {
     return FailedPrecondition(
-        "cannot serve metrics and health on {}: {}. Is the address in use? Choose another with "
-        "--health-address HOST:PORT",
+        "cannot serve metrics and health on {}: {}. Choose another address with --health-address "
+        "HOST:PORT",
         address, std::string(status.message()));
   }
   return std::unique_ptr<HealthServer>(new HealthServer(std::move(impl)));

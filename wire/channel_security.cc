@@ -63,10 +63,12 @@ absl::Status CheckOptions(const ChannelSecurity& security, const std::string& ad
     }
     if (security.insecure || IsLoopback(address)) return absl::OkStatus();
     return FailedPrecondition(
-        "{} is not of this machine, and without TLS others on the network can read along and give "
-        "orders: give --tls-ca, --tls-cert and --tls-key (docs/security.md), or, on a network that "
-        "you trust, --insecure",
-        address);
+        "{} {}; without TLS anyone on the network could read traces and control captures: give "
+        "--tls-ca, --tls-cert and --tls-key (docs/security.md), or, on a network that you trust, "
+        "--insecure",
+        address,
+        side == ChannelSide::kServer ? "can be reached from other machines"
+                                     : "is on another machine");
   }
   if (security.insecure) return FailedPrecondition("--insecure contradicts --tls-…: leave one out");
   if (security.cert.empty() != security.key.empty()) {

@@ -71,7 +71,7 @@ void ControlSession::Connect() {
 }
 
 void ControlSession::OnClosed(const absl::Status& status) {
-  spdlog::info("control: the aggregator's end is gone: {}", status.ToString());
+  spdlog::info("control: lost the connection to the aggregator: {}", status.ToString());
   Disconnected();
 }
 

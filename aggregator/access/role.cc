@@ -53,12 +53,10 @@ absl::Status CheckJob(const Caller& caller, std::string_view job) {
   const std::string jobs = fmt::format("{}", fmt::join(caller.jobs, ", "));
   if (job.empty()) {
     return absl::PermissionDeniedError(
-        fmt::format("{} has captures of the jobs {} alone, and this one is of any job: name one of "
-                    "them with --job",
-                    caller.name, jobs));
+        fmt::format("{} may only capture jobs {}: choose one with --job", caller.name, jobs));
   }
   return absl::PermissionDeniedError(
-      fmt::format("{} has captures of the jobs {} alone, and this one is of {}", caller.name, jobs,
+      fmt::format("{} may only capture jobs {}, and this capture is of {}", caller.name, jobs,
                   CleanText(job, limits::kAuditTextBytesMax)));
 }
 
@@ -137,10 +135,9 @@ absl::Status CheckCall(const Caller& caller, std::string_view path) {
   if (may) return absl::OkStatus();
   const size_t slash = path.rfind('/');
   return absl::PermissionDeniedError(fmt::format(
-      "{} is {} {}: {} is for the role {}{}", caller.name,
-      caller.role == Role::kViewer ? "a" : "an", WordOf(caller.role),
+      "'{}' has the role {}; {} needs {}{}", caller.name, WordOf(caller.role),
       CleanText(path.substr(slash == std::string_view::npos ? 0 : slash + 1), 64), WordOf(needed),
-      needed == Role::kAgent || needed == Role::kAdmin ? "" : " and those above it"));
+      needed == Role::kAgent || needed == Role::kAdmin ? "" : " or higher"));
 }
 
 }  // namespace neurontrace

@@ -30,10 +30,10 @@ TEST(RoleTest, WordsAndRolesAreTheSame) {
 TEST(RoleTest, EachMayDoWhatTheOneBeforeMay) {
   EXPECT_EQ(Refusal(Role::kViewer, kList), "");
   EXPECT_EQ(Refusal(Role::kViewer, kStart),
-            "x is a viewer: StartCapture is for the role operator and those above it");
+            "'x' has the role viewer; StartCapture needs operator or higher");
   EXPECT_EQ(Refusal(Role::kOperator, kStart), "");
   EXPECT_EQ(Refusal(Role::kOperator, kDelete),
-            "x is an operator: DeleteCapture is for the role admin");
+            "'x' has the role operator; DeleteCapture needs admin");
   EXPECT_EQ(Refusal(Role::kAdmin, kDelete), "");
 }
 
@@ -63,7 +63,7 @@ TEST(RoleTest, WhoHasJobsMayUseNoOthers) {
   EXPECT_TRUE(CheckOwner(alice, {.job = "a-1"}).ok());
   EXPECT_TRUE(CheckOwner(alice, {.job = "b"}).ok());
   EXPECT_EQ(CheckOwner(alice, {.job = "c"}).message(),
-            "alice has captures of the jobs a-*, b alone, and this one is of c");
+            "alice may only capture jobs a-*, b, and this capture is of c");
   EXPECT_THAT(std::string(CheckOwner(alice, {}).message()),
               HasSubstr("name one of them with --job"));
   EXPECT_TRUE(absl::IsPermissionDenied(CheckOwner(alice, {})));

@@ -38,7 +38,7 @@ std::string WordsOf(const OrderCheck& check, const std::string& reason) {
         check.beyond_bounds, check.instances, check.event_type, Microseconds(check.worst_ns));
   }
   std::string words = fmt::format(
-      "{} of {} {} of several instances are shown left by one before another has entered",
+      "in {} of {} {} of several instances, one instance appears to leave before another enters",
       check.violated, check.instances, check.event_type);
   if (check.violated == 0) return words;
   words += fmt::format(", by up to {:.3f} us", Microseconds(check.worst_ns));

@@ -60,9 +60,9 @@ std::vector<std::string> LinkCounts::Warnings() const {
     warnings.push_back(std::move(text));
   }
   if (operations == 0 && operations_elsewhere > 0 && calls > 0) {
-    warnings.push_back(
-        fmt::format("{} framework operations are of processes that no worker of the capture is",
-                    operations_elsewhere));
+    warnings.push_back(fmt::format(
+        "{} framework operations belong to processes that are not workers in this capture",
+        operations_elsewhere));
   }
   AddMappingWarnings(*this, warnings);
   if (operations_forgotten + chains_forgotten > 0) {

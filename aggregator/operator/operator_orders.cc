@@ -195,8 +195,8 @@ grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::Exp
     entry.detail = request->destination();
     if (!request->destination().empty() && caller.role < Role::kOperator) {
       return absl::PermissionDeniedError(
-          fmt::format("{} is a viewer: exports that the aggregator writes (--to) are for the role "
-                      "operator and those above it",
+          fmt::format("'{}' has the role viewer; exports that the aggregator writes (--to) need "
+                      "operator or higher",
                       caller.name));
     }
     ASSIGN_OR_RETURN(const CaptureRecord record, RecordFor(caller, request->capture_id(), entry));

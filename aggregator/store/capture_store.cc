@@ -93,7 +93,7 @@ absl::StatusOr<CaptureId> CaptureStore::Find(
     names += (i == 0 ? "" : ", ") + found[i].ToString();
   }
   if (found.size() > kCandidatesNamed) names += ", …";
-  return InvalidArgument("'{}' begins the ids of {} captures: {}", prefix, found.size(), names);
+  return InvalidArgument("'{}' matches {} captures: {}", prefix, found.size(), names);
 }
 
 absl::Status CaptureStore::Delete(const CaptureId& id) {

@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::OpenAs(const std::string& pa
     RETURN_IF_ERROR(database->MendWal(damage, to_read));
     opened = database->TryOpen(to_read ? kSkipAnyCorruptedRecords : strict, to_read);
   }
-  RETURN_IF_ERROR(FromRocksDb(opened, fmt::format("opening the store {}", path)));
+  RETURN_IF_ERROR(FromRocksDb(opened, fmt::format("cannot open the store at '{}'", path)));
   database->has_wal_damage_ = database->env_->FileExists(WalDamageNote(path)).ok();
   if (absl::Status status = database->CheckFormat(to_read); !status.ok()) {
     return absl::Status(status.code(),
@@ -95,7 +95,7 @@ absl::Status Database::MendWal(const std::vector<WalDamage>& damage, bool to_rea
   if (to_read) return absl::OkStatus();  // only told
   rocksdb::FileLock* lock = nullptr;
   RETURN_IF_ERROR(FromRocksDb(env_->LockFile(path_ + "/LOCK", &lock),
-                              fmt::format("opening the store {}", path_)));
+                              fmt::format("cannot open the store at '{}'", path_)));
   absl::Status status = RememberWalDamage();
   if (status.ok()) status = RewriteDamagedLogs(path_, *env_);
   env_->UnlockFile(lock).PermitUncheckedError();
@@ -138,8 +138,8 @@ absl::Status Database::KeepOthersAway() {
   }
   const std::string lock = path_ + "/LOCK";
   if (!env_->FileExists(lock).ok()) return absl::OkStatus();  // a copy: nobody's
-  const absl::Status status =
-      FromRocksDb(env_->LockFile(lock, &lock_), fmt::format("opening the store {}", path_));
+  const absl::Status status = FromRocksDb(env_->LockFile(lock, &lock_),
+                                          fmt::format("cannot open the store at '{}'", path_));
   const bool read_only = status.message().find("Read-only file system") != std::string::npos;
   return read_only ? absl::OkStatus() : status;
 }

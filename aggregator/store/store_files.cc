@@ -71,7 +71,7 @@ absl::Status CheckStoreDirectory(const std::string& path, rocksdb::Env& env) {
   std::vector<std::string> names;
   const rocksdb::Status listed = env.GetChildren(path, &names);
   if (listed.IsNotFound()) return absl::OkStatus();  // is made
-  const std::string doing = fmt::format("opening the store {}", path);
+  const std::string doing = fmt::format("cannot open the store at '{}'", path);
   if (!listed.ok()) {
     bool is_directory = true;
     if (env.IsDirectory(path, &is_directory).ok() && !is_directory) {

@@ -133,7 +133,7 @@ TEST_F(PftraceParts, PartsAreCompressedToo) {
 }
 
 TEST_F(PftraceParts, PartsThatAreTooSmallAreRefused) {
-  EXPECT_THAT(ExportError("perfetto", {.max_file_bytes = 1'000}), HasSubstr("parts have"));
+  EXPECT_THAT(ExportError("perfetto", {.max_file_bytes = 1'000}), HasSubstr("at least 1MiB"));
 }
 
 }  // namespace

@@ -206,8 +206,8 @@ std::string UntappedWorkers::ExplainNoTap(const ProcessWords& words, uint32_t pi
   }
   if (!preload.empty()) {
     return fmt::format(
-        "it uses the Neuron runtime without the tap: its LD_PRELOAD={} names other libraries "
-        "alone: start it with LD_PRELOAD={}:{}",
+        "it uses the Neuron runtime without the tap: its LD_PRELOAD={} does not include the tap: "
+        "start it with LD_PRELOAD={}:{}",
         Shown(preload), options_.tap_library, Shown(preload));
   }
   return fmt::format(

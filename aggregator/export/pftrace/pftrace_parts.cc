@@ -44,7 +44,7 @@ size_t EndOfMoment(const TimelineBatch& batch, size_t first) {
 
 absl::StatusOr<std::unique_ptr<Exporter>> PftraceParts::Make(Options options, OutputFiles& files) {
   if (options.part_bytes < kPartBytesMin) {
-    return InvalidArgument("export: parts have {} bytes at least", kPartBytesMin);
+    return InvalidArgument("--max-size must be at least {}MiB", kPartBytesMin >> 20);
   }
   return std::make_unique<PftraceParts>(std::move(options), files);
 }

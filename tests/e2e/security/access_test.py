@@ -55,21 +55,21 @@ class AccessTest(SecureCase):
         # A viewer looks, and takes a file for itself.
         self.assertEqual(self.cli_as(self.eve, "captures", "show", capture).returncode, 0)
         self.assertEqual(self.cli_as(self.eve, "export", capture, "-o", self.fleet.dir / "eve.pftrace").returncode, 0)
-        self.check_refused(self.cli_as(self.eve, "capture", "start"), "eve is a viewer: StartCapture is for the role "
+        self.check_refused(self.cli_as(self.eve, "capture", "start"), "'eve' has the role viewer; StartCapture needs "
                            "operator")
-        self.check_refused(self.cli_as(self.eve, "capture", "stop", capture), "StopCapture is for the role operator")
-        self.check_refused(self.cli_as(self.eve, "export", capture, "--to", root / "eve"), "eve is a viewer")
+        self.check_refused(self.cli_as(self.eve, "capture", "stop", capture), "StopCapture needs operator")
+        self.check_refused(self.cli_as(self.eve, "export", capture, "--to", root / "eve"), "'eve' has the role viewer")
         self.check_refused(self.cli_as(self.eve, "captures", "delete", capture),
-                           "DeleteCapture is for the role admin")
+                           "DeleteCapture needs admin")
         self.check_refused(self.cli_as(self.alice, "captures", "delete", capture),
-                           "DeleteCapture is for the role admin")
+                           "DeleteCapture needs admin")
         # Agents and people are apart, and who is in no rule is nobody.
         self.check_refused(self.cli_as(self.agent, "status"), "agents is an agent")
         mallory = self.ca.issue("mallory", "URI:neurontrace:admin")
         self.check_refused(self.cli_as(mallory, "status"), "no rule of the aggregator's access fits this certificate")
         self.fleet.client_security = self.eve
         agent = self.fleet.start_agent("i-0002")
-        agent.wait_for_line("eve is a viewer: Control is for the role agent")
+        agent.wait_for_line("'eve' has the role viewer; Control needs agent")
         self.fleet.client_security = self.admin
         self.assertEqual(self.fleet.cli_json("status")["agents_connected"], 1)
         self.assertFalse((root / "eve").exists())
@@ -193,7 +193,7 @@ class AccessTest(SecureCase):
         token = self.fleet.dir / "token"
         token.write_text("an admin's token")
         both = (*self.eve, "--token-file", str(token))
-        self.check_refused(self.cli_as(both, "capture", "start"), "wide is a viewer: StartCapture is for the role")
+        self.check_refused(self.cli_as(both, "capture", "start"), "'wide' has the role viewer; StartCapture needs")
         self.assertEqual(self.cli_as(both, "status").returncode, 0)
         self.check_refused(self.cli_as((*self.agent, "--token-file", str(token)), "status"), "show one of the two")
         alone = ("--tls-ca", str(self.ca.ca), "--token-file", str(token))
@@ -210,7 +210,7 @@ class AccessTest(SecureCase):
         self.write_rules(f"{RULES}[grafana]\ntoken-sha256 = {digest}\nrole = viewer\n")
         self.fleet.aggregator.signal(signal.SIGHUP)
         wait_until(lambda: self.cli_as(grafana, "status").returncode == 0, "the token to count")
-        self.check_refused(self.cli_as(grafana, "capture", "start"), "grafana is a viewer")
+        self.check_refused(self.cli_as(grafana, "capture", "start"), "'grafana' has the role viewer")
         # A bad file changes nothing; a good one without it makes the token an old one.
         self.write_rules(RULES + "[broken\n")
         self.fleet.aggregator.signal(signal.SIGHUP)

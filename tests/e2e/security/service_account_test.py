@@ -77,7 +77,7 @@ class ServiceAccountTest(SecureCase):
         for _ in range(5):
             self.assertEqual(self.cli_with(grafana, "status").returncode, 0)
         self.assertEqual(self.server.questions, [grafana])
-        self.check_refused(self.cli_with(grafana, "capture", "start"), "dashboards is a viewer")
+        self.check_refused(self.cli_with(grafana, "capture", "start"), "'dashboards' has the role viewer")
         done = self.cli_with(trainer, "capture", "start", "--duration", "1s")
         self.assertIn(done.returncode, (0, 3), done.stderr)
         self.assertIn(("capture.start", "trainers", "operator"),

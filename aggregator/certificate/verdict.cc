@@ -379,7 +379,7 @@ void AddRemarkCounts(const Certificate& certificate, std::vector<std::string>& p
   }
 }
 
-// What the findings are about, counted by kind; one that is the only one in full.
+// Counts the findings by kind. A single one that is no loss and no absence is told in full.
 std::string Summary(const CaptureRecord& record, const Certificate& certificate) {
   std::vector<std::string> parts;
   const EventAccount& account = certificate.account;

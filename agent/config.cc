@@ -181,8 +181,10 @@ void AddSpoolOptions(CLI::App& app, AgentConfig& config, SpoolWords& words) {
       ->envname("NEURONTRACE_SPOOL_ADOPT");
   app.add_option("--spool-check", config.spool_check,
                  "Read the spool in this directory, print what it holds and whether it is sound, "
-                 "and exit with 0 if it is, 1 if not. Changes nothing; an agent may be using it");
+                 "and exit with 0 if it is, 1 if not. Changes nothing; an agent may be using it")
+      ->configurable(false);
   app.add_option("--output", words.output, "Of --spool-check: text or json")
+      ->configurable(false)
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
 }

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "aggregator/clocks/clock_fit_record.h"
 #include "aggregator/own_actions.h"
 #include "aggregator/reference/reference_timescale.h"
 #include "aggregator/session/capture_request.h"
@@ -57,6 +58,11 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const AggregatorConfig& config,
   }
   ChunkDoor door;
   auto store = Store::Open(path, {.examine = ExamineThrough(door),
+                                  .are_clocks_final =
+                                      [](std::string_view header) {
+                                        const auto fit = DecodeClockFitRecord(header);
+                                        return fit.ok() && fit->is_final;
+                                      },
                                   .aggregator_id = fmt::format("agg-{:016x}", random.Next64()),
                                   .durability = config.durability});
   if (store.ok()) {

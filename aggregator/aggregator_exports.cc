@@ -41,9 +41,15 @@ absl::StatusOr<v1::ExportRequest> Aggregator::Resolve(const CaptureRecord& recor
   v1::ExportRequest resolved = request;
   if (!request.window_is_before_now()) return resolved;
   const bool is_raw = request.raw_clocks() || request.format() == v1::EXPORT_FORMAT_EVENTS;
-  RETURN_IF_ERROR(
-      ResolveBeforeNow(is_raw ? clock_.RealtimeNs() : clocks_->ReferenceNowNs(), resolved));
   ASSIGN_OR_RETURN(const CaptureClocks now, clocks_->book().Now(clock_.RealtimeNs()));
+  const uint64_t reference_ns = clocks_->ReferenceNowNs();
+  if (is_raw) {
+    ASSIGN_OR_RETURN(const auto streams, store_->OpenCapture(record.id).Streams());
+    RETURN_IF_ERROR(
+        ResolveBeforeNow(HostsNow(streams, now.maps, reference_ns, clock_.RealtimeNs()), resolved));
+  } else {
+    RETURN_IF_ERROR(ResolveBeforeNow({reference_ns, reference_ns}, resolved));
+  }
   const ClockMaps maps = is_raw ? ClockMaps() : now.maps;
   KnownUntil known(resolved.window_end_ns(), maps);
   const uint64_t begun_ns = clock_.MonotonicNs();

@@ -35,6 +35,8 @@ class CaptureExportTest : public StoreDamageTest {
     Fill(1, 2, 5);
     record_ = TestCapture(1);
     record_.state = CaptureState::kComplete;
+    record_.started_realtime_ns = 1'000'000'000;
+    record_.stopped_realtime_ns = record_.started_realtime_ns + 1'000'000'000;
     record_.ended_realtime_ns = 2'000;
     record_.agents = {{.agent_id = "a", .instance_id = "i-a", .finished = true}};
     {

@@ -208,11 +208,13 @@ AggregatorConfig Parse(CLI::App& app, int argc, char** argv) {
   AddConfigOptions(app, config.validate_config,
                    "File with options, as TOML: listen = \"0.0.0.0:9400\"");
   std::string output = "text";
-  auto* const check = app.add_flag(
-      "--store-check", config.store_check,
-      "Verify all of the store without changing it, say what is wrong with it, and end: 0 when it "
-      "is sound, 1 when it is damaged");
+  auto* const check = app.add_flag("--store-check", config.store_check,
+                                   "Verify all of the store without changing it, say what is wrong "
+                                   "with it, and end: 0 when it "
+                                   "is sound, 1 when it is damaged")
+                          ->configurable(false);
   app.add_option("--output", output, "How --store-check says it: text or json")
+      ->configurable(false)
       ->check(CLI::IsMember({"text", "json"}))
       ->needs(check)
       ->capture_default_str();

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "aggregator/access/access_rules.h"
 #include "aggregator/aggregator.h"
 #include "aggregator/config.h"
 #include "aggregator/store_check_command.h"
@@ -25,6 +26,15 @@ int ValidateConfig(const neurontrace::AggregatorConfig& config) {
   if (!status.ok()) {
     std::fprintf(stderr, "neurontrace-aggregator: %s\n", std::string(status.message()).c_str());
     return 2;
+  }
+  if (!config.access.empty()) {
+    const auto rules = neurontrace::ReadAccessFile(config.access);
+    if (rules.ok() && !rules->has_agents()) {
+      std::fprintf(stderr,
+                   "neurontrace-aggregator: warning: no rule of %s has the role agent: all agents "
+                   "will be refused\n",
+                   config.access.c_str());
+    }
   }
   std::fputs(neurontrace::DescribeOptions("neurontrace-aggregator", config.options).c_str(),
              stdout);

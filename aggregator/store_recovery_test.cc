@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "aggregator/store/found_damage.h"
 #include "aggregator/store_damage_test_support.h"
 
 namespace neurontrace {
@@ -177,6 +178,28 @@ TEST_F(StoreRecoveryTest, AfterDamageInTheLogTheStoreIsSound) {
   const auto again = OpenStore();
   ASSERT_NE(again, nullptr);
   EXPECT_THAT(again->notes(), IsEmpty());
+}
+
+// A check reads the log as it is, and finds chunks missing that the next start books, or gets back.
+TEST_F(StoreRecoveryTest, WhatACheckFoundAndARepairEndedIsNoFinding) {
+  Fill(1, 1, 60);
+  FlipInLogOf(1, 0, 20);
+  const auto report = CheckStore(path(), nullptr, {.examine = ExamineThrough(door())});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_GT(report->faults_total, 0u);
+  ASSERT_TRUE(RememberFaults(path(), nullptr, *report).ok());
+  // As if the chunk had been sent again.
+  const FoundDamage whole{.capture = TestCaptureId(1),
+                          .stream = 0,
+                          .sequence = 0,
+                          .kind = RemarkKind::kStoreFault,
+                          .what = "chunk 0: not there: the next one is 1"};
+  ASSERT_TRUE(AppendFoundDamage(path(), *rocksdb::Env::Default(), {&whole, 1}).ok());
+  const auto store = OpenStore();
+  ASSERT_NE(store, nullptr);
+  EXPECT_FALSE(std::filesystem::exists(path() + "/FOUND_DAMAGE"));
+  EXPECT_THAT(Streams(*store)[0].remarks, IsEmpty());
+  EXPECT_GT(Streams(*store)[0].events_lost(), 0u);
 }
 
 TEST_F(StoreRecoveryTest, ARecordOfACaptureLostInTheLogIsMadeAgain) {

@@ -11,7 +11,21 @@
 #include "trace/given_way.h"
 
 namespace neurontrace {
-absl::Status ResolveBeforeNow(uint64_t now_ns, v1::ExportRequest& request) {
+
+NowOfHosts HostsNow(const std::vector<StreamRecord>& streams, const ClockMaps& maps,
+                    uint64_t reference_ns, uint64_t realtime_ns) {
+  NowOfHosts now{.earliest_ns = UINT64_MAX, .latest_ns = 0};
+  for (const StreamRecord& stream : streams) {
+    if (stream.clock_domain == ClockDomain::kOwn) continue;
+    const ClockMap& map = maps.For(stream.identity.worker, ClockDomain::kHostRealtime);
+    const uint64_t now_ns = map.is_identity() ? realtime_ns : map.ToRaw(reference_ns);
+    now.earliest_ns = std::min(now.earliest_ns, now_ns);
+    now.latest_ns = std::max(now.latest_ns, now_ns);
+  }
+  return now.latest_ns == 0 ? NowOfHosts{realtime_ns, realtime_ns} : now;
+}
+
+absl::Status ResolveBeforeNow(const NowOfHosts& now, v1::ExportRequest& request) {
   if (!request.window_is_before_now()) return absl::OkStatus();
   const uint64_t start_ns = request.window_start_ns();
   const uint64_t end_ns = request.window_end_ns();
@@ -20,9 +34,9 @@ absl::Status ResolveBeforeNow(uint64_t now_ns, v1::ExportRequest& request) {
         "window_start_ns, {} ns before now, must lie before window_end_ns, {} ns before now",
         start_ns, end_ns);
   }
-  if (end_ns >= now_ns) return InvalidArgument("window_end_ns lies before 1970");
-  request.set_window_start_ns(start_ns == 0 ? 0 : SubtractSaturating(now_ns, start_ns));
-  request.set_window_end_ns(now_ns - end_ns);
+  if (end_ns >= now.latest_ns) return InvalidArgument("window_end_ns lies before 1970");
+  request.set_window_start_ns(start_ns == 0 ? 0 : SubtractSaturating(now.earliest_ns, start_ns));
+  request.set_window_end_ns(now.latest_ns - end_ns);
   request.set_window_start_is_relative(false);
   request.set_window_end_is_relative(false);
   request.set_window_is_before_now(false);

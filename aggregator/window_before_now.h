@@ -14,9 +14,20 @@
 
 namespace neurontrace {
 
-// Makes a window that is said as distances before now one of two moments; nothing to do for any
-// other. INVALID_ARGUMENT where it ends before it begins.
-absl::Status ResolveBeforeNow(uint64_t now_ns, v1::ExportRequest& request);
+// What time it is, by the clocks of several hosts, which need not agree.
+struct NowOfHosts {
+  uint64_t earliest_ns = 0;
+  uint64_t latest_ns = 0;
+};
+// By the REALTIME of the hosts of `streams`, which `maps` lead to the reference. `realtime_ns`: the
+// aggregator's own, for hosts without a map. The aggregator's alone would not do: anybody may set
+// it, or a host's.
+NowOfHosts HostsNow(const std::vector<StreamRecord>& streams, const ClockMaps& maps,
+                    uint64_t reference_ns, uint64_t realtime_ns);
+
+// Makes a window that is said as distances before now one of two moments, from the earliest now to
+// the latest; nothing to do for any other. INVALID_ARGUMENT where it ends before it begins.
+absl::Status ResolveBeforeNow(const NowOfHosts& now, v1::ExportRequest& request);
 
 // How far the streams of a capture that goes on are known: agents send what is a moment old. One
 // thread.

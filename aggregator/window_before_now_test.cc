@@ -39,7 +39,7 @@ StreamRecord Stream(uint32_t number, uint64_t last_timestamp_ns) {
 
 TEST(WindowBeforeNow, BecomesTwoMoments) {
   v1::ExportRequest request = Request(300 * kNsPerSecond, 100 * kNsPerSecond);
-  ASSERT_TRUE(ResolveBeforeNow(kNowNs, request).ok());
+  ASSERT_TRUE(ResolveBeforeNow({kNowNs, kNowNs}, request).ok());
   EXPECT_EQ(request.window_start_ns(), kNowNs - 300 * kNsPerSecond);
   EXPECT_EQ(request.window_end_ns(), kNowNs - 100 * kNsPerSecond);
   EXPECT_FALSE(request.window_is_before_now());
@@ -47,24 +47,46 @@ TEST(WindowBeforeNow, BecomesTwoMoments) {
 
 TEST(WindowBeforeNow, OpenEndsAreTheBeginningAndNow) {
   v1::ExportRequest request = Request(0, 0);
-  ASSERT_TRUE(ResolveBeforeNow(kNowNs, request).ok());
+  ASSERT_TRUE(ResolveBeforeNow({kNowNs, kNowNs}, request).ok());
   EXPECT_EQ(request.window_start_ns(), 0u);
   EXPECT_EQ(request.window_end_ns(), kNowNs);
 }
 
 TEST(WindowBeforeNow, HasToEndAfterItBegins) {
   v1::ExportRequest request = Request(kNsPerSecond, kNsPerSecond);
-  EXPECT_TRUE(absl::IsInvalidArgument(ResolveBeforeNow(kNowNs, request)));
+  EXPECT_TRUE(absl::IsInvalidArgument(ResolveBeforeNow({kNowNs, kNowNs}, request)));
   request = Request(0, kNowNs);
-  EXPECT_TRUE(absl::IsInvalidArgument(ResolveBeforeNow(kNowNs, request)));
+  EXPECT_TRUE(absl::IsInvalidArgument(ResolveBeforeNow({kNowNs, kNowNs}, request)));
 }
 
 TEST(WindowBeforeNow, OthersStayAsTheyAre) {
   v1::ExportRequest request = Request(1, 2);
   request.set_window_is_before_now(false);
-  ASSERT_TRUE(ResolveBeforeNow(kNowNs, request).ok());
+  ASSERT_TRUE(ResolveBeforeNow({kNowNs, kNowNs}, request).ok());
   EXPECT_EQ(request.window_start_ns(), 1u);
   EXPECT_EQ(request.window_end_ns(), 2u);
+}
+
+// The aggregator's own clock, and one host's, may have been set.
+TEST(WindowBeforeNow, OfRawTimesIsByTheClocksOfTheHosts) {
+  std::vector<StreamRecord> streams = {Stream(0, 1), Stream(1, 1), Stream(2, 1)};
+  streams[1].identity.worker.instance_id = "i-behind";
+  streams[2].identity.worker.instance_id = "i-without-a-map";
+  ClockMaps maps;
+  const auto set = [&maps](const StreamRecord& stream, uint64_t raw_ns) {
+    maps.Set(stream.identity.worker, ClockDomain::kHostRealtime,
+             *ClockMap::FromPieces({{.raw_begin_ns = raw_ns, .reference_begin_ns = kNowNs}}));
+  };
+  set(streams[0], kNowNs + 30 * kNsPerSecond);
+  set(streams[1], kNowNs - 3 * kNsPerSecond);
+  const NowOfHosts now = HostsNow(streams, maps, kNowNs, kNowNs + 5 * kNsPerSecond);
+  EXPECT_EQ(now.earliest_ns, kNowNs - 3 * kNsPerSecond);
+  EXPECT_EQ(now.latest_ns, kNowNs + 30 * kNsPerSecond);
+  v1::ExportRequest request = Request(5 * kNsPerSecond, 0);
+  ASSERT_TRUE(ResolveBeforeNow(now, request).ok());
+  EXPECT_EQ(request.window_start_ns(), kNowNs - 8 * kNsPerSecond);
+  EXPECT_EQ(request.window_end_ns(), now.latest_ns);
+  EXPECT_EQ(HostsNow({}, maps, kNowNs, 7).latest_ns, 7u);
 }
 
 TEST(KnownUntil, WaitsForStreamsThatAreNotQuiet) {

@@ -3,6 +3,9 @@
 
 #include <time.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace neurontrace {
 namespace {
 
@@ -38,17 +41,20 @@ SteadyClock::Reading SteadyClock::Read() const {
 
 uint64_t SteadyClock::Update(const Reading& reading) const {
   const uint64_t steady_ns = reading.boottime_ns + static_cast<uint64_t>(offset_ns_);
-  const auto difference_ns = static_cast<int64_t>(reading.realtime_ns - steady_ns);
-  if (difference_ns > -kStepNs && difference_ns < kStepNs) {
-    offset_ns_ = static_cast<int64_t>(reading.realtime_ns - reading.boottime_ns);
-    step_ns_ = 0;
-    return reading.realtime_ns;
-  }
-  // Another step on top of the first counts as one more.
-  const int64_t change_ns = difference_ns - step_ns_;
-  if (change_ns >= kStepNs || change_ns <= -kStepNs) ++steps_;
-  step_ns_ = difference_ns;
-  return steady_ns;
+  // Another thread's later reading may have come first.
+  if (reading.boottime_ns < read_boottime_ns_) return steady_ns;
+  const uint64_t passed_ns =
+      reading.boottime_ns - std::exchange(read_boottime_ns_, reading.boottime_ns);
+  const auto ahead_ns = static_cast<int64_t>(reading.realtime_ns - steady_ns);
+  const int64_t change_ns = ahead_ns - ahead_ns_;
+  if (change_ns >= kNoticedNs || change_ns <= -kNoticedNs) ++steps_;
+  ahead_ns_ = ahead_ns;
+  if (ahead_ns <= -kStepNs || ahead_ns >= kStepNs) return steady_ns;
+  const auto slewed_ns_max = static_cast<int64_t>(passed_ns / (1'000'000 / kSlewPpm));
+  const int64_t slewed_ns = std::clamp(ahead_ns, -slewed_ns_max, slewed_ns_max);
+  offset_ns_ += slewed_ns;
+  ahead_ns_ -= slewed_ns;
+  return steady_ns + static_cast<uint64_t>(slewed_ns);
 }
 
 uint64_t SteadyClock::RealtimeNs() const {
@@ -61,7 +67,7 @@ int64_t SteadyClock::StepNs() const {
   const Reading reading = Read();
   const std::lock_guard lock(mutex_);
   Update(reading);
-  return step_ns_;
+  return ahead_ns_ >= kNoticedNs || ahead_ns_ <= -kNoticedNs ? ahead_ns_ : 0;
 }
 
 uint64_t SteadyClock::steps() const {
@@ -78,8 +84,8 @@ void SteadyClock::SetOffset(std::optional<int64_t> offset_ns) {
   const Reading reading = Read();
   const std::lock_guard lock(mutex_);
   offset_ns_ = offset_ns.value_or(static_cast<int64_t>(reading.realtime_ns - reading.boottime_ns));
-  step_ns_ = 0;
-  Update(reading);
+  read_boottime_ns_ = reading.boottime_ns;
+  ahead_ns_ = static_cast<int64_t>(reading.realtime_ns - reading.boottime_ns) - offset_ns_;
 }
 
 }  // namespace neurontrace

@@ -30,15 +30,18 @@ class SystemClock final : public Clock {
   uint64_t BoottimeNs() const override;
 };
 
-// The time of day that does not step: follows another clock's RealtimeNs as long as that differs by
-// less than kStepNs from what CLOCK_BOOTTIME says has passed, as when NTP slews it. A larger
-// difference means that somebody set the clock: from then on time passes by CLOCK_BOOTTIME alone,
-// until the other clock is near again. Differences of two of its readings are durations, within
-// kStepNs. For stamps that are stored and compared, not for the validity of certificates or tokens.
-// Any thread.
+// The time of day that does not step: CLOCK_BOOTTIME plus an offset that follows another clock's
+// RealtimeNs, but never faster than kSlewPpm, which is what the kernel slews a clock by. It never
+// goes back, and a difference of two of its readings is a duration within kSlewPpm. While the other
+// clock is kStepNs or more away, as somebody has set it, the offset does not change at all.
+//
+// For stamps that are stored and compared, not for the validity of certificates or tokens. Read it
+// at least every few seconds. Any thread.
 class SteadyClock final : public Clock {
  public:
-  static constexpr int64_t kStepNs = 60'000'000'000;
+  static constexpr int64_t kSlewPpm = 1'000;
+  static constexpr int64_t kNoticedNs = 1'000'000'000;  // what counts as a step
+  static constexpr int64_t kStepNs = 60'000'000'000;    // what is not followed
 
   // `system` outlives this. `offset_ns`: what RealtimeNs minus BoottimeNs was in an earlier process
   // since the machine started, to be continued.
@@ -48,9 +51,9 @@ class SteadyClock final : public Clock {
   uint64_t MonotonicNs() const override { return system_.MonotonicNs(); }
   uint64_t BoottimeNs() const override { return system_.BoottimeNs(); }
 
-  // How far the other clock was set forward (or back: negative); 0 while it is followed.
+  // How far the other clock is ahead (or behind: negative), from kNoticedNs on; 0: it is near.
   int64_t StepNs() const;
-  // How often it was set since the start.
+  // How often it was set since the start, by kNoticedNs or more.
   uint64_t steps() const;
   // RealtimeNs minus BoottimeNs, to be continued by a later process.
   int64_t OffsetNs() const;
@@ -68,7 +71,8 @@ class SteadyClock final : public Clock {
   const Clock& system_;
   mutable std::mutex mutex_;       // guards all below
   mutable int64_t offset_ns_ = 0;  // to be added to BoottimeNs
-  mutable int64_t step_ns_ = 0;
+  mutable uint64_t read_boottime_ns_ = 0;
+  mutable int64_t ahead_ns_ = 0;  // how far the other clock was, when it was read last
   mutable uint64_t steps_ = 0;
 };
 

@@ -72,7 +72,9 @@ absl::StatusOr<uint64_t> ParseByteSize(std::string_view text) {
   std::string_view unit = text.substr(number_bytes);
   if (unit.starts_with(' ')) unit.remove_prefix(1);
   if (unit.empty() && number_bytes != text.size()) return wrong();
-  const uint64_t scale = BytesOfUnit(unit);
+  // "Kb" and "Mib" are of bits to most people.
+  const bool is_bits = unit.size() > 1 && unit.ends_with('b') && unit[0] < 'a';
+  const uint64_t scale = is_bits ? 0 : BytesOfUnit(unit);
   if (scale == 0) return wrong();
   // Whole numbers exactly: a double has 53 bits.
   uint64_t whole = 0;

@@ -34,7 +34,8 @@ TEST(QuantityTest, SizesAreOf1000AndWithAnIOf1024) {
 }
 
 TEST(QuantityTest, WhatIsNoSizeIsRefused) {
-  for (const char* const bad : {"",        "-1",
+  for (const char* const bad : {"1Kb",     "2Mib",
+                                "",        "-1",
                                 "-5GB",    "+1",
                                 "1e3",     "0x10",
                                 "inf",     "nan",

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -40,6 +41,20 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_
   if (size > bytes_max) return FailedPrecondition("{} is larger than {} bytes", path, bytes_max);
   text.resize(size);
   return text;
+}
+
+absl::StatusOr<std::string> ReadTokenFile(const std::string& path, size_t bytes_max) {
+  ASSIGN_OR_RETURN(std::string token, ReadSmallFile(path, bytes_max));
+  token.erase(token.find_last_not_of(" \t\r\n") + 1);
+  if (token.empty()) return FailedPrecondition("{} is empty: it has no token in it", path);
+  if (token.find('\n') != std::string::npos) {
+    return FailedPrecondition("{} has more than one line: a token is one line", path);
+  }
+  if (std::any_of(token.begin(), token.end(), [](char c) { return c < ' ' || c > '~'; })) {
+    return FailedPrecondition("{} has bytes that no token has: it is one line of printable ASCII",
+                              path);
+  }
+  return token;
 }
 
 bool FileMark::WasYoungAt(uint64_t read_realtime_ns) const {

@@ -18,6 +18,12 @@ namespace neurontrace {
 // not on a FIFO.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_max);
 
+// The token in a file of at most `bytes_max` bytes, which somebody else may exchange, as Kubernetes
+// does every hour: one line of printable ASCII, without the blanks behind it. ReadSmallFile's
+// errors, and FAILED_PRECONDITION where there is no such line, which names the file and nothing in
+// it.
+absl::StatusOr<std::string> ReadTokenFile(const std::string& path, size_t bytes_max);
+
 // Which version of a file stands at a path, by its place, size and time; a default one where there
 // is none.
 struct FileMark {

@@ -49,6 +49,25 @@ TEST_F(SmallFileTest, RefusesWhatIsNoFile) {
               HasSubstr("is no regular file"));
 }
 
+TEST_F(SmallFileTest, SaysOfADiskThatFailsWhichFileItHas) {
+  std::filesystem::create_symlink("/proc/self/mem", directory_ / "bad");
+  EXPECT_THAT(std::string(ReadSmallFile(directory_ / "bad", 9).status().message()),
+              HasSubstr("/bad cannot be read: Input/output error"));
+}
+
+TEST_F(SmallFileTest, ATokenIsOneLineThatFitsIntoAHeader) {
+  const auto problem = [this](const std::string& text) {
+    return std::string(ReadTokenFile(Write("token", text), 20).status().message());
+  };
+  EXPECT_EQ(*ReadTokenFile(Write("token", "abc.def \r\n"), 20), "abc.def");
+  EXPECT_THAT(problem("\n"), HasSubstr("/token is empty"));
+  EXPECT_THAT(problem("two\nlines\n"), HasSubstr("/token has more than one line"));
+  EXPECT_THAT(problem("caf\xc3\xa9"), HasSubstr("/token has bytes that no token has"));
+  EXPECT_THAT(problem("\xff"), HasSubstr("/token has bytes that no token has"));
+  EXPECT_THAT(problem(std::string(21, 'x')), HasSubstr("is larger than"));
+  EXPECT_TRUE(absl::IsNotFound(ReadTokenFile(directory_ / "none", 20).status()));
+}
+
 TEST_F(SmallFileTest, AnotherVersionHasAnotherMark) {
   const std::string path = Write("f", "1");
   const FileMark before = MarkOf(path);

@@ -321,7 +321,7 @@ void AddConditionOptions(CLI::App& command, CaptureOptions& options) {
   AddText(command, "--require", options.require,
           "Begin only if so many of the selected workers can take part: all, any, 90% "
           "(default: any)");
-  command.add_option("--name", options.name, "A name to find the capture by");
+  AddText(command, "--name", options.name, "A name to find the capture by");
   AddList(command, "--tag", options.tags, "KEY=VALUE to find the capture by, as often as you like");
 }
 

@@ -161,7 +161,7 @@ TEST(Quantities, AreReadAsPeopleWriteThem) {
   EXPECT_EQ(*ParseProcessorShare("0.5%"), 5'000u);
   EXPECT_EQ(*ParseRequirement("all"), 100u);
   EXPECT_EQ(*ParseRequirement("any"), 0u);
-  EXPECT_EQ(*ParseRequirement("75"), 75u);
+  EXPECT_EQ(*ParseRequirement("75%"), 75u);
 }
 
 TEST(Quantities, RefuseTheRest) {
@@ -175,7 +175,7 @@ TEST(Quantities, RefuseTheRest) {
   for (const char* text : {"a", "7-3", "-1", "1-", "1-2-3", "1x"}) {
     EXPECT_FALSE(ParseGidRanges(text).ok()) << text;
   }
-  for (const char* text : {"0", "101%", "50.5", "half"}) {
+  for (const char* text : {"0", "1", "75", "101%", "50.5%", "half"}) {
     EXPECT_FALSE(ParseRequirement(text).ok()) << text;
   }
   EXPECT_FALSE(ParseKeyValue("=x").ok());

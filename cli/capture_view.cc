@@ -20,11 +20,21 @@ namespace {
 // Of the table of workers: what is worse comes first.
 constexpr size_t kOutcomesShown = 64;
 
+// "2.0 s from 2026-11-26 20:55:59Z".
+std::string FormatLength(const v1::Capture& capture) {
+  const uint64_t begin = BeginOf(capture);
+  const uint64_t end = capture.stopped_realtime_ns() != 0 || HasEnded(capture)
+                           ? capture.stopped_realtime_ns()
+                           : capture.server_realtime_ns();
+  if (begin == 0 || end == 0) return "how long is not known";
+  const std::string length = end < capture.started_realtime_ns()
+                                 ? "how long is not known"
+                                 : FormatDuration(end > begin ? end - begin : 0);
+  return fmt::format("{} from {}", length, FormatTime(begin));
+}
+
 std::string FormatHead(const v1::Capture& capture) {
   const v1::CaptureSpec& spec = capture.spec();
-  const uint64_t end = capture.stopped_realtime_ns() != 0 ? capture.stopped_realtime_ns()
-                                                          : capture.server_realtime_ns();
-  const uint64_t begin = BeginOf(capture);
   std::string out = fmt::format("capture     {}{}{}\n", capture.capture_id(),
                                 spec.name().empty() ? "" : "  ", spec.name());
   if (spec.mode() != v1::CAPTURE_MODE_STREAM) {
@@ -40,8 +50,8 @@ std::string FormatHead(const v1::Capture& capture) {
     out += fmt::format("state       {}, asked for {}\n", CaptureStateName(capture.state()),
                        FormatTime(capture.started_realtime_ns()));
   } else {
-    out += fmt::format("state       {}, {} from {}\n", CaptureStateName(capture.state()),
-                       FormatDuration(end > begin ? end - begin : 0), FormatTime(begin));
+    out += fmt::format("state       {}, {}\n", CaptureStateName(capture.state()),
+                       FormatLength(capture));
   }
   const bool lost_unknown = capture.events_lost_unknown();
   const std::string lost = lost_unknown && capture.events_lost() == 0

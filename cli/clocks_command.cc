@@ -32,9 +32,10 @@ int ListClocks(Context& context, const ClocksOptions& options) {
     return kExitDone;
   }
   if (reply.clocks().empty()) {
-    Print(
-        "No clock is known. An instance shows up here some seconds after its agent has connected, "
-        "unless it runs with --clock-probes off.\n");
+    Print("{}", options.capture_id.empty()
+                    ? "No clock is known. An instance shows up here some seconds after its agent "
+                      "has connected, unless it runs with --clock-probes off.\n"
+                    : "No clock of this capture is known: no evidence of its time is stored.\n");
     return kExitDone;
   }
   Print("{}{}", FormatClocks(reply.clocks()), FormatDevicesAndOrder(reply));

@@ -13,6 +13,7 @@
 
 #include "base/address.h"
 #include "base/build_facts.h"
+#include "base/clean_text.h"
 #include "base/quantity.h"
 #include "base/standard_streams.h"
 #include "base/status.h"
@@ -62,6 +63,13 @@ constexpr const char* kLocalCommands[] = {"record", "validate", "config", "compl
 std::set<std::string_view> PathOptions() {
   return {"out",  "tls-ca",  "tls-cert",  "tls-key",       "programs",     "tap",
           "FILE", "COMMAND", "directory", "framework-dir", "agent-socket", "program"};
+}
+
+// An error repeats what was typed, which is not to move a cursor.
+std::string Printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c != '\n' && IsControl(c); }, '?');
+  return text;
 }
 
 bool IsLocal(const CLI::App& app) {
@@ -140,13 +148,13 @@ int Fail(const Context& context, const grpc::Status& status) {
     Print(stderr, "neurontrace: the call failed with gRPC status {} and no message\n",
           static_cast<int>(status.error_code()));
   } else {
-    Print(stderr, "neurontrace: {}\n", status.error_message());
+    Print(stderr, "neurontrace: {}\n", Printable(status.error_message()));
   }
   return kExitFailed;
 }
 
 int Fail(const absl::Status& status) {
-  Print(stderr, "neurontrace: {}\n", std::string(status.message()));
+  Print(stderr, "neurontrace: {}\n", Printable(std::string(status.message())));
   return kExitFailed;
 }
 
@@ -164,6 +172,9 @@ int ParseAndRun(int argc, const char* const* argv, Context& context) {
   app.footer(kFooter);
   app.require_subcommand(1);
   app.fallthrough();
+  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
+    return Printable(CLI::FailureMessage::simple(failed, error));
+  });
   app.set_version_flag("--version", BuildFacts("neurontrace", {{"protocol", kProtocolVersion},
                                                                {"chunk", chunk_format::kVersion}}));
 

@@ -2,6 +2,7 @@
 #include "cli/config_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,6 +63,11 @@ absl::StatusOr<std::string> ReadFile(const ConfigPlace& place) {
   const UniqueFd file(open(place.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.valid() && (errno == ENOENT || errno == ENOTDIR) && !place.must_exist) {
     return std::string();
+  }
+  struct stat about = {};
+  if (file.valid() && fstat(file.get(), &about) == 0 &&
+      (S_ISFIFO(about.st_mode) || S_ISDIR(about.st_mode))) {
+    return FailedPrecondition("{} is not a regular file", place.path);
   }
   std::string text(kFileBytesMax + 1, '\0');
   size_t bytes = 0;

@@ -295,10 +295,12 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
                                fmt::join(ExportFormatNames(), ", ")))
       ->allow_extra_args(false)
       ->check(CLI::IsMember(ExportFormatNames()));
-  command->add_option("-o,--out", options->path,
-                      "File or, of several files, new directory to write (default "
-                      "system_profile.pftrace or what the format usually has; - for standard "
-                      "output)");
+  command
+      ->add_option("-o,--out", options->path,
+                   "File or, of several files, new directory to write (default "
+                   "system_profile.pftrace or what the format usually has; - for standard "
+                   "output)")
+      ->check(NotEmpty("leave it out for a name of its own"));
   AddInstances(*command, options->instances);
   command->add_option("--worker-gid", options->worker_gids, "Only workers of these ranks (0-7,64)")
       ->allow_extra_args(false)

@@ -100,11 +100,37 @@ absl::Status TryToMake(const std::string& path, const std::string& probe, bool i
   const UniqueFd fd(
       is_directory ? -1 : open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   const bool is_made = is_directory ? mkdir(probe.c_str(), 0700) == 0 : fd.valid();
+  if (!is_made && errno == ENAMETOOLONG) {
+    return CannotWriteTo(path, fmt::format("its name is too long: it is written to NAME.{}.part "
+                                           "first, and a name has at most {} bytes",
+                                           getpid(), NAME_MAX));
+  }
   if (!is_made) {
     const std::string why = std::strerror(errno);
     return CannotWriteTo(path, fmt::format("{}: {}", ParentOfOutput(probe), why));
   }
   is_directory ? rmdir(probe.c_str()) : unlink(probe.c_str());
+  return absl::OkStatus();
+}
+
+// What is there is replaced by a rename, which the kernel refuses of some.
+absl::Status CheckReplacing(const std::string& typed, const std::string& path) {
+  struct statx about = {};
+  if (statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &about) != 0) {
+    return absl::OkStatus();  // nothing is there
+  }
+  if ((about.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0) {
+    return CannotWriteTo(typed, "it may not be changed (lsattr shows its attributes)");
+  }
+  struct stat parent = {};
+  const uid_t user = geteuid();
+  const bool is_others = user != 0 && about.stx_uid != user;
+  if (is_others && stat(ParentOfOutput(path).c_str(), &parent) == 0 &&
+      (parent.st_mode & S_ISVTX) != 0 && parent.st_uid != user) {
+    return CannotWriteTo(
+        typed, fmt::format("it is user {}'s, and in {} nobody may replace another's files",
+                           about.stx_uid, ParentOfOutput(path)));
+  }
   return absl::OkStatus();
 }
 
@@ -120,6 +146,7 @@ absl::Status CheckDirectory(const std::string& typed, std::string path) {
     return CannotWriteTo(typed,
                          "it is a mount point, which cannot be replaced; name a directory in it");
   }
+  RETURN_IF_ERROR(CheckReplacing(typed, path));
   return TryToMake(typed, fmt::format("{}.{}.part", path, getpid()), true);
 }
 
@@ -132,7 +159,11 @@ absl::StatusOr<OutputPlace> FindOutputPlace(const std::string& typed) {
     struct stat about = {};
     if (lstat(path.c_str(), &about) != 0) {
       if (errno != ENOENT) return CannotWriteTo(typed, std::strerror(errno));
+      if (const auto descriptor = OwnDescriptor(path)) return PlaceOfDescriptor(typed, *descriptor);
       return OutputPlace{.kind = OutputPlace::Kind::kNew, .path = path};
+    }
+    if (S_ISREG(about.st_mode) && IsInProc(path)) {
+      return CannotWriteTo(typed, "it is a file of the kernel's: name another");
     }
     if (!S_ISLNK(about.st_mode)) return PlaceOf(typed, path, about.st_mode);
     if (IsInProc(path)) {
@@ -181,6 +212,7 @@ absl::Status CheckOutputPlace(const std::string& path, bool is_directory) {
   if (path.ends_with('/') || std::filesystem::is_directory(place.path, error)) {
     return CannotWriteTo(path, "it is a directory; name a file in it");
   }
+  RETURN_IF_ERROR(CheckReplacing(path, place.path));
   return TryToMake(path, fmt::format("{}.{}.part", place.path, getpid()), false);
 }
 

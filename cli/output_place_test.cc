@@ -72,7 +72,8 @@ TEST_F(OutputPlaceTest, WhatCannotBeWrittenIsKnownBefore) {
   EXPECT_TRUE(std::filesystem::is_empty(root_)) << "a check leaves nothing";
   EXPECT_THAT(Problem(At("nodir/x")), HasSubstr(At("nodir") + ": No such file or directory"));
   EXPECT_THAT(Problem(At("nodir/x"), true), HasSubstr("No such file or directory"));
-  EXPECT_THAT(Problem(At(std::string(255, 'n'))), HasSubstr("File name too long"));
+  EXPECT_THAT(Problem(At(std::string(253, 'n'))),
+              HasSubstr("its name is too long: it is written to"));
   std::ofstream(At("file")) << "x";
   EXPECT_THAT(Problem(At("file/x")), HasSubstr("Not a directory"));
   EXPECT_THAT(Problem(At("file"), true), HasSubstr("not an empty directory"));
@@ -84,7 +85,8 @@ TEST_F(OutputPlaceTest, WhatCannotBeWrittenIsKnownBefore) {
   std::filesystem::create_symlink("b", At("a"));
   std::filesystem::create_symlink("a", At("b"));
   EXPECT_THAT(Problem(At("a")), HasSubstr("Too many levels of symbolic links"));
-  EXPECT_NE(Problem("/dev/fd/999"), "");
+  EXPECT_THAT(Problem("/dev/fd/999"), HasSubstr("descriptor 999 is not open"));
+  EXPECT_THAT(Problem("/proc/self/mem"), HasSubstr("it is a file of the kernel's"));
   std::filesystem::create_symlink("nodir/x", At("dangling"));
   EXPECT_NE(Problem(At("dangling")), "");
 }
@@ -102,6 +104,20 @@ TEST_F(OutputPlaceTest, ADescriptorHasToBeOpenForWriting) {
   const UniqueFd reader(open(At("file").c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_THAT(Problem("/dev/fd/" + std::to_string(reader.get())),
               HasSubstr("not open for writing"));
+}
+
+// A rename in its place would fail when everything is recorded.
+TEST_F(OutputPlaceTest, WhatTheKernelWouldNotReplaceIsKnownBefore) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root changes owners";
+  std::ofstream(At("file")) << "x";
+  std::filesystem::permissions(root_, std::filesystem::perms(01777));
+  ASSERT_EQ(chown(At("file").c_str(), 12345, 12345), 0);
+  ASSERT_EQ(seteuid(12346), 0);
+  const std::string problem = Problem(At("file"));
+  const std::string new_one = Problem(At("new"));
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_THAT(problem, HasSubstr("it is user 12345's"));
+  EXPECT_EQ(new_one, "");
 }
 
 // As fs.protected_symlinks has it.

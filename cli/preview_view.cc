@@ -50,7 +50,7 @@ std::string FormatPreview(const v1::Capture& capture) {
       FormatBytes(Rounded(preview.bytes_per_second())), FormatDuration(preview.measured_ns()));
   uint64_t bytes = preview.bytes();
   if (preview.duration_ns() != 0) {
-    out += fmt::format("in {:<11}{} events, {}\n", FormatDuration(preview.duration_ns()),
+    out += fmt::format("in {:<9}  {} events, {}\n", FormatDuration(preview.duration_ns()),
                        FormatCount(preview.events()), FormatBytes(bytes));
   } else {
     bytes = Rounded(preview.bytes_per_second() * 3600);

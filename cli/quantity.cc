@@ -94,8 +94,8 @@ absl::StatusOr<uint32_t> ParseRequirement(std::string_view text) {
   if (text == "all") return 100;
   if (text == "any") return 0;
   Amount amount;
-  if (TakeAmount(text, amount) && (amount.unit == "%" || amount.unit.empty()) &&
-      amount.value >= 1 && amount.value <= 100 && amount.value == std::floor(amount.value)) {
+  if (TakeAmount(text, amount) && amount.unit == "%" && amount.value >= 1 && amount.value <= 100 &&
+      amount.value == std::floor(amount.value)) {
     return static_cast<uint32_t>(amount.value);
   }
   return InvalidArgument("'{}' is none of: all, any, or how many percent of the workers (90%)",

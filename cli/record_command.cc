@@ -144,11 +144,14 @@ void AddRecordCommand(CLI::App& app, Context& context, Run& run) {
       "record", "Run a command, record it and what it starts, write a trace at its end");
   command->add_option("COMMAND", arguments->words,
                       "What to run, behind --, with its arguments as in a shell");
-  command->add_option("-o,--out", arguments->options.path,
-                      "File, or of several files new directory, to write (default: "
-                      "neurontrace-TIME.pftrace here)");
+  command
+      ->add_option("-o,--out", arguments->options.path,
+                   "File, or of several files new directory, to write (default: "
+                   "neurontrace-TIME.pftrace here)")
+      ->check(NotEmpty("leave it out for a name of its own"));
   AddFormat(*command, arguments->format);
-  command->add_option("--name", arguments->name, "A name for the capture");
+  command->add_option("--name", arguments->name, "A name for the capture")
+      ->check(NotEmpty("leave it out where none is meant"));
   AddWhatIsRecorded(*command, *arguments);
   AddPlaces(*command, arguments->options);
   command->footer(

@@ -121,7 +121,8 @@ std::string FormatTime(uint64_t realtime_ns) {
 
 absl::StatusOr<uint64_t> ParseDuration(std::string_view text) {
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   double scale = 0;
   if (unit.empty() || unit == "s") scale = 1e9;

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "base/clean_text.h"
@@ -15,14 +18,14 @@
 namespace neurontrace {
 namespace {
 
-// CLI11 reads to the end of whatever it is given. What is not there it says itself.
+// Before CLI11 opens it, which would wait for the writer of a FIFO.
 std::string CheckFile(const std::string& path) {
   struct stat facts = {};
-  if (stat(path.c_str(), &facts) != 0 || S_ISDIR(facts.st_mode)) return "";
-  if (!S_ISREG(facts.st_mode)) return path + " is no file of options";
-  if (facts.st_size <= limits::kConfigFileBytesMax) return "";
-  return fmt::format("{} has {} bytes; the limit is {}", path, facts.st_size,
-                     limits::kConfigFileBytesMax);
+  if (stat(path.c_str(), &facts) != 0) return fmt::format("{}: {}", path, std::strerror(errno));
+  if (S_ISDIR(facts.st_mode)) return path + " is a directory, not a file of options";
+  if (!S_ISREG(facts.st_mode)) return path + " is not a regular file";
+  if (access(path.c_str(), R_OK) != 0) return fmt::format("{}: {}", path, std::strerror(errno));
+  return "";
 }
 
 std::string FailureMessage(const CLI::App*, const CLI::Error& error) {
@@ -48,7 +51,8 @@ void AddLogOptions(CLI::App& app, std::string& level, LogFormat& format) {
 CLI::Option& AddConfigOptions(CLI::App& app, bool& validate, const std::string& about_file) {
   app.add_flag("--validate-config", validate,
                "Look whether all options and the files that they name are good, say so, and end: 0 "
-               "if they are, 2 if not");
+               "if they are, 2 if not")
+      ->configurable(false);
   app.config_formatter(std::make_shared<TomlOptions>(app));
   app.failure_message(FailureMessage);
   CLI::Option* const option = app.set_config(

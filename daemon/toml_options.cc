@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/clean_text.h"
+#include "base/small_file.h"
 #include "daemon/config_options.h"
 #include "trace/config_limits.h"
 
@@ -94,10 +94,17 @@ std::string SetOption(CLI::App& app, const FileKey& key) {
 
 }  // namespace
 
-std::vector<CLI::ConfigItem> TomlOptions::from_config(std::istream& input) const {
+// Reads the file itself: where a disk fails, the iterators of a stream throw.
+std::vector<CLI::ConfigItem> TomlOptions::from_config(std::istream&) const {
   const std::string path = ConfigFileOf(app_);
-  const std::string text(std::istreambuf_iterator<char>(input), {});
-  const toml::parse_result parsed = toml::parse(text, path);
+  const auto text = ReadSmallFile(path, limits::kConfigFileBytesMax);
+  if (!text.ok()) throw CLI::ConfigError(std::string(text.status().message()));
+  if (text->find_first_not_of(" \t\r\n") == std::string::npos) {
+    throw CLI::ConfigError(path +
+                           ": the file is empty. Was it cut off while it was written? A file "
+                           "without options has at least a comment");
+  }
+  const toml::parse_result parsed = toml::parse(*text, path);
   if (!parsed) {
     ThrowAt(path, parsed.error().source().begin.line,
             CleanText(parsed.error().description(), limits::kConfigWordsBytesMax));

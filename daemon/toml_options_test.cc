@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -109,6 +110,22 @@ TEST_F(TomlOptionsTest, SaysInWhichLineWhatIsWrong) {
   EXPECT_THAT(Read("agent.name = \"a\"\n"), StartsWith(at(1)));
   EXPECT_THAT(Read("nmae = \"a\"\n"), StartsWith(at(1) + "nmae is no option"));
   EXPECT_THAT(Read("config = \"a\"\n"), StartsWith(at(1)));
+  EXPECT_THAT(Read("validate-config = true\n"), HasSubstr("has no meaning in a file of options"));
+}
+
+TEST_F(TomlOptionsTest, AFileThatCannotBeReadOrIsEmptyIsRefusedByItsName) {
+  EXPECT_THAT(Read(""), StartsWith(path_ + ": the file is empty"));
+  EXPECT_THAT(Read(" \n"), StartsWith(path_ + ": the file is empty"));
+  EXPECT_EQ(Read("# no option yet\n"), "");
+  const auto problem = [this](const char* target) {
+    std::remove(path_.c_str());
+    std::filesystem::create_symlink(target, path_);
+    return Read("");
+  };
+  EXPECT_THAT(problem("/proc/self/mem"), StartsWith(path_ + " cannot be read: Input/output error"));
+  EXPECT_THAT(problem("/proc"), HasSubstr(path_ + " is a directory"));
+  EXPECT_THAT(problem("/dev/null"), HasSubstr(path_ + " is not a regular file"));
+  EXPECT_THAT(problem("/proc/none"), HasSubstr(path_ + ": No such file"));
 }
 
 }  // namespace

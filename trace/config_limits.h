@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 // Of files of options. What is over them is refused, with what is wrong.
 namespace neurontrace::limits {
 
-inline constexpr int64_t kConfigFileBytesMax = 1 << 20;
+inline constexpr size_t kConfigFileBytesMax = 1 << 20;
 inline constexpr size_t kConfigKeyBytesMax = 200;      // of one that is quoted in a message
 inline constexpr size_t kConfigWordsBytesMax = 1'000;  // of what is said of an option's value
 

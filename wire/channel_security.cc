@@ -31,15 +31,11 @@ class TokenFromFile final : public grpc::MetadataCredentialsPlugin {
   grpc::string DebugString() override { return "the token in " + path_; }
   grpc::Status GetMetadata(grpc::string_ref, grpc::string_ref, const grpc::AuthContext&,
                            std::multimap<grpc::string, grpc::string>* metadata) override {
-    const auto text = ReadSmallFile(path_, limits::kTokenBytesMax);
-    if (!text.ok()) {
-      return {grpc::StatusCode::UNAUTHENTICATED, std::string(text.status().message())};
+    const auto token = ReadTokenFile(path_, limits::kTokenBytesMax);
+    if (!token.ok()) {
+      return {grpc::StatusCode::UNAUTHENTICATED, std::string(token.status().message())};
     }
-    const size_t end = text->find_last_not_of(" \t\r\n");
-    if (end == std::string::npos) {
-      return {grpc::StatusCode::UNAUTHENTICATED, path_ + " has no token in it"};
-    }
-    metadata->emplace("authorization", "Bearer " + text->substr(0, end + 1));
+    metadata->emplace("authorization", "Bearer " + *token);
     return grpc::Status::OK;
   }
 
@@ -118,7 +114,9 @@ absl::Status CheckSecurity(const ChannelSecurity& security, const std::string& a
     RETURN_IF_ERROR(CheckKeyFile(security.key, security.cert));
   }
   if (security.token_file.empty()) return absl::OkStatus();
-  return ReadSmallFile(security.token_file, limits::kTokenBytesMax).status();
+  const absl::Status token = ReadTokenFile(security.token_file, limits::kTokenBytesMax).status();
+  if (token.ok()) return token;
+  return FailedPrecondition("--token-file: {}", std::string(token.message()));
 }
 
 std::vector<std::string> DescribeOpenSecrets(const ChannelSecurity& security) {

@@ -2,6 +2,7 @@
 #include "wire/option_texts_check.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <string>
 
 #include "base/clean_text.h"
@@ -15,11 +16,14 @@ constexpr size_t kShownValueBytesMax = 200;
 absl::Status CheckOption(const CLI::Option& option, const std::set<std::string_view>& paths) {
   const std::string name = option.get_single_name();
   if (paths.contains(name)) return absl::OkStatus();
+  // Of several names the last one is ours.
+  const std::string shown = option.get_lnames().empty() ? name : "--" + option.get_lnames().back();
   for (const std::string& value : option.results()) {
-    if (IsUtf8Text(value)) continue;
-    return InvalidArgument("{}{} '{}' is not UTF-8: write it in UTF-8, or leave it out",
-                           option.get_positional() ? "" : "--", name,
-                           CleanText(value, kShownValueBytesMax));
+    const bool is_utf8 = IsUtf8Text(value);
+    if (is_utf8 && std::none_of(value.begin(), value.end(), IsControl)) continue;
+    return InvalidArgument("{} '{}' {}", shown, CleanText(value, kShownValueBytesMax),
+                           is_utf8 ? "has control characters: leave them out"
+                                   : "is not UTF-8: write it in UTF-8, or leave it out");
   }
   return absl::OkStatus();
 }

@@ -91,6 +91,9 @@ absl::Status CheckWhole(FileSystem& files, const std::string& root, SpoolCheckRe
     ASSIGN_OR_RETURN(const auto file, files.OpenForReading(path));
     return file->Read(0, limits::kSpoolRunningBytesMax);
   };
+  // Without it no agent takes the spool.
+  const absl::Status lock = files.OpenForReading(root + "/lock").status();
+  if (!absl::IsNotFound(lock)) RETURN_IF_ERROR(lock);
   const auto aggregator = read(AggregatorFileOf(root));
   if (!absl::IsNotFound(aggregator.status())) {
     RETURN_IF_ERROR(aggregator.status());

@@ -211,6 +211,10 @@ std::string Parser::TakeValue(std::string_view key, std::string_view value) {
       const size_t comma = std::min(value.find(','), value.size());
       const std::string_view one = TrimmedIni(value.substr(0, comma));
       if (one.empty()) return "has a comma with nothing beside it";
+      if (one.find('*') < one.size() - 1) return "has a * that is not at the end of a name";
+      if (one.find('"') != std::string_view::npos || one.front() == '\'') {
+        return "has a quote: names stand without, or the whole value between two";
+      }
       if (std::string problem = list.check(one); !problem.empty()) return problem;
       if (list.values.size() == limits::kAccessPatternsMax) {
         return fmt::format("has more than {} values: make another rule for them",

@@ -122,6 +122,17 @@ TEST(AccessRulesTest, ProblemsNameTheLineAndTheWayOut) {
   }
   EXPECT_THAT(ProblemOf("[a]\ncertificate = cn:a,\nrole = admin\n"),
               HasSubstr("a comma with nothing beside it"));
+  for (const char* const list : {"certificate = cn:a*b", "jobs = a*b, c", "jobs = **",
+                                 "job-namespaces = *a", "service-account = a/*b"}) {
+    EXPECT_THAT(ProblemOf(std::string("[a]\nrole = viewer\n") + list + "\n"),
+                HasSubstr("has a * that is not at the end of a name"))
+        << list;
+  }
+  for (const char* const list : {"jobs = a, \"b\"", "jobs = 'a'", "certificate = cn:\"a\""}) {
+    EXPECT_THAT(ProblemOf(std::string("[a]\nrole = viewer\n") + list + "\n"),
+                HasSubstr("has a quote"))
+        << list;
+  }
   EXPECT_THAT(ProblemOf("[a]\ncolour = red\n"), HasSubstr("colour is no key: the keys are"));
   EXPECT_THAT(ProblemOf("[a]\nrole = admin\nrole = viewer\n"),
               HasSubstr("f:3: [a]: role stands at line 2 already"));

@@ -75,13 +75,20 @@ absl::Status AuditLog::OpenFile() {
   if (!S_ISREG(about.st_mode)) {
     return FailedPrecondition("the audit log {} is no regular file", path_);
   }
-  if ((about.st_mode & S_IRWXO) != 0 && fchmod(file.get(), about.st_mode & 0770) != 0) {
+  file_ = std::move(file);
+  CloseToOthers(about.st_mode);
+  bytes_ = static_cast<uint64_t>(about.st_size);
+  return absl::OkStatus();
+}
+
+void AuditLog::CloseToOthers(unsigned mode) {
+  const bool is_closed =
+      (mode & S_IRWXO) == 0 || fchmod(file_.get(), static_cast<mode_t>(mode & 0770)) == 0;
+  if (!is_closed && !std::exchange(is_open_to_others_, true)) {
     SPDLOG_WARN("others may read or write the audit log {}, and its mode cannot be changed: {}",
                 path_, std::strerror(errno));
   }
-  file_ = std::move(file);
-  bytes_ = static_cast<uint64_t>(about.st_size);
-  return absl::OkStatus();
+  if (is_closed) is_open_to_others_ = false;
 }
 
 // A line that is written into a file without a name, or under another name, would be missed.
@@ -92,6 +99,7 @@ absl::Status AuditLog::FollowRotation() {
                        lstat(path_.c_str(), &about) == 0 && about.st_dev == here.st_dev &&
                        about.st_ino == here.st_ino;
   if (!is_same) return OpenFile();
+  CloseToOthers(here.st_mode);                    // somebody may have opened it meanwhile
   bytes_ = static_cast<uint64_t>(about.st_size);  // truncated, with logrotate's copytruncate
   return absl::OkStatus();
 }

@@ -57,6 +57,7 @@ class AuditLog {
   AuditLog(std::string path, const Clock& clock, uint64_t bytes_max)
       : path_(std::move(path)), clock_(clock), bytes_max_(bytes_max) {}
   absl::Status OpenFile();
+  void CloseToOthers(unsigned mode);
   absl::Status FollowRotation();
   absl::Status Append(const std::string& line);
   void Report(const absl::Status& status);
@@ -69,6 +70,7 @@ class AuditLog {
   uint64_t bytes_ = 0;
   uint64_t failed_ = 0;
   bool was_bad_ = false;
+  bool is_open_to_others_ = false;  // and cannot be closed; logged once
 };
 
 }  // namespace neurontrace

@@ -110,6 +110,9 @@ TEST_F(AuditLogTest, IsClosedToOthersWhoeverCreatedIt) {
     (*log)->Write({.action = "a line"});
     EXPECT_EQ(Mode(path_), expected);
     EXPECT_THAT(Read(path_), HasSubstr("a line"));
+    ASSERT_EQ(chmod(path_.c_str(), mode), 0);  // of the file that is open
+    (*log)->Write({.action = "another"});
+    EXPECT_EQ(Mode(path_), expected);
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include "aggregator/access/token_review.h"
 #include "aggregator/http/http_client.h"
-#include "aggregator/http/token_file.h"
 #include "base/small_file.h"
 #include "base/status.h"
 #include "trace/access_limits.h"
@@ -46,7 +45,8 @@ absl::StatusOr<KubernetesPod> KubernetesPod::Find(
                                                 : fmt::format("https://[{}]:{}", host, port);
   pod.credentials = environment("NEURONTRACE_KUBERNETES_CREDENTIALS");
   if (pod.credentials.empty()) pod.credentials = kMountedCredentials;
-  const absl::Status token = ReadTokenFile(pod.credentials + "/token").status();
+  const absl::Status token =
+      ReadTokenFile(pod.credentials + "/token", limits::kTokenBytesMax).status();
   const absl::Status authority =
       ReadSmallFile(pod.credentials + "/ca.crt", limits::kPemBytesMax).status();
   for (const absl::Status& status : {token, authority}) {
@@ -60,7 +60,7 @@ absl::StatusOr<KubernetesPod> KubernetesPod::Find(
 }
 
 absl::StatusOr<std::optional<std::string>> KubernetesApi::Review(const std::string& token) const {
-  const auto own = ReadTokenFile(pod_.credentials + "/token");
+  const auto own = ReadTokenFile(pod_.credentials + "/token", limits::kTokenBytesMax);
   if (!own.ok()) return Unavailable("{}", std::string(own.status().message()));
   const std::string question = TokenReviewRequest(token, audience_);
   const auto reply =

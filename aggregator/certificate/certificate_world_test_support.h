@@ -16,6 +16,8 @@ inline WorkerIdentity Worker(uint32_t pid) {
 struct CertificateWorld {
   CertificateWorld() {
     record.state = CaptureState::kComplete;
+    record.started_realtime_ns = 1'000'000'000;
+    record.stopped_realtime_ns = 2'000'000'000;
     record.ended_realtime_ns = 1'763'700'000 * kNsPerSecond;
     record.agents = {{.agent_id = "agent-a", .instance_id = "i-a", .finished = true}};
   }

@@ -40,6 +40,7 @@ void NoteDoubts(const InstanceClock& clock, const ReferenceWindow& window,
   const auto seconds = [&window](uint64_t ns) {
     return static_cast<double>(SubtractSaturating(ns, window.begin_ns)) / 1e9;
   };
+  if (window.end_ns <= window.begin_ns) return;  // of a capture without stamps: at no time of it
   for (const ClockBound& doubt : DoubtsOf(clock.realtime, window)) {
     if (notes.size() >= kNotesMax) {
       ++further;

@@ -30,6 +30,8 @@ StreamRecord Stream(uint32_t number, uint64_t events) {
 TEST(GaveWay, TheTimeThatAnotherCaptureHadIsSaidAndNotClaimed) {
   CaptureRecord record;
   record.state = CaptureState::kComplete;
+  record.started_realtime_ns = 1'000'000'000;
+  record.stopped_realtime_ns = record.started_realtime_ns + 1'000'000'000;
   record.agents = {{.agent_id = "agent-a", .instance_id = "i-a", .finished = true}};
   record.workers = {{.worker = {.instance_id = "i-a", .boot_id = "b", .pid = 1},
                      .state = CaptureWorkerState::kComplete,

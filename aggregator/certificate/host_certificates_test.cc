@@ -18,6 +18,8 @@ class HostCertificatesTest : public ::testing::Test {
  protected:
   HostCertificatesTest() {
     record_.state = CaptureState::kComplete;
+    record_.started_realtime_ns = 1'000'000'000;
+    record_.stopped_realtime_ns = record_.started_realtime_ns + 1'000'000'000;
     record_.agents = {{.agent_id = "agent-a", .instance_id = "i-a", .finished = true}};
     streams_.resize(2);
     core().identity = Identity(7, StreamKind::kNeuronCore);

@@ -183,6 +183,13 @@ std::string ButForWords(const Certificate& certificate) {
                      Count(workers, "worker"), static_cast<double>(longest_ns) * 1e-9);
 }
 
+// Whether the stamps of a capture do not say how long it was recorded: they were lost, or the clock
+// was set back while the aggregator's machine was off.
+bool IsLengthUnknown(const CaptureRecord& record) {
+  if (!HasEnded(record.state) || record.state == CaptureState::kNotBegun) return false;
+  return record.started_realtime_ns == 0 || record.stopped_realtime_ns < record.started_realtime_ns;
+}
+
 // What left workers out of a capture that matched none.
 std::string WhyNone(const Certificate& certificate) {
   if (certificate.agents.empty() && certificate.workers.empty()) {
@@ -447,6 +454,7 @@ void PassVerdict(const CaptureRecord& record, Certificate& certificate) {
     JudgeAgents(certificate, findings);
     JudgeRanks(certificate, notes);
     if (account.expired > 0) notes.Add(ExpiredWords(account));
+    if (IsLengthUnknown(record)) findings.Add("how long it was recorded is not known");
     JudgeWorkers(record, certificate, matched_none, findings, notes);
     for (const HostCertificate& host : certificate.hosts) {
       if (std::string finding = FindingOf(host); !finding.empty()) findings.Add(std::move(finding));

@@ -33,7 +33,7 @@ ClockSteps::ClockSteps(Store& store, SteadyClock& clock, std::string boot,
                         .Add({})),
       steps_(prometheus::BuildCounter()
                  .Name("neurontrace_aggregator_clock_steps_total")
-                 .Help("How often the machine's clock was set by a minute or more")
+                 .Help("How often the machine's clock was set by a second or more")
                  .Register(registry)
                  .Add({})) {}
 
@@ -49,11 +49,13 @@ std::string ClockSteps::Begin(bool is_recording) {
   clock_.SetOffset(is_same_boot ? std::optional(record_.offset_ns) : std::nullopt);
   const int64_t step_ns = clock_.StepNs();
   std::string news;
-  if (step_ns != 0 && is_recording) {
+  if (std::abs(step_ns) < SteadyClock::kStepNs) {
+    if (!is_recording) clock_.SetOffset(std::nullopt);
+  } else if (is_recording) {
     news = fmt::format(
         "the machine's clock was set {}: captures that are recorded continue in the time before",
         StepText(step_ns));
-  } else if (step_ns != 0) {
+  } else {
     if (step_ns > 0) {
       record_.AddStep({clock_.RealtimeNs(), static_cast<uint64_t>(step_ns)});
     }
@@ -64,6 +66,7 @@ std::string ClockSteps::Begin(bool is_recording) {
         step_ns > 0 ? "expire that much later by the new time" : "are kept longer by that much");
   }
   told_step_ns_ = clock_.StepNs();
+  told_steps_ = clock_.steps();
   step_seconds_.Set(static_cast<double>(told_step_ns_) / 1e9);
   Save();
   return news;
@@ -74,11 +77,17 @@ std::optional<std::string> ClockSteps::Check() {
   step_seconds_.Set(static_cast<double>(step_ns) / 1e9);
   steps_.Increment(static_cast<double>(clock_.steps()) - steps_.Value());
   if (std::abs(clock_.OffsetNs() - record_.offset_ns) >= kSavedWithinNs) Save();
-  const int64_t change_ns = step_ns - told_step_ns_;
   const bool is_over = step_ns == 0 && told_step_ns_ != 0;
-  if (!is_over && std::abs(change_ns) < SteadyClock::kStepNs) return std::nullopt;
+  if (!is_over && clock_.steps() == told_steps_) return std::nullopt;
+  told_steps_ = clock_.steps();
   told_step_ns_ = step_ns;
   if (is_over) return "the machine's clock is again at the time that the aggregator continued";
+  if (std::abs(step_ns) < SteadyClock::kStepNs) {
+    return fmt::format(
+        "the machine's clock was set {}: the aggregator goes after it by {} us a second, so that "
+        "durations stay right; its stamps are off by as much until then",
+        StepText(step_ns), SteadyClock::kSlewPpm);
+  }
   return fmt::format(
       "the machine's clock was set {}: the aggregator continues the time before, so that durations "
       "and retention stay right, until the clock is set back or it is restarted while no capture "

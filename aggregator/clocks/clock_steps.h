@@ -46,6 +46,7 @@ class ClockSteps {
   prometheus::Counter& steps_;
   ClockRecord record_;  // as it is stored; its steps do not change after Begin
   int64_t told_step_ns_ = 0;
+  uint64_t told_steps_ = 0;
   bool was_saved_ = true;  // the last time; logged once
 };
 

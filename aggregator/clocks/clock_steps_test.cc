@@ -57,6 +57,24 @@ TEST_F(ClockStepsTest, SaysOnceThatTheClockWasSetAndThatItIsRightAgain) {
   EXPECT_EQ(Gauge(), 0.0);
 }
 
+TEST_F(ClockStepsTest, SaysOfASmallStepThatItIsFollowedSlowly) {
+  Start(false);
+  system_.StepRealtimeNs(-30'000'000'000);
+  EXPECT_THAT(steps_->Check().value_or(""),
+              HasSubstr("was set back by 30.0 s: the aggregator goes"));
+  for (int s = 0; s < 20'000; ++s) {
+    system_.AdvanceNs(1'000'000'000);
+    EXPECT_EQ(steps_->Check(), std::nullopt);
+  }
+  const uint64_t before_ns = clock_->RealtimeNs();
+  Start(true);  // goes on as before, for what is recorded
+  EXPECT_NEAR(static_cast<double>(clock_->RealtimeNs()), static_cast<double>(before_ns), 2e9);
+  EXPECT_NE(clock_->RealtimeNs(), system_.RealtimeNs());
+  Start(false);
+  EXPECT_EQ(clock_->RealtimeNs(), system_.RealtimeNs());
+  EXPECT_THAT(news_, IsEmpty());
+}
+
 TEST_F(ClockStepsTest, ALaterProcessContinuesTheTimeOfCapturesThatAreRecorded) {
   Start(false);
   const uint64_t before_ns = clock_->RealtimeNs();

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "aggregator/deliver/s3_xml.h"
-#include "aggregator/http/token_file.h"
 #include "base/clean_text.h"
+#include "base/small_file.h"
 #include "base/status.h"
 #include "trace/export_limits.h"
 
@@ -92,7 +92,7 @@ absl::StatusOr<std::string> ContainerUrl(const Environment& environment) {
 // Empty: none is asked for.
 absl::StatusOr<std::string> ContainerToken(const Environment& environment) {
   const std::string path = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
-  if (!path.empty()) return ReadTokenFile(path);
+  if (!path.empty()) return ReadTokenFile(path, limits::kTokenBytesMax);
   std::string token = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN");
   if (token.find_first_of("\r\n") != std::string::npos) {
     return FailedPrecondition("AWS_CONTAINER_AUTHORIZATION_TOKEN holds no token");
@@ -147,7 +147,7 @@ absl::StatusOr<std::optional<S3Credentials>> WebIdentityCredentials(const RoleQu
   if (role.empty()) {
     return FailedPrecondition("AWS_WEB_IDENTITY_TOKEN_FILE is set, and AWS_ROLE_ARN is not");
   }
-  ASSIGN_OR_RETURN(const std::string token, ReadTokenFile(path));
+  ASSIGN_OR_RETURN(const std::string token, ReadTokenFile(path, limits::kTokenBytesMax));
   std::string session = question.environment("AWS_ROLE_SESSION_NAME");
   if (session.empty()) session = "neurontrace";
   std::string endpoint = question.environment("AWS_ENDPOINT_URL_STS");

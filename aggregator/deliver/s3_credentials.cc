@@ -2,14 +2,15 @@
 #include "aggregator/deliver/s3_credentials.h"
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
 #include "aggregator/deliver/role_credentials.h"
+#include "base/small_file.h"
 #include "base/status.h"
 
 namespace neurontrace {
 namespace {
+
+constexpr size_t kCredentialsFileBytesMax = 1 << 20;
 
 std::string_view Trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r";
@@ -70,9 +71,8 @@ absl::StatusOr<S3Credentials> S3CredentialsFinder::Find() {
   if (path.empty()) path = environment_("HOME") + "/.aws/credentials";
   std::string profile = environment_("AWS_PROFILE");
   if (profile.empty()) profile = "default";
-  std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  credentials = CredentialsOfProfile(text, profile);
+  const auto text = ReadSmallFile(path, kCredentialsFileBytesMax);
+  credentials = CredentialsOfProfile(text.value_or(""), profile);
   if (HasKeys(credentials)) return credentials;
   ASSIGN_OR_RETURN(const auto of_container, ContainerCredentials(question));
   if (of_container) return *of_container;
@@ -81,8 +81,11 @@ absl::StatusOr<S3Credentials> S3CredentialsFinder::Find() {
   return FailedPrecondition(
       "the aggregator has no credentials for S3: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
       "in its environment, write them into profile {} of {}, or give its service account, "
-      "container or EC2 instance a role",
-      profile, path);
+      "container or EC2 instance a role{}",
+      profile, path,
+      absl::IsFailedPrecondition(text.status())
+          ? fmt::format(" ({})", std::string(text.status().message()))
+          : "");
 }
 
 }  // namespace neurontrace

@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "aggregator/http/fake_http_server.h"
-#include "aggregator/http/token_file.h"
 #include "trace/access_limits.h"
 
 namespace neurontrace {
@@ -132,20 +131,6 @@ TEST(MachineAuthoritiesTest, AreWhereTheDistributionHasThem) {
 TEST(UrlEscapedTest, LeavesLettersDigitsAndFourMarks) {
   EXPECT_EQ(UrlEscaped("aZ09-._~/ +%\xff"), "aZ09-._~%2F%20%2B%25%FF");
   EXPECT_EQ(UrlEscaped("a/b c", /*keep_slashes=*/true), "a/b%20c");
-}
-
-TEST(TokenFileTest, HoldsOneTokenThatFitsIntoAHeader) {
-  const Directory directory;
-  directory.Write("token", "abc.def \n");
-  EXPECT_EQ(*ReadTokenFile(directory / "token"), "abc.def");
-  directory.Write("token", "two\nlines\n");
-  EXPECT_THAT(std::string(ReadTokenFile(directory / "token").status().message()),
-              HasSubstr("holds no token"));
-  directory.Write("token", "\n");
-  EXPECT_FALSE(ReadTokenFile(directory / "token").ok());
-  directory.Write("token", std::string(limits::kTokenBytesMax + 1, 'x'));
-  EXPECT_FALSE(ReadTokenFile(directory / "token").ok());
-  EXPECT_TRUE(absl::IsNotFound(ReadTokenFile(directory / "none").status()));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "aggregator/store/key_walk.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/record_codec.h"
+#include "aggregator/store/stream_check.h"
 #include "base/status.h"
 #include "trace/limits.h"
 #include "trace/store_limits.h"
@@ -309,23 +310,49 @@ std::vector<Remark> ChunkStore::FoundSince(const CaptureId& capture, uint32_t st
   return known == found_.end() ? std::vector<Remark>() : known->second;
 }
 
-absl::StatusOr<size_t> ChunkStore::TakeFoundDamage() {
+absl::StatusOr<std::set<std::optional<uint64_t>>> ChunkStore::FaultsNow(
+    const CaptureId& capture, uint32_t stream, const ExamineChunk& examine) const {
+  std::set<std::optional<uint64_t>> faults;
+  const auto value = database_.Get(Family::kStreams, keys::Stream(capture, stream));
+  if (absl::IsNotFound(value.status())) return faults;
+  RETURN_IF_ERROR(value.status());
+  ASSIGN_OR_RETURN(const StreamRecord record, DecodeStreamRecord(stream, *value));
+  StreamCheck check(
+      database_, capture, record, examine,
+      [&faults](std::optional<uint64_t> sequence, const std::string&) { faults.insert(sequence); });
+  check.Run([] {});
+  return faults;
+}
+
+absl::StatusOr<size_t> ChunkStore::TakeFoundDamage(const ExamineChunk& examine) {
   ASSIGN_OR_RETURN(const std::vector<FoundDamage> all,
                    ReadFoundDamage(database_.path(), database_.env()));
   if (all.empty()) return size_t{0};
+  for (const FoundDamage& found : all) {
+    if (!found.sequence) continue;
+    RETURN_IF_ERROR(BookDamaged(found.capture, found.stream, *found.sequence));
+  }
+  size_t moved = 0;
+  std::map<std::pair<CaptureId, uint32_t>, std::set<std::optional<uint64_t>>> faults;
   std::map<std::tuple<CaptureId, uint32_t, RemarkKind>, uint64_t> counts;
   for (const FoundDamage& found : all) {
-    if (found.sequence) {
-      RETURN_IF_ERROR(BookDamaged(found.capture, found.stream, *found.sequence));
+    if (found.kind == RemarkKind::kStoreFault && examine) {
+      const auto [known, is_new] = faults.try_emplace({found.capture, found.stream});
+      if (is_new) {
+        ASSIGN_OR_RETURN(known->second, FaultsNow(found.capture, found.stream, examine));
+      }
+      if (!known->second.contains(found.sequence)) continue;
+    } else if (found.sequence) {
       const auto chunk =
           database_.Get(Family::kChunks, keys::Chunk(found.capture, found.stream, *found.sequence));
       if (absl::IsNotFound(chunk.status())) continue;  // counts as a loss by now
     }
+    ++moved;
     const uint64_t count = ++counts[{found.capture, found.stream, found.kind}];
     RETURN_IF_ERROR(NoteFound(found, count));
   }
   RETURN_IF_ERROR(RemoveFoundDamage(database_.path(), database_.env()));
-  return all.size();
+  return moved;
 }
 
 absl::StatusOr<Trimmed> ChunkStore::Trim(const CaptureId& capture, uint32_t stream,

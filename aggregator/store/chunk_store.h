@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +45,11 @@ struct ReceivedChunk {
 
   size_t bytes() const { return header_bytes.size() + columns.size(); }
 };
+
+// Takes a stored chunk apart as the door does when it comes: checksum, header, every column,
+// foreign stops. An error says what is wrong with it. One thread at a time.
+using ExamineChunk = std::function<absl::StatusOr<ReceivedChunk>(
+    std::string_view header, std::string_view columns, uint32_t crc32c)>;
 
 enum class PutOutcome : uint8_t {
   kStored,
@@ -93,8 +100,9 @@ class ChunkStore {
   // What was found and does not stand in the stream's record yet.
   std::vector<Remark> FoundSince(const CaptureId& capture, uint32_t stream) const;
   // At start: moves what an earlier process or a check found from the file into the records;
-  // damaged chunks become losses. Returns how much that was.
-  absl::StatusOr<size_t> TakeFoundDamage();
+  // damaged chunks become losses. What a check found is looked for again, as the repair of the
+  // store may have undone it, and dropped where it is not found. Returns how much was moved.
+  absl::StatusOr<size_t> TakeFoundDamage(const ExamineChunk& examine);
   // What all streams were found to have lost since the start: by their producers, on the way, here.
   LossTable losses() const;
 
@@ -131,6 +139,10 @@ class ChunkStore {
   void CountGrowth(const std::vector<Loss>& before, const std::vector<Loss>& after);
   absl::Status CheckWritable() const;
   absl::Status KeepFound(const FoundDamage& found, const Remark& remark);
+  // The chunks of a stream, or nullopt for the stream itself, that a check finds faults in.
+  absl::StatusOr<std::set<std::optional<uint64_t>>> FaultsNow(const CaptureId& capture,
+                                                              uint32_t stream,
+                                                              const ExamineChunk& examine) const;
   // nullptr for an unknown capture.
   absl::StatusOr<CaptureStreams*> Load(const CaptureId& capture);
 

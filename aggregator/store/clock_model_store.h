@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,10 @@ struct ClockModelVersion {
   std::vector<std::string> rows;
   friend bool operator==(const ClockModelVersion&, const ClockModelVersion&) = default;
 };
+
+// Whether the models of a capture's clocks are final, and need no evidence any more, by the header
+// of their newest version.
+using AreClocksFinal = std::function<bool(std::string_view header)>;
 
 // Derived, not measured: what is lost here is made again, as long as the evidence is there. Any
 // thread; one at a time a capture.

@@ -29,7 +29,9 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
   }
   rocksdb::Env* env = options.env != nullptr ? options.env : rocksdb::Env::Default();
   if (options.in_memory) env = store->environment_->env.get();
-  ASSIGN_OR_RETURN(store->database_, OpenOrRebuild(path, *env, options.examine, store->notes_));
+  ASSIGN_OR_RETURN(
+      store->database_,
+      OpenOrRebuild(path, *env, {options.examine, options.are_clocks_final}, store->notes_));
   Database& database = *store->database_;
 
   auto id = database.Get(Family::kMeta, kAggregatorIdKey);
@@ -44,7 +46,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
   RETURN_IF_ERROR(store->captures_->Load());
   store->chunks_ = std::make_unique<ChunkStore>(database, options.durability);
   RETURN_IF_ERROR(store->chunks_->FinishDeletions());
-  if (const auto found = store->chunks_->TakeFoundDamage(); !found.ok()) {
+  if (const auto found = store->chunks_->TakeFoundDamage(options.examine); !found.ok()) {
     store->notes_.push_back(std::string(found.status().message()));
   } else if (*found > 0) {
     store->notes_.push_back(fmt::format(

@@ -36,6 +36,7 @@ struct StoreOptions {
   rocksdb::Env* env = nullptr;
   // Looks at chunks when damage has to be repaired; without it, damage is an error.
   ExamineChunk examine;
+  AreClocksFinal are_clocks_final;
   // The id of a new store, by which agents and people know the aggregator; an existing one keeps
   // its own.
   std::string aggregator_id = "aggregator";

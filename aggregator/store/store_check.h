@@ -18,11 +18,6 @@ class Env;
 
 namespace neurontrace {
 
-// Takes a stored chunk apart as the door does when it comes: checksum, header, every column,
-// foreign stops. An error says what is wrong with it. One thread at a time.
-using ExamineChunk = std::function<absl::StatusOr<ReceivedChunk>(
-    std::string_view header, std::string_view columns, uint32_t crc32c)>;
-
 // One thing in a store that is not as it should be, and where.
 struct StoreFault {
   std::optional<CaptureId> capture;

@@ -15,7 +15,8 @@ struct SystemError {
   std::string_view advice;
 };
 constexpr std::string_view kDiskFull =
-    "the disk is full: delete captures or other files, or give it more room";
+    "the disk is full (df), or has no inodes left (df -i): delete captures or other files, or give "
+    "it more room";
 constexpr std::array kSystemErrors = {
     SystemError{"lock hold by current process", absl::StatusCode::kFailedPrecondition,
                 "this process has the store open already"},

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "aggregator/store/artifact_codec.h"
+#include "aggregator/store/clock_damage.h"
 #include "aggregator/store/clock_model_store.h"
 #include "aggregator/store/clock_record.h"
 #include "aggregator/store/key_walk.h"
@@ -152,11 +153,11 @@ absl::StatusOr<SalvagedRecords> FillFromFiles(const std::string& path, rocksdb::
 }
 
 absl::Status Fill(const std::string& path, rocksdb::Env& env, Database& database,
-                  const ExamineChunk& examine, std::vector<std::string>& notes) {
+                  const StoreRepair& repair, std::vector<std::string>& notes) {
   ASSIGN_OR_RETURN(const SalvagedRecords records, FillFromFiles(path, env, database));
   ASSIGN_OR_RETURN(auto streams, StreamsIn(database, Family::kChunks));
   for (const auto& [id, record] : records.streams) streams.insert(id);
-  Repairs repairs(database, examine, notes);
+  Repairs repairs(database, repair.examine, notes);
   CaptureId last;
   for (const auto& [capture, stream] : streams) {
     if (!records.captures.contains(capture)) {
@@ -177,12 +178,13 @@ absl::Status Fill(const std::string& path, rocksdb::Env& env, Database& database
         known == records.streams.end() ? std::nullopt : std::optional(known->second)));
   }
   RETURN_IF_ERROR(DropBrokenClockModels(database));
+  RETURN_IF_ERROR(RememberClockDamage(database, records.clocks, repair.are_clocks_final, notes));
   notes.push_back(fmt::format("rebuilt: {} captures, {} streams; {} places could not be read",
                               records.captures.size(), streams.size(), records.damaged));
   return database.Flush();
 }
 
-absl::Status Rebuild(const std::string& path, rocksdb::Env& env, const ExamineChunk& examine,
+absl::Status Rebuild(const std::string& path, rocksdb::Env& env, const StoreRepair& repair,
                      std::vector<std::string>& notes) {
   rocksdb::FileLock* lock = nullptr;
   RETURN_IF_ERROR(FromRocksDb(env.LockFile(path + "/LOCK", &lock), "rebuilding the store " + path));
@@ -191,7 +193,7 @@ absl::Status Rebuild(const std::string& path, rocksdb::Env& env, const ExamineCh
   ASSIGN_OR_RETURN(const std::string scratch, BeginRebuilding(path, env));
   {
     ASSIGN_OR_RETURN(const std::unique_ptr<Database> fresh, Database::Open(scratch, &env));
-    RETURN_IF_ERROR(Fill(path, env, *fresh, examine, notes));
+    RETURN_IF_ERROR(Fill(path, env, *fresh, repair, notes));
   }
   ASSIGN_OR_RETURN(const std::string aside, FinishRebuilding(path, env));
   notes.push_back(fmt::format("the damaged files are in {}/{}; remove them when nobody needs them",
@@ -200,10 +202,10 @@ absl::Status Rebuild(const std::string& path, rocksdb::Env& env, const ExamineCh
 }
 
 // After a damaged log: whole writes are missing, chunks and records of captures among them.
-absl::Status Reconcile(Database& database, const ExamineChunk& examine,
+absl::Status Reconcile(Database& database, const StoreRepair& repair,
                        std::vector<std::string>& notes) {
-  if (!examine) return DataLoss("{}: its log is damaged", database.path());
-  Repairs repairs(database, examine, notes);
+  if (!repair.examine) return DataLoss("{}: its log is damaged", database.path());
+  Repairs repairs(database, repair.examine, notes);
   ASSIGN_OR_RETURN(const auto streams, StreamsIn(database, Family::kStreams));
   for (const auto& [capture, stream] : streams) {
     if (absl::IsNotFound(database.Get(Family::kCaptures, keys::Capture(capture)).status())) {
@@ -216,6 +218,8 @@ absl::Status Reconcile(Database& database, const ExamineChunk& examine,
     ASSIGN_OR_RETURN(const bool whole, IsStreamWhole(database, capture, record));
     if (!whole) RETURN_IF_ERROR(repairs.Stream(capture, stream, record));
   }
+  const ClockDamage clocks{.writes_lost = true};
+  RETURN_IF_ERROR(RememberClockDamage(database, clocks, repair.are_clocks_final, notes));
   RETURN_IF_ERROR(database.Flush());
   return database.ForgetWalDamage();
 }
@@ -236,16 +240,16 @@ absl::Status BeyondRebuilding(const absl::Status& status, const std::string& in_
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Database>> OpenOrRebuild(const std::string& path, rocksdb::Env& env,
-                                                        const ExamineChunk& examine,
+                                                        const StoreRepair& repair,
                                                         std::vector<std::string>& notes) {
   RETURN_IF_ERROR(ResumeRebuilding(path, env));
   const std::string in_vain = fmt::format("{}/{}", path, kRebuiltInVainFile);
   const bool was_in_vain = env.FileExists(in_vain).ok();
   auto database = OpenVerified(path, env);
-  if (absl::IsDataLoss(database.status()) && examine) {
+  if (absl::IsDataLoss(database.status()) && repair.examine) {
     if (was_in_vain) return BeyondRebuilding(database.status(), in_vain);
     notes.push_back(std::string(database.status().message()));
-    RETURN_IF_ERROR(Rebuild(path, env, examine, notes));
+    RETURN_IF_ERROR(Rebuild(path, env, repair, notes));
     database = OpenVerified(path, env);
     if (absl::IsDataLoss(database.status())) {
       const std::string text = std::string(database.status().message()) + "\n";
@@ -261,7 +265,7 @@ absl::StatusOr<std::unique_ptr<Database>> OpenOrRebuild(const std::string& path,
   for (const WalDamage& damage : (*database)->wal_damage()) {
     notes.push_back(fmt::format("log {}", damage.ToString()));
   }
-  if ((*database)->has_wal_damage()) RETURN_IF_ERROR(Reconcile(**database, examine, notes));
+  if ((*database)->has_wal_damage()) RETURN_IF_ERROR(Reconcile(**database, repair, notes));
   return database;
 }
 

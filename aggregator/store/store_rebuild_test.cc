@@ -9,8 +9,11 @@
 #include <rocksdb/file_system.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "aggregator/store/keys.h"
 #include "aggregator/store/store_test_support.h"
@@ -20,7 +23,10 @@ namespace neurontrace {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 absl::StatusOr<ReceivedChunk> NoChunk(std::string_view, std::string_view, uint32_t) {
@@ -101,6 +107,67 @@ TEST_F(StoreRebuildTest, RowsThatCannotBeReadAreNotRebuilt) {
     ASSERT_TRUE(epoch.ok()) << epoch.status();
     EXPECT_EQ(epoch->number, 3u);
   }
+}
+
+// A place in a table of clock evidence cannot be read: what stands before and behind it is kept,
+// and captures of that time whose clocks need it remember that it is lost; others do not.
+TEST_F(StoreRebuildTest, CapturesRememberThatEvidenceOfTheirClocksIsLost) {
+  const WorkerIdentity worker = TestStream(0).worker;
+  const HostBoot host{worker.instance_id, worker.boot_id};
+  constexpr uint64_t kMinuteNs = 60'000'000'000;
+  {
+    const auto store = Store::Open(path(), {}).value();
+    for (const uint8_t number : {1, 2, 3}) {  // 1 early, 2 and 3 where the damage is
+      CaptureRecord capture = TestCapture(number);
+      capture.state = CaptureState::kComplete;
+      capture.started_realtime_ns = number == 1 ? kMinuteNs : 300 * kMinuteNs;
+      capture.ended_realtime_ns = capture.started_realtime_ns + 500 * kMinuteNs * (number > 1);
+      ASSERT_TRUE(store->captures().Put(capture, true).ok());
+      const ReceivedChunk chunk = TestChunk(number, TestStream(0), 0);
+      ASSERT_TRUE(store->chunks().PutBatch({&chunk, 1}).ok());
+    }
+    ASSERT_TRUE(store->clock_models().Put(TestCaptureId(3), {1, "final", {}}).ok());
+    std::mt19937_64 random;
+    uint64_t raw_ns = 0;
+    std::vector<ClockEvidenceBatch> batches;
+    for (uint64_t i = 1; i <= 1'000; ++i) {
+      ClockEvidence evidence;  // that does not compress to nothing
+      for (int events = 0; events < 40; ++events) {
+        raw_ns += random() >> 24;
+        evidence.events.push_back({.raw_begin_ns = raw_ns, .raw_end_ns = raw_ns + 1});
+      }
+      batches.push_back({host, i * kMinuteNs, EncodeClockEvidence(evidence)});
+    }
+    ASSERT_TRUE(store->clocks().Put(batches).ok());
+  }
+  Put(Family::kMeta, "x", "y");  // and flushes
+  std::filesystem::path largest;
+  for (const auto& entry : std::filesystem::directory_iterator(path())) {
+    if (entry.path().extension() != ".sst") continue;
+    if (largest.empty() || entry.file_size() > std::filesystem::file_size(largest)) {
+      largest = entry.path();
+    }
+  }
+  std::fstream file(largest, std::ios::in | std::ios::out | std::ios::binary);
+  const auto middle = static_cast<std::streamoff>(std::filesystem::file_size(largest) / 2);
+  file.seekg(middle);
+  const char byte = static_cast<char>(file.get() ^ 4);
+  file.seekp(middle);
+  file.put(byte);
+  file.close();
+  const auto store = Store::Open(
+      path(), {.examine = NoChunk,
+               .are_clocks_final = [](std::string_view header) { return header == "final"; }});
+  ASSERT_TRUE(store.ok()) << store.status();
+  const uint64_t left = (*store)->clocks().ExtentOf(host, {})->batches;
+  EXPECT_GT(left, 800u) << "all but one block of the table";
+  EXPECT_LT(left, 1'000u);
+  const auto remarks = [&](uint8_t number) {
+    return (*store)->OpenCapture(TestCaptureId(number)).Streams()->at(0).remarks;
+  };
+  EXPECT_THAT(remarks(1), IsEmpty());
+  EXPECT_THAT(remarks(2), ElementsAre(Field(&Remark::kind, RemarkKind::kStoreFault)));
+  EXPECT_THAT(remarks(3), IsEmpty());
 }
 
 // Its chunks would go as those of a capture that was deleted.

@@ -85,7 +85,10 @@ absl::Status TakeEntry(Family family, std::string_view key, std::string_view val
     case Family::kChunks:
       return sinks.chunk(key, value);
     case Family::kClockObservations:
-      if (!IsClockEvidence(key, value)) return Skip(records);
+      if (!IsClockEvidence(key, value)) {
+        records.clocks.lost.push_back(LostBetween(key, key));
+        return Skip(records);
+      }
       return sinks.clock_evidence(key, value);
     case Family::kClockModels:
       return sinks.clock_model(key, value);
@@ -133,19 +136,30 @@ void ReadTable(const std::string& file, rocksdb::Env& env, const SalvageSinks& s
   if (!reader.Open(file).ok()) {
     ++records.damaged;
     records.captures_complete = false;  // whose it was is not known
+    records.clocks.lost.push_back({});
+    records.clocks.models_lost = true;
     return;
   }
   const auto family = FamilyOf(reader.GetTableProperties()->column_family_name);
   if (!family || *family == Family::kChunks) return;  // values lie in blob files
   const std::unique_ptr<rocksdb::Iterator> it(reader.NewIterator({}));
-  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+  const auto take = [&] {
     if (!TakeEntry(*family, ToView(it->key()), ToView(it->value()), sinks, records).ok()) {
       ++records.damaged;
     }
-  }
+    return it->key().ToString();
+  };
+  std::string before;  // the damage
+  for (it->SeekToFirst(); it->Valid(); it->Next()) before = take();
   if (it->status().ok()) return;
   ++records.damaged;
+  std::string after;
+  for (it->SeekToLast(); it->Valid() && ToView(it->key()) > before; it->Prev()) after = take();
   if (*family == Family::kCaptures) records.captures_complete = false;
+  if (*family == Family::kClockModels) records.clocks.models_lost = true;
+  if (*family == Family::kClockObservations) {
+    records.clocks.lost.push_back(LostBetween(before, after));
+  }
 }
 
 }  // namespace
@@ -197,6 +211,7 @@ absl::StatusOr<SalvagedRecords> SalvageFiles(const std::string& path, rocksdb::E
     if (!place.records_follow) continue;
     ++records.damaged;
     records.captures_complete = false;
+    records.clocks.writes_lost = true;
   }
   return records;
 }

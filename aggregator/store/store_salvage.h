@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "aggregator/store/clock_damage.h"
 #include "aggregator/store/record_codec.h"
 #include "aggregator/store/stream_record.h"
 #include "trace/capture_record.h"
@@ -28,6 +29,7 @@ struct SalvagedRecords {
   std::map<std::string, std::string> workers;  // likewise
   std::map<std::string, std::string> epochs;   // of the reference timescale, likewise
   std::map<std::pair<CaptureId, uint32_t>, StreamRecord> streams;
+  ClockDamage clocks;
   bool captures_complete = true;  // no part of family captures was unreadable
   uint64_t damaged = 0;           // files, places in them and rows that could not be read
 

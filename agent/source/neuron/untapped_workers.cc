@@ -79,10 +79,21 @@ void UntappedWorkers::Look() {
 
 bool UntappedWorkers::IsListed(const RuntimeProcesses::Process& process) const {
   if (!process.has_tap) return true;
-  // Whose tap was here has called nrt_init, whatever became of the tap since; one may come back,
-  // and a process that has only just begun is about to call it.
-  return process.rounds > 1 && clock_.MonotonicNs() - started_ns_ >= kReturnPatienceNs &&
-         !had_tap_.contains({process.pid, process.start_time_ticks});
+  // Whose tap was here has called nrt_init, whatever became of the tap since.
+  if (had_tap_.contains({process.pid, process.start_time_ticks})) return false;
+  // A tap may come back, and a process that has only just begun is about to call nrt_init.
+  const bool had_time =
+      process.rounds > 1 && clock_.MonotonicNs() - started_ns_ >= kReturnPatienceNs;
+  return had_time || LooksElsewhere(process.pid);
+}
+
+// In a container this agent's socket may have another path.
+bool UntappedWorkers::LooksElsewhere(uint32_t pid) const {
+  const ProcessWords words = ReadProcessWords(
+      options_.proc_root, pid, [](std::string_view name) { return name == kSocketVariable; });
+  if (!words.has_environment || !proc_.ContainerId(pid).empty()) return false;
+  const std::string_view given = VariableOf(words.environment, kSocketVariable);
+  return (given.empty() ? kDefaultSocket : given) != options_.socket;
 }
 
 void UntappedWorkers::TakeRound() {

@@ -75,6 +75,8 @@ class UntappedWorkers final : public Source {
   void Look();
   void TakeRound();
   bool IsListed(const RuntimeProcesses::Process& process) const;
+  // Whether its tap looks for another socket than this agent's, so that it is not awaited.
+  bool LooksElsewhere(uint32_t pid) const;
   bool IsAnotherAgents(const RuntimeProcesses::Process& process, std::string_view socket) const;
   std::optional<WorkerInfo> Describe(const RuntimeProcesses::Process& process) const;
   // Why the tap of this process has not connected, or is not loaded: the values that were seen, and

@@ -131,8 +131,10 @@ TEST_F(UntappedWorkersTest, SaysWhereATapLooksForItsAgent) {
   process.pid = 23;
   process.environment = {"NEURONTRACE_AGENT_SOCKET=/run/x.sock"};
   proc_.Put(process);
-  Seconds(30);
+  Seconds(2);  // they cannot come by themselves
   ASSERT_NE(Worker(20), nullptr);
+  EXPECT_EQ(Worker(23), nullptr);
+  Seconds(28);
   EXPECT_EQ(Worker(20)->state, WorkerState::kNoTap);
   EXPECT_THAT(Worker(20)->detail, AllOf(HasSubstr("/run/typo.sock"), HasSubstr("/run/x.sock"),
                                         Not(HasSubstr("nrt_init"))));

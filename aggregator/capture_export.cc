@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "aggregator/certificate/clock_judgement.h"
+#include "aggregator/certificate/job_ranks.h"
 #include "aggregator/certificate/read_certificate.h"
 #include "aggregator/export/events/event_lines.h"
 #include "aggregator/export/exporter.h"
@@ -23,17 +25,173 @@
 namespace neurontrace {
 namespace {
 
-// Where the timeline begins; 0 without an event.
-uint64_t FirstEventNs(const std::vector<StreamRecord>& streams, const ClockMaps& maps) {
-  uint64_t first_ns = UINT64_MAX;
+// Where the timeline begins and ends; 0 without an event.
+struct EventTimes {
+  uint64_t first_ns = 0;
+  uint64_t last_ns = 0;
+};
+EventTimes EventTimesOf(const std::vector<StreamRecord>& streams, const ClockMaps& maps) {
+  EventTimes times{.first_ns = UINT64_MAX};
   for (const StreamRecord& stream : streams) {
     // A window counts from the first event of the workers whose time is known.
     if (stream.events == 0 || stream.identity.kind == StreamKind::kHost) continue;
     if (stream.clock_domain == ClockDomain::kOwn) continue;
     const ClockMap& map = maps.For(stream.identity.worker, ClockDomain::kHostRealtime);
-    first_ns = std::min(first_ns, map.ToReference(stream.first_timestamp_ns));
+    times.first_ns = std::min(times.first_ns, map.ToReference(stream.first_timestamp_ns));
+    times.last_ns = std::max(times.last_ns, map.ToReference(stream.last_timestamp_ns));
   }
-  return first_ns == UINT64_MAX ? 0 : first_ns;
+  if (times.first_ns == UINT64_MAX) times.first_ns = 0;
+  return times;
+}
+
+// Says what a selection without an event names that the capture does not have.
+class EmptySelection {
+ public:
+  EmptySelection(const v1::ExportRequest& request, TimelineFilter filter, EventTimes times,
+                 ChunkSource& source)
+      : request_(request), filter_(std::move(filter)), times_(times), source_(source) {}
+
+  // A sentence; empty where nothing is chosen, or the capture itself has no event. Fails with the
+  // source.
+  absl::StatusOr<std::string> Explain() const;
+
+ private:
+  static constexpr size_t kNamedMax = 16;
+  static constexpr size_t kIndexEntriesAtOnce = 1'024;
+  static constexpr size_t kIndexEntriesMax = 65'536;  // beyond, nothing is said of event types
+
+  bool IsChosen() const;
+  std::string MissingInstances(const std::vector<StreamDescription>& streams) const;
+  std::string MissingCores(const std::vector<StreamDescription>& streams) const;
+  std::string MissingRanks(const std::vector<StreamDescription>& streams) const;
+  absl::StatusOr<std::string> MissingTypes(const std::vector<StreamDescription>& streams) const;
+  std::string OutsideOfTimes() const;
+
+  const v1::ExportRequest& request_;
+  const TimelineFilter filter_;
+  const EventTimes times_;
+  ChunkSource& source_;
+};
+
+bool EmptySelection::IsChosen() const {
+  return filter_.has_window() || request_.instance_ids_size() != 0 ||
+         request_.neuron_cores_size() != 0 || request_.worker_gids_size() != 0 ||
+         request_.event_types_size() != 0;
+}
+
+absl::StatusOr<std::string> EmptySelection::Explain() const {
+  if (!IsChosen()) return "";
+  ASSIGN_OR_RETURN(CaptureDescription capture, source_.Describe());
+  std::vector<StreamDescription>& streams = capture.streams;
+  std::erase_if(streams, [](const StreamDescription& stream) {
+    return stream.events == 0 || stream.identity.kind == StreamKind::kHost;
+  });
+  if (streams.empty()) return "";
+  ASSIGN_OR_RETURN(std::string types, MissingTypes(streams));
+  std::string text;
+  for (const std::string& each : {MissingInstances(streams), MissingCores(streams),
+                                  MissingRanks(streams), std::move(types), OutsideOfTimes()}) {
+    if (!each.empty()) text += (text.empty() ? "" : "; ") + each;
+  }
+  return text.empty() ? "no event of the capture is all that is asked for" : text;
+}
+
+std::string EmptySelection::MissingInstances(const std::vector<StreamDescription>& streams) const {
+  std::set<std::string> there;
+  for (const StreamDescription& stream : streams) there.insert(stream.identity.worker.instance_id);
+  std::string text;
+  for (const std::string& id : filter_.instance_ids) {
+    if (!there.contains(id)) text += (text.empty() ? "the capture has no instance " : ", ") + id;
+  }
+  if (text.empty()) return "";
+  std::string names;
+  size_t named = 0;
+  for (const std::string& id : there) {
+    if (++named <= kNamedMax) names += (names.empty() ? "" : ", ") + id;
+  }
+  return fmt::format("{} (it has {}{})", text, names, named > kNamedMax ? ", …" : "");
+}
+
+std::string EmptySelection::MissingCores(const std::vector<StreamDescription>& streams) const {
+  std::set<int64_t> there;
+  for (const StreamDescription& stream : streams) {
+    if (stream.identity.kind == StreamKind::kNeuronCore) there.insert(stream.identity.nc_idx);
+  }
+  std::set<int64_t> missing;
+  for (const uint32_t core : filter_.neuron_cores) {
+    if (!there.contains(core)) missing.insert(core);
+  }
+  if (missing.empty()) return "";
+  return fmt::format("the capture has no core {} (it has {})",
+                     ToString(RangesOf({missing.begin(), missing.end()})),
+                     there.empty() ? "none" : ToString(RangesOf({there.begin(), there.end()})));
+}
+
+std::string EmptySelection::MissingRanks(const std::vector<StreamDescription>& streams) const {
+  std::set<int64_t> there;
+  for (const StreamDescription& stream : streams) {
+    if (const RankEvidence* const best = BestEvidence(stream.evidence)) {
+      there.insert(best->worker_gid);
+    }
+  }
+  std::string missing;
+  for (const GidRange& range : filter_.worker_gids) {
+    if (std::any_of(there.begin(), there.end(), [&](int64_t gid) { return range.contains(gid); })) {
+      continue;
+    }
+    missing +=
+        (missing.empty() ? "" : ",") + ToString(std::vector<RankRange>{{range.first, range.last}});
+  }
+  if (missing.empty()) return "";
+  return fmt::format("the capture has no worker_gid {} (it has {})", missing,
+                     there.empty() ? "none" : ToString(RangesOf({there.begin(), there.end()})));
+}
+
+absl::StatusOr<std::string> EmptySelection::MissingTypes(
+    const std::vector<StreamDescription>& streams) const {
+  if (request_.event_types_size() == 0) return "";
+  std::set<std::string> there;
+  std::vector<ChunkEntry> entries;
+  size_t looked_at = 0;
+  for (const StreamDescription& stream : streams) {
+    IndexPosition from;
+    do {
+      RETURN_IF_ERROR(source_.ReadIndex(stream.number, from, kIndexEntriesAtOnce, entries));
+      looked_at += entries.size();
+      for (const ChunkEntry& entry : entries) {
+        if (!entry.event_types || looked_at > kIndexEntriesMax) return "";
+        there.insert(entry.event_types->begin(), entry.event_types->end());
+        from = {.last_timestamp_ns = entry.last_timestamp_ns, .sequence = entry.sequence + 1};
+      }
+    } while (entries.size() == kIndexEntriesAtOnce);
+  }
+  const std::vector<std::string> asked(request_.event_types().begin(),
+                                       request_.event_types().end());
+  const std::vector<std::string> known(there.begin(), there.end());
+  std::string text;
+  for (const auto& [item, nearest] : UnknownEventTypes(asked, known)) {
+    text += fmt::format("{}{}{}", text.empty() ? "the capture has no event type " : ", ", item,
+                        nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest));
+  }
+  return text;
+}
+
+std::string EmptySelection::OutsideOfTimes() const {
+  const auto seconds = [](uint64_t from_ns, uint64_t to_ns) {
+    return fmt::format("{:.3f} s", static_cast<double>(to_ns - from_ns) * 1e-9);
+  };
+  const auto [first_ns, last_ns] = times_;
+  if (last_ns < first_ns) return "no event of the capture has a time that a window can hold";
+  if (filter_.window_start_ns > last_ns) {
+    return fmt::format(
+        "the window begins {} after the capture's last event, which is {} after its first",
+        seconds(last_ns, filter_.window_start_ns), seconds(first_ns, last_ns));
+  }
+  if (filter_.window_end_ns <= first_ns) {
+    return fmt::format("the window ends {} before the capture's first event",
+                       seconds(filter_.window_end_ns, first_ns));
+  }
+  return "";
 }
 
 absl::StatusOr<TimelineFilter> FilterOf(const v1::ExportRequest& request, uint64_t first_ns) {
@@ -86,6 +244,15 @@ absl::StatusOr<ExportCompression> CompressionOf(v1::ExportCompression compressio
 struct Judgement {
   Certificate certificate;
   std::string json;
+  const EmptySelection* selection = nullptr;
+
+  // Whoever selects nothing is told why. Fails with the source.
+  absl::Status PutSelection(v1::ExportDone& done, uint64_t seen) const {
+    if (seen != 0) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::string why, selection->Explain());
+    if (!why.empty()) done.add_warnings(std::string(kNothingSelected) + why);
+    return absl::OkStatus();
+  }
 
   // A file that lacks stored chunks is no better than a capture that does.
   void PutInto(v1::ExportDone& done, uint64_t chunks_left_out) const {
@@ -170,6 +337,8 @@ absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,
   reply.mutable_done()->mutable_total()->set_bytes_written(files.bytes_sent());
   reply.mutable_done()->set_events(total->events);
   judgement.PutInto(*reply.mutable_done(), total->chunks_left_out);
+  RETURN_IF_ERROR(
+      judgement.PutSelection(*reply.mutable_done(), total->events + total->chunks_left_out));
   for (const std::string& warning : total->warnings) reply.mutable_done()->add_warnings(warning);
   write(reply);
   return absl::OkStatus();
@@ -221,6 +390,8 @@ absl::Status ExportTimeline(const Store& store, ChunkSource& source, std::string
   done.set_start_lost_spans(summary->counts.start_lost_spans);
   done.set_instants(summary->counts.instants);
   judgement.PutInto(done, summary->counts.unreadable_chunks);
+  RETURN_IF_ERROR(
+      judgement.PutSelection(done, summary->counts.events + summary->counts.unreadable_chunks));
   for (const std::string& warning : summary->warnings) done.add_warnings(warning);
   write(reply);
   return absl::OkStatus();
@@ -236,8 +407,8 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
   const CaptureReader reader = store.OpenSnapshot(record.id);
   ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, reader.Streams());
   const bool raw_window = request.raw_clocks() || request.format() == v1::EXPORT_FORMAT_EVENTS;
-  const uint64_t first_ns = FirstEventNs(streams, raw_window ? ClockMaps() : clocks.maps);
-  ASSIGN_OR_RETURN(TimelineFilter filter, FilterOf(request, first_ns));
+  const EventTimes times = EventTimesOf(streams, raw_window ? ClockMaps() : clocks.maps);
+  ASSIGN_OR_RETURN(TimelineFilter filter, FilterOf(request, times.first_ns));
   filter.host_samples = request.format() == v1::EXPORT_FORMAT_EVENTS;
   Judgement judgement;
   ASSIGN_OR_RETURN(judgement.certificate, ReadCertificate(store, record, streams));
@@ -251,6 +422,8 @@ absl::Status ExportStoredCapture(const Store& store, const CaptureRecord& record
                               judgement.certificate.verdict);
   }
   StoreChunkSource source(reader, record);
+  const EmptySelection selection(request, filter, times, source);
+  judgement.selection = &selection;
   if (request.format() == v1::EXPORT_FORMAT_EVENTS) {
     return ExportEvents(source, std::move(filter), request, clocks, judgement, files, write);
   }

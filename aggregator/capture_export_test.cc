@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "trace/event_chunk.h"
 #include "trace/host_samples.h"
 #include "wire/chunk_envelope.h"
+#include "wire/export_options.h"
 
 namespace neurontrace {
 namespace {
@@ -229,6 +231,50 @@ TEST_F(CaptureExportTest, AWindowCountsFromTheFirstEventOfTheWorkers) {
   request.set_window_start_is_relative(false);
   EXPECT_EQ(Export(*store, request).total().spans(), 2 * 5 * kEventsPerChunk / 2);
   EXPECT_THAT(file_, HasSubstr("\"usage\":1003}"));
+}
+
+TEST_F(CaptureExportTest, WhoSelectsNothingIsToldWhatTheCaptureHas) {
+  FillWhole();
+  const auto store = OpenStore();
+  const auto warning_of = [&](const std::function<void(v1::ExportRequest&)>& select) {
+    v1::ExportRequest request;
+    select(request);
+    std::string words;
+    for (const v1::ExportFormat format : kFormats) {
+      request.set_format(format);
+      const v1::ExportDone done = Export(*store, request);
+      EXPECT_EQ(done.warnings_size(), 1) << v1::ExportFormat_Name(format);
+      words = done.warnings_size() == 0 ? "" : done.warnings(0);
+      EXPECT_THAT(words, StartsWith(kNothingSelected)) << v1::ExportFormat_Name(format);
+    }
+    return words.substr(kNothingSelected.size());
+  };
+  EXPECT_EQ(warning_of([](auto& request) { request.add_instance_ids("nope"); }),
+            "the capture has no instance nope (it has i-a)");
+  EXPECT_EQ(
+      warning_of([](auto& request) {
+        request.add_neuron_cores(77);
+        request.add_worker_gids()->set_last(999);
+        request.mutable_worker_gids(0)->set_first(998);
+      }),
+      "the capture has no core 77 (it has 0-1); the capture has no worker_gid 998-999 (it has "
+      "0-1)");
+  EXPECT_EQ(warning_of([](auto& request) { request.add_event_types("nc_exec_runing"); }),
+            "the capture has no event type nc_exec_runing (did you mean nc_exec_running?)");
+  EXPECT_EQ(warning_of([](auto& request) {
+              request.set_window_start_ns(200'000'000'000);
+              request.set_window_start_is_relative(true);
+            }),
+            "the window begins 200.000 s after the capture's last event, which is 0.000 s after "
+            "its first");
+  EXPECT_EQ(warning_of([](auto& request) { request.set_window_end_ns(5); }),
+            "the window ends 0.000 s before the capture's first event");
+  EXPECT_EQ(warning_of([](auto& request) {
+              request.add_neuron_cores(0);
+              request.add_worker_gids()->set_first(1);
+              request.mutable_worker_gids(0)->set_last(1);
+            }),
+            "no event of the capture is all that is asked for");
 }
 
 TEST_F(CaptureExportTest, AWindowBeyondAllTimesDoesNotBeginAnew) {

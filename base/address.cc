@@ -42,7 +42,9 @@ absl::StatusOr<uint16_t> ParsePort(std::string_view text) {
   return port;
 }
 
-absl::StatusOr<HostPort> ParseHostPort(std::string_view address) {
+namespace {
+
+absl::StatusOr<HostPort> ParseAddress(std::string_view address, uint16_t lowest_port) {
   const std::string shown = CleanText(address, kShownAddressBytesMax);
   const size_t colon = address.rfind(':');
   if (colon == std::string_view::npos) {
@@ -53,14 +55,20 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view address) {
   const bool is_bracketed = host.starts_with('[') && host.ends_with(']');
   if (is_bracketed) host = host.substr(1, host.size() - 2);
   if (is_bracketed ? !IsIpv6(host) : !IsName(host)) {
-    return InvalidArgument("'{}' is no address: write HOST:PORT, as 127.0.0.1:9400 or [::1]:9400",
-                           shown);
+    return InvalidArgument(
+        "'{}' is not an address: write HOST:PORT, as 127.0.0.1:9400 or [::1]:9400", shown);
   }
   const auto port = ParsePort(address.substr(colon + 1));
   if (!port.ok()) {
-    return InvalidArgument("'{}': the port is a number from 0 to 65535", shown);
+    return InvalidArgument("'{}': the port is a number from {} to 65535", shown, lowest_port);
   }
   return HostPort{std::string(host), *port};
+}
+
+}  // namespace
+
+absl::StatusOr<HostPort> ParseHostPort(std::string_view address) {
+  return ParseAddress(address, 0);
 }
 
 std::string CheckAddress(const std::string& address) {
@@ -68,7 +76,7 @@ std::string CheckAddress(const std::string& address) {
 }
 
 std::string CheckPeerAddress(const std::string& address) {
-  const auto parsed = ParseHostPort(address);
+  const auto parsed = ParseAddress(address, 1);
   if (!parsed.ok()) return std::string(parsed.status().message());
   if (parsed->port != 0) return "";
   return fmt::format("'{}': nothing can be reached at port 0: give the one that is listened on",

@@ -19,7 +19,7 @@ absl::Status FlushOutput() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return absl::OkStatus();
   if (errno != 0) reason = errno;
   // A write that failed before has left its error in the stream, but not its reason.
-  return FailedPrecondition("cannot write to standard output{}{}: what was printed is not whole",
+  return FailedPrecondition("cannot write to standard output{}{}: the output is incomplete",
                             reason == 0 ? "" : ": ", reason == 0 ? "" : std::strerror(reason));
 }
 

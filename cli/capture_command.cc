@@ -17,6 +17,7 @@
 #include "cli/output_place.h"
 #include "cli/preview_view.h"
 #include "cli/shared_options.h"
+#include "cli/text.h"
 #include "wire/export_options.h"
 
 namespace neurontrace::cli {
@@ -75,7 +76,8 @@ int Conclude(Context& context, const v1::Capture& watched, const EndOptions& opt
   } else {
     WorkerRanks ranks = AskRanks(context);
     ranks.Take(capture);
-    Print(out, "{}", FormatCapture(capture, ranks, CaptureDetail::kShort));
+    const size_t columns = out == stdout ? context.columns : 0;
+    Print(out, "{}", FormatCapture(capture, ranks, CaptureDetail::kShort, {.columns = columns}));
   }
   if (options.path.empty() || code == kExitFailed) return code;
   const int exported = Export(context, capture, options, interrupts);
@@ -146,21 +148,22 @@ int CheckEnd(const EndOptions& options) {
 
 // Why a capture that was started records nothing, on stderr.
 void SayWhyNothingBegins(const v1::Capture& capture) {
-  constexpr int kWorkersShownMax = 16;
+  constexpr size_t kWorkersShownMax = 16;
   Print(stderr, "neurontrace: capture {} records nothing{}\n", capture.capture_id(),
         HasEnded(capture) ? "" : " yet: workers that come later join it");
   for (const std::string& warning : capture.warnings()) Print(stderr, "  {}\n", warning);
-  if (capture.workers().empty() && capture.warnings().empty()) {
-    Print(stderr, "  no worker matches; neurontrace workers lists those that there are\n");
-  }
-  int shown = 0;
+  size_t workers = 0;
   for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
-    if (++shown > kWorkersShownMax) {
-      Print(stderr, "  and {} more workers\n", capture.workers_size() - kWorkersShownMax);
-      break;
-    }
+    // Where framework files may come says nothing about why no worker records.
+    if (worker.framework() || ++workers > kWorkersShownMax) continue;
     Print(stderr, "  {} pid {}: {}\n", worker.worker().instance_id(), worker.worker().pid(),
           ReasonOf(worker));
+  }
+  if (workers > kWorkersShownMax) {
+    Print(stderr, "  and {}\n", FormatCounted(workers - kWorkersShownMax, "more worker"));
+  }
+  if (workers == 0 && capture.warnings().empty()) {
+    Print(stderr, "  no worker matches; neurontrace workers lists those that there are\n");
   }
 }
 
@@ -175,8 +178,9 @@ bool RecordsNothing(const v1::Capture& capture) {
 // The id is all that leads back to what was started.
 int FailToTellId(const absl::Status& status, const std::string& id) {
   Fail(status);
-  Print(stderr, "  The capture goes on. Its id is {}; to stop it:  neurontrace capture stop {}\n",
-        id, id);
+  Print(stderr,
+        "  The capture keeps running. Its id is {}; to stop it:  neurontrace capture stop {}\n", id,
+        id);
   return kExitFailed;
 }
 
@@ -287,7 +291,7 @@ void AddCaptureCommand(CLI::App& app, Context& context, Run& run) {
       "  neurontrace capture            (until Ctrl-C)\n"
       "  ID=$(neurontrace capture start); …; neurontrace capture stop $ID -o trace.json\n\n"
       "Exit codes: 0 complete, 1 failed, not begun or no worker matched, 2 wrong usage, 3 ended, "
-      "but something that was selected is missing.");
+      "but something that was selected is missing (start: no worker records).");
   command->require_subcommand(0, 1);
   AddAllOptions(*command, commands->of_capture);
   AddOutput(*command, commands->end_of_capture);

@@ -203,6 +203,11 @@ TEST_F(CaptureCommandTest, StartSaysWhyNothingBegins) {
   EXPECT_THAT(err_, HasSubstr("no worker matches"));
   EXPECT_EQ(RunCli({"capture", "start", "--output", "json"}), kExitIncomplete);
   EXPECT_THAT(out_, HasSubstr("CAPTURE_STATE_RECORDING"));
+  // Where framework files may come is no worker without a reason.
+  service_.capture.set_state(v1::CAPTURE_STATE_NOT_BEGUN);
+  service_.capture.add_workers()->set_framework(true);
+  EXPECT_EQ(RunCli({"capture", "start"}), kExitIncomplete);
+  EXPECT_THAT(err_, HasSubstr("records nothing\n  no worker matches; "));
 }
 
 TEST_F(CaptureCommandTest, AFileThatCannotBeWrittenIsKnownBeforeAnythingIsAsked) {
@@ -387,6 +392,10 @@ TEST_F(CaptureCommandTest, AFileOfTriggersIsCheckedWithoutAnAggregator) {
   std::ofstream(path) << "[by-hand]\nkind = no-such-kind\n";
   EXPECT_EQ(RunCli({"triggers", "check", path.c_str()}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr(path + ":2"));
+  std::ofstream(path) << "[by-hand]\nwhen = silent-core\nsilent-for = 1ms\nnonsense = 1\n";
+  EXPECT_EQ(RunCli({"triggers", "check", path.c_str()}), kExitFailed);
+  EXPECT_THAT(err_, StartsWith("neurontrace: " + path + ":3: "));
+  EXPECT_THAT(err_, HasSubstr("\nneurontrace: " + path + ":4: "));
   EXPECT_EQ(RunCli({"triggers", "check", path.c_str(), "--output", "json"}), kExitFailed);
   EXPECT_THAT(out_, HasSubstr("\"problem\": \""));
 }

@@ -14,6 +14,7 @@
 #include "cli/shared_options.h"
 #include "cli/text.h"
 #include "trace/reserved_tags.h"
+#include "wire/field_checks.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -30,6 +31,7 @@ void AddFact(std::string key, std::string value, v1::CaptureSpec& spec) {
 
 absl::Status TakeJobs(const CaptureOptions& options, v1::CaptureSpec& spec) {
   for (const std::string& job : options.jobs) {
+    RETURN_IF_ERROR(CheckIdentityText("--job", job));
     if (job.find('=') == std::string::npos) {
       if (!spec.job().empty() && spec.job() != job) {
         return InvalidArgument(
@@ -65,7 +67,10 @@ absl::Status TakeSelection(const CaptureOptions& options, v1::CaptureSpec& spec)
     ASSIGN_OR_RETURN(const std::vector<v1::GidRange> ranges, ParseGidRanges(text));
     for (const v1::GidRange& range : ranges) *spec.add_worker_gids() = range;
   }
-  for (const std::string& id : SplitList(options.instances)) spec.add_instance_ids(id);
+  for (const std::string& id : SplitList(options.instances)) {
+    RETURN_IF_ERROR(CheckIdentityText("--instance", id));
+    spec.add_instance_ids(id);
+  }
   ASSIGN_OR_RETURN(const std::vector<uint32_t> cores, CoresOf(options.cores));
   for (const uint32_t core : cores) spec.add_neuron_cores(core);
   return absl::OkStatus();
@@ -187,8 +192,8 @@ absl::Status TakeContinuous(const CaptureOptions& options, v1::CaptureSpec& spec
                           {"--keep-for", !options.keep_for.empty()}};
   if (const std::string_view other = FirstGiven(others); !other.empty()) {
     return InvalidArgument(
-        "--continuous goes on until it is stopped, {} has no meaning for it: leave one of them "
-        "out (what is kept of it is said with --keep 10m or --keep-bytes 5GB)",
+        "--continuous runs until it is stopped, {} has no meaning for it: leave one of them out "
+        "(use --keep 10m or --keep-bytes 5GB to set how much is kept)",
         other);
   }
   if (options.keep.empty() && options.keep_bytes.empty()) {
@@ -234,9 +239,12 @@ absl::Status TakeMode(const CaptureOptions& options, v1::CaptureSpec& spec) {
 }
 
 absl::Status TakeConditions(const CaptureOptions& options, v1::CaptureSpec& spec) {
+  RETURN_IF_ERROR(CheckIdentityText("--name", options.name));
   spec.set_name(options.name);
   for (const std::string& tag : options.tags) {
     ASSIGN_OR_RETURN(v1::KeyValue pair, ParseKeyValue(tag));
+    RETURN_IF_ERROR(CheckIdentityText("--tag, its key,", pair.key()));
+    RETURN_IF_ERROR(CheckIdentityText("--tag, its value,", pair.value()));
     if (IsReservedTag(pair.key())) {
       return InvalidArgument("--tag {}: the aggregator alone sets '{}': choose another key", tag,
                              pair.key());
@@ -307,7 +315,7 @@ void AddTimeOptions(CLI::App& command, CaptureOptions& options) {
   AddText(command, "--last", options.last,
           "What happened just before now, out of the flight recorder: 20s, or all");
   command.add_flag("--continuous", options.continuous,
-                   "Go on until it is stopped, and keep only the newest: --keep, --keep-bytes");
+                   "Run until it is stopped, and keep only the newest: --keep, --keep-bytes");
   AddText(command, "--keep", options.keep, "Of a continuous capture: delete what is older, 10m");
   AddText(command, "--keep-bytes", options.keep_bytes,
           "Of a continuous capture: delete the oldest beyond, 5GB");

@@ -191,18 +191,24 @@ std::string CaptureProgress::SecondLine() const {
   return text;
 }
 
-std::vector<const v1::CaptureWorkerStatus*> CaptureProgress::WorstFirst() const {
+int CaptureProgress::GradeOf(const v1::CaptureWorkerStatus& worker) const {
   const bool can_be_silent = events_.per_second > 0;
   const bool is_stopping = capture_.state() == v1::CAPTURE_STATE_STOPPING;
+  const bool is_awaited = is_stopping ? worker.state() != v1::CAPTURE_WORKER_STATE_COMPLETE
+                                      : can_be_silent && RateOf(worker) == 0;
+  if (IsLeftOut(worker)) return 0;
+  if (worker.events_lost() > 0 || worker.events_lost_unknown()) return 1;
+  return is_awaited ? 2 : 3;
+}
+
+std::vector<const v1::CaptureWorkerStatus*> CaptureProgress::InOrder(const WorkerRanks& ranks,
+                                                                     size_t room) const {
+  // Rows that all fit keep their places while states change.
+  const bool fits = static_cast<size_t>(capture_.workers_size()) <= room;
   const auto order = [&](const v1::CaptureWorkerStatus& worker) {
-    const bool is_awaited = is_stopping ? worker.state() != v1::CAPTURE_WORKER_STATE_COMPLETE
-                                        : can_be_silent && RateOf(worker) == 0;
-    return std::make_tuple(IsLeftOut(worker)                                          ? 0
-                           : worker.events_lost() > 0 || worker.events_lost_unknown() ? 1
-                           : is_awaited                                               ? 2
-                                                                                      : 3,
-                           std::numeric_limits<uint64_t>::max() - worker.events_lost(),
-                           worker.worker().instance_id(), worker.worker().pid());
+    return std::tuple(fits ? 0 : GradeOf(worker),
+                      fits ? 0 : std::numeric_limits<uint64_t>::max() - worker.events_lost(),
+                      ranks.PlaceOf(worker));
   };
   std::vector<const v1::CaptureWorkerStatus*> workers;
   for (const v1::CaptureWorkerStatus& worker : capture_.workers()) workers.push_back(&worker);
@@ -234,7 +240,7 @@ std::vector<std::string> CaptureProgress::Lines(const WorkerRanks& ranks, const 
   // Beside these: the table's header, a line for who is not shown, the hint, and one left free.
   const size_t others = lines.size() + 4;
   const size_t room = window.rows > others ? window.rows - others : 0;
-  const std::vector<const v1::CaptureWorkerStatus*> workers = WorstFirst();
+  const std::vector<const v1::CaptureWorkerStatus*> workers = InOrder(ranks, room);
   const size_t shown = std::min(room, workers.size());
   if (shown > 0) {
     std::vector<std::vector<std::string>> rows;
@@ -248,7 +254,8 @@ std::vector<std::string> CaptureProgress::Lines(const WorkerRanks& ranks, const 
       at = end + 1;
     }
     if (shown < workers.size()) {
-      lines.push_back(fmt::format("… and {} more, none worse", workers.size() - shown));
+      lines.push_back(fmt::format("… and {} more{}", workers.size() - shown,
+                                  GradeOf(*workers[shown]) == 3 ? " (no problems)" : ""));
     }
   }
   if (!hint.empty()) lines.push_back(hint);

@@ -24,7 +24,8 @@ bool IsPastBegin(const v1::Capture& capture);
 std::string PhaseOf(const v1::Capture& capture);
 
 // A capture that goes on, as lines for a terminal: its phase, sums, and as many workers as there is
-// room for, the worst first. Rates are of about the last second. One thread.
+// room for: in the order of jobs and ranks if all fit, else the worst first. Rates are of about the
+// last second. One thread.
 class CaptureProgress {
  public:
   // Takes in how the capture is now.
@@ -49,7 +50,10 @@ class CaptureProgress {
   std::string FirstLine() const;
   std::string SecondLine() const;
   double RateOf(const v1::CaptureWorkerStatus& worker) const;
-  std::vector<const v1::CaptureWorkerStatus*> WorstFirst() const;
+  // 0: left out, 1: it lost something, 2: it is waited for, 3: nothing is to be said of it.
+  int GradeOf(const v1::CaptureWorkerStatus& worker) const;
+  // The rows of a table with room for so many.
+  std::vector<const v1::CaptureWorkerStatus*> InOrder(const WorkerRanks& ranks, size_t room) const;
   std::vector<std::string> Row(const v1::CaptureWorkerStatus& worker,
                                const WorkerRanks& ranks) const;
 

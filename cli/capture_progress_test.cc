@@ -11,6 +11,7 @@
 namespace neurontrace::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -100,10 +101,36 @@ TEST(CaptureProgress, FitsTheWindowWithTheWorstFirst) {
     for (const std::string& line : lines) EXPECT_LE(line.size(), 39u + 2) << "… has three bytes";
     EXPECT_THAT(lines[3], HasSubstr("139"));
     EXPECT_THAT(lines[4], HasSubstr("138"));
-    EXPECT_THAT(lines[lines.size() - 2], StartsWith("… and "));
+    EXPECT_THAT(lines[lines.size() - 2], AllOf(StartsWith("… and "), HasSubstr("(no prob")));
   }
   // No room at all: the phase at least.
   EXPECT_THAT(progress.Lines(WorkerRanks(), {.columns = 40, .rows = 2}, ""), SizeIs(2));
+}
+
+TEST(CaptureProgress, RowsThatFitKeepTheirPlacesInTheOrderOfJobsAndRanks) {
+  v1::Capture capture = Recording(3);
+  v1::CaptureWorkerStatus& files = *capture.add_workers();
+  files.set_framework(true);
+  files.mutable_worker()->set_instance_id("i-0a");
+  v1::ListWorkersReply inventory;
+  for (const int i : {0, 1, 2}) {
+    v1::WorkerInventory& worker = *inventory.add_workers();
+    *worker.mutable_identity() = capture.workers(i).worker();
+    worker.set_job(i == 1 ? "a" : "b");
+    worker.add_cores()->add_rank_evidence()->set_worker_gid(9 - i);
+  }
+  WorkerRanks ranks;
+  ranks.Take(inventory);
+  CaptureProgress progress;
+  for (const bool is_lossy : {false, true}) {
+    capture.mutable_workers(0)->set_events_lost(is_lossy ? 5 : 0);
+    progress.Update(capture);
+    const auto lines = progress.Lines(ranks, {.columns = 100, .rows = 24}, "");
+    EXPECT_THAT(lines[3], HasSubstr("102"));
+    EXPECT_THAT(lines[4], HasSubstr("103"));
+    EXPECT_THAT(lines[5], HasSubstr("101"));
+    EXPECT_THAT(lines[6], HasSubstr("framework"));
+  }
 }
 
 TEST(CaptureProgress, ACoreThatFallsSilentComesBeforeThoseThatDoNot) {
@@ -113,7 +140,7 @@ TEST(CaptureProgress, ACoreThatFallsSilentComesBeforeThoseThatDoNot) {
   Advance(capture, 500);
   capture.mutable_workers(2)->set_events_read(1'000);
   progress.Update(capture);
-  const auto lines = progress.Lines(WorkerRanks(), {.columns = 100, .rows = 24}, "");
+  const auto lines = progress.Lines(WorkerRanks(), {.columns = 100, .rows = 8}, "");
   EXPECT_THAT(lines[3], HasSubstr("103"));
 }
 
@@ -124,7 +151,7 @@ TEST(CaptureProgress, WhoIsStillWaitedForComesFirstWhileItStops) {
   capture.mutable_workers(1)->set_state(v1::CAPTURE_WORKER_STATE_COMPLETE);
   CaptureProgress progress;
   progress.Update(capture);
-  const auto lines = progress.Lines(WorkerRanks(), {.columns = 100, .rows = 24}, "");
+  const auto lines = progress.Lines(WorkerRanks(), {.columns = 100, .rows = 8}, "");
   EXPECT_THAT(lines[0], StartsWith("storing the rest"));
   EXPECT_THAT(lines[3], HasSubstr("103"));
 }

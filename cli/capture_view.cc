@@ -80,17 +80,23 @@ std::string FormatWarnings(const v1::Capture& capture, bool wide) {
   return lines.Format();
 }
 
-// The line of the view's job alone, if it names one.
-std::string FormatJobsOf(const v1::Capture& capture, const CertificateView& view) {
-  google::protobuf::RepeatedPtrField<v1::JobRanks> jobs;
-  for (const v1::JobRanks& job : capture.certificate().jobs()) {
-    const auto& others = job.other_names();
-    if (view.job.empty() || job.job() == view.job ||
-        std::find(others.begin(), others.end(), view.job) != others.end()) {
-      *jobs.Add() = job;
-    }
+// What the capture has of one job.
+v1::Capture CaptureOfJob(const v1::Capture& capture, const std::string& job) {
+  v1::Capture part = capture;
+  *part.mutable_certificate() = OfJob(capture.certificate(), job);
+  WorkerRanks jobs;
+  jobs.Take(part);
+  auto& workers = *part.mutable_workers();
+  workers.erase(std::remove_if(workers.begin(), workers.end(),
+                               [&jobs](const v1::CaptureWorkerStatus& worker) {
+                                 return worker.framework() || !jobs.Knows(worker.worker());
+                               }),
+                workers.end());
+  part.clear_warnings();
+  for (const std::string& warning : capture.warnings()) {
+    if (!IsOfOtherJobs(warning, capture.certificate(), job)) part.add_warnings(warning);
   }
-  return FormatJobRanks(jobs, /*with_events=*/true);
+  return part;
 }
 
 // Whether the certificate's line says all about this worker.
@@ -199,8 +205,9 @@ std::string FormatLabels(const v1::CaptureSpec& spec) {
   return text;
 }
 
-std::string FormatCapture(const v1::Capture& told, const WorkerRanks& ranks, CaptureDetail detail,
+std::string FormatCapture(const v1::Capture& whole, const WorkerRanks& ranks, CaptureDetail detail,
                           const CertificateView& view) {
+  const v1::Capture told = view.job.empty() ? whole : CaptureOfJob(whole, view.job);
   const bool is_whole = detail == CaptureDetail::kWhole;
   const bool has_lines = is_whole && told.certificate().workers_size() > 0 && !view.wide;
   const bool is_selected = !view.job.empty() || !view.state.empty();
@@ -208,12 +215,14 @@ std::string FormatCapture(const v1::Capture& told, const WorkerRanks& ranks, Cap
   const v1::Capture capture = shows_outcome ? WithDetailsToldOnce(told) : told;
   std::string out = FormatHead(capture) + FormatWarnings(capture, view.wide);
   if (is_whole) {
-    if (const std::string jobs = FormatJobsOf(capture, view); !jobs.empty()) out += "\n" + jobs;
+    const std::string jobs =
+        FormatJobRanks(capture.certificate().jobs(), /*with_events=*/true, view.columns);
+    if (!jobs.empty()) out += "\n" + jobs;
   }
   if (!capture.workers().empty()) {
     if (shows_outcome) {
       out += "\n" + FormatOutcome(has_lines ? WithoutPlainWorkers(capture) : capture, ranks,
-                                  view.wide ? SIZE_MAX : kOutcomesShown);
+                                  view.wide ? SIZE_MAX : kOutcomesShown, view.columns);
     }
     out += FormatOutcomeSummary(capture);
   }

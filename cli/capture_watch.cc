@@ -107,7 +107,7 @@ void CaptureWatch::Pause() {
 
 std::string CaptureWatch::Hint(const WatchOptions& options) {
   const std::lock_guard lock(mutex_);
-  if (!options.interrupt_stops) return "Ctrl-C: stop watching; the capture goes on";
+  if (!options.interrupt_stops) return "Ctrl-C: stop watching; the capture keeps running";
   return interrupted_ ? "Ctrl-C again: leave it to itself"
                       : "Ctrl-C: stop the capture; twice: leave it to itself";
 }
@@ -155,7 +155,7 @@ grpc::Status CaptureWatch::Follow(v1::Capture& capture, const WatchOptions& opti
                          : status;
     }
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-      screen.Draw("no answer from the aggregator, trying again; the capture goes on");
+      screen.Draw("no answer from the aggregator, trying again; the capture keeps running");
     }
     Pause();
   }
@@ -185,7 +185,7 @@ int FailWatching(const Context& context, const v1::Capture& capture, const grpc:
   if (status.error_code() == grpc::StatusCode::NOT_FOUND) return kExitFailed;
   const std::string& id = capture.capture_id();
   Print(stderr,
-        "  The capture goes on without this command.\n"
+        "  The capture keeps running without this command.\n"
         "  To come back:  neurontrace captures watch {}\n"
         "  To stop it:    neurontrace capture stop {}\n",
         id, id);

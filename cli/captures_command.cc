@@ -73,7 +73,7 @@ int ListCaptures(Context& context, const CapturesOptions& options) {
   } else if (reply.captures().empty()) {
     Print("No capture yet. Make one: neurontrace capture --duration 5s -o trace.pftrace\n");
   } else if (listed.captures().empty()) {
-    Print("None of {} captures is like that.\n", reply.captures_size());
+    Print("None of the {} captures matches.\n", reply.captures_size());
   } else {
     Print("{}", FormatCaptures(listed, options.all ? listed.captures_size() : kCapturesShown));
   }
@@ -98,10 +98,17 @@ int ShowCapture(Context& context, const CapturesOptions& options) {
     Print("{}", FormatCaptureJson(capture));
     return code;
   }
+  if (const std::string none = ExplainNoneShown(capture.certificate(), options.view);
+      !none.empty()) {
+    Print("{}", none);
+    return code;
+  }
   if (options.view.wide && !capture.streams().empty()) Print("{}\n", FormatStreams(capture));
   WorkerRanks ranks = AskRanks(context);
   ranks.Take(capture);
-  Print("{}", FormatCapture(capture, ranks, CaptureDetail::kWhole, options.view));
+  CertificateView view = options.view;
+  if (!view.wide) view.columns = context.columns;
+  Print("{}", FormatCapture(capture, ranks, CaptureDetail::kWhole, view));
   return code;
 }
 
@@ -132,7 +139,7 @@ int WatchOne(Context& context, const std::string& id) {
   }
   WorkerRanks ranks = AskRanks(context);
   ranks.Take(capture);
-  Print("{}", FormatCapture(capture, ranks, CaptureDetail::kShort));
+  Print("{}", FormatCapture(capture, ranks, CaptureDetail::kShort, {.columns = context.columns}));
   return ExitCodeOf(capture);
 }
 
@@ -183,8 +190,8 @@ void AddCapturesCommand(CLI::App& app, Context& context, Run& run) {
   show->add_option("--job", options->view.job, "Only lines of this job and its workers")
       ->check(NotEmpty("leave it out for every job"));
   show->add_option("--state", options->view.state,
-                   "Only lines of workers whose part begins so: recorded, idle, vanished, never, …")
-      ->check(NotEmpty("leave it out for every worker"));
+                   "Only lines of workers whose part begins so: recorded, idle, vanished, never")
+      ->check(CheckPart);
   CLI::App* watch =
       command->add_subcommand("watch", "Follow one until it has ended; Ctrl-C leaves it alone");
   CLI::App* erase = command->add_subcommand("delete", "Delete a capture that has ended");

@@ -2,9 +2,12 @@
 #include "cli/certificate_view.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
+#include <map>
 #include <tuple>
 #include <vector>
 
@@ -79,37 +82,66 @@ std::string FormatConserved(v1::Conservation conserved) {
   }
 }
 
-bool IsShown(const v1::WorkerCertificate& worker, const CertificateView& view) {
-  return (view.job.empty() || worker.job() == view.job) && PartName(worker).starts_with(view.state);
+bool WasNotSelected(const v1::WorkerCertificate& worker) {
+  return worker.part() == v1::WORKER_PART_NEVER &&
+         worker.absence() == v1::WORKER_ABSENCE_NOT_SELECTED;
 }
 
-// Those that the view selects, of many the worst, in the order of ranks.
-std::vector<const v1::WorkerCertificate*> ShownWorkers(const v1::Certificate& certificate,
-                                                       const CertificateView& view,
-                                                       size_t& left_out) {
-  std::vector<const v1::WorkerCertificate*> workers;
-  left_out = 0;
+// Which workers of a certificate have a line.
+struct ShownWorkers {
+  std::vector<const v1::WorkerCertificate*> workers;   // of many the worst, by job and rank
+  size_t further = 0;                                  // that are not worse
+  std::vector<const v1::WorkerCertificate*> left_out;  // that share a line
+  bool of_several_jobs = false;
+};
+
+ShownWorkers ShownOf(const v1::Certificate& certificate, const CertificateView& view) {
+  ShownWorkers shown;
+  std::set<std::string> jobs;
   for (const v1::WorkerCertificate& worker : certificate.workers()) {
-    if (!IsShown(worker, view)) continue;
-    if (!view.wide && workers.size() == kWorkersShown) {
-      ++left_out;
+    if (!PartName(worker).starts_with(view.state)) continue;
+    if (!worker.job().empty()) jobs.insert(worker.job());
+    if (WasNotSelected(worker) && !view.wide && view.state.empty()) {
+      shown.left_out.push_back(&worker);
+    } else if (!view.wide && shown.workers.size() == kWorkersShown) {
+      ++shown.further;
     } else {
-      workers.push_back(&worker);
+      shown.workers.push_back(&worker);
     }
   }
+  shown.of_several_jobs = jobs.size() > 1;
+  if (shown.left_out.size() == 1) {
+    shown.workers.push_back(shown.left_out.front());
+    shown.left_out.clear();
+  }
   const auto key = [](const v1::WorkerCertificate* worker) {
-    return std::tuple(worker->worker_gids().empty() ? INT64_MAX : worker->worker_gids(0),
+    return std::tuple(worker->framework(), worker->job(),
+                      worker->worker_gids().empty() ? INT64_MAX : worker->worker_gids(0),
                       worker->worker().instance_id(), worker->worker().pid());
   };
-  std::stable_sort(workers.begin(), workers.end(),
+  std::stable_sort(shown.workers.begin(), shown.workers.end(),
                    [&key](const auto* a, const auto* b) { return key(a) < key(b); });
-  return workers;
+  return shown;
+}
+
+// "30 workers", their ranks, "left out".
+std::vector<std::string> RowOfLeftOut(const std::vector<const v1::WorkerCertificate*>& workers,
+                                      size_t cells) {
+  std::set<int64_t> ranks;
+  for (const v1::WorkerCertificate* const worker : workers) {
+    ranks.insert(worker->worker_gids().begin(), worker->worker_gids().end());
+  }
+  std::vector<std::string> row(cells, "-");
+  row[0] = FormatCounted(workers.size(), "worker");
+  row[2] = FormatRanks(ranks);
+  row[3] = PartName(*workers.front());
+  return row;
 }
 
 std::string FormatWorkers(const v1::Certificate& certificate, const CertificateView& view) {
   std::vector<std::vector<std::string>> rows;
-  size_t left_out = 0;
-  for (const v1::WorkerCertificate* const shown : ShownWorkers(certificate, view, left_out)) {
+  const ShownWorkers those = ShownOf(certificate, view);
+  for (const v1::WorkerCertificate* const shown : those.workers) {
     const v1::WorkerCertificate& worker = *shown;
     const v1::EventAccount& account = worker.account();
     const bool has_account = worker.part() != v1::WORKER_PART_NEVER;
@@ -129,19 +161,28 @@ std::string FormatWorkers(const v1::Certificate& certificate, const CertificateV
              : fmt::format("{}, {}", worker.gaps(), FormatDuration(worker.gaps_sum_ns())),
          FormatPlaces(account)});
   }
+  std::vector<std::string> header = {"INSTANCE", "PID",      "RANKS",  "PART",
+                                     "EXPECTED", "CAPTURED", "STORED", "LOST",
+                                     "ADDS UP",  "CLOCK",    "GAPS",   "WHERE LOST"};
+  if (!those.left_out.empty()) rows.push_back(RowOfLeftOut(those.left_out, header.size()));
   const v1::EventAccount& total = certificate.account();
   rows.push_back({"all", "", "", FormatParticipants(certificate.workers()),
                   FormatCount(total.expected()), FormatCount(total.captured()),
                   FormatCount(total.stored()), FormatLost(total.lost(), total.lost_unknown()),
                   FormatConserved(total.conserved()), "", "", ""});
-  std::string out = FormatTable({"INSTANCE", "PID", "RANKS", "PART", "EXPECTED", "CAPTURED",
-                                 "STORED", "LOST", "ADDS UP", "CLOCK", "GAPS", "WHERE LOST"},
-                                rows);
-  if (left_out > 0) {
-    out +=
-        fmt::format("({} further workers are not worse than these; --wide shows all)\n", left_out);
+  if (those.of_several_jobs) {
+    header.insert(header.begin() + 2, "JOB");
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const std::string job = i < those.workers.size() ? those.workers[i]->job() : "";
+      const bool is_sum = i + 1 == rows.size();
+      rows[i].insert(rows[i].begin() + 2, job.empty() && !is_sum ? "-" : job);
+    }
   }
-  return out;
+  std::string out = FormatTable(header, rows, view.columns);
+  if (those.further == 0) return out;
+  return out +
+         fmt::format("({} not worse than these; --wide shows all)\n",
+                     FormatCounted(those.further, "further worker is", "further workers are"));
 }
 
 std::string FormatGaps(const v1::Certificate& certificate) {
@@ -177,6 +218,32 @@ std::string FormatHosts(const v1::Certificate& certificate) {
                      certificate.hosts_size(), FormatCount(stored));
 }
 
+// The job's own name and the others by which its communicator has it.
+std::set<std::string> NamesOfJob(const v1::Certificate& certificate, const std::string& job) {
+  std::set<std::string> names = {job};
+  for (const v1::JobRanks& each : certificate.jobs()) {
+    const auto& others = each.other_names();
+    const bool is_it =
+        each.job() == job || std::find(others.begin(), others.end(), job) != others.end();
+    if (!is_it) continue;
+    if (!each.job().empty()) names.insert(each.job());
+    names.insert(others.begin(), others.end());
+  }
+  return names;
+}
+
+// Whether the line has the words, and not as the beginning or end of longer ones.
+bool HasWords(const std::string& line, const std::string& words) {
+  const auto is_name = [&line](size_t at) {
+    return at < line.size() && (std::isalnum(static_cast<unsigned char>(line[at])) != 0 ||
+                                line[at] == '-' || line[at] == '_');
+  };
+  for (size_t at = line.find(words); at != std::string::npos; at = line.find(words, at + 1)) {
+    if ((at == 0 || !is_name(at - 1)) && !is_name(at + words.size())) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string FormatLost(const v1::EventAccount& account) {
@@ -194,6 +261,90 @@ std::string FormatCertificate(const v1::Certificate& certificate, const Certific
   const std::string table = view.brief ? "" : FormatWorkers(certificate, view);
   return table + FormatHosts(certificate) + (view.brief ? "" : FormatGaps(certificate)) +
          FormatVerdict(certificate, view.wide);
+}
+
+std::string CheckPart(const std::string& state) {
+  std::set<std::string> names;
+  v1::WorkerCertificate worker;
+  for (int part = v1::WorkerPart_MIN + 1; part <= v1::WorkerPart_MAX; ++part) {
+    for (int absence = v1::WorkerAbsence_MIN + 1; absence <= v1::WorkerAbsence_MAX; ++absence) {
+      worker.set_part(static_cast<v1::WorkerPart>(part));
+      worker.set_absence(static_cast<v1::WorkerAbsence>(absence));
+      names.insert(PartName(worker));
+    }
+  }
+  const bool is_one =
+      !state.empty() && std::any_of(names.begin(), names.end(),
+                                    [&](const auto& name) { return name.starts_with(state); });
+  if (is_one) return "";
+  return fmt::format("no state begins with '{}': the states are {}", state, fmt::join(names, ", "));
+}
+
+bool IsOfOtherJobs(const std::string& line, const v1::Certificate& certificate,
+                   const std::string& job) {
+  const std::set<std::string> names = NamesOfJob(certificate, job);
+  bool names_other = false;
+  for (const v1::WorkerCertificate& worker : certificate.workers()) {
+    const std::string who =
+        fmt::format("{} pid {}", worker.worker().instance_id(), worker.worker().pid());
+    if (worker.framework() || !HasWords(line, who)) continue;
+    if (names.contains(worker.job())) return false;
+    names_other = true;
+  }
+  for (const v1::JobRanks& each : certificate.jobs()) {
+    if (each.job().empty() || !HasWords(line, "job " + each.job())) continue;
+    if (names.contains(each.job())) return false;
+    names_other = true;
+  }
+  return names_other;
+}
+
+v1::Certificate OfJob(const v1::Certificate& certificate, const std::string& job) {
+  const std::set<std::string> names = NamesOfJob(certificate, job);
+  v1::Certificate part;
+  for (const v1::WorkerCertificate& worker : certificate.workers()) {
+    if (names.contains(worker.job())) *part.add_workers() = worker;
+  }
+  for (const v1::JobRanks& each : certificate.jobs()) {
+    if (!names.contains(each.job())) continue;
+    *part.add_jobs() = each;
+    *part.mutable_account() = each.account();
+  }
+  for (const std::string& finding : certificate.findings()) {
+    if (!IsOfOtherJobs(finding, certificate, job)) part.add_findings(finding);
+  }
+  for (const std::string& note : certificate.notes()) {
+    if (!IsOfOtherJobs(note, certificate, job)) part.add_notes(note);
+  }
+  part.set_verdict("all jobs: " + certificate.verdict());
+  return part;
+}
+
+std::string ExplainNoneShown(const v1::Certificate& certificate, const CertificateView& view) {
+  std::set<std::string> jobs;
+  std::map<std::string, uint64_t> parts;
+  const std::set<std::string> names = NamesOfJob(certificate, view.job);
+  bool has_job = view.job.empty();
+  for (const v1::WorkerCertificate& worker : certificate.workers()) {
+    if (!worker.job().empty()) jobs.insert(worker.job());
+    if (!view.job.empty() && !names.contains(worker.job())) continue;
+    has_job = true;
+    ++parts[PartName(worker)];
+  }
+  if (!has_job) {
+    return fmt::format("No worker of job {} is in this capture{}{}.\n", view.job,
+                       jobs.empty() ? "" : "; its jobs are ", fmt::join(jobs, ", "));
+  }
+  const bool has_state =
+      view.state.empty() || std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
+        return part.first.starts_with(view.state);
+      });
+  if (has_state) return "";
+  std::string counts;
+  for (const auto& [name, count] : parts) {
+    counts += fmt::format("{}{} {}", counts.empty() ? "; there are " : ", ", count, name);
+  }
+  return fmt::format("No worker of this capture is '{}'{}.\n", view.state, counts);
 }
 
 std::set<std::string> NamesIn(const v1::Certificate& certificate) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <set>
 #include <string>
 
@@ -17,15 +18,28 @@ std::string CoreName(const v1::StreamIdentity& stream);
 struct CertificateView {
   bool brief = false;  // no line for each worker
   bool wide = false;   // nothing folded or left out
-  std::string job;     // only workers of this job; empty: all
+  std::string job;     // only what is of this job; empty: all
   std::string state;   // only workers whose part begins so: "vanished", "never"; empty: all
+  size_t columns = 0;  // as in FormatTable
 };
 
 // "12", "12 or more", "unknown".
 std::string FormatLost(const v1::EventAccount& account);
 
-// One line a worker in the order of ranks, a line of sums, the gaps, what is missing, and the
-// verdict at the end. Of many workers those that are not worse than the others are left out.
+// Says what is wrong with a state that no worker's part begins with; empty: nothing.
+std::string CheckPart(const std::string& state);
+// What a certificate has of one job, by any of its names: its workers, its sums, and the findings
+// and notes that do not name other jobs or their workers alone. The verdict stays that of all.
+v1::Certificate OfJob(const v1::Certificate& certificate, const std::string& job);
+// Whether a line names other jobs or their workers, and not the job nor one of its workers.
+bool IsOfOtherJobs(const std::string& line, const v1::Certificate& certificate,
+                   const std::string& job);
+// Says that no worker is what `view` asks for, and what there is; empty where one is.
+std::string ExplainNoneShown(const v1::Certificate& certificate, const CertificateView& view);
+
+// One line a worker in the order of jobs and ranks, a line of sums, the gaps, what is missing, and
+// the verdict at the end. Of many workers those that are not worse than the others are left out;
+// workers that were not to be recorded share a line.
 std::string FormatCertificate(const v1::Certificate& certificate, const CertificateView& view = {});
 // What is missing, what is worth knowing, and the verdict. Lines that differ only in numbers and
 // instances are folded.

@@ -126,10 +126,51 @@ TEST(FormatCertificate, ShowsTheWorkersThatAreAskedFor) {
   const std::string vanished = FormatCertificate(ThousandWorkers(), {.state = "vanished"});
   EXPECT_EQ(CountLines(vanished), 1u + 1 + 1 + 1 + 1);
   EXPECT_THAT(vanished, HasSubstr("i-0a      1024"));
-  const std::string whisper =
-      FormatCertificate(ThousandWorkers(), {.wide = true, .job = "whisper"});
-  EXPECT_EQ(CountLines(whisper), 1u + 512 + 1 + 1'025);
-  EXPECT_THAT(whisper, Not(HasSubstr("i-0a      1024")));
+}
+
+TEST(FormatCertificate, OfOneJobSaysNothingOfOthers) {
+  v1::Certificate all = ThousandWorkers();
+  v1::JobRanks& whisper = *all.add_jobs();
+  whisper.set_job("whisper");
+  whisper.mutable_account()->set_stored(77);
+  all.add_jobs()->set_job("llama");
+  all.add_findings("i-0a pid 1024 (ranks 1023) vanished before all of it was here");
+  all.add_findings("job llama: 3 of 8 ranks never seen");
+  all.add_findings("worker_gid 1 of job whisper is claimed by 2 cores at once: i-0a pid 1024 nc 0");
+  all.add_findings("no longer waiting for i-0b");
+  const v1::Certificate part = OfJob(all, "whisper");
+  EXPECT_EQ(part.workers_size(), 512);
+  EXPECT_EQ(part.notes_size(), 512);
+  EXPECT_EQ(part.findings_size(), 2) << part.findings(0);
+  const std::string text = FormatCertificate(part);
+  EXPECT_THAT(text, HasSubstr("all              512 workers"));
+  EXPECT_THAT(text, HasSubstr("77"));
+  EXPECT_THAT(text, HasSubstr("\nall jobs: the verdict\n"));
+  EXPECT_THAT(text, Not(HasSubstr("JOB")));
+}
+
+TEST(FormatCertificate, SaysSoWhereNoWorkerIsLikeThat) {
+  EXPECT_EQ(CheckPart("never"), "");
+  EXPECT_THAT(CheckPart("bogus"), HasSubstr("no state begins with 'bogus': the states are "));
+  const v1::Certificate all = ThousandWorkers();
+  EXPECT_EQ(ExplainNoneShown(all, {.job = "llama", .state = "van"}), "");
+  EXPECT_EQ(ExplainNoneShown(all, {.job = "xx"}),
+            "No worker of job xx is in this capture; its jobs are llama, whisper.\n");
+  EXPECT_EQ(ExplainNoneShown(all, {.state = "never"}),
+            "No worker of this capture is 'never'; there are 1023 recorded, 1 vanished.\n");
+}
+
+TEST(FormatCertificate, WorkersThatWereNotToBeRecordedShareALine) {
+  v1::Certificate certificate;
+  AddWorker(certificate, 7, v1::WORKER_PART_RECORDED);
+  for (const uint32_t pid : {8, 9, 10}) {
+    v1::WorkerCertificate& worker = AddWorker(certificate, pid, v1::WORKER_PART_NEVER);
+    worker.set_absence(v1::WORKER_ABSENCE_NOT_SELECTED);
+    worker.add_worker_gids(pid);
+  }
+  EXPECT_THAT(FormatCertificate(certificate), HasSubstr("\n3 workers  -    8-10   left out "));
+  EXPECT_EQ(CountLines(FormatCertificate(certificate)), 1u + 1 + 1 + 1 + 1);
+  EXPECT_EQ(CountLines(FormatCertificate(certificate, {.wide = true})), 1u + 4 + 1 + 1);
 }
 
 }  // namespace

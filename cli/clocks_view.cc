@@ -44,10 +44,6 @@ std::string FormatFindings(const v1::InstanceClock& clock, int& left) {
   return out;
 }
 
-std::string Counted(uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", FormatCount(count), noun, count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 std::string FormatOffset(int64_t ns) {
@@ -102,12 +98,13 @@ std::string FormatDevicesAndOrder(const v1::ListClocksReply& reply) {
     out += fmt::format(
         "\nEvents of {} are where the cores' own counters say, within {} (likely {}) of their "
         "hosts' clocks.\n",
-        Counted(devices.known(), "device core"), Magnitude(static_cast<double>(devices.bound_ns())),
+        FormatCounted(devices.known(), "device core"),
+        Magnitude(static_cast<double>(devices.bound_ns())),
         Magnitude(static_cast<double>(devices.likely_bound_ns())));
   }
   if (devices.unknown() > 0) {
     out += fmt::format("Events of {} keep the runtime's own times.\n",
-                       Counted(devices.unknown(), "device core"));
+                       FormatCounted(devices.unknown(), "device core"));
   }
   if (reply.order_size() > 0) out += "\nOrder of what instances did together:\n";
   for (const v1::OrderCheck& check : reply.order()) {

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "base/standard_streams.h"
 #include "base/status.h"
 #include "cli/help_formatter.h"
+#include "cli/live_block.h"
 #include "trace/agent_info.h"
 #include "trace/chunk_format.h"
 #include "wire/option_texts_check.h"
@@ -165,6 +167,28 @@ int FailUsage(const absl::Status& status) {
 
 namespace {
 
+// What help and versions are thrown as is printed; of the rest CLI11 says what is wrong, but leaves
+// out a word that is no command, and names those that it did not expect in reverse.
+int FailParse(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unexpected = app.remaining(true);
+  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  if (code == CLI::ExitCodes::RequiredError && !unexpected.empty() &&
+      !unexpected.front().starts_with('-')) {
+    const CLI::App* command = &app;
+    while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+    const std::string path = PathOf(*command);
+    return FailUsage(InvalidArgument(
+        "there is no command '{}{}{}'; neurontrace {}{}--help lists them", path,
+        path.empty() ? "" : " ", unexpected.front(), path, path.empty() ? "" : " "));
+  }
+  if (code == CLI::ExitCodes::ExtrasError && !unexpected.empty()) {
+    Print(stderr, "neurontrace: not expected: {}\nRun with --help for more information.\n",
+          fmt::join(unexpected, " "));
+    return kExitUsage;
+  }
+  return app.exit(error) == 0 ? kExitDone : kExitUsage;
+}
+
 int ParseAndRun(int argc, const char* const* argv, Context& context) {
   CLI::App app("Collects Neuron Runtime traces from a whole cluster into one timeline.",
                "neurontrace");
@@ -208,7 +232,7 @@ int ParseAndRun(int argc, const char* const* argv, Context& context) {
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
   } catch (const CLI::ParseError& error) {  // CLI11 has no other way of saying it
-    return app.exit(error) == 0 ? kExitDone : kExitUsage;
+    return FailParse(app, error);
   }
   if (!configured.ok()) {
     Fail(configured);
@@ -233,6 +257,7 @@ int ParseAndRun(int argc, const char* const* argv, Context& context) {
   context.json = output == "json";
   context.quiet = quiet;
   context.progress = !quiet && isatty(STDERR_FILENO) == 1;
+  context.columns = ColumnsOfStdout();
   return run();
 }
 

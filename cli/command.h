@@ -24,11 +24,12 @@ struct Context {
   bool json = false;      // --output json
   bool quiet = false;     // nothing on stderr but what went wrong
   bool progress = false;  // stderr is a terminal, and nobody asked for quiet
+  size_t columns = 0;     // of the terminal that standard output is; 0: it is none
   uint32_t connect_timeout_ms = 5'000;
   // So long an export that breaks off asks again; unit tests have it shorter.
   uint32_t export_retry_ms = 60'000;
   std::FILE* results = stdout;             // where an export says what it wrote
-  std::vector<ConfigPlace> config_places;  // files of options, the later wins
+  std::vector<ConfigPlace> config_places;  // files of options, later ones override
   ConfigOrigins config_origins;            // which of their lines count
   std::vector<std::string> words;          // typed behind the program's name, up to a --
   std::vector<std::string> command_words;  // behind the --: what `record` runs

@@ -115,7 +115,7 @@ TEST_F(CommandLineTest, ShowAndExportOfAnIncompleteCaptureHaveCodeThreeAndSayWhy
                     path.c_str()}),
             kExitIncomplete);
   EXPECT_EQ(service_.export_request.format(), v1::EXPORT_FORMAT_SUMMARY_JSON);
-  EXPECT_THAT(out_, HasSubstr("capture incomplete: 3 of 9 events lost"));
+  EXPECT_THAT(out_, HasSubstr("\ncapture: incomplete: 3 of 9 events lost"));
   EXPECT_TRUE(std::filesystem::exists(path));
 }
 
@@ -166,6 +166,57 @@ TEST_F(CommandLineTest, TheStreamOfAWorkerHasAWordForItsCore) {
   EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--output", "json"}),
             kExitDone);
   EXPECT_THAT(out_, HasSubstr("\"nc_idx\": -1"));
+}
+
+TEST_F(CommandLineTest, NamesWhatItDoesNotUnderstandInTheOrderInWhichItWasTyped) {
+  EXPECT_EQ(RunCli({"capures"}), kExitUsage);
+  EXPECT_EQ(err_, "neurontrace: there is no command 'capures'; neurontrace --help lists them\n");
+  EXPECT_EQ(RunCli({"config", "shw"}), kExitUsage);
+  EXPECT_EQ(
+      err_,
+      "neurontrace: there is no command 'config shw'; neurontrace config --help lists them\n");
+  EXPECT_EQ(RunCli({"--job", "x", "status"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("not expected: --job x\n"));
+  EXPECT_EQ(RunCli({"capture", "--name", std::string(600, 'x').c_str()}), kExitUsage);
+  EXPECT_EQ(err_, "neurontrace: --name has 600 bytes; the limit is 512\n");
+  EXPECT_EQ(RunCli({"--aggregator", "host:99999", "status"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("the port is a number from 1 to 65535"));
+  for (const char* const option : {"-d", "--last", "--keep-for", "--max-size"}) {
+    EXPECT_EQ(RunCli({"capture", option, "5"}), kExitUsage) << option;
+    EXPECT_THAT(err_, HasSubstr("unit")) << option;
+  }
+}
+
+TEST_F(CommandLineTest, AnExportThatSelectsNothingHasCodeThreeAndIsWritten) {
+  const std::string path = testing::TempDir() + "/cli_nothing.pftrace";
+  service_.export_warning = "nothing is selected: the capture has no core 77 (it has 0-1)";
+  EXPECT_EQ(RunCli({"export", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "-o", path.c_str()}), kExitIncomplete);
+  EXPECT_THAT(out_, HasSubstr("warning: nothing is selected: the capture has no core 77"));
+  EXPECT_TRUE(std::filesystem::exists(path));
+  service_.export_warning = "good to know";
+  EXPECT_EQ(
+      RunCli({"export", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "-o", path.c_str(), "--output", "json"}),
+      kExitDone);
+  EXPECT_THAT(out_, HasSubstr("\"written_to\": \"" + path + "\""));
+}
+
+TEST_F(CommandLineTest, WorkersNamesAgentsThatAreAway) {
+  EXPECT_EQ(RunCli({"workers"}), kExitDone);
+  EXPECT_THAT(out_, Not(HasSubstr("away")));
+  service_.agent_is_away = true;
+  service_.has_workers = false;
+  EXPECT_EQ(RunCli({"workers"}), kExitDone);
+  EXPECT_EQ(out_,
+            "No worker.\n1 agent is away, and its workers are not listed: i-a (last seen -)\n");
+}
+
+TEST_F(CommandLineTest, ShowSaysWhatNoWorkerIsLike) {
+  service_.capture.mutable_certificate()->add_workers()->set_job("llama");
+  EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--state", "bogus"}),
+            kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("no state begins with 'bogus': the states are data lost, idle"));
+  EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA", "--job", "xx"}), kExitDone);
+  EXPECT_EQ(out_, "No worker of job xx is in this capture; its jobs are llama.\n");
 }
 
 TEST_F(CommandLineTest, RefusesWrongUsageWithCodeTwo) {

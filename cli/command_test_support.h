@@ -31,7 +31,9 @@ class FakeOperator final : public v1::OperatorService::Service {
   }
   grpc::Status ListAgents(grpc::ServerContext*, const v1::ListAgentsRequest*,
                           v1::ListAgentsReply* reply) override {
-    reply->add_agents()->mutable_hello()->set_instance_id("i-a");
+    auto* agent = reply->add_agents();
+    agent->mutable_hello()->set_instance_id("i-a");
+    agent->set_connected(!agent_is_away);
     return grpc::Status::OK;
   }
   grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest* request,
@@ -120,6 +122,7 @@ class FakeOperator final : public v1::OperatorService::Service {
     reply.mutable_done()->mutable_total()->set_spans(2);
     reply.mutable_done()->set_capture_incomplete(capture.state() == v1::CAPTURE_STATE_INCOMPLETE);
     reply.mutable_done()->set_verdict(capture.certificate().verdict());
+    if (!export_warning.empty()) reply.mutable_done()->add_warnings(export_warning);
     if (!export_leaves_out.empty()) {
       reply.mutable_done()->set_capture_incomplete(true);
       reply.mutable_done()->set_verdict(export_leaves_out);
@@ -146,10 +149,12 @@ class FakeOperator final : public v1::OperatorService::Service {
   v1::ListWorkersRequest workers_request;
   bool has_workers = true;
   bool jobs_conflict = false;
+  bool agent_is_away = false;
   v1::ExportRequest export_request;
   std::string stopped;
   bool export_breaks = false;
   std::string export_leaves_out;  // the verdict
+  std::string export_warning;
 };
 
 class CommandLineTest : public testing::Test {

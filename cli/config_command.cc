@@ -33,7 +33,8 @@ bool WasTyped(const CLI::Option& option, const std::vector<std::string>& words) 
   });
 }
 
-// What counts, and why. CLI11 takes the environment's values as if they had been typed.
+// The value in force, and its source. CLI11 takes the environment's values as if they had been
+// typed.
 Row RowOf(const CLI::App& command, const CLI::Option& option, const Context& context) {
   Row row{.command = PathOf(command), .option = option.get_lnames().front()};
   const std::string& variable = option.get_envname();
@@ -93,7 +94,7 @@ int ShowConfig(const CLI::App& app, const Context& context, bool all) {
                      row.value.empty() ? "-" : row.value, row.from});
   }
   Print("{}", FormatTable({"COMMAND", "OPTION", "VALUE", "FROM"}, table));
-  Print("\nFiles, the later wins:\n");
+  Print("\nFiles (later ones override):\n");
   for (const ConfigPlace& place : context.config_places) {
     Print("  {} {}\n", place.label, place.path);
   }
@@ -106,7 +107,7 @@ void AddConfigCommand(CLI::App& app, Context& context, Run& run) {
   CLI::App* command = app.add_subcommand("config", "Where the values of options come from");
   command->require_subcommand(1);
   CLI::App* show = command->add_subcommand(
-      "show", "What counts now: options of every command, and those that something sets");
+      "show", "Values in force: options of every command, and those that something sets");
   auto all = std::make_shared<bool>(false);
   show->add_flag("--all", *all, "Also options of single commands that have their default");
   constexpr char kFooter[] =

@@ -8,6 +8,7 @@
 #include "base/clean_text.h"
 #include "base/json_string.h"
 #include "cli/exit_code.h"
+#include "cli/text.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -51,8 +52,9 @@ std::string FormatFindings(const std::vector<Finding>& findings) {
     if (finding.fix.empty()) continue;
     out += fmt::format("{:{}}fix: {}\n", "", width + 11, Shown(finding.fix));
   }
-  return out + fmt::format("\n{} ok, {} notes, {} warnings, {} broken\n", counts[0], counts[1],
-                           counts[2], counts[3]);
+  return out + fmt::format("\n{} ok, {}, {}, {} broken\n", counts[0],
+                           FormatCounted(counts[1], "note"), FormatCounted(counts[2], "warning"),
+                           counts[3]);
 }
 
 std::string FormatFindingsJson(const std::vector<Finding>& findings) {

@@ -26,7 +26,7 @@ TEST(DoctorFinding, ReadsAsLinesWithTheirFixBelow) {
             "ok       socket  there\n"
             "warning  clock   says \"no\"\n"
             "                 fix: set it\n"
-            "\n1 ok, 0 notes, 1 warnings, 0 broken\n");
+            "\n1 ok, 0 notes, 1 warning, 0 broken\n");
 }
 
 TEST(DoctorFinding, IsSoundJson) {

@@ -63,7 +63,7 @@ Finding CheckDiscipline(HostView& host) {
   }
   finding.severity = Severity::kWarning;
   finding.what = clock->synchronised ? fmt::format("synchronised, but only within {}", error)
-                                     : "nobody synchronises this machine's clock";
+                                     : "this machine's clock is not synchronised";
   finding.fix = "run chronyd (on EC2 with `server 169.254.169.123 prefer iburst`)";
   return finding;
 }

@@ -40,7 +40,7 @@ TEST_F(DoctorHostTest, ASlowClockSourceIsAWarning) {
 TEST_F(DoctorHostTest, AClockThatNobodySteersIsAWarning) {
   host_.clock = ClockDiscipline{false, 16'000'000'000};
   EXPECT_EQ(CheckClocks(host_)[1].severity, Severity::kWarning);
-  EXPECT_THAT(CheckClocks(host_)[1].what, HasSubstr("nobody synchronises"));
+  EXPECT_THAT(CheckClocks(host_)[1].what, HasSubstr("is not synchronised"));
   host_.clock = ClockDiscipline{true, 2'000'000'000};
   EXPECT_THAT(CheckClocks(host_)[1].what, HasSubstr("only within"));
   host_.clock = std::nullopt;

@@ -79,7 +79,7 @@ std::vector<Finding> CheckTap(HostView& host, const std::string& path, const std
     return {finding};
   }
   if (!elf->Defines("nrt_init") || !elf->Defines("nrt_close")) {
-    finding.what = fmt::format("{} does not stand in front of nrt_init: it is no tap", path);
+    finding.what = fmt::format("{} does not intercept nrt_init, so it is not the tap", path);
     finding.fix = "install the tap again, or name it with --tap FILE";
     return {finding};
   }

@@ -267,16 +267,16 @@ void AddLayoutOptions(CLI::App& command, ExportOptions& options) {
                   "pftrace")
       ->check(CLI::IsMember({"none", "gzip", "packets"}));
   command
-      .add_option("--max-size", options.max_size,
-                  "Split into parts of about this size, in a directory (200MB)")
+      .add_option(
+          "--max-size", options.max_size,
+          "Split into parts of about this size, in a directory (200MB; perfetto: at least 1MiB)")
       ->check(NotEmpty("leave it out for one file"));
   command
       .add_option("--split", options.split,
                   "With --max-size: by time, or by ranges of workers (worker)")
       ->check(CLI::IsMember({"time", "worker"}));
   command.add_flag("--no-resume", options.no_resume,
-                   "Begin anew, whatever an export of the same left when it broke off, and leave "
-                   "nothing");
+                   "Start over, ignoring what an interrupted export left, and leave nothing");
 }
 
 }  // namespace
@@ -297,7 +297,7 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
       ->check(CLI::IsMember(ExportFormatNames()));
   command
       ->add_option("-o,--out", options->path,
-                   "File or, of several files, new directory to write (default "
+                   "Output file, or a new directory for formats of several files (default: "
                    "system_profile.pftrace or what the format usually has; - for standard "
                    "output)")
       ->check(NotEmpty("leave it out for a name of its own"));
@@ -323,7 +323,8 @@ void AddExportCommand(CLI::App& app, Context& context, Run& run) {
       ->check(NotEmpty("leave it out to begin with the first event"));
   command
       ->add_option("--to", options->to,
-                   "End of the window, likewise, or now. What begins with / or s3:// is where the "
+                   "End of the window, written like --from, or now. What begins with / or s3:// is "
+                   "where the "
                    "aggregator writes, below one of its export roots; both can be given")
       ->allow_extra_args(false)
       ->check(NotEmpty("leave it out to end with the last event"));

@@ -60,8 +60,8 @@ absl::StatusOr<File> OpenFrom(const std::string& path, uint64_t held_bytes) {
   struct stat about = {};
   if (fstat(fd.get(), &about) != 0) return CannotWrite(path);
   if (static_cast<uint64_t>(about.st_size) != held_bytes) {
-    return DataLoss("the aggregator goes on with {} behind {} bytes; there are {}", path,
-                    held_bytes, about.st_size);
+    return DataLoss("the aggregator continues {} after {} bytes; there are {}", path, held_bytes,
+                    about.st_size);
   }
   File file(fdopen(fd.get(), held_bytes == 0 ? "wb" : "ab"));
   if (file == nullptr) return CannotWrite(path);

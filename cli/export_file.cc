@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -30,10 +31,27 @@ void DrawProgress(ProgressLine& line, const v1::ExportProgress& progress) {
                                   FormatBytes(progress.bytes_written())));
 }
 
-void Report(const Context& context, const v1::ExportDone& done, bool is_summary,
-            const std::string& path) {
+bool HasNothing(const v1::ExportDone& done) {
+  return std::any_of(
+      done.warnings().begin(), done.warnings().end(),
+      [](const std::string& warning) { return warning.starts_with(kNothingSelected); });
+}
+
+ExitCode CodeOf(const v1::ExportDone& done) {
+  return done.capture_incomplete() || HasNothing(done) ? kExitIncomplete : kExitDone;
+}
+
+// What is to be said besides what was written.
+void ReportRemarks(FILE* out, const v1::ExportDone& done) {
+  for (const std::string& warning : done.warnings()) Print(out, "warning: {}\n", warning);
+  for (const std::string& note : done.notes()) Print(out, "note: {}\n", note);
+  if (done.capture_incomplete()) Print(out, "capture: {}\n", done.verdict());
+}
+
+void Report(const Context& context, v1::ExportDone done, bool is_summary, const std::string& path) {
   FILE* out = IsStandardOutput(path) ? stderr : context.results;
   if (context.json) {
+    done.set_written_to(path);
     Print(out, "{}", FormatJson(done));
     return;
   }
@@ -47,12 +65,11 @@ void Report(const Context& context, const v1::ExportDone& done, bool is_summary,
           FormatCount(done.instants()), size);
   }
   if (done.open_spans() + done.start_lost_spans() != 0) {
-    Print(out, "  of them {} still open at the end and {} whose start is not there\n",
-          FormatCount(done.open_spans()), FormatCount(done.start_lost_spans()));
+    Print(out, "  {} still open at the end; {} no recorded start\n",
+          FormatCounted(done.open_spans(), "of them is", "of them are"),
+          FormatCounted(done.start_lost_spans(), "has", "have"));
   }
-  for (const std::string& warning : done.warnings()) Print(out, "warning: {}\n", warning);
-  for (const std::string& note : done.notes()) Print(out, "note: {}\n", note);
-  if (done.capture_incomplete()) Print(out, "capture {}\n", done.verdict());
+  ReportRemarks(out, done);
 }
 
 void ReportDelivery(const Context& context, const v1::ExportDone& done) {
@@ -66,11 +83,7 @@ void ReportDelivery(const Context& context, const v1::ExportDone& done) {
     Print(context.results, "; {} were there", FormatCount(done.files_there()));
   }
   Print(context.results, "\n");
-  for (const std::string& warning : done.warnings()) {
-    Print(context.results, "warning: {}\n", warning);
-  }
-  for (const std::string& note : done.notes()) Print(context.results, "note: {}\n", note);
-  if (done.capture_incomplete()) Print(context.results, "capture {}\n", done.verdict());
+  ReportRemarks(context.results, done);
 }
 
 bool IsSummary(v1::ExportFormat format) {
@@ -126,14 +139,14 @@ int ExportToFile(Context& context, const v1::ExportRequest& request, const Expor
   if (can_be_left && got.can_go_on && !got.is_whole() && got.bytes != 0) {
     part->Leave();
     left = fmt::format(
-        "  What was received, {}, stays in {}: {} goes on with it,\n"
-        "  or begins anew with --no-resume.\n",
+        "  What was received, {}, stays in {}: {} continues it,\n"
+        "  or starts over with --no-resume.\n",
         FormatBytes(got.bytes), part->path(), target.who_goes_on);
   }
   destination->reset();  // what is not kept goes while interrupts wait
   if (got.is_whole()) {
     Report(context, *got.done, IsSummary(request.format()), path);
-    return got.done->capture_incomplete() ? kExitIncomplete : kExitDone;
+    return CodeOf(*got.done);
   }
   FailTransfer(context, request, got, path);
   Print(stderr, "{}", left);
@@ -160,8 +173,8 @@ int ExportToDestination(Context& context, const v1::ExportRequest& request,
   interrupt.SetCall(nullptr);
   if (!done && interrupt.is_interrupted()) {
     return Fail(absl::CancelledError(
-        fmt::format("interrupted: {} is not whole, and has no manifest.json; the same command goes "
-                    "on with it",
+        fmt::format("interrupted: {} is not whole, and has no manifest.json; the same command "
+                    "continues it",
                     request.destination())));
   }
   if (!status.ok()) return Fail(context, status);
@@ -170,7 +183,7 @@ int ExportToDestination(Context& context, const v1::ExportRequest& request,
                          request.destination()));
   }
   ReportDelivery(context, *done);
-  return done->capture_incomplete() ? kExitIncomplete : kExitDone;
+  return CodeOf(*done);
 }
 
 }  // namespace neurontrace::cli

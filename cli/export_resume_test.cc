@@ -153,10 +153,10 @@ TEST_F(ExportResumeTest, GoesOnByItselfWhereTheAggregatorGoesAndComesBack) {
 
 TEST_F(ExportResumeTest, GivesUpAfterAWhileAndTheSameCommandGoesOn) {
   LeaveSome();
-  EXPECT_THAT(err_, HasSubstr("stays in " + path_ + ".part: the same command goes on with it"));
+  EXPECT_THAT(err_, HasSubstr("stays in " + path_ + ".part: the same command continues it"));
   EXPECT_FALSE(std::filesystem::exists(path_));
   EXPECT_EQ(Export(), kExitDone) << err_;
-  EXPECT_THAT(err_, HasSubstr("going on with " + path_ + ".part"));
+  EXPECT_THAT(err_, HasSubstr("continuing " + path_ + ".part"));
   EXPECT_EQ(exports_.sent, 700u);
   EXPECT_EQ(Read(path_), exports_.files["trace.json"]);
   EXPECT_EQ(Entries(), 1u);
@@ -179,7 +179,7 @@ TEST_F(ExportResumeTest, BeginsAnewWhenToldToAndLeavesNothingThen) {
   LeaveSome();
   Break({300, 0, 0, 0});
   EXPECT_EQ(Export({"--no-resume"}), kExitFailed);
-  EXPECT_THAT(err_, Not(HasSubstr("goes on")));
+  EXPECT_THAT(err_, Not(HasSubstr("continues")));
   EXPECT_EQ(Entries(), 0u);
 }
 
@@ -193,7 +193,7 @@ TEST_F(ExportResumeTest, AnotherBeginningIsNotJoined) {
   LeaveSome();
   std::fstream(path_ + ".part", std::ios::in | std::ios::out) << "changed on the disk";
   EXPECT_EQ(Export(), kExitDone) << err_;
-  EXPECT_THAT(err_, HasSubstr("the export begins anew"));
+  EXPECT_THAT(err_, HasSubstr("the export starts over"));
   EXPECT_EQ(Read(path_), exports_.files["trace.json"]);
   EXPECT_EQ(Entries(), 1u);
 }

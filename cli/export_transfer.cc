@@ -43,7 +43,7 @@ Transferred ExportTransfer::Run() {
   ended.written = GoOn();
   if (!ended.written.ok()) return ended;
   if (held_bytes_ != 0) {
-    Note(fmt::format("going on with {}: {} are there", destination_.part()->path(),
+    Note(fmt::format("continuing {}: {} are there", destination_.part()->path(),
                      FormatBytes(held_bytes_)));
   }
   do {
@@ -130,8 +130,8 @@ absl::Status ExportTransfer::GoOn() {
 
 absl::Status ExportTransfer::BeginAnew() {
   Note(
-      fmt::format("{} does not begin any more as what was received of it, as after better models "
-                  "of the clocks, or more events: the export begins anew",
+      fmt::format("{} no longer begins like what was received of it, as after better models of the "
+                  "clocks, or more events: the export starts over",
                   differs_));
   asked_.clear_held();
   held_bytes_ = 0;
@@ -148,7 +148,7 @@ void ExportTransfer::Draw(const v1::ExportProgress& progress) {
       fraction,
       fmt::format("exporting: {} spans, {}{}", FormatCount(progress.spans()),
                   FormatBytes(progress.bytes_written()),
-                  is_held ? fmt::format(", going on behind {}", FormatBytes(held_bytes_)) : ""));
+                  is_held ? fmt::format(", continuing after {}", FormatBytes(held_bytes_)) : ""));
 }
 
 void ExportTransfer::Note(const std::string& words) {

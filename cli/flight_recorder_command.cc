@@ -173,8 +173,8 @@ void AddFlightRecorderCommand(CLI::App& app, Context& context, Run& run) {
       "  neurontrace flight-recorder status\n"
       "  neurontrace capture --last 20s -o before.pftrace\n"
       "  neurontrace flight-recorder off\n\n"
-      "Nothing leaves the processes until a capture takes it. A capture of other kind that needs a "
-      "worker suspends it there meanwhile.\n"
+      "Nothing leaves the processes until a capture takes it. Any other kind of capture that needs "
+      "a worker suspends it there meanwhile.\n"
       "Exit codes: 0 on (off: turned off), 1 failed, or off where status was asked for, 2 wrong "
       "usage, 3 on, but not on all selected workers.");
   command->require_subcommand(1);

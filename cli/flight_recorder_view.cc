@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "cli/capture_progress.h"
@@ -15,7 +16,7 @@
 namespace neurontrace::cli {
 namespace {
 
-// Of the table: those where something is wrong come first.
+// Of the table: those where something is wrong come first, each in the order of jobs and ranks.
 constexpr size_t kLinesShown = 64;
 
 std::string StateOf(const v1::CaptureWorkerStatus& worker) {
@@ -46,8 +47,11 @@ std::string FormatFlightRecorder(const v1::Capture& capture, const WorkerRanks& 
   if (capture.workers().empty()) return out;
   std::vector<const v1::CaptureWorkerStatus*> workers;
   for (const v1::CaptureWorkerStatus& worker : capture.workers()) workers.push_back(&worker);
+  const auto order = [&ranks](const v1::CaptureWorkerStatus& worker) {
+    return std::pair(!IsLeftOut(worker), ranks.PlaceOf(worker));
+  };
   std::stable_sort(workers.begin(), workers.end(),
-                   [](const auto* a, const auto* b) { return IsLeftOut(*a) > IsLeftOut(*b); });
+                   [&order](const auto* a, const auto* b) { return order(*a) < order(*b); });
   std::vector<std::vector<std::string>> rows;
   for (const v1::CaptureWorkerStatus* worker : workers) {
     if (rows.size() == kLinesShown) break;
@@ -57,8 +61,8 @@ std::string FormatFlightRecorder(const v1::Capture& capture, const WorkerRanks& 
   }
   out += "\n" + FormatTable({"INSTANCE", "PID", "WORKER GIDS", "STATE", "SINCE", "REASON"}, rows);
   if (workers.size() > rows.size()) {
-    out +=
-        fmt::format("({} further workers; --output json has all)\n", workers.size() - rows.size());
+    out += fmt::format("({}; --output json has all)\n",
+                       FormatCounted(workers.size() - rows.size(), "further worker"));
   }
   return out + FormatOutcomeSummary(capture);
 }

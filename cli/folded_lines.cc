@@ -8,9 +8,6 @@
 namespace neurontrace::cli {
 namespace {
 
-// Two equal lines are shown as they are: folding them would save nothing.
-constexpr size_t kFoldedFrom = 3;
-
 bool IsNameByte(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
 }
@@ -57,17 +54,15 @@ void FoldedLines::Add(std::string line) {
       fold_ ? PatternOf(line) : std::to_string(groups_.size()), groups_.size());
   if (is_new) groups_.emplace_back();
   Group& group = groups_[known->second];
-  if (++group.count < kFoldedFrom) group.lines.push_back(std::move(line));
+  if (++group.count == 1) group.line = std::move(line);
 }
 
 std::string FoldedLines::Format() const {
   std::string text;
   for (const Group& group : groups_) {
-    if (group.count >= kFoldedFrom) {
-      text += fmt::format("{} (and {} more like this)\n", group.lines.front(), group.count - 1);
-      continue;
-    }
-    for (const std::string& line : group.lines) text += line + "\n";
+    text += group.line;
+    if (group.count > 1) text += fmt::format(" (and {} more like this)", group.count - 1);
+    text += '\n';
   }
   return text;
 }

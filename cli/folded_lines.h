@@ -27,7 +27,7 @@ class FoldedLines {
   std::string PatternOf(std::string_view line) const;
 
   struct Group {
-    std::vector<std::string> lines;  // the first two
+    std::string line;  // the first
     size_t count = 0;
   };
   std::set<std::string> names_;

@@ -23,6 +23,12 @@ WindowSize WindowOfStderr() {
   return window;
 }
 
+size_t ColumnsOfStdout() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) != 1) return 0;
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 std::string CutToColumns(std::string_view line, size_t columns) {
   size_t seen = 0;
   size_t last_at = 0;  // where the last column that fits begins

@@ -16,6 +16,9 @@ struct WindowSize {
 // Of the terminal that stderr is; 80 by 24 where it does not say.
 WindowSize WindowOfStderr();
 
+// Of the terminal that stdout is; 0: it is none.
+size_t ColumnsOfStdout();
+
 // The first columns of a line in UTF-8 without wide characters, the last of them "…" where
 // something is left out.
 std::string CutToColumns(std::string_view line, size_t columns);

@@ -41,16 +41,15 @@ std::string FormatBegun(const v1::CaptureWorkerStatus& worker) {
 }
 
 // Those left out come first, then those that fell short, then those that lost something; each in
-// the order of ranks.
-using Order = std::tuple<int, int64_t, std::string, uint32_t>;
+// the order of jobs and ranks.
+using Order = std::pair<int, WorkerRanks::Place>;
 Order OrderOf(const v1::CaptureWorkerStatus& worker, const v1::Capture& capture,
               const WorkerRanks& ranks) {
   const int badness = IsLeftOut(worker)             ? 0
                       : FallsShort(worker, capture) ? 1
                       : worker.events_lost() > 0    ? 2
                                                     : 3;
-  return {badness, ranks.Lowest(worker.worker()), worker.worker().instance_id(),
-          worker.worker().pid()};
+  return {badness, ranks.PlaceOf(worker)};
 }
 
 std::vector<const v1::CaptureWorkerStatus*> WorstFirst(const v1::Capture& capture,
@@ -66,15 +65,22 @@ std::vector<const v1::CaptureWorkerStatus*> WorstFirst(const v1::Capture& captur
   return workers;
 }
 
-std::string WordOfMode(const v1::Capture& capture) {
+// "keeps its rings", "were collected": what so many workers do or did.
+std::string WordOfMode(const v1::Capture& capture, size_t workers) {
   const bool goes_on = capture.state() == v1::CAPTURE_STATE_RECORDING;
+  const bool is_one = workers == 1;
   switch (capture.spec().mode()) {
     case v1::CAPTURE_MODE_FLIGHT_RECORDER:
-      return goes_on ? "keep their rings" : "kept their rings";
+      return fmt::format("{} {} rings",
+                         !goes_on ? "kept"
+                         : is_one ? "keeps"
+                                  : "keep",
+                         is_one ? "its" : "their");
     case v1::CAPTURE_MODE_SNAPSHOT:
-      return goes_on ? "are being collected" : "were collected";
+      if (goes_on) return is_one ? "is being collected" : "are being collected";
+      return is_one ? "was collected" : "were collected";
     default:
-      return goes_on ? "record" : "recorded";
+      return !goes_on ? "recorded" : is_one ? "records" : "record";
   }
 }
 
@@ -162,9 +168,10 @@ std::string FormatReach(const v1::Capture& capture) {
   }
   if (short_of == 0) return fmt::format("reaches back {}\n", FormatDuration(spec.last_ns()));
   return fmt::format(
-      "reaches back {} of {} at the least: {} of {} workers' rings did not hold more; a flight "
-      "recorder with more --ring-events does\n",
-      FormatDuration(least), FormatDuration(spec.last_ns()), short_of, of);
+      "reaches back at least {} of the {} requested: the rings of {} of {} did not hold more; a "
+      "flight recorder with more --ring-events does\n",
+      FormatDuration(least), FormatDuration(spec.last_ns()), short_of,
+      FormatCounted(static_cast<uint64_t>(of), "worker"));
 }
 
 // What is recorded, of which the runtime may be further.
@@ -243,12 +250,15 @@ bool FallsShort(const v1::CaptureWorkerStatus& worker, const v1::Capture& captur
          (!worker.joined_late() && worker.first_execution() != capture.begin().first_execution());
 }
 
-std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, size_t rows_max) {
+std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, size_t rows_max,
+                          size_t columns) {
   if (capture.workers().empty()) return "";
   const bool is_snapshot = capture.spec().mode() == v1::CAPTURE_MODE_SNAPSHOT;
   const bool by_execution = capture.begin().first_execution() != 0;
+  const bool with_jobs = ranks.AreOfSeveralJobs(capture);
   std::vector<std::string> header = {
       "INSTANCE", "PID", "WORKER GIDS", "OUTCOME", is_snapshot ? "CUT" : "BEGAN", "EVENTS", "LOST"};
+  if (with_jobs) header.insert(header.begin() + 2, "JOB");
   if (is_snapshot) header.push_back("REACHES BACK");
   if (by_execution) header.push_back("EXECUTIONS");
   header.push_back("REASON");
@@ -267,19 +277,20 @@ std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, 
         FormatBegun(*worker),
         has_part ? FormatCount(worker->events_read()) : "-",
         has_part ? FormatLost(worker->events_lost(), worker->events_lost_unknown()) : "-"};
-    if (is_snapshot) row.push_back(FormatDuration(worker->reaches_back_ns()));
-    if (by_execution) {
-      row.push_back(FormatExecutions(*worker, capture.begin()));
+    if (with_jobs) {
+      const std::string job = ranks.JobOf(worker->worker());
+      row.insert(row.begin() + 2, job.empty() ? "-" : job);
     }
+    if (is_snapshot) row.push_back(FormatDuration(worker->reaches_back_ns()));
+    if (by_execution) row.push_back(FormatExecutions(*worker, capture.begin()));
     row.push_back(ReasonOf(*worker));
     rows.push_back(std::move(row));
   }
-  std::string out = FormatTable(header, rows);
+  std::string out = FormatTable(header, rows, columns);
   if (workers.size() > rows.size()) {
     out += fmt::format(
-        "({} further workers are not worse than the last one shown; captures show --wide has "
-        "all)\n",
-        workers.size() - rows.size());
+        "({} not worse than the last one shown; captures show --wide has all)\n",
+        FormatCounted(workers.size() - rows.size(), "further worker is", "further workers are"));
   }
   return out;
 }
@@ -303,12 +314,12 @@ std::string FormatOutcomeSummary(const v1::Capture& capture) {
   if (selected == 0) return "";
   std::string text;
   for (const auto& [name, count] : others) {
-    text += fmt::format("{}{} {}", text.empty() ? " (" : ", ", count, name);
+    text += fmt::format("{}{}: {}", text.empty() ? " (" : ", ", name, count);
   }
   if (!text.empty()) text += ")";
   if (late > 0) text += fmt::format(", {} of them joined late", late);
-  return fmt::format("{} of {} worker{} {}{}\n{}{}{}", taking_part, selected,
-                     selected == 1 ? "" : "s", WordOfMode(capture), text, FormatSkew(capture),
+  return fmt::format("{} of {} {}{}\n{}{}{}", taking_part, FormatCounted(selected, "worker"),
+                     WordOfMode(capture, taking_part), text, FormatSkew(capture),
                      FormatExecutions(capture), FormatReach(capture));
 }
 

@@ -8,7 +8,7 @@
 #include "cli/worker_ranks.h"
 #include "neurontrace/v1/operator_service.pb.h"
 
-// What came of each worker that a capture selected. Pure functions.
+// The outcome of each worker that a capture selected. Pure functions.
 namespace neurontrace::cli {
 
 // "busy: other profiler", "no tap"; empty for none.
@@ -25,11 +25,12 @@ bool IsLeftOut(const v1::CaptureWorkerStatus& worker);
 bool FallsShort(const v1::CaptureWorkerStatus& worker, const v1::Capture& capture);
 
 // One line a worker, those left out first, then those that fell short, then those that lost
-// something, each in the order of ranks; beyond `rows_max` lines it says how
-// many are not shown. Empty for a capture without workers.
-std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, size_t rows_max);
+// something, each in the order of jobs and ranks; beyond `rows_max` lines it says how many are not
+// shown. Empty for a capture without workers. `columns` as in FormatTable.
+std::string FormatOutcome(const v1::Capture& capture, const WorkerRanks& ranks, size_t rows_max,
+                          size_t columns = 0);
 
-// "15 of 16 workers recorded (1 no tap)", and how close together they began.
+// "15 of 16 workers recorded (no tap: 1)", and how close together they began.
 std::string FormatOutcomeSummary(const v1::Capture& capture);
 
 // How many of a capture's or certificate's entries are processes, not an instance's framework

@@ -65,7 +65,7 @@ TEST(FormatOutcome, ReadsLikeThisWorstFirst) {
             "i-0a      103            -  recorded  late, 2023-11-14 22:13:20Z  1,234,567     0\n");
   EXPECT_EQ(
       FormatOutcomeSummary(capture),
-      "3 of 4 workers recorded (1 busy: other profiler), 1 of them joined late\n"
+      "3 of 4 workers recorded (busy: other profiler: 1), 1 of them joined late\n"
       "began -120.0 us to +700.0 us from the planned moment, 820.0 us apart; their clocks are "
       "within 310.0 us\n");
   EXPECT_EQ(ExitCodeOf(capture), kExitIncomplete);
@@ -92,7 +92,7 @@ TEST(FormatOutcome, NamesEveryObstacleAndEachMakesTheCaptureIncomplete) {
     AddWorker(capture, 102, v1::CAPTURE_WORKER_STATE_REFUSED).set_obstacle(obstacle);
     EXPECT_THAT(FormatOutcome(capture, WorkerRanks(), 64), HasSubstr(words));
     EXPECT_THAT(FormatOutcomeSummary(capture),
-                StartsWith("1 of 2 workers recorded (1 " + std::string(words) + ")\n"));
+                StartsWith("1 of 2 workers recorded (" + std::string(words) + ": 1)\n"));
     EXPECT_EQ(ExitCodeOf(capture), kExitIncomplete) << words;
   }
 }
@@ -109,7 +109,8 @@ TEST(FormatOutcome, SaysOfASnapshotHowFarItReachesBack) {
   EXPECT_THAT(FormatOutcomeSummary(capture),
               HasSubstr("2 of 2 workers were collected\ncut 0.0 us to +100.0 us from"));
   EXPECT_THAT(FormatOutcomeSummary(capture),
-              HasSubstr("reaches back 8.2 s of 20.0 s at the least: 1 of 2 workers"));
+              HasSubstr("reaches back at least 8.2 s of the 20.0 s requested: the rings of 1 of "
+                        "2 workers did not hold more"));
   EXPECT_EQ(ExitCodeOf(capture), kExitIncomplete);
 }
 
@@ -177,12 +178,31 @@ TEST(ExitCodeOf, TellsWhatDidNotBegin) {
   AddWorker(capture, 101, v1::CAPTURE_WORKER_STATE_ARMED);
   capture.set_state(v1::CAPTURE_STATE_NOT_BEGUN);
   EXPECT_EQ(ExitCodeOf(capture), kExitFailed);
-  EXPECT_EQ(FormatOutcomeSummary(capture), "0 of 1 worker recorded (1 armed)\n");
+  EXPECT_EQ(FormatOutcomeSummary(capture), "0 of 1 worker recorded (armed: 1)\n");
   capture = CaptureOf(v1::CAPTURE_MODE_FLIGHT_RECORDER);
   capture.set_state(v1::CAPTURE_STATE_RECORDING);
   EXPECT_EQ(ExitCodeOf(capture), kExitIncomplete) << "it waits for workers";
   AddWorker(capture, 101, v1::CAPTURE_WORKER_STATE_RECORDING);
   EXPECT_EQ(ExitCodeOf(capture), kExitDone);
+  EXPECT_EQ(FormatOutcomeSummary(capture), "1 of 1 worker keeps its rings\n");
+}
+
+TEST(FormatOutcome, NamesJobsWhereThereAreSeveralAndListsThemApart) {
+  v1::Capture capture = CaptureOf(v1::CAPTURE_MODE_STREAM);
+  v1::ListWorkersReply inventory;
+  for (const uint32_t pid : {101, 102, 103}) {
+    AddRecorded(capture, pid, 0);
+    v1::WorkerInventory& worker = *inventory.add_workers();
+    *worker.mutable_identity() = capture.workers(static_cast<int>(pid) - 101).worker();
+    worker.set_job(pid == 102 ? "a" : "b");
+    worker.add_cores()->add_rank_evidence()->set_worker_gid(104 - pid);
+  }
+  WorkerRanks ranks;
+  ranks.Take(inventory);
+  const std::string table = FormatOutcome(capture, ranks, 64);
+  EXPECT_THAT(table, StartsWith("INSTANCE  PID  JOB  WORKER GIDS"));
+  EXPECT_LT(table.find("102  a "), table.find("103  b "));
+  EXPECT_LT(table.find("103  b "), table.find("101  b "));
 }
 
 }  // namespace

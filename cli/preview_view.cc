@@ -34,8 +34,8 @@ std::string FormatWorkers(const v1::Capture& capture) {
     ++would;
     instances.insert(worker.worker().instance_id());
   }
-  return fmt::format("{} worker{} on {} instance{}", would, would == 1 ? "" : "s", instances.size(),
-                     instances.size() == 1 ? "" : "s");
+  return fmt::format("{} on {}", FormatCounted(would, "worker"),
+                     FormatCounted(instances.size(), "instance"));
 }
 
 uint64_t Rounded(double value) { return static_cast<uint64_t>(std::llround(std::max(value, 0.0))); }

@@ -30,6 +30,9 @@ bool TakeAmount(std::string_view text, Amount& amount) {
 
 absl::StatusOr<uint64_t> ParseBytes(std::string_view text) {
   ASSIGN_OR_RETURN(const uint64_t bytes, ParseByteSize(text));
+  if (bytes != 0 && text.find_first_not_of("0123456789") == std::string_view::npos) {
+    return InvalidArgument("'{}' has no unit; write it like 2GB, 64MiB, or {}B", text, text);
+  }
   if (bytes == 0) return InvalidArgument("'{}': a size of 0 means nothing here", text);
   return bytes;
 }

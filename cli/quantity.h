@@ -12,7 +12,7 @@
 // understood. Pure functions.
 namespace neurontrace::cli {
 
-// As ParseByteSize, but not 0.
+// As ParseByteSize, but with a unit and not 0.
 absl::StatusOr<uint64_t> ParseBytes(std::string_view text);
 
 // "10MB/s" or "10MB".

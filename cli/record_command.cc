@@ -14,6 +14,7 @@
 #include "cli/shared_options.h"
 #include "cli/text.h"
 #include "trace/event_filter.h"
+#include "wire/field_checks.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -54,6 +55,7 @@ absl::Status Complete(const Context& context, RecordArguments& arguments) {
   }
   options.command = context.command_words;
   v1::CaptureSpec& spec = options.spec;
+  RETURN_IF_ERROR(CheckIdentityText("--name", arguments.name));
   spec.set_name(arguments.name.empty() ? options.command[0] : arguments.name);
   for (const auto& text : SplitList(arguments.cores)) {
     ASSIGN_OR_RETURN(const std::vector<uint32_t> cores, ParseCoreList(text));
@@ -105,7 +107,7 @@ void AddWhatIsRecorded(CLI::App& command, RecordArguments& arguments) {
                   "Only these event types: names, hardware, software, ^name for all but")
       ->allow_extra_args(false);
   command.add_flag("--all-events", arguments.all_events,
-                   "Also the many events of allocations, which are left out else");
+                   "Also the many events of allocations, which are otherwise left out");
   command
       .add_option("--system-trace-filter-neuron-core,--core", arguments.cores,
                   "Only these cores, by index inside the process: 0,2,4-7")
@@ -146,7 +148,7 @@ void AddRecordCommand(CLI::App& app, Context& context, Run& run) {
                       "What to run, behind --, with its arguments as in a shell");
   command
       ->add_option("-o,--out", arguments->options.path,
-                   "File, or of several files new directory, to write (default: "
+                   "Output file (a new directory for formats of several files; default: "
                    "neurontrace-TIME.pftrace here)")
       ->check(NotEmpty("leave it out for a name of its own"));
   AddFormat(*command, arguments->format);

@@ -9,9 +9,13 @@
 #include <ctime>
 
 #include "base/status.h"
+#include "cli/live_block.h"
 
 namespace neurontrace::cli {
 namespace {
+
+// Wider columns are made narrower where a table does not fit: down to an instance's id.
+constexpr size_t kColumnKept = 20;
 
 // Columns on a terminal, for UTF-8 without wide characters: bytes that do not continue a character.
 size_t Width(std::string_view text) {
@@ -25,16 +29,28 @@ bool LooksNumeric(std::string_view text) {
 }
 
 void AppendRow(std::string& out, const std::vector<std::string>& cells,
-               const std::vector<size_t>& widths, const std::vector<bool>& right) {
+               const std::vector<size_t>& widths, const std::vector<bool>& right, size_t columns) {
   std::string line;
   for (size_t i = 0; i < widths.size(); ++i) {
-    const std::string_view cell = i < cells.size() ? std::string_view(cells[i]) : "";
+    const std::string cell = i < cells.size() ? CutToColumns(cells[i], widths[i]) : "";
     const std::string padding(widths[i] - std::min(widths[i], Width(cell)), ' ');
     if (i != 0) line += "  ";
-    line += right[i] ? padding + std::string(cell) : std::string(cell) + padding;
+    line += right[i] ? padding + cell : cell + padding;
   }
   line.erase(line.find_last_not_of(' ') + 1);
-  out += line + "\n";
+  out += (columns == 0 ? line : CutToColumns(line, columns)) + "\n";
+}
+
+// Makes the widest columns narrower until the table fits, or all are narrow.
+void FitColumns(size_t columns, std::vector<size_t>& widths) {
+  size_t total = 2 * (widths.size() - 1);
+  for (const size_t width : widths) total += width;
+  while (total > columns) {
+    const auto widest = std::max_element(widths.begin(), widths.end());
+    if (*widest <= kColumnKept) return;
+    --*widest;
+    --total;
+  }
 }
 
 std::string ToJson(const google::protobuf::Message& message, bool whitespace) {
@@ -52,7 +68,7 @@ std::string ToJson(const google::protobuf::Message& message, bool whitespace) {
 }  // namespace
 
 std::string FormatTable(const std::vector<std::string>& header,
-                        const std::vector<std::vector<std::string>>& rows) {
+                        const std::vector<std::vector<std::string>>& rows, size_t columns) {
   std::vector<size_t> widths;
   std::vector<bool> right(header.size(), !rows.empty());
   for (const auto& name : header) widths.push_back(Width(name));
@@ -62,9 +78,10 @@ std::string FormatTable(const std::vector<std::string>& header,
       if (!LooksNumeric(row[i])) right[i] = false;
     }
   }
+  if (columns != 0) FitColumns(columns, widths);
   std::string out;
-  AppendRow(out, header, widths, right);
-  for (const auto& row : rows) AppendRow(out, row, widths, right);
+  AppendRow(out, header, widths, right, columns);
+  for (const auto& row : rows) AppendRow(out, row, widths, right, columns);
   return out;
 }
 
@@ -78,8 +95,9 @@ std::string FormatJsonLine(const google::protobuf::Message& message) {
 
 std::string FormatDuration(uint64_t ns) {
   if (ns == 0) return "-";
-  if (ns < 1'000'000) return fmt::format("{:.1f} us", static_cast<double>(ns) / 1e3);
-  if (ns < 1'000'000'000) return fmt::format("{:.0f} ms", static_cast<double>(ns) / 1e6);
+  // What rounds to 1000 of a unit is 1 of the next.
+  if (ns < 999'950) return fmt::format("{:.1f} us", static_cast<double>(ns) / 1e3);
+  if (ns < 999'500'000) return fmt::format("{:.0f} ms", static_cast<double>(ns) / 1e6);
   if (ns < 120'000'000'000) return fmt::format("{:.1f} s", static_cast<double>(ns) / 1e9);
   const uint64_t seconds = ns / 1'000'000'000;
   if (seconds < 7'200) return fmt::format("{} min {} s", seconds / 60, seconds % 60);
@@ -90,6 +108,12 @@ std::string FormatCount(uint64_t count) {
   std::string digits = std::to_string(count);
   for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
   return digits;
+}
+
+std::string FormatCounted(uint64_t count, std::string_view one, std::string_view many) {
+  if (count == 1) return fmt::format("1 {}", one);
+  return many.empty() ? fmt::format("{} {}s", FormatCount(count), one)
+                      : fmt::format("{} {}", FormatCount(count), many);
 }
 
 std::string FormatLost(uint64_t count, bool is_unknown) {
@@ -125,7 +149,7 @@ absl::StatusOr<uint64_t> ParseDuration(std::string_view text) {
       std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   double scale = 0;
-  if (unit.empty() || unit == "s") scale = 1e9;
+  if (unit == "s" || (unit.empty() && value == 0)) scale = 1e9;
   if (unit == "us") scale = 1e3;
   if (unit == "ms") scale = 1e6;
   if (unit == "m" || unit == "min") scale = 60e9;
@@ -133,7 +157,8 @@ absl::StatusOr<uint64_t> ParseDuration(std::string_view text) {
   if (unit == "d") scale = 86400e9;
   const double ns = value * scale;
   if (error != std::errc() || scale == 0 || !(ns >= 0) || ns > 1e18) {
-    return InvalidArgument("'{}' is not a duration; write it like 30s, 500ms, 2m or 1h", text);
+    return InvalidArgument(
+        "'{}' is not a duration; write it with its unit, like 30s, 500ms, 2m or 1h", text);
   }
   return static_cast<uint64_t>(std::llround(ns));
 }

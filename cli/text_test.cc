@@ -17,6 +17,18 @@ TEST(FormatTable, AlignsNumbersRightAndTextLeftAndTrimsLines) {
   EXPECT_EQ(FormatTable({"A", "B"}, {{"x", "-"}, {"y", "word"}}), "A  B\nx  -\ny  word\n");
 }
 
+TEST(FormatTable, FitsATerminalByCuttingItsWidestCells) {
+  const std::vector<std::vector<std::string>> rows = {
+      {"i-0f207fb2a99bd2d08", "guess: local rank 3 of RANK, assuming what nobody said", "llama"}};
+  EXPECT_EQ(FormatTable({"INSTANCE", "EVIDENCE", "JOB"}, rows, 60),
+            "INSTANCE             EVIDENCE                          JOB\n"
+            "i-0f207fb2a99bd2d08  guess: local rank 3 of RANK, as…  llama\n");
+  // What is narrow is not made unreadable: the line ends instead.
+  EXPECT_EQ(FormatTable({"INSTANCE", "EVIDENCE", "JOB"}, rows, 30),
+            "INSTANCE             EVIDENCE…\n"
+            "i-0f207fb2a99bd2d08  guess: l…\n");
+}
+
 TEST(FormatNumbers, ReadLikePeopleWriteThem) {
   EXPECT_EQ(FormatCount(0), "0");
   EXPECT_EQ(FormatCount(999), "999");
@@ -26,6 +38,11 @@ TEST(FormatNumbers, ReadLikePeopleWriteThem) {
   EXPECT_EQ(FormatDuration(0), "-");
   EXPECT_EQ(FormatDuration(1'500'000'000), "1.5 s");
   EXPECT_EQ(FormatDuration(20'000'000), "20 ms");
+  EXPECT_EQ(FormatDuration(999'949), "999.9 us");
+  EXPECT_EQ(FormatDuration(999'950), "1 ms");
+  EXPECT_EQ(FormatDuration(999'500'000), "1.0 s");
+  EXPECT_EQ(FormatCounted(1, "worker"), "1 worker");
+  EXPECT_EQ(FormatCounted(1024, "process", "processes"), "1,024 processes");
   EXPECT_EQ(FormatDuration(3 * 3600 * 1'000'000'000ull), "3 h 0 min");
   EXPECT_EQ(FormatTime(1'700'000'000'000'000'000), "2023-11-14 22:13:20Z");
 }
@@ -35,15 +52,15 @@ TEST(ParseDuration, UnderstandsUnits) {
   EXPECT_EQ(*ParseDuration("500ms"), 500'000'000u);
   EXPECT_EQ(*ParseDuration("1.5s"), 1'500'000'000u);
   EXPECT_EQ(*ParseDuration("2m"), 120'000'000'000u);
-  EXPECT_EQ(*ParseDuration("7"), 7'000'000'000u);
+  EXPECT_EQ(*ParseDuration("0"), 0u);
 }
 
 TEST(ParseDuration, RefusesTheRestAndSaysWhatItTakes) {
-  for (const char* text : {"1e3s", "", "s", "-1s", "5 parsecs", "nan", "1e30h"}) {
+  for (const char* text : {"1e3s", "", "s", "7", "0.5", "-1s", "5 parsecs", "nan", "1e30h"}) {
     EXPECT_FALSE(ParseDuration(text).ok()) << text;
   }
   EXPECT_EQ(ParseDuration("5x").status().message(),
-            "'5x' is not a duration; write it like 30s, 500ms, 2m or 1h");
+            "'5x' is not a duration; write it with its unit, like 30s, 500ms, 2m or 1h");
 }
 
 TEST(SplitList, TakesCommasAndRepeats) {

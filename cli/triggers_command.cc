@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <sstream>
 #include <string>
 
 #include "base/standard_streams.h"
@@ -56,6 +57,13 @@ int FireTrigger(Context& context, const TriggersOptions& options) {
   return was_suppressed ? kExitFailed : kExitDone;
 }
 
+// Each line of the message as one of ours.
+int FailLines(const absl::Status& status) {
+  std::istringstream lines{std::string(status.message())};
+  for (std::string line; std::getline(lines, line);) Print(stderr, "neurontrace: {}\n", line);
+  return kExitFailed;
+}
+
 // Asks nobody: a file is looked at where it is.
 int CheckTriggers(const Context& context, const std::string& path) {
   v1::ListTriggersReply reply;
@@ -63,7 +71,7 @@ int CheckTriggers(const Context& context, const std::string& path) {
   const auto rules = ReadTriggerFile(path);
   if (!rules.ok()) {
     reply.set_problem(std::string(rules.status().message()));
-    if (!context.json) return Fail(rules.status());
+    if (!context.json) return FailLines(rules.status());
     Print("{}", FormatJson(reply));
     return kExitFailed;
   }
@@ -71,8 +79,8 @@ int CheckTriggers(const Context& context, const std::string& path) {
   if (context.json) {
     Print("{}", FormatJson(reply));
   } else {
-    Print("{}{}: {} rule{}, nothing wrong\n", FormatRules(reply), path, rules->size(),
-          rules->size() == 1 ? "" : "s");
+    Print("{}{}: {}, nothing wrong\n", FormatRules(reply), path,
+          FormatCounted(rules->size(), "rule"));
   }
   return kExitDone;
 }
@@ -81,8 +89,8 @@ int CheckTriggers(const Context& context, const std::string& path) {
 
 void AddTriggersCommand(CLI::App& app, Context& context, Run& run) {
   auto options = std::make_shared<TriggersOptions>();
-  CLI::App* command = app.add_subcommand(
-      "triggers", "Rules that begin captures by themselves, and what came of them");
+  CLI::App* command =
+      app.add_subcommand("triggers", "Rules that begin captures by themselves, and their results");
   command->footer(
       "Examples:\n"
       "  neurontrace triggers\n"

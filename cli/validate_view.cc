@@ -12,10 +12,6 @@
 namespace neurontrace::cli {
 namespace {
 
-std::string CountOf(uint64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", FormatCount(count), what, count == 1 ? "" : "s");
-}
-
 std::string Line(std::string_view name, const std::vector<std::string>& parts) {
   return fmt::format("{:<10} {}\n", name, fmt::join(parts, ", "));
 }
@@ -37,39 +33,40 @@ std::string TimeWords(const TraceSummary& summary) {
 }
 
 std::string SummaryWords(const std::string& path, const TraceSummary& summary) {
-  std::vector<std::string> packets = {CountOf(summary.packets, "packet")};
+  std::vector<std::string> packets = {FormatCounted(summary.packets, "packet")};
   if (summary.compressed_packets > 0) {
-    packets.push_back(CountOf(summary.compressed_packets, "packet") + " of packets");
+    packets.push_back(FormatCounted(summary.compressed_packets, "packet") + " of packets");
   }
-  packets.push_back(CountOf(summary.sequences, "sequence"));
-  packets.push_back(CountOf(summary.sequence_headers, "sequence header"));
-  std::vector<std::string> events = {CountOf(summary.slices, "slice")};
+  packets.push_back(FormatCounted(summary.sequences, "sequence"));
+  packets.push_back(FormatCounted(summary.sequence_headers, "sequence header"));
+  std::vector<std::string> events = {FormatCounted(summary.slices, "slice")};
   if (summary.open_slices > 0) events.back() += fmt::format(" ({} open)", summary.open_slices);
-  events.push_back(CountOf(summary.instants, "instant"));
-  events.push_back(CountOf(summary.counter_values, "counter value"));
-  if (summary.other_events > 0) events.push_back(CountOf(summary.other_events, "other event"));
+  events.push_back(FormatCounted(summary.instants, "instant"));
+  events.push_back(FormatCounted(summary.counter_values, "counter value"));
+  if (summary.other_events > 0)
+    events.push_back(FormatCounted(summary.other_events, "other event"));
   std::vector<std::string> losses;
-  if (summary.packet_losses > 0) losses.push_back(CountOf(summary.packet_losses, "gap of packets"));
+  if (summary.packet_losses > 0)
+    losses.push_back(FormatCounted(summary.packet_losses, "gap of packets"));
   if (summary.loss_instants > 0) {
-    losses.push_back(fmt::format("{} in {}", CountOf(summary.lost_events, "event"),
-                                 CountOf(summary.loss_instants, "place")));
+    losses.push_back(fmt::format("{} in {}", FormatCounted(summary.lost_events, "event"),
+                                 FormatCounted(summary.loss_instants, "place")));
   }
-  if (losses.empty()) losses.push_back("none told");
+  if (losses.empty()) losses.push_back("none reported");
   std::string text = Line("file", {path, SizeWords(summary)});
   text += Line("packets", packets);
   text += Line("time", {TimeWords(summary)});
-  text += Line("tracks",
-               {fmt::format("{} process{}", FormatCount(summary.processes),
-                            summary.processes == 1 ? "" : "es"),
-                CountOf(summary.threads, "thread"), CountOf(summary.counter_tracks, "counter"),
-                CountOf(summary.other_tracks, "other track")});
+  text += Line("tracks", {FormatCounted(summary.processes, "process", "processes"),
+                          FormatCounted(summary.threads, "thread"),
+                          FormatCounted(summary.counter_tracks, "counter"),
+                          FormatCounted(summary.other_tracks, "other track")});
   text += Line("events", events);
   text += Line("arguments", {FormatCount(summary.arguments)});
-  text += Line("interned", {CountOf(summary.interned_texts, "text")});
-  std::vector<std::string> flows = {CountOf(summary.flow_arrows, "arrow")};
+  text += Line("interned", {FormatCounted(summary.interned_texts, "text")});
+  std::vector<std::string> flows = {FormatCounted(summary.flow_arrows, "arrow")};
   if (summary.lone_flow_points > 0) {
     flows.push_back(
-        fmt::format("{} without another end", CountOf(summary.lone_flow_points, "end")));
+        fmt::format("{} without another end", FormatCounted(summary.lone_flow_points, "end")));
   }
   text += Line("flows", flows);
   return text + Line("losses", losses);
@@ -170,7 +167,8 @@ std::string FormatTraceReport(const std::string& path, const TraceReport& report
   const uint64_t errors = report.findings.errors();
   const uint64_t warnings = report.findings.warnings();
   if (errors + warnings == 0) return text + "\nnothing wrong\n";
-  return text + fmt::format("\n{}, {}\n", CountOf(errors, "error"), CountOf(warnings, "warning"));
+  return text + fmt::format("\n{}, {}\n", FormatCounted(errors, "error"),
+                            FormatCounted(warnings, "warning"));
 }
 
 std::string FormatTraceReportJson(const std::string& path, const TraceReport& report,

@@ -29,6 +29,7 @@ WorkerRanks::Key WorkerRanks::KeyOf(const v1::WorkerIdentity& worker) {
 
 void WorkerRanks::Take(const v1::ListWorkersReply& reply) {
   for (const v1::WorkerInventory& worker : reply.workers()) {
+    jobs_[KeyOf(worker.identity())] = worker.job();
     for (const v1::CoreInventory& core : worker.cores()) {
       if (core.rank_evidence().empty()) continue;
       ranks_[KeyOf(worker.identity())].insert(core.rank_evidence(0).worker_gid());
@@ -40,6 +41,7 @@ void WorkerRanks::Take(const v1::Capture& capture) {
   if (capture.certificate().workers_size() > 0) {
     for (const v1::WorkerCertificate& worker : capture.certificate().workers()) {
       if (worker.framework()) continue;
+      jobs_[KeyOf(worker.worker())] = worker.job();
       ranks_[KeyOf(worker.worker())] = {worker.worker_gids().begin(), worker.worker_gids().end()};
     }
     return;
@@ -55,9 +57,25 @@ std::string WorkerRanks::Format(const v1::WorkerIdentity& worker) const {
   return known == ranks_.end() ? "-" : FormatRanks(known->second);
 }
 
-int64_t WorkerRanks::Lowest(const v1::WorkerIdentity& worker) const {
-  const auto known = ranks_.find(KeyOf(worker));
-  return known == ranks_.end() || known->second.empty() ? INT64_MAX : *known->second.begin();
+std::string WorkerRanks::JobOf(const v1::WorkerIdentity& worker) const {
+  const auto known = jobs_.find(KeyOf(worker));
+  return known == jobs_.end() ? "" : known->second;
+}
+
+bool WorkerRanks::AreOfSeveralJobs(const v1::Capture& capture) const {
+  std::set<std::string> jobs;
+  for (const v1::CaptureWorkerStatus& worker : capture.workers()) {
+    const std::string job = JobOf(worker.worker());
+    if (!worker.framework() && !job.empty()) jobs.insert(job);
+  }
+  return jobs.size() > 1;
+}
+
+WorkerRanks::Place WorkerRanks::PlaceOf(const v1::CaptureWorkerStatus& worker) const {
+  const auto known = ranks_.find(KeyOf(worker.worker()));
+  const bool has_rank = known != ranks_.end() && !known->second.empty();
+  return {worker.framework(), JobOf(worker.worker()), has_rank ? *known->second.begin() : INT64_MAX,
+          worker.worker().instance_id(), worker.worker().pid()};
 }
 
 std::string FormatRanksSeen(const v1::JobRanks& job) {
@@ -72,8 +90,7 @@ std::string FormatJobNames(const v1::JobRanks& job) {
 }
 
 std::string FormatJobRanks(const google::protobuf::RepeatedPtrField<v1::JobRanks>& jobs,
-                           bool with_events) {
-  if (jobs.empty()) return "";
+                           bool with_events, size_t columns) {
   std::vector<std::string> header = {"JOB",     "WORKERS", "CORES",       "RANKS SEEN",
                                      "UNKNOWN", "TWICE",   "CONTRADICTED"};
   // Few fleets have guesses.
@@ -83,6 +100,7 @@ std::string FormatJobRanks(const google::protobuf::RepeatedPtrField<v1::JobRanks
   if (with_events) header.insert(header.end(), {"EVENTS", "LOST"});
   std::vector<std::vector<std::string>> rows;
   for (const v1::JobRanks& job : jobs) {
+    if (job.workers() == 0) continue;
     std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{
         FormatJobNames(job), FormatCount(job.workers()), FormatCount(job.cores()),
         FormatRanksSeen(job), FormatCount(job.cores_without_rank()),
@@ -92,7 +110,7 @@ std::string FormatJobRanks(const google::protobuf::RepeatedPtrField<v1::JobRanks
     row.push_back(FormatCount(job.account().stored()));
     row.push_back(FormatLost(job.account()));
   }
-  return FormatTable(header, rows);
+  return rows.empty() ? "" : FormatTable(header, rows, columns);
 }
 
 bool HasConflict(const google::protobuf::RepeatedPtrField<v1::JobRanks>& jobs) {

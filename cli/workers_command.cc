@@ -17,6 +17,8 @@
 namespace neurontrace::cli {
 namespace {
 
+constexpr size_t kAgentsNamedMax = 4;
+
 struct WorkersOptions {
   std::vector<std::string> instances;
   std::string job;
@@ -45,6 +47,31 @@ void KeepState(const std::string& state, v1::ListWorkersReply& reply) {
                 workers.end());
 }
 
+// Agents without a connection, whose workers are not listed; empty where none is away, or it cannot
+// be said.
+std::string DescribeAgentsAway(Context& context, const v1::ListWorkersRequest& request) {
+  grpc::ClientContext call;
+  SetDeadline(call, context);
+  v1::ListAgentsReply reply;
+  if (!context.stub().ListAgents(&call, {}, &reply).ok()) return "";
+  const auto& ids = request.instance_ids();
+  size_t count = 0;
+  std::string named;
+  for (const v1::Agent& agent : reply.agents()) {
+    const std::string& instance = agent.hello().instance_id();
+    const bool is_asked_for =
+        ids.empty() || std::find(ids.begin(), ids.end(), instance) != ids.end();
+    if (agent.connected() || !is_asked_for || ++count > kAgentsNamedMax) continue;
+    named += fmt::format("{}{} (last seen {})", named.empty() ? "" : ", ", instance,
+                         FormatTime(agent.last_seen_realtime_ns()));
+  }
+  if (count == 0) return "";
+  if (count > kAgentsNamedMax) named += ", …";
+  return fmt::format("{} away, and {} workers are not listed: {}\n",
+                     FormatCounted(count, "agent is", "agents are"), count == 1 ? "its" : "their",
+                     named);
+}
+
 int ListWorkers(Context& context, const WorkersOptions& options) {
   grpc::ClientContext call;
   SetDeadline(call, context);
@@ -63,22 +90,25 @@ int ListWorkers(Context& context, const WorkersOptions& options) {
     Print("{}", FormatJson(reply));
     return code;
   }
+  const std::string away = DescribeAgentsAway(context, request);
   const bool is_narrowed =
       !options.job.empty() || !options.instances.empty() || !options.state.empty();
   if (reply.workers().empty() && is_narrowed) {
-    Print("No worker{}{}{}: neurontrace workers --facts lists all, with what they are found by.\n",
+    Print("No worker{}{}{}: neurontrace workers --facts lists every worker and what selects it.\n",
           options.job.empty() ? "" : " of job " + options.job,
           options.instances.empty() ? "" : " on these instances",
           options.state.empty() ? "" : " in state " + options.state);
-    return code;
+  } else if (reply.workers().empty()) {
+    Print("No worker.{}\n",
+          away.empty() ? " A worker shows up here once its process runs with the tap loaded "
+                         "(LD_PRELOAD=libneurontrace_tap.so) on a node with an agent."
+                       : "");
+  } else {
+    WorkersView view = options.view;
+    view.columns = context.columns;
+    Print("{}", FormatWorkers(reply, view));
   }
-  if (reply.workers().empty()) {
-    Print(
-        "No worker. A worker shows up here once its process runs with the tap loaded "
-        "(LD_PRELOAD=libneurontrace_tap.so) on a node with an agent.\n");
-    return kExitDone;
-  }
-  Print("{}", FormatWorkers(reply, options.view));
+  Print("{}", away);
   return code;
 }
 

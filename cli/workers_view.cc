@@ -11,6 +11,7 @@
 
 #include "cli/capture_view.h"
 #include "cli/folded_lines.h"
+#include "cli/live_block.h"
 #include "cli/text.h"
 #include "cli/worker_ranks.h"
 #include "trace/ids.h"
@@ -18,8 +19,8 @@
 namespace neurontrace::cli {
 namespace {
 
-// Cells longer than this are cut unless the view is wide.
-constexpr size_t kCellBytesMax = 40;
+// Longer cells are cut unless the view is wide, or a terminal says how much room there is.
+constexpr size_t kCellColumnsMax = 40;
 
 // The best known ranks of its cores, and the evidence of the first.
 struct WorkerRankSummary {
@@ -41,10 +42,7 @@ WorkerRankSummary RanksOf(const v1::WorkerInventory& worker) {
 }
 
 std::string Cut(std::string text, const WorkersView& view) {
-  if (view.wide || text.size() <= kCellBytesMax) return text;
-  size_t end = kCellBytesMax - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + "...";
+  return view.wide || view.columns != 0 ? text : CutToColumns(text, kCellColumnsMax);
 }
 
 std::string DashIfNone(std::string text) { return text.empty() ? "-" : text; }
@@ -113,7 +111,7 @@ std::string FormatTableOf(const std::vector<const v1::WorkerInventory*>& workers
       row.push_back(DashIfNone(Cut(CommandText(*worker, view), view)));
     }
   }
-  return FormatTable(header, rows);
+  return FormatTable(header, rows, view.wide ? 0 : view.columns);
 }
 
 // "31 idle, 1 no tap", of all workers.
@@ -126,8 +124,7 @@ std::string FormatStates(const v1::ListWorkersReply& reply) {
   for (const auto& [state, count] : states) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
   }
-  return fmt::format("{} worker{}: {}\n", reply.workers_size(),
-                     reply.workers_size() == 1 ? "" : "s", text);
+  return fmt::format("{}: {}\n", FormatCounted(reply.workers_size(), "worker"), text);
 }
 
 std::string FormatNotes(const v1::ListWorkersReply& reply,
@@ -163,7 +160,8 @@ bool IsInState(const v1::WorkerInventory& worker, const std::string& state) {
 
 std::string FormatWorkers(const v1::ListWorkersReply& reply, const WorkersView& view) {
   const std::vector<const v1::WorkerInventory*> workers = InOrderOfRanks(reply);
-  std::string out = FormatJobRanks(reply.jobs(), /*with_events=*/false);
+  std::string out =
+      FormatJobRanks(reply.jobs(), /*with_events=*/false, view.wide ? 0 : view.columns);
   out +=
       view.brief ? FormatStates(reply) : (out.empty() ? "" : "\n") + FormatTableOf(workers, view);
   return out + FormatNotes(reply, workers, view);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "neurontrace/v1/operator_service.pb.h"
@@ -12,6 +13,7 @@ struct WorkersView {
   bool facts = false;  // what --job and its companions find each worker by, instead of its command
   bool brief = false;  // the jobs and what is wrong, without a line for each worker
   bool wide = false;   // nothing cut short, nothing folded
+  size_t columns = 0;  // of the terminal, as in FormatTable
 };
 
 // Whether `state` is the beginning of the name of the worker's state: "busy", "no tap".

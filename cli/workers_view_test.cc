@@ -113,7 +113,7 @@ TEST(WorkersViewTest, AThousandWorkersAreATableAndAFewLines) {
   EXPECT_THAT(text, EndsWith("from \"RANK=1\" (and 1023 more like this)\n"
                              "warning: i-0000 pid 1: no pod is known (and 1023 more like this)\n"));
   EXPECT_EQ(LinesOf(FormatWorkers(reply, {.brief = true})), 5u);
-  EXPECT_THAT(FormatWorkers(reply, {.brief = true}), HasSubstr("1024 workers: 1024 idle\n"));
+  EXPECT_THAT(FormatWorkers(reply, {.brief = true}), HasSubstr("1,024 workers: 1024 idle\n"));
   EXPECT_THAT(FormatWorkers(reply, {.wide = true}), Not(HasSubstr("more like this")));
 }
 

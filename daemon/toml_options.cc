@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clean_text.h"
+#include "base/ini_text.h"
 #include "base/small_file.h"
 #include "daemon/config_options.h"
 #include "trace/config_limits.h"
@@ -64,10 +65,10 @@ std::string ToTexts(const toml::node& node, std::vector<std::string>& texts) {
 std::string SetOption(CLI::App& app, const FileKey& key) {
   const std::string shown = CleanText(key.name, limits::kConfigKeyBytesMax);
   if (key.node->is_table() || key.node->is_array_of_tables()) {
-    return fmt::format("[{}] begins a section, and options stand in none", shown);
+    return fmt::format("[{}] begins a section, and sections are not allowed here", shown);
   }
   CLI::Option* const option = app.get_option_no_throw("--" + key.name);
-  if (option == nullptr) return shown + " is no option: --help names all";
+  if (option == nullptr) return shown + " is not an option; see --help";
   if (!option->get_configurable()) return shown + " has no meaning in a file of options";
   std::vector<std::string> texts;
   if (std::string problem = ToTexts(*key.node, texts); !problem.empty()) {
@@ -92,6 +93,24 @@ std::string SetOption(CLI::App& app, const FileKey& key) {
   return "";
 }
 
+// What to write where the line that TOML cannot read has a string without quotes, which most people
+// write first; else empty.
+std::string WayOut(std::string_view text, uint32_t line) {
+  for (; line > 1; --line) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) return "";
+    text.remove_prefix(end + 1);
+  }
+  text = text.substr(0, text.find('\n'));
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos) return "";
+  const std::string_view key = TrimmedIni(text.substr(0, equals));
+  const std::string_view value = TrimmedIni(text.substr(equals + 1));
+  if (value.empty() || value.find_first_of("\"'[{#") != std::string_view::npos) return "";
+  return CleanText(fmt::format(": strings take quotes: {} = \"{}\"", key, value),
+                   limits::kConfigWordsBytesMax);
+}
+
 }  // namespace
 
 // Reads the file itself: where a disk fails, the iterators of a stream throw.
@@ -106,8 +125,10 @@ std::vector<CLI::ConfigItem> TomlOptions::from_config(std::istream&) const {
   }
   const toml::parse_result parsed = toml::parse(*text, path);
   if (!parsed) {
-    ThrowAt(path, parsed.error().source().begin.line,
-            CleanText(parsed.error().description(), limits::kConfigWordsBytesMax));
+    const uint32_t line = parsed.error().source().begin.line;
+    ThrowAt(
+        path, line,
+        CleanText(parsed.error().description(), limits::kConfigWordsBytesMax) + WayOut(*text, line));
   }
   std::vector<FileKey> keys;
   for (const auto& [name, node] : parsed.table()) {

@@ -19,8 +19,10 @@
 namespace neurontrace {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class TomlOptionsTest : public ::testing::Test {
@@ -106,9 +108,13 @@ TEST_F(TomlOptionsTest, SaysInWhichLineWhatIsWrong) {
   EXPECT_THAT(Read("root = [[\"a\"]]\n"), StartsWith(at(1)));
   EXPECT_THAT(Read("name = {a = 1}\n"), StartsWith(at(1)));
   EXPECT_THAT(Read("\n[agent]\nname = \"a\"\n"),
-              StartsWith(at(2) + "[agent] begins a section, and options stand in none"));
+              StartsWith(at(2) + "[agent] begins a section, and sections are not allowed here"));
   EXPECT_THAT(Read("agent.name = \"a\"\n"), StartsWith(at(1)));
-  EXPECT_THAT(Read("nmae = \"a\"\n"), StartsWith(at(1) + "nmae is no option"));
+  EXPECT_THAT(Read("nmae = \"a\"\n"), StartsWith(at(1) + "nmae is not an option; see --help"));
+  EXPECT_THAT(
+      Read("# x\nname = 127.0.0.1:9500\n"),
+      AllOf(StartsWith(at(2)), HasSubstr("strings take quotes: name = \"127.0.0.1:9500\"")));
+  EXPECT_THAT(Read("name = [a\n"), Not(HasSubstr("quotes:")));
   EXPECT_THAT(Read("config = \"a\"\n"), StartsWith(at(1)));
   EXPECT_THAT(Read("validate-config = true\n"), HasSubstr("has no meaning in a file of options"));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "trace/limits.h"
 
@@ -18,6 +19,10 @@ static_assert(kExportsOfCallerMax < kExportsAtOnceMax);
 
 // Files that an export goes on with. Beyond, the CLI begins anew, and the aggregator refuses.
 inline constexpr size_t kExportHeldFilesMax = 4'096;
+
+// Of a Perfetto trace that is split, what --max-size may ask for at the least. Below:
+// INVALID_ARGUMENT, wrong usage in the CLI.
+inline constexpr uint64_t kTracePartBytesMin = uint64_t{1} << 20;
 
 // Header lines of another service's reply (aggregator/http). Further ones are not looked at.
 inline constexpr size_t kHttpHeaderLinesMax = 64;

@@ -164,6 +164,9 @@ TriggerFile Parser::Parse(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   EndRule();
+  // What is wrong with a rule as a whole is known at its end, and may stand before the rest.
+  std::stable_sort(file_.problems.begin(), file_.problems.end(),
+                   [](const auto& a, const auto& b) { return a.line < b.line; });
   return std::move(file_);
 }
 

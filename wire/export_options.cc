@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "trace/export_limits.h"
 #include "trace/limits.h"
 #include "wire/field_checks.h"
 
@@ -83,6 +84,10 @@ absl::Status CheckExportOptions(const v1::ExportRequest& request) {
       return InvalidArgument("format {} is none that is known here", static_cast<int>(format));
     }
     for (const ExportOption option : options) RETURN_IF_ERROR(traits->Check(option));
+    if (format == v1::EXPORT_FORMAT_PERFETTO && request.max_file_bytes() != 0 &&
+        request.max_file_bytes() < limits::kTracePartBytesMin) {
+      return InvalidArgument("--max-size must be at least 1MiB");
+    }
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 #include "absl/status/status.h"
 #include "neurontrace/v1/operator_service.pb.h"
 #include "trace/export_traits.h"
@@ -8,6 +10,9 @@
 // The formats of the service and what they take (trace/export_traits.h), for both sides of it. Pure
 // functions.
 namespace neurontrace {
+
+// How a warning of ExportDone begins where the selection has no event of a capture that has some.
+inline constexpr std::string_view kNothingSelected = "nothing is selected: ";
 
 // Null for a format that is none.
 const ExportTraits* TraitsOf(v1::ExportFormat format);

@@ -436,7 +436,8 @@ std::string NameOf(const WorkerCertificate& worker) {
   std::string name = worker.worker.instance_id;
   if (worker.worker.pid != 0) name += fmt::format(" pid {}", worker.worker.pid);
   if (!worker.worker_gids.empty()) {
-    name += fmt::format(" (ranks {})", ToString(RangesOf(worker.worker_gids)));
+    name += fmt::format(" (rank{} {})", worker.worker_gids.size() == 1 ? "" : "s",
+                        ToString(RangesOf(worker.worker_gids)));
   }
   return name;
 }

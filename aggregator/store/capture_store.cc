@@ -86,7 +86,7 @@ absl::StatusOr<CaptureId> CaptureStore::Find(
     }
   }
   if (counts) std::erase_if(found, [&counts](const CaptureId& id) { return !counts(id); });
-  if (found.empty()) return NotFound("no capture has an id that begins with '{}'", prefix);
+  if (found.empty()) return NotFound("no capture has an id that begins with '{}'", text);
   if (found.size() == 1) return found.front();
   std::string names;
   for (size_t i = 0; i < std::min(found.size(), kCandidatesNamed); ++i) {

@@ -83,7 +83,7 @@ class ExportResumeTest(FleetCase):
         code, out, error = self.end(process)
         self.assertIn(code, (0, 3), error)
         self.assertIn("asking again", error)
-        self.assertNotIn("begins anew", error)
+        self.assertNotIn("starts over", error)
         self.assertIn(f"wrote {self.path}", out)
         self.check_whole()
 
@@ -94,8 +94,8 @@ class ExportResumeTest(FleetCase):
         process.wait()
         self.assertTrue(self.part.exists() and self.request.exists())
         done = self.export(capture_id)
-        self.assertIn(f"going on with {self.part}", done.stderr)
-        self.assertNotIn("begins anew", done.stderr)
+        self.assertIn(f"continuing {self.part}", done.stderr)
+        self.assertNotIn("starts over", done.stderr)
         self.check_whole()
 
     def check_interrupted(self, capture_id):
@@ -103,7 +103,7 @@ class ExportResumeTest(FleetCase):
         process.send_signal(signal.SIGINT)
         code, _, error = self.end(process)
         self.assertEqual(code, 1)
-        self.assertIn(f"stays in {self.part}: the same command goes on with it", error)
+        self.assertIn(f"stays in {self.part}: the same command continues it", error)
         # Of another request it is not taken, and does not stay either.
         plain = self.out / "other.jsonl"
         other = self.fleet.cli("export", capture_id, "--clock", "raw", "-o", self.path, codes=(0, 3))
@@ -122,7 +122,7 @@ class ExportResumeTest(FleetCase):
         with open(self.part, "r+b") as part:
             part.write(b"another beginning")
         done = self.export(capture_id)
-        self.assertIn("the export begins anew", done.stderr)
+        self.assertIn("the export starts over", done.stderr)
         self.check_whole()
         process = self.begin(capture_id)
         process.kill()
@@ -141,9 +141,9 @@ class ExportResumeTest(FleetCase):
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1)
-        self.assertIn("the same command goes on with it", error)
+        self.assertIn("the same command continues it", error)
         self.fleet.start_aggregator()
-        self.assertIn("going on with", self.export(capture_id).stderr)
+        self.assertIn("continuing ", self.export(capture_id).stderr)
         self.check_whole()
 
 

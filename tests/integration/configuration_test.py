@@ -46,14 +46,14 @@ class Configuration(FleetCase):
         words = " | ".join(line["message"] for line in lines)
         self.assertIn(f"{self.file}: quota-capture-bytes is now '6442450944' (was '5368709120')", words)
         self.assertIn("durability = 'page-cache' takes a restart; 'synced' stays in force until then", words)
-        self.assertIn("quota-capture-byte is no option", words)
+        self.assertIn("quota-capture-byte is not an option", words)
         for line in lines:
             self.assertEqual(line["program"], "aggregator")
             self.assertRegex(line["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
         headers, html = page(aggregator, "/statusz")
         self.assertEqual(headers["Content-Type"], "text/html; charset=utf-8")
         self.assertIn("<td>quota-capture-bytes<td>6442450944", html)
-        self.assertIn("quota-capture-byte is no option", html)
+        self.assertIn("quota-capture-byte is not an option", html)
         self.write("")
         self.wait_for_metric(aggregator, "neurontrace_aggregator_config_good", 1)
 

@@ -7,6 +7,7 @@
 
 #include "agent/source/neuron/fidelity_levels.h"
 #include "base/status.h"
+#include "trace/event_filter.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -52,8 +53,14 @@ absl::StatusOr<TapStartOrder> MakeStartOrder(const CapturePlan& plan, const Work
     (is_wanted ? wanted : unwanted).push_back(type);
   }
   if (wanted.empty()) {
-    return InvalidArgument("none of the runtime's {} event types is selected",
-                           worker.event_types.size());
+    std::string unknown;
+    for (const auto& [item, nearest] :
+         UnknownEventTypes(plan.spec.event_types, worker.event_types)) {
+      unknown += fmt::format("; no event type is called '{}'{}", item,
+                             nearest.empty() ? "" : fmt::format(", is '{}' meant?", nearest));
+    }
+    return InvalidArgument("none of the runtime's {} event types is selected{}",
+                           worker.event_types.size(), unknown);
   }
   if (unwanted.empty()) return order;
   // Leaving out rather than picking, where that is no longer: types that the list does not name

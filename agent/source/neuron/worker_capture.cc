@@ -215,7 +215,9 @@ void WorkerCapture::EndBecauseGone(uint64_t position, bool said_goodbye) {
                        .detail = "the worker died with what its rings held and was not fetched"});
   }
   End(position);
-  if (!recorded_) {
+  if (!recorded_ && hopeless_) {
+    // It stays refused for the reason that no START could be made.
+  } else if (!recorded_) {
     Enter(CaptureWorkerState::kRefused, "the worker ended before anything was recorded",
           CaptureObstacle::kEnded);
   } else if (tracing_ && !said_goodbye) {

@@ -11,6 +11,7 @@
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/output_files.h"
 #include "aggregator/export/pftrace/pftrace_exporter.h"
+#include "trace/export_limits.h"
 
 namespace neurontrace {
 
@@ -22,7 +23,7 @@ namespace neurontrace {
 // what cannot be divided. One thread at a time.
 class PftraceParts : public Exporter {
  public:
-  static constexpr uint64_t kPartBytesMin = uint64_t{1} << 20;
+  static constexpr uint64_t kPartBytesMin = limits::kTracePartBytesMin;
   // Of ranges of workers, which are written at once: beyond, ranges are larger.
   static constexpr size_t kWorkerPartsMax = 64;
   static constexpr size_t kPartWarningsMax = 1'000;  // beyond, they are counted

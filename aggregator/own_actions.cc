@@ -40,8 +40,6 @@ AuditEntry StoppedByQuota(const CaptureRecord& record, const std::string& why) {
 }
 
 AuditEntry EndedCapture(const CaptureRecord& record) {
-  const size_t workers = record.workers.size();
-  const size_t warnings = record.warnings.size() + record.end_warnings.size();
   return {.action = "capture.end",
           .caller = "aggregator",
           .capture = record.id.ToString(),

@@ -162,7 +162,7 @@ TEST_F(CaptureCommandTest, EndsWithTheOutcomeOfEachWorkerInTableAndJson) {
   AddRefused(service_.capture, v1::CAPTURE_OBSTACLE_NO_TAP);
   EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitIncomplete);
   EXPECT_THAT(out_, HasSubstr("refused"));
-  EXPECT_THAT(out_, HasSubstr("1 of 2 workers recorded (1 no tap)\n"
+  EXPECT_THAT(out_, HasSubstr("1 of 2 workers recorded (no tap: 1)\n"
                               "began +410.0 us from the planned moment\n"));
   EXPECT_EQ(RunCli({"capture", "--duration", "1s", "--output", "json"}), kExitIncomplete);
   EXPECT_THAT(out_, HasSubstr("\"obstacle\": \"CAPTURE_OBSTACLE_NO_TAP\""));
@@ -178,7 +178,7 @@ TEST_F(CaptureCommandTest, WhatHasNotBegunHasCodeOneAndSaysWho) {
   EXPECT_EQ(RunCli({"capture", "--require", "all", "-o", "never.json"}), kExitFailed);
   EXPECT_THAT(out_, HasSubstr("state       not begun"));
   EXPECT_THAT(out_, HasSubstr("warning: 1 of 2 workers armed"));
-  EXPECT_THAT(out_, HasSubstr("0 of 1 worker recorded (1 not initialised)"));
+  EXPECT_THAT(out_, HasSubstr("0 of 1 worker recorded (not initialised: 1)"));
   EXPECT_EQ(service_.export_request.capture_id(), "");
   EXPECT_EQ(RunCli({"captures", "show", kCaptureId}), kExitFailed);
 }
@@ -290,7 +290,7 @@ TEST_F(CaptureCommandTest, FlightRecorderIsTurnedOnShownAndTurnedOff) {
             kExitDone);
   EXPECT_EQ(service_.spec.mode(), v1::CAPTURE_MODE_FLIGHT_RECORDER);
   EXPECT_EQ(service_.spec.ring_events_per_core(), 262'144u);
-  EXPECT_THAT(out_, HasSubstr("1 of 1 worker keep"));
+  EXPECT_THAT(out_, HasSubstr("1 of 1 worker keeps its rings"));
   EXPECT_THAT(out_, HasSubstr("neurontrace capture --last 20s"));
   auto& suspended = *service_.capture.add_workers();
   suspended.set_state(v1::CAPTURE_WORKER_STATE_SUSPENDED);

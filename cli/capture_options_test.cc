@@ -154,7 +154,7 @@ TEST(CaptureOptions, TagsOfTheAggregatorAreItsOwn) {
 }
 
 TEST(Quantities, AreReadAsPeopleWriteThem) {
-  EXPECT_EQ(*ParseBytes("4096"), 4096u);
+  EXPECT_EQ(*ParseBytes("4096B"), 4096u);
   EXPECT_EQ(*ParseBytes("1.5GB"), 1'500'000'000u);
   EXPECT_EQ(*ParseBytes("64MiB"), uint64_t{64} << 20);
   EXPECT_EQ(*ParseByteRate("10MB"), 10'000'000u);
@@ -165,7 +165,8 @@ TEST(Quantities, AreReadAsPeopleWriteThem) {
 }
 
 TEST(Quantities, RefuseTheRest) {
-  for (const char* text : {"", "GB", "-1GB", "0", "1e30GB", "0x10", "1XB", "nan", "inf", "2xb/s"}) {
+  for (const char* text :
+       {"", "GB", "-1GB", "0", "4096", "1e30GB", "0x10", "1XB", "nan", "inf", "2xb/s"}) {
     EXPECT_FALSE(ParseBytes(text).ok()) << text;
     EXPECT_FALSE(ParseByteRate(text).ok()) << text;
   }

@@ -93,8 +93,9 @@ v1::Capture CaptureOfJob(const v1::Capture& capture, const std::string& job) {
                                }),
                 workers.end());
   part.clear_warnings();
+  const OtherJobs others(capture.certificate(), job);
   for (const std::string& warning : capture.warnings()) {
-    if (!IsOfOtherJobs(warning, capture.certificate(), job)) part.add_warnings(warning);
+    if (!others.Own(warning)) part.add_warnings(warning);
   }
   return part;
 }

@@ -280,23 +280,27 @@ std::string CheckPart(const std::string& state) {
   return fmt::format("no state begins with '{}': the states are {}", state, fmt::join(names, ", "));
 }
 
-bool IsOfOtherJobs(const std::string& line, const v1::Certificate& certificate,
-                   const std::string& job) {
+OtherJobs::OtherJobs(const v1::Certificate& certificate, const std::string& job) {
   const std::set<std::string> names = NamesOfJob(certificate, job);
-  bool names_other = false;
   for (const v1::WorkerCertificate& worker : certificate.workers()) {
-    const std::string who =
-        fmt::format("{} pid {}", worker.worker().instance_id(), worker.worker().pid());
-    if (worker.framework() || !HasWords(line, who)) continue;
-    if (names.contains(worker.job())) return false;
-    names_other = true;
+    if (worker.framework()) continue;
+    names_.push_back(
+        {fmt::format("{} pid {}", worker.worker().instance_id(), worker.worker().pid()),
+         !names.contains(worker.job())});
   }
   for (const v1::JobRanks& each : certificate.jobs()) {
-    if (each.job().empty() || !HasWords(line, "job " + each.job())) continue;
-    if (names.contains(each.job())) return false;
-    names_other = true;
+    if (!each.job().empty()) names_.push_back({"job " + each.job(), !names.contains(each.job())});
   }
-  return names_other;
+}
+
+bool OtherJobs::Own(const std::string& line) const {
+  bool is_others = false;
+  for (const Name& name : names_) {
+    if (!HasWords(line, name.words)) continue;
+    if (!name.is_other) return false;
+    is_others = true;
+  }
+  return is_others;
 }
 
 v1::Certificate OfJob(const v1::Certificate& certificate, const std::string& job) {
@@ -310,11 +314,12 @@ v1::Certificate OfJob(const v1::Certificate& certificate, const std::string& job
     *part.add_jobs() = each;
     *part.mutable_account() = each.account();
   }
+  const OtherJobs others(certificate, job);
   for (const std::string& finding : certificate.findings()) {
-    if (!IsOfOtherJobs(finding, certificate, job)) part.add_findings(finding);
+    if (!others.Own(finding)) part.add_findings(finding);
   }
   for (const std::string& note : certificate.notes()) {
-    if (!IsOfOtherJobs(note, certificate, job)) part.add_notes(note);
+    if (!others.Own(note)) part.add_notes(note);
   }
   part.set_verdict("all jobs: " + certificate.verdict());
   return part;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "neurontrace/v1/certificate.pb.h"
 
@@ -28,12 +29,24 @@ std::string FormatLost(const v1::EventAccount& account);
 
 // Says what is wrong with a state that no worker's part begins with; empty: nothing.
 std::string CheckPart(const std::string& state);
+// Which lines about a capture are not of one job. A plain value.
+class OtherJobs {
+ public:
+  OtherJobs(const v1::Certificate& certificate, const std::string& job);
+  // Whether the line names other jobs or their workers, and not the job nor one of its workers.
+  bool Own(const std::string& line) const;
+
+ private:
+  struct Name {
+    std::string words;  // "i-0a pid 7", "job llama"
+    bool is_other = false;
+  };
+  std::vector<Name> names_;
+};
+
 // What a certificate has of one job, by any of its names: its workers, its sums, and the findings
-// and notes that do not name other jobs or their workers alone. The verdict stays that of all.
+// and notes that are not of other jobs. The verdict stays that of all.
 v1::Certificate OfJob(const v1::Certificate& certificate, const std::string& job);
-// Whether a line names other jobs or their workers, and not the job nor one of its workers.
-bool IsOfOtherJobs(const std::string& line, const v1::Certificate& certificate,
-                   const std::string& job);
 // Says that no worker is what `view` asks for, and what there is; empty where one is.
 std::string ExplainNoneShown(const v1::Certificate& certificate, const CertificateView& view);
 

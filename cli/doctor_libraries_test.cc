@@ -51,7 +51,7 @@ TEST_F(DoctorLibrariesTest, NamesWhatIsWrongWithATap) {
   tap_.machine = EM_PPC64;
   EXPECT_THAT(Tap()[0].what, HasSubstr("another kind of processor"));
   tap_ = FakeElf{.symbols = {"main"}};
-  EXPECT_THAT(Tap()[0].what, HasSubstr("it is no tap"));
+  EXPECT_THAT(Tap()[0].what, HasSubstr("it is not the tap"));
 }
 
 TEST_F(DoctorLibrariesTest, AnotherReleaseOfTheTapIsAWarning) {

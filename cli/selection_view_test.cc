@@ -102,8 +102,8 @@ TEST_F(SelectionCommandTest, WhoLooksForWorkersOfAJobIsNotToldToLoadTheTap) {
   EXPECT_EQ(RunCli({"workers", "--job", "typo"}), kExitDone);
   EXPECT_EQ(
       out_,
-      "No worker of job typo: neurontrace workers --facts lists all, with what they are found "
-      "by.\n");
+      "No worker of job typo: neurontrace workers --facts lists every worker and what selects "
+      "it.\n");
   EXPECT_EQ(RunCli({"workers"}), kExitDone);
   EXPECT_THAT(out_, HasSubstr("LD_PRELOAD"));
 }

@@ -66,7 +66,7 @@ TEST(WorkersViewTest, ReadsLikeThisInTheOrderOfRanks) {
 llama        3      6  3 of 8            2      1             0
 
 INSTANCE  PID  STATE   CORES  WORKER GIDS  EVIDENCE  JOB    COMMAND
-i-0001     43  failed      2  0-1          RANK=0    llama  a-trainer-with-a-name-that-is-far-too...
+i-0001     43  failed      2  0-1          RANK=0    llama  a-trainer-with-a-name-that-is-far-too-l…
 i-0001     42  idle        2  2-3          RANK=2    llama  python3
 i-0001     41  idle        2  unknown      -         llama  python3
 conflict: worker_gid 3 of job llama is claimed by 2 cores at once

@@ -126,9 +126,9 @@ std::vector<CLI::ConfigItem> TomlOptions::from_config(std::istream&) const {
   const toml::parse_result parsed = toml::parse(*text, path);
   if (!parsed) {
     const uint32_t line = parsed.error().source().begin.line;
-    ThrowAt(
-        path, line,
-        CleanText(parsed.error().description(), limits::kConfigWordsBytesMax) + WayOut(*text, line));
+    ThrowAt(path, line,
+            CleanText(parsed.error().description(), limits::kConfigWordsBytesMax) +
+                WayOut(*text, line));
   }
   std::vector<FileKey> keys;
   for (const auto& [name, node] : parsed.table()) {

@@ -61,7 +61,8 @@ class NoFleet(FleetCase):
                           ["capture", "--duration", "soon"], ["capture", "--core", "x", "--duration", "1s"],
                           ["--output", "yaml", "status"], ["export", "X", "--format", "csv"],
                           ["capture", "--last", "20s", "--duration", "5s"], ["capture", "--continuous"],
-                          ["capture", "--job", "tier=gold"], ["flight-recorder"], ["triggers", "fire"]):
+                          ["capture", "--job", "tier=gold"], ["flight-recorder"], ["triggers", "fire"],
+                          ["capture", "-d", "5"], ["captures", "show", "X", "--state", "bogus"]):
             done = self.fleet.cli(*arguments, check=False)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertTrue(done.stderr, arguments)
@@ -249,6 +250,30 @@ class Output(FleetCase):
             self.assertTrue((place / "null").is_char_device())
         left = [path.name for path in place.iterdir() if ".part" in path.name]
         self.assertEqual(left, [])
+
+    def test_an_export_that_selects_nothing(self):
+        self.start_fleet()
+        self.fleet.wait_for_ranks(2)
+        capture_id = self.fleet.cli_json("capture", "--duration", "300ms")["capture_id"]
+        trace = self.fleet.dir / "empty.pftrace"
+        for option, value, words in (("--from", "200s", "after the capture's last event"),
+                                     ("--instance", "nope", "no instance nope (it has i-0001)"),
+                                     ("--core", "77", "no core 77 (it has 0-1)"),
+                                     ("--worker-gid", "999", "no worker_gid 999 (it has 0-1)"),
+                                     ("--event-type", "nc_exec_runing", "did you mean nc_exec_running?")):
+            trace.unlink(missing_ok=True)
+            done = self.fleet.cli("export", capture_id, option, value, "-o", trace, codes=(3,))
+            self.assertIn("warning: nothing is selected: ", done.stdout)
+            self.assertIn(words, done.stdout)
+            self.assertTrue(trace.exists())
+        for format_name in ("json", "events", "summary-text", "chrome-json", "xspace"):
+            place = self.fleet.dir / f"empty-{format_name}"
+            done = self.fleet.cli("export", capture_id, "--core", 77, "--format", format_name, "-o", place, codes=(3,))
+            self.assertIn("no core 77", done.stdout)
+        told = self.fleet.cli_json("export", capture_id, "--core", 0, "-o", trace)
+        self.assertEqual((told["written_to"], told["warnings"]), (str(trace), []))
+        small = self.fleet.cli("export", capture_id, "--max-size", "1MB", "-o", self.fleet.dir / "parts", codes=(2,))
+        self.assertIn("at least 1MiB", small.stderr)
 
     def test_a_file_that_cannot_be_written_is_known_before_anything_is_recorded(self):
         self.start_fleet()

@@ -136,6 +136,13 @@ class RecordTest(unittest.TestCase):
         self.assertFalse(self.trace.exists())
         self.nothing_is_left()
 
+    def test_event_types_that_the_runtime_has_not_are_named(self):
+        done = self.run_record(self.sim, "--duration", "1", *WORK, options=("--event-type", "nc_exec_runing"))
+        self.assertEqual(done.returncode, 0, "the exit code is the command's")
+        self.assertIn("its workers recorded nothing", done.stderr)
+        self.assertIn("no event type is called 'nc_exec_runing', is 'nc_exec_running' meant?", done.stderr)
+        self.assertFalse(self.trace.exists())
+
     def test_words_and_environment_come_through(self):
         words = ["a b", "", "[1,2]", "--", "--output", "-o", "x", "-q", "status"]
         show = "import os, sys; print(sys.argv[1:], os.environ['LD_PRELOAD'])"

@@ -87,7 +87,7 @@ TEST_F(AgentConfigTest, SaysOfAFileWhatIsWrongWithIt) {
   };
   EXPECT_THAT(error("[agent]\nspool = \"none\"\n"),
               HasSubstr(path + ":1: [agent] begins a section, and sections are not allowed here"));
-  EXPECT_THAT(error("spol = 3\n"), HasSubstr(path + ":1: spol is no option"));
+  EXPECT_THAT(error("spol = 3\n"), HasSubstr(path + ":1: spol is not an option"));
   EXPECT_THAT(error(std::string(1000, 's') + "\x1b = 3\n"), SizeIs(Lt(500u)));
   EXPECT_THAT(error("s\x1b[31m = 3\n"), HasSubstr(path + ":1: "));
   EXPECT_THAT(error("s\x1b[31m = 3\n"), Not(HasSubstr("\x1b")));

@@ -234,13 +234,9 @@ int ParseAndRun(int argc, const char* const* argv, Context& context) {
   } catch (const CLI::ParseError& error) {  // CLI11 has no other way of saying it
     return FailParse(app, error);
   }
-  if (!configured.ok()) {
-    Fail(configured);
-    return kExitUsage;
-  }
+  if (!configured.ok()) return FailUsage(configured);
   if (dashes != end && !app.got_subcommand("record")) {
-    Fail(InvalidArgument("nothing stands behind --, but of `neurontrace record`"));
-    return kExitUsage;
+    return FailUsage(InvalidArgument("only `neurontrace record` takes a command behind --"));
   }
   if (const absl::Status texts = CheckOptionTexts(app, PathOptions()); !texts.ok()) {
     return FailUsage(texts);

@@ -29,7 +29,7 @@ v1::ExportRequest Asking(v1::ExportFormat format, ExportOption option) {
       request.set_compression(v1::EXPORT_COMPRESSION_PACKETS);
       break;
     case ExportOption::kMaxSize:
-      request.set_max_file_bytes(1);
+      request.set_max_file_bytes(1 << 20);
       break;
     case ExportOption::kSplitByWorker:
       request.set_split_by_worker(true);

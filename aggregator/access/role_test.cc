@@ -39,7 +39,7 @@ TEST(RoleTest, EachMayDoWhatTheOneBeforeMay) {
 
 TEST(RoleTest, AgentsAreApart) {
   EXPECT_EQ(Refusal(Role::kAgent, kUpload), "");
-  EXPECT_EQ(Refusal(Role::kAdmin, kUpload), "x is an admin: Upload is for the role agent");
+  EXPECT_EQ(Refusal(Role::kAdmin, kUpload), "'x' has the role admin; Upload needs agent");
   EXPECT_NE(Refusal(Role::kAgent, kList), "");
   EXPECT_NE(Refusal(Role::kAgent, kDelete), "");
 }
@@ -64,8 +64,7 @@ TEST(RoleTest, WhoHasJobsMayUseNoOthers) {
   EXPECT_TRUE(CheckOwner(alice, {.job = "b"}).ok());
   EXPECT_EQ(CheckOwner(alice, {.job = "c"}).message(),
             "alice may only capture jobs a-*, b, and this capture is of c");
-  EXPECT_THAT(std::string(CheckOwner(alice, {}).message()),
-              HasSubstr("name one of them with --job"));
+  EXPECT_THAT(std::string(CheckOwner(alice, {}).message()), HasSubstr("choose one with --job"));
   EXPECT_TRUE(absl::IsPermissionDenied(CheckOwner(alice, {})));
   EXPECT_TRUE(CheckOwner({.name = "root"}, {}).ok());
 }

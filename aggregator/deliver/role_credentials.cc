@@ -9,6 +9,7 @@
 #include "base/clean_text.h"
 #include "base/small_file.h"
 #include "base/status.h"
+#include "trace/access_limits.h"
 #include "trace/export_limits.h"
 
 namespace neurontrace {

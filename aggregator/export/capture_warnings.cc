@@ -18,12 +18,15 @@ std::string LostText(uint64_t events, bool is_unknown) {
 
 // Whether all that is lost was there to be read, and could not be, as in a damaged file.
 bool IsAllUnreadable(const TimelineHeader& header) {
+  bool any = false;
   for (const TimelineStream& stream : header.streams) {
     for (const Loss& loss : stream.description.losses) {
-      if (!IsLeftOut(loss) && !IsGivenWay(loss) && loss.place != LossPlace::kDecode) return false;
+      if (IsLeftOut(loss) || IsGivenWay(loss)) continue;
+      if (loss.place != LossPlace::kDecode) return false;
+      any = true;
     }
   }
-  return true;
+  return any;
 }
 
 // The vendor's own sentence, with our numbers, where its advice can help.

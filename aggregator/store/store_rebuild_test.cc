@@ -134,7 +134,7 @@ TEST_F(StoreRebuildTest, CapturesRememberThatEvidenceOfTheirClocksIsLost) {
       ClockEvidence evidence;  // that does not compress to nothing
       for (int events = 0; events < 40; ++events) {
         raw_ns += random() >> 24;
-        evidence.events.push_back({.raw_begin_ns = raw_ns, .raw_end_ns = raw_ns + 1});
+        evidence.events.push_back({ClockEventKind::kClockSource, raw_ns, raw_ns + 1});
       }
       batches.push_back({host, i * kMinuteNs, EncodeClockEvidence(evidence)});
     }

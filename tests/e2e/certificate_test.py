@@ -57,7 +57,7 @@ class CertificateTest(FleetCase):
     def export(self, capture_id, name, *options, verdict="incomplete: "):
         path = self.fleet.dir / name
         done = self.fleet.cli("export", capture_id, "-o", path, *options, codes=(3,))
-        self.assertIn(f"capture {verdict}", done.stdout)
+        self.assertIn(f"capture: {verdict}", done.stdout)
         return path
 
     def test_everyone_is_told_apart(self):

@@ -168,8 +168,8 @@ std::string FormatReach(const v1::Capture& capture) {
   }
   if (short_of == 0) return fmt::format("reaches back {}\n", FormatDuration(spec.last_ns()));
   return fmt::format(
-      "reaches back at least {} of the {} requested: the rings of {} of {} did not hold more; a "
-      "flight recorder with more --ring-events does\n",
+      "reaches back at least {} of the {} requested: the rings of {} of {} did not hold more; "
+      "unless a warning says that a snapshot emptied them, a larger --ring-events helps\n",
       FormatDuration(least), FormatDuration(spec.last_ns()), short_of,
       FormatCounted(static_cast<uint64_t>(of), "worker"));
 }

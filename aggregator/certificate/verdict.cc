@@ -416,6 +416,7 @@ std::string Summary(const CaptureRecord& record, const Certificate& certificate)
         [wanted = part](const AgentCertificate& agent) { return agent.part == wanted; });
     if (agents > 0) parts.push_back(words + Count(static_cast<size_t>(agents), "agent"));
   }
+  if (IsLengthUnknown(record)) parts.push_back("how long it was recorded is not known");
   if (parts.empty() && certificate.findings.size() == 1) return certificate.findings.front();
   const auto hosts = std::count_if(certificate.hosts.begin(), certificate.hosts.end(),
                                    [](const auto& host) { return !FindingOf(host).empty(); });

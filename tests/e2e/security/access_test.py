@@ -64,7 +64,7 @@ class AccessTest(SecureCase):
         self.check_refused(self.cli_as(self.alice, "captures", "delete", capture),
                            "DeleteCapture needs admin")
         # Agents and people are apart, and who is in no rule is nobody.
-        self.check_refused(self.cli_as(self.agent, "status"), "has the role agent")
+        self.check_refused(self.cli_as(self.agent, "status"), "'agents' has the role agent")
         mallory = self.ca.issue("mallory", "URI:neurontrace:admin")
         self.check_refused(self.cli_as(mallory, "status"), "no rule of the aggregator's access fits this certificate")
         self.fleet.client_security = self.eve
@@ -112,7 +112,7 @@ class AccessTest(SecureCase):
         self.start()
         other = self.start_capture()
         self.check_refused(self.cli_as(self.alice, "capture", "start"), "choose one with --job")
-        self.check_refused(self.cli_as(self.alice, "capture", "start", "--job", "team-b"), "and this one is of team-b")
+        self.check_refused(self.cli_as(self.alice, "capture", "start", "--job", "team-b"), "and this capture is of team-b")
         for command in (("captures", "show"), ("capture", "stop"), ("export", "-o", self.fleet.dir / "x.pftrace")):
             self.check_refused(self.cli_as(self.alice, *command, other), f"no capture has an id that begins with '{other}'")
         self.assertFalse((self.fleet.dir / "x.pftrace").exists())

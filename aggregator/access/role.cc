@@ -107,10 +107,10 @@ absl::Status CheckOwner(const Caller& caller, const CaptureSpec& spec) {
     const KeyValue* const fact = FindFact(spec, limit.fact);
     if (fact != nullptr && AnyMatchesOf(limit.values, fact->value)) continue;
     return absl::PermissionDeniedError(fmt::format(
-        "{} has captures of the {} {} alone, and this one is of {}", caller.name, limit.words,
-        fmt::join(limit.values, ", "),
-        fact == nullptr ? fmt::format("any: name one of them with --job {}=VALUE", limit.fact)
-                        : CleanText(fact->value, limits::kAuditTextBytesMax)));
+        "{} may only capture {} {}{}", caller.name, limit.words, fmt::join(limit.values, ", "),
+        fact == nullptr ? fmt::format(": choose one with --job {}=VALUE", limit.fact)
+                        : fmt::format(", and this capture is of {}",
+                                      CleanText(fact->value, limits::kAuditTextBytesMax))));
   }
   return absl::OkStatus();
 }

@@ -76,15 +76,15 @@ TEST(RoleTest, WhoHasNamespacesOrUsersSelectsOneOfThem) {
                    .uids = {"1000", "1001"}};
   CaptureSpec spec;
   EXPECT_EQ(CheckOwner(bob, spec).message(),
-            "bob has captures of the namespaces team-b*, shared alone, and this one is of any: "
-            "name one of them with --job namespace=VALUE");
+            "bob may only capture namespaces team-b*, shared: choose one with --job "
+            "namespace=VALUE");
   spec.job_facts = {{"namespace", "team-b2"}};
   EXPECT_THAT(std::string(CheckOwner(bob, spec).message()), HasSubstr("--job uid=VALUE"));
   spec.job_facts.push_back({"uid", "1001"});
   EXPECT_TRUE(CheckOwner(bob, spec).ok());
   spec.job_facts[1].value = "100";
   EXPECT_EQ(CheckOwner(bob, spec).message(),
-            "bob has captures of the users 1000, 1001 alone, and this one is of 100");
+            "bob may only capture users 1000, 1001, and this capture is of 100");
   spec.job_facts = {{"label:namespace", "team-b"}, {"label:uid", "1000"}};
   EXPECT_FALSE(CheckOwner(bob, spec).ok()) << "labels are whatever a worker says";
 }

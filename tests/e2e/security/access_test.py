@@ -131,7 +131,7 @@ class AccessTest(SecureCase):
         self.assertTrue(all(("uid", str(mine)) in each for each in facts), facts)
         everybody = self.start_capture()
         self.check_refused(self.cli_as(bob, "captures", "show", everybody), "no capture has an id that begins with")
-        self.check_refused(self.cli_as(bob, "capture", "start", "--job", f"uid={mine}"), f"and this one is of {mine}")
+        self.check_refused(self.cli_as(bob, "capture", "start", "--job", f"uid={mine}"), f"and this capture is of {mine}")
         # Their one user goes without saying, and nobody here is it.
         nobody = self.cli_as(bob, "capture", "start")
         self.assertEqual(nobody.returncode, 3, nobody.stderr)

@@ -252,7 +252,7 @@ void JudgeWorkers(const CaptureRecord& record, const Certificate& certificate, b
     } else if (worker.part == WorkerPart::kIdle) {
       notes.Add(NameOf(worker) + (record.state != CaptureState::kNotBegun
                                       ? " took part and had nothing to record"
-                                      : " was armed"));
+                                      : (worker.framework ? " were armed" : " was armed")));
     } else if (worker.part == WorkerPart::kNever && !matched_none) {
       notes.Add(WithDetail(NameOf(worker) + " " + NeverWords(worker), worker.detail));
     }

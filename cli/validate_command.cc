@@ -104,8 +104,9 @@ void AddValidateCommand(CLI::App& app, Context& context, Run& run) {
       "Examples:\n"
       "  neurontrace validate system_profile.pftrace\n"
       "  neurontrace validate --tree trace.pftrace.gz\n\n"
-      "Any Perfetto trace of track events can be checked, whoever wrote it, plain, gzipped or "
-      "with compressed packets. No aggregator is asked.\n\n"
+      "Checks what `neurontrace export` writes, and the format's rules for track events in any "
+      "trace; a warning names what is not checked. The file may be plain, gzipped or have packets "
+      "compressed by zlib. No aggregator is asked.\n\n"
       "Exit codes: 0 nothing is wrong, 1 something is, or the file cannot be read.");
   command->add_option("FILE", options->path, "The trace; - for standard input")->required();
   command->add_flag("--strict", options->strict, "Fail on warnings, too");

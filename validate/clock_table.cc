@@ -1,47 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/clock_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <protozero/pbf_reader.hpp>
-#include <string>
-#include <utility>
 
 #include "validate/limits.h"
-#include "validate/perfetto_numbers.h"
+#include "validate/trace_message.h"
 
 namespace neurontrace {
 namespace {
 
+namespace clocks = perfetto_read::clocks;
+
 bool IsPrivate(uint64_t clock) {
-  return clock >= perfetto_read::clocks::kSequenceScopedFirst &&
-         clock <= perfetto_read::clocks::kSequenceScopedLast;
+  return clock >= clocks::kSequenceScopedFirst && clock <= clocks::kSequenceScopedLast;
 }
 
 }  // namespace
 
-bool ClockTable::is_realtime() const {
-  return std::get<0>(trace_clock_) == perfetto_read::clocks::kRealtime;
-}
-
-ClockTable::Key ClockTable::KeyOf(uint64_t clock, const Owner& owner) {
-  return {clock, IsPrivate(clock) ? owner.sequence : 0, owner.machine};
-}
-
-// What the host's times without a clock are by is what another machine's are by, too, unless it
-// says something else.
-ClockTable::Machine* ClockTable::MachineOf(uint64_t id) {
-  const auto found = machines_.find(id);
-  if (found != machines_.end()) return &found->second;
-  if (machines_.size() >= validate_limits::kMachinesMax) {
-    log_.Add(TraceCheck::kLimit, "There are more than {} machines: others' times are not followed.",
-             validate_limits::kMachinesMax);
-    return nullptr;
-  }
-  const auto host = machines_.find(0);
-  const uint64_t clock = host == machines_.end() ? 0 : host->second.default_clock;
-  return &machines_.emplace(id, Machine{.default_clock = clock}).first->second;
+ClockTable::Key ClockTable::KeyOf(uint64_t clock, uint32_t sequence) {
+  return {clock, IsPrivate(clock) ? sequence : 0};
 }
 
 ClockTable::Clock* ClockTable::Find(const Key& key) {
@@ -56,55 +33,32 @@ ClockTable::Clock* ClockTable::Ensure(const Key& key) {
              validate_limits::kClocksMax);
     return nullptr;
   }
-  return &clocks_.emplace(key, Clock{.line = domains_.Add()}).first->second;
+  return &clocks_.emplace(key, Clock{.line = clocks_.size()}).first->second;
 }
 
-bool ClockTable::AreRelated(const Key& a, const Key& b) {
-  if (a == b) return true;
-  const Clock* const of_a = Find(a);
-  const Clock* const of_b = Find(b);
-  return of_a != nullptr && of_b != nullptr &&
-         domains_.Find(of_a->line).line == domains_.Find(of_b->line).line;
+bool ClockTable::IsRelated(const Key& key) {
+  if (key == trace_clock_) return true;
+  const Clock* const clock = Find(key);
+  const Clock* const trace = Find(trace_clock_);
+  return clock != nullptr && trace != nullptr && clock->line == trace->line;
 }
 
-void ClockTable::TakeForTheSame(const Key& a, const Key& b) {
-  if (Ensure(a) == nullptr || Ensure(b) == nullptr) return;
-  const Clock& of_a = *Find(a);
-  const Clock& of_b = *Find(b);
-  domains_.Join(of_a.line, of_a.offset_ns, of_b.line, of_b.offset_ns);
-}
-
-ClockTable::Reading ClockTable::ReadClock(std::string_view bytes) {
-  Reading reading;
-  for (protozero::pbf_reader fields(bytes.data(), bytes.size()); fields.next();) {
-    switch (fields.tag_and_type()) {
-      case perfetto_read::clocks::kClockId:
-        reading.id = fields.get_uint64();
-        break;
-      case perfetto_read::clocks::kTimestamp:
-        reading.timestamp = fields.get_uint64();
-        break;
-      case perfetto_read::clocks::kIsIncremental:
-        reading.is_incremental = fields.get_uint64() != 0;
-        break;
-      case perfetto_read::clocks::kMultiplierNs:
-        reading.multiplier_ns = fields.get_uint64();
-        break;
-      default:
-        fields.skip();
-    }
+void ClockTable::Join(uint64_t a, uint64_t a_ns, uint64_t b, uint64_t b_ns) {
+  if (a == b) return;
+  for (auto& [key, clock] : clocks_) {
+    if (clock.line != b) continue;
+    clock.line = a;
+    clock.offset_ns += a_ns - b_ns;
   }
-  if (reading.multiplier_ns == 0) reading.multiplier_ns = 1;
-  return reading;
 }
 
-// One reading against what is known of its clock; false: it does not count.
-bool ClockTable::IsSound(const Reading& reading, const Owner& owner) {
-  const Key key = KeyOf(reading.id, owner);
+// Checks one reading against what is known of its clock; false: it does not count.
+bool ClockTable::IsSound(const Reading& reading, uint32_t sequence) {
+  const Key key = KeyOf(reading.id, sequence);
   const bool is_private = IsPrivate(reading.id);
-  if (reading.id == 0 || (is_private && owner.sequence == 0)) {
+  if (reading.id == 0 || (is_private && sequence == 0)) {
     log_.Add(TraceCheck::kClockSnapshot, "Clock {} is read in a packet of {} sequence.", reading.id,
-             owner.sequence == 0 ? "no" : "a");
+             sequence == 0 ? "no" : "a");
     return false;
   }
   if (reading.is_incremental && !is_private) {
@@ -127,25 +81,19 @@ bool ClockTable::IsSound(const Reading& reading, const Owner& owner) {
   return Ensure(key) != nullptr;
 }
 
-// False: the snapshot has two readings of one clock, and does not count.
-bool ClockTable::ReadSnapshot(std::string_view snapshot, const Owner& owner) {
-  uint64_t primary = 0;
+// Returns false if the snapshot has two readings of one clock, and so does not count.
+bool ClockTable::ReadSnapshot(std::string_view bytes) {
+  const TraceMessage snapshot(bytes);
   readings_.clear();
-  for (protozero::pbf_reader fields(snapshot.data(), snapshot.size()); fields.next();) {
-    switch (fields.tag_and_type()) {
-      case perfetto_read::clocks::kClock: {
-        const Reading reading = ReadClock(perfetto_read::TextOf(fields.get_view()));
-        if (readings_.size() < validate_limits::kClocksMax) readings_.push_back(reading);
-        break;
-      }
-      case perfetto_read::clocks::kPrimaryTraceClock:
-        primary = fields.get_uint64();
-        break;
-      default:
-        fields.skip();
-    }
+  TraceMessage clock;
+  for (const TraceMessage::Field& field : snapshot) {
+    if (field.tag != clocks::kClock || readings_.size() == validate_limits::kClocksMax) continue;
+    clock.Parse(field.text);
+    readings_.push_back({clock.Number(clocks::kClockId, 0), clock.Number(clocks::kTimestamp, 0),
+                         clock.Number(clocks::kIsIncremental, 0) != 0,
+                         std::max<uint64_t>(clock.Number(clocks::kMultiplierNs, 1), 1)});
   }
-  ChooseTraceClock(primary, owner.machine);
+  ChooseTraceClock(snapshot.Number(clocks::kPrimaryTraceClock, 0));
   std::sort(readings_.begin(), readings_.end(),
             [](const Reading& a, const Reading& b) { return a.id < b.id; });
   const auto twice =
@@ -162,49 +110,37 @@ const ClockTable::Reading* ClockTable::ReadingOf(uint64_t clock) const {
   return found == readings_.end() ? nullptr : &*found;
 }
 
-// A snapshot that does not say what the trace's clock is says that it is BOOTTIME, if it has that.
-void ClockTable::ChooseTraceClock(uint64_t primary, uint64_t machine) {
-  if (primary == 0 && ReadingOf(perfetto_read::clocks::kBoottime) != nullptr &&
-      ReadingOf(perfetto_read::clocks::kTraceFile) == nullptr) {
-    primary = perfetto_read::clocks::kBoottime;
+// A snapshot that does not name the trace's clock chooses BOOTTIME, if it has a reading of it.
+void ClockTable::ChooseTraceClock(uint64_t primary) {
+  if (primary == 0 && ReadingOf(clocks::kBoottime) != nullptr &&
+      ReadingOf(clocks::kTraceFile) == nullptr) {
+    primary = clocks::kBoottime;
   }
-  Machine* const owner = primary == 0 ? nullptr : MachineOf(machine);
-  if (owner == nullptr) return;
-  owner->default_clock = primary;
-  if (owner->has_converted || trace_clock_ == Key{primary, 0, machine}) return;
-  if (has_converted_) {
-    log_.Add(TraceCheck::kLimit,
-             "This snapshot, of machine {}, chooses a clock of that for the trace's, when times "
-             "were converted to another: here all are by the first, and Perfetto's are not.",
-             machine);
-    return;
-  }
-  trace_clock_ = {primary, 0, machine};
+  if (primary == 0) return;
+  default_clock_ = primary;
+  if (has_converted_ || trace_clock_ == Key{primary, 0}) return;
+  trace_clock_ = {primary, 0};
   trace_clock_now_ns_ = 0;
 }
 
-void ClockTable::CheckTraceClock(const Owner& owner) {
-  const auto& [id, sequence, machine] = trace_clock_;
-  const Reading* const own = machine == owner.machine ? ReadingOf(id) : nullptr;
+void ClockTable::CheckTraceClock() {
+  const Reading* const own = ReadingOf(trace_clock_.first);
   if (own == nullptr) return;
   if (own->timestamp < trace_clock_now_ns_) {
-    log_.Add(TraceCheck::kClockSnapshot, "The trace's clock {} runs backwards from {} to {}.", id,
-             trace_clock_now_ns_, own->timestamp);
+    log_.Add(TraceCheck::kClockSnapshot, "The trace's clock {} runs backwards from {} to {}.",
+             trace_clock_.first, trace_clock_now_ns_, own->timestamp);
   }
   trace_clock_now_ns_ = std::max(trace_clock_now_ns_, own->timestamp);
 }
 
-// The reading that says when the snapshot was taken: best by the trace's clock, else by one that is
-// related to it, else by any that was read before.
-const ClockTable::Reading* ClockTable::BestKnown(const Owner& owner) {
+// Returns the reading that tells when the snapshot was taken: the trace's clock, else one that is
+// related to it, else one that was read before, else any.
+const ClockTable::Reading* ClockTable::BestKnown(uint32_t sequence) {
   const Reading* best = nullptr;
   int best_rank = 0;
   for (const Reading& reading : readings_) {
-    const Key key = KeyOf(reading.id, owner);
-    const int rank = key == trace_clock_             ? 3
-                     : AreRelated(key, trace_clock_) ? 2
-                     : Find(key)->is_placed          ? 1
-                                                     : 0;
+    const Key key = KeyOf(reading.id, sequence);
+    const int rank = key == trace_clock_ ? 3 : IsRelated(key) ? 2 : Find(key)->is_placed ? 1 : 0;
     if (best != nullptr && rank <= best_rank) continue;
     best = &reading;
     best_rank = rank;
@@ -212,99 +148,69 @@ const ClockTable::Reading* ClockTable::BestKnown(const Owner& owner) {
   return best;
 }
 
-void ClockTable::TakeSnapshot(std::string_view snapshot, const Owner& owner) {
-  if (!ReadSnapshot(snapshot, owner)) return;
-  std::erase_if(readings_, [&](const Reading& reading) { return !IsSound(reading, owner); });
-  CheckTraceClock(owner);
-  const Reading* const best = BestKnown(owner);
+void ClockTable::TakeSnapshot(std::string_view snapshot, uint32_t sequence) {
+  if (!ReadSnapshot(snapshot)) return;
+  std::erase_if(readings_, [&](const Reading& reading) { return !IsSound(reading, sequence); });
+  CheckTraceClock();
+  const Reading* const best = BestKnown(sequence);
   if (best == nullptr) return;
-  const Clock at = *Find(KeyOf(best->id, owner));
+  const Clock at = *Find(KeyOf(best->id, sequence));
   const uint64_t at_ns = best->ns() + at.offset_ns;  // on the line of `at`
   for (const Reading& reading : readings_) {
-    Clock& clock = *Find(KeyOf(reading.id, owner));
-    clock.is_incremental = reading.is_incremental;
-    clock.multiplier_ns = reading.multiplier_ns;
-    clock.now = reading.timestamp;
-    clock.is_placed = true;
-    if (&reading == best) continue;
-    domains_.Join(at.line, at_ns, clock.line, reading.ns() + clock.offset_ns);
-    clock.line = at.line;
-    clock.offset_ns = at_ns - reading.ns();
+    Clock& clock = *Find(KeyOf(reading.id, sequence));
+    if (clock.is_placed) Join(at.line, at_ns, clock.line, reading.ns() + clock.offset_ns);
+    clock = {.line = at.line,
+             .offset_ns = at_ns - reading.ns(),
+             .is_placed = true,
+             .is_incremental = reading.is_incremental,
+             .multiplier_ns = reading.multiplier_ns,
+             .now = reading.timestamp};
   }
 }
 
-void ClockTable::TakeRemoteSync(uint64_t machine) {
-  log_.Add(TraceCheck::kLimit,
-           "How the clocks of machine {} stand to the host's (RemoteClockSync) is not looked into: "
-           "they are taken for the same.",
-           machine);
-  Machine* const synced = MachineOf(machine);
-  if (synced == nullptr) return;
-  synced->is_synced = true;
-  const uint64_t host = std::get<2>(trace_clock_);
-  for (uint64_t id = perfetto_read::clocks::kRealtime; id <= perfetto_read::clocks::kBoottime;
-       ++id) {
-    if (Find({id, 0, host}) != nullptr) TakeForTheSame({id, 0, host}, {id, 0, machine});
+// Perfetto takes BOOTTIME for a clock of every file: when the first time is converted it has to be
+// related to the trace's clock. In a file without snapshots the two are one.
+void ClockTable::RelateBoottime() {
+  const Key boottime = {clocks::kBoottime, 0};
+  if (IsRelated(boottime)) return;
+  if (trace_clock_.first == clocks::kTraceFile) {
+    if (Ensure(boottime) == nullptr || Ensure(trace_clock_) == nullptr) return;
+    const Clock trace = *Find(trace_clock_);
+    const Clock own = *Find(boottime);
+    Join(trace.line, trace.offset_ns, own.line, own.offset_ns);
+    Find(boottime)->is_placed = Find(trace_clock_)->is_placed = true;
+    return;
   }
-}
-
-// Perfetto takes BOOTTIME for a clock of every file, and of every machine in it. When the first
-// time is converted it has to be related to the trace's clock, or is guessed to be by what two
-// machines have in common.
-void ClockTable::RelateBoottime(uint64_t machine) {
-  namespace clocks = perfetto_read::clocks;
-  const Key own = {clocks::kBoottime, 0, machine};
-  if (AreRelated(own, trace_clock_)) return;
-  const auto trace_clock = std::get<0>(trace_clock_);
-  const Key realtime = {clocks::kRealtime, 0, machine};
-  const Key trace_realtime = {clocks::kRealtime, 0, std::get<2>(trace_clock_)};
-  if (realtime != trace_realtime && AreRelated(own, realtime) &&
-      AreRelated(trace_realtime, trace_clock_)) {
-    return TakeForTheSame(trace_realtime, realtime);
-  }
-  if (trace_clock == clocks::kTraceFile || trace_clock == clocks::kBoottime) {
-    return TakeForTheSame(trace_clock_, own);
-  }
-  log_.Add(TraceCheck::kClockDomains,
-           "Up to here no snapshot relates BOOTTIME{} to the trace's clock, {}: Perfetto takes it "
-           "for a clock of every file, and counts an error.",
-           machine == 0 ? std::string() : fmt::format(" of machine {}", machine), trace_clock);
-}
-
-std::optional<uint64_t> ClockTable::Convert(uint64_t timestamp, const Key& key) {
-  if (key == trace_clock_) return timestamp;
-  Clock* const clock = Find(key);
-  if (clock == nullptr || !AreRelated(key, trace_clock_)) {
-    log_.Add(TraceCheck::kClock,
-             "The packet's time is by clock {}, which no snapshot before it relates to the "
-             "trace's clock.",
-             std::get<0>(key));
-    return std::nullopt;
-  }
-  uint64_t ticks = timestamp;
-  if (clock->is_incremental) ticks = clock->now += timestamp;
-  const Clock& trace = *Find(trace_clock_);
-  return ticks * clock->multiplier_ns + clock->offset_ns + domains_.Find(clock->line).shift_ns -
-         trace.offset_ns - domains_.Find(trace.line).shift_ns;
+  log_.Add(
+      TraceCheck::kClockDomains,
+      "Up to here no snapshot relates BOOTTIME to the trace's clock, {}: Perfetto takes it for "
+      "a clock of every file, and counts an error.",
+      trace_clock_.first);
 }
 
 std::optional<uint64_t> ClockTable::ToTraceTime(uint64_t timestamp, uint64_t clock,
-                                                const Owner& owner) {
-  Machine* const machine = MachineOf(owner.machine);
-  if (machine == nullptr) return std::nullopt;
-  if (clock == 0) clock = machine->default_clock;
-  std::optional<uint64_t> time_ns = timestamp;
+                                                uint32_t sequence) {
+  if (clock == 0) clock = default_clock_;
+  uint64_t time_ns = timestamp;
   if (clock != 0) {
+    if (!has_converted_) RelateBoottime();
     has_converted_ = true;
-    if (!std::exchange(machine->has_converted, true) && !machine->is_synced) {
-      RelateBoottime(owner.machine);
+    const Key key = KeyOf(clock, sequence);
+    if (!IsRelated(key)) {
+      log_.Add(TraceCheck::kClock,
+               "The packet's time is by clock {}, which no snapshot before it relates to the "
+               "trace's clock.",
+               clock);
+      return std::nullopt;
     }
-    const Key key = KeyOf(clock, owner);
-    if (machine->is_synced && !AreRelated(key, trace_clock_)) TakeForTheSame(trace_clock_, key);
-    time_ns = Convert(timestamp, key);
+    if (key != trace_clock_) {
+      Clock& own = *Find(key);
+      if (own.is_incremental) timestamp = own.now += timestamp;
+      time_ns = timestamp * own.multiplier_ns + own.offset_ns - Find(trace_clock_)->offset_ns;
+    }
   }
-  if (time_ns && *time_ns > uint64_t{INT64_MAX}) {
-    log_.Add(TraceCheck::kTimestampRange, "The packet's time, {} ns, is over 2^63.", *time_ns);
+  if (time_ns > uint64_t{INT64_MAX}) {
+    log_.Add(TraceCheck::kTimestampRange, "The packet's time, {} ns, is over 2^63.", time_ns);
     return std::nullopt;
   }
   return time_ns;

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <iterator>
 
 #include "base/clean_text.h"
@@ -13,72 +15,87 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint32_t kNoSlices = 0xffffffffu;
-
-struct Known {
-  uint64_t duration = HashText("duration");
-  uint64_t squeezed = HashText("squeezed");
-  uint64_t events = HashText("events");
-  uint64_t events_lost = HashText("events lost");
-};
-const Known& KnownTexts() {
-  static const Known known;
-  return known;
-}
+namespace event = perfetto_read::event;
+namespace legacy = perfetto_read::legacy;
 
 constexpr size_t kNamesMax = 65'536;
 
-std::string WordsOf(std::string_view name) {
+std::string ShownName(std::string_view name) {
   return CleanText(name, validate_limits::kNameBytesMax);
 }
 
 }  // namespace
 
-const InternTable::Text* EventCheck::Resolve(const TraceSequence& sequence,
-                                             const InternTable& table, uint64_t iid,
-                                             std::string_view what) {
-  const InternTable::Text* const text = table.Find(iid);
-  if (text == nullptr && !sequence.is_cut) {
+bool EventCheck::IsUnchecked(const TraceSequence& sequence, uint64_t uuid) {
+  const uint64_t type = event_.Number(event::kType, 0);
+  legacy_.Parse(event_.Text(event::kLegacy));
+  if (event_.Has(event::kLegacy) && (type == 0 || legacy_.Has(legacy::kPhase))) {
+    log_.AddUnchecked("events of a phase, not a type (LegacyEvent), and slices of their tracks");
+    if (Track* const track = uuid == 0 ? nullptr : tracks_.ForEvent(uuid)) StopFollowing(*track);
+    return true;
+  }
+  if (event_.Has(event::kTimestampDeltaUs) || event_.Has(event::kTimestampAbsoluteUs)) {
+    log_.AddUnchecked("events that count their time from a ThreadDescriptor's");
+    return true;
+  }
+  const bool is_by_thread =
+      sequence.has_thread ? !event_.Has(event::kTrackUuid)
+                          : legacy_.Has(legacy::kPidOverride) || legacy_.Has(legacy::kTidOverride);
+  if (uuid != 0 || !is_by_thread || type >= perfetto_read::kCounter) return false;
+  log_.AddUnchecked("events on the track of a ThreadDescriptor, or of a LegacyEvent's thread");
+  return true;
+}
+
+const InternedText* EventCheck::Resolve(const TraceSequence& sequence, uint32_t table, uint64_t iid,
+                                        std::string_view what) {
+  const auto found = sequence.texts.find({table, iid});
+  if (found != sequence.texts.end()) return &found->second;
+  if (!sequence.is_cut) {
     log_.Add(TraceCheck::kInternedMissing, "The event's {} has number {}, which is not interned.",
              what, iid);
   }
-  return text;
+  return nullptr;
 }
 
 EventCheck::Names EventCheck::NamesOf(const TraceSequence& sequence) {
   Names names;
-  if (event_.name_iid != 0) {
-    const auto* text = Resolve(sequence, sequence.event_names, event_.name_iid, "name");
-    if (text != nullptr) names.name = text->hash;
-    if (text != nullptr) names.words = text->beginning;
-  } else if (event_.name.data() != nullptr) {
-    names.name = HashText(event_.name);
-    names.words = event_.name;
+  if (const uint64_t iid = event_.Number(event::kNameIid, 0); iid != 0) {
+    const auto* text = Resolve(sequence, perfetto_read::interned::kEventNames, iid, "name");
+    if (text != nullptr) names = {.name = text->hash, .shown = text->beginning};
+  } else if (event_.Has(event::kName)) {
+    names.name = HashText(event_.Text(event::kName));
+    names.shown = event_.Text(event::kName);
   }
   names.category = CategoryOf(sequence);
   return names;
 }
 
-// As Perfetto joins them: with commas, one that was not interned left out unless it is alone. What
-// is compared are the beginnings that are kept of them.
+// Joins the categories as Perfetto does: with commas, interned ones first, one that was not
+// interned left out unless it is alone. Compares the beginnings that are kept of them.
 uint64_t EventCheck::CategoryOf(const TraceSequence& sequence) {
-  const size_t count = event_.category_iids.size() + event_.categories.size();
-  if (count == 0) return 0;
   joined_.clear();
+  size_t count = 0;
   const auto join = [this](std::string_view text) {
     if (joined_.size() >= validate_limits::kCategoriesBytesMax) return;
     if (!joined_.empty()) joined_ += ',';
     joined_ += text;
   };
-  for (const uint64_t iid : event_.category_iids) {
-    const auto* text = Resolve(sequence, sequence.categories, iid, "category");
-    if (text != nullptr) {
-      join(text->beginning);
-    } else if (count == 1) {
-      fmt::format_to(std::back_inserter(joined_), "unknown({})", iid);
-    }
+  uint64_t missing = 0;
+  for (const TraceMessage::Field& field : event_) {
+    if (field.tag != event::kCategoryIid) continue;
+    ++count;
+    const auto* text =
+        Resolve(sequence, perfetto_read::interned::kCategories, field.number, "category");
+    if (text == nullptr) missing = field.number;
+    if (text != nullptr) join(text->beginning);
   }
-  for (const std::string_view text : event_.categories) join(WordsOf(text));
+  for (const TraceMessage::Field& field : event_) {
+    if (field.tag != event::kCategory) continue;
+    ++count;
+    join(ShownName(field.text));
+  }
+  if (count == 0) return 0;
+  if (count == 1 && missing != 0) joined_ = fmt::format("unknown({})", missing);
   if (joined_.size() >= validate_limits::kCategoriesBytesMax) {
     log_.Add(TraceCheck::kLimit, "The event's categories have over {} bytes: others are not read.",
              validate_limits::kCategoriesBytesMax);
@@ -86,47 +103,43 @@ uint64_t EventCheck::CategoryOf(const TraceSequence& sequence) {
   return joined_.empty() && count > 1 ? 0 : HashText(joined_);
 }
 
-EventCheck::Said EventCheck::TakeArguments(const TraceSequence& sequence) {
+EventCheck::Said EventCheck::ReadArguments(const TraceSequence& sequence) {
+  namespace annotation = perfetto_read::annotation;
+  static const uint64_t kDuration = HashText("duration");
+  static const uint64_t kSqueezed = HashText("squeezed");
+  static const uint64_t kEvents = HashText("events");
   Said said;
-  for (const std::string_view bytes : event_.annotations) {
+  for (const TraceMessage::Field& field : event_) {
+    if (field.tag != event::kAnnotation) continue;
     ++summary_.arguments;
-    const ReadAnnotation annotation = ReadDebugAnnotation(bytes);
-    const InternTable::Text* name = nullptr;
-    if (annotation.name_iid != 0) {
-      name = Resolve(sequence, sequence.annotation_names, annotation.name_iid, "argument");
+    argument_.Parse(field.text);
+    const InternedText* name = nullptr;
+    if (const uint64_t iid = argument_.Number(annotation::kNameIid, 0); iid != 0) {
+      name = Resolve(sequence, perfetto_read::interned::kAnnotationNames, iid, "argument");
     }
-    if (annotation.string_iid != 0) {
-      Resolve(sequence, sequence.strings, annotation.string_iid, "argument's text");
+    if (const uint64_t iid = argument_.Number(annotation::kStringValueIid, 0); iid != 0) {
+      Resolve(sequence, perfetto_read::interned::kStringValues, iid, "argument's text");
     }
-    if (name == nullptr || !annotation.number || !are_arguments_known_) continue;
-    if (name->hash == KnownTexts().duration) said.duration_ns = annotation.number;
-    if (name->hash == KnownTexts().events) said.events = annotation.number;
-    if (name->hash == KnownTexts().squeezed) said.is_squeezed = true;
+    if (name == nullptr || !are_arguments_known_) continue;
+    std::optional<uint64_t> number = argument_.Number(annotation::kIntValue);
+    if (!number) number = argument_.Number(annotation::kUintValue);
+    if (number && name->hash == kDuration) said.duration_ns = number;
+    if (number && name->hash == kEvents) said.events = number;
+    if (name->hash == kSqueezed) said.is_squeezed = true;
   }
   return said;
 }
 
-SliceStack& EventCheck::OpenOn(TrackList::State& track) {
-  if (track.slices == kNoSlices) {
-    track.slices = static_cast<uint32_t>(open_.size());
-    open_.emplace_back();
-  }
-  return open_[track.slices];
+void EventCheck::StopFollowing(Track& track) {
+  track.is_unfollowed = true;
+  open_slices_ -= track.open.size();
+  track.open.Clear();
 }
 
-void EventCheck::GiveUp(TrackList::State& track) {
-  track.is_out_of_order = true;
-  SliceStack& open = OpenOn(track);
-  open_slices_ -= open.size();
-  open.Clear();
-}
-
-void EventCheck::Settle(TrackList::State& track, uint64_t time_ns) {
-  if (track.slices == kNoSlices) return;
-  SliceStack& open = open_[track.slices];
-  const size_t before = open.size();
+void EventCheck::Settle(Track& track, uint64_t time_ns) {
+  const size_t before = track.open.size();
   const TracePosition here = log_.position();
-  while (const auto cut = open.Settle(time_ns)) {
+  while (const auto cut = track.open.Settle(time_ns)) {
     log_.MoveTo(cut->slice.at);
     log_.Add(
         TraceCheck::kMisplacedEnd,
@@ -136,95 +149,62 @@ void EventCheck::Settle(TrackList::State& track, uint64_t time_ns) {
         CountedWords(cut->slices, "slice"));
   }
   log_.MoveTo(here);
-  open_slices_ -= before - open.size();
+  open_slices_ -= before - track.open.size();
 }
 
-bool EventCheck::IsInOrder(TrackList::State& track, uint64_t time_ns) {
-  if (track.is_out_of_order) return false;
+bool EventCheck::IsInOrder(Track& track, uint64_t time_ns) {
+  if (track.is_unfollowed) return false;
   if (time_ns < track.last_ns) {
     log_.Add(TraceCheck::kOrder,
              "Time runs backwards by {} ns on track {} ('{}'): how its slices nest is not checked "
              "from here on.",
              track.last_ns - time_ns, track.track.uuid, track.track.name);
-    GiveUp(track);
+    StopFollowing(track);
     return false;
   }
   track.last_ns = time_ns;
+  Settle(track, time_ns);
   return true;
 }
 
-bool EventCheck::HasRoom(TrackList::State& track, const SliceStack& open, const Names& names) {
-  if (open.size() >= validate_limits::kDepthMax) {
+void EventCheck::TakeBegin(Track& track, const Names& names, const Said& said, uint64_t time_ns) {
+  ++summary_.slices;
+  ++track.track.slices;
+  if (!IsInOrder(track, time_ns)) return;
+  if (track.open.size() >= validate_limits::kDepthMax) {
     log_.Add(TraceCheck::kDepth,
              "Slice '{}' on track {} ('{}') is nested deeper than {}: it is dropped.",
-             WordsOf(names.words), track.track.uuid, track.track.name, validate_limits::kDepthMax);
-  } else if (open_slices_ >= validate_limits::kOpenSlicesMax) {
+             ShownName(names.shown), track.track.uuid, track.track.name,
+             validate_limits::kDepthMax);
+    return StopFollowing(track);
+  }
+  if (open_slices_ >= validate_limits::kOpenSlicesMax) {
     log_.Add(TraceCheck::kLimit, "More than {} slices are open: on track {} they are not followed.",
              validate_limits::kOpenSlicesMax, track.track.uuid);
-  } else {
-    return true;
+    return StopFollowing(track);
   }
-  GiveUp(track);
-  return false;
-}
-
-void EventCheck::TakeBegin(TrackList::State& track, const Names& names, const Said& said,
-                           uint64_t time_ns) {
-  SliceStack& open = OpenOn(track);
-  if (!HasRoom(track, open, names)) return;
   ++open_slices_;
-  if (names_.size() < kNamesMax) {
-    if (const auto [known, is_new] = names_.try_emplace(names.name); is_new) {
-      known->second = WordsOf(names.words);
-    }
+  if (names_.size() < kNamesMax && !names_.contains(names.name)) {
+    names_.emplace(names.name, ShownName(names.shown));
   }
-  open.Begin({.start_ns = time_ns,
-              .name = names.name,
-              .category = names.category,
-              .at = log_.position(),
-              .duration_ns = said.is_squeezed ? std::nullopt : said.duration_ns});
+  track.open.Begin({.start_ns = time_ns,
+                    .name = names.name,
+                    .category = names.category,
+                    .at = log_.position(),
+                    .duration_ns = said.is_squeezed ? std::nullopt : said.duration_ns});
 }
 
-bool EventCheck::TakeComplete(TrackList::State& track, const Names& names, uint64_t time_ns) {
-  const int64_t duration_us = event_.legacy.duration_us;
-  if (duration_us < 0) {
-    log_.Add(TraceCheck::kNegativeDuration, "Slice '{}' on track {} ('{}') lasts {} us.",
-             WordsOf(names.words), track.track.uuid, track.track.name, duration_us);
-    return false;
-  }
+bool EventCheck::TakeEnd(Track& track, const Names& names, const Said& said, uint64_t time_ns) {
   if (!IsInOrder(track, time_ns)) return true;
-  Settle(track, time_ns);
-  SliceStack& open = OpenOn(track);
-  if (!HasRoom(track, open, names)) return true;
-  const uint64_t most_us = (uint64_t{INT64_MAX} - time_ns) / 1'000;
-  const uint64_t end_ns = time_ns + std::min(static_cast<uint64_t>(duration_us), most_us) * 1'000;
-  if (!open.AddComplete({.start_ns = time_ns,
-                         .end_ns = end_ns,
-                         .name = names.name,
-                         .category = names.category,
-                         .at = log_.position()})) {
-    log_.Add(TraceCheck::kOverlap,
-             "Slice '{}' from {} to {} ns on track {} ('{}') goes on beyond the end of one that it "
-             "begins in: it is dropped.",
-             WordsOf(names.words), time_ns, end_ns, track.track.uuid, track.track.name);
-    return false;
-  }
-  ++open_slices_;
-  return true;
-}
-
-bool EventCheck::TakeEnd(TrackList::State& track, const Names& names, const Said& said,
-                         uint64_t time_ns) {
-  SliceStack& open = OpenOn(track);
-  const size_t before = open.size();
-  const auto slice = open.End(names.name, names.category, time_ns, log_.position());
-  open_slices_ -= before - open.size();
+  const size_t before = track.open.size();
+  const auto slice = track.open.End(names.name, names.category, time_ns, log_.position());
+  open_slices_ -= before - track.open.size();
   if (!slice) {
     const bool is_thread = track.track.kind == TrackKind::kThread;
+    const std::string of =
+        names.shown.empty() ? "" : fmt::format(" of '{}'", ShownName(names.shown));
     log_.Add(is_thread ? TraceCheck::kThreadEndWithoutBegin : TraceCheck::kEndWithoutBegin,
-             "An end{}{}{} on track {} ('{}') has no begin.", names.words.empty() ? "" : " of '",
-             WordsOf(names.words), names.words.empty() ? "" : "'", track.track.uuid,
-             track.track.name);
+             "An end{} on track {} ('{}') has no begin.", of, track.track.uuid, track.track.name);
     return false;
   }
   const auto duration_ns = said.duration_ns ? said.duration_ns : slice->duration_ns;
@@ -238,112 +218,161 @@ bool EventCheck::TakeEnd(TrackList::State& track, const Names& names, const Said
   return true;
 }
 
-void EventCheck::TakeInstant(TrackList::State& track, const Names& names, const Said& said,
-                             uint64_t time_ns) {
-  ++summary_.instants;
-  ++track.track.instants;
-  if (IsInOrder(track, time_ns)) {
-    Settle(track, time_ns);
-    OpenOn(track).AddInstant();
+void EventCheck::TakeCounter(Track& track) {
+  ++summary_.counter_values;
+  ++track.track.counter_values;
+  if (track.track.kind != TrackKind::kCounter || !track.track.is_described) {
+    log_.Add(TraceCheck::kCounterTrack,
+             "A counter's value is on track {} ('{}'), which was not described as a counter.",
+             track.track.uuid, track.track.name);
   }
-  if (are_arguments_known_ && names.name == KnownTexts().events_lost) {
-    ++summary_.loss_instants;
-    summary_.lost_events += said.events.value_or(0);
+  const auto real = event_.Number(event::kDoubleCounterValue);
+  const bool is_finite = !real || std::isfinite(std::bit_cast<double>(*real));
+  if ((!real && !event_.Has(event::kCounterValue)) || !is_finite) {
+    log_.Add(TraceCheck::kCounterValue, "A counter's event on track {} ('{}') has no {}value.",
+             track.track.uuid, track.track.name, is_finite ? "" : "finite ");
   }
 }
 
-// Whether a legacy flow's end has a slice around it; where that is not followed it is taken for
-// one.
-bool EventCheck::IsInSlice(TrackList::State& track, uint64_t time_ns) {
-  return !IsInOrder(track, time_ns) || OpenOn(track).has_slice();
-}
-
-bool EventCheck::IsPlaced(EventKind kind, const TraceSequence& sequence) {
-  if (kind == EventKind::kState && !event_.track_uuid && !sequence.default_track_uuid) {
-    log_.Add(TraceCheck::kStateTrack, "A state's event says no track: it is dropped.");
-    return false;
+void EventCheck::CheckExtraCounters(uint32_t value_tag, uint32_t uuid_tag, uint64_t default_uuids) {
+  const auto count = [this](uint32_t tag) {
+    return static_cast<uint64_t>(std::count_if(
+        event_.begin(), event_.end(), [tag](const auto& field) { return field.tag == tag; }));
+  };
+  const uint64_t values = count(value_tag);
+  if (values == 0) return;
+  const uint64_t uuids = count(uuid_tag);
+  const uint64_t tracks = uuids == 0 ? default_uuids : uuids;
+  if (values > validate_limits::kExtraCountersMax || values > tracks) {
+    log_.Add(TraceCheck::kExtraCounters,
+             "The event has {} extra counter values for {} tracks, {} at most.", values, tracks,
+             validate_limits::kExtraCountersMax);
   }
-  if (kind != EventKind::kElsewhere && !event_.has_own_time) return true;
-  log_.Add(
-      TraceCheck::kLegacy,
-      "The event's {} is told as before there were tracks (by ids, or a ThreadDescriptor): it is "
-      "not looked into.",
-      event_.has_own_time ? "time" : "track");
-  return false;
+  for (const TraceMessage::Field& field : event_) {
+    if (field.tag != uuid_tag) continue;
+    Track* const track = tracks_.ForEvent(field.number);
+    if (track == nullptr) return;
+    ++summary_.counter_values;
+    ++track->track.counter_values;
+    if (track->track.kind != TrackKind::kCounter) {
+      log_.Add(TraceCheck::kCounterTrack,
+               "An extra counter value is on track {}, which was not described as a counter.",
+               field.number);
+    }
+  }
 }
 
-void EventCheck::TakeOn(TrackList::State& track, EventKind kind, const TraceSequence& sequence,
-                        uint64_t time_ns) {
+void EventCheck::TakeExtraCounters(const TraceSequence& sequence) {
+  CheckExtraCounters(event::kExtraCounterValue, event::kExtraCounterUuid,
+                     sequence.default_extra_uuids);
+  CheckExtraCounters(event::kExtraDoubleCounterValue, event::kExtraDoubleCounterUuid,
+                     sequence.default_extra_double_uuids);
+}
+
+void EventCheck::TakeFlows(const Track& track, uint64_t time_ns, bool has_slice) {
+  using Kind = FlowPoints::Kind;
+  const auto is_flow = [](const TraceMessage::Field& field) {
+    return field.tag == event::kFlowId || field.tag == event::kTerminatingFlowId;
+  };
+  const auto bind_id = legacy_.Number(legacy::kBindId);
+  if (!has_slice) {
+    const auto count =
+        std::count_if(event_.begin(), event_.end(), is_flow) + (bind_id.has_value() ? 1 : 0);
+    if (count == 0) return;
+    log_.Add(TraceCheck::kFlowSlice,
+             "An event on track {} ('{}') has {}, and begins or ends no slice: no arrow is drawn.",
+             track.track.uuid, track.track.name,
+             CountedWords(static_cast<uint64_t>(count), "flow"));
+    return;
+  }
+  if (bind_id) {
+    const uint64_t direction = legacy_.Number(legacy::kFlowDirection, 0);
+    if (direction == 0 || direction > legacy::kFlowInOut) {
+      log_.Add(TraceCheck::kFlowLegacy, "The event has flow {} without a direction: no arrow.",
+               *bind_id);
+    } else if (direction == legacy::kFlowIn) {
+      flows_.Take(*bind_id, time_ns, Kind::kBoundIn);
+    } else {
+      log_.AddUnchecked("whether flows of LegacyEvents that go out begin twice");
+      flows_.Take(*bind_id, time_ns, Kind::kStep);
+    }
+  }
+  for (const TraceMessage::Field& field : event_) {
+    if (!is_flow(field)) continue;
+    const bool ends = field.tag == event::kTerminatingFlowId;
+    flows_.Take(field.number, time_ns, ends ? Kind::kTerminating : Kind::kStep);
+  }
+}
+
+bool EventCheck::TakeByType(Track& track, uint64_t type, const TraceSequence& sequence,
+                            uint64_t time_ns) {
+  static const uint64_t kEventsLost = HashText("events lost");
   const Names names = NamesOf(sequence);
-  const Said said = TakeArguments(sequence);
-  bool has_slice = true;
-  switch (kind) {
-    case EventKind::kBegin:
-      ++summary_.slices;
-      ++track.track.slices;
-      if (!IsInOrder(track, time_ns)) break;
-      Settle(track, time_ns);
+  const Said said = ReadArguments(sequence);
+  switch (type) {
+    case perfetto_read::kBegin:
       TakeBegin(track, names, said, time_ns);
-      break;
-    case EventKind::kComplete:
-      ++summary_.slices;
-      ++track.track.slices;
-      has_slice = TakeComplete(track, names, time_ns);
-      break;
-    case EventKind::kEnd:
-      if (!IsInOrder(track, time_ns)) break;
-      Settle(track, time_ns);
-      has_slice = TakeEnd(track, names, said, time_ns);
-      break;
-    case EventKind::kInstant:
-      TakeInstant(track, names, said, time_ns);
-      break;
-    case EventKind::kCounter:
-      counters_.TakeValue(track, event_);
+      return true;
+    case perfetto_read::kEnd:
+      return TakeEnd(track, names, said, time_ns);
+    case perfetto_read::kInstant:
+      ++summary_.instants;
+      ++track.track.instants;
       IsInOrder(track, time_ns);
-      has_slice = false;
+      if (are_arguments_known_ && names.name == kEventsLost) {
+        ++summary_.loss_instants;
+        summary_.lost_events += said.events.value_or(0);
+      }
+      return true;
+    case perfetto_read::kCounter:
+      TakeCounter(track);
+      IsInOrder(track, time_ns);
+      return false;
+    case perfetto_read::kState:
       break;
-    case EventKind::kFlow:
-      ++summary_.other_events;
-      return flows_.TakeLegacy(event_, names.category, names.name, time_ns,
-                               IsInSlice(track, time_ns));
-    case EventKind::kNone:
-      log_.Add(TraceCheck::kEventType, "The event is of type {}, which is none.", event_.type);
-      [[fallthrough]];
     default:
-      ++summary_.other_events;
+      log_.Add(TraceCheck::kEventType, "The event is of type {}, which is none.", type);
   }
-  flows_.Take(event_, track, time_ns, has_slice);
+  ++summary_.other_events;
+  return true;
 }
 
 void EventCheck::Take(std::string_view bytes, const TraceSequence& sequence,
                       std::optional<uint64_t> time_ns) {
-  ReadTrackEvent(bytes, event_);
-  const uint64_t uuid = event_.track_uuid.value_or(sequence.default_track_uuid.value_or(0));
-  const EventKind kind = KindOf(event_, uuid, sequence.has_thread);
-  if (!time_ns && !event_.has_own_time) {
-    log_.Add(TraceCheck::kTimestamp, "The event has no time: it is dropped.");
-    return;
-  }
-  if (!IsPlaced(kind, sequence)) {
+  event_.Parse(bytes);
+  const auto own_uuid = event_.Number(event::kTrackUuid);
+  const auto said_uuid = own_uuid ? own_uuid : sequence.default_track_uuid;
+  const uint64_t uuid = said_uuid.value_or(0);
+  if (IsUnchecked(sequence, uuid)) {
     ++summary_.other_events;
     return;
   }
-  TrackList::State* const track = tracks_.ForEvent(uuid);
+  if (!time_ns) {
+    log_.Add(TraceCheck::kTimestamp, "The event has no time: it is dropped.");
+    return;
+  }
+  const uint64_t type = event_.Number(event::kType, 0);
+  if (type == perfetto_read::kState && !said_uuid) {
+    log_.Add(TraceCheck::kStateTrack, "A state's event says no track: it is dropped.");
+    ++summary_.other_events;
+    return;
+  }
+  Track* const track = tracks_.ForEvent(uuid);
   if (track == nullptr) return;
   summary_.first_ns = std::min(summary_.first_ns, *time_ns);
   summary_.last_ns = std::max(summary_.last_ns, *time_ns);
   track->track.first_ns = std::min(track->track.first_ns, *time_ns);
-  if (event_.extension != 0 && !are_extensions_described_) {
-    log_.Add(TraceCheck::kExtension, "The event has field {}, an extension that nothing describes.",
-             event_.extension);
+  for (const TraceMessage::Field& field : event_) {
+    if (field.tag < event::kExtensionFirst || field.tag > event::kExtensionLast) continue;
+    log_.AddUnchecked("extensions of TrackEvent (fields 1000 to 9999)");
+    break;
   }
-  TakeOn(*track, kind, sequence, *time_ns);
+  TakeFlows(*track, *time_ns, TakeByType(*track, type, sequence, *time_ns));
   // Last: it may move the track.
-  counters_.TakeExtra(event_, sequence);
+  TakeExtraCounters(sequence);
 }
 
-void EventCheck::ReportOpen(const TrackList::State& track, const SliceStack::Slice& slice) {
+void EventCheck::ReportOpen(const Track& track, const SliceStack::Slice& slice) {
   const auto name = names_.find(slice.name);
   log_.MoveTo(slice.at);
   log_.Add(TraceCheck::kOpenSlices,
@@ -356,12 +385,10 @@ void EventCheck::ReportOpen(const TrackList::State& track, const SliceStack::Sli
 
 void EventCheck::Finish() {
   flows_.Finish();
-  for (TrackList::State& track : tracks_.states()) {
-    if (track.slices == kNoSlices || open_[track.slices].open() == 0) continue;
-    const SliceStack& open = open_[track.slices];
-    track.track.open_slices = open.open();
-    summary_.open_slices += open.open();
-    for (const SliceStack::Slice& slice : open.slices()) {
+  for (Track& track : tracks_.states()) {
+    track.track.open_slices = track.open.open();
+    summary_.open_slices += track.open.open();
+    for (const SliceStack::Slice& slice : track.open.slices()) {
       if (slice.end_ns == SliceStack::kOpen) ReportOpen(track, slice);
     }
   }

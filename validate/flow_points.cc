@@ -9,7 +9,7 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint32_t kKindBits = 3;
+constexpr uint32_t kKindBits = 2;
 
 }  // namespace
 
@@ -24,35 +24,21 @@ void FlowPoints::Take(uint64_t id, uint64_t time_ns, Kind kind) {
   points_.push_back({id, time_ns, at.packet, at.offset << kKindBits | static_cast<uint64_t>(kind)});
 }
 
-FlowPoints::Kind FlowPoints::KindOf(const Point& point) {
-  return static_cast<Kind>(point.offset_and_kind & ((1u << kKindBits) - 1));
-}
-
-void FlowPoints::SayAt(const Point& point, bool is_begin) {
-  ++summary_.lone_flow_points;
-  log_.MoveTo({point.packet, point.offset_and_kind >> kKindBits});
-  if (is_begin) {
-    log_.Add(TraceCheck::kFlowDuplicate, "Flow {} begins here, and has begun before: no arrow.",
-             point.id);
-  } else {
-    log_.Add(TraceCheck::kFlow, "Flow {} {} here, and has not begun: no arrow is drawn.", point.id,
-             KindOf(point) == Kind::kLegacyInOut ? "goes on" : "ends");
-  }
-}
-
 void FlowPoints::Follow(const Point* begin, const Point* end) {
   size_t drawn = 0;  // points since the flow began
   for (const Point* point = begin; point != end; ++point) {
-    const Kind kind = KindOf(*point);
-    const bool begins = kind == Kind::kLegacyOut;
-    if (begins ? drawn > 0 : drawn == 0 && kind != Kind::kStep) {
-      SayAt(*point, begins);
+    const auto kind = static_cast<Kind>(point->offset_and_kind & ((1u << kKindBits) - 1));
+    if (drawn == 0 && kind != Kind::kStep) {
+      ++summary_.lone_flow_points;
+      log_.MoveTo({point->packet, point->offset_and_kind >> kKindBits});
+      log_.Add(TraceCheck::kFlow, "Flow {} ends here, and has not begun: no arrow is drawn.",
+               point->id);
       continue;
     }
     if (drawn > 0) ++summary_.flow_arrows;
     drawn = kind == Kind::kTerminating ? 0 : drawn + 1;
   }
-  if (drawn == 1) ++summary_.lone_flow_points;  // nothing has it further on
+  if (drawn == 1) ++summary_.lone_flow_points;  // nothing continues it
 }
 
 void FlowPoints::Finish() {

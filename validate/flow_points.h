@@ -18,10 +18,8 @@ class FlowPoints {
 
   // In the order in which those of one event count.
   enum class Kind : uint8_t {
-    kLegacyOut,    // begins
-    kLegacyInOut,  // goes on
-    kLegacyIn,     // ends here, and may go on elsewhere
-    kStep,         // begins or goes on
+    kBoundIn,  // a LegacyEvent's bind_id with direction in: ends here, and may end elsewhere, too
+    kStep,     // begins or continues
     kTerminating,
   };
 
@@ -32,12 +30,10 @@ class FlowPoints {
   struct Point {
     uint64_t id = 0;
     uint64_t time_ns = 0;
-    uint64_t packet = 0;  // which is first of those of one time
+    uint64_t packet = 0;  // orders those of one time
     uint64_t offset_and_kind = 0;
   };
-  static Kind KindOf(const Point& point);
-  void SayAt(const Point& point, bool is_begin);
-  // The points of one id.
+  // Follows the points of one id.
   void Follow(const Point* begin, const Point* end);
 
   TraceFindingLog& log_;

@@ -5,22 +5,22 @@
 #include <cstdint>
 
 // What a trace may make the validator hold in memory, whatever the file's size. Beyond a limit the
-// file is read on, what no longer fits is not checked, and a finding of TraceCheck::kLimit says so.
+// file is still read, what no longer fits is not checked, and a finding of TraceCheck::kLimit says
+// so.
 namespace neurontrace::validate_limits {
 
-inline constexpr size_t kPacketBytesMax = size_t{64} << 20;    // looked into; larger: passed over
+inline constexpr size_t kPacketBytesMax = size_t{64} << 20;    // larger ones are passed over
 inline constexpr size_t kInflatedBytesMax = size_t{64} << 20;  // of one packet of packets
-inline constexpr int kZstdWindowLogMax = 26;  // what a zstd frame may refer back to: 64 MiB
+inline constexpr size_t kFieldsMax = size_t{1} << 20;          // of one message
 inline constexpr size_t kTracksMax = size_t{1} << 20;
 inline constexpr size_t kSequencesMax = size_t{1} << 16;
-inline constexpr size_t kClocksMax = size_t{1} << 16;
-inline constexpr size_t kMachinesMax = size_t{1} << 10;
+inline constexpr size_t kClocksMax = size_t{1} << 14;
 inline constexpr size_t kTextsMax = size_t{4} << 20;  // interned at one time, over all sequences
 inline constexpr size_t kOpenSlicesMax = size_t{4} << 20;
 inline constexpr size_t kFlowPointsMax = size_t{8} << 20;
 inline constexpr size_t kCategoriesBytesMax = size_t{64} << 10;  // of one event's names together
 
-inline constexpr size_t kFindingsPerCheckMax = 10;  // kept; the others are counted
+inline constexpr size_t kFindingsPerCheckMax = 10;  // kept; all are counted
 inline constexpr size_t kNameBytesMax = 200;        // kept of the name of a track, slice or text
 
 // Perfetto's own.

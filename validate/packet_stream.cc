@@ -2,9 +2,6 @@
 #include "validate/packet_stream.h"
 
 #include <algorithm>
-#include <protozero/exception.hpp>
-#include <protozero/pbf_reader.hpp>
-#include <protozero/varint.hpp>
 #include <utility>
 
 #include "base/status.h"
@@ -19,7 +16,7 @@ constexpr size_t kHeaderBytesMax = 15;  // a tag and a length
 constexpr size_t kBytesPassedOverAtOnce = size_t{1} << 20;
 constexpr std::string_view kZstd = "\x28\xb5\x2f\xfd";
 
-// A varint from the front of `bytes`; false where there is none.
+// Takes a varint from the front of `bytes`; false if there is none.
 bool TakeVarint(std::string_view& bytes, uint64_t& value) {
   value = 0;
   for (size_t i = 0; i < std::min<size_t>(bytes.size(), 10); ++i) {
@@ -35,30 +32,12 @@ bool TakeVarint(std::string_view& bytes, uint64_t& value) {
 
 }  // namespace
 
-PacketStream::Bundle PacketStream::BundleIn(std::string_view packet) {
-  Bundle found;
-  for (protozero::pbf_reader fields(packet.data(), packet.size()); fields.next();) {
-    if (fields.tag_and_type() == perfetto_read::packet::kCompressed) {
-      found = {perfetto_read::TextOf(fields.get_view()), Codec::kZlib};
-    } else if (fields.tag_and_type() == perfetto_read::packet::kZstdCompressed &&
-               found.codec != Codec::kZlib) {
-      found = {perfetto_read::TextOf(fields.get_view()), Codec::kZstd};
-    } else {
-      fields.skip();
-    }
-  }
-  return found;
-}
-
 PacketStream::PacketStream(ReadBytes read, TraceFindingLog& log)
     : log_(log), bytes_(std::move(read)) {}
 
 absl::StatusOr<bool> PacketStream::Next(std::string_view& packet) {
-  while (true) {
-    if (NextInner(packet)) return true;
-    if (!NextOuter(packet)) break;
-    if (!OpenCompressed(packet)) return true;
-  }
+  is_inner_ = NextInner(packet);
+  if (is_inner_ || NextOuter(packet)) return true;
   const absl::Status& status = bytes_.status();
   if (status.code() != absl::StatusCode::kDataLoss) {
     RETURN_IF_ERROR(status);
@@ -68,7 +47,7 @@ absl::StatusOr<bool> PacketStream::Next(std::string_view& packet) {
   return false;
 }
 
-// What the first bytes say when the file is none of packets.
+// Tells by the first bytes a file that has no packets.
 bool PacketStream::IsOtherFormat(std::string_view beginning) {
   if (beginning.empty()) {
     log_.Add(TraceCheck::kFraming, "The file is empty.");
@@ -96,35 +75,42 @@ bool PacketStream::NextOuter(std::string_view& packet) {
     const bool has_tag = TakeVarint(rest, tag);
     if (has_tag && tag != kPacketTag && tag <= UINT32_MAX && (tag >> 3) != 0) {
       log_.Add(TraceCheck::kFraming,
-               "Here stands field {} of wire type {}, where a packet should: it is skipped.",
-               tag >> 3, tag & 7);
-      bytes_.Skip(before - rest.size());
-      if (!SkipUnknown(static_cast<uint32_t>(tag))) return false;
+               "Here is field {} of wire type {}, not a packet: it is skipped.", tag >> 3, tag & 7);
+      if (!SkipField(tag & 7, before - rest.size())) return false;
       continue;
     }
     if (tag != kPacketTag || !TakeVarint(rest, length)) {
-      log_.Add(TraceCheck::kFraming,
-               "Here stands no packet: what follows cannot be told apart and is not read.");
+      log_.Add(TraceCheck::kFraming, "Here is no packet: nothing is read from here on.");
       return false;
     }
     if (length > validate_limits::kFormatPacketBytesMax) {
       log_.Add(TraceCheck::kFraming,
-               "The packet says that it has {} bytes; over {} nothing is read any more.", length,
-               validate_limits::kFormatPacketBytesMax);
+               "The packet says that it has {} bytes, over {}: nothing is read from here on.",
+               length, validate_limits::kFormatPacketBytesMax);
       return false;
     }
-    if (length <= validate_limits::kPacketBytesMax) {
-      return TakePacket(before - rest.size(), length, packet);
-    }
-    if (!PassOverPacket(before - rest.size(), length)) return false;
+    const size_t header = before - rest.size();
+    if (length <= validate_limits::kPacketBytesMax) return TakePacket(header, length, packet);
+    if (!PassOverPacket(header, length)) return false;
   }
+}
+
+// Skips the rest of a field that is no packet.
+bool PacketStream::SkipField(uint64_t wire_type, size_t tag_bytes) {
+  bytes_.Skip(tag_bytes);
+  std::string_view rest = bytes_.Peek(kHeaderBytesMax);
+  const size_t before = rest.size();
+  uint64_t value = 0;
+  if (wire_type == 1 || wire_type == 5) return PassOver(wire_type == 1 ? 8 : 4);
+  if ((wire_type != 0 && wire_type != 2) || !TakeVarint(rest, value)) return false;
+  return PassOver(before - rest.size()) && (wire_type == 0 || PassOver(value));
 }
 
 bool PacketStream::PassOver(uint64_t bytes) {
   while (bytes > 0) {
-    const size_t there = bytes_.Peek(std::min<uint64_t>(bytes, kBytesPassedOverAtOnce)).size();
+    const auto there = bytes_.Peek(std::min<uint64_t>(bytes, kBytesPassedOverAtOnce)).size();
     if (there == 0) return false;
-    const auto count = static_cast<size_t>(std::min<uint64_t>(bytes, there));
+    const auto count = std::min<uint64_t>(bytes, there);
     bytes_.Skip(count);
     bytes -= count;
   }
@@ -132,7 +118,7 @@ bool PacketStream::PassOver(uint64_t bytes) {
 }
 
 bool PacketStream::PassOverPacket(size_t header, size_t length) {
-  log_.Add(TraceCheck::kLimit, "The packet has {} bytes: over {} it is not looked into.", length,
+  log_.Add(TraceCheck::kLimit, "The packet has {} bytes, over {}: it is not checked.", length,
            validate_limits::kPacketBytesMax);
   if (!PassOver(header + length)) {
     log_.Add(TraceCheck::kFraming, "The file ends in the midst of a packet of {} bytes.", length);
@@ -154,109 +140,37 @@ bool PacketStream::TakePacket(size_t header, size_t length, std::string_view& pa
   return true;
 }
 
-// The value of a field that is no packet; the tag has been skipped.
-bool PacketStream::SkipUnknown(uint32_t tag_and_type) {
-  std::string_view rest = bytes_.Peek(kHeaderBytesMax);
-  const size_t before = rest.size();
-  uint64_t value = 0;
-  uint64_t bytes = 0;
-  switch (tag_and_type & 7) {
-    case 0:
-      if (!TakeVarint(rest, value)) return false;
-      bytes = before - rest.size();
-      break;
-    case 1:
-      bytes = 8;
-      break;
-    case 2:
-      if (!TakeVarint(rest, value)) return false;
-      return PassOver(before - rest.size()) && PassOver(value);
-    case 5:
-      bytes = 4;
-      break;
-    default:
-      return false;
+void PacketStream::Open(std::string_view compressed) {
+  if (is_inner_) {
+    log_.Add(TraceCheck::kCompression, "Compressed packets hold compressed packets.");
+    return;
   }
-  return PassOver(bytes);
-}
-
-bool PacketStream::OpenCompressed(std::string_view packet) {
-  Bundle bundle;
-  try {
-    bundle = BundleIn(packet);
-  } catch (const protozero::exception&) {  // protozero has no other way of saying it
-    return false;                          // who parses the packet finds out, and says so
-  }
-  if (bundle.codec == Codec::kNone) return false;
-  CheckBundle(bundle);
-  Unpack(bundle);
-  return true;
-}
-
-void PacketStream::CheckBundle(const Bundle& bundle) {
   ++compressed_packets_;
-  if (bundle.bytes.size() > validate_limits::kCompressedBytesAdvised) {
+  if (compressed.size() > validate_limits::kCompressedBytesAdvised) {
     log_.Add(TraceCheck::kCompressedSize,
-             "The packet holds {} bytes of compressed packets, where Perfetto advises at most {}.",
-             bundle.bytes.size(), validate_limits::kCompressedBytesAdvised);
+             "The packet holds {} bytes of compressed packets; Perfetto advises at most {}.",
+             compressed.size(), validate_limits::kCompressedBytesAdvised);
   }
-  if (codec_ == Codec::kNone) codec_ = bundle.codec;
-  if (codec_ != bundle.codec) {
-    log_.Add(TraceCheck::kCompression,
-             "Packets are compressed by zlib and by zstd in one file, of which Perfetto reads "
-             "nothing from here on.");
-  }
-}
-
-absl::StatusOr<size_t> PacketStream::InflateMore(Codec codec, std::string_view& compressed,
-                                                 size_t size) {
-  if (inflated_.size() < size + (64u << 10)) {
-    inflated_.resize(std::max(2 * inflated_.size(), size_t{256} << 10));
-  }
-  char* const out = inflated_.data() + size;
-  const size_t room = inflated_.size() - size;
-  return codec == Codec::kZstd ? zstd_inflater_.Inflate(compressed, out, room)
-                               : inflater_.Inflate(compressed, out, room);
-}
-
-bool PacketStream::IsAtEnd(Codec codec) const {
-  return codec == Codec::kZstd ? zstd_inflater_.is_at_end() : inflater_.is_at_end();
-}
-
-void PacketStream::SayWhyNot(Codec codec, const absl::Status& status) {
-  const std::string why(status.message());
-  if (status.code() == absl::StatusCode::kResourceExhausted) {
-    is_inner_cut_ = true;
-    log_.Add(TraceCheck::kLimit, "The compressed packets are not read: {}.", why);
-  } else {
-    log_.Add(TraceCheck::kCompression,
-             "The compressed packets are damaged ({}); they have to be a {}.", why,
-             codec == Codec::kZstd ? "zstd frame" : "zlib or gzip stream");
-  }
-}
-
-void PacketStream::Unpack(const Bundle& bundle) {
-  std::string_view compressed = bundle.bytes;
-  if (bundle.codec == Codec::kZstd) {
-    zstd_inflater_.Reset();
-  } else {
-    inflater_.Reset();
-  }
+  inflater_.Reset();
   is_inner_cut_ = false;
   size_t size = 0;
   while (true) {
-    const auto count = InflateMore(bundle.codec, compressed, size);
+    if (inflated_.size() < size + (64u << 10)) {
+      inflated_.resize(std::max(2 * inflated_.size(), size_t{256} << 10));
+    }
+    const auto count =
+        inflater_.Inflate(compressed, inflated_.data() + size, inflated_.size() - size);
     if (!count.ok()) {
-      SayWhyNot(bundle.codec, count.status());
+      log_.Add(TraceCheck::kCompression,
+               "The compressed packets are damaged ({}); they have to be a zlib or gzip stream.",
+               std::string(count.status().message()));
       break;
     }
     size += *count;
     if (*count == 0) {
-      if (!IsAtEnd(bundle.codec))
+      if (!inflater_.is_at_end()) {
         log_.Add(TraceCheck::kCompression, "The compressed packets end early.");
-      if (!compressed.empty())
-        log_.Add(TraceCheck::kCompression, "Behind the compressed packets stand {} bytes.",
-                 compressed.size());
+      }
       break;
     }
     if (size > validate_limits::kInflatedBytesMax) {
@@ -279,23 +193,16 @@ bool PacketStream::NextInner(std::string_view& packet) {
   uint64_t length = 0;
   if (!TakeVarint(rest, tag) || tag != kPacketTag || !TakeVarint(rest, length) ||
       length > rest.size()) {
-    // The end of what was uncompressed may well stand in the midst of a packet.
+    // What was uncompressed may end in the midst of a packet if it was cut.
     if (!is_inner_cut_) {
       log_.Add(TraceCheck::kCompression,
-               "Among the compressed packets stands something that is no whole packet.");
+               "Among the compressed packets is something that is no whole packet.");
     }
     return false;
   }
   ++packets_;
   packet = rest.substr(0, length);
   inner_ = rest.substr(length);
-  try {
-    if (BundleIn(packet).codec != Codec::kNone) {
-      log_.Add(TraceCheck::kCompression, "Compressed packets hold compressed packets.");
-    }
-  } catch (const protozero::exception&) {
-    return true;  // who parses the packet finds out, and says so
-  }
   return true;
 }
 

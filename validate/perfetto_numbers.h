@@ -3,11 +3,9 @@
 
 #include <cstdint>
 #include <protozero/types.hpp>
-#include <string_view>
 
-// The fields that are looked at, by number and wire type, as a reader meets them: a field of
-// another wire type is another field, and passed over. Apart from the writer's table on purpose: a
-// wrong number there shows here. See docs/formats/pftrace.md for the format.
+// The fields that are checked, by number and wire type. Not shared with the exporter, so that a
+// wrong number there shows here. docs/formats/pftrace.md describes the format.
 namespace neurontrace::perfetto_read {
 
 constexpr uint32_t Varint(uint32_t number) {
@@ -27,7 +25,6 @@ inline constexpr uint32_t kSequenceId = Varint(10);
 inline constexpr uint32_t kTrackEvent = Bytes(11);
 inline constexpr uint32_t kInternedData = Bytes(12);
 inline constexpr uint32_t kSequenceFlags = Varint(13);
-inline constexpr uint32_t kSynchronizationMarker = Bytes(36);
 inline constexpr uint32_t kStateCleared = Varint(41);  // of before flags
 inline constexpr uint32_t kPreviousPacketDropped = Varint(42);
 inline constexpr uint32_t kThreadDescriptor = Bytes(44);  // of before tracks
@@ -35,9 +32,7 @@ inline constexpr uint32_t kCompressed = Bytes(50);
 inline constexpr uint32_t kTimestampClockId = Varint(58);
 inline constexpr uint32_t kDefaults = Bytes(59);
 inline constexpr uint32_t kTrackDescriptor = Bytes(60);
-inline constexpr uint32_t kExtensionDescriptor = Bytes(72);
 inline constexpr uint32_t kMachineId = Varint(98);
-inline constexpr uint32_t kRemoteClockSync = Bytes(107);
 inline constexpr uint32_t kTraceAttributes = Bytes(126);
 inline constexpr uint32_t kZstdCompressed = Bytes(133);
 inline constexpr uint64_t kFlagStateCleared = 1;
@@ -73,15 +68,11 @@ inline constexpr uint32_t kSiblingOrderRank = Varint(12);
 inline constexpr uint32_t kAtraceName = Bytes(13);
 inline constexpr uint32_t kDescription = Bytes(14);
 inline constexpr uint32_t kSiblingMergeBehavior = Varint(15);
-inline constexpr uint64_t kOrderingLexicographic = 1;
-inline constexpr uint64_t kOrderingChronological = 2;
-inline constexpr uint64_t kOrderingExplicit = 3;
 inline constexpr uint64_t kMergeNone = 2;
-inline constexpr uint32_t kPid = Varint(1);  // of a process and of a thread
-inline constexpr uint32_t kProcessSortIndex = Varint(3);
+inline constexpr uint32_t kPid = Varint(1);        // of a process and of a thread
+inline constexpr uint32_t kSortIndex = Varint(3);  // of both
 inline constexpr uint32_t kProcessName = Bytes(6);
 inline constexpr uint32_t kTid = Varint(2);
-inline constexpr uint32_t kThreadSortIndex = Varint(3);
 inline constexpr uint32_t kThreadName = Bytes(5);
 }  // namespace descriptor
 namespace interned {
@@ -111,32 +102,22 @@ inline constexpr uint32_t kExtraDoubleCounterUuid = Varint(45);
 inline constexpr uint32_t kExtraDoubleCounterValue = Fixed64(46);
 inline constexpr uint32_t kFlowId = Fixed64(47);
 inline constexpr uint32_t kTerminatingFlowId = Fixed64(48);
-inline constexpr uint32_t kExtensionFirst = 1000;  // numbers
-inline constexpr uint32_t kExtensionLast = 9999;
+inline constexpr uint32_t kExtensionFirst = 1'000u << 3;  // of any wire type
+inline constexpr uint32_t kExtensionLast = (9'999u << 3) + 7;
 }  // namespace event
-namespace legacy {  // an event in an event
-inline constexpr uint32_t kNameIid = Varint(1);
+namespace legacy {  // of the LegacyEvent in an event
 inline constexpr uint32_t kPhase = Varint(2);
-inline constexpr uint32_t kDurationUs = Varint(3);
-inline constexpr uint32_t kUnscopedId = Varint(6);
 inline constexpr uint32_t kBindId = Varint(8);
-inline constexpr uint32_t kBindToEnclosing = Varint(12);
 inline constexpr uint32_t kFlowDirection = Varint(13);
-inline constexpr uint32_t kInstantScope = Varint(14);
 inline constexpr uint32_t kPidOverride = Varint(18);
 inline constexpr uint32_t kTidOverride = Varint(19);
 inline constexpr uint64_t kFlowIn = 1;
-inline constexpr uint64_t kFlowOut = 2;
-inline constexpr uint64_t kFlowInOut = 3;
-inline constexpr uint64_t kScopeGlobal = 1;
-inline constexpr uint64_t kScopeProcess = 2;
+inline constexpr uint64_t kFlowInOut = 3;  // the last direction
 }  // namespace legacy
 namespace annotation {
 inline constexpr uint32_t kNameIid = Varint(1);
-inline constexpr uint32_t kBoolValue = Varint(2);
 inline constexpr uint32_t kUintValue = Varint(3);
 inline constexpr uint32_t kIntValue = Varint(4);
-inline constexpr uint32_t kName = Bytes(10);
 inline constexpr uint32_t kStringValueIid = Varint(17);
 }  // namespace annotation
 namespace attributes {
@@ -146,18 +127,6 @@ inline constexpr uint32_t kLongValue = Varint(2);
 inline constexpr uint32_t kStringValue = Bytes(3);
 }  // namespace attributes
 
-enum class EventType : uint64_t {
-  kUnspecified = 0,
-  kBegin = 1,
-  kEnd = 2,
-  kInstant = 3,
-  kCounter = 4,
-  kState = 5,
-};
-
-template <typename View>
-std::string_view TextOf(const View& view) {
-  return {view.data(), view.size()};
-}
+enum EventType : uint64_t { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4, kState = 5 };
 
 }  // namespace neurontrace::perfetto_read

@@ -7,27 +7,24 @@ namespace neurontrace {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class TraceClocks : public TraceMaker {
  protected:
   static constexpr uint32_t kRealtime = 1, kMonotonic = 3, kBoottime = 6;
 
-  void ClocksAre(const std::vector<Clock>& clocks, uint32_t primary, uint32_t machine = 0) {
+  void ClocksAre(const std::vector<Clock>& clocks, uint32_t primary) {
     Packet([&](protozero::pbf_writer& packet) {
       packet.add_uint32(13, 1);
       packet.add_message(6, Snapshot(clocks, primary));
-      if (machine != 0) packet.add_uint32(98, machine);
     });
   }
   // An instant on track 0; `clock` 0: says none.
-  void At(uint64_t time, uint32_t clock, uint32_t machine = 0) {
+  void At(uint64_t time, uint32_t clock) {
     Packet([&](protozero::pbf_writer& packet) {
       packet.add_uint64(8, time);
       if (clock != 0) packet.add_uint32(58, clock);
       packet.add_message(11, Message([](auto& event) { event.add_uint32(9, kInstant); }));
-      if (machine != 0) packet.add_uint32(98, machine);
     });
   }
 };
@@ -134,80 +131,6 @@ TEST_F(TraceClocks, OnceATimeWasConvertedTheTraceClockStays) {
   EXPECT_THAT(ChecksOf(report), IsEmpty());
   EXPECT_EQ(report.summary.first_ns, 5'010u);
   EXPECT_EQ(report.summary.last_ns, 5'120u);
-}
-
-TEST_F(TraceClocks, EachMachineHasClocksOfItsOwn) {
-  ClocksAre({{kBoottime, 100}, {kRealtime, 5'000}}, kRealtime);
-  At(110, kBoottime);
-  ClocksAre({{7, 900}, {kRealtime, 5'000}}, 0, 7);  // 7: whose BOOTTIME comes later
-  ClocksAre({{7, 910}, {kBoottime, 20}, {11, 1}}, 0, 7);
-  At(120, kBoottime);
-  At(940, 7, 7);  // by wall clocks, which are taken for the same
-  const TraceReport report = Validate();
-  EXPECT_THAT(ChecksOf(report), IsEmpty());
-  EXPECT_EQ(report.summary.first_ns, 5'010u);
-  EXPECT_EQ(report.summary.last_ns, 5'040u);
-}
-
-TEST_F(TraceClocks, AnotherMachineThatChoosesTheTraceClockTooLate) {
-  ClocksAre({{kBoottime, 100}, {kRealtime, 5'000}}, kRealtime);
-  const std::string before = trace_;
-  At(110, kBoottime);
-  ClocksAre({{kBoottime, 900}, {kRealtime, 5'000}}, kRealtime, 7);
-  At(930, kBoottime, 7);
-  TraceReport report = Validate();
-  EXPECT_THAT(ChecksOf(report), ElementsAre("limit"));
-  EXPECT_EQ(report.summary.last_ns, 5'030u);
-  trace_ = before;
-  ClocksAre({{kBoottime, 900}, {kRealtime, 5'000}}, kRealtime, 7);
-  At(110, kBoottime);
-  At(930, kBoottime, 7);
-  report = Validate();
-  EXPECT_THAT(ChecksOf(report), IsEmpty());
-  EXPECT_EQ(report.summary.first_ns, 5'010u);
-}
-
-TEST_F(TraceClocks, AMachineThatNothingRelates) {
-  ClocksAre({{kBoottime, 100}, {kRealtime, 5'000}}, kRealtime);
-  At(110, kBoottime);
-  const std::string sound = trace_;
-  At(930, kBoottime, 7);
-  EXPECT_THAT(Checks(), ElementsAre("clock", "clock_domains"));
-  EXPECT_THAT(Validate().findings.findings()[0].words, HasSubstr("BOOTTIME of machine 7"));
-  trace_ = sound;
-  Packet([](auto& packet) {
-    packet.add_uint32(98, 7);
-    packet.add_message(107, std::string());
-  });
-  At(930, kBoottime, 7);
-  At(6'000, kMonotonic, 7);  // which the host has no snapshot of
-  const TraceReport report = Validate();
-  EXPECT_THAT(ChecksOf(report), ElementsAre("limit"));
-  EXPECT_EQ(report.summary.instants, 3u);
-}
-
-TEST_F(TraceClocks, TwoMachinesOfOneBoottime) {
-  ClocksAre({{kBoottime, 100}, {kRealtime, 5'000}}, kBoottime);
-  At(110, kBoottime);
-  At(130, 0, 7);
-  const TraceReport report = Validate();
-  EXPECT_THAT(ChecksOf(report), IsEmpty());
-  EXPECT_EQ(report.summary.last_ns, 130u);
-}
-
-TEST_F(TraceClocks, TheFirstMachineIsTheHostWhereThereIsNoOther) {
-  Packet([](auto& packet) { packet.add_bytes(36, "marker"); }, false);
-  ClocksAre({{kBoottime, 100}, {kRealtime, 5'000}}, kRealtime, 7);
-  At(110, kBoottime, 7);
-  const TraceReport report = Validate();
-  EXPECT_THAT(ChecksOf(report), IsEmpty());
-  EXPECT_EQ(report.summary.first_ns, 5'010u);
-}
-
-TEST_F(TraceClocks, MoreMachinesThanAreFollowed) {
-  ClocksAre({{kBoottime, 100}}, kBoottime);
-  for (uint32_t machine = 1; machine <= 1'100; ++machine) At(200, kBoottime, machine);
-  EXPECT_THAT(Checks(), ElementsAre("limit"));
 }
 
 }  // namespace

@@ -407,20 +407,91 @@ TEST_F(TraceEvents, StatesNeedATrack) {
   EXPECT_THAT(Checks(), IsEmpty());
 }
 
-TEST_F(TraceEvents, TypesAndExtensions) {
+TEST_F(TraceEvents, SlicesThatEndAtOneTimeAndThatAreCutShort) {
+  for (const char* name : {"a", "b", "c", "d"}) Event(kBegin, 2, 1, Named(name));
+  Event(kEnd, 2, 10, Named("c"));
+  Event(kEnd, 2, 0, Named("a"));
+  EXPECT_EQ(Validate().summary.open_slices, 2u) << "b and d may yet end";
+  Event(kInstant, 2, 1);
+  const TraceReport report = Validate();
+  EXPECT_THAT(ChecksOf(report), ElementsAre("misplaced_end"));
+  ASSERT_EQ(report.findings.errors(), 2u);
+  EXPECT_THAT(WordsOf(report, TraceCheck::kMisplacedEnd),
+              HasSubstr("from 1003 to 1014 ns on track 2 ('thread') ends here, and 1 slice in it"));
+  EXPECT_THAT(WordsOf(report, TraceCheck::kMisplacedEnd),
+              HasSubstr("from 1001 to 1014 ns on track 2 ('thread') ends here, and 1 slice in it"));
+  EXPECT_EQ(report.summary.open_slices, 0u);
+}
+
+TEST_F(TraceEvents, FlowsBoundByLegacyEvents) {
+  constexpr uint32_t kIn = 1, kOut = 2;
+  const auto bound = [](uint64_t id, uint32_t direction) -> Fill {
+    return [=](protozero::pbf_writer& event) {
+      event.add_message(6, Message([=](auto& legacy) {
+                          legacy.add_uint64(8, id);
+                          if (direction != 0) legacy.add_uint32(13, direction);
+                        }));
+    };
+  };
+  Event(kInstant, 2, 1, [](auto& event) { event.add_fixed64(47, 7); });
+  Event(kInstant, 2, 1, bound(7, kIn));
+  Event(kInstant, 2, 1, bound(7, kIn));  // it may end at several slices
+  EXPECT_THAT(Checks(), IsEmpty());
+  EXPECT_EQ(Validate().summary.flow_arrows, 2u);
   const std::string sound = trace_;
+  Event(kInstant, 2, 1, bound(8, kIn));
+  EXPECT_THAT(Checks(), ElementsAre("flow"));
+  trace_ = sound;
+  Event(kInstant, 2, 1, bound(7, 0));
+  EXPECT_THAT(Checks(), ElementsAre("flow_legacy"));
+  trace_ = sound;
+  Event(kInstant, 2, 1, bound(8, kOut));
+  Event(kInstant, 2, 1, bound(8, kIn));
+  EXPECT_THAT(Checks(), ElementsAre("unchecked"));
+  EXPECT_EQ(Validate().summary.flow_arrows, 3u);
+}
+
+TEST_F(TraceEvents, TypesThatDoNotExist) {
   Event(9, 2, 1);
   EXPECT_THAT(Checks(), ElementsAre("event_type"));
+}
+
+TEST_F(TraceEvents, WhatIsNotCheckedIsSaidOnce) {
+  const std::string sound = trace_;
+  const auto twice = [&](uint32_t type, const Fill& more) {
+    trace_ = sound;
+    Event(kBegin, 2, 1);
+    Event(type, 2, 1, more);
+    Event(type, 2, 1, more);
+    EXPECT_THAT(Checks(), testing::Contains("unchecked"));
+    return Validate();
+  };
+  const Fill phase = [](auto& event) {
+    event.add_message(6, Message([](auto& legacy) { legacy.add_int32(2, 'E'); }));
+  };
+  EXPECT_EQ(twice(0, phase).findings.warnings(), 1u) << "the track is no longer followed";
+  EXPECT_EQ(twice(kEnd, phase).summary.other_events, 2u);
+  EXPECT_EQ(twice(0, [](auto& event) { event.add_message(6, std::string()); }).findings.errors(),
+            0u);
+  const Fill extension = [](auto& event) { event.add_uint64(9'901, 1); };
+  EXPECT_EQ(twice(kInstant, extension).findings.count(TraceCheck::kUnchecked), 1u);
+  for (const uint32_t field : {1, 16}) {
+    const Fill own_time = [=](auto& event) { event.add_int64(field, 5); };
+    EXPECT_EQ(twice(kInstant, own_time).summary.other_events, 2u);
+  }
   trace_ = sound;
-  Event(0, 2, 1, [](protozero::pbf_writer& event) { event.add_message(6, std::string()); });
-  EXPECT_THAT(Checks(), IsEmpty()) << "a legacy event";
-  const Fill extension = [](protozero::pbf_writer& event) { event.add_uint64(9'901, 1); };
-  Event(kInstant, 2, 1, extension);
-  EXPECT_THAT(Checks(), ElementsAre("extension"));
+  const auto untracked = [this] {
+    Packet([](auto& packet) {
+      packet.add_uint64(8, 1);
+      packet.add_message(11, Message([](auto& event) { event.add_uint32(9, kBegin); }));
+    });
+  };
+  untracked();
+  EXPECT_THAT(Checks(), ElementsAre("open_slices")) << "on the track of what says none";
   trace_ = sound;
-  Packet([](auto& packet) { packet.add_message(72, std::string()); });
-  Event(kInstant, 2, 1, extension);
-  EXPECT_THAT(Checks(), IsEmpty());
+  Packet([](auto& packet) { packet.add_message(44, std::string()); });
+  untracked();
+  EXPECT_THAT(Checks(), ElementsAre("unchecked")) << "on its sequence's thread";
 }
 
 }  // namespace

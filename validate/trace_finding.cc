@@ -1,97 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/trace_finding.h"
 
+#include <algorithm>
+
 #include "validate/limits.h"
 
 namespace neurontrace {
-namespace {
 
-constexpr TraceSeverity kError = TraceSeverity::kError;
-constexpr TraceSeverity kWarning = TraceSeverity::kWarning;
-
-constexpr std::array kChecks = {
-    TraceCheckInfo{TraceCheck::kFraming, "framing", kError, "tokenizer_skipped_packets"},
-    TraceCheckInfo{TraceCheck::kPacket, "packet", kError, "track_event_tokenizer_errors"},
-    TraceCheckInfo{TraceCheck::kCompression, "compression", kError, "tokenizer_skipped_packets"},
-    TraceCheckInfo{TraceCheck::kCompressedSize, "compressed_size", kWarning, ""},
-    TraceCheckInfo{TraceCheck::kSequenceId, "sequence_id", kError,
-                   "track_event_missing_sequence_id"},
-    TraceCheckInfo{TraceCheck::kSequenceState, "sequence_state", kError,
-                   "packet_skipped_seq_needs_incremental_state_invalid"},
-    TraceCheckInfo{TraceCheck::kPacketLoss, "packet_loss", kWarning,
-                   "traced_buf_sequence_packet_loss"},
-    TraceCheckInfo{TraceCheck::kTimestamp, "timestamp", kError, "track_event_missing_timestamp"},
-    TraceCheckInfo{TraceCheck::kTimestampRange, "timestamp_range", kError,
-                   "trace_sorter_negative_timestamp_dropped"},
-    TraceCheckInfo{TraceCheck::kClock, "clock", kError, "clock_sync_failure"},
-    TraceCheckInfo{TraceCheck::kClockSnapshot, "clock_snapshot", kError, "invalid_clock_snapshots"},
-    TraceCheckInfo{TraceCheck::kClockDomains, "clock_domains", kError,
-                   "clock_sync_unrelatable_clock_domains"},
-    TraceCheckInfo{TraceCheck::kTrackUuid, "track_uuid", kError, "track_descriptor_missing_uuid"},
-    TraceCheckInfo{TraceCheck::kTrackPid, "track_pid", kError,
-                   "track_descriptor_process_missing_pid"},
-    TraceCheckInfo{TraceCheck::kTrackTid, "track_tid", kError,
-                   "track_descriptor_thread_missing_pid_tid"},
-    TraceCheckInfo{TraceCheck::kTrackConflict, "track_conflict", kError,
-                   "track_descriptor_conflicting_reservation"},
-    TraceCheckInfo{TraceCheck::kTrackReuse, "track_reuse", kError, ""},
-    TraceCheckInfo{TraceCheck::kTrackOrdering, "track_ordering", kError,
-                   "track_descriptor_invalid_child_ordering"},
-    TraceCheckInfo{TraceCheck::kTrackRoot, "track_root", kError,
-                   "track_descriptor_default_track_with_parent"},
-    TraceCheckInfo{TraceCheck::kTrackParent, "track_parent", kError,
-                   "track_hierarchy_missing_uuid"},
-    TraceCheckInfo{TraceCheck::kTrackMerged, "track_merged", kWarning, ""},
-    TraceCheckInfo{TraceCheck::kTrackLate, "track_late", kWarning, ""},
-    TraceCheckInfo{TraceCheck::kTrackUndescribed, "track_undescribed", kWarning, ""},
-    TraceCheckInfo{TraceCheck::kInterned, "interned", kError, "interned_data_tokenizer_errors"},
-    TraceCheckInfo{TraceCheck::kInternedMissing, "interned_missing", kError,
-                   "track_event_parser_errors"},
-    TraceCheckInfo{TraceCheck::kEventType, "event_type", kError, "track_event_parser_errors"},
-    TraceCheckInfo{TraceCheck::kEndWithoutBegin, "end_without_begin", kWarning, ""},
-    TraceCheckInfo{TraceCheck::kThreadEndWithoutBegin, "thread_end_without_begin", kError,
-                   "track_event_thread_invalid_end"},
-    TraceCheckInfo{TraceCheck::kMisplacedEnd, "misplaced_end", kError, "misplaced_end_event"},
-    TraceCheckInfo{TraceCheck::kOverlap, "overlap", kError,
-                   "slice_drop_overlapping_complete_event"},
-    TraceCheckInfo{TraceCheck::kNegativeDuration, "negative_duration", kError,
-                   "track_event_parser_errors"},
-    TraceCheckInfo{TraceCheck::kOpenSlices, "open_slices", kWarning, ""},
-    TraceCheckInfo{TraceCheck::kDepth, "depth", kError, "slice_max_depth_exceeded"},
-    TraceCheckInfo{TraceCheck::kDuration, "duration", kError, ""},
-    TraceCheckInfo{TraceCheck::kOrder, "order", kWarning, ""},
-    TraceCheckInfo{TraceCheck::kStateTrack, "state_track", kError,
-                   "track_event_state_missing_track_uuid"},
-    TraceCheckInfo{TraceCheck::kCounterTrack, "counter_track", kError,
-                   "track_event_counter_invalid_track_uuid"},
-    TraceCheckInfo{TraceCheck::kCounterValue, "counter_value", kError,
-                   "track_event_counter_missing_value"},
-    TraceCheckInfo{TraceCheck::kExtraCounters, "extra_counters", kError,
-                   "track_event_extra_counter_exceeds_max"},
-    TraceCheckInfo{TraceCheck::kFlow, "flow", kWarning, ""},
-    TraceCheckInfo{TraceCheck::kFlowSlice, "flow_slice", kWarning, ""},
-    TraceCheckInfo{TraceCheck::kFlowDuplicate, "flow_duplicate", kError, "flow_duplicate_id"},
-    TraceCheckInfo{TraceCheck::kFlowEnclosing, "flow_enclosing", kError, "flow_no_enclosing_slice"},
-    TraceCheckInfo{TraceCheck::kFlowLegacy, "flow_legacy", kError, "flow_invalid_id"},
-    TraceCheckInfo{TraceCheck::kLegacy, "legacy", kWarning, ""},
-    TraceCheckInfo{TraceCheck::kExtension, "extension", kWarning, "unknown_extension_fields"},
-    TraceCheckInfo{TraceCheck::kLimit, "limit", kWarning, ""},
-};
-
-constexpr bool AreInOrder() {
-  for (size_t i = 0; i < kChecks.size(); ++i) {
-    if (static_cast<size_t>(kChecks[i].check) != i) return false;
-  }
-  return kChecks.size() == static_cast<size_t>(TraceCheck::kCount);
+const TraceCheckInfo& InfoOf(TraceCheck check) {
+  using enum TraceCheck;
+  using enum TraceSeverity;
+  static constexpr TraceCheckInfo kChecks[] = {
+      {kFraming, "framing", kError, "tokenizer_skipped_packets"},
+      {kPacket, "packet", kError, "track_event_tokenizer_errors"},
+      {kCompression, "compression", kError, "tokenizer_skipped_packets"},
+      {kCompressedSize, "compressed_size", kWarning, ""},
+      {kSequenceId, "sequence_id", kError, "track_event_missing_sequence_id"},
+      {kSequenceState, "sequence_state", kError,
+       "packet_skipped_seq_needs_incremental_state_invalid"},
+      {kPacketLoss, "packet_loss", kWarning, "traced_buf_sequence_packet_loss"},
+      {kTimestamp, "timestamp", kError, "track_event_missing_timestamp"},
+      {kTimestampRange, "timestamp_range", kError, "trace_sorter_negative_timestamp_dropped"},
+      {kClock, "clock", kError, "clock_sync_failure"},
+      {kClockSnapshot, "clock_snapshot", kError, "invalid_clock_snapshots"},
+      {kClockDomains, "clock_domains", kError, "clock_sync_unrelatable_clock_domains"},
+      {kTrackUuid, "track_uuid", kError, "track_descriptor_missing_uuid"},
+      {kTrackPid, "track_pid", kError, "track_descriptor_process_missing_pid"},
+      {kTrackTid, "track_tid", kError, "track_descriptor_thread_missing_pid_tid"},
+      {kTrackConflict, "track_conflict", kError, "track_descriptor_conflicting_reservation"},
+      {kTrackReuse, "track_reuse", kError, ""},
+      {kTrackOrdering, "track_ordering", kError, "track_descriptor_invalid_child_ordering"},
+      {kTrackRoot, "track_root", kError, "track_descriptor_default_track_with_parent"},
+      {kTrackParent, "track_parent", kError, "track_hierarchy_missing_uuid"},
+      {kTrackMerged, "track_merged", kWarning, ""},
+      {kTrackLate, "track_late", kWarning, ""},
+      {kTrackUndescribed, "track_undescribed", kWarning, ""},
+      {kInterned, "interned", kError, "interned_data_tokenizer_errors"},
+      {kInternedMissing, "interned_missing", kError, "track_event_parser_errors"},
+      {kEventType, "event_type", kError, "track_event_parser_errors"},
+      {kEndWithoutBegin, "end_without_begin", kWarning, ""},
+      {kThreadEndWithoutBegin, "thread_end_without_begin", kError,
+       "track_event_thread_invalid_end"},
+      {kMisplacedEnd, "misplaced_end", kError, "misplaced_end_event"},
+      {kOpenSlices, "open_slices", kWarning, ""},
+      {kDepth, "depth", kError, "slice_max_depth_exceeded"},
+      {kDuration, "duration", kError, ""},
+      {kOrder, "order", kWarning, ""},
+      {kStateTrack, "state_track", kError, "track_event_state_missing_track_uuid"},
+      {kCounterTrack, "counter_track", kError, "track_event_counter_invalid_track_uuid"},
+      {kCounterValue, "counter_value", kError, "track_event_counter_missing_value"},
+      {kExtraCounters, "extra_counters", kError, "track_event_extra_counter_exceeds_max"},
+      {kFlow, "flow", kWarning, ""},
+      {kFlowSlice, "flow_slice", kWarning, ""},
+      {kFlowLegacy, "flow_legacy", kError, "flow_without_direction"},
+      {kUnchecked, "unchecked", kWarning, ""},
+      {kLimit, "limit", kWarning, ""},
+  };
+  static_assert(std::size(kChecks) == static_cast<size_t>(kCount) &&
+                std::ranges::is_sorted(kChecks, {}, &TraceCheckInfo::check));
+  return kChecks[static_cast<size_t>(check)];
 }
-static_assert(AreInOrder());
-
-}  // namespace
-
-const TraceCheckInfo& InfoOf(TraceCheck check) { return kChecks[static_cast<size_t>(check)]; }
 
 std::string CountedWords(uint64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+void TraceFindingLog::AddUnchecked(std::string_view what) {
+  const std::string words = fmt::format("Not checked: {}.", what);
+  for (const TraceFinding& finding : findings_) {
+    if (finding.check == TraceCheck::kUnchecked && finding.words == words) return;
+  }
+  Add(TraceCheck::kUnchecked, "{}", words);
 }
 
 bool TraceFindingLog::Count(TraceCheck check) {
@@ -100,8 +79,8 @@ bool TraceFindingLog::Count(TraceCheck check) {
 
 uint64_t TraceFindingLog::CountOf(TraceSeverity severity) const {
   uint64_t count = 0;
-  for (const TraceCheckInfo& info : kChecks) {
-    if (info.severity == severity) count += counts_[static_cast<size_t>(info.check)];
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    if (InfoOf(static_cast<TraceCheck>(i)).severity == severity) count += counts_[i];
   }
   return count;
 }

@@ -13,11 +13,12 @@
 
 namespace neurontrace {
 
-// Errors are what makes Perfetto drop or misread something; warnings what it puts up with, or what
-// the validator could not look into.
+// Errors are what makes Perfetto drop or misread something; warnings are what it tolerates, or what
+// the validator does not check.
 enum class TraceSeverity : uint8_t { kWarning, kError };
 
-// What is checked. The names are in the table of trace_finding.cc, and docs/formats/validate.md.
+// What is checked. The table in trace_finding.cc names the checks, docs/formats/validate.md
+// explains them.
 enum class TraceCheck : uint8_t {
   kFraming,
   kPacket,
@@ -48,8 +49,6 @@ enum class TraceCheck : uint8_t {
   kEndWithoutBegin,
   kThreadEndWithoutBegin,
   kMisplacedEnd,
-  kOverlap,
-  kNegativeDuration,
   kOpenSlices,
   kDepth,
   kDuration,
@@ -60,11 +59,8 @@ enum class TraceCheck : uint8_t {
   kExtraCounters,
   kFlow,
   kFlowSlice,
-  kFlowDuplicate,
-  kFlowEnclosing,
   kFlowLegacy,
-  kLegacy,
-  kExtension,
+  kUnchecked,
   kLimit,
   kCount,
 };
@@ -93,10 +89,10 @@ struct TraceFinding {
 // `1 slice`, `2 slices`.
 std::string CountedWords(uint64_t count, std::string_view what);
 
-// What was found: of each check the first ones, and how many there are. One thread at a time.
+// Keeps the first findings of each check and counts all of them. One thread at a time.
 class TraceFindingLog {
  public:
-  // Where findings are from now on.
+  // Sets the place of the findings that follow.
   void MoveTo(TracePosition position) { position_ = position; }
   const TracePosition& position() const { return position_; }
 
@@ -106,6 +102,9 @@ class TraceFindingLog {
     findings_.push_back({check, position_, fmt::format(format, std::forward<Args>(args)...)});
   }
 
+  // Adds, once for each `what`, that the file has something that no check looks into.
+  void AddUnchecked(std::string_view what);
+
   // In the order in which they were found.
   std::span<const TraceFinding> findings() const { return findings_; }
   uint64_t count(TraceCheck check) const { return counts_[static_cast<size_t>(check)]; }
@@ -113,7 +112,7 @@ class TraceFindingLog {
   uint64_t warnings() const { return CountOf(TraceSeverity::kWarning); }
 
  private:
-  bool Count(TraceCheck check);  // false: there are enough of these
+  bool Count(TraceCheck check);  // false: enough of these are kept
   uint64_t CountOf(TraceSeverity severity) const;
 
   TracePosition position_;

@@ -5,7 +5,6 @@
 
 #include <optional>
 #include <protozero/exception.hpp>
-#include <protozero/pbf_reader.hpp>
 #include <string>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "validate/packet_stream.h"
 #include "validate/perfetto_numbers.h"
 #include "validate/sequence_table.h"
+#include "validate/trace_message.h"
 #include "validate/track_list.h"
 
 namespace neurontrace {
@@ -24,87 +24,6 @@ namespace {
 
 constexpr size_t kAttributesMax = 1'024;
 constexpr std::string_view kOwnAttribute = "io.neurontrace.version";
-
-// The fields of a packet that are looked at.
-struct TracePacket {
-  std::optional<uint64_t> timestamp;
-  uint64_t clock = 0;  // 0: the sequence's
-  uint32_t sequence = 0;
-  uint64_t flags = 0;
-  uint64_t dropped = 0;
-  uint64_t machine = 0;
-  bool has_extension_descriptor = false;
-  bool has_remote_clock_sync = false;
-  bool has_thread_descriptor = false;
-  bool is_marker = false;  // that packets can be found by: it is nobody's
-  std::optional<std::string_view> attributes, clock_snapshot, defaults, descriptor, event, interned;
-};
-
-TracePacket ReadPacket(std::string_view bytes) {
-  TracePacket out;
-  for (protozero::pbf_reader fields(bytes.data(), bytes.size()); fields.next();) {
-    switch (fields.tag_and_type()) {
-      case perfetto_read::packet::kTimestamp:
-        out.timestamp = fields.get_uint64();
-        break;
-      case perfetto_read::packet::kTimestampClockId:
-        out.clock = fields.get_uint64();
-        break;
-      case perfetto_read::packet::kSequenceId:
-        out.sequence = fields.get_uint32();
-        break;
-      case perfetto_read::packet::kSequenceFlags:
-        out.flags |= fields.get_uint64();
-        break;
-      case perfetto_read::packet::kStateCleared:
-        if (fields.get_uint64() != 0) out.flags |= perfetto_read::packet::kFlagStateCleared;
-        break;
-      case perfetto_read::packet::kPreviousPacketDropped:
-        out.dropped = fields.get_uint64();
-        break;
-      case perfetto_read::packet::kMachineId:
-        out.machine = fields.get_uint64();
-        break;
-      case perfetto_read::packet::kTraceAttributes:
-        out.attributes = perfetto_read::TextOf(fields.get_view());
-        break;
-      case perfetto_read::packet::kClockSnapshot:
-        out.clock_snapshot = perfetto_read::TextOf(fields.get_view());
-        break;
-      case perfetto_read::packet::kDefaults:
-        out.defaults = perfetto_read::TextOf(fields.get_view());
-        break;
-      case perfetto_read::packet::kTrackDescriptor:
-        out.descriptor = perfetto_read::TextOf(fields.get_view());
-        break;
-      case perfetto_read::packet::kTrackEvent:
-        out.event = perfetto_read::TextOf(fields.get_view());
-        break;
-      case perfetto_read::packet::kInternedData:
-        out.interned = perfetto_read::TextOf(fields.get_view());
-        break;
-      case perfetto_read::packet::kRemoteClockSync:
-        out.has_remote_clock_sync = true;
-        fields.skip();
-        break;
-      case perfetto_read::packet::kThreadDescriptor:
-        out.has_thread_descriptor = true;
-        fields.skip();
-        break;
-      case perfetto_read::packet::kSynchronizationMarker:
-        out.is_marker = true;
-        fields.skip();
-        break;
-      case perfetto_read::packet::kExtensionDescriptor:
-        out.has_extension_descriptor = true;
-        fields.skip();
-        break;
-      default:
-        fields.skip();
-    }
-  }
-  return out;
-}
 
 class TraceValidator {
  public:
@@ -121,7 +40,11 @@ class TraceValidator {
       ASSIGN_OR_RETURN(const bool has_packet, packets_.Next(packet));
       if (!has_packet) break;
       try {
-        TakePacket(ReadPacket(packet));
+        packet_.Parse(packet);
+        TakePacket();
+      } catch (const TraceMessage::TooManyFields&) {
+        log().Add(TraceCheck::kLimit, "A message of the packet has more than {} fields.",
+                  validate_limits::kFieldsMax);
       } catch (const protozero::exception& error) {  // protozero has no other way of saying it
         log().Add(TraceCheck::kPacket, "The packet does not parse: {}.", error.what());
       }
@@ -133,110 +56,102 @@ class TraceValidator {
  private:
   TraceFindingLog& log() { return report_.findings; }
 
-  void TakePacket(const TracePacket& packet) {
-    if (packet.dropped != 0) {
+  void TakePacket() {
+    namespace packet = perfetto_read::packet;
+    if (packet_.Has(packet::kCompressed)) return packets_.Open(packet_.Text(packet::kCompressed));
+    if (packet_.Has(packet::kZstdCompressed)) {
+      return log().AddUnchecked("packets compressed by zstd (field 133)");
+    }
+    if (packet_.Number(packet::kMachineId, 0) != 0) {
+      return log().AddUnchecked("packets of further machines (machine_id)");
+    }
+    const auto id = static_cast<uint32_t>(packet_.Number(packet::kSequenceId, 0));
+    if (packet_.Number(packet::kPreviousPacketDropped, 0) != 0) {
       ++report_.summary.packet_losses;
-      log().Add(TraceCheck::kPacketLoss, "Packets of sequence {} were lost before this one.",
-                packet.sequence);
+      log().Add(TraceCheck::kPacketLoss, "Packets of sequence {} were lost before this one.", id);
     }
-    const ClockTable::Owner owner = {.sequence = packet.sequence, .machine = MachineOf(packet)};
-    if (packet.attributes) TakeAttributes(*packet.attributes);
-    if (packet.has_extension_descriptor) events_.AllowExtensions();
-    TraceSequence* const sequence = SequenceOf(packet);
-    if (sequence != nullptr && !TakeState(packet, *sequence)) return;
-    if (packet.clock_snapshot) {
-      clocks_.TakeSnapshot(*packet.clock_snapshot, owner);
-      return;  // as Perfetto does: what else the packet has is not looked at
+    TakeAttributes(packet_.Text(packet::kTraceAttributes));
+    TraceSequence* const sequence = SequenceOf(id);
+    if (sequence != nullptr && !TakeState(id, *sequence)) return;
+    if (packet_.Has(packet::kClockSnapshot)) {  // Perfetto ignores what else the packet has
+      return clocks_.TakeSnapshot(packet_.Text(packet::kClockSnapshot), id);
     }
-    if (packet.has_remote_clock_sync) return clocks_.TakeRemoteSync(owner.machine);
     std::optional<uint64_t> time_ns;
-    if (packet.timestamp) {
-      const uint64_t own = sequence == nullptr ? 0 : sequence->default_clock;
-      time_ns =
-          clocks_.ToTraceTime(*packet.timestamp, packet.clock != 0 ? packet.clock : own, owner);
+    if (const auto timestamp = packet_.Number(packet::kTimestamp)) {
+      uint64_t clock = packet_.Number(packet::kTimestampClockId, 0);
+      if (clock == 0 && sequence != nullptr) clock = sequence->default_clock;
+      time_ns = clocks_.ToTraceTime(*timestamp, clock, id);
       if (!time_ns) return;
     }
-    if (packet.descriptor) tracks_.TakeDescriptor(*packet.descriptor, owner.machine);
-    if (sequence == nullptr) return;
-    if (packet.has_thread_descriptor) sequence->has_thread = true;
-    if (packet.event) events_.Take(*packet.event, *sequence, time_ns);
-  }
-
-  // 0: the host. Where nothing stands before it that is the host's, the first machine that the file
-  // names is taken for it.
-  uint64_t MachineOf(const TracePacket& packet) {
-    if (packet.machine == 0) {
-      if (!packet.is_marker && !host_) host_ = 0;
-      return 0;
+    if (packet_.Has(packet::kTrackDescriptor)) {
+      tracks_.TakeDescriptor(packet_.Text(packet::kTrackDescriptor));
     }
-    if (!host_) host_ = packet.machine;
-    return packet.machine == *host_ ? 0 : packet.machine;
+    if (sequence == nullptr) return;
+    if (packet_.Has(packet::kThreadDescriptor)) sequence->has_thread = true;
+    if (packet_.Has(packet::kTrackEvent)) {
+      events_.Take(packet_.Text(packet::kTrackEvent), *sequence, time_ns);
+    }
   }
 
-  // nullptr: there is none, which is a finding where the packet needs one.
-  TraceSequence* SequenceOf(const TracePacket& packet) {
-    if (packet.sequence != 0) return sequences_.Of(packet.sequence);
-    const std::string_view what = packet.event          ? "an event"
-                                  : packet.interned     ? "interned data"
-                                  : packet.defaults     ? "defaults"
-                                  : packet.flags != 0   ? "sequence flags"
-                                  : packet.dropped != 0 ? "a loss of packets"
-                                                        : "";
-    if (!what.empty()) {
+  uint64_t Flags() const {
+    namespace packet = perfetto_read::packet;
+    const bool is_cleared = packet_.Number(packet::kStateCleared, 0) != 0;
+    return packet_.Number(packet::kSequenceFlags, 0) | (is_cleared ? packet::kFlagStateCleared : 0);
+  }
+
+  // Returns nullptr if the packet is of no sequence, which is a finding if it needs one.
+  TraceSequence* SequenceOf(uint32_t id) {
+    namespace packet = perfetto_read::packet;
+    if (id != 0) return sequences_.Of(id);
+    const char* const what = packet_.Has(packet::kTrackEvent)     ? "an event"
+                             : packet_.Has(packet::kInternedData) ? "interned data"
+                             : packet_.Has(packet::kDefaults)     ? "defaults"
+                             : Flags() != 0                       ? "flags"
+                             : packet_.Number(packet::kPreviousPacketDropped, 0) != 0 ? "a loss"
+                                                                                      : nullptr;
+    if (what != nullptr) {
       log().Add(TraceCheck::kSequenceId, "The packet has {}, and is of no sequence.", what);
     }
     return nullptr;
   }
 
-  // False: Perfetto passes the packet over.
-  bool TakeState(const TracePacket& packet, TraceSequence& sequence) {
-    if ((packet.flags & perfetto_read::packet::kFlagStateCleared) != 0) {
+  // Returns false if Perfetto skips the packet.
+  bool TakeState(uint32_t id, TraceSequence& sequence) {
+    namespace packet = perfetto_read::packet;
+    if ((Flags() & packet::kFlagStateCleared) != 0) {
       sequences_.Clear(sequence);
-    } else if (packet.dropped != 0) {
+    } else if (packet_.Number(packet::kPreviousPacketDropped, 0) != 0) {
       sequence.has_state = false;  // what was lost may have told something
     }
-    if (packet.defaults) sequences_.TakeDefaults(*packet.defaults, sequence);
-    const bool needs_state = NeedsState(packet) && !packet.clock_snapshot;
+    if (packet_.Has(packet::kDefaults)) {
+      sequences_.TakeDefaults(packet_.Text(packet::kDefaults), sequence);
+    }
+    const bool has_interned = packet_.Has(packet::kInternedData);
+    const bool needs_state =
+        (Flags() & packet::kFlagNeedsState) != 0 && !packet_.Has(packet::kClockSnapshot);
     if (sequence.has_state) {
-      if (packet.interned) sequences_.TakeInterned(*packet.interned, sequence);
-    } else if (packet.interned || needs_state) {
+      if (has_interned) sequences_.TakeInterned(packet_.Text(packet::kInternedData), sequence);
+    } else if (has_interned || needs_state) {
       log().Add(TraceCheck::kSequenceState,
                 "The packet {} a state that its sequence, {}, does not have: it was not cleared{}.",
-                packet.interned ? "adds to" : "needs", packet.sequence,
+                has_interned ? "adds to" : "needs", id,
                 sequence.was_cleared ? " since packets were lost" : "");
     }
     return sequence.has_state || !needs_state;
   }
-  static bool NeedsState(const TracePacket& packet) {
-    return (packet.flags & perfetto_read::packet::kFlagNeedsState) != 0;
-  }
 
   void TakeAttributes(std::string_view bytes) {
-    for (protozero::pbf_reader fields(bytes.data(), bytes.size()); fields.next();) {
-      if (fields.tag_and_type() != perfetto_read::attributes::kAttribute) {
-        fields.skip();
-        continue;
-      }
-      std::string key;
-      std::string value;
-      for (protozero::pbf_reader about(fields.get_view()); about.next();) {
-        switch (about.tag_and_type()) {
-          case perfetto_read::attributes::kKey:
-            key = Beginning(perfetto_read::TextOf(about.get_view()));
-            break;
-          case perfetto_read::attributes::kLongValue:
-            value = fmt::format("{}", about.get_int64());
-            break;
-          case perfetto_read::attributes::kStringValue:
-            value = Beginning(perfetto_read::TextOf(about.get_view()));
-            break;
-          default:
-            about.skip();
-        }
-      }
+    namespace attributes = perfetto_read::attributes;
+    for (const TraceMessage message(bytes); const TraceMessage::Field& field : message) {
+      if (field.tag != attributes::kAttribute) continue;
+      const TraceMessage attribute(field.text);
+      const auto number = attribute.Number(attributes::kLongValue);
+      std::string key = Beginning(attribute.Text(attributes::kKey));
       if (key == kOwnAttribute) events_.TrustArguments();
       if (report_.attributes.size() < kAttributesMax) {
-        report_.attributes.emplace_back(std::move(key), std::move(value));
+        report_.attributes.emplace_back(
+            std::move(key), number ? fmt::format("{}", static_cast<int64_t>(*number))
+                                   : Beginning(attribute.Text(attributes::kStringValue)));
       }
     }
   }
@@ -266,9 +181,9 @@ class TraceValidator {
 
   TraceReport report_;
   PacketStream packets_;
+  TraceMessage packet_;  // at hand
   SequenceTable sequences_;
   ClockTable clocks_;
-  std::optional<uint64_t> host_;  // the number that packets of the host have
   TrackList tracks_;
   EventCheck events_;
 };

@@ -4,21 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <protozero/pbf_reader.hpp>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
 #include "base/clean_text.h"
-#include "validate/intern_table.h"
 #include "validate/limits.h"
 #include "validate/perfetto_numbers.h"
+#include "validate/sequence_table.h"
+#include "validate/trace_message.h"
 
 namespace neurontrace {
 namespace {
 
-std::string NameIn(protozero::pbf_reader& fields) {
-  return CleanText(perfetto_read::TextOf(fields.get_view()), validate_limits::kNameBytesMax);
-}
+std::string Shown(std::string_view name) { return CleanText(name, validate_limits::kNameBytesMax); }
 
 // Perfetto looks for the parents of every track that is described, whether it is used or not.
 std::string WhatIsDropped(const TraceTrack& track) {
@@ -29,108 +27,40 @@ std::string WhatIsDropped(const TraceTrack& track) {
 
 }  // namespace
 
-void TrackList::ReadProcess(std::string_view bytes, Descriptor& out) {
-  for (protozero::pbf_reader fields(bytes.data(), bytes.size()); fields.next();) {
-    switch (fields.tag_and_type()) {
-      case perfetto_read::descriptor::kPid:
-        out.has_pid = true;
-        out.track.pid = fields.get_int32();
-        break;
-      case perfetto_read::descriptor::kProcessName:
-        out.track.name = NameIn(fields);
-        break;
-      case perfetto_read::descriptor::kProcessSortIndex:
-        if (!out.has_rank) {
-          out.track.rank = fields.get_int32();
-          break;
-        }
-        [[fallthrough]];
-      default:
-        fields.skip();
-    }
-  }
-}
-
-void TrackList::ReadThread(std::string_view bytes, Descriptor& out) {
-  for (protozero::pbf_reader fields(bytes.data(), bytes.size()); fields.next();) {
-    switch (fields.tag_and_type()) {
-      case perfetto_read::descriptor::kPid:
-        out.has_pid = true;
-        out.track.pid = fields.get_int32();
-        break;
-      case perfetto_read::descriptor::kTid:
-        out.has_tid = true;
-        out.track.tid = fields.get_int64();
-        break;
-      case perfetto_read::descriptor::kThreadName:
-        out.track.name = NameIn(fields);
-        break;
-      case perfetto_read::descriptor::kThreadSortIndex:
-        if (!out.has_rank) {
-          out.track.rank = fields.get_int32();
-          break;
-        }
-        [[fallthrough]];
-      default:
-        fields.skip();
-    }
-  }
-}
-
 TrackList::Descriptor TrackList::Read(std::string_view bytes) {
+  namespace descriptor = perfetto_read::descriptor;
+  const TraceMessage message(bytes);
   Descriptor out;
-  std::string name;
-  for (protozero::pbf_reader fields(bytes.data(), bytes.size()); fields.next();) {
-    switch (fields.tag_and_type()) {
-      case perfetto_read::descriptor::kUuid:
-        out.uuid = fields.get_uint64();
-        break;
-      case perfetto_read::descriptor::kParentUuid:
-        out.parent_uuid = fields.get_uint64();
-        break;
-      case perfetto_read::descriptor::kName:
-      case perfetto_read::descriptor::kStaticName:
-      case perfetto_read::descriptor::kAtraceName:
-        name = NameIn(fields);
-        break;
-      case perfetto_read::descriptor::kDescription:
-        out.track.description = NameIn(fields);
-        break;
-      case perfetto_read::descriptor::kProcess:
-        out.is_process = true;
-        ReadProcess(perfetto_read::TextOf(fields.get_view()), out);
-        break;
-      case perfetto_read::descriptor::kThread:
-        out.is_thread = true;
-        ReadThread(perfetto_read::TextOf(fields.get_view()), out);
-        break;
-      case perfetto_read::descriptor::kCounter:
-        out.is_counter = true;
-        fields.skip();
-        break;
-      case perfetto_read::descriptor::kChildOrdering:
-        out.child_ordering = fields.get_uint64();
-        break;
-      case perfetto_read::descriptor::kSiblingOrderRank:
-        out.has_rank = true;
-        out.track.rank = fields.get_int32();
-        break;
-      case perfetto_read::descriptor::kSiblingMergeBehavior:
-        out.merge = fields.get_uint64();
-        break;
-      default:
-        fields.skip();
+  TraceTrack& track = out.track;
+  out.uuid = message.Number(descriptor::kUuid);
+  out.parent_uuid = message.Number(descriptor::kParentUuid, 0);
+  out.child_ordering = message.Number(descriptor::kChildOrdering, 0);
+  out.merge = message.Number(descriptor::kSiblingMergeBehavior, 0);
+  track.description = Shown(message.Text(descriptor::kDescription));
+  // A thread that is also described as a process is a thread.
+  const bool is_thread = message.Has(descriptor::kThread);
+  std::optional<uint64_t> rank = message.Number(descriptor::kSiblingOrderRank);
+  if (is_thread || message.Has(descriptor::kProcess)) {
+    const TraceMessage ids(message.Text(is_thread ? descriptor::kThread : descriptor::kProcess));
+    track.kind = is_thread ? TrackKind::kThread : TrackKind::kProcess;
+    out.has_pid = ids.Has(descriptor::kPid);
+    track.pid = static_cast<int32_t>(ids.Number(descriptor::kPid, 0));
+    out.has_tid = is_thread && ids.Has(descriptor::kTid);
+    if (is_thread) track.tid = static_cast<int64_t>(ids.Number(descriptor::kTid, 0));
+    track.name = Shown(ids.Text(is_thread ? descriptor::kThreadName : descriptor::kProcessName));
+    if (!rank) rank = ids.Number(descriptor::kSortIndex);
+  } else if (message.Has(descriptor::kCounter)) {
+    track.kind = TrackKind::kCounter;
+  }
+  track.rank = static_cast<int32_t>(rank.value_or(0));
+  std::string_view name;
+  for (const TraceMessage::Field& field : message) {
+    if (field.tag == descriptor::kName || field.tag == descriptor::kStaticName ||
+        field.tag == descriptor::kAtraceName) {
+      name = field.text;
     }
   }
-  if (out.track.name.empty()) out.track.name = std::move(name);
-  // A thread that is also told to be of a process is a thread.
-  if (out.is_thread) {
-    out.track.kind = TrackKind::kThread;
-  } else if (out.is_process) {
-    out.track.kind = TrackKind::kProcess;
-  } else if (out.is_counter) {
-    out.track.kind = TrackKind::kCounter;
-  }
+  if (track.name.empty()) track.name = Shown(name);
   return out;
 }
 
@@ -145,45 +75,43 @@ bool TrackList::IsSound(const Descriptor& descriptor) {
              "Track {} orders its children by {}, which is no ordering.", *descriptor.uuid,
              descriptor.child_ordering);
   }
-  if (*descriptor.uuid == 0 && descriptor.parent_uuid.value_or(0) != 0) {
+  if (*descriptor.uuid == 0 && descriptor.parent_uuid != 0) {
     log_.Add(TraceCheck::kTrackRoot, "Track 0, which is the root, has a parent.");
   }
-  if (descriptor.is_process && !descriptor.is_thread && !descriptor.has_pid) {
+  const TrackKind kind = descriptor.track.kind;
+  if (kind == TrackKind::kProcess && !descriptor.has_pid) {
     log_.Add(TraceCheck::kTrackPid, "The descriptor of process '{}' has no pid.",
              descriptor.track.name);
     return false;
   }
-  if (descriptor.is_thread && (!descriptor.has_pid || !descriptor.has_tid)) {
+  if (kind == TrackKind::kThread && (!descriptor.has_pid || !descriptor.has_tid)) {
     log_.Add(TraceCheck::kTrackTid, "The descriptor of thread '{}' has no {}.",
              descriptor.track.name, descriptor.has_pid ? "tid" : "pid");
     return false;
   }
-  return *descriptor.uuid != 0;  // the root says how processes are ordered, and is no track
+  return *descriptor.uuid != 0;  // the root orders processes, and is no track
 }
 
-// One track a process and one a thread: a second one is taken for the number's reuse.
-void TrackList::CheckIds(const Descriptor& descriptor, uint64_t machine) {
+// Perfetto takes a second track of a process or thread for the reuse of its number.
+void TrackList::CheckIds(const Descriptor& descriptor) {
   const TraceTrack& track = descriptor.track;
-  if (track.kind == TrackKind::kProcess) {
-    const auto [known, is_new] = processes_.try_emplace({machine, track.pid}, *descriptor.uuid);
-    if (!is_new && known->second != *descriptor.uuid) {
-      log_.Add(TraceCheck::kTrackReuse,
-               "Tracks {} and {} are both the process of pid {}: Perfetto takes the second for a "
-               "new process, and ends the threads of the first.",
-               known->second, *descriptor.uuid, track.pid);
-      known->second = *descriptor.uuid;
-    }
-  } else if (track.kind == TrackKind::kThread) {
-    const auto [known, is_new] =
-        threads_.try_emplace({{machine, track.pid}, track.tid}, *descriptor.uuid);
-    if (!is_new && known->second != *descriptor.uuid) {
-      log_.Add(TraceCheck::kTrackReuse,
-               "Tracks {} and {} are both thread {} of pid {}: Perfetto takes the second for a "
-               "new thread.",
-               known->second, *descriptor.uuid, track.tid, track.pid);
-      known->second = *descriptor.uuid;
-    }
+  const bool is_thread = track.kind == TrackKind::kThread;
+  if (!is_thread && track.kind != TrackKind::kProcess) return;
+  const auto [known, is_new] = by_ids_.try_emplace(
+      {track.pid, is_thread ? std::optional(track.tid) : std::nullopt}, *descriptor.uuid);
+  if (is_new || known->second == *descriptor.uuid) return;
+  if (is_thread) {
+    log_.Add(TraceCheck::kTrackReuse,
+             "Tracks {} and {} are both thread {} of pid {}: Perfetto takes the second for a new "
+             "thread.",
+             known->second, *descriptor.uuid, track.tid, track.pid);
+  } else {
+    log_.Add(TraceCheck::kTrackReuse,
+             "Tracks {} and {} are both the process of pid {}: Perfetto takes the second for a new "
+             "process, and ends the threads of the first.",
+             known->second, *descriptor.uuid, track.pid);
   }
+  known->second = *descriptor.uuid;
 }
 
 TrackList::State* TrackList::Find(uint64_t uuid) {
@@ -204,13 +132,13 @@ TrackList::State* TrackList::Add(uint64_t uuid) {
   return &state;
 }
 
-void TrackList::TakeDescriptor(std::string_view bytes, uint64_t machine) {
+void TrackList::TakeDescriptor(std::string_view bytes) {
   Descriptor descriptor = Read(bytes);
   if (!IsSound(descriptor)) return;
   State* state = Find(*descriptor.uuid);
   if (state != nullptr && state->track.is_described) {
     const bool is_same = state->track.kind == descriptor.track.kind &&
-                         state->parent_uuid == descriptor.parent_uuid.value_or(0) &&
+                         state->parent_uuid == descriptor.parent_uuid &&
                          state->track.pid == descriptor.track.pid &&
                          state->track.tid == descriptor.track.tid;
     if (!is_same) {
@@ -228,7 +156,7 @@ void TrackList::TakeDescriptor(std::string_view bytes, uint64_t machine) {
     state = Add(*descriptor.uuid);
     if (state == nullptr) return;
   }
-  CheckIds(descriptor, machine);
+  CheckIds(descriptor);
   const TraceTrack counted = std::move(state->track);
   state->track = std::move(descriptor.track);
   TraceTrack& track = state->track;
@@ -240,8 +168,8 @@ void TrackList::TakeDescriptor(std::string_view bytes, uint64_t machine) {
   track.counter_values = counted.counter_values;
   track.first_ns = counted.first_ns;
   const bool is_plain = track.kind == TrackKind::kPlain || track.kind == TrackKind::kCounter;
-  state->has_parent = is_plain && descriptor.parent_uuid.value_or(0) != 0;
-  state->parent_uuid = descriptor.parent_uuid.value_or(0);
+  state->has_parent = is_plain && descriptor.parent_uuid != 0;
+  state->parent_uuid = descriptor.parent_uuid;
   state->may_merge = is_plain && descriptor.merge != perfetto_read::descriptor::kMergeNone;
 }
 

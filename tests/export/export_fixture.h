@@ -70,6 +70,21 @@ class StringFiles : public OutputFiles {
   };
 };
 
+// What `neurontrace validate --strict` makes of it.
+inline TraceReport ExpectSound(std::string_view trace) {
+  auto report = ValidateTrace([&trace](char* out, size_t max) -> absl::StatusOr<size_t> {
+    const size_t count = std::min(max, trace.size());
+    std::memcpy(out, trace.data(), count);
+    trace.remove_prefix(count);
+    return count;
+  });
+  EXPECT_TRUE(report.ok()) << report.status();
+  for (const TraceFinding& finding : report->findings.findings()) {
+    ADD_FAILURE() << InfoOf(finding.check).name << ": " << finding.words;
+  }
+  return *std::move(report);
+}
+
 // A capture in memory and what it becomes.
 class ExportFixture : public ::testing::Test {
  protected:
@@ -135,20 +150,6 @@ class ExportFixture : public ::testing::Test {
       EXPECT_EQ(summary_.progress.bytes_written, files.bytes);
     }
     return files.text();
-  }
-  // What `neurontrace validate --strict` makes of it.
-  static TraceReport ExpectSound(std::string_view trace) {
-    auto report = ValidateTrace([&trace](char* out, size_t max) -> absl::StatusOr<size_t> {
-      const size_t count = std::min(max, trace.size());
-      std::memcpy(out, trace.data(), count);
-      trace.remove_prefix(count);
-      return count;
-    });
-    EXPECT_TRUE(report.ok()) << report.status();
-    for (const TraceFinding& finding : report->findings.findings()) {
-      ADD_FAILURE() << InfoOf(finding.check).name << ": " << finding.words;
-    }
-    return *std::move(report);
   }
   std::string ExportError(std::string_view format, const ExportRequest& request) {
     StringFiles files;

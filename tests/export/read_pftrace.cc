@@ -6,13 +6,12 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <cstring>
 #include <protozero/pbf_reader.hpp>
 
 #include "tests/e2e/pftrace_check/checker.h"
+#include "tests/export/export_fixture.h"
 #include "tests/export/format_reading.h"
 #include "tests/export/inflate.h"
-#include "validate/trace_validator.h"
 
 namespace neurontrace {
 namespace {
@@ -20,19 +19,6 @@ namespace {
 constexpr uint64_t kPartBytes = 1 << 20;  // the least that there is
 constexpr uint32_t kPacket = 1;
 constexpr uint32_t kCompressedPackets = 50;
-
-void ExpectSound(std::string_view trace) {
-  const auto report = ValidateTrace([&trace](char* out, size_t max) -> absl::StatusOr<size_t> {
-    const size_t count = std::min(max, trace.size());
-    std::memcpy(out, trace.data(), count);
-    trace.remove_prefix(count);
-    return count;
-  });
-  ASSERT_TRUE(report.ok()) << report.status();
-  for (const TraceFinding& finding : report->findings.findings()) {
-    ADD_FAILURE() << InfoOf(finding.check).name << ": " << finding.words;
-  }
-}
 
 SeenEvent SeenSlice(const pftrace_check::Slice& slice, bool is_instant) {
   SeenEvent seen;

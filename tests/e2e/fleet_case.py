@@ -2,7 +2,6 @@
 """What the tests of a whole fleet have in common. CTest says where things were built in NT_BUILD_DIR."""
 
 import os
-import subprocess
 import unittest
 import urllib.request
 
@@ -78,12 +77,6 @@ class FleetCase(unittest.TestCase):
         goals = {worker: newest(worker) + executions for worker in workers}
         for worker, goal in goals.items():
             wait_until(lambda w=worker, g=goal: newest(w) >= g, f"{worker.name} to work on")
-
-    def check_sound(self, path):
-        """The file is sound to protobuf's own decoder: nesting, order, descriptions before use, no overlap."""
-        done = subprocess.run([self.fleet.build / "tests" / "pftrace_check", path], capture_output=True, text=True,
-                              check=False)
-        self.assertEqual(done.returncode, 0, done.stdout[-4000:])
 
     # -- checks --------------------------------------------------------------------------------------------------
 

@@ -81,7 +81,7 @@ class RecordTest(unittest.TestCase):
         trace = Pftrace(self.trace)
         events = trace.events()
         self.assertGreater(len(events), 100)
-        pids = {trace.process_of(entry.track)[0] for entry in events}
+        pids = {entry.track.process for entry in events}
         self.assertEqual(len(pids), workers, pids)
 
     # -- what the command sees and says --------------------------------------------------------------------------

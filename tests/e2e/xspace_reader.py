@@ -7,10 +7,49 @@ Written from the field numbers of xplane.proto and sharing no code with the writ
 import dataclasses
 import struct
 
-from pftrace_reader import fields, first, text
-
 PICOSECONDS = 1000
 ENVIRONMENT = "Task Environment"
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def fields(data):
+    """(number, value) of each field of a message; bytes for length-delimited ones, ints for all others."""
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        number, kind = key >> 3, key & 7
+        if kind == 0:
+            value, at = varint(data, at)
+        elif kind == 1:
+            value, at = struct.unpack_from("<Q", data, at)[0], at + 8
+        elif kind == 2:
+            size, at = varint(data, at)
+            value, at = data[at:at + size], at + size
+            if len(value) != size:
+                raise ValueError("a message ends in the middle")
+        elif kind == 5:
+            value, at = struct.unpack_from("<I", data, at)[0], at + 4
+        else:
+            raise ValueError(f"wire type {kind}")
+        yield number, value
+
+
+def first(data, number, default=None):
+    return next((value for n, value in fields(data) if n == number), default)
+
+
+def text(data):
+    return bytes(data).decode()
 
 
 @dataclasses.dataclass

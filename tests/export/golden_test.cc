@@ -48,7 +48,7 @@ TEST_F(GoldenTest, PerfettoTrace) {
   EXPECT_EQ(found.summary.flow_arrows, report.flow_arrows);
   EXPECT_EQ(found.summary.lost_events, 12u);
   Compare("export.pftrace.txt", pftrace_check::ToText(report));
-  Compare("export.pftrace.json", pftrace_check::ToJson(report, true));
+  Compare("export.pftrace.json", pftrace_check::ToJson(report));
 }
 
 TEST_F(GoldenTest, Json) { Compare("export.json", Export("json")); }

@@ -88,6 +88,6 @@ Report Check(std::string_view trace);
 
 // For people, and for scripts.
 std::string ToText(const Report& report);
-std::string ToJson(const Report& report, bool with_slices);
+std::string ToJson(const Report& report);
 
 }  // namespace neurontrace::pftrace_check

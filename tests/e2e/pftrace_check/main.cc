@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pftrace_check FILE [--json | --slices]: what a Perfetto trace says, and whether it is sound. The
+// pftrace_check FILE [--json]: what a Perfetto trace says, and whether it is sound. The
 // exit code is 0 when nothing is wrong, 1 when something is, 2 when there is no such file.
 #include <cstdio>
 #include <fstream>
@@ -11,8 +11,8 @@
 
 int main(int argc, char** argv) {
   using namespace neurontrace::pftrace_check;
-  if (argc < 2 || argc > 3) {
-    std::fputs("usage: pftrace_check FILE [--json | --slices]\n", stderr);
+  if (argc < 2 || argc > 3 || (argc == 3 && std::string_view(argv[2]) != "--json")) {
+    std::fputs("usage: pftrace_check FILE [--json]\n", stderr);
     return 2;
   }
   std::ifstream file(argv[1], std::ios::binary);
@@ -21,11 +21,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string trace((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const std::string_view form = argc == 3 ? argv[2] : "";
   const Report report = Check(trace);
-  const std::string text = form == "--json"     ? ToJson(report, false)
-                           : form == "--slices" ? ToJson(report, true)
-                                                : ToText(report);
+  const std::string text = argc == 3 ? ToJson(report) : ToText(report);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return report.error_count == 0 ? 0 : 1;
 }

@@ -34,19 +34,16 @@ std::string SlicesJson(const std::vector<Slice>& slices) {
   return out + "]";
 }
 
-std::string TrackJson(const Track& track, bool with_slices) {
-  std::string out = fmt::format(
+std::string TrackJson(const Track& track) {
+  return fmt::format(
       R"({{"uuid":{},"name":{},"process":{},"parent":{},"rank":{},"row":{},"description":{},)"
       R"("is_thread":{},)"
-      R"("is_counter":{},"tid":{},"slice_count":{},"instant_count":{},"counter_count":{})",
+      R"("is_counter":{},"tid":{},"slice_count":{},"instant_count":{},"counter_count":{},)"
+      "\n\"slices\":{},\n\"instants\":{}}}",
       track.uuid, JsonText(track.name), JsonText(track.process), JsonText(track.parent), track.rank,
       JsonText(track.row), JsonText(track.description), track.is_thread, track.is_counter,
-      track.tid, track.slices.size(), track.instants.size(), track.counter.size());
-  if (with_slices) {
-    out += ",\n\"slices\":" + SlicesJson(track.slices) +
-           ",\n\"instants\":" + SlicesJson(track.instants);
-  }
-  return out + "}";
+      track.tid, track.slices.size(), track.instants.size(), track.counter.size(),
+      SlicesJson(track.slices), SlicesJson(track.instants));
 }
 
 }  // namespace
@@ -72,7 +69,7 @@ std::string ToText(const Report& report) {
   return out + fmt::format("{} wrong\n", report.error_count);
 }
 
-std::string ToJson(const Report& report, bool with_slices) {
+std::string ToJson(const Report& report) {
   std::string out = fmt::format(
       R"({{"bytes":{},"packets":{},"generations":{},"slices":{},"instants":{},"counters":{},)"
       R"("arguments":{},"flow_points":{},"flow_arrows":{},"lone_flow_points":{},"error_count":{})",
@@ -90,8 +87,7 @@ std::string ToJson(const Report& report, bool with_slices) {
   };
   list("errors", report.errors, [](const std::string& text) { return JsonText(text); });
   list("processes", report.processes, [](const std::string& text) { return JsonText(text); });
-  list("tracks", report.tracks,
-       [with_slices](const Track& track) { return TrackJson(track, with_slices); });
+  list("tracks", report.tracks, TrackJson);
   list("attributes", report.attributes, [](const auto& entry) {
     return fmt::format("[{},{}]", JsonText(entry.first), JsonText(entry.second));
   });

@@ -248,11 +248,14 @@ void ClaimReader::ReadMpi() {
            said, *slurm);
     return;
   }
-  Add(RankSource::kMpi, {.said = std::move(said),
-                         .variable = std::move(name),
-                         .world = WorldOf(facts_, {}, environment_.Text("PMIX_NAMESPACE")),
-                         .index = *rank,
-                         .size = world});
+  RankClaim claim{.said = std::move(said),
+                  .variable = std::move(name),
+                  .world = WorldOf(facts_, {}, environment_.Text("PMIX_NAMESPACE")),
+                  .index = *rank,
+                  .size = world};
+  // What a process is told that its launcher does not know, too.
+  if (claim.variable == "PMI_RANK" && world == 1) claim.guess = "it is the only process of its job";
+  Add(RankSource::kMpi, std::move(claim));
 }
 
 void ClaimReader::ReadSlurm() {

@@ -28,13 +28,6 @@ void AddMissingRange(int64_t first, int64_t last, JobRanks& job) {
   }
 }
 
-bool IsContradicted(const std::vector<RankEvidence>& evidence, const RankEvidence& best) {
-  return best.contradicted ||
-         std::any_of(evidence.begin(), evidence.end(), [&best](const RankEvidence& claim) {
-           return claim.worker_gid != best.worker_gid;
-         });
-}
-
 bool AreOneCore(const RankedCore& a, const RankedCore& b) {
   return a.stream.worker == b.stream.worker && a.stream.nc_idx == b.stream.nc_idx;
 }
@@ -88,7 +81,7 @@ void JobRankCensus::Job::Add(const RankedCore& core, const std::string& job_key,
     return;
   }
   ranks.cores_guessed += best->guessed ? 1 : 0;
-  ranks.cores_contradicted += IsContradicted(core.evidence, *best) ? 1 : 0;
+  ranks.cores_contradicted += best->contradicted ? 1 : 0;
   if (!compared) return;
   gids.insert(best->worker_gid);
   claims[best->worker_gid].emplace_back(&core, &job_key);

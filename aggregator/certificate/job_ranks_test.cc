@@ -157,12 +157,14 @@ TEST(JobRanksTest, WorldSizesThatContradictEachOtherAreAConflict) {
               ElementsAre("1 rank of job j is not below the world size of 8"));
 }
 
-TEST(JobRanksTest, CountsCoresWhoseEvidenceDisagrees) {
+// Whoever weighed the evidence says whether the best one is in doubt: what a guess contradicts is
+// not.
+TEST(JobRanksTest, EvidenceThatIsNotTheBestContradictsNothing) {
   Evidence both = Rank(3);
   both.push_back({RankSource::kSlurm, 0, 8, "SLURM_PROCID=0"});
   const JobRanks job = CompareRanks({RankedWorker(1, "j", {both, Rank(4)})}).at(0);
-  EXPECT_EQ(job.cores_contradicted, 1u);
-  EXPECT_FALSE(job.has_conflict()) << "the best evidence counts";
+  EXPECT_EQ(job.cores_contradicted, 0u);
+  EXPECT_FALSE(job.has_conflict());
 }
 
 TEST(JobRanksTest, CountsGuessesAndWhatOtherWorkersContradict) {

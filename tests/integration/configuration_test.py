@@ -54,11 +54,11 @@ class Configuration(FleetCase):
         self.assertEqual(headers["Content-Type"], "text/html; charset=utf-8")
         self.assertIn("<td>quota-capture-bytes<td>6442450944", html)
         self.assertIn("quota-capture-byte is not an option", html)
-        self.write("")
+        self.write("# no options\n")
         self.wait_for_metric(aggregator, "neurontrace_aggregator_config_good", 1)
 
     def test_a_quota_counts_from_when_it_is_written(self):
-        self.write("")
+        self.write("# no options\n")
         self.fleet.start_aggregator("--config", self.file)
         self.start_fleet()
         capture = self.start_capture()

@@ -328,9 +328,10 @@ class Job {
       const auto had = std::exchange(process.facts.first_node_core, answers[i].first_node_core);
       if (process.facts.ended_ns) continue;
       // It moves only to where a local rank, better known than before, puts it.
-      const auto& first = answers[i].cores[0].rank_evidence;
-      if (had && !first.empty() &&
-          first.front().detail.find("order of start") != std::string::npos) {
+      const bool is_by_order =
+          !answers[i].cores.empty() && !answers[i].cores[0].rank_evidence.empty() &&
+          answers[i].cores[0].rank_evidence[0].detail.find("order of start") != std::string::npos;
+      if (had && is_by_order) {
         EXPECT_EQ(answers[i].first_node_core, had) << "a place moved";
       }
       process.last.resize(process.cores);

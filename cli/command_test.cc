@@ -73,6 +73,19 @@ TEST_F(CommandLineTest, WhatIsNotUtf8IsNamed) {
   EXPECT_EQ(RunCli({"capture", "-d", "1s", "--name", "caf\xe9"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--name 'caf?' is not UTF-8"));
   EXPECT_EQ(RunCli({"captures", "show", "\xff"}), kExitUsage);
+  EXPECT_EQ(RunCli({"workers", "--instance", "\xff"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--instance '?' is not UTF-8"));
+}
+
+TEST_F(CommandLineTest, ControlCharactersAreRefusedAndNotRepeated) {
+  for (const std::vector<const char*>& words :
+       {std::vector<const char*>{"captures", "show", "nl\nx"},
+        {"triggers", "fire", "a\x1b[31mb"},
+        {"workers", "--state", "\x1b[31m"}}) {
+    EXPECT_EQ(RunCli(words), kExitUsage) << words[1];
+    EXPECT_EQ(err_.find('\x1b'), std::string::npos);
+    EXPECT_EQ(err_.find("nl\n"), std::string::npos);
+  }
 }
 
 TEST_F(CommandLineTest, AnAggregatorIsNamedByHostAndPort) {
@@ -104,6 +117,7 @@ TEST_F(CommandLineTest, ShowAndExportOfAnIncompleteCaptureHaveCodeThreeAndSayWhy
   service_.capture.mutable_certificate()->set_verdict("complete: every event is stored");
   EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA"}), kExitDone);
   EXPECT_THAT(out_, HasSubstr("\ncomplete: every event is stored\n"));
+  EXPECT_THAT(out_, HasSubstr("complete, how long is not known\n")) << "its stamps are 0";
   service_.capture.set_state(v1::CAPTURE_STATE_INCOMPLETE);
   service_.capture.mutable_certificate()->set_verdict("incomplete: 3 of 9 events lost");
   EXPECT_EQ(RunCli({"captures", "show", "01JD8Z2M6WQJ4V1T0S3R5XK7PA"}), kExitIncomplete);

@@ -20,7 +20,7 @@ void ConfigReload::Refuse(const std::string& problem) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(state_.problem, problem) == problem) return;
   ++state_.refused;
-  const bool names_file = problem.starts_with(file_.path() + ":");
+  const bool names_file = problem.starts_with(file_.path());
   SPDLOG_ERROR("{}{}; what was in force before stays", names_file ? "" : file_.path() + ": ",
                problem);
 }

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "aggregator/certificate/certificate_world_test_support.h"
 #include "base/time_units.h"
 #include "trace/fidelity.h"
@@ -76,6 +78,19 @@ TEST(MakeCertificate, AnExecutionThatWasNotReachedIsFound) {
   // While it goes on it may still come.
   world.record.state = CaptureState::kRecording;
   EXPECT_THAT(world.Make().findings, IsEmpty());
+}
+
+// Stamps that were lost, or that a clock gave which was set back while the machine was off.
+TEST(MakeCertificate, ACaptureOfUnknownLengthIsIncomplete) {
+  CertificateWorld world;
+  world.Status(1, CaptureWorkerState::kComplete).events_read = 5;
+  world.Stream(1, 5);
+  const uint64_t started_ns = std::exchange(world.record.started_realtime_ns, 0);
+  EXPECT_EQ(world.Make().verdict, "incomplete: how long it was recorded is not known");
+  world.record.started_realtime_ns = started_ns;
+  EXPECT_TRUE(world.Make().complete);
+  world.record.stopped_realtime_ns = started_ns - 1;
+  EXPECT_FALSE(world.Make().complete);
 }
 
 // What became of one worker, by what is known of it.

@@ -170,6 +170,39 @@ TEST_F(StoreRebuildTest, CapturesRememberThatEvidenceOfTheirClocksIsLost) {
   EXPECT_THAT(remarks(3), IsEmpty());
 }
 
+// Which family a table is of stands in it, though it cannot be opened.
+TEST_F(StoreRebuildTest, ATableOfOtherThingsThatCannotBeReadTakesNoEvidence) {
+  {
+    const auto store = Store::Open(path(), {}).value();
+    ASSERT_TRUE(store->captures().Put(TestCapture(1), true).ok());
+    const ReceivedChunk chunk = TestChunk(1, TestStream(0), 0);
+    ASSERT_TRUE(store->chunks().PutBatch({&chunk, 1}).ok());
+    ASSERT_TRUE(store->inventory().PutAgent({.info = {.agent_id = "agent-a"}}).ok());
+  }
+  Put(Family::kMeta, "x", "y");  // and flushes
+  std::string agents;
+  {
+    const auto database = Database::Open(path(), nullptr);
+    ASSERT_TRUE(database.ok()) << database.status();
+    std::vector<rocksdb::LiveFileMetaData> files;
+    (*database)->db().GetLiveFilesMetaData(&files);
+    for (const auto& file : files) {
+      if (file.column_family_name == FamilyName(Family::kAgents)) agents = path() + file.name;
+    }
+  }
+  ASSERT_NE(agents, "");
+  std::fstream file(agents, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(agents)) - 60);
+  file << std::string(60, 'x');  // the footer
+  file.close();
+  const auto store = Open();
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_THAT((*store)->notes(), Contains(HasSubstr("rebuilt")));
+  const auto streams = (*store)->OpenCapture(TestCaptureId(1)).Streams();
+  ASSERT_THAT(*streams, SizeIs(1));
+  EXPECT_THAT(streams->at(0).remarks, IsEmpty());
+}
+
 // Its chunks would go as those of a capture that was deleted.
 TEST_F(StoreRebuildTest, ACaptureWhoseRecordCannotBeReadWasNotDeleted) {
   Put(Family::kCaptures, keys::Capture(TestCaptureId(1)), "\x7f");

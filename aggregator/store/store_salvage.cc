@@ -130,16 +130,47 @@ class LogReplay final : public rocksdb::WriteBatch::Handler {
   absl::Status failed_;
 };
 
+// Something between two keys of a family could not be read; nothing: it is not known of which.
+void NoteLost(std::optional<Family> family, const std::string& before, const std::string& after,
+              SalvagedRecords& records) {
+  ++records.damaged;
+  if (!family || *family == Family::kCaptures) records.captures_complete = false;
+  if (!family || *family == Family::kClockModels) records.clocks.models_lost = true;
+  if (!family || *family == Family::kClockObservations) {
+    records.clocks.lost.push_back(LostBetween(before, after));
+  }
+}
+
+// The family of a table that cannot be opened, by its name in what can be read of it: it stands
+// uncompressed near the end (table/block_based/block_based_table_builder.cc), behind the last word
+// of rocksdb.column.family.name.
+std::optional<Family> FamilyInBytes(const std::string& file, rocksdb::Env& env) {
+  constexpr uint64_t kTailBytes = 1 << 20;
+  uint64_t bytes = 0;
+  std::unique_ptr<rocksdb::RandomAccessFile> table;
+  if (!env.GetFileSize(file, &bytes).ok() || !env.NewRandomAccessFile(file, &table, {}).ok()) {
+    return std::nullopt;
+  }
+  const uint64_t tail_bytes = std::min(bytes, kTailBytes);
+  std::string buffer(tail_bytes, '\0');
+  rocksdb::Slice tail;
+  if (!table->Read(bytes - tail_bytes, tail_bytes, &tail, buffer.data()).ok()) return std::nullopt;
+  std::optional<Family> found;
+  for (size_t i = 0; i < kFamilyCount; ++i) {
+    const auto family = static_cast<Family>(i);
+    if (ToView(tail).find(fmt::format("name{}", FamilyName(family))) == std::string_view::npos) {
+      continue;
+    }
+    if (found) return std::nullopt;
+    found = family;
+  }
+  return found;
+}
+
 void ReadTable(const std::string& file, rocksdb::Env& env, const SalvageSinks& sinks,
                SalvagedRecords& records) {
   rocksdb::SstFileReader reader(rocksdb::Options(DatabaseOptions(&env), {}));
-  if (!reader.Open(file).ok()) {
-    ++records.damaged;
-    records.captures_complete = false;  // whose it was is not known
-    records.clocks.lost.push_back({});
-    records.clocks.models_lost = true;
-    return;
-  }
+  if (!reader.Open(file).ok()) return NoteLost(FamilyInBytes(file, env), "", "", records);
   const auto family = FamilyOf(reader.GetTableProperties()->column_family_name);
   if (!family || *family == Family::kChunks) return;  // values lie in blob files
   const std::unique_ptr<rocksdb::Iterator> it(reader.NewIterator({}));
@@ -152,14 +183,9 @@ void ReadTable(const std::string& file, rocksdb::Env& env, const SalvageSinks& s
   std::string before;  // the damage
   for (it->SeekToFirst(); it->Valid(); it->Next()) before = take();
   if (it->status().ok()) return;
-  ++records.damaged;
   std::string after;
   for (it->SeekToLast(); it->Valid() && ToView(it->key()) > before; it->Prev()) after = take();
-  if (*family == Family::kCaptures) records.captures_complete = false;
-  if (*family == Family::kClockModels) records.clocks.models_lost = true;
-  if (*family == Family::kClockObservations) {
-    records.clocks.lost.push_back(LostBetween(before, after));
-  }
+  NoteLost(family, before, after, records);
 }
 
 }  // namespace

@@ -190,6 +190,7 @@ absl::StatusOr<ElementCutter::Supply> ElementCutter::FindValueEnd() {
   for (;;) {
     switch (structure_.Scan(window_.data(), scan_, end_)) {
       case JsonStructure::Outcome::kEnd:
+        if (scan_ - begin_ > options_.piece_bytes_max && BeginSearchAtInner()) return FindStart();
         value_end_ = scan_;
         oversized_ = oversized_ || value_end_ - begin_ > options_.piece_bytes_max;
         return Supply::kHere;
@@ -236,6 +237,8 @@ bool ElementCutter::BeginSearchAtInner() {
   if (!in_value_ || oversized_ || state_ != State::kElement || !structure_.inner_begin()) {
     return false;
   }
+  // However the bytes arrive: by then the value is not yet too long to be kept.
+  if (structure_.inner_key_end() >= options_.piece_bytes_max) return false;
   BeginSearch(Search::kDamagedElement, begin_ + static_cast<size_t>(*structure_.inner_begin()));
   trusted_start_ = search_from_;
   return true;

@@ -83,6 +83,7 @@ void JsonStructure::ScanString(const char* data, size_t& at, size_t end) {
       has_key_ = true;
     } else if (!inner_begin_) {
       inner_begin_ = begins_.back();
+      inner_key_end_ = consumed_ + at - scan_begin_;
     }
   }
   ++at;

@@ -38,6 +38,8 @@ class JsonStructure {
   bool has_member() const { return has_member_; }
   // Bytes from the beginning to the first object inside the value with the key.
   std::optional<uint64_t> inner_begin() const { return inner_begin_; }
+  // And to the end of that key.
+  uint64_t inner_key_end() const { return inner_key_end_; }
   // Bytes from the beginning to that of the string or scalar that came last.
   uint64_t token_begin() const { return token_begin_; }
 
@@ -68,6 +70,7 @@ class JsonStructure {
   bool has_key_ = false;
   bool has_member_ = false;
   std::optional<uint64_t> inner_begin_;
+  uint64_t inner_key_end_ = 0;
   uint64_t consumed_ = 0;  // by calls before this one
   size_t scan_begin_ = 0;  // of this call
   uint64_t token_begin_ = 0;

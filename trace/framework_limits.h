@@ -9,9 +9,12 @@
 // As trace/limits.h, for the trace, XSpace and mapping files of frameworks.
 namespace neurontrace::limits {
 
-// An event whose time is further than this from the middle one of the first times of its file has
-// no usable time (a decode loss, reason "no time"), and a duration that ends later is not used.
-// Devices that never finished write 0, which is decades before all else.
+// Times of one recording are hardly further apart than this: the largest such group among the first
+// times of a file tells when it was recorded.
+inline constexpr uint64_t kFrameworkTimeGroupNs = uint64_t{86'400} * 1'000'000'000;
+// An event whose time is further than this from the middle one of that group has no usable time (a
+// decode loss, reason "no time"), and a duration that ends later is not used. Devices that never
+// finished write 0, which is decades before all else.
 inline constexpr uint64_t kFrameworkTimeSpreadNs = uint64_t{10} * 366 * 86'400 * 1'000'000'000;
 // How many times of a file, 0 not among them, tell where the middle is.
 inline constexpr size_t kFrameworkTimesSampledMax = 64;

@@ -51,7 +51,6 @@ absl::StatusOr<ElementCutter::Piece> ElementCutter::Next() {
 absl::StatusOr<ElementCutter::Supply> ElementCutter::Advance() {
   if (search_ != Search::kNone) return FindStart();
   if (in_value_) return FindValueEnd();
-  if (state_ == State::kBehind) return SkipBehind();
   return state_ == State::kStart ? SkipMark() : SkipSpace();
 }
 
@@ -377,21 +376,12 @@ ElementCutter::Piece ElementCutter::EndSearch(size_t at) {
 absl::StatusOr<ElementCutter::Supply> ElementCutter::SkipSpace() {
   // Writers differ in where they put commas, and in whether there is one after the last part.
   const bool skips_commas = state_ == State::kKey || state_ == State::kElement;
+  const auto is_skipped = [&](char c) {
+    // Files are filled up with NUL.
+    return IsBlank(c) || (skips_commas && c == ',') || (state_ == State::kBehind && c == '\0');
+  };
   for (;;) {
-    while (begin_ < end_ &&
-           (IsBlank(window_[begin_]) || (skips_commas && window_[begin_] == ','))) {
-      ++begin_;
-    }
-    if (begin_ < end_) return Supply::kHere;
-    ASSIGN_OR_RETURN(const Supply supply, Refill());
-    if (supply != Supply::kHere) return supply;
-  }
-}
-
-// NUL, too, with which files are filled up.
-absl::StatusOr<ElementCutter::Supply> ElementCutter::SkipBehind() {
-  for (;;) {
-    while (begin_ < end_ && (IsBlank(window_[begin_]) || window_[begin_] == '\0')) ++begin_;
+    while (begin_ < end_ && is_skipped(window_[begin_])) ++begin_;
     if (begin_ < end_) return Supply::kHere;
     ASSIGN_OR_RETURN(const Supply supply, Refill());
     if (supply != Supply::kHere) return supply;

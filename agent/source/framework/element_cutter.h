@@ -107,7 +107,6 @@ class ElementCutter {
   absl::StatusOr<Supply> Refill();
   absl::StatusOr<Supply> SkipMark();
   absl::StatusOr<Supply> SkipSpace();
-  absl::StatusOr<Supply> SkipBehind();
   // Where the value ends that began at begin_: sets value_end_, or oversized_ when it had to be
   // passed over; or begins a search.
   absl::StatusOr<Supply> FindValueEnd();

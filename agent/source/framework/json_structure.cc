@@ -2,6 +2,7 @@
 #include "agent/source/framework/json_structure.h"
 
 #include <array>
+#include <utility>
 
 namespace neurontrace {
 namespace {
@@ -24,7 +25,11 @@ Role RoleOf(char c) { return kRoles[static_cast<unsigned char>(c)]; }
 }  // namespace
 
 void JsonStructure::BeginValue(std::string_view key) {
+  // An element of a file costs no allocation.
+  std::vector<uint64_t> begins = std::move(begins_);
   *this = {};
+  begins.clear();
+  begins_ = std::move(begins);
   key_ = key;
 }
 

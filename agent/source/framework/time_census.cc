@@ -17,12 +17,9 @@ std::optional<uint64_t> AddSigned(uint64_t base_ns, const DecimalTime& time) {
   return sum > TimeBounds::kLastNs ? std::nullopt : std::optional(sum);
 }
 
-// Times of one recording are hardly further apart.
-constexpr uint64_t kGroupNs = uint64_t{86'400} * 1'000'000'000;
-
-// The middle one of the largest group of times that lie within kGroupNs; of two groups of
-// one size that of the file's first time, or the earlier one. A few absurd times, or many that are
-// far from each other, do not move it.
+// Returns the middle one of the largest group of times that lie within
+// limits::kFrameworkTimeGroupNs; of two groups of one size that of the file's first time, or the
+// earlier one. A few absurd times, or many that are far from each other, do not move it.
 uint64_t MiddleOfMost(std::vector<uint64_t> times) {
   const uint64_t first_of_file = times.front();
   std::sort(times.begin(), times.end());
@@ -30,7 +27,7 @@ uint64_t MiddleOfMost(std::vector<uint64_t> times) {
   size_t best_count = 0;
   bool best_has_first = false;
   for (size_t begin = 0, end = 0; begin < times.size(); ++begin) {
-    while (end < times.size() && times[end] - times[begin] <= kGroupNs) ++end;
+    while (end < times.size() && times[end] - times[begin] <= limits::kFrameworkTimeGroupNs) ++end;
     const size_t count = end - begin;
     const bool has_first = times[begin] <= first_of_file && first_of_file <= times[end - 1];
     if (count < best_count || (count == best_count && (best_has_first || !has_first))) continue;

@@ -471,6 +471,18 @@ TEST_F(TraceFileReaderTest, DamagedGzipGivesWhatItHasBeforeTheDamage) {
   }
 }
 
+// Its rest is not read, and still two contents are not taken for one.
+TEST_F(TraceFileReaderTest, WhatIsNoTraceIsKnownByItsContent) {
+  const auto mark = [this](std::string_view text) {
+    const TraceFileFacts facts = ReadAll(Write("page.json", text)).facts;
+    EXPECT_TRUE(facts.is_refused);
+    EXPECT_GT(facts.content_bytes, 0u);
+    return facts.content_mark;
+  };
+  EXPECT_NE(mark("<html>a</html>"), 0u);
+  EXPECT_NE(mark("<html>a</html>"), mark("<html>b</html>"));
+}
+
 TEST_F(TraceFileReaderTest, AnImpossibleBaseIsNotUsed) {
   for (const char* base : {"1790000000000000", "1790000000", "5"}) {
     const FileContent content = ReadAll(Write(

@@ -99,12 +99,14 @@ absl::StatusOr<bool> TraceFileScan::Step(uint64_t bytes) {
       TakePiece(*piece);
     }
   }
-  // Of what is no trace nothing is kept, so that its rest, which may be huge, is not read.
-  if (ended_ && is_malformed_ && facts_.is_refused) return true;
   for (int i = 0; ended_ && i < kDrainCalls; ++i) {
-    const absl::StatusOr<bool> drained = cutter_.Drain();
-    if (absl::IsAborted(drained.status())) return drained.status();
-    if (drained.ok() && !*drained) continue;
+    // Nothing is kept of what is no trace: its rest, which may be huge, is not read, and it is
+    // known by what was read.
+    if (!is_malformed_ || !facts_.is_refused) {
+      const absl::StatusOr<bool> drained = cutter_.Drain();
+      if (absl::IsAborted(drained.status())) return drained.status();
+      if (drained.ok() && !*drained) continue;
+    }
     // What is left of a file that ends in the middle belongs to its last element.
     if (facts_.complete) facts_.bytes_behind = cutter_.bytes_behind();
     facts_.has_elements_behind = facts_.complete && cutter_.has_elements_behind();

@@ -186,10 +186,9 @@ std::string FormatExecutions(const v1::CaptureWorkerStatus& worker, const v1::Ca
 }  // namespace
 
 std::string FormatParticipants(size_t workers, size_t framework_sources) {
-  std::string text = fmt::format("{} worker{}", FormatCount(workers), workers == 1 ? "" : "s");
+  const std::string text = FormatCounted(workers, "worker");
   if (framework_sources == 0) return text;
-  return text + fmt::format(", {} framework source{}", FormatCount(framework_sources),
-                            framework_sources == 1 ? "" : "s");
+  return text + ", " + FormatCounted(framework_sources, "framework source");
 }
 
 std::string ObstacleName(v1::CaptureObstacle obstacle) {

@@ -47,13 +47,14 @@ void KeepState(const std::string& state, v1::ListWorkersReply& reply) {
                 workers.end());
 }
 
-// Agents without a connection, whose workers are not listed; empty where none is away, or it cannot
-// be said.
+// Names agents without a connection, whose workers are not listed; empty if none is away.
 std::string DescribeAgentsAway(Context& context, const v1::ListWorkersRequest& request) {
   grpc::ClientContext call;
   SetDeadline(call, context);
   v1::ListAgentsReply reply;
-  if (!context.stub().ListAgents(&call, {}, &reply).ok()) return "";
+  if (const grpc::Status asked = context.stub().ListAgents(&call, {}, &reply); !asked.ok()) {
+    return fmt::format("It is not known whether agents are away: {}\n", asked.error_message());
+  }
   const auto& ids = request.instance_ids();
   size_t count = 0;
   std::string named;

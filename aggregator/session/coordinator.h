@@ -150,7 +150,7 @@ class Coordinator {
     uint64_t again_ns = 0;  // when what could not be written down is tried again
   };
   using Sessions = std::map<CaptureId, std::unique_ptr<Session>>;
-  // When a snapshot collected a flight recorder's rings, and of which workers.
+  // A snapshot that emptied a flight recorder's rings: which workers it selected, and when.
   struct Cut {
     CaptureSpec spec;
     uint64_t reference_ns = 0;
@@ -211,7 +211,7 @@ class Coordinator {
   AgentRegistry registry_;
   Sessions running_;
   Sessions late_;                                  // ended, and open for agents that were away
-  std::map<CaptureId, Cut> cuts_;                  // the last one of each flight recorder
+  std::map<CaptureId, Cut> cuts_;                  // the last of each running flight recorder
   std::multimap<uint64_t, DelayedOrder> delayed_;  // by when, monotonic
   uint64_t write_ns_ = 0;                          // how long the last durable write took
 };

@@ -135,6 +135,8 @@ absl::Status Coordinator::JudgeArming(Session& session) {
     begin.first_execution = spec.at_execution;
     begin.last_execution = LastExecution(spec, spec.at_execution);
     begin.bound_ns = WidestBound(record, begin);
+    // Snapshots of recorders that ended before this process began are restored, too.
+    std::erase_if(cuts_, [this](const auto& cut) { return !running_.contains(cut.first); });
     WarnOfEarlierCut(begin, judged);
     judged.Begin(begin, now);
     RETURN_IF_ERROR(Commit(session, std::move(judged)));

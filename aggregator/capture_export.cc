@@ -20,6 +20,7 @@
 #include "base/json_string.h"
 #include "base/status.h"
 #include "base/time_units.h"
+#include "trace/export_limits.h"
 #include "wire/export_options.h"
 
 namespace neurontrace {
@@ -58,7 +59,6 @@ class EmptySelection {
  private:
   static constexpr size_t kNamedMax = 16;
   static constexpr size_t kIndexEntriesAtOnce = 1'024;
-  static constexpr size_t kIndexEntriesMax = 65'536;  // beyond, nothing is said of event types
 
   bool IsChosen() const;
   std::string MissingInstances(const std::vector<StreamDescription>& streams) const;
@@ -159,7 +159,7 @@ absl::StatusOr<std::string> EmptySelection::MissingTypes(
       RETURN_IF_ERROR(source_.ReadIndex(stream.number, from, kIndexEntriesAtOnce, entries));
       looked_at += entries.size();
       for (const ChunkEntry& entry : entries) {
-        if (!entry.event_types || looked_at > kIndexEntriesMax) return "";
+        if (!entry.event_types || looked_at > limits::kEmptySelectionEntriesMax) return "";
         there.insert(entry.event_types->begin(), entry.event_types->end());
         from = {.last_timestamp_ns = entry.last_timestamp_ns, .sequence = entry.sequence + 1};
       }

@@ -106,7 +106,7 @@ std::string WayOut(std::string_view text, uint32_t line) {
   if (equals == std::string_view::npos) return "";
   const std::string_view key = TrimmedIni(text.substr(0, equals));
   const std::string_view value = TrimmedIni(text.substr(equals + 1));
-  if (key.size() + value.size() > 200) return "";  // it would only hide what is wrong
+  if (key.size() + value.size() > limits::kConfigKeyBytesMax) return "";  // it would hide the error
   if (value.empty() || value.find_first_of("\"'[{#") != std::string_view::npos) return "";
   return CleanText(fmt::format(": strings take quotes: {} = \"{}\"", key, value),
                    limits::kConfigWordsBytesMax);

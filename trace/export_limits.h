@@ -27,6 +27,11 @@ inline constexpr uint64_t kTracePartBytesMin = uint64_t{1} << 20;
 // Header lines of another service's reply (aggregator/http). Further ones are not looked at.
 inline constexpr size_t kHttpHeaderLinesMax = 64;
 
+// The file of profiles with S3's keys. Larger: FAILED_PRECONDITION, no export.
+inline constexpr size_t kS3CredentialsFileBytesMax = 1 << 20;
+// Index entries that are looked at to name the event types that a capture has, where an export
+// selects nothing. Beyond: the warning says nothing of types.
+inline constexpr size_t kEmptySelectionEntriesMax = 65'536;
 // What a service answers that gives a role its credentials. Larger: FAILED_PRECONDITION, no export.
 inline constexpr size_t kRoleAnswerBytesMax = 64u << 10;
 

@@ -67,7 +67,7 @@ TEST_F(ClockStepsTest, SaysOfASmallStepThatItIsFollowedSlowly) {
     EXPECT_EQ(steps_->Check(), std::nullopt);
   }
   const uint64_t before_ns = clock_->RealtimeNs();
-  Start(true);  // goes on as before, for what is recorded
+  Start(true);  // a capture is recorded: the earlier time continues
   EXPECT_NEAR(static_cast<double>(clock_->RealtimeNs()), static_cast<double>(before_ns), 2e9);
   EXPECT_NE(clock_->RealtimeNs(), system_.RealtimeNs());
   Start(false);

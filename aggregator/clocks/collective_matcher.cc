@@ -30,7 +30,7 @@ bool GoesBack(const CollectiveEvent& before, const CollectiveEvent& event) {
   return event.clock == before.clock && event.enter_ns < before.enter_ns;
 }
 
-// Removes members of which a later number has an earlier time on the same clock.
+// Removes members whose times on one clock do not ascend with their numbers.
 void EraseUnordered(std::vector<CollectiveEvent>& events) {
   std::ranges::sort(events, {}, MemberKey);
   auto kept = events.begin();

@@ -22,8 +22,7 @@
 //    them, or a restart of one, shifts it. Counting events instead of (`exec_id`, `op_id`) would be
 //    worse: one lost event shifts that count for ever.
 //  * Kind. No event says whether an operation is an all-reduce, which nobody leaves before
-//  everybody
-//    has entered, or a permutation, which one may.
+//    everybody has entered, or a permutation, which one may.
 //  * Times. `cc_running` begins and ends on the device: these are taken for the moments of entering
 //    and leaving. `enc_barrier`, on the host, is such a pair as well; the end of a call that only
 //    enqueues a collective is not.
@@ -47,8 +46,8 @@ struct CollectiveEvent {
 inline constexpr uint64_t kCollectiveTimeMaxNs = uint64_t{1} << 62;
 
 // Returns the collectives that members on several clocks took part in, ordered by group and
-// sequence number. Reorders `events`; the spans refer to it. A collective of which some members are
-// missing is returned with the others. Leaves out events that end before they begin, members whose
+// sequence number. Reorders `events`; the spans refer to it. A collective with missing members is
+// returned with those that are there. Leaves out events that end before they begin, members whose
 // sequence numbers do not ascend with their own time, and collectives in which a member stands
 // twice, that are on one clock only, or that have a time beyond kCollectiveTimeMaxNs.
 // Pure; the order of `events` makes no difference.

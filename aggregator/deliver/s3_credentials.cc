@@ -6,11 +6,10 @@
 #include "aggregator/deliver/role_credentials.h"
 #include "base/small_file.h"
 #include "base/status.h"
+#include "trace/export_limits.h"
 
 namespace neurontrace {
 namespace {
-
-constexpr size_t kCredentialsFileBytesMax = 1 << 20;
 
 std::string_view Trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r";
@@ -71,7 +70,7 @@ absl::StatusOr<S3Credentials> S3CredentialsFinder::Find() {
   if (path.empty()) path = environment_("HOME") + "/.aws/credentials";
   std::string profile = environment_("AWS_PROFILE");
   if (profile.empty()) profile = "default";
-  const auto text = ReadSmallFile(path, kCredentialsFileBytesMax);
+  const auto text = ReadSmallFile(path, limits::kS3CredentialsFileBytesMax);
   credentials = CredentialsOfProfile(text.value_or(""), profile);
   if (HasKeys(credentials)) return credentials;
   ASSIGN_OR_RETURN(const auto of_container, ContainerCredentials(question));

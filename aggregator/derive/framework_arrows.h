@@ -48,8 +48,8 @@ struct ArrowFinding {
 // that all formats draw the same ones. Points of one stream, category and id belong together. An
 // end or step continues the latest start or step before it: several ends of one start are several
 // arrows from that start. An end may come before its start in time, by at most kEarlyNs, because a
-// device's clock can be ahead of its host's. Ends and
-// steps without a start are connected to nothing.
+// device's clock can be ahead of its host's. Ends and steps without a start are connected to
+// nothing.
 //
 // A point belongs to a span of its row: of those that begin at its time to the innermost one with a
 // length, else to one without; else to the innermost span around it; else to one that ends at its

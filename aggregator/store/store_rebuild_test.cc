@@ -170,7 +170,7 @@ TEST_F(StoreRebuildTest, CapturesRememberThatEvidenceOfTheirClocksIsLost) {
   EXPECT_THAT(remarks(3), IsEmpty());
 }
 
-// Which family a table is of stands in it, though it cannot be opened.
+// The bytes of a table that cannot be opened still name its family.
 TEST_F(StoreRebuildTest, ATableOfOtherThingsThatCannotBeReadTakesNoEvidence) {
   {
     const auto store = Store::Open(path(), {}).value();

@@ -130,7 +130,7 @@ class LogReplay final : public rocksdb::WriteBatch::Handler {
   absl::Status failed_;
 };
 
-// Something between two keys of a family could not be read; nothing: it is not known of which.
+// Records that something between two keys could not be read. `family`: nullopt if it is not known.
 void NoteLost(std::optional<Family> family, const std::string& before, const std::string& after,
               SalvagedRecords& records) {
   ++records.damaged;
@@ -141,9 +141,9 @@ void NoteLost(std::optional<Family> family, const std::string& before, const std
   }
 }
 
-// The family of a table that cannot be opened, by its name in what can be read of it: it stands
-// uncompressed near the end (table/block_based/block_based_table_builder.cc), behind the last word
-// of rocksdb.column.family.name.
+// Returns the family of a table that cannot be opened. The table's properties hold its name
+// uncompressed near the end, behind the last word of rocksdb.column.family.name
+// (table/block_based/block_based_table_builder.cc).
 std::optional<Family> FamilyInBytes(const std::string& file, rocksdb::Env& env) {
   constexpr uint64_t kTailBytes = 1 << 20;
   uint64_t bytes = 0;

@@ -252,7 +252,8 @@ bool PftraceExporter::PlaceArrow(const ArrowFinding& arrow) {
   const uint64_t id = kPairFlows + arrows_drawn_as_pairs_++;
   const bool is_from_written =
       from.is_past ? from_ns < batch_begin_ns_ : from.number < batch_number_;
-  // References into a map: the first one is used before the second one is made.
+  // FlowsOf may move what an earlier call returned, so the first one is used before the second
+  // call.
   auto* const out = is_from_written ? nullptr : FlowsOf(from, from.is_past);
   if (out == nullptr) return false;
   out->ids.push_back(id);
@@ -403,11 +404,10 @@ absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) 
   // Real files have such arrows by the hundred: no flaw of the trace.
   for (std::string& warning : arrows_.Warnings()) summary.warnings.push_back(std::move(warning));
   if (arrows_not_drawn_ > 0) {
-    summary.warnings.push_back(
-        fmt::format("{} arrows of framework traces are not drawn: more than two arrows end at "
-                    "their slice, it is "
-                    "shown without its length, or {} wait for the ends of slices",
-                    arrows_not_drawn_, kFlowsAtEndsMax));
+    summary.warnings.push_back(fmt::format(
+        "{} arrows of framework traces are not drawn: more than two arrows end at "
+        "their slice, it is shown without its length, or {} wait for the ends of slices",
+        arrows_not_drawn_, kFlowsAtEndsMax));
   }
   return out_.Flush();
 }

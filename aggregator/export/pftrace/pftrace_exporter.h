@@ -165,8 +165,8 @@ class PftraceExporter : public Exporter {
   // Arrows that touch slices: by the number of the slice's record.
   FlowsByNumber begin_flows_;
   FlowsByNumber end_flows_;
-  absl::flat_hash_set<uint64_t>
-      lost_first_;  // ids of arrows whose first slice could not carry them
+  // Ids of arrows whose first slice could not carry them; at most kFlowsAtEndsMax.
+  absl::flat_hash_set<uint64_t> lost_first_;
   uint64_t squeezed_ = 0;
   uint64_t stops_missed_ = 0;  // spans that were ended without the attributes of their stop
   uint64_t arrows_not_drawn_ = 0;

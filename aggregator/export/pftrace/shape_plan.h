@@ -18,8 +18,8 @@ struct ArgumentPlan {
   uint32_t key = 0;  // index in its shape
   ValueType type = ValueType::kNull;
   uint32_t name_iid = 0;
-  uint32_t text_name_iid =
-      0;  // not 0: a number elsewhere, so that a text that is none has this name
+  // Not 0: the attribute is a number elsewhere, and a text that is no number has this name.
+  uint32_t text_name_iid = 0;
 };
 
 // What is worked out once for a shape of a chunk, so that an event costs no look-up by name.

@@ -63,17 +63,18 @@ class HealthServer::Impl {
   absl::Status Start(const std::string& address) {
     ASSIGN_OR_RETURN(
         server_,
-        HttpServer::Start({.address = address,
-                           .body_bytes_max =
-                               [this](const HttpRequest& request) {
-                                 const auto page = PostPageOf(request);
-                                 return IsForUs(request) && request.method == "POST" &&
-                                                page != nullptr && !Refusal(*page, request)
-                                            ? page->body_bytes_max
-                                            : 0;
-                               },
-                           .answer = [this](const HttpRequest& request) { return Answer(request); },
-                           .crowded_out = [this] { ++crowded_out_; }}));
+        HttpServer::Start(
+            {.address = address,
+             .body_bytes_max =
+                 [this](const HttpServerRequest& request) {
+                   const auto page = PostPageOf(request);
+                   return IsForUs(request) && request.method == "POST" && page != nullptr &&
+                                  !Refusal(*page, request)
+                              ? page->body_bytes_max
+                              : 0;
+                 },
+             .answer = [this](const HttpServerRequest& request) { return Answer(request); },
+             .crowded_out = [this] { ++crowded_out_; }}));
     return absl::OkStatus();
   }
 
@@ -88,7 +89,7 @@ class HealthServer::Impl {
   int port() const { return server_->port(); }
 
  private:
-  std::shared_ptr<const PostPage> PostPageOf(const HttpRequest& request) const {
+  std::shared_ptr<const PostPage> PostPageOf(const HttpServerRequest& request) const {
     const std::lock_guard lock(mutex_);
     for (const auto& page : posts_) {
       if (request.path.starts_with(page->prefix)) return page;
@@ -97,7 +98,7 @@ class HealthServer::Impl {
   }
 
   // Why it is not taken, whatever its body is.
-  static std::optional<HttpAnswer> Refusal(const PostPage& page, const HttpRequest& request) {
+  static std::optional<HttpAnswer> Refusal(const PostPage& page, const HttpServerRequest& request) {
     if (!page.is_for_anybody && !request.is_local) return Words(403, "only from this machine\n");
     if (request.is_of_web_page) return Words(403, "not for web pages\n");
     return std::nullopt;
@@ -105,12 +106,12 @@ class HealthServer::Impl {
 
   // Whether the answer is for somebody who asked this machine, and not for a web page whose name
   // leads here. Probes may use any name: what /healthz says is no secret.
-  bool IsForUs(const HttpRequest& request) const {
+  bool IsForUs(const HttpServerRequest& request) const {
     return request.path == "/healthz" || request.path == "/readyz" ||
            IsOwnHost(request.host, names_);
   }
 
-  HttpAnswer Answer(const HttpRequest& request) {
+  HttpAnswer Answer(const HttpServerRequest& request) {
     if (!IsForUs(request)) {
       ++foreign_hosts_;
       return Words(421,
@@ -131,7 +132,7 @@ class HealthServer::Impl {
     return Words(404, "there is no such page; / says which there are\n");
   }
 
-  HttpAnswer Take(const PostPage& page, const HttpRequest& request) {
+  HttpAnswer Take(const PostPage& page, const HttpServerRequest& request) {
     if (request.method != "POST") return Words(405, "POST to it\n");
     if (auto refusal = Refusal(page, request)) return *std::move(refusal);
     return Waiting([&] {
@@ -140,7 +141,7 @@ class HealthServer::Impl {
     });
   }
 
-  HttpAnswer Status(const HttpRequest& request) {
+  HttpAnswer Status(const HttpServerRequest& request) {
     std::shared_ptr<const StatusPage> page;
     {
       const std::lock_guard lock(mutex_);

@@ -11,7 +11,7 @@
 
 namespace neurontrace {
 
-struct HttpRequest {
+struct HttpServerRequest {
   std::string method;
   std::string path;  // without what follows a "?"
   std::string host;  // the Host header; of several, all with commas between
@@ -38,9 +38,9 @@ class HttpServer {
   struct Options {
     std::string address;  // HOST:PORT; port 0 picks a free one
     // The bytes that the body of a request of this head may have; 0: it is not read. Any thread.
-    std::function<size_t(const HttpRequest&)> body_bytes_max;
+    std::function<size_t(const HttpServerRequest&)> body_bytes_max;
     // On one of limits::kHealthThreads threads, which it may hold.
-    std::function<HttpAnswer(const HttpRequest&)> answer;
+    std::function<HttpAnswer(const HttpServerRequest&)> answer;
     // A connection was closed because there were too many. Any thread.
     std::function<void()> crowded_out;
   };

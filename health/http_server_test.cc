@@ -28,19 +28,20 @@ constexpr size_t kBodyBytesMax = 4'096;
 class HttpServerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto server = HttpServer::Start({.address = "127.0.0.1:0",
-                                     .body_bytes_max =
-                                         [](const HttpRequest& request) {
-                                           return request.method == "POST" ? kBodyBytesMax : 0;
-                                         },
-                                     .answer = [this](const HttpRequest& request) -> HttpAnswer {
-                                       ++answered_;
-                                       if (request.path == "/large") {
-                                         return {.body = std::string(64 << 20, 'x')};
-                                       }
-                                       return {.body = request.path + " " + request.body};
-                                     },
-                                     .crowded_out = [this] { ++crowded_out_; }});
+    auto server =
+        HttpServer::Start({.address = "127.0.0.1:0",
+                           .body_bytes_max =
+                               [](const HttpServerRequest& request) {
+                                 return request.method == "POST" ? kBodyBytesMax : 0;
+                               },
+                           .answer = [this](const HttpServerRequest& request) -> HttpAnswer {
+                             ++answered_;
+                             if (request.path == "/large") {
+                               return {.body = std::string(64 << 20, 'x')};
+                             }
+                             return {.body = request.path + " " + request.body};
+                           },
+                           .crowded_out = [this] { ++crowded_out_; }});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }

@@ -76,7 +76,7 @@ class Session : public std::enable_shared_from_this<Session> {
   uint64_t step_over_ = 0;  // the last one whose time was up
   boost::beast::flat_buffer buffer_{limits::kHealthHeadBytesMax + limits::kHealthBodyBytesMax};
   boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
-  HttpRequest request_;
+  HttpServerRequest request_;
   boost::beast::http::response<boost::beast::http::string_body> reply_;
   std::optional<boost::beast::http::response_serializer<boost::beast::http::string_body>>
       serializer_;

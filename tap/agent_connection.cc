@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 void AgentConnection::SetPath(const char* path) {
   const size_t bytes = strlen(path);
@@ -144,4 +144,4 @@ void AgentConnection::CloseDescriptors() {
   wake_fd_ = -1;
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

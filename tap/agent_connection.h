@@ -9,7 +9,7 @@
 #include "tap/agent_protocol.h"
 #include "tap/tap_clock.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 class AgentConnection {
  public:
@@ -74,4 +74,4 @@ class AgentConnection {
   Pending pending_[kPendingMax];
 };
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 namespace {
 
@@ -127,4 +127,4 @@ const char* ParseCommand(const uint8_t* data, size_t size, AgentCommand* command
   return "the message is no command";
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

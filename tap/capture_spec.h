@@ -7,7 +7,7 @@
 
 #include "tap/agent_protocol.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 struct CaptureSpec {
   uint8_t capture_id[kTapCaptureIdBytes];
@@ -45,4 +45,4 @@ struct AgentCommand {
 // wrong with it.
 const char* ParseCommand(const uint8_t* data, size_t size, AgentCommand* command);
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

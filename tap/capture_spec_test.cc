@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "tap/commands_test_support.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 namespace {
 
 using ::testing::StrEq;
@@ -178,4 +178,4 @@ TEST(CaptureSpecTest, NoMutationOfAValidPacketReadsOutOfBounds) {
 }
 
 }  // namespace
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

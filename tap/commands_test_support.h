@@ -9,7 +9,7 @@
 
 #include "tap/agent_protocol.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 struct TapTestStart {
   TapStart start = {};
@@ -85,4 +85,4 @@ inline std::vector<uint8_t> TapTestCollectPacket(uint8_t recorder, uint8_t captu
   return TapTestPacket(collect);
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tap/drain_schedule.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 namespace {
 
@@ -92,4 +92,4 @@ uint64_t DrainSchedule::NextDueNs() const {
   return next;
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -13,7 +13,7 @@
 #include "tap/buffer_format.h"
 #include "tap/tap_clock.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 class DrainSchedule {
  public:
@@ -72,4 +72,4 @@ class DrainSchedule {
   Core cores_[kTapMaxCores] = {};
 };
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

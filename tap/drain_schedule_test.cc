@@ -9,7 +9,7 @@
 
 #include "gtest/gtest.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 namespace {
 
 constexpr uint64_t kNow = 1'000 * kNsPerSecond;
@@ -244,4 +244,4 @@ TEST_F(DrainScheduleTest, CoresThatAreAllTooLoudShareTheLoss) {
 }
 
 }  // namespace
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

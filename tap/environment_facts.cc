@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 namespace {
 
@@ -86,4 +86,4 @@ bool IsSwitchedOn(const char* value) {
          strcasecmp(value, "off") != 0 && strcasecmp(value, "no") != 0;
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

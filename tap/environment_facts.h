@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 // A longer "NAME=VALUE" is left out.
 inline constexpr uint64_t kEnvironmentValueBytesMax = 4096;
@@ -16,4 +16,4 @@ bool IsEnvironmentFact(const char* name, size_t name_bytes);
 // Whether a variable of the runtime's such as NEURON_RT_INSPECT_ENABLE is switched on.
 bool IsSwitchedOn(const char* value);
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -6,7 +6,7 @@
 
 #include "base/crc32c.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 void FactsWriter::Attach(uint8_t* area, TapBufferCounters* counters) {
   area_ = area;
@@ -49,4 +49,4 @@ void FactsWriter::Publish() {
   header->generation.store(++generation_, std::memory_order_release);
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -5,7 +5,7 @@
 
 #include "tap/buffer_format.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 class FactsWriter {
  public:
@@ -28,4 +28,4 @@ class FactsWriter {
   uint8_t scratch_[kTapFactsBytes - sizeof(TapFactsHeader)];  // `used_` bytes of it are valid
 };
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -9,7 +9,7 @@
 
 #define NEURONTRACE_EXPORT extern "C" __attribute__((visibility("default")))
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 namespace {
 
@@ -176,4 +176,4 @@ NEURONTRACE_EXPORT void neurontrace_tap_runtime_closing() {
   ProcessTap().After(Claim::kClose);
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

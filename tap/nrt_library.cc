@@ -5,7 +5,7 @@
 
 #include "tap/old_glibc.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 namespace {
 
@@ -81,4 +81,4 @@ void LoadNrtLibrary(NrtLibrary* library) {
   Resolve(&library->buffer_free, "nrt_sys_trace_buffer_free");
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

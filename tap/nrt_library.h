@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 using NrtStatus = int;
 inline constexpr NrtStatus kNrtSuccess = 0;
@@ -77,4 +77,4 @@ void* FindNrtSymbol(const char* name);
 // Fills the table with FindNrtSymbol.
 void LoadNrtLibrary(NrtLibrary* library);
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

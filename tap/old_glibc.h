@@ -39,7 +39,7 @@ NEURONTRACE_BIND_OLDEST(pthread_create);
 #pragma weak pthread_attr_setstacksize
 #pragma weak pthread_create
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 // True if this process has libpthread.
 inline bool HasThreads() {
@@ -50,12 +50,12 @@ inline bool HasLoader() {
   return &dlsym != nullptr && &dlopen != nullptr && &dlclose != nullptr && &dladdr != nullptr;
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap
 #else
-namespace neurontrace {
+namespace neurontrace::tap {
 
 inline bool HasThreads() { return true; }
 inline bool HasLoader() { return true; }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap
 #endif

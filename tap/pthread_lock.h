@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 class PthreadLock {
  public:
@@ -18,4 +18,4 @@ class PthreadLock {
   pthread_mutex_t* mutex_;
 };
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

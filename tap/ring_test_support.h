@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "tap/buffer_format.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 struct TapTestRecord {
   TapRecordHeader header;
@@ -84,4 +84,4 @@ class TapRingFixture {
   std::vector<uint8_t> memory_;
 };
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -5,7 +5,7 @@
 
 #include "base/crc32c.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 namespace {
 
@@ -165,4 +165,4 @@ void RingWriter::Put(uint64_t position, const void* data, uint64_t size) {
   memcpy(ring_, static_cast<const uint8_t*>(data) + first, size - first);
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

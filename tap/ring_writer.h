@@ -6,7 +6,7 @@
 
 #include "tap/buffer_format.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 // What is said of a document that found no room.
 struct RefusedDocument {
@@ -81,4 +81,4 @@ class RingWriter {
   CoreLoss losses_[kLossesMax];  // the first loss_count_; the others' memory is never touched
 };
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

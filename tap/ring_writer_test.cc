@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "tap/ring_test_support.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 namespace {
 
 constexpr uint64_t kTime = 1'700'000'000'000'000'000;
@@ -232,4 +232,4 @@ TEST(Crc32cTest, EqualsTheStandardVectorBothWays) {
 }
 
 }  // namespace
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -4,7 +4,7 @@
 
 #include "tap/runtime_trace.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 void RuntimeTrace::BeginCollection(const CaptureSpec& spec, const uint8_t* capture_id) {
   if (!holds() || collecting_) return;
@@ -74,4 +74,4 @@ void RuntimeTrace::EndCollection(TapStopReason reason) {
   ring_->SetCapture(capture_id_);
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

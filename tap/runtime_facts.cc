@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 namespace {
 
@@ -84,4 +84,4 @@ void AddProcessFacts(FactsWriter* writer) {
   writer->Add("process.command_line", text, static_cast<uint64_t>(bytes));
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -5,7 +5,7 @@
 #include "tap/facts_writer.h"
 #include "tap/nrt_library.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 // What the runtime says about itself, asked once after nrt_init and kept past nrt_close.
 struct RuntimeFacts {
@@ -28,4 +28,4 @@ struct RuntimeFacts {
 
 void AddProcessFacts(FactsWriter* writer);
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -8,7 +8,7 @@
 
 #include "tap/pthread_lock.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 namespace {
 
@@ -175,4 +175,4 @@ void RuntimeGate::AcknowledgeExit() {
   pthread_cond_broadcast(&changed_);
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -18,7 +18,7 @@
 
 #include "tap/buffer_format.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 class RuntimeGate {
  public:
@@ -100,4 +100,4 @@ class RuntimeGate {
   uint32_t closes_ = 0;
 };
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 namespace {
 
@@ -369,4 +369,4 @@ void RuntimeTrace::End(TapStopReason reason, bool call_stop) {
   ring_->SetCapture(nullptr);
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -10,7 +10,7 @@
 #include "tap/ring_writer.h"
 #include "tap/tap_clock.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 // How many events a document of this size holds, judged by its first bytes: the tap does not parse.
 uint64_t EstimateEvents(const char* json, uint64_t json_bytes);
@@ -124,4 +124,4 @@ class RuntimeTrace {
   DrainSchedule schedule_;
 };
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 namespace {
 
@@ -106,4 +106,4 @@ uint64_t ProcessStartTicks() {
   return strtoull(field + 1, nullptr, 10);
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -5,7 +5,7 @@
 
 #include "tap/buffer_format.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 // The ring size that `text` (NEURONTRACE_TAP_BUFFER_BYTES, may be null) asks for: the next power of
 // two within the limits; the default where it says nothing or nonsense.
@@ -36,4 +36,4 @@ class SharedBuffer {
 // Field 22 of /proc/self/stat, or 0 where it cannot be read.
 uint64_t ProcessStartTicks();
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 namespace {
 
@@ -352,4 +352,4 @@ uint64_t Tap::NextDeadlineNs() const {
   return next;
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

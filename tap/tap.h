@@ -15,7 +15,7 @@
 #include "tap/shared_buffer.h"
 #include "tap/worker_facts.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 class Tap {
  public:
@@ -146,4 +146,4 @@ class Tap {
 
 const char* TapStateName(TapState state);
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

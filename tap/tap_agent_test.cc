@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "tap/tap_test_support.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 namespace {
 
 using ::testing::HasSubstr;
@@ -326,4 +326,4 @@ TEST(LookAtRefusedTest, FindsTheHighestIdWhateverTheOrder) {
 }
 
 }  // namespace
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -8,7 +8,7 @@
 
 #include "base/time_units.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 struct TapClock {
   uint64_t (*monotonic_ns)() = nullptr;
@@ -29,4 +29,4 @@ inline constexpr TapClock kSystemTapClock = {
 inline constexpr uint64_t kNsPerMs = 1'000'000;
 inline constexpr uint64_t kNeverNs = UINT64_MAX;
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -4,7 +4,7 @@
 
 #include "tap/tap.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 void Tap::HandleCollect(uint64_t now_ns) {
   const uint8_t* asked = command_.spec.capture_id;
@@ -119,4 +119,4 @@ uint64_t Tap::NextCollectionNs() const {
   return next;
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tap/tap_test_support.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 namespace {
 
 using ::testing::ElementsAre;
@@ -305,4 +305,4 @@ TEST_F(TapCollectTest, AnAgentThatComesBackFindsTheRingsHeld) {
 }
 
 }  // namespace
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

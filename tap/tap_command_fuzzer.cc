@@ -6,11 +6,11 @@
 #include "tap/capture_spec.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static neurontrace::AgentCommand command;
-  if (neurontrace::ParseCommand(data, size, &command) != nullptr) return 0;
+  static neurontrace::tap::AgentCommand command;
+  if (neurontrace::tap::ParseCommand(data, size, &command) != nullptr) return 0;
   if (command.type == neurontrace::TapMessageType::kCollect) {
     // Two ids, and not one twice: what is collected never ends what holds.
-    if (neurontrace::SameCaptureId(command.spec.capture_id, command.recorder_id)) abort();
+    if (neurontrace::tap::SameCaptureId(command.spec.capture_id, command.recorder_id)) abort();
   }
   if (command.type != neurontrace::TapMessageType::kStart) return 0;
   uint32_t names = 0;

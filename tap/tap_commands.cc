@@ -5,7 +5,7 @@
 
 #include "tap/tap.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 void Tap::ServeAgent(uint64_t now_ns) {
   if (connection_.ConnectIfDue(now_ns)) {
@@ -135,4 +135,4 @@ void Tap::Tell(TapMessageType command, TapResult result, const uint8_t* capture_
   connection_.SendStatus(status, detail, now_ns);
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tap/tap_test_support.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 namespace {
 
 constexpr uint32_t kDrainCores = 16;
@@ -161,4 +161,4 @@ TEST_F(TapDrainTest, AFailedFetchIsToldBeforeTheCoresNextDocument) {
 }
 
 }  // namespace
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tap/tap_test_support.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 namespace {
 
 using ::testing::HasSubstr;
@@ -283,4 +283,4 @@ TEST_F(TapTest, FactsAreThereForEveryAgentThatAttaches) {
 }
 
 }  // namespace
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

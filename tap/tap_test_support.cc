@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <thread>
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 TapTestRuntime* TapTestRuntime::current_ = nullptr;
 uint64_t TapTest::now_ns_ = 0;
@@ -285,4 +285,4 @@ std::vector<TapTestRecord> TapTest::ReadOfType(TapRecordType type) {
   return records;
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -26,7 +26,7 @@
 #include "tap/ring_test_support.h"
 #include "tap/tap.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 // One runtime at a time: its functions are C functions without a context.
 class TapTestRuntime {
@@ -148,4 +148,4 @@ class TapTest : public ::testing::Test {
   std::unique_ptr<Tap> tap_;
 };
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tap/tap_test_support.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 namespace {
 
 class TapThreadsTest : public TapTest {
@@ -122,4 +122,4 @@ TEST_F(TapThreadsTest, SeveralThreadsMayCloseAtOnce) {
 }
 
 }  // namespace
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "tap/tap_test_support.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 namespace {
 
 using ::testing::ElementsAre;
@@ -149,4 +149,4 @@ TEST_F(TapTest, BeginsAtItsTimeThoughItsAgentIsAway) {
 }
 
 }  // namespace
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -7,7 +7,7 @@
 #include "tap/environment_facts.h"
 #include "tap/pthread_lock.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 void WorkerFacts::CaptureEnvironment(const char* const* environment) {
   const PthreadLock lock(&mutex_);
@@ -67,4 +67,4 @@ void WorkerFacts::AddTo(FactsWriter* writer) {
   if (environment_left_out_ > 0) writer->AddNumber("tap.env_left_out", environment_left_out_);
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -11,7 +11,7 @@
 
 #include "tap/facts_writer.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 class WorkerFacts {
  public:
@@ -48,4 +48,4 @@ class WorkerFacts {
   Communicator communicators_[kCommunicatorSlots] = {};
 };
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

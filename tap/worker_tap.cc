@@ -15,7 +15,7 @@
 #include "tap/old_glibc.h"
 #include "tap/pthread_lock.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 namespace {
 
@@ -146,4 +146,4 @@ void WorkerTap::RegisterExitHandler() {
   atexit(&HandleExit);
 }
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

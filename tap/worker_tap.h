@@ -6,7 +6,7 @@
 
 #include "tap/tap.h"
 
-namespace neurontrace {
+namespace neurontrace::tap {
 
 class WorkerTap {
  public:
@@ -50,4 +50,4 @@ class WorkerTap {
 // The one tap of this process: interposed C functions have nothing else to hang it on.
 WorkerTap& ProcessTap();
 
-}  // namespace neurontrace
+}  // namespace neurontrace::tap

@@ -24,9 +24,11 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tidy_functions  # noqa: E402
 import tidy_metrics  # noqa: E402
 import tidy_rules  # noqa: E402
+import tidy_types  # noqa: E402
 
 SKIPPED_FOLDERS = {".git", "build", "out", "__pycache__", ".cache", ".venv", "fuzz_corpus", "golden"}
 BASELINE = os.path.join("tools", "tidy_baseline.json")
+TREE_RULES = {"metric": tidy_metrics, "type-name": tidy_types}  # what needs all files at once
 
 
 class Source:
@@ -151,7 +153,8 @@ def main(arguments=None):
     if options.rules:
         for rule in tidy_rules.RULES:
             print(f"{rule.name:20} {rule.summary}")
-        print(f"{'metric':20} {tidy_metrics.__doc__}")
+        for rule, check in TREE_RULES.items():
+            print(f"{rule:20} {check.__doc__}")
         return 0
     if options.files and options.update:
         parser.error("--update takes no files: the baseline is of the whole tree")
@@ -162,7 +165,8 @@ def main(arguments=None):
     sources = list(read_sources(options.root, options.files or all_paths(options.root)))
     findings = [finding for source in sources for finding in check_source(source)]
     if not options.files:
-        findings += [Finding(path, line, "metric", message) for path, line, message in tidy_metrics.check(sources)]
+        for rule, check in TREE_RULES.items():
+            findings += [Finding(path, line, rule, message) for path, line, message in check.check(sources)]
     if options.update:
         return update(options.root, findings, baseline)
     over, stale = ratchet(findings, baseline)

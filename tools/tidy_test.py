@@ -55,6 +55,34 @@ class Lengths(unittest.TestCase):
         self.assertEqual(cc("int a;  " + "+" * 100 + "\n", "base/x_test.cc"), [])
 
 
+class TypeNames(unittest.TestCase):
+    def check(self, *texts):
+        """[(path, line)] for files a.cc, b.cc … in one tree."""
+        sources = [tidy.Source(f"base/{chr(ord('a') + i)}.cc", text) for i, text in enumerate(texts)]
+        return [(path, line) for path, line, _ in tidy.tidy_types.check(sources)]
+
+    def test_one_name_in_one_namespace(self):
+        first = "namespace neurontrace {\nstruct Request {\n  int a;\n};\n}\n"
+        for second in ("namespace neurontrace {\nclass Request final : public Base {};\n}\n",
+                       "namespace neurontrace {\nenum class Request : int { kA };\n}\n",
+                       "namespace neurontrace {\nstruct alignas(64) Request {};\n}\n"):
+            self.assertEqual(self.check(first, second), [("base/a.cc", 2), ("base/b.cc", 2)])
+        nested = "namespace neurontrace::cli {\nstruct Request {};\n}\n"
+        self.assertEqual(self.check(nested, "namespace neurontrace {\nnamespace cli {\nstruct Request {};\n}\n}\n"),
+                         [("base/a.cc", 1 + 1), ("base/b.cc", 3)])
+
+    def test_others_may_share_a_name(self):
+        definition = "namespace neurontrace {\nstruct Request {};\n}\n"
+        for other in ("namespace neurontrace::tap {\nstruct Request {};\n}\n",
+                      "namespace neurontrace {\nnamespace {\nstruct Request {};\n}\n}\n",
+                      "namespace neurontrace {\nstruct Request;\nstruct Request Make();\n}\n",
+                      "namespace neurontrace {\nstruct Reply::Request {};\nclass Reply {\n  struct Request {};\n};\n}\n",
+                      "namespace neurontrace {\nvoid Send() {\n  struct Request {};\n}\n}\n",
+                      "// struct Request {};\nconst char* text = \"struct Request {\";\n",
+                      "struct Request {};\n"):
+            self.assertEqual(self.check(definition, other), [], other)
+
+
 class Functions(unittest.TestCase):
     """What counts as a function."""
 

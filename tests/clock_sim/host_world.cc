@@ -206,7 +206,7 @@ Host PlayHost(const HostPlan& plan, const ReferenceClock& reference, int64_t dur
                 host.records.evidence.snapshots);
   TellFaults(plan, host.truth, Dice(seed, kEventDice, member), host.records.evidence.events);
   if (!plan.utc.empty() || !plan.keeper_utc.empty()) {
-    const UtcWorld utc(seed, duration_ns);
+    const SimUtcWorld utc(seed, duration_ns);
     host.records.evidence.utc = utc.Read(plan.utc, host.truth.raw, Dice(seed, kUtcDice, member));
     host.records.keeper = utc.ReadKeeper(plan.keeper_utc, reference);
   }

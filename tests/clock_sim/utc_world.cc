@@ -23,13 +23,13 @@ bool IsBefore(const UtcReading& a, const UtcReading& b) { return a.raw_ns < b.ra
 
 }  // namespace
 
-UtcWorld::UtcWorld(uint64_t seed, int64_t duration_ns)
+SimUtcWorld::SimUtcWorld(uint64_t seed, int64_t duration_ns)
     : seed_(seed),
       duration_ns_(duration_ns),
       utc_(PlanUtc(seed), duration_ns, Dice(seed, kUtcClockDice, 1)) {}
 
-UtcReading UtcWorld::ReadOnce(const UtcPlan& plan, int64_t true_ns, uint64_t raw_ns, double bias_ns,
-                              Dice& dice) const {
+UtcReading SimUtcWorld::ReadOnce(const UtcPlan& plan, int64_t true_ns, uint64_t raw_ns,
+                                 double bias_ns, Dice& dice) const {
   const double off =
       std::clamp(bias_ns + dice.Normal(plan.bound_ns / 10), -plan.bound_ns, plan.bound_ns);
   const uint64_t middle =
@@ -39,8 +39,8 @@ UtcReading UtcWorld::ReadOnce(const UtcPlan& plan, int64_t true_ns, uint64_t raw
   return {plan.source, raw_ns, middle - half, middle + half};
 }
 
-std::vector<UtcReading> UtcWorld::Read(const std::vector<UtcPlan>& plans, const TrueClock& raw,
-                                       Dice dice) const {
+std::vector<UtcReading> SimUtcWorld::Read(const std::vector<UtcPlan>& plans, const TrueClock& raw,
+                                          Dice dice) const {
   std::vector<UtcReading> readings;
   for (const UtcPlan& plan : plans) {
     const double bias_ns = dice.Between(-plan.bound_ns / 2, plan.bound_ns / 2);
@@ -54,8 +54,8 @@ std::vector<UtcReading> UtcWorld::Read(const std::vector<UtcPlan>& plans, const 
   return readings;
 }
 
-ClockEvidence UtcWorld::ReadKeeper(const std::vector<UtcPlan>& plans,
-                                   const ReferenceClock& reference) const {
+ClockEvidence SimUtcWorld::ReadKeeper(const std::vector<UtcPlan>& plans,
+                                      const ReferenceClock& reference) const {
   ClockEvidence keeper;
   Dice dice(seed_, kKeeperDice);
   for (const UtcPlan& plan : plans) {

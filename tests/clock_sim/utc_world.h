@@ -22,9 +22,9 @@ struct UtcPlan {
 
 // UTC as the sources of hosts know it: a smooth clock that nobody here keeps. Equal seeds give
 // equal ones.
-class UtcWorld {
+class SimUtcWorld {
  public:
-  UtcWorld(uint64_t seed, int64_t duration_ns);
+  SimUtcWorld(uint64_t seed, int64_t duration_ns);
 
   // What the sources of a host say from time 0 to the end, in ascending order of raw.
   std::vector<UtcReading> Read(const std::vector<UtcPlan>& plans, const TrueClock& raw,

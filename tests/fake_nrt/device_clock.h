@@ -6,7 +6,7 @@
 namespace neurontrace {
 
 // The free-running counter of one physical core, in its own nanoseconds from its own start.
-struct DeviceClock {
+struct SimDeviceClock {
   int64_t base_ns = 0;  // at the origin
   double drift_ppm = 0;
   int64_t origin_ns = 0;

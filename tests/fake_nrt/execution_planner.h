@@ -82,7 +82,7 @@ class ExecutionPlanner {
   const Schedule& schedule_;
   const WorkloadForms& forms_;
   const PlannerOptions options_;
-  std::vector<DeviceClock> device_clocks_;  // per physical core
+  std::vector<SimDeviceClock> device_clocks_;  // per physical core
   std::vector<PlannedEvent> events_;
   std::vector<uint64_t> tracking_ids_;  // per span
   std::vector<SyncPair> sync_;          // of this execution, per physical core

@@ -47,13 +47,13 @@ void WaitForSignal(int signal_fd, const StopSignal& done, int64_t timeout_ms) {
 
 }  // namespace
 
-SimWorker::SimWorker(const SimOptions& options)
+NrtWorker::NrtWorker(const SimOptions& options)
     : options_(WithStart(options)),
       schedule_(ScheduleOf(options_)),
       truth_(options.ground_truth),
       profiler_(options.profiler) {}
 
-int SimWorker::Run(int signal_fd) {
+int NrtWorker::Run(int signal_fd) {
   if (!truth_.ok()) {
     std::fprintf(stderr, "sim_worker: cannot write %s\n", options_.ground_truth.c_str());
     return 1;
@@ -78,7 +78,7 @@ int SimWorker::Run(int signal_fd) {
   return Report();
 }
 
-bool SimWorker::OpenRuntime() {
+bool NrtWorker::OpenRuntime() {
   setenv("NEURON_RT_VIRTUAL_CORE_SIZE", std::to_string(options_.lnc).c_str(), 1);
   // What the job set wins, as long as the cores suffice.
   setenv("NEURON_RT_NUM_CORES", std::to_string(options_.cores).c_str(), 0);
@@ -99,7 +99,7 @@ bool SimWorker::OpenRuntime() {
   return true;
 }
 
-void SimWorker::JoinCommunicator(uint32_t nc_idx) const {
+void NrtWorker::JoinCommunicator(uint32_t nc_idx) const {
   const uint32_t rank = options_.rank_start + nc_idx;
   const int32_t vnc = static_cast<int32_t>(nc_idx);
   nrt_model_t* model = nullptr;
@@ -116,7 +116,7 @@ void SimWorker::JoinCommunicator(uint32_t nc_idx) const {
   }
 }
 
-void SimWorker::BuildCores() {
+void NrtWorker::BuildCores() {
   for (uint32_t nc = 0; nc < options_.cores; ++nc) {
     SimCoreOptions core;
     core.planner = {.mix = options_.mix,
@@ -142,7 +142,7 @@ void SimWorker::BuildCores() {
   }
 }
 
-void SimWorker::RunCores(int signal_fd) {
+void NrtWorker::RunCores(int signal_fd) {
   StopSignal done;
   std::atomic<size_t> left = cores_.size();
   std::vector<std::thread> threads;
@@ -163,7 +163,7 @@ void SimWorker::RunCores(int signal_fd) {
   profiler_.Finish();
 }
 
-int SimWorker::Report() const {
+int NrtWorker::Report() const {
   uint64_t emitted = 0;
   uint64_t accepted = 0;
   uint64_t executions = 0;

@@ -14,9 +14,9 @@
 namespace neurontrace {
 
 // A worker process of a simulated job: opens the runtime, runs its cores, closes the runtime.
-class SimWorker {
+class NrtWorker {
  public:
-  explicit SimWorker(const SimOptions& options);
+  explicit NrtWorker(const SimOptions& options);
 
   // Works until done or until `signal_fd` (a signalfd) has a signal. Returns the exit code: 0, 1
   // when the runtime or the truth file failed, 3 when the runtime saw misuse.

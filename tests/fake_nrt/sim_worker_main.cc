@@ -14,5 +14,5 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return neurontrace::SimWorker(options).Run(signalfd(-1, &signals, SFD_CLOEXEC));
+  return neurontrace::NrtWorker(options).Run(signalfd(-1, &signals, SFD_CLOEXEC));
 }

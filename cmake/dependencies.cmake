@@ -37,12 +37,12 @@ if(NEURONTRACE_PARQUET STREQUAL "ON" OR
   if(ArrowParquet_FOUND)
     set(NEURONTRACE_HAS_PARQUET ON)
   else()
-    message(STATUS "no Apache Arrow C++: built without Parquet exports; scripts/setup provides it")
+    message(STATUS "no Apache Arrow C++: built without Parquet exports; scripts/setup package provides it")
   endif()
 endif()
 
-# Debian's own Python: it is the one that has python3-protobuf.
-set(Python3_EXECUTABLE /usr/bin/python3 CACHE FILEPATH "Python with google.protobuf, for tools and tests")
+# Debian's own Python: it is the one that python3-yaml is installed for.
+set(Python3_EXECUTABLE /usr/bin/python3 CACHE FILEPATH "Python with PyYAML, for tools and tests")
 
 nt_precompiled_headers(nt_precompiled_test EXECUTABLE
   HEADERS <gmock/gmock.h> <gtest/gtest.h> <functional> <map> <memory> <string> <utility> <vector>

@@ -53,6 +53,8 @@ ProgramMetrics::Names AgentProgramMetrics(const std::string& instance_id);
 
 // Builds everything of one agent, connects it and owns it. All of it lives on one sequence, the
 // thread that calls Run; the spool's disk, gRPC and HTTP have threads of their own.
+// thread: main: sources, ranks, control and the uploader, on one event loop
+// thread: spool: writes and syncs the disk of the spool
 class Agent {
  public:
   // The process that it is in.

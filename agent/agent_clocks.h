@@ -20,6 +20,7 @@ namespace neurontrace {
 
 // Everything of an agent that is about clocks, on a thread of its own, as nothing there may wait
 // for anything: builds it, connects it and owns it.
+// thread: clocks: reads clocks and exchanges probes; nothing on it may wait
 class AgentClocks {
  public:
   // What has been counted, as of a moment ago.

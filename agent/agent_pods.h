@@ -22,6 +22,7 @@ namespace neurontrace {
 
 // Everything of an agent that is about pods: builds it, connects it and owns it. The kubelet is
 // asked on a thread of its own. On the agent's sequence.
+// thread: pods: asks the kubelet, if --pod-resources names its socket
 class AgentPods {
  public:
   // Begins to work once the sequence runs. All but the path outlive it; the registry owns the

@@ -67,6 +67,8 @@ ProgramMetrics::Names AggregatorProgramMetrics();
 
 // Builds everything of one aggregator, connects it and owns it. It serves from Start to its end;
 // the destructor lets calls finish for a moment, writes what was received, and closes the store.
+// thread: main: waits for signals and reads changed configuration files
+// thread: sequence: the sessions: captures, agents and workers as state machines
 class Aggregator {
  public:
   // The process that it is in.

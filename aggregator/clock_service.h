@@ -32,6 +32,7 @@ namespace neurontrace {
 // Everything of an aggregator that is about clocks: the reference timescale, who answers probes
 // with it, what stores the evidence of agents, what collects that of its own host, and what makes
 // models of it. Builds it, connects it and owns it.
+// thread: clock models: makes the models of ended captures final, removes old evidence
 class ClockService {
  public:
   struct Deps {

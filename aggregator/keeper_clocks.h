@@ -23,6 +23,7 @@ namespace neurontrace {
 // reference, collected as an agent does on its host and stored under ReferenceKeeper. It is what
 // relates the reference to UTC; nobody is worse off without. On a thread of its own, as nothing
 // there may wait for anything.
+// thread: own clocks: collects evidence about the clocks of the aggregator's host
 class KeeperClocks {
  public:
   // Batches that are given to the writer and not durable yet. Beyond: a new one is dropped, and

@@ -20,6 +20,7 @@ namespace neurontrace {
 
 // Retention with its thread: deletions wait for the disk, which the coordinator's sequence must
 // not. Begins to work when it is built, and ends within one step when it is destroyed.
+// thread: retention: deletes what has expired, which waits for the disk
 class RetentionService {
  public:
   struct Deps {

@@ -28,6 +28,7 @@ namespace neurontrace {
 
 // The exports that rules ask for, with their thread, one at a time. What its end cancels the next
 // start goes on with.
+// thread: standing exports: makes the exports that rules ask for, one at a time
 class StandingExports {
  public:
   struct Deps {

@@ -12,6 +12,7 @@ namespace neurontrace::cli {
 // While it lives, SIGINT and SIGTERM do not kill the program: `on_interrupt` is called with their
 // count (1, 2, …) on a thread of the watcher's. Make it before any other thread, so that they all
 // leave the signals to it.
+// thread: interrupts: waits for SIGINT and SIGTERM
 class InterruptWatcher {
  public:
   explicit InterruptWatcher(std::function<void(int)> on_interrupt);

@@ -33,6 +33,7 @@ struct HttpAnswer {
 // time for all of it, however its bytes come (trace/daemon_limits.h): who sends slowly, or never
 // ends, keeps nobody else from an answer. Where there are too many connections, the one that has
 // been waiting for its request the longest is closed. The protocol is Boost.Beast's.
+// thread: health: answer /metrics, /healthz, /readyz and /statusz; eight
 class HttpServer {
  public:
   struct Options {

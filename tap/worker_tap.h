@@ -8,6 +8,7 @@
 
 namespace neurontrace::tap {
 
+// thread: tap: fetches the runtime's rings into the shared buffer while a capture runs, else sleeps
 class WorkerTap {
  public:
   // nrt_init succeeded (or the host vouches that it did). False if there is no runtime to be found.

@@ -26,6 +26,7 @@ namespace neurontrace {
 //
 // Listen, AddTo, start the server, Start; destroy it before the server is shut down. Not
 // thread-safe; what is in the options is called on a thread of its own.
+// thread: port: accepts the aggregator's gRPC connections
 class ServerPort {
  public:
   enum class Refusal : uint8_t { kDescriptors, kAddress };

@@ -15,6 +15,7 @@ namespace neurontrace {
 
 // A FileLooker on a thread of its own, so that a file system that does not answer holds up nothing
 // else. The thread is there once there is a path to look for.
+// thread: trigger files: looks for the files that rules name
 class FileWatch {
  public:
   // `appeared` is called on `runner`, which outlives this, and not after this is gone.

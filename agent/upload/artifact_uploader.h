@@ -24,6 +24,7 @@ namespace neurontrace {
 // the two readings it has to be the same file of the same size and time of change, and what came of
 // the second has to have the hash of the first: else it is told as changed, and nothing of it is
 // kept. Hashes of files that have not changed are remembered.
+// thread: artifacts: finds, hashes and sends artifacts, one at a time
 class ArtifactUploader final : public ArtifactSink {
  public:
   // `runner` is the agent's sequence; it outlives this.

@@ -18,6 +18,8 @@ namespace neurontrace {
 // hands each, on another thread, to `prepare` before it can be taken. Where that many are waiting,
 // the reading waits. Take and the destructor belong to one thread; the reader, and what
 // `prepare` touches, belong to the pipe's until it is gone.
+// thread: export reader: reads one timeline, a bounded number of batches ahead
+// thread: export preparer: prepares each batch for the thread of the call, which writes it
 class BatchPipe {
  public:
   static constexpr size_t kBatchesMax = 4;

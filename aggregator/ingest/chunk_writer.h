@@ -11,6 +11,7 @@ namespace neurontrace {
 
 // The one thread that writes chunks. What gathers while one group is being synced becomes the next
 // group, so that one sync is paid for many chunks and a lone chunk waits for nothing but its own.
+// thread: chunks: writes and syncs chunks in groups
 class ChunkWriter {
  public:
   using Done = ChunkCommitter::Done;

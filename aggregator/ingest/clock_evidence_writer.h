@@ -15,6 +15,7 @@ namespace neurontrace {
 
 // The one thread that writes clock evidence. What gathers for a tenth of a second is one write, so
 // that thousands of agents cost few syncs. Bounded by its callers: each waits for its batch.
+// thread: clock evidence: writes the clock evidence of agents in groups
 class ClockEvidenceWriter {
  public:
   using Done = std::function<void(const absl::Status&)>;

@@ -18,6 +18,7 @@ namespace neurontrace {
 // Answers clock probes over UDP, on a thread of its own from Start to its end. A question is
 // received when the kernel received it; an answer is sent to where its question came from, from the
 // address that the question went to.
+// thread: probes: answers clock probes over UDP, and does nothing else
 class ProbeResponder {
  public:
   struct Deps {

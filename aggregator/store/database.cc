@@ -229,6 +229,7 @@ absl::Status Database::ProbeDisk() const {
 // asked for then is never scheduled, and Resume would wait for ever. Ending its background work is
 // what makes it return. An error of other work while Resume goes on does the same to a flush of its
 // own: so what is under way ends first, and what is stopped begins nothing anew.
+// thread: resume watch: cancels background work if RocksDB does not resume in time
 absl::Status Database::Resume() {
   std::mutex mutex;
   std::condition_variable changed;

@@ -21,6 +21,7 @@ namespace neurontrace {
 // Looks at the rule file on a thread of its own, as file systems hang: the sequence that acts upon
 // the rules never waits for it, but in the end. Made, asked and destroyed on one thread or
 // sequence.
+// thread: trigger rules: reads the rule file when it changes; its file system may hang
 class RuleFileReader {
  public:
   struct News {

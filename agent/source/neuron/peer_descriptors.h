@@ -20,6 +20,7 @@
 namespace neurontrace {
 
 // Closes them away from the sequence that uses them.
+// thread: closers: close what taps made or sent, which may block; eight at most
 class PeerCloser {
  public:
   // With no threads at once, on the caller's own, for tests.

@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the parts of docs/ that follow from the code, or checks that they are up to date.
+
+    tools/generate_docs.py                     write the folder, thread and limit tables
+    tools/generate_docs.py --programs DIR      write docs/options.md too, from the programs in DIR
+    tools/generate_docs.py --check [...]       change nothing; exit 1 and name each block that is out of date
+
+A generated block stands between the lines `<!-- generated: NAME -->` and `<!-- end of generated -->`.
+
+    folders   tools/layers.txt, and the first sentence of each folder's README.md
+    threads   `// thread: NAME: what it does` in each class that starts a thread; longer text continues on
+              lines that begin with `//   `
+    limits    the constants in trace/*limits.h, validate/limits.h and the tap's two shared headers
+    options   --help of every program and command
+
+tools/tidy.py runs the check of all but the options, which need built programs: the test options_page_test
+does that.
+"""
+
+import argparse
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check_layers  # noqa: E402
+import man_page  # noqa: E402
+
+BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end of generated -->)", re.DOTALL)
+FIX = "run tools/generate_docs.py"
+FIX_OPTIONS = "run tools/generate_docs.py --programs build/release/bin"
+
+
+class DocsError(Exception):
+    """The code lacks something that a block is made of; says where and what to add."""
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def table(heads, rows):
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+# --- Folders ------------------------------------------------------------------------------------
+
+def first_sentence(text):
+    """The first sentence below the title of a README, without links."""
+    paragraph = " ".join(text.split("\n\n")[1].split()) if "\n\n" in text else ""
+    paragraph = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph)
+    return re.match(r".*?(?=\.(?: [A-Z`*]|$)|$)", paragraph).group()
+
+
+def folders(root):
+    layers = check_layers.Layers.parse(read(root, "tools/layers.txt"))
+    rows = []
+    for pattern, (names, line) in layers.may_include.items():
+        folder = pattern.removesuffix("/**")
+        readme = os.path.join(folder, "README.md")
+        if not os.path.exists(os.path.join(root, readme)):
+            raise DocsError(f"{readme}: tools/layers.txt:{line} names this folder: say in a README what its one job is")
+        job = first_sentence(read(root, readme))
+        if not job:
+            raise DocsError(f"{readme}: the first paragraph has to be a sentence that says the folder's one job")
+        libraries = sorted({prefix.strip("/") for prefix, places, _ in layers.only for place in places
+                            if layers.folder_of(place.removesuffix("/**") + "/x.h") == pattern})
+        may = ["anything" if name == "*" else f"`{name.removesuffix('/**')}`" for name in names]
+        may += [f"<{library}>" for library in libraries]
+        rows.append([f"[`{folder}/`](../{readme})", job, " ".join(may).replace("<", "&lt;") or "-"])
+    return table(["folder", "its one job", "may include"], rows)
+
+
+# --- Threads ------------------------------------------------------------------------------------
+
+STARTS = re.compile(r"\bstd::j?thread>? +\w+\s*[;({=]|\bpthread_create\(&")
+THREAD = re.compile(r"^ *// thread: ([^:\n]+): (.*(?:\n *//   \S.*)*)", re.MULTILINE)
+PROGRAMS = (("tap", "worker"), ("agent", "agent"), ("aggregator", "aggregator"), ("cli", "command"), ("", "daemons"))
+
+
+def code_files(root):
+    layers = check_layers.Layers.parse(read(root, "tools/layers.txt"))
+    for top in sorted(layers.top_folders() - {"tests", "proto"}):
+        for folder, _, names in sorted(os.walk(os.path.join(root, top))):
+            for name in sorted(names):
+                path = os.path.relpath(os.path.join(folder, name), root)
+                if name.endswith((".h", ".cc", ".c")) and not check_layers.is_test(path):
+                    yield path
+
+
+def threads(root):
+    rows, starters, marked = [], {}, set()
+    for path in code_files(root):
+        text, stem = read(root, path), os.path.splitext(path)[0]
+        if STARTS.search(text):
+            starters[stem] = path
+        for name, words in THREAD.findall(text):
+            marked.add(stem)
+            program = next(word for top, word in PROGRAMS if not top or path.startswith(top + "/"))
+            rows.append([program, name, f"[`{path}`](../{path})", re.sub(r"\s*//\s*", " ", words).rstrip(".")])
+    for stem in sorted(starters.keys() - marked):
+        raise DocsError(f"{starters[stem]}: starts a thread: say in a comment `// thread: NAME: what it does`")
+    order = [word for _, word in PROGRAMS]
+    return table(["program", "thread", "in", "does"], sorted(rows, key=lambda row: order.index(row[0])))
+
+
+# --- Limits -------------------------------------------------------------------------------------
+
+TAP_LIMITS = ("tap/buffer_format.h", "tap/agent_protocol.h")
+CONSTANT = re.compile(r"inline constexpr \w+ (k\w+)\s*=\s*(.*?);\s*(?://\s*(.*))?$", re.DOTALL)
+UNITS = {"bytes": (("PiB", 1 << 50), ("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10),
+                   ("bytes", 1)),
+         "ns": (("d", 86_400 * 10**9), ("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6),
+                ("us", 10**3), ("ns", 1))}
+
+
+def value_of(expression, known):
+    """A constant's value, or None: numbers, casts in braces, other constants, and arithmetic."""
+    text = re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])", "", expression)
+    text = re.sub(r"\b(?:size_t|u?int(?:\d+_t)?|double)\{([^{}]*)\}", r"(\1)", text)
+    text = re.sub(r"\b0x([0-9a-fA-F]+)", lambda match: str(int(match.group(1), 16)), text)
+    text = re.sub(r"\b(\d+(?:\.\d+)?)[uUlLzZ]*\b", r"\1", text).replace("/", "//")
+    text = re.sub(r"\b(?:\w+::)?(k\w+)", lambda match: str(known.get(match.group(1))), text)
+    if not re.fullmatch(r"[\d.\s+*/()<>-]+", text):
+        return None
+    return eval(" ".join(text.split()), {"__builtins__": {}})  # digits and operators, by the line above
+
+
+def with_unit(name, value):
+    unit = "ns" if re.search(r"Ns(?![a-z])", name) else "bytes" if re.search(r"Bytes(?![a-z])", name) else None
+    if unit is None:
+        return f"{value:,}" + (" ms" if re.search(r"Ms(?![a-z])", name) else "")
+    for word, factor in UNITS[unit]:
+        if value >= factor and value % factor == 0:
+            return f"{value // factor:,} {word}"
+    return f"{value:,} {unit}"
+
+
+def groups_of(text):
+    """(comment of the file, [(comment, [(name, expression, remark)])]) of one header."""
+    about, found, comment, constants, statement = "", [], [], [], ""
+    for line in text.split("\n") + [""]:
+        stripped = line.strip()
+        if statement or stripped.startswith("inline constexpr"):
+            statement += "\n" + stripped
+            match = CONSTANT.search(statement)
+            if match:
+                constants.append(match.groups(default=""))
+            if match or ";" in statement:
+                statement = ""
+            continue
+        if constants:
+            found.append((" ".join(comment), constants))
+            comment, constants = [], []
+        if stripped.startswith("namespace"):
+            about, comment = " ".join(comment), []
+        elif stripped.startswith("// ") and "SPDX" not in stripped:
+            comment.append(stripped[3:])
+        elif not stripped.startswith("#"):
+            comment = []
+    return about, found
+
+
+def limit_files(root):
+    trace = os.path.join(root, "trace")
+    shared = sorted(name for name in os.listdir(trace) if name.endswith("limits.h"))
+    shared.sort(key=lambda name: name != "limits.h")
+    return [f"trace/{name}" for name in shared] + ["validate/limits.h", *TAP_LIMITS]
+
+
+def limits(root):
+    paths = [path for path in limit_files(root) if os.path.exists(os.path.join(root, path))]
+    headers = {path: groups_of(read(root, path)) for path in paths}
+    known, out = {}, []
+    constants = [constant for _, found in headers.values() for _, group in found for constant in group]
+    for _ in range(3):  # some refer to others that come later
+        for name, expression, _ in constants:
+            value = value_of(expression, known)
+            if value is not None:
+                known[name] = value
+    for path, (about, found) in headers.items():
+        rows = []
+        for comment, group in found:
+            kept = [name for name, _, _ in group if not name.startswith("kNo")
+                    and (path not in TAP_LIMITS or re.search(r"M(?:ax|in)|Default|Timeout", name))]
+            shown = [f"`{name}` {with_unit(name, value_of(expression, known))}" + (f" ({remark})" if remark else "")
+                     for name, expression, remark in group if name in kept and value_of(expression, known) is not None]
+            if shown:
+                rows.append(["<br>".join(shown), comment if group[0][0] in kept else ""])
+        about = "" if path in TAP_LIMITS else about
+        out.append(f"\n## [{path}](../{path})\n{about}{chr(10) * 2 if about else chr(10)}"
+                   + table(["limit", "of what, and what happens at it"], rows))
+    return "".join(out).lstrip("\n")
+
+
+# --- Options ------------------------------------------------------------------------------------
+
+def option_row(name, text):
+    """One line of a --help as CLI11 writes it: NAMES TYPE:CHECKS=DEFAULT (Env:VARIABLE) Needs: OTHER ..."""
+    match = re.match(r"((?:-{1,2}[\w-]+(?:\{\w+\})?,?)+|[\w-]+) ?(.*)$", name)
+    names, rest = match.groups()
+    variable = re.search(r" ?\(Env:(\w+)\)", rest)
+    rest = rest.replace(variable.group(), "") if variable else rest
+    default = re.search(r"(?<=[\w\]}])=(\S*)", rest)
+    choice = re.search(r"\{([^}]*)\}", rest)
+    span = re.search(r"(?:INT|UINT|FLOAT) in \[(\d+) - (\d+)\]", rest)
+    size = ":SIZE" in rest
+    shown = with_unit("Bytes", int(default.group(1))) if default and size else default.group(1) if default else ""
+    if choice:
+        takes = choice.group(1).replace(",", ", ")
+    elif span:
+        low, high = (with_unit("Bytes" if size else "", int(end)) for end in span.groups())
+        takes = f"{low} to {high}"
+    else:
+        kind = re.match(r"\w*", rest).group()
+        takes = "size" if size else {"UINT": "number", "INT": "number", "FLOAT": "number", "TEXT": "text"}.get(kind, "")
+    if rest.endswith("..."):
+        takes = f"{takes}, repeatable".lstrip(", ")
+    names = ", ".join(f"`{one}`" for one in re.sub(r"\{\w+\}", "", names).split(","))
+    notes = [text.rstrip(".")] + ([f"Environment: `{variable.group(1)}`"] if variable else [])
+    return [names, takes, f"`{shown}`" if shown else "", ". ".join(notes).replace("<", "&lt;")]
+
+
+def command_options(program, words):
+    told = man_page.Help(man_page.ask(program, *words, "--help"))
+    title = " ".join([os.path.basename(program), *words])
+    out = f"\n## {title}\n{told.description}\n"
+    entries = [entry for heading in ("Positionals:", "Options:") for entry in told.entries[heading]]
+    rows = [option_row(name, text) for name, text in entries if not name.startswith(("-h,", "--version"))]
+    if rows:
+        out += "\n" + table(["option", "takes", "default", "meaning"], rows)
+    return out + "".join(command_options(program, [*words, command]) for command in told.commands())
+
+
+def options(programs):
+    names = ("neurontrace", "neurontrace-agent", "neurontrace-aggregator")
+    return "".join(command_options(os.path.join(programs, name), []) for name in names).lstrip("\n")
+
+
+# --- Pages --------------------------------------------------------------------------------------
+
+PAGES = {"docs/ARCHITECTURE.md": ("folders", "threads"), "docs/limits.md": ("limits",)}
+OPTIONS_PAGE = "docs/options.md"
+
+
+def rewritten(root, programs=None):
+    """[(path, block, text now, text as it should be)] of every block."""
+    makers = {"folders": folders, "threads": threads, "limits": limits}
+    pages = dict(PAGES, **({OPTIONS_PAGE: ("options",)} if programs else {}))
+    found = []
+    for path, blocks in pages.items():
+        if not os.path.exists(os.path.join(root, path)):
+            continue
+        text = read(root, path)
+        there = {match.group(2): match for match in BLOCK.finditer(text)}
+        for block in blocks:
+            if block in there:
+                made = options(programs) if block == "options" else makers[block](root)
+                match = there[block]
+                found.append((path, block, match.group(), match.group(1) + made + match.group(3)))
+    return found
+
+
+def out_of_date(root, programs=None):
+    """[(path, line, message)] of the blocks that are not what the code says."""
+    try:
+        return [(path, read(root, path).split(now)[0].count("\n") + 1,
+                 f"the block '{block}' is not what the code says: {FIX_OPTIONS if block == 'options' else FIX}")
+                for path, block, now, wanted in rewritten(root, programs) if now != wanted]
+    except DocsError as error:
+        path, message = str(error).split(": ", 1)
+        return [(path, 1, message)]
+
+
+def check(sources):
+    """As a rule of tidy.py over the whole tree."""
+    return out_of_date(sources[0].root) if sources else []
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    parser.add_argument("--root", default=here, help="the tree to work on (default: this repository)")
+    parser.add_argument("--programs", help="folder of the built programs, for docs/options.md")
+    parser.add_argument("--check", action="store_true", help="change nothing, exit 1 if a block is out of date")
+    chosen = parser.parse_args(arguments)
+    if chosen.check:
+        findings = out_of_date(chosen.root, chosen.programs)
+        for path, line, message in findings:
+            print(f"{path}:{line}: {message}")
+        return 1 if findings else 0
+    try:
+        for path, block, now, wanted in rewritten(chosen.root, chosen.programs):
+            if now != wanted:
+                text = read(chosen.root, path).replace(now, wanted)
+                with open(os.path.join(chosen.root, path), "w", encoding="utf-8") as file:
+                    file.write(text)
+                print(f"{path}: wrote {block}")
+    except DocsError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Goal: generate_docs.py reads what the code says, notices a page that says otherwise, and names the command to run.
+Method: small trees in a temporary folder, and headers and help texts given as text."""
+
+import contextlib
+import io
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import generate_docs  # noqa: E402
+
+PAGE = "# A\n<!-- generated: {0} -->\n<!-- end of generated -->\nby hand\n"
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = folder.name
+        self.write("tools/layers.txt", "base:\nagent: base\n@only rocksdb/: agent\n")
+        self.write("base/README.md", "# base\n\nWhat e.g. any\ndaemon [needs](x.md). More.\n")
+        self.write("agent/README.md", "# agent\n\nSends chunks.\n")
+
+    def write(self, path, text):
+        full = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def generate(self):
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
+            code = generate_docs.main(["--root", self.root])
+        return code, errors.getvalue()
+
+
+class Pages(Tree):
+    def test_a_block_is_written_once_and_the_rest_of_the_page_stays(self):
+        self.write("docs/ARCHITECTURE.md", PAGE.format("folders"))
+        self.assertIn("run tools/generate_docs.py", generate_docs.out_of_date(self.root)[0][2])
+        self.assertEqual(self.generate()[0], 0)
+        self.assertEqual(generate_docs.out_of_date(self.root), [])
+        text = generate_docs.read(self.root, "docs/ARCHITECTURE.md")
+        self.assertTrue(text.startswith("# A\n") and text.endswith("by hand\n"))
+        self.write("agent/README.md", "# agent\n\nSends other chunks.\n")
+        self.assertEqual(generate_docs.out_of_date(self.root)[0][:2], ("docs/ARCHITECTURE.md", 2))
+
+    def test_folders(self):
+        text = generate_docs.folders(self.root)
+        self.assertIn("| What e.g. any daemon needs | - |", text)
+        self.assertIn("| Sends chunks | `base` &lt;rocksdb> |", text)
+        os.remove(os.path.join(self.root, "agent/README.md"))
+        self.write("docs/ARCHITECTURE.md", PAGE.format("folders"))
+        self.assertEqual(self.generate()[0], 1)
+        self.assertEqual(generate_docs.out_of_date(self.root)[0][0], "agent/README.md")
+
+    def test_threads(self):
+        self.write("agent/a.h", "// A.\n// thread: spool: writes\n//   the disk.\nclass A {\n  std::thread thread_;\n};\n")
+        self.write("agent/a.cc", "thread_ = std::thread([] {});\n")
+        self.assertIn("| agent | spool | [`agent/a.h`](../agent/a.h) | writes the disk |", generate_docs.threads(self.root))
+        self.write("agent/b.h", "class B {\n  std::vector<std::thread> threads_;\n};\n")
+        with self.assertRaisesRegex(generate_docs.DocsError, "agent/b.h: .*// thread: NAME"):
+            generate_docs.threads(self.root)
+
+
+class Limits(Tree):
+    def limits(self, text):
+        self.write("trace/limits.h", text)
+        return generate_docs.limits(self.root)
+
+    def test_values_have_units(self):
+        for name, expression, shown in (("kXBytesMax", "size_t{64} << 20", "64 MiB"), ("kXBytes", "1'000", "1,000 bytes"),
+                                        ("kXNs", "7ull * 24 * 3'600'000'000'000", "7 d"), ("kXMax", "1u << 20", "1,048,576"),
+                                        ("kXMsMax", "0x10", "16 ms"), ("kXTimesMin", "1.1", "1.1")):
+            self.assertIn(f"| `{name}` {shown} | About. |",
+                          self.limits(f"namespace x {{\n// About.\ninline constexpr auto_t {name} = {expression};\n"))
+
+    def test_constants_share_the_comment_before_them(self):
+        text = self.limits("// Of all.\nnamespace x {\n// Two\n// lines.\ninline constexpr int kB = kA * 2;  // beyond: cut\n"
+                           "inline constexpr int kA =\n    3;\nstatic_assert(kA < kB);\n\ninline constexpr int kC = 4;\n")
+        self.assertIn("Of all.", text)
+        self.assertIn("| `kB` 6 (beyond: cut)<br>`kA` 3 | Two lines. |\n| `kC` 4 |  |\n", text)
+
+
+class Options(unittest.TestCase):
+    def test_rows(self):
+        row = generate_docs.option_row
+        self.assertEqual(row("--listen TEXT=127.0.0.1:9400 (Env:NT_LISTEN)", "Address."),
+                         ["`--listen`", "text", "`127.0.0.1:9400`", "Address. Environment: `NT_LISTEN`"])
+        self.assertEqual(row("-o,--output TEXT:{text,json}=text", "How")[:3], ["`-o`, `--output`", "text, json", "`text`"])
+        self.assertEqual(row("--bytes UINT:SIZE:UINT in [1048576 - 2097152]=1048576", "Size")[1:3],
+                         ["1 MiB to 2 MiB", "`1 MiB`"])
+        self.assertEqual(row("--scan,--no-scan{false}", "Look"), ["`--scan`, `--no-scan`", "", "", "Look"])
+        self.assertEqual(row("--dir TEXT ...", "Where")[1], "text, repeatable")
+        self.assertEqual(row("FILE TEXT REQUIRED", "What")[0], "`FILE`")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For tests that make inputs for a fuzzer's kept corpus out of what they test: with
-// NEURONTRACE_WRITE_FUZZ_CORPUS=tests/fuzz_corpus they write them, else they are skipped. One test
-// of a program at a time.
+// NEURONTRACE_WRITE_FUZZ_CORPUS=build/fuzz/kept they write them, else they are skipped. One test
+// of a program at a time. scripts/fuzz_corpus unpack before and pack afterwards.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -104,7 +104,7 @@ function(nt_test name)
 endfunction()
 
 # nt_fuzzer(NAME DEPS target …): libFuzzer target made of NAME.cc in the preset asan-ubsan, nothing elsewhere.
-# The kept corpus is tests/fuzz_corpus/NAME/.
+# Its kept inputs are tests/fuzz_corpus/NAME.tar.zst: scripts/fuzz_corpus.
 function(nt_fuzzer name)
   if(NOT NEURONTRACE_FUZZERS)
     return()

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "aggregator/export/pftrace/loss_instants.h"
+#include "aggregator/export/rows/loss_instants.h"
 #include "tests/e2e/pftrace_check/checker.h"
 #include "tests/export/export_fixture.h"
 #include "tests/export/xspace_reader.h"

@@ -462,7 +462,7 @@ TEST_F(PftraceTest, BeyondTheLimitTheFirstCountersGoOn) {
                  0,
                  {{"name", fmt::format("c{}", number), KeyScope::kTop}, {"bytes", value}}});
   };
-  const uint64_t counters = TrackTable::kRowsMax + 2;
+  const uint64_t counters = RowModel::kRowsMax + 2;
   for (uint64_t i = 0; i < counters; ++i) {
     count(i, i, 1);
     if (i % 4'000 == 3'999) Close(stream);

@@ -7,14 +7,14 @@
 #include <string>
 #include <string_view>
 
-#include "aggregator/export/rows/row_table.h"
+#include "aggregator/export/rows/row_model.h"
 #include "tests/export/export_fixture.h"
 #include "tests/export/xspace_reader.h"
 
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kThreads = RowTable::kRowsMax + 300;
+constexpr uint64_t kThreads = RowModel::kRowsMax + 300;
 
 class RowLimits : public ExportFixture {
  protected:
@@ -44,10 +44,16 @@ TEST_F(RowLimits, BeyondThemNoProcessIsAddedAndNoEventIsLost) {
   AddThreads();
   const std::string text = Export("chrome-json");
   EXPECT_EQ(Count(text, R"("name":"work")"), kThreads);
-  EXPECT_EQ(Count(text, R"("name":"thread_name")"), RowTable::kRowsMax + 1);
+  EXPECT_EQ(Count(text, R"("name":"thread_name")"), RowModel::kRowsMax + 1);
   // One for what shares a row.
-  EXPECT_LE(Count(text, R"("name":"process_name")"), RowTable::kRowsMax + 1);
+  EXPECT_LE(Count(text, R"("name":"process_name")"), RowModel::kRowsMax + 1);
   EXPECT_EQ(Count(text, R"("name":"further rows-framework")"), 1u);
+}
+
+TEST_F(RowLimits, ThreadsBeyondThemShareOneTrackOfAPerfettoTrace) {
+  AddThreads();
+  const std::string trace = Export("perfetto");
+  EXPECT_EQ(Count(trace, "further rows-framework"), 1u);
 }
 
 // With numbers of lines that are looked for from the first on it takes minutes.
@@ -61,7 +67,7 @@ TEST_F(RowLimits, LinesOfAnXSpaceHaveNumbersOfTheirOwn) {
     for (const auto& [name, line] : plane.lines) events += line.size();
   }
   EXPECT_EQ(events, kThreads);
-  EXPECT_EQ(lines, RowTable::kRowsMax + 1);
+  EXPECT_EQ(lines, RowModel::kRowsMax + 1);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "aggregator/derive/framework_links.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/rows/event_attributes.h"
-#include "aggregator/export/rows/row_table.h"
+#include "aggregator/export/rows/row_model.h"
 #include "aggregator/export/waiting_spans.h"
 
 namespace neurontrace {
@@ -87,7 +87,7 @@ class ChromeExporter : public Exporter {
 
   const bool no_flows_;
   ByteSink& sink_;
-  RowTable rows_;
+  RowModel rows_;
   EventAttributes attributes_;
   std::optional<FrameworkLinks> executions_;  // none: no arrows
   FrameworkArrows arrows_;

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string>
 
-#include "aggregator/export/pftrace/row_names.h"
+#include "aggregator/export/rows/row_names.h"
 #include "aggregator/timeline/framework_names.h"
 #include "base/clean_text.h"
 #include "trace/host_samples.h"
@@ -48,7 +48,7 @@ void CounterEvents::Write(const TimelineRecord& record) {
 }
 
 // trace/host_samples.h says what these have.
-void CounterEvents::WriteHostSample(const StreamIdentity& stream, const TimelineRecord& record) {
+void CounterEvents::WriteHostSample(const TimelineRecord& record) {
   // `uuid_of` gives the track.
   const auto write = [&](std::string_view key, const auto& uuid_of) {
     const ShapeKey* about = nullptr;
@@ -64,9 +64,9 @@ void CounterEvents::WriteHostSample(const StreamIdentity& stream, const Timeline
   };
   if (record.start().event_type == kHostMemoryEventType) {
     write(kHostUsedBytesKey,
-          [&] { return tracks_.HostCounterUuid(stream.worker, "memory used", TrackUnit::kBytes); });
+          [&] { return tracks_.HostCounterUuid(record.stream, "memory used", TrackUnit::kBytes); });
     write(kHostUsedPercentKey, [&] {
-      return tracks_.HostCounterUuid(stream.worker, "memory used, share", TrackUnit::kPercent);
+      return tracks_.HostCounterUuid(record.stream, "memory used, share", TrackUnit::kPercent);
     });
     return;
   }
@@ -75,7 +75,7 @@ void CounterEvents::WriteHostSample(const StreamIdentity& stream, const Timeline
   const uint64_t* id = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &about);
   if (id == nullptr || about->type != ValueType::kString) return;
   const std::string cpu = CleanText(record.text(*id), 64);
-  write(kHostUtilPercentKey, [&] { return tracks_.HostCpuUuid(stream.worker, cpu); });
+  write(kHostUtilPercentKey, [&] { return tracks_.HostCpuUuid(record.stream, cpu); });
 }
 
 }  // namespace neurontrace

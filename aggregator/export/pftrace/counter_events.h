@@ -19,7 +19,7 @@ class CounterEvents {
   // A counter event of a framework's file.
   void Write(const TimelineRecord& record);
   // A sample of a host's processors or memory.
-  void WriteHostSample(const StreamIdentity& stream, const TimelineRecord& record);
+  void WriteHostSample(const TimelineRecord& record);
 
  private:
   TrackTable& tracks_;

@@ -167,7 +167,7 @@ void PftraceExporter::PlaceRecord(const TimelineRecord& record, Placement& place
   if (record.end_ns > record.start_ns) {
     std::optional<uint32_t> lane;
     if (ends_.size() < kPendingEndsMax) {
-      lane = row.lanes.Place(record.start_ns, record.end_ns);
+      lane = tracks_.model_row(placement.row).lanes.Place(record.start_ns, record.end_ns);
     }
     placement.is_span = lane.has_value();
     placement.is_squeezed = !lane.has_value();
@@ -338,7 +338,7 @@ void PftraceExporter::WriteRecord(const TimelineRecord& record, const Placement&
   if (placement.row == kNoRow) return;  // said elsewhere
   out_.StartOverIfDue();
   if (stream_kinds_[record.stream] == StreamKind::kHost) {
-    counters_.WriteHostSample(header_->streams[record.stream].description.identity, record);
+    counters_.WriteHostSample(record);
   } else if (record.kind == RecordKind::kCounter) {
     counters_.Write(record);
   } else {

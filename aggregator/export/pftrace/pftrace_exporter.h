@@ -21,12 +21,12 @@
 #include "aggregator/export/pftrace/derived_tracks.h"
 #include "aggregator/export/pftrace/interner.h"
 #include "aggregator/export/pftrace/late_stops.h"
-#include "aggregator/export/pftrace/loss_instants.h"
 #include "aggregator/export/pftrace/packet_writer.h"
 #include "aggregator/export/pftrace/pending_ends.h"
 #include "aggregator/export/pftrace/shape_plan.h"
 #include "aggregator/export/pftrace/slice_arguments.h"
 #include "aggregator/export/pftrace/track_table.h"
+#include "aggregator/export/rows/loss_instants.h"
 
 namespace neurontrace {
 

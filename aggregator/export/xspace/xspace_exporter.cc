@@ -10,8 +10,8 @@
 
 #include "aggregator/export/capture_warnings.h"
 #include "aggregator/export/json/json_text.h"
-#include "aggregator/export/pftrace/loss_instants.h"
-#include "aggregator/export/pftrace/row_names.h"
+#include "aggregator/export/rows/loss_instants.h"
+#include "aggregator/export/rows/row_names.h"
 #include "aggregator/export/xspace/environment_plane.h"
 #include "aggregator/export/xspace/xspace_fields.h"
 #include "aggregator/export/xspace/xspace_names.h"

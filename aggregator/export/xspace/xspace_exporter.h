@@ -15,7 +15,7 @@
 #include "aggregator/derive/framework_links.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/rows/event_attributes.h"
-#include "aggregator/export/rows/row_table.h"
+#include "aggregator/export/rows/row_model.h"
 #include "aggregator/export/waiting_spans.h"
 #include "aggregator/export/xspace/plane_buffer.h"
 
@@ -111,7 +111,7 @@ class XSpaceExporter : public Exporter {
 
   const Options options_;
   OutputFiles& files_;
-  RowTable rows_;
+  RowModel rows_;
   EventAttributes attributes_;
   std::optional<FrameworkLinks> executions_;  // none: no arrows
   FrameworkArrows arrows_;

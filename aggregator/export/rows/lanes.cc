@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/export/pftrace/lanes.h"
+#include "aggregator/export/rows/lanes.h"
 
 namespace neurontrace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/export/pftrace/display_order.h"
+#include "aggregator/export/rows/display_order.h"
 
 #include <algorithm>
 #include <compare>

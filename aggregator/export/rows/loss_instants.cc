@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/export/pftrace/loss_instants.h"
+#include "aggregator/export/rows/loss_instants.h"
 
 #include <algorithm>
 #include <utility>

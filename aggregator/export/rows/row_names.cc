@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aggregator/export/pftrace/row_names.h"
+#include "aggregator/export/rows/row_names.h"
 
 #include <fmt/format.h>
 

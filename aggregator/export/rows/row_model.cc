@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/export/rows/row_model.h"
+
+#include <fmt/format.h>
+
+#include "aggregator/export/rows/display_order.h"
+#include "aggregator/export/rows/row_names.h"
+#include "aggregator/timeline/device_stamp.h"
+#include "aggregator/timeline/framework_names.h"
+
+namespace neurontrace {
+namespace {
+
+// Stands for the physical cores beyond kCoresMax.
+constexpr uint64_t kFurtherCores = UINT64_MAX;
+
+// The physical core of a hardware event that names it.
+std::optional<uint64_t> CoreOf(const TimelineRecord& record) {
+  const auto key = DeviceCoreKey(record.start());
+  if (!key) return std::nullopt;
+  return record.values[*key];
+}
+
+}  // namespace
+
+void RowModel::Begin(const TimelineHeader& header) {
+  header_ = &header;
+  is_hardware_only_ = header.filter->event_types.selects_only_hardware();
+  streams_ = DisplayOrder(header.streams);
+  places_.resize(streams_.size());
+  for (uint32_t place = 0; place < streams_.size(); ++place) places_[streams_[place]] = place;
+  latest_.resize(4 * streams_.size());
+}
+
+uint32_t RowModel::AddProcess(const std::string& key, ExportProcess process) {
+  const auto [known, is_new] = process_of_key_.try_emplace(key, processes_.size());
+  if (!is_new) return known->second;
+  if (process.label.empty()) process.label = "all";
+  if (label_counts_[process.label]++ > 0) {
+    process.label = DisambiguatedLabel(
+        process.label, header_->streams[process.stream].description.identity.worker);
+  }
+  processes_.push_back(std::move(process));
+  return known->second;
+}
+
+uint32_t RowModel::NeuronProcess(uint32_t stream, uint64_t thread_id) {
+  const TimelineStream& about = header_->streams[stream];
+  std::string label = grouping_.ProcessLabel(about, thread_id);
+  std::string key = label;
+  if (grouping_.primary_has(Grouping::Part::kProcessId)) {
+    key += "\n" + WorkerKey(about.description.identity.worker);
+  }
+  return AddProcess(key, {.label = std::move(label), .stream = stream});
+}
+
+uint32_t RowModel::FrameworkProcess(uint32_t stream, const std::string& process_id) {
+  const StreamIdentity& identity = header_->streams[stream].description.identity;
+  const auto& names = header_->framework_names[stream].processes;
+  const auto named = names.find(process_id);
+  std::string label = identity.worker.instance_id;
+  if (!process_id.empty()) label += "-pid" + process_id;
+  if (named != names.end() && !named->second.name.empty()) label += " " + named->second.name;
+  label += fmt::format(" ({})", identity.name);
+  if (header_->streams[stream].description.has_own_time()) label += kOwnTimeSuffix;
+  const uint32_t process =
+      AddProcess(fmt::format("framework\n{}\n{}", stream, process_id),
+                 {.label = std::move(label),
+                  .labels = named == names.end() ? std::string() : named->second.labels,
+                  .stream = stream});
+  first_processes_.try_emplace(stream, process);
+  return process;
+}
+
+uint32_t RowModel::ProcessOf(uint32_t stream) {
+  const StreamIdentity& identity = header_->streams[stream].description.identity;
+  if (identity.kind == StreamKind::kHost) {
+    const WorkerIdentity& host = identity.worker;
+    return AddProcess(fmt::format("host\n{}\n{}", host.instance_id, host.boot_id),
+                      {.label = host.instance_id + " host", .stream = stream});
+  }
+  if (identity.kind != StreamKind::kFramework) return NeuronProcess(stream, 0);
+  if (const auto first = first_processes_.find(stream); first != first_processes_.end()) {
+    return first->second;
+  }
+  const auto& named = header_->framework_names[stream].processes;
+  return FrameworkProcess(stream, named.empty() ? std::string() : named.begin()->first);
+}
+
+uint32_t RowModel::ProcessOf(const TimelineRecord& record) {
+  const StreamKind kind = header_->streams[record.stream].description.identity.kind;
+  if (kind == StreamKind::kFramework) {
+    return FrameworkProcess(record.stream, FrameworkProcessId(record));
+  }
+  return kind == StreamKind::kHost ? ProcessOf(record.stream)
+                                   : NeuronProcess(record.stream, record.thread_id);
+}
+
+uint32_t RowModel::AddRow(ExportRow row, std::string_view key) {
+  const auto [known, is_new] =
+      row_of_name_.try_emplace(fmt::format("{}\n{}\n{}", row.process, key, row.name), rows_.size());
+  if (!is_new) return known->second;
+  row.order = 2 * places_[row.stream] + (row.source == RowSource::kHardware ? 1 : 0);
+  rows_.push_back(std::move(row));
+  return known->second;
+}
+
+uint32_t RowModel::SharedRow(uint32_t stream, RowSource source) {
+  const Key key{.stream = stream, .source = source, .is_shared = true};
+  if (const auto known = row_of_.find(key); known != row_of_.end()) return known->second;
+  ExportRow row{.process = ProcessOf(stream),
+                .stream = stream,
+                .source = source,
+                .name = fmt::format("further rows-{}", ToString(source))};
+  return row_of_[key] = AddRow(std::move(row), "shared");
+}
+
+uint32_t RowModel::FindNeuronRow(const Key& key) {
+  if (const auto known = row_of_.find(key); known != row_of_.end()) return known->second;
+  if (rows_.size() >= kRowsMax) return SharedRow(key.stream, key.source);
+  if (key.core && *key.core != kFurtherCores) {
+    Key thread = key;
+    thread.core.reset();
+    size_t& cores = cores_[thread];
+    if (cores >= kCoresMax) {
+      thread.core = kFurtherCores;
+      return FindNeuronRow(thread);
+    }
+    ++cores;
+  }
+  ExportRow row{.process = NeuronProcess(key.stream, key.thread_id),
+                .stream = key.stream,
+                .source = key.source,
+                .name = grouping_.RowLabel(header_->streams[key.stream], key.thread_id),
+                .thread_id = key.thread_id,
+                .core = key.core};
+  if (!row.name.empty()) row.name += '-';
+  if (key.core) row.name += CoreRowName(*key.core) + "-";
+  row.name += ToString(key.source);
+  // Streams that the grouping does not tell apart share a row.
+  return row_of_[key] = AddRow(std::move(row), "");
+}
+
+uint32_t RowModel::NeuronRow(uint32_t stream, uint64_t thread_id, RowSource source,
+                             std::optional<uint64_t> core) {
+  const Key key{.stream = stream, .thread_id = thread_id, .source = source, .core = core};
+  // The events of a logical core alternate between its physical ones.
+  const size_t slot = 4 * size_t{stream} + (source == RowSource::kHardware ? 2 : 0) +
+                      static_cast<size_t>(core.value_or(0) & 1);
+  LatestRow& latest = latest_[slot];
+  if (latest.row == kNoRow || latest.key != key) latest = {key, FindNeuronRow(key)};
+  return latest.row;
+}
+
+uint32_t RowModel::FrameworkRow(const TimelineRecord& record) {
+  const std::string process_id = FrameworkProcessId(record);
+  const std::string thread_id = FrameworkThreadId(record);
+  const Key key{.stream = record.stream,
+                .process_id = HashEventType(process_id),
+                .thread_id = HashEventType(thread_id),
+                .source = RowSource::kFramework};
+  if (const auto known = row_of_.find(key); known != row_of_.end()) return known->second;
+  if (rows_.size() >= kRowsMax) return SharedRow(record.stream, RowSource::kFramework);
+  const auto& names = header_->framework_names[record.stream].threads;
+  const auto named = names.find({process_id, thread_id});
+  ExportRow row{.process = FrameworkProcess(record.stream, process_id),
+                .stream = record.stream,
+                .source = RowSource::kFramework,
+                .name = named == names.end() ? ThreadName(thread_id) : Trimmed(named->second),
+                .thread_id = record.thread_id};
+  row.name += "-framework";
+  // Two threads of one name are two rows.
+  return row_of_[key] = AddRow(std::move(row), fmt::format("{}", key.thread_id));
+}
+
+uint32_t RowModel::RowOf(const TimelineRecord& record) {
+  const StreamKind kind = header_->streams[record.stream].description.identity.kind;
+  if (kind == StreamKind::kFramework) return FrameworkRow(record);
+  const RowSource source = RowSourceOf(record.start().event_type, is_hardware_only_);
+  return NeuronRow(record.stream, record.thread_id, source,
+                   source == RowSource::kHardware ? CoreOf(record) : std::nullopt);
+}
+
+}  // namespace neurontrace

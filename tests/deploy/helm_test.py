@@ -42,6 +42,13 @@ class RenderTest(ChartCase):
         self.assertIn("worker", texts)
         self.assertEqual(self.find_faults(texts), "")
 
+    def test_the_example_for_eks(self):
+        values = yaml.safe_load((ROOT / "examples" / "eks" / "values.yaml").read_text(encoding="utf-8"))
+        done = self.helm("template", values=values)  # with nothing else, as the example's page has it
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.find_faults({"eks": done.stdout}), "")
+        self.assertIn("storageClassName: gp3", done.stdout)
+
     def test_values_that_contradict_are_refused_with_the_value_to_set(self):
         for word, values in REFUSED.items():
             with self.subTest(word):

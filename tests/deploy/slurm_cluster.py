@@ -162,14 +162,14 @@ class SlurmCluster:
     def _idle(self):
         return self.run("sinfo", "-h", "-N", "-p", "all", "-o", "%T", check=False).stdout.split().count("idle")
 
-    def submit(self, script, *options, environment=None):
+    def submit(self, script, *options, arguments=(), environment=None):
         """Submits a batch script as the cluster's user and returns the job's id."""
         as_user = ["--uid", self.user, "--gid", str(pwd.getpwnam(self.user).pw_gid)] if os.geteuid() == 0 else []
         path = self.output / f"script-{time.monotonic_ns()}"
         path.write_text(script)
         path.chmod(0o755)
         done = self.run("sbatch", "--parsable", *as_user, "--chdir", self.output, "--output",
-                        f"{self.output}/job-%j.out", *options, path, environment=environment)
+                        f"{self.output}/job-%j.out", *options, path, *arguments, environment=environment)
         return done.stdout.strip()
 
     def output_of(self, job):

@@ -15,6 +15,7 @@ from fleet import Fleet, Process, wait_until
 from slurm_cluster import SlurmCluster, missing_programs, processes_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "parallelcluster" / "slurm"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "slurm" / "train.sbatch"
 NODES = ("n1", "n2", "n3", "n4")
 SCRIPT = """#!/bin/bash
 echo "preloaded: $LD_PRELOAD"
@@ -223,6 +224,17 @@ class SlurmTest(unittest.TestCase):
         tree = self.fleet.cli("validate", "--tree", trace).stdout
         for node, ranks in zip(NODES, ("gid0-3", "gid4-7", "gid8-11", "gid12-15")):
             self.assertRegex(tree, rf"{node}-pid\d+ \[{ranks}\]")
+
+    def test_the_example(self):
+        script = EXAMPLE.read_text()
+        self.assertIn("--comment=neurontrace=30s@start", script)
+        job = self.slurm.submit(script, "--comment", "neurontrace=1s@start", arguments=(self.dir / "worker", "--cores", 2),
+                                environment={"LD_LIBRARY_PATH": f"{self.dir}/bin"})
+        self.wait_for_capture(job, *ENDED)
+        (self.dir / f"done-{job}").touch()
+        self.assertEqual(self.slurm.finish(job), "COMPLETED", self.slurm.output_of(job))
+        self.assertIn(f"capture slurm-{job} (1s@start) of this job begins", self.slurm.output_of(job))
+        self.check_capture(job, 2, {"n1": [0, 1], "n2": [2, 3]})
 
     def test_several_tasks_a_node_with_a_request_in_the_environment(self):
         # A runtime that the job itself preloads: the tap has to stand before it.

@@ -50,7 +50,7 @@ void AddClockOptions(CLI::App& app, AggregatorConfig& config,
                "Answer no probes over UDP; agents then ask in gRPC calls, with wider bounds");
   app.add_option("--clock-evidence-hours", config.clock_evidence_hours,
                  "How long what agents measured of their clocks is kept where no capture needs it; "
-                 "about 0.5 MB an hour of an agent")
+                 "about 0.7 MB an hour of an agent")
       ->check(CheckWholeNumber)
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();

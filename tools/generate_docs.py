@@ -12,7 +12,7 @@ A generated block stands between the lines `<!-- generated: NAME -->` and `<!-- 
     threads   `// thread: NAME: what it does` in each class that starts a thread; longer text continues on
               lines that begin with `//   `
     limits    the constants in trace/*limits.h, validate/limits.h and the tap's two shared headers
-    options   --help of every program and command
+    options   --help of every program and command; other pages may name no option that is not there
 
 tools/tidy.py runs the check of all but the options, which need built programs: the test options_page_test
 does that.
@@ -244,6 +244,9 @@ def options(programs):
 
 PAGES = {"docs/ARCHITECTURE.md": ("folders", "threads"), "docs/limits.md": ("limits",)}
 OPTIONS_PAGE = "docs/options.md"
+EXPLAIN_OPTIONS = tuple(f"docs/{name}.md" for name in ("cli", "operations", "security", "triggers", "ranks", "runbooks",
+                                                       "recipes", "backup", "upgrades", "uninstall"))
+OPTION = re.compile(r"`(--[a-z][\w-]*\w)(?!\w|-|…)")
 
 
 def rewritten(root, programs=None):
@@ -264,12 +267,23 @@ def rewritten(root, programs=None):
     return found
 
 
+def unknown_options(root):
+    """[(path, line, message)] of options that a page names and no program has, by docs/options.md."""
+    paths = [path for path in (OPTIONS_PAGE, *EXPLAIN_OPTIONS) if os.path.exists(os.path.join(root, path))]
+    if OPTIONS_PAGE not in paths:
+        return []
+    known = set(OPTION.findall(read(root, OPTIONS_PAGE)))
+    return [(path, number, f"no program has the option {option}") for path in paths
+            for number, line in enumerate(read(root, path).split("\n"), 1)
+            for option in OPTION.findall(line) if option not in known]
+
+
 def out_of_date(root, programs=None):
     """[(path, line, message)] of the blocks that are not what the code says."""
     try:
         return [(path, read(root, path).split(now)[0].count("\n") + 1,
                  f"the block '{block}' is not what the code says: {FIX_OPTIONS if block == 'options' else FIX}")
-                for path, block, now, wanted in rewritten(root, programs) if now != wanted]
+                for path, block, now, wanted in rewritten(root, programs) if now != wanted] + unknown_options(root)
     except DocsError as error:
         path, message = str(error).split(": ", 1)
         return [(path, 1, message)]

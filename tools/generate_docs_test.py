@@ -57,6 +57,11 @@ class Pages(Tree):
         self.assertEqual(self.generate()[0], 1)
         self.assertEqual(generate_docs.out_of_date(self.root)[0][0], "agent/README.md")
 
+    def test_options_that_no_program_has_are_found(self):
+        self.write("docs/options.md", "| `--listen`, `--token-file` | |\n")
+        self.write("docs/cli.md", "Give `--listen HOST` or `--token-file`, `--quota-…` as well\nand `--gone-by X`.\n")
+        self.assertEqual(generate_docs.out_of_date(self.root), [("docs/cli.md", 2, "no program has the option --gone-by")])
+
     def test_threads(self):
         self.write("agent/a.h", "// A.\n// thread: spool: writes\n//   the disk.\nclass A {\n  std::thread thread_;\n};\n")
         self.write("agent/a.cc", "thread_ = std::thread([] {});\n")

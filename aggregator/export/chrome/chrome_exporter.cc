@@ -41,10 +41,9 @@ char PhaseOf(LinkRole role) {
 }  // namespace
 
 absl::Status ChromeExporter::Begin(const TimelineHeader& header) {
-  header_ = &header;
+  BeginRows(header);
   waiting_.Begin(header);
   base_ns_ = header.begin_ns / kMicrosecondNs * kMicrosecondNs;
-  rows_.Begin(header);
   attributes_.Begin(header);
   if (!no_flows_) executions_.emplace(header.streams, header.framework_names);
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
@@ -59,27 +58,31 @@ absl::Status ChromeExporter::Begin(const TimelineHeader& header) {
   return Flush();
 }
 
-absl::Status ChromeExporter::Write(const TimelineBatch& batch) {
-  arrows_.StartBatch();
-  points_.clear();
-  placements_.assign(batch.records.size(), Placement{});
-  for (size_t i = 0; i < batch.records.size(); ++i) {
-    const TimelineRecord& record = *batch.records[i];
-    PlaceRecord(record, placements_[i]);
-    if (no_flows_ || record.kind != RecordKind::kSpan || !attributes_.is_framework(record))
-      continue;
-    arrows_.AddSpan(placements_[i].row,
-                    {.number = batch_number_ + i,
-                     .start_ns = record.start_ns,
-                     .end_ns = record.end_ns,
-                     .place = TidOf(placements_[i].row, placements_[i].lane.value_or(0))});
+uint32_t ChromeExporter::Placed(const TimelineRecord& record, uint64_t, Placement& placement) {
+  const bool can_have_arrows =
+      !no_flows_ && record.kind == RecordKind::kSpan && attributes_.is_framework(record);
+  return can_have_arrows ? TidOf(placement.row, placement.lane) : 0;
+}
+
+absl::Status ChromeExporter::WriteStop(const TimelineRecord& record) {
+  auto lines = waiting_.Take(record.span_id);
+  if (!lines) return absl::OkStatus();
+  AppendStopArguments(attributes_.OfStop(record), lines->arguments);
+  Emit(*lines);
+  return absl::OkStatus();
+}
+
+absl::Status ChromeExporter::WriteEvent(const TimelineRecord& record, uint64_t number,
+                                        const Placement& placement) {
+  if (record.kind == RecordKind::kSpan) {
+    WriteSpan(record, number, placement);
+  } else {
+    WriteInstant(record, placement.row);
   }
-  WriteArrows();
-  for (size_t i = 0; i < batch.records.size(); ++i) {
-    WriteRecord(*batch.records[i], placements_[i], batch_number_ + i);
-    RETURN_IF_ERROR(FlushIfLarge());
-  }
-  batch_number_ += batch.records.size();
+  return absl::OkStatus();
+}
+
+absl::Status ChromeExporter::EndBatch(const TimelineBatch& batch) {
   while (const auto late = waiting_.TakeLate(batch.begin_ns)) {
     Emit(*late);
     RETURN_IF_ERROR(FlushIfLarge());
@@ -87,76 +90,19 @@ absl::Status ChromeExporter::Write(const TimelineBatch& batch) {
   return absl::OkStatus();
 }
 
-void ChromeExporter::PlaceRecord(const TimelineRecord& record, Placement& placement) {
-  const bool is_host =
-      header_->streams[record.stream].description.identity.kind == StreamKind::kHost;
-  if (is_host || record.kind == RecordKind::kStopAttributes ||
-      record.kind == RecordKind::kCounter) {
-    return;
-  }
-  placement.row = rows_.RowOf(record);
-  switch (record.kind) {
-    case RecordKind::kFlowStart:
-    case RecordKind::kFlowStep:
-    case RecordKind::kFlowEnd:
-      if (!no_flows_) arrows_.AddPoint(placement.row, record);
-      return;
-    case RecordKind::kSpan:
-      if (record.end_ns > record.start_ns) {
-        placement.lane = rows_.row(placement.row).lanes.Place(record.start_ns, record.end_ns);
-      }
-      return;
-    default:
-      return;
-  }
-}
-
-void ChromeExporter::WriteRecord(const TimelineRecord& record, const Placement& placement,
-                                 uint64_t number) {
-  if (record.kind == RecordKind::kStopAttributes) {
-    auto lines = waiting_.Take(record.span_id);
-    if (!lines) return;
-    AppendStopArguments(attributes_.OfStop(record), lines->arguments);
-    Emit(*lines);
-    return;
-  }
-  if (header_->streams[record.stream].description.identity.kind == StreamKind::kHost) {
-    pid_ = PidOf(rows_.ProcessOf(record.stream));
-    tid_ = pid_;
-    if (record.kind == RecordKind::kCounter) WriteHostCounter(record);
-    return;
-  }
-  switch (record.kind) {
-    case RecordKind::kSpan:
-      return WriteSpan(record, placement, number);
-    case RecordKind::kFlowStart:
-    case RecordKind::kFlowStep:
-    case RecordKind::kFlowEnd:
-      return;
-    case RecordKind::kCounter:
-      pid_ = PidOf(rows_.ProcessOf(record));
-      tid_ = pid_;
-      return WriteCounter(record);
-    default:
-      return WriteInstant(record, placement.row);
-  }
-}
-
 // Spans that overlap on one row without one enclosing the other would be drawn wrongly: the second
 // goes to a lane of its own and, where there are too many, among the asynchronous events.
-void ChromeExporter::WriteSpan(const TimelineRecord& record, const Placement& placement,
-                               uint64_t number) {
-  const std::optional<uint32_t> lane = placement.lane;
-  tid_ = TidOf(placement.row, lane.value_or(0));
+void ChromeExporter::WriteSpan(const TimelineRecord& record, uint64_t number,
+                               const Placement& placement) {
+  tid_ = TidOf(placement.row, placement.lane);
   const std::string_view name = attributes_.NameOf(record);
   const std::string_view category = attributes_.CategoryOf(record);
   lines_ = {};
-  AppendHead(lane ? "X" : "b", name, category, record.start_ns, lines_.head);
-  if (lane) {
+  AppendHead(placement.is_squeezed ? "b" : "X", name, category, record.start_ns, lines_.head);
+  if (!placement.is_squeezed) {
     lines_.head += ",\"dur\":";
     AppendMicroseconds(static_cast<int64_t>(record.end_ns - record.start_ns), lines_.head);
   } else {
-    ++squeezed_;
     AppendJsonNumber("id", next_async_, lines_.head);
     AppendHead("e", name, category, record.end_ns, lines_.after);
     AppendJsonNumber("id", next_async_++, lines_.after);
@@ -198,8 +144,7 @@ void ChromeExporter::WriteInstant(const TimelineRecord& record, uint32_t row) {
   Emit(lines_);
 }
 
-void ChromeExporter::WriteArrows() {
-  arrows_.EndBatch();
+void ChromeExporter::PlaceArrows() {
   for (const ArrowFinding& found : arrows_.findings()) {
     const uint64_t from_ns = found.from.is_past ? found.from_at_ns : found.from.start_ns;
     if (found.kind == ArrowFinding::Kind::kStart) {
@@ -241,21 +186,24 @@ void ChromeExporter::WritePoint(const ArrowPoint& point, const ArrowSpan& span,
   points += line;
 }
 
-void ChromeExporter::WriteCounter(const TimelineRecord& record) {
+absl::Status ChromeExporter::WriteCounter(const TimelineRecord& record) {
+  pid_ = tid_ = PidOf(rows_.ProcessOf(record));
   lines_ = {};
   const auto& keys = record.start().keys;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (!IsCounterValue(keys[i])) continue;
     AppendCounterValue(keys[i].name, keys[i], record.values[i], lines_.arguments);
   }
-  if (lines_.arguments.empty()) return;
+  if (lines_.arguments.empty()) return absl::OkStatus();
   AppendHead("C", CounterName(record), attributes_.CategoryOf(record), record.start_ns,
              lines_.head);
   Emit(lines_);
+  return absl::OkStatus();
 }
 
 // Each value is a counter of its own: a viewer stacks those of one.
-void ChromeExporter::WriteHostCounter(const TimelineRecord& record) {
+absl::Status ChromeExporter::WriteHostCounter(const TimelineRecord& record) {
+  pid_ = tid_ = PidOf(rows_.ProcessOf(record.stream));
   const ShapeKey* about = nullptr;
   const uint64_t* cpu = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &about);
   std::string name(record.start().event_type);
@@ -268,6 +216,7 @@ void ChromeExporter::WriteHostCounter(const TimelineRecord& record) {
     AppendCounterValue(keys[i].name, keys[i], record.values[i], lines_.arguments);
     Emit(lines_);
   }
+  return absl::OkStatus();
 }
 
 void ChromeExporter::WriteLosses() {
@@ -436,12 +385,8 @@ absl::Status ChromeExporter::Finish(ExportSummary& summary) {
         "lanes",
         squeezed_));
   }
-  if (executions_) {
-    for (std::string& warning : executions_->counts().Warnings()) {
-      summary.warnings.push_back(std::move(warning));
-    }
-  }
-  for (std::string& warning : arrows_.Warnings()) summary.warnings.push_back(std::move(warning));
+  if (executions_) AddWarnings(executions_->counts().Warnings(), summary);
+  AddWarnings(arrows_.Warnings(), summary);
   if (arrows_backwards_ > 0) {
     summary.warnings.push_back(
         fmt::format("{} arrows of framework traces end before they start; "

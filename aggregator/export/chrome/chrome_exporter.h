@@ -9,11 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "aggregator/derive/framework_arrows.h"
 #include "aggregator/derive/framework_links.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/rows/event_attributes.h"
-#include "aggregator/export/rows/row_model.h"
+#include "aggregator/export/rows/row_exporter.h"
 #include "aggregator/export/waiting_spans.h"
 
 namespace neurontrace {
@@ -21,17 +20,16 @@ namespace neurontrace {
 // Writes a timeline as trace-event JSON, for chrome://tracing and whatever else reads it;
 // docs/formats/chrome_json.md has every key. One event a line, in the order of start but for spans
 // whose stop lies in a later chunk. One thread at a time.
-class ChromeExporter : public Exporter {
+class ChromeExporter final : public RowExporter {
  public:
   struct Options {
     Grouping grouping;
     bool no_flows = false;
   };
   ChromeExporter(Options options, ByteSink& sink)
-      : no_flows_(options.no_flows), sink_(sink), rows_(std::move(options.grouping)) {}
+      : RowExporter(std::move(options.grouping), options.no_flows), sink_(sink) {}
 
   absl::Status Begin(const TimelineHeader& header) override;
-  absl::Status Write(const TimelineBatch& batch) override;
   absl::Status Finish(ExportSummary& summary) override;
   uint64_t bytes_written() const override { return bytes_flushed_ + out_.size(); }
 
@@ -42,20 +40,22 @@ class ChromeExporter : public Exporter {
     std::string after;  // whole events that belong behind it
   };
 
-  // Where a record of the batch at hand is drawn.
-  struct Placement {
-    uint32_t row = 0;
-    std::optional<uint32_t> lane = 0;  // nullopt: none is left
-  };
-
-  void PlaceRecord(const TimelineRecord& record, Placement& placement);
-  void WriteRecord(const TimelineRecord& record, const Placement& placement, uint64_t number);
-  void WriteSpan(const TimelineRecord& record, const Placement& placement, uint64_t number);
-  void WriteInstant(const TimelineRecord& record, uint32_t row);
+  void StartBatch(const TimelineBatch&) override { points_.clear(); }
+  uint32_t Placed(const TimelineRecord& record, uint64_t number, Placement& placement) override;
   // The arrows of framework files, under ids of our own. Readers connect a point to the span of
   // its thread that they read last: so a point has its span's begin for its time, and stands right
   // behind it, where the span is still to be written.
-  void WriteArrows();
+  void PlaceArrows() override;
+  absl::Status WriteStop(const TimelineRecord& record) override;
+  absl::Status WriteHostCounter(const TimelineRecord& record) override;
+  absl::Status WriteCounter(const TimelineRecord& record) override;
+  absl::Status WriteEvent(const TimelineRecord& record, uint64_t number,
+                          const Placement& placement) override;
+  absl::Status FlushIfLarge() override;
+  absl::Status EndBatch(const TimelineBatch& batch) override;
+
+  void WriteSpan(const TimelineRecord& record, uint64_t number, const Placement& placement);
+  void WriteInstant(const TimelineRecord& record, uint32_t row);
   struct ArrowPoint {
     char phase = 's';
     uint64_t id = 0;
@@ -63,8 +63,6 @@ class ChromeExporter : public Exporter {
     uint64_t behind = 0;  // the number of the record that it stands behind
   };
   void WritePoint(const ArrowPoint& point, const ArrowSpan& span, std::string_view category);
-  void WriteCounter(const TimelineRecord& record);
-  void WriteHostCounter(const TimelineRecord& record);
   void WriteLosses();
   void WriteCertificate(uint64_t at_ns);
   void AppendOtherData(const std::vector<std::string>& warnings);
@@ -81,21 +79,14 @@ class ChromeExporter : public Exporter {
   void Describe(std::string_view kind, std::string_view text, bool is_number);
   void Emit(const Lines& lines);
   void Line(std::string_view text);
-  absl::Status FlushIfLarge();
   absl::Status Flush();
   int64_t Since(uint64_t ns) const { return static_cast<int64_t>(ns - base_ns_); }
 
-  const bool no_flows_;
   ByteSink& sink_;
-  RowModel rows_;
   EventAttributes attributes_;
   std::optional<FrameworkLinks> executions_;  // none: no arrows
-  FrameworkArrows arrows_;
-  uint64_t batch_number_ = 1;  // of the batch's first record: numbers count all records
-  std::vector<Placement> placements_;
-  std::map<uint64_t, std::string> points_;  // of arrows, by the number of the record before them
+  std::map<uint64_t, std::string> points_;    // of arrows, by the number of the record before them
   std::vector<uint32_t> pid_of_tid_;
-  const TimelineHeader* header_ = nullptr;
   uint64_t base_ns_ = 0;
   std::string clock_words_;
   std::string clocks_json_;
@@ -110,7 +101,6 @@ class ChromeExporter : public Exporter {
   std::vector<uint32_t> pids_;  // by process; 0: not described
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> tids_;  // by row, lane
   uint64_t next_async_ = 1;
-  uint64_t squeezed_ = 0;
   uint64_t arrows_backwards_ = 0;  // end before they start
   WaitingSpans<Lines> waiting_;
 };

@@ -13,35 +13,22 @@ namespace {
 
 using perfetto::EventType;
 
-// Records of many streams lie far apart: they are asked for before they are needed.
-constexpr size_t kPrefetchAhead = 6;
-
 // Flow ids of arrows that share none with others; FrameworkArrows counts from 1, and the ids of
 // derived arrows begin at 1 << 49.
 constexpr uint64_t kPairFlows = uint64_t{1} << 47;
 
-void Prefetch(const TimelineBatch& batch, size_t i) {
-  if (2 * kPrefetchAhead + i < batch.records.size()) {
-    __builtin_prefetch(batch.records[i + kPrefetchAhead]);
-    __builtin_prefetch(reinterpret_cast<const char*>(batch.records[i + kPrefetchAhead]) + 64);
-    __builtin_prefetch(batch.records[i]->values);
-  }
-}
-
 }  // namespace
 
 PftraceExporter::PftraceExporter(Options options, ByteSink& sink)
-    : options_(std::move(options)),
+    : RowExporter(options.grouping, options.no_flows),
+      options_(std::move(options)),
       out_(sink, interner_, options_.compresses_packets),
-      tracks_(options_.grouping, out_),
+      tracks_(options_.grouping, rows_, out_),
       arguments_(options_.arguments, interner_),
       counters_(tracks_, out_) {}
 
 absl::Status PftraceExporter::Begin(const TimelineHeader& header) {
-  header_ = &header;
-  for (const TimelineStream& stream : header.streams) {
-    stream_kinds_.push_back(stream.description.identity.kind);
-  }
+  BeginRows(header);
   is_hardware_only_ = header.filter->event_types.selects_only_hardware();
   arguments_.Begin(header);
   const ClockReport clocks = ClockReport::Of(header.clocks, header.raw_clocks, header.streams);
@@ -88,49 +75,20 @@ void PftraceExporter::TakeDerived(const TimelineBatch& batch) {
   derivation_->Take(batch, derived_batch_);
 }
 
-absl::Status PftraceExporter::Write(const TimelineBatch& batch) {
+void PftraceExporter::StartBatch(const TimelineBatch& batch) {
   plans_.Sweep();
   stops_.StartBatch();
   begin_flows_.clear();
   batch_begin_ns_ = batch.begin_ns;
-  arrows_.StartBatch();
   TakeDerived(batch);
   next_record_flow_ = 0;
   next_correlation_ = 0;
-  placements_.assign(batch.records.size(), Placement{});
   ends_.StartSlice(batch.end_ns);
-  for (size_t i = 0; i < batch.records.size(); ++i) {
-    Prefetch(batch, i + kPrefetchAhead);
-    const TimelineRecord& record = *batch.records[i];
-    PlaceRecord(record, placements_[i]);
-    if (placements_[i].is_span) {
-      if ((record.flags & kStopFollows) != 0) stops_.Expect(record);
-      ends_.Add({.key = record.end_ns,
-                 .number = batch_number_ + i,
-                 .span_id = (record.flags & kStopFollows) != 0 ? record.span_id : 0,
-                 .track_uuid = placements_[i].track_uuid});
-    }
-    ++batch_records_placed_;
-  }
-  ends_.Seal();
-  PlaceArrows();
-  for (size_t i = 0; i < batch.records.size(); ++i) {
-    Prefetch(batch, i + kPrefetchAhead);
-    WriteUntil(batch.records[i]->start_ns);
-    WriteRecord(*batch.records[i], placements_[i], batch_number_ + i);
-    RETURN_IF_ERROR(out_.FlushIfLarge());
-  }
-  WriteUntil(batch.end_ns - 1);
-  derived_->Write(derived_batch_);
-  batch_number_ += batch.records.size();
-  batch_records_placed_ = 0;
-  return out_.FlushIfLarge();
 }
 
-uint32_t PftraceExporter::RowOf(const TimelineRecord& record, const ShapePlan& plan) {
-  if (stream_kinds_[record.stream] == StreamKind::kFramework) {
-    return tracks_.FrameworkRow(record);
-  }
+uint32_t PftraceExporter::RowOf(const TimelineRecord& record) {
+  if (kind_of(record.stream) == StreamKind::kFramework) return tracks_.FrameworkRow(record);
+  const ShapePlan& plan = plans_.Structure(*record.shape);
   std::optional<uint64_t> core;
   if (plan.source == RowSource::kHardware && plan.core_key != ShapePlan::kNone) {
     core = record.values[plan.core_key];
@@ -139,50 +97,18 @@ uint32_t PftraceExporter::RowOf(const TimelineRecord& record, const ShapePlan& p
   return tracks_.NeuronRow(record.stream, record.thread_id, source, core);
 }
 
-void PftraceExporter::PlaceRecord(const TimelineRecord& record, Placement& placement) {
-  if (record.kind == RecordKind::kStopAttributes) {
-    stops_.Add(record);
-    return;
-  }
-  if (stream_kinds_[record.stream] == StreamKind::kHost || record.kind == RecordKind::kCounter) {
-    placement.row = kCounterRow;
-    return;
-  }
-  placement.row = RowOf(record, plans_.Structure(*record.shape));
-  TraceRow& row = tracks_.row(placement.row);
-  placement.track_uuid = row.lane_uuids.front();
-  const uint64_t number = batch_number_ + batch_records_placed_;
-  switch (record.kind) {
-    case RecordKind::kFlowStart:
-    case RecordKind::kFlowStep:
-    case RecordKind::kFlowEnd:
-      if (!options_.no_flows) arrows_.AddPoint(placement.row, record);
-      placement.row = kNoRow;
-      return;
-    case RecordKind::kSpan:
-      break;
-    default:
-      return;
-  }
-  if (record.end_ns > record.start_ns) {
-    std::optional<uint32_t> lane;
-    if (ends_.size() < kPendingEndsMax) {
-      lane = tracks_.model_row(placement.row).lanes.Place(record.start_ns, record.end_ns);
-    }
-    placement.is_span = lane.has_value();
-    placement.is_squeezed = !lane.has_value();
-    if (!lane) {
-      ++squeezed_;
-    } else if (*lane > 0) {
-      placement.track_uuid = tracks_.LaneUuid(placement.row, *lane);
-    }
-  }
-  if (!options_.no_flows && row.source == RowSource::kFramework) {
-    arrows_.AddSpan(placement.row, {.number = number,
-                                    .start_ns = record.start_ns,
-                                    .end_ns = record.end_ns,
-                                    .place = placement.is_span ? 1u : 0u});
-  }
+uint32_t PftraceExporter::Placed(const TimelineRecord& record, uint64_t number,
+                                 Placement& placement) {
+  placement.track = placement.lane == 0 ? tracks_.row(placement.row).lane_uuids.front()
+                                        : tracks_.LaneUuid(placement.row, placement.lane);
+  if (!placement.has_length) return 0;
+  const bool stop_follows = (record.flags & kStopFollows) != 0;
+  if (stop_follows) stops_.Expect(record);
+  ends_.Add({.key = record.end_ns,
+             .number = number,
+             .span_id = stop_follows ? record.span_id : 0,
+             .track_uuid = placement.track});
+  return 1;
 }
 
 PftraceExporter::TouchingFlows* PftraceExporter::FlowsOf(const ArrowSpan& span, bool at_end) {
@@ -193,7 +119,7 @@ PftraceExporter::TouchingFlows* PftraceExporter::FlowsOf(const ArrowSpan& span, 
 }
 
 void PftraceExporter::PlaceArrows() {
-  arrows_.EndBatch();
+  ends_.Seal();
   for (const ArrowFinding& finding : arrows_.findings()) {
     switch (finding.kind) {
       case ArrowFinding::Kind::kStart:
@@ -332,24 +258,34 @@ void PftraceExporter::WriteLoss(const LossInstant& loss) {
   out_.Event(loss.at_ns, fields_.bytes());
 }
 
-void PftraceExporter::WriteRecord(const TimelineRecord& record, const Placement& placement,
-                                  uint64_t number) {
-  if (record.kind == RecordKind::kStopAttributes && stops_.awaited() > 0) WriteLateStop(record);
-  if (placement.row == kNoRow) return;  // said elsewhere
-  out_.StartOverIfDue();
-  if (stream_kinds_[record.stream] == StreamKind::kHost) {
-    counters_.WriteHostSample(record);
-  } else if (record.kind == RecordKind::kCounter) {
-    counters_.Write(record);
-  } else {
-    WriteSlice(record, placement, number);
-  }
+absl::Status PftraceExporter::WriteStop(const TimelineRecord& record) {
+  if (stops_.awaited() > 0) WriteLateStop(record);
+  return absl::OkStatus();
 }
 
-void PftraceExporter::WriteSlice(const TimelineRecord& record, const Placement& placement,
-                                 uint64_t number) {
+absl::Status PftraceExporter::WriteHostCounter(const TimelineRecord& record) {
+  out_.StartOverIfDue();
+  counters_.WriteHostSample(record);
+  return absl::OkStatus();
+}
+
+absl::Status PftraceExporter::WriteCounter(const TimelineRecord& record) {
+  out_.StartOverIfDue();
+  counters_.Write(record);
+  return absl::OkStatus();
+}
+
+absl::Status PftraceExporter::EndBatch(const TimelineBatch& batch) {
+  WriteUntil(batch.end_ns - 1);
+  derived_->Write(derived_batch_);
+  return out_.FlushIfLarge();
+}
+
+absl::Status PftraceExporter::WriteEvent(const TimelineRecord& record, uint64_t number,
+                                         const Placement& placement) {
+  out_.StartOverIfDue();
   const bool is_slice = record.kind == RecordKind::kSpan;
-  fields_.Start(is_slice ? EventType::kBegin : EventType::kInstant, placement.track_uuid);
+  fields_.Start(is_slice ? EventType::kBegin : EventType::kInstant, placement.track);
   AddFlows(begin_flows_, number);
   const uint64_t place = number - batch_number_;
   const std::vector<DerivedBatch::Flow>& flows = derived_batch_.flows;
@@ -365,13 +301,14 @@ void PftraceExporter::WriteSlice(const TimelineRecord& record, const Placement& 
   }
   arguments_.Write(record, tracks_.row(placement.row), plans_, placement.is_squeezed, fields_);
   out_.Event(record.start_ns, fields_.bytes());
-  if (is_slice && !placement.is_span) {
-    fields_.Start(EventType::kEnd, placement.track_uuid);
+  if (is_slice && !placement.has_length) {
+    fields_.Start(EventType::kEnd, placement.track);
     if ((record.flags & kStopFollows) != 0 && !AddStop(record.span_id, record.shape)) {
-      stops_.Await(record, placement.track_uuid);
+      stops_.Await(record, placement.track);
     }
     out_.Event(record.start_ns, fields_.bytes());
   }
+  return absl::OkStatus();
 }
 
 absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) {
@@ -397,12 +334,10 @@ absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) 
         "than a trace can show",
         squeezed_));
   }
-  for (std::string& warning : derivation_->LinkWarnings()) {
-    summary.warnings.push_back(std::move(warning));
-  }
+  AddWarnings(derivation_->LinkWarnings(), summary);
   WriteWarnings(summary.warnings, out_.now_ns());
   // Real files have such arrows by the hundred: no flaw of the trace.
-  for (std::string& warning : arrows_.Warnings()) summary.warnings.push_back(std::move(warning));
+  AddWarnings(arrows_.Warnings(), summary);
   if (arrows_not_drawn_ > 0) {
     summary.warnings.push_back(fmt::format(
         "{} arrows of framework traces are not drawn: more than two arrows end at "

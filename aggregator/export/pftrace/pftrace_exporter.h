@@ -11,7 +11,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "aggregator/derive/framework_arrows.h"
 #include "aggregator/export/clock_report.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/grouping.h"
@@ -27,6 +26,7 @@
 #include "aggregator/export/pftrace/slice_arguments.h"
 #include "aggregator/export/pftrace/track_table.h"
 #include "aggregator/export/rows/loss_instants.h"
+#include "aggregator/export/rows/row_exporter.h"
 
 namespace neurontrace {
 
@@ -34,7 +34,7 @@ namespace neurontrace {
 // is derived from a batch is found in Prepare, ahead, or else in Write. There the batch is gone
 // through twice: first every record finds its track, then begins and ends are written in the order
 // of time.
-class PftraceExporter : public Exporter {
+class PftraceExporter final : public RowExporter {
  public:
   // Spans begun and not ended, over all rows. Beyond, a span is shown without its length.
   static constexpr size_t kPendingEndsMax = size_t{1} << 20;
@@ -53,7 +53,6 @@ class PftraceExporter : public Exporter {
   absl::Status Begin(const TimelineHeader& header) override;
   bool prepares() const override { return true; }
   void Prepare(const TimelineBatch& batch) override;
-  absl::Status Write(const TimelineBatch& batch) override;
   absl::Status Finish(ExportSummary& summary) override { return FinishAt(UINT64_MAX, summary); }
   // The same of a trace that goes on in another file from `end_ns` on: spans that go on have their
   // whole length here, and of what has no length only what lies before is written.
@@ -72,13 +71,6 @@ class PftraceExporter : public Exporter {
   size_t CountThatFit(const TimelineBatch& batch, size_t first, uint64_t room);
 
  private:
-  // Where a record of the batch at hand goes.
-  struct Placement {
-    uint32_t row = kNoRow;
-    uint32_t track_uuid = 0;
-    bool is_span = false;      // has a length
-    bool is_squeezed = false;  // had one, but no lane was left
-  };
   // Arrows that touch an event. Perfetto reads one `incoming` an event, and lets several arrows of
   // one id end at different slices; the rest are ids that two slices have, in either order.
   struct TouchingFlows {
@@ -86,8 +78,6 @@ class PftraceExporter : public Exporter {
     std::vector<uint64_t> ids;
   };
   using FlowsByNumber = absl::flat_hash_map<uint64_t, TouchingFlows>;
-  static constexpr uint32_t kNoRow = 0xffffffffu;
-  static constexpr uint32_t kCounterRow = 0xfffffffeu;  // a counter, and no row
 
   void WriteWarnings(const std::vector<std::string>& warnings, uint64_t at_ns);
   void WriteTraceAttributes(const ClockReport& clocks);
@@ -96,11 +86,23 @@ class PftraceExporter : public Exporter {
   void WriteHead();
   uint64_t HeadBytes() const;
 
-  void TakeDerived(const TimelineBatch& batch);
-  void PlaceRecord(const TimelineRecord& record, Placement& placement);
-  uint32_t RowOf(const TimelineRecord& record, const ShapePlan& plan);
+  void StartBatch(const TimelineBatch& batch) override;
+  void SeeStop(const TimelineRecord& record) override { stops_.Add(record); }
+  uint32_t RowOf(const TimelineRecord& record) override;
+  bool has_room_for_spans() const override { return ends_.size() < kPendingEndsMax; }
+  uint32_t Placed(const TimelineRecord& record, uint64_t number, Placement& placement) override;
   // Decides where the arrows that the batch completes are written.
-  void PlaceArrows();
+  void PlaceArrows() override;
+  void Advance(const TimelineRecord& record) override { WriteUntil(record.start_ns); }
+  absl::Status WriteStop(const TimelineRecord& record) override;
+  absl::Status WriteHostCounter(const TimelineRecord& record) override;
+  absl::Status WriteCounter(const TimelineRecord& record) override;
+  absl::Status WriteEvent(const TimelineRecord& record, uint64_t number,
+                          const Placement& placement) override;
+  absl::Status FlushIfLarge() override { return out_.FlushIfLarge(); }
+  absl::Status EndBatch(const TimelineBatch& batch) override;
+
+  void TakeDerived(const TimelineBatch& batch);
   void PlaceFirst(const ArrowSpan& span, uint64_t id);
   // Returns false if it cannot be drawn.
   bool PlaceArrow(const ArrowFinding& arrow);
@@ -122,22 +124,17 @@ class PftraceExporter : public Exporter {
   void WarnOfStops(ExportSummary& summary) const;
   void WriteEnd(const PendingEnds::End& end);
   void WriteLoss(const LossInstant& loss);
-  void WriteRecord(const TimelineRecord& record, const Placement& placement, uint64_t number);
-  void WriteSlice(const TimelineRecord& record, const Placement& placement, uint64_t number);
   // Returns how many flows the event touches.
   size_t AddFlows(FlowsByNumber& flows, uint64_t number);
 
   const Options options_;
-  const TimelineHeader* header_ = nullptr;
-  std::vector<StreamKind> stream_kinds_;  // of the header: all of its streams are far apart
-  bool is_hardware_only_ = false;         // no rows of the runtime
+  bool is_hardware_only_ = false;  // no rows of the runtime
   Interner interner_;
   PacketWriter out_;
   TrackTable tracks_;
   EventPlans plans_;
   SliceArguments arguments_;
   CounterEvents counters_;
-  FrameworkArrows arrows_;
   TrackEventFields fields_;
   ClockTracks clocks_;
   std::optional<Derivation> derivation_;  // of the thread that prepares, where one does
@@ -157,9 +154,6 @@ class PftraceExporter : public Exporter {
   uint64_t head_ns_ = 0;
   bool is_head_written_ = false;
 
-  uint64_t batch_number_ = 1;  // of the batch's first record: numbers count all records
-  size_t batch_records_placed_ = 0;
-  std::vector<Placement> placements_;
   PendingEnds ends_;
   LateStops stops_;
   // Arrows that touch slices: by the number of the slice's record.
@@ -167,7 +161,6 @@ class PftraceExporter : public Exporter {
   FlowsByNumber end_flows_;
   // Ids of arrows whose first slice could not carry them; at most kFlowsAtEndsMax.
   absl::flat_hash_set<uint64_t> lost_first_;
-  uint64_t squeezed_ = 0;
   uint64_t stops_missed_ = 0;  // spans that were ended without the attributes of their stop
   uint64_t arrows_not_drawn_ = 0;
   uint64_t arrows_drawn_as_pairs_ = 0;

@@ -34,7 +34,6 @@ void TrackTable::Begin(const TimelineHeader& header) {
   out_.TrackDescriptor(root);
 
   levels_.emplace(grouping_, header.streams);
-  model_.Begin(header);
   const bool are_known = !grouping_.primary_has(Grouping::Part::kThreadId);
   for (const uint32_t stream : model_.streams()) {
     const TimelineStream& about = header.streams[stream];

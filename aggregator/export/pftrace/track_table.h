@@ -45,8 +45,9 @@ struct ClockTrackUuids {
 // own, in the order of display: real ones recur on other instances. One thread at a time.
 class TrackTable {
  public:
-  TrackTable(Grouping grouping, PacketWriter& out)
-      : grouping_(std::move(grouping)), model_(grouping_), out_(out) {}
+  // Both must outlive this object; Begin of the model comes first.
+  TrackTable(const Grouping& grouping, RowModel& model, PacketWriter& out)
+      : grouping_(grouping), model_(model), out_(out) {}
 
   // Describes the processes that are known beforehand.
   void Begin(const TimelineHeader& header);
@@ -59,7 +60,6 @@ class TrackTable {
   uint32_t FrameworkRow(const TimelineRecord& record) {
     return Described(model_.FrameworkRow(record));
   }
-  ExportRow& model_row(uint32_t row) { return model_.row(row); }
   TraceRow& row(uint32_t row) { return rows_[row]; }
   // Returns the track of a lane, described if it is new.
   uint32_t LaneUuid(uint32_t row, uint32_t lane);
@@ -123,7 +123,7 @@ class TrackTable {
   std::optional<uint32_t> FirstStream(Predicate has) const;
 
   const Grouping grouping_;
-  RowModel model_;
+  RowModel& model_;
   PacketWriter& out_;
   const TimelineHeader* header_ = nullptr;
   std::vector<Process> processes_;                                            // as in the model

@@ -47,11 +47,10 @@ uint64_t KeyOf(uint32_t host, uint32_t plane) { return uint64_t{host} << 32 | pl
 }  // namespace
 
 absl::Status XSpaceExporter::Begin(const TimelineHeader& header) {
-  header_ = &header;
+  BeginRows(header);
   waiting_.Begin(header);
   origin_ns_ = header.begin_ns;
   end_ns_ = header.begin_ns;
-  rows_.Begin(header);
   attributes_.Begin(header);
   if (!options_.no_flows) executions_.emplace(header.streams, header.framework_names);
   AddHosts();
@@ -156,37 +155,31 @@ absl::Status XSpaceExporter::Add(const Place& place, uint32_t line, const Item& 
   return buffered_bytes_ > options_.buffered_bytes_max ? FlushPlanes() : absl::OkStatus();
 }
 
-absl::Status XSpaceExporter::Write(const TimelineBatch& batch) {
-  for (const TimelineRecord* record : batch.records) RETURN_IF_ERROR(WriteRecord(*record));
-  arrows_.EndBatch();
+uint32_t XSpaceExporter::Placed(const TimelineRecord&, uint64_t, Placement& placement) {
+  return placement.row * kLanesOfRow + placement.lane;
+}
+
+void XSpaceExporter::Advance(const TimelineRecord& record) {
+  if (record.kind != RecordKind::kStopAttributes) end_ns_ = std::max(end_ns_, record.end_ns);
+}
+
+absl::Status XSpaceExporter::WriteStop(const TimelineRecord& record) {
+  auto waiting = waiting_.Take(record.span_id);
+  return waiting ? EndWait(*waiting, attributes_.OfStop(record)) : absl::OkStatus();
+}
+
+absl::Status XSpaceExporter::WriteHostCounter(const TimelineRecord& record) {
+  return WriteCounterAt(record, PlaceOf(rows_.ProcessOf(record.stream)));
+}
+
+absl::Status XSpaceExporter::WriteCounter(const TimelineRecord& record) {
+  return WriteCounterAt(record, PlaceOf(rows_.ProcessOf(record)));
+}
+
+absl::Status XSpaceExporter::EndBatch(const TimelineBatch& batch) {
   RETURN_IF_ERROR(WriteArrows());
   while (auto late = waiting_.TakeLate(batch.begin_ns)) RETURN_IF_ERROR(EndWait(*late, {}));
   return absl::OkStatus();
-}
-
-absl::Status XSpaceExporter::WriteRecord(const TimelineRecord& record) {
-  if (record.kind == RecordKind::kStopAttributes) {
-    auto waiting = waiting_.Take(record.span_id);
-    return waiting ? EndWait(*waiting, attributes_.OfStop(record)) : absl::OkStatus();
-  }
-  end_ns_ = std::max(end_ns_, record.end_ns);
-  if (header_->streams[record.stream].description.identity.kind == StreamKind::kHost) {
-    if (record.kind != RecordKind::kCounter) return absl::OkStatus();
-    return WriteCounter(record, PlaceOf(rows_.ProcessOf(record.stream)));
-  }
-  if (record.kind == RecordKind::kCounter) {
-    return WriteCounter(record, PlaceOf(rows_.ProcessOf(record)));
-  }
-  const uint32_t row = rows_.RowOf(record);
-  switch (record.kind) {
-    case RecordKind::kFlowStart:
-    case RecordKind::kFlowStep:
-    case RecordKind::kFlowEnd:
-      if (!options_.no_flows) arrows_.AddPoint(row, record);
-      return absl::OkStatus();
-    default:
-      return WriteSpan(record, row);
-  }
 }
 
 uint64_t XSpaceExporter::FlowOf(const TimelineRecord& record) {
@@ -205,24 +198,13 @@ uint64_t XSpaceExporter::FlowOf(const TimelineRecord& record) {
 }
 
 // Also instants: events without length.
-absl::Status XSpaceExporter::WriteSpan(const TimelineRecord& record, uint32_t row) {
-  std::optional<uint32_t> lane = 0;
-  if (record.end_ns > record.start_ns) {
-    lane = rows_.row(row).lanes.Place(record.start_ns, record.end_ns);
-  }
-  if (!lane) ++squeezed_;
+absl::Status XSpaceExporter::WriteEvent(const TimelineRecord& record, uint64_t number,
+                                        const Placement& placement) {
   Item item{.name = std::string(attributes_.NameOf(record)),
             .start_ns = SinceBegin(record.start_ns),
-            .duration_ns = lane ? record.end_ns - record.start_ns : 0,
-            .flow = FlowOf(record)};
-  if (!options_.no_flows && record.kind == RecordKind::kSpan && attributes_.is_framework(record)) {
-    item.number = next_number_++;
-    arrows_.AddSpan(row, {.number = item.number,
-                          .start_ns = record.start_ns,
-                          .end_ns = record.end_ns,
-                          .place = row * kLanesOfRow + lane.value_or(0)});
-    RETURN_IF_ERROR(WriteArrows());
-  }
+            .duration_ns = placement.has_length ? record.end_ns - record.start_ns : 0,
+            .flow = FlowOf(record),
+            .number = attributes_.is_framework(record) ? number : 0};
   std::vector<EventAttribute> attributes = attributes_.Of(record);
   std::deque<std::string> renamed;  // views into it stay
   for (EventAttribute& attribute : attributes) {
@@ -232,7 +214,7 @@ absl::Status XSpaceExporter::WriteSpan(const TimelineRecord& record, uint32_t ro
     }
     attribute.name = renamed.emplace_back("data." + std::string(attribute.name));
   }
-  if (!lane) {
+  if (placement.is_squeezed) {
     attributes.push_back(
         {kSqueezedStat, ValueType::kUint, record.end_ns - record.start_ns, std::string_view()});
   } else if (item.duration_ns > PlaneBuffer::kDurationMaxNs) {
@@ -240,7 +222,7 @@ absl::Status XSpaceExporter::WriteSpan(const TimelineRecord& record, uint32_t ro
     attributes.push_back({kShortenedStat, ValueType::kUint, item.duration_ns, std::string_view()});
   }
   if (const size_t bytes = HeldBytes(item.name, attributes); waiting_.Admits(record, bytes)) {
-    Waiting waiting{.row = row, .lane = lane.value_or(0), .item = std::move(item)};
+    Waiting waiting{.row = placement.row, .lane = placement.lane, .item = std::move(item)};
     for (const EventAttribute& attribute : attributes) {
       waiting.texts.emplace_back(attribute.name, attribute.text);
       waiting.attributes.push_back({{}, attribute.type, attribute.value, {}});
@@ -248,8 +230,8 @@ absl::Status XSpaceExporter::WriteSpan(const TimelineRecord& record, uint32_t ro
     waiting_.Add(record, std::move(waiting), bytes);
     return absl::OkStatus();
   }
-  const Line& line = LineOf(row, lane.value_or(0));
-  return Add(line.place, line.lanes[lane.value_or(0)], item, attributes);
+  const Line& line = LineOf(placement.row, placement.lane);
+  return Add(line.place, line.lanes[placement.lane], item, attributes);
 }
 
 absl::Status XSpaceExporter::EndWait(Waiting& waiting, const std::vector<EventAttribute>& stop) {
@@ -301,7 +283,7 @@ absl::Status XSpaceExporter::WriteFlow(const ArrowSpan& span, uint64_t at_ns, ui
              {{kSpanDurationStat, ValueType::kUint, span.end_ns - span.start_ns, {}}});
 }
 
-absl::Status XSpaceExporter::WriteCounter(const TimelineRecord& record, const Place& place) {
+absl::Status XSpaceExporter::WriteCounterAt(const TimelineRecord& record, const Place& place) {
   Item item{.name = CounterName(record), .start_ns = SinceBegin(record.start_ns)};
   const ShapeKey* about = nullptr;
   const uint64_t* cpu = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &about);
@@ -422,12 +404,8 @@ absl::Status XSpaceExporter::Finish(ExportSummary& summary) {
         "(shortened_duration_ns)",
         shortened_));
   }
-  if (executions_) {
-    for (std::string& warning : executions_->counts().Warnings()) {
-      summary.warnings.push_back(std::move(warning));
-    }
-  }
-  for (std::string& warning : arrows_.Warnings()) summary.warnings.push_back(std::move(warning));
+  if (executions_) AddWarnings(executions_->counts().Warnings(), summary);
+  AddWarnings(arrows_.Warnings(), summary);
   std::vector<std::string> warnings;
   ForEachWarning(*header_, summary.warnings, [&](std::string_view message, std::string_view) {
     if (warnings.size() >= kWarningsInFileMax) return;

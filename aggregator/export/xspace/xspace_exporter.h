@@ -11,11 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "aggregator/derive/framework_arrows.h"
 #include "aggregator/derive/framework_links.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/rows/event_attributes.h"
-#include "aggregator/export/rows/row_model.h"
+#include "aggregator/export/rows/row_exporter.h"
 #include "aggregator/export/waiting_spans.h"
 #include "aggregator/export/xspace/plane_buffer.h"
 
@@ -26,7 +25,7 @@ namespace neurontrace {
 // process is a plane, its rows are the plane's lines. Memory is bounded: what is buffered beyond
 // kBufferedBytesMax is written, the largest plane first. One thread at a time; `files` must outlive
 // it.
-class XSpaceExporter : public Exporter {
+class XSpaceExporter final : public RowExporter {
  public:
   // Viewers load a whole file, and need twenty times its size for that. Beyond, an instance's
   // events are left out, counted and named in a warning.
@@ -44,10 +43,11 @@ class XSpaceExporter : public Exporter {
     size_t buffered_bytes_max = kBufferedBytesMax;
   };
   XSpaceExporter(Options options, OutputFiles& files)
-      : options_(std::move(options)), files_(files), rows_(options_.grouping) {}
+      : RowExporter(options.grouping, options.no_flows),
+        options_(std::move(options)),
+        files_(files) {}
 
   absl::Status Begin(const TimelineHeader& header) override;
-  absl::Status Write(const TimelineBatch& batch) override;
   absl::Status Finish(ExportSummary& summary) override;
   uint64_t bytes_written() const override { return bytes_written_; }
 
@@ -85,13 +85,22 @@ class XSpaceExporter : public Exporter {
     std::vector<EventAttribute> attributes;                  // without them
   };
 
-  absl::Status WriteRecord(const TimelineRecord& record);
-  absl::Status WriteSpan(const TimelineRecord& record, uint32_t row);
+  uint32_t Placed(const TimelineRecord& record, uint64_t number, Placement& placement) override;
+  // Arrows are given to spans once these are written.
+  void PlaceArrows() override {}
+  void Advance(const TimelineRecord& record) override;
+  absl::Status WriteStop(const TimelineRecord& record) override;
+  absl::Status WriteHostCounter(const TimelineRecord& record) override;
+  absl::Status WriteCounter(const TimelineRecord& record) override;
+  absl::Status WriteEvent(const TimelineRecord& record, uint64_t number,
+                          const Placement& placement) override;
+  absl::Status EndBatch(const TimelineBatch& batch) override;
+
   absl::Status WriteArrows();
   // Gives the flow to a span or, where that cannot take it any more, to an event without length.
   absl::Status WriteFlow(const ArrowSpan& span, uint64_t at_ns, uint64_t flow,
                          std::string_view category);
-  absl::Status WriteCounter(const TimelineRecord& record, const Place& place);
+  absl::Status WriteCounterAt(const TimelineRecord& record, const Place& place);
   absl::Status WriteLosses();
   absl::Status EndWait(Waiting& waiting, const std::vector<EventAttribute>& stop);
   absl::Status Add(const Place& place, uint32_t line, const Item& item,
@@ -111,12 +120,8 @@ class XSpaceExporter : public Exporter {
 
   const Options options_;
   OutputFiles& files_;
-  RowModel rows_;
   EventAttributes attributes_;
   std::optional<FrameworkLinks> executions_;  // none: no arrows
-  FrameworkArrows arrows_;
-  uint64_t next_number_ = 1;  // of a framework's span
-  const TimelineHeader* header_ = nullptr;
   uint64_t origin_ns_ = 0;
   uint64_t end_ns_ = 0;
   std::vector<Host> hosts_;
@@ -130,7 +135,6 @@ class XSpaceExporter : public Exporter {
   size_t hosts_open_ = 0;
   size_t buffered_bytes_ = 0;
   uint64_t bytes_written_ = 0;
-  uint64_t squeezed_ = 0;
   uint64_t shortened_ = 0;
 };
 

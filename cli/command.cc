@@ -227,7 +227,7 @@ int ParseAndRun(int argc, const char* const* argv, Context& context) {
   // Its defaults are in the help, so before the parser is asked for that.
   const absl::Status configured = ApplyConfig(app, context.config_places, context.config_origins);
   if (!context.words.empty() && context.words[0] == kCompleteWord) {
-    return PrintCompletions(app, context, std::vector<std::string>(argv + 2, end));
+    return PrintCompletions(app, std::vector<std::string>(argv + 2, end));
   }
   try {
     app.parse(static_cast<int>(dashes - argv), argv);

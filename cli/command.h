@@ -61,7 +61,7 @@ void AddConfigCommand(CLI::App& app, Context& context, Run& run);
 void AddCompletionCommand(CLI::App& app, Run& run);
 
 // What may stand behind `words`, for the scripts of AddCompletionCommand.
-int PrintCompletions(const CLI::App& app, Context& context, const std::vector<std::string>& words);
+int PrintCompletions(const CLI::App& app, const std::vector<std::string>& words);
 
 // The whole command line; returns the exit code. Separate from main so that tests can call it.
 int RunCommandLine(int argc, const char* const* argv, Context& context);

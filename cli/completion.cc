@@ -7,10 +7,8 @@
 namespace neurontrace::cli {
 namespace {
 
-constexpr std::string_view kInstanceOptions[] = {"instance", "system-trace-filter-instance-id"};
 constexpr std::string_view kFileOptions[] = {"out", "tap", "agent-socket", "program"};
 constexpr std::string_view kDirectoryOptions[] = {"programs", "directory", "framework-dir"};
-constexpr char kCaptureId[] = "ID";
 constexpr char kFile[] = "FILE";
 constexpr char kCommand[] = "COMMAND";
 
@@ -75,21 +73,9 @@ Place Follow(const CLI::App& app, const std::vector<std::string>& words) {
 
 // Candidates for a value that so far reads `typed`, each behind `before`.
 void AddValues(const CLI::Option& option, const std::string& typed, const std::string& before,
-               const CompletionLookups& lookups, Completions& out) {
-  std::vector<Candidate> values;
-  for (const std::string& value : ValuesOf(option)) values.push_back({value, ""});
-  std::string list = before;  // "i-1," of a list
-  std::string last = typed;
-  if (IsOneOf(option, kInstanceOptions)) {
-    values = lookups.instances();
-    if (const size_t comma = typed.rfind(','); comma != std::string::npos) {
-      list += typed.substr(0, comma + 1);
-      last = typed.substr(comma + 1);
-    }
-  }
-  for (const Candidate& value : values) {
-    if (value.text.starts_with(last))
-      out.candidates.push_back({list + value.text, value.description});
+               Completions& out) {
+  for (const std::string& value : ValuesOf(option)) {
+    if (value.starts_with(typed)) out.candidates.push_back({before + value, ""});
   }
   if (IsOneOf(option, kFileOptions)) out.kind = CompletionKind::kFiles;
   if (IsOneOf(option, kDirectoryOptions)) out.kind = CompletionKind::kDirectories;
@@ -109,8 +95,7 @@ void AddOptions(const CLI::App& command, const std::string& typed, Completions& 
   }
 }
 
-void AddWords(const CLI::App& command, const std::string& typed, const CompletionLookups& lookups,
-              Completions& out) {
+void AddWords(const CLI::App& command, const std::string& typed, Completions& out) {
   for (const CLI::App* const child : ChildrenOf(command)) {
     if (!child->get_name().starts_with(typed)) continue;
     out.candidates.push_back({child->get_name(), child->get_description()});
@@ -118,10 +103,6 @@ void AddWords(const CLI::App& command, const std::string& typed, const Completio
   for (const CLI::Option* const option : command.get_options()) {
     if (!option->get_positional()) continue;
     if (option->get_name() == kFile) out.kind = CompletionKind::kFiles;
-    if (option->get_name() != kCaptureId) continue;
-    for (const Candidate& capture : lookups.captures()) {
-      if (capture.text.starts_with(typed)) out.candidates.push_back(capture);
-    }
   }
 }
 
@@ -148,42 +129,24 @@ std::vector<std::string> ValuesOf(const CLI::Option& option) {
   return values;
 }
 
-std::string AggregatorIn(const std::vector<std::string>& words) {
-  constexpr std::string_view kOption = "--aggregator";
-  std::string named;
-  for (size_t i = 0; i + 1 < words.size(); ++i) {  // the last is still being typed
-    const std::string& word = words[i];
-    if (word == "--") break;
-    if (!word.starts_with(kOption)) continue;
-    if (word.size() > kOption.size()) {
-      if (word[kOption.size()] == '=') named = word.substr(kOption.size() + 1);
-      continue;
-    }
-    const size_t value = words[i + 1] == "=" ? i + 2 : i + 1;
-    if (value + 1 < words.size()) named = words[value];
-  }
-  return named;
-}
-
-Completions Complete(const CLI::App& app, const std::vector<std::string>& words,
-                     const CompletionLookups& lookups) {
+Completions Complete(const CLI::App& app, const std::vector<std::string>& words) {
   Completions out;
   const Place place = Follow(app, words);
   const std::string last = words.empty() || words.back() == "=" ? "" : words.back();
   if (place.is_behind_dashes) {
     if (RunsCommands(*place.command)) out.kind = CompletionKind::kCommands;
   } else if (place.option != nullptr) {
-    AddValues(*place.option, last, "", lookups, out);
+    AddValues(*place.option, last, "", out);
   } else if (const size_t equals = last.find('=');
              last.starts_with("--") && equals != std::string::npos) {
     const CLI::Option* const option = FindOption(*place.command, last);
     if (option != nullptr && TakesValue(*option)) {
-      AddValues(*option, last.substr(equals + 1), last.substr(0, equals + 1), lookups, out);
+      AddValues(*option, last.substr(equals + 1), last.substr(0, equals + 1), out);
     }
   } else if (last.starts_with('-')) {
     AddOptions(*place.command, last, out);
   } else {
-    AddWords(*place.command, last, lookups, out);
+    AddWords(*place.command, last, out);
   }
   return out;
 }

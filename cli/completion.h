@@ -2,7 +2,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,20 +23,9 @@ struct Completions {
   CompletionKind kind = CompletionKind::kNothing;
 };
 
-// Lists that only an aggregator knows; each may be empty.
-struct CompletionLookups {
-  std::function<std::vector<Candidate>()> captures;
-  std::function<std::vector<Candidate>()> instances;
-};
-
 // `words`: those behind the program's name, up to the one that is being typed, which is the last
 // and may be empty. A '=' may be a word of its own, as bash has it.
-Completions Complete(const CLI::App& app, const std::vector<std::string>& words,
-                     const CompletionLookups& lookups);
-
-// The aggregator that the words name, as the parser would take it, in one word or in several;
-// empty: none.
-std::string AggregatorIn(const std::vector<std::string>& words);
+Completions Complete(const CLI::App& app, const std::vector<std::string>& words);
 
 // The values that an option is limited to; empty: it is not.
 std::vector<std::string> ValuesOf(const CLI::Option& option);

@@ -27,17 +27,7 @@ class CompletionTest : public testing::Test {
     record->add_option("COMMAND", texts_, "What");
     record->add_option("--programs", text_, "Where");
   }
-  Completions At(const std::vector<std::string>& words) {
-    return Complete(app_, words,
-                    {.captures =
-                         [] {
-                           return std::vector<Candidate>{{"01A", "done"}, {"02B", ""}};
-                         },
-                     .instances =
-                         [] {
-                           return std::vector<Candidate>{{"i-1", ""}, {"i-2", ""}};
-                         }});
-  }
+  Completions At(const std::vector<std::string>& words) { return Complete(app_, words); }
   std::vector<std::string> TextsAt(const std::vector<std::string>& words) {
     std::vector<std::string> texts;
     for (const Candidate& candidate : At(words).candidates) texts.push_back(candidate.text);
@@ -68,12 +58,6 @@ TEST_F(CompletionTest, ValuesOfAnOption) {
   EXPECT_THAT(TextsAt({"--output", "="}), ElementsAre("table", "json"));
   EXPECT_THAT(TextsAt({"captures", "--output=j"}), ElementsAre("--output=json"));
   EXPECT_THAT(TextsAt({"--output", "json", "cap"}), ElementsAre("captures", "capture"));
-  EXPECT_THAT(TextsAt({"capture", "--instance", "i-1,i"}), ElementsAre("i-1,i-1", "i-1,i-2"));
-}
-
-TEST_F(CompletionTest, WhatTheAggregatorKnows) {
-  EXPECT_THAT(TextsAt({"captures", "show", "02"}), ElementsAre("02B"));
-  EXPECT_EQ(At({"captures", "show", ""}).candidates[0], (Candidate{"01A", "done"}));
 }
 
 TEST_F(CompletionTest, FilesDirectoriesAndCommands) {
@@ -85,15 +69,6 @@ TEST_F(CompletionTest, FilesDirectoriesAndCommands) {
   EXPECT_EQ(At({"record", "--", "python", "--out"}).kind, CompletionKind::kCommands);
   EXPECT_EQ(At({"capture", "--", "py"}).kind, CompletionKind::kNothing);
   EXPECT_EQ(At({}).kind, CompletionKind::kNothing);
-}
-
-TEST(AggregatorIn, TakesItFromOneWordOrSeveral) {
-  EXPECT_EQ(AggregatorIn({"--aggregator", "a:1", "export", ""}), "a:1");
-  EXPECT_EQ(AggregatorIn({"--aggregator", "=", "a:1", "export", ""}), "a:1");  // as bash has it
-  EXPECT_EQ(AggregatorIn({"export", "--aggregator=a:1", ""}), "a:1");
-  EXPECT_EQ(AggregatorIn({"--aggregator=a:1", "--aggregator", "b:1", ""}), "b:1");
-  EXPECT_EQ(AggregatorIn({"--aggregator", "a:"}), "") << "it is being typed";
-  EXPECT_EQ(AggregatorIn({"--aggregators=x", "record", "--", "--aggregator", "b:1", ""}), "");
 }
 
 TEST(HelpLine, BreaksAtTheWidthOfATerminal) {

@@ -9,7 +9,6 @@ import unittest
 from pathlib import Path
 
 import suite
-from fleet import Fleet
 
 BASH = r'''
 eval "$(neurontrace completion bash)"
@@ -42,20 +41,14 @@ class CompletionTest(unittest.TestCase):
         cls.dir = tempfile.TemporaryDirectory(prefix="nt-completion-")
         (Path(cls.dir.name) / "a file.pftrace").touch()
         (Path(cls.dir.name) / "folder").mkdir()
-        cls.fleet = Fleet(cls.build)
-        cls.fleet.start_aggregator()
-        cls.fleet.start_agent("i-0aa1")
-        cls.fleet.start_agent("i-0bb2")
-        cls.fleet.wait_for_status(2)
 
     @classmethod
     def tearDownClass(cls):
-        cls.fleet.shut_down()
         cls.dir.cleanup()
 
     def environment(self):
         return {**os.environ, "PATH": f"{self.build / 'bin'}:{os.environ['PATH']}", "HOME": self.dir.name,
-                "NEURONTRACE_CONFIG": "", "NEURONTRACE_AGGREGATOR": self.fleet.address}
+                "NEURONTRACE_CONFIG": ""}
 
     def run_shell(self, *command):
         done = subprocess.run(command, capture_output=True, text=True, env=self.environment(), cwd=self.dir.name,
@@ -78,7 +71,6 @@ class CompletionTest(unittest.TestCase):
         self.assertIn("--system-trace-filter-event-type", complete("capture", "--system"))
         self.assertEqual(set(complete("--output", "")), {"table", "json"})
         self.assertIn("summary-json", complete("export", "--format", "sum"))
-        self.assertEqual(set(complete("workers", "--instance", "i-0")), {"i-0aa1", "i-0bb2"})
         self.assertIn("a file.pftrace", [name.replace("\\", "") for name in complete("export", "-o", "")])
         self.assertIn("folder", [name.rstrip("/") for name in complete("record", "--directory", "")])
         self.assertIn("python3", complete("record", "--", "python"))
@@ -94,14 +86,6 @@ class CompletionTest(unittest.TestCase):
     @suite.needs_of_setup(not shutil.which("fish"), "fish is not installed: scripts/setup")
     def test_fish(self):
         self.check(self.in_fish)
-
-    def test_captures_are_asked_for(self):
-        capture = self.fleet.cli("capture", "start", codes=(0, 3)).stdout.strip()
-        self.assertEqual(self.in_bash("captures", "show", capture[:4]), [capture])
-        self.fleet.cli("capture", "stop", capture, codes=(0, 1, 3))
-
-    def test_an_aggregator_that_is_away_costs_no_patience(self):
-        self.assertEqual(self.in_bash("--aggregator", "127.0.0.1:1", "captures", "show", ""), [])
 
 
 if __name__ == "__main__":

@@ -56,7 +56,6 @@ class Bandwidth {
   void Finish(std::vector<BandwidthSample>& done);
   const BandwidthCounts& counts() const { return counts_; }
   // At most so many samples are not given out yet: of each lane one more when it comes to nothing.
-  size_t pending() const { return bins_ahead_ + active_.size() + 2 * listed_.size(); }
 
  private:
   struct Active {

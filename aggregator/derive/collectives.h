@@ -131,7 +131,6 @@ class CollectiveFinder {
   uint64_t communicator_overflow() const { return communicators_.overflow(); }
   CollectiveCounts counts() const;
   // Not given out yet.
-  size_t pending() const { return open_.size() - free_.size() + closed_.size(); }
 
  private:
   struct Key {

@@ -71,7 +71,6 @@ class ExecutionFinder {
   // Appends those that are left.
   void Finish(std::vector<Execution>& done);
   const ExecutionCounts& counts() const { return counts_; }
-  size_t pending() const { return pending_.size(); }  // not given out yet
 
  private:
   struct Pending {

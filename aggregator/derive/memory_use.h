@@ -95,7 +95,6 @@ class HbmUse {
   void Finish(std::vector<HbmSample>& done);
   std::span<const HbmIdentity> memories() const { return memories_; }
   const HbmCounts& counts() const { return counts_; }
-  size_t pending() const { return changes_.size(); }  // not given out yet
 
  private:
   using Place = std::tuple<uint32_t, uint64_t, uint64_t>;  // stream, device, HBM

@@ -80,7 +80,6 @@ class StepFinder {
             std::vector<Step>& done);
   void Finish(std::vector<Step>& done);
   const StepCounts& counts() const { return counts_; }
-  size_t pending() const { return held_count_; }  // not given out yet
 
  private:
   using Worker = std::pair<std::string_view, uint64_t>;  // instance id, process id

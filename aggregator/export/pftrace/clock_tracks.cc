@@ -80,24 +80,6 @@ void ClockTracks::AddViolations(std::span<const OrderCheck> order, const Instanc
   }
 }
 
-uint64_t ClockTracks::BytesBefore(uint64_t until_ns) const {
-  constexpr uint64_t kPointBytes = 48;
-  constexpr uint64_t kInstantBytes = 1'024;  // with the names of its arguments
-  uint64_t bytes = 0;
-  for (size_t i = next_; i < items_.size() && items_[i].at_ns < until_ns; ++i) {
-    const Item& item = items_[i];
-    if (item.violation != nullptr) {
-      bytes += kInstantBytes + item.check->words.size() + item.violation->left_by.size() +
-               item.violation->entered_by.size();
-    } else if (item.finding != nullptr) {
-      bytes += kInstantBytes + item.finding->words.size() + item.clock->instance_id.size();
-    } else {
-      bytes += kPointBytes;
-    }
-  }
-  return bytes;
-}
-
 void ClockTracks::TakeViolation(const Item& item, Interner& interner, TrackEventFields& out) {
   const OrderViolation& violation = *item.violation;
   const auto name = [&interner](std::string_view text) { return interner.AnnotationName(text); };

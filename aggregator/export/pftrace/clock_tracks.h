@@ -31,8 +31,6 @@ class ClockTracks {
   // UINT64_MAX: no more.
   uint64_t next_ns() const { return next_ < items_.size() ? items_[next_].at_ns : UINT64_MAX; }
   bool has_next() const { return next_ < items_.size(); }
-  // At most so many bytes are written of what comes before.
-  uint64_t BytesBefore(uint64_t until_ns) const;
   // The event at next_ns().
   void Take(Interner& interner, TrackEventFields& out);
 

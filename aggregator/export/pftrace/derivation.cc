@@ -9,14 +9,6 @@ namespace {
 // Ids of derived arrows count from here, those of framework files from 1 (FrameworkArrows).
 constexpr uint64_t kLinkFlows = uint64_t{1} << 49;
 
-// Bounds of what DerivedTracks writes: a slice with its lane and the texts that it interns,
-// a sample of a memory with all its counters, and of a transfer.
-constexpr uint64_t kSliceBytes = 1'024;
-constexpr uint64_t kMemoryBytes = 8'192;  // with the descriptions of the counters, which come once
-constexpr uint64_t kMemorySampleBytes = 512;
-constexpr uint64_t kTransferTrackBytes = 1'024;
-constexpr uint64_t kSampleBytes = 48;
-
 }  // namespace
 
 void DerivedBatch::Clear() {
@@ -110,30 +102,6 @@ uint64_t Derivation::TakeWanted(TimelineRecord& record, const ShapeFields& field
       break;
   }
   return 0;
-}
-
-uint64_t Derivation::BytesOf(const TimelineRecord& record) {
-  switch (fields_.Of(*record.shape).type) {
-    case DerivedType::kOther:
-      return 0;
-    case DerivedType::kCopyIn:
-    case DerivedType::kCopyOut:
-      return kTransferTrackBytes +
-             kSampleBytes * (std::min(record.end_ns - record.start_ns, Bandwidth::kSpreadMaxNs) /
-                                 bandwidth_.bin_ns() +
-                             3);
-    case DerivedType::kAllocate:
-    case DerivedType::kDeallocate:
-      return 2 * kMemoryBytes;
-    default:
-      return kSliceBytes;
-  }
-}
-
-uint64_t Derivation::BytesToCome() const {
-  return kSliceBytes *
-             (execution_finder_.pending() + step_finder_.pending() + collective_finder_.pending()) +
-         kMemorySampleBytes * hbm_use_.pending() + kSampleBytes * bandwidth_.pending();
 }
 
 }  // namespace neurontrace

@@ -50,10 +50,6 @@ class Derivation {
   uint64_t bin_ns() const { return bandwidth_.bin_ns(); }
   std::vector<std::string> LinkWarnings() const;
 
-  // At most so many bytes are written for a record beside it, and for what is not given out yet.
-  uint64_t BytesOf(const TimelineRecord& record);
-  uint64_t BytesToCome() const;
-
  private:
   // The number of the collective that the record is a part of; 0: none. A record of which nothing
   // can be derived costs one look-up.

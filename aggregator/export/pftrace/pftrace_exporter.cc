@@ -347,4 +347,15 @@ absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) 
   return out_.Flush();
 }
 
+void PftraceExporter::WarnOfStops(ExportSummary& summary) const {
+  uint64_t count = stops_.beyond_limit();
+  // What goes on in another file has its stops there; where none follows no stop is known.
+  if (end_ns_ != UINT64_MAX) count += stops_missed_ + stops_.awaited();
+  if (count == 0) return;
+  summary.warnings.push_back(fmt::format(
+      "{} spans are shown without the attributes of their stops, if they have any: these come "
+      "in a later part, or too many at once",
+      count));
+}
+
 }  // namespace neurontrace

@@ -59,16 +59,7 @@ class PftraceExporter final : public RowExporter {
   absl::Status FinishAt(uint64_t end_ns, ExportSummary& summary);
   uint64_t bytes_written() const override { return out_.bytes_written(); }
 
-  // For who ends a trace before it is too large; all before compression, and never too low but for
-  // names that a framework's file gives its threads.
   uint64_t bytes_buffered() const { return out_.bytes_buffered(); }  // of bytes_written()
-  // What FinishAt(now) would write.
-  uint64_t BytesToFinish() const;
-  // What is known to lie before `until_ns` without a record: losses, and what clocks did.
-  uint64_t BytesWithoutRecords(uint64_t until_ns) const;
-  // How many of the batch's records from `first` on can be written in `room` bytes, as a batch that
-  // ends where the next one begins.
-  size_t CountThatFit(const TimelineBatch& batch, size_t first, uint64_t room);
 
  private:
   // Arrows that touch an event. Perfetto reads one `incoming` an event, and lets several arrows of
@@ -84,7 +75,6 @@ class PftraceExporter final : public RowExporter {
   void WriteCertificate(uint64_t at_ns);
   // The certificate, and the warnings known so far: inside the window, where there is one.
   void WriteHead();
-  uint64_t HeadBytes() const;
 
   void StartBatch(const TimelineBatch& batch) override;
   void SeeStop(const TimelineRecord& record) override { stops_.Add(record); }

@@ -19,22 +19,16 @@ namespace {
 // written. Measured on the events of tests/bench.
 constexpr uint64_t kBytesPerEvent = 110;
 constexpr uint64_t kCompressedBytesPerEvent = 14;
-// What zlib holds back (its window, its codes and its output), and what it adds to bytes that do
-// not become fewer.
-constexpr uint64_t kCompressorBytes = 192u << 10;
-// With less room than this share of its size a part is full: the last bytes are not worth pieces of
-// a few events.
-constexpr uint64_t kFullShare = 32;
 // What stands at the beginning of each part leaves at least this share to events.
 constexpr uint64_t kEmptyShare = 4;
-constexpr uint64_t kWarningBytes = 1'024;
 
-// Of the records from `first` on those that begin at the same time: their order is that of one
-// batch.
-size_t EndOfMoment(const TimelineBatch& batch, size_t first) {
-  size_t end = first;
-  while (end < batch.records.size() &&
-         batch.records[end]->start_ns == batch.records[first]->start_ns) {
+// Where a piece that begins at `first` ends. Records that begin at the same time are not divided:
+// their order is that of one batch.
+size_t EndOfPiece(const TimelineBatch& batch, size_t first) {
+  const size_t size = batch.records.size();
+  size_t end = std::min(size, first + PftraceParts::kRecordsAtOnce);
+  while (end > first && end < size &&
+         batch.records[end]->start_ns == batch.records[end - 1]->start_ns) {
     ++end;
   }
   return end;
@@ -59,12 +53,12 @@ absl::Status PftraceParts::Begin(const TimelineHeader& header) {
 
 absl::Status PftraceParts::OpenFirst(Range& range) {
   RETURN_IF_ERROR(Open(range, header_->begin_ns));
-  if (RoomIn(*range.part) >= options_.part_bytes / kEmptyShare) return absl::OkStatus();
+  const uint64_t bytes = BytesOf(*range.part) + header_->certificate_json.size();
+  if (bytes <= options_.part_bytes - options_.part_bytes / kEmptyShare) return absl::OkStatus();
   return InvalidArgument(
       "export: parts of {} bytes have no room for events: names, clocks and the certificate, "
       "which stand in each, take {}; make parts larger, or export fewer workers",
-      options_.part_bytes,
-      range.part->exporter->bytes_written() + range.part->exporter->BytesToFinish());
+      options_.part_bytes, bytes);
 }
 
 absl::Status PftraceParts::Open(Range& range, uint64_t begin_ns) {
@@ -162,34 +156,23 @@ absl::Status PftraceParts::Write(const TimelineBatch& batch) {
   return absl::OkStatus();
 }
 
-uint64_t PftraceParts::RoomIn(const Part& part) const {
-  const PftraceExporter& exporter = *part.exporter;
-  uint64_t taken = exporter.bytes_written();
-  if (options_.is_gzip || options_.trace.compresses_packets) {
-    taken = part.counted->bytes() + exporter.bytes_buffered() + kCompressorBytes;
-  }
-  taken += exporter.BytesToFinish();
-  return taken < options_.part_bytes ? options_.part_bytes - taken : 0;
+uint64_t PftraceParts::BytesOf(const Part& part) const {
+  const bool is_compressed = options_.is_gzip || options_.trace.compresses_packets;
+  return is_compressed ? part.counted->bytes() + part.exporter->bytes_buffered()
+                       : part.exporter->bytes_written();
 }
 
 absl::Status PftraceParts::WriteTo(Range& range, const TimelineBatch& batch) {
-  const size_t size = batch.records.size();
   size_t done = 0;
-  while (true) {
-    PftraceExporter& exporter = *range.part->exporter;
-    const uint64_t room = RoomIn(*range.part);
-    size_t until = done + exporter.CountThatFit(batch, done, room);
-    const bool fits = size == 0 ? exporter.BytesWithoutRecords(batch.end_ns) <= room
-                                : until > done && room >= options_.part_bytes / kFullShare;
-    if (!fits && range.part->has_events) {
+  do {
+    if (range.part->has_events && BytesOf(*range.part) >= options_.part_bytes) {
       RETURN_IF_ERROR(Continue(range));
-      continue;
     }
-    if (until == done) until = EndOfMoment(batch, done);  // more than a part has room for
+    const size_t until = EndOfPiece(batch, done);
     RETURN_IF_ERROR(WriteSome(range, batch, done, until));
     done = until;
-    if (done >= size) return absl::OkStatus();
-  }
+  } while (done < batch.records.size());
+  return absl::OkStatus();
 }
 
 absl::Status PftraceParts::WriteSome(Range& range, const TimelineBatch& batch, size_t first,
@@ -278,21 +261,13 @@ absl::Status PftraceParts::WriteIndex() {
   return file->Close();
 }
 
-// What the capture's warnings, and losses behind the last event, take is known only here.
-absl::Status PftraceParts::CloseLast(Range& range, ExportSummary& summary) {
-  uint64_t bytes = range.part->exporter->BytesWithoutRecords(UINT64_MAX);
-  for (const std::string& warning : summary.warnings) bytes += kWarningBytes + warning.size();
-  if (bytes > RoomIn(*range.part) && range.part->has_events) RETURN_IF_ERROR(Continue(range));
-  return Close(range, UINT64_MAX, range.written_until_ns, summary);
-}
-
 absl::Status PftraceParts::Finish(ExportSummary& summary) {
   for (const std::unique_ptr<Range>& range : ranges_) {
     // A range without events has a part only for its losses, or where no range has one.
     const bool is_needed = range == ranges_.back() && opened_ == 0;
     if (range->part == nullptr && !is_needed && !HasLosses(*range)) continue;
     if (range->part == nullptr) RETURN_IF_ERROR(OpenFirst(*range));
-    RETURN_IF_ERROR(CloseLast(*range, summary));
+    RETURN_IF_ERROR(Close(*range, UINT64_MAX, range->written_until_ns, summary));
   }
   ranges_.clear();
   for (std::string& warning : warnings_) summary.warnings.push_back(std::move(warning));

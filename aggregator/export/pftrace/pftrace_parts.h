@@ -15,22 +15,25 @@
 
 namespace neurontrace {
 
-// Writes a timeline as several Perfetto traces that keep to a size, each of which opens by itself,
+// Writes a timeline as several Perfetto traces of about one size, each of which opens by itself,
 // and an index of them: by stretches of time, one after the other, or by ranges of workers, all at
-// once, and each of these by stretches of time where it is larger. A span stands in the part in
-// which it begins, with its whole length. Arrows, steps and collectives do not reach from part to
-// part. docs/formats/pftrace.md describes the index, and what makes a part larger than it is to be:
-// what cannot be divided. One thread at a time.
+// once, and each of these by stretches of time where it is larger. A part is closed once it has
+// that size. A span stands in the part in which it begins, with its whole length. Arrows, steps and
+// collectives do not reach from part to part. docs/formats/pftrace.md describes the index. One
+// thread at a time.
 class PftraceParts : public Exporter {
  public:
   static constexpr uint64_t kPartBytesMin = limits::kTracePartBytesMin;
   // Of ranges of workers, which are written at once: beyond, ranges are larger.
   static constexpr size_t kWorkerPartsMax = 64;
   static constexpr size_t kPartWarningsMax = 1'000;  // beyond, they are counted
+  // So many records are written before a part's size is looked at, and those that begin at the same
+  // time as the last of them.
+  static constexpr size_t kRecordsAtOnce = 256;
 
   struct Options {
     PftraceExporter::Options trace;
-    uint64_t part_bytes = 0;  // at most, of the file
+    uint64_t part_bytes = 0;  // about, of the file
     bool is_by_worker = false;
     bool is_gzip = false;
   };
@@ -87,9 +90,7 @@ class PftraceParts : public Exporter {
   // Ends the open part where it has come to, and opens the next.
   absl::Status Continue(Range& range);
   absl::Status Close(Range& range, uint64_t end_ns, uint64_t index_end_ns, ExportSummary& summary);
-  absl::Status CloseLast(Range& range, ExportSummary& summary);
-  // What the part can still take, with what its end takes set aside.
-  uint64_t RoomIn(const Part& part) const;
+  uint64_t BytesOf(const Part& part) const;
   absl::Status WriteIndex();
   static std::string WorkersOf(const TimelineHeader& header);
 

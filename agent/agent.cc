@@ -126,11 +126,8 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
       control_(info,
                MakeGrpcControlConnector(MakeChannel(config.aggregator, config.security), loop_),
                clock_, loop_, random_, MakeControlHooks()),
-      triggers_(
-          info.instance_id, clock_, loop_,
-          [this](const TriggerFired& fired) { return control_.ReportTrigger(fired); },
-          [this](const std::vector<std::string>& paths) { file_watch_.SetPaths(paths); }),
-      file_watch_(loop_, [this](const std::string& path) { triggers_.FileAppeared(path); }),
+      triggers_(info.instance_id, clock_, loop_,
+                [this](const TriggerFired& fired) { return control_.ReportTrigger(fired); }),
       taps_(TapOptions(config, info), loop_, clock_, queue_, control_,
             MakeRankResolver(config.ranks), source_metrics_),
       untapped_(MakeUntappedWorkers(config, info, loop_, clock_, control_, taps_)),

@@ -27,7 +27,6 @@
 #include "agent/source/source_metrics.h"
 #include "agent/spool/spool.h"
 #include "agent/triggers/agent_triggers.h"
-#include "agent/triggers/file_watch.h"
 #include "agent/upload/answer_watch.h"
 #include "agent/upload/artifact_uploader.h"
 #include "agent/upload/delivery_queue.h"
@@ -129,7 +128,6 @@ class Agent {
   Uploader uploader_;
   ControlSession control_;
   AgentTriggers triggers_;
-  FileWatch file_watch_;  // of the triggers' rules
   TapSource taps_;
   std::unique_ptr<UntappedWorkers> untapped_;  // null: not looked for
   FrameworkSource framework_;

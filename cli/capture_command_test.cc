@@ -378,14 +378,8 @@ TEST_F(CaptureCommandTest, TriggersAreListedAndFired) {
 }
 
 TEST_F(CaptureCommandTest, AFileOfTriggersIsCheckedWithoutAnAggregator) {
-  TriggerRule rule;
-  rule.name = "by-hand";
-  rule.kind = TriggerKind::kPost;
-  rule.cool_down_ns = 60'000'000'000;
-  rule.per_hour_max = 4;
-  rule.duration_ns = 5'000'000'000;
   const std::string path = testing::TempDir() + "/cli_triggers.conf";
-  std::ofstream(path) << WriteTriggerRule(rule);
+  std::ofstream(path) << "[by-hand]\nwhen = post\nrecord-for = 5s\n";
   EXPECT_EQ(RunCli({"triggers", "check", path.c_str()}), kExitDone) << err_;
   EXPECT_THAT(out_, HasSubstr("by-hand"));
   EXPECT_THAT(out_, HasSubstr(path + ": 1 rule, nothing wrong\n"));

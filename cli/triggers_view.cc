@@ -10,12 +10,6 @@
 namespace neurontrace::cli {
 namespace {
 
-std::string FormatTypes(const v1::TriggerRule& rule) {
-  std::string text;
-  for (const std::string& type : rule.event_types()) text += (text.empty() ? "" : ", ") + type;
-  return text;
-}
-
 // "last 20.0 s, else 5.0 s after": what it records.
 std::string FormatTaken(const v1::TriggerRule& rule) {
   if (rule.last_ns() == 0) return FormatDuration(rule.duration_ns()) + " after";
@@ -42,12 +36,8 @@ std::string FormatCondition(const v1::TriggerRule& rule) {
       return fmt::format("an execution over {:g} x the median", rule.times_median());
     case v1::TRIGGER_KIND_SILENT_CORE:
       return fmt::format("a core silent for {}, others not", FormatDuration(rule.silent_ns()));
-    case v1::TRIGGER_KIND_EVENT:
-      return "an event " + FormatTypes(rule);
     case v1::TRIGGER_KIND_WORKER_DIED:
       return "a worker dies";
-    case v1::TRIGGER_KIND_FILE:
-      return "the file " + rule.path() + " appears";
     case v1::TRIGGER_KIND_POST:
       return "when it is asked for";
     default:

@@ -14,7 +14,6 @@ namespace neurontrace::limits {
 inline constexpr size_t kTriggerFileBytesMax = 256u << 10;
 inline constexpr size_t kTriggerLineBytesMax = 4'096;
 inline constexpr size_t kTriggerNameBytesMax = 64;
-inline constexpr size_t kTriggerEventTypesMax = 64;
 inline constexpr size_t kTriggerProblemsMax = 32;  // told of one file; further ones are not
 
 // What a rule may ask for; outside: refused.
@@ -47,6 +46,5 @@ inline constexpr size_t kTriggerWorkersWatchedMax = 65'536;
 inline constexpr size_t kTriggerIncidentWorkersMax = 4'096;
 
 static_assert(kTriggerNameBytesMax <= kIdentityStringBytesMax);
-static_assert(kTriggerEventTypesMax <= kSelectionItemsMax);
 
 }  // namespace neurontrace::limits

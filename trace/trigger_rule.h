@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "trace/ids.h"
 
@@ -14,21 +13,17 @@ enum class TriggerKind : uint8_t {
   kUnspecified = 0,
   kSlowExecution = 1,
   kSilentCore = 2,
-  kEvent = 3,
-  kWorkerDied = 4,
-  kFile = 5,
-  kPost = 6,
+  kWorkerDied = 3,
+  kPost = 4,
 };
 
 // What begins a capture by itself: the fields of neurontrace.v1.TriggerRule. A plain value.
 struct TriggerRule {
   std::string name;
   TriggerKind kind = TriggerKind::kUnspecified;
-  std::string job;                       // only workers of it; empty: any
-  double times_median = 0;               // kSlowExecution
-  uint64_t silent_ns = 0;                // kSilentCore
-  std::vector<std::string> event_types;  // kEvent
-  std::string path;                      // kFile
+  std::string job;          // only workers of it; empty: any
+  double times_median = 0;  // kSlowExecution
+  uint64_t silent_ns = 0;   // kSilentCore
   uint64_t cool_down_ns = 0;
   uint32_t per_hour_max = 0;
   uint64_t last_ns = 0;      // recorded from before it fired, where a flight recorder is on …

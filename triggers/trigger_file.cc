@@ -66,6 +66,12 @@ std::string TakeDuration(std::string_view value, uint64_t& ns) {
 std::string TakeKind(std::string_view value, TriggerRule& rule) {
   rule.kind = TriggerKindOf(value);
   if (rule.kind != TriggerKind::kUnspecified) return "";
+  if (value == "event" || value == "file") {
+    return fmt::format(
+        "is one of {}: write `when = post`, and let what sees the {} run `curl -d CAUSE "
+        "http://127.0.0.1:9402/triggers/{}`",
+        TriggerKindWords(), value, rule.name);
+  }
   return fmt::format("is one of {}", TriggerKindWords());
 }
 
@@ -80,16 +86,6 @@ std::string TakePerHour(std::string_view value, TriggerRule& rule) {
   const std::optional<double> number = ParseNumber(value);
   if (!number || value.find('.') != std::string_view::npos) return "is a whole number, as 4";
   rule.per_hour_max = static_cast<uint32_t>(*number);
-  return "";
-}
-
-std::string TakeEvents(std::string_view value, TriggerRule& rule) {
-  while (rule.event_types.size() <= limits::kTriggerEventTypesMax) {
-    const size_t comma = std::min(value.find(','), value.size());
-    rule.event_types.emplace_back(TrimmedIni(value.substr(0, comma)));
-    if (comma == value.size()) break;
-    value.remove_prefix(comma + 1);
-  }
   return "";
 }
 
@@ -109,12 +105,6 @@ constexpr Key kKeys[] = {
     {"times-median", TakeTimes},
     {"silent-for",
      [](std::string_view value, TriggerRule& rule) { return TakeDuration(value, rule.silent_ns); }},
-    {"events", TakeEvents},
-    {"path",
-     [](std::string_view value, TriggerRule& rule) {
-       rule.path = value;
-       return std::string();
-     }},
     {"cool-down", [](std::string_view value,
                      TriggerRule& rule) { return TakeDuration(value, rule.cool_down_ns); }},
     {"per-hour", TakePerHour},
@@ -295,29 +285,6 @@ absl::StatusOr<std::vector<TriggerRule>> ReadTriggerFile(const std::string& path
   TriggerFile parsed = ParseTriggerFile(text);
   if (parsed.problems.empty()) return std::move(parsed.rules);
   return InvalidArgument("{}", DescribeProblems(path, parsed));
-}
-
-std::string WriteTriggerRule(const TriggerRule& rule) {
-  std::string text = fmt::format("[{}]\nwhen = {}\n", rule.name, WordOf(rule.kind));
-  const auto quoted = [](const std::string& value) { return "\"" + value + "\""; };
-  if (!rule.job.empty()) text += fmt::format("job = {}\n", quoted(rule.job));
-  if (rule.kind == TriggerKind::kSlowExecution) {
-    text += fmt::format("times-median = {}\n", rule.times_median);
-  }
-  if (rule.kind == TriggerKind::kSilentCore) {
-    text += fmt::format("silent-for = {}\n", DurationWords(rule.silent_ns));
-  }
-  if (rule.kind == TriggerKind::kEvent) {
-    text += "events = ";
-    for (size_t i = 0; i < rule.event_types.size(); ++i) {
-      text += fmt::format("{}{}", i == 0 ? "" : ", ", rule.event_types[i]);
-    }
-    text += '\n';
-  }
-  if (rule.kind == TriggerKind::kFile) text += fmt::format("path = {}\n", quoted(rule.path));
-  return text + fmt::format("cool-down = {}\nper-hour = {}\nrecord-last = {}\nrecord-for = {}\n",
-                            DurationWords(rule.cool_down_ns), rule.per_hour_max,
-                            DurationWords(rule.last_ns), DurationWords(rule.duration_ns));
 }
 
 }  // namespace neurontrace

@@ -35,8 +35,4 @@ std::string DescribeProblems(const std::string& path, const TriggerFile& file);
 // INVALID_ARGUMENT with DescribeProblems where it is not good. Blocks on the disk.
 absl::StatusOr<std::vector<TriggerRule>> ReadTriggerFile(const std::string& path);
 
-// The rule as it stands in a file, with every key that its kind has; ParseTriggerFile gives it back
-// as it is.
-std::string WriteTriggerRule(const TriggerRule& rule);
-
 }  // namespace neurontrace

@@ -42,22 +42,14 @@ record-for = 0
 when = silent-core
 silent-for = 500ms
 
-[error]
-when = event
-events = numerical_err,  hw_notify
-
 [died]
 when = worker-died
-
-[marker]
-when = file
-path = /run/neurontrace/capture now
 
 [alert]
 when = post
 )");
   ASSERT_TRUE(file.problems.empty()) << DescribeProblems("f", file);
-  ASSERT_EQ(file.rules.size(), 6u);
+  ASSERT_EQ(file.rules.size(), 4u);
   const TriggerRule& slow = file.rules[0];
   EXPECT_EQ(slow.name, "slow");
   EXPECT_EQ(slow.kind, TriggerKind::kSlowExecution);
@@ -68,9 +60,7 @@ when = post
   EXPECT_EQ(slow.last_ns, 30 * kNsPerSecond);
   EXPECT_EQ(slow.duration_ns, 0u);
   EXPECT_EQ(file.rules[1].silent_ns, kNsPerSecond / 2);
-  EXPECT_THAT(file.rules[2].event_types, ElementsAre("numerical_err", "hw_notify"));
-  EXPECT_EQ(file.rules[4].path, "/run/neurontrace/capture now");
-  const TriggerRule& post = file.rules[5];
+  const TriggerRule& post = file.rules[3];
   EXPECT_EQ(post.kind, TriggerKind::kPost);
   EXPECT_EQ(post.cool_down_ns, 600 * kNsPerSecond);
   EXPECT_EQ(post.per_hour_max, 4u);
@@ -99,7 +89,7 @@ TEST(TriggerFile, SaysWhatIsWrongWhereAndHowItIsPutRight) {
       {"[a]\njob = j\n", "f:1: rule a: the rule does not say when it fires: add `when = `"},
       {"[a]\nwhen = post\n\n[a]\nwhen = post\n",
        "f:4: rule a: there is a rule of this name at line 1 already"},
-      {"[a]\nwhen = post\nwhen = file\n", "f:3: rule a: when stands at line 2 already"},
+      {"[a]\nwhen = post\nwhen = worker-died\n", "f:3: rule a: when stands at line 2 already"},
       {"[a b]\nwhen = post\n", "f:1: rule a b: a rule's name is 1 to 64 letters, digits"},
       {"[a\nwhen = post\n", "f:1: a rule begins with its name alone in brackets"},
       {"[a] x\nwhen = post\n", "f:1: a rule begins with its name alone in brackets"},
@@ -118,13 +108,8 @@ TEST(TriggerFile, SaysWhatIsWrongWhereAndHowItIsPutRight) {
       {"[a]\nwhen = silent-core\nsilent-for = 499ms\n", "silent-for is a time from 500ms to 1d"},
       {"[a]\nwhen = silent-core\nsilent-for = 1.0001s\n", "a number of whole milliseconds"},
       {"[a]\nwhen = silent-core\nsilent-for = 999999999d\n", "silent-for is a time from 500ms"},
-      {"[a]\nwhen = event\nevents = hw_notify,,x\n", "'' is no event type"},
-      {"[a]\nwhen = event\nevents = ^hw_notify\n", "'^hw_notify' is no event type"},
-      {"[a]\nwhen = event\nevents = x,x\n", "has 'x' twice"},
-      {"[a]\nwhen = file\npath = run/x\n",
-       "f:3: rule a: path is the absolute path of a file, without . and .."},
-      {"[a]\nwhen = file\npath = /run/../etc/x\n", "without . and .."},
-      {"[a]\nwhen = file\npath = /run/\n", "the absolute path of a file"},
+      {"[a]\nwhen = event\n", "write `when = post`, and let what sees the event run `curl"},
+      {"[a]\nwhen = file\n", "http://127.0.0.1:9402/triggers/a"},
       {"[a]\nwhen = post\ncool-down = 0\n", "cool-down is a time from 1s to 7d"},
       {"[a]\nwhen = post\nper-hour = 61\n", "per-hour is a number from 1 to 60"},
       {"[a]\nwhen = post\nper-hour = 1.0\n", "per-hour is a whole number"},
@@ -157,25 +142,6 @@ TEST(TriggerFile, HasALimitOnEverything) {
   EXPECT_THAT(ProblemOf(job), HasSubstr("job is longer than 512 bytes"));
   EXPECT_THAT(ProblemOf(std::string(limits::kTriggerFileBytesMax + 1, '#')),
               HasSubstr("the file is larger than 262144 bytes"));
-  std::string types = "[a]\nwhen = event\nevents = t0";
-  for (size_t i = 1; i <= limits::kTriggerEventTypesMax; ++i) types += ",t" + std::to_string(i);
-  EXPECT_THAT(ProblemOf(types), HasSubstr("is 1 to 64 event types"));
-}
-
-TEST(TriggerFile, ComesBackAsItWasWritten) {
-  TriggerRule rule{.name = "slow.step-1",
-                   .kind = TriggerKind::kSlowExecution,
-                   .job = "llama; # 3",
-                   .times_median = 2.125,
-                   .cool_down_ns = 90 * kNsPerSecond,
-                   .per_hour_max = 60,
-                   .last_ns = 1'500'000'000,
-                   .duration_ns = 0};
-  EXPECT_THAT(ParseTriggerFile(WriteTriggerRule(rule)).rules, ElementsAre(rule));
-  rule.times_median = 0;
-  rule.kind = TriggerKind::kFile;
-  rule.path = "/tmp/ # no comment";
-  EXPECT_THAT(ParseTriggerFile(WriteTriggerRule(rule)).rules, ElementsAre(rule));
 }
 
 TEST(TriggerRule, IsCheckedByWhoeverGetsIt) {
@@ -185,8 +151,9 @@ TEST(TriggerRule, IsCheckedByWhoeverGetsIt) {
                    .per_hour_max = 1,
                    .last_ns = kNsPerSecond};
   EXPECT_TRUE(CheckTriggerRule(rule).ok());
-  rule.path = "/x";
-  EXPECT_THAT(std::string(CheckTriggerRule(rule).message()), HasSubstr("rule 'x': path is for"));
+  rule.silent_ns = kNsPerSecond;
+  EXPECT_THAT(std::string(CheckTriggerRule(rule).message()),
+              HasSubstr("rule 'x': silent-for is for"));
   rule = {.name = "x", .kind = static_cast<TriggerKind>(77)};
   EXPECT_EQ(CheckTriggerRule(rule).code(), absl::StatusCode::kInvalidArgument);
 }

@@ -17,9 +17,7 @@ constexpr uint64_t kMillisecondNs = 1'000'000;
 constexpr std::pair<std::string_view, TriggerKind> kKinds[] = {
     {"slow-execution", TriggerKind::kSlowExecution},
     {"silent-core", TriggerKind::kSilentCore},
-    {"event", TriggerKind::kEvent},
     {"worker-died", TriggerKind::kWorkerDied},
-    {"file", TriggerKind::kFile},
     {"post", TriggerKind::kPost},
 };
 
@@ -90,53 +88,6 @@ std::string CheckSilence(const TriggerRule& rule) {
   return CheckDuration(rule.silent_ns, limits::kTriggerSilenceMinNs, limits::kTriggerSilenceMaxNs);
 }
 
-std::string CheckEventTypes(const TriggerRule& rule) {
-  const auto& types = rule.event_types;
-  if (rule.kind != TriggerKind::kEvent) {
-    return types.empty() ? "" : NotOfKind(rule, TriggerKind::kEvent);
-  }
-  if (types.empty() || types.size() > limits::kTriggerEventTypesMax) {
-    return fmt::format(
-        "is 1 to {} event types with commas between them, as numerical_err, "
-        "hw_notify",
-        limits::kTriggerEventTypesMax);
-  }
-  for (auto type = types.begin(); type != types.end(); ++type) {
-    const bool good = !type->empty() && type->size() <= limits::kIdentityStringBytesMax &&
-                      std::all_of(type->begin(), type->end(), IsNameCharacter);
-    if (!good) {
-      return fmt::format("'{}' is no event type: whole names alone, neither groups nor exclusions",
-                         CleanText(*type, limits::kTriggerNameBytesMax));
-    }
-    if (std::find(types.begin(), type, *type) != type) {
-      return fmt::format("has '{}' twice", *type);
-    }
-  }
-  return "";
-}
-
-bool HasRelativePart(std::string_view path) {
-  while (!path.empty()) {
-    const size_t slash = std::min(path.find('/'), path.size());
-    const std::string_view part = path.substr(0, slash);
-    if (part == "." || part == "..") return true;
-    path.remove_prefix(std::min(slash + 1, path.size()));
-  }
-  return false;
-}
-
-std::string CheckPath(const TriggerRule& rule) {
-  if (rule.kind != TriggerKind::kFile) {
-    return rule.path.empty() ? "" : NotOfKind(rule, TriggerKind::kFile);
-  }
-  std::string problem = CheckText(rule.path, limits::kDetailBytesMax);
-  if (!problem.empty()) return problem;
-  if (!rule.path.starts_with('/') || rule.path.ends_with('/') || HasRelativePart(rule.path)) {
-    return "is the absolute path of a file, without . and ..: as /run/neurontrace/capture-now";
-  }
-  return "";
-}
-
 std::string CheckCoolDown(const TriggerRule& rule) {
   return CheckDuration(rule.cool_down_ns, limits::kTriggerCoolDownMinNs,
                        limits::kTriggerCoolDownMaxNs);
@@ -193,8 +144,6 @@ const std::vector<TriggerRuleCheck>& TriggerRuleChecks() {
       {"job", CheckJob},
       {"times-median", CheckTimesMedian},
       {"silent-for", CheckSilence},
-      {"events", CheckEventTypes},
-      {"path", CheckPath},
       {"cool-down", CheckCoolDown},
       {"per-hour", CheckPerHour},
       {"record-last", CheckLast},

@@ -20,8 +20,7 @@ std::string TriggerKindWords();
 
 // True for rules that are judged from decoded events, and so see nothing while no capture streams.
 constexpr bool NeedsEvents(TriggerKind kind) {
-  return kind == TriggerKind::kSlowExecution || kind == TriggerKind::kSilentCore ||
-         kind == TriggerKind::kEvent;
+  return kind == TriggerKind::kSlowExecution || kind == TriggerKind::kSilentCore;
 }
 
 // One thing that can be wrong with a rule: the key of the file that it is about, and in words what

@@ -25,8 +25,6 @@ void ToProto(const TriggerRule& value, v1::TriggerRule* message) {
   message->set_job(Identity(value.job));
   message->set_times_median(value.times_median);
   message->set_silent_ns(value.silent_ns);
-  for (const std::string& type : value.event_types) message->add_event_types(Identity(type));
-  message->set_path(CleanText(value.path, limits::kDetailBytesMax));
   message->set_cool_down_ns(value.cool_down_ns);
   message->set_per_hour_max(value.per_hour_max);
   message->set_last_ns(value.last_ns);
@@ -42,20 +40,12 @@ absl::StatusOr<TriggerRule> FromProto(const v1::TriggerRule& message) {
   if (!std::isfinite(message.times_median()) || message.times_median() < 0) {
     return InvalidArgument("trigger.times_median is {}", message.times_median());
   }
-  RETURN_IF_ERROR(
-      CheckCount("trigger.event_types", message.event_types_size(), limits::kSelectionItemsMax));
-  RETURN_IF_ERROR(CheckName("trigger.path", message.path(), limits::kDetailBytesMax));
   TriggerRule value;
   value.name = message.name();
   value.kind = static_cast<TriggerKind>(message.kind());
   value.job = message.job();
   value.times_median = message.times_median();
   value.silent_ns = message.silent_ns();
-  for (const std::string& type : message.event_types()) {
-    RETURN_IF_ERROR(CheckIdentityText("trigger.event_types", type));
-    value.event_types.push_back(type);
-  }
-  value.path = message.path();
   value.cool_down_ns = message.cool_down_ns();
   value.per_hour_max = message.per_hour_max();
   value.last_ns = message.last_ns();

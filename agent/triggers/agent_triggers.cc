@@ -39,13 +39,11 @@ bool IsLate(const ExecutionMedians::Taken& taken, double times) {
 }  // namespace
 
 AgentTriggers::AgentTriggers(std::string instance_id, const Clock& clock, TaskRunner& runner,
-                             TriggerReports::Send send,
-                             std::function<void(const std::vector<std::string>&)> watch_files)
+                             TriggerReports::Send send)
     : instance_id_(std::move(instance_id)),
       clock_(clock),
       runner_(runner),
       reports_(clock, std::move(send)),
-      watch_files_(std::move(watch_files)),
       self_(std::make_shared<AgentTriggers*>(this)) {}
 
 void AgentTriggers::SetRules(const std::vector<TriggerRule>& rules) {
@@ -71,11 +69,6 @@ void AgentTriggers::SetRules(const std::vector<TriggerRule>& rules) {
   std::erase_if(posted_ns_, [&](const auto& entry) {
     return !any([&](const TriggerRule& rule) { return rule.name == entry.first; });
   });
-  std::vector<std::string> paths;
-  for (const TriggerRule& rule : rules_) {
-    if (rule.kind == TriggerKind::kFile) paths.push_back(rule.path);
-  }
-  watch_files_(paths);
   ScheduleTick();
 }
 
@@ -117,16 +110,6 @@ void AgentTriggers::OnEvent(const NrtEvent& event) {
   const EventInterest& interest = event_rules_.InterestIn(*event.shape);
   if (core != nullptr && (interest.is_start || interest.is_stop)) {
     TakeExecution(event, interest, *core);
-  }
-  for (const uint16_t index : interest.rules) {
-    const TriggerRule& rule = rules_[index];
-    if (!IsFor(rule, worker_->job)) continue;
-    const std::string where =
-        core == nullptr ? ToString(*identity_) : NameOf(*identity_, event.nc_idx, core->worker_gid);
-    reports_.Tell({.rule = rule.name,
-                   .cause = fmt::format("{}: event {}", where, event.shape->shape.event_type),
-                   .job = worker_->job,
-                   .worker = *identity_});
   }
 }
 
@@ -176,7 +159,7 @@ void AgentTriggers::OnLookedAt(const WorkerIdentity& worker, bool drained) {
   if (found != workers_.end()) found->second.drained_ns = clock_.MonotonicNs();
 }
 
-// --- Workers, files, people ----------------------------------------------------------------------
+// --- Workers, people -----------------------------------------------------------------------------
 
 void AgentTriggers::OnDied(const WorkerIdentity& worker, const std::string& job) {
   for (const TriggerRule& rule : rules_) {
@@ -194,16 +177,6 @@ void AgentTriggers::OnGone(const WorkerIdentity& worker) {
   if (found == workers_.end()) return;
   if (worker_ == &found->second) worker_ = nullptr;
   workers_.erase(found);
-}
-
-void AgentTriggers::FileAppeared(const std::string& path) {
-  for (const TriggerRule& rule : rules_) {
-    if (rule.kind != TriggerKind::kFile || rule.path != path) continue;
-    reports_.Tell({.rule = rule.name,
-                   .cause = fmt::format("{}: file {} appeared", instance_id_, path),
-                   .job = rule.job,
-                   .worker = {.instance_id = instance_id_}});
-  }
 }
 
 AgentTriggers::PostOutcome AgentTriggers::Post(const std::string& name, const std::string& cause) {

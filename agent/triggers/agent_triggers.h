@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,7 +20,7 @@
 namespace neurontrace {
 
 // The rules of triggers as one agent sees them: what its workers' events tell, what becomes of its
-// workers, which files appear, and what it is asked by name. It decides nothing but that a rule
+// workers, and what it is asked by name. It decides nothing but that a rule
 // fires; the aggregator makes captures of it. Without rules it costs nothing, and without rules
 // that look at events nothing an event. On the agent's sequence.
 class AgentTriggers final : public WorkerWatch {
@@ -39,17 +38,14 @@ class AgentTriggers final : public WorkerWatch {
     uint64_t retry_ns = 0;  // kCoolsDown
   };
 
-  // `instance_id` is this machine's. `watch_files` is told which paths to look for; FileAppeared
-  // tells what came of it. All references outlive this.
+  // `instance_id` is this machine's. All references outlive this.
   AgentTriggers(std::string instance_id, const Clock& clock, TaskRunner& runner,
-                TriggerReports::Send send,
-                std::function<void(const std::vector<std::string>& paths)> watch_files);
+                TriggerReports::Send send);
   AgentTriggers(const AgentTriggers&) = delete;
   AgentTriggers& operator=(const AgentTriggers&) = delete;
 
   // These take the place of all before. Of cores that were watched already, what is known stays.
   void SetRules(const std::vector<TriggerRule>& rules);
-  void FileAppeared(const std::string& path);
   // Fires a rule of kPost, unless it was fired here within its cool-down.
   PostOutcome Post(const std::string& rule, const std::string& cause);
 
@@ -83,7 +79,6 @@ class AgentTriggers final : public WorkerWatch {
   const Clock& clock_;
   TaskRunner& runner_;
   TriggerReports reports_;
-  const std::function<void(const std::vector<std::string>&)> watch_files_;
 
   std::vector<TriggerRule> rules_;
   EventRules event_rules_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/triggers/event_rules.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -36,16 +37,10 @@ std::optional<uint64_t> NumberAt(const Shape& shape, std::span<const AttributeVa
 }
 
 void EventRules::SetRules(const std::vector<TriggerRule>& rules) {
-  types_.clear();
   interests_.clear();
-  executions_ = false;
-  for (size_t i = 0; i < rules.size(); ++i) {
-    executions_ = executions_ || rules[i].kind == TriggerKind::kSlowExecution;
-    if (rules[i].kind != TriggerKind::kEvent) continue;
-    for (const std::string& type : rules[i].event_types) {
-      types_.push_back({type, static_cast<uint16_t>(i)});
-    }
-  }
+  executions_ = std::any_of(rules.begin(), rules.end(), [](const TriggerRule& rule) {
+    return rule.kind == TriggerKind::kSlowExecution;
+  });
 }
 
 const EventInterest& EventRules::InterestIn(const CachedShape& cached) {
@@ -65,11 +60,6 @@ const EventInterest& EventRules::InterestIn(const CachedShape& cached) {
     interest.execution = FindNumber(shape, "exec_id");
     interest.model = FindNumber(shape, "model_id");
     interest.device_time = FindNumber(shape, "nc_timestamp_ns");
-  }
-  // Of a span its beginning alone is the event.
-  if (shape.phase == Phase::kStop) return interest;
-  for (const NamedType& named : types_) {
-    if (named.type == shape.event_type) interest.rules.push_back(named.rule);
   }
   return interest;
 }

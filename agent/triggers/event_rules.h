@@ -20,23 +20,15 @@ struct EventInterest {
   int8_t execution = -1;  // where among its values these numbers are; below 0: nowhere
   int8_t model = -1;
   int8_t device_time = -1;
-  std::vector<uint16_t> rules;  // of kEvent that name its type, by their index
 };
 
 // Rules against the types of events: what is worth a closer look. On one sequence.
 class EventRules {
  public:
-  // `rules` are copied as far as they are of use; indexes are theirs.
   void SetRules(const std::vector<TriggerRule>& rules);
   const EventInterest& InterestIn(const CachedShape& shape);
 
  private:
-  struct NamedType {
-    std::string type;
-    uint16_t rule = 0;
-  };
-
-  std::vector<NamedType> types_;
   bool executions_ = false;               // a rule looks at them
   std::vector<EventInterest> interests_;  // by CachedShape::number
   uint32_t generation_ = 0;

@@ -25,8 +25,6 @@ class AgentTriggersWorld {
                      .last_ns = 20 * kSecondNs};
     if (kind == TriggerKind::kSlowExecution) rule.times_median = 3;
     if (kind == TriggerKind::kSilentCore) rule.silent_ns = 4 * kSecondNs;
-    if (kind == TriggerKind::kEvent) rule.event_types = {"numerical_err", "hw_notify"};
-    if (kind == TriggerKind::kFile) rule.path = "/run/x/capture";
     return rule;
   }
   static WorkerIdentity Worker(uint32_t pid) { return {.instance_id = "i-1", .pid = pid}; }
@@ -67,14 +65,11 @@ class AgentTriggersWorld {
   FakeTaskRunner runner{clock};
   bool heard = true;
   std::vector<TriggerFired> told;
-  std::vector<std::string> paths;
   NrtEventDecoder decoder;
-  AgentTriggers triggers{"i-1", clock, runner,
-                         [this](const TriggerFired& fired) {
+  AgentTriggers triggers{"i-1", clock, runner, [this](const TriggerFired& fired) {
                            if (heard) told.push_back(fired);
                            return heard;
-                         },
-                         [this](const std::vector<std::string>& wanted) { paths = wanted; }};
+                         }};
 };
 
 }  // namespace neurontrace

@@ -6,7 +6,7 @@ namespace neurontrace {
 bool TakeJobFromInventory(const std::map<WorkerIdentity, WorkerInfo>& workers,
                           const TriggerRule* rule, TriggerFired& fired) {
   if (rule == nullptr) return false;
-  if (rule->kind == TriggerKind::kFile || rule->kind == TriggerKind::kPost) {
+  if (rule->kind == TriggerKind::kPost) {
     fired.job = rule->job;
     return true;
   }

@@ -118,20 +118,19 @@ void BM_Watched(benchmark::State& state) {
   CountOnly sink;
   FakeClock clock;
   FakeTaskRunner runner(clock);
-  AgentTriggers triggers(
-      "i", clock, runner, [](const TriggerFired&) { return true; }, [](const auto&) {});
+  AgentTriggers triggers("i", clock, runner, [](const TriggerFired&) { return true; });
   TriggerRule slow{.name = "slow",
                    .kind = TriggerKind::kSlowExecution,
                    .times_median = 1'000,
                    .cool_down_ns = 1'000'000'000,
                    .per_hour_max = 1,
                    .last_ns = 1'000'000'000};
-  TriggerRule event = slow;
-  event.name = "event";
-  event.kind = TriggerKind::kEvent;
-  event.times_median = 0;
-  event.event_types = {"numerical_err", "hw_notify"};
-  triggers.SetRules({slow, event});
+  TriggerRule silent = slow;
+  silent.name = "silent";
+  silent.kind = TriggerKind::kSilentCore;
+  silent.times_median = 0;
+  silent.silent_ns = 60'000'000'000;
+  triggers.SetRules({slow, silent});
   const WorkerIdentity worker{.instance_id = "i", .pid = 1};
   WatchedEvents watched(triggers, sink);
   for (auto _ : state) {

@@ -84,13 +84,6 @@ class Triggers(FleetCase):
 
     # -- the kinds -----------------------------------------------------------------------------------------------
 
-    def test_file(self):
-        marker = self.fleet.dir / "marker"
-        workers = self.start(f"[marker]\nwhen = file\npath = {marker}\n{RECORD}")
-        marker.touch()
-        # Both agents are on this machine, and see it.
-        self.check_capture("marker", f"i-000[12]: file {marker} appeared", workers)
-
     def test_worker_died(self):
         workers = self.start(f"[died]\nwhen = worker-died\n{RECORD}")
         stopped, killed = workers

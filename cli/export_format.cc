@@ -25,8 +25,6 @@ constexpr std::array<ExportFormatWords, 8> kFormats = {{
 
 }  // namespace
 
-std::span<const ExportFormatWords> AllExportFormats() { return kFormats; }
-
 const ExportFormatWords& WordsOf(v1::ExportFormat format) {
   for (const ExportFormatWords& words : kFormats) {
     if (words.format == format) return words;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +17,6 @@ struct ExportFormatWords {
   std::string_view default_path;  // the first two are the vendor's names
   std::string_view ending;        // of a path that means this format; "": none does
 };
-// In the order in which endings are compared.
-std::span<const ExportFormatWords> AllExportFormats();
 const ExportFormatWords& WordsOf(v1::ExportFormat format);
 
 // Of the name of a file that is compressed as a whole.

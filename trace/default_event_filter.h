@@ -14,9 +14,4 @@ inline std::vector<std::string> DefaultEventFilter() {
   return {kDefaultEventTypeItems.begin(), kDefaultEventTypeItems.end()};
 }
 
-// Whether this is what the capture's filter came from, which people are to be told.
-inline bool HasDefaultEventFilter(const CaptureSpec& spec) {
-  return !spec.all_events && spec.event_types == DefaultEventFilter();
-}
-
 }  // namespace neurontrace

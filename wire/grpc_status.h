@@ -11,8 +11,5 @@ namespace neurontrace {
 inline grpc::Status ToGrpcStatus(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
 }
-inline absl::Status FromGrpcStatus(const grpc::Status& status) {
-  return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
-}
 
 }  // namespace neurontrace

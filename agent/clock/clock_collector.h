@@ -80,7 +80,6 @@ class ClockCollector {
   const Counters& counters() const { return counters_; }
   const UtcSources::Counters& utc_counters() const { return utc_.counters(); }
   uint64_t snapshots_let_go() const { return watch_.snapshots_let_go(); }
-  bool has_vm_clock() const { return vm_clock_.has_value(); }
 
  private:
   void OnRealtimeSet();

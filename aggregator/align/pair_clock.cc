@@ -25,20 +25,6 @@ uint64_t PairOrigin::Y(uint64_t x, double offset) const {
          static_cast<uint64_t>(static_cast<int64_t>(std::floor(offset)));
 }
 
-ClockEstimate EstimateOf(const PairOrigin& origin, uint64_t x_ns, Interval possible,
-                         Interval likely) {
-  const double middle = std::clamp(likely.middle(), possible.min, possible.max);
-  ClockEstimate estimate;
-  estimate.y_ns = origin.Y(x_ns, middle);
-  const double offset = origin.Offset(x_ns, estimate.y_ns);
-  const auto reach = [offset](Interval range) {
-    return static_cast<uint64_t>(std::ceil(std::max(range.max - offset, offset - range.min)));
-  };
-  estimate.bound_ns = reach(possible);
-  estimate.likely_bound_ns = std::min(estimate.bound_ns, reach(likely));
-  return estimate;
-}
-
 WanderFilter UnknownOffset(const PairOrigin& origin, uint64_t x_ns, Interval rate,
                            const WanderLimits& limits) {
   return WanderFilter(origin.Seconds(x_ns), WanderPolygon({-kAnyOffsetNs, kAnyOffsetNs}, rate),
@@ -91,11 +77,6 @@ PairClock::Outcome PairClock::Add(const ClockConstraint& constraint) {
                        ? outcome.possible
                        : AddLikely(origin_, constraint, likely_tolerance_ns_, likely_);
   return outcome;
-}
-
-ClockEstimate PairClock::Evaluate(uint64_t x_ns) const {
-  const double seconds = origin_.Seconds(x_ns);
-  return EstimateOf(origin_, x_ns, possible_.OffsetAt(seconds), likely_.OffsetAt(seconds));
 }
 
 }  // namespace neurontrace

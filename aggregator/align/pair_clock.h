@@ -57,10 +57,6 @@ struct ClockEstimate {
   uint64_t likely_bound_ns = 0;
   friend bool operator==(const ClockEstimate&, const ClockEstimate&) = default;
 };
-// The middle of what is likely, as far as it is possible at all; offsets from `origin`.
-ClockEstimate EstimateOf(const PairOrigin& origin, uint64_t x_ns, Interval possible,
-                         Interval likely);
-
 // What constraints say of one clock by another while they come in, in ascending order of x: the
 // live view. Constant size, less than 1 KiB. One thread at a time.
 class PairClock {
@@ -73,8 +69,6 @@ class PairClock {
   };
   // The worse of the outcomes of its two sides. A side that contradicts is left out.
   Outcome Add(const ClockConstraint& constraint);
-  // For times after the last constraint, and shortly before it.
-  ClockEstimate Evaluate(uint64_t x_ns) const;
 
  private:
   PairOrigin origin_;

@@ -54,8 +54,8 @@ class CaptureRequestTest : public ::testing::Test {
 };
 
 TEST_F(CaptureRequestTest, LeavesOutTheNoiseOfAllocationsUnlessAsked) {
-  EXPECT_TRUE(HasDefaultEventFilter(*Complete({})));
-  EXPECT_FALSE(HasDefaultEventFilter(*Complete({.all_events = true})));
+  EXPECT_EQ(Complete({})->event_types, DefaultEventFilter());
+  EXPECT_TRUE(Complete({.all_events = true})->event_types.empty());
   EXPECT_THAT(Complete({.event_types = {"cc_running"}})->event_types, ElementsAre("cc_running"));
 }
 

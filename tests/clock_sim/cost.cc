@@ -34,11 +34,10 @@ void FollowLive(const ClockEvidence& evidence, Costs& costs) {
   for (const ClockExchange& exchange : evidence.exchanges) {
     // Of packets that overtook each other only what came back counts here: times must ascend.
     if (exchange.send_raw_ns > sent_ns) clock.Add(upper(exchange));
-    clock.Add(lower(exchange));
+    g_kept = static_cast<uint64_t>(clock.Add(lower(exchange)).possible);
     sent_ns = exchange.receive_raw_ns;
   }
   costs.live_ns += ProcessorTimeNs() - begin_ns;
-  g_kept = clock.Evaluate(sent_ns).y_ns;
 }
 
 std::vector<ClockMap::Piece> PiecesOf(const ClockModel& model) {

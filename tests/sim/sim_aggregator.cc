@@ -15,6 +15,10 @@ namespace {
 constexpr uint64_t kTickNs = 20'000'000;
 constexpr uint64_t kStorePatienceNs = 10'000'000'000;
 
+absl::Status FromGrpcStatus(const grpc::Status& status) {
+  return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
+}
+
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(rocksdb::Env* env, ChunkDoor& door) {
   return Store::Open(SimAggregator::kStorePath,
                      {.env = env, .examine = ExamineThrough(door), .aggregator_id = "agg-sim"});

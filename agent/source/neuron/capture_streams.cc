@@ -94,12 +94,6 @@ bool CaptureStreams::AnyPassing() const {
                      [](const auto& core) { return core != nullptr && core->gate.passing(); });
 }
 
-bool CaptureStreams::holds_back() const {
-  return selection_.by_execution && !ended_ &&
-         std::none_of(cores_.begin(), cores_.end(),
-                      [](const auto& core) { return core != nullptr && core->gate.opened(); });
-}
-
 CaptureStreams::Core& CaptureStreams::CoreAt(uint32_t slot) {
   auto& core = cores_[slot];
   if (core != nullptr) return *core;

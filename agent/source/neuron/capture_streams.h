@@ -57,8 +57,6 @@ class CaptureStreams final : public NrtEventSink {
   // Which executions are recorded, in a capture by execution. At any time; the newest counts.
   void SetExecutions(const ExecutionBounds& bounds);
   ExecutionProgress executions() const;
-  // True while a capture by execution passes over what its cores do.
-  bool holds_back() const;
   // Events of no core in particular are recorded: a core is between its first and its last.
   bool AnyPassing() const;
   // Which events of a snapshot are its own; before its first record.

@@ -29,7 +29,6 @@ absl::StatusOr<CaptureResume> FromMessage(const v1::StartCaptureOrder& order) {
 
 absl::StatusOr<Welcome> FromMessage(const v1::Welcome& message) {
   Welcome welcome;
-  welcome.protocol_version = message.protocol_version();
   RETURN_IF_ERROR(CheckIdentityText("welcome.aggregator_id", message.aggregator_id()));
   RETURN_IF_ERROR(CheckIdentityText("welcome.aggregator_version", message.aggregator_version()));
   welcome.aggregator_id = message.aggregator_id();

@@ -251,7 +251,6 @@ void World::Order(FuzzInput& input, uint8_t kind) {
     case 4: {
       v1::Welcome& welcome = *order.mutable_welcome();
       const uint8_t captures = input.Byte();
-      welcome.set_protocol_version(kProtocolVersion - captures / 128);
       welcome.set_aggregator_id("a");
       for (int i = 0; i < captures % 4; ++i) {
         v1::CaptureResume& resume = *welcome.add_captures();
@@ -266,11 +265,9 @@ void World::Order(FuzzInput& input, uint8_t kind) {
       v1::TriggerRule& rule = *order.mutable_set_triggers()->add_rules();
       const uint8_t what = input.Byte();
       rule.set_name(std::string(1, char('a' + what / 8)));
-      rule.set_kind(static_cast<v1::TriggerKind>(1 + what % 6));
-      if (what % 6 == 0) rule.set_times_median(1 + input.Byte());
-      if (what % 6 == 1) rule.set_silent_ns(input.Number());
-      if (what % 6 == 2) rule.add_event_types("nrt_execute");
-      if (what % 6 == 4) rule.set_path("/x");
+      rule.set_kind(static_cast<v1::TriggerKind>(1 + what % 4));
+      if (what % 4 == 0) rule.set_times_median(1 + input.Byte());
+      if (what % 4 == 1) rule.set_silent_ns(input.Number());
       rule.set_cool_down_ns(input.Number());
       rule.set_per_hour_max(1 + input.Byte());
       rule.set_last_ns(input.Number());
@@ -360,7 +357,7 @@ void World::Step(FuzzInput& input) {
 void World::End(bool by_stops) {
   while (line_.listener() == nullptr) Pass(1'000);
   v1::AgentOrder order;
-  order.mutable_welcome()->set_protocol_version(kProtocolVersion);
+  order.mutable_welcome();
   if (by_stops) {
     for (const ControlSession::CaptureState& capture : session_.CaptureStates()) {
       order.mutable_stop_capture()->set_capture_id(std::string(capture.id.bytes()));

@@ -129,7 +129,7 @@ Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& con
                     },
                 .budget = budget_,
                 .metrics = ingest_metrics_},
-               clock_, AdmitAgents()),
+               AdmitAgents()),
       artifact_service_(store_->artifacts(), loop_, *registry_, AdmitAgents()),
       operator_service_(MakeOperatorDeps()) {
   health_.Declare(kStoreCondition, HealthState::Severity::kReadiness, "not open");

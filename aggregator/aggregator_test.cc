@@ -400,15 +400,6 @@ TEST_F(AggregatorTest, APreviewIsToldOnceAndGone) {
   EXPECT_THAT(people.List().captures(), IsEmpty());
 }
 
-TEST_F(AggregatorTest, AnswersProbesWithItsClock) {
-  TestAgent agent(address(), "a");
-  const v1::ClockProbeReply reply = agent.Probe(17);
-  EXPECT_EQ(reply.sequence(), 17u);
-  EXPECT_EQ(reply.agent_send_ns(), 99u);
-  EXPECT_GT(reply.reference_receive_ns(), 1'600'000'000'000'000'000u);
-  EXPECT_GE(reply.reference_send_ns(), reply.reference_receive_ns());
-}
-
 TEST(AggregatorConfig, TakesAddressesAndRefusesOthers) {
   int exit_code = -1;
   const auto parse = [&](std::vector<std::string> words) {

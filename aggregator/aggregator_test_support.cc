@@ -182,20 +182,6 @@ grpc::Status TestAgent::EndUpload() {
   return status;
 }
 
-v1::ClockProbeReply TestAgent::Probe(uint64_t sequence) {
-  const auto context = MakeContext();
-  const auto call = stub_->Probe(context.get());
-  v1::ClockProbe probe;
-  probe.set_sequence(sequence);
-  probe.set_agent_send_ns(99);
-  call->Write(probe);
-  v1::ClockProbeReply reply;
-  call->Read(&reply);
-  call->WritesDone();
-  (void)call->Finish();
-  return reply;
-}
-
 TestOperator::TestOperator(const std::string& address)
     : stub_(v1::OperatorService::NewStub(MakeChannel(address, {}))) {}
 

@@ -51,8 +51,6 @@ class TestAgent {
   // Without the agent's name, as no agent would.
   void OpenNamelessUpload();
 
-  v1::ClockProbeReply Probe(uint64_t sequence);
-
  private:
   void OpenUpload(bool with_name);
 

@@ -26,8 +26,6 @@ constexpr uint64_t kJudgeIntervalNs = 500'000'000;
 // Agents report every half a second what has changed, and every two that they are there.
 constexpr uint64_t kHeardLatelyNs = 5'000'000'000;
 constexpr std::chrono::milliseconds kPostPatience{5'000};
-// Agents from this version on know rules.
-constexpr uint32_t kProtocolOfTriggers = 2;
 
 bool SelectsAllOf(const CaptureSpec& wide, const CaptureSpec& narrow) {
   return (wide.job.empty() || wide.job == narrow.job) && wide.instance_ids.empty() &&
@@ -268,16 +266,7 @@ std::string TriggerService::BlindWords(const TriggerRule& rule) const {
   const AgentRegistry& registry = deps_.coordinator.registry();
   if (rule.kind == TriggerKind::kPost) return "";
   if (registry.connected() == 0) return "sees nothing now: no agent is connected";
-  size_t too_old = 0;
-  for (const auto& [agent_id, agent] : registry.agents()) {
-    if (agent.connection && agent.info.protocol_version < kProtocolOfTriggers) ++too_old;
-  }
-  std::string words;
-  if (too_old > 0) {
-    words = fmt::format("{} of {} agents are too old to know rules: update them", too_old,
-                        registry.connected());
-  }
-  if (!NeedsEvents(rule.kind)) return words;
+  if (!NeedsEvents(rule.kind)) return "";
   CaptureSpec spec;
   spec.job = rule.job;
   const std::vector<CaptureRecord> running = deps_.coordinator.Running();
@@ -286,11 +275,11 @@ std::string TriggerService::BlindWords(const TriggerRule& rule) const {
            (record.spec.mode == CaptureMode::kStream ||
             record.spec.mode == CaptureMode::kContinuous);
   });
-  if (sees) return words;
+  if (sees) return "";
   return fmt::format(
       "sees no events now: no capture streams{}, and a flight recorder alone shows none (a "
-      "continuous capture does){}{}",
-      rule.job.empty() ? "" : " of job " + rule.job, words.empty() ? "" : "; ", words);
+      "continuous capture does)",
+      rule.job.empty() ? "" : " of job " + rule.job);
 }
 
 // --- Operators -----------------------------------------------------------------------------------

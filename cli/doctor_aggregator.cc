@@ -33,8 +33,7 @@ Finding CheckAgents(const v1::GetStatusReply& status, const std::string& version
   }
   if (!other_protocols.empty()) {
     finding.severity = Severity::kWarning;
-    finding.what +=
-        fmt::format("; with an older protocol, so without a common start:{}", other_protocols);
+    finding.what += fmt::format("; with an older protocol:{}", other_protocols);
     finding.fix = "install this release's neurontrace-agent there";
   } else if (!other_versions.empty()) {
     finding.severity = Severity::kWarning;

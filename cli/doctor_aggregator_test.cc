@@ -62,7 +62,7 @@ TEST_F(DoctorAggregatorTest, NamesAgentsThatAreOtherwise) {
   EXPECT_THAT(Check()[1].what, HasSubstr("not 0.1.0: i-b (0.0.9)"));
   AddAgent("i-c", "0.0.8", kProtocolVersion - 1);
   EXPECT_EQ(Check()[1].severity, Severity::kWarning);
-  EXPECT_THAT(Check()[1].what, HasSubstr("older protocol, so without a common start: i-c"));
+  EXPECT_THAT(Check()[1].what, HasSubstr("older protocol: i-c"));
 }
 
 TEST_F(DoctorAggregatorTest, AgentsThatAreAwayOrNone) {

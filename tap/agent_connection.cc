@@ -94,7 +94,7 @@ void AgentConnection::SendStatus(const TapStatus& status, const char* detail, ui
   const size_t bytes = strnlen(detail, kTapStatusDetailBytesMax);
   pending.status = status;
   pending.status.detail_bytes = static_cast<uint32_t>(bytes);
-  pending.status.header = {kTapMessageMagic, kTapProtocolVersionOldest,
+  pending.status.header = {kTapMessageMagic, kTapProtocolVersion,
                            static_cast<uint16_t>(TapMessageType::kStatus),
                            static_cast<uint32_t>(sizeof(TapStatus) + bytes), 0};
   memcpy(pending.detail, detail, bytes);

@@ -18,9 +18,8 @@
 // (kTapRecordFlagCollected) and TRACE_STOPPED, and the first one holds on. COLLECT of what has been
 // collected succeeds and does nothing.
 //
-// The version in a message's header is that of its layout. What taps send has been the same since
-// version 1; commands of version 2 have times, and are for taps whose HELLO says protocol_newest 2
-// or more. So a tap and an agent work together where one is a version older than the other.
+// The version in a message's header is that of its layout. HELLO says the newest version of
+// commands that the tap takes, so that a later agent can send an older one.
 //
 // A wrong, oversized or too frequent command costs the agent its connection, never the worker
 // anything. When the socket dies the trace goes on into the ring; a capture whose agent has not
@@ -35,8 +34,7 @@ inline constexpr char kTapAgentSocketEnv[] = "NEURONTRACE_AGENT_SOCKET";
 inline constexpr char kTapAgentSocketDefault[] = "/run/neurontrace/agent.sock";
 
 inline constexpr uint32_t kTapMessageMagic = 0x5041'544e;  // "NTAP" in memory
-inline constexpr uint16_t kTapProtocolVersion = 2;
-inline constexpr uint16_t kTapProtocolVersionOldest = 1;
+inline constexpr uint16_t kTapProtocolVersion = 1;
 inline constexpr uint32_t kTapMessageBytesMax = 16 * 1024;
 inline constexpr uint32_t kTapEventNamesMax = 256;
 inline constexpr uint32_t kTapEventNameBytesMax = 127;  // without the NUL
@@ -55,7 +53,7 @@ enum class TapMessageType : uint16_t {
   kStart = 2,
   kStop = 3,
   kStatus = 4,
-  kCollect = 5,  // since version 2
+  kCollect = 5,
 };
 
 struct TapMessageHeader {
@@ -74,7 +72,7 @@ struct TapHello {
   uint64_t process_start_ticks;
   uint64_t buffer_bytes;     // size of the memfd
   uint32_t state;            // TapState
-  uint16_t protocol_newest;  // version of commands that the tap takes; 0: 1
+  uint16_t protocol_newest;  // version of commands that the tap takes
   uint16_t reserved;
   uint8_t capture_id[kTapCaptureIdBytes];  // the capture wanted or running; zero: none
   char tap_version[32];
@@ -88,29 +86,19 @@ struct TapStart {
   uint64_t nc_bitmap[4];  // as in TapTraceStarted
   uint32_t event_rule;    // TapEventRule
   uint32_t name_count;
-  uint32_t flags;        // of kTapStartFlag*; in version 1: 0
-  uint32_t names_bytes;  // NUL-terminated names follow; this is all of them
-};
-static_assert(sizeof(TapStart) == 88);
-inline constexpr uint32_t kTapStartFlagHold = 1;  // begin the trace, and fetch nothing
-// Version 2: this, then the names.
-struct TapStartAt {
-  TapStart start;
+  uint32_t flags;                  // of kTapStartFlag*
+  uint32_t names_bytes;            // NUL-terminated names follow; this is all of them
   uint64_t begin_at_monotonic_ns;  // of CLOCK_MONOTONIC; 0: at once
 };
-static_assert(sizeof(TapStartAt) == 96);
+static_assert(sizeof(TapStart) == 96);
+inline constexpr uint32_t kTapStartFlagHold = 1;  // begin the trace, and fetch nothing
 
 struct TapStop {
   TapMessageHeader header;
   uint8_t capture_id[kTapCaptureIdBytes];
-};
-static_assert(sizeof(TapStop) == 32);
-// Version 2.
-struct TapStopAt {
-  TapStop stop;
   uint64_t stop_at_monotonic_ns;  // 0: at once
 };
-static_assert(sizeof(TapStopAt) == 40);
+static_assert(sizeof(TapStop) == 40);
 
 struct TapCollect {
   TapMessageHeader header;

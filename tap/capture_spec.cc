@@ -26,16 +26,12 @@ const char* CheckNames(const char* names, uint32_t bytes, uint32_t count) {
   return at == bytes ? nullptr : "bytes follow the last event type name";
 }
 
-const char* ParseStart(const uint8_t* data, size_t size, uint16_t version, AgentCommand* command) {
-  TapStartAt at = {};
-  const size_t fixed = version == 1 ? sizeof at.start : sizeof at;
-  if (size < fixed) return "START is too short";
-  memcpy(&at, data, fixed);
-  const TapStart& start = at.start;
-  if (size - fixed != start.names_bytes) return "START's names are cut off";
-  if ((start.flags & ~(version == 1 ? 0u : kTapStartFlagHold)) != 0) {
-    return "START has flags this tap does not know";
-  }
+const char* ParseStart(const uint8_t* data, size_t size, AgentCommand* command) {
+  TapStart start;
+  if (size < sizeof start) return "START is too short";
+  memcpy(&start, data, sizeof start);
+  if (size - sizeof start != start.names_bytes) return "START's names are cut off";
+  if ((start.flags & ~kTapStartFlagHold) != 0) return "START has flags this tap does not know";
   if (start.event_rule > static_cast<uint32_t>(TapEventRule::kAllButThese)) {
     return "START has an event rule this tap does not know";
   }
@@ -45,7 +41,7 @@ const char* ParseStart(const uint8_t* data, size_t size, uint16_t version, Agent
     return "START's events per core are out of bounds";
   }
   if (IsZero(start.capture_id)) return "START has no capture id";
-  const char* names = reinterpret_cast<const char*>(data) + fixed;
+  const char* names = reinterpret_cast<const char*>(data) + sizeof start;
   if (const char* wrong = CheckNames(names, start.names_bytes, start.name_count)) return wrong;
   CaptureSpec* const spec = &command->spec;
   memcpy(spec->capture_id, start.capture_id, sizeof spec->capture_id);
@@ -56,16 +52,16 @@ const char* ParseStart(const uint8_t* data, size_t size, uint16_t version, Agent
   spec->name_count = start.name_count;
   spec->names_bytes = start.names_bytes;
   memcpy(spec->names, names, start.names_bytes);
-  command->at_ns = at.begin_at_monotonic_ns;
+  command->at_ns = start.begin_at_monotonic_ns;
   return nullptr;
 }
 
-const char* ParseStop(const uint8_t* data, size_t size, uint16_t version, AgentCommand* command) {
-  TapStopAt at = {};
-  if (size != (version == 1 ? sizeof at.stop : sizeof at)) return "STOP has a wrong size";
-  memcpy(&at, data, size);
-  memcpy(command->spec.capture_id, at.stop.capture_id, sizeof at.stop.capture_id);
-  command->at_ns = at.stop_at_monotonic_ns;
+const char* ParseStop(const uint8_t* data, size_t size, AgentCommand* command) {
+  TapStop stop;
+  if (size != sizeof stop) return "STOP has a wrong size";
+  memcpy(&stop, data, size);
+  memcpy(command->spec.capture_id, stop.capture_id, sizeof stop.capture_id);
+  command->at_ns = stop.stop_at_monotonic_ns;
   return nullptr;
 }
 
@@ -108,23 +104,19 @@ const char* ParseCommand(const uint8_t* data, size_t size, AgentCommand* command
   if (size > kTapMessageBytesMax) return "the message is too long";
   memcpy(&header, data, sizeof header);
   if (header.magic != kTapMessageMagic) return "the message has a wrong magic";
-  if (header.version < kTapProtocolVersionOldest || header.version > kTapProtocolVersion) {
-    return "the protocol version is not known";
-  }
+  if (header.version != kTapProtocolVersion) return "the protocol version is not known";
   if (header.length != size) return "the message's length is not the packet's";
   command->type = static_cast<TapMessageType>(header.type);
   switch (command->type) {
     case TapMessageType::kStart:
-      return ParseStart(data, size, header.version, command);
+      return ParseStart(data, size, command);
     case TapMessageType::kStop:
-      return ParseStop(data, size, header.version, command);
+      return ParseStop(data, size, command);
     case TapMessageType::kCollect:
-      if (header.version >= 2) return ParseCollect(data, size, command);
-      break;
+      return ParseCollect(data, size, command);
     default:
-      break;
+      return "the message is no command";
   }
-  return "the message is no command";
 }
 
 }  // namespace neurontrace::tap

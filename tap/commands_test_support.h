@@ -15,9 +15,6 @@ struct TapTestStart {
   TapStart start = {};
   std::vector<std::string> names;
   int64_t name_count_claimed = -1;
-  // Commands of version 2 have these.
-  uint16_t version = kTapProtocolVersionOldest;
-  uint64_t begin_at_ns = 0;
 
   explicit TapTestStart(uint8_t capture = 1) {
     start.capture_id[0] = capture;
@@ -31,13 +28,12 @@ struct TapTestStart {
     full.name_count =
         static_cast<uint32_t>(name_count_claimed >= 0 ? name_count_claimed : names.size());
     full.names_bytes = static_cast<uint32_t>(tail.size());
-    const size_t fixed = version == 1 ? sizeof full : sizeof(TapStartAt);
-    full.header = {kTapMessageMagic, version, static_cast<uint16_t>(TapMessageType::kStart),
-                   static_cast<uint32_t>(fixed + tail.size()), 0};
-    const TapStartAt at = {full, begin_at_ns};
-    std::vector<uint8_t> packet(fixed + tail.size());
-    memcpy(packet.data(), &at, fixed);
-    memcpy(packet.data() + fixed, tail.data(), tail.size());
+    full.header = {kTapMessageMagic, kTapProtocolVersion,
+                   static_cast<uint16_t>(TapMessageType::kStart),
+                   static_cast<uint32_t>(sizeof full + tail.size()), 0};
+    std::vector<uint8_t> packet(sizeof full + tail.size());
+    memcpy(packet.data(), &full, sizeof full);
+    memcpy(packet.data() + sizeof full, tail.data(), tail.size());
     return packet;
   }
 };
@@ -51,34 +47,25 @@ std::vector<uint8_t> TapTestPacket(const Message& message) {
 
 inline TapTestStart TapTestStartAt(uint8_t capture, uint64_t begin_at_ns, bool holds = false) {
   TapTestStart start(capture);
-  start.version = 2;
-  start.begin_at_ns = begin_at_ns;
+  start.start.begin_at_monotonic_ns = begin_at_ns;
   start.start.flags = holds ? kTapStartFlagHold : 0;
   return start;
 }
 
-inline std::vector<uint8_t> TapTestStopPacket(uint8_t capture) {
+inline std::vector<uint8_t> TapTestStopPacket(uint8_t capture, uint64_t stop_at_ns = 0) {
   TapStop stop = {};
-  stop.header = {kTapMessageMagic, kTapProtocolVersionOldest,
+  stop.header = {kTapMessageMagic, kTapProtocolVersion,
                  static_cast<uint16_t>(TapMessageType::kStop), sizeof stop, 0};
   stop.capture_id[0] = capture;
+  stop.stop_at_monotonic_ns = stop_at_ns;
   return TapTestPacket(stop);
-}
-
-inline std::vector<uint8_t> TapTestStopAtPacket(uint8_t capture, uint64_t stop_at_ns) {
-  TapStopAt at = {};
-  at.stop.header = {kTapMessageMagic, 2, static_cast<uint16_t>(TapMessageType::kStop), sizeof at,
-                    0};
-  at.stop.capture_id[0] = capture;
-  at.stop_at_monotonic_ns = stop_at_ns;
-  return TapTestPacket(at);
 }
 
 inline std::vector<uint8_t> TapTestCollectPacket(uint8_t recorder, uint8_t capture,
                                                  uint64_t at_ns = 0) {
   TapCollect collect = {};
-  collect.header = {kTapMessageMagic, 2, static_cast<uint16_t>(TapMessageType::kCollect),
-                    sizeof collect, 0};
+  collect.header = {kTapMessageMagic, kTapProtocolVersion,
+                    static_cast<uint16_t>(TapMessageType::kCollect), sizeof collect, 0};
   collect.capture_id[0] = capture;
   collect.recorder_id[0] = recorder;
   collect.at_monotonic_ns = at_ns;

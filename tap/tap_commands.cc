@@ -11,7 +11,7 @@ void Tap::ServeAgent(uint64_t now_ns) {
   if (connection_.ConnectIfDue(now_ns)) {
     // Nothing of this comes from the shared header, which an earlier agent may have written over.
     TapHello hello = {};
-    hello.header = {kTapMessageMagic, kTapProtocolVersionOldest,
+    hello.header = {kTapMessageMagic, kTapProtocolVersion,
                     static_cast<uint16_t>(TapMessageType::kHello), sizeof hello, 0};
     hello.claimed_pid = static_cast<uint32_t>(getpid());
     hello.claimed_uid = static_cast<uint32_t>(getuid());

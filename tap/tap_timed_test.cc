@@ -12,13 +12,13 @@ using ::testing::IsEmpty;
 
 constexpr uint64_t kLead = 100 * kNsPerMs;
 
-TEST_F(TapTest, SaysWhatCommandsItTakesInAWordThatOlderAgentsPassOver) {
+TEST_F(TapTest, SaysWhatVersionOfCommandsItTakes) {
   InitAndConnect();
-  EXPECT_EQ(agent_.hello().header.version, kTapProtocolVersionOldest);
+  EXPECT_EQ(agent_.hello().header.version, kTapProtocolVersion);
   EXPECT_EQ(agent_.hello().protocol_newest, kTapProtocolVersion);
-  StartCapture();  // by a command of version 1
+  StartCapture();
   for (const TapStatus& status : agent_.ReadStatuses()) {
-    EXPECT_EQ(status.header.version, kTapProtocolVersionOldest);
+    EXPECT_EQ(status.header.version, kTapProtocolVersion);
   }
 }
 
@@ -49,12 +49,12 @@ TEST_F(TapTest, ATimeThatIsPastIsAtOnceAndOneTooFarAheadIsRefused) {
   InitAndConnect();
   agent_.Send(TapTestStartAt(1, now_ns_ + Tap::kAheadMaxNs + 1).Packet());
   agent_.Send(TapTestStartAt(2, 1).Packet());
-  agent_.Send(TapTestStopAtPacket(2, now_ns_ + Tap::kAheadMaxNs + 1));
+  agent_.Send(TapTestStopPacket(2, now_ns_ + Tap::kAheadMaxNs + 1));
   Step();
   EXPECT_THAT(Answers(),
               ElementsAre(TapResult::kTooFarAhead, TapResult::kOk, TapResult::kTooFarAhead));
   EXPECT_EQ(State(), TapState::kStreaming);
-  agent_.Send(TapTestStopAtPacket(2, now_ns_ - kNsPerSecond));
+  agent_.Send(TapTestStopPacket(2, now_ns_ - kNsPerSecond));
   Step();
   EXPECT_THAT(Answers(), ElementsAre(TapResult::kOk));
   EXPECT_FALSE(runtime_.running);
@@ -83,7 +83,7 @@ TEST_F(TapTest, StopsAtItsTimeWithWhatWasRecordedUntilThen) {
   StartCapture();
   Answers();
   const uint64_t stop_ns = now_ns_ + kLead;
-  agent_.Send(TapTestStopAtPacket(1, stop_ns));
+  agent_.Send(TapTestStopPacket(1, stop_ns));
   EXPECT_LE(tap_->Step(), stop_ns);
   EXPECT_THAT(Answers(), ElementsAre(TapResult::kAccepted));
   EXPECT_TRUE(runtime_.running);
@@ -98,7 +98,7 @@ TEST_F(TapTest, StopsAtItsTimeWithWhatWasRecordedUntilThen) {
 TEST_F(TapTest, AStopBeforeTheBeginningLeavesNothingToBegin) {
   InitAndConnect();
   agent_.Send(TapTestStartAt(1, now_ns_ + 2 * kLead).Packet());
-  agent_.Send(TapTestStopAtPacket(1, now_ns_ + kLead));
+  agent_.Send(TapTestStopPacket(1, now_ns_ + kLead));
   Step();
   EXPECT_THAT(Answers(), ElementsAre(TapResult::kAccepted, TapResult::kAccepted));
   Advance(kLead);

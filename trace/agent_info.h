@@ -6,9 +6,10 @@
 
 namespace neurontrace {
 
-// Minor version of neurontrace.v1 that this build speaks. Peers one older or one newer are
-// accepted. 2: captures are armed before they begin, and begin at a time.
-inline constexpr uint32_t kProtocolVersion = 2;
+// Minor version of neurontrace.v1 that this build speaks. Peers one older (of version 1 at least)
+// or one newer are accepted.
+inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kProtocolVersionOldest = 1;
 
 // An agent as it introduces itself: the fields of neurontrace.v1.AgentHello.
 struct AgentInfo {

@@ -72,8 +72,7 @@ struct WorkerInfo {
   std::vector<std::string> event_types;  // that its runtime knows; empty: not known
   // Sorted. Keys: job, slurm, torchelastic, comm, namespace, pod, container, uid, label:KEY.
   std::vector<KeyValue> job_facts;
-  bool can_begin_at = false;  // its tap can begin and stop at a given time, and hold rings
-  CaptureId tap_capture;      // what its tap records now; empty: nothing
+  CaptureId tap_capture;  // what its tap records now; empty: nothing
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
 };
 

@@ -141,7 +141,6 @@ absl::StatusOr<WorkerInfo> FromProto(const v1::WorkerInventory& message) {
   RETURN_IF_ERROR(
       CheckCount("worker.job_facts", message.job_facts_size(), limits::kWorkerJobFactsMax));
   RETURN_IF_ERROR(FromProtoList(message.job_facts(), value.job_facts));
-  value.can_begin_at = message.can_begin_at();
   if (!message.tap_capture_id().empty()) {
     ASSIGN_OR_RETURN(value.tap_capture, CaptureId::FromBytes(message.tap_capture_id()));
   }

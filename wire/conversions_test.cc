@@ -136,7 +136,6 @@ WorkerInfo SomeWorkerInfo() {
   info.warnings = {"a warning"};
   info.event_types = {"nrt_execute", "nc_exec_running"};
   info.job_facts = {{"label:team", "nlp"}, {"slurm", "4711"}};
-  info.can_begin_at = true;
   info.tap_capture = SomeCapture();
   return info;
 }

@@ -124,7 +124,6 @@ void ToProto(const WorkerInfo& value, v1::WorkerInventory* message) {
   for (const KeyValue& fact : AtMost(value.job_facts, limits::kWorkerJobFactsMax)) {
     ToProto(fact, message->add_job_facts());
   }
-  message->set_can_begin_at(value.can_begin_at);
   if (!value.tap_capture.empty()) {
     message->set_tap_capture_id(std::string(value.tap_capture.bytes()));
   }

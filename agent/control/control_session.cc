@@ -120,7 +120,6 @@ void ControlSession::OnWelcome(const Welcome& welcome) {
   for (const CaptureId& capture_id : over) ForgetCapture(capture_id);
 
   welcomed_ = true;
-  protocol_version_ = welcome.protocol_version;
   ForgetStaleTriggers();
   Pump();
   backoff_.Reset();
@@ -352,14 +351,14 @@ void ControlSession::ReportCapture(const CaptureId& capture_id, Capture& capture
 }
 
 bool ControlSession::ReportTrigger(const TriggerFired& fired) {
-  if (!welcomed_ || !IsKnownTo(protocol_version_, fired)) return false;
+  if (!welcomed_) return false;
   Report(fired);
   return true;
 }
 
 void ControlSession::Report(AgentReport report) {
   // Without a connection nothing is kept: on the next one all is told again.
-  if (!welcomed_ || !IsKnownTo(protocol_version_, report)) return;
+  if (!welcomed_) return;
   pending_.Put(std::move(report));
   Pump();
 }
@@ -367,9 +366,7 @@ void ControlSession::Report(AgentReport report) {
 // What fired while no aggregator was there to hear it is told by now, or never.
 void ControlSession::ForgetStaleTriggers() {
   const uint64_t now_ns = clock_.RealtimeNs();
-  const bool hears = IsKnownTo(protocol_version_, TriggerFired());
-  const uint64_t stale_ns = now_ns - std::min(now_ns, limits::kTriggerStaleNs);
-  pending_.ForgetTriggersBefore(hears ? stale_ns : UINT64_MAX);
+  pending_.ForgetTriggersBefore(now_ns - std::min(now_ns, limits::kTriggerStaleNs));
 }
 
 void ControlSession::OnWritten() {

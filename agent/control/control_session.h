@@ -177,10 +177,9 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   bool running_ = false;
   bool welcomed_ = false;
   bool writing_ = false;
-  uint32_t protocol_version_ = 0;  // of the aggregator, once welcomed
-  uint64_t connected_ns_ = 0;      // monotonic
-  uint64_t heartbeat_ns_ = 0;      // of the last one
-  uint64_t progress_ns_ = 0;       // of the last progress reports
+  uint64_t connected_ns_ = 0;  // monotonic
+  uint64_t heartbeat_ns_ = 0;  // of the last one
+  uint64_t progress_ns_ = 0;   // of the last progress reports
   PendingReports pending_;
   std::optional<TriggerFired> trigger_on_its_way_;  // being written
   std::map<WorkerIdentity, WorkerInfo> workers_;

@@ -115,7 +115,7 @@ TEST_F(ControlSessionTest, TriggersGoDownAndWhatFiredGoesUp) {
   EXPECT_FALSE(session.ReportTrigger({.rule = "too early"}));
   session.Start();
   aggregator.Hear();
-  aggregator.listener().OnWelcome({.protocol_version = kProtocolVersion});
+  aggregator.listener().OnWelcome({});
   aggregator.listener().OnSetTriggers({TriggerRule{.name = "slow"}}, 4);
   EXPECT_THAT(told, ElementsAre("slow 4"));
   EXPECT_TRUE(session.ReportTrigger({.rule = "slow"}));

@@ -181,7 +181,7 @@ class ControlSessionTest : public ::testing::Test {
   }
   std::vector<std::string> WelcomeNow(std::vector<CaptureResume> captures = {}) {
     EXPECT_THAT(aggregator_.Hear(), ::testing::ElementsAre("hello agent-1"));
-    Welcome welcome{.protocol_version = protocol_version_};
+    Welcome welcome;
     welcome.captures = std::move(captures);
     aggregator_.listener().OnWelcome(welcome);
     return aggregator_.Hear();
@@ -217,7 +217,6 @@ class ControlSessionTest : public ::testing::Test {
   std::vector<std::string> running_;
   bool was_wrong_ = false;
   bool right_aggregator_ = true;
-  uint32_t protocol_version_ = kProtocolVersion;
   ControlSession session_{Info(), aggregator_.connector(), clock_, runner_, random_, Hooks()};
 };
 

@@ -38,26 +38,6 @@ TEST_F(ControlSessionTest, TellsItsWorkersAndTheirChanges) {
   EXPECT_THAT(aggregator_.Hear(), ElementsAre("worker 1 new", "gone 2"));
 }
 
-// It would refuse the report and end the call, and so every call.
-TEST_F(ControlSessionTest, AnOlderAggregatorIsNotToldWhatItDoesNotKnow) {
-  protocol_version_ = 1;
-  WorkerInfo untapped{.identity = {.pid = 7}, .state = WorkerState::kNoTap};
-  session_.OnWorker(untapped);
-  TellWorker(8);
-  EXPECT_THAT(Begin(), ElementsAre("worker 8 "));
-  untapped.detail = "again";
-  session_.OnWorker(untapped);
-  EXPECT_FALSE(session_.ReportTrigger({.rule = "of another aggregator"}));
-  source_.drained = false;
-  aggregator_.listener().OnStartCapture({capture_, spec_});
-  TellStatus(8, CaptureWorkerState::kSuspended, 0);
-  EXPECT_THAT(aggregator_.Hear(), Each(StartsWith("agent ")));
-  protocol_version_ = 2;
-  aggregator_.listener().OnClosed(absl::UnavailableError("upgraded"));
-  runner_.AdvanceNs(200 * kMs);
-  EXPECT_THAT(WelcomeNow(), Contains("worker 7 again"));
-}
-
 TEST_F(ControlSessionTest, SlowConnectionsGetTheLatestNewsOnly) {
   Begin();
   for (int i = 0; i < 100; ++i) TellWorker(1, std::to_string(i));

@@ -46,7 +46,6 @@ struct CaptureResume {
   std::optional<CaptureBegin> begin = {};  // of one that has begun
 };
 struct Welcome {
-  uint32_t protocol_version = 0;
   std::string aggregator_id;
   std::string aggregator_version;
   std::vector<CaptureResume> captures;  // all that go on

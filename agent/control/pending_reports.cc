@@ -2,23 +2,6 @@
 #include "agent/control/pending_reports.h"
 
 namespace neurontrace {
-namespace {
-
-// From which on an aggregator knows workers without a tap, and triggers.
-constexpr uint32_t kProtocolOfArming = 2;
-
-}  // namespace
-
-bool IsKnownTo(uint32_t protocol_version, const AgentReport& report) {
-  if (protocol_version >= kProtocolOfArming) return true;
-  if (const auto* worker = std::get_if<WorkerInfo>(&report)) {
-    return worker->state <= WorkerState::kFailed;
-  }
-  if (const auto* status = std::get_if<CaptureWorkerStatus>(&report)) {
-    return status->state <= CaptureWorkerState::kLost;
-  }
-  return !std::holds_alternative<TriggerFired>(report);
-}
 
 PendingReports::Topic PendingReports::TopicOf(const AgentReport& report) {
   Topic topic;

@@ -14,10 +14,6 @@
 
 namespace neurontrace {
 
-// Whether an aggregator of that protocol knows what it says. An older one refuses such a report,
-// and ends the call; told again on the next one, it would never keep this agent.
-bool IsKnownTo(uint32_t protocol_version, const AgentReport& report);
-
 // Reports that wait to be sent, at most one for each thing they are about: a newer one takes the
 // place of an older one that has not been sent, at its place in line (a CaptureAgentStatus at the
 // end of it). So a slow connection costs news, never memory: there are as many as there are workers
@@ -29,7 +25,7 @@ class PendingReports {
   std::optional<AgentReport> Take();
   // All but triggers that have fired: those cannot be told again by who told them.
   void ClearButTriggers();
-  // Triggers that fired before that time, or all (UINT64_MAX): they would record what is over.
+  // Triggers that fired before that time: they would record what is over.
   void ForgetTriggersBefore(uint64_t host_realtime_ns);
   void ForgetCapture(const CaptureId& capture_id);
   size_t size() const { return reports_.size(); }

@@ -218,7 +218,6 @@ std::string EncodeSpoolCursor(const SpoolCursor& cursor) {
 absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes) {
   Reader reader(bytes);
   RETURN_IF_ERROR(CheckWhole(bytes, kCursorMagic, kCursorVersion, reader));
-  const bool has_behind = bytes[kCursorMagic.size()] > 1;
   const auto streams = reader.Take<uint32_t>();
   SpoolCursor cursor;
   cursor.synced_segment = reader.Take<uint64_t>();
@@ -239,8 +238,7 @@ absl::StatusOr<SpoolCursor> DecodeSpoolCursor(std::string_view bytes) {
     if (gone.place() != v1::LOSS_PLACE_UNSPECIFIED) {
       ASSIGN_OR_RETURN(stream.gone, FromProto(gone));
     }
-    const std::string_view behind =
-        has_behind ? reader.TakeBytes(reader.Take<uint32_t>()) : std::string_view();
+    const std::string_view behind = reader.TakeBytes(reader.Take<uint32_t>());
     if (!behind.empty()) {
       ASSIGN_OR_RETURN(stream.behind, TakeBehind(behind, identity));
       // Bytes that say nothing, as of fields that are not known: the same as none.

@@ -19,8 +19,8 @@
 // endian. Version 1 stays readable for ever. Pure functions, any thread.
 namespace neurontrace {
 
-inline constexpr uint32_t kSpoolVersion = 1;   // of segments
-inline constexpr uint32_t kCursorVersion = 2;  // of cursors; 1 had no StreamCursor
+inline constexpr uint32_t kSpoolVersion = 1;  // of segments
+inline constexpr uint32_t kCursorVersion = 1;
 inline constexpr uint32_t kRunningVersion = 1;
 inline constexpr uint32_t kAggregatorVersion = 1;
 inline constexpr size_t kSegmentHeaderBytesMax = 4'096;

@@ -6,10 +6,8 @@
 #include <utility>
 
 #include "aggregator/ingest/control_call.h"
-#include "aggregator/ingest/probe_call.h"
 #include "aggregator/ingest/refused_call.h"
 #include "aggregator/ingest/upload_call.h"
-#include "base/clock.h"
 #include "neurontrace/v1/agent_gateway.grpc.pb.h"
 
 namespace neurontrace {
@@ -18,9 +16,8 @@ namespace neurontrace {
 // server that this is registered with.
 class AgentGateway final : public v1::AgentGateway::CallbackService {
  public:
-  AgentGateway(const ControlDeps& control, const UploadDeps& upload, const Clock& clock,
-               AdmitCall admit)
-      : control_(control), upload_(upload), clock_(clock), admit_(std::move(admit)) {}
+  AgentGateway(const ControlDeps& control, const UploadDeps& upload, AdmitCall admit)
+      : control_(control), upload_(upload), admit_(std::move(admit)) {}
 
   grpc::ServerBidiReactor<v1::AgentReport, v1::AgentOrder>* Control(
       grpc::CallbackServerContext* context) override {
@@ -34,17 +31,10 @@ class AgentGateway final : public v1::AgentGateway::CallbackService {
     if (!admitted.ok()) return new RefusedCall<v1::ChunkEnvelope, v1::UploadAck>(admitted);
     return UploadCall::Begin(upload_, *context);
   }
-  grpc::ServerBidiReactor<v1::ClockProbe, v1::ClockProbeReply>* Probe(
-      grpc::CallbackServerContext* context) override {
-    const absl::Status admitted = Admitted(admit_, *context);
-    if (!admitted.ok()) return new RefusedCall<v1::ClockProbe, v1::ClockProbeReply>(admitted);
-    return new ProbeCall(clock_);
-  }
 
  private:
   const ControlDeps control_;
   const UploadDeps upload_;
-  const Clock& clock_;
   const AdmitCall admit_;
 };
 

@@ -15,15 +15,15 @@ absl::Status CheckHello(const AgentInfo& info) {
   if (info.instance_id.empty()) {
     return InvalidArgument("hello of agent {} without an instance_id", info.agent_id);
   }
-  if (info.protocol_version + 1 < kProtocolVersion) {
+  if (info.protocol_version < kProtocolVersionOldest) {
     return FailedPrecondition(
         "agent {} speaks protocol {} and this aggregator {} to {}: update the agent", info.agent_id,
-        info.protocol_version, kProtocolVersion - 1, kProtocolVersion + 1);
+        info.protocol_version, kProtocolVersionOldest, kProtocolVersion + 1);
   }
   if (info.protocol_version > kProtocolVersion + 1) {
     return FailedPrecondition(
         "agent {} speaks protocol {} and this aggregator {} to {}: update the aggregator",
-        info.agent_id, info.protocol_version, kProtocolVersion - 1, kProtocolVersion + 1);
+        info.agent_id, info.protocol_version, kProtocolVersionOldest, kProtocolVersion + 1);
   }
   return absl::OkStatus();
 }

@@ -20,11 +20,13 @@ WorkerInfo Worker(const std::string& instance_id, uint32_t pid) {
   return {.identity = {.instance_id = instance_id, .pid = pid}};
 }
 
-TEST(AgentRegistry, AcceptsOneProtocolVersionOlderAndNewer) {
+TEST(AgentRegistry, AcceptsTheOldestProtocolVersionToOneNewer) {
   AgentRegistry registry;
-  EXPECT_TRUE(registry.Connect(AgentOf("older", kProtocolVersion - 1), 1, 10).ok());
+  EXPECT_TRUE(registry.Connect(AgentOf("oldest", kProtocolVersionOldest), 1, 10).ok());
   EXPECT_TRUE(registry.Connect(AgentOf("same"), 2, 10).ok());
   EXPECT_TRUE(registry.Connect(AgentOf("newer", kProtocolVersion + 1), 3, 10).ok());
+  const absl::Status older = registry.Connect(AgentOf("older", kProtocolVersionOldest - 1), 4, 10);
+  EXPECT_THAT(std::string(older.message()), HasSubstr("update the agent"));
   const absl::Status status = registry.Connect(AgentOf("far", kProtocolVersion + 2), 4, 10);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("update the aggregator"));

@@ -85,27 +85,6 @@ TEST_F(ArmingTest, WhoCannotBeToldATimeIsToldAtThatMoment) {
   EXPECT_THAT(orders_, ElementsAre("a stop"));
 }
 
-TEST_F(ArmingTest, AnAgentOfTheProtocolBeforeBeginsThen) {
-  Connect("old", kProtocolVersion - 1);
-  Connect("new");
-  Put("old", WorkerState::kIdle);
-  const CaptureId id = Start({.require_percent = 100});
-  EXPECT_THAT(TakeOrders(), ElementsAre("new arm"));
-  Arm("new", id);
-  EXPECT_THAT(TakeOrders(), ElementsAre("new begin"));
-  EXPECT_EQ(StatusOf(id, "old").state, CaptureWorkerState::kStarting);
-  Advance(limits::kBeginLeadMinNs);
-  EXPECT_THAT(TakeOrders(), ElementsAre("old start"));
-  EXPECT_FALSE(std::get<StartOrder>(sent_["old"].back()).arm);
-  // What would be held, or counted alone, it would record.
-  ASSERT_TRUE(coordinator_->StopCapture(id).ok());
-  const CaptureId held = Start({.mode = CaptureMode::kFlightRecorder});
-  Arm("new", held);
-  EXPECT_EQ(StatusOf(held, "old").obstacle, CaptureObstacle::kNotArmed);
-  Advance(kSecondNs);
-  EXPECT_THAT(orders_, testing::Not(Contains("old start")));
-}
-
 TEST_F(ArmingTest, DoesNotWaitForEver) {
   Connect("a");
   Connect("mute");
@@ -350,11 +329,10 @@ TEST_F(ArmingTest, AnAgentThatComesBackWhileItArmsIsArmedAgain) {
 
 TEST_F(ArmingTest, TheDefaultFilterIsPutInAndSaid) {
   Connect("a");
-  EXPECT_TRUE(HasDefaultEventFilter(saved_[Start()].spec));
+  EXPECT_EQ(saved_[Start()].spec.event_types, DefaultEventFilter());
   EXPECT_THAT(saved_[Start({.all_events = true})].spec.event_types, IsEmpty());
   const CaptureId chosen = Start({.event_types = {"hardware"}});
   EXPECT_THAT(saved_[chosen].spec.event_types, ElementsAre("hardware"));
-  EXPECT_FALSE(HasDefaultEventFilter(saved_[chosen].spec));
 }
 
 // --- Modes ---------------------------------------------------------------------------------------

@@ -9,9 +9,6 @@
 
 namespace neurontrace {
 
-// The first version of the agents' protocol that knows of arming, and of times in orders.
-inline constexpr uint32_t kArmingProtocolVersion = 2;
-
 // Of a worker's part in a capture nothing more comes.
 inline bool IsFinal(CaptureWorkerState state) {
   return state == CaptureWorkerState::kComplete || state == CaptureWorkerState::kRefused ||

@@ -102,11 +102,9 @@ void CaptureSession::SetDue(const SessionTime& now) {
   stop_lead_ns_ = std::min(std::max(BeginLeadNs(SlowestAnswerNs(), 0), kStopLeadMinNs), length_ns);
 }
 
-// Agents that know nothing of executions tell of none.
 bool CaptureSession::CountsFromExecution() const {
   return record_.spec.by_execution() && record_.spec.mode == CaptureMode::kStream &&
-         std::any_of(presence_.begin(), presence_.end(),
-                     [](const auto& item) { return item.second.can_arm; });
+         !presence_.empty();
 }
 
 bool CaptureSession::Selects(const AgentInfo& agent) const {
@@ -174,12 +172,6 @@ void CaptureSession::Await(const std::string& agent_id, uint64_t until_monotonic
 bool CaptureSession::Join(const AgentInfo& agent, const SessionTime& now) {
   if (!Selects(agent)) return false;
   awaited_.erase(agent.agent_id);
-  const bool can_arm = agent.protocol_version >= kArmingProtocolVersion;
-  // An older one would record what is to stay in the rings, or to be counted alone.
-  if (!can_arm && record_.spec.mode != CaptureMode::kStream &&
-      record_.spec.mode != CaptureMode::kContinuous) {
-    return false;
-  }
   CaptureAgentPart* part = FindPart(agent.agent_id);
   if (part == nullptr) {
     if (record_.state != CaptureState::kRecording && record_.state != CaptureState::kArming) {
@@ -195,7 +187,6 @@ bool CaptureSession::Join(const AgentInfo& agent, const SessionTime& now) {
   part->away_since_realtime_ns = 0;
   const auto index = static_cast<size_t>(part - record_.agents.data());
   presence_[agent.agent_id] = {.connected = true,
-                               .can_arm = can_arm,
                                .changed_monotonic_ns = now.monotonic_ns,
                                .heard_monotonic_ns = now.monotonic_ns,
                                .part = index};
@@ -303,14 +294,14 @@ bool CaptureSession::IsJudgementDue(const SessionTime& now) const {
   for (const auto& [agent_id, presence] : presence_) {
     if (!presence.connected) {
       if (awaits_absent_) return false;
-    } else if (presence.can_arm && presence.answered_monotonic_ns == 0) {
+    } else if (presence.answered_monotonic_ns == 0) {
       return false;
     }
   }
   // An agent may speak before all of its taps have.
   const auto is_awaited = [&](const WorkerIdentity& worker) {
     const Presence* const presence = PresenceOf(worker);
-    return presence != nullptr && presence->connected && presence->can_arm;
+    return presence != nullptr && presence->connected;
   };
   for (const CaptureWorkerStatus& status : record_.workers) {
     if (IsUnanswered(status) && !status.framework && is_awaited(status.worker)) return false;
@@ -325,7 +316,7 @@ bool CaptureSession::IsJudgementDue(const SessionTime& now) const {
 uint64_t CaptureSession::SlowestAnswerNs() const {
   uint64_t slowest_ns = 0;
   for (const auto& [agent_id, presence] : presence_) {
-    if (presence.answered_monotonic_ns <= arming_monotonic_ns_ || !presence.can_arm) continue;
+    if (presence.answered_monotonic_ns <= arming_monotonic_ns_) continue;
     slowest_ns = std::max(slowest_ns, presence.answered_monotonic_ns - arming_monotonic_ns_);
   }
   return slowest_ns;
@@ -337,7 +328,7 @@ ArmingTally CaptureSession::Judge() {
       continue;
     }
     const Presence* const presence = PresenceOf(status.worker);
-    if (presence == nullptr || !presence->can_arm) continue;  // which has begun already
+    if (presence == nullptr) continue;
     status.obstacle =
         presence->connected ? CaptureObstacle::kNoAnswer : CaptureObstacle::kAgentLost;
     if (status.detail.empty()) status.detail = "it has not said in time that it is armed";
@@ -351,9 +342,6 @@ ArmingTally CaptureSession::Judge() {
     } else if (presence == nullptr || !presence->connected) {
       TakeIn(bystander, CaptureWorkerState::kStarting, CaptureObstacle::kAgentLost,
              "its agent has gone");
-    } else if (!presence->can_arm) {
-      TakeIn(bystander, CaptureWorkerState::kStarting, CaptureObstacle::kNone,
-             "its agent is of an earlier version: it is told when the capture begins");
     } else {
       TakeIn(bystander, CaptureWorkerState::kStarting, CaptureObstacle::kNoAnswer,
              "it has not said in time that it is armed");

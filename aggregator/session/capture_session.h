@@ -120,7 +120,6 @@ class CaptureSession {
   // What is only of use while the capture runs.
   struct Presence {
     bool connected = false;
-    bool can_arm = true;                 // or knows captures that begin at once alone
     uint64_t changed_monotonic_ns = 0;   // when it came or went
     uint64_t heard_monotonic_ns = 0;     // its last report about this capture
     uint64_t answered_monotonic_ns = 0;  // that it has armed what it can; 0: not

@@ -89,25 +89,23 @@ absl::StatusOr<std::vector<ResumedCapture>> Coordinator::JoinAll(const AgentInfo
       return Unavailable("agent {} has to wait: the record of capture {} cannot be written",
                          agent.agent_id, id.ToString());
     }
-    if (auto resume = ResumeFor(*session, agent)) resumed.push_back(*std::move(resume));
+    resumed.push_back(ResumeFor(*session, agent));
   }
   for (const auto& [id, session] : late_) {
     if (!session->state.Join(agent, now)) continue;
     session->unsaved = true;
-    if (auto resume = ResumeFor(*session, agent)) resumed.push_back(*std::move(resume));
+    resumed.push_back(ResumeFor(*session, agent));
   }
   return resumed;
 }
 
-// What the agent is to do about a capture from here on; nothing where that is told later.
-std::optional<ResumedCapture> Coordinator::ResumeFor(const Session& session,
-                                                     const AgentInfo& agent) {
+// What the agent is to do about a capture from here on.
+ResumedCapture Coordinator::ResumeFor(const Session& session, const AgentInfo& agent) {
   const CaptureRecord& record = session.state.record();
-  const bool can_arm = agent.protocol_version >= kArmingProtocolVersion;
   ResumedCapture resume{.start = {.capture_id = record.id, .spec = record.spec}};
   if (record.state == CaptureState::kArming) {
     resume.start.arm = true;
-    return can_arm ? std::optional(std::move(resume)) : std::nullopt;
+    return resume;
   }
   resume.workers = session.state.WorkersGoingOn(agent.instance_id);
   if (record.begin) resume.start.begin = BeginFor(agent, *record.begin);
@@ -116,13 +114,13 @@ std::optional<ResumedCapture> Coordinator::ResumeFor(const Session& session,
   if (resume.stopping || !record.begin || record.begin->reference_ns <= reference_ns) {
     return resume;
   }
-  if (can_arm && resume.start.begin->host_raw_ns != 0) return resume;
+  if (resume.start.begin->host_raw_ns != 0) return resume;
   // The moment lies ahead, and has to be waited for here.
   Delay(record.begin->reference_ns - reference_ns,
         {.capture_id = record.id, .agent_id = agent.agent_id});
   resume.start.arm = true;
   resume.start.begin.reset();
-  return can_arm ? std::optional(std::move(resume)) : std::nullopt;
+  return resume;
 }
 
 void Coordinator::Disconnect(const std::string& agent_id, ConnectionId from) {

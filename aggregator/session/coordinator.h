@@ -168,7 +168,7 @@ class Coordinator {
   Session* FindSession(const CaptureId& capture) const;
   // Takes the agent into the captures that it has a part in.
   absl::StatusOr<std::vector<ResumedCapture>> JoinAll(const AgentInfo& agent);
-  std::optional<ResumedCapture> ResumeFor(const Session& session, const AgentInfo& agent);
+  ResumedCapture ResumeFor(const Session& session, const AgentInfo& agent);
   // Keeps one that has ended without an agent open, within the limits.
   void KeepOpen(std::unique_ptr<Session> session);
   void TickLate(const SessionTime& now);

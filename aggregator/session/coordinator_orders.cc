@@ -35,7 +35,7 @@ void Coordinator::SendBegin(const CaptureRecord& record, uint64_t in_ns) {
     const KnownAgent* const agent = registry_.Find(part.agent_id);
     if (agent == nullptr || !agent->connection) continue;
     const CaptureBegin begin = BeginFor(agent->info, *record.begin);
-    if (begin.host_raw_ns != 0 && agent->info.protocol_version >= kArmingProtocolVersion) {
+    if (begin.host_raw_ns != 0) {
       outputs_.send(part.agent_id, *agent->connection, BeginOrder{record.id, begin});
     } else {
       Delay(in_ns, {.capture_id = record.id, .agent_id = part.agent_id});
@@ -53,9 +53,7 @@ void Coordinator::SendStop(const CaptureRecord& record, uint64_t in_ns) {
   for (const CaptureAgentPart& part : record.agents) {
     const KnownAgent* const agent = registry_.Find(part.agent_id);
     if (agent == nullptr || !agent->connection) continue;
-    const bool knows_times = agent->info.protocol_version >= kArmingProtocolVersion;
-    const uint64_t raw_ns =
-        in_ns > 0 && knows_times ? BeginFor(agent->info, moment).host_raw_ns : 0;
+    const uint64_t raw_ns = in_ns > 0 ? BeginFor(agent->info, moment).host_raw_ns : 0;
     if (in_ns > 0 && raw_ns == 0) {
       Delay(in_ns, {.capture_id = record.id, .agent_id = part.agent_id, .is_stop = true});
     } else {
@@ -68,7 +66,6 @@ void Coordinator::SendToAll(const CaptureRecord& record, const CaptureOrder& ord
   for (const CaptureAgentPart& part : record.agents) {
     const KnownAgent* const agent = registry_.Find(part.agent_id);
     if (agent == nullptr || !agent->connection) continue;
-    if (agent->info.protocol_version < kArmingProtocolVersion) continue;
     outputs_.send(part.agent_id, *agent->connection, order);
   }
 }
@@ -89,12 +86,9 @@ void Coordinator::SendDelayed(uint64_t now_monotonic_ns) {
     const CaptureRecord& record = session->state.record();
     if (order.is_stop) {
       outputs_.send(order.agent_id, *agent->connection, StopOrder{record.id});
-    } else if (agent->info.protocol_version >= kArmingProtocolVersion) {
-      outputs_.send(order.agent_id, *agent->connection,
-                    BeginOrder{record.id, BeginFor(agent->info, *record.begin)});
     } else {
       outputs_.send(order.agent_id, *agent->connection,
-                    StartOrder{.capture_id = record.id, .spec = record.spec});
+                    BeginOrder{record.id, BeginFor(agent->info, *record.begin)});
     }
   }
 }

@@ -23,7 +23,7 @@ struct AgentRecord {
   uint64_t last_seen_realtime_ns = 0;
   friend bool operator==(const AgentRecord&, const AgentRecord&) = default;
 };
-// Of a worker, what only its agent can say is not kept: event_types, can_begin_at, tap_capture.
+// Of a worker, what only its agent can say is not kept: event_types, tap_capture.
 struct WorkerRecord {
   WorkerInfo info;
   std::string agent_id;

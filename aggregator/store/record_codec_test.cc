@@ -304,7 +304,6 @@ TEST(RecordCodec, WhatOnlyAnAgentCanSayOfAWorkerIsNotKept) {
   worker.info.identity = TestStream(0).worker;
   WorkerRecord live = worker;
   live.info.event_types = {"nrt_execute"};
-  live.info.can_begin_at = true;
   live.info.tap_capture = FullCapture().id;
   EXPECT_EQ(DecodeWorkerRecord(EncodeWorkerRecord(live)).value(), worker);
 }

@@ -20,7 +20,7 @@ void Check(bool ok) {
 }
 
 TapMessageHeader MakeHeader(TapMessageType type, size_t length) {
-  return {kTapMessageMagic, kTapProtocolVersionOldest, static_cast<uint16_t>(type),
+  return {kTapMessageMagic, kTapProtocolVersion, static_cast<uint16_t>(type),
           static_cast<uint32_t>(length), 0};
 }
 
@@ -82,7 +82,7 @@ UniqueFd FakeTap::Connect(const CaptureId& running) {
   hello.claimed_pid = static_cast<uint32_t>(getpid());
   hello.buffer_bytes = kFileBytes;
   hello.state = static_cast<uint32_t>(state());
-  hello.protocol_newest = protocol;
+  hello.protocol_newest = kTapProtocolVersion;
   std::memcpy(hello.capture_id, running.bytes().data(), sizeof hello.capture_id);
   const int passed[2] = {memfd_.get(), wake_to_pass < 0 ? agent_wake.get() : wake_to_pass};
   SendPacket(socket_.get(), {reinterpret_cast<const char*>(&hello), sizeof hello}, passed);
@@ -103,21 +103,17 @@ std::optional<FakeTap::Command> FakeTap::ReadCommand() {
   Command command;
   command.type = static_cast<TapMessageType>(head.type);
   command.capture_id = *CaptureId::FromBytes({data + sizeof head, kTapCaptureIdBytes});
-  const bool timed = head.version >= 2;
   if (command.type == TapMessageType::kStart) {
-    TapStartAt at = {};
-    const size_t fixed = timed ? sizeof at : sizeof at.start;
-    std::memcpy(&at, data, fixed);
-    command.start = at.start;
-    command.at_ns = at.begin_at_monotonic_ns;
-    for (const char* name = data + fixed; name < data + size;
+    std::memcpy(&command.start, data, sizeof command.start);
+    command.at_ns = command.start.begin_at_monotonic_ns;
+    for (const char* name = data + sizeof command.start; name < data + size;
          name += command.names.back().size() + 1) {
       command.names.emplace_back(name);
     }
-  } else if (command.type == TapMessageType::kStop && timed) {
-    TapStopAt at = {};
-    std::memcpy(&at, data, sizeof at);
-    command.at_ns = at.stop_at_monotonic_ns;
+  } else if (command.type == TapMessageType::kStop) {
+    TapStop stop = {};
+    std::memcpy(&stop, data, sizeof stop);
+    command.at_ns = stop.stop_at_monotonic_ns;
   } else if (command.type == TapMessageType::kCollect) {
     TapCollect collect = {};
     std::memcpy(&collect, data, sizeof collect);

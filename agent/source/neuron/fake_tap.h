@@ -65,7 +65,6 @@ class FakeTap {
   uint64_t write_pos() { return header().write_pos.load(); }
   uint64_t read_pos() { return header().read_pos.load(); }
 
-  uint16_t protocol = kTapProtocolVersion;           // that it says it takes
   uint64_t realtime_ns = 1'700'000'000'000'000'000;  // of the next record
 
   // Of the memory file; set before Connect.

@@ -21,7 +21,7 @@ size_t NameBytes(const std::vector<std::string>& names) {
 
 bool FitsStart(const std::vector<std::string>& names) {
   return names.size() <= kTapEventNamesMax &&
-         NameBytes(names) + sizeof(TapStartAt) <= kTapMessageBytesMax &&
+         NameBytes(names) + sizeof(TapStart) <= kTapMessageBytesMax &&
          std::all_of(names.begin(), names.end(),
                      [](const std::string& name) { return name.size() <= kTapEventNameBytesMax; });
 }

@@ -16,8 +16,8 @@ constexpr int kMessagesPerTurn = 64;
 constexpr uint32_t kReportBurst = 200;
 constexpr uint64_t kReportPeriodNs = 20'000'000;
 
-TapMessageHeader MakeHeader(uint32_t version, TapMessageType type, size_t length) {
-  return {kTapMessageMagic, static_cast<uint16_t>(version), static_cast<uint16_t>(type),
+TapMessageHeader MakeHeader(TapMessageType type, size_t length) {
+  return {kTapMessageMagic, kTapProtocolVersion, static_cast<uint16_t>(type),
           static_cast<uint32_t>(length), 0};
 }
 
@@ -103,11 +103,10 @@ absl::Status TapSession::TakeMessage(const char* data, size_t size,
   if (header.magic != kTapMessageMagic || header.length != size) {
     return InvalidArgument("the tap sent something that is no message");
   }
-  if (header.version < kTapProtocolVersionOldest || header.version > kTapProtocolVersion) {
+  if (header.version != kTapProtocolVersion) {
     return InvalidArgument(
-        "the tap speaks protocol {}, this agent {} to {}: use the tap and the agent of "
-        "one release",
-        header.version, kTapProtocolVersionOldest, kTapProtocolVersion);
+        "the tap speaks protocol {}, this agent {}: use the tap and the agent of one release",
+        header.version, kTapProtocolVersion);
   }
   if (!TakeToken()) return InvalidArgument("the tap sends too many messages");
   switch (static_cast<TapMessageType>(header.type)) {
@@ -138,9 +137,6 @@ absl::Status TapSession::TakeGreeting(const char* data, size_t size,
   greeting.process_start_ticks = hello.process_start_ticks;
   greeting.state = static_cast<TapState>(hello.state);
   greeting.capture_id = ToCaptureId(hello.capture_id);
-  protocol_ =
-      std::clamp<uint32_t>(hello.protocol_newest, kTapProtocolVersionOldest, kTapProtocolVersion);
-  greeting.protocol = protocol_;
   greeting.tap_version =
       CleanText({hello.tap_version, strnlen(hello.tap_version, sizeof hello.tap_version)},
                 sizeof hello.tap_version);
@@ -193,38 +189,36 @@ absl::Status TapSession::SendStart(const TapStartOrder& order) {
     names += name;
     names += '\0';
   }
-  TapStartAt at = {.start = {}, .begin_at_monotonic_ns = order.begin_at_monotonic_ns};
-  TapStart& start = at.start;
-  const size_t fixed = protocol_ == 1 ? sizeof start : sizeof at;
-  const size_t size = fixed + names.size();
+  TapStart start = {};
+  const size_t size = sizeof start + names.size();
   if (order.names.size() > kTapEventNamesMax || size > kTapMessageBytesMax) {
     return InvalidArgument("{} event types in {} bytes do not fit a START", order.names.size(),
                            names.size());
   }
-  start.header = MakeHeader(protocol_, TapMessageType::kStart, size);
+  start.header = MakeHeader(TapMessageType::kStart, size);
   std::memcpy(start.capture_id, order.capture_id.bytes().data(), sizeof start.capture_id);
   start.max_events_per_nc = order.events_per_core;
   std::memcpy(start.nc_bitmap, order.core_bitmap, sizeof start.nc_bitmap);
   start.event_rule = static_cast<uint32_t>(order.rule);
   start.name_count = static_cast<uint32_t>(order.names.size());
-  start.flags = order.holds && protocol_ > 1 ? kTapStartFlagHold : 0;
+  start.flags = order.holds ? kTapStartFlagHold : 0;
   start.names_bytes = static_cast<uint32_t>(names.size());
-  return Send(Encode(at).substr(0, fixed) + names);
+  start.begin_at_monotonic_ns = order.begin_at_monotonic_ns;
+  return Send(Encode(start) + names);
 }
 
 absl::Status TapSession::SendStop(const CaptureId& capture_id, uint64_t stop_at_monotonic_ns) {
-  TapStopAt at = {.stop = {}, .stop_at_monotonic_ns = stop_at_monotonic_ns};
-  const size_t size = protocol_ == 1 ? sizeof at.stop : sizeof at;
-  at.stop.header = MakeHeader(protocol_, TapMessageType::kStop, size);
-  std::memcpy(at.stop.capture_id, capture_id.bytes().data(), sizeof at.stop.capture_id);
-  return Send(Encode(at).substr(0, size));
+  TapStop stop = {};
+  stop.header = MakeHeader(TapMessageType::kStop, sizeof stop);
+  std::memcpy(stop.capture_id, capture_id.bytes().data(), sizeof stop.capture_id);
+  stop.stop_at_monotonic_ns = stop_at_monotonic_ns;
+  return Send(Encode(stop));
 }
 
 absl::Status TapSession::SendCollect(const CaptureId& capture_id, const CaptureId& recorder_id,
                                      uint64_t at_monotonic_ns) {
-  if (protocol_ == 1) return absl::UnimplementedError("the tap is of an earlier release");
   TapCollect collect = {};
-  collect.header = MakeHeader(protocol_, TapMessageType::kCollect, sizeof collect);
+  collect.header = MakeHeader(TapMessageType::kCollect, sizeof collect);
   std::memcpy(collect.capture_id, capture_id.bytes().data(), sizeof collect.capture_id);
   std::memcpy(collect.recorder_id, recorder_id.bytes().data(), sizeof collect.recorder_id);
   collect.at_monotonic_ns = at_monotonic_ns;

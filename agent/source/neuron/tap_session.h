@@ -23,8 +23,7 @@ struct TapGreeting {
   uint32_t claimed_pid = 0;
   uint64_t process_start_ticks = 0;
   TapState state = TapState::kNotInitialised;
-  CaptureId capture_id;                           // wanted or running; empty: none
-  uint32_t protocol = kTapProtocolVersionOldest;  // of commands that both sides know
+  CaptureId capture_id;  // wanted or running; empty: none
   std::string tap_version;
   PeerFd buffer;
   PeerFd wake;
@@ -90,7 +89,6 @@ class TapSession {
   absl::Status SendCollect(const CaptureId& capture_id, const CaptureId& recorder_id,
                            uint64_t at_monotonic_ns);
   // Of the commands that are sent.
-  uint32_t protocol() const { return protocol_; }
 
  private:
   void OnReadable();
@@ -110,7 +108,6 @@ class TapSession {
   const uint64_t connected_ns_;
 
   bool greeted_ = false;
-  uint32_t protocol_ = kTapProtocolVersionOldest;
   uint32_t tokens_;
   uint64_t tokens_ns_;
 };

@@ -46,7 +46,6 @@ TEST_F(TapSourceBeginTest, ArmingSaysSoAndTellsTheTapNothing) {
   Pass(3'000);
   EXPECT_FALSE(tap_.ReadCommand());
   EXPECT_THAT(sink_.entries, IsEmpty());
-  EXPECT_TRUE(listener_.workers.begin()->second.can_begin_at);
 }
 
 TEST_F(TapSourceBeginTest, EveryObstacleIsNamed) {
@@ -378,47 +377,6 @@ TEST_F(TapSourceBeginTest, WhatHasRecordedIsNotRefusedForAnotherCaptureEither) {
   Deliver();
   EXPECT_EQ(status().state, CaptureWorkerState::kRecording);
   EXPECT_THAT(status().detail, HasSubstr(other_.ToString()));
-}
-
-TEST_F(TapSourceBeginTest, ATapOfProtocol1IsToldWhenItIsTime) {
-  tap_.protocol = 0;
-  Connect();
-  EXPECT_FALSE(listener_.workers.begin()->second.can_begin_at);
-  Arm();
-  EXPECT_EQ(status().state, CaptureWorkerState::kArmed);
-  source_->BeginCapture(capture_, In(90));
-  Pass(89);
-  EXPECT_FALSE(tap_.ReadCommand());
-  Pass(1);
-  EXPECT_EQ(Command().type, TapMessageType::kStart);
-  Started();
-  EXPECT_TRUE(status().begun_as_planned);
-  source_->StopCaptureAt(capture_, In(70).host_raw_ns);
-  Pass(69);
-  EXPECT_FALSE(tap_.ReadCommand());
-  Pass(1);
-  EXPECT_EQ(Command().type, TapMessageType::kStop);
-}
-
-TEST_F(TapSourceBeginTest, ATapOfProtocol1ThatJoinsBeforeTheMomentIsToldThenToo) {
-  tap_.protocol = 0;
-  Connect();
-  source_->JoinCapture(capture_, {}, {}, In(90));
-  Pass(89);
-  EXPECT_FALSE(tap_.ReadCommand());
-  Pass(1);
-  EXPECT_EQ(Command().type, TapMessageType::kStart);
-}
-
-TEST_F(TapSourceBeginTest, ATapOfProtocol1CannotHoldRings) {
-  tap_.protocol = 0;
-  Connect();
-  CaptureSpec spec;
-  spec.mode = CaptureMode::kFlightRecorder;
-  Arm(spec);
-  ExpectRefused(CaptureObstacle::kRuntimeTooOld, "earlier release");
-  source_->BeginCapture(capture_, In(0));
-  EXPECT_FALSE(tap_.ReadCommand()) << "it would stream";
 }
 
 TEST_F(TapSourceBeginTest, TheSecondCaptureOfAWorkerIsRefused) {

@@ -35,13 +35,10 @@ void TapSource::SetMoment(Capture& capture, const CaptureBegin& begin, bool join
     capture.moment->monotonic_ns = 0;
     capture.moment->realtime_ns = begin.reference_ns;
   }
-  // Taps that cannot wait are told then. Where there is none the agent leaves the processors to
-  // those that begin, and looks later, for one that may have come meanwhile.
+  // Taps wait by themselves. The agent leaves the processors to those that begin, and looks later
+  // for one that may have come meanwhile.
   if (capture.moment->monotonic_ns > now.monotonic_ns) {
-    const bool all_wait = std::all_of(workers_.begin(), workers_.end(),
-                                      [](const auto& worker) { return worker->CanWait(); });
-    After(capture.moment->monotonic_ns - now.monotonic_ns + (all_wait ? kTapsFirstNs : 0),
-          &TapSource::TellTaps);
+    After(capture.moment->monotonic_ns - now.monotonic_ns + kTapsFirstNs, &TapSource::TellTaps);
   }
 }
 

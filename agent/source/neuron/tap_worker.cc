@@ -101,8 +101,6 @@ void TapWorker::SettlePrecedence() {
   for (const auto& [id, capture] : captures_) capture->TryStart(View());
 }
 
-bool TapWorker::CanWait() const { return session_ == nullptr || session_->protocol() >= 2; }
-
 TapView TapWorker::View() const {
   const auto running = captures_.find(tap_capture_);
   const bool known = running != captures_.end() && running->second != nullptr;

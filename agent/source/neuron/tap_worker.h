@@ -66,8 +66,6 @@ class TapWorker {
   const CaptureId& tap_capture() const { return tap_capture_; }
   bool connected() const { return session_ != nullptr; }
   // Its tap may come back over a new connection.
-  // Nobody has to tell its tap at the moment at which it is to begin.
-  bool CanWait() const;
   bool can_attach() const { return session_ == nullptr && !broken_; }
 
   // The connection; `session` outlives the worker or its Detach.

@@ -276,7 +276,6 @@ WorkerInfo TapWorker::MakeInfo() const {
                   .warnings = ranks_.warnings,
                   .event_types = facts_.event_types,
                   .job_facts = WithUser(facts_.job_facts, peer_.user),
-                  .can_begin_at = session_ != nullptr && session_->protocol() >= 2,
                   .tap_capture = tap_capture_};
   WarnOfCutNames(facts_.environment, facts_.environment_left_out, info.warnings);
   if (pod_) SetPodFacts(*pod_, info.job_facts, info.warnings);

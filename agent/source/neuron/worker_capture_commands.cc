@@ -10,8 +10,6 @@ namespace neurontrace {
 namespace {
 
 constexpr uint64_t kStartAgainNs = 1'000'000'000;
-constexpr char kOldTap[] =
-    "its tap is of an earlier release and cannot hold rings: start the worker anew with this one's";
 
 }  // namespace
 
@@ -44,10 +42,6 @@ CaptureObstacle WorkerCapture::ObstacleNow(const TapView& tap, std::string& deta
     }
     detail = "its rings are not held by this flight recorder";
     return CaptureObstacle::kNotArmed;
-  }
-  if (holds() && tap.session->protocol() < 2) {
-    detail = kOldTap;
-    return CaptureObstacle::kRuntimeTooOld;
   }
   // It would have to give way, or this one waits for it as a standing one does.
   const CaptureMode mode = plan_.spec.mode;
@@ -97,9 +91,6 @@ void WorkerCapture::TryStart(const TapView& tap) {
   if (stop_wanted_ || suspended_for_ || !moment_ || start_sent_) return;
   if (is_snapshot()) return TryCollect(tap);
   if (NowNs() < next_start_ns_) return;
-  // One of protocol 1 begins when it is told.
-  const bool waits = !is_due();
-  if (waits && tap.session->protocol() < 2) return;
   // Groups of event types cannot be resolved before the runtime has said what types it has; the tap
   // tells its new state a moment before its new facts, and may be writing them.
   const bool types_come = tap.state == TapState::kNotInitialised || !tap.facts.runtime_known;
@@ -108,15 +99,12 @@ void WorkerCapture::TryStart(const TapView& tap) {
     return EnterKept(DescribeForCapture(state, 0, tap.facts.detail), ObstacleOf(state));
   }
   next_start_ns_ = NowNs() + kStartAgainNs;
-  if (holds() && tap.session->protocol() < 2) {
-    return EnterKept(kOldTap, CaptureObstacle::kRuntimeTooOld);
-  }
   absl::StatusOr<TapStartOrder> order = MakeStartOrder(plan_, tap.facts, fidelity_level());
   hopeless_ = !order.ok();
   if (hopeless_) {
     return EnterKept(std::string(order.status().message()), CaptureObstacle::kNoEventType);
   }
-  if (waits) order->begin_at_monotonic_ns = moment_->monotonic_ns;
+  if (!is_due()) order->begin_at_monotonic_ns = moment_->monotonic_ns;
   start_sent_ = tap.session->SendStart(*order).ok();
 }
 
@@ -129,7 +117,6 @@ void WorkerCapture::TryCollect(const TapView& tap) {
     if (recorded_ || tap.read_position < *collected_before_) return;
     return RefuseSnapshot(CaptureObstacle::kAgentLost, "its agent was away at the cut");
   }
-  if (tap.session->protocol() < 2) return RefuseSnapshot(CaptureObstacle::kNotArmed, kOldTap);
   if (plan_.spec.flight_recorder.empty()) {
     return RefuseSnapshot(CaptureObstacle::kNotArmed, "it names no flight recorder");
   }
@@ -157,8 +144,6 @@ void WorkerCapture::Stop(TapSession* session, uint64_t stop_at_ns) {
     EnterStopping(stopped_ns);
   }
   if (session == nullptr) return;
-  // One of protocol 1 stops when it is told.
-  if (session->protocol() < 2 && NowNs() < stop_at_ns_) return;
   stop_sent_ = true;
   if (!session->SendStop(plan_.id, stop_at_ns_).ok()) {
     // The deadline ends the streams if the connection does not come back before.

@@ -20,7 +20,7 @@ HELLO = struct.Struct("<IIQQII16s32s")
 STATUS = struct.Struct("<IIIi16sII")
 MAGIC, VERSION = 0x5041544E, 1
 HELLO_TYPE, START, STOP, STATUS_TYPE, COLLECT = 1, 2, 3, 4, 5
-HOLD = 1  # a flag of START, since version 2
+HOLD = 1  # a flag of START
 STATES = {1: "not_initialised", 2: "idle", 3: "streaming", 4: "busy", 5: "too_old", 6: "closed",
           7: "exited", 8: "start_failed", 9: "holding"}
 RESULTS = {0: "none", 1: "ok", 2: "accepted", 3: "another", 4: "not_running", 5: "unsupported", 6: "invalid",
@@ -177,20 +177,21 @@ class Connection:
 
     def start(self, capture, events=65536, bitmap=(0, 0, 0, 0), rule=0, names=()):
         tail = b"".join(name.encode() + b"\0" for name in names)
-        body = struct.pack("<16sQ4QIIII", capture, events, *bitmap, rule, len(names), 0, len(tail)) + tail
+        body = struct.pack("<16sQ4QIIIIQ", capture, events, *bitmap, rule, len(names), 0, len(tail), 0) + tail
         self.send(HEADER.pack(MAGIC, VERSION, START, HEADER.size + len(body), 0) + body)
 
     def hold(self, capture, events=65536, begin_at_ns=0):
-        """START of version 2, of a trace that is not fetched."""
+        """START of a trace that is not fetched."""
         body = struct.pack("<16sQ4QIIIIQ", capture, events, 0, 0, 0, 0, 0, 0, HOLD, 0, begin_at_ns)
-        self.send(HEADER.pack(MAGIC, 2, START, HEADER.size + len(body), 0) + body)
+        self.send(HEADER.pack(MAGIC, VERSION, START, HEADER.size + len(body), 0) + body)
 
     def collect(self, recorder, capture, at_ns=0):
         body = struct.pack("<16s16sQ", capture, recorder, at_ns)
-        self.send(HEADER.pack(MAGIC, 2, COLLECT, HEADER.size + len(body), 0) + body)
+        self.send(HEADER.pack(MAGIC, VERSION, COLLECT, HEADER.size + len(body), 0) + body)
 
     def stop(self, capture):
-        self.send(HEADER.pack(MAGIC, VERSION, STOP, HEADER.size + 16, 0) + capture)
+        body = struct.pack("<16sQ", capture, 0)
+        self.send(HEADER.pack(MAGIC, VERSION, STOP, HEADER.size + len(body), 0) + body)
 
     def poll(self):
         """Reads what came; false when the tap has gone."""

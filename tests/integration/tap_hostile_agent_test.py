@@ -130,10 +130,10 @@ class HostileAgent(TapTestCase):
 
     def test_every_kind_of_broken_command_is_refused(self):
         agent = self.agent()
-        good = struct.pack("<16sQ4QIIII", CAPTURE, 65536, 0, 0, 0, 0, 0, 0, 0, 0)
+        good = struct.pack("<16sQ4QIIIIQ", CAPTURE, 65536, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         commands = [
             HEADER.pack(MAGIC, VERSION, START, 16, 0),
-            HEADER.pack(MAGIC, VERSION, START, 16 + len(good), 0) + good[:-4] + b"\xff\xff\xff\xff",
+            HEADER.pack(MAGIC, VERSION, START, 16 + len(good), 0) + good[:-12] + b"\xff\xff\xff\xff" + good[-8:],
             HEADER.pack(MAGIC, VERSION, STOP, 16, 0) + CAPTURE,
             b"\0" * 16385,
             b"x",
@@ -179,7 +179,7 @@ class HostileAgent(TapTestCase):
         before = len(os.listdir(f"/proc/{worker.pid}/fd"))
         with open("/dev/null", encoding="ascii") as null:
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [null.fileno()] * 8))]
-            packet = HEADER.pack(MAGIC, VERSION, STOP, 32, 0) + CAPTURE
+            packet = HEADER.pack(MAGIC, VERSION, STOP, 40, 0) + CAPTURE + bytes(8)
             for _ in range(5):
                 connection.sock.sendmsg([packet], rights)
                 self.assertEqual(connection.answer(3)["result"], "not_running")

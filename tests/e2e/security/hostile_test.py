@@ -12,7 +12,7 @@ import suite
 from fleet import wait_until
 from secure_case import SecureCase
 
-MAGIC, VERSION, HELLO, STATUS = 0x5041544E, 2, 1, 4
+MAGIC, VERSION, HELLO, STATUS = 0x5041544E, 1, 1, 4
 HEADER = struct.Struct("<IHHII")
 BUFFER_BYTES = (64 << 10) + (1 << 20)  # header and facts, and the smallest ring
 F_ADD_SEALS, SEAL_SHRINK, SEAL_GROW = 1033, 2, 4

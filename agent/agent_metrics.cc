@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "health/raise_counter.h"
-
 namespace neurontrace {
 
 AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& instance_id,
@@ -12,22 +10,17 @@ AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& in
     : registry_(registry),
       labels_({{"instance_id", instance_id}}),
       watched_(watched),
-      core_events_(prometheus::BuildCounter()
-                       .Name("neurontrace_agent_core_events_total")
-                       .Help("Events of one logical core put into chunks")
-                       .Labels(labels_)
-                       .Register(registry)),
-      core_events_lost_(prometheus::BuildCounter()
-                            .Name("neurontrace_agent_core_events_lost_total")
-                            .Help("Events of one logical core known to be lost before the agent")
-                            .Labels(labels_)
-                            .Register(registry)),
-      ring_seconds_(prometheus::BuildGauge()
-                        .Name("neurontrace_agent_ring_seconds_to_overwrite")
-                        .Help("How long after a fetch the runtime's ring of one logical core "
-                              "overwrites if no other follows; the least over all workers")
-                        .Labels(labels_)
-                        .Register(registry)),
+      core_events_(MakeCounterFamily(registry, "neurontrace_agent_core_events_total",
+                                     "Events of one logical core put into chunks", labels_)),
+      core_events_lost_(MakeCounterFamily(
+          registry, "neurontrace_agent_core_events_lost_total",
+          "Events of one logical core known to be lost before the agent", labels_)),
+      ring_seconds_{MakeGaugeFamily(registry, "neurontrace_agent_ring_seconds_to_overwrite",
+                                    "How long after a fetch the runtime's ring of one logical core "
+                                    "overwrites if no other follows; the least over all workers",
+                                    labels_),
+                    "neuroncore",
+                    {}},
       worker_loads_(registry, labels_),
       buffer_seconds_(MakeOptionalGauge(
           "neurontrace_agent_tap_buffer_seconds_to_full",
@@ -52,18 +45,15 @@ AgentMetrics::AgentMetrics(prometheus::Registry& registry, const std::string& in
 }
 
 void AgentMetrics::AddCounter(const char* name, const char* help, Read read) {
-  auto& family =
-      prometheus::BuildCounter().Name(name).Help(help).Labels(labels_).Register(registry_);
-  counters_.push_back({&family.Add({}), std::move(read)});
+  counters_.push_back({&MakeCounter(registry_, name, help, labels_), std::move(read)});
 }
 
 void AgentMetrics::AddGauge(const char* name, const char* help, Read read) {
-  auto& family = prometheus::BuildGauge().Name(name).Help(help).Labels(labels_).Register(registry_);
-  gauges_.push_back({&family.Add({}), std::move(read)});
+  gauges_.push_back({&MakeGauge(registry_, name, help, labels_), std::move(read)});
 }
 
 OptionalGauge AgentMetrics::MakeOptionalGauge(const char* name, const char* help) {
-  return {prometheus::BuildGauge().Name(name).Help(help).Labels(labels_).Register(registry_)};
+  return {MakeGaugeFamily(registry_, name, help, labels_)};
 }
 
 void AgentMetrics::AddSourceCounters() {
@@ -350,16 +340,7 @@ void AgentMetrics::Publish() {
 
 void AgentMetrics::PublishHeadroom() {
   const TapSource::Headroom headroom = watched_.taps.headroom();
-  std::erase_if(ring_gauges_, [&](const auto& gauge) {
-    if (headroom.rings.contains(gauge.first)) return false;
-    ring_seconds_.Remove(gauge.second);
-    return true;
-  });
-  for (const auto& [nc_idx, ns] : headroom.rings) {
-    prometheus::Gauge*& gauge = ring_gauges_[nc_idx];
-    if (gauge == nullptr) gauge = &ring_seconds_.Add({{"neuroncore", std::to_string(nc_idx)}});
-    gauge->Set(static_cast<double>(ns) * 1e-9);
-  }
+  ring_seconds_.Set(headroom.rings, 1e-9);
   buffer_seconds_.SetNs(headroom.buffer);
 }
 

@@ -24,7 +24,7 @@
 #include "agent/upload/uploader.h"
 #include "agent/worker_load_metrics.h"
 #include "base/clock.h"
-#include "health/optional_gauge.h"
+#include "health/metric_builders.h"
 
 namespace neurontrace {
 
@@ -84,8 +84,7 @@ class AgentMetrics {
   std::vector<Published<prometheus::Gauge>> gauges_;
   prometheus::Family<prometheus::Counter>& core_events_;
   prometheus::Family<prometheus::Counter>& core_events_lost_;
-  prometheus::Family<prometheus::Gauge>& ring_seconds_;
-  std::map<uint32_t, prometheus::Gauge*> ring_gauges_;  // by nc_idx, those that are known
+  GaugesByLabel<uint32_t> ring_seconds_;
   WorkerLoadMetrics worker_loads_;
   OptionalGauge buffer_seconds_;
   OptionalGauge canary_age_seconds_;

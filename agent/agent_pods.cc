@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "health/metric_builders.h"
+
 namespace neurontrace {
 
 std::unique_ptr<AgentPods> AgentPods::Make(const std::string& kubelet_socket, TapSource& taps,
@@ -60,20 +62,14 @@ void AgentPods::AddMetrics(prometheus::Registry& registry, const std::string& in
               {"neurontrace_agent_pod_resources_refused_total",
                "Containers in answers with a name or a device that cannot be", counters_.refused}};
   for (const auto& row : rows) {
-    auto& family = prometheus::BuildCounter()
-                       .Name(row.name)
-                       .Help(row.help)
-                       .Labels({{"instance_id", instance_id}})
-                       .Register(registry);
-    metrics_.push_back({&family.Add({}), &row.counter});
+    metrics_.push_back(
+        {&MakeCounter(registry, row.name, row.help, {{"instance_id", instance_id}}), &row.counter});
   }
 }
 
 void AgentPods::Publish() {
   for (const auto& [metric, counter] : metrics_) {
-    const double more =
-        static_cast<double>(counter->load(std::memory_order_relaxed)) - metric->Value();
-    if (more > 0) metric->Increment(more);
+    RaiseCounter(*metric, static_cast<double>(counter->load(std::memory_order_relaxed)));
   }
 }
 

@@ -17,7 +17,7 @@
 #include "agent/upload/ack_times.h"
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
-#include "health/optional_gauge.h"
+#include "health/metric_builders.h"
 #include "wire/security_watch.h"
 
 namespace neurontrace {

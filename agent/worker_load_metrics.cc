@@ -7,40 +7,24 @@ namespace neurontrace {
 
 WorkerLoadMetrics::WorkerLoadMetrics(prometheus::Registry& registry,
                                      const prometheus::Labels& labels)
-    : core_ppm_{prometheus::BuildGauge()
-                    .Name("neurontrace_agent_worker_core_ppm")
-                    .Help(
-                        "Processor time that tracing a worker takes, of its tap and of the agent, "
-                        "in millionths of one processor")
-                    .Labels(labels)
-                    .Register(registry),
+    : core_ppm_{MakeGaugeFamily(
+                    registry, "neurontrace_agent_worker_core_ppm",
+                    "Processor time that tracing a worker takes, of its tap and of the agent, "
+                    "in millionths of one processor",
+                    labels),
+                "pid",
                 {}},
-      bytes_per_second_{prometheus::BuildGauge()
-                            .Name("neurontrace_agent_worker_bytes_per_second")
-                            .Help("Bytes of a worker's chunks a second")
-                            .Labels(labels)
-                            .Register(registry),
+      bytes_per_second_{MakeGaugeFamily(registry, "neurontrace_agent_worker_bytes_per_second",
+                                        "Bytes of a worker's chunks a second", labels),
+                        "pid",
                         {}},
-      fidelity_{prometheus::BuildGauge()
-                    .Name("neurontrace_agent_worker_fidelity_level")
-                    .Help("What a worker's capture leaves out to keep to its budget: 0 nothing, 5 "
-                          "the most")
-                    .Labels(labels)
-                    .Register(registry),
-                {}} {}
-
-void WorkerLoadMetrics::ByPid::Set(const std::map<uint32_t, double>& values) {
-  std::erase_if(gauges, [&](const auto& gauge) {
-    if (values.contains(gauge.first)) return false;
-    family.Remove(gauge.second);
-    return true;
-  });
-  for (const auto& [pid, value] : values) {
-    prometheus::Gauge*& gauge = gauges[pid];
-    if (gauge == nullptr) gauge = &family.Add({{"pid", std::to_string(pid)}});
-    gauge->Set(value);
-  }
-}
+      fidelity_{
+          MakeGaugeFamily(registry, "neurontrace_agent_worker_fidelity_level",
+                          "What a worker's capture leaves out to keep to its budget: 0 nothing, 5 "
+                          "the most",
+                          labels),
+          "pid",
+          {}} {}
 
 void WorkerLoadMetrics::Publish(const std::map<uint32_t, TapWorker::Load>& loads) {
   std::map<uint32_t, double> core_ppm;

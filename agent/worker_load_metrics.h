@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <prometheus/family.h>
-#include <prometheus/gauge.h>
 #include <prometheus/labels.h>
 #include <prometheus/registry.h>
 
@@ -10,6 +8,7 @@
 #include <map>
 
 #include "agent/source/neuron/tap_worker.h"
+#include "health/metric_builders.h"
 
 namespace neurontrace {
 
@@ -23,16 +22,9 @@ class WorkerLoadMetrics {
   void Publish(const std::map<uint32_t, TapWorker::Load>& loads);
 
  private:
-  struct ByPid {
-    prometheus::Family<prometheus::Gauge>& family;
-    std::map<uint32_t, prometheus::Gauge*> gauges;
-
-    void Set(const std::map<uint32_t, double>& values);
-  };
-
-  ByPid core_ppm_;
-  ByPid bytes_per_second_;
-  ByPid fidelity_;
+  GaugesByLabel<uint32_t> core_ppm_;
+  GaugesByLabel<uint32_t> bytes_per_second_;
+  GaugesByLabel<uint32_t> fidelity_;
 };
 
 }  // namespace neurontrace

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "health/optional_gauge.h"
+#include "health/metric_builders.h"
 #include "trace/worker_info.h"
 #include "wire/security_watch.h"
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "health/metric_builders.h"
+
 namespace neurontrace {
 namespace {
 
@@ -39,14 +41,10 @@ constexpr absl::StatusCode kRefusals[] = {
 }  // namespace
 
 CaptureMetrics::CaptureMetrics(prometheus::Registry& registry)
-    : ended_(prometheus::BuildCounter()
-                 .Name("neurontrace_aggregator_captures_ended_total")
-                 .Help("Captures that ended, by how")
-                 .Register(registry)),
-      refused_(prometheus::BuildCounter()
-                   .Name("neurontrace_aggregator_captures_refused_total")
-                   .Help("Commands to start a capture that were refused, by why")
-                   .Register(registry)) {
+    : ended_(MakeCounterFamily(registry, "neurontrace_aggregator_captures_ended_total",
+                               "Captures that ended, by how")),
+      refused_(MakeCounterFamily(registry, "neurontrace_aggregator_captures_refused_total",
+                                 "Commands to start a capture that were refused, by why")) {
   // All of them from the start, so that the first is seen as an increase.
   for (const CaptureState state : kOutcomes) {
     ended_.Add({{"outcome", std::string(OutcomeWord(state))}});

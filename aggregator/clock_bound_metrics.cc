@@ -29,29 +29,17 @@ std::map<std::string, uint64_t> WidestOf(const std::map<std::string, uint64_t>& 
 }  // namespace
 
 ClockBoundMetrics::ClockBoundMetrics(prometheus::Registry& registry)
-    : bounds_(prometheus::BuildGauge()
-                  .Name("neurontrace_aggregator_clock_bound_seconds")
-                  .Help("By how much a moment on an instance can be off from the reference")
-                  .Register(registry)),
-      left_out_(prometheus::BuildGauge()
-                    .Name("neurontrace_aggregator_clock_bounds_left_out")
-                    .Help("Instances whose bound is known and not shown, as there are too many")
-                    .Register(registry)
-                    .Add({})) {}
+    : bounds_{MakeGaugeFamily(registry, "neurontrace_aggregator_clock_bound_seconds",
+                              "By how much a moment on an instance can be off from the reference"),
+              "instance_id",
+              {}},
+      left_out_(MakeGauge(registry, "neurontrace_aggregator_clock_bounds_left_out",
+                          "Instances whose bound is known and not shown, as there are too many")) {}
 
 void ClockBoundMetrics::Publish(const std::map<std::string, uint64_t>& bounds) {
   const std::map<std::string, uint64_t> shown = WidestOf(bounds);
   left_out_.Set(static_cast<double>(bounds.size() - shown.size()));
-  std::erase_if(gauges_, [&](const auto& gauge) {
-    if (shown.contains(gauge.first)) return false;
-    bounds_.Remove(gauge.second);
-    return true;
-  });
-  for (const auto& [instance, bound_ns] : shown) {
-    prometheus::Gauge*& gauge = gauges_[instance];
-    if (gauge == nullptr) gauge = &bounds_.Add({{"instance_id", instance}});
-    gauge->Set(static_cast<double>(bound_ns) * 1e-9);
-  }
+  bounds_.Set(shown, 1e-9);
 }
 
 }  // namespace neurontrace

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <prometheus/family.h>
 #include <prometheus/gauge.h>
 #include <prometheus/registry.h>
 
 #include <cstdint>
 #include <map>
 #include <string>
+
+#include "health/metric_builders.h"
 
 namespace neurontrace {
 
@@ -23,8 +24,7 @@ class ClockBoundMetrics {
   void Publish(const std::map<std::string, uint64_t>& bounds);
 
  private:
-  prometheus::Family<prometheus::Gauge>& bounds_;
-  std::map<std::string, prometheus::Gauge*> gauges_;
+  GaugesByLabel<std::string> bounds_;
   prometheus::Gauge& left_out_;
 };
 

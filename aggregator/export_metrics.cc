@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/export_metrics.h"
 
+#include "health/metric_builders.h"
 #include "trace/export_traits.h"
 #include "wire/export_options.h"
 
@@ -49,20 +50,13 @@ const char* FailureWord(absl::StatusCode code, bool delivers) {
 }  // namespace
 
 ExportMetrics::ExportMetrics(prometheus::Registry& registry)
-    : seconds_(prometheus::BuildHistogram()
-                   .Name("neurontrace_aggregator_export_seconds")
-                   .Help("How long exports took, those that failed included")
-                   .Register(registry)
-                   .Add({}, prometheus::Histogram::BucketBoundaries{0.1, 0.5, 1, 2, 5, 10, 30, 60,
-                                                                    300, 900, 3600})),
-      bytes_(prometheus::BuildCounter()
-                 .Name("neurontrace_aggregator_export_bytes_total")
-                 .Help("Bytes that exports wrote, by format")
-                 .Register(registry)),
-      failed_(prometheus::BuildCounter()
-                  .Name("neurontrace_aggregator_exports_failed_total")
-                  .Help("Exports that ended with an error, by why")
-                  .Register(registry)) {
+    : seconds_(MakeHistogram(registry, "neurontrace_aggregator_export_seconds",
+                             "How long exports took, those that failed included",
+                             {0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600})),
+      bytes_(MakeCounterFamily(registry, "neurontrace_aggregator_export_bytes_total",
+                               "Bytes that exports wrote, by format")),
+      failed_(MakeCounterFamily(registry, "neurontrace_aggregator_exports_failed_total",
+                                "Exports that ended with an error, by why")) {
   // All of them from the start, so that the first is seen as an increase.
   for (const char* const reason : {kCancelled, kInvalid, kNotFound, kDestination, kStore}) {
     failed_.Add({{"reason", reason}});

@@ -9,16 +9,12 @@
 #include "aggregator/clocks/clock_book.h"
 #include "aggregator/own_actions.h"
 #include "base/status.h"
+#include "health/metric_builders.h"
 
 namespace neurontrace {
 namespace {
 
 constexpr uint64_t kLookNs = 1'000'000'000;
-
-prometheus::Counter& AddCounter(prometheus::Registry& registry, const std::string& name,
-                                const std::string& help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
-}
 
 // "summary-json": EXPORT_FORMAT_SUMMARY_JSON. UNSPECIFIED for what is none.
 v1::ExportFormat ExportFormatByName(const std::string& name) {
@@ -62,19 +58,16 @@ absl::StatusOr<std::unique_ptr<StandingExports>> StandingExports::Make(
 StandingExports::StandingExports(const Deps& deps, const std::string& path,
                                  std::vector<StandingRule> rules)
     : deps_(deps),
-      done_(AddCounter(deps.registry, "neurontrace_aggregator_standing_exports_done_total",
-                       "Standing exports that were written")),
-      failed_(AddCounter(deps.registry, "neurontrace_aggregator_standing_exports_failed_total",
-                         "Standing exports that were given up or refused")),
-      forgone_(AddCounter(deps.registry, "neurontrace_aggregator_standing_exports_forgone_total",
-                          "Standing exports of captures that were deleted before")),
-      retried_(AddCounter(deps.registry, "neurontrace_aggregator_standing_exports_retried_total",
-                          "Tries of standing exports that failed and are made again")),
-      pending_(prometheus::BuildGauge()
-                   .Name("neurontrace_aggregator_standing_exports_pending")
-                   .Help("Standing exports that are still to be written")
-                   .Register(deps.registry)
-                   .Add({})),
+      done_(MakeCounter(deps.registry, "neurontrace_aggregator_standing_exports_done_total",
+                        "Standing exports that were written")),
+      failed_(MakeCounter(deps.registry, "neurontrace_aggregator_standing_exports_failed_total",
+                          "Standing exports that were given up or refused")),
+      forgone_(MakeCounter(deps.registry, "neurontrace_aggregator_standing_exports_forgone_total",
+                           "Standing exports of captures that were deleted before")),
+      retried_(MakeCounter(deps.registry, "neurontrace_aggregator_standing_exports_retried_total",
+                           "Tries of standing exports that failed and are made again")),
+      pending_(MakeGauge(deps.registry, "neurontrace_aggregator_standing_exports_pending",
+                         "Standing exports that are still to be written")),
       queue_({files_, deps.clock, deps.random}, path, std::move(rules), problem_) {
   if (!problem_.empty()) SPDLOG_WARN("standing exports: {}", problem_);
 }

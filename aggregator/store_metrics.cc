@@ -4,53 +4,36 @@
 #include <cstdint>
 #include <string>
 
-#include "health/raise_counter.h"
 #include "trace/loss_table.h"
 
 namespace neurontrace {
-namespace {
-
-prometheus::Family<prometheus::Gauge>& StoreGauges(prometheus::Registry& registry, const char* name,
-                                                   const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
-}
-
-prometheus::Gauge& StoreGauge(prometheus::Registry& registry, const char* name, const char* help) {
-  return StoreGauges(registry, name, help).Add({});
-}
-
-}  // namespace
-
 StoreMetrics::StoreMetrics(prometheus::Registry& registry, Store& store,
                            const CaptureQuotas& quotas)
     : store_(store),
-      events_lost_(prometheus::BuildCounter()
-                       .Name("neurontrace_aggregator_events_lost_total")
-                       .Help("Events that stored chunks, or the store itself, say are lost, by "
-                             "place and reason")
-                       .Register(registry)),
-      memtable_bytes_(StoreGauge(registry, "neurontrace_aggregator_store_memtable_bytes",
-                                 "Bytes of RocksDB's write buffers")),
-      blob_garbage_bytes_(StoreGauge(registry, "neurontrace_aggregator_store_blob_garbage_bytes",
-                                     "Bytes of blob files that nothing refers to any more")),
+      events_lost_(
+          MakeCounterFamily(registry, "neurontrace_aggregator_events_lost_total",
+                            "Events that stored chunks, or the store itself, say are lost, by "
+                            "place and reason")),
+      memtable_bytes_(MakeGauge(registry, "neurontrace_aggregator_store_memtable_bytes",
+                                "Bytes of RocksDB's write buffers")),
+      blob_garbage_bytes_(MakeGauge(registry, "neurontrace_aggregator_store_blob_garbage_bytes",
+                                    "Bytes of blob files that nothing refers to any more")),
       compaction_pending_bytes_(
-          StoreGauge(registry, "neurontrace_aggregator_store_compaction_pending_bytes",
-                     "Bytes that compaction has still to rewrite, as RocksDB estimates it")),
-      write_stalled_(StoreGauge(registry, "neurontrace_aggregator_store_write_stalled",
-                                "1 while RocksDB slows writers down or stops them")),
-      background_errors_(prometheus::BuildCounter()
-                             .Name("neurontrace_aggregator_store_background_errors_total")
-                             .Help("Flushes and compactions of RocksDB that failed")
-                             .Register(registry)
-                             .Add({})),
-      artifact_store_bytes_(StoreGauge(registry, "neurontrace_aggregator_artifact_store_bytes",
-                                       "Bytes of the artifacts that are kept")),
-      wal_bytes_(StoreGauge(registry, "neurontrace_aggregator_store_wal_bytes",
-                            "Bytes of the files of RocksDB's write-ahead log")),
-      quota_bytes_(StoreGauges(registry, "neurontrace_aggregator_quota_bytes",
-                               "How much may be stored; 0: as much as there is room for")),
-      disk_free_{StoreGauges(registry, "neurontrace_aggregator_disk_free_bytes",
-                             "What the store's disk has left for the aggregator")} {
+          MakeGauge(registry, "neurontrace_aggregator_store_compaction_pending_bytes",
+                    "Bytes that compaction has still to rewrite, as RocksDB estimates it")),
+      write_stalled_(MakeGauge(registry, "neurontrace_aggregator_store_write_stalled",
+                               "1 while RocksDB slows writers down or stops them")),
+      background_errors_(MakeCounter(registry,
+                                     "neurontrace_aggregator_store_background_errors_total",
+                                     "Flushes and compactions of RocksDB that failed")),
+      artifact_store_bytes_(MakeGauge(registry, "neurontrace_aggregator_artifact_store_bytes",
+                                      "Bytes of the artifacts that are kept")),
+      wal_bytes_(MakeGauge(registry, "neurontrace_aggregator_store_wal_bytes",
+                           "Bytes of the files of RocksDB's write-ahead log")),
+      quota_bytes_(MakeGaugeFamily(registry, "neurontrace_aggregator_quota_bytes",
+                                   "How much may be stored; 0: as much as there is room for")),
+      disk_free_{MakeGaugeFamily(registry, "neurontrace_aggregator_disk_free_bytes",
+                                 "What the store's disk has left for the aggregator")} {
   SetQuotas(quotas);
   PublishLosses();
 }
@@ -73,12 +56,7 @@ void StoreMetrics::Publish() {
 }
 
 void StoreMetrics::PublishLosses() {
-  store_.chunks().losses().ForEach(
-      LossPlace::kRetention, [this](LossPlace place, LossReason reason, uint64_t events) {
-        RaiseCounter(events_lost_.Add({{"place", std::string(ToString(place))},
-                                       {"reason", std::string(ToString(reason))}}),
-                     static_cast<double>(events));
-      });
+  RaiseLosses(events_lost_, store_.chunks().losses(), LossPlace::kRetention);
 }
 
 void StoreMetrics::LookAtDisk() {

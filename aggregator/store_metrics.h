@@ -8,7 +8,7 @@
 
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/store/store.h"
-#include "health/optional_gauge.h"
+#include "health/metric_builders.h"
 
 namespace neurontrace {
 

@@ -14,7 +14,7 @@
 #include "base/call_on.h"
 #include "base/clean_text.h"
 #include "base/status.h"
-#include "health/raise_counter.h"
+#include "health/metric_builders.h"
 #include "trace/trigger_limits.h"
 #include "triggers/trigger_rule_check.h"
 #include "wire/trigger_messages.h"
@@ -41,25 +41,14 @@ std::string WhyNotBegun(const CaptureRecord& record) {
   return record.end_warnings.empty() ? "" : record.end_warnings.front();
 }
 
-prometheus::Counter& MakeCounter(prometheus::Registry& registry, const char* name,
-                                 const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
-}
-
 }  // namespace
 
 TriggerService::Metrics::Metrics(prometheus::Registry& registry)
-    : rules(prometheus::BuildGauge()
-                .Name("neurontrace_aggregator_trigger_rules")
-                .Help("Rules of triggers in force")
-                .Register(registry)
-                .Add({})),
-      file_good(prometheus::BuildGauge()
-                    .Name("neurontrace_aggregator_trigger_file_good")
-                    .Help("0 while the rule file cannot be used, and the rules before it are in "
-                          "force")
-                    .Register(registry)
-                    .Add({})),
+    : rules(MakeGauge(registry, "neurontrace_aggregator_trigger_rules",
+                      "Rules of triggers in force")),
+      file_good(MakeGauge(registry, "neurontrace_aggregator_trigger_file_good",
+                          "0 while the rule file cannot be used, and the rules before it are in "
+                          "force")),
       fired(MakeCounter(registry, "neurontrace_aggregator_triggers_fired_total",
                         "Captures that triggers asked for; those that did not begin are also "
                         "among the suppressed, as refused")),
@@ -72,10 +61,9 @@ TriggerService::Metrics::Metrics(prometheus::Registry& registry)
                               "Reports of workers beyond those whose silence is watched")),
       judging_seconds(MakeCounter(registry, "neurontrace_aggregator_trigger_seconds_total",
                                   "Time spent on judging rules")) {
-  auto& family = prometheus::BuildCounter()
-                     .Name("neurontrace_aggregator_triggers_suppressed_total")
-                     .Help("Times that a rule fired and made no capture of its own, by reason")
-                     .Register(registry);
+  auto& family =
+      MakeCounterFamily(registry, "neurontrace_aggregator_triggers_suppressed_total",
+                        "Times that a rule fired and made no capture of its own, by reason");
   for (size_t i = 1; i < kTriggerSuppressions; ++i) {
     suppressed[i] =
         &family.Add({{"reason", std::string(WordOf(static_cast<TriggerSuppression>(i)))}});

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "base/time_units.h"
+#include "health/metric_builders.h"
 
 namespace neurontrace {
 CallRates::CallRates(const Clock& clock, Rate rate, std::string whose,
@@ -50,21 +51,16 @@ absl::Status CallRates::Take(const std::string& caller) {
 }
 
 prometheus::Counter& RefusedCalls(prometheus::Registry& registry, const char* reason) {
-  return prometheus::BuildCounter()
-      .Name("neurontrace_aggregator_calls_refused_total")
-      .Help("Calls that were refused for who made them, or how many they made")
-      .Register(registry)
-      .Add({{"reason", reason}});
+  return MakeCounter(registry, "neurontrace_aggregator_calls_refused_total",
+                     "Calls that were refused for who made them, or how many they made",
+                     {{"reason", reason}});
 }
 
 CallLimits::CallLimits(const Clock& clock, prometheus::Registry& registry,
                        uint32_t calls_per_second)
-    : forgotten_(prometheus::BuildCounter()
-                     .Name("neurontrace_aggregator_callers_forgotten_total")
-                     .Help("Callers whose calls were not counted on, as too many others called "
-                           "after them")
-                     .Register(registry)
-                     .Add({})),
+    : forgotten_(MakeCounter(registry, "neurontrace_aggregator_callers_forgotten_total",
+                             "Callers whose calls were not counted on, as too many others called "
+                             "after them")),
       refused_(RefusedCalls(registry, "too_many")),
       callers_(clock, {calls_per_second, calls_per_second * limits::kCallSecondsAtOnce},
                "--calls-per-second of the aggregator", forgotten_),

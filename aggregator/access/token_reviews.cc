@@ -8,6 +8,7 @@
 #include "aggregator/access/token_review.h"
 #include "base/sha256.h"
 #include "base/status.h"
+#include "health/metric_builders.h"
 
 namespace neurontrace {
 namespace {
@@ -39,21 +40,17 @@ TokenReviews::TokenReviews(std::string audience, Ask ask, const Clock& clock,
       ask_(std::move(ask)),
       clock_(clock),
       tokens_max_(tokens_max),
-      reviews_(prometheus::BuildCounter()
-                   .Name("neurontrace_aggregator_token_reviews_total")
-                   .Help("Tokens of service accounts that the API server was, or was to be, asked "
-                         "about, by what came of it")
-                   .Register(registry)),
+      reviews_(MakeCounterFamily(
+          registry, "neurontrace_aggregator_token_reviews_total",
+          "Tokens of service accounts that the API server was, or was to be, asked "
+          "about, by what came of it")),
       good_(reviews_.Add({{"result", "good"}})),
       bad_(reviews_.Add({{"result", "bad"}})),
       failed_(reviews_.Add({{"result", "failed"}})),
       held_back_(reviews_.Add({{"result", "held_back"}})),
-      forgotten_(prometheus::BuildCounter()
-                     .Name("neurontrace_aggregator_tokens_forgotten_total")
-                     .Help("Answers about tokens of service accounts that were forgotten before "
-                           "their time, as too many others came after them")
-                     .Register(registry)
-                     .Add({})),
+      forgotten_(MakeCounter(registry, "neurontrace_aggregator_tokens_forgotten_total",
+                             "Answers about tokens of service accounts that were forgotten before "
+                             "their time, as too many others came after them")),
       rates_(clock, {limits::kTokenReviewsPerSecondMax, limits::kTokenReviewsBurstMax}, "",
              forgotten_) {}
 

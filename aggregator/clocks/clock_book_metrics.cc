@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/clocks/clock_book_metrics.h"
 
+#include "health/metric_builders.h"
+
 namespace neurontrace {
-namespace {
-
-prometheus::Counter& MakeCounter(prometheus::Registry& registry, const char* name,
-                                 const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
-}
-
-}  // namespace
-
 ClockBookMetrics::ClockBookMetrics(prometheus::Registry& registry)
     : fits(MakeCounter(registry, "neurontrace_aggregator_clock_fits_total",
                        "Times that the clocks of a capture were fitted")),

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "health/metric_builders.h"
+
 namespace neurontrace {
 namespace {
 
@@ -25,17 +27,11 @@ ClockSteps::ClockSteps(Store& store, SteadyClock& clock, std::string boot,
     : store_(store),
       clock_(clock),
       boot_(std::move(boot)),
-      step_seconds_(prometheus::BuildGauge()
-                        .Name("neurontrace_aggregator_clock_step_seconds")
-                        .Help("How far the machine's clock was set forward (or back: negative) "
-                              "from the time that the aggregator continues; 0: it follows it")
-                        .Register(registry)
-                        .Add({})),
-      steps_(prometheus::BuildCounter()
-                 .Name("neurontrace_aggregator_clock_steps_total")
-                 .Help("How often the machine's clock was set by a second or more")
-                 .Register(registry)
-                 .Add({})) {}
+      step_seconds_(MakeGauge(registry, "neurontrace_aggregator_clock_step_seconds",
+                              "How far the machine's clock was set forward (or back: negative) "
+                              "from the time that the aggregator continues; 0: it follows it")),
+      steps_(MakeCounter(registry, "neurontrace_aggregator_clock_steps_total",
+                         "How often the machine's clock was set by a second or more")) {}
 
 std::string ClockSteps::Begin(bool is_recording) {
   const auto stored = store_.ReadClock();

@@ -10,6 +10,7 @@
 #include "base/clean_text.h"
 #include "base/stall_watch.h"
 #include "base/status.h"
+#include "health/metric_builders.h"
 #include "trace/artifact_limits.h"
 #include "trace/limits.h"
 #include "wire/field_checks.h"
@@ -17,11 +18,6 @@
 
 namespace neurontrace {
 namespace {
-
-prometheus::Counter& ArtifactCounter(prometheus::Registry& registry, const char* name,
-                                     const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
-}
 
 const char* ReasonOf(v1::ArtifactOutcome outcome) {
   switch (outcome) {
@@ -62,22 +58,20 @@ absl::Status CheckWhose(const Message& message) {
 }  // namespace
 
 ArtifactMetrics::ArtifactMetrics(prometheus::Registry& registry)
-    : references(ArtifactCounter(registry, "neurontrace_aggregator_artifacts_kept_total",
-                                 "Artifacts that captures were given, each capture's and place's")),
-      received(ArtifactCounter(registry, "neurontrace_aggregator_artifacts_received_total",
-                               "Contents of artifacts received whole")),
-      bytes_received(ArtifactCounter(registry, "neurontrace_aggregator_artifact_bytes_total",
-                                     "Bytes of artifacts received, of broken calls, too")),
-      known(ArtifactCounter(registry, "neurontrace_aggregator_artifacts_known_total",
-                            "Artifacts whose content was here and was not sent again")),
-      stalled(ArtifactCounter(registry, "neurontrace_aggregator_artifact_uploads_stalled_total",
-                              "Uploads of artifacts ended because too little came")),
-      forgone(ArtifactCounter(registry, "neurontrace_aggregator_artifacts_forgone_total",
-                              "Artifacts that agents said they will not hand over")),
-      refused(prometheus::BuildCounter()
-                  .Name("neurontrace_aggregator_artifacts_refused_total")
-                  .Help("Offers of artifacts that will not be kept")
-                  .Register(registry)) {}
+    : references(MakeCounter(registry, "neurontrace_aggregator_artifacts_kept_total",
+                             "Artifacts that captures were given, each capture's and place's")),
+      received(MakeCounter(registry, "neurontrace_aggregator_artifacts_received_total",
+                           "Contents of artifacts received whole")),
+      bytes_received(MakeCounter(registry, "neurontrace_aggregator_artifact_bytes_total",
+                                 "Bytes of artifacts received, of broken calls, too")),
+      known(MakeCounter(registry, "neurontrace_aggregator_artifacts_known_total",
+                        "Artifacts whose content was here and was not sent again")),
+      stalled(MakeCounter(registry, "neurontrace_aggregator_artifact_uploads_stalled_total",
+                          "Uploads of artifacts ended because too little came")),
+      forgone(MakeCounter(registry, "neurontrace_aggregator_artifacts_forgone_total",
+                          "Artifacts that agents said they will not hand over")),
+      refused(MakeCounterFamily(registry, "neurontrace_aggregator_artifacts_refused_total",
+                                "Offers of artifacts that will not be kept")) {}
 
 void ArtifactMetrics::CountRefused(v1::ArtifactOutcome outcome) {
   if (const char* const reason = ReasonOf(outcome)) refused.Add({{"reason", reason}}).Increment();

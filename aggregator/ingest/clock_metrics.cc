@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/ingest/clock_metrics.h"
 
+#include "health/metric_builders.h"
+
 namespace neurontrace {
-namespace {
-
-prometheus::Counter& MakeCounter(prometheus::Registry& registry, const char* name,
-                                 const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
-}
-
-prometheus::Gauge& MakeGauge(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add({});
-}
-
-}  // namespace
-
 ClockMetrics::ClockMetrics(prometheus::Registry& registry)
     : batches_stored(MakeCounter(registry, "neurontrace_aggregator_clock_batches_stored_total",
                                  "Batches of clock evidence stored durably")),

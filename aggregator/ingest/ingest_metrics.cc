@@ -1,64 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/ingest/ingest_metrics.h"
 
+#include "health/metric_builders.h"
+
 namespace neurontrace {
 namespace {
 
-prometheus::Counter& Counter(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
-}
-
 prometheus::Counter& Refused(prometheus::Registry& registry, const char* reason) {
-  return prometheus::BuildCounter()
-      .Name("neurontrace_aggregator_chunks_refused_total")
-      .Help("Chunks that were not stored, by the reason the agent was given")
-      .Register(registry)
-      .Add({{"reason", reason}});
-}
-
-prometheus::Gauge& Gauge(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add({});
+  return MakeCounter(registry, "neurontrace_aggregator_chunks_refused_total",
+                     "Chunks that were not stored, by the reason the agent was given",
+                     {{"reason", reason}});
 }
 
 }  // namespace
 
 IngestMetrics::IngestMetrics(prometheus::Registry& registry)
-    : chunks_stored(
-          Counter(registry, "neurontrace_aggregator_chunks_stored_total", "Chunks stored durably")),
-      events_stored(Counter(registry, "neurontrace_aggregator_events_stored_total",
-                            "Events in the chunks stored")),
-      bytes_stored(Counter(registry, "neurontrace_aggregator_chunk_bytes_stored_total",
-                           "Bytes of the chunks stored, compressed")),
-      canaries_stored(Counter(registry, "neurontrace_aggregator_canaries_stored_total",
-                              "Canaries of streams that came all the way")),
-      chunks_duplicate(Counter(registry, "neurontrace_aggregator_chunks_duplicate_total",
-                               "Chunks that came again and were dropped")),
-      chunks_conflicting(Counter(registry, "neurontrace_aggregator_chunks_conflicting_total",
-                                 "Chunks that came again with other contents and were dropped")),
+    : chunks_stored(MakeCounter(registry, "neurontrace_aggregator_chunks_stored_total",
+                                "Chunks stored durably")),
+      events_stored(MakeCounter(registry, "neurontrace_aggregator_events_stored_total",
+                                "Events in the chunks stored")),
+      bytes_stored(MakeCounter(registry, "neurontrace_aggregator_chunk_bytes_stored_total",
+                               "Bytes of the chunks stored, compressed")),
+      canaries_stored(MakeCounter(registry, "neurontrace_aggregator_canaries_stored_total",
+                                  "Canaries of streams that came all the way")),
+      chunks_duplicate(MakeCounter(registry, "neurontrace_aggregator_chunks_duplicate_total",
+                                   "Chunks that came again and were dropped")),
+      chunks_conflicting(
+          MakeCounter(registry, "neurontrace_aggregator_chunks_conflicting_total",
+                      "Chunks that came again with other contents and were dropped")),
       refused_malformed(Refused(registry, "malformed")),
       refused_unknown_capture(Refused(registry, "unknown_capture")),
       refused_limit(Refused(registry, "limit")),
       refused_gap(Refused(registry, "gap")),
       refused_busy(Refused(registry, "busy")),
-      store_errors(Counter(registry, "neurontrace_aggregator_store_errors_total",
-                           "Writes of chunks that the store refused")),
-      bytes_in_flight(Gauge(registry, "neurontrace_aggregator_ingest_bytes_in_flight",
-                            "Bytes of chunks received and not yet durable")),
-      calls_waiting(Gauge(registry, "neurontrace_aggregator_ingest_calls_waiting",
-                          "Upload calls that are not read from until there is room")),
-      upload_calls(Gauge(registry, "neurontrace_aggregator_upload_calls", "Upload calls open")),
-      commit_seconds(
-          prometheus::BuildHistogram()
-              .Name("neurontrace_aggregator_commit_seconds")
-              .Help("Time of one group commit, sync included")
-              .Register(registry)
-              .Add({}, prometheus::Histogram::BucketBoundaries{0.0005, 0.001, 0.002, 0.005, 0.01,
-                                                               0.02, 0.05, 0.1, 0.5, 2})),
-      commit_chunks(prometheus::BuildHistogram()
-                        .Name("neurontrace_aggregator_commit_chunks")
-                        .Help("Chunks in one group commit")
-                        .Register(registry)
-                        .Add({}, prometheus::Histogram::BucketBoundaries{1, 2, 4, 8, 16, 32, 64,
-                                                                         128, 256, 1024})) {}
+      store_errors(MakeCounter(registry, "neurontrace_aggregator_store_errors_total",
+                               "Writes of chunks that the store refused")),
+      bytes_in_flight(MakeGauge(registry, "neurontrace_aggregator_ingest_bytes_in_flight",
+                                "Bytes of chunks received and not yet durable")),
+      calls_waiting(MakeGauge(registry, "neurontrace_aggregator_ingest_calls_waiting",
+                              "Upload calls that are not read from until there is room")),
+      upload_calls(MakeGauge(registry, "neurontrace_aggregator_upload_calls", "Upload calls open")),
+      commit_seconds(MakeHistogram(registry, "neurontrace_aggregator_commit_seconds",
+                                   "Time of one group commit, sync included",
+                                   {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2})),
+      commit_chunks(MakeHistogram(registry, "neurontrace_aggregator_commit_chunks",
+                                  "Chunks in one group commit",
+                                  {1, 2, 4, 8, 16, 32, 64, 128, 256, 1024})) {}
 
 }  // namespace neurontrace

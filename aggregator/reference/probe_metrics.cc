@@ -3,13 +3,10 @@
 
 #include <string>
 
+#include "health/metric_builders.h"
+
 namespace neurontrace {
 namespace {
-
-prometheus::Counter& MakeCounter(prometheus::Registry& registry, const char* name, const char* help,
-                                 const prometheus::Labels& labels = {}) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
-}
 
 prometheus::Counter& MakeRefused(prometheus::Registry& registry, const std::string& reason) {
   return MakeCounter(registry, "neurontrace_aggregator_probes_refused_total",

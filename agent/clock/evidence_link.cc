@@ -78,14 +78,10 @@ void EvidenceLink::OnClosed(const absl::Status& status) {
   spdlog::debug("clock: the report call ended: {}", status.ToString());
   if (std::exchange(has_access_, false) && hooks_.on_lost) hooks_.on_lost();
   // The call cannot be ended from within what it says.
-  runner_.PostTask([this, alive = std::weak_ptr<bool>(alive_), call = counters_.calls] {
-    if (!alive.expired() && call == counters_.calls) stream_.reset();
-  });
-  runner_.PostDelayedTask(
-      [this, alive = std::weak_ptr<bool>(alive_)] {
-        if (!alive.expired()) Connect();
-      },
-      backoff_.NextDelayNs());
+  runner_.PostTask(weak_tasks_.Wrap([this, call = counters_.calls] {
+    if (call == counters_.calls) stream_.reset();
+  }));
+  runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Connect(); }), backoff_.NextDelayNs());
 }
 
 void EvidenceLink::Put(const ClockEvidence& batch) {

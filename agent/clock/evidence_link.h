@@ -13,6 +13,7 @@
 #include "base/backoff.h"
 #include "base/random.h"
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 #include "clock/host_clocks.h"
 #include "trace/clock_evidence.h"
 
@@ -73,7 +74,7 @@ class EvidenceLink {
   std::deque<Kept> backlog_;  // numbers without a hole
   size_t backlog_bytes_ = 0;
   Counters counters_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

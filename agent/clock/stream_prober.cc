@@ -73,9 +73,9 @@ void StreamProber::OnReply(const ProbeReply& reply) {
 
 // The call cannot be ended from within what it says; the next Send begins another.
 void StreamProber::OnClosed() {
-  runner_.PostTask([this, alive = std::weak_ptr<bool>(alive_), call = counters_.calls] {
-    if (!alive.expired() && call == counters_.calls) Disconnect();
-  });
+  runner_.PostTask(weak_tasks_.Wrap([this, call = counters_.calls] {
+    if (call == counters_.calls) Disconnect();
+  }));
 }
 
 void StreamProber::Disconnect() {

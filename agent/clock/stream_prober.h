@@ -7,6 +7,7 @@
 
 #include "agent/clock/probe_stream.h"
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 #include "clock/host_clocks.h"
 #include "trace/clock_evidence.h"
 
@@ -53,7 +54,7 @@ class StreamProber {
   bool answered_ = true;      // it is
   uint64_t send_raw_ns_ = 0;  // when it was asked
   Counters counters_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

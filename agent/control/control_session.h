@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 
 namespace neurontrace {
 
@@ -185,7 +186,7 @@ class ControlSession final : public ControlStream::Listener, public SourceListen
   std::map<WorkerIdentity, WorkerInfo> workers_;
   std::map<CaptureId, Capture> captures_;
   Counters counters_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

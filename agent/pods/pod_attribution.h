@@ -2,13 +2,13 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include "agent/pods/pod_looker.h"
 #include "base/clock.h"
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 
 namespace neurontrace {
 
@@ -42,7 +42,7 @@ class PodAttribution {
   TaskRunner& runner_;
   const Clock& clock_;
   const Hooks hooks_;
-  std::shared_ptr<PodAttribution*> self_;  // tasks hold it weakly
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

@@ -64,8 +64,7 @@ StreamWriter::StreamWriter(const CaptureId& capture_id, StreamIdentity stream, c
       sink_(sink),
       metrics_(metrics),
       canary_entry_(metrics.canary_watch.Begin(stream_, clock.MonotonicNs())),
-      canary_due_ns_(clock.MonotonicNs() + limits::kCanaryFirstNs),
-      self_(std::make_shared<StreamWriter*>(this)) {}
+      canary_due_ns_(clock.MonotonicNs() + limits::kCanaryFirstNs) {}
 
 StreamWriter::~StreamWriter() { metrics_.canary_watch.End(canary_entry_); }
 
@@ -286,10 +285,10 @@ void StreamWriter::SendCanaryIfDue() {
   header.canary_realtime_ns = clock_.RealtimeNs();
   header.sequence = next_sequence_++;
   AgentSourceMetrics::Add(metrics_.canaries);
-  const std::weak_ptr<StreamWriter*> self = self_;
-  sink_.Submit({std::move(header), ""}, [self, now_ns](const ChunkSink::Receipt& receipt) {
-    if (const auto writer = self.lock()) (*writer)->OnCanaryReceipt(now_ns, receipt);
-  });
+  sink_.Submit({std::move(header), ""},
+               weak_tasks_.Wrap([this, now_ns](const ChunkSink::Receipt& receipt) {
+                 OnCanaryReceipt(now_ns, receipt);
+               }));
 }
 
 void StreamWriter::OnCanaryReceipt(uint64_t sent_ns, const ChunkSink::Receipt& receipt) {
@@ -371,15 +370,12 @@ void StreamWriter::Submit(ChunkHeader header, std::string columns) {
   AgentSourceMetrics::Add(metrics_.chunks);
   AgentSourceMetrics::Add(metrics_.chunk_bytes, columns.size());
   counts_.bytes += ApproximateBytes(header) + columns.size();
-  const std::weak_ptr<StreamWriter*> self = self_;
   const uint32_t events = header.event_count;
   ++unsettled_chunks_;
   sink_.Submit({std::move(header), std::move(columns)},
-               [self, sequence, events](const ChunkSink::Receipt& receipt) {
-                 if (const auto writer = self.lock()) {
-                   (*writer)->OnReceipt(sequence, events, receipt);
-                 }
-               });
+               weak_tasks_.Wrap([this, sequence, events](const ChunkSink::Receipt& receipt) {
+                 OnReceipt(sequence, events, receipt);
+               }));
 }
 
 void StreamWriter::OnReceipt(uint64_t sequence, uint32_t events,

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "agent/source/shape_cache.h"
 #include "agent/source/source_metrics.h"
 #include "base/clock.h"
+#include "base/weak_tasks.h"
 #include "trace/chunk_header.h"
 #include "trace/event_chunk.h"
 #include "trace/limits.h"
@@ -173,7 +173,7 @@ class StreamWriter {
   uint64_t canary_due_ns_;  // monotonic
   bool canary_under_way_ = false;
   // Receipts hold it weakly, so that one that comes late finds nobody.
-  std::shared_ptr<StreamWriter*> self_;
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

@@ -162,10 +162,9 @@ void Spool::Forget(const CaptureId& capture_id) {
 
 void Spool::Load(const CaptureId& capture_id, std::vector<SpoolPlace> places, Loaded done) {
   io_.PostTask([disk = disk_, directory = DirectoryOf(capture_id), places = std::move(places),
-                done = std::move(done), alive = std::weak_ptr<bool>(alive_), &runner = runner_] {
-    runner.PostTask([loaded = disk->Load(directory, places), done, alive]() mutable {
-      if (!alive.expired()) done(std::move(loaded));
-    });
+                done = weak_tasks_.Wrap(std::move(done)), &runner = runner_] {
+    runner.PostTask(
+        [loaded = disk->Load(directory, places), done]() mutable { done(std::move(loaded)); });
   });
 }
 
@@ -198,13 +197,11 @@ void Spool::Finish(std::function<void()> done) {
 void Spool::KickLater(uint64_t delay_ns) {
   bool Spool::*const posted = delay_ns == 0 ? &Spool::kick_posted_ : &Spool::later_kick_posted_;
   if (std::exchange(this->*posted, true)) return;
-  runner_.PostDelayedTask(
-      [this, posted, alive = std::weak_ptr<bool>(alive_)] {
-        if (alive.expired()) return;
-        this->*posted = false;
-        Kick();
-      },
-      delay_ns);
+  runner_.PostDelayedTask(weak_tasks_.Wrap([this, posted] {
+    this->*posted = false;
+    Kick();
+  }),
+                          delay_ns);
 }
 
 void Spool::Kick() {
@@ -223,12 +220,10 @@ void Spool::Kick() {
     return;
   }
   job_running_ = true;
-  auto shared = std::make_shared<const SpoolJob>(std::move(job));
-  io_.PostTask([this, disk = disk_, job = std::move(shared), alive = std::weak_ptr<bool>(alive_),
+  io_.PostTask([disk = disk_, job = std::make_shared<const SpoolJob>(std::move(job)),
+                done = weak_tasks_.Wrap([this](const SpoolJobResult& result) { OnDone(result); }),
                 &runner = runner_] {
-    runner.PostTask([this, result = disk->Run(*job), alive] {
-      if (!alive.expired()) OnDone(result);
-    });
+    runner.PostTask([result = disk->Run(*job), done]() mutable { done(result); });
   });
 }
 
@@ -295,11 +290,7 @@ void Spool::OnDone(const SpoolJobResult& result) {
     const uint64_t delay_ns = backoff_.NextDelayNs();
     next_try_ns_ = clock_.MonotonicNs() + delay_ns;
     for (auto& [capture_id, capture] : captures_) capture.cursor_dirty = true;
-    runner_.PostDelayedTask(
-        [this, alive = std::weak_ptr<bool>(alive_)] {
-          if (!alive.expired()) Kick();
-        },
-        delay_ns);
+    runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Kick(); }), delay_ns);
   }
   SetHealth(status);
   Kick();

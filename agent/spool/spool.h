@@ -22,6 +22,7 @@
 #include "base/file_system.h"
 #include "base/random.h"
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 #include "trace/capture_spec.h"
 #include "trace/ids.h"
 #include "trace/limits.h"
@@ -242,7 +243,7 @@ class Spool {
   uint64_t next_look_ns_ = 0;  // monotonic: at the disk's room, while there is none
   absl::Status health_;
   Counters counters_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

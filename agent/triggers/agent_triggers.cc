@@ -43,8 +43,7 @@ AgentTriggers::AgentTriggers(std::string instance_id, const Clock& clock, TaskRu
     : instance_id_(std::move(instance_id)),
       clock_(clock),
       runner_(runner),
-      reports_(clock, std::move(send)),
-      self_(std::make_shared<AgentTriggers*>(this)) {}
+      reports_(clock, std::move(send)) {}
 
 void AgentTriggers::SetRules(const std::vector<TriggerRule>& rules) {
   rules_.clear();
@@ -210,14 +209,11 @@ void AgentTriggers::ScheduleTick() {
   });
   if (!wanted || std::exchange(tick_scheduled_, true)) return;
   ticked_ns_ = clock_.MonotonicNs();
-  runner_.PostDelayedTask(
-      [weak = std::weak_ptr<AgentTriggers*>(self_)] {
-        const auto self = weak.lock();
-        if (self == nullptr) return;
-        (*self)->tick_scheduled_ = false;
-        (*self)->Tick();
-      },
-      kTickNs);
+  runner_.PostDelayedTask(weak_tasks_.Wrap([this] {
+    tick_scheduled_ = false;
+    Tick();
+  }),
+                          kTickNs);
 }
 
 void AgentTriggers::Tick() {

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "agent/triggers/trigger_reports.h"
 #include "base/clock.h"
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 #include "trace/ids.h"
 #include "trace/trigger_rule.h"
 
@@ -95,7 +95,7 @@ class AgentTriggers final : public WorkerWatch {
   uint64_t ticked_ns_ = 0;
   bool tick_scheduled_ = false;
   Counters counters_;
-  std::shared_ptr<AgentTriggers*> self_;  // tasks hold it weakly
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

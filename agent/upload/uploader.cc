@@ -302,11 +302,7 @@ void Uploader::Abandon(StreamNumber stream, const std::string& reason) {
 }
 
 void Uploader::After(uint64_t delay_ns, std::function<void()> task) {
-  runner_.PostDelayedTask(
-      [alive = std::weak_ptr<bool>(alive_), task = std::move(task)] {
-        if (!alive.expired()) task();
-      },
-      delay_ns);
+  runner_.PostDelayedTask(weak_tasks_.Wrap(std::move(task)), delay_ns);
 }
 
 }  // namespace neurontrace

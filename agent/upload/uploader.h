@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 #include "trace/ids.h"
 #include "trace/stream_cursor.h"
 
@@ -109,7 +110,7 @@ class Uploader final : public UploadStream::Listener, public DeliveryQueue::List
   std::map<StreamNumber, GoingBack> going_back_;
   Counters counters_;
   AckTimes ack_times_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

@@ -196,18 +196,16 @@ void TriggerEngine::OnFired(const TriggerFired& fired) {
   if (answer.suppression != TriggerSuppression::kNone) return Suppress(state, answer);
   job->incident.emplace(fired);
   job->gathering = true;
-  runner_.PostDelayedTask(
-      [this, rule = fired.rule, job_name, alive = std::weak_ptr<bool>(alive_)] {
-        if (alive.expired()) return;
-        // Rules may have come and gone meanwhile.
-        const auto still = states_.find(rule);
-        if (still == states_.end()) return;
-        const auto entry = still->second.jobs.find(job_name);
-        if (entry == still->second.jobs.end() || !entry->second.gathering) return;
-        Answer outcome;
-        Start(still->second, entry->second, job_name, outcome);
-      },
-      kGatherNs);
+  runner_.PostDelayedTask(weak_tasks_.Wrap([this, rule = fired.rule, job_name] {
+    // Rules may have come and gone meanwhile.
+    const auto still = states_.find(rule);
+    if (still == states_.end()) return;
+    const auto entry = still->second.jobs.find(job_name);
+    if (entry == still->second.jobs.end() || !entry->second.gathering) return;
+    Answer outcome;
+    Start(still->second, entry->second, job_name, outcome);
+  }),
+                          kGatherNs);
 }
 
 TriggerEngine::Answer TriggerEngine::Fire(const TriggerFired& fired) {
@@ -335,10 +333,8 @@ void TriggerEngine::OnNotBegun(const CaptureRecord& record, const std::string& w
     if (!job.stream) return TakeBack(state, job, record.id, why);
     // It has fired all the same.
     job.gathering = true;
-    const auto start = [this, rule = name, job_name = record.spec.job, id = record.id,
-                        stream = *std::exchange(job.stream, std::nullopt), why,
-                        alive = std::weak_ptr<bool>(alive_)] {
-      if (alive.expired()) return;
+    auto start = [this, rule = name, job_name = record.spec.job, id = record.id,
+                  stream = *std::exchange(job.stream, std::nullopt), why] {
       const auto still = states_.find(rule);
       if (still == states_.end()) return;
       const auto of_job = still->second.jobs.find(job_name);
@@ -351,7 +347,7 @@ void TriggerEngine::OnNotBegun(const CaptureRecord& record, const std::string& w
       }
       of_job->second.capture = still->second.status.last_capture = *capture;
     };
-    return runner_.PostTask(start);
+    return runner_.PostTask(weak_tasks_.Wrap(std::move(start)));
   }
 }
 

@@ -7,7 +7,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include "aggregator/triggers/trigger_incident.h"
 #include "base/clock.h"
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 #include "trace/capture_record.h"
 #include "trace/capture_spec.h"
 #include "trace/reserved_tags.h"
@@ -151,7 +151,7 @@ class TriggerEngine {
   std::vector<std::string> order_;
   std::map<std::string, State> restored_;  // of rules that are not there, from stored captures
   Counters counters_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

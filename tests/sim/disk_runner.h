@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/weak_tasks.h"
 #include "tests/sim/sim_world.h"
 
 namespace neurontrace {
@@ -21,11 +22,7 @@ class DiskRunner final : public TaskRunner {
   void PostDelayedTask(Task task, uint64_t delay_ns) override {
     const uint64_t now_ns = world_.clock.MonotonicNs();
     busy_until_ns_ = std::max(busy_until_ns_, now_ns + delay_ns) + operation_ns_;
-    world_.runner.PostDelayedTask(
-        [alive = std::weak_ptr<bool>(alive_), task = std::move(task)] {
-          if (!alive.expired()) task();
-        },
-        busy_until_ns_ - now_ns);
+    world_.runner.PostDelayedTask(weak_tasks_.Wrap(std::move(task)), busy_until_ns_ - now_ns);
   }
   void AddReadableWatch(int, Task) override {}
   void RemoveReadableWatch(int) override {}
@@ -35,7 +32,7 @@ class DiskRunner final : public TaskRunner {
   SimWorld& world_;
   const uint64_t& operation_ns_;
   uint64_t busy_until_ns_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

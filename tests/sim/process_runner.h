@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 
 namespace neurontrace {
 
@@ -23,17 +24,15 @@ class ProcessRunner final : public TaskRunner {
   bool RunsTasksOnCurrentThread() const override { return true; }
 
   // Nothing posted so far or from now on runs.
-  void Kill() { alive_.reset(); }
+  void Kill() { weak_tasks_.reset(); }
 
  private:
   Task Guard(Task task) const {
-    return [alive = std::weak_ptr<bool>(alive_), task = std::move(task)] {
-      if (!alive.expired()) task();
-    };
+    return weak_tasks_ ? Task(weak_tasks_->Wrap(std::move(task))) : Task([] {});
   }
 
   TaskRunner& world_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::optional<WeakTasks> weak_tasks_{std::in_place};
 };
 
 }  // namespace neurontrace

@@ -58,11 +58,7 @@ void SimSource::Tick() {
     std::erase_if(workers_, [&](const auto& worker) { return worker.get() == known->worker; });
     return true;
   });
-  runner_.PostDelayedTask(
-      [this, alive = std::weak_ptr<bool>(alive_)] {
-        if (!alive.expired()) Tick();
-      },
-      kSourceTickNs);
+  runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Tick(); }), kSourceTickNs);
 }
 
 void SimSource::Attach() {

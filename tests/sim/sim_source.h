@@ -12,6 +12,7 @@
 #include "agent/source/source.h"
 #include "agent/source/source_metrics.h"
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 #include "tests/sim/sim_worker.h"
 #include "trace/stream_cursor.h"
 
@@ -93,7 +94,7 @@ class SimSource final : public Source {
   ShapeCache shapes_;
   std::vector<std::unique_ptr<Known>> known_;
   std::map<CaptureId, Capture> captures_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

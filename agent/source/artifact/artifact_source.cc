@@ -100,10 +100,9 @@ void ArtifactSource::Look() {
   if (!any || std::exchange(looking_, true)) return;
   look_began_ns_ = clock_.MonotonicNs();
   sink_.Find(options_.directories, options_.instance_id,
-             [this, alive = std::weak_ptr<bool>(alive_)](const std::vector<FoundArtifact>& found,
-                                                         bool truncated) {
-               if (!alive.expired()) OnFound(found, truncated);
-             });
+             weak_tasks_.Wrap([this](const std::vector<FoundArtifact>& found, bool truncated) {
+               OnFound(found, truncated);
+             }));
 }
 
 void ArtifactSource::OnFound(const std::vector<FoundArtifact>& found, bool truncated) {
@@ -193,22 +192,21 @@ void ArtifactSource::SubmitNext() {
   submitting_ = true;
   Item& item = next->second;
   item.on_its_way = true;
-  auto done = [this, alive = std::weak_ptr<bool>(alive_), capture_id = *id, key = next->first,
-               artifact = item.seen,
-               is_note = !item.forgone.empty()](const ArtifactSink::Outcome& outcome) {
-    if (alive.expired()) return;
-    submitting_ = false;
-    const auto capture = captures_.find(capture_id);
-    if (capture != captures_.end()) {
-      const auto it = capture->second.items.find(key);
-      if (it != capture->second.items.end()) {
-        it->second.on_its_way = false;
-        is_note ? OnTold(it->second, outcome) : OnOutcome(it->second, artifact, outcome);
-      }
-      EndIfDone(capture->second);
-    }
-    SubmitNext();
-  };
+  auto done =
+      weak_tasks_.Wrap([this, capture_id = *id, key = next->first, artifact = item.seen,
+                        is_note = !item.forgone.empty()](const ArtifactSink::Outcome& outcome) {
+        submitting_ = false;
+        const auto capture = captures_.find(capture_id);
+        if (capture != captures_.end()) {
+          const auto it = capture->second.items.find(key);
+          if (it != capture->second.items.end()) {
+            it->second.on_its_way = false;
+            is_note ? OnTold(it->second, outcome) : OnOutcome(it->second, artifact, outcome);
+          }
+          EndIfDone(capture->second);
+        }
+        SubmitNext();
+      });
   if (item.forgone.empty()) {
     sink_.Submit(*id, item.seen, std::move(done));
   } else {
@@ -272,11 +270,10 @@ void ArtifactSource::EndIfDone(Capture& capture) {
 }
 
 void ArtifactSource::LookIn(uint64_t delay_ns) {
-  auto look = [this, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.expired()) return;
+  auto look = weak_tasks_.Wrap([this] {
     look_scheduled_ = false;
     Look();
-  };
+  });
   if (delay_ns == 0) {
     runner_.PostTask(std::move(look));
   } else if (!std::exchange(look_scheduled_, true)) {

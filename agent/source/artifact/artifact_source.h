@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "agent/source/source_metrics.h"
 #include "base/clock.h"
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 
 namespace neurontrace {
 
@@ -105,7 +105,7 @@ class ArtifactSource final : public Source {
   bool looking_ = false;
   bool submitting_ = false;
   uint64_t look_began_ns_ = 0;  // monotonic, of the last one
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

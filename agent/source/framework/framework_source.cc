@@ -186,9 +186,7 @@ void FrameworkSource::Tell(Capture& capture) {
 }
 
 void FrameworkSource::After(uint64_t delay_ns, void (FrameworkSource::*task)()) {
-  auto run = [this, task, alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired()) (this->*task)();
-  };
+  auto run = weak_tasks_.Wrap([this, task] { (this->*task)(); });
   if (delay_ns == 0) {
     runner_.PostTask(std::move(run));
   } else {

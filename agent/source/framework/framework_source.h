@@ -9,6 +9,7 @@
 #include "agent/source/framework/framework_capture.h"
 #include "agent/source/source.h"
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 #include "trace/stream_cursor.h"
 
 namespace neurontrace {
@@ -77,7 +78,7 @@ class FrameworkSource final : public Source {
   bool look_scheduled_ = false;
   uint64_t looked_ns_ = 0;     // monotonic
   uint64_t look_took_ns_ = 0;  // the last one
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

@@ -223,13 +223,12 @@ void HostSource::WakeAt(uint64_t monotonic_ns) {
   if (wake_ns_ != 0 && wake_ns_ <= monotonic_ns) return;
   wake_ns_ = monotonic_ns;
   const uint64_t now = clock_.MonotonicNs();
-  runner_.PostDelayedTask(
-      [this, monotonic_ns, alive = std::weak_ptr<bool>(alive_)] {
-        if (alive.expired() || wake_ns_ != monotonic_ns) return;
-        wake_ns_ = 0;
-        Work();
-      },
-      monotonic_ns > now ? monotonic_ns - now : 0);
+  runner_.PostDelayedTask(weak_tasks_.Wrap([this, monotonic_ns] {
+    if (wake_ns_ != monotonic_ns) return;
+    wake_ns_ = 0;
+    Work();
+  }),
+                          monotonic_ns > now ? monotonic_ns - now : 0);
 }
 
 }  // namespace neurontrace

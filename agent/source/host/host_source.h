@@ -13,6 +13,7 @@
 #include "agent/source/host/host_stream.h"
 #include "agent/source/source.h"
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 
 namespace neurontrace {
 
@@ -101,7 +102,7 @@ class HostSource final : public Source {
   uint64_t sample_due_ns_ = 0;  // monotonic
   uint64_t wake_ns_ = 0;        // monotonic, of the task that is to come; 0: none
   std::string problem_;         // why /proc could not be read the last time; empty: it could
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

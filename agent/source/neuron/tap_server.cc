@@ -95,8 +95,7 @@ TapServer::TapServer(std::string path, UniqueFd lock, UniqueFd socket, TaskRunne
       socket_(std::move(socket)),
       runner_(runner),
       may_accept_(std::move(may_accept)),
-      accepted_(std::move(accepted)),
-      self_(std::make_shared<TapServer*>(this)) {
+      accepted_(std::move(accepted)) {
   Watch();
 }
 
@@ -120,12 +119,7 @@ void TapServer::AcceptAll() {
 void TapServer::Pause() {
   // The connection stays in the backlog; without a pause the watch would fire without end.
   runner_.RemoveReadableWatch(socket_.get());
-  const std::weak_ptr<TapServer*> self = self_;
-  runner_.PostDelayedTask(
-      [self] {
-        if (const auto server = self.lock()) (*server)->Watch();
-      },
-      kPauseNs);
+  runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Watch(); }), kPauseNs);
 }
 
 void TapServer::Watch() {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/task_runner.h"
 #include "base/unique_fd.h"
+#include "base/weak_tasks.h"
 
 namespace neurontrace {
 
@@ -48,7 +49,7 @@ class TapServer {
   TaskRunner& runner_;
   const std::function<bool()> may_accept_;
   const Accepted accepted_;
-  const std::shared_ptr<TapServer*> self_;
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

@@ -43,8 +43,7 @@ TapSource::TapSource(Options options, TaskRunner& runner, const Clock& clock, Ch
               options_.read_thread_cpu_ns,
               options_.with_arguments},
       boot_id_(options_.boot_id.empty() ? proc_.BootId() : options_.boot_id),
-      started_ns_(clock.MonotonicNs()),
-      self_(std::make_shared<TapSource*>(this)) {
+      started_ns_(clock.MonotonicNs()) {
   After(kFirstTickNs, &TapSource::Tick);
 }
 

@@ -17,6 +17,7 @@
 #include "agent/source/neuron/tap_worker.h"
 #include "agent/source/source.h"
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 #include "trace/stream_cursor.h"
 
 namespace neurontrace {
@@ -187,7 +188,7 @@ class TapSource final : public Source, private TapSession::Listener {
   bool membership_changed_ = false;
   bool executions_scheduled_ = false;
   std::map<const TapWorker*, uint64_t> info_seen_;  // versions
-  std::shared_ptr<TapSource*> self_;                // tasks hold it weakly
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

@@ -24,12 +24,7 @@ constexpr size_t kDepartedMax = 256;
 }  // namespace
 
 void TapSource::After(uint64_t delay_ns, void (TapSource::*member)()) {
-  const std::weak_ptr<TapSource*> self = self_;
-  runner_.PostDelayedTask(
-      [self, member] {
-        if (const auto source = self.lock()) ((*source)->*member)();
-      },
-      delay_ns);
+  runner_.PostDelayedTask(weak_tasks_.Wrap([this, member] { (this->*member)(); }), delay_ns);
 }
 
 void TapSource::ScheduleTurn(uint64_t delay_ns) {

@@ -57,18 +57,12 @@ UntappedWorkers::UntappedWorkers(Options options, TaskRunner& runner, const Cloc
       listener_(listener),
       has_worker_(std::move(has_worker)),
       started_ns_(clock.MonotonicNs()),
-      processes_(options_.proc_root),
-      self_(std::make_shared<UntappedWorkers*>(this)) {
+      processes_(options_.proc_root) {
   After(kFirstRoundNs);
 }
 
 void UntappedWorkers::After(uint64_t delay_ns) {
-  const std::weak_ptr<UntappedWorkers*> self = self_;
-  runner_.PostDelayedTask(
-      [self] {
-        if (const auto workers = self.lock()) (*workers)->Look();
-      },
-      delay_ns);
+  runner_.PostDelayedTask(weak_tasks_.Wrap([this] { Look(); }), delay_ns);
 }
 
 void UntappedWorkers::Look() {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 #include "agent/source/source.h"
 #include "base/clock.h"
 #include "base/task_runner.h"
+#include "base/weak_tasks.h"
 #include "trace/capture_begin.h"
 
 namespace neurontrace {
@@ -104,7 +104,7 @@ class UntappedWorkers final : public Source {
   std::map<ProcessKey, Listed> workers_;
   std::set<ProcessKey> had_tap_;  // of the processes at hand: whose tap was here once
   std::map<CaptureId, CaptureSpec> captures_;
-  std::shared_ptr<UntappedWorkers*> self_;  // tasks hold it weakly
+  WeakTasks weak_tasks_;
 };
 
 }  // namespace neurontrace

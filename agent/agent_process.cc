@@ -11,7 +11,7 @@
 
 #include "agent/agent.h"
 #include "base/build_facts.h"
-#include "base/call_on.h"
+#include "base/post_and_wait.h"
 #include "base/status.h"
 #include "base/time_units.h"
 #include "daemon/process_tables.h"
@@ -105,16 +105,16 @@ void Agent::LookAtConfig() {
 }
 
 StatusPage Agent::MakeStatusPage(const AgentInfo& info) {
-  return {.program = "neurontrace-agent",
-          .build = BuildFacts("neurontrace-agent", {}),
-          .tables = [this, info](bool is_local) {
-            // The tables are of the agent's sequence.
-            auto tables =
-                CallOn(loop_, kStatusPatience, [&] { return StatusTables(info, is_local); });
-            if (tables) return *std::move(tables);
-            return std::vector<StatusTable>{
-                {"Busy", {}, {{"the agent's sequence did not answer in two seconds: try again"}}}};
-          }};
+  return {
+      .program = "neurontrace-agent",
+      .build = BuildFacts("neurontrace-agent", {}),
+      .tables = [this, info](bool is_local) {
+        // The tables are of the agent's sequence.
+        auto tables = PostAndWait(loop_, "the agent", kStatusPatience,
+                                  [&] { return StatusTables(info, is_local); });
+        if (tables.ok()) return *std::move(tables);
+        return std::vector<StatusTable>{{"Busy", {}, {{std::string(tables.status().message())}}}};
+      }};
 }
 
 std::vector<StatusTable> Agent::StatusTables(const AgentInfo& info, bool is_local) {

@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "agent/agent.h"
-#include "base/call_on.h"
+#include "base/post_and_wait.h"
 #include "trace/trigger_limits.h"
 
 namespace neurontrace {
@@ -35,10 +35,11 @@ PostPage Agent::MakeTriggerPage(const AgentConfig& config) {
           .body_bytes_max = limits::kTriggerBodyBytesMax,
           .is_for_anybody = config.trigger_posts != TriggerPosts::kThisMachine,
           .take = [this](const PostRequest& request) {
-            const auto outcome = CallOn(loop_, kPostPatience, [this, &request] {
+            const auto outcome = PostAndWait(loop_, "the agent", kPostPatience, [this, &request] {
               return triggers_.Post(request.name, request.body);
             });
-            return outcome ? AnswerOf(*outcome) : PostAnswer{503, "busy: try again\n", 1};
+            if (outcome.ok()) return AnswerOf(*outcome);
+            return PostAnswer{503, std::string(outcome.status().message()) + "\n", 1};
           }};
 }
 

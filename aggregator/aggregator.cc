@@ -15,7 +15,7 @@
 #include "aggregator/own_actions.h"
 #include "aggregator/reference/reference_timescale.h"
 #include "aggregator/session/capture_request.h"
-#include "base/call_on.h"
+#include "base/post_and_wait.h"
 #include "base/status.h"
 #include "health/daemon_metrics.h"
 #include "trace/limits.h"
@@ -393,7 +393,7 @@ void Aggregator::Tick() {
 }
 
 bool Aggregator::LetGo(const CaptureId& capture) {
-  const auto is_free = CallOn(loop_, kLetGoPatience, [&] {
+  const auto is_free = PostAndWait(loop_, "the aggregator", kLetGoPatience, [&] {
     coordinator_.Forget(capture);
     return coordinator_.FindRunning(capture) == nullptr;
   });

@@ -14,7 +14,7 @@
 #include "aggregator/aggregator.h"
 #include "aggregator/session/capture_arming.h"
 #include "base/build_facts.h"
-#include "base/call_on.h"
+#include "base/post_and_wait.h"
 #include "base/status.h"
 #include "base/time_units.h"
 #include "daemon/process_tables.h"
@@ -67,14 +67,15 @@ ConfigReload::Hooks Aggregator::MakeReloadHooks(const Process& process) {
 }
 
 StatusPage Aggregator::MakeStatusPage() {
-  return {.program = "neurontrace-aggregator",
-          .build = BuildFacts("neurontrace-aggregator", {}),
-          .tables = [this](bool is_local) {
-            auto tables = CallOn(loop_, kStatusPatience, [&] { return StatusTables(is_local); });
-            if (tables) return *std::move(tables);
-            return std::vector<StatusTable>{
-                {"Busy", {}, {{"sessions did not answer in two seconds: try again"}}}};
-          }};
+  return {
+      .program = "neurontrace-aggregator",
+      .build = BuildFacts("neurontrace-aggregator", {}),
+      .tables = [this](bool is_local) {
+        auto tables = PostAndWait(loop_, "the aggregator", kStatusPatience,
+                                  [&] { return StatusTables(is_local); });
+        if (tables.ok()) return *std::move(tables);
+        return std::vector<StatusTable>{{"Busy", {}, {{std::string(tables.status().message())}}}};
+      }};
 }
 
 std::vector<StatusTable> Aggregator::StatusTables(bool is_local) {

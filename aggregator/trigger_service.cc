@@ -11,8 +11,8 @@
 #include "aggregator/session/capture_request.h"
 #include "aggregator/triggers/fired_worker.h"
 #include "aggregator/triggers/trigger_incident.h"
-#include "base/call_on.h"
 #include "base/clean_text.h"
+#include "base/post_and_wait.h"
 #include "base/status.h"
 #include "health/metric_builders.h"
 #include "trace/trigger_limits.h"
@@ -312,9 +312,10 @@ PostPage TriggerService::MakePostPage() {
           .body_bytes_max = limits::kTriggerBodyBytesMax,
           .is_for_anybody = posts_from_anywhere_,
           .take = [this](const PostRequest& request) {
-            const auto answer =
-                CallOn(deps_.sequence, kPostPatience, [this, &request] { return Post(request); });
-            return answer.value_or(PostAnswer{503, "busy: try again\n", 1});
+            const auto answer = PostAndWait(deps_.sequence, "the aggregator", kPostPatience,
+                                            [this, &request] { return Post(request); });
+            if (answer.ok()) return *answer;
+            return PostAnswer{503, std::string(answer.status().message()) + "\n", 1};
           }};
 }
 

@@ -9,7 +9,6 @@
 
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/hidden_captures.h"
-#include "aggregator/operator/on_sequence.h"
 #include "aggregator/operator/operator_service.h"
 #include "base/status.h"
 #include "trace/limits.h"
@@ -111,7 +110,7 @@ grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
     RETURN_IF_ERROR(CheckOwner(caller, spec));
     deps_.refresh_usage();
     ASSIGN_OR_RETURN(
-        const CaptureRecord record, OnSequence(deps_.sequence, [&] {
+        const CaptureRecord record, OnSequence([&] {
           return deps_.coordinator.StartCapture(
               spec, [&caller](const CaptureSpec& other) { return CheckOwner(caller, other).ok(); });
         }));
@@ -127,8 +126,7 @@ grpc::Status OperatorService::StopCapture(grpc::ServerContext* context,
                                           const v1::CaptureReference* request, v1::Capture* reply) {
   const auto stop = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
     ASSIGN_OR_RETURN(const CaptureRecord known, RecordFor(caller, request->capture_id(), entry));
-    auto record =
-        OnSequence(deps_.sequence, [&] { return deps_.coordinator.StopCapture(known.id); });
+    auto record = OnSequence([&] { return deps_.coordinator.StopCapture(known.id); });
     // One that has ended already is answered as it is.
     if (absl::IsNotFound(record.status())) record = deps_.store.captures().Get(known.id);
     RETURN_IF_ERROR(record.status());
@@ -161,10 +159,10 @@ absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply
         "capture {} is being exported, or deleted already: try again when that is over",
         id.ToString());
   }
-  const bool is_running = OnSequence(deps_.sequence, [&] {
-    deps_.coordinator.Forget(id);
-    return deps_.coordinator.FindRunning(id) != nullptr;
-  });
+  ASSIGN_OR_RETURN(const bool is_running, OnSequence([&] {
+                     deps_.coordinator.Forget(id);
+                     return deps_.coordinator.FindRunning(id) != nullptr;
+                   }));
   if (is_running) {
     return FailedPrecondition("capture {} is running: stop it and wait for its end first",
                               id.ToString());
@@ -183,7 +181,7 @@ grpc::Status OperatorService::FireTrigger(grpc::ServerContext* context,
     RETURN_IF_ERROR(CheckText("cause", request->cause(), limits::kDetailBytesMax));
     // What a rule captures is not of one job.
     RETURN_IF_ERROR(CheckOwner(caller, {}));
-    *reply = OnSequence(deps_.sequence, [&] { return deps_.fire_trigger(*request); });
+    ASSIGN_OR_RETURN(*reply, OnSequence([&] { return deps_.fire_trigger(*request); }));
     return absl::OkStatus();
   };
   return Audited(*context, {"trigger.fire", "FireTrigger", ""}, fire);

@@ -17,7 +17,6 @@
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/operator/clock_message.h"
 #include "aggregator/operator/hidden_captures.h"
-#include "aggregator/operator/on_sequence.h"
 #include "aggregator/session/inventory_words.h"
 #include "base/status.h"
 #include "trace/capture_selection.h"
@@ -85,7 +84,7 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::
   } else {
     reply->set_captures_stored(static_cast<uint32_t>(deps_.store.captures().size()));
   }
-  OnSequence(deps_.sequence, [&] {
+  const absl::Status asked = OnSequence([&] {
     const AgentRegistry& registry = deps_.coordinator.registry();
     reply->set_agents_connected(static_cast<uint32_t>(registry.connected()));
     reply->set_agents_known(static_cast<uint32_t>(registry.agents().size()));
@@ -100,8 +99,8 @@ grpc::Status OperatorService::GetStatus(grpc::ServerContext* context, const v1::
       running += CheckOwner(*caller, record.spec).ok() ? 1 : 0;
     });
     reply->set_captures_running(running);
-    return true;
   });
+  if (!asked.ok()) return ToGrpcStatus(asked);
   const auto clocks = deps_.clocks(nullptr);
   if (!clocks.ok()) return ToGrpcStatus(clocks.status());
   for (const InstanceClock& clock : clocks->instances) *reply->add_clocks() = ToBriefMessage(clock);
@@ -112,12 +111,12 @@ grpc::Status OperatorService::ListAgents(grpc::ServerContext* context, const v1:
                                          v1::ListAgentsReply* reply) {
   const auto caller = deps_.caller(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
-  OnSequence(deps_.sequence, [&] {
+  const absl::Status asked = OnSequence([&] {
     for (const auto& [id, agent] : deps_.coordinator.registry().agents()) {
       ToMessage(*caller, agent, *reply->add_agents());
     }
-    return true;
   });
+  if (!asked.ok()) return ToGrpcStatus(asked);
   return grpc::Status::OK;
 }
 
@@ -129,7 +128,7 @@ grpc::Status OperatorService::ListWorkers(grpc::ServerContext* context,
   const auto instances = InstancesOf(*request);
   if (!instances.ok()) return ToGrpcStatus(instances.status());
   std::vector<WorkerInfo> listed;
-  OnSequence(deps_.sequence, [&] {
+  const absl::Status asked = OnSequence([&] {
     for (const auto& [id, agent] : deps_.coordinator.registry().agents()) {
       if (!instances->empty() && !instances->contains(agent.info.instance_id)) continue;
       for (const auto& [identity, worker] : agent.workers) {
@@ -138,8 +137,8 @@ grpc::Status OperatorService::ListWorkers(grpc::ServerContext* context,
         listed.push_back(worker);
       }
     }
-    return true;
   });
+  if (!asked.ok()) return ToGrpcStatus(asked);
   for (const WorkerInfo& worker : listed) ToProto(worker, reply->add_workers());
   for (const JobRanks& job : CompareRanks(listed)) {
     neurontrace::ToMessage(job, *reply->add_jobs());
@@ -211,39 +210,40 @@ absl::StatusOr<v1::Capture> OperatorService::DescribeTo(const Caller& caller, Ca
 }
 
 absl::StatusOr<CaptureRecord> OperatorService::Record(const CaptureId& id) {
-  const std::optional<CaptureRecord> running =
-      OnSequence(deps_.sequence, [&]() -> std::optional<CaptureRecord> {
-        const CaptureRecord* const record = deps_.coordinator.Find(id);
-        return record == nullptr ? std::nullopt : std::optional(*record);
-      });
+  ASSIGN_OR_RETURN(const std::optional<CaptureRecord> running,
+                   OnSequence([&]() -> std::optional<CaptureRecord> {
+                     const CaptureRecord* const record = deps_.coordinator.Find(id);
+                     return record == nullptr ? std::nullopt : std::optional(*record);
+                   }));
   if (running) return *running;
   return deps_.store.captures().Get(id);
 }
 
-v1::Capture OperatorService::DescribePreview(const CaptureRecord& record) const {
+absl::StatusOr<v1::Capture> OperatorService::DescribePreview(const CaptureRecord& record) const {
   v1::Capture message = neurontrace::ToMessage(record, {}, deps_.clock.RealtimeNs());
   if (!HasEnded(record.state)) return message;
-  const PreviewRoom room = OnSequence(deps_.sequence, [&] { return deps_.room_for(record); });
+  ASSIGN_OR_RETURN(const PreviewRoom room, OnSequence([&] { return deps_.room_for(record); }));
   *message.mutable_preview() = ToPreview(record, room);
   return message;
 }
 
 void OperatorService::ForgetPreview(const CaptureId& id) {
-  OnSequence(deps_.sequence, [&] {
-    deps_.coordinator.Forget(id);
-    return true;
-  });
+  // One that is not forgotten is the reaper's.
+  if (!OnSequence([&] { deps_.coordinator.Forget(id); }).ok()) return;
   // Whoever watches it besides may have been quicker; the reaper comes after those who fail.
   deps_.store.DeleteCapture(id).status().IgnoreError();
 }
 
-void OperatorService::WarnOfNobody(const CaptureRecord& record, v1::Capture& message) const {
+absl::Status OperatorService::WarnOfNobody(const CaptureRecord& record,
+                                           v1::Capture& message) const {
   const bool is_awaiting = IsStanding(record.spec.mode) && record.spec.include_neuron &&
                            record.state == CaptureState::kRecording && record.workers.empty();
-  if (!is_awaiting) return;
-  message.add_warnings("no worker matches yet; " + OnSequence(deps_.sequence, [&] {
-                         return DescribeInventory(deps_.coordinator.registry(), record.spec);
-                       }));
+  if (!is_awaiting) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string inventory, OnSequence([&] {
+                     return DescribeInventory(deps_.coordinator.registry(), record.spec);
+                   }));
+  message.add_warnings("no worker matches yet; " + inventory);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::Capture> OperatorService::Describe(const CaptureRecord& record) const {
@@ -252,7 +252,7 @@ absl::StatusOr<v1::Capture> OperatorService::Describe(const CaptureRecord& recor
   v1::Capture message = neurontrace::ToMessage(record, totals, deps_.clock.RealtimeNs());
   // While it goes on, what is asked many times a second is only how far it is.
   if (!HasEnded(record.state)) {
-    WarnOfNobody(record, message);
+    RETURN_IF_ERROR(WarnOfNobody(record, message));
     return message;
   }
   ASSIGN_OR_RETURN(const Certificate certificate, ReadCertificate(deps_.store, record));
@@ -275,7 +275,7 @@ absl::StatusOr<v1::Capture> OperatorService::DescribeFully(const CaptureRecord& 
   message.set_artifacts(artifacts.references);
   message.set_artifact_bytes(artifacts.bytes);
   message.set_artifacts_forgone(artifacts.forgone);
-  WarnOfNobody(record, message);
+  RETURN_IF_ERROR(WarnOfNobody(record, message));
   SetStateBy(certificate, message);
   *message.mutable_certificate() = neurontrace::ToMessage(certificate);
   return message;
@@ -330,11 +330,11 @@ grpc::Status OperatorService::ListCaptures(grpc::ServerContext* context,
   auto records = deps_.store.captures().List();
   if (!records.ok()) return ToGrpcStatus(records.status());
   std::map<CaptureId, CaptureRecord> running;
-  OnSequence(deps_.sequence, [&] {
+  const absl::Status asked = OnSequence([&] {
     deps_.coordinator.ForEachRunning(
         [&](const CaptureRecord& record) { running.emplace(record.id, record); });
-    return true;
   });
+  if (!asked.ok()) return ToGrpcStatus(asked);
   for (CaptureRecord& record : *records) {
     if (!CheckOwner(*caller, record.spec).ok()) continue;
     const auto newer = running.find(record.id);
@@ -363,13 +363,14 @@ grpc::Status OperatorService::ListTriggers(grpc::ServerContext* context,
                                            v1::ListTriggersReply* reply) {
   const auto caller = deps_.caller(*context);
   if (!caller.ok()) return ToGrpcStatus(caller.status());
-  const v1::ListTriggersReply all = OnSequence(deps_.sequence, deps_.list_triggers);
+  auto all = OnSequence(deps_.list_triggers);
+  if (!all.ok()) return ToGrpcStatus(all.status());
   if (!caller->is_limited()) {
-    *reply = all;
+    *reply = *std::move(all);
     return grpc::Status::OK;
   }
   // Where the file is and what is wrong with it can name other people's rules.
-  for (const v1::Trigger& trigger : all.triggers()) {
+  for (const v1::Trigger& trigger : all->triggers()) {
     if (CheckOwner(*caller, {.job = trigger.rule().job()}).ok()) *reply->add_triggers() = trigger;
   }
   HideCapturesIn(CapturesSeenBy(*caller), *reply);

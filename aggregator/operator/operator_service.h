@@ -3,10 +3,12 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +23,7 @@
 #include "aggregator/session/coordinator.h"
 #include "aggregator/store/store.h"
 #include "base/clock.h"
+#include "base/post_and_wait.h"
 #include "base/task_runner.h"
 #include "neurontrace/v1/operator_service.grpc.pb.h"
 
@@ -140,14 +143,22 @@ class OperatorService final : public v1::OperatorService::Service {
   absl::Status Delete(const CaptureId& id, v1::DeleteCaptureReply& reply);
   absl::StatusOr<v1::Capture> Describe(const CaptureRecord& record) const;
   // Of a preview, which has no streams to be judged by.
-  v1::Capture DescribePreview(const CaptureRecord& record) const;
+  absl::StatusOr<v1::Capture> DescribePreview(const CaptureRecord& record) const;
   void ForgetPreview(const CaptureId& id);
   // Of a standing capture that awaits its first worker: what there is instead.
-  void WarnOfNobody(const CaptureRecord& record, v1::Capture& message) const;
+  absl::Status WarnOfNobody(const CaptureRecord& record, v1::Capture& message) const;
   // With its streams and its whole certificate.
   absl::StatusOr<v1::Capture> DescribeFully(const CaptureRecord& record) const;
   absl::Status Watch(grpc::ServerContext& context, const CaptureId& id,
                      grpc::ServerWriter<v1::Capture>& writer);
+
+  // Runs `function` on `sequence`, see PostAndWait.
+  static constexpr std::chrono::seconds kSessionsTimeout{10};
+  template <typename Function>
+  auto OnSequence(Function function) const {
+    return PostAndWait(deps_.sequence, "the aggregator's sessions", kSessionsTimeout,
+                       std::move(function));
+  }
 
   const OperatorDeps deps_;
 };

@@ -17,7 +17,6 @@
 #include "agent/source/artifact/process_start.h"
 #include "agent/upload/grpc_upload_stream.h"
 #include "base/status.h"
-#include "health/daemon_metrics.h"
 #include "wire/grpc_channel.h"
 
 namespace neurontrace {
@@ -109,12 +108,10 @@ std::unique_ptr<UntappedWorkers> MakeUntappedWorkers(const AgentConfig& config,
 }  // namespace
 
 Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& process)
-    : log_(process.log),
-      drain_ns_(uint64_t{config.drain_seconds} * 1'000'000'000),
+    : drain_ns_(uint64_t{config.drain_seconds} * 1'000'000'000),
       spool_adopts_(config.spool_adopts),
-      reload_(config.config_file, config.options, AgentOptionsAtOnce(), MakeReloadHooks(process),
-              clock_),
-      security_watch_(config.security, config.aggregator, ChannelSide::kClient, clock_),
+      process_({process.log, health_, registry_, turns_, clock_}, ProcessOptions(config, info),
+               MakeReloadHooks(process)),
       spool_(MakeSpool(config, info, FilesOf(config, files_, unsynced_files_), io_loop_, loop_,
                        clock_, random_)),
       queue_(spool_.get()),
@@ -155,10 +152,9 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
       spool_room_(MakeSpoolRoom(config, io_loop_)),
       delivery_metrics_(*registry_, metrics_.labels(),
                         {source_metrics_, queue_, uploader_, spool_room_.get()}, config.security),
-      program_metrics_(*registry_, AgentProgramMetrics(info.instance_id)),
       pods_(AgentPods::Make(config.pod_resources, taps_, loop_, clock_, *registry_,
                             info.instance_id)) {
-  DeclareConditions(config);
+  DeclareConditions();
   taps_.SetWatch(triggers_);
   control_.AddSource(taps_);
   if (untapped_ != nullptr) control_.AddSource(*untapped_);
@@ -167,20 +163,14 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
   control_.AddSource(artifacts_);
 }
 
-void Agent::DeclareConditions(const AgentConfig& config) {
-  for (const std::string& sentence : DescribeOpenSecrets(config.security)) {
-    spdlog::warn("{}", sentence);
-  }
+void Agent::DeclareConditions() {
+  process_.DeclareCertificates();
   health_.Declare(kAggregatorCondition, HealthState::Severity::kReadiness, "not connected yet");
   health_.Declare(kSocketCondition, HealthState::Severity::kReadiness, "not listening yet");
   health_.Declare(kDataFlowCondition, HealthState::Severity::kReadiness, "not looked at yet");
   health_.Declare(kUploadCondition, HealthState::Severity::kReadiness, "not looked at yet");
   health_.Watch(kSequenceCondition, HealthState::Severity::kLiveness,
                 [this] { return turns_.DescribeStuck(); });
-  if (config.security.has_tls()) {
-    health_.Declare(kCertificateCondition, HealthState::Severity::kReadiness, "");
-    health_.Set(kCertificateCondition, true);
-  }
   if (spool_ != nullptr) {
     health_.Declare(kSpoolCondition, HealthState::Severity::kReadiness, "not read yet");
   }
@@ -232,6 +222,7 @@ ControlSession::Hooks Agent::MakeControlHooks() {
 }
 
 Agent::~Agent() {
+  process_.StopPages();
   if (!io_thread_.joinable()) return;
   io_loop_.PostTask([this] { io_loop_.Quit(); });
   io_thread_.join();
@@ -243,7 +234,8 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(const AgentConfig& config,
   RETURN_IF_ERROR(CheckAgentConfig(config));
   std::unique_ptr<Agent> agent(new Agent(config, info, process));
   RETURN_IF_ERROR(agent->Start(config));
-  agent->health_server_->AddStatusPage(agent->MakeStatusPage(info));
+  agent->process_.AddStatusPage(agent->loop_,
+                                [agent = agent.get(), info] { return agent->StatusTables(info); });
   return agent;
 }
 
@@ -251,13 +243,8 @@ absl::Status Agent::Start(const AgentConfig& config) {
   if (spool_ != nullptr) io_thread_ = std::thread([this] { io_loop_.Run(); });
   RETURN_IF_ERROR(taps_.Start());
   health_.Set(kSocketCondition, true);
-  const auto metrics = std::make_shared<DaemonMetrics>(
-      registry_, health_,
-      DaemonMetrics::Options{"neurontrace-agent", "neurontrace_agent_ready_condition",
-                             metrics_.labels(), "neurontrace_agent_sequence_age_seconds", &turns_});
-  ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, metrics, health_,
-                                                       config.health_names));
-  health_server_->AddPostPage(MakeTriggerPage(config));
+  RETURN_IF_ERROR(process_.StartPages(config.health_address, config.health_names));
+  process_.pages().AddPostPage(MakeTriggerPage(config));
   return absl::OkStatus();
 }
 
@@ -327,7 +314,7 @@ absl::Status Agent::CheckAggregator(const std::string& aggregator_id) {
 void Agent::OnSignal(int signal_fd) {
   signalfd_siginfo signal{};
   if (read(signal_fd, &signal, sizeof(signal)) != sizeof(signal)) return;
-  if (signal.ssi_signo == SIGHUP) return reload_.Look(true);
+  if (signal.ssi_signo == SIGHUP) return process_.LookAtFiles(true);
   if (std::exchange(ending_, true)) {
     spdlog::warn("signal {} again: ending at once", signal.ssi_signo);
     loop_.Quit();
@@ -379,7 +366,7 @@ void Agent::PublishMetrics() {
   turns_.Turn();
   LookAtUpload();
   metrics_.Publish();
-  program_metrics_.Publish(log_, reload_);
+  process_.Publish();
   delivery_metrics_.Publish();
   const auto stall = DescribeStall(source_metrics_.canary_watch, clock_.MonotonicNs());
   health_.Set(kDataFlowCondition, !stall, stall.value_or(""));

@@ -36,19 +36,14 @@
 #include "base/file_system.h"
 #include "base/random.h"
 #include "base/unsynced_file_system.h"
-#include "daemon/config_reload.h"
+#include "daemon/daemon_process.h"
 #include "daemon/program_log.h"
-#include "daemon/program_metrics.h"
-#include "health/health_server.h"
 #include "health/health_state.h"
 #include "health/turn_watch.h"
 #include "trace/agent_info.h"
 #include "wire/security_watch.h"
 
 namespace neurontrace {
-
-// What ProgramMetrics are called here. Pure.
-ProgramMetrics::Names AgentProgramMetrics(const std::string& instance_id);
 
 // Builds everything of one agent, connects it and owns it. All of it lives on one sequence, the
 // thread that calls Run; the spool's disk, gRPC and HTTP have threads of their own.
@@ -76,7 +71,7 @@ class Agent {
   // SIGHUP ends nothing: the file of the configuration is read again.
   void Run(int signal_fd);
 
-  int health_port() const { return health_server_->port(); }
+  int health_port() const { return process_.health_port(); }
 
  private:
   Agent(const AgentConfig& config, const AgentInfo& info, const Process& process);
@@ -95,19 +90,14 @@ class Agent {
   void PublishMetrics();
   PostPage MakeTriggerPage(const AgentConfig& config);
   // agent_process.cc
+  static DaemonProcess::Options ProcessOptions(const AgentConfig& config, const AgentInfo& info);
   ConfigReload::Hooks MakeReloadHooks(const Process& process);
-  StatusPage MakeStatusPage(const AgentInfo& info);
-  std::vector<StatusTable> StatusTables(const AgentInfo& info, bool is_local);
+  std::vector<StatusTable> StatusTables(const AgentInfo& info);
   void LookAtConfig();
-  void LookAtCertificates();
-  void DeclareConditions(const AgentConfig& config);
+  void DeclareConditions();
 
-  ProgramLog& log_;
-  AgentConfig new_config_;  // as it was read last
   uint64_t drain_ns_;
   const bool spool_adopts_;
-
-  static constexpr char kCertificateCondition[] = "certificate";
 
   // In the order in which they are built.
   SystemClock clock_;
@@ -120,8 +110,7 @@ class Agent {
   UnsyncedFileSystem unsynced_files_{files_};
   HealthState health_;
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
-  ConfigReload reload_;
-  SecurityWatch security_watch_;
+  DaemonProcess process_;
   AgentSourceMetrics source_metrics_;
   std::unique_ptr<Spool> spool_;  // null: chunks stay in memory
   DeliveryQueue queue_;
@@ -139,9 +128,7 @@ class Agent {
   AgentMetrics metrics_;
   std::unique_ptr<DiskRoom> spool_room_;  // null: there is no spool
   DeliveryMetrics delivery_metrics_;
-  ProgramMetrics program_metrics_;
   std::unique_ptr<AgentPods> pods_;  // null: the kubelet is not asked
-  std::unique_ptr<HealthServer> health_server_;
   const uint64_t began_monotonic_ns_ = clock_.MonotonicNs();
   bool ending_ = false;
   uint64_t clocks_deadline_ns_ = 0;  // once it ends: for the last evidence

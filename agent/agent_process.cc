@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Agent as a process: its pages, and the configuration that changes while it runs.
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
-#include <chrono>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "agent/agent.h"
-#include "base/build_facts.h"
-#include "base/post_and_wait.h"
-#include "base/status.h"
 #include "base/time_units.h"
-#include "daemon/process_tables.h"
+#include "daemon/daemon_process.h"
 #include "trace/state_words.h"
 
 namespace neurontrace {
 namespace {
 
-constexpr std::chrono::milliseconds kStatusPatience{2'000};
 constexpr uint64_t kLookAtConfigNs = 2'000'000'000;
 
 std::string CoresOf(const WorkerInfo& worker) {
@@ -64,60 +57,37 @@ StatusTable CapturesTable(const ControlSession& control) {
 
 }  // namespace
 
-ProgramMetrics::Names AgentProgramMetrics(const std::string& instance_id) {
-  return {.log_lines_left_out = "neurontrace_agent_log_lines_left_out_total",
-          .config_taken = "neurontrace_agent_config_taken_total",
-          .config_refused = "neurontrace_agent_config_refused_total",
-          .config_good = "neurontrace_agent_config_good",
-          .options_after_restart = "neurontrace_agent_options_after_restart",
-          .labels = {{"instance_id", instance_id}}};
+DaemonProcess::Options Agent::ProcessOptions(const AgentConfig& config, const AgentInfo& info) {
+  return {.program = "neurontrace-agent",
+          .metrics = {.log_lines_left_out = "neurontrace_agent_log_lines_left_out_total",
+                      .config_taken = "neurontrace_agent_config_taken_total",
+                      .config_refused = "neurontrace_agent_config_refused_total",
+                      .config_good = "neurontrace_agent_config_good",
+                      .options_after_restart = "neurontrace_agent_options_after_restart",
+                      .ready_condition = "neurontrace_agent_ready_condition",
+                      .sequence_age = "neurontrace_agent_sequence_age_seconds"},
+          .labels = {{"instance_id", info.instance_id}},
+          .config_file = config.config_file,
+          .options = config.options,
+          .at_once = AgentOptionsAtOnce(),
+          .security = config.security,
+          .address = config.aggregator,
+          .side = ChannelSide::kClient};
 }
 
 ConfigReload::Hooks Agent::MakeReloadHooks(const Process& process) {
-  return {.read = [this, read = process.read_config]() -> absl::StatusOr<OptionTexts> {
-            ASSIGN_OR_RETURN(new_config_, read());
-            return new_config_.options;
-          },
-          .apply =
-              [this] {
-                log_.SetLevel(new_config_.log_level);
-                log_.SetFormat(new_config_.log_format);
-                drain_ns_ = uint64_t{new_config_.drain_seconds} * 1'000'000'000;
-                return absl::OkStatus();
-              }};
-}
-
-void Agent::LookAtCertificates() {
-  const std::optional<absl::Status> news = security_watch_.Look();
-  if (!news) return;
-  health_.Set(kCertificateCondition, news->ok(), std::string(news->message()));
-  if (news->ok()) {
-    spdlog::info("new connections see the new files of TLS");
-  } else {
-    spdlog::error("new connections fail: {}", std::string(news->message()));
-  }
+  return neurontrace::MakeReloadHooks<AgentConfig>(
+      process.log, process.read_config, [this](const AgentConfig& config) {
+        drain_ns_ = uint64_t{config.drain_seconds} * 1'000'000'000;
+      });
 }
 
 void Agent::LookAtConfig() {
-  reload_.Look(false);
-  LookAtCertificates();
+  process_.LookAtFiles(false);
   loop_.PostDelayedTask([this] { LookAtConfig(); }, kLookAtConfigNs);
 }
 
-StatusPage Agent::MakeStatusPage(const AgentInfo& info) {
-  return {
-      .program = "neurontrace-agent",
-      .build = BuildFacts("neurontrace-agent", {}),
-      .tables = [this, info](bool is_local) {
-        // The tables are of the agent's sequence.
-        auto tables = PostAndWait(loop_, "the agent", kStatusPatience,
-                                  [&] { return StatusTables(info, is_local); });
-        if (tables.ok()) return *std::move(tables);
-        return std::vector<StatusTable>{{"Busy", {}, {{std::string(tables.status().message())}}}};
-      }};
-}
-
-std::vector<StatusTable> Agent::StatusTables(const AgentInfo& info, bool is_local) {
+std::vector<StatusTable> Agent::StatusTables(const AgentInfo& info) {
   const auto seconds = [](uint64_t ns) { return fmt::format("{} s", ns / 1'000'000'000); };
   std::vector<StatusTable> tables;
   tables.push_back(
@@ -140,7 +110,6 @@ std::vector<StatusTable> Agent::StatusTables(const AgentInfo& info, bool is_loca
                               spool_->bytes_max(), spool_->aggregator_id())});
   }
   tables.push_back(std::move(delivery));
-  AppendProcessTables(log_, reload_, is_local, tables);
   return tables;
 }
 

@@ -17,7 +17,6 @@
 #include "aggregator/session/capture_request.h"
 #include "base/post_and_wait.h"
 #include "base/status.h"
-#include "health/daemon_metrics.h"
 #include "trace/limits.h"
 #include "wire/grpc_set_up.h"
 
@@ -93,14 +92,11 @@ absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(const AggregatorCo
 
 Aggregator::Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& config,
                        const Process& process)
-    : program_metrics_(*registry_, AggregatorProgramMetrics()),
-      log_(process.log),
-      reload_(config.config_file, config.options, AggregatorOptionsAtOnce(),
-              MakeReloadHooks(process), system_clock_),
+    : process_({process.log, health_, registry_, turns_, system_clock_}, ProcessOptions(config),
+               MakeReloadHooks(process)),
       access_(config.access, system_clock_),
       call_limits_(clock_, *registry_, config.calls_per_second),
       security_(config.security),
-      security_watch_(config.security, config.listen, ChannelSide::kServer, system_clock_),
       store_(std::move(store)),
       store_metrics_(*registry_, *store_, config.quotas),
       clock_steps_(*store_, clock_, RawOrigin(), *registry_),
@@ -157,6 +153,7 @@ Aggregator::~Aggregator() {
     loop_.Quit();
     loop_thread_.join();
   }
+  process_.StopPages();
 }
 
 // A full disk passes. Damage, and a failed write of the log, stop RocksDB until it is opened again.
@@ -343,17 +340,9 @@ absl::Status Aggregator::Serve(const AggregatorConfig& config) {
   RETURN_IF_ERROR(MakeStandingExports(config));
   // With the clocks, by which what was planned goes on.
   RETURN_IF_ERROR(RestoreSessions());
-  const auto metrics = std::make_shared<DaemonMetrics>(
-      registry_, health_,
-      DaemonMetrics::Options{"neurontrace-aggregator",
-                             "neurontrace_aggregator_ready_condition",
-                             {},
-                             "neurontrace_aggregator_sequence_age_seconds",
-                             &turns_});
-  ASSIGN_OR_RETURN(health_server_, HealthServer::Start(config.health_address, metrics, health_,
-                                                       config.health_names));
-  health_server_->AddPostPage(triggers_->MakePostPage());
-  health_server_->AddStatusPage(MakeStatusPage());
+  RETURN_IF_ERROR(process_.StartPages(config.health_address, config.health_names));
+  process_.pages().AddPostPage(triggers_->MakePostPage());
+  process_.AddStatusPage(loop_, [this] { return StatusTables(); });
   loop_thread_ = std::thread([this] { loop_.Run(); });
   retention_ = std::make_unique<RetentionService>(RetentionService::Deps{
       *store_, *registry_, clock_, *clocks_, clock_steps_,

@@ -50,10 +50,8 @@
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/random.h"
-#include "daemon/config_reload.h"
+#include "daemon/daemon_process.h"
 #include "daemon/program_log.h"
-#include "daemon/program_metrics.h"
-#include "health/health_server.h"
 #include "health/health_state.h"
 #include "health/turn_watch.h"
 #include "trace/export_limits.h"
@@ -61,9 +59,6 @@
 #include "wire/server_port.h"
 
 namespace neurontrace {
-
-// What ProgramMetrics are called here. Pure.
-ProgramMetrics::Names AggregatorProgramMetrics();
 
 // Builds everything of one aggregator, connects it and owns it. It serves from Start to its end;
 // the destructor lets calls finish for a moment, writes what was received, and closes the store.
@@ -86,7 +81,7 @@ class Aggregator {
 
   // HOST:PORT, with the real port.
   const std::string& address() const { return address_; }
-  int health_port() const { return health_server_->port(); }
+  int health_port() const { return process_.health_port(); }
   // UDP, of clock probes; 0: there is none.
   uint16_t probe_port() const { return clocks_->probe_port(); }
   // True when only opening the store again can make it take writes: it refused all of them for a
@@ -101,13 +96,12 @@ class Aggregator {
   Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& config, const Process& process);
 
   // aggregator_process.cc
+  static DaemonProcess::Options ProcessOptions(const AggregatorConfig& config);
   ConfigReload::Hooks MakeReloadHooks(const Process& process);
-  StatusPage MakeStatusPage();
   OperatorDeps MakeOperatorDeps();
   void RefreshUsage();
-  std::vector<StatusTable> StatusTables(bool is_local);
+  std::vector<StatusTable> StatusTables();
 
-  void LookAtCertificates();
   absl::Status OpenTokenReviews(const AggregatorConfig& config);
   absl::Status OpenAccess(const AggregatorConfig& config);
   void NoteOrder(const AuditEntry& entry);
@@ -167,18 +161,16 @@ class Aggregator {
   CaptureMetrics capture_metrics_{*registry_};
   ExportMetrics export_metrics_{*registry_};
   ClockBoundMetrics clock_bounds_{*registry_};  // of DoChores
-  ProgramMetrics program_metrics_;
   HealthState health_;
-  ProgramLog& log_;
-  AggregatorConfig new_config_;  // as it was read last; of the thread of LookAtFiles
-  ConfigReload reload_;
+  EventLoop loop_;           // the coordinator's sequence
+  TurnWatch turns_{clock_};  // of it
+  DaemonProcess process_;
   AccessBook access_;
   std::unique_ptr<TokenReviews> token_reviews_;  // null: tokens of Kubernetes are not taken
   std::unique_ptr<CallerFinder> callers_;  // null: calls show nobody, as they come in plain text
   std::unique_ptr<AuditLog> audit_;
   CallLimits call_limits_;
   const ChannelSecurity security_;
-  SecurityWatch security_watch_;  // of the thread of LookAtFiles
   std::unique_ptr<Store> store_;
   StoreMetrics store_metrics_;
   ClockSteps clock_steps_;  // Check on loop_ only
@@ -190,8 +182,6 @@ class Aggregator {
   PreviewReaper reaper_;
   CaptureWatch watch_;
   AgentConnections connections_;
-  EventLoop loop_;           // the coordinator's sequence
-  TurnWatch turns_{clock_};  // of it
   Coordinator coordinator_;  // used on loop_ only, once it runs
   AgentReports reports_;
   IngestBudget budget_;
@@ -205,7 +195,6 @@ class Aggregator {
   std::unique_ptr<TriggerService> triggers_;  // used on loop_ only, once it runs
   std::unique_ptr<RetentionService> retention_;
   std::unique_ptr<StandingExports> standing_exports_;
-  std::unique_ptr<HealthServer> health_server_;
   std::thread loop_thread_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<ServerPort> server_port_;

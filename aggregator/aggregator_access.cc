@@ -22,12 +22,6 @@
 #include "wire/grpc_set_up.h"
 
 namespace neurontrace {
-namespace {
-
-constexpr char kCertificateCondition[] = "certificate";
-
-}  // namespace
-
 absl::Status Aggregator::OpenTokenReviews(const AggregatorConfig& config) {
   if (!config.kubernetes_tokens) {
     if (access_.rules()->has_service_accounts()) {
@@ -52,12 +46,8 @@ absl::Status Aggregator::OpenAccess(const AggregatorConfig& config) {
   const std::string audit_log =
       config.audit_log.empty() ? config.store + "/audit.log" : config.audit_log;
   ASSIGN_OR_RETURN(audit_, AuditLog::Open(audit_log, system_clock_));
-  for (const std::string& sentence : DescribeOpenSecrets(config.security)) {
-    SPDLOG_WARN("{}", sentence);
-  }
+  process_.DeclareCertificates();
   if (config.security.has_tls()) {
-    health_.Declare(kCertificateCondition, HealthState::Severity::kReadiness, "");
-    health_.Set(kCertificateCondition, true);
     RETURN_IF_ERROR(OpenTokenReviews(config));
     callers_ = std::make_unique<CallerFinder>(access_, system_clock_, token_reviews_.get());
   } else if (!IsLoopback(config.listen)) {
@@ -84,22 +74,10 @@ void Aggregator::NoteOrder(const AuditEntry& entry) {
   audit_->Write(entry);
 }
 
-void Aggregator::LookAtCertificates() {
-  const std::optional<absl::Status> news = security_watch_.Look();
-  if (!news) return;
-  health_.Set(kCertificateCondition, news->ok(), std::string(news->message()));
-  if (news->ok()) {
-    SPDLOG_INFO("new connections see the new files of TLS");
-  } else {
-    SPDLOG_ERROR("new connections fail: {}", std::string(news->message()));
-  }
-}
-
 void Aggregator::LookAtFiles(bool anyway) {
-  reload_.Look(anyway);
+  process_.LookAtFiles(anyway);
   access_.Look(anyway);
   if (access_.has_file()) metrics_.SetAccessFileGood(access_.is_good());
-  LookAtCertificates();
   if (anyway) audit_->Reopen();
   if (anyway) loop_.PostTask([this] { triggers_->ReadAgain(); });
 }

@@ -18,7 +18,7 @@ void Aggregator::UpdateMetrics() {
   metrics_.captures_stored.Set(static_cast<double>(store_->captures().size()));
   metrics_.chunks_damaged.Set(static_cast<double>(store_->chunks().damaged_chunks()));
   metrics_.store_bytes.Set(static_cast<double>(store_->bytes()));
-  program_metrics_.Publish(log_, reload_);
+  process_.Publish();
   store_metrics_.Publish();
   CanaryAges& canaries = committer_.canary_ages();
   canaries.KeepOnly(

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
@@ -13,17 +12,12 @@
 #include "aggregator/agents_table.h"
 #include "aggregator/aggregator.h"
 #include "aggregator/session/capture_arming.h"
-#include "base/build_facts.h"
-#include "base/post_and_wait.h"
-#include "base/status.h"
 #include "base/time_units.h"
-#include "daemon/process_tables.h"
+#include "daemon/daemon_process.h"
 #include "trace/state_words.h"
 
 namespace neurontrace {
 namespace {
-
-constexpr std::chrono::milliseconds kStatusPatience{2'000};
 
 StatusTable CapturesTable(const Coordinator& coordinator, const StoreQuota& quota,
                           uint64_t now_realtime_ns) {
@@ -41,44 +35,34 @@ StatusTable CapturesTable(const Coordinator& coordinator, const StoreQuota& quot
 
 }  // namespace
 
-ProgramMetrics::Names AggregatorProgramMetrics() {
-  return {.log_lines_left_out = "neurontrace_aggregator_log_lines_left_out_total",
-          .config_taken = "neurontrace_aggregator_config_taken_total",
-          .config_refused = "neurontrace_aggregator_config_refused_total",
-          .config_good = "neurontrace_aggregator_config_good",
-          .options_after_restart = "neurontrace_aggregator_options_after_restart",
-          .labels = {}};
+DaemonProcess::Options Aggregator::ProcessOptions(const AggregatorConfig& config) {
+  return {.program = "neurontrace-aggregator",
+          .metrics = {.log_lines_left_out = "neurontrace_aggregator_log_lines_left_out_total",
+                      .config_taken = "neurontrace_aggregator_config_taken_total",
+                      .config_refused = "neurontrace_aggregator_config_refused_total",
+                      .config_good = "neurontrace_aggregator_config_good",
+                      .options_after_restart = "neurontrace_aggregator_options_after_restart",
+                      .ready_condition = "neurontrace_aggregator_ready_condition",
+                      .sequence_age = "neurontrace_aggregator_sequence_age_seconds"},
+          .labels = {},
+          .config_file = config.config_file,
+          .options = config.options,
+          .at_once = AggregatorOptionsAtOnce(),
+          .security = config.security,
+          .address = config.listen,
+          .side = ChannelSide::kServer};
 }
 
 ConfigReload::Hooks Aggregator::MakeReloadHooks(const Process& process) {
-  return {.read = [this, read = process.read_config]() -> absl::StatusOr<OptionTexts> {
-            ASSIGN_OR_RETURN(new_config_, read());
-            return new_config_.options;
-          },
-          .apply =
-              [this] {
-                log_.SetLevel(new_config_.log_level);
-                log_.SetFormat(new_config_.log_format);
-                quota_.Set(new_config_.quotas);
-                store_metrics_.SetQuotas(new_config_.quotas);
-                store_->artifacts().files().SetBytesMax(new_config_.artifact_bytes);
-                return absl::OkStatus();
-              }};
+  return neurontrace::MakeReloadHooks<AggregatorConfig>(
+      process.log, process.read_config, [this](const AggregatorConfig& config) {
+        quota_.Set(config.quotas);
+        store_metrics_.SetQuotas(config.quotas);
+        store_->artifacts().files().SetBytesMax(config.artifact_bytes);
+      });
 }
 
-StatusPage Aggregator::MakeStatusPage() {
-  return {
-      .program = "neurontrace-aggregator",
-      .build = BuildFacts("neurontrace-aggregator", {}),
-      .tables = [this](bool is_local) {
-        auto tables = PostAndWait(loop_, "the aggregator", kStatusPatience,
-                                  [&] { return StatusTables(is_local); });
-        if (tables.ok()) return *std::move(tables);
-        return std::vector<StatusTable>{{"Busy", {}, {{std::string(tables.status().message())}}}};
-      }};
-}
-
-std::vector<StatusTable> Aggregator::StatusTables(bool is_local) {
+std::vector<StatusTable> Aggregator::StatusTables() {
   const uint64_t now_ns = clock_.RealtimeNs();
   std::vector<StatusTable> tables;
   tables.push_back({"This aggregator",
@@ -90,7 +74,6 @@ std::vector<StatusTable> Aggregator::StatusTables(bool is_local) {
                      {"bytes free on its disk", std::to_string(quota_.FreeBytes())}}});
   tables.push_back(AgentsTable(coordinator_.registry(), now_ns));
   tables.push_back(CapturesTable(coordinator_, quota_, now_ns));
-  AppendProcessTables(log_, reload_, is_local, tables);
   return tables;
 }
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon_main.h"
+
+#include <absl/synchronization/mutex.h>
+
+#include <string_view>
+
+#include "daemon/descriptor_limit.h"
+#include "wire/grpc_set_up.h"
+
+namespace neurontrace {
+
+int PrintValidation(const char* program, const absl::Status& status, const OptionTexts& options) {
+  if (!status.ok()) {
+    std::fprintf(stderr, "%s: %s\n", program, std::string(status.message()).c_str());
+    return 2;
+  }
+  std::fputs(DescribeOptions(program, options).c_str(), stdout);
+  return 0;
+}
+
+absl::Status PrepareDaemon(sigset_t& signals) {
+  RETURN_IF_ERROR(RaiseDescriptorLimit());
+  // Debian's Abseil looks for deadlocks at every lock, and gRPC takes many.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  SetUpGrpc([](std::string_view line) { SPDLOG_WARN("{}", line); });
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return absl::OkStatus();
+}
+
+}  // namespace neurontrace

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/labels.h>
+#include <prometheus/registry.h>
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/task_runner.h"
+#include "daemon/config_reload.h"
+#include "daemon/option_texts.h"
+#include "daemon/program_log.h"
+#include "health/health_server.h"
+#include "health/health_state.h"
+#include "health/turn_watch.h"
+#include "wire/security_watch.h"
+
+namespace neurontrace {
+
+// What every daemon of neurontrace is as a process: its log, the configuration file that may change
+// while it runs, the state of its certificates, and its HTTP port.
+class DaemonProcess {
+ public:
+  // All outlive it.
+  struct Deps {
+    ProgramLog& log;
+    HealthState& health;
+    std::shared_ptr<prometheus::Registry> registry;
+    const TurnWatch& turns;  // of the daemon's sequence
+    const Clock& clock;
+  };
+  struct MetricNames {
+    const char* log_lines_left_out;
+    const char* config_taken;
+    const char* config_refused;
+    const char* config_good;
+    const char* options_after_restart;
+    const char* ready_condition;
+    const char* sequence_age;
+  };
+  struct Options {
+    std::string program;  // "neurontrace-agent"
+    MetricNames metrics;
+    prometheus::Labels labels;  // of these metrics
+    std::string config_file;    // see ConfigReload, as the next two
+    OptionTexts options;        // in force
+    std::set<std::string> at_once;
+    ChannelSecurity security;
+    std::string address;  // see SecurityWatch, as the next
+    ChannelSide side;
+  };
+  DaemonProcess(Deps deps, const Options& options, ConfigReload::Hooks hooks);
+  DaemonProcess(const DaemonProcess&) = delete;
+  DaemonProcess& operator=(const DaemonProcess&) = delete;
+
+  // Logs which private files others may read. With TLS declares the condition of the certificates.
+  void DeclareCertificates();
+  // Listens on HOST:PORT; fails as HealthServer::Start.
+  absl::Status StartPages(const std::string& address, const std::vector<std::string>& names);
+  // Adds /statusz: the tables that `tables` returns on `sequence`, the log and the configuration.
+  void AddStatusPage(TaskRunner& sequence, std::function<std::vector<StatusTable>()> tables);
+  // Serves no page any more. Called before what the pages show is destroyed.
+  void StopPages() { pages_.reset(); }
+  HealthServer& pages() { return *pages_; }
+  int health_port() const { return pages_->port(); }
+
+  // Called every few seconds, on one thread, which waits for the disk: takes a changed file of
+  // options (`anyway`: in any case), and reports certificates that became bad or good.
+  void LookAtFiles(bool anyway);
+  // Publishes the metrics of log and configuration. One thread.
+  void Publish();
+
+ private:
+  void AppendTables(bool is_local, std::vector<StatusTable>& tables) const;
+
+  const Deps deps_;
+  const std::string program_;
+  const MetricNames names_;
+  const prometheus::Labels labels_;
+  const ChannelSecurity security_;
+  ConfigReload reload_;
+  SecurityWatch security_watch_;
+  prometheus::Counter& log_lines_left_out_;
+  prometheus::Counter& config_taken_;
+  prometheus::Counter& config_refused_;
+  prometheus::Gauge& config_good_;
+  prometheus::Gauge& options_after_restart_;
+  std::unique_ptr<HealthServer> pages_;
+};
+
+// Reads the configuration with `read`; brings the options of the log into force, and with `apply`
+// the daemon's own.
+template <typename Config>
+ConfigReload::Hooks MakeReloadHooks(ProgramLog& log, std::function<absl::StatusOr<Config>()> read,
+                                    std::function<void(const Config&)> apply) {
+  const auto config = std::make_shared<Config>();
+  return {.read = [config, read = std::move(read)]() -> absl::StatusOr<OptionTexts> {
+            ASSIGN_OR_RETURN(*config, read());
+            return config->options;
+          },
+          .apply =
+              [config, &log, apply = std::move(apply)] {
+                log.SetLevel(config->log_level);
+                log.SetFormat(config->log_format);
+                apply(*config);
+                return absl::OkStatus();
+              }};
+}
+
+}  // namespace neurontrace

@@ -3,11 +3,13 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <string>
 #include <utility>
 
-#include "aggregator/ingest/control_call.h"
+#include "aggregator/ingest/bidi_exchange.h"
+#include "aggregator/ingest/control_exchange.h"
 #include "aggregator/ingest/refused_call.h"
-#include "aggregator/ingest/upload_call.h"
+#include "aggregator/ingest/upload_exchange.h"
 #include "neurontrace/v1/agent_gateway.grpc.pb.h"
 
 namespace neurontrace {
@@ -23,16 +25,22 @@ class AgentGateway final : public v1::AgentGateway::CallbackService {
       grpc::CallbackServerContext* context) override {
     const absl::Status admitted = Admitted(admit_, *context);
     if (!admitted.ok()) return new RefusedCall<v1::AgentReport, v1::AgentOrder>(admitted);
-    return ControlCall::Begin(control_);
+    return ExchangeCall<ControlExchange>::Begin(control_);
   }
   grpc::ServerBidiReactor<v1::ChunkEnvelope, v1::UploadAck>* Upload(
       grpc::CallbackServerContext* context) override {
     const absl::Status admitted = Admitted(admit_, *context);
     if (!admitted.ok()) return new RefusedCall<v1::ChunkEnvelope, v1::UploadAck>(admitted);
-    return UploadCall::Begin(upload_, *context);
+    return ExchangeCall<UploadExchange>::Begin(upload_, AgentIdOf(*context));
   }
 
  private:
+  static std::string AgentIdOf(const grpc::CallbackServerContext& context) {
+    const auto it = context.client_metadata().find(kAgentIdKey);
+    if (it == context.client_metadata().end()) return "";
+    return std::string(it->second.data(), it->second.size());
+  }
+
   const ControlDeps control_;
   const UploadDeps upload_;
   const AdmitCall admit_;

@@ -12,28 +12,19 @@ namespace neurontrace {
 
 void ControlExchange::Begin() {
   connection_ = deps_.connections.Add(weak_from_this());
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
-    next = Plan();
-  }
-  Act(next);
+  Change([] {});
 }
 
 void ControlExchange::OnReadDone(bool ok) {
-  Next next;
   bool handle = false;
-  {
-    const std::lock_guard lock(mutex_);
+  Change([&] {
     reading_ = false;
     if (ok && !ending_ && !cancelled_) {
       handle = handling_ = true;
     } else {
       ending_ = true;
     }
-    next = Plan();
-  }
-  Act(next);
+  });
   if (handle) {
     deps_.sequence.PostTask([self = shared_from_this()] { self->Handle(); });
   }
@@ -52,55 +43,37 @@ void ControlExchange::Handle() {
   } else {
     status = deps_.reports.Handle(incoming_, agent_id_, connection_);
   }
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
+  Change([&] {
     handling_ = false;
-    if (!status.ok()) {
-      SPDLOG_WARN("the control call of agent {} ends: {}", agent_id_,
-                  std::string(status.message()));
-      ending_ = true;
-      status_ = ToGrpcStatus(status);
-    }
-    next = Plan();
-  }
-  Act(next);
+    if (status.ok()) return;
+    SPDLOG_WARN("the control call of agent {} ends: {}", agent_id_, std::string(status.message()));
+    ending_ = true;
+    status_ = ToGrpcStatus(status);
+  });
 }
 
 void ControlExchange::Send(v1::AgentOrder order) {
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
+  Change([&] {
     if (ending_ || finished_) return;
-    if (orders_.size() >= limits::kAgentOrdersMax) {
-      ending_ = true;
-      status_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "orders are not being read");
-      orders_.clear();
-    } else {
-      orders_.push_back(std::move(order));
-    }
-    next = Plan();
-  }
-  Act(next);
+    if (orders_.size() < limits::kAgentOrdersMax) return orders_.push_back(std::move(order));
+    ending_ = true;
+    status_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "orders are not being read");
+    orders_.clear();
+  });
 }
 
 void ControlExchange::End(const grpc::Status& status) {
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
+  Change([&] {
     if (ending_ || finished_) return;
     ending_ = true;
     status_ = status;
-    next = Plan();
-  }
-  Act(next);
+  });
 }
 
 // A call that ends sends what it still has to say, but reads nothing more. A read under way is
 // ended by the finish itself.
 ControlExchange::Next ControlExchange::Plan() {
   Next next;
-  if (finished_) return next;
   if (!ending_ && !cancelled_ && !reading_ && !handling_) reading_ = next.read = true;
   if (!cancelled_ && !writing_ && !orders_.empty()) {
     outgoing_ = std::move(orders_.front());
@@ -109,33 +82,6 @@ ControlExchange::Next ControlExchange::Plan() {
   }
   if ((cancelled_ || ending_) && !writing_ && !handling_) finished_ = next.finish = true;
   return next;
-}
-
-void ControlExchange::Act(const Next& next) {
-  if (next.read) transport_.read(&incoming_);
-  if (next.write) transport_.write(&outgoing_);
-  if (next.finish) transport_.finish(status_);
-}
-
-void ControlExchange::OnWriteDone(bool ok) {
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
-    writing_ = false;
-    if (!ok) cancelled_ = true;
-    next = Plan();
-  }
-  Act(next);
-}
-
-void ControlExchange::OnCancel() {
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
-    cancelled_ = true;
-    next = Plan();
-  }
-  Act(next);
 }
 
 void ControlExchange::OnDone() {

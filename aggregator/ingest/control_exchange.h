@@ -4,14 +4,13 @@
 #include <grpcpp/grpcpp.h>
 
 #include <deque>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "aggregator/ingest/agent_connections.h"
 #include "aggregator/ingest/agent_reports.h"
+#include "aggregator/ingest/bidi_exchange.h"
 #include "base/task_runner.h"
 #include "neurontrace/v1/agent_gateway.pb.h"
 
@@ -27,18 +26,11 @@ struct ControlDeps {
 // What is said in one agent's Control call, without the call: reports go to the coordinator's
 // sequence one after the other, the next one is read when the last was dealt with. Any thread; the
 // transport is used without the lock.
-class ControlExchange final : public std::enable_shared_from_this<ControlExchange> {
+class ControlExchange final : public BidiExchange<v1::AgentReport, v1::AgentOrder>,
+                              public std::enable_shared_from_this<ControlExchange> {
  public:
-  // The call: each begins one thing, whose end comes by the method named; one of each at a time.
-  // Not used any more once `finish` was called.
-  struct Transport {
-    std::function<void(v1::AgentReport*)> read;        // OnReadDone
-    std::function<void(const v1::AgentOrder*)> write;  // OnWriteDone
-    std::function<void(const grpc::Status&)> finish;   // OnDone
-  };
-
   ControlExchange(const ControlDeps& deps, Transport transport)
-      : deps_(deps), transport_(std::move(transport)) {}
+      : BidiExchange(std::move(transport)), deps_(deps) {}
   void Begin();
 
   // An agent that lets limits::kAgentOrdersMax orders lie is disconnected.
@@ -46,38 +38,21 @@ class ControlExchange final : public std::enable_shared_from_this<ControlExchang
   void End(const grpc::Status& status);
 
   void OnReadDone(bool ok);
-  void OnWriteDone(bool ok);
-  void OnCancel();
   void OnDone();
 
  private:
-  struct Next {
-    bool read = false;
-    bool write = false;
-    bool finish = false;
-  };
-
   void Handle();  // `incoming_`, on the sequence
-  Next Plan();    // with the lock
-  void Act(const Next& next);
+  Next Plan() override;
+  void BeginRead() override { transport_.read(&incoming_); }
 
   const ControlDeps deps_;
-  const Transport transport_;
   ConnectionId connection_ = 0;
-  std::string agent_id_;      // only on the sequence; empty until the hello
-  v1::AgentReport incoming_;  // the transport's while reading_, the sequence's after
-  v1::AgentOrder outgoing_;   // the transport's while writing_
+  std::string agent_id_;  // only on the sequence; empty until the hello
 
-  std::mutex mutex_;
   // All guarded by mutex_:
   std::deque<v1::AgentOrder> orders_;
-  bool reading_ = false;
-  bool handling_ = false;
-  bool writing_ = false;
+  bool handling_ = false;  // incoming_ is the sequence's
   bool ending_ = false;
-  bool cancelled_ = false;
-  bool finished_ = false;
-  grpc::Status status_;
 };
 
 }  // namespace neurontrace

@@ -17,35 +17,29 @@ constexpr size_t kArrivalsMax = 4;
 }  // namespace
 
 UploadExchange::UploadExchange(const UploadDeps& deps, std::string agent_id, Transport transport)
-    : deps_(deps), agent_id_(std::move(agent_id)), transport_(std::move(transport)) {}
+    : BidiExchange(std::move(transport)), deps_(deps), agent_id_(std::move(agent_id)) {}
 
 void UploadExchange::Begin() {
   deps_.metrics.upload_calls.Increment();
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
-    if (agent_id_.empty() || agent_id_.size() > limits::kIdentityStringBytesMax) {
-      finish_status_ =
-          grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
-                       fmt::format("Upload needs the agent's id in the metadata {}", kAgentIdKey));
-      all_read_ = true;
-    }
-    next = Plan();
-  }
-  Act(next);
+  Change([this] {
+    if (!agent_id_.empty() && agent_id_.size() <= limits::kIdentityStringBytesMax) return;
+    status_ =
+        grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                     fmt::format("Upload needs the agent's id in the metadata {}", kAgentIdKey));
+    all_read_ = true;
+  });
 }
 
 void UploadExchange::OnReadDone(bool ok) {
   Arrival* arrival = nullptr;
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
+  // The next message may come while this one is looked at.
+  Change([&] {
     reading_ = false;
     if (!ok || cancelled_) {
       all_read_ = true;
     } else if (!acks_.Know(incoming_.stream_ref())) {
-      finish_status_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                                    "one call numbers too many streams: open another one");
+      status_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                             "one call numbers too many streams: open another one");
       all_read_ = true;
     } else {
       arrivals_.push_back(std::make_unique<Arrival>());
@@ -54,9 +48,7 @@ void UploadExchange::OnReadDone(bool ok) {
       arrival->bytes = arrival->envelope.header().size() + arrival->envelope.columns().size();
       deps_.budget.Take(agent_id_, arrival->bytes);
     }
-    next = Plan();
-  }
-  Act(next);  // the next message may come while this one is looked at
+  });
   if (arrival != nullptr) Judge(*arrival);
 }
 
@@ -103,7 +95,7 @@ void UploadExchange::HandOver() {
     lock.lock();
   }
   handing_over_ = false;
-  const Next next = Plan();
+  const Next next = NextStep();
   lock.unlock();
   Act(next);
 }
@@ -111,14 +103,10 @@ void UploadExchange::HandOver() {
 void UploadExchange::OnResult(uint32_t stream_ref, uint64_t sequence,
                               const absl::StatusOr<PutResult>& result) {
   CountRefusal(result);
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
+  Change([&] {
     --at_writer_;
     acks_.OnResult(stream_ref, sequence, result);
-    next = Plan();
-  }
-  Act(next);
+  });
 }
 
 void UploadExchange::CountRefusal(const absl::StatusOr<PutResult>& result) {
@@ -140,11 +128,10 @@ void UploadExchange::CountRefusal(const absl::StatusOr<PutResult>& result) {
 
 UploadExchange::Next UploadExchange::Plan() {
   Next next;
-  if (finished_) return next;
   if (!all_read_ && !cancelled_ && !reading_ && !asking_ && arrivals_.size() < kArrivalsMax &&
       acks_.pending() < limits::kUploadAnswersMax) {
     asking_ = true;
-    next.want_read = true;
+    next.read = true;
   }
   if (!cancelled_ && !writing_ && acks_.pending() > 0) {
     writing_ = true;
@@ -159,13 +146,8 @@ UploadExchange::Next UploadExchange::Plan() {
   return next;
 }
 
-void UploadExchange::Act(const Next& next) {
-  if (next.write) transport_.write(&outgoing_);
-  if (next.finish) {
-    transport_.finish(finish_status_);
-  } else if (next.want_read) {
-    deps_.budget.WhenRoom(agent_id_, [self = shared_from_this()] { self->OnRoom(); });
-  }
+void UploadExchange::BeginRead() {
+  deps_.budget.WhenRoom(agent_id_, [self = shared_from_this()] { self->OnRoom(); });
 }
 
 void UploadExchange::OnRoom() {
@@ -176,27 +158,6 @@ void UploadExchange::OnRoom() {
     if (!finished_ && !cancelled_) read = reading_ = true;
   }
   if (read) transport_.read(&incoming_);
-}
-
-void UploadExchange::OnWriteDone(bool ok) {
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
-    writing_ = false;
-    if (!ok) cancelled_ = true;
-    next = Plan();
-  }
-  Act(next);
-}
-
-void UploadExchange::OnCancel() {
-  Next next;
-  {
-    const std::lock_guard lock(mutex_);
-    cancelled_ = true;
-    next = Plan();
-  }
-  Act(next);
 }
 
 void UploadExchange::OnDone() { deps_.metrics.upload_calls.Decrement(); }

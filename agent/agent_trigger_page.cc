@@ -19,7 +19,7 @@ PostAnswer AnswerOf(const AgentTriggers::PostOutcome& outcome) {
     case Posted::kNoRule:
       return {404, "there is no such rule\n"};
     case Posted::kNotPosted:
-      return {404, "only rules of `when = post` take a POST\n"};
+      return {404, "only rules of `when = \"post\"` take a POST\n"};
     case Posted::kCoolsDown:
       return {429, "it cools down\n", outcome.retry_ns / 1'000'000'000 + 1};
     case Posted::kUnheard:

@@ -85,15 +85,16 @@ TEST_F(AgentConfigTest, SaysOfAFileWhatIsWrongWithIt) {
     EXPECT_EQ(parsed.exit_code, 2);
     return parsed.err;
   };
-  EXPECT_THAT(error("[agent]\nspool = \"none\"\n"),
-              HasSubstr(path + ":1: [agent] begins a section, and sections are not allowed here"));
-  EXPECT_THAT(error("spol = 3\n"), HasSubstr(path + ":1: spol is not an option"));
+  EXPECT_THAT(
+      error("[agent]\nspool = \"none\"\n"),
+      HasSubstr(path + ":1:2: [agent] begins a section, and sections are not allowed here"));
+  EXPECT_THAT(error("spol = 3\n"), HasSubstr(path + ":1:1: spol is not an option"));
   EXPECT_THAT(error(std::string(1000, 's') + "\x1b = 3\n"), SizeIs(Lt(500u)));
-  EXPECT_THAT(error("s\x1b[31m = 3\n"), HasSubstr(path + ":1: "));
+  EXPECT_THAT(error("s\x1b[31m = 3\n"), HasSubstr(path + ":1:"));
   EXPECT_THAT(error("s\x1b[31m = 3\n"), Not(HasSubstr("\x1b")));
-  EXPECT_THAT(error("# first\n\ndrain-seconds = -5\n"), HasSubstr(path + ":3: "));
-  EXPECT_THAT(error("spool-bytes = \"5XB\"\n"), HasSubstr(path + ":1: "));
-  EXPECT_THAT(error("log-level = info\n"), HasSubstr(path + ":1: ")) << "not TOML";
+  EXPECT_THAT(error("# first\n\ndrain-seconds = -5\n"), HasSubstr(path + ":3:"));
+  EXPECT_THAT(error("spool-bytes = \"5XB\"\n"), HasSubstr(path + ":1:"));
+  EXPECT_THAT(error("log-level = info\n"), HasSubstr(path + ":1:")) << "not TOML";
   EXPECT_THAT(error("health-address = \"\\u001b" + std::string(9'000, 'v') + "\"\n"),
               AllOf(HasSubstr("?vvv"), SizeIs(Lt(1'500u))));
   EXPECT_THAT(error(std::string((1 << 20) + 1, '#')), HasSubstr("is larger than 1048576 bytes"));

@@ -79,7 +79,7 @@ void Aggregator::LookAtFiles(bool anyway) {
   access_.Look(anyway);
   if (access_.has_file()) metrics_.SetAccessFileGood(access_.is_good());
   if (anyway) audit_->Reopen();
-  if (anyway) loop_.PostTask([this] { triggers_->ReadAgain(); });
+  triggers_->LookAtFile(anyway);
 }
 
 // One for each slot; without TLS there is nobody to judge.

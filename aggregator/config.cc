@@ -122,9 +122,10 @@ void AddDeliveryOptions(CLI::App& app, AggregatorConfig& config) {
       "AWS_CA_BUNDLE, or those that this machine trusts");
   app.add_option(
          "--standing-export", config.standing_exports,
-         "Export captures by themselves when they end: \"name=NAME to=DIRECTORY "
-         "[formats=perfetto,json] [job=JOB] [capture=NAME or BEGINNING*] [incomplete=no]\"; "
-         "as often as there are such")
+         "Export captures by themselves when they end: '{name = \"NAME\", to = \"/DIRECTORY\"}', "
+         "with formats, job, capture and incomplete as in docs/operations.md; may be repeated. In "
+         "the file of --config: a section [[standing-export]]")
+      ->type_name("TABLE")
       ->allow_extra_args(false);
 }
 

@@ -32,7 +32,7 @@ class StandingExportsTest : public ::testing::Test {
     };
     const auto exports = StandingExports::Make(
         {*store_, roots_, registry_, clock_, random_, export_capture, *audit_},
-        directory_.path() + "/standing", {"name=all to=" + directory_.path() + "/out"});
+        directory_.path() + "/standing", {"{name = \"all\", to = \"" + directory_.path() + "/out\"}"});
     ASSERT_TRUE(exports.ok()) << exports.status();
     for (const uint8_t n : captures) {
       clock_.AdvanceNs(kStandingSecondNs);

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "health/metric_builders.h"
 #include "trace/trigger_limits.h"
+#include "triggers/trigger_file.h"
 #include "triggers/trigger_rule_check.h"
 #include "wire/trigger_messages.h"
 
@@ -74,7 +75,8 @@ absl::StatusOr<std::unique_ptr<TriggerService>> TriggerService::Make(const Aggre
                                                                      const Deps& deps) {
   std::unique_ptr<TriggerService> service(new TriggerService(config, deps));
   if (service->file_) {
-    ASSIGN_OR_RETURN(service->rules_, service->file_->Load());
+    RETURN_IF_ERROR(service->file_->Load());
+    service->rules_ = service->file_->contents();
     SPDLOG_INFO("{} rules of triggers in {}", service->rules_.size(), service->file_->path());
   }
   return service;
@@ -85,7 +87,7 @@ TriggerService::TriggerService(const AggregatorConfig& config, const Deps& deps)
       posts_from_anywhere_(config.trigger_posts != TriggerPosts::kThisMachine),
       engine_(deps.clock, deps.sequence, MakeWorld()),
       metrics_(deps.registry) {
-  if (!config.triggers.empty()) file_.emplace(config.triggers, deps.clock);
+  if (!config.triggers.empty()) file_.emplace(config.triggers, ReadTriggerFile, deps.clock);
 }
 
 TriggerWorld TriggerService::MakeWorld() {
@@ -111,21 +113,18 @@ absl::StatusOr<CaptureId> TriggerService::Start(const CaptureSpec& spec) {
 
 // --- Rules ---------------------------------------------------------------------------------------
 
-void TriggerService::Begin() {
-  Apply(std::move(rules_));
-  if (!file_) return;
-  file_->Begin(deps_.sequence, [this](RuleFileReader::News news) { TakeFile(std::move(news)); });
-}
-
-void TriggerService::TakeFile(RuleFileReader::News news) {
-  if (news.rules) {
-    SPDLOG_INFO("{} rules of triggers in {}", news.rules->size(), file_->path());
-    Apply(*std::move(news.rules));
+void TriggerService::LookAtFile(bool force) {
+  if (!file_ || !file_->Poll(force)) return;
+  const std::string& problem = file_->problem();
+  if (problem.empty()) {
+    SPDLOG_INFO("{} rules of triggers in {}", file_->contents().size(), file_->path());
+  } else {
+    SPDLOG_WARN("triggers: the rules before stay in force: {}", problem);
   }
-  if (news.problem != file_problem_ && !news.problem.empty()) {
-    SPDLOG_WARN("triggers: the rules before stay in force: {}", news.problem);
-  }
-  file_problem_ = std::move(news.problem);
+  deps_.sequence.PostTask([this, rules = file_->contents(), problem] {
+    if (rules != rules_) Apply(rules);
+    file_problem_ = problem;
+  });
 }
 
 void TriggerService::Apply(std::vector<TriggerRule> rules) {
@@ -323,8 +322,9 @@ PostAnswer TriggerService::Post(const PostRequest& request) {
   const TriggerRule* const rule = engine_.Find(request.name);
   if (rule == nullptr) return {404, "there is no such rule\n"};
   if (rule->kind != TriggerKind::kPost) {
-    return {404, fmt::format("the rule is of `when = {}`, and only `when = post` takes a POST\n",
-                             WordOf(rule->kind))};
+    return {404,
+            fmt::format("the rule is of `when = \"{}\"`, and only `when = \"post\"` takes a POST\n",
+                        WordOf(rule->kind))};
   }
   const std::string cause = CutCause(request.body, limits::kDetailBytesMax);
   const TriggerEngine::Answer answer = engine_.Fire(

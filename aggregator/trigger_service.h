@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,10 +19,10 @@
 #include "aggregator/config.h"
 #include "aggregator/ingest/agent_connections.h"
 #include "aggregator/session/coordinator.h"
-#include "aggregator/triggers/rule_file_reader.h"
 #include "aggregator/triggers/trigger_engine.h"
 #include "aggregator/triggers/worker_silence.h"
 #include "base/clock.h"
+#include "base/small_file.h"
 #include "base/task_runner.h"
 #include "health/post_page.h"
 #include "neurontrace/v1/agent_gateway.pb.h"
@@ -30,8 +31,8 @@
 namespace neurontrace {
 
 // Everything about triggers in one aggregator: reads the rule file and sends the rules to agents,
-// hears of what fires, begins the captures, and answers who asks. All but MakePostPage's function
-// on the coordinator's sequence.
+// hears of what fires, begins the captures, and answers who asks. All but LookAtFile and
+// MakePostPage's function on the coordinator's sequence.
 class TriggerService {
  public:
   // All outlive the service.
@@ -50,13 +51,12 @@ class TriggerService {
 
   // A stored capture; all of them before Begin, which puts the rules into force.
   void Restore(const CaptureRecord& record) { engine_.Restore(record); }
-  void Begin();
+  void Begin() { Apply(std::move(rules_)); }
   // A few times a second.
   void Tick();
-  // Reads the file again at once.
-  void ReadAgain() {
-    if (file_) file_->LookNow();
-  }
+  // Reads the file again if it has changed, or in any case. On one thread that is not the sequence,
+  // as file systems hang; after Begin.
+  void LookAtFile(bool force);
   // A capture differs from what was last said of it; from within the coordinator.
   void OnCaptureChanged(const CaptureRecord& record);
 
@@ -79,7 +79,6 @@ class TriggerService {
   TriggerWorld MakeWorld();
   absl::StatusOr<CaptureId> Start(const CaptureSpec& spec);
   void Apply(std::vector<TriggerRule> rules);
-  void TakeFile(RuleFileReader::News news);
   CaptureId FlightRecorderOf(const CaptureSpec& spec) const;
   CaptureId RecorderOf(const CaptureSpec& spec) const;
   TriggerWorld::Continuous ContinuousOf(const CaptureSpec& spec) const;
@@ -112,7 +111,7 @@ class TriggerService {
     std::array<prometheus::Counter*, kTriggerSuppressions> suppressed{};
   };
   Metrics metrics_;
-  std::optional<RuleFileReader> file_;  // the last: its thread tells the members above
+  std::optional<ReloadedFile<std::vector<TriggerRule>>> file_;  // of LookAtFile's thread
 };
 
 }  // namespace neurontrace

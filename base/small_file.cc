@@ -25,7 +25,7 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t bytes_
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about = {};
   if (!file.valid() || fstat(file.get(), &about) != 0) {
-    if (errno == ENOENT) return NotFound("{}: there is no such file", path);
+    if (errno == ENOENT || errno == ENOTDIR) return NotFound("{}: there is no such file", path);
     return FailedPrecondition("{} cannot be read: {}", path, std::strerror(errno));
   }
   if (!S_ISREG(about.st_mode)) return FailedPrecondition("{} is no regular file", path);

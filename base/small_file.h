@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -58,6 +59,49 @@ class WatchedFile {
   bool looked_ = false;
   FileMark mark_;
   uint64_t looked_realtime_ns_ = 0;
+};
+
+// The contents of a watched file in their last good version: if a new one is bad, or the file is
+// gone, they stay, and problem() says why. One thread; blocks on the disk.
+template <typename Contents>
+class ReloadedFile {
+ public:
+  using Reader = std::function<absl::StatusOr<Contents>(const std::string& path)>;
+  // `clock` outlives it.
+  ReloadedFile(std::string path, Reader reader, const Clock& clock)
+      : file_(std::move(path), clock), reader_(std::move(reader)) {}
+
+  // Reads the file for the first time; the reader's errors.
+  absl::Status Load() {
+    file_.MayBeNew();
+    return Read();
+  }
+  // Reads the file if it may be new, or in any case. Returns whether the contents or the problem
+  // are others than before.
+  bool Poll(bool force) {
+    if (!file_.MayBeNew() && !force) return false;
+    const Contents contents = contents_;
+    const std::string problem = problem_;
+    return !Read().ok() ? problem_ != problem : !problem.empty() || !(contents_ == contents);
+  }
+
+  const std::string& path() const { return file_.path(); }
+  const Contents& contents() const { return contents_; }
+  // Of the file as it is now; empty: none.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  absl::Status Read() {
+    absl::StatusOr<Contents> read = reader_(path());
+    problem_ = read.ok() ? "" : std::string(read.status().message());
+    if (read.ok()) contents_ = *std::move(read);
+    return read.status();
+  }
+
+  WatchedFile file_;
+  const Reader reader_;
+  Contents contents_{};
+  std::string problem_;
 };
 
 }  // namespace neurontrace

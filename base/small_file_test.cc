@@ -84,5 +84,34 @@ TEST_F(SmallFileTest, AMarkProvesNothingOfAYoungFile) {
   EXPECT_FALSE(mark.WasYoungAt(13'000'000'000));
 }
 
+TEST_F(SmallFileTest, AReloadedFileKeepsItsLastGoodVersion) {
+  SystemClock clock;
+  const auto read = [](const std::string& path) -> absl::StatusOr<std::string> {
+    const auto text = ReadSmallFile(path, 9);
+    if (text.ok() && *text == "bad") return absl::InvalidArgumentError("it is bad");
+    return text;
+  };
+  ReloadedFile<std::string> file(directory_ / "f", read, clock);
+  EXPECT_TRUE(absl::IsNotFound(file.Load()));
+  EXPECT_THAT(file.problem(), HasSubstr("there is no such file"));
+  Write("f", "1");
+  EXPECT_TRUE(file.Poll(false));
+  EXPECT_EQ(file.contents(), "1");
+  EXPECT_EQ(file.problem(), "");
+  EXPECT_FALSE(file.Poll(true)) << "it is the same";
+  for (const bool is_news : {true, false}) {
+    Write("f", "bad");
+    EXPECT_EQ(file.Poll(true), is_news);
+    EXPECT_EQ(file.contents(), "1");
+    EXPECT_EQ(file.problem(), "it is bad");
+  }
+  std::filesystem::remove(directory_ / "f");
+  EXPECT_TRUE(file.Poll(false));
+  EXPECT_THAT(file.problem(), HasSubstr("there is no such file"));
+  Write("f", "1");
+  EXPECT_TRUE(file.Poll(false)) << "the problem is gone";
+  EXPECT_EQ(file.problem(), "");
+}
+
 }  // namespace
 }  // namespace neurontrace

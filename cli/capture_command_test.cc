@@ -11,7 +11,6 @@
 
 #include "cli/command_test_support.h"
 #include "trace/trigger_rule.h"
-#include "triggers/trigger_file.h"
 
 namespace neurontrace::cli {
 namespace {
@@ -110,10 +109,10 @@ TEST_F(CaptureCommandTest, AnOptionWithNothingInItIsWrongUsage) {
 // What stands in a file of options and is empty is named by its line.
 TEST_F(CaptureCommandTest, AnEmptyLineOfAFileIsWrongUsage) {
   const std::string path = testing::TempDir() + "/cli_empty_option.conf";
-  std::ofstream(path) << "[capture]\njob =\n";
+  std::ofstream(path) << "[capture]\njob = \"\"\n";
   config_places_ = {{path, "user file", true}};
   EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr(path + ":2: job has no value: leave the line out"));
+  EXPECT_THAT(err_, HasSubstr(path + ":2:1: job has no value: leave the line out"));
 }
 
 // What `json.load(sys.stdin)` reads has to be one object.
@@ -378,18 +377,18 @@ TEST_F(CaptureCommandTest, TriggersAreListedAndFired) {
 }
 
 TEST_F(CaptureCommandTest, AFileOfTriggersIsCheckedWithoutAnAggregator) {
-  const std::string path = testing::TempDir() + "/cli_triggers.conf";
-  std::ofstream(path) << "[by-hand]\nwhen = post\nrecord-for = 5s\n";
+  const std::string path = testing::TempDir() + "/cli_triggers.toml";
+  std::ofstream(path) << "[by-hand]\nwhen = \"post\"\nrecord-for = \"5s\"\n";
   EXPECT_EQ(RunCli({"triggers", "check", path.c_str()}), kExitDone) << err_;
   EXPECT_THAT(out_, HasSubstr("by-hand"));
   EXPECT_THAT(out_, HasSubstr(path + ": 1 rule, nothing wrong\n"));
-  std::ofstream(path) << "[by-hand]\nkind = no-such-kind\n";
+  std::ofstream(path) << "[by-hand]\nkind = \"no-such-kind\"\n";
   EXPECT_EQ(RunCli({"triggers", "check", path.c_str()}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr(path + ":2"));
-  std::ofstream(path) << "[by-hand]\nwhen = silent-core\nsilent-for = 1ms\nnonsense = 1\n";
+  std::ofstream(path) << "[by-hand]\nwhen = \"silent-core\"\nsilent-for = \"1x\"\nnonsense = 1\n";
   EXPECT_EQ(RunCli({"triggers", "check", path.c_str()}), kExitFailed);
-  EXPECT_THAT(err_, StartsWith("neurontrace: " + path + ":3: "));
-  EXPECT_THAT(err_, HasSubstr("\nneurontrace: " + path + ":4: "));
+  EXPECT_THAT(err_, StartsWith("neurontrace: " + path + ":3:1: "));
+  EXPECT_THAT(err_, HasSubstr("\nneurontrace: " + path + ":4:1: "));
   EXPECT_EQ(RunCli({"triggers", "check", path.c_str(), "--output", "json"}), kExitFailed);
   EXPECT_THAT(out_, HasSubstr("\"problem\": \""));
 }

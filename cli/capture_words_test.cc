@@ -53,8 +53,9 @@ TEST_F(CaptureWordsTest, StartSaysWhatItLeavesOutAndQuietSaysNothing) {
 
 TEST_F(CaptureWordsTest, SectionsOfFilesAreOfOneWordAlone) {
   WriteConfig(
-      "[capture]\nname = mine\n[capture start]\nring-events = 131072\n[capture stop]\nout = " +
-      path_ + "\n[flight-recorder off]\njob = other\n");
+      "[capture]\nname = \"mine\"\n[capture.start]\nring-events = 131072\n[capture.stop]\nout = "
+      "\"" +
+      path_ + "\"\n[flight-recorder.off]\njob = \"other\"\n");
   EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitDone);
   EXPECT_EQ(service_.spec.name(), "mine");
   EXPECT_EQ(service_.spec.ring_events_per_core(), 0u);
@@ -72,8 +73,10 @@ TEST_F(CaptureWordsTest, SectionsOfFilesAreOfOneWordAlone) {
 }
 
 TEST_F(CaptureWordsTest, WhatAFileSaysGivesWayToWhatIsTyped) {
-  WriteConfig("[capture]\nduration = 30s\nmax-size = 2GB\nkeep = 10m\nall-events = true\nout = " +
-              path_ + "\n");
+  WriteConfig(
+      "[capture]\nduration = \"30s\"\nmax-size = \"2GB\"\nkeep = \"10m\"\nall-events = true\nout = "
+      "\"" +
+      path_ + "\"\n");
   EXPECT_EQ(RunCli({"capture", "--last", "20s"}), kExitDone) << err_;
   EXPECT_EQ(service_.spec.mode(), v1::CAPTURE_MODE_SNAPSHOT);
   EXPECT_EQ(service_.spec.duration_ns(), 0u);
@@ -91,7 +94,7 @@ TEST_F(CaptureWordsTest, WhatAFileSaysGivesWayToWhatIsTyped) {
 }
 
 TEST_F(CaptureWordsTest, WhatIsWrongInAFileIsNamedByItsLine) {
-  WriteConfig("[capture]\nall-events = true\nevent-type = hardware\n");
+  WriteConfig("[capture]\nall-events = true\nevent-type = \"hardware\"\n");
   EXPECT_EQ(RunCli({"capture", "--duration", "1s"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--all-events stands in " + config_ + ":2"));
   EXPECT_THAT(err_, HasSubstr("--event-type stands in " + config_ + ":3"));

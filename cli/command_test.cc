@@ -361,7 +361,7 @@ TEST_F(CommandLineTest, ValidateSaysWhatIsWrongWithATrace) {
 
 TEST_F(CommandLineTest, AFileOfOptionsCountsBelowTheCommandLine) {
   const std::string path = testing::TempDir() + "/cli_config";
-  std::ofstream(path) << "output = json\n[export]\nformat = events\n";
+  std::ofstream(path) << "output = \"json\"\n[export]\nformat = \"events\"\n";
   config_places_ = {{path, "user file"}};
   EXPECT_EQ(RunCli({"status"}), kExitDone);
   EXPECT_THAT(out_, HasSubstr("\"agents_connected\": 1"));

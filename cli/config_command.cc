@@ -115,10 +115,10 @@ void AddConfigCommand(CLI::App& app, Context& context, Run& run) {
       "  neurontrace config show --output json\n\n"
       "An option is taken from the command line, else from the environment (where its help names\n"
       "a variable), else from ~/.config/neurontrace/config (or the file that NEURONTRACE_CONFIG\n"
-      "names), else from /etc/neurontrace/config, else it has its default. In a file:\n"
-      "  aggregator = aggregator.example:9400\n"
+      "names), else from /etc/neurontrace/config, else it has its default. In a file, as TOML:\n"
+      "  aggregator = \"aggregator.example:9400\"\n"
       "  [export]\n"
-      "  format = json";
+      "  format = \"json\"";
   command->footer(kFooter);
   show->footer(kFooter);
   command->callback([&app, &context, &run, all] {

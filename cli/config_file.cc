@@ -1,119 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/config_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <sstream>
 
 #include "base/clean_text.h"
+#include "base/small_file.h"
 #include "base/status.h"
-#include "base/unique_fd.h"
-#include "wire/option_texts_check.h"
+#include "base/toml_file.h"
 
 namespace neurontrace::cli {
 namespace {
 
 constexpr size_t kFileBytesMax = 1u << 20;
 
-std::string Trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return "";
-  return std::string(text.substr(first, text.find_last_not_of(" \t\r") - first + 1));
-}
-
-// A quoted value is what stands between the quotes; else a comment may follow behind a blank.
-absl::StatusOr<std::string> ValueOf(std::string_view text, const std::string& where) {
-  const std::string value = Trimmed(text);
-  if (value.starts_with('"')) {
-    const size_t end = value.find('"', 1);
-    if (end == std::string::npos) return InvalidArgument("{}: a quote is not closed", where);
-    const std::string rest = Trimmed(std::string_view(value).substr(end + 1));
-    if (!rest.empty() && rest[0] != '#' && rest[0] != ';') {
-      return InvalidArgument("{}: '{}' follows the quoted value", where, rest);
-    }
-    return value.substr(1, end - 1);
-  }
-  for (const char* const mark : {" #", " ;", "\t#", "\t;"}) {
-    if (const size_t at = value.find(mark); at != std::string::npos)
-      return Trimmed(value.substr(0, at));
-  }
-  return value;
-}
-
-CLI::App* FindCommand(CLI::App& app, const std::string& section) {
-  CLI::App* command = &app;
-  std::istringstream words(section);
-  for (std::string word; words >> word;) {
-    const auto children = command->get_subcommands(
-        [&word](const CLI::App* child) { return child->get_name() == word; });
-    if (children.empty()) return nullptr;
-    command = children.front();
-  }
-  return command;
-}
-
 absl::StatusOr<std::string> ReadFile(const ConfigPlace& place) {
+  absl::StatusOr<std::string> text = ReadSmallFile(place.path, kFileBytesMax);
+  if (text.ok()) return text;
   // What is there and cannot be read may hold something that somebody relies on.
-  const UniqueFd file(open(place.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.valid() && (errno == ENOENT || errno == ENOTDIR) && !place.must_exist) {
-    return std::string();
-  }
-  struct stat about = {};
-  if (file.valid() && fstat(file.get(), &about) == 0 &&
-      (S_ISFIFO(about.st_mode) || S_ISDIR(about.st_mode))) {
-    return FailedPrecondition("{} is not a regular file", place.path);
-  }
-  std::string text(kFileBytesMax + 1, '\0');
-  size_t bytes = 0;
-  while (bytes < text.size()) {
-    const ssize_t n =
-        file.valid() ? read(file.get(), text.data() + bytes, text.size() - bytes) : -1;
-    if (n == 0) break;
-    if (n < 0 && file.valid() && errno == EINTR) continue;
-    if (n < 0) {
-      const int error = errno;
-      return FailedPrecondition("{} cannot be read: {}{}", place.path, strerror(error),
-                                place.must_exist ? "; NEURONTRACE_CONFIG names it" : "");
-    }
-    bytes += static_cast<size_t>(n);
-  }
-  text.resize(bytes);
-  if (text.size() > kFileBytesMax) {
-    return InvalidArgument("{} is larger than {} bytes", place.path, kFileBytesMax);
-  }
-  return text;
+  if (absl::IsNotFound(text.status()) && !place.must_exist) return std::string();
+  return FailedPrecondition("{}{}", std::string(text.status().message()),
+                            place.must_exist ? "; NEURONTRACE_CONFIG names it" : "");
 }
 
-absl::Status ApplyLine(CLI::App& app, const ConfigPlace& place, const ConfigLine& line,
-                       ConfigOrigins& origins) {
-  const std::string where = fmt::format("{}:{}", place.path, line.number);
-  CLI::App* const command = FindCommand(app, line.section);
-  if (command == nullptr) {
-    return InvalidArgument("{}: there is no command '{}'", where, line.section);
-  }
-  CLI::Option* const option = command->get_option_no_throw("--" + line.key);
+// What default_val takes: several values as CLI11 prints them.
+std::string DefaultText(const TomlNode& value) {
+  if (value.is_scalar()) return value.text;
+  std::string text;
+  for (const TomlNode& one : value.children) text += (text.empty() ? "" : ",") + one.text;
+  return fmt::format("[{}]", text);
+}
+
+// Returns what is wrong; empty: nothing.
+std::string SetDefault(CLI::App& command, const TomlNode& value) {
+  CLI::Option* const option = command.get_option_no_throw("--" + value.key);
+  const std::string path = PathOf(command);
   if (option == nullptr || !IsConfigurable(*option)) {
-    return InvalidArgument(
-        "{}: {} no option '{}': see neurontrace {}--help", where,
-        line.section.empty() ? "there is" : fmt::format("'{}' has", line.section), line.key,
-        line.section.empty() ? "" : line.section + " ");
+    return fmt::format("{} no option '{}': see neurontrace {}--help",
+                       path.empty() ? "there is" : fmt::format("'{}' has", path),
+                       CleanText(value.key, value.key.size()), path.empty() ? "" : path + " ");
   }
-  if (line.value.empty() && option->get_expected_max() > 0) {
-    return InvalidArgument("{}: {} has no value: leave the line out", where, line.key);
+  const bool is_array = value.kind == TomlKind::kArray && option->get_items_expected_max() > 1 &&
+                        std::all_of(value.children.begin(), value.children.end(),
+                                    [](const TomlNode& one) { return one.is_scalar(); });
+  if (!value.is_scalar() && !is_array) {
+    return fmt::format("{} takes a string in quotes, a number, or true or false", value.key);
+  }
+  if ((value.is_scalar() ? value.text.empty() : value.children.empty()) &&
+      option->get_expected_max() > 0) {
+    return fmt::format("{} has no value: leave the line out", value.key);
   }
   try {
-    option->default_val(line.value);
+    option->default_val(DefaultText(value));
   } catch (const CLI::Error& error) {  // CLI11 has no other way of saying it
-    return InvalidArgument("{}: {} = {}: {}", where, line.key, line.value,
-                           std::string(error.what()));
+    return fmt::format("{} = {}: {}", value.key, WriteToml(value), error.what());
   }
-  origins[option] = {place.label, place.path, line.number};
+  return "";
+}
+
+absl::Status ApplyTable(CLI::App& command, const ConfigPlace& place, const TomlNode& table,
+                        ConfigOrigins& origins) {
+  for (const TomlNode& value : table.children) {
+    std::string problem;
+    if (value.kind == TomlKind::kTable) {
+      const auto children = command.get_subcommands(
+          [&value](const CLI::App* child) { return child->get_name() == value.key; });
+      if (!children.empty()) {
+        RETURN_IF_ERROR(ApplyTable(*children.front(), place, value, origins));
+        continue;
+      }
+      const std::string path = PathOf(command);
+      problem = fmt::format("there is no command '{}{}'", path.empty() ? "" : path + " ",
+                            CleanText(value.key, value.key.size()));
+    } else {
+      problem = SetDefault(command, value);
+    }
+    if (!problem.empty()) {
+      return InvalidArgument("{}:{}:{}: {}", place.path, value.line, value.column, problem);
+    }
+    origins[command.get_option("--" + value.key)] = {place.label, place.path, value.line};
+  }
   return absl::OkStatus();
 }
 
@@ -138,51 +104,12 @@ std::vector<ConfigPlace> UsualConfigPlaces() {
   return places;
 }
 
-absl::StatusOr<std::vector<ConfigLine>> ParseConfig(std::string_view text,
-                                                    const std::string& path) {
-  std::vector<ConfigLine> lines;
-  std::string section;
-  size_t number = 0;
-  while (!text.empty()) {
-    ++number;
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string line = Trimmed(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const std::string where = fmt::format("{}:{}", path, number);
-    if (line.empty() || line[0] == '#' || line[0] == ';') continue;
-    if (line[0] == '[') {
-      const size_t close = line.find(']');
-      if (close == std::string::npos) return InvalidArgument("{}: a section ends with ]", where);
-      const std::string rest = Trimmed(std::string_view(line).substr(close + 1));
-      if (!rest.empty() && rest[0] != '#' && rest[0] != ';') {
-        return InvalidArgument("{}: '{}' follows the section: it wants a line of its own", where,
-                               rest);
-      }
-      section = Trimmed(std::string_view(line).substr(1, close - 1));
-      continue;
-    }
-    const size_t equals = line.find('=');
-    if (equals == std::string::npos) {
-      return InvalidArgument("{}: '{}' is no `key = value`", where, line);
-    }
-    std::string key = Trimmed(std::string_view(line).substr(0, equals));
-    key.erase(0, std::min(key.find_first_not_of('-'), key.size()));  // as on the command line
-    ASSIGN_OR_RETURN(std::string value, ValueOf(std::string_view(line).substr(equals + 1), where));
-    if (!IsUtf8Text(value)) {
-      return InvalidArgument("{}: {} has a value that is not UTF-8", where,
-                             CleanText(key, key.size()));
-    }
-    lines.push_back({section, std::move(key), std::move(value), number});
-  }
-  return lines;
-}
-
 absl::Status ApplyConfig(CLI::App& app, const std::vector<ConfigPlace>& places,
                          ConfigOrigins& origins) {
   for (const ConfigPlace& place : places) {
     ASSIGN_OR_RETURN(const std::string text, ReadFile(place));
-    ASSIGN_OR_RETURN(const std::vector<ConfigLine> lines, ParseConfig(text, place.path));
-    for (const ConfigLine& line : lines) RETURN_IF_ERROR(ApplyLine(app, place, line, origins));
+    ASSIGN_OR_RETURN(const TomlNode root, ParseToml(text, place.path, TomlSections::kNest));
+    RETURN_IF_ERROR(ApplyTable(app, place, root, origins));
   }
   return absl::OkStatus();
 }

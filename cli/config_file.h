@@ -5,16 +5,13 @@
 #include <cstddef>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
-// Values of options from files, in the INI format: `key = value` lines, where a key is the long
-// name of an option, before any section for the options of every command, and in a section [export]
-// or [capture start] for those of that command. `#` and `;` begin comments; a value may stand in
-// double quotes.
+// Values of options from files, as TOML: a key is the long name of an option, before any section
+// for the options of every command, and in a section [export] or [capture.start] for those of that
+// command.
 namespace neurontrace::cli {
 
 // One file that may hold values. Later ones in a list win.
@@ -27,17 +24,6 @@ struct ConfigPlace {
 // The system's file, then the user's, by the environment: see docs/operations.md.
 std::vector<ConfigPlace> UsualConfigPlaces();
 
-struct ConfigLine {
-  std::string section;  // the command's words: "capture start"; empty: of every command
-  std::string key;
-  std::string value;
-  size_t number = 0;  // in the file, from 1
-};
-
-// INVALID_ARGUMENT names `path` and the line: one that is no section and no key with a value, or
-// that goes on where it should end.
-absl::StatusOr<std::vector<ConfigLine>> ParseConfig(std::string_view text, const std::string& path);
-
 // Where the value of an option stands.
 struct ConfigOrigin {
   std::string label;  // of the place
@@ -47,9 +33,9 @@ struct ConfigOrigin {
 using ConfigOrigins = std::map<const CLI::Option*, ConfigOrigin>;
 
 // Makes what the files say the defaults of the parser's options, so that the environment and the
-// command line win. INVALID_ARGUMENT names the file and the line that is wrong: an unknown section
-// or key, no value, or one that the option does not take. FAILED_PRECONDITION: a file is there and
-// cannot be read, or it is not there and must be.
+// command line win. INVALID_ARGUMENT names the file, the line and the column that is wrong: an
+// unknown section or key, no value, or one that the option does not take. FAILED_PRECONDITION: a
+// file is there and cannot be read, or it is not there and must be.
 absl::Status ApplyConfig(CLI::App& app, const std::vector<ConfigPlace>& places,
                          ConfigOrigins& origins);
 

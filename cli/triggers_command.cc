@@ -94,7 +94,7 @@ void AddTriggersCommand(CLI::App& app, Context& context, Run& run) {
   command->footer(
       "Examples:\n"
       "  neurontrace triggers\n"
-      "  neurontrace triggers check triggers.conf\n"
+      "  neurontrace triggers check triggers.toml\n"
       "  neurontrace triggers fire by-hand --cause \"loss went up at step 4711\"\n\n"
       "Exit codes: 0 done (fire: a capture has begun), 1 failed, the trigger is suppressed, or "
       "something is wrong with the file.");

@@ -9,9 +9,10 @@
 namespace neurontrace {
 
 // Reads a file of options as TOML 1.0 for CLI11, whose own reader takes any text for some value:
-// one key for each option, without sections. Strings, whole numbers and true or false; an array for
-// an option that may be given several times. Whatever else there is, and a value that its option
-// refuses, is a CLI::ConfigError that names the file and the line; so is a file that cannot be read
+// one key for each option. Strings, numbers and true or false; an array for an option that may be
+// given several times; a table for one of the type name TABLE, which gets it as WriteToml's text.
+// Whatever else there is, and a value that its option refuses, is a CLI::ConfigError that names the
+// file, the line and the column; so is a file that cannot be read
 // or is empty, as one is that was cut off while it was written.
 class TomlOptions final : public CLI::Config {
  public:

@@ -37,6 +37,7 @@ class TomlOptionsTest : public ::testing::Test {
     app.add_option("--number", given_.number)->check(CLI::Range(-10, 10));
     app.add_option("--size", given_.size)->transform(ByteSize());
     app.add_option("--root", given_.roots)->allow_extra_args(false);
+    app.add_option("--rule", given_.rules)->allow_extra_args(false)->type_name("TABLE");
     app.add_flag("--samples,!--no-samples", given_.samples);
     bool validate = false;
     AddConfigOptions(app, validate, "File");
@@ -54,6 +55,7 @@ class TomlOptionsTest : public ::testing::Test {
     int number = 0;
     uint64_t size = 0;
     std::vector<std::string> roots;
+    std::vector<std::string> rules;
     bool samples = true;
   };
 
@@ -84,6 +86,12 @@ TEST_F(TomlOptionsTest, QuotesCommentsAndNumbersAreTomls) {
   EXPECT_EQ(given_.number, 10);
 }
 
+TEST_F(TomlOptionsTest, AnOptionMayTakeTables) {
+  EXPECT_EQ(Read("[[rule]]\nname = \"a\"\nto = [\"b\", \"c\"]\n[[rule]]\nname = \"d\"\n"), "");
+  EXPECT_THAT(given_.rules,
+              ElementsAre(R"({"name" = "a", "to" = ["b", "c"]})", R"({"name" = "d"})"));
+}
+
 TEST_F(TomlOptionsTest, TheCommandLineCountsBefore) {
   EXPECT_EQ(Read("name = \"file\"\nnumber = 3\n", "--name typed"), "");
   EXPECT_EQ(given_.name, "typed");
@@ -91,7 +99,7 @@ TEST_F(TomlOptionsTest, TheCommandLineCountsBefore) {
 }
 
 TEST_F(TomlOptionsTest, SaysInWhichLineWhatIsWrong) {
-  const auto at = [this](int line) { return path_ + ":" + std::to_string(line) + ": "; };
+  const auto at = [this](int line) { return path_ + ":" + std::to_string(line) + ":"; };
   EXPECT_THAT(Read("\n\nname = unquoted\n"), StartsWith(at(3)));
   EXPECT_THAT(Read("name = \"a\"\nname = \"b\"\n"), StartsWith(at(2)));
   EXPECT_THAT(Read("name = \"not closed\n"), StartsWith(at(1)));
@@ -108,9 +116,9 @@ TEST_F(TomlOptionsTest, SaysInWhichLineWhatIsWrong) {
   EXPECT_THAT(Read("root = [[\"a\"]]\n"), StartsWith(at(1)));
   EXPECT_THAT(Read("name = {a = 1}\n"), StartsWith(at(1)));
   EXPECT_THAT(Read("\n[agent]\nname = \"a\"\n"),
-              StartsWith(at(2) + "[agent] begins a section, and sections are not allowed here"));
+              StartsWith(at(2) + "2: [agent] begins a section, and sections are not allowed here"));
   EXPECT_THAT(Read("agent.name = \"a\"\n"), StartsWith(at(1)));
-  EXPECT_THAT(Read("nmae = \"a\"\n"), StartsWith(at(1) + "nmae is not an option; see --help"));
+  EXPECT_THAT(Read("nmae = \"a\"\n"), StartsWith(at(1) + "1: nmae is not an option; see --help"));
   EXPECT_THAT(
       Read("# x\nname = 127.0.0.1:9500\n"),
       AllOf(StartsWith(at(2)), HasSubstr("strings take quotes: name = \"127.0.0.1:9500\"")));

@@ -58,7 +58,7 @@ class Help:
 
 def ask(program, *words):
     done = subprocess.run([program, *words], capture_output=True, text=True, check=True, env={
-        **os.environ, "NEURONTRACE_CONFIG": os.devnull})
+        **os.environ, "NEURONTRACE_CONFIG": ""})
     return done.stdout
 
 

@@ -14,11 +14,9 @@ namespace neurontrace::limits {
 
 // The file of --access. Beyond any of these: refused whole, with words.
 inline constexpr size_t kAccessFileBytesMax = 1u << 20;
-inline constexpr size_t kAccessLineBytesMax = 4'096;
 inline constexpr size_t kAccessRulesMax = 4'096;
 inline constexpr size_t kAccessNameBytesMax = 128;
 inline constexpr size_t kAccessPatternsMax = 64;  // of one key of one rule
-inline constexpr size_t kAccessProblemsMax = 32;  // told of one file; further ones are not
 
 // A bearer token. Longer: refused.
 inline constexpr size_t kTokenBytesMax = 8u << 10;

@@ -12,9 +12,7 @@ namespace neurontrace::limits {
 
 // A rule file. Beyond any of these: refused whole, with words.
 inline constexpr size_t kTriggerFileBytesMax = 256u << 10;
-inline constexpr size_t kTriggerLineBytesMax = 4'096;
 inline constexpr size_t kTriggerNameBytesMax = 64;
-inline constexpr size_t kTriggerProblemsMax = 32;  // told of one file; further ones are not
 
 // What a rule may ask for; outside: refused.
 inline constexpr double kTriggerTimesMedianMin = 1.1;

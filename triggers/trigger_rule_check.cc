@@ -39,7 +39,7 @@ std::string CheckName(const TriggerRule& rule) {
 
 std::string CheckKind(const TriggerRule& rule) {
   if (!WordOf(rule.kind).empty()) return "";
-  return fmt::format("the rule does not say when it fires: add `when = ` and one of {}",
+  return fmt::format("the rule does not say when it fires: add `when = \"KIND\"` with one of {}",
                      TriggerKindWords());
 }
 
@@ -57,7 +57,7 @@ std::string CheckJob(const TriggerRule& rule) {
 
 // What a key says where the kind has no use for it.
 std::string NotOfKind(const TriggerRule& rule, TriggerKind kind) {
-  return fmt::format("is for `when = {}`, and this rule says `when = {}`: remove the line",
+  return fmt::format("is for `when = \"{}\"`, and this rule says `when = \"{}\"`: remove the line",
                      WordOf(kind), WordOf(rule.kind));
 }
 

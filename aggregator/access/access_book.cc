@@ -10,35 +10,30 @@
 namespace neurontrace {
 
 absl::Status AccessBook::Load() {
-  if (file_.path().empty()) return absl::OkStatus();
-  file_.MayBeNew();
-  return Read();
-}
-
-absl::Status AccessBook::Read() {
-  ASSIGN_OR_RETURN(AccessRules rules, ReadAccessFile(file_.path()));
-  if (!rules.has_agents() && this->rules()->has_agents()) {
-    SPDLOG_WARN("access: no rule of {} has the role agent: agents are refused", file_.path());
-  }
-  auto made = std::make_shared<const AccessRules>(std::move(rules));
-  const std::lock_guard lock(mutex_);
-  rules_ = std::move(made);
+  if (!has_file()) return absl::OkStatus();
+  RETURN_IF_ERROR(file_.Load());
+  Publish();
   return absl::OkStatus();
 }
 
+void AccessBook::Publish() {
+  if (!file_.contents().has_agents() && rules()->has_agents()) {
+    SPDLOG_WARN("access: no rule of {} has the role agent: agents are refused", file_.path());
+  }
+  auto made = std::make_shared<const AccessRules>(file_.contents());
+  const std::lock_guard lock(mutex_);
+  rules_ = std::move(made);
+}
+
 void AccessBook::Look(bool anyway) {
-  if (file_.path().empty()) return;
-  if (!file_.MayBeNew() && !anyway) return;
-  const std::shared_ptr<const AccessRules> before = rules();
-  const absl::Status status = Read();
-  const std::string problem(status.message());
-  if (problem == problem_ && (!problem.empty() || *before == *rules())) return;
-  problem_ = problem;
-  if (status.ok()) {
+  if (!has_file() || !file_.Poll(anyway)) return;
+  const size_t before = rules()->size();
+  if (is_good()) {
+    Publish();
     SPDLOG_INFO("access: the {} rules of {} are in force (before: {})", rules()->size(),
-                file_.path(), before->size());
+                file_.path(), before);
   } else {
-    SPDLOG_ERROR("access: the {} rules before stay in force: {}", before->size(), problem);
+    SPDLOG_ERROR("access: the {} rules before stay in force: {}", before, file_.problem());
   }
 }
 

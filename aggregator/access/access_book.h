@@ -19,7 +19,8 @@ namespace neurontrace {
 class AccessBook {
  public:
   // An empty path: the rules of AccessRules() for ever. `clock` outlives it.
-  AccessBook(std::string path, const Clock& clock) : file_(std::move(path), clock) {}
+  AccessBook(std::string path, const Clock& clock)
+      : file_(std::move(path), ReadAccessFile, clock) {}
 
   // For the first time; see ReadAccessFile for errors.
   absl::Status Load();
@@ -30,13 +31,12 @@ class AccessBook {
 
   bool has_file() const { return !file_.path().empty(); }
   // Whether the rules in force are those of the file. By the thread of Look.
-  bool is_good() const { return problem_.empty(); }
+  bool is_good() const { return file_.problem().empty(); }
 
  private:
-  absl::Status Read();
+  void Publish();
 
-  WatchedFile file_;
-  std::string problem_;  // of the file as it is now; empty: none
+  ReloadedFile<AccessRules> file_;
 
   mutable std::mutex mutex_;
   std::shared_ptr<const AccessRules> rules_ = std::make_shared<AccessRules>();  // guarded by mutex_

@@ -23,7 +23,7 @@ class AccessBookTest : public ::testing::Test {
   ~AccessBookTest() override { std::filesystem::remove_all(directory_); }
 
   void Write(const std::string& role) {
-    std::ofstream(directory_ / "new") << "[a]\ncertificate = cn:a\nrole = " << role << "\n";
+    std::ofstream(directory_ / "new") << "[a]\ncertificate = \"cn:a\"\nrole = \"" << role << "\"\n";
     std::filesystem::rename(directory_ / "new", path_);
   }
   static std::optional<Caller> Who(const AccessBook& book) {
@@ -39,7 +39,7 @@ TEST_F(AccessBookTest, ABadFileAtTheStartIsAnError) {
   AccessBook book(path_, clock_);
   EXPECT_TRUE(absl::IsNotFound(book.Load()));
   Write("nothing");
-  EXPECT_THAT(std::string(book.Load().message()), HasSubstr("access:3: [a]: role is one of"));
+  EXPECT_THAT(std::string(book.Load().message()), HasSubstr("access:3:1: [a]: role = \"nothing\": role is one of"));
 }
 
 TEST_F(AccessBookTest, ANewVersionIsTakenAndABadOneNot) {

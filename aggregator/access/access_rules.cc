@@ -2,15 +2,13 @@
 #include "aggregator/access/access_rules.h"
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <utility>
 
 #include "base/clean_text.h"
-#include "base/ini_text.h"
 #include "base/sha256.h"
 #include "base/small_file.h"
 #include "base/status.h"
+#include "base/toml_file.h"
 #include "trace/access_limits.h"
 
 namespace neurontrace {
@@ -87,175 +85,78 @@ std::string CheckUid(std::string_view uid) {
   return good ? "" : "is the number of a user, as `id -u` prints it";
 }
 
-class Parser {
- public:
-  explicit Parser(const std::string& path) : path_(path) {}
-  absl::StatusOr<AccessRules> Parse(std::string_view text);
-
- private:
-  void TakeLine(std::string_view line);
-  void BeginRule(std::string_view line);
-  void TakeKey(std::string_view line);
-  std::string TakeValue(std::string_view key, std::string_view value);
-  void EndRule();
-  void Complain(size_t line, std::string_view words);
-
-  const std::string& path_;
-  std::vector<AccessRule> rules_;
-  std::string problems_;
-  size_t problem_count_ = 0;
-  size_t line_ = 0;
-  bool in_rule_ = false;
-  bool has_bad_line_ = false;  // in the rule at hand: what it lacks may follow from that
-  AccessRule rule_;
-  size_t rule_line_ = 0;
-  std::map<std::string, size_t, std::less<>> key_lines_;
-  std::map<std::string, size_t> rule_lines_;
-};
-
-absl::StatusOr<AccessRules> Parser::Parse(std::string_view text) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // as some editors write it
-  while (!text.empty() && problem_count_ < limits::kAccessProblemsMax) {
-    ++line_;
-    const size_t end = std::min(text.find('\n'), text.size());
-    TakeLine(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  EndRule();
-  if (problem_count_ > 0) return InvalidArgument("{}", problems_);
-  return AccessRules(std::move(rules_));
+TomlKey ListKey(std::string_view name, std::vector<std::string>& values,
+                std::string (*check)(std::string_view)) {
+  const bool is_uid = check == CheckUid;
+  const auto take = [&values, check, is_uid](const TomlNode& value) -> std::string {
+    if (value.kind != TomlKind::kString && !(is_uid && value.kind == TomlKind::kInteger)) {
+      return "is a string, in quotes, or an array of them";
+    }
+    const std::string& text = value.text;
+    if (text.find(',') != std::string::npos) {
+      return "has a comma in it: several values are an array, as [\"a\", \"b\"]";
+    }
+    if (text.find('*') < text.size() - 1) return "has a * that is not at the end of a name";
+    if (std::string problem = check(text); !problem.empty()) return problem;
+    if (values.size() == limits::kAccessPatternsMax) {
+      return fmt::format("has more than {} values: make another rule for them",
+                         limits::kAccessPatternsMax);
+    }
+    values.push_back(text);
+    return "";
+  };
+  // Somebody may have taken a token for its hash.
+  return {.name = name, .take = take, .is_list = true, .is_secret = check == CheckHash};
 }
 
-void Parser::TakeLine(std::string_view line) {
-  if (line.size() > limits::kAccessLineBytesMax) {
-    return Complain(line_,
-                    fmt::format("the line is longer than {} bytes", limits::kAccessLineBytesMax));
-  }
-  line = TrimmedIni(line);
-  if (IsIniComment(line)) return;
-  if (line[0] == '[') return BeginRule(line);
-  TakeKey(line);
-}
-
-void Parser::BeginRule(std::string_view line) {
-  EndRule();
-  in_rule_ = true;
-  rule_line_ = line_;
-  const size_t close = line.find(']');
-  const std::string_view name =
-      close == std::string_view::npos ? "" : TrimmedIni(line.substr(1, close - 1));
-  const bool alone =
-      close != std::string_view::npos && IsIniComment(TrimmedIni(line.substr(close + 1)));
-  if (!alone || name.empty() || name.size() > limits::kAccessNameBytesMax ||
-      CleanText(name, name.size()) != name) {
-    return Complain(line_, "a rule begins with a name alone in brackets, as [alice]");
-  }
-  rule_.caller.name = name;
-  const auto [known, is_new] = rule_lines_.try_emplace(rule_.caller.name, line_);
-  if (!is_new) {
-    Complain(line_, fmt::format("there is a rule of this name at line {} already: put both into "
-                                "one, or give one of them another name",
-                                known->second));
-  }
-  if (rules_.size() == limits::kAccessRulesMax) {
-    Complain(line_, fmt::format("more than {} rules", limits::kAccessRulesMax));
-  }
-}
-
-void Parser::TakeKey(std::string_view line) {
-  const size_t equals = line.find('=');
-  if (equals == std::string_view::npos) {
-    return Complain(line_, fmt::format("'{}' is no `key = value`", CleanText(line, 80)));
-  }
-  if (!in_rule_) return Complain(line_, "stands before the first rule: begin with [NAME]");
-  const std::string_view key = TrimmedIni(line.substr(0, equals));
-  const auto [known, is_new] = key_lines_.try_emplace(std::string(key), line_);
-  if (!is_new) {
-    return Complain(line_,
-                    fmt::format("{} stands at line {} already", CleanText(key, 80), known->second));
-  }
-  const auto value = IniValueOf(line.substr(equals + 1));
-  std::string problem;
-  if (!value) {
-    problem = "has a quote that is not closed, or something behind it";
-  } else if (value->empty()) {
-    problem = "has no value: give one, or remove the line";
-  } else {
-    problem = TakeValue(key, *value);
-  }
-  if (!problem.empty()) Complain(line_, fmt::format("{} {}", CleanText(key, 80), problem));
-}
-
-// Returns what is wrong with the value; empty: nothing.
-std::string Parser::TakeValue(std::string_view key, std::string_view value) {
-  if (key == "role") {
-    const auto role = RoleOf(value);
-    if (!role) return "is one of agent, viewer, operator, admin";
-    rule_.caller.role = *role;
+std::string CheckName(const std::string& name) {
+  if (!name.empty() && name.size() <= limits::kAccessNameBytesMax &&
+      CleanText(name, name.size()) == name) {
     return "";
   }
-  struct List {
-    std::string_view key;
-    std::vector<std::string>& values;
-    std::string (*check)(std::string_view);
+  return fmt::format("a rule has a printable name of 1 to {} bytes, as [alice]",
+                     limits::kAccessNameBytesMax);
+}
+
+// What the rule as a whole lacks; empty: nothing.
+std::string CheckRule(const AccessRule& rule, bool has_role) {
+  if (!has_role) return "has no role: agent, viewer, operator or admin";
+  if (rule.certificates.empty() && rule.token_hashes.empty() && rule.service_accounts.empty()) {
+    return "fits nobody: give it a certificate, token-sha256 or service-account";
+  }
+  const Role role = rule.caller.role;
+  if (!rule.caller.is_limited() || (role != Role::kAgent && role != Role::kAdmin)) return "";
+  return fmt::format("jobs are for viewers and operators: what an {} may do is not of one job",
+                     WordOf(role));
+}
+
+AccessRule TakeRule(const TomlNode& section, TomlProblems& problems) {
+  AccessRule rule;
+  bool has_role = false;
+  const auto take_role = [&](const TomlNode& value) -> std::string {
+    const auto role = RoleOf(value.text);
+    if (!role) return "is one of agent, viewer, operator, admin";
+    rule.caller.role = *role;
+    has_role = true;
+    return "";
   };
-  const List lists[] = {{"certificate", rule_.certificates, CheckCertificatePattern},
-                        {"token-sha256", rule_.token_hashes, CheckHash},
-                        {"service-account", rule_.service_accounts, CheckServiceAccount},
-                        {"jobs", rule_.caller.jobs, CheckJobPattern},
-                        {"job-namespaces", rule_.caller.namespaces, CheckNamespacePattern},
-                        {"job-uids", rule_.caller.uids, CheckUid}};
-  for (const List& list : lists) {
-    if (list.key != key) continue;
-    while (true) {
-      const size_t comma = std::min(value.find(','), value.size());
-      const std::string_view one = TrimmedIni(value.substr(0, comma));
-      if (one.empty()) return "has a comma with nothing beside it";
-      if (one.find('*') < one.size() - 1) return "has a * that is not at the end of a name";
-      if (one.find('"') != std::string_view::npos || one.front() == '\'') {
-        return "has a quote: names stand without, or the whole value between two";
-      }
-      if (std::string problem = list.check(one); !problem.empty()) return problem;
-      if (list.values.size() == limits::kAccessPatternsMax) {
-        return fmt::format("has more than {} values: make another rule for them",
-                           limits::kAccessPatternsMax);
-      }
-      list.values.emplace_back(one);
-      if (comma == value.size()) return "";
-      value.remove_prefix(comma + 1);
-    }
+  rule.caller.name = section.key;
+  if (std::string words = CheckName(section.key); !words.empty()) problems.Add(section, "", words);
+  const bool is_good =
+      TakeTomlSection(section,
+                      {ListKey("certificate", rule.certificates, CheckCertificatePattern),
+                       ListKey("token-sha256", rule.token_hashes, CheckHash),
+                       ListKey("service-account", rule.service_accounts, CheckServiceAccount),
+                       {.name = "role", .take = take_role},
+                       ListKey("jobs", rule.caller.jobs, CheckJobPattern),
+                       ListKey("job-namespaces", rule.caller.namespaces, CheckNamespacePattern),
+                       ListKey("job-uids", rule.caller.uids, CheckUid)},
+                      problems);
+  if (!is_good) return rule;  // what the rule lacks may follow from that
+  if (std::string words = CheckRule(rule, has_role); !words.empty()) {
+    problems.Add(section, section.key, words);
   }
-  return "is no key: the keys are certificate, token-sha256, service-account, role, jobs, "
-         "job-namespaces, job-uids";
-}
-
-void Parser::EndRule() {
-  if (!std::exchange(in_rule_, false)) return;
-  const bool has_credential =
-      !rule_.certificates.empty() || !rule_.token_hashes.empty() || !rule_.service_accounts.empty();
-  if (!has_bad_line_ && !key_lines_.contains("role")) {
-    Complain(rule_line_, "has no role: agent, viewer, operator or admin");
-  } else if (!has_bad_line_ && !has_credential) {
-    Complain(rule_line_, "fits nobody: give it a certificate, token-sha256 or service-account");
-  } else if (!has_bad_line_ && rule_.caller.is_limited() &&
-             (rule_.caller.role == Role::kAgent || rule_.caller.role == Role::kAdmin)) {
-    Complain(rule_line_, fmt::format("jobs are for viewers and operators: what an {} may do is "
-                                     "not of one job",
-                                     WordOf(rule_.caller.role)));
-  }
-  rules_.push_back(std::exchange(rule_, {}));
-  key_lines_.clear();
-  has_bad_line_ = false;
-}
-
-void Parser::Complain(size_t line, std::string_view words) {
-  has_bad_line_ = true;
-  if (problem_count_ >= limits::kAccessProblemsMax) return;
-  const std::string rule =
-      rule_.caller.name.empty() ? "" : fmt::format("[{}]: ", rule_.caller.name);
-  problems_ +=
-      fmt::format("{}{}:{}: {}{}", problem_count_ == 0 ? "" : "\n", path_, line, rule, words);
-  ++problem_count_;
+  return rule;
 }
 
 }  // namespace
@@ -300,7 +201,21 @@ bool AccessRules::has_service_accounts() const {
 }
 
 absl::StatusOr<AccessRules> ParseAccessFile(std::string_view text, const std::string& path) {
-  return Parser(path).Parse(text);
+  ASSIGN_OR_RETURN(const TomlNode root, ParseToml(text, path));
+  std::vector<AccessRule> rules;
+  TomlProblems problems(path);
+  for (const TomlNode& section : root.children) {
+    if (section.kind != TomlKind::kTable) {
+      problems.Add(section, "", "is in no rule: a rule begins with [NAME]");
+    } else if (rules.size() == limits::kAccessRulesMax) {
+      problems.Add(section, "", fmt::format("more than {} rules", limits::kAccessRulesMax));
+      break;
+    } else {
+      rules.push_back(TakeRule(section, problems));
+    }
+  }
+  RETURN_IF_ERROR(problems.status());
+  return AccessRules(std::move(rules));
 }
 
 absl::StatusOr<AccessRules> ReadAccessFile(const std::string& path) {

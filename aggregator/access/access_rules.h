@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "aggregator/access/role.h"
 
-// Who has which role: the file of --access, in the INI format of the other files of neurontrace.
-// docs/security.md has the keys. A file is good or bad as a whole.
+// Who has which role: the file of --access, as TOML. docs/security.md has the keys. A file is good
+// or bad as a whole.
 namespace neurontrace {
 
 // One section: any of its credentials is enough. Patterns may end with *.
@@ -49,7 +49,8 @@ class AccessRules {
   bool by_file_ = false;
 };
 
-// INVALID_ARGUMENT with a line "PATH:LINE: [NAME]: WORDS" for each problem; `text` may be anything.
+// Fails with INVALID_ARGUMENT, a line "PATH:LINE:COLUMN: [NAME]: WORDS" for each problem; `text`
+// may be anything.
 absl::StatusOr<AccessRules> ParseAccessFile(std::string_view text, const std::string& path);
 // Likewise, and ReadSmallFile's errors.
 absl::StatusOr<AccessRules> ReadAccessFile(const std::string& path);

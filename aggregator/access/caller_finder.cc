@@ -102,7 +102,8 @@ absl::StatusOr<Caller> CallerFinder::ByServiceAccount(const std::string& token) 
   std::optional<Caller> caller = rules->ByServiceAccount(account);
   if (caller) return *std::move(caller);
   return MakeStatus(absl::StatusCode::kPermissionDenied,
-                    "no rule of the aggregator's --access file has service-account = {}", account);
+                    "no rule of the aggregator's --access file has service-account = \"{}\"",
+                    account);
 }
 
 }  // namespace neurontrace

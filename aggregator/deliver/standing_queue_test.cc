@@ -17,8 +17,9 @@ class StandingQueueTest : public ::testing::Test {
  protected:
   StandingQueueTest() { EXPECT_TRUE(files_.MakeDirectory("/store").ok()); }
 
-  std::unique_ptr<StandingQueue> Open(const std::vector<std::string>& texts = {
-                                          "name=all to=/fsx formats=perfetto,json"}) {
+  std::unique_ptr<StandingQueue> Open(
+      const std::vector<std::string>& texts = {
+          R"({name = "all", to = "/fsx", formats = ["perfetto", "json"]})"}) {
     std::vector<StandingRule> rules;
     for (const std::string& text : texts) rules.push_back(*ParseStandingRule(text));
     problem_.clear();
@@ -203,22 +204,30 @@ TEST_F(StandingQueueTest, AStateThatCannotBeReadIsNothingAndSaysSo) {
 TEST_F(StandingQueueTest, RulesSelectByJobNameAndCompleteness) {
   CaptureRecord record = Ended('1', "llama");
   const auto matches = [&](const std::string& words) {
-    return Matches(*ParseStandingRule("name=a to=/x " + words), record);
+    return Matches(*ParseStandingRule("{name = \"a\", to = \"/x\"" + words + "}"), record);
   };
   EXPECT_TRUE(matches(""));
-  EXPECT_TRUE(matches("job=llama"));
-  EXPECT_FALSE(matches("job=gpt"));
-  EXPECT_TRUE(matches("capture=nightly*"));
-  EXPECT_FALSE(matches("capture=nightly"));
+  EXPECT_TRUE(matches(", job = \"llama\""));
+  EXPECT_FALSE(matches(", job = \"gpt\""));
+  EXPECT_TRUE(matches(", capture = \"nightly*\""));
+  EXPECT_FALSE(matches(", capture = \"nightly\""));
   record.state = CaptureState::kIncomplete;
   EXPECT_TRUE(matches(""));
-  EXPECT_FALSE(matches("incomplete=no"));
+  EXPECT_FALSE(matches(", incomplete = false"));
   record.state = CaptureState::kRecording;
   EXPECT_FALSE(matches(""));
-  for (const char* bad : {"", "name=a", "to=/x", "name=a to=x", "name=a/b to=/x", "name=a to=/x y",
-                          "name=a to=/x color=red", "name=a to=/x incomplete=maybe"}) {
+  for (const char* bad :
+       {"", "{}", R"({name = "a"})", R"({to = "/x"})", R"({name = "a", to = "x"})",
+        R"({name = "a/b", to = "/x"})", R"({name = "a", to = "/x", y})",
+        R"({name = "a", to = "/x", color = "red"})",
+        R"({name = "a", to = "/x", incomplete = "no"})", "{name = \"a\", to = \"/x\"}\ny = 1"}) {
     EXPECT_FALSE(ParseStandingRule(bad).ok()) << bad;
   }
+  EXPECT_THAT(
+      std::string(
+          ParseStandingRule("name=a to=/x formats=json,csv incomplete=no").status().message()),
+      ::testing::HasSubstr(
+          R"({name = "a", to = "/x", formats = ["json", "csv"], incomplete = false})"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "aggregator/deliver/export_roots.h"
 #include "base/status.h"
+#include "base/toml_file.h"
 
 namespace neurontrace {
 namespace {
@@ -20,53 +21,64 @@ bool IsRuleName(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_good);
 }
 
-// Without empty ones.
-std::vector<std::string> PiecesOf(std::string_view text, char between) {
-  std::vector<std::string> pieces;
+// The form KEY=VALUE KEY=VALUE as TOML; empty: `text` is not in it.
+std::string WordsAsToml(std::string_view text) {
+  std::string members;
   while (!text.empty()) {
-    const size_t end = text.find(between);
-    if (end != 0) pieces.emplace_back(text.substr(0, end));
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const size_t equals = word.find('=');
+    if (word.empty()) continue;
+    if (equals == std::string_view::npos || word.find_first_of("{\"") < equals) return "";
+    const std::string_view value = word.substr(equals + 1);
+    members += fmt::format("{}{} = {}", members.empty() ? "" : ", ", word.substr(0, equals),
+                           value == "yes"  ? "true"
+                           : value == "no" ? "false"
+                                           : IniValueAsToml(value));
   }
-  return pieces;
-}
-
-absl::Status SetWord(const std::string& key, const std::string& value, StandingRule& rule) {
-  if (key == "name") {
-    rule.name = value;
-  } else if (key == "to") {
-    rule.to = value;
-  } else if (key == "formats") {
-    rule.formats = PiecesOf(value, ',');
-  } else if (key == "job") {
-    rule.job = value;
-  } else if (key == "capture") {
-    rule.capture = value;
-  } else if (key == "incomplete" && (value == "yes" || value == "no")) {
-    rule.incomplete = value == "yes";
-  } else {
-    return InvalidArgument(
-        "'{}={}': there are name, to, formats, job, capture, and incomplete=yes or no", key, value);
-  }
-  return absl::OkStatus();
+  return members.empty() ? "" : fmt::format("{{{}}}", members);
 }
 
 }  // namespace
 
 absl::StatusOr<StandingRule> ParseStandingRule(std::string_view text) {
-  StandingRule rule;
-  for (const std::string& word : PiecesOf(text, ' ')) {
-    const size_t equals = word.find('=');
-    if (equals == std::string::npos || equals + 1 == word.size()) {
-      return InvalidArgument("'{}': write KEY=VALUE", word);
-    }
-    RETURN_IF_ERROR(SetWord(word.substr(0, equals), word.substr(equals + 1), rule));
+  if (text.find_first_not_of(' ') != text.find('{') || text.find('{') == std::string_view::npos) {
+    const std::string toml = WordsAsToml(text);
+    return InvalidArgument("--standing-export {}: write it as TOML: {}", text,
+                           toml.empty() ? "{name = \"all\", to = \"/DIRECTORY\"}" : toml);
   }
+  ASSIGN_OR_RETURN(const TomlNode root,
+                   ParseToml(fmt::format("rule = {}", text), "--standing-export"));
+  TomlProblems problems("--standing-export");
+  StandingRule rule;
+  const auto take_format = [&rule](const TomlNode& value) -> std::string {
+    return TakeTomlString(rule.formats.emplace_back())(value);
+  };
+  const auto take_incomplete = [&rule](const TomlNode& value) -> std::string {
+    rule.incomplete = value.text == "true";
+    return value.kind == TomlKind::kBoolean ? "" : "is true or false, without quotes";
+  };
+  if (root.children.size() != 1) {
+    return InvalidArgument("--standing-export {}: more follows the closing brace", text);
+  }
+  TakeTomlSection(root.children[0],
+                  {{"name", TakeTomlString(rule.name)},
+                   {"to", TakeTomlString(rule.to)},
+                   {.name = "formats", .take = take_format, .is_list = true},
+                   {"job", TakeTomlString(rule.job)},
+                   {"capture", TakeTomlString(rule.capture)},
+                   {"incomplete", take_incomplete}},
+                  problems);
+  RETURN_IF_ERROR(problems.status());
   if (!IsRuleName(rule.name)) {
-    return InvalidArgument("'{}' needs a name of letters, digits, - and _: name=NAME", text);
+    return InvalidArgument(
+        "--standing-export {}: a name has letters, digits, - and _: name = "
+        "\"NAME\"",
+        text);
   }
   if (!IsDestination(rule.to)) {
-    return InvalidArgument("'{}' needs a destination: to=/DIRECTORY", text);
+    return InvalidArgument("--standing-export {}: it needs a destination: to = \"/DIRECTORY\"",
+                           text);
   }
   if (rule.formats.empty()) rule.formats = {"perfetto"};
   return rule;

@@ -20,8 +20,9 @@ struct StandingRule {
   bool incomplete = true;            // those that are incomplete, too
 };
 
-// Words KEY=VALUE between spaces: name, to, formats (between commas; perfetto where it is not
-// given), job, capture, incomplete (yes or no). INVALID_ARGUMENT says what is wrong.
+// Parses a table of TOML in one line with the keys name, to, formats (a string or an array of them;
+// default: perfetto), job, capture, incomplete (true or false). INVALID_ARGUMENT says what is
+// wrong.
 absl::StatusOr<StandingRule> ParseStandingRule(std::string_view text);
 
 // True for a capture that has ended with something in it and that the rule selects.

@@ -16,11 +16,11 @@ EVERYTHING = {
               "podAnnotations": {"a": "b"}, "podLabels": {"c": "d"}, "nodeSelector": {"e": "f"},
               "image": {"digest": "sha256:" + "0" * 64}, "updateStrategy": {"type": "OnDelete", "rollingUpdate": None}},
     "aggregator": {"quotas": {"captureBytes": "5GiB", "jobBytes": "50GiB", "storeBytes": "150GiB"},
-                   "access": "[alice]\ncertificate = cn:alice\nrole = operator\n"
-                             "[ci]\nservice-account = team-a/ci\nrole = operator\n",
+                   "access": '[alice]\ncertificate = "cn:alice"\nrole = "operator"\n'
+                             '[ci]\nservice-account = "team-a/ci"\nrole = "operator"\n',
                    "kubernetesTokens": {"enabled": True, "audience": "traces"}, "logFormat": "text",
-                   "triggers": "[slow]\nwhen = post\n", "exportRoots": ["s3://bucket/prefix"],
-                   "standingExports": ["name=all to=/shared/traces formats=perfetto,json"],
+                   "triggers": '[slow]\nwhen = "post"\n', "exportRoots": ["s3://bucket/prefix"],
+                   "standingExports": ['{name = "all", to = "/shared/traces", formats = ["perfetto", "json"]}'],
                    "s3": {"endpoint": "s3.example:9000", "region": "us-west-2"},
                    "persistence": {"storageClassName": "gp3"}, "podDisruptionBudget": {"maxUnavailable": 0},
                    "service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.0/8"]},

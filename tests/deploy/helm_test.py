@@ -288,8 +288,8 @@ class ManifestTest(ChartCase):
                                  "neurontrace-aggregator-access"})
 
     def test_rules_that_are_given_are_added_to_those_of_the_charts_own_certificates(self):
-        done = self.helm("template", values={"aggregator": {"access": "[alice]\ncertificate = cn:alice\nrole = admin\n"}})
-        text = self.parse(done.stdout)["Secret", "neurontrace-aggregator-access"]["stringData"]["access.ini"]
+        done = self.helm("template", values={"aggregator": {"access": '[alice]\ncertificate = "cn:alice"\nrole = "admin"\n'}})
+        text = self.parse(done.stdout)["Secret", "neurontrace-aggregator-access"]["stringData"]["access.toml"]
         self.assertEqual(re.findall(r"(?m)^\[(.*)\]$", text), ["neurontrace-agents", "neurontrace-operator", "alice"])
 
     def own_secrets(self, values, kept):

@@ -18,7 +18,7 @@ from chart_values import MATRIX
 from control_plane import ControlPlane, Kubelets, Refused, add_node, find_kubernetes, wait_for
 
 COMMAND_SECONDS_MAX = 240
-TOKENS = {"aggregator": {"access": "[ci]\nservice-account = team-a/ci\nrole = operator\n", "kubernetesTokens": {"enabled": True}}}
+TOKENS = {"aggregator": {"access": '[ci]\nservice-account = "team-a/ci"\nrole = "operator"\n', "kubernetesTokens": {"enabled": True}}}
 POLICY = {"injection": {"admissionPolicy": {"enabled": True}}}
 NODES = {"plain": {}, "labelled": {"neuron.amazonaws.com/present": "true"},
           "typed": {"node.kubernetes.io/instance-type": "trn2.48xlarge"}}

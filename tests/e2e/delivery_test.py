@@ -143,7 +143,7 @@ class DeliveryTest(DeliveryCase):
         self.assertEqual({step["name"] for step in manifest["steps"]}, {"perfetto", "workers"})
 
     def test_a_standing_export_writes_what_ends_and_survives_a_restart(self):
-        rule = f"name=all to={self.root}/standing formats=perfetto,summary-json"
+        rule = f'{{name = "all", to = "{self.root}/standing", formats = ["perfetto", "summary-json"]}}'
         self.start("--standing-export", rule)
         capture_id = self.capture()
         self.fleet.aggregator.stop()  # before its clocks are final

@@ -12,7 +12,7 @@ import suite
 from fleet import wait_until
 from fleet_case import FleetCase
 
-RECORD = "record-last = 10s\nrecord-for = 1s\ncool-down = 1h\n"
+RECORD = 'record-last = "10s"\nrecord-for = "1s"\ncool-down = "1h"\n'
 
 
 class Triggers(FleetCase):
@@ -85,7 +85,7 @@ class Triggers(FleetCase):
     # -- the kinds -----------------------------------------------------------------------------------------------
 
     def test_worker_died(self):
-        workers = self.start(f"[died]\nwhen = worker-died\n{RECORD}")
+        workers = self.start(f'[died]\nwhen = "worker-died"\n{RECORD}')
         stopped, killed = workers
         gone = killed.pid
         killed.kill()
@@ -93,7 +93,7 @@ class Triggers(FleetCase):
 
     def test_a_worker_that_ends_in_good_order_has_not_died(self):
         # The third is there for the capture: one without workers does not begin, and does not count.
-        workers = self.start(f"[died]\nwhen = worker-died\n{RECORD}", instances=3)
+        workers = self.start(f'[died]\nwhen = "worker-died"\n{RECORD}', instances=3)
         self.assertEqual(workers[0].stop(), 0)
         workers[1].kill()
         trigger = self.wait_for_trigger("died")
@@ -101,7 +101,7 @@ class Triggers(FleetCase):
         self.assertNotIn("more)", trigger["last_cause"])
 
     def test_post(self):
-        workers = self.start(f"[alert]\nwhen = post\n{RECORD}\n[died]\nwhen = worker-died\n{RECORD}")
+        workers = self.start(f'[alert]\nwhen = "post"\n{RECORD}\n[died]\nwhen = "worker-died"\n{RECORD}')
         self.assertEqual(self.post("aggregator", "alarm")[0], 404)
         self.assertEqual(self.post("aggregator", "died")[0], 404)
         self.assertEqual(self.post("aggregator", "alert", headers={"Origin": "http://x.example"})[0], 403)
@@ -119,7 +119,7 @@ class Triggers(FleetCase):
         self.assertEqual(len(self.captures_of("alert")), 1)
 
     def test_post_at_an_agent(self):
-        workers = self.start(f"[alert]\nwhen = post\n{RECORD}")
+        workers = self.start(f'[alert]\nwhen = "post"\n{RECORD}')
         self.assertEqual(self.post("i-0001", "alarm")[0], 404)
         self.assertEqual(self.post("i-0001", "alert", "from the node")[0], 202)
         self.check_capture("alert", "i-0001: POST: from the node", workers)
@@ -133,7 +133,7 @@ class Triggers(FleetCase):
         return capture_id
 
     def test_slow_execution(self):
-        workers = self.start(f"[slow]\nwhen = slow-execution\ntimes-median = 3\n{RECORD}",
+        workers = self.start(f'[slow]\nwhen = "slow-execution"\ntimes-median = 3\n{RECORD}',
                              options=("--stall-rank", 3, "--stall-file", self.fleet.dir / "stall"))
         blind = self.triggers()["slow"]["last_problem"]
         self.assertIn("sees no events now", blind)
@@ -155,7 +155,7 @@ class Triggers(FleetCase):
                 self.assertRegex(note, r"pid \d+.* did not record from 20\S+ \S+Z to 20\S+ \S+Z \(\d+\.\d s\): ")
 
     def test_silent_core(self):
-        workers = self.start(f"[silent]\nwhen = silent-core\nsilent-for = 2s\n{RECORD}",
+        workers = self.start(f'[silent]\nwhen = "silent-core"\nsilent-for = "2s"\n{RECORD}',
                              options=("--stall-rank", 1, "--stall-file", self.fleet.dir / "stall"))
         self.stream_and_stall()
         self.check_capture("silent", "i-0001 pid .* nc 1: no event for", workers)
@@ -163,7 +163,7 @@ class Triggers(FleetCase):
     # -- what came before ----------------------------------------------------------------------------------------
 
     def test_the_past_where_a_flight_recorder_is_on(self):
-        workers = self.start(f"[alert]\nwhen = post\n{RECORD}")
+        workers = self.start(f'[alert]\nwhen = "post"\n{RECORD}')
         self.fleet.cli("flight-recorder", "on")
         self.wait_for_more_work(workers, executions=20)
         self.assertEqual(self.post("aggregator", "alert", "why")[0], 202)
@@ -173,27 +173,27 @@ class Triggers(FleetCase):
     # -- the file ------------------------------------------------------------------------------------------------
 
     def test_a_bad_file_is_refused_at_the_start(self):
-        path = self.write_rules("[alert]\nwhen = psot\n")
+        path = self.write_rules('[alert]\nwhen = "psot"\n')
         done = subprocess.run([self.fleet.program("neurontrace-aggregator"), "--store", self.fleet.dir / "store",
                                "--listen", "127.0.0.1:0", "--health-address", "127.0.0.1:0", "--triggers", path],
                               capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn(f"{path}:2: rule alert: when = psot: when is one of slow-execution", done.stderr)
+        self.assertIn(f'{path}:2:1: [alert]: when = "psot": when is one of slow-execution', done.stderr)
 
     def test_a_bad_new_file_leaves_the_rules_before(self):
-        self.start(f"[alert]\nwhen = post\n{RECORD}", instances=1)
-        path = self.write_rules("[alert]\nwhen = post\nper-hour = many\n")
+        self.start(f'[alert]\nwhen = "post"\n{RECORD}', instances=1)
+        path = self.write_rules('[alert]\nwhen = "post"\nper-hour = "many"\n')
         self.fleet.aggregator.signal(signal.SIGHUP)
         reply = wait_until(lambda: (r := self.fleet.cli_json("triggers")).get("problem") and r, "the problem")
-        self.assertIn(f"{path}:3: rule alert: per-hour = many", reply["problem"])
+        self.assertIn(f'{path}:3:1: [alert]: per-hour = "many"', reply["problem"])
         self.assertEqual([t["rule"]["name"] for t in reply["triggers"]], ["alert"])
-        self.write_rules(f"[alert]\nwhen = post\n{RECORD}[other]\nwhen = post\n{RECORD}")
+        self.write_rules(f'[alert]\nwhen = "post"\n{RECORD}[other]\nwhen = "post"\n{RECORD}')
         # Nobody says that it has changed.
         wait_until(lambda: self.metric("i-0001", "neurontrace_agent_trigger_rules") == 2, "the new rules at the agent")
         self.assertEqual(self.fleet.cli_json("triggers").get("problem", ""), "")
 
     def test_a_restart_is_no_way_round_the_cool_down(self):
-        self.start(f"[alert]\nwhen = post\n{RECORD}", instances=1)
+        self.start(f'[alert]\nwhen = "post"\n{RECORD}', instances=1)
         self.assertEqual(self.post("aggregator", "alert")[0], 202)
         self.wait_for_trigger("alert")
         self.fleet.aggregator.kill()

@@ -111,13 +111,13 @@ class Configuration(FleetCase):
         self.assertIn(f"  store = {store}\n", good.stdout)
         self.assertFalse(store.exists())
         rules = self.fleet.dir / "rules"
-        rules.write_text("[slow]\nwhen = sometimes\n")
+        rules.write_text('[slow]\nwhen = "sometimes"\n')
         for words, program, options in (
                 ("listen", "neurontrace-aggregator", ("--listen", "nowhere")),
                 ("--insecure", "neurontrace-aggregator", ("--listen", "0.0.0.0:0")),
                 (f"{rules}:2:", "neurontrace-aggregator", ("--triggers", rules)),
                 ("no-such-file", "neurontrace-aggregator", ("--config", "no-such-file")),
-                ("--export-root", "neurontrace-aggregator", ("--standing-export", "name=a to=/nowhere")),
+                ("--export-root", "neurontrace-aggregator", ("--standing-export", '{name = "a", to = "/nowhere"}')),
                 (f"--s3-ca: {rules} has no certificate", "neurontrace-aggregator", ("--s3-ca", rules)),
                 ("aggregator", "neurontrace-agent", ()),
                 ("ca.pem", "neurontrace-agent", ("--aggregator", "a:1", "--tls-ca", "ca.pem", "--tls-cert", "a.pem",

@@ -14,18 +14,18 @@ from secure_case import SecureCase
 
 RULES = """
 [agents]
-certificate = uri:neurontrace:agent
-role = agent
+certificate = "uri:neurontrace:agent"
+role = "agent"
 [root]
-certificate = cn:root
-role = admin
+certificate = "cn:root"
+role = "admin"
 [alice]
-certificate = cn:alice
-role = operator
-jobs = team-a-*
+certificate = "cn:alice"
+role = "operator"
+jobs = "team-a-*"
 [eve]
-certificate = cn:eve
-role = viewer
+certificate = "cn:eve"
+role = "viewer"
 """
 
 
@@ -123,7 +123,7 @@ class AccessTest(SecureCase):
     def test_an_operator_has_the_captures_of_their_users_alone(self):
         mine, other = os.getuid(), os.getuid() + 1
         bob = self.ca.issue("bob")
-        limited = "\n[bob]\ncertificate = cn:bob\nrole = operator\njob-uids = {}\n"
+        limited = '\n[bob]\ncertificate = "cn:bob"\nrole = "operator"\njob-uids = {}\n'
         self.write_rules(RULES + limited.format(other))
         self.start()
         facts = [{(fact["key"], fact["value"]) for fact in worker["job_facts"]}
@@ -154,7 +154,7 @@ class AccessTest(SecureCase):
 
     def test_a_viewer_of_one_job_sees_nothing_of_others(self):
         viewer = self.ca.issue("viewer")
-        self.write_rules(RULES + "[viewer]\ncertificate = cn:viewer\nrole = viewer\njobs = team-a-*\n")
+        self.write_rules(RULES + '[viewer]\ncertificate = "cn:viewer"\nrole = "viewer"\njobs = "team-a-*"\n')
         self.start()
         self.fleet.start_worker("i-0001", "--cores", 1, env={"NEURONTRACE_JOB": "team-a-1"})
         self.fleet.start_worker("i-0001", "--cores", 1, env={"NEURONTRACE_JOB": "team-b-1"})
@@ -187,8 +187,8 @@ class AccessTest(SecureCase):
                 self.assertNotIn(secret, done.stdout + done.stderr, arguments)
 
     def test_a_token_does_not_widen_what_a_certificate_may(self):
-        self.write_rules(RULES + "[wide]\nrole = admin\ntoken-sha256 = "
-                         + hashlib.sha256(b"an admin's token").hexdigest() + "\n")
+        self.write_rules(RULES + '[wide]\nrole = "admin"\ntoken-sha256 = "'
+                         + hashlib.sha256(b"an admin's token").hexdigest() + '"\n')
         self.start()
         token = self.fleet.dir / "token"
         token.write_text("an admin's token")
@@ -207,7 +207,7 @@ class AccessTest(SecureCase):
         self.check_refused(self.cli_as(grafana, "status"), "the token is not known here")
         self.check_refused(self.cli_as(grafana[:2], "status"), "shows neither a certificate")
         digest = hashlib.sha256(b"a secret of grafana's").hexdigest()
-        self.write_rules(f"{RULES}[grafana]\ntoken-sha256 = {digest}\nrole = viewer\n")
+        self.write_rules(f'{RULES}[grafana]\ntoken-sha256 = "{digest}"\nrole = "viewer"\n')
         self.fleet.aggregator.signal(signal.SIGHUP)
         wait_until(lambda: self.cli_as(grafana, "status").returncode == 0, "the token to count")
         self.check_refused(self.cli_as(grafana, "capture", "start"), "'grafana' has the role viewer")
@@ -228,9 +228,9 @@ class AccessTest(SecureCase):
     def test_what_nobody_called_for_is_written_down_too(self):
         root, rules = self.fleet.dir / "exports", self.fleet.dir / "triggers"
         root.mkdir()
-        rules.write_text("[by-hand]\nwhen = post\nrecord-last = 0\nrecord-for = 1s\n")
+        rules.write_text('[by-hand]\nwhen = "post"\nrecord-last = 0\nrecord-for = "1s"\n')
         self.start("--triggers", rules, "--export-root", root, "--standing-export",
-                   f"name=all to={root} formats=summary-json")
+                   f'{{name = "all", to = "{root}", formats = "summary-json"}}')
         capture = self.fleet.cli_json("triggers", "fire", "by-hand")["capture_id"]
         self.fleet.wait_for_capture(capture, lambda c: c["state"].endswith("COMPLETE"), "its end")
 
@@ -282,11 +282,11 @@ class AccessTest(SecureCase):
                                 self.fleet.dir / "store", "--access", self.rules)
         self.assertEqual(done.returncode, 1)
         self.assertIn("in plain text nobody shows who they are", done.stderr)
-        self.write_rules("[alice]\ncertificate = cn:alice\nrole = king\n")
+        self.write_rules('[alice]\ncertificate = "cn:alice"\nrole = "king"\n')
         done = self.run_program("neurontrace-aggregator", "--listen", "127.0.0.1:0", "--store",
                                 self.fleet.dir / "store", "--access", self.rules, *self.fleet.server_security)
         self.assertEqual(done.returncode, 1)
-        self.assertIn(":3: [alice]: role is one of", done.stderr)
+        self.assertIn(':3:1: [alice]: role = "king": role is one of', done.stderr)
 
 
 if __name__ == "__main__":

@@ -10,17 +10,17 @@ from secure_case import SecureCase
 
 RULES = """
 [agents]
-certificate = uri:neurontrace:agent
-role = agent
+certificate = "uri:neurontrace:agent"
+role = "agent"
 [root]
-certificate = cn:root
-role = admin
+certificate = "cn:root"
+role = "admin"
 [dashboards]
-service-account = monitoring/grafana
-role = viewer
+service-account = "monitoring/grafana"
+role = "viewer"
 [trainers]
-service-account = train/*
-role = operator
+service-account = "train/*"
+role = "operator"
 """
 NOBODY = "the API server knows the token as nobody's"
 
@@ -103,7 +103,7 @@ class ServiceAccountTest(SecureCase):
         # One that claims to be another than the server says is what the server says.
         liar = self.token("train", "liar")
         self.server.users[liar] = ("system:serviceaccount:kube-system:default", ["neurontrace"])
-        self.check_refused(self.cli_with(liar, "status"), "service-account = kube-system/default")
+        self.check_refused(self.cli_with(liar, "status"), 'service-account = "kube-system/default"')
         person = self.token("train", "person")
         self.server.users[person] = ("admin", ["neurontrace"])
         self.check_refused(self.cli_with(person, "status"), NOBODY)

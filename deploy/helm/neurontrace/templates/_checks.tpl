@@ -42,7 +42,7 @@
 {{- end -}}
 {{- end -}}
 {{- if and .Values.aggregator.enabled .Values.aggregator.kubernetesTokens.enabled (not .Values.aggregator.access) -}}
-{{- fail "aggregator.kubernetesTokens: no service account has a role yet: say in aggregator.access who may do what, with service-account = NAMESPACE/NAME" -}}
+{{- fail "aggregator.kubernetesTokens: no service account has a role yet: say in aggregator.access who may do what, with service-account = \"NAMESPACE/NAME\"" -}}
 {{- end -}}
 {{- if and .Values.agent.processScan (not .Values.agent.hostPID) -}}
 {{- fail "agent.processScan needs agent.hostPID=true: set both, or agent.processScan=false" -}}

@@ -114,11 +114,11 @@ annotations:
 {{- define "neurontrace.access" -}}
 {{- if include "neurontrace.ownCertificates" . -}}
 [neurontrace-agents]
-certificate = dns:agent.neurontrace
-role = agent
+certificate = "dns:agent.neurontrace"
+role = "agent"
 [neurontrace-operator]
-certificate = dns:operator.neurontrace
-role = {{ .Values.tls.own.operatorRole }}
+certificate = "dns:operator.neurontrace"
+role = "{{ .Values.tls.own.operatorRole }}"
 {{ end -}}
 {{- .Values.aggregator.access -}}
 {{- end -}}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clean_text.h"
 
+#include <algorithm>
+
 namespace neurontrace {
 
 size_t Utf8SequenceBytes(std::string_view text) {
@@ -24,6 +26,11 @@ size_t Utf8SequenceBytes(std::string_view text) {
 }
 
 std::string CleanText(std::string_view text, size_t bytes_max) {
+  if (text.size() <= bytes_max && std::all_of(text.begin(), text.end(), [](char c) {
+        return !IsControl(c) && (c & 0x80) == 0;
+      })) {
+    return std::string(text);
+  }
   std::string clean;
   while (!text.empty()) {
     size_t bytes = Utf8SequenceBytes(text);

@@ -8,7 +8,6 @@
 
 #include "aggregator/align/device_fit.h"
 #include "aggregator/align/host_fit.h"
-#include "aggregator/store/identity_codec.h"
 #include "aggregator/store/reference_keeper.h"
 #include "aggregator/store/stored_bytes.h"
 #include "base/status.h"
@@ -103,7 +102,7 @@ std::string EncodeClockFitRecord(const ClockFitRecord& record) {
   out.Bool(record.is_final);
   out.Uint(record.host_algorithm);
   out.Uint(record.device_algorithm);
-  WriteStrings(record.parameters, out);
+  out.Strings(record.parameters);
   out.Uint(record.window.begin_ns);
   out.Uint(record.window.end_ns);
   out.Uint(record.chunks);
@@ -128,7 +127,7 @@ absl::StatusOr<ClockFitRecord> DecodeClockFitRecord(std::string_view bytes) {
   record.is_final = in.Bool();
   record.host_algorithm = in.Uint32();
   record.device_algorithm = in.Uint32();
-  record.parameters = ReadStrings(in);
+  record.parameters = in.Strings();
   record.window.begin_ns = in.Uint();
   record.window.end_ns = in.Uint();
   record.chunks = in.Uint();

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "aggregator/clocks/order_row.h"
-#include "aggregator/store/identity_codec.h"
 #include "aggregator/store/stored_bytes.h"
 #include "base/status.h"
 
@@ -30,6 +29,24 @@ class Column {
  private:
   uint64_t last_ = 0;
 };
+
+void WriteWorkerIdentity(const WorkerIdentity& worker, StoredBytesWriter& out) {
+  out.String(worker.instance_id);
+  out.String(worker.boot_id);
+  out.Uint(worker.pid);
+  out.Uint(worker.start_time_ticks);
+  out.String(worker.container_id);
+}
+
+WorkerIdentity ReadWorkerIdentity(StoredBytesReader& in) {
+  WorkerIdentity worker;
+  worker.instance_id = in.String();
+  worker.boot_id = in.String();
+  worker.pid = in.Uint32();
+  worker.start_time_ticks = in.Uint();
+  worker.container_id = in.String();
+  return worker;
+}
 
 void WriteFindings(const std::vector<ClockFinding>& findings, StoredBytesWriter& out) {
   out.Uint(findings.size());
@@ -170,7 +187,7 @@ std::string EncodeRow(const InstanceClock& clock) {
   out.Uint(clock.bound_ns);
   out.Uint(clock.likely_bound_ns);
   out.Uint(clock.exchanges);
-  WriteStrings(clock.sources, out);
+  out.Strings(clock.sources);
   return out.Take();
 }
 
@@ -243,7 +260,7 @@ absl::Status TakeInstance(StoredBytesReader& in, CaptureClocks& clocks) {
   clock.bound_ns = in.Uint();
   clock.likely_bound_ns = in.Uint();
   clock.exchanges = in.Uint();
-  clock.sources = ReadStrings(in);
+  clock.sources = in.Strings();
   if (!in.Finished()) return InvalidArgument("it does not fit");
   if (!map.ok()) return map.status();
   RETURN_IF_ERROR(Check(clock.model));

@@ -117,7 +117,7 @@ TEST(ClockRecord, IsDecodedAsItWasEncodedAndNonsenseIsEmpty) {
   const ClockRecord record{.boot = "b/1,2", .offset_ns = -5, .steps = {{7, 8}, {9, 10}}};
   EXPECT_EQ(DecodeClockRecord(EncodeClockRecord(record)), record);
   EXPECT_EQ(DecodeClockRecord(EncodeClockRecord({})), ClockRecord());
-  for (const char* const text : {"", "\n", "b", "b x\n", "b 1\n2\n", "b 1\n2 x\n", "b 1\n\n"}) {
+  for (const char* const text : {"", "\n", "b 1\n", "b 1\n2 3\n"}) {
     EXPECT_EQ(DecodeClockRecord(text), ClockRecord()) << text;
   }
 }

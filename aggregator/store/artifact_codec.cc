@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "aggregator/store/stored_bytes.h"
+#include "aggregator/store/stored_message.h"
 #include "base/clean_text.h"
 #include "base/sha256.h"
 #include "base/status.h"
@@ -12,8 +12,6 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kReferenceVersion = 2;  // of 1 and below the root is not known
-constexpr uint64_t kForgoneVersion = 2;
 constexpr size_t kPlaceKeyBytes = 1 + CaptureId::kBytes + kSha256Bytes;
 
 // Of a reference or a note.
@@ -31,28 +29,34 @@ std::string PlaceKey(char kind, const Entry& entry) {
   return kind + std::string(entry.capture_id.bytes()) + sha.Finish();
 }
 
-// After the version, and what follows in both.
+// What both have.
 template <typename Entry>
-void WriteWhere(const Entry& entry, StoredBytesWriter& out) {
-  out.String(entry.agent_id);
-  out.String(entry.root);
-  out.String(entry.place.directory);
-  out.String(entry.place.session);
-  out.String(entry.place.name);
+v1::StoredArtifact ToStored(const Entry& entry) {
+  v1::StoredArtifact message;
+  message.set_agent_id(CleanStored(entry.agent_id));
+  message.set_root(entry.root);
+  message.set_directory(entry.place.directory);
+  message.set_session(entry.place.session);
+  message.set_name(entry.place.name);
+  message.set_bytes(entry.bytes);
+  return message;
 }
 
-// False for what is no place.
 template <typename Entry>
-bool ReadWhere(uint64_t version, StoredBytesReader& in, Entry& entry) {
-  entry.agent_id = in.String();
-  if (version >= 2) entry.root = in.String();
-  const std::string directory = in.String();
-  const std::string session = in.String();
-  const std::string name = in.String();
-  auto place = MakeArtifactPlace(directory, session, name);
-  if (!place.ok()) return false;
-  entry.place = *std::move(place);
-  return entry.root.empty() || IsArtifactRoot(entry.root);
+absl::StatusOr<Entry> Restored(std::string_view key, char kind, const v1::StoredArtifact& message) {
+  if (key.size() != kPlaceKeyBytes || key.front() != kind) {
+    return InvalidArgument("a key of another form");
+  }
+  Entry entry;
+  ASSIGN_OR_RETURN(entry.capture_id, CaptureId::FromBytes(key.substr(1, CaptureId::kBytes)));
+  entry.agent_id = CleanStored(message.agent_id());
+  entry.root = message.root();
+  if (!entry.root.empty() && !IsArtifactRoot(entry.root)) return InvalidArgument("a bad root");
+  ASSIGN_OR_RETURN(entry.place,
+                   MakeArtifactPlace(message.directory(), message.session(), message.name()));
+  entry.bytes = message.bytes();
+  if (PlaceKey(kind, entry) != key) return InvalidArgument("it is misplaced");
+  return entry;
 }
 
 }  // namespace
@@ -82,62 +86,38 @@ std::string OwnerKey(std::string_view sha256, std::string_view reference_key) {
 }
 
 std::string EncodeReference(const ArtifactReference& reference) {
-  StoredBytesWriter out(kReferenceVersion);
-  WriteWhere(reference, out);
-  out.String(reference.sha256);
-  out.Uint(reference.bytes);
-  out.Uint(reference.modified_realtime_ns);
-  return out.Take();
+  v1::StoredArtifact message = ToStored(reference);
+  message.set_sha256(reference.sha256);
+  message.set_modified_realtime_ns(reference.modified_realtime_ns);
+  return EncodeStored(std::move(message));
 }
 
 absl::StatusOr<ArtifactReference> DecodeReference(std::string_view key, std::string_view value) {
-  if (key.size() != kPlaceKeyBytes || key.front() != kReferenceKey) {
-    return DataLoss("a key of another form in artifacts");
-  }
-  ArtifactReference reference;
-  ASSIGN_OR_RETURN(reference.capture_id, CaptureId::FromBytes(key.substr(1, CaptureId::kBytes)));
-  StoredBytesReader in(value);
-  const uint64_t version = in.Uint();
-  const bool is_placed = ReadWhere(version, in, reference);
-  reference.sha256 = in.Bytes();
-  reference.bytes = in.Uint();
-  reference.modified_realtime_ns = in.Uint();
-  if (version == 0 || version > kReferenceVersion || !in.Finished() || !is_placed ||
-      reference.sha256.size() != kSha256Bytes) {
-    return DataLoss("a reference of capture {} to an artifact cannot be read",
-                    reference.capture_id.ToString());
-  }
-  if (ReferenceKey(reference) != key) {
-    return DataLoss("a reference to an artifact is misplaced");
-  }
-  return reference;
+  return DecodeStored<v1::StoredArtifact>(
+      "a reference to an artifact", value,
+      [&](v1::StoredArtifact& message) -> absl::StatusOr<ArtifactReference> {
+        ASSIGN_OR_RETURN(auto reference, Restored<ArtifactReference>(key, kReferenceKey, message));
+        reference.sha256 = message.sha256();
+        reference.modified_realtime_ns = message.modified_realtime_ns();
+        if (reference.sha256.size() == kSha256Bytes) return reference;
+        return InvalidArgument("a hash of {} bytes", reference.sha256.size());
+      });
 }
 
 std::string EncodeForgone(const ArtifactForgone& forgone) {
-  StoredBytesWriter out(kForgoneVersion);
-  WriteWhere(forgone, out);
-  out.Uint(forgone.bytes);
-  out.String(forgone.reason);
-  return out.Take();
+  v1::StoredArtifact message = ToStored(forgone);
+  message.set_reason(CleanStored(forgone.reason));
+  return EncodeStored(std::move(message));
 }
 
 absl::StatusOr<ArtifactForgone> DecodeForgone(std::string_view key, std::string_view value) {
-  if (key.size() != kPlaceKeyBytes || key.front() != kForgoneKey) {
-    return DataLoss("a key of another form in artifacts");
-  }
-  ArtifactForgone forgone;
-  ASSIGN_OR_RETURN(forgone.capture_id, CaptureId::FromBytes(key.substr(1, CaptureId::kBytes)));
-  StoredBytesReader in(value);
-  const uint64_t version = in.Uint();
-  const bool is_placed = ReadWhere(version, in, forgone);
-  forgone.bytes = in.Uint();
-  forgone.reason = CleanText(in.View(), limits::kArtifactReasonBytesMax);
-  if (version == 0 || version > kForgoneVersion || !in.Finished() || !is_placed) {
-    return DataLoss("a note of capture {} about an artifact cannot be read",
-                    forgone.capture_id.ToString());
-  }
-  if (ForgoneKey(forgone) != key) return DataLoss("a note about an artifact is misplaced");
-  return forgone;
+  return DecodeStored<v1::StoredArtifact>(
+      "a note about an artifact", value,
+      [&](v1::StoredArtifact& message) -> absl::StatusOr<ArtifactForgone> {
+        ASSIGN_OR_RETURN(auto forgone, Restored<ArtifactForgone>(key, kForgoneKey, message));
+        forgone.reason = CleanText(message.reason(), limits::kArtifactReasonBytesMax);
+        return forgone;
+      });
 }
 
 bool IsArtifactEntry(std::string_view key, std::string_view value) {

@@ -11,7 +11,6 @@
 
 #include "aggregator/store/artifact_codec.h"
 #include "aggregator/store/store_test_support.h"
-#include "aggregator/store/stored_bytes.h"
 #include "trace/artifact_limits.h"
 
 namespace neurontrace {
@@ -128,32 +127,6 @@ TEST_F(ArtifactStoreTest, SamePlacesInTwoInspectDirectoriesOfOneAgentAreBothKept
   EXPECT_EQ(artifacts().Forgo(forgone).value(), Outcome::kKept);
   EXPECT_EQ(Keep(first, "of one pod"), Outcome::kKept);
   EXPECT_THAT(artifacts().Forgone(TestCaptureId(1)).value(), ::testing::ElementsAre(forgone));
-}
-
-// What a build wrote that did not know roots: its keys and values, by docs/formats/store.md.
-TEST_F(ArtifactStoreTest, EntriesWithoutARootAreRead) {
-  const auto reference = Reference(1, "i-1_pid_7", "ntrace.pb", "text");
-  const std::string place = std::string(TestCaptureId(1).bytes()) +
-                            HashOfText(std::string("agent-a\0", 8) + reference.place.path());
-  StoredBytesWriter kept(1);
-  StoredBytesWriter noted(1);
-  for (StoredBytesWriter* const out : {&kept, &noted}) {
-    out->String("agent-a");
-    out->String("i-1_pid_7");
-    out->String("1776672348756756905");
-    out->String("ntrace.pb");
-  }
-  kept.String(reference.sha256);
-  kept.Uint(reference.bytes);
-  kept.Uint(reference.modified_realtime_ns);
-  noted.Uint(4);
-  noted.String("refused");
-  EXPECT_EQ(DecodeReference("r" + place, kept.Take()).value(), reference);
-  const ArtifactForgone forgone = DecodeForgone("n" + place, noted.Take()).value();
-  EXPECT_EQ(forgone.place, reference.place);
-  EXPECT_EQ(forgone.root, "");
-  EXPECT_EQ(ReferenceKey(reference), "r" + place);
-  EXPECT_EQ(ForgoneKey(reference), "n" + place);
 }
 
 TEST_F(ArtifactStoreTest, BrokenUploadGoesOnWhereItWasAlsoInAnotherRun) {

@@ -105,6 +105,7 @@ TEST(CaptureReader, BindsRanksThatBecameKnownAfterTheChunks) {
   PutOne(*store, chunk);
   WorkerRecord worker;
   worker.info.identity = TestStream(2).worker;
+  worker.info.state = WorkerState::kIdle;
   worker.info.job = "llama";
   worker.info.cores = {{1, {{RankSource::kCommunicator, 34, 64, ""}}},
                        {2, {{RankSource::kCommunicator, 35, 64, ""}}}};
@@ -124,6 +125,7 @@ std::vector<RankEvidence> Bound(const std::vector<RankEvidence>& chunk_says,
   PutOne(*store, chunk);
   WorkerRecord worker;
   worker.info.identity = TestStream(2).worker;
+  worker.info.state = WorkerState::kIdle;
   if (agent_says) worker.info.cores = {CoreInfo{2, *agent_says}};
   EXPECT_TRUE(store->inventory().PutWorker(worker).ok());
   return store->OpenCapture(TestCaptureId(1)).Streams().value().front().evidence;

@@ -4,15 +4,13 @@
 #include <utility>
 
 #include "aggregator/store/keys.h"
-#include "aggregator/store/stored_bytes.h"
+#include "aggregator/store/stored_message.h"
 #include "base/crc32c.h"
 #include "base/status.h"
 #include "trace/clock_evidence_codec.h"
 
 namespace neurontrace {
 namespace {
-
-constexpr uint64_t kEpochVersion = 1;
 
 void AppendBigEndian(std::string& out, uint64_t value, int bytes) {
   for (int i = bytes - 1; i >= 0; --i) out.push_back(static_cast<char>(value >> (8 * i)));
@@ -74,24 +72,23 @@ std::string EpochKey(uint32_t number) {
 }
 
 std::string EncodeEpoch(const ReferenceEpoch& epoch) {
-  StoredBytesWriter out(kEpochVersion);
-  out.Uint(epoch.number);
-  out.String(epoch.raw_origin);
-  out.Uint(epoch.offset_ns);
-  out.Uint(epoch.begun_realtime_ns);
-  return out.Take();
+  v1::StoredEpoch message;
+  message.set_number(epoch.number);
+  message.set_raw_origin(CleanStored(epoch.raw_origin));
+  message.set_offset_ns(epoch.offset_ns);
+  message.set_begun_realtime_ns(epoch.begun_realtime_ns);
+  return EncodeStored(std::move(message));
 }
 
 absl::StatusOr<ReferenceEpoch> DecodeEpoch(std::string_view value) {
-  StoredBytesReader in(value);
-  const uint64_t version = in.Uint();
-  ReferenceEpoch epoch;
-  epoch.number = in.Uint32();
-  epoch.raw_origin = in.String();
-  epoch.offset_ns = in.Uint();
-  epoch.begun_realtime_ns = in.Uint();
-  if (version != kEpochVersion || !in.Finished()) return DataLoss("a reference epoch does not fit");
-  return epoch;
+  return DecodeStored<v1::StoredEpoch>(
+      "a reference epoch", value,
+      [](const v1::StoredEpoch& message) -> absl::StatusOr<ReferenceEpoch> {
+        return ReferenceEpoch{.number = message.number(),
+                              .raw_origin = CleanStored(message.raw_origin()),
+                              .offset_ns = message.offset_ns(),
+                              .begun_realtime_ns = message.begun_realtime_ns()};
+      });
 }
 
 std::optional<std::string> SalvageEpoch(std::string_view key, std::string_view value) {

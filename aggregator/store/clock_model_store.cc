@@ -7,7 +7,7 @@
 #include "aggregator/store/database.h"
 #include "aggregator/store/key_walk.h"
 #include "aggregator/store/keys.h"
-#include "aggregator/store/stored_bytes.h"
+#include "aggregator/store/stored_message.h"
 #include "base/crc32c.h"
 #include "base/status.h"
 #include "trace/clock_limits.h"
@@ -15,7 +15,6 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kFrameVersion = 1;
 // Behind every row: a header that is there says how many rows stand before it.
 constexpr uint32_t kHeaderRow = UINT32_MAX;
 
@@ -25,29 +24,20 @@ uint32_t Crc(const std::vector<std::string>& rows) {
   return crc;
 }
 
-struct HeaderFrame {
-  uint64_t rows = 0;
-  uint32_t crc32c = 0;  // of all rows, one after the other
-  std::string header;
-};
-
 std::string EncodeFrame(const ClockModelVersion& models) {
-  StoredBytesWriter out(kFrameVersion);
-  out.Uint(models.rows.size());
-  out.Uint(Crc(models.rows));
-  out.String(models.header);
-  return out.Take();
+  v1::StoredClockModels message;
+  message.set_rows(models.rows.size());
+  message.set_crc32c(Crc(models.rows));
+  message.set_header(models.header);
+  return EncodeStored(std::move(message));
 }
 
-std::optional<HeaderFrame> DecodeFrame(std::string_view value) {
-  StoredBytesReader in(value);
-  const uint64_t version = in.Uint();
-  HeaderFrame frame;
-  frame.rows = in.Uint();
-  frame.crc32c = in.Uint32();
-  frame.header = in.Bytes();
-  if (version != kFrameVersion || !in.Finished()) return std::nullopt;
-  return frame;
+absl::StatusOr<v1::StoredClockModels> DecodeFrame(std::string_view value) {
+  return DecodeStored<v1::StoredClockModels>(
+      "clock models", value,
+      [](v1::StoredClockModels& message) -> absl::StatusOr<v1::StoredClockModels> {
+        return std::move(message);
+      });
 }
 
 absl::StatusOr<std::vector<uint32_t>> VersionsIn(const Database& database,
@@ -73,7 +63,7 @@ absl::StatusOr<std::vector<uint32_t>> VersionsIn(const Database& database,
 absl::StatusOr<ClockModelVersion> ReadIn(const Database& database, const CaptureId& capture,
                                          uint32_t version) {
   ClockModelVersion models{.version = version};
-  std::optional<HeaderFrame> frame;
+  absl::StatusOr<v1::StoredClockModels> frame = DataLoss("no header");
   bool any = false;
   RETURN_IF_ERROR(database.ForEach(Family::kClockModels, keys::ClockModelVersion(capture, version),
                                    [&](std::string_view key, std::string_view value) {
@@ -88,11 +78,11 @@ absl::StatusOr<ClockModelVersion> ReadIn(const Database& database, const Capture
                                    }));
   if (!any)
     return NotFound("capture {} has no version {} of its clocks", capture.ToString(), version);
-  if (!frame || frame->rows != models.rows.size() || frame->crc32c != Crc(models.rows)) {
+  if (!frame.ok() || frame->rows() != models.rows.size() || frame->crc32c() != Crc(models.rows)) {
     return DataLoss("capture {}: version {} of its clocks is not whole", capture.ToString(),
                     version);
   }
-  models.header = std::move(frame->header);
+  models.header = std::move(*frame->mutable_header());
   return models;
 }
 
@@ -168,8 +158,8 @@ absl::StatusOr<std::optional<std::string>> ClockModelStore::NewestHeader(
     const auto value =
         database_.Get(Family::kClockModels, keys::ClockModel(capture, *version, kHeaderRow));
     if (!value.ok() && !absl::IsNotFound(value.status())) return value.status();
-    auto frame = value.ok() ? DecodeFrame(*value) : std::nullopt;
-    if (frame) return std::move(frame->header);
+    if (!value.ok()) continue;
+    if (auto frame = DecodeFrame(*value); frame.ok()) return std::move(*frame->mutable_header());
   }
   return std::nullopt;
 }

@@ -35,8 +35,8 @@ struct ClockRecord {
 // Its key in family meta.
 inline constexpr std::string_view kClockRecordKey = "clock";
 
-// Text: a line "BOOT OFFSET", then one "AT STEP" for each step. What cannot be decoded, of a
-// damaged or newer store, is an empty record.
+// A record of a store. What cannot be decoded, because the store is damaged or newer, is an empty
+// record.
 std::string EncodeClockRecord(const ClockRecord& record);
 ClockRecord DecodeClockRecord(std::string_view text);
 

@@ -19,7 +19,9 @@
 namespace neurontrace {
 namespace {
 
-constexpr std::string_view kFormatVersionKey = "format_version";
+constexpr std::string_view kFormatVersionKey = "format";
+// Where development trees before 0.1.0 had theirs, of which none is read.
+constexpr std::string_view kOldFormatVersionKey = "format_version";
 constexpr size_t kProbeBytes = 4'096;
 
 // Opening deletes the damaged log, so that a file has to say what is left to be done.
@@ -153,6 +155,11 @@ Database::~Database() {
 absl::Status Database::CheckFormat(bool to_read) {
   const auto text = Get(Family::kMeta, kFormatVersionKey);
   if (absl::IsNotFound(text.status())) {
+    if (Get(Family::kMeta, kOldFormatVersionKey).ok()) {
+      return FailedPrecondition(
+          "written by a development version before 0.1.0, the first release, which cannot read it: "
+          "name another directory, or remove this one");
+    }
     if (to_read) return DataLoss("it does not say its format version");
     return Put(Family::kMeta, kFormatVersionKey, std::to_string(kStoreFormatVersion), true);
   }
@@ -168,8 +175,7 @@ absl::Status Database::CheckFormat(bool to_read) {
         "the newer version, or name another directory",
         version, kStoreFormatVersion);
   }
-  if (to_read || version == kStoreFormatVersion) return absl::OkStatus();
-  return Put(Family::kMeta, kFormatVersionKey, std::to_string(kStoreFormatVersion), true);
+  return absl::OkStatus();
 }
 
 absl::Status Database::VerifyTable(const std::string& name) const {

@@ -8,6 +8,7 @@
 
 #include "aggregator/store/codec_test_support.h"
 #include "aggregator/store/store_test_support.h"
+#include "aggregator/store/stored_message.h"
 #include "aggregator/store/stream_record.h"
 #include "base/fuzz_seed.h"
 #include "trace/limits.h"
@@ -20,7 +21,7 @@ CaptureRecord FullCapture() {
   record.spec = {.name = "n",
                  .job = "llama",
                  .instance_ids = {"i-1", "i-2"},
-                 .neuron_cores = {0, 300},
+                 .neuron_cores = {0, 200},
                  .event_types = {"hardware", "^cc_running"},
                  .duration_ns = 5'000'000'000,
                  .ring_events_per_core = 1 << 17,
@@ -136,124 +137,6 @@ TEST(RecordCodec, StreamReadsBack) {
       value, [](const std::string& text) { return DecodeStreamRecord(3, text).status(); });
 }
 
-// What versions 5, 6 and 7 added, where it is empty.
-constexpr size_t kAddedByStreamVersion5Bytes = 3 + 1 + 1;
-
-void WithoutVersion5(StreamRecord& record) {
-  record.first_sequence = record.expired_chunks = record.expired_bytes = 0;
-}
-
-// Version 1 had no account and no canaries: what is stored is what was captured.
-TEST(RecordCodec, StreamOfVersion1Reads) {
-  StreamRecord record = FullStream();
-  WithoutVersion5(record);
-  record.captured = record.events;
-  record.told = record.gaps = {};
-  record.gaps_count = record.gaps_sum_ns = record.gaps_end_ns = 0;
-  record.canary_realtime_ns = record.canary_sequence = record.sequence_mark = 0;
-  std::string value = EncodeStreamRecord(record);
-  value[0] = 1;
-  value.resize(value.size() - kAddedByStreamVersion5Bytes -
-               9);  // captured, the count of what was told, canary, gaps, mark
-  const auto read = DecodeStreamRecord(3, value);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->captured, 6u);
-  EXPECT_EQ(read->told, record.losses);
-}
-
-TEST(RecordCodec, StreamOfVersion2Reads) {
-  StreamRecord record = FullStream();
-  WithoutVersion5(record);
-  record.gaps = {};
-  record.gaps_count = record.gaps_sum_ns = record.gaps_end_ns = record.sequence_mark = 0;
-  std::string value = EncodeStreamRecord(record);
-  value[0] = 2;
-  value.resize(value.size() - kAddedByStreamVersion5Bytes - 5);
-  const auto read = DecodeStreamRecord(3, value);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(*read, record);
-}
-
-TEST(RecordCodec, StreamOfVersion3Reads) {
-  StreamRecord record = FullStream();
-  WithoutVersion5(record);
-  record.sequence_mark = 0;
-  std::string value = EncodeStreamRecord(record);
-  value[0] = 3;
-  value.resize(value.size() - kAddedByStreamVersion5Bytes - 1);
-  const auto read = DecodeStreamRecord(3, value);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(*read, record);
-}
-
-TEST(RecordCodec, StreamOfVersion4Reads) {
-  StreamRecord record = FullStream();
-  WithoutVersion5(record);
-  std::string value = EncodeStreamRecord(record);
-  value[0] = 4;
-  value.resize(value.size() - kAddedByStreamVersion5Bytes);
-  const auto read = DecodeStreamRecord(3, value);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(*read, record);
-}
-
-// What versions 3 and 4 added to a capture with one worker, where all of it is empty.
-constexpr size_t kAddedByVersion3Bytes = 17 + 6 + 9 + 2;
-
-CaptureRecord WithoutVersion3(CaptureRecord record) {
-  CaptureSpec& spec = record.spec;
-  spec = {.name = spec.name,
-          .job = spec.job,
-          .instance_ids = spec.instance_ids,
-          .neuron_cores = spec.neuron_cores,
-          .event_types = spec.event_types,
-          .duration_ns = spec.duration_ns,
-          .ring_events_per_core = spec.ring_events_per_core,
-          .include_neuron = spec.include_neuron,
-          .include_framework = spec.include_framework};
-  CaptureWorkerStatus& worker = record.workers[0];
-  worker = {.capture_id = worker.capture_id,
-            .worker = worker.worker,
-            .state = worker.state,
-            .detail = worker.detail,
-            .events_read = worker.events_read,
-            .events_stored = worker.events_stored,
-            .events_lost = worker.events_lost,
-            .framework = worker.framework,
-            .streams = worker.streams,
-            .worker_state = worker.worker_state};
-  record.begin.reset();
-  record.armed_realtime_ns = 0;
-  return record;
-}
-
-TEST(RecordCodec, CaptureOfVersion2Reads) {
-  const CaptureRecord record = WithoutVersion3(FullCapture());
-  std::string value = EncodeCaptureRecord(record);
-  value[0] = 2;
-  value.resize(value.size() - kAddedByVersion3Bytes);
-  const auto read = DecodeCaptureRecord(record.id, value);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(*read, record);
-}
-
-// Captures of version 1 that have ended wait for nobody.
-TEST(RecordCodec, CaptureOfVersion1Reads) {
-  CaptureRecord record = WithoutVersion3(FullCapture());
-  record.agents[1].away_since_realtime_ns = 0;
-  record.workers[0].worker_state = WorkerState::kUnspecified;
-  record.bystanders = {};
-  record.end_warnings = {};
-  std::string value = EncodeCaptureRecord(record);
-  value[0] = 1;
-  value.resize(value.size() - kAddedByVersion3Bytes);
-  value.resize(value.size() - 7);  // two fields of two agents, one of a worker, two empty lists
-  const auto read = DecodeCaptureRecord(record.id, value);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(*read, record);
-  EXPECT_TRUE(read->agents[1].given_up);
-}
-
 AgentRecord FullAgent() {
   return {.info = {1, "agent-a", "0.1.0", "i-1", "imds", "boot", "host", "trn2.48xlarge"},
           .first_seen_realtime_ns = 1,
@@ -286,22 +169,30 @@ TEST(RecordCodec, AgentAndWorkerReadBack) {
   });
 }
 
-TEST(RecordCodec, WorkerOfVersion1Reads) {
-  WorkerRecord worker;
-  worker.info.identity = TestStream(0).worker;
-  worker.agent_id = "agent-a";
-  std::string value = EncodeWorkerRecord(worker);
-  value[0] = 1;
-  value.pop_back();  // an empty list
-  EXPECT_EQ(DecodeWorkerRecord(value).value(), worker);
-  value[0] = 3;
-  EXPECT_EQ(DecodeWorkerRecord(value).status().message(),
-            "worker record: version 3 where 1 to 2 are known");
+TEST(RecordCodec, WhatANewerBuildKnowsIsReadOrRefused) {
+  StreamRecord record = FullStream();
+  record.remarks = {{.kind = static_cast<RemarkKind>(79), .count = 1, .details = {"of later"}}};
+  record.evidence[0].source = static_cast<RankSource>(31);
+  StreamRecord read = DecodeStreamRecord(3, EncodeStreamRecord(record)).value();
+  EXPECT_EQ(read.remarks, record.remarks);
+  EXPECT_EQ(read.evidence[0].source, RankSource::kFrameworkFile);
+  record.losses[0].reason = static_cast<LossReason>(8);
+  EXPECT_EQ(DecodeStreamRecord(3, EncodeStreamRecord(record)).status().message(),
+            "stream record 3: loss.reason has the unknown value 8");
+  record.losses.clear();
+  record.clock_domain = static_cast<ClockDomain>(3);
+  EXPECT_EQ(DecodeStreamRecord(3, EncodeStreamRecord(record)).status().message(),
+            "stream record 3: clock domain 3 is not known");
+  v1::StoredAgent newer;
+  newer.set_version(2);
+  EXPECT_EQ(DecodeAgentRecord(newer.SerializeAsString()).status().message(),
+            "agent record: version 2 where 1 is known");
 }
 
 TEST(RecordCodec, WhatOnlyAnAgentCanSayOfAWorkerIsNotKept) {
   WorkerRecord worker;
   worker.info.identity = TestStream(0).worker;
+  worker.info.state = WorkerState::kIdle;
   WorkerRecord live = worker;
   live.info.event_types = {"nrt_execute"};
   live.info.tap_capture = FullCapture().id;

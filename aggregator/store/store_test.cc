@@ -284,7 +284,7 @@ TEST(Store, RefusesAStoreOfANewerVersionInWords) {
   const TemporaryDirectory directory;
   {
     const auto database = Database::Open(directory.path(), nullptr).value();
-    ASSERT_TRUE(database->Put(Family::kMeta, "format_version", "3", true).ok());
+    ASSERT_TRUE(database->Put(Family::kMeta, "format", "3", true).ok());
     rocksdb::ColumnFamilyHandle* added = nullptr;
     ASSERT_TRUE(database->db().CreateColumnFamily({}, "added_later", &added).ok());
     database->db().DestroyColumnFamilyHandle(added);
@@ -295,15 +295,17 @@ TEST(Store, RefusesAStoreOfANewerVersionInWords) {
               HasSubstr("written in format 3 by a newer neurontrace"));
 }
 
-TEST(Store, OneOfAnOlderVersionIsOfThisOneOnceItIsOpened) {
+TEST(Store, RefusesAStoreOfADevelopmentVersion) {
   const TemporaryDirectory directory;
   {
     const auto database = Database::Open(directory.path(), nullptr).value();
-    ASSERT_TRUE(database->Put(Family::kMeta, "format_version", "1", true).ok());
+    ASSERT_TRUE(database->Put(Family::kMeta, "format_version", "2", true).ok());
+    ASSERT_TRUE(
+        database->db().Delete({}, database->family(Family::kMeta), rocksdb::Slice("format")).ok());
   }
-  EXPECT_TRUE(Store::Open(directory.path(), {}).ok());
-  const auto database = Database::Open(directory.path(), nullptr).value();
-  EXPECT_EQ(database->Get(Family::kMeta, "format_version").value(), "2");
+  const auto store = Store::Open(directory.path(), {});
+  EXPECT_EQ(store.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(store.status().message()), HasSubstr("before 0.1.0"));
 }
 
 TEST(Store, SaysWhenAnotherProcessHasIt) {
@@ -338,6 +340,7 @@ TEST(InventoryStore, PrunesTheWorkersOfOneInstanceByAge) {
     for (const char* instance : {"i-1", "i-10"}) {
       WorkerRecord worker;
       worker.info.identity = {.instance_id = instance, .pid = pid};
+      worker.info.state = WorkerState::kIdle;
       worker.last_seen_realtime_ns = pid * 100;
       ASSERT_TRUE(store->inventory().PutWorker(worker).ok());
     }

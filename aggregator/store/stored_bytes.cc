@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/stored_bytes.h"
 
-#include <algorithm>
-
 #include "base/clean_text.h"
 
 namespace neurontrace {
@@ -22,6 +20,11 @@ void StoredBytesWriter::Int(int64_t value) {
 void StoredBytesWriter::String(std::string_view text) {
   Uint(text.size());
   bytes_.append(text);
+}
+
+void StoredBytesWriter::Strings(const std::vector<std::string>& texts) {
+  Uint(texts.size());
+  for (const std::string& text : texts) String(text);
 }
 
 uint64_t StoredBytesReader::Uint() {
@@ -56,9 +59,13 @@ bool StoredBytesReader::Bool() {
 
 std::string StoredBytesReader::String() {
   const std::string_view text = View();
-  const bool is_plain = std::all_of(text.begin(), text.end(),
-                                    [](char c) { return !IsControl(c) && (c & 0x80) == 0; });
-  return is_plain ? std::string(text) : CleanText(text, text.size());
+  return CleanText(text, text.size());
+}
+
+std::vector<std::string> StoredBytesReader::Strings() {
+  std::vector<std::string> texts(Count());
+  for (std::string& text : texts) text = String();
+  return texts;
 }
 
 std::string_view StoredBytesReader::View() {

@@ -8,8 +8,9 @@
 
 namespace neurontrace {
 
-// Writes the values of the store: unsigned integers as LEB128 varints, signed ones zigzag before,
-// strings with their length before them. Every value begins with its version.
+// Writes what the store has much of, the entries of the chunk index and the rows of clock models:
+// unsigned integers as LEB128 varints, signed ones zigzag before, strings with their length before
+// them. Every value begins with its version.
 class StoredBytesWriter {
  public:
   explicit StoredBytesWriter(uint64_t version) { Uint(version); }
@@ -17,6 +18,7 @@ class StoredBytesWriter {
   void Int(int64_t value);
   void Bool(bool value) { Uint(value ? 1 : 0); }
   void String(std::string_view text);
+  void Strings(const std::vector<std::string>& texts);
   std::string Take() { return std::move(bytes_); }
 
  private:
@@ -36,6 +38,7 @@ class StoredBytesReader {
   bool Bool();
   // Words and names: without the control characters of a store that nobody of ours has written.
   std::string String();
+  std::vector<std::string> Strings();
   std::string Bytes() { return std::string(View()); }
   std::string_view View();  // into the bytes read from
   size_t Count(size_t element_bytes_min = 1);

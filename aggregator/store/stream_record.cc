@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/stream_record.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
-#include "aggregator/store/identity_codec.h"
-#include "aggregator/store/stored_bytes.h"
+#include <algorithm>
+#include <utility>
+
+#include "aggregator/store/stored_message.h"
 #include "base/status.h"
 #include "base/time_units.h"
 #include "trace/expiry.h"
 #include "trace/fidelity.h"
 #include "trace/given_way.h"
 #include "trace/limits.h"
+#include "wire/conversions.h"
 
 namespace neurontrace {
 namespace {
-
-// 2 added the account, captured and told, and the last canary. 3 added gaps, 4 the mark, 5 what has
-// expired, 6 the remarks, 7 the clock domain.
-constexpr uint64_t kStreamVersion = 7;
 
 uint64_t LengthNs(const Loss& loss) {
   return loss.first_timestamp_ns == 0 || loss.last_timestamp_ns < loss.first_timestamp_ns
@@ -29,6 +28,50 @@ uint64_t LengthNs(const Loss& loss) {
 Loss WithoutExpiry(Loss loss) {
   if (IsExpiry(loss)) loss.reason = LossReason::kUnknown;
   return loss;
+}
+
+template <typename Value, typename Messages>
+void AddStored(const std::vector<Value>& values, Messages* messages) {
+  messages->Reserve(static_cast<int>(values.size()));
+  for (const Value& value : values) ToProto(value, messages->Add());
+}
+
+absl::StatusOr<StreamRecord> Restored(uint32_t number, v1::StoredStream& message) {
+  if (message.clock_domain() != v1::CLOCK_DOMAIN_HOST_REALTIME &&
+      message.clock_domain() != v1::CLOCK_DOMAIN_OWN) {
+    return InvalidArgument("clock domain {} is not known",
+                           static_cast<int>(message.clock_domain()));
+  }
+  StreamRecord record;
+  record.number = number;
+  ASSIGN_OR_RETURN(record.identity, FromProto(message.identity()));
+  record.next_sequence = message.next_sequence();
+  record.source_position = message.source_position();
+  record.source_skip = message.source_skip();
+  record.sequence_mark = message.sequence_mark();
+  record.ended = message.ended();
+  record.chunks = message.chunks();
+  record.events = message.events();
+  record.captured = message.captured();
+  record.bytes = message.bytes();
+  record.clock_domain = static_cast<ClockDomain>(message.clock_domain());
+  record.first_timestamp_ns = message.first_timestamp_ns();
+  record.last_timestamp_ns = message.last_timestamp_ns();
+  record.chunk_span_max_ns = message.chunk_span_max_ns();
+  RETURN_IF_ERROR(FromStoredList(message.mutable_losses(), record.losses));
+  RETURN_IF_ERROR(FromStoredList(message.mutable_told(), record.told));
+  RETURN_IF_ERROR(FromStoredList(message.mutable_evidence(), record.evidence));
+  record.canary_realtime_ns = message.canary_realtime_ns();
+  record.canary_sequence = message.canary_sequence();
+  RETURN_IF_ERROR(FromStoredList(message.mutable_gaps(), record.gaps));
+  record.gaps_count = message.gaps_count();
+  record.gaps_sum_ns = message.gaps_sum_ns();
+  record.gaps_end_ns = message.gaps_end_ns();
+  record.first_sequence = message.first_sequence();
+  record.expired_chunks = message.expired_chunks();
+  record.expired_bytes = message.expired_bytes();
+  RETURN_IF_ERROR(FromStoredList(message.mutable_remarks(), record.remarks));
+  return record;
 }
 
 }  // namespace
@@ -180,92 +223,41 @@ void StreamRecord::Add(const ChunkHeader& header, uint64_t chunk_bytes,
 }
 
 std::string EncodeStreamRecord(const StreamRecord& record) {
-  StoredBytesWriter out(kStreamVersion);
-  WriteStreamIdentity(record.identity, out);
-  out.Uint(record.next_sequence);
-  out.Uint(record.source_position);
-  out.Uint(record.source_skip);
-  out.Bool(record.ended);
-  out.Uint(record.chunks);
-  out.Uint(record.events);
-  out.Uint(record.bytes);
-  out.Uint(record.first_timestamp_ns);
-  out.Uint(record.last_timestamp_ns);
-  out.Uint(record.chunk_span_max_ns);
-  WriteLosses(record.losses, out);
-  WriteEvidence(record.evidence, out);
-  out.Uint(record.captured);
-  WriteLosses(record.told, out);
-  out.Uint(record.canary_realtime_ns);
-  out.Uint(record.canary_sequence);
-  WriteLosses(record.gaps, out);
-  out.Uint(record.gaps_count);
-  out.Uint(record.gaps_sum_ns);
-  out.Uint(record.gaps_end_ns);
-  out.Uint(record.sequence_mark);
-  out.Uint(record.first_sequence);
-  out.Uint(record.expired_chunks);
-  out.Uint(record.expired_bytes);
-  WriteRemarks(record.remarks, out);
-  out.Uint(static_cast<uint64_t>(record.clock_domain));
-  return out.Take();
+  v1::StoredStream message;
+  ToProto(record.identity, message.mutable_identity());
+  message.set_next_sequence(record.next_sequence);
+  message.set_source_position(record.source_position);
+  message.set_source_skip(record.source_skip);
+  message.set_sequence_mark(record.sequence_mark);
+  message.set_ended(record.ended);
+  message.set_chunks(record.chunks);
+  message.set_events(record.events);
+  message.set_captured(record.captured);
+  message.set_bytes(record.bytes);
+  message.set_clock_domain(static_cast<v1::ClockDomain>(record.clock_domain));
+  message.set_first_timestamp_ns(record.first_timestamp_ns);
+  message.set_last_timestamp_ns(record.last_timestamp_ns);
+  message.set_chunk_span_max_ns(record.chunk_span_max_ns);
+  AddStored(record.losses, message.mutable_losses());
+  AddStored(record.told, message.mutable_told());
+  AddStored(record.evidence, message.mutable_evidence());
+  message.set_canary_realtime_ns(record.canary_realtime_ns);
+  message.set_canary_sequence(record.canary_sequence);
+  AddStored(record.gaps, message.mutable_gaps());
+  message.set_gaps_count(record.gaps_count);
+  message.set_gaps_sum_ns(record.gaps_sum_ns);
+  message.set_gaps_end_ns(record.gaps_end_ns);
+  message.set_first_sequence(record.first_sequence);
+  message.set_expired_chunks(record.expired_chunks);
+  message.set_expired_bytes(record.expired_bytes);
+  AddStored(record.remarks, message.mutable_remarks());
+  return EncodeStored(std::move(message));
 }
 
 absl::StatusOr<StreamRecord> DecodeStreamRecord(uint32_t number, std::string_view value) {
-  StoredBytesReader in(value);
-  const uint64_t version = in.Uint();
-  if (version < 1 || version > kStreamVersion) {
-    return DataLoss("stream record {}: version {} where 1 to {} are known", number, version,
-                    kStreamVersion);
-  }
-  StreamRecord record;
-  record.number = number;
-  record.identity = ReadStreamIdentity(in);
-  record.next_sequence = in.Uint();
-  record.source_position = in.Uint();
-  record.source_skip = in.Uint32();
-  record.ended = in.Bool();
-  record.chunks = in.Uint();
-  record.events = in.Uint();
-  record.bytes = in.Uint();
-  record.first_timestamp_ns = in.Uint();
-  record.last_timestamp_ns = in.Uint();
-  record.chunk_span_max_ns = in.Uint();
-  record.losses = ReadLosses(in);
-  record.evidence = ReadEvidence(in);
-  if (version >= 2) {
-    record.captured = in.Uint();
-    record.told = ReadLosses(in);
-    record.canary_realtime_ns = in.Uint();
-    record.canary_sequence = in.Uint();
-  } else {
-    record.captured = record.events;
-    record.told = record.losses;
-  }
-  if (version >= 3) {
-    record.gaps = ReadLosses(in);
-    record.gaps_count = in.Uint();
-    record.gaps_sum_ns = in.Uint();
-    record.gaps_end_ns = in.Uint();
-  }
-  if (version >= 4) record.sequence_mark = in.Uint();
-  if (version >= 5) {
-    record.first_sequence = in.Uint();
-    record.expired_chunks = in.Uint();
-    record.expired_bytes = in.Uint();
-  }
-  if (version >= 6) record.remarks = ReadRemarks(in);
-  if (version >= 7) {
-    const uint64_t domain = in.Uint();
-    if (domain != static_cast<uint64_t>(ClockDomain::kHostRealtime) &&
-        domain != static_cast<uint64_t>(ClockDomain::kOwn)) {
-      return DataLoss("stream record {}: clock domain {} is not known", number, domain);
-    }
-    record.clock_domain = static_cast<ClockDomain>(domain);
-  }
-  if (!in.Finished())
-    return DataLoss("stream record {}: its {} bytes do not fit", number, value.size());
-  return record;
+  return DecodeStored<v1::StoredStream>(
+      fmt::format("stream record {}", number), value,
+      [&](v1::StoredStream& message) { return Restored(number, message); });
 }
 
 }  // namespace neurontrace

@@ -53,7 +53,7 @@ TEST(StreamRecordGaps, TheShortestGiveWay) {
 // What is said of one again and again, by one agent and the next, is one stretch; it is no gap of
 // which events were lost.
 TEST(StreamRecordGaps, KeepWhenTheCaptureGaveWayAndToWhich) {
-  StreamRecord record;
+  StreamRecord record{.identity = TestStream(0)};
   const auto say = [&record](uint64_t from_ns, uint64_t to_ns, const char* words) {
     ChunkHeader header;
     header.sequence = record.next_sequence;
@@ -207,7 +207,7 @@ TEST(StreamRecord, TheClaimsAreThoseOfTheNewestChunk) {
 }
 
 TEST(StreamRecord, KeepsTheNewestRemarkOfEachKind) {
-  StreamRecord record;
+  StreamRecord record{.identity = TestStream(0)};
   ChunkHeader header = TestChunk(1, TestStream(0), 0).header;
   header.remarks = {{.kind = RemarkKind::kNoTime, .count = 1, .details = {"element 3"}}};
   record.Add(header, 100, {});
@@ -224,7 +224,7 @@ TEST(StreamRecord, KeepsTheNewestRemarkOfEachKind) {
 
 // Once a chunk says so, the stream's times are compared with nothing.
 TEST(StreamRecord, KeepsThatItsTimesAreItsOwn) {
-  StreamRecord record;
+  StreamRecord record{.identity = TestStream(0)};
   ChunkHeader header = TestChunk(1, TestStream(0), 0).header;
   header.clock_domain = ClockDomain::kOwn;
   record.Add(header, 100, {});

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/store/stored_message.h"
+
+#include "wire/conversions.h"
+
+namespace neurontrace {
+namespace {
+
+constexpr int kStoredRemarkKindMax = 79;  // of any version: trace/remark.h
+
+}  // namespace
+
+absl::StatusOr<RankEvidence> FromStored(v1::RankEvidence& message) {
+  if (message.source() > v1::RANK_SOURCE_FRAMEWORK_FILE) {
+    message.set_source(v1::RANK_SOURCE_FRAMEWORK_FILE);
+  }
+  return FromProto(message);
+}
+
+absl::StatusOr<Remark> FromStored(v1::Remark& message) {
+  const int kind = message.kind();
+  if (kind < 0 || kind > kStoredRemarkKindMax) {
+    return InvalidArgument("a remark of the unknown kind {}", kind);
+  }
+  message.set_kind(v1::REMARK_KIND_STORE_FAULT);
+  ASSIGN_OR_RETURN(Remark remark, FromProto(message));
+  remark.kind = static_cast<RemarkKind>(kind);
+  return remark;
+}
+
+absl::StatusOr<Loss> FromStored(v1::Loss& message) { return FromProto(message); }
+
+}  // namespace neurontrace

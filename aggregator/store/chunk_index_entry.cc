@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/chunk_index_entry.h"
 
-#include <optional>
-#include <vector>
-
 #include "aggregator/store/stored_bytes.h"
 #include "base/status.h"
 #include "trace/limits.h"
@@ -11,39 +8,17 @@
 namespace neurontrace {
 namespace {
 
-constexpr uint64_t kFirstVersion = 1;
-constexpr uint64_t kBytesVersion = 2;     // added the bytes of the chunk
-constexpr uint64_t kAllTypesVersion = 3;  // added the event types that no foreign stop has
-constexpr size_t kStopBytesMin = 3;       // each field having one at least
-
-// With the event types of the stops alone, in the order in which they come first.
-ForeignStops OfStopsAlone(const ForeignStops& stops) {
-  ForeignStops alone;
-  std::vector<std::optional<uint32_t>> numbers(stops.event_types.size());
-  for (ForeignStops::Entry stop : stops.entries) {
-    std::optional<uint32_t>& number = numbers[stop.type];
-    if (!number) {
-      number = static_cast<uint32_t>(alone.event_types.size());
-      alone.event_types.push_back(stops.event_types[stop.type]);
-    }
-    stop.type = *number;
-    alone.entries.push_back(stop);
-  }
-  return alone;
-}
+constexpr size_t kStopBytesMin = 3;  // each field having one at least
 
 }  // namespace
 
 std::string EncodeChunkIndexValue(const ChunkHeader& header, uint64_t bytes,
-                                  const ForeignStops& stops, uint64_t version) {
-  if (version < kAllTypesVersion && stops.has_all_types) {
-    return EncodeChunkIndexValue(header, bytes, OfStopsAlone(stops), version);
-  }
-  StoredBytesWriter out(version);
+                                  const ForeignStops& stops) {
+  StoredBytesWriter out(kChunkIndexVersion);
   out.Uint(header.first_timestamp_ns);
   out.Uint(header.event_count);
-  if (version >= kBytesVersion) out.Uint(bytes);
-  if (version >= kAllTypesVersion) out.Bool(stops.has_all_types);
+  out.Uint(bytes);
+  out.Bool(stops.has_all_types);
   out.Uint(stops.event_types.size());
   for (const std::string& type : stops.event_types) out.String(type);
   out.Uint(stops.entries.size());
@@ -62,17 +37,16 @@ std::string EncodeChunkIndexValue(const ChunkHeader& header, uint64_t bytes,
 absl::Status DecodeChunkIndexValue(std::string_view value, ChunkIndexEntry& entry,
                                    ForeignStops* stops) {
   StoredBytesReader in(value);
-  const uint64_t version = in.Uint();
-  if (version < kFirstVersion || version > kChunkIndexVersion) {
-    return DataLoss("chunk index: version {} where 1 to {} are known", version, kChunkIndexVersion);
+  if (const uint64_t version = in.Uint(); version != kChunkIndexVersion) {
+    return DataLoss("chunk index: version {} where {} is known", version, kChunkIndexVersion);
   }
   entry.first_timestamp_ns = in.Uint();
   entry.event_count = in.Uint32();
-  entry.bytes = version < kBytesVersion ? 0 : in.Uint();
+  entry.bytes = in.Uint();
   if (stops == nullptr) {
     return in.ok() ? absl::OkStatus() : DataLoss("chunk index: a value of {} bytes", value.size());
   }
-  stops->has_all_types = version >= kAllTypesVersion && in.Bool();
+  stops->has_all_types = in.Bool();
   stops->event_types.resize(in.Count());
   for (std::string& type : stops->event_types) type.assign(in.View());
   stops->entries.resize(in.Count(kStopBytesMin));

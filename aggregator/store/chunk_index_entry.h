@@ -17,16 +17,15 @@ struct ChunkIndexEntry {
   uint64_t first_timestamp_ns = 0;  // raw
   uint64_t last_timestamp_ns = 0;   // raw
   uint32_t event_count = 0;
-  uint64_t bytes = 0;  // of the chunk, header and columns; 0 where an earlier build wrote the entry
+  uint64_t bytes = 0;  // of the chunk, header and columns
 };
 
-// The value of family `chunk_index`; last timestamp and sequence stand in the key.
-// Of a chunk of so many bytes. Another version than the latest: the value as earlier builds wrote
-// it, who knew less of the chunk.
-inline constexpr uint64_t kChunkIndexVersion = 3;
+// The value of family `chunk_index`, for a chunk of so many bytes; last timestamp and sequence
+// stand in the key.
+inline constexpr uint64_t kChunkIndexVersion = 1;
 std::string EncodeChunkIndexValue(const ChunkHeader& header, uint64_t bytes,
-                                  const ForeignStops& stops, uint64_t version = kChunkIndexVersion);
-// Reads all versions; DATA_LOSS for anything else. `stops` may be null where they are of no
+                                  const ForeignStops& stops);
+// DATA_LOSS for anything that encoding does not write. `stops` may be null where they are of no
 // interest.
 absl::Status DecodeChunkIndexValue(std::string_view value, ChunkIndexEntry& entry,
                                    ForeignStops* stops);

@@ -38,7 +38,7 @@ class ChunkIndexValue : public ::testing::Test {
 TEST_F(ChunkIndexValue, ReadsBackWithTypesAndForeignStops) {
   for (const ForeignStops& stops : {stops_, of_stops_, ForeignStops{}}) {
     const std::string value = EncodeChunkIndexValue(header_, 4'711, stops);
-    EXPECT_EQ(value[0], 3);
+    EXPECT_EQ(value[0], 1);
     ASSERT_TRUE(Decode(value).ok());
     EXPECT_EQ(entry_.bytes, 4'711u);
     EXPECT_EQ(entry_.first_timestamp_ns, 1'000'000u);
@@ -46,32 +46,6 @@ TEST_F(ChunkIndexValue, ReadsBackWithTypesAndForeignStops) {
     EXPECT_EQ(read_, stops);
     ExpectNothingElseDecodes(value, [this](const std::string& text) { return Decode(text); });
   }
-}
-
-// Such entries stand in stores: to the letter, and without the types that no stop has.
-TEST_F(ChunkIndexValue, OfVersion2Reads) {
-  header_.first_timestamp_ns = 100;
-  header_.event_count = 2;
-  const ForeignStops stops{{"a", "b"}, {{1, 5, 103}}, true};
-  const std::string value = EncodeChunkIndexValue(header_, 7, stops, 2);
-  EXPECT_EQ(value, std::string("\x02\x64\x02\x07\x01\x01"
-                               "b\x01\x00\x0a\x03",
-                               11));
-  ASSERT_TRUE(Decode(value).ok());
-  EXPECT_EQ(entry_.bytes, 7u);
-  EXPECT_EQ(read_, (ForeignStops{{"b"}, {{0, 5, 103}}}));
-  EXPECT_FALSE(read_.has_all_types);
-  ASSERT_TRUE(Decode(EncodeChunkIndexValue(header_, 7, stops_, 2)).ok());
-}
-
-// Those say nothing of bytes either.
-TEST_F(ChunkIndexValue, OfVersion1Reads) {
-  const std::string value = EncodeChunkIndexValue(header_, 4'711, stops_, 1);
-  EXPECT_EQ(value[0], 1);
-  ASSERT_TRUE(Decode(value).ok());
-  EXPECT_EQ(entry_.bytes, 0u);
-  EXPECT_EQ(entry_.event_count, 4'096u);
-  EXPECT_EQ(read_, of_stops_);
 }
 
 TEST(ChunkFrameTest, ReadsBack) {

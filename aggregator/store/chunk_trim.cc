@@ -98,11 +98,10 @@ class Trim {
       return ++ahead < limits::kTrimLookahead && !old.empty();
     }));
     std::ranges::sort(old, {}, &ChunkIndexEntry::sequence);
-    for (ChunkIndexEntry& entry : old) {
+    for (const ChunkIndexEntry& entry : old) {
       if (entry.sequence > newer_sequence || IsEnough()) break;
       ASSIGN_OR_RETURN(const bool is_free, PassHoles(entry.sequence));
       if (!is_free) break;
-      if (entry.bytes == 0) RETURN_IF_ERROR(MeasureBytes(entry));
       Take(entry);
     }
     trimmed_.may_go_on = IsEnough() && trimmed_.bytes < request_.bytes_max;
@@ -124,18 +123,6 @@ class Trim {
       if (!visit(entry)) break;
     }
     return FromRocksDb(it->status(), "reading the chunk index");
-  }
-
-  // Entries that an earlier build wrote do not say how large their chunk is.
-  absl::Status MeasureBytes(ChunkIndexEntry& entry) const {
-    rocksdb::PinnableSlice value;
-    const rocksdb::Status read =
-        database_.db().Get({}, database_.family(Family::kChunks), Key(entry.sequence), &value);
-    // Damaged or gone, it expires all the same.
-    if (read.IsCorruption() || read.IsNotFound()) return absl::OkStatus();
-    RETURN_IF_ERROR(FromRocksDb(read, "reading a chunk"));
-    entry.bytes = value.size() - std::min<size_t>(value.size(), ChunkFrame::kBytes);
-    return absl::OkStatus();
   }
 
   // From where the run ends to `sequence` nothing has an entry that is to go. Takes chunks without

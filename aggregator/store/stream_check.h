@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "aggregator/store/chunk_index_entry.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/store_check.h"
 #include "aggregator/store/stream_record.h"
@@ -45,8 +43,7 @@ class StreamCheck {
   struct Expected {
     uint64_t last_timestamp_ns = 0;
     uint64_t sequence = 0;
-    // As builds wrote it, by version from 1 on.
-    std::array<uint32_t, kChunkIndexVersion> value_crc32c = {};
+    uint32_t value_crc32c = 0;
     auto operator<=>(const Expected&) const = default;
   };
 

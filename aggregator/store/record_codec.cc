@@ -115,7 +115,6 @@ absl::StatusOr<AgentRecord> Restored(const v1::StoredAgent& message) {
 // What only its agent can say of a worker that is there.
 void ForgetLive(v1::WorkerInventory* message) {
   message->clear_event_types();
-  message->clear_can_begin_at();
   message->clear_tap_capture_id();
 }
 

@@ -17,7 +17,7 @@
 #include "aggregator/deliver/artifact_paths.h"
 #include "aggregator/deliver/delivery.h"
 #include "aggregator/deliver/worker_directory.h"
-#include "base/json_string.h"
+#include "base/json_writer.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "wire/export_options.h"
@@ -229,11 +229,10 @@ class DeliveryRun {
     }
     const std::vector<std::string> directories = WorkerDirectories(workers);
     const std::string session = SessionDirectory(record_.started_realtime_ns);
-    const std::string tail = PathsJson("files", FilesOfFormats()) + "}\n";
+    const std::vector<std::string> files_of_formats = FilesOfFormats();
     std::vector<std::string> texts;
     for (const auto& paths : ArtifactPathsOfWorkers(workers, artifacts_, paths_)) {
-      texts.push_back(WorkerJson(workers[texts.size()]) + PathsJson("artifacts", paths) + ",\n" +
-                      tail);
+      texts.push_back(WorkerJson(workers[texts.size()], paths, files_of_formats));
     }
     const std::string request =
         Sha256HexOf(fmt::format("{}{}", record_.ended_realtime_ns, fmt::join(texts, "")));
@@ -254,18 +253,18 @@ class DeliveryRun {
     return delivery_->EndStep({});
   }
 
-  std::string WorkerJson(const WorkerIdentity& worker) const {
-    std::string text =
-        fmt::format("{{\"format_version\":1,\n\"capture_id\":\"{}\",\n", record_.id.ToString());
-    const auto add = [&text](std::string_view key, std::string_view value) {
-      text += fmt::format("\"{}\":", key);
-      AppendJsonString(value, text);
-      text += ",\n";
-    };
-    add("instance_id", worker.instance_id);
-    add("boot_id", worker.boot_id);
-    add("container_id", worker.container_id);
-    return text + fmt::format("\"process_id\":{},\n", worker.pid);
+  std::string WorkerJson(const WorkerIdentity& worker, const std::vector<std::string>& artifacts,
+                         const std::vector<std::string>& files) const {
+    JsonWriter out;
+    out.Open('{').Member("format_version", 1);
+    out.Space("\n").Member("capture_id", record_.id.ToString());
+    out.Space("\n").Member("instance_id", worker.instance_id);
+    out.Space("\n").Member("boot_id", worker.boot_id);
+    out.Space("\n").Member("container_id", worker.container_id);
+    out.Space("\n").Member("process_id", worker.pid);
+    WritePaths(artifacts, out.Space("\n").Key("artifacts"));
+    WritePaths(files, out.Space("\n").Key("files"));
+    return out.Close('}').Take() + "\n";
   }
 
   std::vector<std::string> FilesOfFormats() const {
@@ -278,15 +277,13 @@ class DeliveryRun {
   }
 
   // Relative to the directory in which the text stands.
-  static std::string PathsJson(std::string_view key, const std::vector<std::string>& paths) {
-    std::string text = fmt::format("\"{}\":[", key);
-    std::string_view between;
-    for (const std::string& path : paths) {
-      text += between;
-      AppendJsonString("../../" + path, text);
-      between = ",\n";
+  static void WritePaths(const std::vector<std::string>& paths, JsonWriter& out) {
+    out.Open('[');
+    for (size_t i = 0; i < paths.size(); ++i) {
+      if (i > 0) out.Space("\n");
+      out.Value("../../" + paths[i]);
     }
-    return text + "]";
+    out.Close(']');
   }
 
   const DeliveryDeps& deps_;

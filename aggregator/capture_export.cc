@@ -17,7 +17,7 @@
 #include "aggregator/export/gzip_file.h"
 #include "aggregator/operator/certificate_message.h"
 #include "aggregator/timeline/store_chunk_source.h"
-#include "base/json_string.h"
+#include "base/json_writer.h"
 #include "base/status.h"
 #include "base/time_units.h"
 #include "trace/export_limits.h"
@@ -303,13 +303,12 @@ absl::Status ListDeviceProfiles(const Store& store, const CaptureId& capture,
 
 // What a summary says of the capture, for programs.
 std::string CaptureJson(const CaptureRecord& record) {
-  std::string text = fmt::format("{{\"capture_id\":\"{}\",\"name\":", record.id.ToString());
-  AppendJsonString(record.spec.name, text);
-  text += fmt::format(
-      ",\"started_realtime_ns\":\"{}\",\"stopped_realtime_ns\":\"{}\","
-      "\"ended_realtime_ns\":\"{}\"}}",
-      record.started_realtime_ns, record.stopped_realtime_ns, record.ended_realtime_ns);
-  return text;
+  JsonWriter out;
+  out.Open('{').Member("capture_id", record.id.ToString()).Member("name", record.spec.name);
+  out.Member("started_realtime_ns", std::to_string(record.started_realtime_ns));
+  out.Member("stopped_realtime_ns", std::to_string(record.stopped_realtime_ns));
+  out.Member("ended_realtime_ns", std::to_string(record.ended_realtime_ns)).Close('}');
+  return out.Take();
 }
 
 absl::Status ExportEvents(ChunkSource& source, TimelineFilter filter,

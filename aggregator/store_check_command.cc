@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "aggregator/ingest/chunk_door.h"
-#include "base/json_string.h"
+#include "base/json_writer.h"
 #include "base/standard_streams.h"
 
 namespace neurontrace {
@@ -63,26 +63,21 @@ std::string FormatReport(const StoreCheckReport& report, const std::string& stor
 }
 
 std::string FormatReportJson(const StoreCheckReport& report, const std::string& store) {
-  std::string json = fmt::format(
-      R"({{"store":{},"sound":{},"captures":{},"streams":{},"chunks":{},"events":{},"bytes":{},)"
-      R"("artifacts":{},"artifact_bytes":{},"files":{},"faults_total":{},"faults":[)",
-      JsonText(store), report.faults_total == 0, report.captures, report.streams, report.chunks,
-      report.events, report.bytes, report.artifacts, report.artifact_bytes, report.files,
-      report.faults_total);
+  JsonWriter out;
+  out.Open('{').Member("store", store).Member("sound", report.faults_total == 0);
+  out.Member("captures", report.captures).Member("streams", report.streams);
+  out.Member("chunks", report.chunks).Member("events", report.events);
+  out.Member("bytes", report.bytes).Member("artifacts", report.artifacts);
+  out.Member("artifact_bytes", report.artifact_bytes).Member("files", report.files);
+  out.Member("faults_total", report.faults_total).Key("faults").Open('[');
   for (const StoreFault& fault : report.faults) {
-    if (json.back() == '}') json += ',';
-    json += '{';
-    if (fault.capture) json += fmt::format("\"capture_id\":\"{}\",", fault.capture->ToString());
-    if (fault.stream) json += fmt::format("\"stream\":{},", *fault.stream);
-    if (fault.sequence) json += fmt::format("\"sequence\":{},", *fault.sequence);
-    json += fmt::format("\"what\":{}}}", JsonText(fault.what));
+    out.Open('{');
+    if (fault.capture) out.Member("capture_id", fault.capture->ToString());
+    if (fault.stream) out.Member("stream", *fault.stream);
+    if (fault.sequence) out.Member("sequence", *fault.sequence);
+    out.Member("what", fault.what).Close('}');
   }
-  json += "],\"notes\":[";
-  for (const std::string& note : report.notes) {
-    if (json.back() == '"') json += ',';
-    json += JsonText(note);
-  }
-  return json + "]}\n";
+  return out.Close(']').Member("notes", report.notes).Close('}').Take() + "\n";
 }
 
 int RunStoreCheck(const AggregatorConfig& config, FILE* out, FILE* err) {

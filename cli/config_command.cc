@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "base/json_string.h"
+#include "base/json_writer.h"
 #include "base/standard_streams.h"
 #include "cli/command.h"
 #include "cli/config_file.h"
@@ -77,15 +77,13 @@ int ShowConfig(const CLI::App& app, const Context& context, bool all) {
   std::vector<Row> rows;
   Collect(app, context, all, rows);
   if (context.json) {
-    std::string out = "{\n  \"options\": [";
-    const char* separator = "\n";
+    JsonWriter out(JsonWriter::Style::kSpaced);
+    out.Open('{').Space("\n  ").Key("options").Open('[');
     for (const Row& row : rows) {
-      out += fmt::format("{}    {{\"command\": {}, \"option\": {}, \"value\": {}, \"from\": {}}}",
-                         separator, JsonText(row.command), JsonText(row.option),
-                         JsonText(row.value), JsonText(row.from));
-      separator = ",\n";
+      out.Space("\n    ").Open('{').Member("command", row.command).Member("option", row.option);
+      out.Member("value", row.value).Member("from", row.from).Close('}');
     }
-    Print("{}\n  ]\n}}\n", out);
+    Print("{}\n", out.Space("\n  ").Close(']').Space("\n").Close('}').Take());
     return kExitDone;
   }
   std::vector<std::vector<std::string>> table;

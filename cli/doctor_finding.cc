@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/clean_text.h"
-#include "base/json_string.h"
+#include "base/json_writer.h"
 #include "cli/exit_code.h"
 #include "cli/text.h"
 
@@ -58,16 +58,15 @@ std::string FormatFindings(const std::vector<Finding>& findings) {
 }
 
 std::string FormatFindingsJson(const std::vector<Finding>& findings) {
-  std::string out =
-      fmt::format("{{\n  \"worst\": \"{}\",\n  \"findings\": [", SeverityName(WorstOf(findings)));
-  const char* separator = "\n";
+  JsonWriter out(JsonWriter::Style::kSpaced);
+  out.Open('{').Space("\n  ").Member("worst", SeverityName(WorstOf(findings)));
+  out.Space("\n  ").Key("findings").Open('[');
   for (const Finding& finding : findings) {
-    out += fmt::format("{}    {{\"check\": {}, \"severity\": \"{}\", \"what\": {}, \"fix\": {}}}",
-                       separator, JsonText(finding.check), SeverityName(finding.severity),
-                       JsonText(finding.what), JsonText(finding.fix));
-    separator = ",\n";
+    out.Space("\n    ").Open('{').Member("check", finding.check);
+    out.Member("severity", SeverityName(finding.severity)).Member("what", finding.what);
+    out.Member("fix", finding.fix).Close('}');
   }
-  return out + "\n  ]\n}\n";
+  return out.Space("\n  ").Close(']').Space("\n").Close('}').Take() + "\n";
 }
 
 int ExitCodeOf(const std::vector<Finding>& findings) {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "base/json_string.h"
+#include "base/json_writer.h"
 #include "base/standard_streams.h"
 #include "base/status.h"
 #include "cli/absent_workers.h"
@@ -112,17 +112,14 @@ void RecordSession::Say(const std::string& text) const {
 
 // On a line of its own, whatever the command has left on the last one.
 void RecordSession::TellJson() const {
-  std::string reasons;
-  for (const std::string& reason : reasons_) {
-    reasons += (reasons.empty() ? "" : ", ") + JsonText(reason);
-  }
   const bool has_capture = !capture_.capture_id().empty();
-  Print(stderr,
-        "\n{{\"exit_code\": {}, \"capture\": {}, \"export\": {}, \"problem\": {}, "
-        "\"reasons\": [{}], \"store\": {}}}\n",
-        exit_code_, has_capture ? OnOneLine(FormatCaptureJson(capture_)) : "null",
-        OnOneLine(exported_), JsonText(problem_), reasons,
-        JsonText(has_kept_store_ ? directory_->path() + "/store" : ""));
+  JsonWriter out(JsonWriter::Style::kSpaced);
+  out.Open('{').Member("exit_code", exit_code_).Key("capture");
+  out.Json(has_capture ? OnOneLine(FormatCaptureJson(capture_)) : "null");
+  out.Key("export").Json(OnOneLine(exported_)).Member("problem", problem_);
+  out.Member("reasons", reasons_);
+  out.Member("store", has_kept_store_ ? directory_->path() + "/store" : "").Close('}');
+  Print(stderr, "\n{}\n", out.Take());
 }
 
 absl::Status RecordSession::StopCapture() {

@@ -9,7 +9,7 @@
 #include "agent/spool/spool_disk.h"
 #include "agent/spool/spool_format.h"
 #include "base/clean_text.h"
-#include "base/json_string.h"
+#include "base/json_writer.h"
 #include "base/status.h"
 #include "trace/limits.h"
 #include "wire/chunk_envelope.h"
@@ -177,31 +177,24 @@ std::string SpoolCheckReport::ToText() const {
 }
 
 std::string SpoolCheckReport::ToJson() const {
-  std::string out = fmt::format("{{\"sound\":{},\"quarantined_files\":{},\"segments\":[", sound(),
-                                quarantined_files);
+  JsonWriter out;
+  out.Open('{').Member("sound", sound()).Member("quarantined_files", quarantined_files);
+  out.Key("segments").Open('[');
   for (const Segment& segment : segments) {
-    if (out.back() != '[') out += ',';
-    out += fmt::format(
-        "{{\"path\":{},\"agent_id\":{},\"bytes\":{},\"chunks\":{},\"events\":{},"
-        "\"damaged_places\":{},\"damaged_chunks\":{},\"torn_bytes\":{},\"problem\":{},"
-        "\"later_version\":{}}}",
-        JsonText(segment.path), JsonText(segment.agent_id), segment.bytes, segment.chunks,
-        segment.events, segment.damaged_places, segment.damaged_chunks, segment.torn_bytes,
-        JsonText(segment.problem), segment.later_version);
+    out.Open('{').Member("path", segment.path).Member("agent_id", segment.agent_id);
+    out.Member("bytes", segment.bytes).Member("chunks", segment.chunks);
+    out.Member("events", segment.events).Member("damaged_places", segment.damaged_places);
+    out.Member("damaged_chunks", segment.damaged_chunks).Member("torn_bytes", segment.torn_bytes);
+    out.Member("problem", segment.problem).Member("later_version", segment.later_version);
+    out.Close('}');
   }
-  out += "],\"cursors\":[";
+  out.Close(']').Key("cursors").Open('[');
   for (const Cursor& cursor : cursors) {
-    if (out.back() != '[') out += ',';
-    out += fmt::format("{{\"path\":{},\"streams\":{},\"problem\":{}}}", JsonText(cursor.path),
-                       cursor.streams, JsonText(cursor.problem));
+    out.Open('{').Member("path", cursor.path).Member("streams", cursor.streams);
+    out.Member("problem", cursor.problem).Close('}');
   }
-  out += fmt::format("],\"aggregator_id\":{},\"problem\":{},\"running\":[", JsonText(aggregator_id),
-                     JsonText(problem));
-  for (const std::string& capture : running) {
-    if (out.back() != '[') out += ',';
-    out += JsonText(capture);
-  }
-  return out + "]}\n";
+  out.Close(']').Member("aggregator_id", aggregator_id).Member("problem", problem);
+  return out.Member("running", running).Close('}').Take() + "\n";
 }
 
 }  // namespace neurontrace

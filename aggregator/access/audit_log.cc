@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/clean_text.h"
-#include "base/json_string.h"
+#include "base/json_writer.h"
 #include "base/status.h"
 
 namespace neurontrace {
@@ -29,27 +29,25 @@ std::string TimeWords(uint64_t realtime_ns) {
                      realtime_ns / 1'000'000 % 1'000);
 }
 
-void Add(std::string_view key, std::string_view value, std::string& line) {
-  if (value.empty()) return;
-  fmt::format_to(std::back_inserter(line), "{}\"{}\":", line.size() > 1 ? "," : "", key);
-  AppendJsonString(CleanText(value, limits::kAuditTextBytesMax), line);
-}
-
 std::string LineOf(const AuditEntry& entry, uint64_t realtime_ns) {
-  std::string line = "{";
-  Add("time", TimeWords(realtime_ns), line);
-  Add("action", entry.action, line);
-  Add("caller", entry.caller, line);
-  Add("role", entry.role, line);
-  Add("from", entry.from, line);
-  Add("capture", entry.capture, line);
-  Add("job", entry.job, line);
-  Add("detail", entry.detail, line);
+  JsonWriter out;
+  const auto add = [&out](std::string_view key, std::string_view value) {
+    if (!value.empty()) out.Member(key, CleanText(value, limits::kAuditTextBytesMax));
+  };
+  out.Open('{');
+  add("time", TimeWords(realtime_ns));
+  add("action", entry.action);
+  add("caller", entry.caller);
+  add("role", entry.role);
+  add("from", entry.from);
+  add("capture", entry.capture);
+  add("job", entry.job);
+  add("detail", entry.detail);
   const bool refused = absl::IsPermissionDenied(entry.outcome) ||
                        absl::IsUnauthenticated(entry.outcome) || entry.action == kCallAction;
-  Add("outcome", entry.outcome.ok() ? "done" : (refused ? "refused" : "failed"), line);
-  Add("reason", std::string(entry.outcome.message()), line);
-  return line + "}\n";
+  add("outcome", entry.outcome.ok() ? "done" : (refused ? "refused" : "failed"));
+  add("reason", std::string(entry.outcome.message()));
+  return out.Close('}').Take() + "\n";
 }
 
 }  // namespace

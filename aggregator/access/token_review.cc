@@ -4,7 +4,7 @@
 #include <simdjson.h>
 
 #include "absl/strings/escaping.h"
-#include "base/json_string.h"
+#include "base/json_writer.h"
 #include "base/status.h"
 #include "base/time_units.h"
 #include "trace/access_limits.h"
@@ -89,12 +89,10 @@ std::optional<TokenClaims> ReadTokenClaims(std::string_view token, std::string_v
 }
 
 std::string TokenReviewRequest(std::string_view token, std::string_view audience) {
-  std::string body =
-      "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenReview\",\"spec\":{\"token\":";
-  AppendJsonString(token, body);
-  body += ",\"audiences\":[";
-  AppendJsonString(audience, body);
-  return body + "]}}";
+  JsonWriter out;
+  out.Open('{').Member("apiVersion", "authentication.k8s.io/v1").Member("kind", "TokenReview");
+  out.Key("spec").Open('{').Member("token", token).Key("audiences");
+  return out.Open('[').Value(audience).Close(']').Close('}').Close('}').Take();
 }
 
 absl::StatusOr<std::optional<std::string>> ReadTokenReview(std::string_view answer,

@@ -5,7 +5,7 @@
 
 #include "aggregator/deliver/volume.h"
 #include "base/clean_text.h"
-#include "base/json_string.h"
+#include "base/json_writer.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "trace/artifact.h"
@@ -102,41 +102,29 @@ absl::Status CheckManifest(const v1::DeliveryManifest& manifest) {
 }  // namespace
 
 std::string FormatManifest(const v1::DeliveryManifest& manifest) {
-  std::string text = fmt::format(
-      "{{\"format_version\":{},\n\"producer\":{},\n\"capture_id\":{},\n\"complete\":{},\n",
-      manifest.format_version(), JsonText(manifest.producer()), JsonText(manifest.capture_id()),
-      manifest.complete());
-  text += "\"steps\":[";
-  std::string_view between_steps = "\n";
+  JsonWriter out;
+  out.Open('{').Member("format_version", manifest.format_version());
+  out.Space("\n").Member("producer", manifest.producer());
+  out.Space("\n").Member("capture_id", manifest.capture_id());
+  out.Space("\n").Member("complete", manifest.complete());
+  out.Space("\n").Key("steps").Open('[');
   for (const v1::DeliveredStep& step : manifest.steps()) {
-    text += fmt::format(
-        "{}{{\"name\":{},\"request\":{},\"done\":{},\"verdict\":{},\"capture_incomplete\":{},"
-        "\"files\":[",
-        between_steps, JsonText(step.name()), JsonText(step.request()), step.done(),
-        JsonText(step.verdict()), step.capture_incomplete());
-    std::string_view between = "\n";
+    out.Space("\n").Open('{').Member("name", step.name()).Member("request", step.request());
+    out.Member("done", step.done()).Member("verdict", step.verdict());
+    out.Member("capture_incomplete", step.capture_incomplete()).Key("files").Open('[');
     for (const v1::DeliveredFile& file : step.files()) {
-      text += fmt::format("{}{{\"name\":{},\"bytes\":{},\"sha256\":{}}}", between,
-                          JsonText(file.name()), file.bytes(), JsonText(file.sha256()));
-      between = ",\n";
+      out.Space("\n").Open('{').Member("name", file.name()).Member("bytes", file.bytes());
+      out.Member("sha256", file.sha256()).Close('}');
     }
-    text += "]}";
-    between_steps = ",\n";
+    out.Close(']').Close('}');
   }
-  text += "],\n\"unfinished\":[";
-  std::string_view between = "\n";
+  out.Close(']').Space("\n").Key("unfinished").Open('[');
   for (const v1::UnfinishedFile& file : manifest.unfinished()) {
-    text += fmt::format("{}{{\"name\":{},\"token\":{}}}", between, JsonText(file.name()),
-                        JsonText(file.token()));
-    between = ",\n";
+    out.Space("\n").Open('{').Member("name", file.name()).Member("token", file.token()).Close('}');
   }
-  text += "],\n\"directories\":[";
-  between = "";
-  for (const std::string& directory : manifest.directories()) {
-    text += fmt::format("{}{}", between, JsonText(directory));
-    between = ",";
-  }
-  return text + "]}\n";
+  out.Close(']').Space("\n").Key("directories").Open('[');
+  for (const std::string& directory : manifest.directories()) out.Value(directory);
+  return out.Close(']').Close('}').Take() + "\n";
 }
 
 std::string FormatChecksums(const v1::DeliveryManifest& manifest) {
@@ -190,9 +178,11 @@ absl::StatusOr<v1::DeliveryManifest> ParseManifest(std::string_view text) {
 }
 
 std::string FormatClaim(const v1::DeliveryClaim& claim) {
-  return fmt::format("{{\"owner\":{},\"lease_until_realtime_ns\":{},\"lock\":{},\"run\":{}}}\n",
-                     JsonText(claim.owner()), claim.lease_until_realtime_ns(),
-                     JsonText(claim.lock()), JsonText(claim.run()));
+  JsonWriter out;
+  out.Open('{').Member("owner", claim.owner());
+  out.Member("lease_until_realtime_ns", claim.lease_until_realtime_ns());
+  out.Member("lock", claim.lock()).Member("run", claim.run()).Close('}');
+  return out.Take() + "\n";
 }
 
 absl::StatusOr<v1::DeliveryClaim> ParseClaim(std::string_view text) {

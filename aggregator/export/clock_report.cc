@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "aggregator/align/clock_reading.h"
-#include "base/json_string.h"
+#include "base/json_writer.h"
 
 namespace neurontrace {
 namespace {
@@ -41,71 +41,48 @@ std::string Named(const std::vector<std::string>& names) {
   return text;
 }
 
-void AppendInstance(const InstanceClock& clock, std::string& out) {
-  out += "{\"instance_id\":";
-  AppendJsonString(clock.instance_id, out);
-  out += ",\"boot_id\":";
-  AppendJsonString(clock.boot_id, out);
+void WriteInstance(const InstanceClock& clock, JsonWriter& out) {
+  out.Open('{').Member("instance_id", clock.instance_id).Member("boot_id", clock.boot_id);
   if (clock.bound_ns != kNoBound) {
-    out += fmt::format(",\"bound_ns\":{},\"likely_bound_ns\":{}", clock.bound_ns,
-                       clock.likely_bound_ns);
+    out.Member("bound_ns", clock.bound_ns).Member("likely_bound_ns", clock.likely_bound_ns);
   }
-  out += fmt::format(
-      ",\"offset_ns\":{},\"drift_ppb\":{},\"exchanges\":{},\"evidence_used\":{},"
-      "\"evidence_rejected\":{},\"segments\":{},\"sources\":[",
-      clock.offset_ns, clock.drift_ppb, clock.exchanges, clock.model.evidence_used,
-      clock.model.evidence_rejected, clock.model.segments.size());
-  for (size_t i = 0; i < clock.sources.size(); ++i) {
-    if (i > 0) out += ',';
-    AppendJsonString(clock.sources[i], out);
-  }
-  out += "],\"findings\":[";
+  out.Member("offset_ns", clock.offset_ns).Member("drift_ppb", clock.drift_ppb);
+  out.Member("exchanges", clock.exchanges).Member("evidence_used", clock.model.evidence_used);
+  out.Member("evidence_rejected", clock.model.evidence_rejected);
+  out.Member("segments", clock.model.segments.size()).Member("sources", clock.sources);
+  out.Key("findings").Open('[');
   const TimedFindings findings = FindingsOf(clock, ClockReport::kFindingsMax);
   for (const TimedFinding& timed : findings.findings) {
     const ClockFinding& finding = *timed.finding;
-    if (out.back() != '[') out += ',';
-    out += fmt::format(
-        "{{\"kind\":\"{}\",\"at_ns\":{},\"raw_begin_ns\":{},\"raw_end_ns\":{},\"amount_ns\":{},"
-        "\"words\":",
-        ToString(finding.kind), timed.begin_ns, finding.x_begin_ns, finding.x_end_ns,
-        finding.amount_ns);
-    AppendJsonString(finding.words, out);
-    out += '}';
+    out.Open('{').Member("kind", ToString(finding.kind)).Member("at_ns", timed.begin_ns);
+    out.Member("raw_begin_ns", finding.x_begin_ns).Member("raw_end_ns", finding.x_end_ns);
+    out.Member("amount_ns", finding.amount_ns).Member("words", finding.words).Close('}');
   }
-  out += fmt::format("],\"findings_left_out\":{}}}", findings.left_out);
+  out.Close(']').Member("findings_left_out", findings.left_out).Close('}');
 }
 
-void AppendDevices(const DeviceSummary& devices, std::string& out) {
-  out += fmt::format(
-      ",\"devices\":{{\"known\":{},\"unknown\":{},\"bound_max_ns\":{},\"likely_bound_max_ns\":{},"
-      "\"executions\":{},\"sync_points\":{},\"restarts\":{}}}",
-      devices.known, devices.unknown, devices.bound_ns, devices.likely_bound_ns, devices.executions,
-      devices.sync_points, devices.restarts);
+void WriteDevices(const DeviceSummary& devices, JsonWriter& out) {
+  out.Open('{').Member("known", devices.known).Member("unknown", devices.unknown);
+  out.Member("bound_max_ns", devices.bound_ns);
+  out.Member("likely_bound_max_ns", devices.likely_bound_ns);
+  out.Member("executions", devices.executions).Member("sync_points", devices.sync_points);
+  out.Member("restarts", devices.restarts).Close('}');
 }
 
-void AppendOrder(const OrderCheck& check, std::string& out) {
-  out += "{\"job\":";
-  AppendJsonString(check.job, out);
-  out += fmt::format(
-      ",\"world_size\":{},\"event_type\":\"{}\",\"events\":{},\"left_out\":{},\"instances\":{},"
-      "\"violated\":{},\"beyond_bounds\":{},\"worst_ns\":{},\"conclusive\":{},\"words\":",
-      check.world_size, check.event_type, check.events, check.left_out, check.instances,
-      check.violated, check.beyond_bounds, check.worst_ns, check.is_conclusive);
-  AppendJsonString(check.words, out);
-  out += ",\"violations\":[";
+void WriteOrder(const OrderCheck& check, JsonWriter& out) {
+  out.Open('{').Member("job", check.job).Member("world_size", check.world_size);
+  out.Member("event_type", check.event_type).Member("events", check.events);
+  out.Member("left_out", check.left_out).Member("instances", check.instances);
+  out.Member("violated", check.violated).Member("beyond_bounds", check.beyond_bounds);
+  out.Member("worst_ns", check.worst_ns).Member("conclusive", check.is_conclusive);
+  out.Member("words", check.words).Key("violations").Open('[');
   for (const OrderViolation& violation : check.violations) {
-    if (out.back() != '[') out += ',';
-    out += fmt::format(
-        "{{\"at_ns\":{},\"amount_ns\":{},\"bound_ns\":{},\"exec_id\":{},\"op_id\":{},"
-        "\"entered_by\":",
-        violation.reference_ns, violation.amount_ns, violation.bound_ns, violation.exec_id,
-        violation.operation);
-    AppendJsonString(violation.entered_by, out);
-    out += ",\"left_by\":";
-    AppendJsonString(violation.left_by, out);
-    out += '}';
+    out.Open('{').Member("at_ns", violation.reference_ns);
+    out.Member("amount_ns", violation.amount_ns).Member("bound_ns", violation.bound_ns);
+    out.Member("exec_id", violation.exec_id).Member("op_id", violation.operation);
+    out.Member("entered_by", violation.entered_by).Member("left_by", violation.left_by).Close('}');
   }
-  out += "]}";
+  out.Close(']').Close('}');
 }
 
 }  // namespace
@@ -234,34 +211,23 @@ std::string ClockReport::HostWords() const {
 }
 
 std::string ClockReport::Json() const {
-  std::string out = fmt::format("{{\"timestamps\":\"{}\",\"words\":", timescale());
-  AppendJsonString(Words(), out);
+  JsonWriter out;
+  out.Open('{').Member("timestamps", timescale()).Member("words", Words());
   if (!known_.empty()) {
-    out += fmt::format(",\"version\":{},\"final\":{},\"algorithm_version\":{}", version_, is_final_,
-                       algorithm_version());
+    out.Member("version", version_).Member("final", is_final_);
+    out.Member("algorithm_version", algorithm_version());
   }
-  if (own_times_ > 0) out += fmt::format(",\"own_times\":{}", own_times_);
-  if (const auto bound_ns = bound_max_ns()) out += fmt::format(",\"bound_max_ns\":{}", *bound_ns);
-  out += ",\"instances\":[";
-  for (const InstanceClock* clock : known_) {
-    if (out.back() != '[') out += ',';
-    AppendInstance(*clock, out);
-  }
-  out += "],\"unknown\":[";
-  for (const std::string& instance : unknown_) {
-    if (out.back() != '[') out += ',';
-    AppendJsonString(instance, out);
-  }
-  out += ']';
+  if (own_times_ > 0) out.Member("own_times", own_times_);
+  if (const auto bound_ns = bound_max_ns()) out.Member("bound_max_ns", *bound_ns);
+  out.Key("instances").Open('[');
+  for (const InstanceClock* clock : known_) WriteInstance(*clock, out);
+  out.Close(']').Member("unknown", unknown_);
   if (clocks_ != nullptr && !clocks_->devices.empty()) {
-    AppendDevices(SummaryOf(clocks_->devices), out);
+    WriteDevices(SummaryOf(clocks_->devices), out.Key("devices"));
   }
-  out += ",\"order\":[";
-  for (const OrderCheck& check : order()) {
-    if (out.back() != '[') out += ',';
-    AppendOrder(check, out);
-  }
-  return out + "]}";
+  out.Key("order").Open('[');
+  for (const OrderCheck& check : order()) WriteOrder(check, out);
+  return out.Close(']').Close('}').Take();
 }
 
 }  // namespace neurontrace

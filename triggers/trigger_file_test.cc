@@ -111,8 +111,7 @@ TEST(TriggerFile, SaysWhatIsWrongWhereAndHowItIsPutRight) {
       {silent + "silent-for = \"499ms\"\n", "silent-for is a time from 500ms to 1d"},
       {silent + "silent-for = \"1.0001s\"\n", "a number of whole milliseconds"},
       {silent + "silent-for = \"999999999d\"\n", "silent-for is a time from 500ms"},
-      {"[a]\nwhen = \"event\"\n",
-       "write `when = \"post\"`, and let what sees the event run `curl"},
+      {"[a]\nwhen = \"event\"\n", "write `when = \"post\"`, and let what sees the event run `curl"},
       {"[a]\nwhen = \"file\"\n", "http://127.0.0.1:9402/triggers/a"},
       {post + "cool-down = 0\n", "cool-down is a time from 1s to 7d"},
       {post + "per-hour = 61\n", "per-hour is a number from 1 to 60"},
@@ -153,8 +152,9 @@ TEST(TriggerRule, IsCheckedByWhoeverGetsIt) {
                    .per_hour_max = 1,
                    .last_ns = kNsPerSecond};
   EXPECT_TRUE(CheckTriggerRule(rule).ok());
-  rule.path = "/x";
-  EXPECT_THAT(std::string(CheckTriggerRule(rule).message()), HasSubstr("rule 'x': path is for"));
+  rule.silent_ns = kNsPerSecond;
+  EXPECT_THAT(std::string(CheckTriggerRule(rule).message()),
+              HasSubstr("rule 'x': silent-for is for"));
   rule = {.name = "x", .kind = static_cast<TriggerKind>(77)};
   EXPECT_EQ(CheckTriggerRule(rule).code(), absl::StatusCode::kInvalidArgument);
 }

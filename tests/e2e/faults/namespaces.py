@@ -5,25 +5,22 @@
 namespaces; where neither is there the test ends with the code that CTest counts as skipped, and says so.
 """
 
-import fcntl
 import os
-import socket
-import struct
 import subprocess
 import sys
 from pathlib import Path
 
 from fleet import FleetError, Process
+from in_namespaces import set_loopback_up
 from suite import SKIPPED
 
 MARK = "NT_FAULT_NAMESPACES"
-SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 
 
 def enter(devices=()):
     """Returns inside of the namespaces, or ends the test as skipped. `devices` must be there to open."""
     if MARK in os.environ:
-        _set_loopback_up()
+        set_loopback_up()
         return
     command = ["unshare", "--mount", "--net"]
     if os.geteuid() != 0:
@@ -35,13 +32,6 @@ def enter(devices=()):
         print(f"SKIPPED: {Path(sys.argv[0]).name} needs mounts and networks of its own: run it as root ({why})")
         sys.exit(SKIPPED)
     os.execvpe("unshare", [*command, sys.executable, "-B", *sys.argv], {**os.environ, MARK: "1"})
-
-
-def _set_loopback_up():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        request = struct.pack("16sh14x", b"lo", 0)
-        flags = struct.unpack("16sh14x", fcntl.ioctl(sock, SIOCGIFFLAGS, request))[1]
-        fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | IFF_UP))
 
 
 def _mount(*arguments, command="mount"):

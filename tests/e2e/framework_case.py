@@ -19,7 +19,6 @@ import functools
 import json
 import os
 import subprocess
-import time
 import unittest
 
 from fleet import Fleet, wait_until
@@ -67,9 +66,9 @@ class DirectoryRun:
 class CaseResult:
     """A capture that has ended; exports are made when they are asked for, in raw time."""
 
-    def __init__(self, fleet, folder, capture_id, exit_code, output, seconds_to_end):
+    def __init__(self, fleet, folder, capture_id, exit_code, output):
         self.fleet, self.folder, self.capture_id = fleet, folder, capture_id
-        self.exit_code, self.output, self.seconds_to_end = exit_code, output, seconds_to_end
+        self.exit_code, self.output = exit_code, output
         self.capture = fleet.show_capture(capture_id)
 
     @property
@@ -223,10 +222,9 @@ class _Run:
     def record(self):
         if self.kind == "directory":
             return self._record_directory()
-        begin = time.monotonic()
         done = self.fleet.cli("capture", "--duration", "300ms", "--no-neuron", "--instance", self.instance,
                               "--name", self.instance, check=False)
-        return self._result(self._capture_id(), done, begin)
+        return self._result(self._capture_id(), done)
 
     def _record_directory(self):
         watched = self.folder / "watched"
@@ -236,9 +234,8 @@ class _Run:
                                     self.instance).stdout.strip()
         wait_until(lambda: self._takes_part(capture_id), f"{self.instance} to take part")
         self.act(DirectoryRun(self.fleet, watched, capture_id))
-        begin = time.monotonic()
         done = self.fleet.cli("capture", "stop", capture_id, check=False)
-        return self._result(capture_id, done, begin)
+        return self._result(capture_id, done)
 
     def _takes_part(self, capture_id):
         return any(worker.get("framework") and worker["state"] == "CAPTURE_WORKER_STATE_RECORDING"
@@ -248,6 +245,5 @@ class _Run:
         return next(capture["capture_id"] for capture in self.fleet.cli_json("captures")["captures"]
                     if capture["spec"].get("name") == self.instance)
 
-    def _result(self, capture_id, done, begin):
-        return CaseResult(self.fleet, self.folder, capture_id, done.returncode, done.stdout + done.stderr,
-                          time.monotonic() - begin)
+    def _result(self, capture_id, done):
+        return CaseResult(self.fleet, self.folder, capture_id, done.returncode, done.stdout + done.stderr)

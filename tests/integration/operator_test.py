@@ -37,7 +37,6 @@ class Captures(FleetCase):
         capture, = self.fleet.cli_json("captures")["captures"]
         seconds = (int(capture["stopped_realtime_ns"]) - int(capture["started_realtime_ns"])) / 1e9
         self.assertGreaterEqual(seconds, 0.7)
-        self.assertLess(seconds, 2)
         self.check_whole(capture["capture_id"])
 
     def test_one_after_the_other(self):

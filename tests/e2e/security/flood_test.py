@@ -18,7 +18,7 @@ from secure_case import SecureCase
 CONNECTIONS = 1_000
 LET_GO_S = 40  # four times what a handshake may take, on a busy machine
 HUNG_UP = (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
-FLOOD_S = 6
+EXCHANGES = 12  # of an agent's clock that must succeed while its aggregator's port is flooded
 
 
 class FloodTest(SecureCase):
@@ -194,23 +194,24 @@ class FloodTest(SecureCase):
         self.start_secure_fleet()
         self.fleet.wait_for_clocks(1)
         port = self.probe_port()
-        end = time.monotonic() + FLOOD_S
-        floods = [threading.Thread(target=self.flood_probes, args=(port, end)) for _ in range(2)]
+        measured = threading.Event()
+        floods = [threading.Thread(target=self.flood_probes, args=(port, measured)) for _ in range(2)]
         before = self.clock_exchanges()
         for each in floods:
             each.start()
         try:
-            # An agent asks eight times a second, and three of four may be lost.
-            goal = before + 2 * FLOOD_S
-            wait_until(lambda: self.clock_exchanges() >= goal, "the clock to be measured on", FLOOD_S)
-            self.assertTrue(any(each.is_alive() for each in floods))
+            goal = before + EXCHANGES
+            wait_until(lambda: self.clock_exchanges() >= goal and self.least_refused() > 1_000,
+                       "the clock to be measured during the flood", 60)
         finally:
+            measured.set()
             for each in floods:
                 each.join()
-        refused = "neurontrace_aggregator_probes_refused_total"
-        for reason in ("malformed", "unknown_key"):
-            self.assertGreater(self.metric(self.fleet.aggregator, f'{refused}{{reason="{reason}"}}'), 1_000)
         self.fleet.wait_for_clocks(1)
+
+    def least_refused(self):
+        return min(self.metric(self.fleet.aggregator, f'neurontrace_aggregator_probes_refused_total{{reason="{reason}"}}')
+                   for reason in ("malformed", "unknown_key"))
 
     def clock_exchanges(self):
         return self.metric(self.fleet.agents["i-0001"], "neurontrace_agent_clock_exchanges_total")
@@ -225,11 +226,12 @@ class FloodTest(SecureCase):
         self.assertEqual(len(ports), 1, ports)
         return ports[0]
 
-    def flood_probes(self, port, end):
+    @staticmethod
+    def flood_probes(port, measured):
         question = b"NTPB\1\1\0\0" + os.urandom(56)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
             stranger.connect(("127.0.0.1", port))
-            while time.monotonic() < end:
+            while not measured.is_set():
                 for packet in (question, os.urandom(64), b"", os.urandom(1_400)):
                     stranger.send(packet)
 

@@ -40,6 +40,7 @@ class StandingExportsTest : public ::testing::Test {
       record.state = CaptureState::kComplete;
       record.ended_realtime_ns = clock_.RealtimeNs();
       record.workers.resize(1);
+      record.workers[0].state = CaptureWorkerState::kComplete;
       if (n != kDeleted) {
         ASSERT_TRUE(store_->captures().Put(record, true).ok());
       }

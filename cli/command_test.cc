@@ -374,9 +374,9 @@ TEST_F(CommandLineTest, AFileOfOptionsCountsBelowTheCommandLine) {
                               path + ":3\""));
   EXPECT_EQ(RunCli({"config", "show", "--output", "table"}), kExitDone);
   EXPECT_THAT(out_, HasSubstr("command line"));
-  std::ofstream(path) << "outptu = json\n";
+  std::ofstream(path) << "outptu = \"json\"\n";
   EXPECT_EQ(RunCli({"status"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr(path + ":1: there is no option 'outptu'"));
+  EXPECT_THAT(err_, HasSubstr(path + ":1:1: there is no option 'outptu'"));
 }
 
 }  // namespace

@@ -51,7 +51,11 @@ std::string SetDefault(CLI::App& command, const TomlNode& value) {
     return fmt::format("{} has no value: leave the line out", value.key);
   }
   try {
+    // CLI11 splits what it printed itself for options that take several values at once alone.
+    const bool takes_more = option->get_allow_extra_args();
+    option->allow_extra_args(takes_more || is_array);
     option->default_val(DefaultText(value));
+    option->allow_extra_args(takes_more);
   } catch (const CLI::Error& error) {  // CLI11 has no other way of saying it
     return fmt::format("{} = {}: {}", value.key, WriteToml(value), error.what());
   }

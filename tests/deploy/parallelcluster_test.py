@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+import tomllib
 import unittest
 from pathlib import Path
 
@@ -100,7 +101,7 @@ class Scripts(unittest.TestCase):
             usage = subprocess.run([BUILD / "bin" / f"neurontrace-{program}", "--help"], capture_output=True, text=True,
                                    check=True).stdout
             text = (FOLDER / f"{program}.toml").read_text()
-            options = re.findall(r"^(?:# )?([a-z][a-z-]+) = ", text, flags=re.M)
+            options = tomllib.loads(re.sub(r"^# (?=\[\[|[a-z-]+ = )", "", text, flags=re.M))
             self.assertGreater(len(options), 4)
             for option in options:
                 if not option.startswith("tls-") or "--tls-ca" in usage:

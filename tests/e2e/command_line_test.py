@@ -159,7 +159,7 @@ class Input(FleetCase):
                            ('\n\nspool-bytes = "5XB"\n', 3), ("[agent]\n", 1), ("nothing = 1\n", 1)):
             file.write_text(text)
             done = self.run_program("neurontrace-agent", "--aggregator", "127.0.0.1:1", "--config", file, "--validate-config")
-            self.check_usage(done, f"{file}:{line}: ")
+            self.check_usage(done, f"{file}:{line}:")
         file.write_text('aggregator = "127.0.0.1:1"  # where\nspool = "/tmp/a # b"\nspool-bytes = "1GB"\n')
         done = self.run_program("neurontrace-agent", "--config", file, "--validate-config")
         self.assertEqual(done.returncode, 0, done)

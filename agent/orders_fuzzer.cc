@@ -149,10 +149,9 @@ class World {
   FakeTap tap_;
   CaptureId recorded_;  // by the tap
   Line line_{runner_};
-  AgentTriggers triggers_{
-      "i-1", clock_, runner_,
-      [this](const TriggerFired& fired) { return session_.ReportTrigger(fired); },
-      [](const std::vector<std::string>&) {}};
+  AgentTriggers triggers_{"i-1", clock_, runner_, [this](const TriggerFired& fired) {
+                            return session_.ReportTrigger(fired);
+                          }};
   ControlSession session_{{.agent_id = "agent", .instance_id = "i-1", .boot_id = "boot"},
                           line_.connector(),
                           clock_,

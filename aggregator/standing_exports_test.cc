@@ -32,7 +32,8 @@ class StandingExportsTest : public ::testing::Test {
     };
     const auto exports = StandingExports::Make(
         {*store_, roots_, registry_, clock_, random_, export_capture, *audit_},
-        directory_.path() + "/standing", {"{name = \"all\", to = \"" + directory_.path() + "/out\"}"});
+        directory_.path() + "/standing",
+        {"{name = \"all\", to = \"" + directory_.path() + "/out\"}"});
     ASSERT_TRUE(exports.ok()) << exports.status();
     for (const uint8_t n : captures) {
       clock_.AdvanceNs(kStandingSecondNs);
@@ -41,6 +42,7 @@ class StandingExportsTest : public ::testing::Test {
       record.ended_realtime_ns = clock_.RealtimeNs();
       record.workers.resize(1);
       record.workers[0].state = CaptureWorkerState::kComplete;
+      record.workers[0].worker = TestStream(0).worker;
       if (n != kDeleted) {
         ASSERT_TRUE(store_->captures().Put(record, true).ok());
       }

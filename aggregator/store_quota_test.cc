@@ -18,7 +18,8 @@ class StoreQuotaTest : public ::testing::Test {
  protected:
   StoreQuotaTest() {
     quota_.Set({.job_bytes = kQuota});
-    const WorkerInfo worker{.identity = TestStream(0).worker, .job = "llama"};
+    const WorkerInfo worker{
+        .identity = TestStream(0).worker, .state = WorkerState::kStreaming, .job = "llama"};
     EXPECT_TRUE(store_->inventory().PutWorker({.info = worker, .agent_id = "agent-a"}).ok());
     EXPECT_TRUE(store_->captures().Put(TestCapture(1), true).ok());
     EXPECT_TRUE(store_->captures().Put(TestCapture(2), true).ok());

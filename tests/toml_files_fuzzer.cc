@@ -30,7 +30,7 @@ namespace {
 constexpr size_t kWordsLinesMax = 2 * kTomlProblemsMax;
 
 void CheckWords(const absl::Status& status) {
-  const std::string_view words = status.message();
+  const absl::string_view words = status.message();
   const auto lines = static_cast<size_t>(std::count(words.begin(), words.end(), '\n'));
   CheckPromise(!words.empty() && lines < kWordsLinesMax, "it is said what is wrong, and briefly");
 }

@@ -27,7 +27,7 @@ CaptureRecord FullCapture() {
                  .ring_events_per_core = 1 << 17,
                  .include_neuron = true,
                  .include_framework = false,
-                 .mode = CaptureMode::kSnapshot,
+                 .mode = CaptureMode::kStream,
                  .job_facts = {{"slurm", "4711"}},
                  .worker_gids = {{0, 7}},
                  .all_events = true,

@@ -21,12 +21,16 @@ constexpr uint64_t kBytesPerEvent = 110;
 constexpr uint64_t kCompressedBytesPerEvent = 14;
 // What stands at the beginning of each part leaves at least this share to events.
 constexpr uint64_t kEmptyShare = 4;
+constexpr size_t kPieceRecordsMin = 1'200;
 
-// Where a piece that begins at `first` ends. Records that begin at the same time are not divided:
-// their order is that of one batch.
-size_t EndOfPiece(const TimelineBatch& batch, size_t first) {
+// Returns where a piece that begins at `first` ends, in records. Pieces are small against a part,
+// so that its size is about what was asked for, but not smaller than kPieceRecordsMin: fewer arrows
+// are drawn from piece to piece than within one. Records that begin at the same time are not
+// divided: their order is that of one batch.
+size_t EndOfPiece(const TimelineBatch& batch, size_t first, uint64_t part_bytes) {
   const size_t size = batch.records.size();
-  size_t end = std::min(size, first + PftraceParts::kRecordsAtOnce);
+  const size_t piece = std::max<size_t>(kPieceRecordsMin, part_bytes / 32 / kBytesPerEvent);
+  size_t end = std::min(size, first + piece);
   while (end > first && end < size &&
          batch.records[end]->start_ns == batch.records[end - 1]->start_ns) {
     ++end;
@@ -168,7 +172,7 @@ absl::Status PftraceParts::WriteTo(Range& range, const TimelineBatch& batch) {
     if (range.part->has_events && BytesOf(*range.part) >= options_.part_bytes) {
       RETURN_IF_ERROR(Continue(range));
     }
-    const size_t until = EndOfPiece(batch, done);
+    const size_t until = EndOfPiece(batch, done, options_.part_bytes);
     RETURN_IF_ERROR(WriteSome(range, batch, done, until));
     done = until;
   } while (done < batch.records.size());

@@ -27,9 +27,6 @@ class PftraceParts : public Exporter {
   // Of ranges of workers, which are written at once: beyond, ranges are larger.
   static constexpr size_t kWorkerPartsMax = 64;
   static constexpr size_t kPartWarningsMax = 1'000;  // beyond, they are counted
-  // So many records are written before a part's size is looked at, and those that begin at the same
-  // time as the last of them.
-  static constexpr size_t kRecordsAtOnce = 256;
 
   struct Options {
     PftraceExporter::Options trace;

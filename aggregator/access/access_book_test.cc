@@ -39,7 +39,8 @@ TEST_F(AccessBookTest, ABadFileAtTheStartIsAnError) {
   AccessBook book(path_, clock_);
   EXPECT_TRUE(absl::IsNotFound(book.Load()));
   Write("nothing");
-  EXPECT_THAT(std::string(book.Load().message()), HasSubstr("access:3:1: [a]: role = \"nothing\": role is one of"));
+  EXPECT_THAT(std::string(book.Load().message()),
+              HasSubstr("access:3:1: [a]: role = \"nothing\": role is one of"));
 }
 
 TEST_F(AccessBookTest, ANewVersionIsTakenAndABadOneNot) {

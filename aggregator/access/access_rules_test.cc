@@ -78,8 +78,8 @@ job-uids = [1000, "0"]
 }
 
 TEST(AccessRulesTest, ServiceAccountsAreNamedWithTheirNamespace) {
-  const AccessRules rules =
-      Parsed("[jobs]\nrole = \"viewer\"\nservice-account = [\"train/*\", \"monitoring/grafana\"]\n");
+  const AccessRules rules = Parsed(
+      "[jobs]\nrole = \"viewer\"\nservice-account = [\"train/*\", \"monitoring/grafana\"]\n");
   EXPECT_EQ(rules.ByServiceAccount("train/job-7")->name, "jobs");
   EXPECT_EQ(rules.ByServiceAccount("monitoring/grafana")->name, "jobs");
   EXPECT_EQ(rules.ByServiceAccount("monitoring/grafana2"), std::nullopt);
@@ -87,8 +87,9 @@ TEST(AccessRulesTest, ServiceAccountsAreNamedWithTheirNamespace) {
   EXPECT_TRUE(rules.has_service_accounts());
   EXPECT_FALSE(Parsed(kGood).has_service_accounts());
   for (const char* const bad : {"grafana", "*", "train*", "/x", "a/", "a/b/c"}) {
-    EXPECT_THAT(ProblemOf(std::string("[a]\nrole = \"viewer\"\nservice-account = \"") + bad + "\"\n"),
-                HasSubstr("service-account is NAMESPACE/NAME"));
+    EXPECT_THAT(
+        ProblemOf(std::string("[a]\nrole = \"viewer\"\nservice-account = \"") + bad + "\"\n"),
+        HasSubstr("service-account is NAMESPACE/NAME"));
   }
 }
 
@@ -121,17 +122,20 @@ TEST(AccessRulesTest, ProblemsNameTheLineAndTheWayOut) {
   EXPECT_EQ(ProblemOf("[a]\ncertificate = \"cn:a\"\n"),
             "f:1:2: [a]: has no role: agent, viewer, operator or admin");
   EXPECT_THAT(ProblemOf("[a.b]\nrole = \"viewer\"\n"), HasSubstr("[a]: there is no key 'b'"));
-  EXPECT_THAT(problem_of("certificate = \"alice\""),
-              HasSubstr("f:3:1: [a]: certificate = \"alice\": certificate is dns:NAME, uri:URI or"));
+  EXPECT_THAT(
+      problem_of("certificate = \"alice\""),
+      HasSubstr("f:3:1: [a]: certificate = \"alice\": certificate is dns:NAME, uri:URI or"));
   EXPECT_THAT(problem_of("token-sha256 = \"secret\""),
               AllOf(HasSubstr("64 hexadecimal digits"), Not(HasSubstr("secret"))));
   for (const char* nothing : {"", "\n"}) {
     EXPECT_THAT(problem_of("token-sha256 = \"" + Sha256HexOf(nothing) + "\""),
                 HasSubstr("f:3:1: [a]: token-sha256 is the hash of an empty text"));
   }
-  EXPECT_THAT(problem_of("certificate = [\"cn:a\", \"\"]"), HasSubstr("f:3:24: [a]: certificate has no value"));
-  for (const char* const list : {"certificate = \"cn:a*b\"", "jobs = [\"a*b\", \"c\"]", "jobs = \"**\"",
-                                 "job-namespaces = \"*a\"", "service-account = \"a/*b\""}) {
+  EXPECT_THAT(problem_of("certificate = [\"cn:a\", \"\"]"),
+              HasSubstr("f:3:24: [a]: certificate has no value"));
+  for (const char* const list :
+       {"certificate = \"cn:a*b\"", "jobs = [\"a*b\", \"c\"]", "jobs = \"**\"",
+        "job-namespaces = \"*a\"", "service-account = \"a/*b\""}) {
     EXPECT_THAT(problem_of(list), HasSubstr("has a * that is not at the end of a name")) << list;
   }
   EXPECT_THAT(problem_of("jobs = \"a, b\""), HasSubstr("jobs has a comma in it"));

@@ -83,8 +83,8 @@ class OurHeaders(Tree):
     def test_generated_messages_count_as_proto(self):
         self.write("wire/codec.cc", '#include "neurontrace/v1/chunk.pb.h"\n')
         self.assert_clean()
-        self.write("aggregator/store/store.cc", '#include "neurontrace/v1/chunk.pb.h"\n')
-        self.assert_one("aggregator/store/store.cc:1", "chunk.pb.h", "may include only trace base")
+        self.write("aggregator/session/session.cc", '#include "neurontrace/v1/chunk.pb.h"\n')
+        self.assert_one("aggregator/session/session.cc:1", "chunk.pb.h", "may include only trace base")
 
     def test_a_header_that_does_not_exist_is_refused(self):
         self.write("trace/event.h", '#include "base/gone.h"\n')

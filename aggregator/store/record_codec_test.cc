@@ -6,11 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "aggregator/store/artifact_codec.h"
 #include "aggregator/store/codec_test_support.h"
 #include "aggregator/store/store_test_support.h"
 #include "aggregator/store/stored_message.h"
 #include "aggregator/store/stream_record.h"
 #include "base/fuzz_seed.h"
+#include "base/sha256.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
@@ -124,6 +126,11 @@ TEST(RecordCodec, CaptureReadsBack) {
   const CaptureRecord record = FullCapture();
   const std::string value = EncodeCaptureRecord(record);
   EXPECT_EQ(DecodeCaptureRecord(record.id, value).value(), record);
+  CaptureRecord snapshot = record;  // does not begin with an execution
+  snapshot.spec.mode = CaptureMode::kSnapshot;
+  snapshot.spec.at_next_execution = false;
+  snapshot.spec.at_execution = snapshot.spec.executions = 0;
+  EXPECT_EQ(DecodeCaptureRecord(record.id, EncodeCaptureRecord(snapshot)).value(), snapshot);
   ExpectNothingElseDecodes(value, [&](const std::string& text) {
     return DecodeCaptureRecord(record.id, text).status();
   });
@@ -210,6 +217,15 @@ TEST(RecordCodec, WritesTheFuzzCorpusWhereAsked) {
   write("agent", 1, EncodeAgentRecord(FullAgent()));
   write("worker", 2, EncodeWorkerRecord(FullWorker()));
   write("stream", 3, EncodeStreamRecord(FullStream()));
+  const ArtifactReference reference{
+      .capture_id = TestCaptureId(1),
+      .agent_id = "agent-a",
+      .place = MakeArtifactPlace("i-1_pid_7", "1776672348756756905", "ntrace.pb").value(),
+      .sha256 = std::string(kSha256Bytes, 's'),
+      .bytes = 4};
+  const std::string key = ReferenceKey(reference);
+  WriteFuzzSeed("store_rows_fuzzer", "reference",
+                std::string{5, static_cast<char>(key.size())} + key + EncodeReference(reference));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ AggregatorMetrics::AggregatorMetrics(prometheus::Registry& registry)
       captures_begun(MakeCounter(registry, "neurontrace_aggregator_captures_begun_total",
                                  "Captures that began to record")),
       captures_not_begun(MakeCounter(registry, "neurontrace_aggregator_captures_not_begun_total",
-                                     "Captures of which too few workers could take part")),
+                                     "Captures that did not begin as too few workers could join")),
       arm_seconds(Seconds(registry, "neurontrace_aggregator_arm_seconds",
                           "From the command to the decision whether a capture begins")),
       begin_lead_seconds(Seconds(registry, "neurontrace_aggregator_begin_lead_seconds",

@@ -248,7 +248,10 @@ std::string IniValueAsToml(std::string_view value) {
 }
 
 void TomlProblems::Add(const TomlNode& at, std::string_view section, std::string_view words) {
-  if (problems_.size() >= kTomlProblemsMax) return;
+  if (problems_.size() >= kTomlProblemsMax) {
+    ++left_out_;
+    return;
+  }
   const std::string name =
       section.empty() ? "" : fmt::format("[{}]: ", CleanText(section, kShownBytesMax));
   problems_.push_back(
@@ -262,6 +265,7 @@ absl::Status TomlProblems::status() const {
   });
   std::string lines;
   for (const Problem& problem : sorted) lines += (lines.empty() ? "" : "\n") + problem.words;
+  if (left_out_ > 0) lines += fmt::format("\n{}: {} more problems", path_, left_out_);
   return lines.empty() ? absl::OkStatus() : InvalidArgument("{}", lines);
 }
 

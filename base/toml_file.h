@@ -16,7 +16,7 @@ namespace neurontrace {
 
 inline constexpr size_t kTomlLineBytesMax = 4'096;
 inline constexpr size_t kTomlDepthMax = 8;      // of tables and arrays within each other
-inline constexpr size_t kTomlProblemsMax = 32;  // reported of one file; further ones are not
+inline constexpr size_t kTomlProblemsMax = 32;  // reported for one file; further ones are counted
 
 enum class TomlKind : uint8_t { kString, kInteger, kFloat, kBoolean, kOther, kArray, kTable };
 
@@ -55,7 +55,7 @@ class TomlProblems {
   // `section` empty: the place belongs to none.
   void Add(const TomlNode& at, std::string_view section, std::string_view words);
   // INVALID_ARGUMENT with a line "PATH:LINE:COLUMN: [SECTION]: WORDS" for each problem, in the
-  // order of the file.
+  // order of the file, and a last line that counts those beyond kTomlProblemsMax.
   absl::Status status() const;
 
  private:
@@ -66,6 +66,7 @@ class TomlProblems {
   };
   std::string path_;
   std::vector<Problem> problems_;
+  size_t left_out_ = 0;  // beyond kTomlProblemsMax
 };
 
 // A key that sections of a file may have.
@@ -73,7 +74,7 @@ struct TomlKey {
   std::string_view name;
   // Takes a scalar, and returns what is wrong with it, as "is one of a, b"; empty: nothing.
   std::function<std::string(const TomlNode& value)> take;
-  bool is_list = false;    // one value or an array, of which each one is taken
+  bool is_list = false;    // accepts one value or an array of values
   bool is_secret = false;  // its value is in no message
 };
 

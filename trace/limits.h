@@ -43,8 +43,8 @@ inline constexpr uint32_t kCoresPerWorkerMax = 256;
 inline constexpr uint32_t kStreamsPerWorkerMax =
     kCoresPerWorkerMax + 1;  // and one for events without a core
 inline constexpr uint32_t kWorkersPerAgentMax = 1'024;
-// Connections at an agent's socket. Of these, and of its workers, a user has at most as many as are
-// free: half where nobody else is there, half of what the others leave.
+// Connections at an agent's socket. One user may hold as many of them, and of its workers, as are
+// still free: half if nobody else holds any, else half of the rest.
 inline constexpr uint32_t kTapConnectionsMax = 1'024;
 inline constexpr uint32_t kWorkerWarningsMax = 64;     // further ones are not reported
 inline constexpr uint32_t kWorkerEventTypesMax = 512;  // likewise

@@ -20,7 +20,7 @@ namespace neurontrace {
 namespace {
 
 constexpr std::string_view kFormatVersionKey = "format";
-// Where development trees before 0.1.0 had theirs, of which none is read.
+// The key that development versions before 0.1.0 used. Their stores are refused.
 constexpr std::string_view kOldFormatVersionKey = "format_version";
 constexpr size_t kProbeBytes = 4'096;
 

@@ -349,7 +349,8 @@ absl::Status PftraceExporter::FinishAt(uint64_t end_ns, ExportSummary& summary) 
 
 void PftraceExporter::WarnOfStops(ExportSummary& summary) const {
   uint64_t count = stops_.beyond_limit();
-  // What goes on in another file has its stops there; where none follows no stop is known.
+  // If another part follows, it has the stops that are missing here. After the last part, nobody
+  // knows them.
   if (end_ns_ != UINT64_MAX) count += stops_missed_ + stops_.awaited();
   if (count == 0) return;
   summary.warnings.push_back(fmt::format(

@@ -15,12 +15,12 @@
 
 namespace neurontrace {
 
-// Writes a timeline as several Perfetto traces of about one size, each of which opens by itself,
-// and an index of them: by stretches of time, one after the other, or by ranges of workers, all at
-// once, and each of these by stretches of time where it is larger. A part is closed once it has
-// that size. A span stands in the part in which it begins, with its whole length. Arrows, steps and
-// collectives do not reach from part to part. docs/formats/pftrace.md describes the index. One
-// thread at a time.
+// Writes a timeline as several Perfetto traces of about one size and an index of them. A viewer can
+// open each trace alone. Parts are stretches of time, written one after the other, or ranges of
+// workers, written at once; a range that is larger than a part is divided by time. A part is closed
+// when it reaches the size. A span is in the part in which it begins, with its whole length.
+// Arrows, steps and collectives do not cross parts. docs/formats/pftrace.md describes the index.
+// One thread at a time.
 class PftraceParts : public Exporter {
  public:
   static constexpr uint64_t kPartBytesMin = limits::kTracePartBytesMin;

@@ -12,8 +12,6 @@
 namespace neurontrace {
 namespace {
 
-constexpr size_t kHostsNamedMax = 4;
-
 bool IsMappedIpv4(const sockaddr_storage& name) {
   return name.ss_family == AF_INET6 &&
          IN6_IS_ADDR_V4MAPPED(&reinterpret_cast<const sockaddr_in6&>(name).sin6_addr);
@@ -64,14 +62,16 @@ size_t PeerSlots::Assign(const std::string& host,
 
 std::string PeerSlots::Describe(size_t slot) const {
   const std::lock_guard lock(mutex_);
-  const std::set<std::string>& hosts = slots_[slot];
-  if (hosts.empty()) return "";
-  if (hosts.size() == 1) return *hosts.begin();
-  const size_t named = std::min(hosts.size(), kHostsNamedMax);
-  std::string text = fmt::format(
-      "one of {}",
-      fmt::join(hosts.begin(), std::next(hosts.begin(), static_cast<long>(named)), ", "));
-  if (named < hosts.size()) text += fmt::format(" and {} more", hosts.size() - named);
+  return DescribeOneOf({slots_[slot].begin(), slots_[slot].end()});
+}
+
+std::string DescribeOneOf(const std::vector<std::string>& peers) {
+  if (peers.empty()) return "";
+  if (peers.size() == 1) return peers.front();
+  const size_t named = std::min(peers.size(), kPeersNamedMax);
+  const auto end = peers.begin() + static_cast<std::ptrdiff_t>(named);
+  std::string text = fmt::format("one of {}", fmt::join(peers.begin(), end, ", "));
+  if (named < peers.size()) text += fmt::format(" and {} more", peers.size() - named);
   return text;
 }
 

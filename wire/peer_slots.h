@@ -18,6 +18,11 @@ std::string AddressText(const sockaddr_storage& name);
 // With its port, as gRPC writes it: "ipv4:10.0.0.9:4711", "ipv6:[fe80::1]:4711".
 std::string PeerText(const sockaddr_storage& name);
 
+// Returns "" for no peer, the peer for one, else "one of A, B, C, D and 3 more", which names at
+// most kPeersNamedMax of them, in their order.
+inline constexpr size_t kPeersNamedMax = 4;
+std::string DescribeOneOf(const std::vector<std::string>& peers);
+
 // Distributes peers over a few slots. gRPC judges a call by the credentials of the port that its
 // connection came in by, and does not say whose it is (auth_metadata_processor.h): with credentials
 // of its own each slot knows. A slot has one address as long as fewer addresses are connected than

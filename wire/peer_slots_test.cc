@@ -38,6 +38,14 @@ TEST(PeerSlots, ThoseThatLeftMakeRoomAndWhoSharesASlotIsNotNamedAlone) {
   EXPECT_EQ(PeerSlots(1).Describe(0), "");
 }
 
+TEST(PeerSlots, SeveralPeersAreNamedInTheirOrderAndTheRestIsCounted) {
+  EXPECT_EQ(DescribeOneOf({}), "");
+  EXPECT_EQ(DescribeOneOf({"d"}), "d");
+  EXPECT_EQ(DescribeOneOf({"d", "a"}), "one of d, a");
+  EXPECT_EQ(DescribeOneOf({"f", "e", "d", "c"}), "one of f, e, d, c");
+  EXPECT_EQ(DescribeOneOf({"f", "e", "d", "c", "b", "a"}), "one of f, e, d, c and 2 more");
+}
+
 TEST(PeerText, IsAsGrpcWritesIt) {
   sockaddr_storage name = {};
   auto& six = reinterpret_cast<sockaddr_in6&>(name);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/server_port.h"
 
-#include <fmt/ranges.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -14,6 +13,7 @@
 #include <cstring>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/status.h"
@@ -31,7 +31,6 @@ constexpr uint64_t kYoungPauseNs = 250'000'000;
 constexpr uint64_t kClosedKeptNs = 500'000'000;
 constexpr uint64_t kClosingNs = 50'000'000;
 constexpr size_t kYoungMax = 4'096;
-constexpr size_t kPeersNamedMax = 4;
 
 uint64_t NowMonotonicNs() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
@@ -240,20 +239,19 @@ void ServerPort::ReportHandshakeFailure(std::string reason) {
 void ServerPort::TellHandshakeFailure(const std::string& reason) {
   if (!options_.handshake_failed) return;
   NoteClosed();
-  std::vector<std::string> peers;
+  std::vector<const Young*> closed;
   for (Young& young : young_) {
     if (young.closed_ns == 0 || young.is_told) continue;
-    peers.push_back(young.peer);
+    closed.push_back(&young);
     young.is_told = true;
   }
-  options_.handshake_failed(
-      peers.size() < 2
-          ? fmt::format("{}", fmt::join(peers, ""))
-          : fmt::format("one of {}", fmt::join(peers.begin(),
-                                               peers.begin() + static_cast<long>(std::min(
-                                                                   peers.size(), kPeersNamedMax)),
-                                               ", ")),
-      reason);
+  // The newest first: most likely it is theirs, as gRPC has closed it just now.
+  std::sort(closed.begin(), closed.end(), [](const Young* a, const Young* b) {
+    return std::tie(a->closed_ns, a->accepted_ns) > std::tie(b->closed_ns, b->accepted_ns);
+  });
+  std::vector<std::string> peers;
+  for (const Young* const young : closed) peers.push_back(young->peer);
+  options_.handshake_failed(DescribeOneOf(peers), reason);
 }
 
 bool ServerPort::Admit(int connection, const sockaddr_storage& peer) {

@@ -99,8 +99,8 @@ std::string Hint(std::string_view text, uint32_t line, TomlSections sections) {
   }
   if (section.empty() || !LooksLikeIni(section.back())) return "";
   if (!TrimmedBlanks(section.front()).starts_with('[')) {
-    if (section.back().size() > kWordsBytesMax / 2) return "";
-    return ": strings take quotes: " + IniLineAsToml(section.back(), sections);
+    return ": strings take quotes: " +
+           CleanText(IniLineAsToml(section.back(), sections), kWordsBytesMax);
   }
   while (!text.empty() && !TrimmedBlanks(text).starts_with('[')) section.push_back(TakeLine(text));
   std::string hint = ": the file is TOML, in which this reads";

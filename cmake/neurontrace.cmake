@@ -22,6 +22,7 @@ function(nt_precompiled_headers name)
   else()
     file(GENERATE OUTPUT ${source} CONTENT "// Compiled for its precompiled header.\n")
     add_library(${name} OBJECT EXCLUDE_FROM_ALL ${source})
+    nt_count_edges(${name})
   endif()
   target_link_libraries(${name} PRIVATE nt_options ${ARG_DEPS})
   nt_precompiled_options(${name} PUBLIC)
@@ -36,6 +37,13 @@ function(nt_reuse_precompiled name precompiled)
   if(TARGET ${precompiled})
     nt_precompiled_options(${name} PRIVATE)
     target_precompile_headers(${name} REUSE_FROM ${precompiled})
+  endif()
+endfunction()
+
+# What libFuzzer steers by. Unit tests compile and run faster without it.
+function(nt_count_edges name)
+  if(NEURONTRACE_FUZZERS)
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
 endfunction()
 
@@ -56,6 +64,7 @@ function(nt_library name)
   else()
     add_library(${name} STATIC ${ARG_SRCS})
     target_link_libraries(${name} PUBLIC nt_options ${ARG_DEPS})
+    nt_count_edges(${name})
   endif()
   if(ARG_HOT)
     nt_optimize_hot(${name})
@@ -74,11 +83,13 @@ function(nt_test_name name)
   set_property(GLOBAL APPEND PROPERTY NEURONTRACE_TEST_NAMES ${name})
 endfunction()
 
-# nt_test(NAME [HOT] [THREADS] SRCS a_test.cc … DEPS target …): a GoogleTest binary, one CTest entry, label "unit", built
+# nt_test(NAME [HOT] [THREADS] [RELEASE] SRCS a_test.cc … DEPS target …): a GoogleTest binary, one CTest entry, label "unit", built
 # by the target unit_tests. It is not optimised unless it is HOT, which does hard work itself.
 # THREADS: it starts threads. ThreadSanitizer's build has no other tests.
+# RELEASE: continuous integration runs it in the release build too (step unit_release): it needs a library that has no build
+# with sanitizers, or draws more cases there.
 function(nt_test name)
-  cmake_parse_arguments(ARG "HOT;THREADS" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "HOT;THREADS;RELEASE" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   if(ARG_HOT)
@@ -99,7 +110,12 @@ function(nt_test name)
   if(NEURONTRACE_SANITIZE)  # several times slower, on a machine that may do other things
     set(timeout 900)
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT ${timeout})
+  set(labels unit)
+  if(ARG_RELEASE)
+    list(APPEND labels unit_release)
+    set_property(GLOBAL APPEND PROPERTY NEURONTRACE_RELEASE_TEST_TARGETS ${name})
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout})
   set_property(GLOBAL APPEND PROPERTY NEURONTRACE_UNIT_TEST_TARGETS ${name})
 endfunction()
 
@@ -146,6 +162,8 @@ endfunction()
 
 # nt_aggregate_targets(): call last. Targets for a whole kind, so that a sanitizer or fuzz build makes no more than it runs.
 function(nt_aggregate_targets)
+  get_property(release_tests GLOBAL PROPERTY NEURONTRACE_RELEASE_TEST_TARGETS)
+  add_custom_target(release_tests DEPENDS ${release_tests})
   get_property(unit_tests GLOBAL PROPERTY NEURONTRACE_UNIT_TEST_TARGETS)
   get_property(fuzzers GLOBAL PROPERTY NEURONTRACE_FUZZER_TARGETS)
   get_property(benchmarks GLOBAL PROPERTY NEURONTRACE_BENCHMARK_TARGETS)

@@ -228,6 +228,10 @@ TEST_F(StandingQueueTest, RulesSelectByJobNameAndCompleteness) {
           ParseStandingRule("name=a to=/x formats=json,csv incomplete=no").status().message()),
       ::testing::HasSubstr(
           R"({name = "a", to = "/x", formats = ["json", "csv"], incomplete = false})"));
+  // A rule is shown on one line, and no more of it than helps.
+  const auto lines = ParseStandingRule(std::string(5'000, '\n') + "x\x1b[2J").status();
+  EXPECT_LT(lines.message().size(), 3'000u);
+  EXPECT_EQ(lines.message().find_first_of("\n\x1b"), absl::string_view::npos) << lines;
 }
 
 }  // namespace

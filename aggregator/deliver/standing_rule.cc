@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "aggregator/deliver/export_roots.h"
+#include "base/clean_text.h"
 #include "base/status.h"
 #include "base/toml_file.h"
 
@@ -11,6 +12,7 @@ namespace neurontrace {
 namespace {
 
 constexpr size_t kRuleNameBytesMax = 64;
+constexpr size_t kShownBytesMax = 1'000;  // of a rule in a message
 
 bool IsRuleName(std::string_view name) {
   const auto is_good = [](char c) {
@@ -42,9 +44,10 @@ std::string WordsAsToml(std::string_view text) {
 }  // namespace
 
 absl::StatusOr<StandingRule> ParseStandingRule(std::string_view text) {
+  const std::string shown = CleanText(text, kShownBytesMax);
   if (text.find_first_not_of(' ') != text.find('{') || text.find('{') == std::string_view::npos) {
-    const std::string toml = WordsAsToml(text);
-    return InvalidArgument("--standing-export {}: write it as TOML: {}", text,
+    const std::string toml = CleanText(WordsAsToml(text), kShownBytesMax);
+    return InvalidArgument("--standing-export {}: write it as TOML: {}", shown,
                            toml.empty() ? "{name = \"all\", to = \"/DIRECTORY\"}" : toml);
   }
   ASSIGN_OR_RETURN(const TomlNode root,
@@ -59,7 +62,7 @@ absl::StatusOr<StandingRule> ParseStandingRule(std::string_view text) {
     return value.kind == TomlKind::kBoolean ? "" : "is true or false, without quotes";
   };
   if (root.children.size() != 1) {
-    return InvalidArgument("--standing-export {}: more follows the closing brace", text);
+    return InvalidArgument("--standing-export {}: more follows the closing brace", shown);
   }
   TakeTomlSection(root.children[0],
                   {{"name", TakeTomlString(rule.name)},
@@ -74,11 +77,11 @@ absl::StatusOr<StandingRule> ParseStandingRule(std::string_view text) {
     return InvalidArgument(
         "--standing-export {}: a name has letters, digits, - and _: name = "
         "\"NAME\"",
-        text);
+        shown);
   }
   if (!IsDestination(rule.to)) {
     return InvalidArgument("--standing-export {}: it needs a destination: to = \"/DIRECTORY\"",
-                           text);
+                           shown);
   }
   if (rule.formats.empty()) rule.formats = {"perfetto"};
   return rule;

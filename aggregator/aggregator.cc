@@ -1,23 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/aggregator.h"
 
+#include <fmt/format.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <functional>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "aggregator/access/kubernetes_api.h"
+#include "aggregator/agents_table.h"
 #include "aggregator/clocks/clock_fit_record.h"
+#include "aggregator/deliver/s3_credentials.h"
 #include "aggregator/own_actions.h"
 #include "aggregator/reference/reference_timescale.h"
+#include "aggregator/session/capture_arming.h"
 #include "aggregator/session/capture_request.h"
+#include "base/address.h"
 #include "base/post_and_wait.h"
 #include "base/status.h"
+#include "base/time_units.h"
+#include "trace/capture_limits.h"
 #include "trace/limits.h"
+#include "trace/state_words.h"
+#include "wire/grpc_channel.h"
 #include "wire/grpc_set_up.h"
 
 namespace neurontrace {
@@ -73,6 +86,20 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const AggregatorConfig& config,
 std::string_view EndWord(CaptureState state) {
   if (state == CaptureState::kNotBegun) return "before it began,";
   return state == CaptureState::kComplete ? "complete" : "incomplete";
+}
+
+StatusTable CapturesTable(const Coordinator& coordinator, const StoreQuota& quota,
+                          uint64_t now_realtime_ns) {
+  StatusTable table{
+      "Captures that run", {"capture", "kind", "state", "for", "workers", "bytes stored"}, {}};
+  coordinator.ForEachRunning([&](const CaptureRecord& record) {
+    const uint64_t began_ns = std::min(record.started_realtime_ns, now_realtime_ns);
+    table.rows.push_back(
+        {record.id.ToString(), std::string(WordsOf(record.spec.mode)),
+         std::string(WordsOf(record.state)), FormatSeconds(now_realtime_ns - began_ns),
+         std::to_string(Tally(record).selected), std::to_string(quota.StoredBytes(record.id))});
+  });
+  return table;
 }
 
 }  // namespace
@@ -397,6 +424,256 @@ void Aggregator::DoChores() {
   }
   LogIfError(quota_.Refresh(CaptureAllowance::kAgeMaxNs));
   MeasureSlowly();
+}
+
+absl::Status Aggregator::OpenTokenReviews(const AggregatorConfig& config) {
+  if (!config.kubernetes_tokens) {
+    if (access_.rules()->has_service_accounts()) {
+      SPDLOG_WARN("{} has service-account, and without --kubernetes-tokens nobody is one",
+                  config.access);
+    }
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(KubernetesPod pod, KubernetesPod::Find(SystemEnvironment));
+  const std::string& audience = config.kubernetes_token_audience;
+  token_reviews_ = std::make_unique<TokenReviews>(
+      audience,
+      [api = KubernetesApi(std::move(pod), audience)](const std::string& token) {
+        return api.Review(token);
+      },
+      system_clock_, *registry_);
+  return absl::OkStatus();
+}
+
+absl::Status Aggregator::OpenAccess(const AggregatorConfig& config) {
+  RETURN_IF_ERROR(access_.Load());
+  const std::string audit_log =
+      config.audit_log.empty() ? config.store + "/audit.log" : config.audit_log;
+  ASSIGN_OR_RETURN(audit_, AuditLog::Open(audit_log, system_clock_));
+  process_.DeclareCertificates();
+  if (config.security.has_tls()) {
+    RETURN_IF_ERROR(OpenTokenReviews(config));
+    callers_ = std::make_unique<CallerFinder>(access_, system_clock_, token_reviews_.get());
+  } else if (!IsLoopback(config.listen)) {
+    SPDLOG_WARN("{} is reached from other machines, without encryption or authentication",
+                config.listen);
+  }
+  return absl::OkStatus();
+}
+
+// In plain text everybody is everything: it is this machine's, or was asked for.
+absl::StatusOr<Caller> Aggregator::CallerOf(const grpc::ServerContext& context) const {
+  if (callers_ == nullptr) return Caller{.name = "anybody", .role = Role::kAdmin};
+  return callers_->Find(*context.auth_context(), context.client_metadata());
+}
+
+AdmitCall Aggregator::AdmitAgents() {
+  return [this](const std::string& peer) { return call_limits_.AdmitAgent(peer); };
+}
+
+void Aggregator::NoteOrder(const AuditEntry& entry) {
+  if (entry.action == "capture.start") capture_metrics_.CountAnswer(entry.outcome);
+  if (absl::IsPermissionDenied(entry.outcome))
+    RefusedCalls(*registry_, "not_permitted").Increment();
+  audit_->Write(entry);
+}
+
+void Aggregator::LookAtFiles(bool anyway) {
+  process_.LookAtFiles(anyway);
+  access_.Look(anyway);
+  if (access_.has_file()) metrics_.SetAccessFileGood(access_.is_good());
+  if (anyway) audit_->Reopen();
+  triggers_->LookAtFile(anyway);
+}
+
+// One for each slot; without TLS there is nobody to judge.
+std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> Aggregator::MakeGuards(
+    const std::shared_ptr<PeerSlots>& slots) {
+  std::vector<std::shared_ptr<grpc::AuthMetadataProcessor>> guards;
+  if (callers_ == nullptr) return guards;
+  const auto guard = std::make_shared<CallGuard>(
+      CallGuard::Deps{*callers_, *audit_, clock_, *registry_, call_limits_});
+  for (size_t slot = 0; slot < slots->size(); ++slot) {
+    guards.push_back(
+        std::make_shared<SlotGuard>(guard, [slots, slot] { return slots->Describe(slot); }));
+  }
+  return guards;
+}
+
+// On the port's thread. Of these, too, only so many a second are written down.
+void Aggregator::OnHandshakeFailed(const std::string& peer, const std::string& reason) {
+  const uint64_t second = clock_.MonotonicNs() / 1'000'000'000;
+  if (second != handshakes_second_) handshakes_written_ = 0;
+  handshakes_second_ = second;
+  if (++handshakes_written_ > limits::kRefusalsWrittenPerSecond) return;
+  audit_->Write({.action = "connection",
+                 .from = peer,
+                 .outcome = absl::UnauthenticatedError("the TLS handshake failed: " + reason)});
+}
+
+absl::Status Aggregator::StartServer(const AggregatorConfig& config) {
+  const auto slots = std::make_shared<PeerSlots>(callers_ == nullptr ? 1 : limits::kPeerSlots);
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  ConfigureServer(builder);
+  ASSIGN_OR_RETURN(
+      server_port_,
+      ServerPort::Listen({.address = config.listen,
+                          .descriptors_max = ServerPort::DescriptorsForConnections(),
+                          .refused =
+                              [this](ServerPort::Refusal why) {
+                                (why == ServerPort::Refusal::kAddress
+                                     ? metrics_.connections_refused_address
+                                     : metrics_.connections_refused_descriptors)
+                                    .Increment();
+                              },
+                          .crowded =
+                              [](const std::string& address) {
+                                SPDLOG_WARN(
+                                    "{} has as many connections as one address may have here: "
+                                    "further ones are closed",
+                                    address);
+                              },
+                          .handshake_failed = std::bind_front(&Aggregator::OnHandshakeFailed, this),
+                          .slots = slots}));
+  SetHandshakeListener([this](std::string_view reason) {
+    metrics_.handshakes_failed.Increment();
+    server_port_->ReportHandshakeFailure(std::string(reason));
+  });
+  // With a file of access tokens may come at any time.
+  server_port_->AddTo(
+      builder, MakeServerCredentials(config.security, MakeGuards(slots), !config.access.empty()));
+  grpc::ResourceQuota quota("aggregator");
+  builder.SetResourceQuota(
+      quota.Resize(limits::kGrpcBytesMax).SetMaxThreads(limits::kGrpcThreadsMax));
+  builder.RegisterService(&gateway_);
+  builder.RegisterService(&artifact_service_);
+  builder.RegisterService(&clocks_->gateway());
+  builder.RegisterService(&operator_service_);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) return Internal("gRPC does not start; the log says why");
+  server_port_->Start();
+  address_ =
+      fmt::format("{}:{}", config.listen.substr(0, config.listen.rfind(':')), server_port_->port());
+  server_->GetHealthCheckService()->SetServingStatus(true);
+  return absl::OkStatus();
+}
+
+DaemonProcess::Options Aggregator::ProcessOptions(const AggregatorConfig& config) {
+  return {.program = "neurontrace-aggregator",
+          .metrics = {.log_lines_left_out = "neurontrace_aggregator_log_lines_left_out_total",
+                      .config_taken = "neurontrace_aggregator_config_taken_total",
+                      .config_refused = "neurontrace_aggregator_config_refused_total",
+                      .config_good = "neurontrace_aggregator_config_good",
+                      .options_after_restart = "neurontrace_aggregator_options_after_restart",
+                      .ready_condition = "neurontrace_aggregator_ready_condition",
+                      .sequence_age = "neurontrace_aggregator_sequence_age_seconds"},
+          .labels = {},
+          .config_file = config.config_file,
+          .options = config.options,
+          .at_once = AggregatorOptionsAtOnce(),
+          .security = config.security,
+          .address = config.listen,
+          .side = ChannelSide::kServer};
+}
+
+ConfigReload::Hooks Aggregator::MakeReloadHooks(const Process& process) {
+  return neurontrace::MakeReloadHooks<AggregatorConfig>(
+      process.log, process.read_config, [this](const AggregatorConfig& config) {
+        quota_.Set(config.quotas);
+        store_metrics_.SetQuotas(config.quotas);
+        store_->artifacts().files().SetBytesMax(config.artifact_bytes);
+      });
+}
+
+std::vector<StatusTable> Aggregator::StatusTables() {
+  const uint64_t now_ns = clock_.RealtimeNs();
+  std::vector<StatusTable> tables;
+  tables.push_back({"This aggregator",
+                    {},
+                    {{"id of the store", store_->aggregator_id()},
+                     {"running for", FormatSeconds(clock_.MonotonicNs() - began_monotonic_ns_)},
+                     {"captures in the store", std::to_string(store_->captures().size())},
+                     {"bytes of the store", std::to_string(store_->bytes())},
+                     {"bytes free on its disk", std::to_string(quota_.FreeBytes())}}});
+  tables.push_back(AgentsTable(coordinator_.registry(), now_ns));
+  tables.push_back(CapturesTable(coordinator_, quota_, now_ns));
+  return tables;
+}
+
+OperatorDeps Aggregator::MakeOperatorDeps() {
+  return {.sequence = loop_,
+          .coordinator = coordinator_,
+          .store = *store_,
+          .watch = watch_,
+          .clock = clock_,
+          .export_capture = std::bind_front(&Aggregator::ExportForOperator, this),
+          .exports = exports_under_way_,
+          .watches = watches_,
+          .clocks =
+              [this](const CaptureRecord* capture) {
+                return capture == nullptr ? clocks_->book().Now(clock_.RealtimeNs())
+                                          : clocks_->OfCapture(*capture);
+              },
+          .host_clocks =
+              [this](const CaptureRecord& capture) { return clocks_->HostsOfCapture(capture); },
+          .clock_bounds = std::bind_front(&Aggregator::ClockBounds, this),
+          .room_for = std::bind_front(&Aggregator::RoomFor, this),
+          .list_triggers = [this] { return triggers_->List(); },
+          .fire_trigger =
+              [this](const v1::FireTriggerRequest& request) { return triggers_->Fire(request); },
+          .refresh_usage = [this] { RefreshUsage(); },
+          .claim_for_deletion =
+              [this](const CaptureId& id) { return retention_->leases().ClaimForDeletion(id); },
+          .caller = std::bind_front(&Aggregator::CallerOf, this),
+          .audit = std::bind_front(&Aggregator::NoteOrder, this),
+          .started_realtime_ns = clock_.RealtimeNs()};
+}
+
+void Aggregator::UpdateMetrics() {
+  measured_monotonic_ns_ = clock_.MonotonicNs();
+  const AgentRegistry& registry = coordinator_.registry();
+  metrics_.agents_connected.Set(static_cast<double>(registry.connected()));
+  metrics_.workers.Set(static_cast<double>(registry.workers()));
+  metrics_.captures_running.Set(static_cast<double>(coordinator_.running()));
+  metrics_.audit_failures.Increment(static_cast<double>(audit_->failed()) -
+                                    metrics_.audit_failures.Value());
+  metrics_.captures_stored.Set(static_cast<double>(store_->captures().size()));
+  metrics_.chunks_damaged.Set(static_cast<double>(store_->chunks().damaged_chunks()));
+  metrics_.store_bytes.Set(static_cast<double>(store_->bytes()));
+  process_.Publish();
+  store_metrics_.Publish();
+  CanaryAges& canaries = committer_.canary_ages();
+  canaries.KeepOnly(
+      [this](const CaptureId& id) { return coordinator_.FindRunning(id) != nullptr; });
+  // Nothing is due of who is lost: captures go on with the others.
+  const uint64_t now_ns = clock_.RealtimeNs();
+  canaries.ForgetLost(limits::kAgentLostForNs, measured_monotonic_ns_,
+                      [&](const std::string& agent_id) {
+                        return IsAwayFor(registry.Find(agent_id), limits::kAgentLostForNs, now_ns);
+                      });
+  metrics_.streams_live.Set(static_cast<double>(canaries.streams()));
+  metrics_.SetCanaryAge(canaries.OldestNs(measured_monotonic_ns_));
+}
+
+// What asks the disk, or takes a while with many instances.
+void Aggregator::MeasureSlowly() {
+  store_metrics_.LookAtDisk();
+  clock_bounds_.Publish(clocks_->live().BoundsAt(clocks_->ReferenceNowNs()));
+  metrics_.SetSecurityEnds(EndsOf(security_));
+}
+
+// Agents that come late change one that has ended: its end is the first time that it is stored so.
+absl::Status Aggregator::Persist(const CaptureRecord& record, bool durable) {
+  bool ends = false;
+  if (HasEnded(record.state)) {
+    const auto known = store_->captures().Get(record.id);
+    ends = !known.ok() || !HasEnded(known->state);
+  }
+  const absl::Status status = store_->captures().Put(record, durable);
+  if (ends && status.ok()) capture_metrics_.CountEnded(record.state);
+  return status;
 }
 
 }  // namespace neurontrace

@@ -21,13 +21,10 @@
 #include "aggregator/access/caller_finder.h"
 #include "aggregator/access/token_reviews.h"
 #include "aggregator/aggregator_metrics.h"
-#include "aggregator/capture_metrics.h"
-#include "aggregator/clock_bound_metrics.h"
 #include "aggregator/clock_service.h"
 #include "aggregator/clocks/clock_steps.h"
 #include "aggregator/config.h"
 #include "aggregator/deliver/export_roots.h"
-#include "aggregator/export_metrics.h"
 #include "aggregator/ingest/agent_gateway.h"
 #include "aggregator/ingest/agent_reports.h"
 #include "aggregator/ingest/artifact_service.h"
@@ -43,7 +40,6 @@
 #include "aggregator/session/coordinator.h"
 #include "aggregator/standing_exports.h"
 #include "aggregator/store/store.h"
-#include "aggregator/store_metrics.h"
 #include "aggregator/store_quota.h"
 #include "aggregator/store_run.h"
 #include "aggregator/trigger_service.h"
@@ -95,7 +91,6 @@ class Aggregator {
  private:
   Aggregator(std::unique_ptr<Store> store, const AggregatorConfig& config, const Process& process);
 
-  // aggregator_process.cc
   static DaemonProcess::Options ProcessOptions(const AggregatorConfig& config);
   ConfigReload::Hooks MakeReloadHooks(const Process& process);
   OperatorDeps MakeOperatorDeps();

@@ -7,12 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <thread>
 
 #include "aggregator/aggregator_test_support.h"
+#include "base/temporary_directory.h"
 #include "wire/conversions.h"
 
 namespace neurontrace {
@@ -24,20 +23,12 @@ using ::testing::IsEmpty;
 
 class AggregatorTest : public ::testing::Test {
  protected:
-  AggregatorTest() {
-    std::string form = (std::filesystem::temp_directory_path() / "nt_aggregator_XXXXXX").string();
-    directory_ = mkdtemp(form.data());
-    Start();
-  }
-  ~AggregatorTest() override {
-    aggregator_.reset();
-    std::filesystem::remove_all(directory_);
-  }
+  AggregatorTest() { Start(); }
 
   void Start() {
     aggregator_.reset();
     auto aggregator = Aggregator::Start(
-        {.listen = "127.0.0.1:0", .health_address = "127.0.0.1:0", .store = directory_ + "/store"},
+        {.listen = "127.0.0.1:0", .health_address = "127.0.0.1:0", .store = directory_ / "store"},
         {.log = log_, .read_config = nullptr});
     ASSERT_TRUE(aggregator.ok()) << aggregator.status();
     aggregator_ = *std::move(aggregator);
@@ -45,7 +36,7 @@ class AggregatorTest : public ::testing::Test {
 
   const std::string& address() const { return aggregator_->address(); }
 
-  std::string directory_;
+  TemporaryDirectory directory_;
   ProgramLog log_{"aggregator"};
   std::unique_ptr<Aggregator> aggregator_;
 };

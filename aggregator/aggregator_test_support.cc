@@ -23,6 +23,21 @@ std::unique_ptr<grpc::ClientContext> MakeContext() {
 
 }  // namespace
 
+std::map<std::string, double> ValuesOf(const prometheus::Registry& registry,
+                                       const std::string& name) {
+  std::map<std::string, double> values;
+  for (const auto& family : registry.Collect()) {
+    if (family.name != name) continue;
+    for (const auto& metric : family.metric) {
+      std::string labels;
+      for (const auto& label : metric.label) labels += (labels.empty() ? "" : ",") + label.value;
+      const bool is_counter = family.type == prometheus::MetricType::Counter;
+      values[labels] = is_counter ? metric.counter.value : metric.gauge.value;
+    }
+  }
+  return values;
+}
+
 WorkerIdentity TestWorker(const std::string& agent_id, uint32_t pid) {
   return {.instance_id = "i-" + agent_id, .boot_id = "boot", .pid = pid, .start_time_ticks = 1};
 }

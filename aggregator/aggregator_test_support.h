@@ -2,7 +2,9 @@
 #pragma once
 
 #include <grpcpp/grpcpp.h>
+#include <prometheus/registry.h>
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -13,6 +15,10 @@
 #include "trace/ids.h"
 
 namespace neurontrace {
+
+// The counters or gauges of one name, by the values of their labels with commas between them.
+std::map<std::string, double> ValuesOf(const prometheus::Registry& registry,
+                                       const std::string& name);
 
 // A chunk of `events` start and stop events of stream `nc_idx` of agent `agent_id`, as it travels.
 v1::ChunkEnvelope TestEnvelope(const CaptureId& capture, const std::string& agent_id,

@@ -16,7 +16,6 @@
 #include "aggregator/capture_export.h"
 #include "aggregator/deliver/artifact_paths.h"
 #include "aggregator/deliver/delivery.h"
-#include "aggregator/deliver/worker_directory.h"
 #include "base/json_writer.h"
 #include "base/sha256.h"
 #include "base/status.h"

@@ -11,7 +11,7 @@
 
 #include "aggregator/certificate/clock_judgement.h"
 #include "aggregator/certificate/job_ranks.h"
-#include "aggregator/certificate/read_certificate.h"
+#include "aggregator/certificate/make_certificate.h"
 #include "aggregator/export/events/event_lines.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/gzip_file.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "aggregator/certificate/read_certificate.h"
+#include "aggregator/certificate/make_certificate.h"
 #include "aggregator/export/parquet/parquet_format.h"
 #include "aggregator/reply_files.h"
 #include "aggregator/store/chunk_frame.h"

@@ -10,8 +10,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <filesystem>
-
+#include "aggregator/aggregator_test_support.h"
+#include "base/temporary_directory.h"
 #include "base/unique_fd.h"
 #include "clock/probe_packet.h"
 #include "neurontrace/v1/clock_gateway.grpc.pb.h"
@@ -34,19 +34,14 @@ ClockEvidence SomeEvidence(uint64_t raw_ns) {
 class ClockServiceTest : public testing::Test {
  protected:
   ClockServiceTest() {
-    std::string form = testing::TempDir() + "nt_clock_service_XXXXXX";
-    directory_ = mkdtemp(form.data());
     config_.listen = "127.0.0.1:0";
     Start();
   }
-  ~ClockServiceTest() override {
-    Stop();
-    std::filesystem::remove_all(directory_);
-  }
+  ~ClockServiceTest() override { Stop(); }
 
   void Start() {
     registry_ = std::make_unique<prometheus::Registry>();
-    auto store = Store::Open(directory_, {});
+    auto store = Store::Open(directory_.path(), {});
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
     auto service = ClockService::Start(config_, {*store_, *registry_, random_, clock_});
@@ -82,14 +77,7 @@ class ClockServiceTest : public testing::Test {
     return report;
   }
 
-  double CounterValue(const std::string& name) const {
-    for (const auto& family : registry_->Collect()) {
-      if (family.name == name) return family.metric.at(0).counter.value;
-    }
-    return -1;
-  }
-
-  std::string directory_;
+  TemporaryDirectory directory_;
   AggregatorConfig config_;
   SystemClock clock_;
   SystemRandom random_;
@@ -184,7 +172,8 @@ TEST_F(ClockServiceTest, StoresNoMoreOfAnInstanceThanAllowed) {
   EXPECT_LE(of_liar, limits::kClockHostBytesAtOnceMax + (uint64_t{1} << 20)) << "within minutes";
   EXPECT_GE(of_liar, limits::kClockHostBytesAtOnceMax / 2);
   EXPECT_EQ(of_other, observations.size());
-  EXPECT_GT(CounterValue("neurontrace_aggregator_clock_batches_over_limit_total"), 0);
+  EXPECT_GT(ValuesOf(*registry_, "neurontrace_aggregator_clock_batches_over_limit_total").at(""),
+            0);
 }
 
 TEST_F(ClockServiceTest, RefusesCallsWithoutAHello) {

@@ -8,7 +8,7 @@
 
 #include "aggregator/align/clock_reading.h"
 #include "aggregator/align/host_fit.h"
-#include "aggregator/store/reference_keeper.h"
+#include "aggregator/store/clock_evidence_store.h"
 
 namespace neurontrace {
 namespace {

@@ -10,8 +10,6 @@
 #include "aggregator/clock_service.h"
 #include "aggregator/clocks/clock_steps.h"
 #include "aggregator/retention/capture_retention.h"
-#include "aggregator/retention/export_leases.h"
-#include "aggregator/retention/retention_metrics.h"
 #include "aggregator/store/store.h"
 #include "base/clock.h"
 #include "base/event_loop.h"

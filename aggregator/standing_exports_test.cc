@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "aggregator/aggregator_test_support.h"
 #include "aggregator/store/store_test_support.h"
 
 namespace neurontrace {
@@ -54,12 +55,7 @@ class StandingExportsTest : public ::testing::Test {
     (*exports)->End();
   }
   double Counter(const std::string& name) const {
-    for (const auto& family : registry_.Collect()) {
-      if (family.name == "neurontrace_aggregator_standing_exports_" + name) {
-        return family.metric.front().counter.value;
-      }
-    }
-    return -1;
+    return ValuesOf(registry_, "neurontrace_aggregator_standing_exports_" + name).at("");
   }
 
   std::vector<std::string> Audited() const {

@@ -11,7 +11,7 @@
 #include <functional>
 #include <string>
 
-#include "aggregator/certificate/read_certificate.h"
+#include "aggregator/certificate/make_certificate.h"
 #include "aggregator/ingest/chunk_door.h"
 #include "aggregator/store/chunk_index_entry.h"
 #include "aggregator/store_damage_test_support.h"

@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/store/store.h"
-#include "aggregator/store/store_usage.h"
 #include "base/clock.h"
 #include "trace/capture_spec.h"
 #include "trace/ids.h"

@@ -3,9 +3,10 @@
 #include "aggregator/store_run.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
+
+#include "base/temporary_directory.h"
 
 namespace neurontrace {
 namespace {
@@ -13,8 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(StoreRunTest, IsOfTheDirectoryAndOfTheOpening) {
-  std::string top = fs::temp_directory_path() / "store_run_XXXXXX";
-  ASSERT_NE(mkdtemp(top.data()), nullptr);
+  const TemporaryDirectory directory;
+  const std::string& top = directory.path();
   fs::create_directory(top + "/store");
   fs::create_directory(top + "/copy");
   SeededRandom random(7);
@@ -26,7 +27,6 @@ TEST(StoreRunTest, IsOfTheDirectoryAndOfTheOpening) {
   EXPECT_NE(MakeStoreRun(top + "/copy", "agg-1", random).lock, first.lock);
   EXPECT_NE(MakeStoreRun(top + "/store", "agg-2", random).lock, first.lock);
   EXPECT_EQ(MakeStoreRun(top + "/none", "agg-1", random).lock, "");
-  fs::remove_all(top);
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 
 #include "aggregator/own_actions.h"
 #include "aggregator/session/capture_request.h"
-#include "aggregator/triggers/fired_worker.h"
 #include "aggregator/triggers/trigger_incident.h"
 #include "base/clean_text.h"
 #include "base/post_and_wait.h"

@@ -14,7 +14,7 @@
 #include "agent/config.h"
 #include "aggregator/access/access_rules.h"
 #include "aggregator/config.h"
-#include "aggregator/deliver/standing_rule.h"
+#include "aggregator/deliver/standing_queue.h"
 #include "base/fuzz_input.h"
 #include "base/toml_file.h"
 #include "cli/config_file.h"

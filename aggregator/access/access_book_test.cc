@@ -3,10 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "base/temporary_directory.h"
 
 namespace neurontrace {
 namespace {
@@ -15,13 +16,6 @@ using ::testing::HasSubstr;
 
 class AccessBookTest : public ::testing::Test {
  protected:
-  AccessBookTest() {
-    std::string pattern = std::filesystem::temp_directory_path() / "nt_access_XXXXXX";
-    directory_ = mkdtemp(pattern.data());
-    path_ = directory_ / "access";
-  }
-  ~AccessBookTest() override { std::filesystem::remove_all(directory_); }
-
   void Write(const std::string& role) {
     std::ofstream(directory_ / "new") << "[a]\ncertificate = \"cn:a\"\nrole = \"" << role << "\"\n";
     std::filesystem::rename(directory_ / "new", path_);
@@ -30,8 +24,8 @@ class AccessBookTest : public ::testing::Test {
     return book.rules()->ByCertificate({"cn:a"});
   }
 
-  std::filesystem::path directory_;
-  std::string path_;
+  TemporaryDirectory directory_;
+  const std::string path_ = directory_ / "access";
   SystemClock clock_;
 };
 

@@ -3,13 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <utility>
+
+#include "base/temporary_directory.h"
 
 namespace neurontrace {
 namespace {
@@ -19,13 +20,6 @@ using ::testing::Not;
 
 class AuditLogTest : public ::testing::Test {
  protected:
-  AuditLogTest() {
-    std::string pattern = std::filesystem::temp_directory_path() / "nt_audit_XXXXXX";
-    directory_ = mkdtemp(pattern.data());
-    path_ = directory_ / "audit.log";
-  }
-  ~AuditLogTest() override { std::filesystem::remove_all(directory_); }
-
   static std::string Read(const std::string& path) {
     std::stringstream text;
     text << std::ifstream(path).rdbuf();
@@ -38,8 +32,8 @@ class AuditLogTest : public ::testing::Test {
     return about.st_mode & 0777;
   }
 
-  std::filesystem::path directory_;
-  std::string path_;
+  TemporaryDirectory directory_;
+  const std::string path_ = directory_ / "audit.log";
   FakeClock clock_{1'700'000'000'123'000'000};
 };
 
@@ -136,7 +130,7 @@ TEST_F(AuditLogTest, IsNotWrittenThroughALinkNorIntoWhatIsNoFile) {
   std::filesystem::create_symlink(directory_ / "elsewhere", path_);
   EXPECT_FALSE(AuditLog::Open(path_, clock_).ok());
   EXPECT_FALSE(std::filesystem::exists(directory_ / "elsewhere"));
-  EXPECT_THAT(std::string(AuditLog::Open(directory_, clock_).status().message()),
+  EXPECT_THAT(std::string(AuditLog::Open(directory_.path(), clock_).status().message()),
               HasSubstr("cannot be written"));
   const std::string fifo = directory_ / "fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);

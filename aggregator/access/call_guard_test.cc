@@ -4,15 +4,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/small_file.h"
+#include "base/temporary_directory.h"
 #include "wire/pem_files.h"
 #include "wire/test_certificates.h"
 
@@ -55,13 +53,10 @@ class CallGuardTest : public ::testing::Test {
  protected:
   CallGuardTest() {
     EXPECT_TRUE(end_.ok()) << end_.status();
-    std::string pattern = std::filesystem::temp_directory_path() / "nt_guard_XXXXXX";
-    directory_ = mkdtemp(pattern.data());
     audit_ = AuditLog::Open(directory_ / "audit.log", clock_).value();
     guard_ =
         std::make_unique<CallGuard>(CallGuard::Deps{finder_, *audit_, clock_, registry_, limits_});
   }
-  ~CallGuardTest() override { std::filesystem::remove_all(directory_); }
 
   grpc::Status Call(FakeAuthContext& who, const std::string& path) {
     const grpc::AuthMetadataProcessor::InputMetadata metadata = {{":path", path}};
@@ -73,20 +68,14 @@ class CallGuardTest : public ::testing::Test {
     return calls;
   }
   double Refused(const char* reason) { return RefusedCalls(registry_, reason).Value(); }
-  std::string Audited() const {
-    std::stringstream text;
-    text << std::ifstream(directory_ / "audit.log").rdbuf();
-    return text.str();
-  }
+  std::string Audited() const { return ReadSmallFile(directory_ / "audit.log", 1 << 20).value(); }
 
   std::string NewPem() {
     certificates_.Issue("caller", {});
-    std::stringstream text;
-    text << std::ifstream(certificates_.cert("caller")).rdbuf();
-    return text.str();
+    return ReadSmallFile(certificates_.cert("caller"), 1 << 20).value();
   }
 
-  std::filesystem::path directory_;
+  TemporaryDirectory directory_;
   TestCertificates certificates_;
   const std::string pem_ = NewPem();
   const absl::StatusOr<int64_t> end_ = CertificateEnd(certificates_.cert("caller"));

@@ -3,18 +3,45 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/access/access_book.h"
-#include "aggregator/access/certificate_ends.h"
 #include "aggregator/access/role.h"
 #include "aggregator/access/token_reviews.h"
 #include "base/clock.h"
+#include "trace/access_limits.h"
 
 namespace neurontrace {
+
+// Whether certificates of connections have ended: gRPC looks at them when a connection is made, and
+// never again. Remembers the ends of limits::kCertificateEndsKnownMax, as reading one takes longer
+// than most calls. Any thread.
+class CertificateEnds {
+ public:
+  // `clock` outlives it.
+  explicit CertificateEnds(const Clock& clock, size_t known_max = limits::kCertificateEndsKnownMax)
+      : clock_(clock), known_max_(known_max) {}
+
+  // UNAUTHENTICATED where the certificate is over, with its end, or cannot be read.
+  absl::Status Check(std::string_view pem);
+
+  size_t known() const;
+
+ private:
+  const Clock& clock_;
+  const size_t known_max_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, int64_t> ends_;  // by SHA-256; guarded by mutex_
+};
 
 // From what a connection and a call show to who calls. Any thread.
 class CallerFinder {

@@ -4,12 +4,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+
+#include "base/temporary_directory.h"
 
 namespace neurontrace {
 namespace {
@@ -19,27 +20,24 @@ using ::testing::HasSubstr;
 class KubernetesApiTest : public ::testing::Test {
  protected:
   KubernetesApiTest() {
-    std::string pattern = std::filesystem::temp_directory_path() / "nt_pod_XXXXXX";
-    directory_ = mkdtemp(pattern.data());
     std::ofstream(directory_ / "token") << "own\n";
     std::ofstream(directory_ / "ca.crt") << "-";
     variables_ = {{"KUBERNETES_SERVICE_HOST", "10.96.0.1"},
                   {"KUBERNETES_SERVICE_PORT", "443"},
-                  {"NEURONTRACE_KUBERNETES_CREDENTIALS", directory_}};
+                  {"NEURONTRACE_KUBERNETES_CREDENTIALS", directory_.path()}};
   }
-  ~KubernetesApiTest() override { std::filesystem::remove_all(directory_); }
 
   absl::StatusOr<KubernetesPod> Find() {
     return KubernetesPod::Find([this](const char* name) { return variables_[name]; });
   }
 
-  std::filesystem::path directory_;
+  TemporaryDirectory directory_;
   std::map<std::string, std::string> variables_;
 };
 
 TEST_F(KubernetesApiTest, ThePodSaysWhereTheServerIs) {
   EXPECT_EQ(Find()->url, "https://10.96.0.1:443");
-  EXPECT_EQ(Find()->credentials, directory_);
+  EXPECT_EQ(Find()->credentials, directory_.path());
   variables_["KUBERNETES_SERVICE_HOST"] = "fd00::1";
   EXPECT_EQ(Find()->url, "https://[fd00::1]:443");
 }

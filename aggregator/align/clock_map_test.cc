@@ -2,12 +2,17 @@
 // Goal: the map is what its pieces say, never runs backwards, and inverts.
 #include "aggregator/align/clock_map.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "aggregator/align/clock_reading.h"
+
 namespace neurontrace {
 namespace {
+
+using ::testing::ElementsAre;
 
 constexpr uint64_t kEpoch = 1'750'000'000'000'000'000u;
 constexpr int64_t kPpm = (int64_t{1} << ClockMap::kRateBits) / 1'000'000;
@@ -141,6 +146,36 @@ TEST(DeviceMapTest, TellsThemApartByTheExecutionWhereTheRingLeavesItOpen) {
   EXPECT_EQ(map.For({25, 8}), &map.parts[1]);
   EXPECT_EQ(map.For({25, 6}), nullptr);
   EXPECT_EQ(map.For({31, 5}), &map.parts[0]) << "written down late";
+}
+
+ClockMap Map() {
+  return *ClockMap::FromPieces(
+      {{1'000, 51'000, 0, 30}, {2'000, 52'000, 0, {}}, {3'000, 53'000, 0, 40}});
+}
+
+TEST(ClockBoundsTest, AreOfThePiecesThatReachIntoTheWindow) {
+  EXPECT_THAT(BoundsIn(Map(), {51'500, 53'500}),
+              ElementsAre(ClockBound{51'500, 52'000, 30}, ClockBound{52'000, 53'000, kNoBound},
+                          ClockBound{53'000, 53'500, 40}));
+  EXPECT_THAT(BoundsIn(Map(), {53'000, 53'001}), ElementsAre(ClockBound{53'000, 53'001, 40}));
+}
+
+TEST(ClockBoundsTest, TheFirstAndTheLastHoldBeyond) {
+  EXPECT_THAT(BoundsIn(Map(), {7, 9}), ElementsAre(ClockBound{7, 9, 30}));
+  EXPECT_THAT(BoundsIn(Map(), {90'000, 95'000}), ElementsAre(ClockBound{90'000, 95'000, 40}));
+}
+
+// REALTIME was set ahead: from 2,000 to 3,000 it never was, and that took no time.
+TEST(ClockBoundsTest, AreNotOfStampsThatNeverWere) {
+  const ClockMap map = *ClockMap::FromPieces(
+      {{1'000, 51'000, 0, 30}, {2'000, 52'000, -ClockMap::kRateMax, {}}, {3'000, 52'000, 0, 40}});
+  EXPECT_THAT(BoundsIn(map, {51'500, 53'500}),
+              ElementsAre(ClockBound{51'500, 52'000, 30}, ClockBound{52'000, 53'500, 40}));
+}
+
+TEST(ClockBoundsTest, OfAMomentAndOfAMapThatKnowsNothing) {
+  EXPECT_THAT(BoundsIn(Map(), {52'000, 52'000}), ElementsAre(ClockBound{52'000, 52'000, kNoBound}));
+  EXPECT_THAT(BoundsIn(ClockMap(), {5, 6}), ElementsAre(ClockBound{5, 6, kNoBound}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "aggregator/align/clock_lines.h"
 #include "aggregator/align/wide.h"
 
 namespace neurontrace {
@@ -91,6 +92,18 @@ ClockReading ReadDeviceClock(const DeviceClockModel& model, const DeviceTime& ti
   if (candidates.first != candidates.last) return ReadBetween(model, candidates, time.x_ns);
   return {EvaluateSegment(model.clock.segments[candidates.first], time.x_ns), candidates.first,
           false};
+}
+
+DeviceMap DeviceMapOf(const DeviceClockModel& model) {
+  DeviceMap map;
+  for (size_t i = 0; i < model.clock.segments.size(); ++i) {
+    ClockModel alone;
+    alone.segments.push_back(model.clock.segments[i]);
+    const DeviceSegmentRange& range = model.ranges[i];
+    map.parts.push_back({range.first_sequence, range.last_sequence, range.first_exec_id,
+                         range.last_exec_id, MapOf(alone)});
+  }
+  return map;
 }
 
 }  // namespace neurontrace

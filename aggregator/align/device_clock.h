@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "aggregator/align/clock_map.h"
 #include "aggregator/align/clock_model.h"
 #include "aggregator/align/clock_reading.h"
 
@@ -55,5 +56,9 @@ struct DeviceTime {
 // A time that may lie in either of two segments, and could in both, has the bounds of both. A model
 // without a segment says that y is x, without a bound.
 ClockReading ReadDeviceClock(const DeviceClockModel& model, const DeviceTime& time);
+
+// A part for each segment of the model, which is what events go through: at a few nanoseconds
+// each, and without a word where the model leaves open to which of two segments they belong.
+DeviceMap DeviceMapOf(const DeviceClockModel& model);
 
 }  // namespace neurontrace

@@ -7,7 +7,6 @@
 #include <span>
 #include <utility>
 
-#include "aggregator/align/device_faults.h"
 #include "aggregator/align/device_parts.h"
 
 namespace neurontrace {

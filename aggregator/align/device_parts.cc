@@ -1,15 +1,182 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/align/device_parts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <utility>
 
-#include "aggregator/align/device_segments.h"
 #include "aggregator/align/wide.h"
 
 namespace neurontrace {
 namespace {
+
+std::string_view FaultWords(DeviceFault fault) {
+  switch (fault) {
+    case DeviceFault::kImpossible:
+      return "no times at all, or ended before they began";
+    case DeviceFault::kFitsNothing:
+      return "executions at another time than all others say";
+    case DeviceFault::kOutOfOrder:
+      return "executions or sync points that are not where their numbers belong";
+    case DeviceFault::kNowhere:
+      return "sync points between two runs of the counter";
+    case DeviceFault::kOffCurve:
+      return "sync points far from all others";
+    case DeviceFault::kBeyondBracket:
+      return "sync points outside of what cause and effect allow";
+    case DeviceFault::kAlone:
+      return "sync points that their neighbours rule out";
+    case DeviceFault::kContradiction:
+      return "contradictions to what came before and after";
+  }
+  return "";
+}
+
+// Something that ties a counter to a clock at about one time from both sides.
+struct ClockAnchor {
+  ClockConstraint first;
+  ClockConstraint second;  // not before the first in x
+  uint64_t sequence = 0;
+};
+
+struct AnchorSegments {
+  struct Segment {
+    SegmentCause cause = SegmentCause::kBegin;
+    std::vector<size_t> anchors;  // ascending
+  };
+  std::vector<Segment> segments;
+  std::vector<size_t> rejected;  // anchors that fit none, ascending
+};
+
+// So many that fit each other are no accident.
+constexpr size_t kAgreeing = 3;
+// ... and at the end, where no more can come.
+constexpr size_t kAgreeingAtEnd = 2;
+
+// Anchors that one smooth clock explains.
+class Group {
+ public:
+  explicit Group(const PairParameters& parameters) : parameters_(&parameters) {}
+
+  // False, and nothing changes, if it does not fit.
+  bool Add(size_t index, const ClockAnchor& anchor) {
+    PairClock clock = clock_.has_value() ? *clock_ : PairClock(anchor.first, *parameters_);
+    if (clock_.has_value() && Contradicts(clock.Add(anchor.first))) return false;
+    if (Contradicts(clock.Add(anchor.second))) return false;
+    clock_ = clock;
+    members_.push_back(index);
+    return true;
+  }
+  const std::vector<size_t>& members() const { return members_; }
+  bool empty() const { return members_.empty(); }
+  size_t size() const { return members_.size(); }
+
+ private:
+  static bool Contradicts(const PairClock::Outcome& outcome) {
+    return outcome.possible == WanderFilter::Outcome::kContradiction;
+  }
+
+  const PairParameters* parameters_;
+  std::optional<PairClock> clock_;
+  std::vector<size_t> members_;
+};
+
+class AnchorParter {
+ public:
+  AnchorParter(std::span<const ClockAnchor> anchors, const PairParameters& parameters)
+      : anchors_(anchors), parameters_(parameters), current_(parameters), held_(parameters) {}
+
+  AnchorSegments Run() {
+    for (size_t i = 0; i < anchors_.size(); ++i) Take(i);
+    if (held_.size() >= kAgreeingAtEnd) {
+      Finish();
+    } else {
+      Reject(held_);
+    }
+    if (!current_.empty()) Emit(current_);
+    std::sort(result_.rejected.begin(), result_.rejected.end());
+    return std::move(result_);
+  }
+
+ private:
+  void Take(size_t i) {
+    if (current_.Add(i, anchors_[i])) return Reject(held_);
+    if (!held_.Add(i, anchors_[i])) {
+      Reject(held_);
+      if (!held_.Add(i, anchors_[i])) result_.rejected.push_back(i);  // contradicts itself
+    }
+    if (held_.size() >= kAgreeing) Finish();
+  }
+
+  // Those held are the current ones from now on.
+  void Finish() {
+    if (current_.size() >= kAgreeingAtEnd) {
+      Emit(current_);
+    } else {
+      Reject(current_);
+    }
+    current_ = held_;
+    held_ = Group(parameters_);
+  }
+
+  void Emit(const Group& group) {
+    SegmentCause cause = SegmentCause::kBegin;
+    if (!result_.segments.empty()) {
+      const ClockAnchor& last = anchors_[result_.segments.back().anchors.back()];
+      const ClockAnchor& first = anchors_[group.members().front()];
+      cause = first.first.x_ns < last.second.x_ns ? SegmentCause::kCounterReset
+                                                  : SegmentCause::kDetected;
+    }
+    result_.segments.push_back({cause, group.members()});
+  }
+
+  void Reject(Group& group) {
+    result_.rejected.insert(result_.rejected.end(), group.members().begin(), group.members().end());
+    group = Group(parameters_);
+  }
+
+  std::span<const ClockAnchor> anchors_;
+  const PairParameters& parameters_;
+  Group current_;
+  Group held_;
+  AnchorSegments result_;
+};
+
+// Parts anchors, which are in the order of the ring, where the counter started again or stepped:
+// one that does not fit what came before is held; once three in a row fit each other, they are a
+// new segment; if those before go on instead, it is rejected.
+AnchorSegments PartAnchors(std::span<const ClockAnchor> anchors, const PairParameters& parameters) {
+  return AnchorParter(anchors, parameters).Run();
+}
+
+// Which of `values` are not in the longest part of them that strictly ascends. One bad value costs
+// one, however bad it is.
+std::vector<bool> OutOfOrder(std::span<const uint64_t> values) {
+  constexpr size_t kNone = SIZE_MAX;
+  std::vector<size_t> last_of;  // by length: the part of it that ends least
+  std::vector<size_t> before(values.size(), kNone);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto at = std::lower_bound(last_of.begin(), last_of.end(), values[i],
+                                     [&](size_t j, uint64_t value) { return values[j] < value; });
+    if (at != last_of.begin()) before[i] = *(at - 1);
+    if (at == last_of.end()) {
+      last_of.push_back(i);
+    } else {
+      *at = i;
+    }
+  }
+  std::vector<bool> out(values.size(), true);
+  for (size_t i = last_of.empty() ? kNone : last_of.back(); i != kNone; i = before[i]) {
+    out[i] = false;
+  }
+  return out;
+}
 
 // Where executions are numbered in another way than by their order, numbers cannot tell which of
 // them is out of place.
@@ -240,6 +407,25 @@ void DeviceParter::SortSyncPoints(DevicePart& part) {
 }
 
 }  // namespace
+
+void DeviceFaults::Add(DeviceFault fault, uint64_t x_ns, double amount_ns) {
+  Entry& entry = entries_[fault];
+  if (entry.count++ == 0) entry.begin_ns = entry.end_ns = x_ns;
+  entry.begin_ns = std::min(entry.begin_ns, x_ns);
+  entry.end_ns = std::max(entry.end_ns, x_ns);
+  if (std::abs(amount_ns) > std::abs(entry.most_ns)) entry.most_ns = amount_ns;
+}
+
+void DeviceFaults::WriteTo(ClockModel& model) const {
+  for (const auto& [fault, entry] : entries_) {
+    model.evidence_rejected += entry.count;
+    model.findings.push_back({.kind = ClockFindingKind::kRejectedEvidence,
+                              .x_begin_ns = entry.begin_ns,
+                              .x_end_ns = entry.end_ns,
+                              .amount_ns = static_cast<int64_t>(entry.most_ns),
+                              .words = fmt::format("{}: {}", FaultWords(fault), entry.count)});
+  }
+}
 
 std::vector<DevicePart> PartDevice(const DeviceEvidence& evidence,
                                    const DevicePartParameters& parameters, DeviceFaults& faults) {

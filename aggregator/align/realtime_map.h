@@ -10,6 +10,11 @@
 
 namespace neurontrace {
 
+// UnionOf the first two lists, of that and the third, and so on. Where lists overlap so much that
+// this would take the square of their number, what is left is united by halves first: bounds hold
+// for all as well, and only rounding is another.
+std::vector<ClockLine> UnionOfAll(std::vector<std::vector<ClockLine>> lists);
+
 // A host's REALTIME by the reference while nobody set it: from a time of raw to another.
 struct RealtimeStretch {
   uint64_t raw_begin_ns = 0;

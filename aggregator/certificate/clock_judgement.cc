@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "aggregator/align/clock_bounds.h"
+#include "aggregator/align/clock_map.h"
 #include "aggregator/align/clock_reading.h"
 #include "aggregator/certificate/verdict.h"
 #include "base/time_units.h"

@@ -2,6 +2,9 @@
 #include "aggregator/clocks/capture_span.h"
 
 #include <algorithm>
+#include <vector>
+
+#include "base/status.h"
 
 namespace neurontrace {
 namespace {
@@ -10,6 +13,17 @@ namespace {
 constexpr uint64_t kSpanMinNs = 900'000'000'000;
 
 uint64_t BackFrom(uint64_t ns, uint64_t by_ns) { return ns > by_ns ? ns - by_ns : 0; }
+
+// By the machine's own REALTIME, which both its events and its snapshots are stamped with.
+absl::StatusOr<bool> Reaches(const ClockEvidenceStore& store, const HostBoot& host,
+                             uint64_t last_event_ns) {
+  ASSIGN_OR_RETURN(const uint64_t last_ns, store.LastMeasuredNs(host));
+  if (last_ns == 0) return true;
+  ASSIGN_OR_RETURN(const ClockEvidence evidence, store.Read(host, {last_ns, last_ns}));
+  return std::ranges::any_of(evidence.snapshots, [&](const ClockSnapshot& snapshot) {
+    return snapshot.realtime_ns >= last_event_ns;
+  });
+}
 
 }  // namespace
 
@@ -26,6 +40,26 @@ RealtimeWindow SpanOf(const CaptureRecord& record, std::span<const StreamRecord>
   }
   span.begin_ns = std::max(span.begin_ns, oldest_ns);
   return span;
+}
+
+absl::StatusOr<LastEvents> LastEventsOf(const Store& store, const CaptureRecord& record) {
+  ASSIGN_OR_RETURN(const std::vector<StreamRecord> streams, store.OpenCapture(record.id).Streams());
+  LastEvents events;
+  for (const StreamRecord& stream : streams) {
+    if (stream.clock_domain == ClockDomain::kOwn) continue;
+    const WorkerIdentity& worker = stream.identity.worker;
+    uint64_t& last_ns = events[{worker.instance_id, worker.boot_id}];
+    last_ns = std::max(last_ns, stream.last_timestamp_ns);
+  }
+  return events;
+}
+
+absl::StatusOr<bool> EvidenceReaches(const ClockEvidenceStore& store, const LastEvents& events) {
+  for (const auto& [host, last_ns] : events) {
+    ASSIGN_OR_RETURN(const bool reaches, Reaches(store, host, last_ns));
+    if (!reaches) return false;
+  }
+  return true;
 }
 
 }  // namespace neurontrace

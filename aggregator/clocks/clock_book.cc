@@ -5,24 +5,35 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "aggregator/align/instance_clock.h"
+#include "aggregator/align/reference_utc.h"
 #include "aggregator/clocks/capture_span.h"
 #include "aggregator/clocks/clock_rows.h"
 #include "aggregator/clocks/event_clocks.h"
-#include "aggregator/clocks/reference_reading.h"
-#include "aggregator/clocks/stamp_window.h"
-#include "aggregator/store/reference_keeper.h"
+#include "aggregator/store/clock_evidence_store.h"
 #include "base/status.h"
 #include "base/time_units.h"
+#include "health/metric_builders.h"
 
 namespace neurontrace {
 namespace {
+
+// What the keeper of the reference knew of UTC in a window, out of its own stored evidence. Errors
+// of the store. Any thread.
+absl::StatusOr<ReferenceUtc> ReadReferenceUtc(const ClockEvidenceStore& store,
+                                              const RealtimeWindow& window) {
+  ASSIGN_OR_RETURN(const std::vector<HostBoot> hosts, store.Hosts());
+  std::vector<ClockEvidence> own;
+  for (const HostBoot& host : hosts) {  // in order
+    if (!IsReferenceKeeper(host)) continue;
+    ASSIGN_OR_RETURN(ClockEvidence evidence, store.Read(host, window));
+    own.push_back(std::move(evidence));
+  }
+  return ReferenceUtcOf(own);
+}
 
 // The reference began as REALTIME, and a capture is short, or what is left of it.
 ReferenceWindow WindowOf(const CaptureRecord& record, std::span<const StreamRecord> streams,
@@ -41,6 +52,21 @@ bool Holds(const ClockFitRecord& stored, const ClockFitRecord& now) {
 }
 
 }  // namespace
+
+void EndWithEvents(const std::vector<StreamRecord>& streams, CaptureClocks& clocks) {
+  uint64_t last_ns = 0;
+  for (const StreamRecord& stream : streams) {
+    if (stream.clock_domain == ClockDomain::kOwn) continue;
+    const InstanceClock* const clock = clocks.Find(stream.identity.worker);
+    if (clock == nullptr || clock->realtime.is_identity() || stream.last_timestamp_ns == 0) {
+      continue;
+    }
+    last_ns = std::max(last_ns, clock->realtime.ToReference(stream.last_timestamp_ns));
+  }
+  if (last_ns < clocks.window.begin_ns || last_ns >= clocks.window.end_ns) return;
+  clocks.window.end_ns = last_ns;
+  for (InstanceClock& clock : clocks.instances) SetBoundsIn(clocks.window, clock);
+}
 
 class ClockBook::Turn {
  public:
@@ -271,6 +297,36 @@ absl::StatusOr<CaptureClocks> ClockBook::Fit(ClockFitRecord& fit,
     clocks.instances.push_back(std::move(clock));
   }
   return clocks;
+}
+
+ClockBookMetrics::ClockBookMetrics(prometheus::Registry& registry)
+    : fits(MakeCounter(registry, "neurontrace_aggregator_clock_fits_total",
+                       "Times that the clocks of a capture were fitted")),
+      fit_seconds(MakeCounter(registry, "neurontrace_aggregator_clock_fit_seconds_total",
+                              "How long that took")),
+      versions_stored(MakeCounter(registry, "neurontrace_aggregator_clock_versions_stored_total",
+                                  "Versions of captures' clock models stored")),
+      versions_not_stored(
+          MakeCounter(registry, "neurontrace_aggregator_clock_versions_not_stored_total",
+                      "Versions that the store refused, or whose predecessor it could not read")) {}
+
+absl::Status ClockFinalizer::Run() {
+  std::set<CaptureId> done;  // without those that were deleted
+  absl::Status first_error;
+  for (const CaptureId& id : store_.captures().Ids()) {
+    if (done_.contains(id)) {
+      done.insert(id);
+      continue;
+    }
+    const auto record = store_.captures().Get(id);
+    if (absl::IsNotFound(record.status())) continue;  // deleted at this moment
+    const auto is_final = record.ok() ? book_.Finalize(*record) : record.status();
+    if (is_final.ok() && *is_final) done.insert(id);
+    first_error.Update(is_final.status());
+    if (absl::IsCancelled(is_final.status())) break;
+  }
+  done_ = std::move(done);
+  return first_error;
 }
 
 }  // namespace neurontrace

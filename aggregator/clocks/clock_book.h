@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <prometheus/counter.h>
+#include <prometheus/registry.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -8,17 +11,37 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/align/capture_clocks.h"
-#include "aggregator/clocks/clock_book_metrics.h"
 #include "aggregator/clocks/clock_fit_record.h"
 #include "aggregator/clocks/order_classes.h"
 #include "aggregator/store/store.h"
+#include "aggregator/store/stream_record.h"
 #include "base/clock.h"
 #include "trace/capture_record.h"
+#include "trace/ids.h"
 
 namespace neurontrace {
+
+// Ends the window of a capture's clocks with the last of its events, and has the clocks say the
+// bounds of that: what comes after, until everybody has told that all is delivered, is nobody's
+// concern, and known worst as long as nothing later was measured. Without an event whose clock is
+// known everything stays as it is.
+void EndWithEvents(const std::vector<StreamRecord>& streams, CaptureClocks& clocks);
+
+// What becomes of the models of captures' clocks; docs/operations.md has the words. The registry
+// owns them. Any thread.
+struct ClockBookMetrics {
+  explicit ClockBookMetrics(prometheus::Registry& registry);
+
+  prometheus::Counter& fits;  // of captures, running and ended
+  prometheus::Counter& fit_seconds;
+  prometheus::Counter& versions_stored;
+  prometheus::Counter& versions_not_stored;
+};
 
 // The clocks of captures, and of now, out of the evidence that is stored.
 //
@@ -101,6 +124,23 @@ class ClockBook {
   std::mutex mutex_;
   std::condition_variable turn_ended_;
   std::set<CaptureId> busy_;  // guarded by mutex_
+};
+
+// Sees to it that every capture that has ended gets the final models of its clocks, also if nobody
+// asks for them. One thread at a time.
+class ClockFinalizer {
+ public:
+  // Both outlive this.
+  ClockFinalizer(const Store& store, ClockBook& book) : store_(store), book_(book) {}
+
+  // Looks at all captures that are not known to be done. The first error; what it left is looked at
+  // the next time.
+  absl::Status Run();
+
+ private:
+  const Store& store_;
+  ClockBook& book_;
+  std::set<CaptureId> done_;
 };
 
 }  // namespace neurontrace

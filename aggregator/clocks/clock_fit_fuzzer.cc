@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "aggregator/align/clock_lines.h"
+#include "aggregator/align/device_clock.h"
 #include "aggregator/align/device_evidence_reader.h"
 #include "aggregator/align/device_fit.h"
-#include "aggregator/align/device_map.h"
 #include "aggregator/align/host_fit.h"
 #include "aggregator/align/instance_clock.h"
 #include "aggregator/align/realtime_map.h"

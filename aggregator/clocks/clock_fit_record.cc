@@ -8,7 +8,7 @@
 
 #include "aggregator/align/device_fit.h"
 #include "aggregator/align/host_fit.h"
-#include "aggregator/store/reference_keeper.h"
+#include "aggregator/store/clock_evidence_store.h"
 #include "aggregator/store/stored_bytes.h"
 #include "base/status.h"
 

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "aggregator/store/reference_keeper.h"
+#include "aggregator/store/clock_evidence_store.h"
 
 namespace neurontrace {
 namespace {

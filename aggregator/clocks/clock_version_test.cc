@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "aggregator/clocks/clock_book.h"
-#include "aggregator/clocks/clock_finalizer.h"
 #include "aggregator/clocks/clock_rows.h"
 #include "aggregator/clocks/clock_rows_test_support.h"
 #include "aggregator/store/full_disk.h"

@@ -4,18 +4,68 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "aggregator/align/clock_reading.h"
+#include "aggregator/align/device_clock.h"
 #include "aggregator/align/device_evidence_reader.h"
 #include "aggregator/align/device_fit.h"
-#include "aggregator/align/device_map.h"
-#include "aggregator/clocks/core_chunks.h"
 #include "base/status.h"
+#include "trace/decoded_chunk.h"
+#include "trace/event_chunk.h"
 
 namespace neurontrace {
 namespace {
+
+// The chunks of a stream, in the order in which they were recorded, which is that of its ring:
+// times are what is in question. Holds one chunk, and a number for each. One thread at a time.
+class CoreChunks {
+ public:
+  explicit CoreChunks(const CaptureReader& reader) : reader_(reader) {}
+
+  // Those with events in a stretch of their host's REALTIME, both ends included. Chunks that are
+  // damaged, or expire at this moment, are passed over. Errors of the store.
+  absl::Status ForEach(uint32_t stream, const RealtimeWindow& window,
+                       const std::function<void(const DecodedChunk&)>& visit);
+
+  uint64_t unreadable() const { return unreadable_; }  // chunks of all streams
+
+ private:
+  const CaptureReader& reader_;
+  std::vector<uint64_t> sequences_;
+  StoredChunk stored_;
+  std::string columns_;
+  DecodedChunk chunk_;
+  uint64_t unreadable_ = 0;
+};
+
+absl::Status CoreChunks::ForEach(uint32_t stream, const RealtimeWindow& window,
+                                 const std::function<void(const DecodedChunk&)>& visit) {
+  const StreamReader chunks = reader_.Stream(stream);
+  sequences_.clear();
+  ChunkIndexIterator it = chunks.Index(window.begin_ns);
+  for (; it.Valid(); it.Next()) {
+    if (it.entry().first_timestamp_ns <= window.end_ns) sequences_.push_back(it.entry().sequence);
+  }
+  RETURN_IF_ERROR(it.status());
+  std::sort(sequences_.begin(), sequences_.end());
+  for (const uint64_t sequence : sequences_) {
+    absl::Status read = chunks.ReadChunk(sequence, stored_);
+    if (read.ok()) read = UncompressColumns(stored_.columns(), stored_.columns_bytes(), columns_);
+    if (read.ok()) read = chunk_.Decode(columns_);
+    if (absl::IsDataLoss(read) || absl::IsInvalidArgument(read) || absl::IsNotFound(read)) {
+      ++unreadable_;
+      continue;
+    }
+    RETURN_IF_ERROR(read);
+    visit(chunk_);
+  }
+  return absl::OkStatus();
+}
 
 using LogicalCore = std::pair<WorkerIdentity, uint32_t>;  // and its nc_idx
 

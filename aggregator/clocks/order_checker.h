@@ -2,18 +2,64 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "aggregator/align/capture_clocks.h"
+#include "aggregator/align/device_event.h"
 #include "aggregator/clocks/collective_matcher.h"
-#include "aggregator/clocks/collective_reader.h"
 #include "aggregator/clocks/order_classes.h"
 #include "aggregator/store/stream_record.h"
 
 namespace neurontrace {
+
+// A core's part in a collective or barrier, as its events have it.
+struct CollectivePart {
+  DeviceEventType type = DeviceEventType::kCollective;  // or kBarrier
+  uint64_t exec_id = 0;
+  uint64_t operation = 0;
+  uint64_t sequence = 0;  // of its start
+  std::optional<uint64_t> physical = {};
+  std::optional<uint64_t> enter_counter_ns = {};  // a barrier, on the host, has none
+  std::optional<uint64_t> exit_counter_ns = {};
+  uint64_t enter_ns = 0;  // as the runtime stamped it
+  uint64_t exit_ns = 0;
+};
+
+// Finds the parts in collectives in the events of one logical core, which are added in the order of
+// its ring. One thread at a time.
+class CollectiveReader {
+ public:
+  // Of executions whose number is no multiple of `stride` nothing is kept.
+  CollectiveReader(uint64_t stride, size_t parts_max) : stride_(stride), parts_max_(parts_max) {}
+
+  void Add(std::span<const DeviceEvent> events);
+  std::vector<CollectivePart> Take() { return std::move(parts_); }
+  // Larger than at first where there were too many.
+  uint64_t stride() const { return stride_; }
+  // Parts that tell nothing: without their end, or without a number.
+  uint64_t left_out() const { return left_out_ + open_.size(); }
+
+ private:
+  using SpanKey = std::pair<DeviceEventType, uint64_t>;
+
+  void Start(const DeviceEvent& event);
+  void Stop(const DeviceEvent& event);
+
+  uint64_t stride_;
+  const size_t parts_max_;
+  absl::flat_hash_map<SpanKey, CollectivePart> open_;
+  std::deque<SpanKey> open_order_;
+  std::vector<CollectivePart> parts_;
+  uint64_t left_out_ = 0;
+};
 
 // Compares the times of what several instances did together, by their clocks, with the order in
 // which it can have been. It moves nothing. Cores of one job belong together, as far as each is

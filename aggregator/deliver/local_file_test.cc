@@ -6,7 +6,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,26 +17,22 @@
 #include <set>
 
 #include "aggregator/deliver/local_volume.h"
+#include "base/temporary_directory.h"
 
 namespace {
-
 int link_error = 0;
 std::set<ino_t> synced;
 int data_syncs = 0;
-
 }  // namespace
-
 extern "C" int fsync(int fd) {
   struct stat about = {};
   if (fstat(fd, &about) == 0) synced.insert(about.st_ino);
   return static_cast<int>(syscall(SYS_fsync, fd));
 }
-
 extern "C" int fdatasync(int fd) {
   ++data_syncs;
   return static_cast<int>(syscall(SYS_fdatasync, fd));
 }
-
 extern "C" int linkat(int from, const char* old_name, int to, const char* name,
                       int flags) noexcept {
   if (link_error == 0) {
@@ -56,19 +51,14 @@ using ::testing::HasSubstr;
 class LocalFileTest : public ::testing::Test {
  protected:
   LocalFileTest() {
-    std::string path = fs::temp_directory_path() / "local_file_XXXXXX";
-    root_ = mkdtemp(path.data());
     synced.clear();
     data_syncs = 0;
   }
-  ~LocalFileTest() override {
-    link_error = 0;
-    fs::remove_all(root_);
-  }
+  ~LocalFileTest() override { link_error = 0; }
 
   std::unique_ptr<LocalVolume> Open(bool renames, const std::string& mark = "c1") {
     return *LocalVolume::Open(
-        {.root = root_, .below = "x/y", .renames = renames, .writer = {mark, "n"}});
+        {.root = root_.path(), .below = "x/y", .renames = renames, .writer = {mark, "n"}});
   }
   bool IsSynced(const std::string& name) const {
     struct stat about = {};
@@ -82,7 +72,7 @@ class LocalFileTest : public ::testing::Test {
     return WriteWhole(volume, name, bytes, [] { return absl::OkStatus(); });
   }
 
-  fs::path root_;
+  TemporaryDirectory root_;
 };
 
 TEST_F(LocalFileTest, TheParentsOfNewDirectoriesAreSynced) {

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include <iterator>
 
 #include "aggregator/deliver/file_time.h"
+#include "base/temporary_directory.h"
 
 namespace neurontrace {
 namespace {
@@ -28,12 +28,9 @@ static_assert(FileTimeNs(INT64_MAX, 0) == UINT64_MAX);
 class LocalVolumeTest : public ::testing::TestWithParam<bool> {
  protected:
   LocalVolumeTest() {
-    std::string path = fs::temp_directory_path() / "local_volume_XXXXXX";
-    directory_ = mkdtemp(path.data());
     fs::create_directory(directory_ / "root");
     fs::create_directory(directory_ / "outside");
   }
-  ~LocalVolumeTest() override { fs::remove_all(directory_); }
 
   absl::StatusOr<std::unique_ptr<LocalVolume>> Open(const std::string& below = "x/y") {
     return LocalVolume::Open(
@@ -48,7 +45,7 @@ class LocalVolumeTest : public ::testing::TestWithParam<bool> {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  fs::path directory_;
+  TemporaryDirectory directory_;
 };
 
 TEST_P(LocalVolumeTest, WritesReadsListsAndRemoves) {

@@ -15,6 +15,7 @@
 #include "aggregator/deliver/s3_client.h"
 #include "aggregator/deliver/s3_xml.h"
 #include "aggregator/http/fake_http_server.h"
+#include "base/temporary_directory.h"
 
 namespace neurontrace {
 namespace {
@@ -64,14 +65,11 @@ Answer Metadata(const Request& request, const std::string& role) {
 class RoleCredentialsTest : public ::testing::Test {
  protected:
   RoleCredentialsTest() {
-    std::string pattern = std::filesystem::temp_directory_path() / "nt_role_XXXXXX";
-    directory_ = mkdtemp(pattern.data());
     // Nothing here asks an address beyond this machine.
     Set("AWS_EC2_METADATA_DISABLED", "true");
-    Set("HOME", directory_);
+    Set("HOME", directory_.path());
     std::ofstream(directory_ / "token") << "of-kubernetes\n";
   }
-  ~RoleCredentialsTest() override { std::filesystem::remove_all(directory_); }
 
   void Set(const std::string& name, const std::string& value) {
     const std::scoped_lock lock(mutex_);
@@ -93,7 +91,7 @@ class RoleCredentialsTest : public ::testing::Test {
     Set("AWS_ENDPOINT_URL_STS", url);
   }
 
-  std::filesystem::path directory_;
+  TemporaryDirectory directory_;
   std::mutex mutex_;
   std::map<std::string, std::string> variables_;
 };

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/derive/framework_links.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <map>
 
 #include "absl/container/flat_hash_set.h"
@@ -11,11 +14,134 @@
 namespace neurontrace {
 namespace {
 
+void AddMappingWarnings(const LinkCounts& counts, std::vector<std::string>& warnings) {
+  if (counts.mapped_contradicted > 0) {
+    warnings.push_back(fmt::format(
+        "{} of {} runtime calls that mapping files name lie in another framework operation: their "
+        "arrows come from the one that they lie in",
+        counts.mapped_contradicted, counts.calls_mapped));
+  }
+  if (counts.mapped_unseen > 0) {
+    warnings.push_back(fmt::format(
+        "{} of {} runtime calls that mapping files name have no operation with the sequence number "
+        "before them in a framework trace",
+        counts.mapped_unseen, counts.calls_mapped));
+  }
+  if (counts.mapped_elsewhere > 0) {
+    warnings.push_back(fmt::format(
+        "{} operations of mapping files are not used: it is not known which worker they are of",
+        counts.mapped_elsewhere));
+  }
+  if (counts.mapped_forgotten > 0) {
+    warnings.push_back(
+        fmt::format("{} operations of mapping files are not used: there are more than are kept",
+                    counts.mapped_forgotten));
+  }
+}
+
 bool HasThread(const TimelineRecord& record) {
   return (record.start().present & FieldBit(Field::kThreadId)) != 0;
 }
 
 }  // namespace
+
+OpenSpans::Place OpenSpans::Find(const Thread& thread, uint64_t start_ns, uint64_t end_ns) {
+  Place place;
+  const auto found = threads_.find(thread);
+  if (found == threads_.end()) return place;
+  std::vector<Span>& spans = found->second;
+  size_t at = spans.size();
+  for (size_t looked = 0; at > 0 && looked < kSearchMax; ++looked) {
+    const Span& span = spans[--at];
+    if (span.end_ns <= start_ns) {
+      if (place.innermost != nullptr) continue;  // its place stays
+      spans.erase(spans.begin() + static_cast<ptrdiff_t>(at));
+      --open_;
+    } else if (span.end_ns < end_ns) {
+      place.crosses = place.crosses || place.innermost == nullptr;
+    } else {
+      if (place.innermost == nullptr) place.innermost = &span;
+      if (span.chain == 0) continue;
+      place.operation = &span;
+      break;
+    }
+  }
+  return place;
+}
+
+void OpenSpans::Add(const Thread& thread, uint64_t start_ns, const Span& span) {
+  if (open_ + threads_.size() >= kOpenMax) Sweep(start_ns);
+  std::vector<Span>& spans = threads_[thread];
+  // Nothing can lie in what has ended.
+  while (!spans.empty() && spans.back().end_ns <= start_ns) {
+    spans.pop_back();
+    --open_;
+  }
+  if (spans.size() >= kDepthMax) {
+    const size_t before = spans.size();
+    std::erase_if(spans, [start_ns](const Span& old) { return old.end_ns <= start_ns; });
+    if (spans.size() > kDepthMax / 2) {
+      const size_t outer = spans.size() - kDepthMax / 2;
+      spans.erase(spans.begin(), spans.begin() + static_cast<ptrdiff_t>(outer));
+      forgotten_ += outer;
+    }
+    open_ -= before - spans.size();
+  }
+  spans.push_back(span);
+  spans.back().start_ns = start_ns;
+  ++open_;
+}
+
+void OpenSpans::Sweep(uint64_t now_ns) {
+  open_ = 0;
+  absl::erase_if(threads_, [&](auto& entry) {
+    std::erase_if(entry.second, [now_ns](const Span& span) { return span.end_ns <= now_ns; });
+    open_ += entry.second.size();
+    return entry.second.empty();
+  });
+  if (open_ + threads_.size() <= kOpenMax / 2) return;
+  forgotten_ += open_;
+  open_ = 0;
+  threads_.clear();
+}
+
+std::vector<std::string> LinkCounts::Warnings() const {
+  std::vector<std::string> warnings;
+  if (operations_ambiguous > 0) {
+    warnings.push_back(
+        fmt::format("{} framework operations are not joined to the runtime: two workers of their "
+                    "instance have their process id",
+                    operations_ambiguous));
+  }
+  if (operations_own_time > 0) {
+    warnings.push_back(
+        fmt::format("{} framework operations are not joined to the runtime: the times of their "
+                    "file count from a moment that is not known",
+                    operations_own_time));
+  }
+  const uint64_t joined = std::min(calls, calls_joined + mapped_added);
+  if (operations > 0 && joined < calls) {
+    std::string text = fmt::format(
+        "{} of {} runtime calls on instances with framework traces are in no framework operation",
+        calls - joined, calls);
+    if (calls_crossing > 0) text += fmt::format("; {} end after theirs", calls_crossing);
+    if (calls_without_thread > 0) text += fmt::format("; {} name no thread", calls_without_thread);
+    warnings.push_back(std::move(text));
+  }
+  if (operations == 0 && operations_elsewhere > 0 && calls > 0) {
+    warnings.push_back(fmt::format(
+        "{} framework operations belong to processes that are not workers in this capture",
+        operations_elsewhere));
+  }
+  AddMappingWarnings(*this, warnings);
+  if (operations_forgotten + chains_forgotten > 0) {
+    warnings.push_back(
+        fmt::format("arrows of {} framework operations and {} executions or sequences end early: "
+                    "more at one time than are kept",
+                    operations_forgotten, chains_forgotten));
+  }
+  return warnings;
+}
 
 FrameworkLinks::FrameworkLinks(std::span<const TimelineStream> streams,
                                std::span<const FrameworkNames> names) {

@@ -5,19 +5,96 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "aggregator/derive/link_counts.h"
 #include "aggregator/derive/mapped_operations.h"
-#include "aggregator/derive/open_spans.h"
 #include "aggregator/derive/shape_fields.h"
 #include "aggregator/timeline/framework_names.h"
 #include "aggregator/timeline/timeline_reader.h"
 
 namespace neurontrace {
+
+// What is under way on each thread: operations of a framework, and calls of the runtime in them.
+// Spans come in the order of their starts. One thread at a time.
+class OpenSpans {
+ public:
+  // Spans of one thread under way. Beyond, the outer half is forgotten.
+  static constexpr size_t kDepthMax = 4'096;
+  // Spans and threads, over all. Beyond, what has ended is swept; if most has not, all is
+  // forgotten.
+  static constexpr size_t kOpenMax = 262'144;
+  // So many are looked at, from the innermost on: files may have spans that enclose nothing.
+  static constexpr size_t kSearchMax = 64;
+
+  struct Thread {
+    uint32_t worker = 0;
+    uint64_t thread_id = 0;
+    friend bool operator==(const Thread&, const Thread&) = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const Thread& thread) {
+      return H::combine(std::move(h), thread.worker, thread.thread_id);
+    }
+  };
+  struct Span {
+    uint64_t end_ns = 0;
+    uint64_t chain = 0;                        // of an operation; 0: a call
+    std::optional<uint64_t> nrta_seq_id = {};  // of a call
+    uint64_t start_ns = 0;                     // set by Add
+  };
+  struct Place {
+    // These enclose it; valid until the next call of Add.
+    const Span* innermost = nullptr;
+    const Span* operation = nullptr;  // the innermost one
+    bool crosses = false;             // of those under way one ends before it does
+  };
+
+  // What a span from start_ns to end_ns lies in, on its thread.
+  Place Find(const Thread& thread, uint64_t start_ns, uint64_t end_ns);
+  void Add(const Thread& thread, uint64_t start_ns, const Span& span);
+
+  // Spans that were forgotten while they were under way.
+  uint64_t forgotten() const { return forgotten_; }
+
+ private:
+  void Sweep(uint64_t now_ns);
+
+  absl::flat_hash_map<Thread, std::vector<Span>> threads_;
+  size_t open_ = 0;  // over all threads; may have ended
+  uint64_t forgotten_ = 0;
+};
+
+// What FrameworkLinks has found. In records. What has not been joined says why.
+struct LinkCounts {
+  uint64_t operations = 0;            // of frameworks, where the capture has a worker of that id
+  uint64_t operations_elsewhere = 0;  // of a process that is no worker of the capture
+  uint64_t operations_ambiguous = 0;  // two workers of the instance have that process id
+  uint64_t operations_unnamed = 0;    // no number for a process or a thread
+  uint64_t operations_own_time = 0;   // their file's times count from a moment that is not known
+  uint64_t calls = 0;                 // outermost calls of the runtime, where operations were seen
+  uint64_t calls_joined = 0;          // to the innermost operation around them
+  uint64_t calls_crossing = 0;        // begin in an operation and end after it
+  uint64_t calls_outside = 0;         // in no operation of their thread
+  uint64_t calls_without_thread = 0;
+  uint64_t calls_mapped = 0;      // calls whose nrta_seq_id a mapping file names
+  uint64_t mapped_confirmed = 0;  // an operation of the mapping is the one that time has, or in it
+  uint64_t mapped_added = 0;      // time has none: those of the mapping are joined
+  uint64_t mapped_contradicted = 0;  // time has another one, which is joined
+  uint64_t mapped_unseen = 0;        // none of the mapping was seen before the call
+  uint64_t mapped_elsewhere = 0;     // operations of mapping files, of no worker that is known
+  // Of these, beyond the limits of FrameworkNames and MappedOperations.
+  uint64_t mapped_forgotten = 0;
+  uint64_t operations_forgotten = 0;  // calls under way among them: beyond OpenSpans' limits
+  uint64_t chains_forgotten = 0;      // beyond kChainsMax
+  uint64_t executions = 0;
+  uint64_t executions_unprepared = 0;  // no kbl_exec_pre with their exec_id was seen before them
+
+  // What people should know, in words; each is told once.
+  std::vector<std::string> Warnings() const;
+};
 
 // Why records belong together.
 enum class LinkKind : uint8_t {

@@ -4,16 +4,38 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <map>
 #include <set>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/string_view.h"
+#include "aggregator/derive/shape_fields.h"
 #include "aggregator/derive/summary_rows.h"
 
 namespace neurontrace {
 namespace {
+
+constexpr int kSubBits = 4;
+constexpr uint64_t kSubBins = 1u << kSubBits;
+
+uint16_t BinOf(uint64_t value) {
+  if (value < kSubBins) return static_cast<uint16_t>(value);
+  const int exponent = std::bit_width(value) - 1 - kSubBits;
+  return static_cast<uint16_t>((static_cast<uint64_t>(exponent) << kSubBits) + (value >> exponent));
+}
+
+// The middle of a bin.
+uint64_t ValueOf(uint16_t bin) {
+  if (bin < 2 * kSubBins) return bin;
+  const int exponent = (bin >> kSubBits) - 1;
+  const uint64_t low = (kSubBins + (bin & (kSubBins - 1))) << exponent;
+  return low + ((uint64_t{1} << exponent) - 1) / 2;
+}
+
+uint64_t Plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
 std::optional<uint64_t> ClockBoundOf(const TimelineStream& stream) {
   uint64_t largest_ns = 0;
@@ -121,6 +143,220 @@ void AddWarnings(CaptureSummary& summary) {
 }
 
 }  // namespace
+
+void DurationSketch::AddTo(uint16_t bin, uint64_t count) {
+  if (latest_ < bins_.size() && bins_[latest_].number == bin) {
+    bins_[latest_].count += count;
+    return;
+  }
+  const auto at = std::lower_bound(bins_.begin(), bins_.end(), bin,
+                                   [](const Bin& b, uint16_t number) { return b.number < number; });
+  latest_ = static_cast<size_t>(at - bins_.begin());
+  if (at != bins_.end() && at->number == bin) {
+    at->count += count;
+  } else {
+    bins_.insert(at, {bin, count});
+  }
+}
+
+void DurationSketch::Add(uint64_t duration_ns) {
+  ++count_;
+  sum_ns_ = Plus(sum_ns_, duration_ns);
+  min_ns_ = std::min(min_ns_, duration_ns);
+  max_ns_ = std::max(max_ns_, duration_ns);
+  AddTo(BinOf(duration_ns), 1);
+}
+
+void DurationSketch::Merge(const DurationSketch& other) {
+  count_ += other.count_;
+  sum_ns_ = Plus(sum_ns_, other.sum_ns_);
+  min_ns_ = std::min(min_ns_, other.min_ns_);
+  max_ns_ = std::max(max_ns_, other.max_ns_);
+  for (const Bin& bin : other.bins_) AddTo(bin.number, bin.count);
+}
+
+uint64_t DurationSketch::QuantileNs(double q) const {
+  if (count_ == 0) return 0;
+  const double wanted = std::ceil(std::clamp(q, 0.0, 1.0) * static_cast<double>(count_));
+  const uint64_t rank = std::clamp<uint64_t>(static_cast<uint64_t>(wanted), 1, count_);
+  if (rank == count_) return max_ns_;
+  uint64_t seen = 0;
+  for (const Bin& bin : bins_) {
+    seen += bin.count;
+    if (seen >= rank) return std::clamp(ValueOf(bin.number), min_ns_, max_ns_);
+  }
+  return max_ns_;
+}
+
+void Stragglers::Add(const Collective& collective) {
+  if (collective.members.size() < 2 || collective.is_disjoint()) return;
+  for (const CollectiveMember& member : collective.members) {
+    StragglerRow& row = rows_[member.stream];
+    ++row.collectives;
+    row.waits.Add(collective.last_arrival_ns() - member.start_ns);
+  }
+  StragglerRow& last = rows_[collective.last().stream];
+  ++last.last;
+  if (!collective.is_last_known()) return;
+  ++last.last_known;
+  last.lateness.Add(collective.lateness_ns());
+  const auto bound_ns = collective.lateness_bound_ns();
+  if (!bound_ns) ++last.lateness_unbounded;
+  last.lateness_bound_max_ns = std::max(last.lateness_bound_max_ns, bound_ns.value_or(0));
+}
+
+std::vector<StragglerRow> Stragglers::Finish(std::span<const uint64_t> absences) {
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    rows_[i].stream = static_cast<uint32_t>(i);
+    if (i < absences.size()) rows_[i].absent = absences[i];
+  }
+  std::erase_if(rows_, [](const StragglerRow& r) { return r.collectives == 0 && r.absent == 0; });
+  std::stable_sort(rows_.begin(), rows_.end(), [](const StragglerRow& a, const StragglerRow& b) {
+    return a.lateness.sum_ns() > b.lateness.sum_ns();
+  });
+  return std::move(rows_);
+}
+
+// Types are numbered from 1; 1 is kOther.
+uint32_t DurationStats::TypeOf(const SharedShape& shape) {
+  const bool is_kept = shape.number < ShapeFieldTable::kShapesMax;
+  if (is_kept && shape.number < type_of_shape_.size() && type_of_shape_[shape.number] != 0) {
+    return type_of_shape_[shape.number];
+  }
+  if (types_.empty()) types_.emplace(kOther, 1);
+  const std::string_view name = shape.shape.event_type;
+  const auto known = types_.find(absl::string_view(name.data(), name.size()));
+  uint32_t type = 1;
+  if (known != types_.end()) {
+    type = known->second;
+  } else if (types_.size() < kTypesMax) {
+    type = static_cast<uint32_t>(types_.size() + 1);
+    types_.emplace(name, type);
+  }
+  if (is_kept) {
+    if (shape.number >= type_of_shape_.size()) type_of_shape_.resize(shape.number + 1);
+    type_of_shape_[shape.number] = type;
+  }
+  return type;
+}
+
+DurationRow& DurationStats::RowOf(const TimelineRecord& record) {
+  const uint32_t type = TypeOf(*record.shape);
+  if (rows_.empty()) rows_.push_back({.event_type = kOther, .stream = kOtherStream});
+  if (record.stream >= row_of_.size()) row_of_.resize(record.stream + 1);
+  auto& rows = row_of_[record.stream];
+  if (type >= rows.size()) rows.resize(type + 1);
+  uint32_t& row = rows[type];
+  if (row == 0 && rows_.size() < kRowsMax) {
+    rows_.push_back({.event_type = type == 1 ? std::string(kOther)
+                                             : std::string(record.shape->shape.event_type),
+                     .stream = record.stream});
+    row = static_cast<uint32_t>(rows_.size());
+  }
+  if (type == 1 || row == 0) ++overflow_;
+  return row == 0 ? rows_.front() : rows_[row - 1];
+}
+
+void DurationStats::Take(const TimelineBatch& batch) {
+  for (const TimelineRecord* record : batch.records) {
+    switch (record->kind) {
+      case RecordKind::kSpan: {
+        DurationRow& row = RowOf(*record);
+        if ((record->flags & kOpen) != 0) {
+          ++row.open;
+        } else if ((record->flags & kStartLost) != 0) {
+          ++row.start_lost;
+        } else if ((record->flags & kOddLength) != 0) {
+          ++row.odd;
+        } else {
+          row.spans.Add(record->end_ns - record->start_ns);
+        }
+        break;
+      }
+      case RecordKind::kInstant:
+      case RecordKind::kOther:
+        ++RowOf(*record).instants;
+        break;
+      case RecordKind::kFlowStart:
+      case RecordKind::kFlowStep:
+      case RecordKind::kFlowEnd:
+      case RecordKind::kCounter:
+      case RecordKind::kStopAttributes:
+        break;
+    }
+  }
+}
+
+std::vector<DurationRow> DurationStats::Finish() {
+  std::erase_if(rows_, [](const DurationRow& row) { return row.count() == 0; });
+  std::sort(rows_.begin(), rows_.end(), [](const DurationRow& a, const DurationRow& b) {
+    return std::tie(a.event_type, a.stream) < std::tie(b.event_type, b.stream);
+  });
+  return std::move(rows_);
+}
+
+BusyShareSums::BusyShareSums(size_t streams, uint64_t window_start_ns, uint64_t window_end_ns)
+    : window_start_ns_(window_start_ns),
+      window_end_ns_(window_end_ns),
+      device_(streams),
+      runtime_(streams) {}
+
+void BusyShareSums::Add(const Execution& execution) {
+  Sum& sum = (execution.source == ExecutionSource::kDevice ? device_ : runtime_)[execution.stream];
+  sum.share.stream = execution.stream;
+  sum.share.source = execution.source;
+  ++sum.share.executions;
+  if (execution.is_open) {
+    ++sum.share.open;
+    return;
+  }
+  Interval interval{std::max(execution.start_ns, window_start_ns_),
+                    std::min(execution.end_ns, window_end_ns_)};
+  if (interval.start_ns >= interval.end_ns) return;
+  if (interval.start_ns < sum.summed_until_ns) {
+    ++sum.share.joined_late;
+    interval.start_ns = std::min(sum.summed_until_ns, interval.end_ns);
+  }
+  Hold(interval, sum);
+  while (sum.held.size() > kIntervalsMax) SumFirst(sum);
+}
+
+// Most executions come in the order of their starts: the place is at the end, or nearly.
+void BusyShareSums::Hold(Interval interval, Sum& sum) {
+  auto& held = sum.held;
+  auto end = held.end();
+  while (end != held.begin() && std::prev(end)->start_ns > interval.end_ns) --end;
+  auto begin = end;
+  while (begin != held.begin() && std::prev(begin)->end_ns >= interval.start_ns) {
+    --begin;
+    interval.start_ns = std::min(interval.start_ns, begin->start_ns);
+    interval.end_ns = std::max(interval.end_ns, begin->end_ns);
+  }
+  if (begin == end) {
+    held.insert(begin, interval);
+    return;
+  }
+  *begin = interval;
+  held.erase(std::next(begin), end);
+}
+
+void BusyShareSums::SumFirst(Sum& sum) {
+  const Interval first = sum.held.front();
+  sum.held.erase(sum.held.begin());
+  sum.share.busy_ns += first.end_ns - first.start_ns;
+  sum.summed_until_ns = first.end_ns;
+}
+
+std::vector<BusyShare> BusyShareSums::Finish() {
+  std::vector<BusyShare> shares;
+  for (size_t i = 0; i < device_.size(); ++i) {
+    Sum& sum = device_[i].share.executions > 0 ? device_[i] : runtime_[i];
+    if (sum.share.executions == 0) continue;
+    while (!sum.held.empty()) SumFirst(sum);
+    shares.push_back(sum.share);
+  }
+  return shares;
+}
 
 struct CaptureSummaryBuilder::Parts {
   Parts(std::span<const TimelineStream> streams, const TimelineFilter& filter,

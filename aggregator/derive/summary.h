@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,17 +11,164 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "aggregator/derive/bandwidth.h"
-#include "aggregator/derive/busy_share.h"
 #include "aggregator/derive/collectives.h"
-#include "aggregator/derive/duration_stats.h"
 #include "aggregator/derive/executions.h"
 #include "aggregator/derive/memory_use.h"
 #include "aggregator/derive/steps.h"
-#include "aggregator/derive/stragglers.h"
 #include "aggregator/timeline/timeline_reader.h"
 
 namespace neurontrace {
+
+// Count, sum, extremes and quantiles of durations in bounded memory. Values below 16 ns are kept
+// exactly; of larger ones each power of two has 16 bins, so that a quantile is off by at most 1/32
+// of itself. At most 976 bins, and only as many as were used. A plain value; two can be merged.
+class DurationSketch {
+ public:
+  void Add(uint64_t duration_ns);
+  void Merge(const DurationSketch& other);
+
+  uint64_t count() const { return count_; }
+  uint64_t sum_ns() const { return sum_ns_; }  // UINT64_MAX where it is more than that
+  uint64_t min_ns() const { return count_ == 0 ? 0 : min_ns_; }
+  uint64_t max_ns() const { return max_ns_; }
+  uint64_t mean_ns() const { return count_ == 0 ? 0 : sum_ns_ / count_; }
+  // The duration that the fraction `q` of all (0 to 1) does not exceed: the middle of its bin,
+  // never beyond the extremes. 0 where there is none.
+  uint64_t QuantileNs(double q) const;
+
+ private:
+  struct Bin {
+    uint16_t number = 0;
+    uint64_t count = 0;
+  };
+  void AddTo(uint16_t bin, uint64_t count);
+
+  uint64_t count_ = 0;
+  uint64_t sum_ns_ = 0;
+  uint64_t min_ns_ = UINT64_MAX;
+  uint64_t max_ns_ = 0;
+  std::vector<Bin> bins_;  // ascending in number
+  size_t latest_ = 0;      // index of the bin used last: the next is often the same
+};
+
+// How one core met the others in collectives. A plain value.
+struct StragglerRow {
+  uint32_t stream = 0;
+  uint64_t collectives = 0;            // that it was in with others
+  uint64_t last = 0;                   // in so many of these it arrived last
+  uint64_t last_known = 0;             // of these: by more than the clocks' bound
+  DurationSketch lateness;             // of those in `last_known`: behind the median arrival
+  uint64_t lateness_bound_max_ns = 0;  // the largest bound of these
+  uint64_t lateness_unbounded = 0;     // of these: how far it can be off is not known
+  DurationSketch waits;                // from its arrival to the last one's, of all
+  uint64_t absent = 0;                 // collectives that it was missing from
+};
+
+// Counts who arrives last in collectives. Those of one member, and those whose members cannot have
+// met, are passed over. One thread at a time.
+class Stragglers {
+ public:
+  explicit Stragglers(size_t streams) : rows_(streams) {}
+
+  void Add(const Collective& collective);
+  // `absences` are those of the CollectiveFinder. Of the streams that were in any, or missing; the
+  // largest sum of known lateness first.
+  std::vector<StragglerRow> Finish(std::span<const uint64_t> absences);
+
+ private:
+  std::vector<StragglerRow> rows_;  // by stream
+};
+
+// What one worker's stream had of one event type. A plain value.
+struct DurationRow {
+  std::string event_type;
+  uint32_t stream = 0;
+  DurationSketch spans;     // those whose start and stop are both known
+  uint64_t open = 0;        // spans without a stop: not in `spans`
+  uint64_t start_lost = 0;  // spans without a start: likewise
+  uint64_t odd = 0;         // spans whose length cannot be (kOddLength), counted apart
+  uint64_t instants = 0;
+
+  uint64_t count() const { return spans.count() + open + start_lost + odd + instants; }
+};
+
+// Durations by event type and stream. A span that a time window cuts counts with its whole length.
+// One thread at a time.
+class DurationStats {
+ public:
+  // Beyond, events are counted under kOther: of further types for each stream, and of further pairs
+  // of type and stream for the stream 0xffffffff.
+  static constexpr size_t kTypesMax = 4'096;
+  static constexpr size_t kRowsMax = 262'144;
+  static constexpr const char* kOther = "(other)";
+  static constexpr uint32_t kOtherStream = 0xffffffffu;
+
+  void Take(const TimelineBatch& batch);
+  // By event type, then stream.
+  std::vector<DurationRow> Finish();
+  uint64_t overflow() const { return overflow_; }  // events counted under kOther
+
+ private:
+  DurationRow& RowOf(const TimelineRecord& record);
+  uint32_t TypeOf(const SharedShape& shape);
+
+  absl::flat_hash_map<std::string, uint32_t> types_;
+  std::vector<uint32_t> type_of_shape_;        // by SharedShape::number; 0: not known yet
+  std::vector<std::vector<uint32_t>> row_of_;  // by stream, type: index + 1; 0: none
+  std::vector<DurationRow> rows_;
+  uint64_t overflow_ = 0;
+};
+
+// How much of a time window one core ran executions. A plain value.
+struct BusyShare {
+  uint32_t stream = 0;
+  ExecutionSource source = ExecutionSource::kDevice;  // kRuntime: the device's events are not there
+  uint64_t executions = 0;
+  uint64_t busy_ns = 0;  // the union of their intervals, inside the window
+  uint64_t open = 0;     // executions without an end: not in busy_ns
+  // Came out of order beyond what is held: what of them lies before that is not in busy_ns.
+  uint64_t joined_late = 0;
+
+  double Of(uint64_t window_ns) const {
+    return window_ns == 0 ? 0 : static_cast<double>(busy_ns) / static_cast<double>(window_ns);
+  }
+};
+
+// Sums the busy time of each core. Two executions that overlap count once. Executions must be given
+// as ExecutionFinder gives them out. One thread at a time.
+class BusyShareSums {
+ public:
+  // Intervals held of one core, because executions come in the order of their ends. Beyond, the
+  // earliest is summed.
+  static constexpr size_t kIntervalsMax = 64;
+
+  // Only what lies between these counts.
+  BusyShareSums(size_t streams, uint64_t window_start_ns, uint64_t window_end_ns);
+
+  void Add(const Execution& execution);
+  // Of every core that had an execution, by stream: the device's where it had any.
+  std::vector<BusyShare> Finish();
+
+ private:
+  struct Interval {
+    uint64_t start_ns = 0;
+    uint64_t end_ns = 0;
+  };
+  struct Sum {
+    BusyShare share;
+    std::vector<Interval> held;  // disjoint, ascending
+    uint64_t summed_until_ns = 0;
+  };
+  static void Hold(Interval interval, Sum& sum);
+  static void SumFirst(Sum& sum);
+
+  const uint64_t window_start_ns_;
+  const uint64_t window_end_ns_;
+  std::vector<Sum> device_;
+  std::vector<Sum> runtime_;
+};
 
 // What a capture holds, in figures: docs/formats/derived.md defines each. Plain values, filled by
 // CaptureSummaryBuilder; `stream` is an index into CaptureSummary::streams. Times are reference

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "aggregator/http/fake_http_server.h"
+#include "base/temporary_directory.h"
 #include "trace/access_limits.h"
 
 namespace neurontrace {
@@ -16,22 +17,13 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class Directory {
+class Directory : public TemporaryDirectory {
  public:
-  Directory() {
-    std::string pattern = std::filesystem::temp_directory_path() / "nt_http_XXXXXX";
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Directory() { std::filesystem::remove_all(path_); }
   void Write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << text;
+    const std::filesystem::path file = *this / name;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
   }
-  std::string operator/(const std::string& name) const { return path_ / name; }
-  std::string path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
 };
 
 TEST(HttpClientTest, WhatIsSentArrivesAndTheReplyIsWhole) {

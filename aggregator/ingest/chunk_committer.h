@@ -1,20 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "aggregator/ingest/canary_ages.h"
 #include "aggregator/ingest/ingest_budget.h"
 #include "aggregator/ingest/ingest_metrics.h"
 #include "aggregator/store/chunk_store.h"
 #include "base/clock.h"
+#include "trace/chunk_header.h"
+#include "trace/ids.h"
 
 namespace neurontrace {
+
+// When the last canary of each live stream was sent that is stored here: what says that data flows,
+// seen from this end. A stream is live from its first chunk to its last; before its first canary it
+// counts as if one had been sent with that chunk. A stream of an agent that is away for long is not
+// watched until its next chunk, beyond limits::kCanaryStreamsMax none is. Any thread.
+class CanaryAges {
+ public:
+  // A chunk is durable. Both times are now.
+  void OnStored(const ChunkHeader& header, uint64_t realtime_ns, uint64_t monotonic_ns);
+  // Lets go of captures that do not go on: of their streams nothing is due any more.
+  void KeepOnly(const std::function<bool(const CaptureId&)>& goes_on);
+  // Lets go of the streams of agents that are lost, of whom nothing is due either: of those streams
+  // whose last canary is older than `older_than_ns`. Their next chunk has them watched again.
+  void ForgetLost(uint64_t older_than_ns, uint64_t monotonic_ns,
+                  const std::function<bool(const std::string& agent_id)>& is_lost);
+
+  // The age of the last canary of the stream that is worst off, by the clock of its instance when
+  // it was sent and by ours since it came; nothing without live streams.
+  std::optional<uint64_t> OldestNs(uint64_t monotonic_ns) const;
+  size_t streams() const;
+
+ private:
+  using Streams = absl::flat_hash_map<StreamIdentity, uint64_t>;  // sent, on our monotonic clock
+
+  mutable std::mutex mutex_;
+  // All guarded by mutex_:
+  std::map<CaptureId, Streams> captures_;
+  size_t streams_ = 0;
+};
 
 // Writes groups of chunks, answers each, and says whether the store takes them. One thread at a
 // time.

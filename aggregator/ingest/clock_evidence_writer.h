@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -8,10 +12,26 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "aggregator/ingest/clock_metrics.h"
 #include "aggregator/store/clock_evidence_store.h"
 
 namespace neurontrace {
+
+// What comes of clock evidence; docs/operations.md has the words. The registry owns them. Any
+// thread.
+struct ClockMetrics {
+  explicit ClockMetrics(prometheus::Registry& registry);
+
+  prometheus::Counter& batches_stored;
+  prometheus::Counter& bytes_stored;
+  prometheus::Counter& batches_refused;
+  prometheus::Counter& batches_over_limit;
+  prometheus::Counter& batches_pruned;
+  prometheus::Counter& own_batches_dropped;  // of the aggregator's own clocks
+  prometheus::Counter& store_errors;
+  prometheus::Counter& questions_answered;  // in gRPC calls
+  prometheus::Gauge& calls;
+  prometheus::Gauge& reference_epoch;
+};
 
 // The one thread that writes clock evidence. What gathers for a tenth of a second is one write, so
 // that thousands of agents cost few syncs. Bounded by its callers: each waits for its batch.

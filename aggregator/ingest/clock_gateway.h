@@ -4,13 +4,79 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
 
-#include "aggregator/ingest/clock_report_call.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "aggregator/ingest/clock_evidence_writer.h"
 #include "aggregator/ingest/refused_call.h"
+#include "aggregator/reference/probe_keys.h"
 #include "aggregator/reference/reference_timescale.h"
+#include "base/clock.h"
 #include "neurontrace/v1/clock_gateway.grpc.pb.h"
 
 namespace neurontrace {
+
+// How much clock evidence may still be stored of each instance: an agent that makes up more than
+// there can be must not fill the store. Any thread.
+class EvidenceAllowance {
+ public:
+  // Takes a row of so many bytes at `now_ns`, which is monotonic. RESOURCE_EXHAUSTED beyond
+  // limits::kClockHostBytesPerHourMax or kClockHostBytesAtOnceMax, of which nothing is taken then,
+  // and of instances beyond limits::kClockHostsMax.
+  absl::Status Take(const std::string& instance_id, size_t bytes, uint64_t now_ns);
+
+ private:
+  bool HasPlace(uint64_t now_ns);  // needs mutex_
+
+  std::mutex mutex_;
+  // When all of its allowance is there again. Guarded by mutex_.
+  absl::flat_hash_map<std::string, uint64_t> due_ns_;
+  uint64_t next_sweep_ns_ = 0;  // guarded by mutex_
+};
+
+// What every call of the ClockGateway uses; outlives them all.
+struct ClockDeps {
+  ProbeKeys& keys;
+  uint16_t probe_port = 0;  // UDP; 0: there is none
+  ClockEvidenceWriter& writer;
+  EvidenceAllowance& allowance;
+  ClockMetrics& metrics;
+  const Clock& clock;
+  std::atomic<size_t>& calls;  // how many there are
+};
+
+// One agent's report about its clocks. One thing after the other: a batch is read when the last one
+// is durable, so that a call holds one at most, and there is no lock. Deletes itself when gRPC says
+// OnDone.
+class ClockReportCall final : public grpc::ServerBidiReactor<v1::ClockReport, v1::ClockOrder> {
+ public:
+  explicit ClockReportCall(const ClockDeps& deps);
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone() override;
+
+ private:
+  void OnHello(const v1::ClockHello& hello);
+  void OnBatch(const v1::ClockEvidenceBatch& batch);
+  // The receipt of what is not stored, as it will never be better, has the agent let go of it.
+  void LetGo(uint64_t number, const absl::Status& why, prometheus::Counter& counter);
+  void OnStored(uint64_t number, const absl::Status& status);
+  void End(const absl::Status& status);
+
+  const ClockDeps deps_;
+  v1::ClockReport report_;
+  v1::ClockOrder order_;
+  bool welcomed_ = false;
+  HostBoot host_;
+  uint64_t key_id_ = 0;
+  bool has_key_ = false;
+};
 
 // Answers questions for the time, one at a time, with the reference timescale. gRPC tells one thing
 // after the other here, as each step begins the next one; there is no lock. Deletes itself when

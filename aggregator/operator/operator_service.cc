@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/operator/operator_service.h"
 
+#include <fmt/format.h>
+#include <google/protobuf/message.h>
+
 #include <algorithm>
-#include <chrono>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
-#include <utility>
 
+#include "aggregator/align/clock_reading.h"
 #include "aggregator/certificate/clock_judgement.h"
 #include "aggregator/certificate/job_ranks.h"
-#include "aggregator/certificate/read_certificate.h"
+#include "aggregator/certificate/make_certificate.h"
 #include "aggregator/operator/capture_message.h"
 #include "aggregator/operator/certificate_message.h"
-#include "aggregator/operator/clock_message.h"
-#include "aggregator/operator/hidden_captures.h"
 #include "aggregator/session/inventory_words.h"
 #include "base/status.h"
+#include "neurontrace/v1/operator_service.pb.h"
 #include "trace/capture_selection.h"
 #include "trace/limits.h"
+#include "trace/reserved_tags.h"
 #include "wire/agent_hello.h"
 #include "wire/conversions.h"
 #include "wire/field_checks.h"
@@ -28,6 +29,134 @@
 
 namespace neurontrace {
 namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+std::string Hide(const MaySeeCapture& may_see, const FieldDescriptor& field,
+                 const std::string& text) {
+  if (field.type() == FieldDescriptor::TYPE_STRING) return HideCaptures(text, may_see);
+  const auto id = CaptureId::FromBytes(text);
+  return id.ok() && !id->empty() && !may_see(*id) ? "" : text;
+}
+
+void HideIn(const MaySeeCapture& may_see, Message& message);
+
+void HideInField(const MaySeeCapture& may_see, const FieldDescriptor& field, Message& message) {
+  const Reflection& reflection = *message.GetReflection();
+  const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+  if (!field.is_repeated()) {
+    if (is_message) return HideIn(may_see, *reflection.MutableMessage(&message, &field));
+    return reflection.SetString(&message, &field,
+                                Hide(may_see, field, reflection.GetString(message, &field)));
+  }
+  for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+    if (is_message) {
+      HideIn(may_see, *reflection.MutableRepeatedMessage(&message, &field, i));
+    } else {
+      reflection.SetRepeatedString(
+          &message, &field, i,
+          Hide(may_see, field, reflection.GetRepeatedString(message, &field, i)));
+    }
+  }
+}
+
+void HideIn(const MaySeeCapture& may_see, Message& message) {
+  std::vector<const FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  for (const FieldDescriptor* const field : fields) {
+    const auto type = field->cpp_type();
+    if (type == FieldDescriptor::CPPTYPE_MESSAGE || type == FieldDescriptor::CPPTYPE_STRING) {
+      HideInField(may_see, *field, message);
+    }
+  }
+}
+
+// Removes the ids of captures that `may_see` denies from every text of `message` and of the
+// messages inside it, and clears fields of bytes that hold such an id. Asks once about each id.
+void HideCapturesIn(const MaySeeCapture& may_see, Message& message) {
+  std::map<CaptureId, bool> known;
+  HideIn(
+      [&](const CaptureId& id) {
+        const auto [entry, is_new] = known.try_emplace(id, false);
+        if (is_new) entry->second = may_see(id);
+        return entry->second;
+      },
+      message);
+}
+
+// The clock of an instance as operators see it, without what happened to it.
+v1::InstanceClock ToBriefMessage(const InstanceClock& clock) {
+  v1::InstanceClock message;
+  message.set_instance_id(clock.instance_id);
+  message.set_boot_id(clock.boot_id);
+  message.set_aligned(!clock.model.segments.empty() && clock.bound_ns != kNoBound);
+  message.set_exchanges(clock.exchanges);
+  for (const std::string& source : clock.sources) message.add_sources(source);
+  if (!message.aligned()) return message;
+  message.set_offset_ns(clock.offset_ns);
+  message.set_drift_ppb(clock.drift_ppb);
+  message.set_bound_ns(clock.bound_ns);
+  message.set_likely_bound_ns(clock.likely_bound_ns);
+  return message;
+}
+
+// The times of findings become reference times.
+v1::InstanceClock ToMessage(const InstanceClock& clock) {
+  v1::InstanceClock message = ToBriefMessage(clock);
+  const auto reference_ns = [&](uint64_t x_ns) {
+    return EvaluateClock(clock.model, x_ns).estimate.y_ns;
+  };
+  for (const ClockFinding& finding : clock.model.findings) {
+    v1::ClockFinding& told = *message.add_findings();
+    told.set_kind(static_cast<v1::ClockFindingKind>(finding.kind));
+    told.set_begin_ns(reference_ns(finding.x_begin_ns));
+    told.set_end_ns(reference_ns(finding.x_end_ns));
+    told.set_amount_ns(finding.amount_ns);
+    told.set_words(finding.words);
+  }
+  return message;
+}
+
+v1::OrderCheck ToMessage(const OrderCheck& check) {
+  v1::OrderCheck message;
+  message.set_job(check.job);
+  message.set_world_size(check.world_size);
+  message.set_event_type(check.event_type);
+  message.set_events(check.events);
+  message.set_left_out(check.left_out);
+  message.set_instances(check.instances);
+  message.set_violated(check.violated);
+  message.set_beyond_bounds(check.beyond_bounds);
+  message.set_worst_ns(check.worst_ns);
+  message.set_is_conclusive(check.is_conclusive);
+  message.set_words(check.words);
+  for (const OrderViolation& violation : check.violations) {
+    v1::OrderViolation& told = *message.add_violations();
+    told.set_reference_ns(violation.reference_ns);
+    told.set_amount_ns(violation.amount_ns);
+    told.set_bound_ns(violation.bound_ns);
+    told.set_exec_id(violation.exec_id);
+    told.set_operation(violation.operation);
+    told.set_entered_by(violation.entered_by);
+    told.set_left_by(violation.left_by);
+  }
+  return message;
+}
+
+// What is known of all devices together.
+v1::DeviceClocks ToMessage(const DeviceSummary& devices) {
+  v1::DeviceClocks message;
+  message.set_known(devices.known);
+  message.set_unknown(devices.unknown);
+  message.set_bound_ns(devices.bound_ns);
+  message.set_likely_bound_ns(devices.likely_bound_ns);
+  message.set_executions(devices.executions);
+  message.set_sync_points(devices.sync_points);
+  message.set_restarts(devices.restarts);
+  return message;
+}
 
 // How often somebody who watches is told of a capture that changes all the time, and of one that
 // does not, for what is counted meanwhile.
@@ -65,6 +194,19 @@ void ToMessage(const Caller& caller, const KnownAgent& agent, v1::Agent& message
   message.set_connected(agent.connection.has_value());
   message.set_last_seen_realtime_ns(agent.last_seen_realtime_ns);
   message.set_workers(VisibleWorkers(caller, agent));
+}
+
+// What tells people who or what began a capture has to be the aggregator's own word.
+absl::Status CheckNothingForged(const v1::CaptureSpec& spec) {
+  if (!spec.cause().empty()) {
+    return InvalidArgument("spec.cause is set by the aggregator alone: leave it out");
+  }
+  for (const v1::KeyValue& label : spec.labels()) {
+    if (!IsReservedTag(label.key())) continue;
+    return InvalidArgument("the tag '{}' is set by the aggregator alone: choose another key",
+                           label.key());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -375,6 +517,184 @@ grpc::Status OperatorService::ListTriggers(grpc::ServerContext* context,
   }
   HideCapturesIn(CapturesSeenBy(*caller), *reply);
   return grpc::Status::OK;
+}
+
+// The calls of OperatorService that change or take something: who may make them, and that they are
+// written down.
+
+absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const Caller& caller,
+                                                         const std::string& text,
+                                                         AuditEntry& entry) {
+  entry.capture = text;
+  const auto found = Find(caller, text);
+  // The audit log has which capture it was, and the caller not even that there is one.
+  const auto id = found.ok() || !caller.is_limited() ? found : deps_.store.captures().Find(text);
+  RETURN_IF_ERROR(id.ok() ? id.status() : found.status());
+  entry.capture = id->ToString();
+  ASSIGN_OR_RETURN(CaptureRecord record, Record(*id));
+  entry.job = record.spec.job;
+  const absl::Status is_owner = CheckOwner(caller, record.spec);
+  if (!is_owner.ok()) return HiddenError(is_owner, found.status());
+  return AsSeenBy(caller, std::move(record));
+}
+
+absl::StatusOr<CaptureRecord> OperatorService::RecordFor(const grpc::ServerContext& context,
+                                                         const std::string& text) {
+  ASSIGN_OR_RETURN(const Caller caller, deps_.caller(context));
+  // A look is written down only if it is refused.
+  AuditEntry entry{.action = "capture.show"};
+  auto record = RecordFor(caller, text, entry);
+  if (absl::IsPermissionDenied(record.status())) {
+    entry.caller = caller.name;
+    entry.role = WordOf(caller.role);
+    entry.from = context.peer();
+    entry.outcome = record.status();
+    deps_.audit(entry);
+  }
+  if (!record.ok()) return ToldTo(record.status());
+  return record;
+}
+
+grpc::Status OperatorService::Audited(
+    const grpc::ServerContext& context, const AuditedCall& call,
+    const std::function<absl::Status(const Caller&, AuditEntry&)>& act) {
+  AuditEntry entry{.action = call.action};
+  entry.from = context.peer();
+  entry.capture = call.capture;
+  const auto caller = deps_.caller(context);
+  if (caller.ok()) {
+    entry.caller = caller->name;
+    entry.role = WordOf(caller->role);
+    entry.outcome =
+        CheckCall(*caller, fmt::format("/neurontrace.v1.OperatorService/{}", call.method));
+    if (entry.outcome.ok()) entry.outcome = act(*caller, entry);
+  } else {
+    entry.outcome = caller.status();
+  }
+  deps_.audit(entry);
+  const absl::Status told = ToldTo(entry.outcome);
+  if (told.ok() || !caller.ok() || !caller->is_limited()) return ToGrpcStatus(told);
+  // The id that the caller named stays: replacing it would tell it from one that nobody has.
+  const auto named = CaptureId::Parse(call.capture);
+  const MaySeeCapture seen = CapturesSeenBy(*caller);
+  const auto may_read = [&](const CaptureId& id) {
+    return (named.ok() && *named == id) || seen(id);
+  };
+  const std::string words = HideCaptures(std::string(told.message()), may_read);
+  return ToGrpcStatus(absl::Status(told.code(), words));
+}
+
+grpc::Status OperatorService::StartCapture(grpc::ServerContext* context,
+                                           const v1::StartCaptureRequest* request,
+                                           v1::Capture* reply) {
+  const auto start = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    RETURN_IF_ERROR(CheckNothingForged(request->spec()));
+    ASSIGN_OR_RETURN(CaptureSpec asked, FromProto(request->spec()));
+    const CaptureSpec spec = WithOwner(caller, std::move(asked));
+    entry.job = spec.job;
+    entry.detail = spec.name;
+    RETURN_IF_ERROR(CheckOwner(caller, spec));
+    deps_.refresh_usage();
+    ASSIGN_OR_RETURN(
+        const CaptureRecord record, OnSequence([&] {
+          return deps_.coordinator.StartCapture(
+              spec, [&caller](const CaptureSpec& other) { return CheckOwner(caller, other).ok(); });
+        }));
+    entry.capture = record.id.ToString();
+    *reply = neurontrace::ToMessage(AsSeenBy(caller, record), {}, deps_.clock.RealtimeNs());
+    if (caller.is_limited()) HideCapturesIn(CapturesSeenBy(caller), *reply);
+    return absl::OkStatus();
+  };
+  return Audited(*context, {"capture.start", "StartCapture", ""}, start);
+}
+
+grpc::Status OperatorService::StopCapture(grpc::ServerContext* context,
+                                          const v1::CaptureReference* request, v1::Capture* reply) {
+  const auto stop = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    ASSIGN_OR_RETURN(const CaptureRecord known, RecordFor(caller, request->capture_id(), entry));
+    auto record = OnSequence([&] { return deps_.coordinator.StopCapture(known.id); });
+    // One that has ended already is answered as it is.
+    if (absl::IsNotFound(record.status())) record = deps_.store.captures().Get(known.id);
+    RETURN_IF_ERROR(record.status());
+    ASSIGN_OR_RETURN(*reply, DescribeTo(caller, *record, Extent::kBrief));
+    return absl::OkStatus();
+  };
+  return Audited(*context, {"capture.stop", "StopCapture", request->capture_id()}, stop);
+}
+
+grpc::Status OperatorService::DeleteCapture(grpc::ServerContext* context,
+                                            const v1::CaptureReference* request,
+                                            v1::DeleteCaptureReply* reply) {
+  const auto remove = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    entry.capture = request->capture_id();
+    ASSIGN_OR_RETURN(const CaptureId id, Find(caller, request->capture_id()));
+    entry.capture = id.ToString();
+    // One whose record cannot be read can be deleted all the same, by who may delete all.
+    const auto record = Record(id);
+    if (record.ok()) entry.job = record->spec.job;
+    RETURN_IF_ERROR(CheckOwner(caller, record.ok() ? record->spec : CaptureSpec()));
+    return Delete(id, *reply);
+  };
+  return Audited(*context, {"capture.delete", "DeleteCapture", request->capture_id()}, remove);
+}
+
+absl::Status OperatorService::Delete(const CaptureId& id, v1::DeleteCaptureReply& reply) {
+  const auto claim = deps_.claim_for_deletion(id);
+  if (claim == nullptr) {
+    return FailedPrecondition(
+        "capture {} is being exported, or deleted already: try again when that is over",
+        id.ToString());
+  }
+  ASSIGN_OR_RETURN(const bool is_running, OnSequence([&] {
+                     deps_.coordinator.Forget(id);
+                     return deps_.coordinator.FindRunning(id) != nullptr;
+                   }));
+  if (is_running) {
+    return FailedPrecondition("capture {} is running: stop it and wait for its end first",
+                              id.ToString());
+  }
+  ASSIGN_OR_RETURN(const auto deleted, deps_.store.DeleteCapture(id));
+  reply.set_chunks(deleted.chunks);
+  reply.set_bytes(deleted.bytes);
+  return absl::OkStatus();
+}
+
+grpc::Status OperatorService::FireTrigger(grpc::ServerContext* context,
+                                          const v1::FireTriggerRequest* request,
+                                          v1::FireTriggerReply* reply) {
+  const auto fire = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    entry.detail = request->name();
+    RETURN_IF_ERROR(CheckText("cause", request->cause(), limits::kDetailBytesMax));
+    // What a rule captures is not of one job.
+    RETURN_IF_ERROR(CheckOwner(caller, {}));
+    ASSIGN_OR_RETURN(*reply, OnSequence([&] { return deps_.fire_trigger(*request); }));
+    return absl::OkStatus();
+  };
+  return Audited(*context, {"trigger.fire", "FireTrigger", ""}, fire);
+}
+
+grpc::Status OperatorService::Export(grpc::ServerContext* context, const v1::ExportRequest* request,
+                                     grpc::ServerWriter<v1::ExportReply>* writer) {
+  const auto send = [&](const Caller& caller, AuditEntry& entry) -> absl::Status {
+    entry.detail = request->destination();
+    if (!request->destination().empty() && caller.role < Role::kOperator) {
+      return absl::PermissionDeniedError(
+          fmt::format("'{}' has the role viewer; exports that the aggregator writes (--to) need "
+                      "operator or higher",
+                      caller.name));
+    }
+    ASSIGN_OR_RETURN(const CaptureRecord record, RecordFor(caller, request->capture_id(), entry));
+    ASSIGN_OR_RETURN(const auto call,
+                     deps_.exports.Take(caller.name, [context] { context->TryCancel(); }));
+    // One that a crash cuts off has been, too.
+    AuditEntry begun = entry;
+    begun.action = "export.begin";
+    deps_.audit(begun);
+    return call->Judge(deps_.export_capture(record, *request, [&](const v1::ExportReply& reply) {
+      return call->Write([&] { return !context->IsCancelled() && writer->Write(reply); });
+    }));
+  };
+  return Audited(*context, {"export", "Export", request->capture_id()}, send);
 }
 
 }  // namespace neurontrace

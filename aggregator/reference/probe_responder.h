@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <prometheus/counter.h>
+#include <prometheus/registry.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -8,12 +11,25 @@
 
 #include "absl/status/statusor.h"
 #include "aggregator/reference/probe_keys.h"
-#include "aggregator/reference/probe_metrics.h"
 #include "aggregator/reference/reference_timescale.h"
 #include "base/unique_fd.h"
 #include "clock/host_clocks.h"
 
 namespace neurontrace {
+
+// What the responder counts; docs/operations.md has the words. The registry owns them. Any thread.
+struct ProbeMetrics {
+  explicit ProbeMetrics(prometheus::Registry& registry);
+
+  prometheus::Counter& answered;
+  prometheus::Counter& without_kernel_stamp;
+  prometheus::Counter& refused_malformed;
+  prometheus::Counter& refused_unknown_key;
+  prometheus::Counter& refused_forged;
+  prometheus::Counter& refused_replayed;
+  prometheus::Counter& refused_too_many;
+  prometheus::Counter& send_errors;
+};
 
 // Answers clock probes over UDP, on a thread of its own from Start to its end. A question is
 // received when the kernel received it; an answer is sent to where its question came from, from the

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "base/time_units.h"
+#include "health/metric_builders.h"
 
 namespace neurontrace {
 namespace {
@@ -38,6 +39,134 @@ uint64_t DeleteAtNs(const CaptureRecord& record,
 }
 
 }  // namespace
+
+struct ExportLeases::State {
+  static constexpr int kClaimed = -1;
+
+  std::mutex mutex;
+  std::map<CaptureId, int> held;  // guarded by mutex; leases, or kClaimed
+};
+
+std::shared_ptr<ExportLeases::State> ExportLeases::MakeState() { return std::make_shared<State>(); }
+
+ExportLeases::Lease ExportLeases::Take(const CaptureId& id) {
+  const std::lock_guard lock(state_->mutex);
+  const auto it = state_->held.try_emplace(id, 0).first;
+  if (it->second == State::kClaimed) return nullptr;
+  ++it->second;
+  return {it->first.bytes().data(), [state = state_, id](const void*) {
+            const std::lock_guard lock(state->mutex);
+            const auto it = state->held.find(id);
+            if (--it->second == 0) state->held.erase(it);
+          }};
+}
+
+ExportLeases::Claim ExportLeases::ClaimForDeletion(const CaptureId& id) {
+  const std::lock_guard lock(state_->mutex);
+  const auto [it, is_new] = state_->held.try_emplace(id, State::kClaimed);
+  if (!is_new) return nullptr;
+  return {it->first.bytes().data(), [state = state_, id](const void*) {
+            const std::lock_guard lock(state->mutex);
+            state->held.erase(id);
+          }};
+}
+
+RetentionMetrics::RetentionMetrics(prometheus::Registry& registry)
+    : events_expired(MakeCounter(registry, "neurontrace_aggregator_expired_events_total",
+                                 "Events of continuous captures deleted by their retention")),
+      bytes_expired(
+          MakeCounter(registry, "neurontrace_aggregator_expired_bytes_total",
+                      "Bytes of chunks of continuous captures deleted by their retention")),
+      trims(MakeCounter(registry, "neurontrace_aggregator_trims_total",
+                        "Steps of deletion from continuous captures")),
+      trim_seconds(MakeCounter(registry, "neurontrace_aggregator_trim_seconds_total",
+                               "Time that these steps took")),
+      captures_deleted(MakeCounter(registry, "neurontrace_aggregator_captures_expired_total",
+                                   "Ended captures deleted by their retention")),
+      errors(MakeCounter(registry, "neurontrace_aggregator_retention_errors_total",
+                         "Passes over a capture that failed, and are tried again")),
+      step_seconds_max(MakeGauge(registry, "neurontrace_aggregator_trim_step_seconds_max",
+                                 "The longest step since the start: so long did writers wait")),
+      streams_by_receipt(MakeGauge(
+          registry, "neurontrace_aggregator_retention_streams_by_receipt",
+          "Streams of continuous captures whose stamps make no sense, and whose age is told "
+          "by when their chunks came")) {}
+
+StreamAge::StreamAge(uint64_t retention_ns)
+    : behind_max_ns_(retention_ns == 0 ? kBehindMaxNs : std::min(kBehindMaxNs, retention_ns / 2)),
+      mark_spacing_ns_(std::max(kMarkSpacingNs, retention_ns / (kMarksMax / 4))) {}
+
+void StreamAge::Note(const StreamRecord& record, const ClockMap& map, const RetentionTime& now) {
+  const bool has_more = record.next_sequence > next_sequence_;
+  map_ = &map;
+  now_ = now;
+  first_sequence_ = record.first_sequence;
+  next_sequence_ = record.next_sequence;
+  first_timestamp_ns_ = record.first_timestamp_ns;
+  events_ = record.events;
+  while (marks_.size() > 1 && marks_[1].next_sequence <= first_sequence_) marks_.pop_front();
+  if (has_more &&
+      (marks_.empty() || now.monotonic_ns >= marks_.back().monotonic_ns + mark_spacing_ns_)) {
+    marks_.push_back({now.monotonic_ns, record.next_sequence});
+  }
+  if (marks_.size() > kMarksMax) {
+    // Every second one, also of those to come: what came is then taken for younger than it is.
+    mark_spacing_ns_ *= 2;
+    for (size_t i = 1; i < marks_.size() - 1; ++i) marks_.erase(marks_.begin() + i);
+  }
+  if (record.events == 0) return;
+  if (record.clock_domain == ClockDomain::kOwn) {
+    by_receipt_ = true;
+  } else if (map.is_identity()) {
+    by_receipt_ =
+        record.last_timestamp_ns > now.realtime_ns + kAheadMaxNs ||
+        (has_more ? record.last_timestamp_ns < SubtractSaturating(now.realtime_ns, behind_max_ns_)
+                  : by_receipt_);
+  } else {
+    by_receipt_ = map.ToReference(record.last_timestamp_ns) > now.reference_ns + kAheadMaxNs;
+  }
+}
+
+// All before the newest mark that is so old had come by then.
+uint64_t StreamAge::ReceivedBefore(uint64_t age_ns) const {
+  uint64_t sequence = 0;
+  for (const Mark& mark : marks_) {
+    if (now_.monotonic_ns - mark.monotonic_ns < age_ns) break;
+    sequence = mark.next_sequence;
+  }
+  return sequence;
+}
+
+uint64_t StreamAge::StampAgo(uint64_t age_ns) const {
+  if (map_->is_identity()) return SubtractSaturating(now_.realtime_ns, age_ns);
+  return map_->ToRaw(SubtractSaturating(now_.reference_ns, age_ns));
+}
+
+TrimRequest StreamAge::OlderThan(uint64_t age_ns) const {
+  TrimRequest request;
+  if (map_ == nullptr) return request;
+  if (by_receipt_) {
+    request.before_sequence = ReceivedBefore(age_ns);
+    return request;
+  }
+  request.before_raw_ns = StampAgo(age_ns);
+  const uint64_t twice_ns = age_ns > UINT64_MAX / 2 ? UINT64_MAX : 2 * age_ns;
+  request.before_sequence = ReceivedBefore(std::max(twice_ns, kBehindMaxNs));
+  return request;
+}
+
+uint64_t StreamAge::OldestNs() const {
+  if (events_ == 0 || map_ == nullptr) return 0;
+  if (!by_receipt_) {
+    return map_->is_identity()
+               ? SubtractSaturating(now_.realtime_ns, first_timestamp_ns_)
+               : SubtractSaturating(now_.reference_ns, map_->ToReference(first_timestamp_ns_));
+  }
+  for (const Mark& mark : marks_) {
+    if (mark.next_sequence > first_sequence_) return now_.monotonic_ns - mark.monotonic_ns;
+  }
+  return 0;
+}
 
 // One pass over the streams of one capture.
 class CaptureRetention::Pass {

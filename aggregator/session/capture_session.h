@@ -126,7 +126,6 @@ class CaptureSession {
     size_t part = 0;                     // index into record_.agents
   };
 
-  // capture_session.cc
   void SetDue(const SessionTime& now);
   // Its time counts from the first execution that a worker records.
   bool CountsFromExecution() const;
@@ -138,7 +137,7 @@ class CaptureSession {
   CaptureWorkerStatus* FindWorker(const WorkerIdentity& worker);
   CaptureWorkerStatus* AddWorker(CaptureWorkerStatus status);  // nullptr beyond the limit
 
-  // capture_bystanders.cc
+  // The workers that exist while a capture goes on and have no part in it.
   void IndexBystanders();
   // Takes a worker from those without a part and returns how it was.
   WorkerState RemoveBystander(const WorkerIdentity& worker);

@@ -8,23 +8,67 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/session/agent_registry.h"
-#include "aggregator/session/capture_orders.h"
 #include "aggregator/session/capture_quota.h"
 #include "aggregator/session/capture_request.h"
 #include "aggregator/session/capture_session.h"
 #include "aggregator/session/execution_end.h"
-#include "aggregator/session/execution_start.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "trace/capture_begin.h"
 #include "trace/capture_record.h"
+#include "trace/capture_spec.h"
+#include "trace/ids.h"
 #include "trace/worker_info.h"
 
 namespace neurontrace {
+
+// What an agent is told to do: the fields of the messages of the same names. Plain values.
+struct StartOrder {
+  CaptureId capture_id;
+  CaptureSpec spec;
+  bool arm = false;                   // and begin nothing before a BeginOrder
+  std::optional<CaptureBegin> begin;  // without `arm`: when; nothing: at once
+};
+struct BeginOrder {
+  CaptureId capture_id;
+  CaptureBegin begin;
+};
+struct StopOrder {
+  CaptureId capture_id;
+  uint64_t host_raw_ns = 0;  // 0: at once
+};
+using CaptureOrder = std::variant<StartOrder, BeginOrder, StopOrder>;
+
+// A capture that an agent which has just connected has a part in.
+struct ResumedCapture {
+  StartOrder start;
+  bool stopping = false;
+  std::vector<WorkerIdentity> workers;  // of this agent, which have not come to an end in it
+};
+
+// Finds the execution at which all cores of a capture can begin together: one that none of them has
+// reached when its agent hears of it. Fed with what workers report as their newest while events are
+// held back. A plain state machine; time is passed in.
+class ExecutionStart {
+ public:
+  // Nothing is worth waiting longer for than for workers that say nothing of executions.
+  static constexpr uint64_t kPatienceNs = 2'000'000'000;
+
+  // The number, once it can be said: when every worker that records has told of executions twice
+  // (or of some, and the others were waited for), the highest and as many more as take 200 ms, two
+  // at least.
+  std::optional<uint64_t> Choose(const CaptureRecord& record, uint64_t now_monotonic_ns);
+
+ private:
+  uint64_t first_seen_ns_ = 0;  // monotonic; 0: nobody has told of any
+  uint64_t first_seen_ = 0;     // the highest then
+};
 
 // What came of asking who can take part.
 struct ArmingOutcome {
@@ -162,7 +206,6 @@ class Coordinator {
     bool is_stop = false;
   };
 
-  // coordinator.cc
   SessionTime Now() const;
   absl::Status CheckCurrent(const std::string& agent_id, ConnectionId from) const;
   Session* FindSession(const CaptureId& capture) const;
@@ -177,9 +220,9 @@ class Coordinator {
   void Save(Session& session, bool durable);
   void SaveSoon(Session& session);
 
-  // coordinator_captures.cc: each writes down what it decides before any agent is told, and fails
-  // with what persisting returned. After a restart the capture is as was written, and those that
-  // were told would do another thing.
+  // Each of the next writes down what it decides before any agent is told, and fails with what
+  // persisting returned: after a restart the capture is as was written, and those that were told
+  // would do another thing.
   absl::Status Commit(Session& session, CaptureSession next);
   void AwaitReturning(CaptureSession& session, const SessionTime& now);
   void NoteFleet(CaptureSession& session, const SessionTime& now);
@@ -193,7 +236,8 @@ class Coordinator {
   void TickRunning(Session& session, const SessionTime& now);
   std::string WhyOverQuota(Session& session, const SessionTime& now);
 
-  // coordinator_orders.cc
+  // How the fleet is told of one moment: ahead of it, as a time of each host's own clock, or, where
+  // that is not known, at that moment.
   CaptureBegin BeginFor(const AgentInfo& agent, const CaptureBegin& begin) const;
   // How far the clocks of all who are told of it can be from that moment; 0: of none is it known.
   uint64_t WidestBound(const CaptureRecord& record, const CaptureBegin& begin) const;

@@ -7,7 +7,6 @@
 
 #include <optional>
 
-#include "aggregator/store/memory_store_test_support.h"
 #include "aggregator/store/store_test_support.h"
 #include "trace/limits.h"
 

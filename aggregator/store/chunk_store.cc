@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/chunk_store.h"
 
-#include <map>
-#include <optional>
 #include <tuple>
-#include <utility>
 
 #include "aggregator/store/chunk_frame.h"
 #include "aggregator/store/chunk_index_entry.h"
 #include "aggregator/store/damaged_chunk.h"
 #include "aggregator/store/database.h"
-#include "aggregator/store/key_walk.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/record_codec.h"
 #include "aggregator/store/stream_check.h"

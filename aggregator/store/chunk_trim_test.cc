@@ -14,7 +14,6 @@
 #include "aggregator/store/keys.h"
 #include "aggregator/store/store.h"
 #include "aggregator/store/store_test_support.h"
-#include "aggregator/store/store_usage.h"
 #include "trace/expiry.h"
 
 namespace neurontrace {

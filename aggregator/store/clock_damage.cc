@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "aggregator/store/clock_evidence_rows.h"
+#include "aggregator/store/clock_evidence_store.h"
 #include "aggregator/store/database.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/record_codec.h"
-#include "aggregator/store/reference_keeper.h"
 #include "aggregator/store/stream_record.h"
 #include "base/status.h"
 #include "base/time_units.h"

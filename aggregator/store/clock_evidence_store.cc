@@ -7,7 +7,6 @@
 
 #include "aggregator/store/clock_evidence_rows.h"
 #include "aggregator/store/database.h"
-#include "aggregator/store/key_walk.h"
 #include "base/status.h"
 #include "trace/clock_evidence_codec.h"
 

@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "aggregator/store/database.h"
-#include "aggregator/store/key_walk.h"
 #include "aggregator/store/keys.h"
 #include "aggregator/store/stored_message.h"
 #include "base/crc32c.h"

@@ -10,8 +10,8 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
-#include <utility>
 
+#include "aggregator/store/keys.h"
 #include "aggregator/store/store_files.h"
 #include "aggregator/store/store_format.h"
 #include "base/status.h"
@@ -43,6 +43,38 @@ void AddForeignFamilies(const std::string& path, rocksdb::Env* env,
 }
 
 }  // namespace
+
+DatabaseState Database::State() const {
+  using Properties = rocksdb::DB::Properties;
+  const auto of_all = [this](const std::string& property) {
+    uint64_t sum = 0;
+    return db_->GetAggregatedIntProperty(property, &sum) ? sum : 0;
+  };
+  // Of the whole database, whichever family is asked.
+  const auto of_one = [this](const std::string& property) {
+    uint64_t value = 0;
+    return db_->GetIntProperty(property, &value) ? value : 0;
+  };
+  return {.memtable_bytes = of_all(Properties::kSizeAllMemTables),
+          .blob_garbage_bytes = of_all(Properties::kLiveBlobFileGarbageSize),
+          .compaction_pending_bytes = of_all(Properties::kEstimatePendingCompactionBytes),
+          .background_errors = of_one(Properties::kBackgroundErrors),
+          .write_stalled = of_one(Properties::kIsWriteStopped) != 0 ||
+                           of_one(Properties::kActualDelayedWriteRate) != 0};
+}
+
+absl::StatusOr<uint64_t> Database::WalBytes() const {
+  std::vector<std::string> names;
+  RETURN_IF_ERROR(FromRocksDb(env_->GetChildren(path_, &names), "listing the store's directory"));
+  uint64_t sum = 0;
+  for (const std::string& name : names) {
+    if (!IsWalFile(name)) continue;
+    uint64_t bytes = 0;
+    // One that is not needed any more goes at any time.
+    if (env_->GetFileSize(path_ + "/" + name, &bytes).ok()) sum += bytes;
+  }
+  return sum;
+}
 
 Database::Database(std::string path, rocksdb::Env* env)
     : path_(std::move(path)), env_(env != nullptr ? env : rocksdb::Env::Default()) {}
@@ -310,6 +342,14 @@ uint64_t Database::Bytes() const {
     }
   }
   return bytes;
+}
+
+void SeekBehind(rocksdb::Iterator& it, std::string_view prefix) {
+  it.Seek(keys::PrefixEnd(prefix));
+  // Of nothing but 0xff, and a key is longer than PrefixEnd thinks it can be.
+  if (!it.Valid() || !it.key().starts_with({prefix.data(), prefix.size()})) return;
+  it.SeekToLast();
+  if (it.Valid()) it.Next();
 }
 
 }  // namespace neurontrace

@@ -3,6 +3,7 @@
 
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
+#include <rocksdb/iterator.h>
 
 #include <array>
 #include <atomic>
@@ -17,11 +18,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/store/database_options.h"
-#include "aggregator/store/database_state.h"
 #include "aggregator/store/store_errors.h"
 #include "aggregator/store/wal_scan.h"
 
 namespace neurontrace {
+
+// How RocksDB does, by what it says of itself; docs/metrics.md has the words. A plain value.
+struct DatabaseState {
+  uint64_t memtable_bytes = 0;
+  uint64_t blob_garbage_bytes = 0;
+  uint64_t compaction_pending_bytes = 0;
+  uint64_t background_errors = 0;  // since it was opened
+  bool write_stalled = false;      // writers wait, or are slowed down
+};
 
 inline rocksdb::Slice ToSlice(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string_view ToView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
@@ -137,5 +146,9 @@ class Database {
   std::chrono::nanoseconds resume_patience_ = std::chrono::seconds(30);
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
 };
+
+// Moves an iterator behind every key with this prefix, and from there never back: where all its
+// bytes are 0xff there is nothing behind, and the iterator is not valid then.
+void SeekBehind(rocksdb::Iterator& it, std::string_view prefix);
 
 }  // namespace neurontrace

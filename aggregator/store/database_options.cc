@@ -1,19 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/store/database_options.h"
 
+#include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/table.h>
+#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 
-#include "aggregator/store/rocksdb_log.h"
 #include "trace/access_limits.h"
 
 namespace neurontrace {
 namespace {
+
+// Warnings and errors of RocksDB, into the log of the program. In place of RocksDB's own file LOG
+// in the store: when its disk is full, RocksDB 7.8 aborts the process over the second line that it
+// cannot write there. What is said again and again, as while a disk is full, is said once. Any
+// thread may log.
+class RocksDbLog final : public rocksdb::Logger {
+ public:
+  RocksDbLog() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
+
+  using rocksdb::Logger::Logv;
+  void Logv(const char* format, va_list arguments) override;
+  void LogHeader(const char*, va_list) override {}  // its options, at each start
+
+ private:
+  std::mutex mutex_;
+  std::string last_place_;  // in RocksDB's code
+};
+
+constexpr size_t kLineBytesMax = 1024;  // longer: cut
+constexpr size_t kPlaceBytes = 48;      // severity, file and line
+
+void RocksDbLog::Logv(const char* format, va_list arguments) {
+  std::array<char, kLineBytesMax> line = {};
+  std::vsnprintf(line.data(), line.size(), format, arguments);
+  const std::string place(line.data(), strnlen(line.data(), kPlaceBytes));
+  const std::lock_guard lock(mutex_);
+  if (place == last_place_) return;
+  last_place_ = place;
+  spdlog::warn("rocksdb: {}", line.data());
+}
 
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kChunkWriteBufferBytes = 64 * kMiB;

@@ -11,9 +11,9 @@
 #include <string>
 #include <utility>
 
-#include "aggregator/store/capture_store.h"
 #include "aggregator/store/chunk_store.h"
 #include "aggregator/store/database.h"
+#include "aggregator/store/store.h"
 #include "aggregator/store/store_test_support.h"
 
 namespace neurontrace {

@@ -34,7 +34,7 @@ std::string ClockModelVersion(const CaptureId& capture, uint32_t version);
 
 // A key that is greater than every key with this prefix and, but where all bytes of the prefix are
 // 0xff, the smallest one: there it is greater than those of the forms above alone. To walk on
-// behind a prefix see key_walk.h.
+// behind a prefix see SeekBehind in database.h.
 std::string PrefixEnd(std::string_view prefix);
 
 // What a key says; nullopt for a key of another form.

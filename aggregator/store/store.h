@@ -2,22 +2,27 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "aggregator/store/artifact_store.h"
 #include "aggregator/store/capture_reader.h"
-#include "aggregator/store/capture_store.h"
 #include "aggregator/store/chunk_store.h"
 #include "aggregator/store/clock_evidence_store.h"
 #include "aggregator/store/clock_model_store.h"
 #include "aggregator/store/clock_record.h"
-#include "aggregator/store/database_state.h"
+#include "aggregator/store/database.h"
 #include "aggregator/store/durability.h"
 #include "aggregator/store/inventory_store.h"
 #include "aggregator/store/store_check.h"
+#include "trace/capture_record.h"
 #include "trace/ids.h"
 
 namespace rocksdb {
@@ -25,6 +30,41 @@ class Env;
 }
 
 namespace neurontrace {
+
+class Database;
+
+// The records of captures. Any thread.
+class CaptureStore {
+ public:
+  explicit CaptureStore(Database& database) : database_(database) {}
+  CaptureStore(const CaptureStore&) = delete;
+  CaptureStore& operator=(const CaptureStore&) = delete;
+
+  // Reads which captures there are; once, before anything else.
+  absl::Status Load();
+
+  // Writes or replaces. With `durable` it is on disk on return; without, after a moment.
+  absl::Status Put(const CaptureRecord& record, bool durable);
+  absl::StatusOr<CaptureRecord> Get(const CaptureId& id) const;
+  // Oldest first.
+  absl::StatusOr<std::vector<CaptureRecord>> List() const;
+  std::vector<CaptureId> Ids() const;  // likewise
+  size_t size() const;
+
+  // Returns the one capture, of those that `counts` admits, whose id, as text, is or begins with
+  // `text`, either case. Fails with INVALID_ARGUMENT if several do (it says which) or if it is no
+  // such text, and with NOT_FOUND if none does. An empty `counts` admits all.
+  absl::StatusOr<CaptureId> Find(std::string_view text,
+                                 const std::function<bool(const CaptureId&)>& counts = {}) const;
+
+  // Only the record: see ChunkStore::DeleteCapture for the rest.
+  absl::Status Delete(const CaptureId& id);
+
+ private:
+  Database& database_;
+  mutable std::mutex mutex_;
+  std::set<CaptureId> ids_;  // guarded by mutex_
+};
 
 class Database;
 
@@ -107,6 +147,25 @@ class Store {
   std::unique_ptr<ArtifactStore> artifacts_;
   std::string aggregator_id_;
   std::vector<std::string> notes_;
+};
+
+class Store;
+
+// How much of the disk is taken, and by whom: what quotas are held against. Cheap enough to be
+// asked for every chunk group and every tick: no answer but the first of each capture reads the
+// store. Any thread; must not outlive the store.
+class StoreUsage {
+ public:
+  explicit StoreUsage(Store& store) : store_(store) {}
+
+  // Chunks of a capture as they are stored (headers and compressed columns), without what has
+  // expired; 0 of one that is not known. Errors of reading the store.
+  absl::StatusOr<uint64_t> CaptureBytes(const CaptureId& id) const;
+  // What the disk has left for this process. UINT64_MAX for a store in memory.
+  absl::StatusOr<uint64_t> FreeBytes() const;
+
+ private:
+  Store& store_;
 };
 
 }  // namespace neurontrace

@@ -15,6 +15,11 @@
 
 namespace neurontrace {
 
+// Reads everything of a database but the chunks themselves: every block of every table, the ends of
+// every blob file, every record of the small families. What passes can be opened and worked with.
+// DATA_LOSS names the first damage. The database may be compacting meanwhile.
+absl::Status VerifyTables(const Database& database);
+
 // What a repair asks those who know what the bytes mean. Without `are_clocks_final` none are.
 struct StoreRepair {
   ExamineChunk examine;

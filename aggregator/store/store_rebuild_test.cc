@@ -6,16 +6,22 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "aggregator/store/clock_evidence_rows.h"
 #include "aggregator/store/keys.h"
+#include "aggregator/store/store_salvage.h"
 #include "aggregator/store/store_test_support.h"
 #include "trace/clock_evidence_codec.h"
 
@@ -266,6 +272,88 @@ TEST_F(StoreRebuildTest, AStreamOfAllOnesThatBelongsToNothingIsDeleted) {
   for (const auto& [family, bytes] :
        {std::pair(Family::kStreams, 20), {Family::kClockModels, 24}, {Family::kChunkIndex, 36}}) {
     EXPECT_TRUE(absl::IsNotFound((*database)->Get(family, ones.substr(0, bytes)).status()));
+  }
+}
+
+// The machine's file system, which does something just before it opens the next table.
+class BusyDisk final : public rocksdb::FileSystemWrapper {
+ public:
+  BusyDisk() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "BusyDisk"; }
+  void BeforeNextTable(std::function<void()> action) { action_ = std::move(action); }
+  bool done() const { return action_ == nullptr; }
+
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& name,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                        rocksdb::IODebugContext* context) override {
+    if (name.ends_with(".sst") && action_ != nullptr) std::exchange(action_, nullptr)();
+    return FileSystemWrapper::NewRandomAccessFile(name, options, file, context);
+  }
+
+ private:
+  std::function<void()> action_;
+};
+
+TEST(TableVerifyTest, ATableThatACompactionReplacesMeanwhileIsNotDamage) {
+  TemporaryDirectory directory;
+  const auto disk = std::make_shared<BusyDisk>();
+  const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(disk);
+  const auto database = Database::Open(directory.path(), env.get());
+  ASSERT_TRUE(database.ok()) << database.status();
+  Database& store = **database;
+  rocksdb::ColumnFamilyHandle* const meta = store.family(Family::kMeta);
+  for (const std::string key : {"a", "b"}) {
+    ASSERT_TRUE(store.Put(Family::kMeta, key, "value", true).ok());
+    ASSERT_TRUE(store.db().Flush({}, meta).ok());
+  }
+  disk->BeforeNextTable([&] {
+    rocksdb::CompactRangeOptions options;
+    options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+    EXPECT_TRUE(store.db().CompactRange(options, meta, nullptr, nullptr).ok());
+  });
+  const absl::Status status = VerifyTables(store);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(disk->done());
+}
+
+TEST(TableVerifyTest, RowsOfClocksThatCannotBeReadAreDamage) {
+  const std::string evidence_key = EvidenceKey({{"i-1", "boot"}, 100, "evidence"});
+  const std::tuple<Family, std::string, std::string> rows[] = {
+      {Family::kMeta, EpochKey(1), "nonsense"},
+      {Family::kClockModels, "abcd", "v"},
+      {Family::kClockObservations, evidence_key.substr(1), "evidence"}};
+  for (const auto& [family, key, value] : rows) {
+    SCOPED_TRACE(FamilyName(family));
+    TemporaryDirectory directory;
+    const auto database = Database::Open(directory.path(), nullptr);
+    ASSERT_TRUE(database.ok()) << database.status();
+    ASSERT_TRUE((*database)->Put(Family::kClockObservations, evidence_key, "evidence", true).ok());
+    ASSERT_TRUE((*database)->Put(Family::kMeta, EpochKey(0), EncodeEpoch({}), true).ok());
+    EXPECT_TRUE(VerifyTables(**database).ok());
+    ASSERT_TRUE((*database)->Put(family, key, value, true).ok());
+    EXPECT_TRUE(absl::IsDataLoss(VerifyTables(**database)));
+  }
+}
+
+// Which of two versions of a record a rebuild keeps, whichever it meets first.
+
+TEST(SalvagedRecords, OneThatHasBegunIsNewerThanOneThatArms) {
+  CaptureRecord arming = TestCapture(1);
+  arming.state = CaptureState::kArming;
+  arming.workers.resize(3);  // two of an agent that was away, and came
+  CaptureRecord recording = TestCapture(1);
+  recording.armed_realtime_ns = 7;
+  recording.begin = CaptureBegin{.reference_ns = 8};
+  recording.workers.resize(1);
+  CaptureRecord chosen = recording;
+  chosen.begin->first_execution = 9;
+  chosen.workers.clear();
+  const CaptureRecord* const versions[] = {&arming, &recording, &chosen};
+  for (const bool backwards : {false, true}) {
+    SalvagedRecords records;
+    for (size_t i = 0; i < 3; ++i) records.Take(*versions[backwards ? 2 - i : i]);
+    EXPECT_EQ(records.captures.at(TestCaptureId(1)), chosen);
   }
 }
 

@@ -1,31 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "aggregator/store/chunk_store.h"
 #include "aggregator/store/store.h"
+#include "base/temporary_directory.h"
 #include "trace/capture_record.h"
 
 namespace neurontrace {
 
-// A directory that goes with it.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string form = (std::filesystem::temp_directory_path() / "nt_store_XXXXXX").string();
-    path_ = mkdtemp(form.data());
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const std::string& path() const { return path_; }
+inline std::unique_ptr<Store> OpenInMemory() {
+  return Store::Open("/store", {.in_memory = true}).value();
+}
 
- private:
-  std::string path_;
-};
+inline PutResult PutOne(Store& store, const ReceivedChunk& chunk) {
+  const auto results = store.chunks().PutBatch({&chunk, 1});
+  EXPECT_TRUE(results.ok()) << results.status();
+  return results->front();
+}
+
+inline std::vector<uint64_t> IndexedSequences(ChunkIndexIterator it) {
+  std::vector<uint64_t> sequences;
+  for (; it.Valid(); it.Next()) sequences.push_back(it.entry().sequence);
+  EXPECT_TRUE(it.status().ok()) << it.status();
+  return sequences;
+}
 
 // The id number `n`: ids of higher numbers sort behind.
 inline CaptureId TestCaptureId(uint8_t n) {

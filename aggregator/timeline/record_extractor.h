@@ -4,20 +4,57 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "aggregator/align/clock_map.h"
 #include "aggregator/align/device_times.h"
-#include "aggregator/timeline/chunk_window.h"
 #include "aggregator/timeline/shape_table.h"
-#include "aggregator/timeline/span_pairing.h"
 #include "aggregator/timeline/stream_index.h"
 #include "aggregator/timeline/timeline_filter.h"
+#include "aggregator/timeline/timeline_record.h"
 #include "trace/event_chunk.h"
 
 namespace neurontrace {
+
+// The records of a run of consecutive events of one chunk, in the order of their start: what a
+// timeline holds in memory of a chunk that it is in the midst of. Batches share in its ownership.
+struct ChunkWindow {
+  std::vector<TimelineRecord> records;
+  std::vector<uint64_t> values;  // what the records' `values` point into
+  std::shared_ptr<const ChunkNames> names;
+  size_t next_event = 0;  // of the chunk, the first that is not in the window
+};
+
+// Pairs starts with stops inside one chunk: a stop closes the latest start of the same event type
+// and tracking id that stands before it and is still open. Keeps its memory from chunk to chunk;
+// one thread at a time.
+class SpanPairing {
+ public:
+  static constexpr uint16_t kNone = 0xffff;
+
+  // Afterwards partner()[i] is the event that event i is paired with, kNone for every other event.
+  void Pair(const DecodedChunk& chunk);
+  std::span<const uint16_t> partner() const { return partner_; }
+
+ private:
+  struct Slot {
+    uint64_t tracking_id = 0;
+    uint32_t generation = 0;  // of another chunk: the slot is free
+    uint16_t type = 0;
+    uint16_t open = kNone;  // the latest open start
+  };
+  void MapShapesToTypes(const DecodedChunk& chunk);
+  void Resize(size_t events);
+
+  std::vector<Slot> slots_;  // open addressing; a power of two, at least twice the events
+  uint32_t generation_ = 0;
+  std::vector<uint16_t> type_of_shape_;
+  std::vector<uint16_t> partner_;
+  std::vector<uint16_t> previous_open_;  // of a start: the start that was open under the same key
+};
 
 // Counters of a reading, in events unless said otherwise.
 struct TimelineCounts {

@@ -7,12 +7,18 @@
 #include <utility>
 
 #include "aggregator/timeline/framework_names.h"
+#include "aggregator/timeline/radix_sort.h"
 #include "base/status.h"
 #include "base/time_units.h"
 #include "trace/limits.h"
 
 namespace neurontrace {
 namespace {
+
+bool StartsBefore(const TimelineRecord* a, const TimelineRecord* b) {
+  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns;
+  return a->end_ns > b->end_ns;
+}
 
 // What an event costs in a window beside its attributes: most records are two events.
 constexpr size_t kBytesPerEvent = sizeof(TimelineRecord) / 2;
@@ -29,6 +35,24 @@ uint64_t Reference(const ClockMap& clock, uint64_t raw_ns) {
 }
 
 }  // namespace
+
+void TimeOrder::Sort(std::vector<TimelineRecord*>& records) {
+  if (std::is_sorted(records.begin(), records.end(), StartsBefore)) return;
+  items_.clear();
+  for (TimelineRecord* record : records) items_.push_back({record->start_ns, record});
+  RadixSortByKey(items_, spare_);
+  for (size_t i = 0; i < items_.size();) {
+    size_t end = i + 1;
+    while (end < items_.size() && items_[end].key == items_[i].key) ++end;
+    if (end - i > 1) {
+      std::stable_sort(
+          items_.begin() + static_cast<long>(i), items_.begin() + static_cast<long>(end),
+          [](const Item& a, const Item& b) { return a.record->end_ns > b.record->end_ns; });
+    }
+    i = end;
+  }
+  for (size_t i = 0; i < items_.size(); ++i) records[i] = items_[i].record;
+}
 
 TimelineReader::TimelineReader(ChunkSource& source, TimelineOptions options)
     : source_(source),

@@ -12,15 +12,29 @@
 #include "absl/status/statusor.h"
 #include "aggregator/align/clock_map.h"
 #include "aggregator/timeline/chunk_source.h"
-#include "aggregator/timeline/chunk_window.h"
 #include "aggregator/timeline/rank_binding.h"
 #include "aggregator/timeline/record_extractor.h"
 #include "aggregator/timeline/stream_index.h"
-#include "aggregator/timeline/time_order.h"
 #include "aggregator/timeline/timeline_filter.h"
 #include "aggregator/timeline/timeline_record.h"
 
 namespace neurontrace {
+
+// Sorts the records of a time slice by start; at equal start the longer first (what encloses comes
+// before what it encloses), then as they stood. Keeps its memory; one thread at a time.
+class TimeOrder {
+ public:
+  void Sort(std::vector<TimelineRecord*>& records);
+
+ private:
+  struct Item {
+    uint64_t key;  // start
+    TimelineRecord* record;
+  };
+
+  std::vector<Item> items_;
+  std::vector<Item> spare_;
+};
 
 struct TimelineStream {
   StreamDescription description;

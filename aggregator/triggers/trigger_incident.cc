@@ -41,4 +41,17 @@ std::string TriggerIncident::Cause() const {
   return fmt::format("{} (and {}{} more)", first_, others, has_more_ ? " or" : "");
 }
 
+bool TakeJobFromInventory(const std::map<WorkerIdentity, WorkerInfo>& workers,
+                          const TriggerRule* rule, TriggerFired& fired) {
+  if (rule == nullptr) return false;
+  if (rule->kind == TriggerKind::kPost) {
+    fired.job = rule->job;
+    return true;
+  }
+  const auto worker = workers.find(fired.worker);
+  if (worker == workers.end()) return false;
+  fired.job = worker->second.job;
+  return rule->job.empty() || rule->job == fired.job;
+}
+
 }  // namespace neurontrace

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "aggregator/store/store.h"
-#include "aggregator/store/store_usage.h"
 #include "tests/bench/event_mix.h"
 #include "trace/columns_compression.h"
 #include "trace/event_chunk_builder.h"

@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "aggregator/store/reference_keeper.h"
+#include "aggregator/store/clock_evidence_store.h"
 #include "aggregator/store/store.h"
 #include "base/unique_fd.h"
 

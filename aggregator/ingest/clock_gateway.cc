@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregator/ingest/clock_gateway.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/status.h"
+#include "base/time_units.h"
+#include "trace/clock_evidence_limits.h"
+#include "trace/clock_limits.h"
+#include "wire/clock_messages.h"
+#include "wire/grpc_status.h"
+
+namespace neurontrace {
+namespace {
+
+// A look at all of them while there is no place for another.
+constexpr uint64_t kSweepIntervalNs = 10 * kNsPerSecond;
+constexpr uint64_t kByteNs = 3'600 * kNsPerSecond / limits::kClockHostBytesPerHourMax;
+constexpr uint64_t kWholeNs = limits::kClockHostBytesAtOnceMax * kByteNs;
+
+}  // namespace
+
+absl::Status EvidenceAllowance::Take(const std::string& instance_id, size_t bytes,
+                                     uint64_t now_ns) {
+  const std::lock_guard lock(mutex_);
+  auto known = due_ns_.find(instance_id);
+  if (known == due_ns_.end() && !HasPlace(now_ns)) {
+    return ResourceExhausted("clock evidence of {} other instances is being stored",
+                             due_ns_.size());
+  }
+  const uint64_t from_ns = known == due_ns_.end() ? now_ns : std::max(known->second, now_ns);
+  const bool fits =
+      bytes <= limits::kClockHostBytesAtOnceMax && from_ns + bytes * kByteNs <= now_ns + kWholeNs;
+  if (!fits) {
+    return ResourceExhausted("more than the {} bytes of clock evidence that may come in an hour",
+                             limits::kClockHostBytesPerHourMax);
+  }
+  due_ns_.insert_or_assign(instance_id, from_ns + bytes * kByteNs);
+  return absl::OkStatus();
+}
+
+bool EvidenceAllowance::HasPlace(uint64_t now_ns) {
+  if (due_ns_.size() < limits::kClockHostsMax) return true;
+  if (now_ns < next_sweep_ns_) return false;
+  next_sweep_ns_ = now_ns + kSweepIntervalNs;
+  absl::erase_if(due_ns_, [now_ns](const auto& host) { return host.second <= now_ns; });
+  return due_ns_.size() < limits::kClockHostsMax;
+}
+
+ClockReportCall::ClockReportCall(const ClockDeps& deps) : deps_(deps) {
+  const size_t calls = ++deps_.calls;
+  deps_.metrics.calls.Set(static_cast<double>(calls));
+  if (calls > limits::kClockCallsMax) {
+    End(ResourceExhausted("{} agents report about their clocks already", calls - 1));
+    return;
+  }
+  StartRead(&report_);
+}
+
+void ClockReportCall::OnReadDone(bool ok) {
+  if (!ok) return Finish(grpc::Status::OK);
+  if (!welcomed_) {
+    if (!report_.has_hello()) {
+      return End(InvalidArgument("the first message of a clock report is a hello"));
+    }
+    return OnHello(report_.hello());
+  }
+  if (report_.has_evidence()) return OnBatch(report_.evidence());
+  if (report_.has_hello()) return End(InvalidArgument("a second hello in one call"));
+  StartRead(&report_);  // of a newer agent
+}
+
+void ClockReportCall::OnHello(const v1::ClockHello& hello) {
+  auto identity = FromProto(hello);
+  if (!identity.ok()) return End(identity.status());
+  host_ = {std::move(identity->instance_id), std::move(identity->boot_id)};
+  const std::optional<ProbeKeys::Given> given = deps_.keys.Give();
+  if (!given) return End(ResourceExhausted("no more probe keys"));
+  key_id_ = given->key_id;
+  has_key_ = welcomed_ = true;
+  ToProto(ProbeGrant{deps_.probe_port, given->key_id, given->key}, order_.mutable_access());
+  StartWrite(&order_);
+}
+
+void ClockReportCall::OnBatch(const v1::ClockEvidenceBatch& message) {
+  auto batch = FromProto(message);
+  if (!batch.ok()) {
+    return LetGo(message.number(), batch.status(), deps_.metrics.batches_refused);
+  }
+  const size_t bytes = host_.instance_id.size() + host_.boot_id.size() +
+                       limits::kClockRowOverheadBytes + batch->observations.size();
+  const absl::Status allowed =
+      deps_.allowance.Take(host_.instance_id, bytes, deps_.clock.MonotonicNs());
+  if (!allowed.ok()) return LetGo(batch->number, allowed, deps_.metrics.batches_over_limit);
+  const uint64_t now_ns = deps_.clock.RealtimeNs();
+  deps_.writer.Submit(
+      {host_, now_ns - std::min(now_ns, batch->age_ns), std::move(batch->observations)},
+      [this, number = batch->number](const absl::Status& status) { OnStored(number, status); });
+}
+
+void ClockReportCall::LetGo(uint64_t number, const absl::Status& why,
+                            prometheus::Counter& counter) {
+  counter.Increment();
+  SPDLOG_WARN("clock evidence of {}: {}", host_.instance_id, std::string(why.message()));
+  if (number == 0) return End(why);
+  OnStored(number, absl::OkStatus());
+}
+
+void ClockReportCall::OnStored(uint64_t number, const absl::Status& status) {
+  if (!status.ok()) return End(Unavailable("{}", std::string(status.message())));
+  order_.mutable_receipt()->set_number(number);
+  StartWrite(&order_);
+}
+
+void ClockReportCall::OnWriteDone(bool ok) {
+  if (!ok) return Finish(grpc::Status::OK);
+  StartRead(&report_);
+}
+
+void ClockReportCall::End(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
+
+void ClockReportCall::OnDone() {
+  if (has_key_) deps_.keys.TakeBack(key_id_);
+  deps_.metrics.calls.Set(static_cast<double>(--deps_.calls));
+  delete this;
+}
+
+}  // namespace neurontrace

@@ -123,7 +123,7 @@ namespace {
 
 // A call that waited in vain for a connection does not know why there was none; one that does not
 // wait is told.
-std::string ReasonOf(const Context& context, const grpc::Status& status) {
+std::string FailureOf(const Context& context, const grpc::Status& status) {
   if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
       context.made_stub() == nullptr) {
     return status.error_message();
@@ -141,7 +141,7 @@ std::string ReasonOf(const Context& context, const grpc::Status& status) {
 int Fail(const Context& context, const grpc::Status& status) {
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
       status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    const std::string reason = ReasonOf(context, status);
+    const std::string reason = FailureOf(context, status);
     Print(stderr,
           "neurontrace: no answer from the aggregator at {}: {}\n"
           "  {}\n",

@@ -113,6 +113,101 @@ bool RunsCommands(const CLI::App& command) {
   });
 }
 
+const char* KindName(CompletionKind kind) {
+  switch (kind) {
+    case CompletionKind::kFiles:
+      return "files";
+    case CompletionKind::kDirectories:
+      return "directories";
+    case CompletionKind::kCommands:
+      return "commands";
+    default:
+      return "nothing";
+  }
+}
+
+// The scripts for the shells: each asks the program itself for what may stand next.
+constexpr char kBash[] =
+    R"sh(# bash completion for neurontrace: eval "$(neurontrace completion bash)"
+_neurontrace() {
+  local line kind= word=${COMP_WORDS[COMP_CWORD]}
+  [[ $word == = ]] && word=
+  COMPREPLY=()
+  while IFS= read -r line; do
+    case $line in
+      :*) kind=${line#:} ;;
+      *) COMPREPLY+=("${line%%$'\t'*}") ;;
+    esac
+  done < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  case $kind in
+    files)
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    directories)
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+    commands) mapfile -t COMPREPLY < <(compgen -c -- "$word"; compgen -f -- "$word") ;;
+  esac
+}
+complete -F _neurontrace neurontrace
+)sh";
+
+constexpr char kZsh[] = R"sh(#compdef neurontrace
+# zsh completion for neurontrace: eval "$(neurontrace completion zsh)", or put this file into
+# $fpath as _neurontrace
+_neurontrace() {
+  local line kind text
+  local -a candidates
+  while IFS= read -r line; do
+    case $line in
+      :*) kind=${line#:} ;;
+      *) text=${line%%$'\t'*}; candidates+=("${text//:/\\:}:${line#*$'\t'}") ;;
+    esac
+  done < <("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)
+  (( $#candidates )) && _describe -V neurontrace candidates
+  case $kind in
+    files) _files ;;
+    directories) _files -/ ;;
+    commands) _command_names -e; _files ;;
+  esac
+}
+if [[ $funcstack[1] == _neurontrace ]]; then
+  _neurontrace "$@"
+else
+  compdef _neurontrace neurontrace
+fi
+)sh";
+
+constexpr char kFish[] =
+    R"sh(# fish completion for neurontrace: neurontrace completion fish | source
+function __neurontrace_complete
+  set -l words (commandline -opc)
+  set -l token (commandline -ct)
+  for line in (command $words[1] __complete $words[2..-1] "$token" 2>/dev/null)
+    switch $line
+      case ':files'
+        __fish_complete_path "$token"
+      case ':directories'
+        __fish_complete_directories "$token"
+      case ':commands'
+        __fish_complete_command
+      case ':*'
+      case '*'
+        echo $line
+    end
+  end
+end
+complete -c neurontrace -e
+complete -c neurontrace -f -a '(__neurontrace_complete)'
+)sh";
+
+// The script for "bash", "zsh" or "fish".
+std::string CompletionScript(const std::string& shell) {
+  if (shell == "bash") return kBash;
+  if (shell == "zsh") return kZsh;
+  return shell == "fish" ? kFish : "";
+}
+
 }  // namespace
 
 std::vector<std::string> ValuesOf(const CLI::Option& option) {
@@ -149,6 +244,37 @@ Completions Complete(const CLI::App& app, const std::vector<std::string>& words)
     AddWords(*place.command, last, out);
   }
   return out;
+}
+
+int PrintCompletions(const CLI::App& app, const std::vector<std::string>& words) {
+  const Completions completions = Complete(app, words);
+  for (const Candidate& candidate : completions.candidates) {
+    Print("{}\t{}\n", candidate.text, candidate.description);
+  }
+  Print(":{}\n", KindName(completions.kind));
+  return kExitDone;
+}
+
+void AddCompletionCommand(CLI::App& app, Run& run) {
+  CLI::App* command = app.add_subcommand("completion", "Print a completion script for a shell");
+  command->require_subcommand(1);
+  constexpr char kFooter[] =
+      "Examples:\n"
+      "  eval \"$(neurontrace completion bash)\"                    # in ~/.bashrc\n"
+      "  eval \"$(neurontrace completion zsh)\"                     # in ~/.zshrc, after compinit\n"
+      "  neurontrace completion fish | source                     # in "
+      "~/.config/fish/config.fish";
+  command->footer(kFooter);
+  for (const char* const shell : {"bash", "zsh", "fish"}) {
+    command->add_subcommand(shell, fmt::format("For {}", shell))->footer(kFooter);
+  }
+  command->callback([command, &run] {
+    const std::string shell = command->get_subcommands().front()->get_name();
+    run = [shell] {
+      Print("{}", CompletionScript(shell));
+      return kExitDone;
+    };
+  });
 }
 
 }  // namespace neurontrace::cli

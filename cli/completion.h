@@ -30,7 +30,4 @@ Completions Complete(const CLI::App& app, const std::vector<std::string>& words)
 // The values that an option is limited to; empty: it is not.
 std::vector<std::string> ValuesOf(const CLI::Option& option);
 
-// The script for "bash", "zsh" or "fish".
-std::string CompletionScript(const std::string& shell);
-
 }  // namespace neurontrace::cli

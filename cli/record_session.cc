@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/record_session.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "base/status.h"
@@ -21,6 +24,34 @@
 
 namespace neurontrace::cli {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kLockName[] = "/lock";
+constexpr int kEntriesMax = 10'000;  // looked at of a directory that is everybody's
+
+std::string Prefix() { return fmt::format("neurontrace-record-{}-", getuid()); }
+
+bool IsOurs(const std::string& path) {
+  struct stat about;
+  return lstat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == getuid();
+}
+
+// Directories with a lock that nobody holds: kept ones have none, and of one that is just being
+// made it is not there yet.
+void RemoveLeftBehind(const std::string& base) {
+  std::error_code error;
+  int entries = 0;
+  for (fs::directory_iterator it(base, error), end; !error && it != end; it.increment(error)) {
+    if (++entries > kEntriesMax) return;
+    const std::string path = it->path().string();
+    if (!it->path().filename().string().starts_with(Prefix()) || !IsOurs(path)) continue;
+    const UniqueFd lock(open((path + kLockName).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (!lock.valid() || flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    std::error_code ignored;  // the next run tries again
+    fs::remove_all(path, ignored);
+  }
+}
 
 constexpr uint32_t kDaemonStartMs = 30'000;
 constexpr auto kAgentPoll = std::chrono::milliseconds(10);
@@ -45,6 +76,33 @@ const char* Environment(const char* name) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<ScratchDirectory>> ScratchDirectory::Make(const std::string& base) {
+  RemoveLeftBehind(base);
+  std::string path = base + "/" + Prefix() + "XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) {
+    return FailedPrecondition("cannot make a directory in {}: {}", base, strerror(errno));
+  }
+  // It takes its name once it is locked, so that nobody finds it free.
+  const std::string unlocked = path + kLockName + ".new";
+  UniqueFd lock(open(unlocked.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid() || flock(lock.get(), LOCK_EX | LOCK_NB) != 0 ||
+      std::rename(unlocked.c_str(), (path + kLockName).c_str()) != 0) {
+    return FailedPrecondition("cannot lock {}: {}", path, strerror(errno));
+  }
+  return std::unique_ptr<ScratchDirectory>(new ScratchDirectory(path, std::move(lock)));
+}
+
+ScratchDirectory::~ScratchDirectory() {
+  if (is_kept_) return;
+  std::error_code ignored;  // nothing depends on it, and the next run tries again
+  fs::remove_all(path_, ignored);
+}
+
+void ScratchDirectory::Keep() {
+  is_kept_ = true;
+  unlink((path_ + kLockName).c_str());
+}
 
 RecordSession::RecordSession(Context& context, const RecordOptions& options)
     : context_(context), options_(options), look_pause_ns_(kFirstLookNs) {

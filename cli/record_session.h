@@ -9,14 +9,38 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 #include "cli/command.h"
 #include "cli/daemon_process.h"
 #include "cli/process_tree.h"
 #include "cli/record_programs.h"
-#include "cli/scratch_directory.h"
 #include "cli/traced_command.h"
 
 namespace neurontrace::cli {
+
+// A directory of this run and this user alone, locked while the run lives and removed at its end.
+// What runs that were killed left behind is removed when the next one begins. One thread.
+class ScratchDirectory {
+ public:
+  // In `base`, which must be there. FAILED_PRECONDITION names the directory.
+  static absl::StatusOr<std::unique_ptr<ScratchDirectory>> Make(const std::string& base);
+  ~ScratchDirectory();
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+  // It stays, for good.
+  void Keep();
+
+ private:
+  ScratchDirectory(std::string path, UniqueFd lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  const std::string path_;
+  UniqueFd lock_;
+  bool is_kept_ = false;
+};
 
 struct RecordOptions {
   std::vector<std::string> command;

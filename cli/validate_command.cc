@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,19 +10,210 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "base/json_string.h"
 #include "base/standard_streams.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "cli/command.h"
 #include "cli/progress_line.h"
 #include "cli/text.h"
-#include "cli/validate_view.h"
+#include "validate/trace_report.h"
 #include "validate/trace_validator.h"
-#include "validate/track_tree.h"
 
 namespace neurontrace::cli {
 namespace {
+
+std::string Line(std::string_view name, const std::vector<std::string>& parts) {
+  return fmt::format("{:<10} {}\n", name, fmt::join(parts, ", "));
+}
+
+std::string SizeWords(const TraceSummary& summary) {
+  std::string words = FormatBytes(summary.file_bytes);
+  if (summary.uncompressed_bytes == summary.file_bytes) return words;
+  return words + fmt::format(" ({} uncompressed)", FormatBytes(summary.uncompressed_bytes));
+}
+
+std::string TimeWords(const TraceSummary& summary) {
+  if (summary.first_ns > summary.last_ns) return "no events";
+  const std::string length = FormatDuration(summary.last_ns - summary.first_ns);
+  if (!summary.is_realtime) {
+    return fmt::format("{} to {} ns, {}", summary.first_ns, summary.last_ns, length);
+  }
+  return fmt::format("{} to {}, {}", FormatTime(summary.first_ns), FormatTime(summary.last_ns),
+                     length);
+}
+
+std::string SummaryWords(const std::string& path, const TraceSummary& summary) {
+  std::vector<std::string> packets = {FormatCounted(summary.packets, "packet")};
+  if (summary.compressed_packets > 0) {
+    packets.push_back(FormatCounted(summary.compressed_packets, "packet") + " of packets");
+  }
+  packets.push_back(FormatCounted(summary.sequences, "sequence"));
+  packets.push_back(FormatCounted(summary.sequence_headers, "sequence header"));
+  std::vector<std::string> events = {FormatCounted(summary.slices, "slice")};
+  if (summary.open_slices > 0) events.back() += fmt::format(" ({} open)", summary.open_slices);
+  events.push_back(FormatCounted(summary.instants, "instant"));
+  events.push_back(FormatCounted(summary.counter_values, "counter value"));
+  if (summary.other_events > 0)
+    events.push_back(FormatCounted(summary.other_events, "other event"));
+  std::vector<std::string> losses;
+  if (summary.packet_losses > 0)
+    losses.push_back(FormatCounted(summary.packet_losses, "gap of packets"));
+  if (summary.loss_instants > 0) {
+    losses.push_back(fmt::format("{} in {}", FormatCounted(summary.lost_events, "event"),
+                                 FormatCounted(summary.loss_instants, "place")));
+  }
+  if (losses.empty()) losses.push_back("none reported");
+  std::string text = Line("file", {path, SizeWords(summary)});
+  text += Line("packets", packets);
+  text += Line("time", {TimeWords(summary)});
+  text += Line("tracks", {FormatCounted(summary.processes, "process", "processes"),
+                          FormatCounted(summary.threads, "thread"),
+                          FormatCounted(summary.counter_tracks, "counter"),
+                          FormatCounted(summary.other_tracks, "other track")});
+  text += Line("events", events);
+  text += Line("arguments", {FormatCount(summary.arguments)});
+  text += Line("interned", {FormatCounted(summary.interned_texts, "text")});
+  std::vector<std::string> flows = {FormatCounted(summary.flow_arrows, "arrow")};
+  if (summary.lone_flow_points > 0) {
+    flows.push_back(
+        fmt::format("{} without another end", FormatCounted(summary.lone_flow_points, "end")));
+  }
+  text += Line("flows", flows);
+  return text + Line("losses", losses);
+}
+
+const char* NameOf(TraceSeverity severity) {
+  return severity == TraceSeverity::kError ? "error" : "warning";
+}
+
+// Errors first, and findings of a kind together.
+std::string FindingWords(const TraceFindingLog& log) {
+  std::string text;
+  for (const TraceSeverity severity : {TraceSeverity::kError, TraceSeverity::kWarning}) {
+    for (size_t i = 0; i < static_cast<size_t>(TraceCheck::kCount); ++i) {
+      const TraceCheckInfo& check = InfoOf(static_cast<TraceCheck>(i));
+      const uint64_t count = log.count(check.check);
+      if (check.severity != severity || count == 0) continue;
+      text += fmt::format("\n{} {}", NameOf(severity), check.name);
+      if (count > 1) text += fmt::format(", {} times", FormatCount(count));
+      if (!check.statistic.empty()) text += fmt::format(" (Perfetto's {})", check.statistic);
+      text += '\n';
+      uint64_t told = 0;
+      for (const TraceFinding& finding : log.findings()) {
+        if (finding.check != check.check) continue;
+        text += fmt::format("  packet {} at byte {}: {}\n", finding.at.packet, finding.at.offset,
+                            finding.words);
+        ++told;
+      }
+      if (told < count) text += fmt::format("  and {} more\n", FormatCount(count - told));
+    }
+  }
+  return text;
+}
+
+std::string SummaryJson(const TraceSummary& summary) {
+  const auto number = [](std::string_view name, uint64_t value) {
+    return fmt::format("\"{}\": \"{}\"", name, value);
+  };
+  const bool has_events = summary.first_ns <= summary.last_ns;
+  const std::vector<std::string> fields = {
+      number("file_bytes", summary.file_bytes),
+      number("uncompressed_bytes", summary.uncompressed_bytes),
+      fmt::format("\"gzip\": {}", summary.is_gzip),
+      number("packets", summary.packets),
+      number("compressed_packets", summary.compressed_packets),
+      number("sequences", summary.sequences),
+      number("sequence_headers", summary.sequence_headers),
+      number("processes", summary.processes),
+      number("threads", summary.threads),
+      number("counter_tracks", summary.counter_tracks),
+      number("other_tracks", summary.other_tracks),
+      number("slices", summary.slices),
+      number("open_slices", summary.open_slices),
+      number("instants", summary.instants),
+      number("counter_values", summary.counter_values),
+      number("other_events", summary.other_events),
+      number("arguments", summary.arguments),
+      number("interned_texts", summary.interned_texts),
+      number("flow_points", summary.flow_points),
+      number("flow_arrows", summary.flow_arrows),
+      number("lone_flow_points", summary.lone_flow_points),
+      number("packet_losses", summary.packet_losses),
+      number("loss_instants", summary.loss_instants),
+      number("lost_events", summary.lost_events),
+      fmt::format("\"realtime\": {}", summary.is_realtime),
+      number("first_ns", has_events ? summary.first_ns : 0),
+      number("last_ns", has_events ? summary.last_ns : 0),
+  };
+  return fmt::format("{{\n    {}\n  }}", fmt::join(fields, ",\n    "));
+}
+
+std::string FindingJson(const TraceFinding& finding) {
+  const TraceCheckInfo& check = InfoOf(finding.check);
+  return fmt::format(
+      "\n    {{\"check\": \"{}\", \"severity\": \"{}\", \"statistic\": \"{}\", \"packet\": \"{}\", "
+      "\"offset\": \"{}\", \"words\": {}}}",
+      check.name, NameOf(check.severity), check.statistic, finding.at.packet, finding.at.offset,
+      JsonText(finding.words));
+}
+
+std::string TrackJson(const TraceReport& report, const TraceTrack& track) {
+  constexpr const char* kKinds[] = {"plain", "process", "thread", "counter"};
+  const uint64_t parent =
+      track.parent == TraceTrack::kNoTrack ? 0 : report.tracks[track.parent].uuid;
+  return fmt::format(
+      "\n    {{\"uuid\": \"{}\", \"parent\": \"{}\", \"kind\": \"{}\", \"name\": {}, \"pid\": "
+      "\"{}\", \"tid\": \"{}\", \"slices\": \"{}\", \"open_slices\": \"{}\", \"instants\": \"{}\", "
+      "\"counter_values\": \"{}\", \"described\": {}}}",
+      track.uuid, parent, kKinds[static_cast<size_t>(track.kind)], JsonText(track.name), track.pid,
+      track.tid, track.slices, track.open_slices, track.instants, track.counter_values,
+      track.is_described);
+}
+
+// What a trace holds and what is wrong with it, for people and for scripts. Pure functions.
+std::string FormatTraceReport(const std::string& path, const TraceReport& report) {
+  std::string text = SummaryWords(path, report.summary) + FindingWords(report.findings);
+  const uint64_t errors = report.findings.errors();
+  const uint64_t warnings = report.findings.warnings();
+  if (errors + warnings == 0) return text + "\nnothing wrong\n";
+  return text + fmt::format("\n{}, {}\n", FormatCounted(errors, "error"),
+                            FormatCounted(warnings, "warning"));
+}
+
+// `with_tracks`: each track, too.
+std::string FormatTraceReportJson(const std::string& path, const TraceReport& report,
+                                  bool with_tracks) {
+  std::vector<std::string> findings;
+  for (const TraceFinding& finding : report.findings.findings()) {
+    findings.push_back(FindingJson(finding));
+  }
+  std::vector<std::string> counts;
+  for (size_t i = 0; i < static_cast<size_t>(TraceCheck::kCount); ++i) {
+    const TraceCheckInfo& check = InfoOf(static_cast<TraceCheck>(i));
+    const uint64_t count = report.findings.count(check.check);
+    if (count > 0) counts.push_back(fmt::format("\"{}\": \"{}\"", check.name, count));
+  }
+  std::vector<std::string> attributes;
+  for (const auto& [key, value] : report.attributes) {
+    attributes.push_back(
+        fmt::format("\n    {{\"key\": {}, \"value\": {}}}", JsonText(key), JsonText(value)));
+  }
+  std::string text = fmt::format(
+      "{{\n  \"file\": {},\n  \"errors\": \"{}\",\n  \"warnings\": \"{}\",\n  \"summary\": {},\n"
+      "  \"counts\": {{{}}},\n  \"findings\": [{}],\n  \"attributes\": [{}]",
+      JsonText(path), report.findings.errors(), report.findings.warnings(),
+      SummaryJson(report.summary), fmt::join(counts, ", "), fmt::join(findings, ","),
+      fmt::join(attributes, ","));
+  if (with_tracks) {
+    std::vector<std::string> tracks;
+    for (const TraceTrack& track : report.tracks) tracks.push_back(TrackJson(report, track));
+    text += fmt::format(",\n  \"tracks\": [{}]", fmt::join(tracks, ","));
+  }
+  return text + "\n}\n";
+}
 
 constexpr uint64_t kBytesBetweenDrawings = uint64_t{16} << 20;
 

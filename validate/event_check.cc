@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
+#include <tuple>
 
 #include "base/clean_text.h"
 #include "validate/limits.h"
@@ -14,6 +15,8 @@
 
 namespace neurontrace {
 namespace {
+
+constexpr uint32_t kKindBits = 2;
 
 namespace event = perfetto_read::event;
 namespace legacy = perfetto_read::legacy;
@@ -25,6 +28,49 @@ std::string ShownName(std::string_view name) {
 }
 
 }  // namespace
+
+void FlowPoints::Take(uint64_t id, uint64_t time_ns, Kind kind) {
+  ++summary_.flow_points;
+  if (points_.size() >= validate_limits::kFlowPointsMax) {
+    log_.Add(TraceCheck::kLimit, "More than {} ends of flows: further ones are not followed.",
+             validate_limits::kFlowPointsMax);
+    return;
+  }
+  const TracePosition& at = log_.position();
+  points_.push_back({id, time_ns, at.packet, at.offset << kKindBits | static_cast<uint64_t>(kind)});
+}
+
+void FlowPoints::Follow(const Point* begin, const Point* end) {
+  size_t drawn = 0;  // points since the flow began
+  for (const Point* point = begin; point != end; ++point) {
+    const auto kind = static_cast<Kind>(point->offset_and_kind & ((1u << kKindBits) - 1));
+    if (drawn == 0 && kind != Kind::kStep) {
+      ++summary_.lone_flow_points;
+      log_.MoveTo({point->packet, point->offset_and_kind >> kKindBits});
+      log_.Add(TraceCheck::kFlow, "Flow {} ends here, and has not begun: no arrow is drawn.",
+               point->id);
+      continue;
+    }
+    if (drawn > 0) ++summary_.flow_arrows;
+    drawn = kind == Kind::kTerminating ? 0 : drawn + 1;
+  }
+  if (drawn == 1) ++summary_.lone_flow_points;  // nothing continues it
+}
+
+void FlowPoints::Finish() {
+  const auto key = [](const Point& point) {
+    return std::tie(point.id, point.time_ns, point.packet, point.offset_and_kind);
+  };
+  std::sort(points_.begin(), points_.end(),
+            [&](const Point& a, const Point& b) { return key(a) < key(b); });
+  const Point* const end = points_.data() + points_.size();
+  for (const Point* begin = points_.data(); begin != end;) {
+    const Point* const next =
+        std::find_if(begin, end, [&](const Point& point) { return point.id != begin->id; });
+    Follow(begin, next);
+    begin = next;
+  }
+}
 
 bool EventCheck::IsUnchecked(const TraceSequence& sequence, uint64_t uuid) {
   const uint64_t type = event_.Number(event::kType, 0);

@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "validate/inflater.h"
 #include "validate/trace_bytes.h"
 #include "validate/trace_finding.h"
 

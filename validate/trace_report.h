@@ -74,4 +74,8 @@ struct TraceReport {
   std::vector<std::pair<std::string, std::string>> attributes;  // of the trace, beginnings
 };
 
+// Returns the tracks as Perfetto shows them, one a line, what hangs below another indented, each
+// with what is on it. Pure.
+std::string TrackTree(const TraceReport& report);
+
 }  // namespace neurontrace

@@ -2,7 +2,7 @@
 // Goal: each check of track descriptors finds what it is for, and the tree shows tracks as Perfetto
 // does. Method: traces made by hand.
 #include "validate/trace_maker.h"
-#include "validate/track_tree.h"
+#include "validate/trace_report.h"
 
 namespace neurontrace {
 namespace {

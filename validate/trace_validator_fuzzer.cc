@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "validate/trace_report.h"
 #include "validate/trace_validator.h"
-#include "validate/track_tree.h"
 
 namespace neurontrace {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validate/track_tree.h"
+#include "validate/trace_report.h"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "aggregator/export/counted_file.h"
 #include "aggregator/export/gzip_file.h"
+#include "aggregator/export/output_files.h"
 #include "base/status.h"
 
 namespace neurontrace {

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "aggregator/export/chrome/chrome_exporter.h"
-#include "aggregator/export/chrome/chrome_text.h"
 #include "tests/export/export_fixture.h"
 
 namespace neurontrace {

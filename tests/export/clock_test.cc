@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "aggregator/export/pftrace/clock_points.h"
+#include "aggregator/export/pftrace/clock_tracks.h"
 #include "tests/e2e/pftrace_check/checker.h"
 #include "tests/export/export_fixture.h"
 

@@ -8,7 +8,6 @@
 #include <charconv>
 
 #include "tests/export/export_fixture.h"
-#include "tests/export/format_reading.h"
 
 namespace neurontrace {
 namespace {

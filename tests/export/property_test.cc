@@ -17,7 +17,6 @@
 #include "tests/e2e/pftrace_check/checker.h"
 #include "tests/export/export_fixture.h"
 #include "tests/export/format_readers.h"
-#include "tests/export/format_reading.h"
 #include "tests/export/hostile_capture.h"
 #include "tests/export/random_part.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "tests/export/format_reading.h"
+#include "tests/export/format_readers.h"
 
 namespace neurontrace {
 namespace {

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "aggregator/export/events/event_lines.h"
-#include "tests/export/format_reading.h"
+#include "tests/export/format_readers.h"
 
 namespace neurontrace {
 namespace {

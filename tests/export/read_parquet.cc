@@ -3,7 +3,7 @@
 #include <arrow/scalar.h>
 #include <gtest/gtest.h>
 
-#include "tests/export/format_reading.h"
+#include "tests/export/format_readers.h"
 #include "tests/export/parquet_tables.h"
 
 namespace neurontrace {

@@ -10,7 +10,7 @@
 
 #include "tests/e2e/pftrace_check/checker.h"
 #include "tests/export/export_fixture.h"
-#include "tests/export/format_reading.h"
+#include "tests/export/format_readers.h"
 #include "tests/export/inflate.h"
 
 namespace neurontrace {

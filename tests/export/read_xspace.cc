@@ -2,7 +2,7 @@
 // Reads XSpace files as viewers do: each a row of planes, lines and events.
 #include <gtest/gtest.h>
 
-#include "tests/export/format_reading.h"
+#include "tests/export/format_readers.h"
 #include "tests/export/xspace_reader.h"
 
 namespace neurontrace {

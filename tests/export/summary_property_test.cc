@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "base/clean_text.h"
-#include "tests/export/format_reading.h"
+#include "tests/export/format_readers.h"
 #include "tests/export/hostile_capture.h"
 #include "tests/export/random_part.h"
 

@@ -11,7 +11,6 @@
 #include <map>
 #include <set>
 
-#include "aggregator/export/xspace/xspace_names.h"
 #include "tests/export/export_fixture.h"
 #include "tests/export/xspace_reader.h"
 

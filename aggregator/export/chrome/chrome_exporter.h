@@ -17,6 +17,20 @@
 
 namespace neurontrace {
 
+// Pieces of trace-event JSON that are not plain JSON: docs/formats/chrome_json.md.
+
+// Nanoseconds as the format's microseconds, three digits behind the point: "-1.500".
+void AppendMicroseconds(int64_t ns, std::string& out);
+
+// ,"name":value of an argument. Whole numbers that a double cannot hold become texts.
+void AppendArgument(const EventAttribute& attribute, std::string& out);
+// The value alone.
+void AppendArgumentValue(const EventAttribute& attribute, std::string& out);
+
+// ,"name":value of a counter: a number whatever it costs in digits.
+void AppendCounterValue(std::string_view name, const ShapeKey& key, uint64_t value,
+                        std::string& out);
+
 // Writes a timeline as trace-event JSON, for chrome://tracing and whatever else reads it;
 // docs/formats/chrome_json.md has every key. One event a line, in the order of start but for spans
 // whose stop lies in a later chunk. One thread at a time.

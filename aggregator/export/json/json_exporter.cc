@@ -5,20 +5,118 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
+#include "aggregator/derive/memory_use.h"
 #include "aggregator/export/capture_warnings.h"
 #include "aggregator/export/clock_report.h"
-#include "aggregator/export/json/device_objects.h"
-#include "aggregator/export/json/host_objects.h"
 #include "aggregator/export/json/json_members.h"
 #include "aggregator/export/json/json_text.h"
 #include "aggregator/export/row_source.h"
 #include "aggregator/export/side_reader.h"
+#include "aggregator/timeline/framework_names.h"
+#include "aggregator/timeline/timeline_record.h"
 #include "base/status.h"
+#include "trace/device_profile.h"
 #include "trace/host_samples.h"
+#include "trace/ids.h"
 
 namespace neurontrace {
 namespace {
+
+bool IsNumber(const ShapeKey& key) {
+  return key.type == ValueType::kUint || key.type == ValueType::kInt ||
+         key.type == ValueType::kDouble;
+}
+
+// ,"key":number; false where the record has no number of that name.
+bool AppendSampleNumber(std::string_view key, const TimelineRecord& record, std::string_view name,
+                        std::string& out) {
+  const ShapeKey* about = nullptr;
+  const uint64_t* value = FindAttribute(record, KeyScope::kData, name, &about);
+  if (value == nullptr || !IsNumber(*about)) return false;
+  AppendJsonKey(key, out);
+  AppendAttributeValue(*about, *value, record, out);
+  return true;
+}
+
+// The object's beginning.
+void AppendSample(const StreamIdentity& stream, const TimelineRecord& record, uint64_t duration_ns,
+                  std::string& out) {
+  out += "{\"timestamp\":";
+  out += std::to_string(record.start_ns);
+  AppendJsonNumber("duration", duration_ns, out);
+  AppendJsonText("instance_id", stream.worker.instance_id, out);
+}
+
+// A host's samples (trace/host_samples.h) as the vendor's objects of `cpu_util` and `mem_usage`.
+// False, and nothing is appended, for a record that has not what such an object must have.
+bool AppendCpuUtil(const StreamIdentity& stream, const TimelineRecord& record, std::string& out) {
+  const size_t before = out.size();
+  const ShapeKey* about = nullptr;
+  const uint64_t* duration = FindAttribute(record, KeyScope::kData, kHostDurationNsKey, &about);
+  const bool has_duration = duration != nullptr && about->type == ValueType::kUint;
+  AppendSample(stream, record, has_duration ? *duration : 0, out);
+  const uint64_t* cpu = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &about);
+  const bool has_cpu = cpu != nullptr;
+  if (has_cpu) {
+    AppendJsonText("cpu_id", AttributeText(*about, *cpu, record.names->strings), out);
+  }
+  if (!has_cpu || !AppendSampleNumber("util", record, kHostUtilPercentKey, out)) {
+    out.resize(before);
+    return false;
+  }
+  out += '}';
+  return true;
+}
+
+bool AppendMemoryUsage(const StreamIdentity& stream, const TimelineRecord& record,
+                       std::string& out) {
+  const size_t before = out.size();
+  AppendSample(stream, record, 0, out);
+  const bool has_percent = AppendSampleNumber("percent_usage", record, kHostUsedPercentKey, out);
+  const bool has_bytes = AppendSampleNumber("usage", record, kHostUsedBytesKey, out);
+  if (!has_percent && !has_bytes) {
+    out.resize(before);
+    return false;
+  }
+  out += '}';
+  return true;
+}
+
+// What is in use of a device's memory, under the names of the columns of the vendor's
+// SystemProfileHbmUsage.
+void AppendHbmUsage(const HbmIdentity& memory, const HbmSample& sample, std::string& out) {
+  static const std::array<std::string, kHbmCategories> kKeys = [] {
+    std::array<std::string, kHbmCategories> keys;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      keys[i] = std::string(ToString(static_cast<HbmCategory>(i))) + "_bytes";
+    }
+    return keys;
+  }();
+  out += "{\"timestamp\":";
+  out += std::to_string(sample.time_ns);
+  AppendJsonText("instance_id", memory.instance_id, out);
+  AppendJsonNumber("device_idx", memory.device, out);
+  AppendJsonNumber("hbm_idx", memory.hbm, out);
+  AppendJsonNumber("total_bytes", sample.total_bytes, out);
+  for (size_t i = 0; i < kHbmCategories; ++i) {
+    AppendJsonNumber(kKeys[i], sample.category_bytes[i], out);
+  }
+  out += '}';
+}
+
+// An object of the vendor's `device_profile_list`.
+void AppendDeviceProfile(const DeviceProfile& profile, std::string& out) {
+  out += "{\"device_profile_name\":";
+  AppendAsJsonString(profile.name, out);
+  AppendJsonText("instance_id", profile.instance_id, out);
+  AppendJsonNumber("process_id", profile.process_id, out);
+  AppendJsonNumber("nc_id", profile.nc_id, out);
+  if (profile.session_id) AppendJsonNumber("session_id", *profile.session_id, out);
+  AppendJsonText("path", profile.path, out);
+  out += '}';
+}
 
 constexpr size_t kFlushBytes = 256u << 10;
 

@@ -1,10 +1,150 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregator/export/parquet/parquet_format.h"
 
-#include "aggregator/export/parquet/parquet_exporter.h"
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "aggregator/export/exporter.h"
+#include "aggregator/export/parquet/derived_tables.h"
+#include "aggregator/export/parquet/event_row.h"
+#include "aggregator/export/parquet/flow_edges.h"
+#include "aggregator/export/parquet/profile_tables.h"
+#include "aggregator/export/parquet/table_writer.h"
+#include "aggregator/export/waiting_spans.h"
 #include "base/status.h"
 
 namespace neurontrace {
+namespace {
+
+// Writes a timeline as the vendor's Parquet tables; docs/formats/parquet.md has every column. Rows
+// of events stand in the order of their start, but for spans whose stop lies in a later chunk: they
+// stand where they stop. One thread at a time; the files must outlive it.
+class ParquetExporter : public Exporter {
+ public:
+  struct Options {
+    uint64_t file_bytes_max = 0;  // 0: TableWriter's default
+    bool has_flows = true;
+  };
+  ParquetExporter(Options options, OutputFiles& files) : options_(options), files_(files) {}
+
+  absl::Status Begin(const TimelineHeader& header) override;
+  absl::Status Write(const TimelineBatch& batch) override;
+  absl::Status Finish(ExportSummary& summary) override;
+  uint64_t bytes_written() const override { return bytes_written_; }
+
+ private:
+  absl::Status WriteRecord(const TimelineRecord& record);
+  absl::Status WriteRow(EventRow& row);
+  absl::Status WriteEdge(const FlowEdge& edge);
+
+  const Options options_;
+  OutputFiles& files_;
+  uint64_t bytes_written_ = 0;
+  const TimelineHeader* header_ = nullptr;
+  FlowEdgeTaker take_edge_;
+  std::optional<TableWriter> events_;
+  std::optional<TableWriter> flows_;
+  std::optional<EventRowMaker> rows_;
+  std::optional<FlowEdges> edges_;  // nullopt: they are not asked for
+  std::optional<DerivedTables> derived_;
+  EventRow row_;
+  int64_t next_id_ = 0;
+  uint64_t first_ns_ = UINT64_MAX;
+  uint64_t last_ns_ = 0;
+  WaitingSpans<EventRow> waiting_;
+};
+
+bool IsArrow(RecordKind kind) {
+  return kind == RecordKind::kFlowStart || kind == RecordKind::kFlowStep ||
+         kind == RecordKind::kFlowEnd;
+}
+
+size_t TextBytes(const EventRow& row) {
+  size_t bytes = row.name.size() + row.attributes.size() + row.framework_stream.size() +
+                 row.category.size() + row.process_name.size() + row.thread_name.size();
+  for (const std::string& id : row.flow_ids) bytes += sizeof id + id.size();
+  return bytes;
+}
+
+absl::Status ParquetExporter::Begin(const TimelineHeader& header) {
+  header_ = &header;
+  waiting_.Begin(header);
+  events_.emplace(files_, kSystemProfileEvents, options_.file_bytes_max, bytes_written_);
+  flows_.emplace(files_, kFlow, options_.file_bytes_max, bytes_written_);
+  rows_.emplace(header);
+  if (options_.has_flows) edges_.emplace(header);
+  take_edge_ = [this](const FlowEdge& edge) { return WriteEdge(edge); };
+  derived_.emplace(header.streams, files_, options_.file_bytes_max, bytes_written_);
+  for (const EarlierPreparation& earlier : header.earlier) derived_->NotePreparation(earlier);
+  return absl::OkStatus();
+}
+
+absl::Status ParquetExporter::Write(const TimelineBatch& batch) {
+  for (const TimelineRecord* record : batch.records) RETURN_IF_ERROR(WriteRecord(*record));
+  if (edges_) RETURN_IF_ERROR(edges_->EndBatch(take_edge_));
+  while (auto late = waiting_.TakeLate(batch.begin_ns)) RETURN_IF_ERROR(WriteRow(*late));
+  return derived_->Take(batch);
+}
+
+absl::Status ParquetExporter::WriteRecord(const TimelineRecord& record) {
+  if (record.kind == RecordKind::kStopAttributes) {
+    auto row = waiting_.Take(record.span_id);
+    if (!row) return absl::OkStatus();
+    rows_->AddStop(record, *row);
+    return WriteRow(*row);
+  }
+  if (IsArrow(record.kind)) {
+    if (edges_) edges_->TakePoint(record);
+    return absl::OkStatus();
+  }
+  // Counters of frameworks have no place among the vendor's events.
+  if (record.kind == RecordKind::kCounter) return absl::OkStatus();
+  first_ns_ = std::min(first_ns_, record.start_ns);
+  last_ns_ = std::max(last_ns_, record.end_ns);
+  row_.id = next_id_++;
+  rows_->Fill(record, row_);
+  if (edges_) RETURN_IF_ERROR(edges_->TakeRow(record, row_, take_edge_));
+  const size_t bytes = TextBytes(row_);
+  if (!waiting_.Admits(record, bytes)) return WriteRow(row_);
+  waiting_.Add(record, std::exchange(row_, {}), bytes);
+  return absl::OkStatus();
+}
+
+absl::Status ParquetExporter::WriteRow(EventRow& row) {
+  rows_->Write(row, *events_);
+  return events_->EndRow();
+}
+
+absl::Status ParquetExporter::WriteEdge(const FlowEdge& edge) {
+  flows_->Int(edge.in_id).Int(edge.out_id);
+  flows_->Text(kSystemProfileEvents.name).Text(kSystemProfileEvents.name);
+  flows_->Text(edge.type).Int(edge.gap_ns);
+  return flows_->EndRow();
+}
+
+absl::Status ParquetExporter::Finish(ExportSummary& summary) {
+  while (auto row = waiting_.TakeRest()) RETURN_IF_ERROR(WriteRow(*row));
+  waiting_.Warn(summary);
+  if (edges_) {
+    for (std::string& warning : edges_->Warnings()) summary.warnings.push_back(std::move(warning));
+  }
+  RETURN_IF_ERROR(events_->Finish());
+  RETURN_IF_ERROR(flows_->Finish());
+  RETURN_IF_ERROR(derived_->Finish());
+  const TableTarget target{files_, options_.file_bytes_max, bytes_written_};
+  RETURN_IF_ERROR(WriteHostTables(*header_, target, summary));
+  RETURN_IF_ERROR(WriteDeviceProfileTable(*header_, target));
+  RETURN_IF_ERROR(WriteLossTable(*header_, target));
+  RETURN_IF_ERROR(WriteClockTable(*header_, target));
+  RETURN_IF_ERROR(WriteWarningTable(*header_, summary.warnings, target));
+  RETURN_IF_ERROR(
+      WriteMetadataTable(*header_, first_ns_ == UINT64_MAX ? 0 : first_ns_, last_ns_, target));
+  return WriteSchemaTable(target);
+}
+
+}  // namespace
 
 bool HasParquet() { return true; }
 

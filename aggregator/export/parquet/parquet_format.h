@@ -12,8 +12,8 @@ namespace neurontrace {
 // Whether this program was built with Apache Arrow C++.
 bool HasParquet();
 
-// Files of a directory: see parquet_exporter.h. INVALID_ARGUMENT for a compression or a grouping,
-// which tables have not; UNIMPLEMENTED without Arrow.
+// Files of a directory: see docs/formats/parquet.md. INVALID_ARGUMENT for a compression or a
+// grouping, which tables have not; UNIMPLEMENTED without Arrow.
 absl::StatusOr<std::unique_ptr<Exporter>> MakeParquet(const ExportRequest& request,
                                                       OutputFiles& files);
 

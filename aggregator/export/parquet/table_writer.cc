@@ -4,7 +4,10 @@
 #include <arrow/array/builder_binary.h>
 #include <arrow/array/builder_nested.h>
 #include <arrow/array/builder_primitive.h>
+#include <arrow/io/interfaces.h>
 #include <arrow/memory_pool.h>
+#include <arrow/result.h>
+#include <arrow/status.h>
 #include <arrow/table.h>
 #include <arrow/type.h>
 #include <arrow/util/key_value_metadata.h>
@@ -13,15 +16,107 @@
 #include <parquet/properties.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "aggregator/export/parquet/table_file.h"
-#include "aggregator/export/parquet/utf8_text.h"
+#include "absl/status/status.h"
+#include "aggregator/export/json/json_text.h"
+#include "aggregator/export/output_files.h"
+#include "base/clean_text.h"
 #include "base/status.h"
 
 namespace neurontrace {
 namespace {
+
+// The bytes of one Parquet file on their way to an export's file: the first of them wait until
+// there are `head_bytes_max`, or until it is told its name. One thread at a time.
+class TableFile : public arrow::io::OutputStream {
+ public:
+  // `name_if_long` is the file's where it is longer than the head.
+  TableFile(OutputFiles& files, std::string name_if_long, size_t head_bytes_max,
+            uint64_t& bytes_written)
+      : files_(files),
+        name_if_long_(std::move(name_if_long)),
+        head_bytes_max_(head_bytes_max),
+        bytes_written_(bytes_written) {}
+
+  arrow::Status Write(const void* data, int64_t bytes) override;
+  arrow::Status Close() override;  // what Arrow calls; the file stays open
+  arrow::Result<int64_t> Tell() const override { return position_; }
+  bool closed() const override { return is_closed_; }
+  using arrow::io::OutputStream::Write;
+
+  bool has_name() const { return file_ != nullptr; }
+  // Opens the file where that was not done, and closes it.
+  absl::Status Finish(const std::string& name);
+  // What the files answered: it is more than Arrow can say.
+  const absl::Status& status() const { return written_; }
+
+ private:
+  absl::Status Open(const std::string& name);
+
+  OutputFiles& files_;
+  const std::string name_if_long_;
+  const size_t head_bytes_max_;
+  uint64_t& bytes_written_;
+  std::unique_ptr<OutputFile> file_;
+  std::string head_;
+  int64_t position_ = 0;
+  bool is_closed_ = false;
+  absl::Status written_;
+};
+
+absl::Status TableFile::Open(const std::string& name) {
+  ASSIGN_OR_RETURN(file_, files_.Open(name));
+  bytes_written_ += head_.size();
+  const absl::Status status = file_->Write(head_);
+  head_ = {};
+  return status;
+}
+
+arrow::Status TableFile::Write(const void* data, int64_t bytes) {
+  const std::string_view text(static_cast<const char*>(data), static_cast<size_t>(bytes));
+  if (written_.ok() && file_ == nullptr && head_.size() + text.size() > head_bytes_max_) {
+    written_ = Open(name_if_long_);
+  }
+  if (written_.ok() && file_ == nullptr) {
+    head_ += text;
+  } else if (written_.ok()) {
+    bytes_written_ += text.size();
+    written_ = file_->Write(text);
+  }
+  if (!written_.ok()) return arrow::Status::IOError("the receiver of the file is gone");
+  position_ += bytes;
+  return arrow::Status::OK();
+}
+
+arrow::Status TableFile::Close() {
+  is_closed_ = true;
+  return arrow::Status::OK();
+}
+
+absl::Status TableFile::Finish(const std::string& name) {
+  RETURN_IF_ERROR(written_);
+  if (file_ == nullptr) RETURN_IF_ERROR(Open(name));
+  return file_->Close();
+}
+
+// `text`, where it is UTF-8; otherwise `repaired`, which has U+FFFD for each byte that is none.
+inline std::string_view Utf8Text(std::string_view text, std::string& repaired) {
+  size_t good = 0;
+  while (good < text.size() && static_cast<unsigned char>(text[good]) < 0x80) ++good;
+  for (size_t bytes = 1; good < text.size() && bytes > 0; good += bytes) {
+    bytes = Utf8SequenceBytes(text.substr(good));
+  }
+  if (good == text.size()) return text;
+  repaired.clear();
+  AppendRepairedUtf8(text, repaired);
+  return repaired;
+}
 
 constexpr size_t kGroupBytesMin = 256u << 10;
 // What a file's end says of one column of one row group, about; and the longest value that it has.

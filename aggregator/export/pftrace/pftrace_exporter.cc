@@ -4,12 +4,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <protozero/pbf_writer.hpp>
 #include <utility>
 
+#include "aggregator/export/rows/row_names.h"
+#include "aggregator/timeline/framework_names.h"
+#include "aggregator/timeline/radix_sort.h"
+#include "base/clean_text.h"
 #include "base/status.h"
+#include "trace/host_samples.h"
 
 namespace neurontrace {
 namespace {
+
+bool ComesLater(const PendingEnds::End& a, const PendingEnds::End& b) {
+  return std::pair(a.key, b.number) > std::pair(b.key, a.number);
+}
 
 using perfetto::EventType;
 
@@ -17,7 +29,101 @@ using perfetto::EventType;
 // derived arrows begin at 1 << 49.
 constexpr uint64_t kPairFlows = uint64_t{1} << 47;
 
+void AddAttribute(protozero::pbf_writer& attributes, std::string_view key, std::string_view value) {
+  namespace fields = perfetto::attributes;
+  protozero::pbf_writer attribute(attributes, fields::kAttribute);
+  attribute.add_string(fields::kKey, key.data(), key.size());
+  attribute.add_string(fields::kStringValue, value.data(), value.size());
+}
+
+// A larger one stands only in the trace's attributes.
+constexpr size_t kCertificateArgumentBytesMax = 256u << 10;
+
 }  // namespace
+
+void PendingEnds::StartSlice(uint64_t until_ns) {
+  until_ns_ = until_ns;
+  due_.clear();
+  next_ = 0;
+  while (!later_.empty() && later_.front().key < until_ns) {
+    std::pop_heap(later_.begin(), later_.end(), ComesLater);
+    due_.push_back(later_.back());
+    later_.pop_back();
+  }
+  std::sort(due_.begin(), due_.end(),
+            [](const End& a, const End& b) { return a.number < b.number; });
+}
+
+void PendingEnds::AddLater(const End& end) {
+  later_.push_back(end);
+  std::push_heap(later_.begin(), later_.end(), ComesLater);
+}
+
+// The ends were added in the order of their spans' numbers: reversed, a stable sort by time leaves
+// those of one time with the span begun last first.
+void PendingEnds::Seal() {
+  std::reverse(due_.begin(), due_.end());
+  RadixSortByKey(due_, spare_);
+}
+
+// Each number among the arguments of a counter event is a series.
+void CounterEvents::Write(const TimelineRecord& record) {
+  const std::string name = CounterName(record);
+  const auto& keys = record.start().keys;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i].scope != KeyScope::kData) continue;
+    const uint64_t value = record.values[i];
+    const bool is_exact =
+        keys[i].type == ValueType::kInt || (keys[i].type == ValueType::kUint && value <= INT64_MAX);
+    double number = 0;
+    if (keys[i].type == ValueType::kDouble) {
+      number = std::bit_cast<double>(value);
+    } else if (keys[i].type == ValueType::kUint) {
+      number = static_cast<double>(value);
+    } else if (!is_exact) {
+      continue;
+    }
+    const uint32_t track = tracks_.CounterUuid(record, fmt::format("{} {}", name, keys[i].name));
+    fields_.Start(EventType::kCounter, track);
+    if (is_exact) {
+      fields_.CounterValue(static_cast<int64_t>(value));
+    } else {
+      fields_.CounterValue(number);
+    }
+    out_.Event(record.start_ns, fields_.bytes());
+  }
+}
+
+// trace/host_samples.h says what these have.
+void CounterEvents::WriteHostSample(const TimelineRecord& record) {
+  // `uuid_of` gives the track.
+  const auto write = [&](std::string_view key, const auto& uuid_of) {
+    const ShapeKey* about = nullptr;
+    const uint64_t* value = FindAttribute(record, KeyScope::kData, key, &about);
+    if (value == nullptr) return;
+    const double number = about->type == ValueType::kDouble ? std::bit_cast<double>(*value)
+                                                            : static_cast<double>(*value);
+    const bool is_number = about->type == ValueType::kDouble || about->type == ValueType::kUint;
+    if (!is_number || !std::isfinite(number)) return;
+    fields_.Start(EventType::kCounter, uuid_of());
+    fields_.CounterValue(number);
+    out_.Event(record.start_ns, fields_.bytes());
+  };
+  if (record.start().event_type == kHostMemoryEventType) {
+    write(kHostUsedBytesKey,
+          [&] { return tracks_.HostCounterUuid(record.stream, "memory used", TrackUnit::kBytes); });
+    write(kHostUsedPercentKey, [&] {
+      return tracks_.HostCounterUuid(record.stream, "memory used, share", TrackUnit::kPercent);
+    });
+    return;
+  }
+  if (record.start().event_type != kHostCpuEventType) return;
+  const ShapeKey* about = nullptr;
+  const uint64_t* id = FindAttribute(record, KeyScope::kData, kHostCpuIdKey, &about);
+  if (id == nullptr || about->type != ValueType::kString) return;
+  const std::string cpu = CleanText(record.text(*id), 64);
+  write(kHostUtilPercentKey, [&] { return tracks_.HostCpuUuid(record.stream, cpu); });
+}
 
 PftraceExporter::PftraceExporter(Options options, ByteSink& sink)
     : RowExporter(options.grouping, options.no_flows),
@@ -357,6 +463,75 @@ void PftraceExporter::WarnOfStops(ExportSummary& summary) const {
       "{} spans are shown without the attributes of their stops, if they have any: these come "
       "in a later part, or too many at once",
       count));
+}
+
+void PftraceExporter::WriteTraceAttributes(const ClockReport& clocks) {
+  std::string body;
+  protozero::pbf_writer attributes(body);
+  AddAttribute(attributes, "io.neurontrace.version", NEURONTRACE_VERSION);
+  AddAttribute(attributes, "io.neurontrace.capture_id", header_->capture->id.ToString());
+  if (!header_->capture->name.empty()) {
+    AddAttribute(attributes, "io.neurontrace.capture_name", header_->capture->name);
+  }
+  AddAttribute(attributes, "io.neurontrace.clock", clocks.timescale());
+  AddAttribute(attributes, "io.neurontrace.clock.words", clocks.Words());
+  if (!clocks.known().empty()) {
+    AddAttribute(attributes, "io.neurontrace.clock.algorithm_version",
+                 fmt::format("{}", clocks.algorithm_version()));
+    AddAttribute(attributes, "io.neurontrace.clock.version", fmt::format("{}", clocks.version()));
+    AddAttribute(attributes, "io.neurontrace.clock.final", clocks.is_final() ? "true" : "false");
+    AddAttribute(attributes, "io.neurontrace.clock.instances",
+                 fmt::format("{} of {}", clocks.known().size(), clocks.instances()));
+  }
+  if (const auto bound_ns = clocks.bound_max_ns()) {
+    AddAttribute(attributes, "io.neurontrace.clock.bound_max_ns", fmt::format("{}", *bound_ns));
+  }
+  if (header_->certificate != nullptr) {
+    AddAttribute(attributes, "io.neurontrace.verdict", header_->certificate->verdict);
+    AddAttribute(attributes, "io.neurontrace.certificate", header_->certificate_json);
+  }
+  size_t number = 0;
+  for (const std::string& warning : header_->warnings) {
+    AddAttribute(attributes, fmt::format("io.neurontrace.warning.{}", number++), warning);
+  }
+  out_.TraceAttributes(body);
+}
+
+// Also as an event, because readers of before 2026 pass trace attributes over.
+void PftraceExporter::WriteCertificate(uint64_t at_ns) {
+  const Certificate& certificate = *header_->certificate;
+  fields_.Start(EventType::kInstant, tracks_.WarningUuid());
+  fields_.Name(interner_.EventName("certificate"));
+  const auto name = [this](std::string_view text) { return interner_.AnnotationName(text); };
+  fields_.String(name("verdict"), certificate.verdict);
+  fields_.Bool(name("complete"), certificate.complete);
+  fields_.Uint(name("expected"), certificate.account.expected);
+  fields_.Uint(name("captured"), certificate.account.captured);
+  fields_.Uint(name("stored"), certificate.account.stored);
+  fields_.Uint(name("lost"), certificate.account.lost);
+  fields_.Bool(name("lost_unknown"), certificate.account.lost_unknown);
+  if (header_->certificate_json.size() <= kCertificateArgumentBytesMax) {
+    fields_.String(name("certificate"), header_->certificate_json);
+  }
+  out_.Event(at_ns, fields_.bytes());
+}
+
+void PftraceExporter::WriteHead() {
+  is_head_written_ = true;
+  out_.StartOverIfDue();
+  if (header_->certificate != nullptr) WriteCertificate(head_ns_);
+  WriteWarnings(header_->warnings, head_ns_);
+}
+
+// Warnings are about the whole trace: those known at once stand at its head, later ones at its end.
+void PftraceExporter::WriteWarnings(const std::vector<std::string>& warnings, uint64_t at_ns) {
+  for (size_t i = warnings_written_; i < warnings.size(); ++i) {
+    out_.StartOverIfDue();
+    fields_.Start(EventType::kInstant, tracks_.WarningUuid());
+    fields_.Name(interner_.EventName(warnings[i]));
+    out_.Event(at_ns, fields_.bytes());
+  }
+  warnings_written_ = warnings.size();
 }
 
 }  // namespace neurontrace

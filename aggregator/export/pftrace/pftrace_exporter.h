@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -15,20 +16,139 @@
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/grouping.h"
 #include "aggregator/export/pftrace/clock_tracks.h"
-#include "aggregator/export/pftrace/counter_events.h"
 #include "aggregator/export/pftrace/derivation.h"
 #include "aggregator/export/pftrace/derived_tracks.h"
+#include "aggregator/export/pftrace/event_fields.h"
 #include "aggregator/export/pftrace/interner.h"
-#include "aggregator/export/pftrace/late_stops.h"
 #include "aggregator/export/pftrace/packet_writer.h"
-#include "aggregator/export/pftrace/pending_ends.h"
 #include "aggregator/export/pftrace/shape_plan.h"
 #include "aggregator/export/pftrace/slice_arguments.h"
 #include "aggregator/export/pftrace/track_table.h"
 #include "aggregator/export/rows/loss_instants.h"
 #include "aggregator/export/rows/row_exporter.h"
+#include "aggregator/timeline/shape_table.h"
+#include "aggregator/timeline/timeline_record.h"
 
 namespace neurontrace {
+
+// The ends of spans that have begun, given out in the order of time; of two at one time that of the
+// span begun later, which is the inner one, comes first. One thread at a time.
+class PendingEnds {
+ public:
+  struct End {
+    uint64_t key = 0;      // its time
+    uint64_t number = 0;   // of the span, growing from span to span
+    uint64_t span_id = 0;  // where its stop's attributes come apart from it; else 0
+    uint32_t track_uuid = 0;
+  };
+
+  // Starts the slice that ends at `until_ns`: Add the ends of all spans that begin in it, then
+  // Seal.
+  void StartSlice(uint64_t until_ns);
+  void Add(const End& end) {
+    if (end.key < until_ns_) {
+      due_.push_back(end);
+    } else {
+      AddLater(end);
+    }
+  }
+  void Seal();
+
+  // The next end of the slice; nullptr when there is none left.
+  const End* next() const { return next_ == due_.size() ? nullptr : &due_[next_]; }
+  void Pop() { ++next_; }
+
+  size_t size() const { return later_.size() + due_.size() - next_; }
+
+ private:
+  void AddLater(const End& end);
+
+  uint64_t until_ns_ = 0;
+  std::vector<End> later_;  // min-heap
+  std::vector<End> due_;
+  std::vector<End> spare_;
+  size_t next_ = 0;
+};
+
+// Stops whose attributes come apart from their spans (kStopFollows): those of the batch at hand,
+// and the spans without a length in the trace, which were ended before theirs came. One thread at a
+// time.
+class LateStops {
+ public:
+  static constexpr size_t kAwaitedMax = 65'536;  // beyond, a stop is not shown and counted
+
+  // A span that was ended before its stop came.
+  struct Ended {
+    uint64_t id = 0;  // of its start event
+    uint32_t track_uuid = 0;
+  };
+
+  void StartBatch() { of_batch_.clear(); }
+  void Add(const TimelineRecord& stop) { of_batch_[stop.span_id] = &stop; }
+  // The stop of this span in the batch at hand; nullptr: it has none.
+  const TimelineRecord* Find(uint64_t span_id) const {
+    const auto stop = of_batch_.find(span_id);
+    return stop == of_batch_.end() ? nullptr : stop->second;
+  }
+
+  // Its stop is in no batch so far.
+  void Await(const TimelineRecord& span, uint32_t track_uuid) {
+    if (awaited_.size() >= kAwaitedMax) {
+      ++beyond_limit_;
+    } else {
+      awaited_[span.span_id] = {span.id, track_uuid};
+    }
+  }
+  // The span, where it is awaited: then no longer.
+  std::optional<Ended> Take(uint64_t span_id) {
+    const auto span = awaited_.find(span_id);
+    if (span == awaited_.end()) return std::nullopt;
+    const Ended ended = span->second;
+    awaited_.erase(span);
+    return ended;
+  }
+
+  // A span whose stop's attributes are to be written with its end, beside those of its start.
+  void Expect(const TimelineRecord& span) {
+    // Shapes beyond live as long as their chunk alone.
+    const bool is_kept = span.shape->number < ShapeTable::kShapesMax;
+    start_of_[span.span_id] = is_kept ? span.shape : nullptr;
+  }
+  // The shape of its start, nullptr: not known any more. Once for each span.
+  const SharedShape* TakeStart(uint64_t span_id) {
+    const auto start = start_of_.find(span_id);
+    if (start == start_of_.end()) return nullptr;
+    const SharedShape* const shape = start->second;
+    start_of_.erase(start);
+    return shape;
+  }
+
+  size_t awaited() const { return awaited_.size(); }
+  uint64_t beyond_limit() const { return beyond_limit_; }
+
+ private:
+  absl::flat_hash_map<uint64_t, const TimelineRecord*> of_batch_;  // by span_id
+  absl::flat_hash_map<uint64_t, Ended> awaited_;                   // likewise
+  absl::flat_hash_map<uint64_t, const SharedShape*> start_of_;     // likewise; as many as open ends
+  uint64_t beyond_limit_ = 0;
+};
+
+// Writes the counters that were recorded: series of framework traces, and samples of hosts. One
+// thread at a time.
+class CounterEvents {
+ public:
+  CounterEvents(TrackTable& tracks, PacketWriter& out) : tracks_(tracks), out_(out) {}
+
+  // A counter event of a framework's file.
+  void Write(const TimelineRecord& record);
+  // A sample of a host's processors or memory.
+  void WriteHostSample(const TimelineRecord& record);
+
+ private:
+  TrackTable& tracks_;
+  PacketWriter& out_;
+  TrackEventFields fields_;
+};
 
 // Writes a timeline as a Perfetto trace; docs/formats/pftrace.md says what of it becomes what. What
 // is derived from a batch is found in Prepare, ahead, or else in Write. There the batch is gone

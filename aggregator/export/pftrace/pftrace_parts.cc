@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "aggregator/export/gzip_file.h"
-#include "aggregator/export/rows/display_order.h"
 #include "aggregator/export/rows/loss_instants.h"
+#include "aggregator/export/rows/row_model.h"
 #include "base/json_string.h"
 #include "base/status.h"
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "aggregator/export/counted_file.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/output_files.h"
 #include "aggregator/export/pftrace/pftrace_exporter.h"

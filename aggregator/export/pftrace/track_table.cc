@@ -4,9 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <protozero/pbf_writer.hpp>
+#include <string>
+#include <string_view>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
+#include "aggregator/export/pftrace/perfetto_fields.h"
 #include "aggregator/export/pftrace/track_ranks.h"
 #include "aggregator/export/row_source.h"
 #include "aggregator/export/rows/row_names.h"
@@ -16,12 +21,124 @@ namespace {
 
 namespace descriptor = perfetto::descriptor;
 
+std::string SerializeCounter(TrackUnit unit, std::string_view axis) {
+  std::string counter;
+  protozero::pbf_writer about(counter);
+  switch (unit) {
+    case TrackUnit::kNs:
+      about.add_enum(descriptor::kCounterUnit, descriptor::kCounterUnitNs);
+      break;
+    case TrackUnit::kBytes:
+      about.add_enum(descriptor::kCounterUnit, descriptor::kCounterUnitBytes);
+      break;
+    case TrackUnit::kBytesPerSecond:
+      about.add_string(descriptor::kCounterUnitName, "B/s");
+      break;
+    case TrackUnit::kPercent:
+      about.add_string(descriptor::kCounterUnitName, "%");
+      break;
+    case TrackUnit::kNone:
+    case TrackUnit::kNoCounter:
+      break;
+  }
+  if (!axis.empty()) about.add_string(descriptor::kCounterAxis, axis.data(), axis.size());
+  return counter;
+}
+
+// The fields of its TrackDescriptor. Pure.
+std::string SerializeTrack(uint32_t uuid, const ChildTrack& track) {
+  std::string body;
+  protozero::pbf_writer writer(body);
+  writer.add_uint64(descriptor::kUuid, uuid);
+  writer.add_string(descriptor::kName, track.name);
+  if (track.parent_uuid != 0) writer.add_uint64(descriptor::kParentUuid, track.parent_uuid);
+  if (track.orders_children)
+    writer.add_enum(descriptor::kChildOrdering, descriptor::kChildrenByRank);
+  if (track.rank != 0) writer.add_int32(descriptor::kSiblingOrderRank, track.rank);
+  writer.add_enum(descriptor::kSiblingMergeBehavior, descriptor::kMergeNone);
+  if (!track.description.empty()) {
+    writer.add_string(descriptor::kDescription, track.description.data(), track.description.size());
+  }
+  // Also where it says nothing more.
+  if (track.unit != TrackUnit::kNoCounter) {
+    writer.add_message(descriptor::kCounter, SerializeCounter(track.unit, track.axis));
+  }
+  return body;
+}
+
+using Part = Grouping::Part;
+
+// Numbers beyond are not padded: no job has such ranks, but a file may say so.
+constexpr int64_t kPaddedMax = 99'999'999;
+
+size_t DigitsOf(int64_t number) {
+  return fmt::formatted_size("{}", std::clamp<int64_t>(number, 0, kPaddedMax));
+}
+
+namespace descriptor = perfetto::descriptor;
+
 // Processes that were not known beforehand come after all that were.
 constexpr int32_t kLatePid = 1'000'000;
 // All processors of all hosts.
 constexpr std::string_view kCpuAxis = "neurontrace_cpu";
 
 }  // namespace
+
+GroupLevels::GroupLevels(const Grouping& grouping, std::span<const TimelineStream> streams)
+    : grouping_(grouping), streams_(streams), parts_(grouping.secondary()) {
+  if (!parts_.empty() && parts_.back() == Part::kThreadId) parts_.pop_back();
+  for (const TimelineStream& stream : streams) {
+    gid_digits_ = std::max(gid_digits_, DigitsOf(stream.rank.worker_gid.value_or(0)));
+    const StreamIdentity& identity = stream.description.identity;
+    if (identity.has_core()) core_digits_ = std::max(core_digits_, DigitsOf(identity.nc_idx));
+  }
+  // A first pass tells what has more than one core, by where the level of its cores would be.
+  absl::flat_hash_map<std::string, uint32_t> first_core;
+  absl::flat_hash_set<std::string> has_several;
+  for (uint32_t i = 0; i < streams.size(); ++i) {
+    const StreamIdentity& identity = streams[i].description.identity;
+    if (!identity.has_core()) continue;
+    const auto [known, is_new] = first_core.try_emplace(CorePath(i), identity.nc_idx);
+    if (known->second != identity.nc_idx) has_several.insert(known->first);
+  }
+  has_core_level_.resize(streams.size());
+  for (uint32_t i = 0; i < streams.size(); ++i) {
+    has_core_level_[i] = has_several.contains(CorePath(i));
+  }
+}
+
+// Where in the tree the level of a stream's cores is, threads aside.
+std::string GroupLevels::CorePath(uint32_t stream) const {
+  std::string path = grouping_.ProcessLabel(streams_[stream], 0);
+  for (const Part part : parts_) {
+    if (part == Part::kLncIdx) break;
+    if (part != Part::kThreadId) path += "\n" + NameOf(part, streams_[stream], 0);
+  }
+  return path;
+}
+
+std::string GroupLevels::NameOf(Part part, const TimelineStream& stream, uint64_t thread_id) const {
+  const StreamIdentity& identity = stream.description.identity;
+  const std::string text = Grouping::Text(part, stream, thread_id);
+  if (text.empty()) return text;
+  if (part == Part::kLncIdx) return fmt::format("nc{:0{}}", identity.nc_idx, core_digits_);
+  if (part != Part::kWorkerGid) return text;
+  const std::string number = fmt::format("gid{}", stream.rank.worker_gid.value_or(0));
+  if (!text.starts_with(number)) return "worker " + text;
+  return fmt::format("worker gid{:0{}}{}", stream.rank.worker_gid.value_or(0), gid_digits_,
+                     text.substr(number.size()));
+}
+
+std::vector<std::string> GroupLevels::Of(uint32_t stream, std::optional<uint64_t> thread_id) const {
+  std::vector<std::string> names;
+  for (const Part part : parts_) {
+    if (part == Part::kThreadId && !thread_id) break;
+    if (part == Part::kLncIdx && !has_core_level_[stream]) continue;
+    std::string name = NameOf(part, streams_[stream], thread_id.value_or(0));
+    if (!name.empty()) names.push_back(std::move(name));
+  }
+  return names;
+}
 
 void TrackTable::Begin(const TimelineHeader& header) {
   header_ = &header;

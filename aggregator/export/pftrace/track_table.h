@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,13 +12,38 @@
 #include "absl/container/flat_hash_map.h"
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/grouping.h"
-#include "aggregator/export/pftrace/group_levels.h"
 #include "aggregator/export/pftrace/packet_writer.h"
-#include "aggregator/export/pftrace/track_descriptor.h"
 #include "aggregator/export/row_source.h"
 #include "aggregator/export/rows/row_model.h"
+#include "aggregator/timeline/timeline_reader.h"
 
 namespace neurontrace {
+
+// The levels of the tree between a process and its rows, as the secondary grouping says: one for
+// each of its parts in the order given, but for a thread that comes last, which the rows are. What
+// is not known is no level, nor are cores where a worker has one. Constant after construction: any
+// thread.
+class GroupLevels {
+ public:
+  // Refers to both.
+  GroupLevels(const Grouping& grouping, std::span<const TimelineStream> streams);
+
+  // Their names, outermost first: "worker gid35", "nc3". Numbers have leading zeros, because what
+  // stands directly below a process is sorted by name. Without a thread: down to the levels that
+  // the stream has for all of its threads.
+  std::vector<std::string> Of(uint32_t stream, std::optional<uint64_t> thread_id) const;
+
+ private:
+  std::string NameOf(Grouping::Part part, const TimelineStream& stream, uint64_t thread_id) const;
+  std::string CorePath(uint32_t stream) const;
+
+  const Grouping& grouping_;
+  const std::span<const TimelineStream> streams_;
+  std::vector<Grouping::Part> parts_;
+  size_t gid_digits_ = 1;
+  size_t core_digits_ = 1;
+  std::vector<bool> has_core_level_;  // by stream
+};
 
 // The tracks of a row of the model, and the arguments that all of its events have.
 struct TraceRow {
@@ -36,6 +62,20 @@ struct ClockTrackUuids {
   uint32_t findings = 0;
   uint32_t bound = 0;
   uint32_t correction = 0;
+};
+
+// What the values of a counter are.
+enum class TrackUnit : uint8_t { kNoCounter, kNone, kNs, kBytes, kBytesPerSecond, kPercent };
+
+// A track of slices, a counter, or a header of tracks. A plain value.
+struct ChildTrack {
+  uint32_t parent_uuid = 0;  // 0: below none
+  std::string name;
+  TrackUnit unit = TrackUnit::kNoCounter;
+  std::string_view description = {};
+  int32_t rank = 0;              // among those of its parent; see track_ranks.h
+  bool orders_children = false;  // what hangs from it stands by rank
+  std::string_view axis = {};    // counters of one axis are drawn to one scale
 };
 
 // The tracks of a Perfetto trace, a tree: the processes and rows of a RowModel, workers and cores

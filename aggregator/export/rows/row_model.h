@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,9 +13,35 @@
 #include "aggregator/export/exporter.h"
 #include "aggregator/export/grouping.h"
 #include "aggregator/export/row_source.h"
-#include "aggregator/export/rows/lanes.h"
+#include "aggregator/timeline/timeline_reader.h"
 
 namespace neurontrace {
+
+// Spreads the spans of one row over lanes, each of which nests properly: on one Perfetto track an
+// end closes the span begun last, so that two spans that overlap without one enclosing the other
+// would silently swap their lengths. A span goes into the first lane that it fits. Spans come in
+// the order of their start, at equal start the longer first.
+class Lanes {
+ public:
+  // Perfetto drops what nests deeper than 512.
+  static constexpr size_t kDepthMax = 500;
+  // Beyond, the caller shows the span without its length.
+  static constexpr size_t kLanesMax = 1'024;
+
+  // The lane for [start, end), end after start; nullopt where there is none left.
+  std::optional<uint32_t> Place(uint64_t start_ns, uint64_t end_ns);
+
+ private:
+  static void Close(std::vector<uint64_t>& lane, uint64_t until_ns) {
+    while (!lane.empty() && lane.back() <= until_ns) lane.pop_back();
+  }
+
+  std::vector<std::vector<uint64_t>> lanes_;  // the ends of their open spans
+};
+
+// The streams in the order in which their rows stand: instances by their lowest worker_gid, workers
+// in each likewise, then cores by worker_gid. What has none comes last, by name. Pure.
+std::vector<uint32_t> DisplayOrder(std::span<const TimelineStream> streams);
 
 // What a viewer shows as a process.
 struct ExportProcess {

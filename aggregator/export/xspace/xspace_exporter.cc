@@ -4,17 +4,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <ctime>
 #include <deque>
 #include <protozero/pbf_writer.hpp>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "aggregator/export/capture_warnings.h"
 #include "aggregator/export/json/json_text.h"
+#include "aggregator/export/output_files.h"
 #include "aggregator/export/rows/loss_instants.h"
 #include "aggregator/export/rows/row_names.h"
-#include "aggregator/export/xspace/environment_plane.h"
+#include "aggregator/export/xspace/plane_buffer.h"
 #include "aggregator/export/xspace/xspace_fields.h"
-#include "aggregator/export/xspace/xspace_names.h"
 #include "aggregator/timeline/framework_names.h"
 #include "base/status.h"
 #include "trace/fidelity.h"
@@ -23,6 +27,19 @@
 
 namespace neurontrace {
 namespace {
+
+constexpr size_t kHostNameBytesMax = 128;
+
+// Appends to the bytes of an XSpace the plane by which its viewer knows when the profile began and
+// ended, in ns since the epoch; docs/formats/xspace.md. `verdict`: the certificate's, or empty.
+void AppendEnvironmentPlane(uint64_t begin_ns, uint64_t end_ns, std::string_view verdict,
+                            int64_t id, std::string& out) {
+  PlaneBuffer plane(id, "Task Environment");
+  plane.AddPlaneStat({"profile_start_time", ValueType::kUint, begin_ns, {}});
+  plane.AddPlaneStat({"profile_stop_time", ValueType::kUint, end_ns, {}});
+  if (!verdict.empty()) plane.AddPlaneStat({"verdict", ValueType::kString, 0, verdict});
+  protozero::pbf_writer(out).add_message(xspace::space::kPlanes, plane.TakeBytes());
+}
 
 constexpr size_t kWarningsInFileMax = 1'000;
 constexpr std::string_view kPlanePrefix = "/device:CUSTOM:";
@@ -45,6 +62,22 @@ size_t HeldBytes(std::string_view name, const std::vector<EventAttribute>& attri
 uint64_t KeyOf(uint32_t host, uint32_t plane) { return uint64_t{host} << 32 | plane; }
 
 }  // namespace
+
+std::string XSpaceRunName(uint64_t epoch_ns) {
+  const auto seconds = static_cast<time_t>(epoch_ns / 1'000'000'000);
+  tm parts{};
+  gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}_{:02}_{:02}_{:02}_{:02}_{:02}", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+std::string XSpaceHostName(std::string_view instance_id) {
+  std::string name(instance_id.substr(0, kHostNameBytesMax));
+  for (char& c : name) {
+    if (!IsOutputName(std::string_view(&c, 1)) && c != '.') c = '_';
+  }
+  return name.empty() || name.front() == '.' ? "host_" + name : name;
+}
 
 absl::Status XSpaceExporter::Begin(const TimelineHeader& header) {
   BeginRows(header);

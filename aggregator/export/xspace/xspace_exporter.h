@@ -20,6 +20,12 @@
 
 namespace neurontrace {
 
+// "2025_12_18_15_35_56", as TensorBoard names a run that began then (UTC).
+std::string XSpaceRunName(uint64_t epoch_ns);
+
+// An instance id as a part of a file's name: at most 128 bytes, none of them a slash.
+std::string XSpaceHostName(std::string_view instance_id);
+
 // Writes a timeline as XSpace files in TensorBoard's layout, one for each instance:
 // plugins/profile/RUN/INSTANCE.xplane.pb. docs/formats/xspace.md has the planes, lines and stats. A
 // process is a plane, its rows are the plane's lines. Memory is bounded: what is buffered beyond

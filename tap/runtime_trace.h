@@ -75,7 +75,7 @@ class RuntimeTrace {
   NrtStatus last_error() const { return last_error_; }
 
  private:
-  enum class Fetched { kFull, kThin, kNoRoom, kError };
+  enum class Fetched { kFull, kThin, kError };
 
   NrtStatus Configure(const CaptureSpec& spec, NrtTraceConfig* config, Start* start);
   void ConfigureCores(const CaptureSpec& spec, NrtTraceConfig* config, Start* start);

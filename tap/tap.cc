@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 namespace neurontrace::tap {
-
 namespace {
 
 TapStopReason ReasonOf(RuntimeGate::Claim claim) {
@@ -350,6 +349,251 @@ uint64_t Tap::NextDeadlineNs() const {
     next = Earlier(next, connection_.disconnected_since_ns() + kOrphanTimeoutNs);
   }
   return next;
+}
+
+// --- Collecting from rings that are held ---------------------------------------------------------
+
+void Tap::HandleCollect(uint64_t now_ns) {
+  const uint8_t* asked = command_.spec.capture_id;
+  if (WasCollected(asked)) {
+    Answer(TapResult::kOk, asked, "", now_ns);
+    return;
+  }
+  const bool under_way = trace_.collecting() && SameCaptureId(collecting_.capture_id, asked);
+  if (!under_way &&
+      (!wanted_ || !SameCaptureId(spec_.capture_id, command_.recorder_id) || !trace_.holds())) {
+    Answer(TapResult::kNothingHeld, asked,
+           trace_.running() ? "the rings are not held for this flight recorder"
+                            : "the rings are not held now",
+           now_ns);
+    return;
+  }
+  if (!under_way && !IsWaiting(asked)) {
+    if (collection_count_ == kTapCollectsMax) {
+      Answer(TapResult::kAnotherCapture, asked, "too many snapshots wait for their time", now_ns);
+      return;
+    }
+    Collection& collection = collections_[collection_count_++];
+    memcpy(collection.capture_id, asked, sizeof collection.capture_id);
+    collection.at_ns = command_.at_ns;
+  }
+  Answer(TapResult::kAccepted, asked, "", now_ns);
+}
+
+void Tap::CollectIfDue(uint64_t now_ns) {
+  if (!trace_.holds()) return;
+  if (!trace_.collecting()) {
+    if (NextCollectionNs() > now_ns) return;
+    uint32_t first = 0;
+    for (uint32_t i = 1; i < collection_count_; ++i) {
+      if (collections_[i].at_ns < collections_[first].at_ns) first = i;
+    }
+    collecting_ = collections_[first];
+    collections_[first] = collections_[--collection_count_];
+    trace_.BeginCollection(spec_, collecting_.capture_id);
+  }
+  if (trace_.NextDueNs() > now_ns) return;
+  if (!gate_->Enter()) return;  // claimed: the next step gives the runtime back
+  const RuntimeTrace::Collected collected = trace_.Collect(gate_->waiting());
+  gate_->Leave(true);
+  switch (collected) {
+    case RuntimeTrace::Collected::kMore:
+      return;
+    case RuntimeTrace::Collected::kGone:
+      return LoseTrace(now_ns);
+    case RuntimeTrace::Collected::kDone:
+      trace_.EndCollection(TapStopReason::kCollected);
+      NoteCollected(now_ns);
+  }
+}
+
+void Tap::NoteCollected(uint64_t now_ns) {
+  memcpy(collected_[collected_next_], collecting_.capture_id, kTapCaptureIdBytes);
+  collected_next_ = (collected_next_ + 1) % kTapCollectsMax;
+  NotifyConsumer();
+  Tell(TapMessageType::kCollect, TapResult::kOk, collecting_.capture_id, "", now_ns);
+  memset(&collecting_, 0, sizeof collecting_);
+}
+
+// The trace has ended, and with it what its rings held.
+void Tap::ForgetCollections(uint64_t now_ns) {
+  static constexpr uint8_t kNone[kTapCaptureIdBytes] = {};
+  if (!SameCaptureId(collecting_.capture_id, kNone)) NoteCollected(now_ns);
+  while (collection_count_ > 0) {
+    Tell(TapMessageType::kCollect, TapResult::kNothingHeld,
+         collections_[--collection_count_].capture_id, "the rings were given up before its time",
+         now_ns);
+  }
+}
+
+// A STOP of what is or was to be collected; false if it is of something else.
+bool Tap::StopCollection(const uint8_t* capture_id, uint64_t now_ns) {
+  if (trace_.collecting() && SameCaptureId(collecting_.capture_id, capture_id)) {
+    trace_.EndCollection(TapStopReason::kCommand);
+    NoteCollected(now_ns);
+    Answer(TapResult::kOk, capture_id, "", now_ns);
+    return true;
+  }
+  for (uint32_t i = 0; i < collection_count_; ++i) {
+    if (!SameCaptureId(collections_[i].capture_id, capture_id)) continue;
+    collections_[i] = collections_[--collection_count_];
+    Answer(TapResult::kOk, capture_id, "", now_ns);
+    return true;
+  }
+  return false;
+}
+
+bool Tap::IsWaiting(const uint8_t* capture_id) const {
+  for (uint32_t i = 0; i < collection_count_; ++i) {
+    if (SameCaptureId(collections_[i].capture_id, capture_id)) return true;
+  }
+  return false;
+}
+
+bool Tap::WasCollected(const uint8_t* capture_id) const {
+  for (const auto& collected : collected_) {
+    if (SameCaptureId(collected, capture_id)) return true;
+  }
+  return false;
+}
+
+uint64_t Tap::NextCollectionNs() const {
+  uint64_t next = kNeverNs;
+  if (!trace_.holds() || trace_.collecting()) return next;  // one after the other
+  for (uint32_t i = 0; i < collection_count_; ++i) {
+    if (collections_[i].at_ns < next) next = collections_[i].at_ns;
+  }
+  return next;
+}
+
+// --- The agent -----------------------------------------------------------------------------------
+
+void Tap::ServeAgent(uint64_t now_ns) {
+  if (connection_.ConnectIfDue(now_ns)) {
+    // Nothing of this comes from the shared header, which an earlier agent may have written over.
+    TapHello hello = {};
+    hello.header = {kTapMessageMagic, kTapProtocolVersion,
+                    static_cast<uint16_t>(TapMessageType::kHello), sizeof hello, 0};
+    hello.claimed_pid = static_cast<uint32_t>(getpid());
+    hello.claimed_uid = static_cast<uint32_t>(getuid());
+    hello.process_start_ticks = ProcessStartTicks();
+    hello.buffer_bytes = buffer_.total_bytes();
+    hello.state = static_cast<uint32_t>(CurrentState());
+    hello.protocol_newest = kTapProtocolVersion;
+    if (wanted_) memcpy(hello.capture_id, spec_.capture_id, sizeof hello.capture_id);
+    strncpy(hello.tap_version, NEURONTRACE_VERSION, sizeof hello.tap_version - 1);
+    connection_.SendHello(hello, buffer_.fd(), now_ns);
+  }
+  for (uint32_t i = 0; i < kCommandsPerStep && connection_.connected(); ++i) {
+    const long size = connection_.Receive(packet_, sizeof packet_, now_ns);
+    if (size <= 0) break;
+    ServePacket(size, now_ns);
+  }
+  connection_.Flush(now_ns);
+}
+
+void Tap::ServePacket(long size, uint64_t now_ns) {
+  const char* wrong = nullptr;
+  if (!connection_.TakeCommandToken(now_ns)) {
+    wrong = "too many commands";
+  } else if (size > static_cast<long>(sizeof packet_)) {
+    wrong = "the message is too long";
+  } else {
+    wrong = ParseCommand(packet_, static_cast<size_t>(size), &command_);
+  }
+  if (wrong != nullptr) {
+    buffer_.header()->counters.invalid_commands.fetch_add(1, std::memory_order_relaxed);
+    Answer(TapResult::kInvalid, nullptr, wrong, now_ns);
+    connection_.Drop(now_ns, true);
+    return;
+  }
+  if (command_.at_ns > now_ns && command_.at_ns - now_ns > kAheadMaxNs) {
+    Answer(TapResult::kTooFarAhead, command_.spec.capture_id, "its time is too far ahead", now_ns);
+    return;
+  }
+  switch (command_.type) {
+    case TapMessageType::kStart:
+      return HandleStart(now_ns);
+    case TapMessageType::kCollect:
+      return HandleCollect(now_ns);
+    default:
+      return HandleStop(now_ns);
+  }
+}
+
+void Tap::HandleStart(uint64_t now_ns) {
+  if (wanted_ && !SameCaptureId(spec_.capture_id, command_.spec.capture_id)) {
+    Answer(TapResult::kAnotherCapture, spec_.capture_id, "another capture runs: stop it first",
+           now_ns);
+    return;
+  }
+  if (view_.initialised && !library_->CanTrace()) {
+    Answer(TapResult::kUnsupported, command_.spec.capture_id, detail_, now_ns);
+    return;
+  }
+  if (!wanted_) {
+    spec_ = command_.spec;
+    wanted_ = true;
+    resumed_ = false;
+    start_at_ns_ = 0;
+    start_pause_ns_ = kStartRetryFirstNs;
+    stop_at_ns_ = kNeverNs;
+    detail_[0] = '\0';
+  }
+  if (!resumed_) {
+    begin_at_ns_ = command_.at_ns;
+    StartIfWanted(now_ns);
+    PublishState(now_ns);
+  }
+  Answer(trace_.running() ? TapResult::kOk : TapResult::kAccepted, spec_.capture_id, detail_,
+         now_ns);
+}
+
+void Tap::HandleStop(uint64_t now_ns) {
+  const uint8_t* asked = command_.spec.capture_id;
+  if (StopCollection(asked, now_ns)) return;
+  if (!wanted_) {
+    Answer(TapResult::kNotRunning, asked, "", now_ns);
+    return;
+  }
+  if (!SameCaptureId(spec_.capture_id, asked)) {
+    Answer(TapResult::kAnotherCapture, spec_.capture_id, "another capture runs", now_ns);
+    return;
+  }
+  stop_at_ns_ = command_.at_ns;
+  if (stop_at_ns_ > now_ns) {
+    Answer(TapResult::kAccepted, asked, "", now_ns);
+  } else {
+    StopCapture(now_ns);
+  }
+}
+
+void Tap::StopCapture(uint64_t now_ns) {
+  StopTrace(TapStopReason::kCommand);
+  wanted_ = false;
+  refusal_ = Refusal::kNone;
+  detail_[0] = '\0';
+  PublishState(now_ns);
+  Tell(TapMessageType::kStop, TapResult::kOk, spec_.capture_id, "", now_ns);
+}
+
+void Tap::StopIfDue(uint64_t now_ns) {
+  if (wanted_ && now_ns >= stop_at_ns_) StopCapture(now_ns);
+}
+
+void Tap::Answer(TapResult result, const uint8_t* capture_id, const char* detail, uint64_t now_ns) {
+  Tell(command_.type, result, capture_id, detail, now_ns);
+}
+
+void Tap::Tell(TapMessageType command, TapResult result, const uint8_t* capture_id,
+               const char* detail, uint64_t now_ns) {
+  TapStatus status = {};
+  status.state = static_cast<uint32_t>(state_);
+  status.result = static_cast<uint32_t>(result);
+  status.command = result == TapResult::kNone ? 0 : static_cast<uint32_t>(command);
+  status.nrt_status = nrt_status_;
+  if (capture_id != nullptr) memcpy(status.capture_id, capture_id, sizeof status.capture_id);
+  connection_.SendStatus(status, detail, now_ns);
 }
 
 }  // namespace neurontrace::tap

@@ -6,10 +6,8 @@
 
 #include "tap/agent_connection.h"
 #include "tap/capture_spec.h"
-#include "tap/facts_writer.h"
 #include "tap/nrt_library.h"
 #include "tap/ring_writer.h"
-#include "tap/runtime_facts.h"
 #include "tap/runtime_gate.h"
 #include "tap/runtime_trace.h"
 #include "tap/shared_buffer.h"

@@ -1,23 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-// What application threads tell the tap about the worker's place in its job: its environment at
-// nrt_init, and the communicator calls it made. Fixed memory, no allocation; a lock of its own,
-// held for a copy at most. Any thread may call.
 #pragma once
 
 #include <pthread.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
-#include "tap/facts_writer.h"
+#include "tap/buffer_format.h"
+#include "tap/nrt_library.h"
 
+// The facts that an agent reads about a worker.
 namespace neurontrace::tap {
 
+// Composes the facts area: key and value pairs that an agent reads whenever it attaches. Composed
+// in private memory, then published under a seqlock. One thread.
+class FactsWriter {
+ public:
+  // `area` is kTapFactsBytes of shared memory and must outlive the writer.
+  void Attach(uint8_t* area, TapBufferCounters* counters);
+
+  // Begin, Add what is to be there, Publish: what is not added again is gone. An entry that does
+  // not fit is left out and counted.
+  void Begin() { used_ = 0; }
+  void Add(const char* key, const char* value, uint64_t value_bytes);
+  void Add(const char* key, const char* value);
+  void AddNumber(const char* key, uint64_t value);
+  void Publish();
+
+ private:
+  uint8_t* area_ = nullptr;
+  TapBufferCounters* counters_ = nullptr;
+  uint64_t generation_ = 0;  // ours; never read back
+  uint32_t used_ = 0;
+  uint8_t scratch_[kTapFactsBytes - sizeof(TapFactsHeader)];  // `used_` bytes of it are valid
+};
+
+// What the runtime says about itself, asked once after nrt_init and kept past nrt_close. On
+// the tap's thread.
+struct RuntimeFacts {
+  bool complete = false;
+  bool has_version = false;
+  bool has_instance = false;
+  bool has_visible_cores = false;
+  bool has_total_cores = false;
+  uint32_t visible_cores = 0;
+  uint32_t total_cores = 0;
+  NrtVersion version = {};
+  NrtInstanceInfo instance = {};
+  uint32_t event_types_bytes = 0;
+  char event_types[8192];  // event_types_bytes of it, separated by commas
+
+  // The runtime may be called.
+  void Gather(const NrtLibrary& library);
+  void AddTo(FactsWriter* writer) const;
+};
+
+// What /proc says about this worker. On the tap's thread.
+void AddProcessFacts(FactsWriter* writer);
+
+// What application threads tell the tap about the worker's place in its job: its environment at
+// nrt_init, and the communicator calls it made. Fixed memory, no allocation; a lock of its own,
+// held for a copy at most. Any thread may call.
 class WorkerFacts {
  public:
-  static constexpr int32_t kAnyCore = -1;
-
-  // Copies the variables that matter (see environment_facts.h) out of the process's environment. On
+  // Copies the variables that matter out of the process's environment. On
   // the thread that calls nrt_init, because reading the environment races with setenv elsewhere.
   void CaptureEnvironment(const char* const* environment);
 
@@ -33,6 +80,7 @@ class WorkerFacts {
  private:
   static constexpr uint32_t kCommunicatorSlots = kTapMaxCores + 1;  // the last: any core
   static constexpr uint32_t kEnvironmentBytesMax = 24 * 1024;
+  static constexpr uint64_t kEnvironmentValueBytesMax = 4096;  // a longer "NAME=VALUE" is left out
 
   struct Communicator {
     const char* function;  // null: no call seen

@@ -5,13 +5,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <new>
 
-#include "tap/environment_facts.h"
 #include "tap/old_glibc.h"
 #include "tap/pthread_lock.h"
 
@@ -26,6 +26,13 @@ constinit WorkerTap process_tap;
 alignas(Tap) unsigned char tap_memory[sizeof(Tap)];
 
 pthread_mutex_t initialised_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+// Whether a variable of the runtime's such as NEURON_RT_INSPECT_ENABLE is switched on.
+bool IsSwitchedOn(const char* value) {
+  if (value == nullptr || value[0] == '\0') return false;
+  return strcmp(value, "0") != 0 && strcasecmp(value, "false") != 0 &&
+         strcasecmp(value, "off") != 0 && strcasecmp(value, "no") != 0;
+}
 
 void HandleExit() { process_tap.OnExit(); }
 void HandleForkedChild() { process_tap.OnForkedChild(); }

@@ -5,9 +5,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <thread>
-#include <vector>
-
 #include "base/fake_task_runner.h"
 
 namespace neurontrace {

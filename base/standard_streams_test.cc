@@ -3,12 +3,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cstdio>
 
-#include <cstdio>
 #include <functional>
 
 namespace neurontrace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The goal: a changed file is taken as a whole or not at all, and what it changes is told. On a
 // real file.
-#include "daemon/config_reload.h"
+#include "daemon/daemon_process.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,6 @@
 
 #include <cstdio>
 #include <fstream>
-#include <string>
 
 #include "base/status.h"
 #include "daemon/program_log.h"

@@ -18,6 +18,11 @@
 
 namespace neurontrace {
 
+// Raises the process's limit of open files to what it may have, at most limits::kDescriptorsMax:
+// shells and container engines start programs with 1,024, and a fleet has more connections.
+// FAILED_PRECONDITION, with the way out, where that is less than limits::kDescriptorsMin.
+absl::Status RaiseDescriptorLimit();
+
 // A daemon that works: it has its log, and no thread but this one takes signals.
 template <typename Config>
 struct RunningDaemon {

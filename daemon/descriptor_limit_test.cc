@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // In processes of their own, as a limit that was lowered stays so.
-#include "daemon/descriptor_limit.h"
+#include "daemon/daemon_main.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -3,11 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <CLI/CLI.hpp>
+
 #include <cstdint>
-#include <string>
-#include <vector>
 
 namespace neurontrace {
 namespace {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a file of options is TOML, with TOML's quotes, comments and numbers; what is wrong with it
 // is said with its file and line.
-#include "daemon/toml_options.h"
+
+#include "daemon/config_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,10 +12,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <string>
-#include <vector>
-
-#include "daemon/config_options.h"
 
 namespace neurontrace {
 namespace {

@@ -7,12 +7,10 @@
 
 #include <chrono>
 #include <map>
-#include <string>
 
 #include "base/build_facts.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
-#include "health/process_facts.h"
 
 namespace neurontrace {
 namespace {

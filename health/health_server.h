@@ -4,7 +4,9 @@
 #include <prometheus/collectable.h>
 
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,6 +15,13 @@
 #include "health/status_page.h"
 
 namespace neurontrace {
+
+// Whether a request with this Host header (HOST or HOST:PORT) may be answered. A web page of
+// somebody else's can let its own name point to this machine (DNS rebinding) and would then read
+// the answer as its own; the browser sends that name. Accepted are addresses, names that nobody can
+// register (a single label, .localhost, .local, .internal, .home.arpa, .test), and `names`. An
+// empty header is accepted, as browsers always send one. Pure.
+bool IsOwnHost(std::string_view host, std::span<const std::string> names);
 
 // HTTP on one port: /metrics (Prometheus text format), /healthz and /readyz (200 or 503, with the
 // conditions in words), /statusz (a page for people, once there is one), / (what there is). All but

@@ -9,8 +9,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "health/plain_client.h"

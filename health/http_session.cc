@@ -2,11 +2,10 @@
 #include "health/http_session.h"
 
 #include <boost/asio/post.hpp>
-#include <cstdint>
+
 #include <iterator>
 #include <limits>
 #include <string>
-#include <utility>
 
 namespace neurontrace {
 namespace {

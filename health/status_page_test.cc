@@ -8,8 +8,6 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
-#include <string>
-
 #include "trace/daemon_limits.h"
 
 namespace neurontrace {

@@ -53,4 +53,8 @@ static_assert(kClockBatchBytesMax < kClockBacklogBytesMax, "a backlog holds any 
 static_assert(kProbesPerSecondMax < kProbeFailuresPerSecondMax &&
               kProbesAtOnceMax < kProbeFailuresAtOnceMax);
 
+// Aggregator: instances whose clock's bound is a series of its own; beyond, those that are known
+// best are left out and counted in neurontrace_aggregator_clock_bounds_left_out.
+inline constexpr size_t kClockBoundSeriesMax = 2'048;
+
 }  // namespace neurontrace::limits

@@ -12,10 +12,23 @@
 #include "trace/event_chunk_builder.h"
 #include "trace/integer_column.h"
 #include "trace/string_table.h"
-#include "trace/timestamp_order.h"
 
 // The second half of EventChunkBuilder: what it collected, and how that becomes columns.
 namespace neurontrace {
+
+// Finds the order of a chunk's events by timestamp; equal ones stay as they came. Keeps its memory
+// from call to call. One thread at a time.
+class TimestampOrder {
+ public:
+  // Positions of `timestamps` (at most limits::kChunkEventsMax) in ascending order, valid until the
+  // next call; empty where they are ascending already.
+  std::span<const uint32_t> Sort(std::span<const uint64_t> timestamps);
+
+ private:
+  std::vector<uint64_t> keys_;
+  std::vector<uint64_t> spare_;
+  std::vector<uint32_t> order_;
+};
 
 // Names are numbers of a StringTable.
 struct ChunkKey {

@@ -47,4 +47,9 @@ inline constexpr size_t kStatusMetricRowsMax = 8;
 // A cell. Longer: cut.
 inline constexpr size_t kStatusCellBytesMax = 512;
 
+// Files of options. What is over them is refused, with what is wrong.
+inline constexpr size_t kConfigFileBytesMax = 1 << 20;
+inline constexpr size_t kConfigKeyBytesMax = 200;      // of one that is quoted in a message
+inline constexpr size_t kConfigWordsBytesMax = 1'000;  // of what is said of an option's value
+
 }  // namespace neurontrace::limits

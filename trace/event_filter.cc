@@ -2,7 +2,6 @@
 #include "trace/event_filter.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <numeric>
 #include <optional>

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "trace/capture_spec.h"
 
 namespace neurontrace {
 
@@ -38,6 +39,11 @@ class EventFilter {
 // of all events. Items of the grammar above.
 inline constexpr std::array<std::string_view, 4> kDefaultEventTypeItems = {
     "^nrt_tensor_free", "^nrt_tensor_allocate", "^nrt_dma_mem_alloc", "^nrt_dma_mem_dealloc"};
+
+// What is put into a capture that says nothing of event types.
+inline std::vector<std::string> DefaultEventFilter() {
+  return {kDefaultEventTypeItems.begin(), kDefaultEventTypeItems.end()};
+}
 
 struct UnknownEventType {
   std::string item;     // as it was given

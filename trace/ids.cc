@@ -5,7 +5,6 @@
 
 #include "base/clean_text.h"
 #include "base/status.h"
-#include "trace/limits.h"
 
 namespace neurontrace {
 namespace {

@@ -27,4 +27,14 @@ inline constexpr uint64_t kChunkWalkMissesMax = 8 * kChunkWalkProbesMax;
 inline constexpr uint64_t kFoundDamageBytesMax = uint64_t{1} << 20;
 inline constexpr size_t kFoundDamageStreamsMax = 4'096;
 
+// Retention of continuous captures: chunks of one stream that one step deletes, while writers wait.
+inline constexpr uint32_t kTrimChunksPerStep = 512;
+// Index entries beyond those that are looked at for chunks that came out of order. What comes out
+// of order by more is found too, and waits until what was received before it goes.
+inline constexpr uint32_t kTrimLookahead = 64;
+// Sequences without a chunk that are asked for one by one; of more the next chunk is sought.
+inline constexpr uint64_t kTrimHolesAsked = 8;
+
+static_assert(kTrimLookahead < kTrimChunksPerStep);
+
 }  // namespace neurontrace::limits

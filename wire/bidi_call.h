@@ -13,10 +13,9 @@
 
 #include "absl/status/status.h"
 #include "base/task_runner.h"
+#include "wire/grpc_status.h"
 
 namespace neurontrace {
-
-absl::Status ToAbslStatus(const grpc::Status& status);
 
 // The client's side of one bidirectional streaming call, with everything that happens told on a
 // TaskRunner. Made, used and destroyed on that runner's sequence; the message given to Write stays

@@ -2,9 +2,7 @@
 // As messages_fuzzer, for the messages about clocks.
 #include <google/protobuf/stubs/logging.h>
 
-#include <cstdint>
 #include <cstdlib>
-#include <string>
 
 #include "trace/clock_evidence_codec.h"
 #include "wire/clock_messages.h"

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "trace/limits.h"
-#include "trace/stream_cursor.h"
 #include "wire/agent_hello.h"
 #include "wire/wire_test_support.h"
 

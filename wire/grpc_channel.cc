@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/grpc_channel.h"
 
-#include "trace/access_limits.h"
 #include "trace/limits.h"
 
 namespace neurontrace {

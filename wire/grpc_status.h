@@ -8,6 +8,9 @@
 namespace neurontrace {
 
 // The same code with the same message: the codes of both are one list.
+inline absl::Status ToAbslStatus(const grpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
 inline grpc::Status ToGrpcStatus(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
 }

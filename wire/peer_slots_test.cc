@@ -5,9 +5,6 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
-#include <set>
-#include <string>
-
 namespace neurontrace {
 namespace {
 

@@ -9,7 +9,6 @@
 #include <openssl/x509.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <ctime>
 #include <memory>
 #include <optional>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/security_watch.h"
 
-#include <utility>
-
 #include "wire/pem_files.h"
 
 namespace neurontrace {

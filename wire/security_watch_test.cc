@@ -11,7 +11,6 @@
 #include <memory>
 #include <sstream>
 
-#include "base/clock.h"
 #include "base/time_units.h"
 #include "wire/pem_files.h"
 #include "wire/test_certificates.h"

@@ -5,16 +5,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <optional>
-#include <set>
 #include <tuple>
-#include <utility>
 
 #include "base/status.h"
 #include "trace/access_limits.h"
@@ -105,6 +102,76 @@ absl::Status BindAll(const std::string& host, uint16_t& port, std::vector<Unique
 }
 
 }  // namespace
+
+ConnectionShares::ConnectionShares(int descriptors_max)
+    : peers_(static_cast<size_t>(descriptors_max)) {}
+
+ConnectionShares::Peer ConnectionShares::PeerOf(const sockaddr_storage& name) {
+  in6_addr address = {};
+  uint16_t port = 0;
+  if (name.ss_family == AF_INET) {
+    const auto& four = reinterpret_cast<const sockaddr_in&>(name);
+    address.s6_addr[10] = address.s6_addr[11] = 0xff;
+    std::memcpy(&address.s6_addr[12], &four.sin_addr, sizeof four.sin_addr);
+    port = four.sin_port;
+  } else if (name.ss_family == AF_INET6) {
+    const auto& six = reinterpret_cast<const sockaddr_in6&>(name);
+    address = six.sin6_addr;
+    port = six.sin6_port;
+  }
+  Peer peer;
+  std::memcpy(&peer.high, &address.s6_addr[0], sizeof peer.high);
+  std::memcpy(&peer.low, &address.s6_addr[8], sizeof peer.low);
+  peer.port = port;
+  return peer;
+}
+
+bool ConnectionShares::Take(int connection, const sockaddr_storage& name) {
+  Peer& known = peers_[static_cast<size_t>(connection)];
+  Forget(known);
+  const Peer peer = PeerOf(name);
+  const auto own = sizes_.find({peer.high, peer.low});
+  // accept gives the lowest free number: all before it are in use, by files too.
+  const size_t used = std::max(size_, static_cast<size_t>(connection));
+  const size_t share = limits::kGrpcConnectionsPerFree * (peers_.size() - used);
+  if ((own == sizes_.end() ? 0 : own->second) >= share) return false;
+  known = peer;
+  ++sizes_[{peer.high, peer.low}];
+  ++size_;
+  return true;
+}
+
+void ConnectionShares::Sweep() {
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i].port == 0) continue;
+    sockaddr_storage name = {};
+    socklen_t size = sizeof name;
+    const bool is_open =
+        getpeername(static_cast<int>(i), reinterpret_cast<sockaddr*>(&name), &size) == 0;
+    if (!is_open || PeerOf(name) != peers_[i]) Forget(peers_[i]);
+  }
+}
+
+std::set<std::string> ConnectionShares::Addresses() const {
+  std::set<std::string> addresses;
+  for (const auto& [address, connections] : sizes_) {
+    sockaddr_storage name = {};
+    auto& six = reinterpret_cast<sockaddr_in6&>(name);
+    six.sin6_family = AF_INET6;
+    std::memcpy(&six.sin6_addr.s6_addr[0], &address.first, sizeof address.first);
+    std::memcpy(&six.sin6_addr.s6_addr[8], &address.second, sizeof address.second);
+    addresses.insert(AddressText(name));
+  }
+  return addresses;
+}
+
+void ConnectionShares::Forget(Peer& peer) {
+  if (peer.port == 0) return;
+  const auto found = sizes_.find({peer.high, peer.low});
+  if (--found->second == 0) sizes_.erase(found);
+  peer = {};
+  --size_;
+}
 
 int ServerPort::DescriptorsForConnections() {
   rlimit limit = {};

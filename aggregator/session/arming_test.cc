@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "aggregator/session/coordinator_test_support.h"
-#include "trace/default_event_filter.h"
+#include "trace/event_filter.h"
 #include "trace/limits.h"
 
 namespace neurontrace {

@@ -6,7 +6,6 @@
 
 #include "base/status.h"
 #include "trace/capture_selection.h"
-#include "trace/default_event_filter.h"
 #include "trace/event_filter.h"
 
 namespace neurontrace {

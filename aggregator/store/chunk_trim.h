@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "aggregator/store/stream_record.h"
 #include "trace/ids.h"
-#include "trace/retention_limits.h"
+#include "trace/store_limits.h"
 
 namespace neurontrace {
 

@@ -7,16 +7,22 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <span>
 #include <string_view>
-#include <utility>
 
-#include "agent/grpc_control_stream.h"
+#include "agent/grpc_streams.h"
+#include "agent/pods/kubelet_client.h"
+#include "agent/pods/pod_attribution.h"
 #include "agent/ranks/rank_resolver.h"
-#include "agent/source/artifact/process_start.h"
-#include "agent/upload/grpc_upload_stream.h"
+#include "base/post_and_wait.h"
 #include "base/status.h"
+#include "base/time_units.h"
+#include "health/metric_builders.h"
+#include "trace/state_words.h"
+#include "trace/trigger_limits.h"
 #include "wire/grpc_channel.h"
 
 namespace neurontrace {
@@ -105,7 +111,145 @@ std::unique_ptr<UntappedWorkers> MakeUntappedWorkers(const AgentConfig& config,
       [&taps](uint32_t pid, uint64_t start) { return taps.HasWorker(pid, start); });
 }
 
+constexpr uint64_t kLookAtConfigNs = 2'000'000'000;
+
+std::string CoresOf(const WorkerInfo& worker) {
+  std::string cores;
+  for (const CoreInfo& core : worker.cores) {
+    if (!cores.empty()) cores += ' ';
+    cores += std::to_string(core.nc_idx);
+    if (!core.rank_evidence.empty()) {
+      cores += fmt::format(" (rank {})", core.rank_evidence.front().worker_gid);
+    }
+  }
+  return cores;
+}
+
+StatusTable WorkersTable(const ControlSession& control, const TapSource::Headroom& headroom) {
+  StatusTable table{"Workers", {"pid", "state", "cores", "ring holds", "runtime", "detail"}, {}};
+  for (const auto& [identity, worker] : control.workers()) {
+    std::string holds;
+    for (const CoreInfo& core : worker.cores) {
+      const auto it = headroom.rings.find(core.nc_idx);
+      if (it == headroom.rings.end()) continue;
+      holds += (holds.empty() ? "" : " ") + FormatSeconds(it->second);
+    }
+    table.rows.push_back({std::to_string(identity.pid), std::string(WordsOf(worker.state)),
+                          CoresOf(worker), std::move(holds), worker.runtime_version,
+                          worker.detail});
+  }
+  return table;
+}
+
+StatusTable CapturesTable(const ControlSession& control) {
+  StatusTable table{"Captures", {"capture", "kind", "state", "workers that record"}, {}};
+  for (const ControlSession::CaptureState& capture : control.CaptureStates()) {
+    const char* const state =
+        capture.finished ? "delivered" : (capture.stopping ? "stopping" : "begun or armed");
+    table.rows.push_back({capture.id.ToString(), std::string(WordsOf(capture.mode)), state,
+                          std::to_string(capture.recording)});
+  }
+  return table;
+}
+
+constexpr std::chrono::milliseconds kPostPatience{5'000};
+
+PostAnswer AnswerOf(const AgentTriggers::PostOutcome& outcome) {
+  using Posted = AgentTriggers::Posted;
+  switch (outcome.posted) {
+    case Posted::kTold:
+      return {202, "told the aggregator: neurontrace triggers list shows what came of it\n"};
+    case Posted::kNoRule:
+      return {404, "there is no such rule\n"};
+    case Posted::kNotPosted:
+      return {404, "only rules of `when = \"post\"` take a POST\n"};
+    case Posted::kCoolsDown:
+      return {429, "it cools down\n", outcome.retry_ns / 1'000'000'000 + 1};
+    case Posted::kUnheard:
+      return {503, "there is no aggregator now\n", 10};
+  }
+  return {503, ""};
+}
+
 }  // namespace
+
+// Everything of an agent that is about pods: builds it, connects it and owns it. The kubelet is
+// asked on a thread of its own. On the agent's sequence.
+// thread: pods: asks the kubelet, if --pod-resources names its socket
+class AgentPods {
+ public:
+  // Begins to work once the sequence runs. All but the strings outlive it; the registry owns the
+  // metrics.
+  AgentPods(const std::string& kubelet_socket, TapSource& taps, TaskRunner& runner,
+            const Clock& clock, prometheus::Registry& registry, const std::string& instance_id)
+      : kubelet_(kubelet_socket),
+        looker_([this] { return kubelet_.List(); }, ProcessReader(), counters_),
+        attribution_(looker_, io_, runner, clock,
+                     {.processes =
+                          [this, &taps] {
+                            Publish();
+                            std::vector<PodProcess> processes;
+                            for (const WorkerIdentity& worker : taps.SeenWorkers()) {
+                              processes.push_back({worker.pid, worker.start_time_ticks});
+                            }
+                            return processes;
+                          },
+                      .tell =
+                          [&taps](const PodLooker::Change& change) {
+                            taps.SetPod(change.process.pid, change.process.start_time_ticks,
+                                        change.pod);
+                          }}),
+        thread_([this] { io_.Run(); }) {
+    AddMetrics(registry, instance_id);
+    attribution_.Start();
+  }
+  // Ends at once; a question that is under way is given up.
+  ~AgentPods() {
+    kubelet_.Cancel();
+    io_.PostTask([this] { io_.Quit(); });
+    thread_.join();
+  }
+  AgentPods(const AgentPods&) = delete;
+  AgentPods& operator=(const AgentPods&) = delete;
+
+ private:
+  void AddMetrics(prometheus::Registry& registry, const std::string& instance_id) {
+    const struct {
+      const char* name;
+      const char* help;
+      const std::atomic<uint64_t>& counter;
+    } rows[] = {
+        {"neurontrace_agent_pod_resources_asked_total",
+         "Questions to the kubelet, which pods have which devices", counters_.asked},
+        {"neurontrace_agent_pod_resources_failed_total",
+         "Of these, those without an answer that could be used", counters_.failed},
+        {"neurontrace_agent_pod_resources_attributed_total",
+         "Workers whose pod was told by what they have open", counters_.attributed},
+        {"neurontrace_agent_pod_resources_ambiguous_total",
+         "Workers whose devices can be those of several pods", counters_.ambiguous},
+        {"neurontrace_agent_pod_resources_refused_total",
+         "Containers in answers with a name or a device that cannot be", counters_.refused}};
+    for (const auto& row : rows) {
+      metrics_.push_back(
+          {&MakeCounter(registry, row.name, row.help, {{"instance_id", instance_id}}),
+           &row.counter});
+    }
+  }
+
+  void Publish() {
+    for (const auto& [metric, counter] : metrics_) {
+      RaiseCounter(*metric, static_cast<double>(counter->load(std::memory_order_relaxed)));
+    }
+  }
+
+  PodCounters counters_;
+  KubeletClient kubelet_;
+  PodLooker looker_;
+  std::vector<std::pair<prometheus::Counter*, const std::atomic<uint64_t>*>> metrics_;
+  EventLoop io_;
+  PodAttribution attribution_;
+  std::thread thread_;
+};
 
 Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& process)
     : drain_ns_(uint64_t{config.drain_seconds} * 1'000'000'000),
@@ -152,8 +296,10 @@ Agent::Agent(const AgentConfig& config, const AgentInfo& info, const Process& pr
       spool_room_(MakeSpoolRoom(config, io_loop_)),
       delivery_metrics_(*registry_, metrics_.labels(),
                         {source_metrics_, queue_, uploader_, spool_room_.get()}, config.security),
-      pods_(AgentPods::Make(config.pod_resources, taps_, loop_, clock_, *registry_,
-                            info.instance_id)) {
+      pods_(config.pod_resources.empty()
+                ? nullptr
+                : std::make_unique<AgentPods>(config.pod_resources, taps_, loop_, clock_,
+                                              *registry_, info.instance_id)) {
   DeclareConditions();
   taps_.SetWatch(triggers_);
   control_.AddSource(taps_);
@@ -374,6 +520,79 @@ void Agent::PublishMetrics() {
     health_.Set(kSpoolCondition, spool_->health().ok(), spool_->health().ToString());
   }
   loop_.PostDelayedTask([this] { PublishMetrics(); }, kPublishNs);
+}
+
+// --- Pages, and the configuration that changes while it runs -------------------------------------
+
+DaemonProcess::Options Agent::ProcessOptions(const AgentConfig& config, const AgentInfo& info) {
+  return {.program = "neurontrace-agent",
+          .metrics = {.log_lines_left_out = "neurontrace_agent_log_lines_left_out_total",
+                      .config_taken = "neurontrace_agent_config_taken_total",
+                      .config_refused = "neurontrace_agent_config_refused_total",
+                      .config_good = "neurontrace_agent_config_good",
+                      .options_after_restart = "neurontrace_agent_options_after_restart",
+                      .ready_condition = "neurontrace_agent_ready_condition",
+                      .sequence_age = "neurontrace_agent_sequence_age_seconds"},
+          .labels = {{"instance_id", info.instance_id}},
+          .config_file = config.config_file,
+          .options = config.options,
+          .at_once = AgentOptionsAtOnce(),
+          .security = config.security,
+          .address = config.aggregator,
+          .side = ChannelSide::kClient};
+}
+
+ConfigReload::Hooks Agent::MakeReloadHooks(const Process& process) {
+  return neurontrace::MakeReloadHooks<AgentConfig>(
+      process.log, process.read_config, [this](const AgentConfig& config) {
+        drain_ns_ = uint64_t{config.drain_seconds} * 1'000'000'000;
+      });
+}
+
+void Agent::LookAtConfig() {
+  process_.LookAtFiles(false);
+  loop_.PostDelayedTask([this] { LookAtConfig(); }, kLookAtConfigNs);
+}
+
+std::vector<StatusTable> Agent::StatusTables(const AgentInfo& info) {
+  const auto seconds = [](uint64_t ns) { return fmt::format("{} s", ns / 1'000'000'000); };
+  std::vector<StatusTable> tables;
+  tables.push_back(
+      {"This agent",
+       {},
+       {{"instance", fmt::format("{} ({})", info.instance_id, info.instance_id_source)},
+        {"agent", info.agent_id},
+        {"boot", info.boot_id},
+        {"running for", seconds(clock_.MonotonicNs() - began_monotonic_ns_)}}});
+  tables.push_back(WorkersTable(control_, taps_.headroom()));
+  tables.push_back(CapturesTable(control_));
+  StatusTable delivery{"Delivery",
+                       {},
+                       {{"chunks that wait", std::to_string(queue_.chunks())},
+                        {"of these not yet on the disk", std::to_string(queue_.unkept_chunks())},
+                        {"upload", uploader_.connected() ? "connected" : "not connected"}}};
+  if (spool_ != nullptr) {
+    delivery.rows.push_back(
+        {"spool", fmt::format("{} of {} bytes, for aggregator {}", spool_->bytes(),
+                              spool_->bytes_max(), spool_->aggregator_id())});
+  }
+  tables.push_back(std::move(delivery));
+  return tables;
+}
+
+// --- Triggers by POST ----------------------------------------------------------------------------
+
+PostPage Agent::MakeTriggerPage(const AgentConfig& config) {
+  return {.prefix = "/triggers/",
+          .body_bytes_max = limits::kTriggerBodyBytesMax,
+          .is_for_anybody = config.trigger_posts != TriggerPosts::kThisMachine,
+          .take = [this](const PostRequest& request) {
+            const auto outcome = PostAndWait(loop_, "the agent", kPostPatience, [this, &request] {
+              return triggers_.Post(request.name, request.body);
+            });
+            if (outcome.ok()) return AnswerOf(*outcome);
+            return PostAnswer{503, std::string(outcome.status().message()) + "\n", 1};
+          }};
 }
 
 }  // namespace neurontrace

@@ -14,11 +14,8 @@
 #include "absl/status/statusor.h"
 #include "agent/agent_clocks.h"
 #include "agent/agent_metrics.h"
-#include "agent/agent_pods.h"
 #include "agent/config.h"
 #include "agent/control/control_session.h"
-#include "agent/delivery_metrics.h"
-#include "agent/disk_room.h"
 #include "agent/source/artifact/artifact_source.h"
 #include "agent/source/framework/framework_source.h"
 #include "agent/source/host/host_source.h"
@@ -35,7 +32,6 @@
 #include "base/event_loop.h"
 #include "base/file_system.h"
 #include "base/random.h"
-#include "base/unsynced_file_system.h"
 #include "daemon/daemon_process.h"
 #include "daemon/program_log.h"
 #include "health/health_state.h"
@@ -44,6 +40,8 @@
 #include "wire/security_watch.h"
 
 namespace neurontrace {
+
+class AgentPods;
 
 // Builds everything of one agent, connects it and owns it. All of it lives on one sequence, the
 // thread that calls Run; the spool's disk, gRPC and HTTP have threads of their own.
@@ -89,7 +87,6 @@ class Agent {
   void LookAtUpload();
   void PublishMetrics();
   PostPage MakeTriggerPage(const AgentConfig& config);
-  // agent_process.cc
   static DaemonProcess::Options ProcessOptions(const AgentConfig& config, const AgentInfo& info);
   ConfigReload::Hooks MakeReloadHooks(const Process& process);
   std::vector<StatusTable> StatusTables(const AgentInfo& info);

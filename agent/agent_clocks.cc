@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "agent/grpc_clock_streams.h"
+#include "agent/grpc_streams.h"
 #include "wire/grpc_channel.h"
 
 namespace neurontrace {

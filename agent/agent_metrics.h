@@ -4,11 +4,15 @@
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 #include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/labels.h>
 #include <prometheus/registry.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,17 +20,95 @@
 #include "agent/agent_clocks.h"
 #include "agent/control/control_session.h"
 #include "agent/source/neuron/tap_source.h"
+#include "agent/source/neuron/tap_worker.h"
 #include "agent/source/source_metrics.h"
 #include "agent/spool/spool.h"
 #include "agent/triggers/agent_triggers.h"
+#include "agent/upload/ack_times.h"
 #include "agent/upload/answer_watch.h"
 #include "agent/upload/delivery_queue.h"
 #include "agent/upload/uploader.h"
-#include "agent/worker_load_metrics.h"
 #include "base/clock.h"
+#include "base/task_runner.h"
 #include "health/metric_builders.h"
+#include "wire/security_watch.h"
 
 namespace neurontrace {
+
+// What the disk under a directory has left for this process. Asks on a thread that may wait for the
+// disk; whoever wants to know gets what it last said. One thread but for that.
+class DiskRoom {
+ public:
+  // `io` outlives this or is at its end; tasks that are left there do no harm.
+  DiskRoom(std::string directory, TaskRunner& io) : directory_(std::move(directory)), io_(io) {}
+
+  // Has the disk asked, unless it has yet to answer the last time.
+  void Ask();
+  // Bytes; nothing before the first answer, and while the disk gives none.
+  std::optional<uint64_t> free_bytes() const;
+
+ private:
+  struct Answer {
+    std::atomic<bool> is_awaited = false;
+    std::atomic<bool> is_known = false;
+    std::atomic<uint64_t> bytes = 0;
+  };
+
+  const std::string directory_;
+  TaskRunner& io_;
+  const std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
+};
+
+// What each worker costs and what is left out of it, as Prometheus gauges by pid; one that is not
+// known is not there. On the agent's sequence.
+class WorkerLoadMetrics {
+ public:
+  // The registry owns the metrics.
+  WorkerLoadMetrics(prometheus::Registry& registry, const prometheus::Labels& labels);
+
+  void Publish(const std::map<uint32_t, TapWorker::Load>& loads);
+
+ private:
+  GaugesByLabel<uint32_t> core_ppm_;
+  GaugesByLabel<uint32_t> bytes_per_second_;
+  GaugesByLabel<uint32_t> fidelity_;
+};
+
+// Whether what is recorded gets through, as Prometheus metrics: what is lost where and why, how
+// long acknowledgements take, what room the spool's disk has, and until when the agent's
+// certificate is good. On the agent's sequence.
+class DeliveryMetrics {
+ public:
+  // All of it outlives this.
+  struct Watched {
+    const AgentSourceMetrics& sources;
+    const DeliveryQueue& queue;
+    const Uploader& uploader;
+    DiskRoom* room;  // may be null
+  };
+
+  // The registry owns the metrics.
+  DeliveryMetrics(prometheus::Registry& registry, const prometheus::Labels& labels,
+                  const Watched& watched, ChannelSecurity security);
+
+  void Publish();
+
+ private:
+  void PublishLosses();
+  void PublishAckTimes();
+
+  const Watched watched_;
+  prometheus::Family<prometheus::Counter>& losses_;
+  prometheus::Family<prometheus::Counter>& losses_unknown_;
+  prometheus::Histogram& acknowledge_seconds_;
+  AckTimes published_;
+  OptionalGauge disk_free_;
+  OptionalGauge certificate_expiry_;
+  OptionalGauge authority_expiry_;
+  prometheus::Gauge& secret_files_open_;
+  const ChannelSecurity security_;
+  uint32_t turn_ = 0;
+};
 
 // What the agent counts, as Prometheus metrics; docs/operations.md has the words. Components count
 // in plain numbers on the agent's sequence, and Publish, on that sequence, copies them.

@@ -2,16 +2,13 @@
 // The two calls over real gRPC on a loopback port: what goes up arrives, what comes down is told on
 // the sequence, and ends of every kind leave nothing behind. Waits are for conditions on the loop.
 #include <gmock/gmock.h>
-#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <mutex>
-#include <string>
 #include <vector>
 
-#include "agent/grpc_control_stream.h"
-#include "agent/upload/grpc_upload_stream.h"
+#include "agent/grpc_streams.h"
 #include "base/event_loop.h"
 #include "neurontrace/v1/agent_gateway.grpc.pb.h"
 #include "wire/grpc_channel.h"

@@ -2,10 +2,8 @@
 // Any bytes as a packet from the network; and packets that were genuine until a byte of them
 // changed. What is taken says exactly what it was made of, and nothing that was changed is taken.
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 #include "clock/probe_packet.h"
 

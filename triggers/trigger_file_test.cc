@@ -9,9 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/time_units.h"
 #include "trace/trigger_limits.h"

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 #include "agent/clock/chrony_tracking.h"
 #include "agent/clock/utc_bound.h"

@@ -2,14 +2,34 @@
 #include "agent/clock/clock_collector.h"
 
 #include <spdlog/spdlog.h>
+#include <sys/timerfd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
 #include <utility>
 
 #include "base/status.h"
+#include "base/time_units.h"
+#include "base/unique_fd.h"
+#include "trace/clock_evidence_codec.h"
+
+#ifndef TFD_TIMER_CANCEL_ON_SET
+#define TFD_TIMER_CANCEL_ON_SET (1 << 1)
+#endif
 
 namespace neurontrace {
 namespace {
+
+bool Arm(int timer) {
+  itimerspec never{};
+  never.it_value.tv_sec = std::numeric_limits<time_t>::max();  // the kernel makes it its own end
+  return timerfd_settime(timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, nullptr) == 0;
+}
+
+// A network card that was not there may be looked for again after so many questions.
+constexpr int kAsksPerSearch = 60;
 
 constexpr uint64_t kBeatsPerLook = HostClockWatch::kBeatsPerSnapshot;
 constexpr uint64_t kBeatsPerUtc = UtcSources::kIntervalNs / HostClockWatch::kBeatNs;
@@ -19,12 +39,74 @@ constexpr uint64_t kBatchesAtFirst = 4;
 constexpr uint64_t kBeatsPerFirstBatch = kBeatsPerBatch / 4;
 constexpr size_t kClockSourceBytesMax = 64;
 
-size_t Entries(const ClockEvidence& evidence) {
-  return evidence.snapshots.size() + evidence.exchanges.size() + evidence.events.size() +
-         evidence.utc.size();
+}  // namespace
+
+UtcSources::UtcSources(const Deps& deps, UtcPaths paths, ClockEvidence& out)
+    : deps_(deps),
+      paths_(std::move(paths)),
+      out_(out),
+      chrony_(paths_.chrony, deps.runner, deps.random,
+              [this](const ChronyTracking& tracking) { OnChrony(tracking); }) {}
+
+void UtcSources::Ask(std::optional<uint64_t> disruption_marker) {
+  AskPhc();
+  AskClockBound(disruption_marker);
+  chrony_.Ask();
+  ++asks_;
 }
 
-}  // namespace
+void UtcSources::Take(const std::optional<UtcReading>& reading, uint64_t& counter) {
+  if (!reading) {
+    ++counters_.refused;
+    return;
+  }
+  ++counter;
+  out_.utc.push_back(*reading);
+}
+
+void UtcSources::AskPhc() {
+  if (!phc_ && asks_ % kAsksPerSearch == 0) {
+    auto phc = PhcReader::Open(deps_.files, paths_.phc);
+    if (phc.ok()) {
+      spdlog::info("clock: UTC from {}", phc->name());
+      phc_ = *std::move(phc);
+    }
+  }
+  if (!phc_) return;
+  const auto reading = phc_->Read(deps_.clocks);
+  Take(reading.ok() ? std::optional(*reading) : std::nullopt, counters_.phc);
+}
+
+void UtcSources::AskClockBound(std::optional<uint64_t> disruption_marker) {
+  const auto promise = ClockBoundMemory::Read(deps_.files, paths_.clock_bound);
+  if (absl::IsNotFound(promise.status())) return;
+  if (!promise.ok()) {
+    ++counters_.refused;
+    return;
+  }
+  const ClockSnapshot now = ReadHostClocks(deps_.clocks);
+  Take(ClockBoundMemory::Utc(*promise, now, disruption_marker), counters_.clock_bound);
+}
+
+void UtcSources::OnChrony(const ChronyTracking& tracking) {
+  Take(UtcFromChrony(tracking, ReadHostClocks(deps_.clocks)), counters_.chrony);
+}
+
+// A timerfd that calls back on the sequence of `runner`, which outlives it.
+class ClockCollector::KernelTimer {
+ public:
+  KernelTimer(TaskRunner& runner, UniqueFd timer, std::function<void()> on_readable)
+      : runner_(runner), timer_(std::move(timer)) {
+    runner_.AddReadableWatch(timer_.get(), std::move(on_readable));
+  }
+  ~KernelTimer() { runner_.RemoveReadableWatch(timer_.get()); }
+  KernelTimer(const KernelTimer&) = delete;
+  KernelTimer& operator=(const KernelTimer&) = delete;
+
+ private:
+  TaskRunner& runner_;
+  const UniqueFd timer_;
+};
 
 ClockCollector::ClockCollector(const Deps& deps, ClockPaths paths, Hooks hooks)
     : deps_(deps),
@@ -33,21 +115,53 @@ ClockCollector::ClockCollector(const Deps& deps, ClockPaths paths, Hooks hooks)
       watch_(deps.clocks, MakeProcessorWait(), batch_),
       utc_({deps.runner, deps.clocks, deps.files, deps.random}, paths_.utc, batch_) {}
 
+ClockCollector::~ClockCollector() = default;
+
 absl::Status ClockCollector::Start() {
   auto vm_clock = VmClock::Open(deps_.files, paths_.vm_clock);
   if (vm_clock.ok()) {
     spdlog::info("clock: {} tells of migrations", paths_.vm_clock);
     vm_clock_ = *std::move(vm_clock);
   }
-  auto step_watch = RealtimeStepWatch::Start(deps_.runner, [this] { OnRealtimeSet(); });
-  if (step_watch.ok()) {
-    step_watch_ = *std::move(step_watch);
-  } else {
+  if (const absl::Status status = WatchRealtime(); !status.ok()) {
     spdlog::warn("clock: steps of REALTIME are found between snapshots only: {}",
-                 step_watch.status().ToString());
+                 status.ToString());
   }
-  ASSIGN_OR_RETURN(beat_timer_,
-                   BeatTimer::Start(deps_.runner, HostClockWatch::kBeatNs, [this] { Beat(); }));
+  return StartBeat();
+}
+
+// Beats that were missed are not made up for.
+absl::Status ClockCollector::StartBeat() {
+  UniqueFd timer(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!timer.valid()) return Unavailable("timerfd_create: {}", strerror(errno));
+  const timespec interval{.tv_sec = static_cast<time_t>(HostClockWatch::kBeatNs / kNsPerSecond),
+                          .tv_nsec = static_cast<long>(HostClockWatch::kBeatNs % kNsPerSecond)};
+  const itimerspec times{.it_interval = interval, .it_value = interval};
+  if (timerfd_settime(timer.get(), 0, &times, nullptr) != 0) {
+    return Unavailable("timerfd_settime: {}", strerror(errno));
+  }
+  const int fd = timer.get();
+  beat_timer_ = std::make_unique<KernelTimer>(deps_.runner, std::move(timer), [this, fd] {
+    uint64_t beats = 0;
+    if (read(fd, &beats, sizeof(beats)) == sizeof(beats)) Beat();
+  });
+  return absl::OkStatus();
+}
+
+// Tells at once when somebody sets CLOCK_REALTIME, by whatever call: a timer for the end of time
+// that the kernel cancels then (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET). Needs no privilege.
+absl::Status ClockCollector::WatchRealtime() {
+  UniqueFd timer(timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!timer.valid() || !Arm(timer.get())) {
+    return Unavailable("a timer that tells when REALTIME is set: {}", strerror(errno));
+  }
+  const int fd = timer.get();
+  step_watch_ = std::make_unique<KernelTimer>(deps_.runner, std::move(timer), [this, fd] {
+    uint64_t expirations = 0;
+    if (read(fd, &expirations, sizeof(expirations)) >= 0 || errno != ECANCELED) return;
+    Arm(fd);  // before the snapshot: a step during it is told again
+    OnRealtimeSet();
+  });
   return absl::OkStatus();
 }
 
@@ -66,11 +180,7 @@ void ClockCollector::Beat() {
   ++beats_;
   if (hooks_.on_beat) hooks_.on_beat();
   const uint64_t beats = counters_.batches < kBatchesAtFirst ? kBeatsPerFirstBatch : kBeatsPerBatch;
-  if (beats_ - batch_beat_ >= beats || Entries(batch_) >= kBatchEntriesMax) Flush();
-}
-
-void ClockCollector::Broke() {
-  if (hooks_.on_break) hooks_.on_break();
+  if (beats_ - batch_beat_ >= beats || CountClockEvidence(batch_) >= kBatchEntriesMax) Flush();
 }
 
 void ClockCollector::OnRealtimeSet() {
@@ -128,7 +238,7 @@ void ClockCollector::FlushNow() {
 
 void ClockCollector::Flush() {
   batch_beat_ = beats_;
-  if (Entries(batch_) == 0) return;
+  if (CountClockEvidence(batch_) == 0) return;
   // Answers overtake each other, and events are told when they end.
   std::ranges::stable_sort(batch_.exchanges, {}, &ClockExchange::send_raw_ns);
   std::ranges::stable_sort(batch_.events, {}, &ClockEvent::raw_begin_ns);

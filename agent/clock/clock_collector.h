@@ -7,10 +7,11 @@
 #include <optional>
 #include <string>
 
-#include "agent/clock/beat_timer.h"
+#include "absl/status/status.h"
+#include "agent/clock/chrony_client.h"
+#include "agent/clock/clock_bound.h"
 #include "agent/clock/host_clock_watch.h"
-#include "agent/clock/realtime_step_watch.h"
-#include "agent/clock/utc_sources.h"
+#include "agent/clock/phc_reader.h"
 #include "agent/clock/vm_clock.h"
 #include "base/file_system.h"
 #include "base/random.h"
@@ -19,6 +20,57 @@
 #include "trace/clock_evidence.h"
 
 namespace neurontrace {
+
+// Where the sources of UTC are looked for.
+struct UtcPaths {
+  PhcPaths phc;
+  std::string clock_bound = ClockBoundMemory::kPath;
+  ChronyPaths chrony;
+};
+
+// Asks whoever promises to know UTC on this machine: a PHC, ClockBound, chronyd. Each is looked for
+// at run time and again later, as it may come and go; none is needed. Lives on the sequence of its
+// runner.
+class UtcSources {
+ public:
+  static constexpr uint64_t kIntervalNs = 5'000'000'000;
+
+  struct Counters {
+    uint64_t phc = 0;  // readings of each
+    uint64_t clock_bound = 0;
+    uint64_t chrony = 0;
+    uint64_t refused = 0;  // what came and made no sense, or promised nothing
+  };
+  struct Deps {
+    TaskRunner& runner;
+    const HostClocks& clocks;
+    FileSystem& files;
+    Random& random;
+  };
+
+  // Everything in `deps`, and `out`, outlive this.
+  UtcSources(const Deps& deps, UtcPaths paths, ClockEvidence& out);
+
+  // Every kIntervalNs; what is known at once goes into the evidence, chronyd's answer a moment
+  // later. `disruption_marker` is the vmclock's, where there is one.
+  void Ask(std::optional<uint64_t> disruption_marker);
+
+  const Counters& counters() const { return counters_; }
+
+ private:
+  void AskPhc();
+  void AskClockBound(std::optional<uint64_t> disruption_marker);
+  void OnChrony(const ChronyTracking& tracking);
+  void Take(const std::optional<UtcReading>& reading, uint64_t& counter);
+
+  const Deps deps_;
+  const UtcPaths paths_;
+  ClockEvidence& out_;
+  std::optional<PhcReader> phc_;
+  ChronyClient chrony_;
+  int asks_ = 0;
+  Counters counters_;
+};
 
 // Where a host shows what is watched; other places are for tests.
 struct ClockPaths {
@@ -64,6 +116,7 @@ class ClockCollector {
 
   // What is in `deps` outlives this.
   ClockCollector(const Deps& deps, ClockPaths paths, Hooks hooks);
+  ~ClockCollector();
 
   // On the sequence, as is all the rest. UNAVAILABLE where the kernel gives no timers: then nothing
   // is collected.
@@ -82,10 +135,16 @@ class ClockCollector {
   uint64_t snapshots_let_go() const { return watch_.snapshots_let_go(); }
 
  private:
+  class KernelTimer;
+
+  absl::Status StartBeat();
+  absl::Status WatchRealtime();
   void OnRealtimeSet();
   void LookAtVmClock();
   void LookAtClockSource();
-  void Broke();
+  void Broke() {
+    if (hooks_.on_break) hooks_.on_break();
+  }
 
   const Deps deps_;
   const ClockPaths paths_;
@@ -100,8 +159,8 @@ class ClockCollector {
   uint64_t clock_source_raw_ns_ = 0;
   uint64_t beats_ = 0;
   uint64_t batch_beat_ = 0;  // of the last batch
-  std::unique_ptr<BeatTimer> beat_timer_;
-  std::unique_ptr<RealtimeStepWatch> step_watch_;
+  std::unique_ptr<KernelTimer> beat_timer_;
+  std::unique_ptr<KernelTimer> step_watch_;
   Counters counters_;
 };
 

@@ -3,7 +3,85 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace neurontrace {
+namespace {
+
+constexpr uint64_t kAnswerMaxNs = 1'000'000'000;
+
+}  // namespace
+
+StreamProber::StreamProber(ProbeConnector connector, const HostClocks& clocks, TaskRunner& runner,
+                           OnExchange on_exchange)
+    : connector_(std::move(connector)),
+      clocks_(clocks),
+      runner_(runner),
+      on_exchange_(std::move(on_exchange)) {}
+
+StreamProber::~StreamProber() = default;
+
+void StreamProber::Send(int probes) {
+  if (probes <= 0) return;
+  to_send_ = std::max(to_send_, probes);
+  // An answer that does not come holds nothing up for longer than it would be of use.
+  if (!answered_ && clocks_.RawNs() - send_raw_ns_ > kAnswerMaxNs) answered_ = true;
+  if (stream_ == nullptr) {
+    ++counters_.calls;
+    writing_ = false;
+    answered_ = true;
+    stream_ = connector_({.on_reply = [this](const ProbeReply& reply) { OnReply(reply); },
+                          .on_written =
+                              [this] {
+                                writing_ = false;
+                                Pump();
+                              },
+                          .on_closed = [this](const absl::Status&) { OnClosed(); }});
+  }
+  Pump();
+}
+
+void StreamProber::Pump() {
+  if (stream_ == nullptr || writing_ || !answered_ || to_send_ == 0) return;
+  --to_send_;
+  writing_ = true;
+  answered_ = false;
+  ++counters_.sent;
+  send_raw_ns_ = clocks_.RawNs();
+  stream_->Send(++sequence_);
+}
+
+void StreamProber::OnReply(const ProbeReply& reply) {
+  if (answered_ || reply.sequence != sequence_ || reply.receive_raw_ns < send_raw_ns_ ||
+      reply.reference_send_ns < reply.reference_receive_ns || reply.reference_epoch == 0) {
+    ++counters_.refused;
+    return;
+  }
+  answered_ = true;
+  if (reply.receive_raw_ns - send_raw_ns_ <= kAnswerMaxNs) {
+    ++counters_.answered;
+    on_exchange_({.send_raw_ns = send_raw_ns_,
+                  .reference_receive_ns = reply.reference_receive_ns,
+                  .reference_send_ns = reply.reference_send_ns,
+                  .receive_raw_ns = reply.receive_raw_ns,
+                  .reference_epoch = reply.reference_epoch,
+                  .path = ProbePath::kGrpc});
+  }
+  Pump();
+}
+
+// The call cannot be ended from within what it says; the next Send begins another.
+void StreamProber::OnClosed() {
+  runner_.PostTask(weak_tasks_.Wrap([this, call = counters_.calls] {
+    if (call == counters_.calls) Disconnect();
+  }));
+}
+
+void StreamProber::Disconnect() {
+  stream_.reset();
+  to_send_ = 0;
+}
 
 ClockProber::ClockProber(ProbeMode mode, UdpProber& udp, StreamProber& stream, Random& random)
     : mode_(mode), udp_(udp), stream_(stream), schedule_(random.Next64()) {}

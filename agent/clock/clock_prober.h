@@ -2,15 +2,102 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 
 #include "agent/clock/probe_access.h"
-#include "agent/clock/probe_schedule.h"
-#include "agent/clock/stream_prober.h"
+#include "agent/clock/probe_stream.h"
 #include "agent/clock/udp_prober.h"
 #include "base/random.h"
+#include "base/task_runner.h"
+#include "base/weak_tasks.h"
+#include "clock/host_clocks.h"
+#include "trace/clock_evidence.h"
+#include "trace/clock_limits.h"
 
 namespace neurontrace {
+
+// Asks an aggregator for the time in a gRPC call of its own, one question after the answer to the
+// other, so that none waits behind another. Wider than UDP, as neither end knows when the kernel
+// had a packet. Lives on the sequence of its runner, which outlives it.
+class StreamProber {
+ public:
+  struct Counters {
+    uint64_t calls = 0;
+    uint64_t sent = 0;
+    uint64_t answered = 0;
+    uint64_t refused = 0;  // answers that make no sense
+  };
+  using OnExchange = std::function<void(const ClockExchange&)>;
+
+  StreamProber(ProbeConnector connector, const HostClocks& clocks, TaskRunner& runner,
+               OnExchange on_exchange);
+  ~StreamProber();
+
+  // Asks so many times, in a call that is begun where there is none. What is still to be asked when
+  // more comes is not asked any more.
+  void Send(int probes);
+  void Disconnect();
+  bool connected() const { return stream_ != nullptr; }
+
+  const Counters& counters() const { return counters_; }
+
+ private:
+  void Pump();
+  void OnReply(const ProbeReply& reply);
+  void OnClosed();
+
+  const ProbeConnector connector_;
+  const HostClocks& clocks_;
+  TaskRunner& runner_;
+  const OnExchange on_exchange_;
+  std::unique_ptr<ProbeStream> stream_;
+  int to_send_ = 0;
+  bool writing_ = false;
+  uint64_t sequence_ = 0;     // of the last question, over all calls
+  bool answered_ = true;      // it is
+  uint64_t send_raw_ns_ = 0;  // when it was asked
+  Counters counters_;
+  WeakTasks weak_tasks_;
+};
+
+// When to probe: small bursts, as the fastest of a few is worth more than their mean, twice a
+// second; and at the beginning, and whenever the clocks may have changed, 64 probes in half a
+// second, so that a timeline is good from its start. In beats of 50 ms; a plain value.
+class ProbeSchedule {
+ public:
+  static constexpr int kBeatsPerBurst = 10;
+  static constexpr int kProbesPerBurst = 4;
+  static constexpr int kProbesAtOnce = 7;  // in a beat of a rush
+  static constexpr int kProbesPerRush = 64;
+  static constexpr int kBeatsPerSecond = 20;
+  static_assert(2 * kProbesPerBurst * kBeatsPerSecond / kBeatsPerBurst <=
+                        int{limits::kProbesPerSecondMax} &&
+                    4 * kProbesPerRush <= int{limits::kProbesAtOnceMax},
+                "far below what an aggregator answers");
+
+  // `phase`: anything; of many agents, so that they do not all ask at once.
+  explicit ProbeSchedule(uint64_t phase)
+      : beats_to_burst_(1 + static_cast<int>(phase % kBeatsPerBurst)) {}
+
+  void Rush() { rush_ = kProbesPerRush; }
+  // How many probes to send in this beat.
+  int Beat() {
+    const bool burst = --beats_to_burst_ <= 0;
+    if (burst) beats_to_burst_ = kBeatsPerBurst;
+    if (rush_ > 0) {
+      const int probes = rush_ < kProbesAtOnce ? rush_ : kProbesAtOnce;
+      rush_ -= probes;
+      return probes;
+    }
+    return burst ? kProbesPerBurst : 0;
+  }
+
+ private:
+  int beats_to_burst_;
+  int rush_ = 0;
+};
 
 // How an agent asks its aggregator for the time.
 enum class ProbeMode : uint8_t {

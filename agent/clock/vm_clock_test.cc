@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <string>
 
 #include "base/fake_file_system.h"
 #include "base/fuzz_seed.h"

@@ -7,7 +7,6 @@
 #include "base/clean_text.h"
 #include "base/status.h"
 #include "trace/limits.h"
-#include "trace/pod_limits.h"
 
 namespace neurontrace {
 namespace {

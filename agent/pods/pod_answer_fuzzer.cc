@@ -4,9 +4,7 @@
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
-#include <string>
 #include <string_view>
 
 #include "agent/pods/pod_answer.h"

@@ -17,6 +17,16 @@
 
 namespace neurontrace {
 
+// Whose devices these are.
+struct PodMatch {
+  std::optional<WorkerPod> pod;  // without a container where several of one pod can be meant
+  bool ambiguous = false;        // several pods can be
+};
+
+// The pod that was given all of `devices`, the open ones of a process; a device belongs to whoever
+// was given one of its cores. Nothing for no devices. Pure.
+PodMatch MatchPod(const PodAnswer& answer, const std::set<uint32_t>& devices);
+
 // What has been counted; read on any thread.
 struct PodCounters {
   std::atomic<uint64_t> asked = 0;

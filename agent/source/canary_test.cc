@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: each live stream sends a canary soon after it began and every minute then, as a chunk that
 // nobody can take for data, and what is known of their way back is right.
-#include "agent/source/canary_watch.h"
+#include "agent/source/source_metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,8 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "agent/source/recording_sink.h"
-#include "agent/source/shape_cache.h"
-#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
@@ -333,6 +332,287 @@ void Spool::SetHealth(absl::Status health) {
     spdlog::error("spool: chunks stay in memory, as the disk fails: {}", health_.ToString());
   }
   listener_->OnHealth(health_);
+}
+
+// --- The next write ------------------------------------------------------------------------------
+
+// Captures take turns, so that none waits behind another's chunks.
+void Spool::TakePending(SpoolJob& job) {
+  blocked_ = false;
+  waiting_.clear();
+  batch_bytes_ = 0;
+  std::set<CaptureId> no_more;
+  for (bool some = true; some;) {
+    some = false;
+    for (auto& [capture_id, pending] : pending_) {
+      if (pending.empty() || no_more.contains(capture_id)) continue;
+      const Taken taken = TakeOne(capture_id, pending, job);
+      if (taken == Taken::kNoMore) return;
+      if (taken == Taken::kNoMoreOfCapture) no_more.insert(capture_id);
+      some = true;
+    }
+  }
+  std::erase_if(pending_, [](const auto& item) { return item.second.empty(); });
+}
+
+Spool::Taken Spool::TakeOne(const CaptureId& capture_id, std::deque<Pending>& pending,
+                            SpoolJob& job) {
+  const Pending next = pending.front();
+  const auto chunk = next.chunk.lock();
+  if (chunk == nullptr) {  // nobody waits for it any more
+    pending.pop_front();
+    return Taken::kOne;
+  }
+  const uint64_t bytes = kRecordHeadBytes + chunk->header().size() + chunk->columns().size();
+  if (batch_bytes_ > 0 && batch_bytes_ + bytes > limits::kSpoolBatchBytesMax) return Taken::kNoMore;
+  if (!next.first) {
+    const uint64_t dropped = counters_.segments_dropped;
+    const Room room = MakeRoom(capture_id, bytes);
+    // What stands in for what was dropped goes first.
+    if (dropped != counters_.segments_dropped && StandInWaits()) return Taken::kOne;
+    if (room == Room::kNone) {
+      blocked_ = true;
+      return Taken::kNoMore;
+    }
+    if (room == Room::kNoneForCapture) {
+      waiting_.insert(capture_id);
+      return Taken::kNoMoreOfCapture;
+    }
+  }
+  if (!Put(next, chunk, job)) return Taken::kNoMoreOfCapture;
+  pending.pop_front();
+  batch_bytes_ += bytes;
+  return Taken::kOne;
+}
+
+bool Spool::StandInWaits() const {
+  return std::any_of(pending_.begin(), pending_.end(), [](const auto& item) {
+    return !item.second.empty() && item.second.front().first;
+  });
+}
+
+// False if it has to wait for the next job: a capture has one segment in each, so that one segment
+// follows another only when that is synced.
+bool Spool::Put(const Pending& pending, const std::shared_ptr<const v1::ChunkEnvelope>& chunk,
+                SpoolJob& job) {
+  Capture& capture = captures_[pending.capture_id];
+  const uint64_t bytes = kRecordHeadBytes + chunk->header().size() + chunk->columns().size();
+  const bool fits =
+      capture.active != 0 && segments_[capture.active].bytes + bytes <= segment_bytes_max_;
+  if (!fits && capture.in_job) return false;
+  SpoolJob::Append* append = nullptr;
+  if (!capture.in_job) {
+    if (!fits && capture.active != 0) {
+      const uint64_t closed = std::exchange(capture.active, 0);
+      if (segments_[closed].chunks == 0) Retire(closed, false);
+    }
+    append = &job.appends.emplace_back();
+    append->directory = DirectoryOf(pending.capture_id);
+    append->segment.capture_id = pending.capture_id;
+    append->segment.agent_id = options_.agent_id;
+    if (capture.active == 0) {
+      capture.active = next_segment_++;
+      capture.segments.insert(capture.active);
+      append->create = true;
+      append->segment.segment = capture.active;
+      append->segment.salt = random_.Next64();
+      const uint64_t header_bytes = EncodeSegmentHeader(append->segment).size();
+      segments_[capture.active] = {pending.capture_id, header_bytes, append->segment.salt, 0};
+      capture.bytes += header_bytes;
+      bytes_ += header_bytes;
+    }
+    append->segment.segment = capture.active;
+    append->segment.salt = segments_[capture.active].salt;
+    append->offset = static_cast<uint32_t>(segments_[capture.active].bytes);
+    capture.in_job = true;
+    touched_.push_back(capture.active);
+  } else {
+    append = &*std::find_if(job.appends.begin(), job.appends.end(), [&](const auto& known) {
+      return known.segment.segment == capture.active;
+    });
+  }
+  Segment& segment = segments_[capture.active];
+  const SpoolPlace place{capture.active, static_cast<uint32_t>(segment.bytes),
+                         static_cast<uint32_t>(chunk->header().size()),
+                         static_cast<uint32_t>(chunk->columns().size())};
+  append->chunks.push_back(chunk);
+  in_job_.push_back({pending, place});
+  segment.bytes += bytes;
+  ++segment.chunks;
+  ++chunks_;
+  capture.bytes += bytes;
+  bytes_ += bytes;
+  return true;
+}
+
+// --- Room: the budget, and the shares of captures ------------------------------------------------
+
+Spool::Room Spool::MakeRoom(const CaptureId& capture_id, uint64_t bytes) {
+  for (;;) {
+    const auto it = captures_.find(capture_id);
+    const bool over_share =
+        it != captures_.end() && it->second.bytes + bytes > options_.capture_bytes_max;
+    const bool over_all = bytes_ + stuck_bytes_ + bytes > bytes_max() ||
+                          chunks_ >= limits::kSpoolChunksMax ||
+                          (it == captures_.end() && captures_.size() >= limits::kSpoolCapturesMax);
+    if (!over_share && !over_all) return Room::kEnough;
+    const Room none = over_share ? Room::kNoneForCapture : Room::kNone;
+    if (RemoveIdle(capture_id, !over_share)) continue;
+    if (options_.when_full == WhenFull::kRefuseNewest) return none;
+    Capture* const victim = Victim(capture_id, over_share);
+    if (victim == nullptr || victim->segments.empty()) return none;
+    const uint64_t oldest = *victim->segments.begin();
+    if (victim->in_job && victim->active == oldest) return none;  // being written
+    DropSegment(oldest);
+  }
+}
+
+// Segments that are still written to, though all in them is released.
+bool Spool::RemoveIdle(const CaptureId& capture_id, bool any_capture) {
+  bool some = false;
+  for (auto& [id, capture] : captures_) {
+    if (!any_capture && id != capture_id) continue;
+    if (capture.active == 0 || capture.in_job || segments_[capture.active].chunks > 0) continue;
+    Retire(std::exchange(capture.active, 0), false);
+    some = true;
+  }
+  return some;
+}
+
+// The capture that gives way: the one that wants more than its share, else the one furthest over
+// its own, which is the largest.
+Spool::Capture* Spool::Victim(const CaptureId& wanting, bool over_share) {
+  if (over_share) return &captures_[wanting];
+  Capture* largest = nullptr;
+  for (auto& [id, capture] : captures_) {
+    if (largest == nullptr || capture.bytes > largest->bytes) largest = &capture;
+  }
+  return largest;
+}
+
+void Spool::DropSegment(uint64_t segment) {
+  const CaptureId capture_id = segments_[segment].capture_id;
+  ++counters_.segments_dropped;
+  Retire(segment, true);
+  listener_->OnSegmentDropped(capture_id, segment);
+}
+
+void Spool::Retire(uint64_t number, bool given_up) {
+  const auto it = segments_.find(number);
+  const Segment segment = it->second;
+  segments_.erase(it);
+  chunks_ -= segment.chunks;
+  bytes_ -= segment.bytes;
+  Capture& capture = captures_[segment.capture_id];
+  capture.segments.erase(number);
+  capture.bytes -= segment.bytes;
+  if (capture.active == number) capture.active = 0;
+  capture.cursor_dirty = true;
+  removals_.push_back({DirectoryOf(segment.capture_id), number, segment.bytes, given_up, false});
+}
+
+// Segments that are to be removed still take room: what they leave is seen after the next job.
+void Spool::TakeCapacity(const FileSystem::Capacity& capacity) {
+  if (options_.free_percent_min == 0) return;
+  const uint64_t kept_free = capacity.total_bytes / 100 * options_.free_percent_min;
+  uint64_t removed_later = 0;
+  for (const SpoolJob::Removal& removal : removals_) removed_later += removal.bytes;
+  const uint64_t held = bytes_ + removed_later;
+  const bool was_short = IsShortOfDisk();
+  disk_bytes_max_ = capacity.free_bytes >= kept_free
+                        ? held + (capacity.free_bytes - kept_free)
+                        : held - std::min(held, kept_free - capacity.free_bytes);
+  if (IsShortOfDisk() == was_short) return;
+  if (IsShortOfDisk()) {
+    spdlog::warn(
+        "spool: its disk has {} of {} bytes free, and {} are to stay free: it may have {} "
+        "bytes instead of {}",
+        capacity.free_bytes, capacity.total_bytes, kept_free, disk_bytes_max_, options_.bytes_max);
+  } else {
+    spdlog::info("spool: its disk has room for {} bytes again", options_.bytes_max);
+  }
+}
+
+// --- Running captures, and the aggregator that the spool is for (docs/decisions/0012) ------------
+
+void Spool::NoteRunning(const CaptureId& capture_id, const CaptureSpec& spec) {
+  if (!readable_ || options_.boot_id.empty()) return;
+  if (running_.size() >= limits::kSpoolRunningMax && !running_.contains(capture_id)) return;
+  running_.insert_or_assign(capture_id, spec);
+  next_tidy_ns_ = 0;
+  KickLater(0);
+}
+
+bool Spool::WaitsToBeRecorded() const {
+  return std::any_of(running_.begin(), running_.end(),
+                     [this](const auto& item) { return !recorded_.contains(item.first); });
+}
+
+void Spool::NoteUnsure(const CaptureId& capture_id) {
+  if (running_.erase(capture_id) != 0) KickLater(0);
+}
+
+void Spool::NoteAggregator(const std::string& aggregator_id) {
+  if (!readable_ || aggregator_id == aggregator_id_) return;
+  aggregator_id_ = aggregator_id;
+  aggregator_dirty_ = true;
+  KickLater(0);
+}
+
+// Captures that are over leave the file before anything of them goes.
+void Spool::PutRunningLeft(SpoolJob& job) {
+  recorded_in_job_ = recorded_;
+  if (std::erase_if(recorded_in_job_, [this](const CaptureId& capture_id) {
+        return !running_.contains(capture_id);
+      }) == 0) {
+    return;
+  }
+  SpoolRunning left{options_.boot_id, {}};
+  if (recorded_in_job_.empty()) {
+    job.running_left.emplace();
+    return;
+  }
+  for (const CaptureId& capture_id : recorded_in_job_) {
+    left.captures[capture_id] = running_.at(capture_id);
+  }
+  job.running_left = EncodeSpoolRunning(left);
+}
+
+// Captures come into the file when the cursors on the disk are exact: with this very job.
+void Spool::PutRunning(SpoolJob& job) {
+  const bool all = std::all_of(running_.begin(), running_.end(), [this](const auto& item) {
+    return recorded_in_job_.contains(item.first);
+  });
+  if (all || !health_.ok() || !listener_->CursorsAreExact()) return;
+  const std::string bytes = EncodeSpoolRunning({options_.boot_id, running_});
+  if (bytes.size() > limits::kSpoolRunningBytesMax) return;
+  for (const auto& [capture_id, spec] : running_) {
+    recorded_in_job_.insert(capture_id);
+    const std::string directory = DirectoryOf(capture_id);
+    const auto known =
+        std::find_if(job.cursors.begin(), job.cursors.end(),
+                     [&](const SpoolJob::Cursor& cursor) { return cursor.directory == directory; });
+    if (known == job.cursors.end()) {
+      PutCursor(capture_id, true, job);
+    } else {
+      known->create = true;
+    }
+  }
+  job.running = bytes;
+}
+
+void Spool::TakeRunning(const SpoolJobResult& result) {
+  using Running = SpoolJobResult::Running;
+  const bool was_stuck = std::exchange(running_stuck_, result.running == Running::kStuck);
+  if (running_stuck_ && !was_stuck) {
+    spdlog::error("spool: {} cannot be removed, though it no longer holds",
+                  RunningFileOf(options_.directory));
+  }
+  if (result.running == Running::kLeft || result.running == Running::kWritten) {
+    recorded_ = std::move(recorded_in_job_);
+  } else if (result.running == Running::kGone) {
+    recorded_.clear();
+  }
 }
 
 }  // namespace neurontrace

@@ -7,11 +7,9 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <string>
 
 #include "agent/spool/spool_recovery.h"
 #include "base/fake_file_system.h"
-#include "base/file_system.h"
 
 namespace neurontrace {
 namespace {

@@ -6,14 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <string>
 #include <vector>
 
 #include "agent/spool/segment_reader.h"
 #include "base/crc32c.h"
 #include "base/fake_file_system.h"
 #include "base/fuzz_seed.h"
-#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 namespace {

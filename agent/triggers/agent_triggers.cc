@@ -5,8 +5,10 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <utility>
+#include <charconv>
+#include <string_view>
 
+#include "base/clean_text.h"
 #include "base/time_units.h"
 #include "trace/limits.h"
 #include "trace/trigger_limits.h"
@@ -14,6 +16,21 @@
 
 namespace neurontrace {
 namespace {
+
+constexpr std::string_view kExecutionType = "nc_exec_running";
+
+int8_t FindNumber(const Shape& shape, std::string_view name) {
+  static_assert(limits::kAttributesPerEventMax <= INT8_MAX);
+  for (size_t i = 0; i < shape.keys.size(); ++i) {
+    const ShapeKey& key = shape.keys[i];
+    const bool number = key.type == ValueType::kUint || key.type == ValueType::kString;
+    if (number && key.scope == KeyScope::kData && key.name == name) return static_cast<int8_t>(i);
+  }
+  return -1;
+}
+
+// Workers are looked at several times a second.
+constexpr uint64_t kDrainedLatelyNs = 1'000'000'000;
 
 constexpr uint64_t kTickNs = 250'000'000;
 // An agent that stood still for longer has not read what came meanwhile.
@@ -37,6 +54,106 @@ bool IsLate(const ExecutionMedians::Taken& taken, double times) {
 }
 
 }  // namespace
+
+TriggerReports::Outcome TriggerReports::Tell(TriggerFired fired) {
+  const uint64_t now_ns = clock_.MonotonicNs();
+  while (!by_time_.empty() && now_ns - by_time_.front().first >= limits::kTriggerReportIntervalNs) {
+    lately_.erase(by_time_.front().second);
+    by_time_.pop_front();
+  }
+  Key key(fired.rule, fired.worker);
+  if (lately_.contains(key) || lately_.size() >= limits::kTriggerReportsKeptMax) {
+    ++counters_.suppressed;
+    return Outcome::kSuppressed;
+  }
+  fired.cause = CleanText(fired.cause, limits::kDetailBytesMax);
+  fired.host_realtime_ns = clock_.RealtimeNs();
+  if (!send_(fired)) {
+    ++counters_.unheard;
+    return Outcome::kUnheard;
+  }
+  ++counters_.fired;
+  lately_.insert(key);
+  by_time_.emplace_back(now_ns, std::move(key));
+  return Outcome::kTold;
+}
+
+std::optional<uint64_t> NumberAt(const Shape& shape, std::span<const AttributeValue> values,
+                                 int8_t index) {
+  if (index < 0) return std::nullopt;
+  const AttributeValue& value = values[static_cast<size_t>(index)];
+  if (shape.keys[static_cast<size_t>(index)].type == ValueType::kUint) return value.bits;
+  uint64_t number = 0;
+  const char* const end = value.text.data() + value.text.size();
+  const auto parsed = std::from_chars(value.text.data(), end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return number;
+}
+
+void EventRules::SetRules(const std::vector<TriggerRule>& rules) {
+  interests_.clear();
+  executions_ = std::any_of(rules.begin(), rules.end(), [](const TriggerRule& rule) {
+    return rule.kind == TriggerKind::kSlowExecution;
+  });
+}
+
+const EventInterest& EventRules::InterestIn(const CachedShape& cached) {
+  if (generation_ != cached.generation) {
+    interests_.clear();
+    generation_ = cached.generation;
+  }
+  if (interests_.size() <= cached.number) interests_.resize(cached.number + 1);
+  EventInterest& interest = interests_[cached.number];
+  if (interest.is_known) return interest;
+  interest.is_known = true;
+  const Shape& shape = cached.shape;
+  if (executions_ && shape.event_type == kExecutionType &&
+      (shape.present & FieldBit(Field::kTrackingId)) != 0) {
+    interest.is_start = shape.phase == Phase::kStart;
+    interest.is_stop = shape.phase == Phase::kStop;
+    interest.execution = FindNumber(shape, "exec_id");
+    interest.model = FindNumber(shape, "model_id");
+    interest.device_time = FindNumber(shape, "nc_timestamp_ns");
+  }
+  return interest;
+}
+
+WatchedCore& WatchedWorker::CoreAt(uint32_t nc_idx) {
+  if (cores.size() <= nc_idx) cores.resize(nc_idx + 1);
+  return cores[nc_idx];
+}
+
+void WatchedWorker::Rest() {
+  for (WatchedCore& core : cores) {
+    core.last_ns = 0;
+    core.told.clear();
+    if (core.executions != nullptr) core.executions->ForgetOpen();
+  }
+}
+
+std::vector<SilentCore> FindSilentCores(std::map<WorkerIdentity, WatchedWorker>& workers,
+                                        const std::string& rule, const std::string& job,
+                                        uint64_t silent_ns, uint64_t now_ns) {
+  std::map<std::string, uint64_t> newest_ns;  // by job
+  for (const auto& [identity, worker] : workers) {
+    uint64_t& newest = newest_ns[worker.job];
+    for (const WatchedCore& core : worker.cores) newest = std::max(newest, core.last_ns);
+  }
+  std::vector<SilentCore> silent;
+  for (auto& [identity, worker] : workers) {
+    if (!job.empty() && job != worker.job) continue;
+    if (worker.drained_ns == 0 || now_ns - worker.drained_ns > kDrainedLatelyNs) continue;
+    // Whoever had that event is another: a silent one's last is older.
+    if (now_ns - newest_ns[worker.job] >= silent_ns / 2) continue;
+    for (uint32_t nc_idx = 0; nc_idx < worker.cores.size(); ++nc_idx) {
+      WatchedCore& core = worker.cores[nc_idx];
+      if (core.last_ns == 0 || now_ns - core.last_ns < silent_ns) continue;
+      if (!core.told.insert(rule).second) continue;
+      silent.push_back({identity, worker.job, nc_idx, core.worker_gid, now_ns - core.last_ns});
+    }
+  }
+  return silent;
+}
 
 AgentTriggers::AgentTriggers(std::string instance_id, const Clock& clock, TaskRunner& runner,
                              TriggerReports::Send send)

@@ -3,21 +3,119 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/source/neuron/worker_watch.h"
-#include "agent/triggers/core_watch.h"
-#include "agent/triggers/event_rules.h"
-#include "agent/triggers/trigger_reports.h"
+#include "agent/source/shape_cache.h"
+#include "agent/triggers/execution_medians.h"
 #include "base/clock.h"
 #include "base/task_runner.h"
 #include "base/weak_tasks.h"
+#include "trace/event.h"
 #include "trace/ids.h"
 #include "trace/trigger_rule.h"
 
 namespace neurontrace {
+
+// Tells the aggregator of rules that fire, one of them no more than once a second of the same
+// worker. On the agent's sequence.
+class TriggerReports {
+ public:
+  // False: there is no aggregator that hears it.
+  using Send = std::function<bool(const TriggerFired&)>;
+  struct Counters {
+    uint64_t fired = 0;       // told
+    uint64_t suppressed = 0;  // within a second of one, or beyond limits::kTriggerReportsKeptMax
+    uint64_t unheard = 0;     // there was no aggregator
+  };
+  enum class Outcome { kTold, kSuppressed, kUnheard };
+
+  // `clock` outlives it.
+  TriggerReports(const Clock& clock, Send send) : clock_(clock), send_(std::move(send)) {}
+
+  // The cause may hold anything. The time is put in here.
+  Outcome Tell(TriggerFired fired);
+  const Counters& counters() const { return counters_; }
+
+ private:
+  using Key = std::pair<std::string, WorkerIdentity>;
+
+  const Clock& clock_;
+  const Send send_;
+  std::set<Key> lately_;
+  std::deque<std::pair<uint64_t, Key>> by_time_;  // the same, monotonic
+  Counters counters_;
+};
+
+// What rules want of events of one shape, found out once for each shape.
+struct EventInterest {
+  bool is_known = false;
+  bool is_start = false;  // of an execution on a core
+  bool is_stop = false;
+  int8_t execution = -1;  // where among its values these numbers are; below 0: nowhere
+  int8_t model = -1;
+  int8_t device_time = -1;
+};
+
+// Rules against the types of events: what is worth a closer look. On one sequence.
+class EventRules {
+ public:
+  void SetRules(const std::vector<TriggerRule>& rules);
+  const EventInterest& InterestIn(const CachedShape& shape);
+
+ private:
+  bool executions_ = false;               // a rule looks at them
+  std::vector<EventInterest> interests_;  // by CachedShape::number
+  uint32_t generation_ = 0;
+};
+
+// The number at `index`, written as such or in quotes; nothing where it is none.
+std::optional<uint64_t> NumberAt(const Shape& shape, std::span<const AttributeValue> values,
+                                 int8_t index);
+
+// One core of a worker, as rules see it.
+struct WatchedCore {
+  uint64_t last_ns = 0;  // when an event of it was read last, monotonic; 0: never
+  int64_t worker_gid = -1;
+  std::unique_ptr<ExecutionMedians> executions;  // only where a rule looks at them
+  std::set<std::string> told;                    // rules that have fired of its silence
+};
+
+struct WatchedWorker {
+  std::string job;
+  uint64_t drained_ns = 0;         // when all that it had was read last, monotonic; 0: never
+  std::vector<WatchedCore> cores;  // by nc_idx
+
+  // At most limits::kCoresPerWorkerMax of them, as the decoder sees to.
+  WatchedCore& CoreAt(uint32_t nc_idx);
+  // Nothing is expected of any core until it has an event again.
+  void Rest();
+};
+
+// A core that was silent for `silent_ns`, or longer, while others of its job were not.
+struct SilentCore {
+  WorkerIdentity worker;
+  std::string job;
+  uint32_t nc_idx = 0;
+  int64_t worker_gid = -1;
+  uint64_t ns = 0;
+};
+
+// Looks through all cores at `now_ns`. Those told of `rule` before are passed over until they have
+// an event again; workers whose buffers were not read to their end lately are not judged. `job`
+// empty: of any.
+std::vector<SilentCore> FindSilentCores(std::map<WorkerIdentity, WatchedWorker>& workers,
+                                        const std::string& rule, const std::string& job,
+                                        uint64_t silent_ns, uint64_t now_ns);
 
 // The rules of triggers as one agent sees them: what its workers' events tell, what becomes of its
 // workers, and what it is asked by name. It decides nothing but that a rule

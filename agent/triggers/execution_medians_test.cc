@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <vector>
 
 namespace neurontrace {
 namespace {

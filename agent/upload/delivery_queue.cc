@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/upload/delivery_queue.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cassert>
-#include <utility>
 
+#include "base/status.h"
 #include "wire/chunk_envelope.h"
 
 namespace neurontrace {
+namespace {
+
+// Read at once, of one stream.
+constexpr uint64_t kLoadBytes = 512u << 10;
+constexpr size_t kLoadChunks = 32;
+// How often a disk is asked for a chunk that it does not give, before that is lost.
+constexpr uint8_t kLoadFailuresMax = 5;
+
+}  // namespace
 
 Chunk MakeLossChunk(ChunkHeader header, LossPlace place, LossReason reason, std::string detail) {
   if (!header.replaced) {
@@ -353,6 +364,268 @@ void DeliveryQueue::Forget(StreamNumber number) {
   if (capture != by_capture_.end()) capture->second.erase(number);
   numbers_.erase(it->second.key);
   streams_.erase(it);
+}
+
+// --- Reading the spool: at the start, and when it is a chunk's turn to be sent -------------------
+
+absl::Status DeliveryQueue::Recover() {
+  if (spool_ == nullptr) return absl::OkStatus();
+  numbers_.clear();
+  streams_.clear();
+  by_capture_.clear();
+  behind_.clear();
+  chunks_ = 0;
+  counters_.chunks_recovered = 0;
+  SpoolCursor cursor;
+  RETURN_IF_ERROR(spool_->Recover(
+      {.on_capture =
+           [&](const CaptureId& capture_id, const SpoolCursor& found) {
+             by_capture_[capture_id];
+             cursor = found;
+             for (const auto& [identity, stream] : found.streams) {
+               if (stream.behind) Learn(capture_id, *stream.behind);
+             }
+           },
+       .on_chunk = [&](const ChunkHeader& header,
+                       const SpoolPlace& place) { TakeFound(cursor, header, place); }}));
+  counters_.chunks_recovered = chunks_;
+  doubtful_ = spool_->recovered().doubtful;
+  for (auto& [number, stream] : streams_) MakeReady(number, stream);
+  return absl::OkStatus();
+}
+
+void DeliveryQueue::TakeFound(const SpoolCursor& cursor, const ChunkHeader& header,
+                              const SpoolPlace& place) {
+  const GoneBefore damaged{LossPlace::kSpool, LossReason::kMalformed};
+  const StreamNumber number = NumberOf(header);
+  Stream& stream = streams_[number];
+  const auto known = cursor.streams.find(header.stream);
+  const uint64_t first = known == cursor.streams.end() ? 0 : known->second.next_sequence;
+  const size_t index = IndexOf(number, header.sequence);
+  const bool again =
+      index < stream.entries.size() && stream.entries[index].sequence == header.sequence;
+  if (header.sequence >= stream.next_sequence || (again && index + 1 == stream.entries.size())) {
+    stream.safe_header = stream.last_header = SerializeChunkHeader(header);
+  }
+  stream.next_sequence = std::max(stream.next_sequence, header.sequence + 1);
+  if (header.sequence < first || (!again && index < stream.entries.size())) {
+    spool_->Release(place);  // stored, or given up
+    return;
+  }
+  if (!again) {
+    Entry& entry = stream.entries.emplace_back();
+    ++chunks_;
+    entry.sequence = header.sequence;
+    const uint64_t expected = index == 0 ? first : stream.entries[index - 1].sequence + 1;
+    if (index == 0 && known != cursor.streams.end()) entry.gone = known->second.gone;
+    const bool cursor_says = index > 0 || known != cursor.streams.end();
+    if (cursor_says && header.sequence != expected && !entry.gone) entry.gone = damaged;
+  } else {
+    // Written once more: after a write that failed, or to stand in for the chunk.
+    spool_->Release(stream.entries[index].place);
+  }
+  Entry& entry = stream.entries[index];
+  entry.events = header.event_count;
+  entry.end_of_stream = header.end_of_stream;
+  entry.replaced = header.replaced.has_value();
+  entry.place = place;
+  entry.envelope_bytes =
+      static_cast<uint32_t>(sizeof(Entry) + sizeof(v1::ChunkEnvelope)) + place.record_bytes();
+}
+
+void DeliveryQueue::Load(StreamNumber number, size_t index) {
+  const auto it = streams_.find(number);
+  if (it == streams_.end()) return;
+  std::vector<uint64_t> sequences;
+  std::vector<SpoolPlace> places;
+  uint64_t bytes = 0;
+  for (; index < it->second.ready && places.size() < kLoadChunks && bytes < kLoadBytes; ++index) {
+    Entry& entry = it->second.entries[index];
+    if (entry.envelope != nullptr || entry.loading) break;
+    entry.loading = true;
+    sequences.push_back(entry.sequence);
+    places.push_back(entry.place);
+    bytes += entry.place.record_bytes();
+  }
+  if (places.empty()) return;
+  spool_->Load(
+      std::get<CaptureId>(it->second.key), std::move(places),
+      [this, number, sequences = std::move(sequences)](const std::vector<LoadedChunk>& loaded) {
+        TakeLoaded(number, sequences, loaded);
+      });
+}
+
+void DeliveryQueue::TakeLoaded(StreamNumber number, const std::vector<uint64_t>& sequences,
+                               const std::vector<LoadedChunk>& loaded) {
+  bool all = true;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    all = TakeOneLoaded(number, sequences[i], loaded[i]) && all;
+  }
+  if (listener_ != nullptr) listener_->OnLoaded(number, !all);
+}
+
+bool DeliveryQueue::TakeOneLoaded(StreamNumber number, uint64_t sequence,
+                                  const LoadedChunk& loaded) {
+  const size_t index = IndexOf(number, sequence);
+  if (index == size(number)) return true;
+  Entry& entry = at(number, index);
+  if (entry.sequence != sequence || entry.envelope != nullptr) return true;
+  entry.loading = false;
+  if (loaded.status.ok()) {
+    entry.envelope = loaded.envelope;
+    entry.envelope->set_stream_ref(StreamRef(number));
+    cached_bytes_ += entry.envelope_bytes;
+    return true;
+  }
+  const bool final = absl::IsDataLoss(loaded.status) || absl::IsNotFound(loaded.status);
+  if (!final && ++entry.load_failures < kLoadFailuresMax) return false;
+  ++counters_.chunks_damaged;
+  auto header =
+      loaded.envelope == nullptr ? loaded.status : ParseChunkHeader(loaded.envelope->header());
+  if (!header.ok()) {
+    LoseUnreadable(number, index, header.status());
+    return true;
+  }
+  spdlog::error("spool: {} events of {} are lost: {}", entry.events, ToString(header->stream),
+                std::string(loaded.status.message()));
+  CountLost(LossPlace::kSpool, LossReason::kMalformed, entry.events);
+  entry.replaced = true;
+  SetEnvelope(number, entry,
+              MakeLossChunk(*std::move(header), LossPlace::kSpool, LossReason::kMalformed,
+                            "damaged on the agent's disk"));
+  return true;
+}
+
+void DeliveryQueue::LoseUnreadable(StreamNumber number, size_t index, const absl::Status& why) {
+  Stream& stream = streams_[number];
+  const GoneBefore gone{LossPlace::kSpool, LossReason::kMalformed};
+  spdlog::error("spool: a chunk of {} is lost: {}", ToString(std::get<StreamIdentity>(stream.key)),
+                std::string(why.message()));
+  if (listener_ != nullptr) listener_->OnUnsentDropped(number);
+  Entry entry = std::move(stream.entries[index]);
+  stream.entries.erase(stream.entries.begin() + static_cast<std::ptrdiff_t>(index));
+  --stream.ready;
+  TakeOut(entry);
+  spool_->Release(entry.place);
+  if (!entry.replaced) CountLost(gone.place, gone.reason, entry.events);
+  ++counters_.chunks_lost;
+  GiveReceipt(entry, {Fate::kLost, std::string(why.message())});
+  if (index < stream.entries.size()) {
+    stream.entries[index].gone = gone;
+  } else {
+    StandInForLast(number, gone);
+  }
+}
+
+// --- Resuming ------------------------------------------------------------------------------------
+
+// Where streams go on: by what the aggregator says, by what lies here, or, before the aggregator is
+// asked, by that alone (docs/decisions/0012-captures-go-on-without-the-aggregator.md).
+
+void DeliveryQueue::Learn(const CaptureId& capture_id, const StreamCursor& cursor) {
+  auto& streams = behind_[capture_id];
+  if (streams.size() >= limits::kSpoolRunningStreamsMax && !streams.contains(cursor.stream)) {
+    if (spool_ != nullptr) spool_->NoteUnsure(capture_id);
+    return;
+  }
+  const auto [known, is_new] = streams.try_emplace(cursor.stream, cursor);
+  if (!is_new && known->second.next_sequence < cursor.next_sequence) known->second = cursor;
+}
+
+void DeliveryQueue::LearnFrom(Stream& stream) {
+  if (stream.safe_header.empty()) return;
+  const auto header = ParseChunkHeader(std::exchange(stream.safe_header, {}));
+  if (header.ok()) Learn(header->capture_id, CursorBehind(*header));
+}
+
+void DeliveryQueue::MergeCursors(const CaptureId& capture_id, std::vector<StreamCursor>& cursors) {
+  for (const StreamCursor& cursor : cursors) {
+    if (cursor.next_sequence > 0) Learn(capture_id, cursor);
+  }
+  if (spool_ != nullptr) spool_->NoteCursor(capture_id);
+  for (const StreamNumber number : StreamsIn(capture_id)) {
+    const auto header = ParseChunkHeader(streams_.at(number).last_header);
+    if (!header.ok()) continue;
+    StreamCursor ours = CursorBehind(*header);
+    const auto theirs = std::find_if(cursors.begin(), cursors.end(), [&](const StreamCursor& c) {
+      return c.stream == ours.stream;
+    });
+    if (theirs == cursors.end()) {
+      cursors.push_back(std::move(ours));
+    } else if (theirs->next_sequence < ours.next_sequence) {
+      *theirs = std::move(ours);
+    }
+  }
+  resumed_.erase(capture_id);
+  if (doubtful_.erase(capture_id) == 0) return;
+  for (StreamCursor& cursor : cursors) {
+    if (!cursor.ended) TellUnknown(capture_id, cursor);
+  }
+}
+
+std::vector<DeliveryQueue::Resumed> DeliveryQueue::TakeRunning() {
+  std::vector<Resumed> captures;
+  if (spool_ == nullptr) return captures;
+  for (const auto& [capture_id, spec] : spool_->running()) {
+    for (const StreamNumber number : StreamsIn(capture_id)) LearnFrom(streams_.at(number));
+    Resumed& resumed = captures.emplace_back(Resumed{capture_id, spec, {}});
+    auto& at = resumed_[capture_id];
+    for (const auto& [identity, cursor] : behind_[capture_id]) {
+      at[identity] = cursor.next_sequence;
+      resumed.cursors.push_back(cursor);
+    }
+  }
+  return captures;
+}
+
+void DeliveryQueue::NoteRunning(const CaptureId& capture_id, const CaptureSpec& spec) {
+  if (spool_ != nullptr) spool_->NoteRunning(capture_id, spec);
+}
+
+bool DeliveryQueue::WasWrong(const CaptureId& capture_id,
+                             const std::vector<StreamCursor>& cursors) {
+  const auto resumed = resumed_.find(capture_id);
+  if (resumed == resumed_.end()) return false;
+  const bool wrong = std::any_of(cursors.begin(), cursors.end(), [&](const StreamCursor& cursor) {
+    const auto at = resumed->second.find(cursor.stream);
+    return cursor.next_sequence > (at == resumed->second.end() ? 0 : at->second);
+  });
+  if (!wrong) return false;
+  spdlog::error(
+      "spool: capture {} was resumed from an old state: what was recorded of it since this agent "
+      "started is given up",
+      capture_id.ToString());
+  resumed_.erase(resumed);
+  doubtful_.insert(capture_id);
+  return true;
+}
+
+bool DeliveryQueue::CursorsAreExact() {
+  for (const auto& [number, stream] : streams_) {
+    for (size_t i = 0; i < stream.ready; ++i) {
+      if (stream.entries[i].place.segment == 0) return false;
+    }
+  }
+  return true;
+}
+
+void DeliveryQueue::TellUnknown(const CaptureId& capture_id, StreamCursor& cursor) {
+  const Loss loss{
+      .place = LossPlace::kSpool, .reason = LossReason::kUnknown, .events_unknown = true};
+  Chunk chunk;
+  chunk.header.capture_id = capture_id;
+  chunk.header.stream = cursor.stream;
+  chunk.header.sequence = cursor.next_sequence++;
+  chunk.header.source_position = cursor.source_position;
+  chunk.header.source_skip = cursor.source_skip;
+  chunk.header.events_before = cursor.events_before;
+  chunk.header.losses_before = cursor.losses_before;
+  chunk.header.sequence_mark = cursor.sequence_mark;
+  chunk.header.losses.push_back(loss);
+  chunk.header.losses.back().detail = "the agent's disk did not give back what was kept on it";
+  AddLoss(loss, cursor.losses_before);
+  spdlog::error("spool: {} lost what nobody knows", ToString(cursor.stream));
+  Submit(std::move(chunk), [](const Receipt&) {});
 }
 
 }  // namespace neurontrace

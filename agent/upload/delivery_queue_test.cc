@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <string>
 
 #include "agent/upload/delivery_queue_test_support.h"
 #include "base/time_units.h"

@@ -7,8 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "base/fake_task_runner.h"
 #include "wire/chunk_envelope.h"
 

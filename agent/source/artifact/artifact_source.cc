@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/source/artifact/artifact_source.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
+#include "base/time_units.h"
 #include "trace/artifact_limits.h"
 
 namespace neurontrace {
 namespace {
+
+uint64_t NowNs(clockid_t id) {
+  timespec now{};
+  clock_gettime(id, &now);
+  return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
+}
 
 constexpr uint64_t kArtifactLookNs = 1'000'000'000;  // between two looks while a capture runs
 constexpr uint64_t kLastLookNs = 250'000'000;        // and once it has stopped
@@ -27,6 +37,13 @@ uint64_t BeginningOf(const CaptureId& capture_id) {
 }
 
 }  // namespace
+
+uint64_t ProcessStartNs(uint64_t start_time_ticks) {
+  static const auto kTicksPerSecond = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  const uint64_t booted_ns = NowNs(CLOCK_REALTIME) - NowNs(CLOCK_BOOTTIME);
+  return booted_ns + start_time_ticks / kTicksPerSecond * kNsPerSecond +
+         start_time_ticks % kTicksPerSecond * kNsPerSecond / kTicksPerSecond;
+}
 
 ArtifactSource::ArtifactSource(Options options, const Clock& clock, TaskRunner& runner,
                                ArtifactSink& sink, AgentSourceMetrics& metrics,

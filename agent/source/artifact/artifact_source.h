@@ -16,6 +16,11 @@
 
 namespace neurontrace {
 
+// CLOCK_REALTIME, ns, of the start of a process by field 22 of its /proc/PID/stat, in clock ticks
+// since boot (CLOCK_BOOTTIME of the reader's time namespace). As exact as a tick, and by what
+// CLOCK_REALTIME shows now.
+uint64_t ProcessStartNs(uint64_t start_time_ticks);
+
 // The files that the vendor's profiler leaves under inspect directories, as a source: while a
 // capture runs it looks there once a second, and hands over what is this instance's and either
 // changed since the capture began or is in the directory of one of its workers and changed since

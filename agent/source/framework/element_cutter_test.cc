@@ -9,7 +9,6 @@
 #include <random>
 
 #include "base/status.h"
-#include "trace/limits.h"
 
 namespace neurontrace {
 namespace {

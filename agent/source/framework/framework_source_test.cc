@@ -14,7 +14,6 @@
 #include "base/clean_text.h"
 #include "trace/framework_mapping.h"
 #include "trace/limits.h"
-#include "trace/stream_cursor.h"
 
 namespace neurontrace {
 namespace {

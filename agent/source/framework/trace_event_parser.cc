@@ -6,7 +6,6 @@
 #include <bit>
 #include <charconv>
 #include <deque>
-#include <string>
 #include <system_error>
 #include <utility>
 

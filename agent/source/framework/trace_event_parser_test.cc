@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <string>
 
 #include "agent/source/framework/element_cutter.h"
 #include "trace/limits.h"

@@ -16,7 +16,7 @@
 #include <fstream>
 #include <map>
 
-#include "agent/source/framework/trace_directory.h"
+#include "agent/source/framework/framework_capture.h"
 #include "agent/source/framework/trace_file_scan.h"
 #include "trace/framework_limits.h"
 #include "trace/framework_mapping.h"

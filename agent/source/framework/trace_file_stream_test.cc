@@ -8,9 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <sstream>
-#include <string>
 #include <string_view>
 
 #include "agent/source/recording_sink.h"

@@ -2,7 +2,6 @@
 // Any bytes as an XSpace: looked through and read to the end without a crash and in bounded work; a
 // second reading from the middle gives out what the first one did from there on, and what is given
 // out fits into chunks.
-#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>

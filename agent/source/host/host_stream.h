@@ -3,16 +3,31 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "agent/source/chunk_sink.h"
-#include "agent/source/host/host_reading.h"
+#include "agent/source/host/proc_files.h"
 #include "agent/source/shape_cache.h"
 #include "agent/source/source_metrics.h"
 #include "agent/source/stream_writer.h"
+#include "base/clock.h"
 #include "trace/ids.h"
 #include "trace/stream_cursor.h"
 
 namespace neurontrace {
+
+// The counters of a host at one moment.
+struct HostReading {
+  uint64_t realtime_ns = 0;
+  uint64_t monotonic_ns = 0;
+  std::vector<CpuTimes> cpus;  // in the order of /proc/stat
+  MemoryReading memory;
+};
+
+// Reads `stat` and `meminfo` of `proc_root`, which is /proc but in tests. A millisecond or less,
+// and blocks for no longer. UNAVAILABLE where a file cannot be read; else as the parsers say.
+absl::StatusOr<HostReading> ReadHost(const std::string& proc_root, const Clock& clock);
 
 // The samples of one host in one capture, as trace/host_samples.h has them. On the agent's
 // sequence.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as /proc/stat and as /proc/meminfo: no crash, and what is accepted keeps to what the
 // header promises, also as the two readings of one interval.
-#include <cstdint>
 #include <cstdlib>
-#include <string_view>
 
 #include "agent/source/host/proc_files.h"
 #include "trace/limits.h"

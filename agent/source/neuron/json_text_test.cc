@@ -2,9 +2,6 @@
 // Which spelling of a scalar is kept how: table-driven.
 #include "agent/source/neuron/json_text.h"
 
-#include <bit>
-#include <string>
-
 #include <gtest/gtest.h>
 
 namespace neurontrace {

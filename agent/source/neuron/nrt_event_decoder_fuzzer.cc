@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a fetch document. What comes out must be well-formed: written as JSON again, it
 // gives the same events.
-#include <cstdint>
 #include <cstdlib>
-#include <string>
 
 #include "agent/source/neuron/nrt_event_decoder.h"
 #include "agent/source/recording_sink.h"

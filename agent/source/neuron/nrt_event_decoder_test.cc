@@ -2,8 +2,6 @@
 // Documents in, rows out: every spelling the runtime may use, and what is kept of broken ones.
 #include "agent/source/neuron/nrt_event_decoder.h"
 
-#include <string>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

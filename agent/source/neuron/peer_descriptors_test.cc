@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include <thread>
-#include <vector>
 
 #include "agent/source/neuron/lingering_socket.h"
 

@@ -7,7 +7,6 @@
 
 #include "agent/source/neuron/fidelity_levels.h"
 #include "base/status.h"
-#include "trace/event_filter.h"
 #include "trace/limits.h"
 
 namespace neurontrace {

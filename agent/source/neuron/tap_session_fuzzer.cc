@@ -3,17 +3,14 @@
 // length (two bytes) and bytes of each. No crash, no descriptor left open, and what a listener
 // hears is clean.
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bitset>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string_view>
-#include <vector>
 
 #include "agent/source/neuron/tap_session.h"
 #include "base/clean_text.h"

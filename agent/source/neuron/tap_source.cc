@@ -3,9 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <utility>
 
 #include "base/status.h"
 
@@ -21,6 +19,17 @@ bool HasShare(size_t own, size_t used, size_t max) { return used < max && own < 
 std::string WordsOf(std::optional<uid_t> user) {
   return user ? fmt::format("user {}", *user) : "a user that the kernel does not name";
 }
+
+constexpr uint64_t kExecutionsNs = 100'000'000;  // between reports of how far cores are
+constexpr uint64_t kTapsFirstNs = 10'000'000;  // behind a moment at which taps begin by themselves
+
+// A worker's share of one turn; turns follow each other as long as there is more.
+constexpr size_t kBytesPerWorker = 2u << 20;
+// Between turns while data comes, so that a turn has something to do; taps are not asked to wake.
+constexpr uint64_t kBusyPauseNs = 10'000'000;
+constexpr uint64_t kTickNs = 200'000'000;
+constexpr uint64_t kGreetingPatienceNs = 10'000'000'000;
+constexpr size_t kDepartedMax = 256;
 
 }  // namespace
 
@@ -301,6 +310,329 @@ void TapSource::ForgetCapture(const CaptureId& capture_id) {
   captures_.erase(capture_id);
   for (const auto& worker : workers_) worker->Forget(capture_id);
   ScheduleTurn(0);
+}
+
+// --- Orders: which workers take part in which capture, and when ----------------------------------
+
+void TapSource::ArmCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                           std::span<const StreamCursor> cursors) {
+  if (!spec.include_neuron) return;
+  const bool is_new = !captures_.contains(capture_id);
+  Capture& capture = AddCapture(capture_id, spec, cursors);
+  // What an agent goes on with by itself may have been armed and no more when the one before it was
+  // killed.
+  if (!capture.stopping && (is_new || capture.unconfirmed)) capture.arming = true;
+  capture.unconfirmed = false;
+  if (!capture.stopping) JoinAll(capture, false);
+}
+
+void TapSource::SetMoment(Capture& capture, const CaptureBegin& begin, bool joins) {
+  if (capture.moment) return;
+  const HostInstant now = options_.read_host_instant();
+  capture.moment = PlanMoment(begin.host_raw_ns, now);
+  if (joins && !capture.moment->named && capture.plan.spec.mode == CaptureMode::kSnapshot) {
+    // Where its cut lies on this host's clocks is not known, but that it is over: nothing newer may
+    // be taken for it.
+    capture.moment->monotonic_ns = 0;
+    capture.moment->realtime_ns = begin.reference_ns;
+  }
+  // Taps wait by themselves. The agent leaves the processors to those that begin, and looks later
+  // for one that may have come meanwhile.
+  if (capture.moment->monotonic_ns > now.monotonic_ns) {
+    After(capture.moment->monotonic_ns - now.monotonic_ns + kTapsFirstNs, &TapSource::TellTaps);
+  }
+}
+
+void TapSource::BeginCapture(const CaptureId& capture_id, const CaptureBegin& begin) {
+  const auto found = captures_.find(capture_id);
+  if (found == captures_.end()) return;
+  Capture& capture = found->second;
+  capture.executions = {begin.first_execution, begin.last_execution};
+  SetMoment(capture, begin, false);
+  capture.arming = false;
+  if (capture.stopping) return;
+  JoinAll(capture, false);
+}
+
+void TapSource::JoinCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                            std::span<const StreamCursor> cursors, const CaptureBegin& begin) {
+  if (!spec.include_neuron) return;
+  Capture& capture = AddCapture(capture_id, spec, cursors);
+  capture.unconfirmed = false;
+  capture.executions = {begin.first_execution, begin.last_execution};
+  SetMoment(capture, begin, true);
+  capture.arming = false;
+  if (!capture.stopping) JoinAll(capture, true);
+}
+
+void TapSource::StartCapture(const CaptureId& capture_id, const CaptureSpec& spec,
+                             std::span<const StreamCursor> cursors) {
+  if (!spec.include_neuron) return;
+  Capture& capture = AddCapture(capture_id, spec, cursors);
+  capture.unconfirmed = false;
+  capture.arming = false;
+  if (!capture.moment) capture.moment = PlanMoment(0, options_.read_host_instant());
+  if (!capture.stopping) JoinAll(capture, false);
+}
+
+void TapSource::GoOn(const CaptureId& capture_id, const CaptureSpec& spec,
+                     std::span<const StreamCursor> cursors) {
+  if (!spec.include_neuron) return;
+  Capture& capture = AddCapture(capture_id, spec, cursors);
+  capture.unconfirmed = true;
+  JoinAll(capture, false);
+}
+
+void TapSource::ResumeStopping(const CaptureId& capture_id, const CaptureSpec& spec,
+                               std::span<const StreamCursor> cursors,
+                               const std::optional<CaptureBegin>& begin) {
+  if (!spec.include_neuron) return;
+  Capture& capture = AddCapture(capture_id, spec, cursors);
+  capture.unconfirmed = false;
+  if (capture.stopping) return;
+  if (begin) capture.executions = {begin->first_execution, begin->last_execution};
+  capture.stopping = true;
+  JoinAll(capture, false);
+  EndOrphans(capture);
+}
+
+void TapSource::JoinAll(Capture& capture, bool late) {
+  for (const auto& worker : workers_) JoinIfMatching(*worker, capture, late);
+  if (capture.plan.spec.by_execution() && !std::exchange(executions_scheduled_, true)) {
+    After(kExecutionsNs, &TapSource::ReportExecutions);
+  }
+  ScheduleTurn(0);
+}
+
+void TapSource::JoinIfMatching(TapWorker& worker, Capture& capture, bool late) {
+  const bool has_streams = std::any_of(
+      capture.cursors.begin(), capture.cursors.end(),
+      [&](const StreamCursor& cursor) { return cursor.stream.worker == worker.identity(); });
+  const bool records_it = worker.tap_capture() == capture.plan.id;
+  const bool is_new = !has_streams && !records_it && !worker.has(capture.plan.id);
+  const bool begins_nothing = capture.stopping || capture.unconfirmed;
+  if (is_new && (begins_nothing || !worker.Matches(capture.plan.spec))) return;
+  worker.Join(capture.plan, capture.cursors,
+              {.confirmed = !capture.unconfirmed,
+               .arm = capture.arming,
+               .moment = capture.moment,
+               .late = late && !has_streams && !records_it,
+               .executions = capture.executions});
+  if (capture.stopping) worker.Stop(capture.plan.id);
+}
+
+// A worker whose job or ranks are known only now may be one that a capture selects.
+void TapSource::JoinWhatChanged() {
+  std::map<const TapWorker*, uint64_t> seen;
+  for (const auto& worker : workers_) {
+    const uint64_t version = worker->info_version();
+    seen[worker.get()] = version;
+    if (info_seen_[worker.get()] == version) continue;
+    for (auto& [id, capture] : captures_) {
+      if (!capture.stopping && !worker->has(id)) JoinIfMatching(*worker, capture, true);
+    }
+  }
+  info_seen_ = std::move(seen);
+}
+
+void TapSource::TellTaps() {
+  for (const auto& worker : workers_) worker->TellDue();
+}
+
+void TapSource::ReportExecutions() {
+  bool any = false;
+  for (const auto& worker : workers_) any = worker->ReportExecutions() || any;
+  executions_scheduled_ = any;
+  if (any) After(kExecutionsNs, &TapSource::ReportExecutions);
+}
+
+void TapSource::StopCapture(const CaptureId& capture_id) { StopCaptureAt(capture_id, 0); }
+
+void TapSource::StopCaptureAt(const CaptureId& capture_id, uint64_t host_raw_ns) {
+  const auto found = captures_.find(capture_id);
+  if (found == captures_.end() || found->second.stopping) return;
+  found->second.stopping = true;
+  const HostInstant now = options_.read_host_instant();
+  const PlannedMoment moment = PlanMoment(host_raw_ns, now);
+  const bool waits = moment.monotonic_ns > now.monotonic_ns;
+  for (const auto& worker : workers_) worker->Stop(capture_id, waits ? moment.monotonic_ns : 0);
+  if (waits) After(moment.monotonic_ns - now.monotonic_ns, &TapSource::TellTaps);
+  EndOrphans(found->second);
+  ScheduleTurn(0);
+}
+
+bool TapSource::CaptureFinished(const CaptureId& capture_id) const {
+  const auto found = captures_.find(capture_id);
+  if (found == captures_.end()) return true;
+  const Capture& capture = found->second;
+  const bool ends_itself = capture.plan.spec.mode == CaptureMode::kSnapshot && capture.moment;
+  return (capture.stopping || ends_itself) && !capture.awaits_workers &&
+         std::all_of(workers_.begin(), workers_.end(),
+                     [&](const auto& worker) { return worker->CaptureFinished(capture_id); }) &&
+         std::all_of(capture.orphans.begin(), capture.orphans.end(),
+                     [](const auto& orphan) { return orphan->finished(); });
+}
+
+// --- By the clock: reading in turns, and upkeep --------------------------------------------------
+
+void TapSource::After(uint64_t delay_ns, void (TapSource::*member)()) {
+  runner_.PostDelayedTask(weak_tasks_.Wrap([this, member] { (this->*member)(); }), delay_ns);
+}
+
+void TapSource::ScheduleTurn(uint64_t delay_ns) {
+  if (turn_scheduled_) return;
+  turn_scheduled_ = true;
+  After(delay_ns, &TapSource::Turn);
+}
+
+std::vector<TapWorker*> TapSource::WorkersToRead() {
+  std::vector<WaitingReader> waiting;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const TapWorker& worker = *workers_[i];
+    if (worker.HasMore()) waiting.push_back({i, worker.NsToBufferFull(), worker.last_turn()});
+  }
+  std::vector<TapWorker*> workers;
+  for (const WaitingReader& reader : ReadingOrder(std::move(waiting), ++turn_)) {
+    workers.push_back(workers_[reader.index].get());
+  }
+  return workers;
+}
+
+TapSource::Headroom TapSource::headroom() const {
+  Headroom headroom;
+  for (const auto& worker : workers_) {
+    worker->AddRingHeadroom(headroom.rings);
+    const uint64_t ns = worker->NsToBufferFull();
+    if (ns != FillRate::kUnknownNs) headroom.buffer = std::min(headroom.buffer.value_or(ns), ns);
+  }
+  return headroom;
+}
+
+std::map<uint32_t, TapWorker::Load> TapSource::loads() const {
+  std::map<uint32_t, TapWorker::Load> loads;
+  for (const auto& worker : workers_) loads[worker->identity().pid] = worker->load();
+  return loads;
+}
+
+void TapSource::Turn() {
+  turn_scheduled_ = false;
+  bool more = false;
+  bool any = false;
+  std::vector<TapSession*> broken;
+  for (TapWorker* const worker : WorkersToRead()) {
+    const uint64_t before = worker->reader().position();
+    const absl::StatusOr<bool> read = worker->Read(kBytesPerWorker);
+    if (worker->reader().position() != before) {
+      any = true;
+      worker->NoteTurn(turn_);
+    }
+    if (read.ok()) {
+      more = more || *read;
+      continue;
+    }
+    AgentSourceMetrics::Add(metrics_.taps_misbehaved);
+    spdlog::warn("worker {} was disconnected: {}", ToString(worker->identity()),
+                 std::string(read.status().message()));
+    for (const auto& [session, connection] : connections_) {
+      if (connection.worker == worker) broken.push_back(session);
+    }
+  }
+  for (TapSession* const session : broken) CloseConnection(*session);
+  if (more) return ScheduleTurn(0);
+  if (!any) {
+    for (const auto& worker : workers_) any = worker->WaitForMore() || any;
+  }
+  if (any) ScheduleTurn(kBusyPauseNs);
+}
+
+void TapSource::Tick() {
+  After(kTickNs, &TapSource::Tick);
+  DropSilentConnections();
+  for (const auto& worker : workers_) worker->Tick();
+  for (auto& [id, capture] : captures_) {
+    if (capture.awaits_workers) EndOrphans(capture);
+  }
+  ResolveRanks();
+  JoinWhatChanged();
+  RemoveDoneWorkers();
+  ScheduleTurn(0);
+}
+
+void TapSource::Flush() {
+  for (const auto& worker : workers_) worker->Flush();
+}
+
+void TapSource::DropSilentConnections() {
+  std::vector<TapSession*> silent;
+  for (const auto& [key, connection] : connections_) {
+    if (!key->greeted() && clock_.MonotonicNs() - key->connected_ns() >= kGreetingPatienceNs) {
+      silent.push_back(key);
+    }
+  }
+  for (TapSession* const session : silent) {
+    AgentSourceMetrics::Add(metrics_.taps_refused);
+    CloseConnection(*session);
+  }
+}
+
+// Which workers may be given a place, in the order of workers_.
+std::vector<bool> TapSource::FindPlaceable() const {
+  const uint64_t now_ns = clock_.MonotonicNs();
+  std::map<std::string_view, uint64_t> newest;  // arrival of each job's
+  for (const auto& worker : workers_) {
+    uint64_t& arrived = newest[worker->job()];
+    arrived = std::max(arrived, worker->arrived_ns());
+  }
+  std::vector<bool> placeable;
+  for (const auto& worker : workers_) {
+    placeable.push_back(now_ns - started_ns_ >= kPlacePatienceNs &&
+                        (now_ns - newest[worker->job()] >= kPlacePauseNs ||
+                         now_ns - worker->arrived_ns() >= kPlaceWaitMaxNs));
+  }
+  return placeable;
+}
+
+void TapSource::ResolveRanks() {
+  bool changed = std::exchange(membership_changed_, false);
+  const std::vector<bool> placeable = FindPlaceable();
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    changed = workers_[i]->TakeRanksChanged() || changed;
+    changed = changed || (placeable[i] && workers_[i]->AwaitsPlace());
+  }
+  if (!changed) return;
+  std::vector<RankFacts> facts;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    facts.push_back(workers_[i]->rank_facts());
+    facts.back().may_be_placed = placeable[i];
+  }
+  facts.insert(facts.end(), departed_.begin(), departed_.end());
+  const std::vector<RankResolution> ranks = ranks_(facts);
+  for (size_t i = 0; i < workers_.size(); ++i) workers_[i]->SetRanks(ranks[i], placeable[i]);
+}
+
+void TapSource::ForgetDeparted() {
+  std::vector<RankFacts> here;
+  for (const auto& worker : workers_) here.push_back(worker->rank_facts());
+  std::erase_if(departed_, [&](const RankFacts& departed) {
+    return std::none_of(here.begin(), here.end(),
+                        [&](const RankFacts& facts) { return RanTogether(facts, departed); });
+  });
+  if (departed_.size() <= kDepartedMax) return;
+  departed_.erase(departed_.begin(), departed_.end() - static_cast<ptrdiff_t>(kDepartedMax));
+}
+
+void TapSource::RemoveDoneWorkers() {
+  const size_t before = workers_.size();
+  for (const auto& worker : workers_) {
+    if (!worker->done()) continue;
+    departed_.push_back(worker->rank_facts());
+    if (!departed_.back().ended_ns) departed_.back().ended_ns = clock_.MonotonicNs();
+  }
+  std::erase_if(workers_, [](const auto& worker) { return worker->done(); });
+  if (workers_.size() == before) return;
+  ForgetDeparted();
+  membership_changed_ = true;
+  metrics_.workers.store(workers_.size(), std::memory_order_relaxed);
 }
 
 }  // namespace neurontrace

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "agent/source/counting_sink.h"
+#include "agent/source/chunk_sink.h"
 #include "agent/source/host_instant.h"
 #include "agent/source/neuron/tap_server.h"
 #include "agent/source/neuron/tap_session.h"
@@ -21,6 +24,46 @@
 #include "trace/stream_cursor.h"
 
 namespace neurontrace {
+
+// Where the chunks of a preview go: nowhere. Their streams count what they submit; here it is only
+// said to be stored, so that what it came from is let go of. On the agent's sequence.
+class CountingSink final : public ChunkSink {
+ public:
+  // `runner` outlives the sink.
+  explicit CountingSink(TaskRunner& runner) : runner_(runner) {}
+
+  using ChunkSink::HasRoom;
+  bool HasRoom(const CaptureId&) const override { return true; }
+  void Submit(Chunk, Done done) override {
+    runner_.PostTask([done = std::move(done)] { done({Fate::kStored, "", false}); });
+  }
+
+ private:
+  TaskRunner& runner_;
+};
+
+// Somebody with something to be read.
+struct WaitingReader {
+  size_t index = 0;         // whose
+  uint64_t ns_to_full = 0;  // until what it is read from is full
+  uint64_t last_turn = 0;   // in which it was read
+};
+
+// Who is read first in turn number `turn`: those whose buffers are full the soonest, since who is
+// read first gets what room there is further on; but every second turn begins with the one that has
+// waited longest, so that none starves. A pure function; equals keep their order.
+inline std::vector<WaitingReader> ReadingOrder(std::vector<WaitingReader> waiting, uint64_t turn) {
+  std::stable_sort(
+      waiting.begin(), waiting.end(),
+      [](const WaitingReader& a, const WaitingReader& b) { return a.ns_to_full < b.ns_to_full; });
+  if (turn % 2 == 0) {
+    const auto longest = std::min_element(
+        waiting.begin(), waiting.end(),
+        [](const WaitingReader& a, const WaitingReader& b) { return a.last_turn < b.last_turn; });
+    if (longest != waiting.end()) std::rotate(waiting.begin(), longest, longest + 1);
+  }
+  return waiting;
+}
 
 // The taps of this node as a source: takes their connections, keeps the inventory of workers, has
 // them record what captures want, and turns what they hand over into chunks. Everything a tap sends

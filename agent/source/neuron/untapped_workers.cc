@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <sys/un.h>
 
-#include <utility>
-
 #include "agent/source/neuron/worker_facts.h"
 #include "base/clean_text.h"
 #include "base/small_file.h"

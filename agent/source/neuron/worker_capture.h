@@ -10,7 +10,6 @@
 #include "absl/status/statusor.h"
 #include "agent/source/host_instant.h"
 #include "agent/source/neuron/capture_streams.h"
-#include "agent/source/neuron/given_way.h"
 #include "agent/source/neuron/snapshot_window.h"
 #include "agent/source/neuron/tap_orders.h"
 #include "agent/source/neuron/tap_session.h"
@@ -19,9 +18,37 @@
 #include "agent/source/source.h"
 #include "trace/capture_spec.h"
 #include "trace/event_filter.h"
+#include "trace/given_way.h"
+#include "trace/ids.h"
+#include "trace/loss.h"
 #include "trace/stream_cursor.h"
 
 namespace neurontrace {
+
+// Since when and until when a continuous capture has nothing of a worker because another capture
+// had its tap, as losses of no events for the account of the worker. Said at once, so that the
+// agent that takes over knows when it began, and again while it goes on. All times are realtime.
+class GivenWay {
+ public:
+  // How old what was said of a stretch that goes on gets.
+  static constexpr uint64_t kTellNs = 2'000'000'000;
+
+  // It gives way to `other`; its trace is about to end, or had none.
+  void GiveWay(const CaptureId& other, uint64_t now_ns);
+  // A trace of it ended by command, and the capture did not; what to say of it.
+  Loss TraceStopped(uint64_t at_ns);
+  // A trace of it began.
+  std::optional<Loss> TraceStarted(uint64_t at_ns);
+  // What has to be said now, a few times a second; with `is_last` all that there is.
+  std::vector<Loss> Take(uint64_t now_ns, bool is_last = false);
+
+ private:
+  std::vector<Loss> due_;
+  std::optional<uint64_t> since_ns_;
+  uint64_t told_ns_ = 0;  // up to here; 0: nothing
+  CaptureId other_;
+  std::string words_ = GivenWayWords(CaptureId());
+};
 
 // A worker's tap as a capture sees it.
 struct TapView {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/source/neuron/worker_cost.h"
+#include "agent/source/neuron/tap_worker.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,6 @@
 
 #include <charconv>
 #include <optional>
-#include <string_view>
 
 #include "base/clean_text.h"
 #include "tap/buffer_format.h"

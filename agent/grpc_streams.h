@@ -4,14 +4,26 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
+#include <string>
 
 #include "agent/clock/evidence_stream.h"
 #include "agent/clock/probe_stream.h"
+#include "agent/control/control_stream.h"
+#include "agent/upload/upload_stream.h"
 #include "base/task_runner.h"
 #include "clock/host_clocks.h"
 #include "trace/agent_info.h"
 
 namespace neurontrace {
+
+// Upload calls over `channel`, in the name of `agent_id`. `runner` outlives every stream made.
+UploadConnector MakeGrpcUploadConnector(std::shared_ptr<grpc::Channel> channel,
+                                        std::string agent_id, TaskRunner& runner);
+
+// Control calls over `channel`; orders are checked before a session hears of them, and one that
+// makes no sense ends the call. `runner` outlives every stream made.
+ControlConnector MakeGrpcControlConnector(std::shared_ptr<grpc::Channel> channel,
+                                          TaskRunner& runner);
 
 // Calls of the ClockGateway over `channel`. What the aggregator says is checked before anybody
 // hears of it, and what makes no sense ends the call. The others outlive every stream made; streams

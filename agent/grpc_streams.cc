@@ -1,17 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/grpc_clock_streams.h"
+#include "agent/grpc_streams.h"
 
 #include <deque>
 #include <mutex>
 #include <optional>
 #include <utility>
 
+#include "agent/control_messages.h"
+#include "neurontrace/v1/agent_gateway.grpc.pb.h"
 #include "neurontrace/v1/clock_gateway.grpc.pb.h"
 #include "wire/bidi_call.h"
 #include "wire/clock_messages.h"
 
 namespace neurontrace {
 namespace {
+
+class GrpcUploadStream final : public UploadStream {
+ public:
+  using Call = BidiCall<v1::ChunkEnvelope, v1::UploadAck>;
+
+  GrpcUploadStream(v1::AgentGateway::Stub& stub, const std::string& agent_id, TaskRunner& runner,
+                   Listener& listener)
+      : call_(runner, MakeContext(agent_id),
+              [&stub](grpc::ClientContext* context, Call::Reactor* reactor) {
+                stub.async()->Upload(context, reactor);
+              },
+              {.on_message = [&listener](const v1::UploadAck& ack) { listener.OnAck(ack); },
+               .on_written = [&listener] { listener.OnWritten(); },
+               .on_closed = [&listener](const absl::Status& s) { listener.OnClosed(s); }}) {}
+
+  void Write(std::shared_ptr<const v1::ChunkEnvelope> envelope) override {
+    call_.Write(std::move(envelope));
+  }
+
+ private:
+  static std::unique_ptr<grpc::ClientContext> MakeContext(const std::string& agent_id) {
+    auto context = std::make_unique<grpc::ClientContext>();
+    context->AddMetadata("neurontrace-agent-id", agent_id);
+    return context;
+  }
+
+  Call call_;
+};
+
+class GrpcControlStream final : public ControlStream {
+ public:
+  using Call = BidiCall<v1::AgentReport, v1::AgentOrder>;
+
+  GrpcControlStream(v1::AgentGateway::Stub& stub, TaskRunner& runner, Listener& listener)
+      : listener_(listener),
+        call_(runner, std::make_unique<grpc::ClientContext>(),
+              [&stub](grpc::ClientContext* context, Call::Reactor* reactor) {
+                stub.async()->Control(context, reactor);
+              },
+              {.on_message = [this](const v1::AgentOrder& order) { OnOrder(order); },
+               .on_written = [&listener] { listener.OnWritten(); },
+               .on_closed =
+                   [this](const absl::Status& status) {
+                     if (!closed_) listener_.OnClosed(status);
+                   }}) {}
+
+  void Send(const AgentReport& report) override {
+    call_.Write(std::make_shared<v1::AgentReport>(ToMessage(report)));
+  }
+
+ private:
+  void OnOrder(const v1::AgentOrder& order) {
+    if (closed_) return;
+    const absl::Status status = TellOrder(order, listener_);
+    if (status.ok()) return;
+    closed_ = true;
+    // Nothing of this object may be touched behind this: the listener lets go of it.
+    listener_.OnClosed(status);
+  }
+
+  Listener& listener_;
+  bool closed_ = false;  // by an order that makes no sense
+  Call call_;
+};
 
 using StubPointer = std::shared_ptr<v1::ClockGateway::Stub>;
 
@@ -131,6 +197,24 @@ class GrpcProbeStream final : public ProbeStream {
 };
 
 }  // namespace
+
+UploadConnector MakeGrpcUploadConnector(std::shared_ptr<grpc::Channel> channel,
+                                        std::string agent_id, TaskRunner& runner) {
+  std::shared_ptr<v1::AgentGateway::Stub> stub = v1::AgentGateway::NewStub(channel);
+  return [stub = std::move(stub), agent_id = std::move(agent_id),
+          &runner](UploadStream::Listener& listener) -> std::unique_ptr<UploadStream> {
+    return std::make_unique<GrpcUploadStream>(*stub, agent_id, runner, listener);
+  };
+}
+
+ControlConnector MakeGrpcControlConnector(std::shared_ptr<grpc::Channel> channel,
+                                          TaskRunner& runner) {
+  std::shared_ptr<v1::AgentGateway::Stub> stub = v1::AgentGateway::NewStub(channel);
+  return [stub = std::move(stub),
+          &runner](ControlStream::Listener& listener) -> std::unique_ptr<ControlStream> {
+    return std::make_unique<GrpcControlStream>(*stub, runner, listener);
+  };
+}
 
 EvidenceConnector MakeGrpcEvidenceConnector(std::shared_ptr<grpc::Channel> channel,
                                             const AgentInfo& info, TaskRunner& runner) {

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/delivery_metrics.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ctime>
-#include <map>
-#include <string>
 #include <utility>
 
+#include "agent/agent_metrics.h"
 #include "agent/source/stream_writer.h"
 #include "agent/upload/fake_aggregator.h"
-#include "base/clock.h"
 #include "base/fake_task_runner.h"
 #include "base/random.h"
 #include "trace/ids.h"
@@ -166,6 +162,38 @@ TEST_F(DeliveryMetricsTest, TheCertificatesEndIsThereWhileThereIsOne) {
   certificates.Write("agent.pem", "no certificate");
   for (int i = 0; i < kTurns; ++i) metrics.Publish();
   EXPECT_TRUE(FamilyOf(kName).metric.empty());
+}
+
+TEST(DiskRoom, KnowsWhatTheDiskSaidLast) {
+  FakeClock clock;
+  FakeTaskRunner disk(clock);
+  DiskRoom room("/", disk);
+  EXPECT_FALSE(room.free_bytes());
+  room.Ask();
+  EXPECT_FALSE(room.free_bytes());  // it has not answered
+  disk.RunUntilIdle();
+  ASSERT_TRUE(room.free_bytes());
+  EXPECT_GT(*room.free_bytes(), 0u);
+}
+
+TEST(DiskRoom, ADirectoryThatIsNotThereIsUnknown) {
+  FakeClock clock;
+  FakeTaskRunner disk(clock);
+  DiskRoom room("/no/such/directory", disk);
+  room.Ask();
+  disk.RunUntilIdle();
+  EXPECT_FALSE(room.free_bytes());
+}
+
+TEST(DiskRoom, MayGoBeforeTheDiskAnswers) {
+  FakeClock clock;
+  FakeTaskRunner disk(clock);
+  {
+    DiskRoom room("/", disk);
+    room.Ask();
+    room.Ask();
+  }
+  disk.RunUntilIdle();
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/source/canary_watch.h"
+#include "agent/source/source_metrics.h"
 
 #include <fmt/format.h>
 

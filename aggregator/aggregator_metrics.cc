@@ -10,7 +10,7 @@
 #include "trace/capture_obstacle.h"
 #include "trace/export_traits.h"
 #include "trace/loss_table.h"
-#include "trace/metrics_limits.h"
+#include "trace/clock_limits.h"
 #include "wire/export_options.h"
 
 namespace neurontrace {
